@@ -1,0 +1,44 @@
+"""The catalogue: every algorithm, in teaching order. One algorithm, one file, in families.
+
+Naming a module here is all the registration there is; it is imported when it is asked for.
+"""
+
+from __future__ import annotations
+
+import difflib
+import importlib
+from types import ModuleType
+
+CATALOGUE: tuple[str, ...] = (
+    "sequential.sgd",
+    "synchronous.sync_sgd",
+    "averaging.easgd",
+    "asynchronous.downpour",
+    "pipelined.gpipe",
+    "pipelined.pipedream",
+)
+
+
+def names() -> tuple[str, ...]:
+    """Short names, in teaching order."""
+    return tuple(entry.split(".")[1] for entry in CATALOGUE)
+
+
+def family(name: str) -> str:
+    """The family of an algorithm, by its short name."""
+    return next(entry for entry in CATALOGUE if entry.endswith("." + name)).split(".")[0]
+
+
+def find(name: str) -> ModuleType:
+    """The module of an algorithm, by short name ("easgd") or full name ("averaging.easgd"). ValueError if unknown."""
+    entry = next((entry for entry in CATALOGUE if name in (entry, entry.split(".")[1])), None)
+    if entry is None:
+        close = difflib.get_close_matches(name, names(), n=1)
+        hint = f"did you mean {close[0]}?" if close else f"there are {', '.join(names())}."
+        raise ValueError(f"there is no algorithm {name[:60]!r}; {hint}")
+    return importlib.import_module(f"algorithms.{entry}")
+
+
+def idea(module: ModuleType) -> str:
+    """The first sentence of the module's docstring: what it is, in one line."""
+    return (module.__doc__ or "").strip().split("\n")[0]

@@ -1,0 +1,1 @@
+"""Workers never wait for each other; a server applies what comes."""

@@ -1,0 +1,1 @@
+"""Workers train on their own and average their models."""

@@ -1,0 +1,44 @@
+"""What an algorithm module declares about itself, beside its docstring, its Settings and its code.
+
+    SYNCHRONOUS = True          the network changes when, but not what: same weights on any network
+    def servers(s): ...         ranks that hold parameters and train nothing; they come first (default: none)
+    def words(shape, s): ...    numbers moved in the whole run: the price in communication, held to by a test
+    EQUIVALENCES = (...)        what it becomes in limit cases, held to by a test
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from knobs import Knobs, knob
+
+__all__ = ["Equivalence", "Knobs", "Shape", "knob"]
+
+
+@dataclass(frozen=True)
+class Equivalence:
+    """`claim`, a sentence: this module with `settings` and `workers` gives the same weights as module `to`.
+
+    exactness: BIT (identical floats), RND (equal to rounding: differs by the order of summation only).
+    """
+
+    claim: str
+    to: str
+    exactness: Literal["BIT", "RND"] = "BIT"
+    workers: int = 1
+    settings: dict[str, Any] = field(default_factory=dict)
+    to_workers: int = 1
+    to_settings: dict[str, Any] = field(default_factory=dict)
+    to_batch: int = 1  # the other side's batch as a multiple of this side's
+
+
+@dataclass(frozen=True)
+class Shape:
+    """The sizes a price depends on."""
+
+    parameters: int  # d
+    workers: int
+    steps: int  # of each worker
+    batch: int  # samples per worker and step
+    boundaries: tuple[int, ...] = ()  # numbers per sample that cross from stage s to s + 1

@@ -1,0 +1,1 @@
+"""The model is cut in stages, and batches stream through."""

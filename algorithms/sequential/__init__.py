@@ -1,0 +1,1 @@
+"""One worker, one model: what every parallel method is compared with."""

@@ -1,0 +1,1 @@
+"""All workers step together, from the same model."""

@@ -1,0 +1,148 @@
+"""Comm: the contract between an algorithm and the cluster it runs on.
+
+    send(x, dst)        never waits for the receiver: x is copied and handed to the network
+    recv(src)           waits; messages of one pair with one tag arrive in the order they were sent
+    recv_any()          waits for whoever comes first; poll() tells who has come, without waiting
+    all_reduce(x)       every rank ends with the same sum, in place; async_op=True gives a handle to wait on
+
+A message is None, a number, an array, or a tuple of messages. It is a snapshot: the sender may overwrite `x` in
+the next line. A rank that is lost (crashed, killed) is heard by `recv_any` as one last None from it, which is how a
+server learns that a worker will not come back; waiting for that rank by name raises `RankLost`.
+
+Names follow torch.distributed. Several clusters keep this contract; `tests/test_comm.py` holds each clause of it
+against every one of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Literal, Protocol
+
+import numpy as np
+
+from cluster.trace import Journal
+from kernels import copy
+
+Message = Any  # None | float | int | array | tuple[Message, ...]
+Op = Literal["sum", "mean"]
+
+
+class Handle(Protocol):
+    """An operation under way."""
+
+    def wait(self) -> Any:
+        """Block until it is done; gives the received message, the reduced array, or None for a send."""
+
+
+class Shared(Protocol):
+    """One vector that every rank of a communicator sees (Hogwild). Nothing is locked."""
+
+    def read(self, where: Any = None) -> np.ndarray:
+        """A copy of the vector, or of the coordinates `where` (a slice or an index array) of it."""
+
+    def add(self, delta: np.ndarray, where: Any = None) -> None:
+        """Add `delta` to the vector, or to the coordinates `where` of it."""
+
+
+class Comm(Protocol):
+    """What a rank can do with the others. `rank` is this one's number, 0 to `size` - 1."""
+
+    rank: int
+    size: int
+    device: str  # where this rank's arrays live: "cpu" or "cuda:0"
+    journal: Journal  # what this rank writes down; for cluster and task, never for an algorithm
+
+    def send(self, x: Message, dst: int, tag: int = 0) -> None:
+        """Hand a copy of `x` to the network and go on."""
+
+    def recv(self, src: int, tag: int = 0) -> Message:
+        """The next message from `src` with `tag`. Raises RankLost if `src` is gone and left none."""
+
+    def recv_any(self, tag: int = 0) -> tuple[int, Message]:
+        """(src, message) of the earliest message with `tag`; (src, None), once, for a rank that was lost."""
+
+    def poll(self, tag: int = 0) -> Sequence[int]:
+        """The ranks whose message with `tag` has arrived and was not taken, earliest first."""
+
+    def isend(self, x: Message, dst: int, tag: int = 0) -> Handle:
+        """Like send; the handle's wait() returns when the message has left this rank."""
+
+    def irecv(self, src: int, tag: int = 0) -> Handle:
+        """Ask for the next message from `src`; the handle's wait() returns it."""
+
+    def all_reduce(self, x: np.ndarray, op: Op = "sum", async_op: bool = False) -> Any:
+        """Reduce `x` (one shape on all ranks) in place and return it, or a handle whose wait() returns it.
+
+        With async_op the array belongs to the cluster until wait().
+        """
+
+    def reduce_scatter(self, x: np.ndarray, op: Op = "sum") -> np.ndarray:
+        """This rank's piece of the reduced vector: piece r of `shares(len(x), size)` on rank r."""
+
+    def all_gather(self, x: Message) -> list[Message]:
+        """The messages of all ranks, by rank; they may differ in size."""
+
+    def broadcast(self, x: Message, src: int = 0) -> Message:
+        """`src`'s message, on every rank."""
+
+    def barrier(self) -> None:
+        """Wait until every rank is here."""
+
+    def split(self, color: int | None) -> Comm | None:
+        """The communicator of the ranks that gave the same color, ranked as here; None for color None."""
+
+    def shared(self, like: np.ndarray) -> Shared:
+        """A vector in memory that all ranks see, starting with rank 0's `like`. Called by every rank."""
+
+
+def shares(length: int, parts: int) -> list[slice]:
+    """`length` elements in `parts` consecutive slices whose sizes differ by at most one, larger ones first.
+
+    >>> [(s.start, s.stop) for s in shares(7, 3)]
+    [(0, 3), (3, 5), (5, 7)]
+    """
+    size, larger = divmod(length, parts)
+    edges = [part * size + min(part, larger) for part in range(parts + 1)]
+    return [slice(a, b) for a, b in zip(edges[:-1], edges[1:], strict=True)]
+
+
+def snapshot(x: Message) -> Message:
+    """A copy of a message that shares no memory with it."""
+    if isinstance(x, tuple):
+        return tuple(snapshot(part) for part in x)
+    return x if x is None or isinstance(x, int | float | np.generic) else copy(x)
+
+
+def nbytes(x: Message) -> int:
+    """Payload bytes of a message: 8 for a number, nothing for None."""
+    if x is None:
+        return 0
+    if isinstance(x, np.ndarray):
+        return x.nbytes
+    if isinstance(x, tuple):
+        return sum(nbytes(part) for part in x)
+    return 8 if isinstance(x, int | float | np.generic) else x.numel() * x.element_size()
+
+
+class ClusterError(RuntimeError):
+    """Something went wrong on the cluster; the message names the rank."""
+
+
+class Deadlock(ClusterError):
+    """Ranks wait for each other and nothing is under way; the message says who waits for whom since when."""
+
+
+class RankLost(ClusterError):
+    """A rank crashed or was killed. `rank` says which, `step` how far it had come (-1 if unknown)."""
+
+    def __init__(self, message: str, rank: int, step: int = -1):
+        super().__init__(message)
+        self.rank, self.step = rank, step
+
+
+class RankFailed(ClusterError):
+    """A rank's program raised: `rank`, `step`, and the original exception as __cause__ where it is at hand."""
+
+    def __init__(self, message: str, rank: int, step: int = -1):
+        super().__init__(message)
+        self.rank, self.step = rank, step

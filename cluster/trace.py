@@ -1,0 +1,143 @@
+"""The trace: what happened when, in one schema on every cluster.
+
+Each rank writes a `Journal`: plain rows, appended. `Trace.of(journals)` joins them in columns. Times are seconds
+since the start of the run, on the run's own clock: virtual time on the simulated cluster, monotonic time on a real
+one. Nothing here knows about learning; the rows of losses and reports are written by the task.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+KINDS = ("compute", "update", "communicate", "wait", "idle")
+"""What a rank can be doing: gradients and passes; optimizer and averaging kernels; moving a message it needs now;
+blocked because somebody else is not ready; stopped (paused or lost). One colour each, everywhere."""
+
+SPANS = ("rank", "kind", "start", "end", "step", "label")
+MESSAGES = ("src", "dst", "tag", "bytes", "sent", "arrived", "collective")
+LOSSES = ("rank", "step", "samples", "seconds", "loss")
+APPLIED = ("rank", "seconds", "staleness")
+REPORTS = ("rank", "index", "seconds", "start", "stop", "parameters")
+
+
+class Journal:
+    """What one rank writes down.
+
+    spans      (kind, start, end, step, label)      kind indexes KINDS, label is a few letters: "gradient", "F3"
+    messages   (dst, tag, bytes, sent, arrived, collective)   arrived is NaN while unknown
+    losses     (step, samples, seconds, loss)       one mini-batch; samples counts this rank's so far
+    applied    (seconds, staleness)                 one update of the shared model
+    reports    (index, seconds, start, stop, w)     parameters start:stop of the model this rank would ship
+
+    `clock` gives the rank's time, `step` its current step (-1 before the first, and on servers). `mark` is the time
+    up to which everything has been accounted for.
+    """
+
+    __slots__ = ("rank", "clock", "step", "spans", "messages", "losses", "applied", "reports", "busy", "mark")
+
+    def __init__(self, rank: int, clock: Callable[[], float]):
+        self.rank, self.clock = rank, clock
+        self.step = -1
+        self.busy = False  # inside `doing`: kernels belong to that span
+        self.mark = 0.0
+        self.spans: list[tuple] = []
+        self.messages: list[tuple] = []
+        self.losses: list[tuple] = []
+        self.applied: list[tuple] = []
+        self.reports: list[tuple] = []
+
+    @contextmanager
+    def doing(self, kind: int, label: str) -> Iterator[None]:
+        """Account for the block as one span of `kind`, kernels inside included."""
+        start, self.busy = self.clock(), True
+        try:
+            yield
+        finally:
+            self.busy = False
+            self.mark = end = self.clock()
+            self.spans.append((kind, start, end, self.step, label))
+
+
+COMPUTE, UPDATE, COMMUNICATE, WAIT, IDLE = range(len(KINDS))
+
+
+@dataclass(frozen=True)
+class Trace:
+    """Columns of all ranks, sorted by start (spans) and by sending time (messages).
+
+    spans: rank (int32), kind (int8, indexes KINDS), start, end (float64, s), step (int32), label (indexes `labels`)
+    messages: src, dst, tag (int32), bytes (int64), sent, arrived (float64, s), collective (bool)
+    A message of a collective is one row per neighbour with the bytes that all its pieces had together.
+    """
+
+    ranks: int
+    spans: dict[str, np.ndarray]
+    messages: dict[str, np.ndarray]
+    labels: tuple[str, ...]
+
+    @classmethod
+    def of(cls, journals: Sequence[Journal]) -> Trace:
+        """Join the journals of all ranks."""
+        spans = [(j.rank, *row) for j in journals for row in j.spans]
+        messages = [(j.rank, *row) for j in journals for row in j.messages]
+        labels: dict[str, int] = {}
+        numbered = [(*row[:5], labels.setdefault(row[5], len(labels))) for row in spans]
+        return cls(
+            ranks=len(journals),
+            spans=_sorted(_columns(numbered, SPANS, "i4 i1 f8 f8 i4 i4"), "start", "rank"),
+            messages=_sorted(_columns(messages, MESSAGES, "i4 i4 i4 i8 f8 f8 ?"), "sent", "src"),
+            labels=tuple(labels),
+        )
+
+    def seconds(self) -> float:
+        """The time of the last thing that happened."""
+        ends = [c.max() for c in (self.spans["end"], self.messages["arrived"]) if len(c) and np.isfinite(c).any()]
+        return float(max(ends, default=0.0))
+
+    def busy(self) -> np.ndarray:
+        """Seconds per rank and kind, shape (ranks, len(KINDS))."""
+        table = np.zeros((self.ranks, len(KINDS)))
+        np.add.at(table, (self.spans["rank"], self.spans["kind"]), self.spans["end"] - self.spans["start"])
+        return table
+
+    def traffic(self) -> np.ndarray:
+        """Payload bytes from rank (row) to rank (column)."""
+        table = np.zeros((self.ranks, self.ranks))
+        np.add.at(table, (self.messages["src"], self.messages["dst"]), self.messages["bytes"])
+        return table
+
+
+@dataclass
+class Outcome:
+    """What a cluster gives back: each rank's result, and everything that was written down.
+
+    `error` is what ended the run early, None if nothing did; results of ranks that did not finish are None, and the
+    journals hold all that was recorded until then. `notes` are one-line remarks for the reader (ranks lost but
+    survived, messages nobody read, a device that was not there).
+    """
+
+    results: list[Any]
+    journals: list[Journal]
+    error: Exception | None = None
+    notes: tuple[str, ...] = ()
+
+    def trace(self) -> Trace:
+        """The joined journals."""
+        return Trace.of(self.journals)
+
+
+def _columns(rows: list[tuple], names: Sequence[str], types: str) -> dict[str, np.ndarray]:
+    columns = zip(*rows, strict=True) if rows else ([] for _ in names)
+    return {n: np.array(c, dtype=t) for n, c, t in zip(names, columns, types.split(), strict=True)}
+
+
+def _sorted(table: dict[str, np.ndarray], *keys: str) -> dict[str, np.ndarray]:
+    order = np.lexsort([table[key] for key in reversed(keys)])
+    return {name: column[order] for name, column in table.items()}
+
+

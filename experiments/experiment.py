@@ -1,0 +1,218 @@
+"""An experiment: everything that decides a run, and nothing else.
+
+It is frozen and validated, and it has three spellings that say the same: JSON, a URL query, and a command line. On
+the simulated cluster the same experiment gives the same run, bit for bit.
+"""
+
+from __future__ import annotations
+
+import difflib
+import hashlib
+import json
+import shlex
+from collections.abc import Mapping
+from typing import Any, Literal
+from urllib.parse import parse_qsl, urlencode
+
+from pydantic import model_validator
+
+import algorithms
+import workloads
+from cluster.devices import DEVICES
+from cluster.disturbances import JITTERS, parse_crash, parse_pause, parse_slow
+from cluster.network import NETWORKS
+from knobs import Knobs, knob, make
+from workloads.task import Budget
+
+MAX_WORKERS = 4096
+MAX_QUERY = 8000  # characters; longer queries are refused unread
+
+
+class Experiment(Knobs):
+    """What to train, how, where, for how long. All fields but `settings` and `data` are plain values."""
+
+    algorithm: str = knob("sync_sgd", "the training algorithm, by name")
+    settings: dict[str, Any] = knob({}, "the algorithm's own settings")
+    workload: str = knob("digits", "the data set and its model, by name")
+    data: dict[str, Any] = knob({}, "the workload's own settings")
+    batch: int = knob(32, "samples per worker and step", ge=1, le=65536, unit="samples")
+
+    cluster: Literal["simulated", "processes", "gpus"] = knob("simulated", "where it runs")
+    workers: int = knob(4, "ranks that train; servers come on top", ge=1, le=MAX_WORKERS)
+    network: str = knob("10GbE", "the network between nodes, by preset")
+    latency: float | None = knob(None, "one-way latency instead of the preset's", ge=0, le=10, unit="s", delay=True)
+    bandwidth: float | None = knob(None, "bandwidth instead of the preset's", gt=0, le=1e13, unit="bytes/s")
+    device: str = knob("laptop", "what each rank computes on, by preset (simulated cluster)")
+    per_node: int = knob(1, "ranks that share a node and its network port", ge=1, le=64)
+    collective: Literal["fast", "ring", "recursive_doubling", "halving_doubling", "tree"] = knob(
+        "fast", "how an all-reduce is done (simulated cluster): message by message, or the ring's times at once"
+    )
+    jitter: str = knob("none", "how compute times vary from step to step, by preset")
+    slow: str = knob("", "ranks slower than the others, as rank:factor, for example 2:3,5:1.5")
+    pause: str = knob("", "ranks that stop for a while, as rank:from-to in seconds, for example 1:0.5-0.8")
+    crash: str = knob("", "ranks that are lost, as rank:second, for example 3:0.4")
+
+    steps: int | None = knob(200, "stop after so many mini-batches per worker", ge=1, le=10_000_000, unit="steps")
+    epochs: float | None = knob(None, "stop after so many passes over the data", gt=0, le=10_000, unit="epochs")
+    seconds: float | None = knob(None, "stop at this time of the run's own clock", gt=0, le=1e7, unit="s")
+    target_loss: float | None = knob(None, "stop when 20 mini-batch losses in the mean are below", gt=0, le=1e6)
+
+    evaluations: int = knob(40, "times the model is tried on held-out data", ge=1, le=10_000)
+    precision: Literal["float32", "float64"] = knob("float32", "numbers of the model")
+    seed: int = knob(0, "seed of everything random", ge=0, le=2**31 - 1)
+
+    @model_validator(mode="after")
+    def _known(self) -> Experiment:
+        if self.algorithm not in algorithms.names():
+            algorithms.find(self.algorithm)  # raises with a hint, unless it was a full name
+            raise ValueError(f"algorithm is {self.algorithm!r}; use its short name {self.algorithm.split('.')[-1]!r}.")
+        for kind, name, table in (
+            ("network", self.network, NETWORKS),
+            ("device", self.device, DEVICES),
+            ("jitter", self.jitter, JITTERS),
+        ):
+            if name not in table:
+                raise ValueError(f"there is no {kind} preset {name[:60]!r}; {_among(name, list(table))}")
+        s = make(algorithms.find(self.algorithm).Settings, self.settings, self.algorithm)
+        data = make(workloads.find(self.workload).Settings, self.data, self.workload)
+        object.__setattr__(self, "settings", s.model_dump(mode="json"))
+        object.__setattr__(self, "data", data.model_dump(mode="json"))
+        for parse, text in ((parse_slow, self.slow), (parse_pause, self.pause), (parse_crash, self.crash)):
+            parse(text, self.ranks)
+        if not self.budget.model_dump(exclude_none=True):
+            raise ValueError("no budget: give at least one of steps, epochs, seconds or target_loss.")
+        return self
+
+    @property
+    def module(self):
+        """The algorithm's module."""
+        return algorithms.find(self.algorithm)
+
+    @property
+    def knobs(self) -> Knobs:
+        """The algorithm's settings, as its own Settings."""
+        return self.module.Settings(**self.settings)
+
+    @property
+    def servers(self) -> int:
+        """Ranks that hold parameters and train nothing; they are the first ranks."""
+        count = getattr(self.module, "servers", None)
+        return count(self.knobs) if count else 0
+
+    @property
+    def ranks(self) -> int:
+        """All ranks: servers and workers."""
+        return self.servers + self.workers
+
+    @property
+    def budget(self) -> Budget:
+        """When to stop."""
+        return Budget(steps=self.steps, epochs=self.epochs, seconds=self.seconds, target_loss=self.target_loss)
+
+    def change(self, **values: Any) -> Experiment:
+        """The same experiment with other values; names of settings and data are found where they belong."""
+        return Experiment.of({**self.flat(), **{k: v for k, v in values.items() if v is not None}}, drop=values)
+
+    # one flat spelling, from which JSON, query and command line differ only in punctuation
+
+    @classmethod
+    def of(cls, values: Mapping[str, Any], drop: Mapping[str, Any] | None = None) -> Experiment:
+        """Build one from flat names ("workers", "period", "hidden"). ValueError in one sentence if it cannot be."""
+        values = {key: value for key, value in values.items() if not (drop and key in drop and drop[key] is None)}
+        own = [name for name in cls.model_fields if name not in ("settings", "data")]
+        fields: dict[str, Any] = {name: _blank(values[name]) for name in own if name in values}
+        if not any(values.get(name) for name in ("steps",)) and any(
+            values.get(name) for name in ("epochs", "seconds", "target_loss")
+        ):
+            fields["steps"] = None  # another budget replaces the default one
+        algorithm = algorithms.find(str(fields.get("algorithm", cls.model_fields["algorithm"].default)))
+        fields["algorithm"] = algorithm.__name__.rsplit(".", 1)[-1]
+        workload = workloads.find(str(fields.get("workload", cls.model_fields["workload"].default)))
+        settings = {name: values[name] for name in algorithm.Settings.model_fields if name in values}
+        data = {name: values[name] for name in workload.Settings.model_fields if name in values}
+        unknown = [name for name in values if name not in own and name not in settings and name not in data]
+        if unknown:
+            choices = [*own, *algorithm.Settings.model_fields, *workload.Settings.model_fields]
+            raise ValueError(
+                f"{fields['algorithm']} on {workload.__name__.rsplit('.', 1)[-1]} has no setting "
+                f"{unknown[0][:60]!r}; {_among(unknown[0], choices)}"
+            )
+        return make(cls, {**fields, "settings": settings, "data": data}, "the experiment")
+
+    def flat(self) -> dict[str, Any]:
+        """Algorithm, workload, and every value that differs from its default, by flat name."""
+        own = {
+            name: getattr(self, name)
+            for name, field in type(self).model_fields.items()
+            if name not in ("settings", "data", "algorithm", "workload") and getattr(self, name) != field.default
+        }
+        if own.get("steps", 0) is None:
+            del own["steps"]  # `of` leaves it out by itself when another budget is given
+        module, data = algorithms.find(self.algorithm), workloads.find(self.workload)
+        mine = _differing(module.Settings, self.settings)
+        theirs = _differing(data.Settings, self.data)
+        return {"algorithm": self.algorithm, "workload": self.workload, **mine, **theirs, **own}
+
+    def query(self) -> str:
+        """The URL query, without the question mark."""
+        return urlencode({name: _spelled(value) for name, value in self.flat().items()})
+
+    @classmethod
+    def from_query(cls, query: str) -> Experiment:
+        """Read a URL or its query. ValueError in one sentence if it is damaged, hostile or from another version."""
+        query = query.partition("?")[2] or query
+        if len(query) > MAX_QUERY:
+            raise ValueError(f"the link has {len(query)} characters; a Lockstep link has at most {MAX_QUERY}.")
+        try:
+            pairs = parse_qsl(query.partition("#")[0], keep_blank_values=True, strict_parsing=bool(query))
+        except ValueError:
+            raise ValueError("the link is damaged: it should read name=value&name=value; copy it once more.") from None
+        return cls.of(dict(pairs))
+
+    def command(self) -> str:
+        """The command line that repeats it."""
+        options = self.flat()
+        name, workload = options.pop("algorithm"), options.pop("workload")
+        words = ["python", "-m", "experiments", "run", name]
+        if workload != type(self).model_fields["workload"].default:
+            words += ["--workload", workload]
+        for option, value in options.items():
+            words += [f"--{option.replace('_', '-')}", _spelled(value)]
+        return shlex.join(words)
+
+    def json(self) -> str:  # pydantic's deprecated method of this name is not wanted
+        """The JSON text, all values spelled out."""
+        return json.dumps(self.model_dump(mode="json"), indent=1, sort_keys=True)
+
+    @classmethod
+    def from_json(cls, text: str) -> Experiment:
+        """Read the JSON text. ValueError in one sentence if it cannot be read."""
+        try:
+            values = json.loads(text)
+        except ValueError as error:
+            raise ValueError(f"this is not JSON: {error}") from None
+        if not isinstance(values, dict):
+            raise ValueError("this JSON is not an experiment: it should be an object with a field 'algorithm'.")
+        return make(cls, values, "the experiment")
+
+    def key(self) -> str:
+        """16 hexadecimal digits that name this experiment: equal experiments have equal keys."""
+        return hashlib.sha256(self.json().encode()).hexdigest()[:16]
+
+
+def _differing(kind: type[Knobs], values: Mapping[str, Any]) -> dict[str, Any]:
+    defaults = kind().model_dump(mode="json")
+    return {name: value for name, value in values.items() if value != defaults[name]}
+
+
+def _spelled(value: Any) -> str:
+    return {True: "true", False: "false", None: ""}.get(value) if isinstance(value, bool | None) else str(value)
+
+
+def _blank(value: Any) -> Any:
+    return None if isinstance(value, str) and value == "" else value
+
+
+def _among(name: str, choices: list[str]) -> str:
+    close = difflib.get_close_matches(name, choices, n=1)
+    return f"did you mean {close[0]}?" if close else f"there are {', '.join(choices)}."

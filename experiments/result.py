@@ -1,0 +1,36 @@
+"""Run: everything that was recorded of one experiment, in plain columns."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from cluster.trace import Trace
+from experiments.experiment import Experiment
+
+
+@dataclass
+class Run:
+    """The record of one run.
+
+    losses       columns of cluster.trace.LOSSES: rank, step, samples, seconds, loss; one row per mini-batch
+    evaluations  columns seconds, step, samples, bytes, loss, accuracy: the reported model on held-out data
+    applied      columns of cluster.trace.APPLIED: rank, seconds, staleness
+    summary      plain values for people: what the command line prints and run.json keeps
+    status       "finished", "diverged", "failed" or "cancelled"; `error` says why in one sentence
+    parameters   the final model, (d,), None if the run ended before there was one
+    """
+
+    experiment: Experiment
+    trace: Trace
+    losses: dict[str, np.ndarray]
+    evaluations: dict[str, np.ndarray]
+    applied: dict[str, np.ndarray]
+    status: str = "finished"
+    error: str = ""
+    notes: tuple[str, ...] = ()
+    summary: dict[str, Any] = field(default_factory=dict)
+    environment: dict[str, Any] = field(default_factory=dict)
+    parameters: np.ndarray | None = None

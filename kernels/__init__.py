@@ -1,0 +1,77 @@
+"""Kernels: the arithmetic. One kernel, one file; always the same words.
+
+A kernel module `kernels/<family>/<name>.py` holds `reference` (plain NumPy), `cpu` (Numba), `gpu` (a launcher of a
+Numba CUDA kernel) and its price: `FLOPS` and `WORDS` per element of the first argument, or `price(*args)` giving
+(flops, words) when the shape matters. Callers write `kernels.<name>(...)`: outputs first, then inputs, then scalars.
+
+The call goes to the twin that fits the first array and its price to the meter of the calling rank. A module is
+loaded on its first call, so importing an algorithm imports no compiler.
+"""
+
+from __future__ import annotations
+
+import importlib
+
+import numpy as np
+
+from kernels.arrays import copy, empty_like, to_device, to_numpy, zeros_like
+from kernels.meter import METER, Meter, metered
+
+__all__ = ["FAMILIES", "Kernel", "Meter", "copy", "empty_like", "metered", "to_device", "to_numpy", "zeros_like"]
+
+FAMILIES: dict[str, tuple[str, ...]] = {
+    "updates": ("sgd",),
+    "averaging": (),
+    "layers": (),
+}
+
+
+class Kernel:
+    """One formula on any array: NumPy goes to the cpu twin, a GPU tensor to the gpu twin, the price to the meter."""
+
+    __slots__ = ("family", "name", "_module", "_cpu", "_price")
+
+    def __init__(self, name: str, family: str):
+        self.name, self.family = name, family
+        self._module = None
+
+    @property
+    def module(self):
+        """The kernel's own file: reference, cpu, gpu and price."""
+        if self._module is None:
+            module = importlib.import_module(f"kernels.{self.family}.{self.name}")
+            self._cpu = module.cpu
+            self._price = getattr(module, "price", None) or _per_element(module.FLOPS, module.WORDS)
+            self._module = module
+        return self._module
+
+    def __call__(self, *args):
+        module = self._module or self.module
+        first = args[0]
+        result = self._cpu(*args) if type(first) is np.ndarray else module.gpu(*args)
+        meter = METER.get()
+        if meter is not None:
+            flops, words = self._price(*args)
+            meter.charge(self.name, flops, words * first.itemsize)
+        return result
+
+    def price(self, *args) -> tuple[float, float]:
+        """(FLOPs, words moved) of a call with these arguments, without doing it."""
+        return self.module and self._price(*args)
+
+    def __repr__(self) -> str:
+        return f"<kernel {self.family}.{self.name}>"
+
+
+def _per_element(flops: float, words: float):
+    def price(first, *_):
+        elements = first.size if type(first) is np.ndarray else first.numel()
+        return flops * elements, words * elements
+
+    return price
+
+
+for _family, _names in FAMILIES.items():
+    for _name in _names:
+        globals()[_name] = Kernel(_name, _family)
+        __all__.append(_name)

@@ -1,0 +1,39 @@
+"""Arrays: what NumPy arrays and torch GPU tensors do not spell alike.
+
+On a CPU an array is a NumPy array, on a GPU a torch CUDA tensor. Algorithms use what both share (`+ - * @`,
+in-place forms, slices) and these few functions for the rest. torch is never imported here: an array that is not
+NumPy's already brought it along.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+
+def copy(x):
+    """A new array with the values of `x`, on the same device."""
+    return x.copy() if isinstance(x, np.ndarray) else x.clone()
+
+
+def zeros_like(x):
+    """Zeros of the shape, type and device of `x`."""
+    return np.zeros_like(x) if isinstance(x, np.ndarray) else x.new_zeros(x.shape)
+
+
+def empty_like(x):
+    """Unset memory of the shape, type and device of `x`."""
+    return np.empty_like(x) if isinstance(x, np.ndarray) else x.new_empty(x.shape)
+
+
+def to_device(x: np.ndarray, device: str):
+    """`x` as an array of `device`: "cpu" keeps NumPy, "cuda:0" makes a torch tensor there."""
+    if device == "cpu":
+        return x
+    import torch
+
+    return torch.as_tensor(x, device=device)
+
+
+def to_numpy(x) -> np.ndarray:
+    """The values of `x` in the memory of the CPU."""
+    return x if isinstance(x, np.ndarray) else x.detach().cpu().numpy()

@@ -1,0 +1,1 @@
+"""Averaging: how several parameter vectors become one."""

@@ -1,0 +1,78 @@
+"""Knobs: settings that explain themselves.
+
+Every choice a reader can make - a learning rate, a number of servers, the noise of a data set - is a field of a
+frozen `Knobs` class with a default, bounds, a unit and one line of help. The command line, the widgets of the
+workbench, validation and the saved run are all derived from that one declaration, so they cannot disagree.
+
+    class Settings(Knobs):
+        period: int = knob(10, "gradient steps between two visits", ge=1, le=1000, unit="steps", delay=True)
+"""
+
+from __future__ import annotations
+
+import difflib
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+
+class Knobs(BaseModel):
+    """A frozen set of knobs; unknown names, wrong types and NaN are refused."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, validate_default=True)
+
+
+def knob(default: Any, help: str, *, unit: str = "", delay: bool = False, **bounds: Any) -> Any:
+    """Declare one setting.
+
+    `help` is one line, `unit` what the number counts ("steps", "s", "bytes", "" for a pure number), `delay` marks a
+    knob that is one of the meanings of *delay* (a period, a fixed lag), which the workbench groups together.
+    `bounds` are pydantic's `ge`, `gt`, `le`, `lt`, `multiple_of`; a choice is typed `Literal[...]`.
+    """
+    return Field(default, description=help, json_schema_extra={"unit": unit, "delay": delay}, **bounds)
+
+
+def make(kind: type[Knobs], values: dict[str, Any], owner: str) -> Any:
+    """Build `kind` from `values`, or raise ValueError with one sentence a reader can act on.
+
+    `owner` names whose settings these are ("easgd", "the network"). Strings are accepted for numbers, since they
+    come from URLs and command lines.
+    """
+    try:
+        return kind(**values)
+    except ValidationError as error:
+        raise ValueError("; ".join(_sentence(kind, problem, owner) for problem in error.errors())) from None
+
+
+def allowed(kind: type[BaseModel], name: str) -> str:
+    """What knob `name` accepts, in words: "1 to 1000 steps", "ring, tree or fast"."""
+    schema = kind.model_json_schema()["properties"][name]
+    options = schema.get("enum") or [o["const"] for o in schema.get("anyOf", []) if "const" in o]
+    if options:
+        return ", ".join(map(str, options[:-1])) + f" or {options[-1]}" if len(options) > 1 else str(options[0])
+    for part in (schema, *schema.get("anyOf", [])):
+        low = part.get("minimum", part.get("exclusiveMinimum"))
+        high = part.get("maximum", part.get("exclusiveMaximum"))
+        if low is not None or high is not None:
+            unit = f" {schema['unit']}" if schema.get("unit") else ""
+            above = "above " if "exclusiveMinimum" in part else "" if high is not None else "at least "
+            if low is None:
+                return f"at most {high:g}{unit}"
+            return f"{above}{low:g}" + (f" to {high:g}" if high is not None else "") + unit
+    types = [part.get("type") for part in (schema, *schema.get("anyOf", [])) if part.get("type")]
+    return {"boolean": "true or false", "integer": "a whole number", "number": "a number"}.get(types[0], "text")
+
+
+def _sentence(kind: type[Knobs], problem: dict, owner: str) -> str:
+    name = ".".join(str(part) for part in problem["loc"])
+    known = list(kind.model_fields)
+    if problem["type"] == "extra_forbidden":
+        close = difflib.get_close_matches(name, known, n=1)
+        hint = f"; did you mean {close[0]}?" if close else f"; it has {', '.join(known) or 'none'}."
+        return f"{owner} has no setting {name!r}{hint}"
+    field = str(problem["loc"][0]) if problem["loc"] else ""
+    if problem["type"] == "value_error" or field not in known:
+        return f"{owner}: {problem['msg'].removeprefix('Value error, ')}"
+    default = kind.model_fields[field].get_default(call_default_factory=True)
+    note = "" if default is None else f" (default {default})"
+    return f"{owner}: {field} is {str(problem['input'])[:60]!r}; allowed is {allowed(kind, field)}{note}."

@@ -1,0 +1,22 @@
+"""What is trained: data sets, layers, models, and the task that gives a rank its share of them.
+
+A workload module has `Settings` and `build(settings, dtype) -> Workload`; its docstring says what the data is and
+where it comes from.
+"""
+
+from __future__ import annotations
+
+import difflib
+import importlib
+from types import ModuleType
+
+WORKLOADS: tuple[str, ...] = ("digits", "spirals", "mnist", "quadratic")
+
+
+def find(name: str) -> ModuleType:
+    """The module of a workload by name. ValueError if unknown."""
+    if name not in WORKLOADS:
+        close = difflib.get_close_matches(name, WORKLOADS, n=1)
+        hint = f"did you mean {close[0]}?" if close else f"there are {', '.join(WORKLOADS)}."
+        raise ValueError(f"there is no workload {name[:60]!r}; {hint}")
+    return importlib.import_module(f"workloads.{name}")

@@ -1,0 +1,41 @@
+"""Batches: which samples a worker sees when.
+
+One shuffle per epoch, dealt to the workers: of the k-th `shards * batch` samples, worker i takes the i-th `batch`.
+So N workers with batch b see together exactly what one worker with batch N b sees, in the same order, and sequential
+and synchronous training can be compared sample by sample. The ragged rest of an epoch is dropped.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+
+class Batches:
+    """The endless stream of batches of one shard; every shard's stream depends on the seed alone, never on timing."""
+
+    def __init__(self, samples: int, batch: int, shard: int = 0, shards: int = 1, seed: int = 0, shuffle: bool = True):
+        self.per_epoch = samples // (batch * shards)
+        if not self.per_epoch:
+            raise ValueError(
+                f"batch {batch} is larger than the shard: {samples} samples among {shards} workers leave "
+                f"{samples // shards} each; use a batch of at most {samples // shards}, or fewer workers."
+            )
+        self.samples, self.batch, self.shard, self.shards = samples, batch, shard, shards
+        self.seed, self.shuffle = seed, shuffle
+        self._taken, self._epoch, self._order = 0, -1, None
+
+    def __next__(self) -> np.ndarray:
+        """Indices of the next batch, shape (batch,)."""
+        epoch, k = divmod(self._taken, self.per_epoch)
+        if epoch != self._epoch:
+            self._epoch = epoch
+            if self.shuffle:
+                self._order = np.random.default_rng([self.seed, 0xBA7C, epoch]).permutation(self.samples)
+            else:
+                self._order = np.arange(self.samples)
+        self._taken += 1
+        first = (k * self.shards + self.shard) * self.batch
+        return self._order[first : first + self.batch]
+
+    def __iter__(self):
+        return self

@@ -1,0 +1,88 @@
+"""A stage: one rank's consecutive layers in a pipeline.
+
+Stage 0 takes the inputs from the data, the last stage compares its outputs with the targets; every stage counts
+through the same batches, so nobody has to send targets along. Passes are pure: `forward` gives what `backward`
+needs, and the weights are an argument of both, so that a schedule may use any version it likes.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from kernels import to_device
+from workloads.batches import Batches
+
+_COMPUTE = 0
+
+
+class Stage:
+    """Stage `index` of `count`. Arrays: w (d_s,), x and y (samples of a micro-batch, features ...)."""
+
+    def __init__(self, task, index: int, count: int, replica: int = 0, replicas: int = 1):
+        self.task, self.index, self.count = task, index, count
+        self.part = task.workload.split(count)[index]
+        self.first, self.last = index == 0, index == count - 1
+        workload = task.workload
+        self.batches = Batches(workload.samples, task.batch, replica, replicas, task.seed, workload.shuffle)
+        self._open: dict[int, list] = {}  # batch -> [micro-batches whose loss is missing, loss so far]
+        self._at = -1
+        self._chunks: list[tuple] = []
+
+    @property
+    def where(self) -> slice:
+        """The slice of the whole model's parameter vector that this stage holds."""
+        return slice(self.part.offset, self.part.offset + self.part.parameters)
+
+    def start(self) -> np.ndarray:
+        """The first parameters of this stage, (d_s,)."""
+        return to_device(self.part.start(self.task.seed), self.task.comm.device)
+
+    def chunk(self, batch: int, index: int = 0, chunks: int = 1) -> tuple:
+        """(x, target) of micro-batch `index` of `chunks` of mini-batch number `batch`. Batches are asked in order."""
+        if batch != self._at:
+            indices = next(self.batches)
+            self._at += 1
+            if batch != self._at:
+                raise ValueError(f"batch {batch} was asked after batch {self._at - 1}")
+            if len(indices) % chunks:
+                raise ValueError(f"{chunks} micro-batches do not divide a batch of {len(indices)}.")
+            self._chunks = [self.task.workload.batch(part) for part in np.split(indices, chunks)]
+        return tuple(to_device(part, self.task.comm.device) for part in self._chunks[index])
+
+    def forward(self, w, x, label: str = "F"):
+        """(y, saved): the outputs, and what backward needs of this pass."""
+        with self.task.journal.doing(_COMPUTE, label):
+            return self.part.forward(w, x)
+
+    def backward(self, w, saved, dy, label: str = "B"):
+        """(dx, g): gradients of the inputs (None on the first stage) and of the parameters, summed over samples' mean.
+
+        Products with transposed weights use `w`; everything else comes from the forward pass.
+        """
+        with self.task.journal.doing(_COMPUTE, label):
+            return self.part.backward(w, saved, dy)
+
+    def backward_input(self, w, saved, dy, label: str = "I"):
+        """(dx, pending): the half of backward that the stage before waits for."""
+        with self.task.journal.doing(_COMPUTE, label):
+            return self.part.backward_input(w, saved, dy)
+
+    def backward_weights(self, pending, label: str = "W"):
+        """g: the other half, which nobody waits for."""
+        with self.task.journal.doing(_COMPUTE, label):
+            return self.part.backward_weights(pending)
+
+    def loss(self, y, target, batch: int, chunks: int = 1, label: str = "loss"):
+        """(loss, dy) of one micro-batch on the last stage: mean over its samples.
+
+        The mean over the micro-batches is recorded when the last of them has been compared.
+        """
+        with self.task.journal.doing(_COMPUTE, label):
+            loss, dy = self.part.loss(y, target)
+        entry = self._open.setdefault(batch, [chunks, 0.0])
+        entry[0] -= 1
+        entry[1] += loss / chunks
+        if not entry[0]:
+            del self._open[batch]
+            self.task.record(entry[1], len(y) * chunks)
+        return loss, dy

@@ -1,0 +1,181 @@
+"""The task: what one rank trains, and where it writes down how that goes.
+
+An algorithm asks the task for its first parameters, for steps, for gradients, and tells it which model it would
+ship now. Losses, samples, staleness and time are recorded here and in the cluster, never by the algorithm, so every
+algorithm stops the same way, diverges the same way and is measured the same way.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+
+from kernels import metered, to_device, to_numpy
+from knobs import Knobs, knob
+from workloads.batches import Batches
+
+_COMPUTE = 0  # cluster.trace.COMPUTE; the task knows the journal only by its rows
+_RECENT = 20  # mini-batches in the running mean that a target loss is compared with
+
+
+class Evaluation(NamedTuple):
+    """How good a model is on held-out data; accuracy is NaN where the workload has none."""
+
+    loss: float
+    accuracy: float
+
+
+class Workload(Protocol):
+    """A model and its data. Parameters are one flat vector `w`, shape (parameters,)."""
+
+    name: str
+    parameters: int
+    samples: int  # in the training set
+    shuffle: bool
+    dtype: Any
+
+    def start(self, seed: int) -> np.ndarray:
+        """The first parameters; seeded per layer, so every split of a model starts from the same numbers."""
+
+    def batch(self, indices: np.ndarray) -> tuple:
+        """The samples at these indices, as arrays."""
+
+    def gradient(self, w: np.ndarray, batch: tuple) -> tuple[float, np.ndarray]:
+        """(loss, g): mean over the batch, and its gradient at w."""
+
+    def evaluate(self, w: np.ndarray) -> Evaluation:
+        """The held-out loss and accuracy at w."""
+
+    def split(self, stages: int) -> list:
+        """The model cut in consecutive stages, as equal in work as layers allow. ValueError if it cannot be."""
+
+
+class Budget(Knobs):
+    """When to stop: whichever comes first."""
+
+    steps: int | None = knob(None, "mini-batches per worker", ge=1, le=10_000_000, unit="steps")
+    epochs: float | None = knob(None, "passes over the training set", gt=0, le=10_000, unit="epochs")
+    seconds: float | None = knob(None, "time on the run's own clock", gt=0, le=1e7, unit="s")
+    target_loss: float | None = knob(None, "stop when the mean of 20 mini-batch losses is below this", gt=0, le=1e6)
+
+    def limit(self, per_epoch: int) -> int | None:
+        """Steps that this budget allows a worker with `per_epoch` batches an epoch; None for no such limit."""
+        limits = [self.steps, None if self.epochs is None else max(1, round(self.epochs * per_epoch))]
+        return min((n for n in limits if n is not None), default=None)
+
+
+class Diverged(ArithmeticError):
+    """The loss became NaN or infinite; `rank` and `step` say where. What was recorded until then is kept."""
+
+    def __init__(self, loss: float, rank: int, step: int):
+        super().__init__(f"diverged: the loss became {loss} at step {step} on rank {rank}")
+        self.rank, self.step = rank, step
+
+    def __reduce__(self):
+        return type(self), (math.nan, self.rank, self.step)
+
+
+class Task:
+    """One rank's share of a workload.
+
+    `shard` of `shards` is this rank's part of the data, None on a server that trains nothing; `report_every` thins
+    the reports that are kept for evaluation.
+    """
+
+    def __init__(
+        self,
+        workload: Workload,
+        comm,
+        *,
+        budget: Budget,
+        batch: int = 32,
+        shard: int | None = 0,
+        shards: int = 1,
+        seed: int = 0,
+        report_every: int = 1,
+    ):
+        self.workload, self.comm, self.budget, self.seed = workload, comm, budget, seed
+        self.batch, self.shards = batch, shards
+        self.journal = comm.journal
+        self.report_every = report_every
+        self.batches = None
+        if shard is not None:
+            self.batches = Batches(workload.samples, batch, shard, shards, seed, workload.shuffle)
+        self._samples = self._reports = 0
+        self._recent: list[float] = []
+
+    def start(self) -> np.ndarray:
+        """The first parameters, (d,): the same on every rank."""
+        return to_device(self.workload.start(self.seed), self.comm.device)
+
+    def steps(self, together: bool = False) -> Iterator[int]:
+        """Count this rank's steps until the budget is spent.
+
+        With `together` all ranks of the run stop at the same step, as methods need that meet in every step. A budget
+        of steps or epochs says so by itself; one in seconds or with a target loss is agreed by reducing one number.
+        """
+        limit = self.budget.limit(self.batches.per_epoch)
+        open_ended = self.budget.seconds is not None or self.budget.target_loss is not None
+        step = 0
+        while limit is None or step < limit:
+            if open_ended and self._spent(together):
+                break
+            self.journal.step = step
+            yield step
+            step += 1
+
+    def next_batch(self) -> tuple:
+        """The next mini-batch of this rank's shard."""
+        if self.batches is None:
+            raise ValueError(f"rank {self.comm.rank} is a server: it has no data to take a batch from")
+        parts = self.workload.batch(next(self.batches))
+        return tuple(to_device(part, self.comm.device) for part in parts)
+
+    def gradient(self, w: np.ndarray, batch: tuple | None = None) -> tuple[float, np.ndarray]:
+        """(loss, g) at w on `batch`, or on the next mini-batch: mean loss, and a new array of shape (d,)."""
+        batch = self.next_batch() if batch is None else batch
+        with self.journal.doing(_COMPUTE, "gradient"):
+            loss, g = self.workload.gradient(w, batch)
+        self.record(loss, len(batch[0]))
+        return loss, g
+
+    def stage(self, index: int, count: int, replica: int = 0, replicas: int = 1):
+        """Stage `index` of the model cut in `count`, for pipelines; replicas share the data out among themselves."""
+        from workloads.stage import Stage
+
+        return Stage(self, index, count, replica, replicas)
+
+    def applied(self, staleness: int) -> None:
+        """One update entered the shared model, computed from parameters `staleness` updates old."""
+        self.journal.applied.append((self.journal.clock(), staleness))
+
+    def report(self, w: np.ndarray, where: slice = slice(None)) -> None:
+        """The model (or the part `where` of it) that this rank would ship now; evaluated outside the clock."""
+        if self._reports % self.report_every == 0:
+            start, stop, _ = where.indices(self.workload.parameters)
+            row = (self._reports // self.report_every, self.journal.clock(), start, stop, to_numpy(w).copy())
+            self.journal.reports.append(row)
+        self._reports += 1
+
+    def record(self, loss: float, samples: int) -> None:
+        """Write down a mini-batch loss; raises Diverged if it is not finite."""
+        self._samples += samples
+        journal = self.journal
+        journal.losses.append((journal.step, self._samples, journal.clock(), float(loss)))
+        if not math.isfinite(loss):
+            raise Diverged(float(loss), self.comm.rank, journal.step)
+        if self.budget.target_loss is not None:
+            self._recent = [*self._recent[1 - _RECENT :], float(loss)]
+
+    def _spent(self, together: bool) -> bool:
+        target, seconds = self.budget.target_loss, self.budget.seconds
+        spent = seconds is not None and self.journal.clock() >= seconds
+        if target is not None and len(self._recent) == _RECENT:
+            spent = spent or sum(self._recent) / _RECENT <= target
+        if not together or self.comm.size == 1:
+            return spent
+        with metered(None):
+            return bool(self.comm.all_reduce(np.array([spent], np.float32))[0])
