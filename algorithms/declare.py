@@ -2,8 +2,18 @@
 
     SYNCHRONOUS = True          the network changes when, but not what: same weights on any network
     def servers(s): ...         ranks that hold parameters and train nothing; they come first (default: none)
+    def shards(workers, s): ... parts the data is dealt in (default: one per worker; the stages of a pipeline share one)
+    def refuse(workers, batch, workload, s): ...   one sentence why it cannot run like this, or None: too few workers,
+                                micro-batches that do not divide the batch; a ValueError of workload.split does as well
     def words(shape, s): ...    numbers moved in the whole run: the price in communication, held to by a test
     EQUIVALENCES = (...)        what it becomes in limit cases, held to by a test
+
+and two lines at its end that make it a script with the same options as `python -m experiments run`:
+
+    if __name__ == "__main__":
+        from experiments.script import main
+
+        main(__spec__.name)
 """
 
 from __future__ import annotations
