@@ -81,8 +81,9 @@ class Diverged(ArithmeticError):
 class Task:
     """One rank's share of a workload.
 
-    `shard` of `shards` is this rank's part of the data, None on a server that trains nothing; `report_every` thins
-    the reports that are kept for evaluation.
+    `shard` of `shards` is this rank's part of the data, None on a server that trains nothing. Of the reports one in
+    `report_every` is kept for evaluation; whenever they have become twice `keep`, every second one is dropped, so
+    that a run of any length keeps between `keep` and twice as many, evenly spaced.
     """
 
     def __init__(
@@ -96,15 +97,17 @@ class Task:
         shards: int = 1,
         seed: int = 0,
         report_every: int = 1,
+        keep: int | None = None,
     ):
         self.workload, self.comm, self.budget, self.seed = workload, comm, budget, seed
         self.batch, self.shards = batch, shards
         self.journal = comm.journal
-        self.report_every = report_every
+        self.report_every, self.keep = report_every, keep
         self.batches = None
         if shard is not None:
             self.batches = Batches(workload.samples, batch, shard, shards, seed, workload.shuffle)
-        self._samples = self._reports = 0
+        self._samples = self._kept = 0
+        self._reports: dict[tuple[int, int], int] = {}  # part of the model -> how often it was reported
         self._recent: list[float] = []
 
     def start(self) -> np.ndarray:
@@ -154,11 +157,17 @@ class Task:
 
     def report(self, w: np.ndarray, where: slice = slice(None)) -> None:
         """The model (or the part `where` of it) that this rank would ship now; evaluated outside the clock."""
-        if self._reports % self.report_every == 0:
-            start, stop, _ = where.indices(self.workload.parameters)
-            row = (self._reports // self.report_every, self.journal.clock(), start, stop, to_numpy(w).copy())
-            self.journal.reports.append(row)
-        self._reports += 1
+        start, stop, _ = where.indices(self.workload.parameters)
+        count = self._reports.get((start, stop), 0)
+        self._reports[start, stop] = count + 1
+        if count % self.report_every:
+            return
+        self.journal.reports.append((count, self.journal.clock(), start, stop, to_numpy(w).copy()))
+        self._kept += 1
+        if self.keep and self._kept >= 2 * self.keep * len(self._reports):
+            self.report_every *= 2
+            self.journal.reports[:] = [row for row in self.journal.reports if row[0] % self.report_every == 0]
+            self._kept = (self._kept + 1) // 2
 
     def record(self, loss: float, samples: int) -> None:
         """Write down a mini-batch loss; raises Diverged if it is not finite."""
