@@ -1,9 +1,19 @@
-"""Launching CUDA kernels: grid size, and torch's current stream."""
+"""Launching CUDA kernels: how many threads, and on which stream.
+
+Numba works on the device that torch has made current, so a rank calls `torch.cuda.set_device` before its first kernel.
+"""
 
 from __future__ import annotations
 
+import numpy as np
+
 THREADS = 256
 MAX_BLOCKS = 4096
+
+
+def over(array) -> tuple:
+    """The launch of an elementwise kernel over `array`: `kernel[over(w)](w, ...)`."""
+    return grid(array.size if isinstance(array, np.ndarray) else array.numel()), THREADS, stream_of(array)
 
 
 def grid(elements: int) -> int:
@@ -13,7 +23,7 @@ def grid(elements: int) -> int:
 
 def stream_of(array):
     """The stream to launch on: torch's current one for a torch tensor, the default one otherwise."""
-    if not type(array).__module__.startswith("torch"):
+    if isinstance(array, np.ndarray):
         return 0
     import torch
     from numba import cuda

@@ -7,39 +7,36 @@ Price: 2 FLOPs and 3 words per parameter (read w and g, write w): bound by memor
 Source: Robbins & Monro, Annals of Mathematical Statistics 22(3), 1951.
 """
 
-from numba import cuda, njit
+from numba import cuda
 
-from kernels.launch import THREADS, grid, stream_of
+from kernels.compiled import exact, formula
+from kernels.launch import over
 
 FLOPS, WORDS = 2, 3
-
-
-def element(w, g, learning_rate):
-    return w - learning_rate * g
 
 
 def reference(w, g, learning_rate):
     w -= learning_rate * g
 
 
-_element_cpu = njit(inline="always")(element)
+@formula
+def element(w, g, rate):
+    return w - rate * g
 
 
-@njit(cache=True, nogil=True, fastmath={"reassoc", "contract", "arcp", "nsz"})
+@exact
 def cpu(w, g, learning_rate):
     rate = w.dtype.type(learning_rate)
     for i in range(w.size):
-        w[i] = _element_cpu(w[i], g[i], rate)
-
-
-_element_gpu = cuda.jit(device=True)(element)
+        w[i] = element(w[i], g[i], rate)
 
 
 @cuda.jit
-def _launch(w, g, rate):
+def _launch(w, g, learning_rate):
+    rate = w.dtype.type(learning_rate)
     for i in range(cuda.grid(1), w.size, cuda.gridsize(1)):
-        w[i] = _element_gpu(w[i], g[i], rate)
+        w[i] = element(w[i], g[i], rate)
 
 
 def gpu(w, g, learning_rate):
-    _launch[grid(w.shape[0]), THREADS, stream_of(w)](w, g, learning_rate)
+    _launch[over(w)](w, g, learning_rate)

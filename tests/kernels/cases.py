@@ -1,0 +1,60 @@
+"""One call of every kernel: the arguments that the tests of twins give to reference, cpu and gpu alike.
+
+`arguments(rng, n, dtype)` builds them for a size n of any of SIZES (0 too), outputs first, as the kernel takes them.
+After the call every array among them is compared, and so is what the call returns. A kernel says `bits=True` if its
+cpu twin rounds exactly as its reference does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+SIZES = (0, 1, 31, 32, 257, 1000)
+
+
+@dataclass(frozen=True)
+class Case:
+    """How to call a kernel, and how closely its twins agree (in units of the last place of the largest number)."""
+
+    arguments: Callable[[np.random.Generator, int, type], tuple]
+    bits: bool = False
+    ulps: float = 16.0
+
+
+def vector(rng: np.random.Generator, n: int, dtype: type) -> np.ndarray:
+    return rng.standard_normal(n).astype(dtype)
+
+
+def vectors(count: int, *scalars: float) -> Callable:
+    """Arguments of an elementwise kernel: `count` vectors of size n, then scalars."""
+    return lambda rng, n, dtype: (*(vector(rng, n, dtype) for _ in range(count)), *scalars)
+
+
+def rows(rng: np.random.Generator, n: int, dtype: type) -> tuple:
+    return vector(rng, n, dtype), rng.standard_normal((7, n)).astype(dtype)
+
+
+def adagrad(rng: np.random.Generator, n: int, dtype: type) -> tuple:
+    return vector(rng, n, dtype), vector(rng, n, dtype) ** 2, vector(rng, n, dtype), 0.1, 1e-8
+
+
+def adam(rng: np.random.Generator, n: int, dtype: type) -> tuple:
+    w, m, g = (vector(rng, n, dtype) for _ in range(3))
+    return w, m, vector(rng, n, dtype) ** 2, g, 3, 0.1, 0.9, 0.999, 1e-8
+
+
+CASES: dict[str, Case] = {
+    "sgd": Case(vectors(2, 0.1), bits=True),
+    "momentum": Case(vectors(3, 0.1, 0.9), bits=True),
+    "nesterov": Case(vectors(3, 0.1, 0.9), bits=True),
+    "adagrad": Case(adagrad, bits=True),
+    "adam": Case(adam, bits=True),
+    "elastic": Case(vectors(3, 0.2), bits=True),
+    "mean": Case(rows, bits=True),
+    "add": Case(vectors(2), bits=True),
+    "scale": Case(vectors(1, 0.3), bits=True),
+    # ---- layers: cases of the kernels in kernels/layers/ go below this line ----
+}
