@@ -33,7 +33,7 @@ class Journal:
     losses     (step, samples, seconds, loss)       one mini-batch; samples counts this rank's so far
     applied    (seconds, staleness)                 one update of the shared model
     reports    (index, seconds, start, stop, w)     parameters start:stop of the model this rank would ship; index
-                                                    counts this rank's reports of that part, kept or not
+                                                    counts this rank's reports of that part from 1, kept or not
 
     `clock` gives the rank's time, `step` its current step (-1 before the first, and on servers). `mark` is the time
     up to which everything has been accounted for.

@@ -158,11 +158,10 @@ class Task:
     def report(self, w: np.ndarray, where: slice = slice(None)) -> None:
         """The model (or the part `where` of it) that this rank would ship now; evaluated outside the clock."""
         start, stop, _ = where.indices(self.workload.parameters)
-        count = self._reports.get((start, stop), 0)
-        self._reports[start, stop] = count + 1
-        if count % self.report_every:
+        index = self._reports[start, stop] = self._reports.get((start, stop), 0) + 1
+        if index % self.report_every:
             return
-        self.journal.reports.append((count, self.journal.clock(), start, stop, to_numpy(w).copy()))
+        self.journal.reports.append((index, self.journal.clock(), start, stop, to_numpy(w).copy()))
         self._kept += 1
         if self.keep and self._kept >= 2 * self.keep * len(self._reports):
             self.report_every *= 2
