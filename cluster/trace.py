@@ -90,8 +90,8 @@ class Trace:
         numbered = [(*row[:5], labels.setdefault(row[5], len(labels))) for row in spans]
         return cls(
             ranks=len(journals),
-            spans=_sorted(_columns(numbered, SPANS, "i4 i1 f8 f8 i4 i4"), "start", "rank"),
-            messages=_sorted(_columns(messages, MESSAGES, "i4 i4 i4 i8 f8 f8 ?"), "sent", "src"),
+            spans=ordered(columns(numbered, SPANS, "i4 i1 f8 f8 i4 i4"), "start", "rank"),
+            messages=ordered(columns(messages, MESSAGES, "i4 i4 i4 i8 f8 f8 ?"), "sent", "src"),
             labels=tuple(labels),
         )
 
@@ -132,13 +132,13 @@ class Outcome:
         return Trace.of(self.journals)
 
 
-def _columns(rows: list[tuple], names: Sequence[str], types: str) -> dict[str, np.ndarray]:
-    columns = zip(*rows, strict=True) if rows else ([] for _ in names)
-    return {n: np.array(c, dtype=t) for n, c, t in zip(names, columns, types.split(), strict=True)}
+def columns(rows: list[tuple], names: Sequence[str], types: str) -> dict[str, np.ndarray]:
+    """Rows as named columns, with one NumPy type code for each name."""
+    cells = zip(*rows, strict=True) if rows else ([] for _ in names)
+    return {n: np.array(c, dtype=t) for n, c, t in zip(names, cells, types.split(), strict=True)}
 
 
-def _sorted(table: dict[str, np.ndarray], *keys: str) -> dict[str, np.ndarray]:
+def ordered(table: dict[str, np.ndarray], *keys: str) -> dict[str, np.ndarray]:
+    """The rows of `table` sorted by these columns, the first one first."""
     order = np.lexsort([table[key] for key in reversed(keys)])
     return {name: column[order] for name, column in table.items()}
-
-
