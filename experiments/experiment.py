@@ -11,7 +11,7 @@ import hashlib
 import json
 import shlex
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Any, Literal, get_args, get_origin
 from urllib.parse import parse_qsl, urlencode
 
 from pydantic import model_validator
@@ -26,6 +26,8 @@ from workloads.task import Budget
 
 MAX_WORKERS = 4096
 MAX_QUERY = 8000  # characters; longer queries are refused unread
+MAX_FIELDS = 200  # of a query
+OTHER_BUDGETS = ("epochs", "seconds", "target_loss")
 
 
 class Experiment(Knobs):
@@ -110,26 +112,36 @@ class Experiment(Knobs):
         return Budget(steps=self.steps, epochs=self.epochs, seconds=self.seconds, target_loss=self.target_loss)
 
     def change(self, **values: Any) -> Experiment:
-        """The same experiment with other values; names of settings and data are found where they belong."""
-        return Experiment.of({**self.flat(), **{k: v for k, v in values.items() if v is not None}}, drop=values)
+        """The same experiment with other values, by flat name; None puts a default back.
+
+        With another algorithm or workload, settings that it does not have are left behind.
+        """
+        kept = self.flat()
+        if "algorithm" in values or "workload" in values:
+            old = {*self.settings, *self.data}
+            names = _names(values.get("algorithm") or self.algorithm, values.get("workload") or self.workload)
+            kept = {name: value for name, value in kept.items() if name not in old or name in names}
+        return Experiment.of({name: value for name, value in {**kept, **values}.items() if value is not None})
 
     # one flat spelling, from which JSON, query and command line differ only in punctuation
 
     @classmethod
-    def of(cls, values: Mapping[str, Any], drop: Mapping[str, Any] | None = None) -> Experiment:
-        """Build one from flat names ("workers", "period", "hidden"). ValueError in one sentence if it cannot be."""
-        values = {key: value for key, value in values.items() if not (drop and key in drop and drop[key] is None)}
+    def of(cls, values: Mapping[str, Any]) -> Experiment:
+        """Build one from flat names ("workers", "period", "noise"). ValueError in one sentence if it cannot be.
+
+        Values may be text, as links and command lines have them: an empty one is None where that is allowed.
+        """
         own = [name for name in cls.model_fields if name not in ("settings", "data")]
-        fields: dict[str, Any] = {name: _blank(values[name]) for name in own if name in values}
-        if not any(values.get(name) for name in ("steps",)) and any(
-            values.get(name) for name in ("epochs", "seconds", "target_loss")
-        ):
+        fields = {name: _read(cls, name, values[name]) for name in own if name in values}
+        if "steps" not in fields and any(fields.get(name) is not None for name in OTHER_BUDGETS):
             fields["steps"] = None  # another budget replaces the default one
         algorithm = algorithms.find(str(fields.get("algorithm", cls.model_fields["algorithm"].default)))
         fields["algorithm"] = algorithm.__name__.rsplit(".", 1)[-1]
         workload = workloads.find(str(fields.get("workload", cls.model_fields["workload"].default)))
-        settings = {name: values[name] for name in algorithm.Settings.model_fields if name in values}
-        data = {name: values[name] for name in workload.Settings.model_fields if name in values}
+        settings, data = (
+            {name: _read(kind, name, values[name]) for name in kind.model_fields if name in values}
+            for kind in (algorithm.Settings, workload.Settings)
+        )
         unknown = [name for name in values if name not in own and name not in settings and name not in data]
         if unknown:
             choices = [*own, *algorithm.Settings.model_fields, *workload.Settings.model_fields]
@@ -146,11 +158,12 @@ class Experiment(Knobs):
             for name, field in type(self).model_fields.items()
             if name not in ("settings", "data", "algorithm", "workload") and getattr(self, name) != field.default
         }
-        if own.get("steps", 0) is None:
-            del own["steps"]  # `of` leaves it out by itself when another budget is given
-        module, data = algorithms.find(self.algorithm), workloads.find(self.workload)
-        mine = _differing(module.Settings, self.settings)
-        theirs = _differing(data.Settings, self.data)
+        if any(name in own for name in OTHER_BUDGETS):
+            own["steps"] = self.steps  # said even where it is the default, which another budget replaces
+            if self.steps is None:
+                del own["steps"]
+        mine = _differing(self.module.Settings, self.settings)
+        theirs = _differing(workloads.find(self.workload).Settings, self.data)
         return {"algorithm": self.algorithm, "workload": self.workload, **mine, **theirs, **own}
 
     def query(self) -> str:
@@ -164,7 +177,9 @@ class Experiment(Knobs):
         if len(query) > MAX_QUERY:
             raise ValueError(f"the link has {len(query)} characters; a Lockstep link has at most {MAX_QUERY}.")
         try:
-            pairs = parse_qsl(query.partition("#")[0], keep_blank_values=True, strict_parsing=bool(query))
+            pairs = parse_qsl(
+                query.partition("#")[0], keep_blank_values=True, strict_parsing=bool(query), max_num_fields=MAX_FIELDS
+            )
         except ValueError:
             raise ValueError("the link is damaged: it should read name=value&name=value; copy it once more.") from None
         return cls.of(dict(pairs))
@@ -189,8 +204,8 @@ class Experiment(Knobs):
         """Read the JSON text. ValueError in one sentence if it cannot be read."""
         try:
             values = json.loads(text)
-        except ValueError as error:
-            raise ValueError(f"this is not JSON: {error}") from None
+        except (ValueError, RecursionError) as error:
+            raise ValueError(f"this is not the JSON of an experiment: {str(error)[:100]}.") from None
         if not isinstance(values, dict):
             raise ValueError("this JSON is not an experiment: it should be an object with a field 'algorithm'.")
         return make(cls, values, "the experiment")
@@ -205,12 +220,26 @@ def _differing(kind: type[Knobs], values: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in values.items() if value != defaults[name]}
 
 
+def _names(algorithm: str, workload: str) -> set[str]:
+    return {*algorithms.find(algorithm).Settings.model_fields, *workloads.find(workload).Settings.model_fields}
+
+
 def _spelled(value: Any) -> str:
-    return {True: "true", False: "false", None: ""}.get(value) if isinstance(value, bool | None) else str(value)
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, list | tuple):
+        return ",".join(map(_spelled, value))
+    return "" if value is None else str(value)
 
 
-def _blank(value: Any) -> Any:
-    return None if isinstance(value, str) and value == "" else value
+def _read(kind: type[Knobs], name: str, value: Any) -> Any:
+    """A value as it may come from text, ready to be validated."""
+    if not isinstance(value, str):
+        return value
+    annotation = kind.model_fields[name].annotation
+    if value == "" and type(None) in get_args(annotation):
+        return None
+    return value.split(",") if get_origin(annotation) in (list, tuple) else value
 
 
 def _among(name: str, choices: list[str]) -> str:

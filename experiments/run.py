@@ -1,0 +1,212 @@
+"""run: an Experiment becomes a Run.
+
+Whatever is the reader's mistake is found before the first rank starts and raised as a ValueError of one sentence.
+Whatever goes wrong later ends the run, and the Run has everything that was recorded until then.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from functools import lru_cache, partial
+from typing import Any
+
+import numpy as np
+
+import workloads
+from cluster.comm import Cancelled
+from cluster.devices import DEVICES
+from cluster.disturbances import JITTERS, Disturbances, parse_crash, parse_pause, parse_slow
+from cluster.network import NETWORKS, Network
+from cluster.trace import APPLIED, LOSSES, Outcome, columns, ordered
+from experiments import evaluations
+from experiments.evaluations import Axes, Model
+from experiments.experiment import Experiment
+from experiments.progress import Progress, Watch
+from experiments.result import Run
+from experiments.summary import environment, summarise
+from workloads.batches import Batches
+from workloads.task import Diverged, Task
+
+ONLY_SIMULATED = (
+    "network",
+    "latency",
+    "bandwidth",
+    "device",
+    "per_node",
+    "collective",
+    "jitter",
+    "slow",
+    "pause",
+    "crash",
+)
+
+
+def run(experiment: Experiment, on_progress: Callable[[Progress], None] | None = None, stop: Any = None) -> Run:
+    """Do `experiment` and give back its record.
+
+    `on_progress(progress)` is called a few times a second; `stop`, an Event or a function, ends the run early with
+    status "cancelled". Raises ValueError, in one sentence, if the experiment cannot run like this.
+    """
+    began = time.perf_counter()
+    workload = check(experiment)
+    watch = Watch(experiment, workload, _batches(experiment, workload).per_epoch, on_progress) if on_progress else None
+    outcome = _on_cluster(experiment, partial(train, experiment.json()), watch, stop)
+    return gather(experiment, outcome, began)
+
+
+def check(experiment: Experiment):
+    """The workload, built; ValueError in one sentence if the experiment cannot run like this."""
+    _, workload = _prepared(experiment.json())
+    if experiment.cluster != "simulated":
+        most = max(16, 8 * (os.cpu_count() or 1))
+        if experiment.ranks > most:
+            raise ValueError(
+                f"{experiment.ranks} ranks are too many real processes for this machine; use at most {most}, "
+                "or the simulated cluster."
+            )
+    refuse = getattr(experiment.module, "refuse", None)
+    reason = refuse(experiment.workers, experiment.batch, workload, experiment.knobs) if refuse else None
+    if reason:
+        raise ValueError(reason)
+    _batches(experiment, workload)
+    return workload
+
+
+def train(text: str, comm) -> Any:
+    """What every rank of every cluster runs: its share of the experiment in `text`, JSON."""
+    experiment, workload = _prepared(text)
+    worker = comm.rank - experiment.servers  # below 0 on a server
+    shards = _shards(experiment)
+    task = Task(
+        workload,
+        comm,
+        budget=experiment.budget,
+        batch=experiment.batch,
+        shard=worker % shards if worker >= 0 else None,
+        shards=shards,
+        seed=experiment.seed,
+        keep=experiment.evaluations,
+    )
+    return experiment.module.worker(comm, task, experiment.knobs)
+
+
+def gather(experiment: Experiment, outcome: Outcome, began: float) -> Run:
+    """The Run that this outcome of `experiment` is; `began` is the perf_counter of its beginning."""
+    _, workload = _prepared(experiment.json())
+    journals, trace = outcome.journals, outcome.trace()
+    losses = [(j.rank, *row) for j in journals for row in j.losses]
+    losses = ordered(columns(losses, LOSSES, "i4 i4 i8 f8 f8"), "seconds", "rank")
+    applied = [(j.rank, *row) for j in journals for row in j.applied]
+    applied = ordered(columns(applied, APPLIED, "i4 f8 i4"), "seconds", "rank")
+
+    models = _models(experiment, workload, outcome, max(trace.seconds(), losses["seconds"].max(initial=0.0)))
+    tried = evaluations.table(models, partial(evaluations.evaluate, workload), Axes(losses, trace.messages))
+    status, error = _status(outcome.error)
+    run = Run(
+        experiment=experiment,
+        trace=trace,
+        losses=losses,
+        evaluations=tried,
+        applied=applied,
+        status=status,
+        error=error,
+        notes=(*outcome.notes, *_ignored(experiment)),
+        parameters=models[-1].w if len(models) > 1 else None,
+        environment=environment(),
+    )
+    run.summary = summarise(run, time.perf_counter() - began)
+    return run
+
+
+def _models(experiment: Experiment, workload, outcome: Outcome, end: float) -> list[Model]:
+    """The models to evaluate: the start, the reported ones evenly spread, and the one that is shipped."""
+    journals, d = outcome.journals, workload.parameters
+    chosen = evaluations.evenly(evaluations.complete(journals, over=True), experiment.evaluations)
+    reported = [model for index in chosen if (model := evaluations.assemble(journals, index, d))]
+    models = [Model(0, 0.0, workload.start(experiment.seed)), *reported]
+    last = evaluations.final(journals, outcome.results, d)
+    if last is not None and not (reported and np.array_equal(reported[-1].w, last, equal_nan=True)):
+        if len(reported) >= experiment.evaluations:
+            models.pop()
+        models.append(Model(1 + models[-1].index, end, last))
+    return models
+
+
+def _on_cluster(experiment: Experiment, program: Callable, watch: Watch | None, stop: Any) -> Outcome:
+    if experiment.cluster == "simulated":
+        from cluster import simulated
+
+        return simulated.run(
+            program,
+            experiment.ranks,
+            network=network(experiment),
+            device=DEVICES[experiment.device],
+            disturbances=disturbances(experiment),
+            collective=experiment.collective,
+            on_progress=watch,
+            stop=stop,
+        )
+    from cluster import processes
+
+    backend = "nccl" if experiment.cluster == "gpus" else "gloo"
+    return processes.run(program, experiment.ranks, backend=backend, on_progress=watch, stop=stop)
+
+
+def network(experiment: Experiment) -> Network:
+    """The preset with the experiment's own latency, bandwidth and ranks per node."""
+    preset = NETWORKS[experiment.network]
+    given = {"latency": experiment.latency, "bandwidth": experiment.bandwidth}
+    between = replace(preset.between, **{name: value for name, value in given.items() if value is not None})
+    return replace(preset, between=between, per_node=experiment.per_node)
+
+
+def disturbances(experiment: Experiment) -> Disturbances:
+    """What the experiment's jitter, slow, pause and crash say."""
+    return Disturbances(
+        slow=parse_slow(experiment.slow, experiment.ranks),
+        jitter=JITTERS[experiment.jitter],
+        pause=parse_pause(experiment.pause, experiment.ranks),
+        crash=parse_crash(experiment.crash, experiment.ranks),
+        seed=experiment.seed,
+    )
+
+
+@lru_cache(maxsize=2)
+def _prepared(text: str) -> tuple[Experiment, Any]:
+    """(experiment, workload) of a JSON text: built once per process, shared by its ranks."""
+    experiment = Experiment.from_json(text)
+    module = workloads.find(experiment.workload)
+    return experiment, module.build(module.Settings(**experiment.data), np.dtype(experiment.precision))
+
+
+def _shards(experiment: Experiment) -> int:
+    shards = getattr(experiment.module, "shards", None)
+    return shards(experiment.workers, experiment.knobs) if shards else experiment.workers
+
+
+def _batches(experiment: Experiment, workload) -> Batches:
+    return Batches(workload.samples, experiment.batch, 0, _shards(experiment), experiment.seed, workload.shuffle)
+
+
+def _status(error: Exception | None) -> tuple[str, str]:
+    """("finished" | "diverged" | "failed" | "cancelled", why)."""
+    if error is None:
+        return "finished", ""
+    cause: BaseException | None = error
+    while cause is not None:
+        if isinstance(cause, Diverged):
+            return "diverged", f"{cause}; use a smaller learning rate."
+        cause = cause.__cause__
+    return "cancelled" if isinstance(error, Cancelled) else "failed", str(error)
+
+
+def _ignored(experiment: Experiment) -> list[str]:
+    """A note on settings that real clusters cannot obey."""
+    fields = type(experiment).model_fields
+    given = [name for name in ONLY_SIMULATED if getattr(experiment, name) != fields[name].default]
+    if experiment.cluster == "simulated" or not given:
+        return []
+    return [f"{', '.join(given)}: only the simulated cluster can obey these; this run did not."]
