@@ -22,6 +22,7 @@ import numpy as np
 
 from cluster.trace import Journal
 from kernels import copy
+from kernels.arrays import shares as shares  # part of the contract: reduce_scatter deals by it
 
 Message = Any  # None | float | int | array | tuple[Message, ...]
 Op = Literal["sum", "mean"]
@@ -95,17 +96,6 @@ class Comm(Protocol):
         """A vector in memory that all ranks see, starting with rank 0's `like`. Called by every rank."""
 
 
-def shares(length: int, parts: int) -> list[slice]:
-    """`length` elements in `parts` consecutive slices whose sizes differ by at most one, larger ones first.
-
-    >>> [(s.start, s.stop) for s in shares(7, 3)]
-    [(0, 3), (3, 5), (5, 7)]
-    """
-    size, larger = divmod(length, parts)
-    edges = [part * size + min(part, larger) for part in range(parts + 1)]
-    return [slice(a, b) for a, b in zip(edges[:-1], edges[1:], strict=True)]
-
-
 def snapshot(x: Message) -> Message:
     """A copy of a message that shares no memory with it."""
     if isinstance(x, tuple):
@@ -130,6 +120,10 @@ class ClusterError(RuntimeError):
 
 class Deadlock(ClusterError):
     """Ranks wait for each other and nothing is under way; the message says who waits for whom since when."""
+
+
+class Cancelled(ClusterError):
+    """Somebody asked the run to stop."""
 
 
 class RankLost(ClusterError):

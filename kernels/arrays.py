@@ -25,6 +25,11 @@ def empty_like(x):
     return np.empty_like(x) if isinstance(x, np.ndarray) else x.new_empty(x.shape)
 
 
+def empty(shape, like):
+    """Unset memory of `shape`, with the type and device of `like`."""
+    return np.empty(shape, like.dtype) if isinstance(like, np.ndarray) else like.new_empty(shape)
+
+
 def to_device(x: np.ndarray, device: str):
     """`x` as an array of `device`: "cpu" keeps NumPy, "cuda:0" makes a torch tensor there."""
     if device == "cpu":
@@ -37,3 +42,14 @@ def to_device(x: np.ndarray, device: str):
 def to_numpy(x) -> np.ndarray:
     """The values of `x` in the memory of the CPU."""
     return x if isinstance(x, np.ndarray) else x.detach().cpu().numpy()
+
+
+def shares(length: int, parts: int) -> list[slice]:
+    """`length` elements in `parts` consecutive slices whose sizes differ by at most one, larger ones first.
+
+    >>> [(s.start, s.stop) for s in shares(7, 3)]
+    [(0, 3), (3, 5), (5, 7)]
+    """
+    size, larger = divmod(length, parts)
+    edges = [part * size + min(part, larger) for part in range(parts + 1)]
+    return [slice(a, b) for a, b in zip(edges[:-1], edges[1:], strict=True)]

@@ -1,0 +1,114 @@
+"""Downpour SGD: replicas pour gradients into a sharded server and fetch parameters from it, each at its own pace.
+
+Ranks 0 to S-1 are servers, each with a shard of the parameters; the others are replicas. Every n_fetch steps a
+replica fetches w, every n_push steps it pushes the sum a of its gradients since the last push; between fetches it
+moves by itself. A server applies every push at once to whatever w is then:
+
+    replica   a <- a + g(w)      w <- w - lr g(w)
+    server    sgd      w <- w - lr a
+              adagrad  s <- s + a^2      w <- w - lr a / sqrt(s)
+
+A fetch is awaited, or with `overlap` computed on meanwhile: its answer is taken when the next fetch starts.
+
+Price: d / n_push numbers sent and d / n_fetch received per step of a replica; nobody waits for another replica.
+Staleness, of the last gradient in a push and counted by each server: N-1 updates in the mean, whatever the speeds.
+Source: Dean et al., Large Scale Distributed Deep Networks, NIPS 2012, section 4.1 and appendix.
+"""
+
+from collections import deque
+from typing import Literal
+
+import kernels
+from algorithms.declare import Equivalence, Knobs, knob
+from kernels.arrays import shares
+
+SYNCHRONOUS = False
+EQUIVALENCES = (
+    Equivalence("one replica is SGD", to="sgd", settings={"update": "sgd"}),
+    Equivalence("so it is with three servers", to="sgd", settings={"update": "sgd", "shards": 3}),
+    Equivalence(
+        "one replica that fetches right after it pushes is SGD",
+        to="sgd",
+        exactness="RND",
+        settings={"update": "sgd", "n_push": 4, "n_fetch": 4},
+    ),
+)
+FETCH = ()  # a message without content
+
+
+class Settings(Knobs):
+    learning_rate: float = knob(0.02, "step size; with adagrad that of the first step of every weight", gt=0, le=1000)
+    update: Literal["adagrad", "sgd"] = knob("adagrad", "what a server does with a push")
+    shards: int = knob(1, "servers among whom the parameters are shared out", ge=1, le=256)
+    n_push: int = knob(1, "steps from one push to the next", ge=1, le=10_000, unit="steps", delay=True)
+    n_fetch: int = knob(1, "steps from one fetch to the next", ge=1, le=10_000, unit="steps", delay=True)
+    overlap: bool = knob(False, "compute on while a fetch is under way", delay=True)
+
+
+def servers(s):
+    return s.shards
+
+
+def words(shape, s):
+    return shape.workers * shape.parameters * (shape.steps // s.n_push + -(-shape.steps // s.n_fetch))
+
+
+def worker(comm, task, s=Settings()):
+    return server(comm, task, s) if comm.rank < s.shards else replica(comm, task, s)
+
+
+def replica(comm, task, s):
+    w = task.start()  # (d,)
+    a = kernels.zeros_like(w)
+    shards = list(enumerate(shares(len(w), s.shards)))
+    for step in task.steps():
+        if step % s.n_fetch == 0:
+            for k, _ in shards:
+                comm.send(FETCH, k)
+            if step or not s.overlap:
+                for k, part in shards:
+                    w[part] = comm.recv(k)
+        _, g = task.gradient(w)
+        kernels.add(a, g)
+        kernels.sgd(w, g, s.learning_rate)
+        if (step + 1) % s.n_push == 0:
+            for k, part in shards:
+                comm.send(a[part], k)
+            a[:] = 0
+    for k, part in shards:
+        if s.overlap:
+            w[part] = comm.recv(k)
+        comm.send(None, k)  # no more pushes
+    return w
+
+
+def server(comm, task, s):
+    w = task.start()
+    part = shares(len(w), s.shards)[comm.rank]
+    w = kernels.copy(w[part])  # (d / S,)
+    squares = kernels.zeros_like(w)
+    updates = 0
+    read = {rank: deque([0], maxlen=2 if s.overlap else 1) for rank in range(s.shards, comm.size)}
+    training = len(read)
+    while training:
+        replica, a = comm.recv_any()
+        if a is None:
+            training -= 1
+        elif isinstance(a, tuple):
+            comm.send(w, replica)
+            read[replica].append(updates)
+        else:
+            if s.update == "adagrad":
+                kernels.adagrad(w, squares, a, s.learning_rate, 0.0)
+            else:
+                kernels.sgd(w, a, s.learning_rate)
+            task.applied(updates - read[replica][0])
+            updates += 1
+            task.report(w, part)
+    return w
+
+
+if __name__ == "__main__":
+    from experiments.script import main
+
+    main(__spec__.name)

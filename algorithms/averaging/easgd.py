@@ -1,0 +1,99 @@
+"""EASGD lets replicas explore on their own, tied to a shared centre by springs.
+
+Every `period` steps replica x visits the centre c, and the two move towards each other by the same amount:
+
+    p = a (x - c)        x <- x - p - lr g(x)        c <- c + p
+
+Asynchronous form: rank 0 keeps the centre and serves visitors as they come. The gradient is taken at the position
+before the visit, so the replica computes it while its visit is under way. Synchronous form: all visit at once, and
+every rank keeps a copy of the centre, c <- c + sum of all p.
+
+Price: a visit moves 2 d numbers (synchronous: 2 (N-1) d for all visits together). Staleness: every gradient is
+applied to the replica that computed it; a replica knows the centre as of its last visit.
+Source: Zhang, Choromanska & LeCun, NIPS 2015, Algorithm 1 and equations 2 and 3; order of steps as in mpiT.
+"""
+
+import kernels
+from algorithms.declare import Equivalence, Knobs, knob
+
+SYNCHRONOUS = False  # unless s.synchronous
+EQUIVALENCES = (
+    Equivalence("without a pull every replica is SGD alone", to="sgd", workers=3, settings={"pull": 0}, to_workers=3),
+)
+CENTRE = 0
+
+
+class Settings(Knobs):
+    learning_rate: float = knob(0.2, "step size", gt=0, le=1000)
+    pull: float | None = knob(None, "a, the spring; by default 0.9 / replicas", ge=0, le=2)
+    period: int = knob(4, "gradient steps from one visit to the next", ge=1, le=10_000, unit="steps", delay=True)
+    synchronous: bool = knob(False, "all visit at once, and each keeps a copy of the centre")
+
+    def spring(self, replicas):
+        return 0.9 / replicas if self.pull is None else self.pull
+
+
+def servers(s):
+    return 0 if s.synchronous else 1
+
+
+def words(shape, s):
+    visits = -(-shape.steps // s.period)
+    return 2 * shape.parameters * visits * (shape.workers - 1 if s.synchronous else shape.workers)
+
+
+def worker(comm, task, s=Settings()):
+    if s.synchronous:
+        return together(comm, task, s)
+    return centre(comm, task, s) if comm.rank == CENTRE else replica(comm, task, s)
+
+
+def replica(comm, task, s):
+    x = task.start()  # (d,)
+    for step in task.steps():
+        visiting = step % s.period == 0
+        if visiting:
+            comm.send(x, CENTRE)
+        _, g = task.gradient(x)
+        if visiting:
+            x -= comm.recv(CENTRE)
+        kernels.sgd(x, g, s.learning_rate)
+    comm.send(None, CENTRE)  # no more visits
+    return x
+
+
+def centre(comm, task, s):
+    c = task.start()  # (d,)
+    p = kernels.empty_like(c)
+    training = comm.size - 1
+    a = s.spring(training)
+    while training:
+        visitor, x = comm.recv_any()
+        if x is None:
+            training -= 1
+            continue
+        kernels.elastic(p, c, x, a)
+        comm.send(p, visitor)
+        task.report(c)
+    return c
+
+
+def together(comm, task, s):
+    x, c = task.start(), task.start()  # (d,), (d,)
+    a = s.spring(comm.size)
+    for step in task.steps(together=True):
+        _, g = task.gradient(x)
+        if step % s.period == 0:
+            p = a * (x - c)
+            x -= p
+            c += comm.all_reduce(p)
+        kernels.sgd(x, g, s.learning_rate)
+        if comm.rank == 0:
+            task.report(c)
+    return c
+
+
+if __name__ == "__main__":
+    from experiments.script import main
+
+    main(__spec__.name)

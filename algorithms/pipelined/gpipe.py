@@ -1,0 +1,67 @@
+"""GPipe streams the micro-batches of one mini-batch through the stages, then makes one synchronous update.
+
+Rank s holds stage s of the model. A mini-batch is cut in `chunks` micro-batches; all go forward, all come back, and
+the mean of their gradients, summed in the order of micro-batches, is the gradient of the mini-batch:
+
+    w <- w - lr (g_0 + g_1 + ... + g_{M-1}) / M
+
+    stage 0   F0 F1 F2 .. .. .. .. B2 B1 B0
+    stage 1   .. F0 F1 F2 .. .. B2 B1 B0 ..
+    stage 2   .. .. F0 F1 F2 B2 B1 B0 .. ..        . idle: the bubble, (S-1)/(M+S-1) of the step
+
+Price: activations cross each boundary once per step, their gradients once back: 2 batch a numbers. A stage stores
+the activations of M micro-batches; with `recompute` only their inputs, for a third more work. Staleness: none.
+Source: Huang et al., NeurIPS 2019, arXiv:1811.06965; order of the backward passes as in torchgpipe.
+"""
+
+import kernels
+from algorithms.declare import Equivalence, Knobs, knob
+from algorithms.pipelined.executor import Executor
+from algorithms.pipelined.schedule import Op, repeat
+
+SYNCHRONOUS = True
+EQUIVALENCES = (
+    Equivalence("one stage and one micro-batch is SGD", to="sgd", settings={"chunks": 1}),
+    Equivalence("a pipeline without micro-batches is SGD on a cut model", to="sgd", workers=3, settings={"chunks": 1}),
+    Equivalence("micro-batches sum to the mini-batch", to="sgd", exactness="RND", workers=3, settings={"chunks": 4}),
+)
+
+
+class Settings(Knobs):
+    learning_rate: float = knob(0.2, "step size", gt=0, le=1000)
+    chunks: int = knob(4, "micro-batches in a mini-batch", ge=1, le=1024)
+    recompute: bool = knob(False, "store inputs only and go forward once more before going backward")
+
+
+def shards(workers, s):
+    return 1
+
+
+def refuse(workers, batch, workload, s):
+    if batch % s.chunks:
+        fitting = [n for n in range(1, batch + 1) if batch % n == 0]
+        return f"{s.chunks} micro-batches do not divide a batch of {batch}; use {', '.join(map(str, fitting))}."
+
+
+def words(shape, s):
+    return 2 * shape.steps * shape.batch * sum(shape.boundaries)
+
+
+def schedule(stage, stages, chunks, recompute=False):
+    """The ops of `stage` for one mini-batch; every stage has the same."""
+    ops = [Op("F", stage, chunk) for chunk in range(chunks)]
+    for chunk in reversed(range(chunks)):
+        ops += [Op("R", stage, chunk)] * recompute + [Op("B", stage, chunk)]
+    return [*ops, Op("U", stage, 0)]
+
+
+def worker(comm, task, s=Settings()):
+    pipe = Executor(comm, task, chunks=s.chunks, recompute=s.recompute)
+    batch = schedule(comm.rank, comm.size, s.chunks, s.recompute)
+    return pipe.run(repeat(batch, s.chunks), lambda w, g: kernels.sgd(w, g, s.learning_rate))
+
+
+if __name__ == "__main__":
+    from experiments.script import main
+
+    main(__spec__.name)

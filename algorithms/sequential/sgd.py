@@ -1,0 +1,39 @@
+"""SGD takes one mini-batch after another and steps down the gradient: the reference of everything else.
+
+    w <- w - lr g(w)
+
+With several workers each trains alone on its own shard and nobody talks: what parallel training must beat.
+
+Price: no communication, no memory beyond w and g. Staleness: none.
+Source: Robbins & Monro, Annals of Mathematical Statistics 22(3), 1951.
+"""
+
+import kernels
+from algorithms.declare import Knobs, knob
+
+SYNCHRONOUS = True
+EQUIVALENCES = ()
+
+
+class Settings(Knobs):
+    learning_rate: float = knob(0.2, "step size", gt=0, le=1000)
+
+
+def words(shape, s):
+    return 0
+
+
+def worker(comm, task, s=Settings()):
+    w = task.start()  # (d,)
+    for _ in task.steps():
+        _, g = task.gradient(w)
+        kernels.sgd(w, g, s.learning_rate)
+        if comm.rank == 0:
+            task.report(w)
+    return w
+
+
+if __name__ == "__main__":
+    from experiments.script import main
+
+    main(__spec__.name)

@@ -1,0 +1,46 @@
+"""Synchronous SGD averages the gradients of all workers in every step: one SGD step with a batch N times as large.
+
+Every worker holds the same w and computes a gradient g_i on its own mini-batch:
+
+    g = (g_1 + ... + g_N) / N        w <- w - lr g
+
+It is the mean and not the sum, so lr keeps its meaning; with N times the batch it may be up to N times as large.
+
+Price: an all-reduce per step, 2 (N-1) d numbers in all by the ring; everybody waits for the slowest.
+Staleness: none.
+Source: Valiant, CACM 33(8), 1990 (supersteps); Goyal et al., arXiv:1706.02677 (mean, linear scaling of lr).
+"""
+
+import kernels
+from algorithms.declare import Equivalence, Knobs, knob
+
+SYNCHRONOUS = True
+EQUIVALENCES = (
+    Equivalence("one worker is SGD", to="sgd"),
+    Equivalence("N workers are SGD with N times the batch", to="sgd", exactness="RND", workers=4, to_batch=4),
+)
+
+
+class Settings(Knobs):
+    learning_rate: float = knob(0.2, "step size", gt=0, le=1000)
+
+
+def words(shape, s):
+    return 2 * (shape.workers - 1) * shape.parameters * shape.steps
+
+
+def worker(comm, task, s=Settings()):
+    w = task.start()  # (d,), the same on every rank, and it stays so
+    for _ in task.steps(together=True):
+        _, g = task.gradient(w)
+        comm.all_reduce(g, op="mean")
+        kernels.sgd(w, g, s.learning_rate)
+        if comm.rank == 0:
+            task.report(w)
+    return w
+
+
+if __name__ == "__main__":
+    from experiments.script import main
+
+    main(__spec__.name)
