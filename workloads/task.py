@@ -126,9 +126,17 @@ class Task:
         while limit is None or step < limit:
             if open_ended and self._spent(together):
                 break
-            self.journal.step = step
+            self.at(step)
             yield step
             step += 1
+
+    def at(self, step: int) -> None:
+        """This rank works on `step` now; said by ranks that follow the steps of another, as the stages of a pipeline."""
+        self.journal.step = step
+
+    def spent(self) -> bool:
+        """Whether the seconds are up or the target loss is reached, as far as this rank can tell."""
+        return self._spent(together=False)
 
     def next_batch(self) -> tuple:
         """The next mini-batch of this rank's shard."""
