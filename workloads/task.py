@@ -131,7 +131,7 @@ class Task:
             step += 1
 
     def at(self, step: int) -> None:
-        """This rank works on `step` now; said by ranks that follow the steps of another, as the stages of a pipeline."""
+        """This rank works on `step` now; for ranks that follow the steps of another, as stages of a pipeline do."""
         self.journal.step = step
 
     def spent(self) -> bool:
