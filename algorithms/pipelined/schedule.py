@@ -54,20 +54,21 @@ def repeat(ops: Sequence[Op], chunks: int) -> Iterator[Op]:
             yield Op(kind, stage, batch + chunk if kind == "U" else batch * chunks + chunk)
 
 
-def needs(op: Op, last: int, split: bool = False) -> tuple[Op, ...]:
-    """The ops that must be done before `op`, in a pipeline whose last stage is `last`.
+def needs(op: Op, last: int) -> tuple[tuple[str, int, int], ...]:
+    """The ops that must be done before `op`, in a pipeline whose last stage is `last`; plain tuples, which equal ops.
 
-    `split` says that backward is done in two halves, I and W. An update waits for nothing but its place in the list.
+    Where the stage after splits its backward, its I stands for the B named here. An update waits for nothing but its
+    place in the list.
     """
     kind, stage, chunk = op
     if kind == "F":
-        return (Op("F", stage - 1, chunk),) if stage else ()
+        return (("F", stage - 1, chunk),) if stage else ()
     if kind == "B" or kind == "I":
-        forward = Op("F", stage, chunk)
-        return (forward, Op("I" if split else "B", stage + 1, chunk)) if stage < last else (forward,)
+        forward = "F", stage, chunk
+        return (forward, ("B", stage + 1, chunk)) if stage < last else (forward,)
     if kind == "W":
-        return (Op("I", stage, chunk),)
-    return (Op("F", stage, chunk),) if kind == "R" else ()
+        return (("I", stage, chunk),)
+    return (("F", stage, chunk),) if kind == "R" else ()
 
 
 def check(lists: Sequence[Sequence[Op]]) -> None:
@@ -85,7 +86,8 @@ def check(lists: Sequence[Sequence[Op]]) -> None:
     chunks = {op.chunk for op in place if op.kind == "F"}
     for stage in sorted(stages):
         for chunk in sorted(chunks):
-            halves = ("B",) if Op("B", stage, chunk) in place else ("I", "W")
+            split = Op("I", stage, chunk) in place or Op("W", stage, chunk) in place
+            halves = ("I", "W") if split else ("B",)
             order = [Op("F", stage, chunk), *(Op(kind, stage, chunk) for kind in halves)]
             missing = [op for op in order if op not in place]
             if missing:

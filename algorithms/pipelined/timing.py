@@ -16,21 +16,21 @@ from algorithms.pipelined.schedule import Op, needs
 
 @dataclass(frozen=True)
 class Times:
-    """Start and end of every op, in the unit of the costs; `lists` is the schedule itself, by rank."""
+    """When the ops of `lists` start and end: start[rank][n] is that of lists[rank][n], in the unit of the costs."""
 
     lists: Sequence[Sequence[Op]]
-    start: dict[Op, float]
-    end: dict[Op, float]
+    start: list[list[float]]
+    end: list[list[float]]
 
     @property
     def makespan(self) -> float:
         """From the start to the end of everything."""
-        return max(self.end.values(), default=0.0)
+        return max((ends[-1] for ends in self.end if ends), default=0.0)
 
     @property
     def busy(self) -> list[float]:
         """Time each rank works."""
-        return [sum(self.end[op] - self.start[op] for op in ops) for ops in self.lists]
+        return [sum(ends) - sum(starts) for starts, ends in zip(self.start, self.end, strict=True)]
 
     @property
     def idle(self) -> list[float]:
@@ -40,7 +40,7 @@ class Times:
     @property
     def span(self) -> list[float]:
         """From each rank's first start to its own last end."""
-        return [self.end[ops[-1]] - self.start[ops[0]] if ops else 0.0 for ops in self.lists]
+        return [ends[-1] - starts[0] if ends else 0.0 for starts, ends in zip(self.start, self.end, strict=True)]
 
     @property
     def in_flight(self) -> list[int]:
@@ -80,42 +80,45 @@ def simulate(lists: Sequence[Sequence[Op]], costs: Mapping, latency: float = 0.0
     """
     where = {op: rank for rank, ops in enumerate(lists) for op in ops}
     last = max((op.stage for op in where), default=0)
-    split = any(op.kind == "I" for op in where)
     price = {key: _price(costs, *key) for key in {op[:2] for op in where}}
-    start: dict[Op, float] = {}
-    end: dict[Op, float] = {}
-    free, position = [0.0] * len(lists), [0] * len(lists)
-    waiting: dict[Op, list[int]] = {}
+    done: dict[tuple, float] = {}
+    start: list[list[float]] = [[] for _ in lists]
+    end: list[list[float]] = [[] for _ in lists]
+    waiting: dict[tuple, list[int]] = {}
     ready = list(range(len(lists)))
     while ready:
         rank = ready.pop()
-        ops, at, now = lists[rank], position[rank], free[rank]
-        while at < len(ops):
-            op = ops[at]
-            begin = now
-            for need in needs(op, last, split):
-                done = end.get(need)
-                if done is None:
+        ops, starts, ends = lists[rank], start[rank], end[rank]
+        while len(ends) < len(ops):
+            op = ops[len(ends)]
+            begin = ends[-1] if ends else 0.0
+            for need in needs(op, last):
+                at = done.get(need)
+                if at is None and need[0] == "B" and need not in where:
+                    need = "I", *need[1:]
+                    at = done.get(need)
+                if at is None:
                     waiting.setdefault(need, []).append(rank)
                     break
-                if where[need] != rank:
-                    done += latency
-                if done > begin:
-                    begin = done
+                if latency and where[need] != rank:
+                    at += latency
+                if at > begin:
+                    begin = at
             else:
-                start[op] = begin
-                end[op] = now = begin + price[op[:2]]
-                at += 1
+                starts.append(begin)
+                done[op] = finish = begin + price[op[:2]]
+                ends.append(finish)
                 if op in waiting:
                     ready += waiting.pop(op)
                 continue
             break
-        position[rank], free[rank] = at, now
     stuck = [
-        f"rank {rank} at {ops[at]}" for rank, (ops, at) in enumerate(zip(lists, position, strict=True)) if at < len(ops)
+        f"rank {r} at {ops[len(ends)]}"
+        for r, (ops, ends) in enumerate(zip(lists, end, strict=True))
+        if len(ends) < len(ops)
     ]
     if stuck:
-        lacking = ", ".join(str(op) for op in list(waiting)[:8])
+        lacking = ", ".join(str(Op(*need)) for need in list(waiting)[:8])
         raise ValueError(f"the schedule is stuck: {', '.join(stuck[:8])}; waiting for {lacking}.")
     return Times(lists, start, end)
 
