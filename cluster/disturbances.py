@@ -1,9 +1,9 @@
 """Disturbances: what makes real clusters unlike a diagram. All of them are values.
 
-    slow     a rank is `factor` times slower than the others, all the time
-    jitter   every step of every rank takes a random factor longer, drawn from one law, seeded per rank
-    pause    a rank stops from one time to another and then goes on
-    crash    a rank is lost at a time, for good
+slow     a rank is `factor` times slower than the others, all the time
+jitter   every step of every rank takes a random factor longer, drawn from one law, seeded per rank
+pause    a rank stops from one time to another and then goes on
+crash    a rank is lost at a time, for good
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def _lognormal(sigma: float) -> Callable:
 
 
 def _noisy_cloud(generator: np.random.Generator, count: int) -> np.ndarray:
-    factors = generator.lognormal(-0.15**2 / 2, 0.15, count)
+    factors = generator.lognormal(-(0.15**2) / 2, 0.15, count)
     return factors * np.where(generator.random(count) < 0.01, 4.0, 1.0)
 
 

@@ -1,0 +1,41 @@
+"""The simulated cluster: one process, virtual time, every rank a greenlet.
+
+Arithmetic is real, only the clock is simulated. A rank runs plain blocking code and keeps its own time: a kernel
+moves it on by the kernel's price on the rank's device, a message by the link it takes.
+
+    events.py   the heap of what is still to come, network ports, and who is stuck
+    rank.py     one rank: its time, its mailbox, its disturbances; the meter of its kernels
+    comm.py     the Comm contract on top of both
+    meeting.py  what all ranks of a group do at one moment: the fast all-reduce, split, shared memory
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from cluster.devices import DEVICES, Device
+from cluster.disturbances import NONE, Disturbances
+from cluster.network import NETWORKS, Network
+from cluster.simulated.events import Simulation
+from cluster.trace import Journal, Outcome
+
+
+def run(
+    program: Callable[[Any], Any],
+    size: int,
+    *,
+    network: Network = NETWORKS["10GbE"],
+    device: Device = DEVICES["laptop"],
+    disturbances: Disturbances = NONE,
+    collective: str = "fast",
+    on_progress: Callable[[list[Journal], float], None] | None = None,
+    stop: Any = None,
+) -> Outcome:
+    """Run `program(comm)` on `size` ranks and give back their results and journals.
+
+    `collective` names how all_reduce is done: "fast" computes the ring's result and times at once, the others send
+    every message (`cluster.collectives.ALL_REDUCE`). `on_progress(journals, seconds)` is called a few times a second
+    of real time; `stop`, an Event or a function, ends the run early. Errors do not raise: they are in the Outcome.
+    """
+    return Simulation(size, network, device, disturbances, collective, on_progress, stop).run(program)

@@ -1,0 +1,183 @@
+"""The heap: what is still to come, in the order of time.
+
+Events are ordered by (time, serial), so ties are decided the same way every time and a run is a pure function of
+what it was given. A rank may run ahead of the heap, since nothing that others do can change its past; it comes back
+in order (`sync`) only where order matters: receiving from anybody, looking who has come, sharing memory or a port.
+Whoever has to wait works off the heap until somebody can go on, and switches straight to that rank.
+
+A message of n bytes sent at time t over a link with latency a and 1/b bytes per second:
+
+    leaves    d = max(t, sender's port free)                      the port is busy until d + n b
+    arrives   r = max(d + a, receiver's port free) + n b          alone on the link: a + n b later
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections import deque
+from collections.abc import Callable
+from heapq import heappop, heappush
+from functools import partial
+from itertools import count
+from typing import Any
+
+from greenlet import GreenletExit, getcurrent, greenlet
+
+from cluster.collectives import ALL_REDUCE
+from cluster.comm import Cancelled, ClusterError, Deadlock
+from cluster.simulated.comm import SimulatedComm
+from cluster.simulated.rank import Actor, Rank
+from cluster.trace import IDLE, Outcome
+
+PROGRESS = 0.2  # s of real time between two calls of on_progress
+
+
+class Simulation:
+    """One run: the heap, the ports, and the ranks."""
+
+    def __init__(self, size, network, device, disturbances, collective, on_progress=None, stop=None):
+        if collective != "fast" and collective not in ALL_REDUCE:
+            raise ValueError(f"collective is {collective!r}; allowed are fast, {', '.join(ALL_REDUCE)}.")
+        self.network, self.device, self.collective = network, device, collective
+        self.heap: list[tuple] = []
+        self.serial = count().__next__
+        self.group_ids = count(1).__next__
+        self.meetings: dict[tuple, Any] = {}
+        self.now, self._handled = 0.0, 0
+        # one port each way per node, then one each way per rank for messages inside a node
+        self.nodes = -(-size // network.per_node)
+        self.out_free = [0.0] * (self.nodes + size)
+        self.in_free = [0.0] * (self.nodes + size)
+        self.ranks = [Rank(self, number, disturbances) for number in range(size)]
+        self.error: Exception | None = None
+        self.notes: list[str] = []
+        self.on_progress, self._told = on_progress, time.monotonic()
+        self.stopped = getattr(stop, "is_set", stop)
+
+    def run(self, program: Callable) -> Outcome:
+        """Everything, from the first rank's first line to the last message."""
+        self.hub = getcurrent()
+        world = list(range(len(self.ranks)))
+        for rank in self.ranks:
+            rank.greenlet = greenlet(partial(rank.main, program, SimulatedComm(rank, rank, 0, world)))
+            self.at(0.0, rank.greenlet.switch)  # from the hub, whose stack is the lowest
+            if rank.crash < math.inf:
+                self.at(rank.crash, self._lose, rank)
+        try:
+            self.wait()
+            self._check_stuck()
+        except ClusterError as error:
+            self.fail(error)
+        finally:
+            for actor in (actor for rank in self.ranks for actor in (rank, *rank.helpers)):
+                actor.greenlet.throw(GreenletExit)
+        self._close()
+        return Outcome([r.result for r in self.ranks], [r.journal for r in self.ranks], self.error, tuple(self.notes))
+
+    def at(self, when: float, what: Callable, *args: Any) -> None:
+        """Do `what(*args)` at time `when`."""
+        heappush(self.heap, (when, self.serial(), what, args))
+
+    def resume(self, when: float, actor: Actor) -> None:
+        """Let a blocked actor go on at time `when`."""
+        heappush(self.heap, (when, self.serial(), None, actor.greenlet))
+
+    def wait(self, actor: Actor | None = None) -> None:
+        """Work off the heap until `actor` can go on; for the hub (None), until there is nothing left."""
+        heap, in_free = self.heap, self.in_free
+        me = actor.greenlet if actor else None
+        while heap and self.error is None:
+            if len(heap[0]) == 4:
+                when, _, what, ready = heap[0]
+                if what is not None and me is not None:
+                    break  # what is more than a message is for the hub
+                heappop(heap)
+                self.now = when
+                if what is not None:
+                    what(*ready)
+                    continue
+            else:
+                first_byte, _, dst, port, busy, sender, src, key, nbytes, sent, x = heappop(heap)
+                self.now = first_byte
+                sender.in_flight -= 1
+                if sent > sender.gone:
+                    continue  # it had not left the rank when that was lost
+                free = in_free[port]
+                in_free[port] = arrived = (first_byte if first_byte > free else free) + busy
+                sender.journal.messages.append((dst.number, key[1], nbytes, sent, arrived, key[1] < 0))
+                self._handled += 1
+                if not self._handled & 255:
+                    self.tick()
+                waiting = dst.waiting.get(key)
+                if waiting is None or waiting[1] != src:
+                    box = dst.boxes.get(key)
+                    if box is None:
+                        box = dst.boxes[key] = deque()
+                    box.append((arrived, src, x, sent))
+                    if waiting is not None and waiting[1] is None:  # it takes anybody's: wake it when this one is whole
+                        del dst.waiting[key]
+                        self.resume(arrived, waiting[0])
+                    continue
+                del dst.waiting[key]
+                waiting[0].inbox = (arrived, src, x, sent)
+                ready = waiting[0].greenlet
+            if ready is me:
+                return
+            ready.switch()
+            if me is not None:
+                return  # somebody switched back: this actor can go on
+        if me is not None:
+            self.hub.switch()
+
+    def sync(self, actor: Actor) -> None:
+        """Let everything happen that comes before `actor`'s time."""
+        if self.heap and self.heap[0][0] <= actor.now:
+            self.resume(actor.now, actor)
+            self.wait(actor)
+
+    def tick(self) -> None:
+        """Tell the reader how far it has come, now and then; end the run if asked to."""
+        clock = time.monotonic()
+        if clock - self._told < PROGRESS:
+            return
+        if self.on_progress:
+            self.on_progress([rank.journal for rank in self.ranks], max(rank.now for rank in self.ranks))
+        self._told = time.monotonic()
+        if self.stopped and self.stopped():
+            raise Cancelled(f"cancelled at {self.now:.4g} s of the run's clock")
+
+    def fail(self, error: Exception) -> None:
+        """Keep the first error; the loop ends at the next event."""
+        self.error = self.error or error
+
+    def _lose(self, rank: Rank) -> None:
+        """A rank crashes: what has left it is on its way, then its silence is heard."""
+        if rank.done:
+            return
+        rank.gone, rank.lost_step, rank.idle_from = rank.crash, rank.journal.step, min(rank.now, rank.crash)
+        for actor in (rank, *rank.helpers):
+            actor.greenlet.throw(GreenletExit)
+        for other in self.ranks:
+            if other is not rank:
+                self.at(rank.crash + self.network.between.latency, other.hear_loss, rank)
+
+    def _check_stuck(self) -> None:
+        stuck = [] if self.error else [rank for rank in self.ranks if not rank.done and rank.gone == math.inf]
+        lost = [rank for rank in self.ranks if rank.gone < math.inf]
+        if stuck and lost:
+            raise lost[0].loss(f"rank {stuck[0].number} cannot go on without it: {stuck[0].complaints()[0]}")
+        if stuck:
+            complaints = [line for rank in stuck for line in rank.complaints()]
+            more = f"; and {len(complaints) - 8} more" if len(complaints) > 8 else ""
+            raise Deadlock(f"deadlock, nothing is on its way: {'; '.join(complaints[:8])}{more}.")
+
+    def _close(self) -> None:
+        for rank in self.ranks:
+            if rank.gone < math.inf:
+                end = max(self.now, rank.crash)
+                rank.journal.spans.append((IDLE, rank.idle_from, end, rank.lost_step, "lost"))
+                if self.error is None:
+                    self.notes.append(f"{rank.loss('the others went on without it')}")
+        if self.error is None:
+            self.notes += [line for rank in self.ranks for line in rank.unread()]

@@ -1,0 +1,315 @@
+"""The simulated cluster: time, links, disturbances, and what goes wrong."""
+
+import math
+
+import numpy as np
+import pytest
+
+import kernels
+from cluster import simulated
+from cluster.comm import Cancelled, Deadlock, RankFailed, RankLost
+from cluster.devices import Device
+from cluster.disturbances import JITTERS, Disturbances, parse_crash, parse_pause, parse_slow
+from cluster.network import Link, Network
+from cluster.trace import COMMUNICATE, COMPUTE, IDLE, KINDS, WAIT
+
+ALPHA, BANDWIDTH = 1e-3, 1e6
+LINK = Network(Link(ALPHA, BANDWIDTH), Link(1e-6, 1e9))
+UNIT = Device(flops=math.inf, bandwidth=math.inf, overhead=0.5)  # every kernel takes half a second
+
+
+def work(comm, kernels_called=1, label="work"):
+    with comm.journal.doing(COMPUTE, label):
+        for _ in range(kernels_called):
+            kernels.scale(np.ones(1), 1.0)
+
+
+def run(program, ranks, **options):
+    options.setdefault("network", LINK)
+    options.setdefault("device", UNIT)
+    return simulated.run(program, ranks, **options)
+
+
+def test_a_message_takes_latency_plus_bytes_over_bandwidth():
+    def program(comm):
+        if comm.rank == 0:
+            comm.send(np.zeros(1000, np.float32), 1)
+        else:
+            comm.recv(0)
+        return comm.journal.clock()
+
+    assert run(program, 2).results == [0.0, pytest.approx(ALPHA + 4000 / BANDWIDTH, rel=1e-12)]
+
+
+def test_messages_of_one_sender_leave_one_after_the_other():
+    def program(comm):
+        if comm.rank == 0:
+            for dst in (1, 2, 3):
+                comm.send(np.zeros(1000, np.float32), dst)
+        else:
+            comm.recv(0)
+        return comm.journal.clock()
+
+    assert run(program, 4).results[1:] == pytest.approx([ALPHA + k * 0.004 for k in (1, 2, 3)])
+
+
+def test_messages_for_one_receiver_arrive_one_after_the_other():
+    def program(comm):
+        if comm.rank:
+            comm.send(np.zeros(1000, np.float32), 0)
+            return None
+        return [(comm.recv_any()[0], comm.journal.clock()) for _ in range(3)]
+
+    arrivals = run(program, 4).results[0]
+    assert [at for _, at in arrivals] == pytest.approx([ALPHA + k * 0.004 for k in (1, 2, 3)])
+    assert [src for src, _ in arrivals] == [1, 2, 3]
+
+
+def test_ranks_of_one_node_share_its_port_and_talk_inside_over_its_own_link():
+    def program(comm):
+        if comm.rank < 2:  # node 0 sends to node 1
+            comm.send(np.zeros(1000, np.float32), comm.rank + 2)
+            comm.send(np.zeros(1000, np.float32), 1 - comm.rank, tag=1)
+            comm.recv(1 - comm.rank, tag=1)
+        else:
+            comm.recv(comm.rank - 2)
+        return comm.journal.clock()
+
+    times = run(program, 4, network=Network(LINK.between, LINK.within, per_node=2)).results
+    assert times[:2] == pytest.approx([1e-6 + 4e-6] * 2)
+    assert sorted(times[2:]) == pytest.approx([ALPHA + 0.004, ALPHA + 0.008])
+
+
+def test_a_blocked_rank_waits_until_the_other_sends_and_communicates_from_then_on():
+    def program(comm):
+        if comm.rank == 0:
+            work(comm, 2)
+            comm.send(np.zeros(1000, np.float32), 1)
+        else:
+            comm.recv(0)
+
+    spans = run(program, 2).trace().spans
+    mine = [
+        (int(k), float(s), float(e))
+        for r, k, s, e in zip(*(spans[c] for c in ("rank", "kind", "start", "end")), strict=True)
+        if r == 1
+    ]
+    assert mine == [(WAIT, 0.0, 1.0), (COMMUNICATE, 1.0, pytest.approx(1.0 + ALPHA + 0.004))]
+
+
+def test_compute_is_charged_by_the_roofline_of_the_device_times_the_slowness_of_the_rank():
+    device = Device(flops=1e6, bandwidth=1e7, overhead=1e-3)
+
+    def program(comm):
+        kernels.sgd(np.zeros(1000, np.float32), np.zeros(1000, np.float32), 0.1)
+        return comm.journal.clock()
+
+    flops, words = kernels.sgd.price(np.zeros(1000, np.float32))
+    seconds = 1e-3 + max(flops / 1e6, 4 * words / 1e7)
+    results = run(program, 2, device=device, disturbances=Disturbances(slow={1: 3.0})).results
+    assert results == [pytest.approx(seconds), pytest.approx(3 * seconds)]
+
+
+def test_jitter_is_drawn_per_step_and_depends_on_the_seed_alone():
+    def program(comm):
+        times = []
+        for comm.journal.step in range(5):
+            before = comm.journal.clock()
+            work(comm)
+            comm.all_reduce(np.ones(3))
+            times.append(comm.journal.spans[-2][2] - before)
+        return times
+
+    draws = [run(program, 2, disturbances=Disturbances(jitter=JITTERS["cloud"], seed=s)).results for s in (1, 1, 2)]
+    assert draws[0] == draws[1] != draws[2]
+    assert len(set(draws[0][0])) == 5
+
+
+def test_a_pause_stops_a_rank_and_then_it_goes_on():
+    def program(comm):
+        work(comm, 2)
+        return comm.journal.clock()
+
+    outcome = run(program, 2, disturbances=Disturbances(pause={1: ((0.25, 10.25),)}))
+    assert outcome.results == [1.0, 11.0]
+    spans = outcome.trace().spans
+    assert ((spans["kind"] == IDLE) & (spans["rank"] == 1) & (spans["end"] == 10.25)).any()
+
+
+def test_a_run_is_a_pure_function_of_what_it_was_given():
+    def program(comm):
+        x = np.random.default_rng(comm.rank).random(50)
+        for comm.journal.step in range(4):
+            work(comm)
+            if comm.rank:
+                comm.send(x, 0)
+                x = comm.recv(0)
+            else:
+                for _ in range(comm.size - 1):
+                    src, y = comm.recv_any()
+                    x = (x + y) / 2
+                    comm.send(x, src)
+        return x
+
+    first, second = (run(program, 5, disturbances=Disturbances(jitter=JITTERS["pareto"])) for _ in range(2))
+    for x, y in zip(first.results, second.results, strict=True):
+        assert np.array_equal(x, y)
+    for table in ("spans", "messages"):
+        for name, column in getattr(first.trace(), table).items():
+            np.testing.assert_array_equal(column, getattr(second.trace(), table)[name])
+
+
+def test_a_deadlock_says_who_waits_for_whom_since_when():
+    def program(comm):
+        work(comm, comm.rank + 1)
+        comm.recv((comm.rank + 1) % comm.size, tag=7)
+
+    error = run(program, 2).error
+    assert isinstance(error, Deadlock)
+    assert "rank 0 waits for a message from rank 1 (tag 7) since 0.5 s" in str(error)
+    assert "rank 1 waits for a message from rank 0 (tag 7) since 1 s" in str(error)
+
+
+def test_a_collective_that_somebody_does_not_join_is_a_deadlock():
+    error = run(lambda comm: comm.rank or comm.all_reduce(np.ones(3)), 3).error
+    assert isinstance(error, Deadlock)
+    assert "rank 0 waits in all-reduce" in str(error)
+
+
+def test_the_first_error_of_a_rank_is_the_error_of_the_run_and_names_rank_and_step():
+    def program(comm):
+        for comm.journal.step in range(3):
+            work(comm)
+            if comm.rank == 1 and comm.journal.step == 2:
+                raise ZeroDivisionError("the cake is a lie")
+            comm.barrier()
+
+    outcome = run(program, 3)
+    assert isinstance(outcome.error, RankFailed)
+    assert (outcome.error.rank, outcome.error.step) == (1, 2)
+    assert isinstance(outcome.error.__cause__, ZeroDivisionError)
+    assert "rank 1 failed at step 2: ZeroDivisionError: the cake is a lie" in str(outcome.error)
+    assert len(outcome.journals[0].spans) > 2
+
+
+def test_a_server_hears_of_a_lost_worker_once_and_goes_on():
+    def program(comm):
+        if comm.rank == 0:
+            heard, training = [], comm.size - 1
+            while training:
+                src, x = comm.recv_any()
+                heard.append((src, x))
+                training -= x is None
+            return heard
+        for comm.journal.step in range(4):
+            work(comm)
+            comm.send(comm.journal.step, 0)
+        comm.send(None, 0)
+        return None
+
+    outcome = run(program, 3, disturbances=Disturbances(crash={2: 1.25}))
+    assert outcome.error is None
+    assert [x for src, x in outcome.results[0] if src == 2] == [0, 1, None]
+    assert [x for src, x in outcome.results[0] if src == 1] == [0, 1, 2, 3, None]
+    assert "rank 2 was lost at 1.25 s (step 2)" in outcome.notes[0]
+
+
+@pytest.mark.parametrize("collective", ["fast", "ring"])
+def test_a_rank_lost_in_a_synchronous_method_is_named_with_its_step(collective):
+    def program(comm):
+        for comm.journal.step in range(10):
+            work(comm)
+            comm.all_reduce(np.ones(5))
+
+    outcome = run(program, 4, collective=collective, disturbances=Disturbances(crash={3: 2.6}))
+    assert isinstance(outcome.error, RankLost)
+    assert outcome.error.rank == 3
+    assert "rank 3 was lost at 2.6 s (step" in str(outcome.error)
+
+
+def test_messages_nobody_read_are_named():
+    def program(comm):
+        if comm.rank == 0:
+            comm.send(1.0, 1, tag=3)
+            comm.send(2.0, 1, tag=3)
+
+    assert run(program, 2).notes == ("rank 1 never read 2 messages from rank 0, tag 3",)
+
+
+def test_a_reduction_beside_the_rank_overlaps_with_its_work():
+    def program(comm, beside):
+        x = np.ones(1000)
+        handle = comm.all_reduce(x, async_op=beside)
+        work(comm)
+        if beside:
+            handle.wait()
+        assert (x == comm.size).all()
+        return comm.journal.clock()
+
+    for collective in ("fast", "ring", "tree"):
+        alone, overlapped = (
+            run(
+                lambda comm, b=b: program(comm, b), 4, collective=collective, device=Device(1e9, math.inf, 0.01)
+            ).results
+            for b in (False, True)
+        )
+        assert max(overlapped) < max(alone) - 0.009
+
+
+def test_reductions_beside_each_other_share_the_port():
+    def program(comm):
+        handles = [comm.all_reduce(np.ones(10_000), async_op=True) for _ in range(3)]
+        for handle in handles:
+            handle.wait()
+        return comm.journal.clock()
+
+    device = Device(math.inf, math.inf, 0.0)
+    fast, ring = (max(run(program, 4, collective=c, device=device).results) for c in ("fast", "ring"))
+    bytes_alone = 3 * 2 * 3 / 4 * 80_000 / BANDWIDTH
+    assert fast >= bytes_alone
+    assert ring >= bytes_alone
+
+
+def test_progress_is_told_and_a_run_can_be_stopped():
+    seen = []
+
+    def program(comm):
+        while True:
+            work(comm)
+            comm.barrier()
+
+    outcome = run(program, 2, on_progress=lambda journals, at: seen.append(at), stop=lambda: len(seen) > 1)
+    assert isinstance(outcome.error, Cancelled)
+    assert seen and seen[-1] > 0
+    assert outcome.journals[0].spans
+
+
+def test_a_thousand_ranks_are_no_trouble():
+    def program(comm):
+        x = np.full(10, float(comm.rank))
+        comm.all_reduce(x, "mean")
+        return x[0]
+
+    assert run(program, 1000).results == [pytest.approx(499.5)] * 1000
+
+
+@pytest.mark.parametrize(
+    ("parse", "text", "sentence"),
+    [
+        (parse_slow, "2-3", "write rank:factor"),
+        (parse_slow, "9:2", "there is no rank 9; ranks are 0 to 3"),
+        (parse_slow, "1:0", "allowed is 0.01 to 1000"),
+        (parse_pause, "1:0.8-0.5", "would go on at 0.5 s before it stops at 0.8 s"),
+        (parse_crash, "x", "write rank:second"),
+    ],
+)
+def test_a_disturbance_that_does_not_read_is_refused_in_one_sentence(parse, text, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        parse(text, 4)
+
+
+def test_disturbances_read_as_they_are_written():
+    assert parse_slow("2:3, 0:1.5", 4) == {2: 3.0, 0: 1.5}
+    assert parse_pause("1:0.5-0.8,1:0.1-0.2", 4) == {1: ((0.1, 0.2), (0.5, 0.8))}
+    assert parse_crash("", 4) == {}
+    assert len(KINDS) == 5
