@@ -2,7 +2,8 @@
 
 A kernel module `kernels/<family>/<name>.py` holds `reference` (plain NumPy), `cpu` (Numba), `gpu` (a launcher of a
 Numba CUDA kernel) and its price: `FLOPS` and `WORDS` per element of the first argument, or `price(*args)` giving
-(flops, words) when the shape matters. Callers write `kernels.<name>(...)`: outputs first, then inputs, then scalars.
+(flops, words) when the shape matters. Callers write `kernels.<name>(...)`: outputs first, then
+inputs, then scalars; in place; contiguous; float32 and float64.
 
 The call goes to the twin that fits the first array and its price to the meter of the calling rank. A module is
 loaded on its first call, so importing an algorithm imports no compiler.
@@ -14,22 +15,39 @@ import importlib
 
 import numpy as np
 
-from kernels.arrays import copy, empty_like, to_device, to_numpy, zeros_like
+from kernels.arrays import copy, empty, empty_like, to_device, to_numpy, zeros_like
 from kernels.meter import METER, Meter, metered
 
-__all__ = ["FAMILIES", "Kernel", "Meter", "copy", "empty_like", "metered", "to_device", "to_numpy", "zeros_like"]
+__all__ = [
+    "FAMILIES",
+    "Kernel",
+    "Meter",
+    "copy",
+    "empty",
+    "empty_like",
+    "metered",
+    "to_device",
+    "to_numpy",
+    "zeros_like",
+]
 
 FAMILIES: dict[str, tuple[str, ...]] = {
-    "updates": ("sgd",),
-    "averaging": (),
-    "layers": (),
+    "updates": ("sgd", "momentum", "nesterov", "adagrad", "adam"),
+    "averaging": ("elastic", "mean", "add", "scale"),
+    "layers": (
+        *("dense_forward", "dense_backward_input", "dense_backward_weights"),
+        *("relu_backward", "tanh_forward", "tanh_backward", "residual_add"),
+        *("conv2d_forward", "conv2d_backward_input", "conv2d_backward_weights"),
+        *("max_pool_forward", "max_pool_backward"),
+        *("softmax_cross_entropy", "squared_error", "quadratic"),
+    ),
 }
 
 
 class Kernel:
     """One formula on any array: NumPy goes to the cpu twin, a GPU tensor to the gpu twin, the price to the meter."""
 
-    __slots__ = ("family", "name", "_module", "_cpu", "_price")
+    __slots__ = ("_cpu", "_gpu", "_module", "_price", "family", "name")
 
     def __init__(self, name: str, family: str):
         self.name, self.family = name, family
@@ -39,16 +57,14 @@ class Kernel:
     def module(self):
         """The kernel's own file: reference, cpu, gpu and price."""
         if self._module is None:
-            module = importlib.import_module(f"kernels.{self.family}.{self.name}")
-            self._cpu = module.cpu
-            self._price = getattr(module, "price", None) or _per_element(module.FLOPS, module.WORDS)
-            self._module = module
+            self._load()
         return self._module
 
     def __call__(self, *args):
-        module = self._module or self.module
+        if self._module is None:
+            self._load()
         first = args[0]
-        result = self._cpu(*args) if type(first) is np.ndarray else module.gpu(*args)
+        result = self._cpu(*args) if type(first) is np.ndarray else self._gpu(*args)
         meter = METER.get()
         if meter is not None:
             flops, words = self._price(*args)
@@ -57,7 +73,15 @@ class Kernel:
 
     def price(self, *args) -> tuple[float, float]:
         """(FLOPs, words moved) of a call with these arguments, without doing it."""
-        return self.module and self._price(*args)
+        if self._module is None:
+            self._load()
+        return self._price(*args)
+
+    def _load(self) -> None:
+        module = importlib.import_module(f"kernels.{self.family}.{self.name}")
+        self._cpu, self._gpu = module.cpu, module.gpu
+        self._price = getattr(module, "price", None) or _per_element(module.FLOPS, module.WORDS)
+        self._module = module  # last: another thread may be loading, too
 
     def __repr__(self) -> str:
         return f"<kernel {self.family}.{self.name}>"

@@ -6,13 +6,19 @@ Numba works on the device that torch has made current, so a rank calls `torch.cu
 from __future__ import annotations
 
 import numpy as np
+from numba.core import config
+
+config.CUDA_LOW_OCCUPANCY_WARNINGS = 0  # Numba would remark on every small vector, and ours are often small
 
 THREADS = 256
 MAX_BLOCKS = 4096
 
 
-def over(array) -> tuple:
-    """The launch of an elementwise kernel over `array`: `kernel[over(w)](w, ...)`."""
+def over(array, *others) -> tuple:
+    """The launch of an elementwise kernel over arrays of one shape: `kernel[over(w, g)](w, g)`. ValueError if not."""
+    if any(other.shape != array.shape for other in others):
+        shapes = " and ".join(str(tuple(x.shape)) for x in (array, *others))
+        raise ValueError(f"the arrays of this call have shapes {shapes}; they must be alike.")
     return grid(array.size if isinstance(array, np.ndarray) else array.numel()), THREADS, stream_of(array)
 
 

@@ -9,7 +9,7 @@ Source: Robbins & Monro, Annals of Mathematical Statistics 22(3), 1951.
 
 from numba import cuda
 
-from kernels.compiled import exact, formula
+from kernels.compiled import exact, formula, length
 from kernels.launch import over
 
 FLOPS, WORDS = 2, 3
@@ -27,7 +27,7 @@ def element(w, g, rate):
 @exact
 def cpu(w, g, learning_rate):
     rate = w.dtype.type(learning_rate)
-    for i in range(w.size):
+    for i in range(length(w, g)):
         w[i] = element(w[i], g[i], rate)
 
 
@@ -39,4 +39,4 @@ def _launch(w, g, learning_rate):
 
 
 def gpu(w, g, learning_rate):
-    _launch[over(w)](w, g, learning_rate)
+    _launch[over(w, g)](w, g, learning_rate)

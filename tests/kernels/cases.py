@@ -12,6 +12,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from tests.kernels.layer_cases import LAYERS
+
 SIZES = (0, 1, 31, 32, 257, 1000)
 
 
@@ -51,10 +53,11 @@ CASES: dict[str, Case] = {
     "momentum": Case(vectors(3, 0.1, 0.9), bits=True),
     "nesterov": Case(vectors(3, 0.1, 0.9), bits=True),
     "adagrad": Case(adagrad, bits=True),
-    "adam": Case(adam, bits=True),
+    "adam": Case(adam),
     "elastic": Case(vectors(3, 0.2), bits=True),
     "mean": Case(rows, bits=True),
     "add": Case(vectors(2), bits=True),
     "scale": Case(vectors(1, 0.3), bits=True),
     # ---- layers: cases of the kernels in kernels/layers/ go below this line ----
+    **{name: Case(arguments) for name, arguments in LAYERS.items()},
 }

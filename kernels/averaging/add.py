@@ -1,0 +1,33 @@
+"""Add: a vector is added to another, the one piece of arithmetic in a sum over ranks.
+
+    out <- out + x
+
+Price: 1 FLOP and 3 words per number (read out and x, write out).
+"""
+
+from numba import cuda
+
+from kernels.compiled import exact, length
+from kernels.launch import over
+
+FLOPS, WORDS = 1, 3
+
+
+def reference(out, x):
+    out += x
+
+
+@exact
+def cpu(out, x):
+    for i in range(length(out, x)):
+        out[i] += x[i]
+
+
+@cuda.jit
+def _launch(out, x):
+    for i in range(cuda.grid(1), out.size, cuda.gridsize(1)):
+        out[i] += x[i]
+
+
+def gpu(out, x):
+    _launch[over(out, x)](out, x)

@@ -1,0 +1,35 @@
+"""Scale: a vector is multiplied by a number; a sum over ranks becomes their mean.
+
+    x <- a x
+
+Price: 1 FLOP and 2 words per number (read x, write x).
+"""
+
+from numba import cuda
+
+from kernels.compiled import exact
+from kernels.launch import over
+
+FLOPS, WORDS = 1, 2
+
+
+def reference(x, factor):
+    x *= factor
+
+
+@exact
+def cpu(x, factor):
+    a = x.dtype.type(factor)
+    for i in range(x.size):
+        x[i] *= a
+
+
+@cuda.jit
+def _launch(x, factor):
+    a = x.dtype.type(factor)
+    for i in range(cuda.grid(1), x.size, cuda.gridsize(1)):
+        x[i] *= a
+
+
+def gpu(x, factor):
+    _launch[over(x)](x, factor)

@@ -1,0 +1,51 @@
+"""Adagrad: every coordinate slows down by the gradients it has already seen.
+
+    s <- s + g^2        w <- w - lr g / (sqrt(s) + eps)
+
+DistBelief's servers take eps = 0: the first step of every coordinate is then exactly lr long, and a coordinate that
+never saw a gradient (0 / 0) stays where it is.
+
+Price: 7 FLOPs and 5 words per parameter (read s, g and w, write s and w); one more vector of memory.
+Source: Duchi, Hazan & Singer, Journal of Machine Learning Research 12, 2011; eps = 0 in Dean et al., NIPS 2012.
+"""
+
+from math import sqrt
+
+import numpy as np
+from numba import cuda
+
+from kernels.compiled import exact, formula, length
+from kernels.launch import over
+
+FLOPS, WORDS = 7, 5
+
+
+def reference(w, s, g, learning_rate, eps):
+    s += g * g
+    width = np.sqrt(s) + eps
+    w -= np.divide(learning_rate * g, width, out=np.zeros_like(w), where=width != 0)
+
+
+@formula
+def element(w, s, g, rate, eps):
+    s = s + g * g
+    width = sqrt(s) + eps
+    return (w if width == 0 else w - rate * g / width), s
+
+
+@exact
+def cpu(w, s, g, learning_rate, eps):
+    rate, least = w.dtype.type(learning_rate), w.dtype.type(eps)
+    for i in range(length(w, s, g)):
+        w[i], s[i] = element(w[i], s[i], g[i], rate, least)
+
+
+@cuda.jit
+def _launch(w, s, g, learning_rate, eps):
+    rate, least = w.dtype.type(learning_rate), w.dtype.type(eps)
+    for i in range(cuda.grid(1), w.size, cuda.gridsize(1)):
+        w[i], s[i] = element(w[i], s[i], g[i], rate, least)
+
+
+def gpu(w, s, g, learning_rate, eps):
+    _launch[over(w, s, g)](w, s, g, learning_rate, eps)
