@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from collections.abc import Callable
 from copy import copy
@@ -15,6 +16,7 @@ from greenlet import greenlet
 from cluster import collectives
 from cluster.collectives import ALL_REDUCE, COLLECTIVE
 from cluster.comm import Message, Op, nbytes, snapshot
+from cluster.network import Link
 from cluster.simulated.meeting import Reduction, SharedVector, meet
 from cluster.simulated.rank import Actor, Rank
 from cluster.trace import COMMUNICATE, WAIT
@@ -38,10 +40,32 @@ class SimulatedComm:
         self._calls = 0  # collectives so far: every rank counts the same
 
     def send(self, x: Message, dst: int, tag: int = 0) -> None:
-        self._post(x, dst, tag)
+        sim, rank, actor = self._sim, self._rank, self._actor
+        if rank.watched:
+            rank.live()
+        if type(x) is np.ndarray:
+            size, x = x.nbytes, x.copy()
+        else:
+            size, x = nbytes(x), snapshot(x)
+        receiver, out_port, in_port, latency, beta, overhead = self._routes.get(dst) or self._route(dst)
+        if overhead:
+            self._advance(overhead)
+        rank.in_flight += 1
+        if rank.crowded or rank.in_flight > IN_FLIGHT:
+            sim.sync(actor)
+        now, busy = actor.now, size * beta
+        free = sim.out_free[out_port]
+        leaves = now if now > free else free
+        sim.out_free[out_port] = leaves + busy
+        key = (self._group, tag)
+        heappush(
+            sim.heap,
+            (leaves + latency, sim.serial(), receiver, in_port, busy, rank, self.rank, key, size, now, x),
+        )
 
     def isend(self, x: Message, dst: int, tag: int = 0) -> Sent:
-        return Sent(self, self._post(x, dst, tag))
+        self.send(x, dst, tag)
+        return Sent(self, self._sim.out_free[self._routes[dst][1]])
 
     def recv(self, src: int, tag: int = 0) -> Message:
         if self._posted:
@@ -120,56 +144,20 @@ class SimulatedComm:
 
     # how it is done
 
-    def _post(self, x: Message, dst: int, tag: int) -> float:
-        """Send; gives the time at which the message has left."""
-        sim, rank, actor = self._sim, self._rank, self._actor
-        if rank.watched:
-            rank.live()
-        if type(x) is np.ndarray:
-            size, x = x.nbytes, x.copy()
-        else:
-            size, x = nbytes(x), snapshot(x)
-        route = self._routes.get(dst)
-        if route is None:
-            route = self._routes[dst] = self._route(dst)
-        receiver, out_port, in_port, latency, beta, overhead = route
-        if overhead:
-            self._advance(overhead)
-        rank.in_flight += 1
-        if rank.crowded or rank.in_flight > IN_FLIGHT:
-            sim.sync(actor)
-        now, busy = actor.now, size * beta
-        free = sim.out_free[out_port]
-        leaves = now if now > free else free
-        sim.out_free[out_port] = leaves + busy
-        event = (
-            leaves + latency,
-            sim.serial(),
-            receiver,
-            in_port,
-            busy,
-            rank,
-            self.rank,
-            (self._group, tag),
-            size,
-            now,
-            x,
-        )
-        heappush(sim.heap, event)
-        return leaves + busy
-
     def _route(self, dst: int) -> tuple:
         if not 0 <= dst < self.size:
             raise ValueError(f"there is no rank {dst}; ranks are 0 to {self.size - 1}.")
         sim, source, target = self._sim, self._rank.number, self.members[dst]
         per_node = sim.network.per_node
         if source == target:
-            return sim.ranks[target], sim.nodes + source, sim.nodes + source, 0.0, 0.0, 0.0
-        if source // per_node == target // per_node:
+            link, out_port, in_port = Link(0.0, math.inf), sim.nodes + source, sim.nodes + source
+        elif source // per_node == target // per_node:
             link, out_port, in_port = sim.network.within, sim.nodes + source, sim.nodes + target
         else:
             link, out_port, in_port = sim.network.between, source // per_node, target // per_node
-        return sim.ranks[target], out_port, in_port, link.latency, 1 / link.bandwidth, link.overhead
+        route = sim.ranks[target], out_port, in_port, link.latency, 1 / link.bandwidth, link.overhead
+        self._routes[dst] = route
+        return route
 
     def _take(self, src: int, tag: int) -> Message:
         """The next message of one rank, once it is here."""
@@ -179,8 +167,6 @@ class SimulatedComm:
         key = (self._group, tag)
         box = rank.boxes.get(key)
         if box:
-            if box[0][1] == src:
-                return self._arrived(box.popleft())
             for i, entry in enumerate(box):
                 if entry[1] == src:
                     del box[i]

@@ -199,7 +199,7 @@ def ring_times(arrived, out_free, in_free, link, nbytes, shorter, adds, scales):
     for step in range(2 * (size - 1)):
         summing = step < size - 1
         for r in range(size):
-            sent = nbytes[(r - step) % size if summing else (r - step) % size]
+            sent = nbytes[(r - step) % size]
             now[r] += link[r, 2]
             leaves = max(now[r], out_free[r])
             out_free[r] = leaves + sent * link[r, 1]
