@@ -1,0 +1,59 @@
+"""Convolution backward, input half: every pixel hears from each output it took part in.
+
+    dx[n, c, i, j] = sum over o, u, v of w[o, c, u, v] dz[n, o, i - u + k/2, j - v + k/2]
+
+dz (n, o, h, w), w (o, c, k, k), dx (n, c, h, w). B of a split backward pass; see dense_backward_input.
+Price: 2 n o c k k h w FLOPs, and every array once.
+"""
+
+import numpy as np
+from numba import cuda
+
+from kernels.compiled import exact
+from kernels.launch import over
+from kernels.layers.patches import fold
+
+
+def price(dx, dz, w):
+    (n, o, height, width), (_, c, k, _) = dz.shape, w.shape
+    pixels = n * height * width
+    return 2 * pixels * o * c * k * k, pixels * (c + o) + o * c * k * k
+
+
+def reference(dx, dz, w):
+    k = w.shape[2]
+    edge = (k // 2, k // 2)
+    windows = np.lib.stride_tricks.sliding_window_view(np.pad(dz, ((0, 0), (0, 0), edge, edge)), (k, k), (2, 3))
+    dx[:] = np.einsum("noijuv,ocuv->ncij", windows, w[:, :, ::-1, ::-1])
+
+
+@exact
+def cpu(dx, dz, w):
+    outputs, channels, k, _ = w.shape
+    samples, _, height, width = dz.shape
+    filters = w.reshape(outputs, channels * k * k)
+    patches = np.empty((channels * k * k, height * width), dz.dtype)
+    for n in range(samples):
+        np.dot(filters.T, dz[n].reshape(outputs, height * width), patches)
+        fold(dx[n], patches, k)
+
+
+@cuda.jit
+def _launch(dx, dz, w):
+    _, channels, height, width = dx.shape
+    k = w.shape[2]
+    for at in range(cuda.grid(1), dx.size, cuda.gridsize(1)):
+        j, i = at % width, at // width % height
+        c, n = at // (width * height) % channels, at // (width * height * channels)
+        total = dx.dtype.type(0)
+        for o in range(w.shape[0]):
+            for u in range(k):
+                for v in range(k):
+                    row, column = i - u + k // 2, j - v + k // 2
+                    if 0 <= row < height and 0 <= column < width:
+                        total += w[o, c, u, v] * dz[n, o, row, column]
+        dx[n, c, i, j] = total
+
+
+def gpu(dx, dz, w):
+    _launch[over(dx)](dx, dz, w)

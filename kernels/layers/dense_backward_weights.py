@@ -1,0 +1,48 @@
+"""Dense backward, weight half: what only the optimizer waits for.
+
+    dw = x^T dz          db = sum over samples of dz          x (n, i), dz (n, o), dw (i, o), db (o,)
+
+This is W of a split backward pass: no other layer needs it, so it may fill a bubble. It reads no weights.
+Price: 2 n i o + n o FLOPs, and every array once.
+Source: Qi et al., Zero Bubble Pipeline Parallelism, ICLR 2024, for the split.
+"""
+
+import numpy as np
+from numba import cuda
+
+from kernels.compiled import exact
+from kernels.launch import over
+from kernels.layers.tiles import product
+
+
+def price(dw, db, x, dz):
+    (n, i), o = x.shape, dz.shape[1]
+    return 2 * n * i * o + n * o, n * i + n * o + i * o + o
+
+
+def reference(dw, db, x, dz):
+    dw[:] = x.T @ dz
+    db[:] = dz.sum(0)
+
+
+@exact
+def cpu(dw, db, x, dz):
+    np.dot(x.T, dz, dw)
+    db[:] = 0
+    for i in range(dz.shape[0]):
+        for j in range(dz.shape[1]):
+            db[j] += dz[i, j]
+
+
+@cuda.jit
+def _sum_rows(db, dz):
+    for j in range(cuda.grid(1), db.size, cuda.gridsize(1)):
+        total = dz.dtype.type(0)
+        for i in range(dz.shape[0]):
+            total += dz[i, j]
+        db[j] = total
+
+
+def gpu(dw, db, x, dz):
+    product(dw, x.T, dz)
+    _sum_rows[over(db)](db, dz)

@@ -1,0 +1,41 @@
+"""ReLU backward: the gradient passes where the output was positive.
+
+    dz = dy  where y > 0,  else 0
+
+The output y of the forward pass is enough; the input need not be kept. At exactly 0 the derivative is taken as 0.
+Price: 1 FLOP and 3 words per number: bound by memory everywhere.
+"""
+
+from numba import cuda
+
+from kernels.compiled import exact, formula
+from kernels.launch import over
+
+FLOPS, WORDS = 1, 3
+
+
+@formula
+def element(dy, y):
+    return dy if y > 0 else 0.0
+
+
+def reference(dz, dy, y):
+    dz[:] = dy * (y > 0)
+
+
+@exact
+def cpu(dz, dy, y):
+    dz, dy, y = dz.ravel(), dy.ravel(), y.ravel()  # views: arrays are contiguous
+    for i in range(dz.size):
+        dz[i] = element(dy[i], y[i])
+
+
+@cuda.jit
+def _launch(dz, dy, y):
+    for i in range(cuda.grid(1), dz.size, cuda.gridsize(1)):
+        dz[i] = element(dy[i], y[i])
+
+
+def gpu(dz, dy, y):
+    dz, dy, y = dz.ravel(), dy.ravel(), y.ravel()
+    _launch[over(dz)](dz, dy, y)

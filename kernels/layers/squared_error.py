@@ -1,0 +1,55 @@
+"""Squared error: how far the outputs are from the targets, and the way back.
+
+    loss = mean over samples of 1/2 |y - t|^2          dy = (y - t) / n
+
+y, t, dy (n, outputs); dy is the gradient of the mean loss.
+Price: 4 FLOPs and 3 words per number.
+"""
+
+import numpy as np
+from numba import cuda
+
+from kernels.arrays import empty
+from kernels.compiled import exact, formula
+from kernels.launch import over
+
+FLOPS, WORDS = 4, 3
+
+
+def reference(dy, y, t):
+    dy[:] = (y - t) / len(y)
+    return float(np.square(y - t).sum()) / (2 * len(y))
+
+
+def row(dy, y, t, samples):
+    """The loss of one sample; its dy, all (outputs,)."""
+    loss = y.dtype.type(0)
+    for j in range(y.size):
+        difference = y[j] - t[j]
+        dy[j] = difference / samples
+        loss += difference * difference
+    return loss * y.dtype.type(0.5)
+
+
+row_cpu, row_gpu = formula(row), cuda.jit(device=True)(row)
+
+
+@exact
+def cpu(dy, y, t):
+    n = y.shape[0]
+    total = 0.0
+    for i in range(n):
+        total += row_cpu(dy[i], y[i], t[i], y.dtype.type(n))
+    return total / n
+
+
+@cuda.jit
+def _launch(losses, dy, y, t):
+    for i in range(cuda.grid(1), losses.size, cuda.gridsize(1)):
+        losses[i] = row_gpu(dy[i], y[i], t[i], y.dtype.type(losses.size))
+
+
+def gpu(dy, y, t):
+    losses = empty(len(y), dy)
+    _launch[over(losses)](losses, dy, y, t)
+    return float(losses.sum()) / len(y)

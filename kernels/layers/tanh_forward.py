@@ -1,0 +1,43 @@
+"""Tanh forward: a smooth squashing to between -1 and 1.
+
+    y = tanh(z)          y may be z itself
+
+Price: counted as 10 FLOPs and 2 words per number; libraries take 10 to 20 for it.
+"""
+
+import math
+
+import numpy as np
+from numba import cuda
+
+from kernels.compiled import exact, formula
+from kernels.launch import over
+
+FLOPS, WORDS = 10, 2
+
+
+@formula
+def element(z):
+    return math.tanh(z)
+
+
+def reference(y, z):
+    y[:] = np.tanh(z)
+
+
+@exact
+def cpu(y, z):
+    y, z = y.ravel(), z.ravel()  # views: arrays are contiguous
+    for i in range(y.size):
+        y[i] = element(z[i])
+
+
+@cuda.jit
+def _launch(y, z):
+    for i in range(cuda.grid(1), y.size, cuda.gridsize(1)):
+        y[i] = element(z[i])
+
+
+def gpu(y, z):
+    y, z = y.ravel(), z.ravel()
+    _launch[over(y)](y, z)

@@ -1,0 +1,46 @@
+"""Tiles: a matrix product on a GPU, sixteen by sixteen numbers at a time.
+
+Every thread owns one number of c = a b, every block a tile of it. Reading a row of a and a column of b from global
+memory for each number would read everything n times; instead the block copies one tile of a and one of b into
+shared memory, all threads use them sixteen times, and the block moves on along the inner dimension:
+
+                 . # .                    # tiles in shared memory
+              b  . # .                    C the block's tile of the result
+                 . # .
+    a  # # #  c  . C .
+
+It is written to be read: cuBLAS also keeps numbers in registers, fetches ahead, and uses tensor cores.
+"""
+
+from numba import cuda
+
+from kernels.launch import stream_of
+
+TILE = 16
+
+
+@cuda.jit
+def _product(c, a, b, bias, relu):
+    left = cuda.shared.array((TILE, TILE), a.dtype)
+    right = cuda.shared.array((TILE, TILE), a.dtype)  # on a line of its own: the simulator tells arrays by their line
+    j, i = cuda.grid(2)  # neighbouring threads take neighbouring columns, so that they read memory side by side
+    across, down = cuda.threadIdx.x, cuda.threadIdx.y
+    total = zero = a.dtype.type(0)
+    for k in range(0, a.shape[1], TILE):
+        left[down, across] = a[i, k + across] if i < a.shape[0] and k + across < a.shape[1] else zero
+        right[down, across] = b[k + down, j] if k + down < b.shape[0] and j < b.shape[1] else zero
+        cuda.syncthreads()
+        for inner in range(TILE):
+            total += left[down, inner] * right[inner, across]
+        cuda.syncthreads()  # nobody overwrites a tile that another thread still reads
+    if i < c.shape[0] and j < c.shape[1]:
+        if bias is not None:
+            total += bias[j]
+        c[i, j] = zero if relu and total < zero else total
+
+
+def product(c, a, b, bias=None, relu=False):
+    """c <- a b (+ bias, and no less than 0 with relu); (m, n), (m, k), (k, n), (n,), any strides, on a GPU."""
+    rows, columns = c.shape
+    blocks = (max(1, -(-columns // TILE)), max(1, -(-rows // TILE)))
+    _product[blocks, (TILE, TILE), stream_of(c)](c, a, b, bias, relu)

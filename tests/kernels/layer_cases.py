@@ -1,0 +1,89 @@
+"""Arguments of the layer kernels for a size n: mostly the number of samples, kept small where the simulator is slow."""
+
+from __future__ import annotations
+
+import numpy as np
+
+
+def normal(rng: np.random.Generator, dtype: type, *shapes: tuple) -> tuple:
+    return tuple(rng.standard_normal(shape).astype(dtype) for shape in shapes)
+
+
+def _samples(n: int) -> int:
+    return min(n, 17)  # more than a tile of the GPU's product
+
+
+def dense_forward(relu: bool):
+    return lambda rng, n, dtype: (*normal(rng, dtype, (_samples(n), 5), (_samples(n), 17), (17, 5), (5,)), relu)
+
+
+def dense_backward_input(rng, n, dtype):
+    return normal(rng, dtype, (_samples(n), 17), (_samples(n), 5), (17, 5))
+
+
+def dense_backward_weights(rng, n, dtype):
+    return normal(rng, dtype, (17, 5), (5,), (_samples(n), 17), (_samples(n), 5))
+
+
+def tables(count: int, *scalars: float):
+    """Arguments of an elementwise layer kernel: `count` tables of n samples, then scalars."""
+    return lambda rng, n, dtype: (*normal(rng, dtype, *[(n, 3)] * count), *scalars)
+
+
+def conv2d_forward(rng, n, dtype):
+    n = min(n, 3)
+    return (*normal(rng, dtype, (n, 4, 5, 6), (n, 2, 5, 6), (4, 2, 3, 3), (4,)), True)
+
+
+def conv2d_backward_input(rng, n, dtype):
+    n = min(n, 3)
+    return normal(rng, dtype, (n, 2, 5, 6), (n, 4, 5, 6), (4, 2, 3, 3))
+
+
+def conv2d_backward_weights(rng, n, dtype):
+    n = min(n, 3)
+    return normal(rng, dtype, (4, 2, 3, 3), (4,), (n, 2, 5, 6), (n, 4, 5, 6))
+
+
+def max_pool_forward(rng, n, dtype):
+    return (*normal(rng, dtype, (min(n, 5), 2, 2, 3), (min(n, 5), 2, 5, 6)), 2)
+
+
+def max_pool_backward(rng, n, dtype):
+    dx, dy = normal(rng, dtype, (min(n, 5), 2, 5, 6), (min(n, 5), 2, 2, 3))
+    x = np.maximum(rng.integers(-3, 3, dx.shape), 0).astype(dtype)  # many ties, as after a ReLU
+    y = np.maximum.reduce([x[:, :, u:4:2, v::2] for u in (0, 1) for v in (0, 1)])
+    return dx, dy, x, y, 2
+
+
+def softmax_cross_entropy(rng, n, dtype):
+    n = max(n, 1)  # the mean over no samples is not a number
+    return (*normal(rng, dtype, (n, 5), (n, 5)), rng.integers(0, 5, n))
+
+
+def squared_error(rng, n, dtype):
+    return normal(rng, dtype, *[(max(n, 1), 3)] * 3)
+
+
+def quadratic(rng, n, dtype):
+    g, w, points, curvature = normal(rng, dtype, (n,), (n,), (7, n), (n,))
+    return g, w, points, curvature**2
+
+
+LAYERS = {
+    "dense_forward": dense_forward(relu=True),
+    "dense_backward_input": dense_backward_input,
+    "dense_backward_weights": dense_backward_weights,
+    "relu_backward": tables(3),
+    "tanh_forward": tables(2),
+    "tanh_backward": tables(3),
+    "residual_add": tables(3, 0.3),
+    "conv2d_forward": conv2d_forward,
+    "conv2d_backward_input": conv2d_backward_input,
+    "conv2d_backward_weights": conv2d_backward_weights,
+    "max_pool_forward": max_pool_forward,
+    "max_pool_backward": max_pool_backward,
+    "softmax_cross_entropy": softmax_cross_entropy,
+    "squared_error": squared_error,
+    "quadratic": quadratic,
+}
