@@ -1,0 +1,108 @@
+#!/usr/bin/env python3
+"""Start Lockstep on a fresh machine: `python3 start.py` opens the workbench, `python3 start.py test` runs all tests.
+
+Both make a virtual environment `.venv` beside this file, install `requirements.txt` into it, and say what they do.
+The second time nothing is installed. Standard library only.
+
+    python3 start.py                     the workbench in the browser; more arguments go to streamlit
+    python3 start.py test [ARGS ...]     the tests; more arguments go to pytest
+    python3 start.py install             the set-up alone
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+import venv
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent
+HOME = ROOT / ".venv"
+PYTHON = HOME / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
+STAMP = HOME / "lockstep-installed"  # holds what was installed, and with which Python
+OLDEST = (3, 11)
+
+
+def main(words: list[str]) -> int:
+    """Do what the first word says; give the exit code."""
+    if sys.version_info < OLDEST:
+        return fail(f"this is Python {sys.version.split()[0]}; Lockstep needs {OLDEST[0]}.{OLDEST[1]} or later.")
+    task, *rest = words or ["run"]
+    if task in ("-h", "--help"):
+        print(__doc__)
+        return 0
+    if task.startswith("-"):
+        task, rest = "run", words
+    if task not in ("run", "test", "install"):
+        return fail(f"{task!r} is not something I can start; use nothing, 'test' or 'install'.")
+    code = install()
+    if code or task == "install":
+        return code
+    command = {
+        "run": [str(PYTHON), "-m", "streamlit", "run", "app/main.py", *rest],
+        "test": [str(PYTHON), "-m", "pytest", *rest],
+    }[task]
+    say({"run": "opening the workbench; Ctrl-C ends it", "test": "running the tests"}[task])
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
+    try:
+        return subprocess.run(command, cwd=ROOT, env=environment, check=False).returncode
+    except KeyboardInterrupt:
+        return 130
+
+
+def install() -> int:
+    """Make .venv and install the requirements, unless that was done with the same Python and the same list."""
+    requirements = ROOT / "requirements.txt"
+    digest = hashlib.sha256(requirements.read_bytes()).hexdigest()
+    wanted = f"{sys.version_info.major}.{sys.version_info.minor} {digest}"
+    if PYTHON.exists() and STAMP.exists() and STAMP.read_text().strip() == wanted and works():
+        return 0
+    if HOME.exists() and not (works() and version() == list(sys.version_info[:2])):
+        say(f"{HOME.name} belongs to another Python; making it anew")
+        shutil.rmtree(HOME)
+    if not HOME.exists():
+        say(f"making a virtual environment in {HOME.name}")
+        try:
+            venv.create(HOME, with_pip=True)
+        except (OSError, subprocess.CalledProcessError) as error:
+            shutil.rmtree(HOME, ignore_errors=True)
+            return fail(f"no virtual environment could be made ({error}); on Debian: apt install python3-venv.")
+    say("installing the requirements; this takes a few minutes the first time")
+    # torch first and by itself: with it in place, no other package asks for a build with gigabytes of CUDA
+    torch = next(line.split("#")[0].strip() for line in requirements.read_text().splitlines() if "torch==" in line)
+    for packages in ([torch], ["-r", str(requirements)]):
+        command = [str(PYTHON), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *packages]
+        if subprocess.run(command, cwd=ROOT, check=False).returncode:
+            return fail("pip could not install the requirements; its message is above. Try again, or by hand (README).")
+    STAMP.write_text(wanted + "\n")
+    say("done")
+    return 0
+
+
+def works() -> bool:
+    """Whether .venv has a Python that starts."""
+    return PYTHON.exists() and subprocess.run([str(PYTHON), "-c", ""], capture_output=True, check=False).returncode == 0
+
+
+def version() -> list[int]:
+    """The major and minor version of .venv's Python."""
+    code = "import sys; print(*sys.version_info[:2])"
+    return [int(n) for n in subprocess.run([str(PYTHON), "-c", code], capture_output=True, text=True).stdout.split()]
+
+
+def say(text: str) -> None:
+    """Tell the reader what happens."""
+    print(f"lockstep: {text}", flush=True)
+
+
+def fail(text: str) -> int:
+    """Say what is wrong and what to try; the exit code of a mistake."""
+    print(f"lockstep: {text}", file=sys.stderr)
+    return 2
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,115 @@
+"""The house: imports point one way, the core is light, and nothing of a machine is written down."""
+
+import ast
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+ROOMS = ("kernels", "workloads", "cluster", "algorithms", "experiments", "lessons", "app")
+MAY_IMPORT = {
+    "knobs": set(),
+    "kernels": set(),
+    "workloads": {"kernels", "knobs"},
+    "cluster": {"kernels", "knobs"},
+    "algorithms": {"kernels", "knobs"},
+    "experiments": {"workloads", "cluster", "algorithms", "kernels", "knobs"},
+    "lessons": {"experiments", "workloads", "cluster", "algorithms", "kernels", "knobs"},
+    "app": {"lessons", "experiments", "workloads", "cluster", "algorithms", "kernels", "knobs"},
+}
+FILES = sorted(p for room in ROOMS for p in (ROOT / room).rglob("*.py")) + [ROOT / "knobs.py"]
+
+
+def room(path: Path) -> str:
+    return path.relative_to(ROOT).parts[0].removesuffix(".py")
+
+
+def imports(path: Path) -> list[tuple[str, ast.AST, bool]]:
+    """(module, node, whether it is imported when the file is) of every import, the script footer left out."""
+    tree = ast.parse(path.read_text())
+    body = [n for n in tree.body if not (isinstance(n, ast.If) and "__main__" in ast.dump(n.test))]
+    top = set()
+    for node in body:
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            top.add(node)
+    found = []
+    for node in (n for statement in body for n in ast.walk(statement)):
+        if isinstance(node, ast.Import):
+            found += [(alias.name, node, node in top) for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            found.append((node.module or "", node, node in top))
+    return found
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda p: str(p.relative_to(ROOT)))
+def test_imports_point_one_way(path):
+    mine = room(path)
+    for module, _, _ in imports(path):
+        target = module.split(".")[0]
+        if target in MAY_IMPORT and target != mine:
+            assert target in MAY_IMPORT[mine], f"{path.relative_to(ROOT)} imports {module}"
+
+
+@pytest.mark.parametrize("path", [p for p in FILES if room(p) == "algorithms"], ids=lambda p: p.stem)
+def test_an_algorithm_imports_the_standard_library_numpy_kernels_and_its_own_family(path):
+    family = path.relative_to(ROOT).parts[1]
+    for module, _, _ in imports(path):
+        first = module.split(".")[0]
+        if first == "algorithms":
+            assert module == "algorithms.declare" or module.split(".")[1] == family or "." not in module
+        else:
+            assert first in sys.stdlib_module_names or first in ("numpy", "kernels", "knobs"), module
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda p: str(p.relative_to(ROOT)))
+def test_streamlit_stays_in_the_app_and_plotly_in_the_app_and_the_exports(path):
+    for module, _, _ in imports(path):
+        first = module.split(".")[0]
+        if first == "streamlit":
+            assert room(path) == "app"
+        if first == "plotly":
+            assert room(path) == "app" or path.relative_to(ROOT) == Path("experiments/export.py")
+
+
+def imported_by(statement: str, *names: str) -> list[str]:
+    """Which of `names` a fresh Python has loaded after `statement`."""
+    code = f"import sys\n{statement}\nprint(*[n for n in {names!r} if n in sys.modules])"
+    return subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True
+    ).stdout.split()
+
+
+def test_the_core_imports_without_torch():
+    rooms = "import kernels, workloads.task, cluster.simulated, algorithms, experiments.run, experiments.store"
+    every = "; [algorithms.find(name) for name in algorithms.names()]; [workloads.find(n) for n in workloads.WORKLOADS]"
+    assert imported_by(rooms + every, "torch", "streamlit", "plotly", "sklearn") == []
+
+
+def test_the_catalogue_imports_without_a_compiler():
+    every = "import algorithms, kernels; [algorithms.find(name) for name in algorithms.names()]"
+    assert imported_by(every, "numba", "torch", "scipy") == []
+    assert imported_by("from experiments.experiment import Experiment; Experiment()", "numba", "torch", "scipy") == []
+
+
+def test_every_file_of_a_room_says_what_it_is_for():
+    for path in FILES:
+        assert ast.get_docstring(ast.parse(path.read_text())), f"{path.relative_to(ROOT)} has no docstring"
+
+
+def test_no_drawer_for_everything():
+    for path in FILES:
+        assert not re.search(r"(utils|helpers?|misc|common|manager|base)\.py$", path.name), path
+
+
+def test_the_house_is_clean_of_this_machine():
+    tracked = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True)
+    files = tracked.stdout.split() if tracked.returncode == 0 else []
+    words = ["/wo" + "rk/", "/ro" + "ot/", "py" + "pi-more"]
+    for name in files:
+        path = ROOT / name
+        if path.suffix in (".py", ".md", ".toml", ".txt", ".js", ".yaml", "") and path.is_file():
+            text = path.read_text(errors="ignore")
+            assert not any(word in text for word in words), name
