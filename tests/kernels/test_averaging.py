@@ -1,0 +1,110 @@
+"""Averaging: what a visit conserves, and what a mean may and may not depend on."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+import kernels
+
+both_types = pytest.mark.parametrize("dtype", [np.float32, np.float64])
+
+
+def draw(seed: int, dtype: type, *shape: int) -> np.ndarray:
+    return np.random.default_rng(seed).standard_normal(shape).astype(dtype)
+
+
+def test_visits_take_the_known_first_rounds_of_asynchronous_easgd():
+    targets, rate, pull = (1.0, -1.0), 0.1, 0.2  # f_i(x) = (x - target_i)^2 / 2, worker 0 visits before worker 1
+    replicas, centre, p = [np.full(1, 2.0), np.full(1, 2.0)], np.zeros(1), np.zeros(1)
+    rounds = []
+    for _ in range(2):
+        for x, target in zip(replicas, targets, strict=True):
+            g = x - target
+            kernels.elastic(p, centre, x, pull)
+            x -= p
+            kernels.sgd(x, g, rate)
+        rounds.append([replicas[0][0], replicas[1][0], centre[0]])
+    assert rounds[0] == pytest.approx([1.5, 1.38, 0.72], abs=1e-12)
+    assert rounds[1] == pytest.approx([1.294, 1.0412, 0.9768], abs=1e-12)
+
+
+def test_visits_conserve_the_sum_of_centre_and_replicas():
+    centre, p = draw(0, np.float64, 100), np.zeros(100)
+    replicas = [draw(i, np.float64, 100) for i in range(1, 5)]
+    before = centre + sum(replicas)
+    for visit in range(40):
+        x = replicas[visit % 4]
+        kernels.elastic(p, centre, x, 0.3)
+        x -= p
+    np.testing.assert_allclose(centre + sum(replicas), before, atol=1e-13)
+
+
+def test_a_visit_does_not_touch_the_replica_it_is_shown():
+    x = draw(1, np.float32, 100)
+    before = x.copy()
+    kernels.elastic(np.zeros_like(x), np.zeros_like(x), x, 0.3)
+    np.testing.assert_array_equal(x, before)
+
+
+@both_types
+def test_the_mean_of_one_vector_is_that_vector_bit_for_bit(dtype):
+    rows, out = draw(1, dtype, 1, 257), np.zeros(257, dtype)
+    kernels.mean(out, rows)
+    np.testing.assert_array_equal(out, rows[0])
+
+
+@both_types
+def test_the_mean_of_two_equal_vectors_is_that_vector_bit_for_bit(dtype):
+    rows, out = np.tile(draw(1, dtype, 257), (2, 1)), np.zeros(257, dtype)
+    kernels.mean(out, rows)
+    np.testing.assert_array_equal(out, rows[0])
+
+
+def test_the_mean_adds_rows_from_the_first_to_the_last():
+    rows = np.array([[1e8], [1.0], [-1e8], [1.0]], np.float32)  # 1e8 + 1 is 1e8 in float32: the order shows
+    out = np.zeros(1, np.float32)
+    kernels.mean(out, rows)
+    assert out[0] == 0.25
+    kernels.mean(out, rows[[0, 2, 1, 3]])
+    assert out[0] == 0.5
+
+
+@both_types
+def test_adding_all_and_scaling_is_the_mean(dtype):
+    rows, mean = draw(1, dtype, 8, 257), np.zeros(257, dtype)
+    kernels.mean(mean, rows)
+    total = rows[0].copy()
+    for row in rows[1:]:
+        kernels.add(total, row)
+    kernels.scale(total, 1 / 8)
+    np.testing.assert_array_equal(total, mean)  # to the bit: 8 is a power of two
+
+
+@both_types
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda x: kernels.add(x, np.ones_like(x)),
+        lambda x: kernels.scale(x, 0.5),
+        lambda x: kernels.elastic(np.zeros_like(x), x, np.ones_like(x), 0.5),
+        lambda x: kernels.mean(x, np.stack([x, np.ones_like(x)])),
+    ],
+    ids=["add", "scale", "elastic", "mean"],
+)
+def test_a_nan_stays_where_it_is_and_is_seen(call, dtype):
+    x = draw(1, dtype, 257)
+    x[100] = math.nan
+    call(x)
+    assert np.flatnonzero(np.isnan(x)).tolist() == [100]
+
+
+def test_vectors_of_different_lengths_are_refused():
+    with pytest.raises(ValueError, match="different lengths"):
+        kernels.add(np.zeros(5), np.zeros(4))
+    with pytest.raises(ValueError, match="different lengths"):
+        kernels.elastic(np.zeros(5), np.zeros(5), np.zeros(4), 0.1)
+    with pytest.raises(ValueError, match="different lengths"):
+        kernels.mean(np.zeros(5), np.zeros((3, 4)))
