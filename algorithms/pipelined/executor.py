@@ -15,9 +15,22 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
 
 import kernels
 from algorithms.pipelined.schedule import Op
+
+
+@dataclass
+class Flight:
+    """A micro-batch between its forward and its update."""
+
+    version: int  # of the weights that its forward read
+    w: Any  # these weights, if its backward is to read them again
+    saved: Any  # what backward needs of the forward; with `recompute` the input alone
+    dy: Any = None  # gradient of the outputs, on the last stage
+    g: Any = None  # gradient of the weights, once it is back
 
 
 class Executor:
@@ -29,8 +42,7 @@ class Executor:
         self.stage = task.stage(comm.rank, comm.size)
         self.steps = task.steps()
         self.history = deque([(0, self.stage.start())], maxlen=lag + 1)  # (version, w), oldest first
-        self.flying: dict[int, tuple] = {}  # micro-batch -> (version, w, what backward needs, dy on the last stage)
-        self.gradients: dict[int, tuple] = {}  # micro-batch -> (version, g), until its mini-batch is complete
+        self.flying: dict[int, Flight] = {}  # by micro-batch
         self.ended = self.enough = False
 
     @property
@@ -38,38 +50,45 @@ class Executor:
         """The newest weights of this stage, (d_s,)."""
         return self.history[-1][1]
 
+    @property
+    def versions(self) -> int:
+        """How many versions of its weights this stage holds now."""
+        stashed = (flight.version for flight in self.flying.values() if flight.w is not None)
+        return len({version for version, _ in self.history}.union(stashed))
+
     def run(self, ops: Iterable[Op], update: Callable):
         """Carry out `ops`, an endless stream, until the budget is spent; `update(w, g)` changes w in place."""
         for kind, _, chunk in ops:
-            if kind == "U":
-                if chunk * self.chunks in self.gradients:
-                    self.apply(chunk, update)
-            elif kind == "F":
+            if kind == "F":
                 if not self.ended:
                     self.forward(chunk)
+            elif kind == "U":
+                if chunk * self.chunks in self.flying:
+                    self.update(chunk, update)
             elif chunk in self.flying:
                 self.again(chunk) if kind == "R" else self.backward(chunk)
-            if self.ended and not self.flying and not self.gradients:
-                break
-        return self.w
+            if self.ended and not self.flying:
+                return self.w
 
     def forward(self, chunk: int) -> None:
-        batch, part = divmod(chunk, self.chunks)
-        x = self.inputs(batch, part)  # (samples of a micro-batch, ...), None at the end
+        stage, (batch, part) = self.stage, divmod(chunk, self.chunks)
+        x = self.inputs(batch, part)  # (samples of a micro-batch, ...)
         if x is None:
             self.ended = True
+            if not stage.last:
+                self.comm.send(None, self.comm.rank + 1)
+            return
+        self.task.at(batch)
         version, w = self.history[0]
-        dy = None
-        if x is not None:
-            self.task.at(batch)
-            y, saved = self.stage.forward(w, x, self.label("F", chunk))
-            if self.stage.last:
-                _, target = self.stage.chunk(batch, part, self.chunks)
-                _, dy = self.stage.loss(y, target, batch, self.chunks)
-                self.enough = self.enough or self.task.spent()
-            self.flying[chunk] = version, w, x if self.recompute else saved, dy
-        if not self.stage.last:
-            self.comm.send(None if x is None else y, self.comm.rank + 1)
+        y, saved = stage.forward(w, x, self.label("F", chunk))
+        flight = Flight(version, w if self.stash else None, x if self.recompute else saved)
+        if stage.last:
+            _, target = stage.chunk(batch, part, self.chunks)
+            _, flight.dy = stage.loss(y, target, batch, self.chunks)
+            self.enough = self.enough or self.task.spent()
+        else:
+            self.comm.send(y, self.comm.rank + 1)
+        self.flying[chunk] = flight
 
     def inputs(self, batch: int, part: int):
         if not self.stage.first:
@@ -79,33 +98,34 @@ class Executor:
         return self.stage.chunk(batch, part, self.chunks)[0]
 
     def again(self, chunk: int) -> None:
-        version, w, x, dy = self.flying[chunk]
-        _, saved = self.stage.forward(w, x, self.label("R", chunk))
-        self.flying[chunk] = version, w, saved, dy
+        flight = self.flying[chunk]
+        w = self.w if flight.w is None else flight.w
+        _, flight.saved = self.stage.forward(w, flight.saved, self.label("R", chunk))
 
     def backward(self, chunk: int) -> None:
-        version, w, saved, dy = self.flying.pop(chunk)
+        flight = self.flying[chunk]
+        dy = flight.dy
         if not self.stage.last:
             dy = self.comm.recv(self.comm.rank + 1)
             if isinstance(dy, tuple):
                 self.enough, (dy,) = True, dy
         self.task.at(chunk // self.chunks)
-        dx, g = self.stage.backward(w if self.stash else self.w, saved, dy, self.label("B", chunk))
+        w = self.w if flight.w is None else flight.w
+        dx, flight.g = self.stage.backward(w, flight.saved, dy, self.label("B", chunk))
+        flight.w = flight.saved = flight.dy = None
         if not self.stage.first:
             self.comm.send((dx,) if self.enough else dx, self.comm.rank - 1)
-        self.gradients[chunk] = version, g
 
-    def apply(self, batch: int, update: Callable) -> None:
-        parts = [self.gradients.pop(batch * self.chunks + part) for part in range(self.chunks)]
-        (read, g), newest = parts[0], self.history[-1][0]
-        for _, more in parts[1:]:  # in the order of micro-batches, whatever order they came back in
-            kernels.add(g, more)
-        if self.chunks > 1:
-            g /= self.chunks
-        w = kernels.copy(self.w)
-        update(w, g)
+    def update(self, batch: int, update: Callable) -> None:
+        first, *others = (self.flying.pop(batch * self.chunks + part) for part in range(self.chunks))
+        for other in others:  # in the order of micro-batches, whatever order they came back in
+            kernels.add(first.g, other.g)
+        if others:
+            kernels.scale(first.g, 1 / self.chunks)
+        newest, w = self.history[-1][0], kernels.copy(self.w)
+        update(w, first.g)
         self.history.append((newest + 1, w))
-        self.task.applied(newest - read)
+        self.task.applied(newest - first.version)
         self.task.report(w, self.stage.where)
 
     def label(self, kind: str, chunk: int) -> str:

@@ -39,8 +39,9 @@ def shards(workers, s):
 
 def refuse(workers, batch, workload, s):
     if batch % s.chunks:
-        fitting = [n for n in range(1, batch + 1) if batch % n == 0]
-        return f"{s.chunks} micro-batches do not divide a batch of {batch}; use {', '.join(map(str, fitting))}."
+        *others, largest = [str(n) for n in range(1, batch + 1) if batch % n == 0]
+        fitting = f"{', '.join(others)} or {largest}" if others else largest
+        return f"{s.chunks} micro-batches do not divide a batch of {batch}; use {fitting}."
 
 
 def words(shape, s):

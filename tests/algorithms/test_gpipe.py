@@ -1,0 +1,81 @@
+import numpy as np
+import pytest
+
+import workloads
+from algorithms import find
+from algorithms.pipelined import gpipe, timing
+from cluster.network import Link, Network
+from tests.training import ScalarChain, train
+
+CHAIN = ScalarChain(w=(0.5, 0.6, 0.7, 1.2, 0.9), x=np.linspace(0.5, 2, 16))
+
+
+def accumulated(chain, chunks, rate, steps, batch):
+    """SGD that sums the gradients of micro-batches in order: the sequential twin of GPipe."""
+    w, samples = chain.start(0), np.arange(chain.samples)
+    for step in range(steps):
+        now = samples[step * batch % chain.samples :][:batch]
+        total = sum(chain.gradient(w, chain.batch(part))[1] for part in np.split(now, chunks))
+        w -= rate * (total * (1 / chunks) if chunks > 1 else total)
+    return w
+
+
+@pytest.mark.parametrize("stages", [1, 2, 3, 5])
+@pytest.mark.parametrize("chunks", [1, 2, 4, 8])
+def test_any_number_of_stages_and_micro_batches_is_the_same_sgd(stages, chunks):
+    settings = {"learning_rate": 0.1, "chunks": chunks}
+    (w,) = train("gpipe", CHAIN, stages, settings, batch=8, steps=6).models
+    (sgd,) = train("sgd", CHAIN, 1, {"learning_rate": 0.1}, batch=8, steps=6).models
+    assert np.allclose(w, sgd, rtol=1e-12, atol=0)
+    assert np.array_equal(w, accumulated(CHAIN, chunks, 0.1, 6, 8))
+
+
+def test_going_forward_again_changes_nothing_but_the_work():
+    def course(recompute):
+        settings = {"learning_rate": 0.1, "chunks": 4, "recompute": recompute}
+        return train("gpipe", CHAIN, 3, settings, batch=8, steps=3)
+
+    stored, again = course(False), course(True)
+    assert np.array_equal(stored.models, again.models)
+    labels = [row[4] for row in again.outcome.journals[1].spans if row[0] == 0]
+    assert labels[:12] == ["F0", "F1", "F2", "F3", "R3", "B3", "R2", "B2", "R1", "B1", "R0", "B0"]
+    assert again.outcome.trace().busy()[1, 0] == pytest.approx(4 / 3 * stored.outcome.trace().busy()[1, 0], rel=1e-3)
+
+
+@pytest.mark.parametrize("latency", [0.0, 3e-4])
+@pytest.mark.parametrize(("stages", "chunks"), [(2, 4), (4, 8), (5, 2)])
+def test_a_step_takes_as_long_as_the_list_simulator_says(stages, chunks, latency):
+    network = Network(Link(latency, float("inf")), Link(latency, float("inf")))
+    chain = ScalarChain(w=(0.9,) * stages, x=np.ones(16))
+    run = train("gpipe", chain, stages, {"chunks": chunks}, batch=16, steps=1, network=network)
+    spans = [[row for row in journal.spans if row[4][0] in "FB"] for journal in run.outcome.journals]
+    f, b = (next(row[2] - row[1] for row in spans[0] if row[4][0] == kind) for kind in "FB")
+    ops = [[op for op in gpipe.schedule(stage, stages, chunks) if op.kind != "U"] for stage in range(stages)]
+    predicted = timing.simulate(ops, {"F": f, "B": b}, latency)
+    for mine, starts, ends in zip(spans, predicted.start, predicted.end, strict=True):
+        assert [row[1] for row in mine] == pytest.approx(starts, rel=1e-9, abs=1e-12)
+        assert [row[2] for row in mine] == pytest.approx(ends, rel=1e-9)
+
+
+def test_every_stage_updates_once_per_mini_batch_and_from_fresh_weights():
+    run = train("gpipe", CHAIN, 3, {"chunks": 4}, batch=8, steps=5)
+    assert run.staleness == [[0] * 5] * 3
+
+
+def test_micro_batches_that_do_not_divide_the_batch_are_refused_with_those_that_do():
+    s = gpipe.Settings(chunks=3)
+    assert gpipe.refuse(2, 12, CHAIN, s) is None
+    sentence = gpipe.refuse(2, 32, CHAIN, s)
+    assert sentence == "3 micro-batches do not divide a batch of 32; use 1, 2, 4, 8, 16 or 32."
+    assert gpipe.refuse(2, 1, CHAIN, s) == "3 micro-batches do not divide a batch of 1; use 1."
+
+
+def test_a_real_network_is_cut_without_changing_what_it_learns():
+    digits = workloads.find("digits")
+    workload = digits.build(digits.Settings(), np.dtype("float64"))
+    (sgd,) = train("sgd", workload, 1, {"learning_rate": 0.1}, batch=32, steps=5).models
+    (cut,) = train("gpipe", workload, 2, {"learning_rate": 0.1, "chunks": 1}, batch=32, steps=5).models
+    (chunked,) = train("gpipe", workload, 3, {"learning_rate": 0.1, "chunks": 8}, batch=32, steps=5).models
+    assert np.array_equal(cut, sgd)
+    assert np.allclose(chunked, sgd, rtol=1e-10, atol=1e-12)
+    assert find("gpipe") is gpipe

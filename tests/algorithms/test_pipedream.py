@@ -1,0 +1,112 @@
+import numpy as np
+import pytest
+
+from algorithms.pipelined import pipedream, timing
+from algorithms.pipelined.executor import Executor
+from cluster import simulated
+from cluster.network import Link, Network
+from tests.training import ScalarChain, train
+from workloads.task import Budget, Task
+
+BOOK = {  # (w0, w1, w2) after 1, 2, 4 and 8 updates of every stage; a scalar chain, eta 0.1
+    "SGD": (".533180 .627650 .723700", ".580023 .667442 .758211", ".645530 .724709 .808836", ".765503 .832912 .906734"),
+    "stash": (
+        ".533180 .627650 .723700", ".582315 .668595 .757647", ".650846 .723208 .803252", ".788285 .840875 .906530",
+    ),
+    "none": (
+        ".533180 .627650 .723700", ".584579 .668595 .757647", ".657342 .723208 .803252", ".798473 .840527 .906212",
+    ),
+    "vertical": (
+        ".533180 .627650 .723700", ".581900 .668250 .758500", ".645016 .721169 .804031", ".784050 .844748 .914440",
+    ),
+}  # fmt: skip
+HEAVY_BALL = {  # the same with momentum 0.5, after 2, 4 and 8 updates
+    "SGD": (".596613 .681267 .770061", ".731215 .798283 .873157", ".869845 .922569 .984955"),
+    "stash": (".598905 .682420 .769497", ".741367 .797353 .864348", ".957535 .974295 1.015960"),
+}
+CHAIN = ScalarChain(w=(0.5, 0.6, 0.7, 1.2), x=np.linspace(0.5, 1.5, 12))
+
+
+def numbers(text):
+    return [float(word) for word in text.split()]
+
+
+def course(policy, steps, **settings):
+    """The weights after so many updates; the sequential twin is the same module with one stage."""
+    stages, policy = (1, "stash") if policy == "SGD" else (3, policy)
+    settings = {"learning_rate": 0.1, "weights": policy} | settings
+    return train("pipedream", ScalarChain(), stages, settings, steps=steps).models[0]
+
+
+@pytest.mark.parametrize("policy", BOOK)
+def test_the_weights_are_those_of_the_book(policy):
+    for steps, row in zip((1, 2, 4, 8), BOOK[policy], strict=True):
+        assert course(policy, steps) == pytest.approx(numbers(row), abs=6e-7)
+
+
+@pytest.mark.parametrize("policy", HEAVY_BALL)
+def test_the_weights_with_heavy_ball_are_those_of_the_book(policy):
+    for steps, row in zip((2, 4, 8), HEAVY_BALL[policy], strict=True):
+        assert course(policy, steps, momentum=0.5) == pytest.approx(numbers(row), abs=6e-7)
+
+
+@pytest.mark.parametrize(
+    ("policy", "delays"), [("stash", [3, 2, 1, 0]), ("none", [3, 2, 1, 0]), ("vertical", [3, 3, 3, 3])]
+)
+def test_every_stage_measures_the_delay_of_its_policy(policy, delays):
+    run = train("pipedream", CHAIN, 4, {"weights": policy, "learning_rate": 0.01}, steps=12)
+    assert run.staleness == [[min(step, delay) for step in range(12)] for delay in delays]
+
+
+@pytest.mark.parametrize(
+    ("policy", "most"), [("stash", [4, 3, 2, 1]), ("none", [1, 1, 1, 1]), ("vertical", [4, 4, 4, 4])]
+)
+def test_a_stage_holds_the_versions_of_its_policy(policy, most):
+    def program(comm):
+        task = Task(CHAIN, comm, budget=Budget(steps=12), batch=1)
+        pipe = Executor(comm, task, lag=comm.rank if policy == "vertical" else 0, stash=policy != "none")
+        held = []
+
+        def watched():
+            for op in pipedream.schedule(comm.rank, comm.size):
+                held.append(pipe.versions)
+                yield op
+
+        pipe.run(watched(), lambda w, g: np.subtract(w, 0.01 * g, out=w))
+        return max(held)
+
+    assert simulated.run(program, 4).results == most
+
+
+def test_stashing_gives_the_gradient_of_the_loss_at_the_mixed_point_and_no_stashing_does_not():
+    # with steps that do not overtake each other: mini-batch 3 met version 1 on stage 0, 2 on stage 1, 3 on stage 2
+    x = ScalarChain().x[3]
+    for policy, agrees in (("stash", True), ("none", False)):
+        history = [course(policy, steps) for steps in range(1, 5)]
+        seen = np.array([history[0][0], history[1][1], history[2][2]])  # versions 1, 2 and 3
+        step = (history[2] - history[3]) / 0.1
+
+        def loss(w):
+            return (w.prod() * x - 1) ** 2 / 2
+
+        h = 1e-5
+        slope = np.array([(loss(seen + h * e) - loss(seen - h * e)) / (2 * h) for e in np.eye(3)])
+        assert np.allclose(step, slope, rtol=1e-6) == agrees
+
+
+@pytest.mark.parametrize("steps", [1, 2, 3])
+@pytest.mark.parametrize("policy", ["stash", "vertical", "none"])
+def test_fewer_mini_batches_than_stages_come_home_too(policy, steps):
+    run = train("pipedream", CHAIN, 4, {"weights": policy}, steps=steps)
+    assert [len(staleness) for staleness in run.staleness] == [steps] * 4
+
+
+def test_a_full_pipeline_makes_one_step_per_slowest_stage_and_idles_not_at_all():
+    network = Network(Link(0.0, float("inf")), Link(0.0, float("inf")))
+    run = train("pipedream", CHAIN, 4, {"learning_rate": 0.01}, steps=40, network=network)
+    spans = [row for row in run.outcome.journals[0].spans if row[4][0] in "FB"]
+    start = {row[4]: row[1] for row in spans}
+    f, b = (next(row[2] - row[1] for row in spans if row[4][0] == kind) for kind in "FB")
+    assert start["B30"] - start["B20"] == pytest.approx(10 * (f + b), rel=0.01)
+    lists = [[op for op in pipedream.schedule(stage, 4, 40) if op.kind != "U"] for stage in range(4)]
+    assert run.outcome.trace().seconds() == pytest.approx(timing.simulate(lists, {"F": f, "B": b}).makespan, rel=0.01)

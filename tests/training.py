@@ -1,0 +1,193 @@
+"""Training in tests: an algorithm and a workload on a cluster, at the lowest level that runs them.
+
+Also two workloads small enough to check by hand: springs, whose gradients are known, and a scalar chain, which can
+be cut in stages.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+
+import algorithms
+from cluster import simulated
+from cluster.trace import Outcome
+from kernels.meter import METER
+from workloads.task import Budget, Evaluation, Task
+
+
+@dataclass
+class Training:
+    """What came out of it."""
+
+    outcome: Outcome
+    servers: int
+    parameters: int
+
+    @property
+    def models(self) -> list[np.ndarray]:
+        """The models of those who train; the stages of a pipeline hold one together."""
+        results = self.outcome.results[self.servers :]
+        whole = all(result is not None and result.shape == (self.parameters,) for result in results)
+        return results if whole else [np.concatenate(results)]
+
+    @property
+    def shipped(self) -> np.ndarray:
+        """The model that was reported last, put together from the parts of all ranks."""
+        w = np.full(self.parameters, np.nan)
+        for journal in self.outcome.journals:
+            for _, _, start, stop, part in journal.reports:
+                w[start:stop] = part
+        return w
+
+    @property
+    def staleness(self) -> list[list[int]]:
+        """Of every update, by rank."""
+        return [[row[1] for row in journal.applied] for journal in self.outcome.journals]
+
+
+def train(
+    name: str,
+    workload,
+    workers: int = 1,
+    settings: dict | None = None,
+    *,
+    batch: int = 1,
+    seed: int = 0,
+    run=simulated.run,
+    steps: int | None = 10,
+    fails: bool = False,
+    budget: dict | None = None,
+    **where,
+) -> Training:
+    """Train `workload`, or `workload(rank)`, and insist that it worked and left nothing unread, unless it `fails`."""
+    module = algorithms.find(name)
+    s = module.Settings(**settings or {})
+    servers = module.servers(s) if hasattr(module, "servers") else 0
+    shards = module.shards(workers, s) if hasattr(module, "shards") else workers
+    limit = Budget(**budget) if budget else Budget(steps=steps)
+    program = partial(one_rank, name, s, workload, servers, shards, batch, seed, limit)
+    outcome = run(program, servers + workers, **where)
+    if not fails:
+        if outcome.error:
+            raise outcome.error
+        assert not outcome.notes
+    one = workload(servers) if callable(workload) else workload
+    return Training(outcome, servers, one.parameters)
+
+
+def one_rank(name, s, workload, servers, shards, batch, seed, budget, comm):
+    """The program of one rank."""
+    worker = comm.rank - servers
+    task = Task(
+        workload(comm.rank) if callable(workload) else workload,
+        comm,
+        budget=budget,
+        batch=batch,
+        shard=worker % shards if worker >= 0 else None,
+        shards=shards,
+        seed=seed,
+    )
+    return algorithms.find(name).worker(comm, task, s)
+
+
+def pay(flops: float) -> None:
+    """Charge the calling rank."""
+    if meter := METER.get():
+        meter.charge("toy", flops, 0)
+
+
+class Springs:
+    """f(w) = mean over the batch of |w - c|^2 / 2: sample i pulls towards centre c[i], in every coordinate.
+
+    `starts` are the answers to start(), one after the other, the last one again and again. `seen` keeps for each
+    centre where its gradients were asked for.
+    """
+
+    name, shuffle = "springs", False
+
+    def __init__(self, centres=(0.0,), starts=(1.0,), parameters=1, curvature=1.0, dtype=np.float64):
+        self.centres, self.starts = np.asarray(centres, dtype), list(starts)
+        self.samples, self.parameters, self.dtype = len(centres), parameters, np.dtype(dtype)
+        self.curvature = self.dtype.type(curvature)
+        self.seen: dict[float, list[np.ndarray]] = {}
+
+    def start(self, seed):
+        value = self.starts.pop(0) if len(self.starts) > 1 else self.starts[0]
+        return np.full(self.parameters, value, self.dtype)
+
+    def batch(self, indices):
+        return (self.centres[indices],)
+
+    def gradient(self, w, batch):
+        pay(1e7)
+        self.seen.setdefault(float(batch[0][0]), []).append(w.copy())
+        g = self.curvature * (w - batch[0].mean())
+        with np.errstate(all="ignore"):
+            return float(g @ g) / 2, g
+
+    def evaluate(self, w):
+        return Evaluation(float(np.square(w - self.centres.mean()).mean()) / 2, np.nan)
+
+
+class ScalarChain:
+    """y = w[-1] ... w[1] w[0] x with loss (y - 1)^2 / 2: one weight is one layer."""
+
+    name, shuffle = "chain", False
+
+    def __init__(self, w=(0.5, 0.6, 0.7), x=(1.0, 2.0, 1.5, 0.5, 1.0, 1.2, 0.8, 1.6), dtype=np.float64, flops=1e7):
+        self.w, self.x = np.array(w, dtype), np.array(x, dtype)
+        self.samples, self.parameters, self.dtype, self.flops = len(self.x), len(self.w), np.dtype(dtype), flops
+
+    def start(self, seed):
+        return self.w.copy()
+
+    def batch(self, indices):
+        return self.x[indices], np.ones(len(indices), self.dtype)
+
+    def split(self, stages):
+        if stages > len(self.w):
+            raise ValueError(f"{stages} stages are too many for {len(self.w)} layers; use at most {len(self.w)}.")
+        return [ScalarPart(self, layers) for layers in np.array_split(np.arange(len(self.w)), stages)]
+
+    def gradient(self, w, batch):
+        x, target = batch
+        (whole,) = self.split(1)
+        y, saved = whole.forward(w, x)
+        loss, dy = whole.loss(y, target)
+        return loss, whole.backward(w, saved, dy)[1]
+
+    def evaluate(self, w):
+        return Evaluation(float(np.square(w.prod() * self.x - 1).mean()) / 2, np.nan)
+
+
+class ScalarPart:
+    """Consecutive layers of a scalar chain."""
+
+    def __init__(self, chain, layers):
+        self.chain, self.offset, self.parameters = chain, int(layers[0]), len(layers)
+
+    def start(self, seed):
+        return self.chain.start(seed)[self.offset : self.offset + self.parameters]
+
+    def forward(self, w, x):
+        pay(self.chain.flops * len(w))
+        saved = []
+        for weight in w:
+            saved.append(x)
+            x = weight * x
+        return x, saved
+
+    def backward(self, w, saved, dy):
+        pay(2 * self.chain.flops * len(w))
+        g = np.empty_like(w)
+        for layer in reversed(range(len(w))):
+            g[layer] = dy @ saved[layer]
+            dy = w[layer] * dy
+        return dy, g
+
+    def loss(self, y, target):
+        with np.errstate(all="ignore"):
+            return float(np.square(y - target).mean()) / 2, (y - target) / len(y)
