@@ -1,0 +1,214 @@
+"""Charts: what was recorded, as Plotly figures. The only file that knows the plotting library.
+
+Figures are built from float32 arrays and carry no theme: Streamlit lays its own, light or dark, under them. Axes are
+in units that people read; the arrays stay in SI.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import plotly.graph_objects as go
+
+import algorithms
+from app import curves, palette, units
+from cluster.trace import KINDS
+from experiments.result import Run
+
+CONFIG = {"displaylogo": False, "modeBarButtonsToRemove": ["select2d", "lasso2d", "autoScale2d"]}
+HEIGHT = 290  # px of a chart of curves
+RANKS = 64  # rows and columns that can be told apart; more are drawn in groups
+
+
+@dataclass(frozen=True)
+class Shown:
+    """A run on the page: its name there, and its colour (an index of palette.RUNS)."""
+
+    name: str
+    run: Run
+    colour: int
+
+    @property
+    def line(self) -> palette.Line:
+        """How it is drawn."""
+        return palette.RUNS[self.colour % len(palette.RUNS)]
+
+
+def loss(shown: list[Shown], axis: str, log: bool = False) -> go.Figure:
+    """Training loss (thin: mini-batches, bold: running mean) and held-out loss (points) of all runs against `axis`."""
+    figure = go.Figure()
+    scale, word = unit(axis, max((_last(curves.training(s.run, axis)[1]) for s in shown), default=1.0))
+    tops = []
+    for s in shown:
+        every, smooth = curves.training(s.run, axis)
+        held = curves.held_out(s.run, axis)
+        colour, dash, symbol = s.line
+        if len(shown) == 1:
+            figure.add_scatter(
+                x=every.x / scale, y=every.y, mode="lines", line={"color": colour, "width": 1}, opacity=0.22,
+                name="mini-batches", hoverinfo="skip", showlegend=False,
+            )  # fmt: skip
+        figure.add_scatter(
+            x=smooth.x / scale, y=smooth.y, mode="lines", line={"color": colour, "width": 2.2, "dash": dash},
+            name=s.name if len(shown) > 1 else "training",
+            hovertemplate="training %{y:.4g}<extra>" + s.name + "</extra>",
+        )  # fmt: skip
+        figure.add_scatter(
+            x=held.x / scale, y=held.y, mode="lines+markers", showlegend=len(shown) == 1,
+            line={"color": colour, "width": 1, "dash": "dot"},
+            marker={"symbol": symbol, "size": 6, "color": "rgba(0,0,0,0)", "line": {"color": colour, "width": 1.6}},
+            name="held-out", hovertemplate="held-out %{y:.4g}<extra>" + s.name + "</extra>",
+        )  # fmt: skip
+        tops.append(_top(smooth.y, held.y))
+    _layout(figure, axis, word)
+    known = [top for top in tops if top]
+    if log:
+        figure.update_yaxes(type="log", exponentformat="power")
+    elif known:
+        figure.update_yaxes(range=[min(0.0, *(low for low, _ in known)), max(high for _, high in known) * 1.08])
+    return figure
+
+
+def accuracy(shown: list[Shown], axis: str) -> go.Figure:
+    """Held-out accuracy of all runs against `axis`."""
+    figure = go.Figure()
+    lines = [curves.held_out(s.run, axis, "accuracy") for s in shown]
+    scale, word = unit(axis, max((_last(line) for line in lines), default=1.0))
+    for s, line in zip(shown, lines, strict=True):
+        colour, dash, symbol = s.line
+        figure.add_scatter(
+            x=line.x / scale, y=100 * line.y, mode="lines+markers", name=s.name, showlegend=len(shown) > 1,
+            line={"color": colour, "width": 2, "dash": dash},
+            marker={"symbol": symbol, "size": 6, "color": "rgba(0,0,0,0)", "line": {"color": colour, "width": 1.6}},
+            hovertemplate="%{y:.1f} %<extra>" + s.name + "</extra>",
+        )  # fmt: skip
+    _layout(figure, axis, word)
+    highest = max((float(line.y.max(initial=0.0)) for line in lines), default=0.0)
+    figure.update_yaxes(range=[0, 102 if highest > 0.5 else 110 * max(highest, 0.01)])
+    return figure
+
+
+def traffic(run: Run) -> go.Figure:
+    """Bytes from each rank (rows) to each rank (columns)."""
+    table, names = _grouped(run.trace.traffic(), lane_names(run), both=True)
+    words = [[units.size(cell) if cell else "nothing" for cell in row] for row in table]
+    shown = np.where(table > 0, table, np.nan).astype(np.float32)
+    figure = go.Figure(
+        go.Heatmap(
+            z=shown, x=names, y=names, customdata=words, xgap=2, ygap=2, zmin=0, showscale=False,
+            colorscale=[list(stop) for stop in palette.TRAFFIC],
+            text=words if len(names) <= 8 else None, texttemplate="%{text}" if len(names) <= 8 else None,
+            hovertemplate="%{y} → %{x}: %{customdata}<extra></extra>", hoverongaps=False,
+        )
+    )  # fmt: skip
+    figure.update_layout(height=max(220, min(460, 90 + 34 * len(names))), margin={"l": 10, "r": 10, "t": 10, "b": 10})
+    figure.update_xaxes(title_text="to", side="bottom", showgrid=False, type="category")
+    figure.update_yaxes(title_text="from", autorange="reversed", showgrid=False, type="category")
+    return figure
+
+
+def staleness(shown: list[Shown]) -> go.Figure:
+    """How many updates old the parameters were that each applied update was computed from."""
+    figure = go.Figure()
+    for s in shown:
+        values = s.run.applied["staleness"]
+        if not len(values):
+            continue
+        width = max(1, int(np.ceil((values.max() + 1) / 60)))
+        share = np.bincount(values // width) / len(values)
+        figure.add_bar(
+            x=(np.arange(len(share)) * width).astype(np.float32), y=(100 * share).astype(np.float32), name=s.name,
+            marker={"color": s.line.colour, "line": {"width": 0}}, opacity=0.85, showlegend=len(shown) > 1,
+            hovertemplate="%{x} updates old: %{y:.1f} %<extra>" + s.name + "</extra>",
+        )  # fmt: skip
+    _frame(figure, "staleness: how many updates old the parameters were; share of all updates in %")
+    figure.update_layout(bargap=0.15, height=280)
+    return figure
+
+
+def shares(run: Run) -> go.Figure:
+    """What each rank spent its time on, in percent of the run."""
+    busy = run.trace.busy()
+    busy, names = _grouped(busy, lane_names(run))
+    total = np.maximum(busy.sum(axis=1, keepdims=True), 1e-30)
+    figure = go.Figure()
+    for index, kind in enumerate(KINDS):
+        if not busy[:, index].any():
+            continue
+        look = palette.DOING[kind]
+        figure.add_bar(
+            x=(100 * busy[:, index] / total[:, 0]).astype(np.float32), y=names, orientation="h", name=kind,
+            customdata=[units.seconds(value) for value in busy[:, index]],
+            marker={"color": look.colour, "pattern": {"shape": look.hatch.replace(".", ""), "size": 6,
+                    "fillmode": "overlay", "fgcolor": "rgba(255,255,255,0.55)"}, "line": {"width": 0}},
+            hovertemplate="%{y} · " + kind + ": %{customdata} (%{x:.1f} %)<extra></extra>",
+        )  # fmt: skip
+    _frame(figure, "share of the time, %")
+    figure.update_layout(barmode="stack", bargap=0.25, height=max(200, min(520, 80 + 26 * len(names))))
+    figure.update_xaxes(range=[0, 100])
+    figure.update_yaxes(autorange="reversed", type="category")
+    return figure
+
+
+def lane_names(run: Run) -> list[str]:
+    """What ranks are called: their number and their role."""
+    servers = run.experiment.servers
+    role = "stage" if algorithms.family(run.experiment.algorithm) in ("pipelined", "model_parallel") else "worker"
+    return [f"{'server' if rank < servers else role} {rank}" for rank in range(run.trace.ranks)]
+
+
+def _grouped(table: np.ndarray, names: list[str], both: bool = False) -> tuple[np.ndarray, list[str]]:
+    """Neighbouring ranks added up until there are at most RANKS rows (and columns)."""
+    if len(table) <= RANKS:
+        return table, names
+    edges = np.linspace(0, len(table), RANKS + 1).astype(int)
+    table = np.add.reduceat(table, edges[:-1], axis=0)
+    if both:
+        table = np.add.reduceat(table, edges[:-1], axis=1)
+    return table, [f"{a}-{b - 1}" for a, b in zip(edges[:-1], edges[1:], strict=True)]
+
+
+def unit(axis: str, largest: float) -> tuple[float, str]:
+    """(how many SI units one unit of the axis is, its name), so that labels have few digits."""
+    if axis == "seconds":
+        return next(((scale, name) for scale, name in ((1, "s"), (1e-3, "ms")) if largest >= scale), (1e-6, "µs"))
+    if axis == "bytes":
+        steps = ((1e9, "GB"), (1e6, "MB"), (1e3, "kB"))
+        return next(((scale, name) for scale, name in steps if largest >= scale), (1, "bytes"))
+    return 1, ""
+
+
+def title(axis: str, word: str) -> str:
+    """What an axis is called; `word` is its unit."""
+    names = {"step": "step", "samples": "samples seen by all workers", "seconds": "time", "bytes": "sent by all ranks"}
+    return f"{names[axis]}, {word}" if word else names[axis]
+
+
+def _layout(figure: go.Figure, axis: str, word: str) -> None:
+    _frame(figure, title(axis, word))
+    figure.update_layout(height=HEIGHT, hovermode="x unified")
+
+
+def _frame(figure: go.Figure, x: str) -> None:
+    figure.update_layout(
+        margin={"l": 10, "r": 10, "t": 22, "b": 8},
+        legend={"orientation": "h", "x": 0, "y": 1.0, "yanchor": "bottom", "title": {"text": ""}},
+        dragmode="zoom",
+    )
+    figure.update_xaxes(title_text=x, title_standoff=8, rangemode="tozero", zeroline=False)
+    figure.update_yaxes(title_text="", zeroline=False)
+
+
+def _last(line: curves.Line) -> float:
+    return float(line.x[-1]) if len(line.x) else 0.0
+
+
+def _top(*lines: np.ndarray) -> tuple[float, float] | None:
+    """(lowest, highest) that deserves to be seen: of a run that diverges, not its last leap."""
+    values = np.concatenate(lines)
+    values = values[np.isfinite(values)]
+    if not len(values):
+        return None
+    start = float(values[: max(1, len(values) // 50)].max())
+    return float(values.min()), min(float(values.max()), 4 * max(start, float(np.median(values))))

@@ -1,0 +1,97 @@
+// What both canvases need: the decoder of experiments/codec.py, the page's colours, axes and units.
+// Put before a component's own module by components/__init__.py.
+
+const FONT = '"Source Sans", "Source Sans Pro", system-ui, sans-serif';
+
+// Uint8Array -> {header..., columns: {name: typed array}}
+function decode(bytes) {
+  const copy = bytes.byteOffset % 4 ? bytes.slice() : bytes;
+  const { buffer, byteOffset } = copy;
+  const length = new DataView(buffer, byteOffset).getUint32(0, true);
+  const header = JSON.parse(new TextDecoder().decode(copy.subarray(4, 4 + length)));
+  const types = { Uint8: Uint8Array, Uint16: Uint16Array, Uint32: Uint32Array, Int32: Int32Array, Float32: Float32Array };
+  const columns = {};
+  for (const [name, [type, offset, count]] of Object.entries(header.columns)) {
+    columns[name] = new types[type](buffer, byteOffset + 4 + length + offset, count);
+  }
+  return { ...header, columns };
+}
+
+function asBytes(data) {
+  if (data instanceof Uint8Array) return data;
+  if (data instanceof ArrayBuffer) return new Uint8Array(data);
+  if (ArrayBuffer.isView(data)) return new Uint8Array(data.buffer, data.byteOffset, data.byteLength);
+  return null;
+}
+
+function pageColours(element) {
+  const style = getComputedStyle(element);
+  const of = (name, otherwise) => style.getPropertyValue(name).trim() || otherwise;
+  return {
+    text: of("--st-text-color", "#1B2733"),
+    page: of("--st-background-color", "#FFFFFF"),
+    panel: of("--st-secondary-background-color", "#F4F6F8"),
+    border: of("--st-border-color", "#DDE3E9"),
+    muted: "#87919C",
+  };
+}
+
+function rgb(colour) {
+  const hex = colour.replace("#", "");
+  return [0, 2, 4].map((i) => parseInt(hex.slice(i, i + 2), 16));
+}
+
+// 0.00123 -> "1.23 ms"
+function inSeconds(value) {
+  if (!value) return "0 s";
+  const size = Math.abs(value);
+  const [unit, name] = size >= 0.9995 ? [1, "s"] : size >= 0.9995e-3 ? [1e-3, "ms"] : size >= 0.9995e-6 ? [1e-6, "µs"] : [1e-9, "ns"];
+  const shown = value / unit;
+  return `${Math.abs(shown) >= 1000 ? Math.round(shown).toLocaleString("en") : Number(shown.toPrecision(3))} ${name}`;
+}
+
+// Ticks at 1, 2 or 5 times a power of ten, about `count` of them.
+function ticks(from, to, count) {
+  const span = to - from;
+  if (!(span > 0)) return { step: 1, at: [] };
+  const rough = span / Math.max(count, 1);
+  const power = 10 ** Math.floor(Math.log10(rough));
+  const step = power * [1, 2, 5, 10].find((m) => m * power >= rough * 0.999);
+  const at = [];
+  for (let i = Math.ceil(from / step - 1e-9); i * step <= to + step * 1e-9; i++) at.push(i * step);
+  return { step, at };
+}
+
+// Labels of an axis of times share one unit, chosen by its largest value, and as many digits as its step needs.
+function timeLabels(step, largest) {
+  const [unit, name] = largest >= 1 ? [1, "s"] : largest >= 1e-3 ? [1e-3, "ms"] : [1e-6, "µs"];
+  const digits = Math.max(0, Math.min(9, -Math.floor(Math.log10(step / unit) + 1e-9)));
+  return (value) => `${(value / unit).toFixed(digits)} ${name}`;
+}
+
+// A canvas of sharp pixels that follows the width of its box; calls `draw` at most once a frame.
+function fit(canvas, box, height, draw) {
+  const state = { width: 0, height, ratio: 1, frame: 0 };
+  const paint = () => {
+    state.frame = 0;
+    const ratio = window.devicePixelRatio || 1;
+    const width = Math.floor(box.clientWidth);
+    if (width < 40) return;
+    if (width !== state.width || ratio !== state.ratio || canvas.height !== Math.round(state.height * ratio)) {
+      Object.assign(state, { width, ratio });
+      canvas.width = Math.round(width * ratio);
+      canvas.height = Math.round(state.height * ratio);
+      canvas.style.width = `${width}px`;
+      canvas.style.height = `${state.height}px`;
+    }
+    const context = canvas.getContext("2d");
+    context.setTransform(ratio, 0, 0, ratio, 0, 0);
+    context.clearRect(0, 0, width, state.height);
+    draw(context, width, state.height, ratio);
+  };
+  state.request = () => { if (!state.frame) state.frame = requestAnimationFrame(paint); };
+  state.observer = new ResizeObserver(state.request);
+  state.observer.observe(box);
+  state.stop = () => { state.observer.disconnect(); cancelAnimationFrame(state.frame); };
+  return state;
+}

@@ -1,0 +1,492 @@
+// The communication timeline: one lane per rank, one bar per span, 50,000 of them and more.
+//
+// Few spans in view are drawn one by one, with labels and arrows of messages; many become, per pixel column, a stack
+// of the shares that each kind has of that time. The strip above shows the whole run and where the window is.
+
+const GUTTER = 84;   // px for the names of lanes
+const STRIP = 16;    // px of the overview
+const TOP = 34;      // px where the first lane begins
+const AXIS = 22;     // px of the time axis
+const FEW = 3000;    // spans that are drawn one by one
+const ARROWS = 600;  // messages that are drawn at once
+const timelines = new WeakMap();
+
+export default function ({ data, parentElement }) {
+  let timeline = timelines.get(parentElement);
+  if (!timeline) timelines.set(parentElement, (timeline = new Timeline(parentElement)));
+  const bytes = asBytes(data);
+  if (bytes) timeline.show(bytes);
+  return () => { timeline.stop(); timelines.delete(parentElement); };
+}
+
+class Timeline {
+  constructor(root) {
+    this.box = root.querySelector(".timeline");
+    this.stage = root.querySelector(".stage");
+    this.canvas = root.querySelector("canvas");
+    this.tip = root.querySelector(".tip");
+    this.status = root.querySelector(".status");
+    this.legend = root.querySelector(".legend");
+    this.messagesButton = root.querySelector('[data-do="messages"]');
+    this.scroll = 0;
+    this.arrows = true;
+    this.pointers = new Map();
+    this.surface = fit(this.canvas, this.stage, 200, (...args) => this.draw(...args));
+    this.listen(root);
+  }
+
+  stop() { this.surface.stop(); clearTimeout(this.later); }
+
+  // ---- what is shown
+
+  show(bytes) {
+    const frame = decode(bytes);
+    const spans = decode(frame.columns.timeline);
+    const messages = decode(frame.columns.messages);
+    const again = this.run === frame.run;
+    Object.assign(this, { run: frame.run, names: frame.lanes, kinds: frame.kinds, look: frame.look, spans, messages });
+    this.total = Math.max(spans.seconds, 1e-9);
+    this.index();
+    if (!again) { [this.from, this.to] = this.opening(); this.scroll = 0; }
+    this.pitch = Math.max(7, Math.min(30, Math.floor(300 / this.names.length)));
+    this.surface.height = TOP + Math.min(this.names.length * this.pitch, 420) + AXIS;
+    this.messagesButton.hidden = !messages.columns.sent.length;
+    this.stage.setAttribute("aria-label", frame.description);
+    this.legend.replaceChildren(...this.kinds.map((kind) => {
+      const entry = document.createElement("span");
+      entry.title = this.look[kind].meaning;
+      const swatch = document.createElement("i");
+      const { colour, height, hatch } = this.look[kind];
+      swatch.style.background = hatch === "x" ? `repeating-linear-gradient(45deg, ${colour} 0 2px, transparent 2px 4px)` : colour;
+      swatch.style.height = `${Math.max(4, 12 * height)}px`;
+      entry.append(swatch, kind);
+      return entry;
+    }));
+    this.strip = null;
+    this.surface.request();
+    this.say();
+  }
+
+  // Where each lane's spans begin, and how far they reach: spans of a lane may overlap.
+  index() {
+    const { start, duration, lane, step } = this.spans.columns;
+    const lanes = this.names.length;
+    this.first = new Int32Array(lanes + 1);
+    for (let i = 0; i < lane.length; i++) this.first[lane[i] + 1]++;
+    for (let r = 0; r < lanes; r++) this.first[r + 1] += this.first[r];
+    this.reach = new Float32Array(start.length);
+    for (let r = 0; r < lanes; r++) {
+      let far = -Infinity;
+      for (let i = this.first[r]; i < this.first[r + 1]; i++) this.reach[i] = far = Math.max(far, start[i] + duration[i]);
+    }
+    const { sent, arrived } = this.messages.columns;
+    this.landed = new Float32Array(sent.length);
+    let far = -Infinity;
+    for (let i = 0; i < sent.length; i++) this.landed[i] = far = Math.max(far, arrived[i] < 0 ? sent[i] : arrived[i]);
+    this.steps = step;
+  }
+
+  // The first window: everything if that can be read, otherwise the first steps of the run.
+  opening() {
+    const { start, duration, step } = this.spans.columns;
+    const readable = 14 * this.names.length;
+    if (start.length <= readable) return [0, this.total];
+    const order = Array.from(start).sort((a, b) => a - b);
+    let until = order[Math.min(readable, order.length - 1)];
+    for (let i = 0; i < start.length; i++) if (step[i] === 1) until = Math.max(until, Math.min(start[i] + duration[i], this.total * 0.5));
+    return [0, Math.min(this.total, until * 1.02)];
+  }
+
+  // Spans of lane r that touch [from, to): a slice of indices.
+  within(r, from, to) {
+    const { start } = this.spans.columns;
+    let low = this.first[r], high = this.first[r + 1];
+    const end = high;
+    while (low < high) { const m = (low + high) >> 1; if (this.reach[m] > from) high = m; else low = m + 1; }
+    const begin = low;
+    high = end;
+    while (low < high) { const m = (low + high) >> 1; if (start[m] < to) low = m + 1; else high = m; }
+    return [begin, low];
+  }
+
+  // ---- drawing
+
+  draw(g, width, height, ratio) {
+    if (!this.spans) return;
+    const page = (this.page = pageColours(this.box));
+    const plot = width - GUTTER - 4;
+    this.scaleX = plot / (this.to - this.from);
+    const lanesHeight = height - TOP - AXIS;
+    this.scroll = Math.max(0, Math.min(this.scroll, this.names.length * this.pitch - lanesHeight));
+    const begin = Math.floor(this.scroll / this.pitch);
+    const end = Math.min(this.names.length, Math.ceil((this.scroll + lanesHeight) / this.pitch));
+    const ranges = [];
+    let count = 0;
+    for (let r = begin; r < end; r++) {
+      const range = this.within(r, this.from, this.to);
+      ranges.push(range);
+      count += range[1] - range[0];
+    }
+    this.count = count;
+    this.drawStrip(g, plot, ratio, page);
+    this.drawAxis(g, plot, height, page);
+    g.save();
+    g.beginPath();
+    g.rect(0, TOP, width, lanesHeight);
+    g.clip();
+    this.drawNames(g, begin, end, page, width);
+    g.beginPath();
+    g.rect(GUTTER, TOP, plot, lanesHeight);
+    g.clip();
+    const dense = count > FEW || count > (plot / 2.5) * (end - begin);
+    ranges.forEach(([i, j], n) => (dense ? this.drawShares : this.drawSpans).call(this, g, begin + n, i, j, plot, ratio, page));
+    if (!dense && this.arrows) this.drawMessages(g, page);
+    if (this.over >= 0) this.outline(g, this.over, page);
+    g.restore();
+  }
+
+  x(time) { return GUTTER + (time - this.from) * this.scaleX; }
+  y(lane) { return TOP + lane * this.pitch - this.scroll; }
+
+  drawSpans(g, lane, i, j, plot, ratio, page) {
+    const { start, duration, kind, label } = this.spans.columns;
+    const top = this.y(lane), tall = this.pitch - (this.pitch > 12 ? 4 : 1);
+    const labels = this.pitch >= 16;
+    g.font = `11px ${FONT}`;
+    g.textBaseline = "middle";
+    // what is waited for lies under what is done: messages may travel while a rank computes
+    for (const pass of [(k) => k >= 2, (k) => k < 2]) {
+      for (let n = i; n < j; n++) {
+        if (!pass(kind[n])) continue;
+        const { colour, height, hatch } = this.look[this.kinds[kind[n]]];
+        const left = Math.max(this.x(start[n]), GUTTER - 2);
+        const right = Math.min(this.x(start[n] + duration[n]), GUTTER + plot + 2);
+        const wide = Math.max(right - left, 0.6);
+        const high = Math.max(2, tall * height);
+        const y = top + (tall - high) / 2 + 1;
+        g.fillStyle = colour;
+        if (hatch === "x") this.hatched(g, left, y, wide, high, colour);
+        else g.fillRect(left, y, wide > 3 ? wide - 0.7 : wide, high);
+        if (hatch === "\\" && wide > 6) this.stripes(g, left, y, wide - 0.7, high);
+        if (labels && kind[n] < 3 && wide > 22) {
+          const text = this.spans.labels[label[n]] ?? "";
+          if (text && g.measureText(text).width < wide - 6) {
+            g.fillStyle = kind[n] === 1 ? "#FFFFFF" : "#10202C";
+            g.textAlign = "center";
+            g.fillText(text, left + wide / 2, y + high / 2 + 0.5);
+          }
+        }
+      }
+    }
+  }
+
+  hatched(g, x, y, wide, high, colour) {
+    g.save();
+    g.beginPath();
+    g.rect(x, y, wide, high);
+    g.clip();
+    g.strokeStyle = colour;
+    g.lineWidth = 1.3;
+    g.beginPath();
+    for (let s = x - high; s < x + wide; s += 5) { g.moveTo(s, y + high); g.lineTo(s + high, y); }
+    g.stroke();
+    g.strokeRect(x, y, wide, high);
+    g.restore();
+  }
+
+  stripes(g, x, y, wide, high) {
+    g.save();
+    g.beginPath();
+    g.rect(x, y, wide, high);
+    g.clip();
+    g.strokeStyle = "rgba(255,255,255,0.35)";
+    g.lineWidth = 1;
+    g.beginPath();
+    for (let s = x - high; s < x + wide; s += 6) { g.moveTo(s, y); g.lineTo(s + high, y + high); }
+    g.stroke();
+    g.restore();
+  }
+
+  // The share of each kind per pixel column, stacked: compute below, waiting above.
+  shares(i, j, from, to, columns, into) {
+    const { start, duration, kind } = this.spans.columns;
+    const kinds = this.kinds.length, scale = columns / (to - from);
+    for (let n = i; n < j; n++) {
+      const a = Math.max((start[n] - from) * scale, 0), b = Math.min((start[n] + duration[n] - from) * scale, columns);
+      if (b <= a) continue;
+      const last = Math.min(Math.floor(b), columns - 1);
+      for (let c = Math.floor(a); c <= last; c++) {
+        into[c * kinds + kind[n]] += Math.min(b, c + 1) - Math.max(a, c);
+      }
+    }
+    return into;
+  }
+
+  paint(shares, columns, rows, lanes) {
+    const kinds = this.kinds.length;
+    const inks = this.kinds.map((kind) => {
+      const [r, g, b] = rgb(this.look[kind].colour);
+      return (255 << 24) | (b << 16) | (g << 8) | r;
+    });
+    const image = new ImageData(columns, rows);
+    const pixels = new Uint32Array(image.data.buffer);
+    for (let c = 0; c < columns; c++) {
+      let whole = 0;
+      for (let k = 0; k < kinds; k++) whole += shares[c * kinds + k];
+      const scale = rows / Math.max(whole, lanes);
+      let level = 0, row = rows;
+      for (let k = 0; k < kinds; k++) {
+        level += shares[c * kinds + k] * scale;
+        const until = rows - Math.round(level);
+        while (row > until) pixels[--row * columns + c] = inks[k];
+      }
+    }
+    return image;
+  }
+
+  drawShares(g, lane, i, j, plot, ratio) {
+    const columns = Math.round(plot * ratio), rows = Math.max(1, Math.round((this.pitch - (this.pitch > 12 ? 4 : 1)) * ratio));
+    const image = this.paint(this.shares(i, j, this.from, this.to, columns, new Float32Array(columns * this.kinds.length)), columns, rows, 1);
+    this.blit(g, image, GUTTER, this.y(lane) + 1, plot, rows / ratio);
+  }
+
+  blit(g, image, x, y, wide, high) {
+    if (!this.board) this.board = document.createElement("canvas");
+    this.board.width = image.width;
+    this.board.height = image.height;
+    this.board.getContext("2d").putImageData(image, 0, 0);
+    g.drawImage(this.board, x, y, wide, high);
+  }
+
+  drawStrip(g, plot, ratio, page) {
+    const columns = Math.round(plot * ratio), rows = Math.round(STRIP * ratio);
+    if (!this.strip || this.strip.width !== columns) {
+      const sums = new Float32Array(columns * this.kinds.length);
+      this.shares(0, this.spans.columns.start.length, 0, this.total, columns, sums);
+      this.strip = this.paint(sums, columns, rows, this.names.length);
+    }
+    this.blit(g, this.strip, GUTTER, 2, plot, STRIP);
+    const a = GUTTER + (this.from / this.total) * plot;
+    const b = Math.max(GUTTER + (this.to / this.total) * plot, a + 3);
+    g.globalAlpha = 0.72;
+    g.fillStyle = page.page;
+    g.fillRect(GUTTER, 2, a - GUTTER, STRIP);
+    g.fillRect(b, 2, GUTTER + plot - b, STRIP);
+    g.globalAlpha = 1;
+    g.strokeStyle = page.text;
+    g.lineWidth = 1.5;
+    g.strokeRect(a, 1.5, b - a, STRIP + 1);
+    g.fillStyle = page.muted;
+    g.font = `11px ${FONT}`;
+    g.textAlign = "left";
+    g.textBaseline = "middle";
+    g.fillText("whole run", 4, 2 + STRIP / 2);
+  }
+
+  drawAxis(g, plot, height, page) {
+    const { step, at } = ticks(this.from, this.to, plot / 110);
+    const label = timeLabels(step, this.to);
+    g.font = `11px ${FONT}`;
+    g.textBaseline = "top";
+    g.textAlign = "center";
+    for (const time of at) {
+      const x = Math.round(this.x(time)) + 0.5;
+      g.strokeStyle = page.border;
+      g.lineWidth = 1;
+      g.beginPath();
+      g.moveTo(x, TOP - 4);
+      g.lineTo(x, height - AXIS + 3);
+      g.stroke();
+      g.fillStyle = page.muted;
+      const text = label(time);
+      const half = g.measureText(text).width / 2;
+      g.fillText(text, Math.min(Math.max(x, GUTTER + half - 6), GUTTER + plot - half + 3), height - AXIS + 6);
+    }
+  }
+
+  drawNames(g, begin, end, page, width) {
+    const every = Math.max(1, Math.ceil(13 / this.pitch));
+    g.textAlign = "left";
+    g.textBaseline = "middle";
+    for (let r = begin; r < end; r++) {
+      const y = this.y(r) + this.pitch / 2 - 1;
+      if (r % every === 0) {
+        g.font = `${this.pitch < 14 ? 10.5 : 12}px ${FONT}`;
+        g.fillStyle = page.text;
+        g.fillText(this.names[r], 4, y, GUTTER - 10);
+      }
+      if (this.pitch > 12) {
+        g.strokeStyle = page.border;
+        g.globalAlpha = 0.6;
+        g.lineWidth = 1;
+        g.beginPath();
+        g.moveTo(GUTTER, Math.round(y + this.pitch / 2) + 0.5);
+        g.lineTo(width, Math.round(y + this.pitch / 2) + 0.5);
+        g.stroke();
+        g.globalAlpha = 1;
+      }
+    }
+  }
+
+  drawMessages(g, page) {
+    const { src, dst, sent, arrived } = this.messages.columns;
+    let low = 0, high = sent.length;
+    while (low < high) { const m = (low + high) >> 1; if (this.landed[m] > this.from) high = m; else low = m + 1; }
+    const visible = [];
+    for (let n = low; n < sent.length && sent[n] < this.to; n++) {
+      if (arrived[n] >= this.from && src[n] !== dst[n]) visible.push(n);
+      if (visible.length > ARROWS) return;
+    }
+    g.strokeStyle = g.fillStyle = page.text;
+    g.globalAlpha = visible.length > 150 ? 0.35 : 0.6;
+    g.lineWidth = 1;
+    const middle = this.pitch / 2 - 1;
+    for (const n of visible) {
+      const x0 = this.x(sent[n]), y0 = this.y(src[n]) + middle, x1 = this.x(arrived[n]), y1 = this.y(dst[n]) + middle;
+      const angle = Math.atan2(y1 - y0, x1 - x0);
+      g.beginPath();
+      g.moveTo(x0, y0);
+      g.lineTo(x1, y1);
+      g.stroke();
+      g.beginPath();
+      g.moveTo(x1, y1);
+      g.lineTo(x1 - 6 * Math.cos(angle - 0.35), y1 - 6 * Math.sin(angle - 0.35));
+      g.lineTo(x1 - 6 * Math.cos(angle + 0.35), y1 - 6 * Math.sin(angle + 0.35));
+      g.fill();
+    }
+    g.globalAlpha = 1;
+  }
+
+  outline(g, n, page) {
+    const { start, duration, lane } = this.spans.columns;
+    const left = this.x(start[n]), right = this.x(start[n] + duration[n]);
+    g.strokeStyle = page.text;
+    g.lineWidth = 1.5;
+    g.strokeRect(left - 0.5, this.y(lane[n]) + 0.5, Math.max(right - left, 2), this.pitch - (this.pitch > 12 ? 3 : 0));
+  }
+
+  // ---- moving about
+
+  zoom(factor, at = (this.from + this.to) / 2) {
+    const least = Math.max(this.total * 1e-6, 1e-8);
+    const span = Math.min(this.total, Math.max(least, (this.to - this.from) * factor));
+    const part = (at - this.from) / (this.to - this.from);
+    this.window(at - part * span, at - part * span + span);
+  }
+
+  window(from, to) {
+    const span = Math.min(to - from, this.total);
+    this.from = Math.max(0, Math.min(from, this.total - span));
+    this.to = this.from + span;
+    this.moved();
+  }
+
+  pan(seconds) { this.window(this.from + seconds, this.to + seconds); }
+
+  moved() {
+    this.hide();
+    this.surface.request();
+    clearTimeout(this.later);
+    this.later = setTimeout(() => this.say(), 400);
+  }
+
+  say() {
+    const count = this.spans.columns.start.length;
+    const all = this.to - this.from > this.total * 0.999;
+    const thinned = this.spans.spans > count ? ` (${this.spans.spans.toLocaleString("en")} joined to ${count.toLocaleString("en")})` : "";
+    const where = all ? `the whole run, ${inSeconds(this.total)}` : `${inSeconds(this.from)} to ${inSeconds(this.to)} of ${inSeconds(this.total)}`;
+    this.status.textContent = `Showing ${where}${thinned}. Drag to move, + and − or Ctrl+wheel to zoom, double-click to zoom in, Home for all.`;
+  }
+
+  time(x) { return this.from + (x - GUTTER) / this.scaleX; }
+
+  listen(root) {
+    const at = (event) => { const box = this.canvas.getBoundingClientRect(); return [event.clientX - box.left, event.clientY - box.top]; };
+    const jump = (x) => {
+      const plot = this.surface.width - GUTTER - 4, span = this.to - this.from;
+      const time = ((x - GUTTER) / plot) * this.total;
+      this.window(time - span / 2, time + span / 2);
+    };
+    this.stage.addEventListener("pointerdown", (event) => {
+      const [x, y] = at(event);
+      this.stage.setPointerCapture(event.pointerId);
+      this.pointers.set(event.pointerId, [x, y]);
+      this.onStrip = y < STRIP + 6 && x >= GUTTER;
+      if (this.onStrip) jump(x);
+    });
+    this.stage.addEventListener("pointermove", (event) => {
+      const [x, y] = at(event);
+      const before = this.pointers.get(event.pointerId);
+      if (!before) return this.hover(x, y);
+      if (this.onStrip) jump(x);
+      else if (this.pointers.size === 2) {
+        const other = [...this.pointers].find(([id]) => id !== event.pointerId)[1];
+        const was = Math.abs(before[0] - other[0]), is = Math.abs(x - other[0]);
+        if (was > 10 && is > 10) this.zoom(was / is, this.time((x + other[0]) / 2));
+      } else {
+        this.scroll -= y - before[1];
+        this.pan((before[0] - x) / this.scaleX);
+      }
+      this.pointers.set(event.pointerId, [x, y]);
+    });
+    for (const name of ["pointerup", "pointercancel"]) this.stage.addEventListener(name, (event) => this.pointers.delete(event.pointerId));
+    this.stage.addEventListener("pointerleave", () => { this.hide(); this.surface.request(); });
+    this.stage.addEventListener("dblclick", (event) => this.zoom(1 / 3, this.time(at(event)[0])));
+    this.stage.addEventListener("wheel", (event) => {
+      if (!(event.ctrlKey || event.metaKey || event.shiftKey || root.activeElement === this.stage)) return;
+      event.preventDefault();
+      const turn = event.deltaY || event.deltaX;
+      this.zoom(Math.exp(Math.max(-60, Math.min(60, turn)) * 0.006), this.time(at(event)[0]));
+    }, { passive: false });
+    const keys = {
+      ArrowLeft: () => this.pan(-(this.to - this.from) / 5), ArrowRight: () => this.pan((this.to - this.from) / 5),
+      ArrowUp: () => { this.scroll -= this.pitch * 3; this.moved(); }, ArrowDown: () => { this.scroll += this.pitch * 3; this.moved(); },
+      "+": () => this.zoom(1 / 1.6), "=": () => this.zoom(1 / 1.6), "-": () => this.zoom(1.6),
+      Home: () => this.window(0, this.total), m: () => this.toggle(),
+    };
+    this.stage.addEventListener("keydown", (event) => {
+      const act = keys[event.key];
+      if (!act || event.ctrlKey || event.metaKey || event.altKey) return;
+      event.preventDefault();
+      event.stopPropagation();
+      act();
+    });
+    const tools = { in: () => this.zoom(1 / 2), out: () => this.zoom(2), all: () => this.window(0, this.total), messages: () => this.toggle() };
+    root.querySelectorAll("button").forEach((button) => button.addEventListener("click", () => tools[button.dataset.do]()));
+  }
+
+  toggle() {
+    this.arrows = !this.arrows;
+    this.messagesButton.setAttribute("aria-pressed", String(this.arrows));
+    this.surface.request();
+  }
+
+  hover(x, y) {
+    const lane = Math.floor((y - TOP + this.scroll) / this.pitch);
+    let found = -1;
+    if (x >= GUTTER && y >= TOP && y < this.surface.height - AXIS && lane >= 0 && lane < this.names.length) {
+      const slack = 1.5 / this.scaleX, time = this.time(x);
+      const [i, j] = this.within(lane, time - slack, time + slack);
+      const { start, duration, kind } = this.spans.columns;
+      // the most telling span under the pointer: work before waiting, then the nearest
+      const worth = (n) => (kind[n] < 2 ? 0 : kind[n]) * 1e6 * slack + Math.max(0, start[n] - time, time - start[n] - duration[n]);
+      for (let n = i; n < Math.min(j, i + 400); n++) if (found < 0 || worth(n) < worth(found)) found = n;
+    }
+    this.stage.style.cursor = y < STRIP + 6 && x >= GUTTER ? "ew-resize" : found >= 0 ? "default" : "grab";
+    if (found !== this.over) { this.over = found; this.surface.request(); }
+    if (found < 0) return this.hide();
+    const { start, duration, kind, label, step } = this.spans.columns;
+    const name = this.kinds[kind[found]], text = this.spans.labels[label[found]];
+    const head = document.createElement("b");
+    head.textContent = `${this.names[lane]} · ${name}${text && text !== name ? ` · ${text}` : ""}`;
+    const body = document.createElement("div");
+    body.textContent = `${step[found] >= 0 ? `step ${step[found] + 1} · ` : ""}at ${inSeconds(start[found])} · takes ${inSeconds(duration[found])}`;
+    this.tip.replaceChildren(head, body);
+    this.tip.hidden = false;
+    const wide = this.tip.offsetWidth;
+    this.tip.style.left = `${Math.max(0, Math.min(x + 12, this.surface.width - wide - 4))}px`;
+    this.tip.style.top = `${y + 16 + this.tip.offsetHeight > this.surface.height ? y - this.tip.offsetHeight - 10 : y + 16}px`;
+  }
+
+  hide() { this.over = -1; this.tip.hidden = true; }
+}

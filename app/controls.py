@@ -1,0 +1,274 @@
+"""Controls: the widgets of an experiment, derived from the fields of Experiment and of both Settings.
+
+A field's type and bounds choose the widget, its unit the way values are written, its description the help. Nothing
+here knows an algorithm by name. The values live in the session under the experiment's own flat names, so that the
+page's address is the experiment's own query, the same that the command line prints and reads.
+"""
+
+from __future__ import annotations
+
+import math
+import types
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, Literal, Union, get_args, get_origin
+from urllib.parse import parse_qsl, urlencode
+
+import streamlit as st
+
+import algorithms
+import workloads
+from app import units
+from cluster.devices import DEVICES
+from cluster.disturbances import JITTERS
+from cluster.network import NETWORKS
+from experiments.experiment import Experiment
+from knobs import Knobs
+
+PRESETS = {
+    "network": tuple(NETWORKS),
+    "device": tuple(DEVICES),
+    "jitter": tuple(JITTERS),
+    "workload": workloads.WORKLOADS,
+}
+SOURCES = {"network": NETWORKS, "device": DEVICES, "jitter": JITTERS}
+
+WORDS = {
+    "batch": "batch size",
+    "per_node": "ranks per node",
+    "slow": "slow ranks",
+    "pause": "paused ranks",
+    "crash": "lost ranks",
+}
+"""Fields of Experiment whose name alone says too little."""
+
+DELAY = ("latency",)
+PLACE = ("cluster", "network", "device", "jitter", "slow")
+MORE = ("per_node", "bandwidth", "collective", "pause", "crash")
+BUDGET = ("steps", "seed")
+MORE_BUDGET = ("epochs", "seconds", "target_loss", "evaluations", "precision")
+
+FARTHEST = 64  # times the default is as far as a slider goes; links and the command line go to the bound
+_BINARY = [2**n for n in range(13)] + [3 * 2**n for n in range(12)]
+_DECIMAL = [m * 10**n for n in range(7) for m in (1, 2, 5)]
+_SMALLEST = {"s": 1e-6, "bytes/s": 1e6, "epochs": 0.1}  # the first stop of a scale, by unit
+
+
+@dataclass(frozen=True)
+class Control:
+    """One field as a widget: how it is called, what it offers, what it starts with.
+
+    kind is "choice" (few words), "list" (many), "switch", "slider" (a short range), "scale" (stops that grow),
+    "number" or "text".
+    """
+
+    name: str
+    kind: str
+    help: str
+    unit: str
+    default: Any
+    options: tuple = ()
+    low: float | None = None
+    high: float | None = None
+    whole: bool = False
+    delay: bool = False
+
+    @property
+    def label(self) -> str:
+        """The name as a word: "Learning rate", and what it counts where the values do not say it."""
+        word = (
+            WORDS.get(self.name) or f"`{self.name}`"
+            if len(min(self.name.split("_"), key=len)) == 1
+            else self.name.replace("_", " ")
+        )
+        counted = f" ({self.unit})" if self.unit and self.unit not in ("s", "bytes/s", self.name) else ""
+        return word[:1].upper() + word[1:] + counted
+
+    def words(self, value: Any) -> str:
+        """A value as the reader sees it."""
+        if value is None:
+            return "preset" if "preset" in self.help else "no limit" if self.help.startswith("stop") else "auto"
+        if isinstance(value, bool | str):
+            return str(value)
+        if self.unit == "s":
+            return units.seconds(value)
+        if self.unit == "bytes/s":
+            return units.rate(value)
+        return units.count(value) if self.whole else units.number(value)
+
+
+@cache
+def control(owner: type[Knobs], name: str) -> Control:
+    """The widget for field `name` of `owner`."""
+    field = owner.model_fields[name]
+    extra = field.json_schema_extra or {}
+    bounds = {
+        key: getattr(rule, key) for rule in field.metadata for key in ("ge", "gt", "le", "lt") if hasattr(rule, key)
+    }
+    kinds = [field.annotation]
+    if get_origin(field.annotation) in (Union, types.UnionType):
+        kinds = [kind for kind in get_args(field.annotation) if kind is not type(None)]
+    common = {
+        "name": name,
+        "help": field.description or "",
+        "unit": extra.get("unit", ""),
+        "delay": bool(extra.get("delay")),
+        "default": field.default,
+        "low": bounds.get("ge", bounds.get("gt")),
+        "high": bounds.get("le", bounds.get("lt")),
+    }
+    if owner is Experiment and name in PRESETS:
+        return Control(kind="list", options=PRESETS[name], **common)
+    if get_origin(kinds[0]) is Literal:
+        options = tuple(option for kind in kinds for option in get_args(kind))
+        return Control(kind="choice" if len(options) <= 3 else "list", options=options, **common)
+    if kinds[0] is bool:
+        return Control(kind="switch", **common)
+    if kinds[0] is str:
+        return Control(kind="text", **common)
+    whole, low, high = int in kinds and float not in kinds, common["low"], common["high"]
+    short = None not in (low, high) and field.default is not None
+    if short and whole and high - low <= 40:
+        return Control(kind="slider", whole=True, **common)
+    if short and not whole and low >= 0 and high <= 1 and "gt" not in bounds:
+        return Control(kind="slider", options=("lt" in bounds,), **common)
+    if whole and low == 0 and field.default is not None:
+        return Control(kind="number", whole=True, **common)
+    return Control(kind="scale", whole=whole, options=_stops(whole, "ge" in bounds, **common), **common)
+
+
+def _stops(
+    whole: bool, closed: bool, default: Any, unit: str, low: float | None, high: float | None, **_: Any
+) -> tuple:
+    """Where a scale stops: 1, 2, 5, 10 ... or powers of two, around the default and within the bounds."""
+    low, high = -math.inf if low is None else low, math.inf if high is None else high
+    if whole:
+        series = sorted(_BINARY) if default in _BINARY else _DECIMAL
+        stops = [n for n in series if low <= n <= min(high, FARTHEST * (default or 10_000))]
+    else:
+        least = default / 1000 if default else _SMALLEST.get(unit, 1e-3)
+        most = min(high, default * 1000 if default else least * 1e7)
+        powers = range(math.floor(math.log10(least)), math.ceil(math.log10(most)) + 1)
+        stops = [float(f"{m}e{power}") for power in powers for m in (1, 2, 5)]
+        stops = [x for x in stops if low < x and least * 0.999 <= x <= most]
+        if low == 0 and closed:
+            stops.insert(0, 0.0)
+    if default is not None:
+        return tuple(sorted({*stops, default}))
+    return (None, *stops)
+
+
+def owners(algorithm: str, workload: str) -> dict[str, type[Knobs]]:
+    """Which class has each setting, by flat name. A name that two have is one knob of both."""
+    mine, data = algorithms.find(algorithm).Settings, workloads.find(workload).Settings
+    own = {name: Experiment for name in Experiment.model_fields if name not in ("settings", "data")}
+    return {**dict.fromkeys(data.model_fields, data), **dict.fromkeys(mine.model_fields, mine), **own}
+
+
+def draw(one: Control, disabled: bool = False, on_change=None) -> None:
+    """Put the widget of `one` on the page. Its value lives in the session, under its name."""
+    value = st.session_state.setdefault(one.name, one.default)
+    common = {
+        "key": one.name,
+        "help": one.help + ".",
+        "disabled": disabled,
+        "persist_state": "session",
+        "on_change": on_change,
+    }
+    match one.kind:
+        case "choice":
+            st.segmented_control(one.label, one.options, required=True, width="stretch", **common)
+        case "list":
+            common["help"] += _sources(one.name)
+            st.selectbox(one.label, one.options, format_func=lambda name: _told(one.name, name), **common)
+        case "switch":
+            st.toggle(one.label, **common)
+        case "slider":
+            whole = {"step": 1} if one.whole else {"step": 0.01, "format": "%.2f"}
+            high = one.high if one.options != (True,) else one.high - 0.01
+            st.slider(one.label, _typed(one, one.low), _typed(one, high), **whole, **common)
+        case "scale":
+            stops = one.options if value in one.options else _with(one.options, value)
+            st.select_slider(one.label, stops, format_func=one.words, **common)
+        case "number":
+            high = min(one.high or 2**53, 2**53)
+            st.number_input(one.label, int(one.low), int(high), step=1, **common)
+        case "text":
+            st.text_input(one.label, placeholder=one.help.rpartition("for example ")[2], **common)
+
+
+def _with(stops: tuple, value: Any) -> tuple:
+    """The stops of a scale and one more: a value that came with a link."""
+    return (*(s for s in stops if s is None), *sorted({*(s for s in stops if s is not None), value}))
+
+
+def _typed(one: Control, value: float) -> float | int:
+    return int(value) if one.whole else float(value)
+
+
+def _told(field: str, name: str) -> str:
+    """A preset with the figures that matter: "10GbE · 20 µs · 1.17 GB/s"."""
+    if field == "network":
+        link = NETWORKS[name].between
+        return f"{name} · {units.seconds(link.latency)} · {units.rate(link.bandwidth)}"
+    if field == "device":
+        return f"{name} · {units.number(DEVICES[name].flops / 1e9)} GFLOP/s"
+    return name
+
+
+def _sources(field: str) -> str:
+    """Where the numbers of the presets come from, as a list for the help."""
+    entries = [
+        f"- **{name}**: {preset.source}" for name, preset in SOURCES.get(field, {}).items() if preset is not None
+    ]
+    return "\n\n" + "\n".join(entries) if entries else ""
+
+
+# what is chosen, and where it is kept
+
+VIEW = ("axis", "log", "keep", "source", "embed", "embed_options")  # names in the address that are not settings
+
+
+def read_address() -> str:
+    """Take over the settings in the page's address, once per session; a sentence about what is wrong there, or ""."""
+    if "algorithm" in st.session_state:
+        return ""
+    try:
+        given = {name: st.query_params[name] for name in st.query_params if name not in VIEW}
+        put(Experiment.from_query(urlencode(given)))
+    except ValueError as error:
+        put(Experiment())
+        return str(error)
+    return ""
+
+
+def write_address(experiment: Experiment) -> None:
+    """Make the page's address the experiment's own link."""
+    wanted = dict(parse_qsl(experiment.query(), keep_blank_values=True))
+    there = {name: st.query_params[name] for name in st.query_params if name not in VIEW}
+    for name in there.keys() - wanted.keys():
+        del st.query_params[name]
+    if changed := {name: value for name, value in wanted.items() if there.get(name) != value}:
+        st.query_params.update(changed)
+
+
+def put(experiment: Experiment) -> None:
+    """Make the widgets say `experiment`."""
+    values = {**experiment.model_dump(), **experiment.data, **experiment.settings}
+    for name in owners(experiment.algorithm, experiment.workload):
+        st.session_state[name] = values[name]
+
+
+def chosen() -> Experiment:
+    """The experiment that the widgets say; ValueError in one sentence if there is no such."""
+    state = st.session_state
+    names = owners(state["algorithm"], state["workload"])
+    return Experiment.of({name: state[name] for name in names if name in state})
+
+
+def settle(field: str) -> None:
+    """After another algorithm or workload was chosen: its settings start from their own defaults."""
+    for name, owner in owners(st.session_state["algorithm"], st.session_state["workload"]).items():
+        of = algorithms if field == "algorithm" else workloads
+        if owner is of.find(st.session_state[field]).Settings:
+            st.session_state[name] = control(owner, name).default

@@ -1,0 +1,91 @@
+"""Curves: what was recorded, as lines that a chart can draw. Plain arrays in, plain arrays out.
+
+An axis says what the losses are laid out against: "step", "samples", "seconds" or "bytes".
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from experiments.evaluations import Axes
+from experiments.result import Run
+
+AXES = {"step": "step", "samples": "samples", "seconds": "time", "bytes": "traffic"}
+"""Axes by their name in a link, and what the reader calls them."""
+
+POINTS = 2000  # of one line: more than a screen has columns
+
+
+class Line(NamedTuple):
+    """x and y, float32 of the same length, at most POINTS of them, x ascending."""
+
+    x: np.ndarray
+    y: np.ndarray
+
+
+def training(run: Run, axis: str) -> tuple[Line, Line]:
+    """(every mini-batch loss, its running mean over ranks and neighbouring steps), thinned."""
+    losses = run.losses
+    x = _along(run, axis)
+    order = np.argsort(x, kind="stable")
+    x, y = x[order], losses["loss"][order]
+    level, places = np.unique(x, return_index=True)  # ranks at one place are one point of the mean
+    with np.errstate(invalid="ignore"):
+        mean = np.add.reduceat(y, places) / np.diff(places, append=len(y)) if len(y) else y
+    return _line(*thin(x, y, POINTS)), _line(*_every(level, _running(mean, max(1, len(mean) // 40)), 600))
+
+
+def held_out(run: Run, axis: str, quantity: str = "loss") -> Line:
+    """The reported model on held-out data; `quantity` is "loss" or "accuracy". Empty where there is none."""
+    tried = run.evaluations
+    known = np.isfinite(tried[quantity])
+    return _line(*_every(tried[axis][known].astype(float), tried[quantity][known], POINTS))
+
+
+def thin(x: np.ndarray, y: np.ndarray, points: int) -> tuple[np.ndarray, np.ndarray]:
+    """At most `points` of the points: per cell the lowest and the highest, so that no peak is lost."""
+    if len(x) <= points:
+        return x, y
+    cells = points // 2
+    edges = np.linspace(0, len(x), cells + 1).astype(int)
+    keep = []
+    for a, b in zip(edges[:-1], edges[1:], strict=True):
+        cell = np.where(np.isfinite(y[a:b]), y[a:b], -np.inf)
+        keep += sorted({a + int(cell.argmin()), a + int(cell.argmax())})
+    return x[keep], y[keep]
+
+
+def _along(run: Run, axis: str) -> np.ndarray:
+    losses, messages = run.losses, run.trace.messages
+    if axis == "seconds":
+        return losses["seconds"]
+    if axis == "step":
+        return losses["step"] + 1.0
+    axes = Axes(losses, messages)
+    if axis == "samples":
+        return axes.samples[1:].astype(float)
+    return axes.bytes[np.searchsorted(messages["sent"], losses["seconds"], side="right")].astype(float)
+
+
+def _running(y: np.ndarray, window: int) -> np.ndarray:
+    """The mean of up to `window` values around each, of those that are finite."""
+    if len(y) == 0:
+        return y
+    known = np.isfinite(y)
+    total = np.concatenate([[0.0], np.cumsum(np.where(known, y, 0.0))])
+    count = np.concatenate([[0], np.cumsum(known)])
+    at = np.arange(len(y))
+    low, high = np.maximum(at - window // 2, 0), np.minimum(at + (window + 1) // 2, len(y))
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return (total[high] - total[low]) / (count[high] - count[low])
+
+
+def _every(x: np.ndarray, y: np.ndarray, points: int) -> tuple[np.ndarray, np.ndarray]:
+    keep = np.unique(np.linspace(0, len(x) - 1, min(points, len(x))).round().astype(int)) if len(x) else slice(0)
+    return x[keep], y[keep]
+
+
+def _line(x: np.ndarray, y: np.ndarray) -> Line:
+    return Line(x.astype(np.float32), y.astype(np.float32))

@@ -1,0 +1,17 @@
+"""Lockstep's workbench: `streamlit run app/main.py`. Navigation only; what is on a page is said in views/."""
+
+import sys
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+if str(HERE.parent) not in sys.path:  # Streamlit puts app/ there, and not the root
+    sys.path.insert(0, str(HERE.parent))
+
+import streamlit as st  # noqa: E402
+
+from app.views import workbench  # noqa: E402
+
+st.set_page_config("Lockstep", str(HERE / "icon.png"), layout="wide", initial_sidebar_state=340)
+st.html(HERE / "style.css")
+st.logo(HERE / "logo.svg", size="medium")
+st.navigation([st.Page(workbench.page, title="Workbench", url_path="workbench", default=True)], position="hidden").run()

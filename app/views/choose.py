@@ -1,0 +1,94 @@
+"""The left side: what to run."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+import algorithms
+import workloads
+from app import controls, runs
+from experiments.experiment import Experiment
+from experiments.run import ONLY_SIMULATED
+
+FIRST = 2  # of an algorithm's settings, before the others are folded away
+
+
+def choose() -> tuple[Experiment | None, str]:
+    """Draw all controls; (the experiment they say, ""), or (None, why there is no such experiment)."""
+    st.selectbox(
+        "Algorithm", algorithms.names(), key="algorithm", format_func=lambda n: f"{n}  ·  {_plain(algorithms.family(n))}",
+        on_change=controls.settle, args=("algorithm",), persist_state="session",
+        help="Grouped by family, in teaching order. Type to search.",
+    )  # fmt: skip
+    st.caption(algorithms.idea(algorithms.find(st.session_state.algorithm)))
+    actions = st.container(key="actions")
+    _controls()
+    try:
+        experiment, refusal = controls.chosen(), ""
+        controls.write_address(experiment)
+    except ValueError as error:
+        experiment, refusal = None, str(error)
+    with actions:
+        _actions(experiment)
+    return experiment, refusal
+
+
+def _actions(experiment: Experiment | None) -> None:
+    busy = st.session_state.get("job") is not None
+    with st.container(horizontal=True, gap="xsmall", wrap=False):
+        st.button(
+            "Run", type="primary", icon=":material/play_arrow:", width="stretch", key="run",
+            disabled=experiment is None, on_click=runs.start, args=(experiment,),
+        )  # fmt: skip
+        st.button("Stop", key="stop", disabled=not busy, on_click=runs.stop)
+        st.button("Reset", key="reset", on_click=_reset, help="All settings back to their defaults.")
+
+
+def _reset() -> None:
+    controls.put(Experiment())
+    runs.start(Experiment())
+
+
+def _controls() -> None:
+    state = st.session_state
+    algorithm, workload = algorithms.find(state.algorithm).Settings, workloads.find(state.workload).Settings
+    knobs = [controls.control(algorithm, name) for name in algorithm.model_fields]
+    delays, others = [k for k in knobs if k.delay], [k for k in knobs if not k.delay]
+    data = [controls.control(workload, name) for name in workload.model_fields if name not in algorithm.model_fields]
+
+    def own(*names: str) -> None:
+        for name in names:
+            real = state.get("cluster", "simulated") != "simulated"
+            settle = {"workload": lambda: controls.settle("workload")}.get(name)
+            controls.draw(controls.control(Experiment, name), real and name in ONLY_SIMULATED, settle)
+
+    own("workers", "batch")
+    _heading("Delay", "What makes information late: links that take time, and what the algorithm itself puts off.")
+    own(*controls.DELAY)
+    for knob in delays:
+        controls.draw(knob)
+    _heading(f"Settings of {state.algorithm}")
+    for knob in others[:FIRST]:
+        controls.draw(knob)
+    if others[FIRST:]:
+        with st.expander(f"More of {state.algorithm}"):
+            for knob in others[FIRST:]:
+                controls.draw(knob)
+    _heading("Work")
+    own("workload", *controls.BUDGET)
+    with st.expander("More: data, other budgets, precision"):
+        for knob in data:
+            controls.draw(knob)
+        own(*controls.MORE_BUDGET)
+    _heading("Cluster")
+    own(*controls.PLACE)
+    with st.expander("More: pauses, crashes, links"):
+        own(*controls.MORE)
+
+
+def _heading(text: str, help: str | None = None) -> None:
+    st.markdown(f"##### {text}", help=help, anchors=False)
+
+
+def _plain(family: str) -> str:
+    return family.replace("_", " ")

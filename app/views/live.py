@@ -1,0 +1,70 @@
+"""A run under way: its place in the queue, how far it is, and the curves as they grow."""
+
+from __future__ import annotations
+
+import numpy as np
+import streamlit as st
+
+from app import charts, palette, runs, units
+from app.components import curve
+from app.components.curve import Series
+from experiments.pool import JobState
+
+EVERY = 0.5  # s between two frames
+
+
+def show() -> None:
+    """The page while a run is under way."""
+    st.fragment(_frame, run_every=EVERY)()
+
+
+def _frame() -> None:
+    now = runs.under_way()
+    if now is None:
+        st.rerun()
+    st.progress(min(max(now.fraction, 0.0), 1.0), text=_words(now))
+    left, right = st.columns([3, 2], gap="medium")
+    with left:
+        st.markdown("##### Loss", anchors=False)
+        curve.curve(_panel(now, "loss"), key="live-loss")
+    with right:
+        st.markdown("##### Held-out accuracy, %", anchors=False)
+        curve.curve(_panel(now, "accuracy"), key="live-accuracy")
+    st.caption("The timeline, the traffic and the staleness follow when the run is done.")
+
+
+def _words(now: JobState) -> str:
+    if now.status == "queued":
+        ahead = now.place - 1
+        return f"Waiting: {ahead} run{'s' * (ahead != 1)} ahead of this one." if ahead else "Waiting: this one is next."
+    if not len(now.curve.get("loss", ())):
+        return "Starting."
+    clock = "virtual time" if st.session_state.cluster == "simulated" else "run time"
+    done = f"{units.percent(now.fraction)} · " if now.fraction else ""
+    return f"{done}{units.seconds(now.seconds)} of {clock} · loss {units.number(float(now.curve['loss'][-1]))}"
+
+
+def _panel(now: JobState, quantity: str) -> bytes:
+    """One canvas: training loss (line) and held-out loss (points), or held-out accuracy, against step, samples or time."""
+    axis = st.session_state.get("axis", "step")
+    axis = "seconds" if axis == "bytes" else axis  # what was sent is only counted at the end
+    line = palette.RUNS[0]
+    x, along = now.curve.get(axis, np.zeros(0)), now.curve.get("seconds", np.zeros(0))
+    tried = now.tried.get("seconds", np.zeros(0))
+    tried_x = np.interp(tried, along, x) if len(x) else np.zeros(0)
+    y = now.tried.get(quantity, np.zeros(0))[: len(tried_x)] * (100 if quantity == "accuracy" else 1)
+    so_far = float(x[-1]) if len(x) else 0.0
+    most = so_far / now.fraction if now.fraction > 0.02 else so_far or 1.0
+    scale, unit = charts.unit(axis, most)
+    series = [Series(tried_x / scale, y, line.colour, "dot", points=True)]
+    top = 100.0
+    if quantity == "loss":
+        loss = now.curve.get("loss", np.zeros(0))
+        series.insert(0, Series(x / scale, loss, line.colour))
+        known = np.concatenate([loss, y])
+        known = known[np.isfinite(known)]
+        top = float(min(known.max(), 4 * known[0])) * 1.08 if len(known) else 1.0
+    title = charts.title(axis, unit)
+    return curve.frame(
+        series, title, most / scale, top, f"{quantity} of the run under way, at {units.percent(now.fraction)}"
+    )

@@ -1,0 +1,45 @@
+"""The workbench: choose, run, see."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from app import controls, runs
+from app.views import live, result
+from app.views.choose import choose
+
+
+def page() -> None:
+    """Controls on the left; on the right the run under way, or the last one that was done."""
+    state = st.session_state
+    if "algorithm" not in state:
+        _open()
+    with st.sidebar:
+        experiment, refusal = choose()
+    now = runs.under_way()
+    if state.get("complaint"):
+        st.warning(state.complaint, icon=":material/link_off:")
+    if refusal:
+        st.warning(refusal, icon=":material/tune:")
+    if now:
+        live.show()
+        return
+    if state.get("trouble"):
+        st.error(f"**This did not run.** {result.sentence(state.trouble)}", icon=":material/error:")
+    if state.get("shown"):
+        result.show(state.shown, experiment)
+    elif not state.get("trouble"):
+        st.info("Nothing has run yet. Choose an algorithm on the left and press **Run**.", icon=":material/play_arrow:")
+
+
+def _open() -> None:
+    """The first moment of a session: read the link, and show what it says without being asked."""
+    state = st.session_state
+    state.complaint = ""
+    if trouble := controls.read_address():
+        state.complaint = (
+            f"This link is not quite right: {result.sentence(trouble)} Here is the default experiment instead."
+        )
+    experiment = controls.chosen()
+    if experiment.cluster == "simulated":
+        runs.start(experiment)
