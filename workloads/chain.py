@@ -1,0 +1,174 @@
+"""A chain: a model as layers in a row, on one flat vector of parameters.
+
+A chain can be cut in stages, chains themselves, and running them one after the other is running the whole, bit for
+bit: the same kernels see the same numbers. Passes are pure; the weights are an argument of both, so that a schedule
+may use any version it likes.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from functools import lru_cache
+from itertools import pairwise
+
+import numpy as np
+
+import kernels
+from workloads.layers import Layer
+from workloads.task import Evaluation
+
+AT_ONCE = 2048  # held-out samples per forward pass, which bounds the memory
+
+
+class Chain:
+    """`layers`, and the kernel of the loss that the last one's outputs are judged by.
+
+    `first` is the number of the first layer, and `offset` the place of its first parameter, in the whole model that
+    this chain is a part of. w and g are vectors (parameters,), x and y (samples, ...), losses means over samples.
+    """
+
+    def __init__(
+        self, layers: Sequence[Layer], loss: kernels.Kernel, dtype=np.float32, *, first: int = 0, offset: int = 0
+    ):
+        for before, after in pairwise(layers):
+            if before.outputs != after.inputs:
+                raise ValueError(f"a layer gives {before.outputs} where the next expects {after.inputs}.")
+        self.layers, self.criterion, self.dtype = tuple(layers), loss, np.dtype(dtype)
+        self.first, self.offset = first, offset
+        self._places: list[list[tuple[slice, tuple[int, ...]]]] = []  # of each layer's parts in w
+        self._seen: tuple = None, None
+        self.parameters = 0
+        for layer in layers:
+            self._places.append([])
+            for shape in layer.shapes:
+                end = self.parameters + math.prod(shape)
+                self._places[-1].append((slice(self.parameters, end), shape))
+                self.parameters = end
+
+    @property
+    def inputs(self) -> tuple[int, ...]:
+        """The shape of one sample going in."""
+        return self.layers[0].inputs
+
+    @property
+    def outputs(self) -> tuple[int, ...]:
+        """The shape of one sample coming out."""
+        return self.layers[-1].outputs
+
+    def start(self, seed: int) -> np.ndarray:
+        """The first parameters; each layer has a generator of its own, so a stage starts as the whole does."""
+        numbered = enumerate(self.layers, self.first)
+        return np.concatenate([_start(layer, seed, index) for index, layer in numbered]).astype(self.dtype)
+
+    def forward(self, w, x) -> tuple:
+        """(y, saved)."""
+        saved = []
+        for layer, parts in zip(self.layers, self._parts(w), strict=True):
+            x, kept = layer.forward(parts, x)
+            saved.append(kept)
+        return x, saved
+
+    def backward(self, w, saved, dy) -> tuple:
+        """(dx, g): both halves. dx is None on the first stage, where nobody needs it."""
+        dx, pending = self.backward_input(w, saved, dy)
+        return dx, self.backward_weights(pending)
+
+    def backward_input(self, w, saved, dy) -> tuple:
+        """(dx, pending): products with transposed weights use `w`, everything else is in `saved`."""
+        pending = [()] * len(self.layers)
+        parts = self._parts(w)
+        for i in reversed(range(len(self.layers))):
+            needed = i + self.first > 0
+            dy, pending[i] = self.layers[i].backward_input(parts[i], saved[i], dy, needed)
+        return dy, pending
+
+    def backward_weights(self, pending):
+        """g, a new vector."""
+        g = kernels.empty(self.parameters, pending[0][-1])
+        for layer, gradients, rest in zip(self.layers, self._cut(g), pending, strict=True):
+            layer.backward_weights(gradients, rest)
+        return g
+
+    def loss(self, y, target) -> tuple:
+        """(loss, dy)."""
+        dy = kernels.empty_like(y)
+        return self.criterion(dy, y, target), dy
+
+    def gradient(self, w, x, target) -> tuple:
+        """(loss, g) of the whole chain."""
+        y, saved = self.forward(w, x)
+        loss, dy = self.loss(y, target)
+        return loss, self.backward(w, saved, dy)[1]
+
+    def evaluate(self, w, x, target) -> Evaluation:
+        """Loss and accuracy (NaN without classes); it costs nothing on the run's clock."""
+        classes = self.criterion.name == "softmax_cross_entropy"
+        loss = right = 0.0
+        with kernels.metered(None):
+            for at in range(0, len(x), AT_ONCE):
+                some = slice(at, at + AT_ONCE)
+                y, _ = self.forward(w, x[some])
+                loss += self.loss(y, target[some])[0] * len(y)
+                right += float((y.argmax(1) == target[some]).sum()) if classes else math.nan
+        return Evaluation(loss / len(x), right / len(x))
+
+    def split(self, stages: int) -> list[Chain]:
+        """This chain cut in `stages` consecutive chains, as equal in work as the layers allow."""
+        if not 1 <= stages <= len(self.layers):
+            raise ValueError(f"{stages} stages do not fit {len(self.layers)} layers; use 1 to {len(self.layers)}.")
+        work = [layer.flops * (3 if i + self.first else 2) for i, layer in enumerate(self.layers)]
+        return [self._part(some) for some in balanced(work, stages)]
+
+    def boundaries(self, stages: int) -> tuple[int, ...]:
+        """Numbers per sample that cross from each stage to the next."""
+        return tuple(math.prod(stage.outputs) for stage in self.split(stages)[:-1])
+
+    def _part(self, some: slice) -> Chain:
+        offset = self.offset + self._places[some.start][0][0].start
+        return Chain(self.layers[some], self.criterion, self.dtype, first=self.first + some.start, offset=offset)
+
+    def _parts(self, w) -> list[list]:
+        """The layers' parameters; the views of the last w are kept, since its forward is followed by its backward."""
+        seen, parts = self._seen
+        if seen is not w:
+            parts = self._cut(w)
+            self._seen = w, parts
+        return parts
+
+    def _cut(self, vector) -> list[list]:
+        """Each layer's parts of a flat vector, as views of their shapes."""
+        return [[vector[place].reshape(shape) for place, shape in places] for places in self._places]
+
+
+@lru_cache(maxsize=1024)  # a thousand simulated ranks ask for the same numbers
+def _start(layer: Layer, seed: int, index: int) -> np.ndarray:
+    parts = layer.start(np.random.default_rng([seed, index]))
+    return np.concatenate([part.ravel() for part in parts])
+
+
+def balanced(work: Sequence[float], parts: int) -> list[slice]:
+    """`work` cut in consecutive parts: the largest as small as can be, and then the rest as equal as can be.
+
+    >>> balanced([1, 2, 3, 4, 5], 2)
+    [slice(0, 3, None), slice(3, 5, None)]
+    """
+    edges = np.concatenate([[0], np.cumsum(work, dtype=float)])
+    between = edges[None, :] - edges[:, None]  # [a, b]: the work of a, ..., b - 1
+    between[np.tril_indices(len(edges))] = np.inf  # no part is empty
+    largest, _ = _shortest(between, parts, np.maximum)
+    _, cuts = _shortest(np.where(between <= largest, between**2, np.inf), parts, np.add)
+    return [slice(a, b) for a, b in pairwise(cuts)]
+
+
+def _shortest(length: np.ndarray, hops: int, join: np.ufunc) -> tuple[float, list[int]]:
+    """The shortest way from the first node to the last in so many hops, and its nodes; `join` adds lengths up."""
+    reached, choices = length[0], []
+    for _ in range(hops - 1):
+        through = join(reached[:, None], length)  # [a, b]: to b, through a
+        choices.append(through.argmin(0))
+        reached = through.min(0)
+    nodes = [len(length) - 1]
+    for choice in reversed(choices):
+        nodes.append(int(choice[nodes[-1]]))
+    return reached[-1], [0, *reversed(nodes)]

@@ -1,0 +1,51 @@
+"""Digits: 1,797 real images of handwritten digits, 8 x 8 pixels, which scikit-learn brings along.
+
+They are the test part of "Optical Recognition of Handwritten Digits": 43 people's forms, scanned, and reduced to
+counts of 0 to 16 dark points in each of 8 x 8 fields; here 0 to 1. A fixed shuffle gives 1,437 images to train on and
+360 to try the model on, the same ones in every run.
+Source: Alpaydin & Kaynak, UCI Machine Learning Repository, 1998, doi:10.24432/C50P49 (CC BY 4.0).
+"""
+
+from __future__ import annotations
+
+import importlib.util
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+
+from workloads import models
+from workloads.supervised import Supervised
+
+TRAIN = 1437
+
+
+class Settings(models.ModelKnobs):
+    """Which model reads the digits."""
+
+
+def build(settings: Settings, dtype=np.float32) -> Supervised:
+    """The workload. ValueError if scikit-learn is not there."""
+    x, target = digits()
+    order = np.random.default_rng(1797).permutation(len(x))
+    train, test = order[:TRAIN], order[TRAIN:]
+    chain = models.build(settings, (1, 8, 8), 10, dtype)
+    return Supervised("digits", chain, (x[train] / 16, target[train]), (x[test] / 16, target[test]))
+
+
+@cache
+def digits() -> tuple[np.ndarray, np.ndarray]:
+    """(x, target): all images as they are, (1797, 64) of 0 to 16, and which digit each is, (1797,).
+
+    The file is read where scikit-learn keeps it: importing scikit-learn itself takes a second.
+    """
+    spec = importlib.util.find_spec("sklearn")
+    if spec is None:
+        raise ValueError("digits are a part of scikit-learn, which is not installed; run: pip install scikit-learn")
+    file = Path(spec.submodule_search_locations[0]) / "datasets" / "data" / "digits.csv.gz"
+    if file.exists():
+        table = np.loadtxt(file, delimiter=",")  # (1797, 65)
+        return table[:, :-1], table[:, -1].astype(np.int64)
+    from sklearn.datasets import load_digits  # the file has moved
+
+    return load_digits(return_X_y=True)

@@ -1,0 +1,195 @@
+"""Layers: the blocks of a model, each with one pass forward and a pass backward in two halves.
+
+    forward(parts, x)                -> (y, saved)       saved: what the way back needs of this pass
+    backward_input(parts, saved, dy) -> (dx, pending)    B: what the layer before waits for
+    backward_weights(gradients, pending)                 W: what only the optimizer waits for
+
+A layer holds no numbers: `parts` are its parameters, of the shapes it asks for, and may be any version of them.
+backward_input multiplies by the transposed weights it is given; everything else comes from `saved`. Samples are the
+first axis of every array; all arrays are contiguous.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, Literal, Protocol
+
+import numpy as np
+
+import kernels
+
+Activation = Literal["relu", "tanh", "none"]
+
+
+class Layer(Protocol):
+    """Shapes are those of one sample."""
+
+    inputs: tuple[int, ...]
+    outputs: tuple[int, ...]
+    shapes: tuple[tuple[int, ...], ...]  # of the parameters, in the order in which they lie in the flat vector
+    flops: int  # of the forward pass, per sample
+
+    def start(self, generator: np.random.Generator) -> tuple[np.ndarray, ...]:
+        """The first parameters, float64."""
+
+    def forward(self, parts, x) -> tuple[Any, tuple]:
+        """(y, saved)."""
+
+    def backward_input(self, parts, saved, dy, needed: bool = True) -> tuple[Any, tuple]:
+        """(dx, pending); dx is None where it is not `needed`. The last thing in `pending` is an array."""
+
+    def backward_weights(self, gradients, pending) -> None:
+        """Write the gradients of the parameters, for the samples' mean that dy was the gradient of."""
+
+
+@dataclass(frozen=True)
+class Dense:
+    """y = act(x w + b): every output sees every input. Images are flattened."""
+
+    inputs: tuple[int, ...]
+    units: int
+    activation: Activation = "relu"
+
+    @property
+    def outputs(self) -> tuple[int, ...]:
+        return (self.units,)
+
+    @property
+    def shapes(self) -> tuple[tuple[int, ...], ...]:
+        return (math.prod(self.inputs), self.units), (self.units,)
+
+    @property
+    def flops(self) -> int:
+        return 2 * math.prod(self.inputs) * self.units + self.units
+
+    def start(self, generator):
+        return he(generator, self.shapes[0], math.prod(self.inputs), self.activation), np.zeros(self.units)
+
+    def forward(self, parts, x):
+        w, b = parts
+        if len(self.inputs) > 1:
+            x = x.reshape(len(x), -1)
+        y = kernels.empty((len(x), self.units), x)
+        kernels.dense_forward(y, x, w, b, self.activation == "relu")
+        if self.activation == "tanh":
+            kernels.tanh_forward(y, y)
+        return y, (x, y)
+
+    def backward_input(self, parts, saved, dy, needed=True):
+        x, y = saved
+        dz, dx = dy, None
+        if self.activation != "none":
+            dz = kernels.empty_like(dy)
+            back = kernels.relu_backward if self.activation == "relu" else kernels.tanh_backward
+            back(dz, dy, y)
+        if needed:
+            dx = kernels.empty_like(x)
+            kernels.dense_backward_input(dx, dz, parts[0])
+            if len(self.inputs) > 1:
+                dx = dx.reshape(len(x), *self.inputs)
+        return dx, (x, dz)
+
+    def backward_weights(self, gradients, pending):
+        kernels.dense_backward_weights(*gradients, *pending)
+
+
+@dataclass(frozen=True)
+class Residual:
+    """y = x + scale * inner(x): a block that changes what passes by only a little, so that depth does no harm."""
+
+    inner: Dense
+    scale: float = 0.5
+
+    def __post_init__(self):
+        if self.inner.inputs != self.inner.outputs:
+            raise ValueError(f"a residual block adds its output {self.inner.outputs} to its input {self.inner.inputs}.")
+
+    @property
+    def inputs(self) -> tuple[int, ...]:
+        return self.inner.inputs
+
+    @property
+    def outputs(self) -> tuple[int, ...]:
+        return self.inner.outputs
+
+    @property
+    def shapes(self) -> tuple[tuple[int, ...], ...]:
+        return self.inner.shapes
+
+    @property
+    def flops(self) -> int:
+        return self.inner.flops + 2 * math.prod(self.outputs)
+
+    def start(self, generator):
+        return self.inner.start(generator)
+
+    def forward(self, parts, x):
+        a, saved = self.inner.forward(parts, x)
+        y = kernels.empty_like(x)
+        kernels.residual_add(y, x, a, self.scale)
+        return y, saved
+
+    def backward_input(self, parts, saved, dy, needed=True):
+        dx, pending = self.inner.backward_input(parts, saved, self.scale * dy, needed)
+        if needed:
+            kernels.residual_add(dx, dx, dy, 1.0)
+        return dx, pending
+
+    def backward_weights(self, gradients, pending):
+        self.inner.backward_weights(gradients, pending)
+
+
+@dataclass(frozen=True)
+class Convolution:
+    """y = maxpool(relu(conv(x, w) + b)): small filters everywhere, then the largest of each `pool` x `pool` window."""
+
+    inputs: tuple[int, int, int]  # channels, height, width
+    filters: int
+    size: int = 3
+    pool: int = 2
+
+    @property
+    def outputs(self) -> tuple[int, ...]:
+        _, height, width = self.inputs
+        return self.filters, height // self.pool, width // self.pool
+
+    @property
+    def shapes(self) -> tuple[tuple[int, ...], ...]:
+        return (self.filters, self.inputs[0], self.size, self.size), (self.filters,)
+
+    @property
+    def flops(self) -> int:
+        return 2 * math.prod(self.inputs) * self.filters * self.size**2
+
+    def start(self, generator):
+        return he(generator, self.shapes[0], self.inputs[0] * self.size**2, "relu"), np.zeros(self.filters)
+
+    def forward(self, parts, x):
+        w, b = parts
+        a = kernels.empty((len(x), self.filters, *self.inputs[1:]), x)
+        y = kernels.empty((len(x), *self.outputs), x)
+        kernels.conv2d_forward(a, x, w, b, True)
+        kernels.max_pool_forward(y, a, self.pool)
+        return y, (x, a, y)
+
+    def backward_input(self, parts, saved, dy, needed=True):
+        x, a, y = saved
+        dz, dx = kernels.empty_like(a), None
+        kernels.max_pool_backward(dz, dy, a, y, self.pool)
+        kernels.relu_backward(dz, dz, a)
+        if needed:
+            dx = kernels.empty_like(x)
+            kernels.conv2d_backward_input(dx, dz, parts[0])
+        return dx, (x, dz)
+
+    def backward_weights(self, gradients, pending):
+        kernels.conv2d_backward_weights(*gradients, *pending)
+
+
+def he(generator: np.random.Generator, shape: tuple[int, ...], fan_in: int, activation: Activation) -> np.ndarray:
+    """Normal numbers that keep the size of what passes: variance 2 / fan_in before a ReLU, 1 / fan_in otherwise.
+
+    Source: He et al., Delving Deep into Rectifiers, ICCV 2015.
+    """
+    return generator.standard_normal(shape) * math.sqrt((2 if activation == "relu" else 1) / fan_in)

@@ -1,0 +1,83 @@
+"""Models: the chains that a workload can be given.
+
+mlp        dense layers with ReLU; `hidden` says how large
+residual   a dense layer, `depth` equal blocks h + 1/2 act(h W + b), a dense layer: many layers to cut in stages
+cnn        two convolutions with pooling, two dense layers; for images
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from itertools import pairwise
+from typing import Literal
+
+import numpy as np
+from pydantic import field_validator
+
+import kernels
+from knobs import Knobs, knob
+from workloads.chain import Chain
+from workloads.layers import Convolution, Dense, Layer, Residual
+
+MAX_WIDTH = 65536
+MAX_HIDDEN = 64
+
+
+class ModelKnobs(Knobs):
+    """The model of a supervised workload."""
+
+    model: Literal["mlp", "residual", "cnn"] = knob("mlp", "the model: dense, deep and residual, or convolutional")
+    hidden: str = knob("128,128", "mlp: sizes of its hidden layers, for example 128,128; none if empty")
+    depth: int = knob(16, "residual: how many blocks", ge=1, le=256, unit="blocks")
+    width: int = knob(32, "residual: neurons in each block", ge=1, le=8192, unit="neurons")
+    channels: int = knob(8, "cnn: filters of the first convolution; the second has twice as many", ge=1, le=512)
+    activation: Literal["relu", "tanh"] = knob("relu", "mlp and residual: what follows each hidden layer")
+
+    @field_validator("hidden")
+    @classmethod
+    def _sizes(cls, text: str) -> str:
+        return ",".join(map(str, sizes(text)))
+
+
+def sizes(text: str) -> list[int]:
+    """Read "128,128". ValueError in one sentence if it does not read."""
+    text = text.replace(" ", "")
+    if not text:
+        return []
+    if not re.fullmatch(r"\d{1,9}(,\d{1,9})*", text):
+        raise ValueError(f"hidden is {text[:60]!r}; write layer sizes with commas, for example 128,128.")
+    numbers = [int(size) for size in text.split(",")]
+    if not all(1 <= size <= MAX_WIDTH for size in numbers) or len(numbers) > MAX_HIDDEN:
+        raise ValueError(
+            f"hidden is {text[:60]!r}; allowed are up to {MAX_HIDDEN} sizes of 1 to {MAX_WIDTH}, for example 128,128."
+        )
+    return numbers
+
+
+def build(knobs: ModelKnobs, inputs: tuple[int, ...], classes: int, dtype=np.float32) -> Chain:
+    """The chain that the knobs ask for, from samples of shape `inputs` to one number per class."""
+    make = {"mlp": mlp, "residual": residual, "cnn": cnn}[knobs.model]
+    return Chain(make(knobs, inputs, classes), kernels.softmax_cross_entropy, dtype)
+
+
+def mlp(knobs: ModelKnobs, inputs: tuple[int, ...], classes: int) -> list[Layer]:
+    widths = [math.prod(inputs), *sizes(knobs.hidden)]
+    hidden = [Dense((a,), b, knobs.activation) for a, b in pairwise(widths)]
+    return [*hidden, Dense((widths[-1],), classes, "none")]
+
+
+def residual(knobs: ModelKnobs, inputs: tuple[int, ...], classes: int) -> list[Layer]:
+    width = (knobs.width,)
+    block = Residual(Dense(width, knobs.width, knobs.activation))
+    first = Dense((math.prod(inputs),), knobs.width, knobs.activation)
+    return [first, *[block] * knobs.depth, Dense(width, classes, "none")]
+
+
+def cnn(knobs: ModelKnobs, inputs: tuple[int, ...], classes: int) -> list[Layer]:
+    if len(inputs) != 3 or min(inputs[1:]) < 4:
+        raise ValueError("a cnn needs images of at least 4 x 4 pixels, which this workload does not have; use mlp.")
+    one = Convolution(inputs, knobs.channels)
+    two = Convolution(one.outputs, 2 * knobs.channels)
+    dense = Dense(two.outputs, 64)
+    return [one, two, dense, Dense(dense.outputs, classes, "none")]

@@ -1,0 +1,37 @@
+"""Spirals: arms wound around each other, one class each, which no straight line tells apart.
+
+    r = uniform in (0, 1)    angle = 2 pi (turns r + class / classes)    point = r (cos, sin) + noise
+
+Made up, from a fixed seed: the same points in every run. A fifth of them is held out.
+Source: the two spirals are Alexis Wieland's benchmark of 1988; see Lang & Witbrock, Learning to Tell Two Spirals Apart.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from knobs import knob
+from workloads import models
+from workloads.supervised import Supervised
+
+
+class Settings(models.ModelKnobs):
+    """How hard the spirals are, and which model tells them apart."""
+
+    classes: int = knob(3, "arms, one class each", ge=2, le=20)
+    turns: float = knob(1.0, "how often an arm goes around", gt=0, le=5, unit="turns")
+    noise: float = knob(0.02, "how far points lie beside their arm; arms are 1 long", ge=0, le=1)
+    points: int = knob(5000, "points in all; a fifth is held out", ge=100, le=1_000_000, unit="points")
+
+
+def build(settings: Settings, dtype=np.float32) -> Supervised:
+    """The workload."""
+    generator = np.random.default_rng(1988)
+    target = generator.integers(0, settings.classes, settings.points)
+    r = generator.random(settings.points)
+    angle = 2 * np.pi * (settings.turns * r + target / settings.classes)
+    x = r[:, None] * np.stack([np.cos(angle), np.sin(angle)], 1)
+    x += settings.noise * generator.standard_normal(x.shape)
+    train = settings.points - settings.points // 5
+    chain = models.build(settings, (2,), settings.classes, dtype)
+    return Supervised("spirals", chain, (x[:train], target[:train]), (x[train:], target[train:]))

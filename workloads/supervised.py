@@ -1,0 +1,55 @@
+"""Supervised learning: a chain, samples with targets to train it on, and others to try it on."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from workloads.chain import Chain
+from workloads.task import Evaluation
+
+
+class Supervised:
+    """The Workload of a chain and a data set.
+
+    `train` and `test` are pairs (x, target); x is brought to the chain's numbers and shape. `notes` are sentences that
+    a reader of the results should know.
+    """
+
+    shuffle = True
+
+    def __init__(self, name: str, chain: Chain, train: tuple, test: tuple, notes: tuple[str, ...] = ()):
+        self.name, self.chain, self.notes = name, chain, notes
+        self.x, self.target = self._fitting(train)
+        self.held_out = self._fitting(test)
+        self.samples, self.parameters, self.dtype = len(self.x), chain.parameters, chain.dtype
+
+    def start(self, seed: int) -> np.ndarray:
+        """The first parameters."""
+        return self.chain.start(seed)
+
+    def batch(self, indices: np.ndarray) -> tuple:
+        """(x, target) of these samples."""
+        return self.x[indices], self.target[indices]
+
+    def gradient(self, w, batch: tuple) -> tuple:
+        """(loss, g): mean over the batch."""
+        return self.chain.gradient(w, *batch)
+
+    def evaluate(self, w: np.ndarray) -> Evaluation:
+        """Loss and accuracy on the held-out samples, all of them."""
+        return self.chain.evaluate(w, *self.held_out)
+
+    def split(self, stages: int) -> list[Chain]:
+        """The chain cut in stages."""
+        return self.chain.split(stages)
+
+    def boundaries(self, stages: int) -> tuple[int, ...]:
+        """Numbers per sample that cross from each stage to the next."""
+        return self.chain.boundaries(stages)
+
+    def _fitting(self, samples: tuple) -> tuple:
+        x, target = samples
+        target = np.ascontiguousarray(target)
+        if target.dtype.kind not in "iu":
+            target = target.astype(self.chain.dtype, copy=False)
+        return np.ascontiguousarray(x, self.chain.dtype).reshape(len(x), *self.chain.inputs), target
