@@ -41,7 +41,7 @@ def make(kind: type[Knobs], values: dict[str, Any], owner: str) -> Any:
     try:
         return kind(**values)
     except ValidationError as error:
-        raise ValueError("; ".join(_sentence(kind, problem, owner) for problem in error.errors())) from None
+        raise ValueError("; ".join(_sentence(kind, problem, owner) for problem in error.errors()[:3])) from None
 
 
 def allowed(kind: type[BaseModel], name: str) -> str:
@@ -64,7 +64,7 @@ def allowed(kind: type[BaseModel], name: str) -> str:
 
 
 def _sentence(kind: type[Knobs], problem: dict, owner: str) -> str:
-    name = ".".join(str(part) for part in problem["loc"])
+    name = ".".join(str(part) for part in problem["loc"])[:60]
     known = list(kind.model_fields)
     if problem["type"] == "extra_forbidden":
         close = difflib.get_close_matches(name, known, n=1)

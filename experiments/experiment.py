@@ -168,7 +168,7 @@ class Experiment(Knobs):
 
     def query(self) -> str:
         """The URL query, without the question mark."""
-        return urlencode({name: _spelled(value) for name, value in self.flat().items()})
+        return urlencode({name: spelled(value) for name, value in self.flat().items()})
 
     @classmethod
     def from_query(cls, query: str) -> Experiment:
@@ -192,7 +192,7 @@ class Experiment(Knobs):
         if workload != type(self).model_fields["workload"].default:
             words += ["--workload", workload]
         for option, value in options.items():
-            words += [f"--{option.replace('_', '-')}", _spelled(value)]
+            words += [f"--{option.replace('_', '-')}", spelled(value)]
         return shlex.join(words)
 
     def json(self) -> str:  # pydantic's deprecated method of this name is not wanted
@@ -224,11 +224,12 @@ def _names(algorithm: str, workload: str) -> set[str]:
     return {*algorithms.find(algorithm).Settings.model_fields, *workloads.find(workload).Settings.model_fields}
 
 
-def _spelled(value: Any) -> str:
+def spelled(value: Any) -> str:
+    """A value as links and command lines write it."""
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, list | tuple):
-        return ",".join(map(_spelled, value))
+        return ",".join(map(spelled, value))
     return "" if value is None else str(value)
 
 

@@ -54,6 +54,9 @@ def run(experiment: Experiment, on_progress: Callable[[Progress], None] | None =
     workload = check(experiment)
     watch = Watch(experiment, workload, _batches(experiment, workload).per_epoch, on_progress) if on_progress else None
     outcome = _on_cluster(experiment, partial(train, experiment.json()), watch, stop)
+    mistake = getattr(outcome.error, "__cause__", None)
+    if isinstance(mistake, ValueError) and not any(journal.losses for journal in outcome.journals):
+        raise ValueError(str(mistake)) from outcome.error  # refused by a rank before it did anything
     return gather(experiment, outcome, began)
 
 

@@ -70,9 +70,9 @@ class Record(BaseModel):
     labels: list[str] = Field(max_length=1_000_000)
 
 
-def name(experiment: Experiment, code: str) -> str:
-    """The folder of `experiment` as done by this version of the source."""
-    return f"{experiment.key()}-{code}"
+def name(one: Experiment, code: str) -> str:
+    """The folder of experiment `one` as done by this version of the source."""
+    return f"{one.key()}-{code}"
 
 
 def save(run: Run, root: str | Path = "runs") -> Path:
@@ -118,6 +118,14 @@ def load(path: str | Path) -> Run:
         raise ValueError(f"{path} cannot be read as a run: {' '.join(str(error).split())[:300]}") from None
 
 
+def experiment(path: str | Path) -> Experiment:
+    """Only the experiment of a run folder. ValueError in one sentence if it cannot be read."""
+    try:
+        return Experiment.from_json(json.dumps(_record(Path(path)).experiment))
+    except (ValueError, OSError) as error:
+        raise ValueError(f"{path} cannot be read as a run: {' '.join(str(error).split())[:300]}") from None
+
+
 def find(text: str, root: str | Path = "runs") -> Path:
     """The folder that `text` names: a path, a folder's name, or the beginning of one (the latest of several)."""
     path = Path(text)
@@ -143,11 +151,11 @@ def recent(root: str | Path = "runs") -> list[Path]:
     return sorted(folders, key=lambda path: (path.stat().st_mtime_ns, path.name), reverse=True)
 
 
-def stored(experiment: Experiment, code: str, root: str | Path = "runs") -> Path | None:
+def stored(one: Experiment, code: str, root: str | Path = "runs") -> Path | None:
     """Where this very run lies already, finished; None if it does not, or if its cluster is not repeatable."""
-    if experiment.cluster != "simulated":
+    if one.cluster != "simulated":
         return None
-    for place in _places(Path(root), name(experiment, code)):
+    for place in _places(Path(root), name(one, code)):
         if not place.exists():
             return None
         with contextlib.suppress(ValueError, OSError):

@@ -1,0 +1,136 @@
+"""What the command line prints: progress while a run takes long, its summary, tables."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Sequence
+from typing import Any
+
+from cluster.trace import KINDS
+from experiments.progress import Progress
+from experiments.result import Run
+
+PATIENCE = 0.7  # s before a progress bar appears
+EVERY = 5.0  # s between two lines of progress where there is no terminal
+
+
+class Bar:
+    """Progress on stderr: a bar on a terminal, now and then a line elsewhere. Use as a context and call it."""
+
+    def __init__(self, title: str):
+        self.title, self._began, self._bar, self._task, self._told = title, time.monotonic(), None, None, 0.0
+
+    def __enter__(self) -> Bar:
+        return self
+
+    def __exit__(self, *_) -> None:
+        if self._bar:
+            self._bar.stop()
+
+    def __call__(self, progress: Progress, title: str | None = None) -> None:
+        waited = time.monotonic() - self._began
+        if waited < PATIENCE:
+            return
+        text = f"{title or self.title}  {progress.seconds:.3g} s  loss {progress.loss:.4f}"
+        if progress.evaluation:
+            text += f"  held-out {progress.evaluation.loss:.4f}"
+        if sys.stderr.isatty():
+            self._on_terminal(text, progress.fraction)
+        elif waited - self._told >= EVERY:
+            self._told = waited
+            print(f"{100 * progress.fraction:3.0f} %  {text}", file=sys.stderr, flush=True)
+
+    def _on_terminal(self, text: str, fraction: float) -> None:
+        if self._bar is None:
+            from rich.console import Console
+            from rich.progress import BarColumn, TaskProgressColumn, TextColumn, TimeRemainingColumn
+            from rich.progress import Progress as Rich
+
+            columns = (BarColumn(), TaskProgressColumn(), TimeRemainingColumn(), TextColumn("{task.description}"))
+            self._bar = Rich(*columns, console=Console(stderr=True), transient=True)
+            self._task = self._bar.add_task(text, total=1.0)
+            self._bar.start()
+        self._bar.update(self._task, completed=fraction, description=text)
+
+
+def headline(run: Run) -> str:
+    """What was run, in one line."""
+    e = run.experiment
+    ranks = f"{e.workers} worker{'s' * (e.workers != 1)}"
+    if e.servers:
+        ranks += f" and {e.servers} server{'s' * (e.servers != 1)}"
+    where = (
+        f"{e.network}, simulated"
+        if e.cluster == "simulated"
+        else {"processes": "real processes"}.get(e.cluster, "GPUs")
+    )
+    return f"{e.algorithm} on {e.workload}: {ranks}, {where}"
+
+
+def summary(run: Run) -> str:
+    """The figures of a run, a line each."""
+    s = run.summary
+    lines = [
+        ("training loss", _join(number(s["loss"]), "mean of the last 20 mini-batches")),
+        ("held-out loss", _join(number(s["held_out_loss"]), f"best {number(s['best_held_out_loss'])}")),
+        (
+            "accuracy",
+            s["accuracy"] is not None and _join(percent(s["accuracy"]), f"best {percent(s['best_accuracy'])}"),
+        ),
+        ("time", _join(f"{number(s['seconds'])} s", f"{s['wall_seconds']:.2f} s to make")),
+        ("samples", _join(f"{s['samples']:,}", f"{s['steps']} steps, {number(s['samples_per_second'])} samples/s")),
+        ("traffic", f"{size(s['bytes'])} in {s['messages']:,} messages"),
+        ("workers' time", ", ".join(f"{kind} {percent(s[f'share_{kind}'])}" for kind in KINDS)),
+        (
+            "staleness",
+            s["staleness_mean"] is not None
+            and f"{number(s['staleness_mean'])} in the mean, {s['staleness_max']} at most",
+        ),
+        ("digest", s["digest"]),
+    ]
+    return "\n".join(f"  {name:<15}{text}" for name, text in lines if text)
+
+
+def table(rows: Sequence[dict[str, Any]]) -> str:
+    """Rows with the same names, as aligned columns under their names."""
+    if not rows:
+        return ""
+    cells = [[name.replace("_", " ") for name in rows[0]], *([_cell(n, v) for n, v in row.items()] for row in rows)]
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    lines = ("  ".join(text.rjust(w) for text, w in zip(line, widths, strict=True)).rstrip() for line in cells)
+    return "\n".join(lines)
+
+
+def number(value: float | None) -> str:
+    """Four digits, or all before the point; an en dash for what does not exist."""
+    if value is None:
+        return "–"
+    return f"{value:,.0f}" if 1e4 <= abs(value) < 1e12 else f"{value:.4g}"
+
+
+def percent(value: float | None) -> str:
+    """A share of one as per cent."""
+    return "–" if value is None else f"{100 * value:.1f} %"
+
+
+def size(nbytes: int) -> str:
+    """Bytes with a prefix."""
+    value = float(nbytes)
+    for unit in ("bytes", "kB", "MB", "GB"):
+        if value < 1000 or unit == "GB":
+            return f"{value:.0f} {unit}" if unit == "bytes" else f"{value:.3g} {unit}"
+        value /= 1000
+    raise AssertionError("unreachable")
+
+
+def _cell(name: str, value: Any) -> str:
+    if name == "bytes" and isinstance(value, int):
+        return size(value)
+    if name == "accuracy":
+        return percent(value)
+    return number(value) if value is None or isinstance(value, float) else str(value)
+
+
+def _join(figure: str, remark: str) -> str:
+    return f"{figure:<12} {remark}"
