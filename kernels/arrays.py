@@ -7,6 +7,8 @@ NumPy's already brought it along.
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 
 
@@ -52,4 +54,4 @@ def shares(length: int, parts: int) -> list[slice]:
     """
     size, larger = divmod(length, parts)
     edges = [part * size + min(part, larger) for part in range(parts + 1)]
-    return [slice(a, b) for a, b in zip(edges[:-1], edges[1:], strict=True)]
+    return [slice(a, b) for a, b in pairwise(edges)]

@@ -114,6 +114,14 @@ def test_every_kernel_has_its_words():
             assert (module.__doc__ or "").strip(), f"{name} says nothing about itself"
 
 
+def test_no_kernel_lets_the_compiler_assume_that_there_are_no_nans():
+    for names in kernels.FAMILIES.values():
+        for name in names:
+            for compiled in vars(getattr(kernels, name).module).values():
+                flags = getattr(compiled, "targetoptions", {}).get("fastmath") or set()
+                assert flags is not True and not {"fast", "nnan", "ninf"} & set(flags), f"{name} hides NaN"
+
+
 def test_kernels_take_integers_and_numpy_numbers_as_scalars():
     w = np.ones(3, np.float32)
     kernels.scale(w, 2)

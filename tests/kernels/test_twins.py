@@ -128,8 +128,8 @@ def toolkit(monkeypatch):
     try:
         nvvm.NVVM()
         nvvm.LibDevice()
-    except Exception as error:  # NvvmSupportError, OSError, RuntimeError: as many as there are ways to have no toolkit
-        pytest.skip(f"no CUDA toolkit was found: {error}")
+    except Exception:  # as many kinds as there are ways to have no toolkit
+        pytest.skip("no CUDA toolkit was found at CUDA_HOME or /usr/local/cuda")
     return cuda
 
 

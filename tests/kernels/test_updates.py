@@ -118,6 +118,13 @@ def test_adam_first_moves_every_coordinate_by_nearly_the_learning_rate(dtype):
     np.testing.assert_allclose(w, -0.1 * np.sign(g), rtol=1e-6)
 
 
+@both_types
+def test_dividing_zero_by_zero_gives_nan_as_numpy_does_and_no_exception(dtype):
+    w, m, v = (np.zeros(3, dtype) for _ in range(3))
+    kernels.adam(w, m, v, np.zeros(3, dtype), 1, 0.1, 0.9, 0.999, 0.0)
+    assert np.isnan(w).all()
+
+
 def run(name: str, w: np.ndarray, g: np.ndarray) -> None:
     """One step of any rule from empty state."""
     states = [np.zeros_like(w) for _ in range({"sgd": 0, "adam": 2}.get(name, 1))]
