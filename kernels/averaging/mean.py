@@ -8,7 +8,6 @@ rows give the same mean on one processor or many.
 Price: n FLOPs per column (n - 1 additions and a division), n + 1 words.
 """
 
-import numpy as np
 from numba import cuda
 
 from kernels.compiled import exact, length
@@ -21,7 +20,7 @@ def price(out, rows):
 
 
 def reference(out, rows):  # (d,), (n, d) with n at least 1
-    np.mean(rows, axis=0, out=out)
+    out[:] = sum(rows) / len(rows)
 
 
 @exact
