@@ -1,8 +1,9 @@
 """Patches: how a convolution becomes a matrix product.
 
 `unfold` writes the k x k neighbourhood of every pixel as a column, so that filters (o, c k k) times patches
-(c k k, h w) is the convolution. `fold` is its transpose: it adds every column back to where it came from. Outside
-the image everything is 0, and k is odd, so outputs are as large as inputs.
+(c k k, h w) is the convolution. A row of patches is then one channel of the image, shifted. `fold` is the transpose:
+it shifts every row back and adds it up. Outside the image everything is 0, and k is odd, so outputs are as large as
+inputs.
 Source: Chellapilla, Puri & Simard, High Performance Convolutional Neural Networks for Document Processing, 2006.
 """
 
@@ -10,18 +11,27 @@ from kernels.compiled import exact
 
 
 @exact
+def overlap(shifted, image, down, right):
+    """The views of both, (h, w) each, where shifted[i, j] is image[i + down, j + right] and both exist."""
+    height, width = image.shape
+    top, left = max(0, -down), max(0, -right)
+    bottom, end = max(top, height - max(0, down)), max(left, width - max(0, right))
+    return shifted[top:bottom, left:end], image[top + down : bottom + down, left + right : end + right]
+
+
+@exact
 def unfold(patches, image, k):
     """patches (c k k, h w) <- image (c, h, w)."""
     channels, height, width = image.shape
+    patches[:] = 0
     for c in range(channels):
         for u in range(k):
             for v in range(k):
-                patch = patches[(c * k + u) * k + v].reshape(height, width)
-                for i in range(height):
-                    for j in range(width):
-                        row, column = i + u - k // 2, j + v - k // 2
-                        inside = 0 <= row < height and 0 <= column < width
-                        patch[i, j] = image[c, row, column] if inside else 0.0
+                row = patches[(c * k + u) * k + v].reshape(height, width)
+                there, here = overlap(row, image[c], u - k // 2, v - k // 2)
+                for i in range(there.shape[0]):
+                    for j in range(there.shape[1]):
+                        there[i, j] = here[i, j]
 
 
 @exact
@@ -32,9 +42,8 @@ def fold(image, patches, k):
     for c in range(channels):
         for u in range(k):
             for v in range(k):
-                patch = patches[(c * k + u) * k + v].reshape(height, width)
-                for i in range(height):
-                    for j in range(width):
-                        row, column = i + u - k // 2, j + v - k // 2
-                        if 0 <= row < height and 0 <= column < width:
-                            image[c, row, column] += patch[i, j]
+                row = patches[(c * k + u) * k + v].reshape(height, width)
+                there, here = overlap(row, image[c], u - k // 2, v - k // 2)
+                for i in range(there.shape[0]):
+                    for j in range(there.shape[1]):
+                        here[i, j] += there[i, j]

@@ -1,0 +1,96 @@
+"""MNIST: handwritten digits, 28 x 28 pixels, 60,000 to train on and 10,000 to try the model on.
+
+The four files are not brought along: `folder` says where they lie, else the environment variable LOCKSTEP_MNIST,
+else ./data/mnist. They may be gzipped or not. With only the two t10k files there, 9,000 of the 10,000 test images
+are trained on and 1,000 held out.
+Source: LeCun, Cortes & Burges, http://yann.lecun.com/exdb/mnist; mirrored at MIRROR. Pixels are brought to 0 to 1.
+"""
+
+from __future__ import annotations
+
+import gzip
+import math
+import os
+import zlib
+from pathlib import Path
+
+import numpy as np
+
+from knobs import knob
+from workloads import models
+from workloads.supervised import Supervised
+
+MIRROR = "https://ossci-datasets.s3.amazonaws.com/mnist/"
+IMAGES, LABELS = 0x00000803, 0x00000801  # unsigned bytes in 3 dimensions, in 1 dimension
+HELD_OUT = 1000  # of the 10,000, where there are no others
+
+
+class Settings(models.ModelKnobs):
+    """Where the files are, and which model reads the digits."""
+
+    folder: str = knob("", "folder of the files; empty: $LOCKSTEP_MNIST, or data/mnist", max_length=4096)
+
+
+def build(settings: Settings, dtype=np.float32) -> Supervised:
+    """The workload. ValueError in one sentence if a file is missing or damaged."""
+    folder = Path(settings.folder or os.environ.get("LOCKSTEP_MNIST") or Path("data", "mnist")).expanduser()
+    x, target = pair(folder, "t10k")
+    if find(folder, "train-images-idx3-ubyte") or find(folder, "train-labels-idx1-ubyte"):
+        train, test, notes = pair(folder, "train"), (x, target), ()
+    else:
+        cut = max(1, len(x) - HELD_OUT)
+        train, test = (x[:cut], target[:cut]), (x[cut:], target[cut:])
+        notes = (f"mnist: only the t10k files are there; trained on {cut:,} of their images, tried on the others.",)
+    chain = models.build(settings, (1, *x.shape[1:]), 10, dtype)
+    scaled = [(np.divide(images, 255, dtype=dtype), labels) for images, labels in (train, test)]
+    return Supervised("mnist", chain, *scaled, notes=notes)
+
+
+def pair(folder: Path, part: str) -> tuple[np.ndarray, np.ndarray]:
+    """Images (n, 28, 28) of bytes and labels (n,) of one part, "train" or "t10k"."""
+    images = read(folder, f"{part}-images-idx3-ubyte", IMAGES)
+    labels = read(folder, f"{part}-labels-idx1-ubyte", LABELS)
+    name = f"{part}-labels-idx1-ubyte in {folder}"
+    if images.shape[1:] != (28, 28):
+        size = "x".join(map(str, images.shape[1:]))
+        raise ValueError(f"mnist: {part}-images-idx3-ubyte in {folder} has images of {size} pixels instead of 28x28.")
+    if len(images) != len(labels):
+        raise ValueError(f"mnist: {name} has {len(labels)} labels for {len(images)} images; get it from {MIRROR}")
+    if labels.max(initial=0) > 9:
+        raise ValueError(f"mnist: {name} has a label {labels.max()}, which is no digit; get it from {MIRROR}")
+    return images, labels.astype(np.int64)
+
+
+def find(folder: Path, name: str) -> Path | None:
+    """The file, gzipped or not, or None."""
+    return next((path for path in (folder / name, folder / f"{name}.gz") if path.is_file()), None)
+
+
+def read(folder: Path, name: str, magic: int) -> np.ndarray:
+    """The array of bytes in an IDX file. ValueError, in one sentence, with the file and what was found."""
+    path = find(folder, name)
+    if path is None:
+        found = "the folder does not exist"
+        if folder.is_dir():
+            others = sorted(entry.name for entry in folder.iterdir())[:5]
+            found = f"found {', '.join(others)}" if others else "the folder is empty"
+        raise ValueError(
+            f"mnist: there is no {name} or {name}.gz in {folder} ({found}); "
+            f"get it from {MIRROR}{name}.gz, or say with folder or LOCKSTEP_MNIST where it is."
+        )
+    wrong, fetch = f"mnist: {path} ", f"; get it anew from {MIRROR}{name}.gz"
+    try:
+        content = path.read_bytes()
+        if content[:2] == b"\x1f\x8b":
+            content = gzip.decompress(content)
+    except (OSError, EOFError, zlib.error) as error:  # OSError: not readable, or gzip's own BadGzipFile
+        raise ValueError(f"{wrong}cannot be read: {error}{fetch}") from None
+    if int.from_bytes(content[:4], "big") != magic:
+        raise ValueError(f"{wrong}begins with {content[:4].hex(' ') or 'nothing'}, not {magic:08x} as IDX does{fetch}")
+    dimensions = magic & 0xFF
+    header = 4 + 4 * dimensions
+    shape = [int.from_bytes(content[at : at + 4], "big") for at in range(4, header, 4)]
+    if len(content) != header + math.prod(shape) or not all(shape):
+        announced = " x ".join(map(str, shape))
+        raise ValueError(f"{wrong}has {max(0, len(content) - header)} bytes where it announces {announced}{fetch}")
+    return np.frombuffer(content, np.uint8, offset=header).reshape(shape)
