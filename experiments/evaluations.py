@@ -60,14 +60,20 @@ def assemble(journals: Sequence[Journal], index: int, parameters: int) -> Model 
 
 
 def final(journals: Sequence[Journal], results: Sequence, parameters: int) -> np.ndarray | None:
-    """The model at the end: what the reporting ranks returned, or reported last; None if nobody reported it."""
-    parts = []
+    """The model at the end: what the reporting ranks returned, or reported last; None if nobody reported it.
+
+    Ranks that returned nothing, because they were lost, are left out if the others have every part.
+    """
+    returned, reported = [], []
     for journal, result in zip(journals, results, strict=True):
         latest = {(start, stop): part for _, _, start, stop, part in journal.reports}
         for (start, stop), part in latest.items():
             whole = len(latest) == 1 and getattr(result, "shape", None) == (stop - start,)
-            parts.append((start, stop, to_numpy(result) if whole else part))
-    return _joined(parts, parameters)
+            reported.append((start, stop, to_numpy(result) if whole else part))
+            if result is not None:
+                returned.append(reported[-1])
+    whole = _joined(returned, parameters)
+    return _joined(reported, parameters) if whole is None else whole
 
 
 def _joined(parts: list[tuple[int, int, np.ndarray]], parameters: int) -> np.ndarray | None:
@@ -76,7 +82,7 @@ def _joined(parts: list[tuple[int, int, np.ndarray]], parameters: int) -> np.nda
     total, count = np.zeros(parameters, parts[0][2].dtype), np.zeros(parameters, np.int32)
     with np.errstate(all="ignore"):
         for start, stop, part in parts:
-            total[start:stop] += part
+            total[start:stop] = total[start:stop] + part if count[start:stop].any() else part
             count[start:stop] += 1
         if not count.all():
             return None

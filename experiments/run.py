@@ -105,8 +105,10 @@ def gather(experiment: Experiment, outcome: Outcome, began: float) -> Run:
     applied = [(j.rank, *row) for j in journals for row in j.applied]
     applied = ordered(columns(applied, APPLIED, "i4 f8 i4"), "seconds", "rank")
 
-    models = _models(experiment, workload, outcome, max(trace.seconds(), losses["seconds"].max(initial=0.0)))
-    tried = evaluations.table(models, partial(evaluations.evaluate, workload), Axes(losses, trace.messages))
+    end = max(trace.seconds(), losses["seconds"].max(initial=0.0))
+    axes = Axes(losses, trace.messages)
+    models = _models(experiment, workload, outcome, axes, end)
+    tried = evaluations.table(models, partial(evaluations.evaluate, workload), axes)
     status, error = _status(outcome.error)
     run = Run(
         experiment=experiment,
@@ -124,18 +126,20 @@ def gather(experiment: Experiment, outcome: Outcome, began: float) -> Run:
     return run
 
 
-def _models(experiment: Experiment, workload, outcome: Outcome, end: float) -> list[Model]:
-    """The models to evaluate: the start, the reported ones evenly spread, and the one that is shipped."""
+def _models(experiment: Experiment, workload, outcome: Outcome, axes: Axes, end: float) -> list[Model]:
+    """The models to evaluate: the start, the reported ones evenly spread, and at the end the one that is shipped."""
     journals, d = outcome.journals, workload.parameters
     chosen = evaluations.evenly(evaluations.complete(journals, over=True), experiment.evaluations)
     reported = [model for index in chosen if (model := evaluations.assemble(journals, index, d))]
     models = [Model(0, 0.0, workload.start(experiment.seed)), *reported]
     last = evaluations.final(journals, outcome.results, d)
-    if last is not None and not (reported and np.array_equal(reported[-1].w, last, equal_nan=True)):
-        if len(reported) >= experiment.evaluations:
-            models.pop()
-        models.append(Model(1 + models[-1].index, end, last))
-    return models
+    if last is None:
+        return models
+    if reported and axes.at(models[-1].seconds) == axes.at(end) and np.array_equal(models[-1].w, last, equal_nan=True):
+        return models  # the last report was the end
+    if len(reported) >= experiment.evaluations:
+        models.pop()
+    return [*models, Model(1 + models[-1].index, end, last)]
 
 
 def _on_cluster(experiment: Experiment, program: Callable, watch: Watch | None, stop: Any) -> Outcome:

@@ -175,8 +175,8 @@ def _write(run: Run, folder: Path) -> None:
         "messages": run.trace.messages,
     }
     for table, columns in TABLES.items():
-        arrays = {column: np.asarray(tables[table][column], dtype) for column, dtype in columns.items()}
-        pq.write_table(pa.table(arrays), folder / f"{table}.parquet", compression="zstd")
+        arrays = [_arrow(tables[table][column], dtype) for column, dtype in columns.items()]
+        pq.write_table(pa.table(arrays, list(columns)), folder / f"{table}.parquet", compression="zstd")
     if run.parameters is not None:
         np.save(folder / "parameters.npy", run.parameters, allow_pickle=False)
     record = Record(
@@ -191,6 +191,15 @@ def _write(run: Run, folder: Path) -> None:
         labels=list(run.trace.labels),
     )
     (folder / "run.json").write_text(record.model_dump_json(indent=1))
+
+
+def _arrow(column: np.ndarray, dtype: str):
+    """An Arrow array on the memory of `column`; pa.array would look for pandas, which takes a second to import."""
+    import pyarrow as pa
+
+    column = np.ascontiguousarray(column, dtype)
+    bits = np.packbits(column, bitorder="little") if dtype == "?" else column
+    return pa.Array.from_buffers(pa.from_numpy_dtype(column.dtype), len(column), [None, pa.py_buffer(bits)])
 
 
 def _place(run: Run, part: Path, root: Path) -> Path:

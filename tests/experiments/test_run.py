@@ -1,0 +1,218 @@
+"""run: from an experiment to its record."""
+
+import threading
+from dataclasses import replace
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+import algorithms
+from cluster.network import NETWORKS
+from cluster.trace import KINDS
+from experiments.compare import difference
+from experiments.experiment import Experiment
+from experiments.run import check, disturbances, network, run
+
+NAMES = algorithms.names()
+
+
+def small(algorithm="sync_sgd", **values):
+    return Experiment.of({"algorithm": algorithm, "workers": 2, "steps": 12, "evaluations": 4, **values})
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_algorithm_gives_a_whole_record(name):
+    e = small(name)
+    done = run(e)
+    assert done.status == "finished" and not done.error
+    assert done.summary["steps"] == 12 and done.summary["samples"] == done.losses["loss"].size * 32
+    assert done.summary["seconds"] > 0 and done.trace.ranks == e.ranks
+    assert sum(done.summary[f"share_{kind}"] for kind in KINDS) == pytest.approx(1)
+    assert done.parameters.shape == (done.summary["parameters"],)
+    tried = done.evaluations
+    assert tried["step"][0] == 0 and tried["samples"][0] == 0 and tried["seconds"][0] == 0
+    assert tried["step"][-1] == 12 and tried["loss"][-1] < tried["loss"][0]
+    assert tried["samples"][-1] == done.summary["samples"]
+    assert all(np.all(np.diff(tried[x]) >= 0) for x in ("seconds", "step", "samples", "bytes"))
+    assert len(tried["loss"]) <= e.evaluations + 1
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_same_experiment_gives_the_same_record_bit_for_bit(name):
+    e = small(name, jitter="cloud", slow="1:2")
+    a, b = run(e), run(Experiment.from_query(e.query()))
+    assert difference(a, b) == "" and a.summary["digest"] == b.summary["digest"]
+
+
+def test_another_seed_gives_another_record():
+    assert run(small()).summary["digest"] != run(small(seed=1)).summary["digest"]
+
+
+def test_the_last_evaluation_is_of_the_model_that_is_shipped():
+    done = run(small())
+    workload = check(small())
+    assert done.evaluations["loss"][-1] == workload.evaluate(done.parameters).loss
+
+
+def test_evaluations_are_outside_the_clock():
+    few, many = run(small("sgd", evaluations=1)), run(small("sgd", evaluations=12))
+    assert len(many.evaluations["loss"]) == 13 > len(few.evaluations["loss"])
+    assert few.trace.seconds() == many.trace.seconds()
+    assert np.array_equal(few.parameters, many.parameters)
+
+
+def test_progress_is_told_and_changes_nothing(monkeypatch):
+    from cluster.simulated import events
+
+    monkeypatch.setattr(events, "PROGRESS", 0.0)
+    told = []
+    done = run(small("easgd", steps=60), told.append)
+    assert difference(done, run(small("easgd", steps=60))) == ""
+    assert len(told) > 3 and all(0 <= p.fraction <= 1 for p in told)
+    assert [p.fraction for p in told] == sorted(p.fraction for p in told) and told[-1].fraction > 0.8
+    last = told[-1]
+    assert len({len(column) for column in last.curve.values()}) == 1
+    assert np.all(np.diff(last.curve["step"]) > 0) and last.loss == last.curve["loss"][-1]
+    assert last.evaluation is not None and last.tried["loss"][-1] == last.evaluation.loss
+
+
+@pytest.mark.parametrize("kind", ["event", "function"])
+def test_a_cancelled_run_keeps_what_was_recorded(kind, monkeypatch):
+    from cluster.simulated import events
+
+    monkeypatch.setattr(events, "PROGRESS", 0.0)
+    stop = threading.Event()
+    done = run(
+        small("sgd", steps=100_000),
+        lambda progress: stop.set() if progress.seconds > 0.001 else None,
+        stop if kind == "event" else stop.is_set,
+    )
+    assert done.status == "cancelled" and "cancelled" in done.error
+    assert 0 < len(done.losses["loss"]) < 100_000 and len(done.evaluations["loss"]) > 1
+    assert done.parameters is not None
+
+
+def test_a_diverged_run_keeps_what_was_recorded_and_says_where():
+    done = run(small("sgd", workload="quadratic", learning_rate=1000, steps=300))
+    assert done.status == "diverged" and "learning rate" in done.error and "step" in done.error
+    assert 0 < len(done.losses["loss"]) < 600 and not np.isfinite(done.losses["loss"][-1])
+
+
+def test_a_lost_rank_ends_a_synchronous_run_as_failed_and_is_named():
+    done = run(small("sync_sgd", crash="1:0.002", steps=200))
+    assert done.status == "failed" and "rank 1" in done.error
+    assert len(done.losses["loss"]) > 0
+
+
+def test_an_asynchronous_run_survives_a_lost_worker():
+    done = run(small("easgd", crash="2:0.001", steps=100))
+    assert done.status == "finished" and any("rank 2" in note for note in done.notes)
+    assert np.bincount(done.losses["rank"])[1] == 100 > np.bincount(done.losses["rank"])[2]
+
+
+def test_the_summary_adds_up():
+    done = run(small("downpour"))
+    s = done.summary
+    assert s["bytes"] == done.trace.messages["bytes"].sum() and s["messages"] == len(done.trace.messages["src"])
+    assert s["loss"] == pytest.approx(done.losses["loss"][-20:].mean())
+    assert (
+        s["best_held_out_loss"] == done.evaluations["loss"].min() and s["accuracy"] == done.evaluations["accuracy"][-1]
+    )
+    assert s["samples_per_second"] == pytest.approx(s["samples"] / s["seconds"])
+    assert s["staleness_max"] == done.applied["staleness"].max()
+    assert done.environment["python"] and len(done.environment["code"]) == 8
+
+
+def test_no_figure_is_nan():
+    done = run(small("sgd", workload="quadratic", steps=1))
+    assert done.summary["accuracy"] is None and done.summary["staleness_mean"] is None
+    assert all(value == value for value in done.summary.values())
+
+
+@pytest.mark.parametrize(
+    ("values", "sentence"),
+    [
+        ({"batch": 65536}, "larger than the shard"),
+        ({"workers": 2000}, "larger than the shard"),
+        ({"algorithm": "gpipe", "workers": 9}, "9 stages"),
+        ({"algorithm": "pipedream", "workers": 64}, "64 stages"),
+        ({"algorithm": "gpipe", "chunks": 5}, "5 micro-batches"),
+        ({"cluster": "processes", "workers": 1000}, "too many real processes"),
+    ],
+)
+def test_a_mistake_is_found_before_any_rank_trains(values, sentence):
+    with pytest.raises(ValueError, match=sentence) as caught:
+        run(small(**values))
+    assert "\n" not in str(caught.value)
+
+
+def test_an_algorithm_may_refuse_with_a_reason(monkeypatch):
+    module = algorithms.find("sync_sgd")
+    monkeypatch.setattr(module, "refuse", lambda workers, batch, workload, s: f"not with {workers}.", raising=False)
+    with pytest.raises(ValueError, match="not with 2"):
+        run(small())
+
+
+def test_overrides_change_the_preset_and_nothing_else():
+    preset = NETWORKS["10GbE"]
+    assert network(small()) == preset
+    changed = network(small(latency=0.5, bandwidth=1e6, per_node=2))
+    assert (changed.between.latency, changed.between.bandwidth, changed.per_node) == (0.5, 1e6, 2)
+    assert changed.within == preset.within and changed.between.overhead == preset.between.overhead
+    assert network(small(latency=0)).between == replace(preset.between, latency=0)
+
+
+def test_disturbances_are_read_and_seeded():
+    d = disturbances(small(slow="1:3", pause="0:1-2", crash="1:4", jitter="hpc", seed=9))
+    assert (d.slow, d.pause, d.crash, d.seed) == ({1: 3.0}, {0: ((1.0, 2.0),)}, {1: 4.0}, 9) and d.jitter
+
+
+def test_latency_costs_time_but_a_synchronous_method_learns_the_same():
+    near, far = run(small(latency=0)), run(small(latency=0.01))
+    assert far.trace.seconds() > near.trace.seconds() + 0.1
+    assert np.array_equal(near.parameters, far.parameters)
+
+
+def test_shards_of_a_pipeline_are_one(monkeypatch):
+    one, two = run(small("gpipe", workers=1, chunks=1)), run(small("gpipe", workers=2, chunks=1))
+    assert np.array_equal(one.parameters, two.parameters)
+
+
+def test_a_run_of_any_length_keeps_a_bounded_number_of_reports(monkeypatch):
+    import experiments.run as module
+
+    kept = []
+    gather = module.gather
+    monkeypatch.setattr(
+        module, "gather", lambda e, outcome, began: kept.append(outcome.journals) or gather(e, outcome, began)
+    )
+    done = run(small("sgd", workload="quadratic", steps=1000, evaluations=5))
+    assert 5 <= len(kept[0][0].reports) <= 10
+    assert len(done.evaluations["loss"]) == 6
+    steps = done.evaluations["step"]
+    assert steps[-1] == 1000 and np.ptp(np.diff(steps)) <= 250
+
+
+def test_a_budget_in_seconds_of_the_runs_clock_is_kept():
+    done = run(small("sgd", steps=None, seconds=0.005))
+    assert 0.005 <= done.trace.seconds() < 0.007
+
+
+def test_settings_a_real_cluster_cannot_obey_are_noted():
+    from experiments.run import _ignored
+
+    assert _ignored(small(cluster="processes")) == []
+    assert "latency, crash" in _ignored(small(cluster="processes", latency=0.1, crash="0:1"))[0]
+    assert _ignored(small(latency=0.1)) == []
+
+
+def test_environment_names_what_is_loaded_only(monkeypatch):
+    import sys
+
+    from experiments.summary import environment
+
+    monkeypatch.setitem(sys.modules, "torch", SimpleNamespace(__version__="2.99"))
+    assert environment()["torch"] == "2.99"
+    monkeypatch.delitem(sys.modules, "torch")
+    assert "torch" not in environment()
