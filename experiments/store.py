@@ -100,13 +100,13 @@ def save_somewhere(run: Run, root: str | Path = "runs") -> tuple[Path, str]:
         return save(run, root), ""
     except OSError as error:
         folder = save(run, tempfile.mkdtemp(prefix="lockstep-runs-"))
-        return folder, f"{error} It was kept in {folder} instead."
+        return folder, f"{error.strerror} It was kept in {folder} instead."
 
 
 def load(path: str | Path) -> Run:
     """Read a run folder. ValueError in one sentence if it is not one, is damaged, or is of another version."""
     path = Path(path)
-    if not (path / "run.json").is_file():
+    if not _is_run(path):
         raise ValueError(f"{path} is not a run folder: it has no run.json.")
     try:
         return _read(path)
@@ -114,7 +114,7 @@ def load(path: str | Path) -> Run:
         problem = error.errors()[0]
         where = ".".join(map(str, problem["loc"][:2]))
         raise ValueError(f"{path}/run.json is not of this version: {where}: {problem['msg']}.") from None
-    except (ValueError, OSError, KeyError, TypeError) as error:
+    except Exception as error:  # a stranger's files may be wrong in any way
         raise ValueError(f"{path} cannot be read as a run: {' '.join(str(error).split())[:300]}") from None
 
 
@@ -129,7 +129,7 @@ def experiment(path: str | Path) -> Experiment:
 def find(text: str, root: str | Path = "runs") -> Path:
     """The folder that `text` names: a path, a folder's name, or the beginning of one (the latest of several)."""
     path = Path(text)
-    if (path / "run.json").is_file():
+    if text and _is_run(path):
         return path
     matching = [folder for folder in recent(root) if folder.name.startswith(text)] if text else []
     if not matching:
@@ -143,9 +143,7 @@ def find(text: str, root: str | Path = "runs") -> Path:
 def recent(root: str | Path = "runs") -> list[Path]:
     """The run folders below `root`, the latest first."""
     try:
-        folders = [
-            path for path in Path(root).iterdir() if not path.name.startswith(".") and (path / "run.json").is_file()
-        ]
+        folders = [path for path in Path(root).iterdir() if not path.name.startswith(".") and _is_run(path)]
     except OSError:
         return []
     return sorted(folders, key=lambda path: (path.stat().st_mtime_ns, path.name), reverse=True)
@@ -161,6 +159,13 @@ def stored(one: Experiment, code: str, root: str | Path = "runs") -> Path | None
         with contextlib.suppress(ValueError, OSError):
             if _record(place).status in ("finished", "diverged"):
                 return place
+
+
+def _is_run(path: Path) -> bool:
+    try:
+        return (path / "run.json").is_file()
+    except (OSError, ValueError):  # no path at all: too long, or with a zero in it
+        return False
 
 
 def _write(run: Run, folder: Path) -> None:
@@ -311,7 +316,7 @@ def _parameters(file: Path) -> np.ndarray | None:
         return None
     if file.stat().st_size > MAX_PARAMETERS:
         raise ValueError(f"parameters.npy has {file.stat().st_size} bytes; at most {MAX_PARAMETERS} are read.")
-    w = np.load(file, mmap_mode="r", allow_pickle=False)  # mapped: a header cannot ask for more than the file has
+    w = np.lib.format.open_memmap(file, mode="r")  # no pickles, and no more than the file has, whatever its header says
     if w.ndim != 1 or w.dtype not in (np.float32, np.float64):
         raise ValueError(f"parameters.npy has shape {w.shape} and type {w.dtype}; expected one vector of floats.")
     return np.array(w)

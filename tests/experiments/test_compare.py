@@ -1,0 +1,80 @@
+"""Comparing, sweeping, replaying."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from experiments.compare import compare, difference, grid, sweep
+from experiments.experiment import Experiment
+
+BASE = Experiment.of({"algorithm": "easgd", "workers": 2, "steps": 6, "evaluations": 2})
+
+
+def test_a_comparison_shows_the_settings_that_differ_and_no_others(small_run, stale_run):
+    rows = compare([small_run, stale_run])
+    assert rows[0]["algorithm"] == "easgd" and rows[1]["algorithm"] == "downpour"
+    assert rows[0]["steps"] == 12 and rows[1]["n_push"] == 1 and rows[0]["n_push"] is None
+    assert "workers" not in rows[0] and "seed" not in rows[0]
+    assert list(rows[0]) == list(rows[1])
+    assert next(iter(compare([small_run])[0])) == "status"
+    assert compare([]) == []
+
+
+def test_a_sweep_runs_every_combination_in_order():
+    told = []
+    runs = sweep(BASE, lambda number, count, progress: told.append((number, count)), workers=(1, 2), period=(1, 3))
+    assert [(r.experiment.workers, r.experiment.settings["period"]) for r in runs] == [(1, 1), (1, 3), (2, 1), (2, 3)]
+    assert all(run.status == "finished" for run in runs)
+    assert all(count == 4 for _, count in told)
+
+
+def test_a_sweep_over_algorithms_keeps_what_they_share():
+    runs = sweep(BASE, algorithm=("sgd", "easgd"), learning_rate=(0.1,))
+    assert [run.experiment.algorithm for run in runs] == ["sgd", "easgd"]
+    assert {run.experiment.settings["learning_rate"] for run in runs} == {0.1}
+
+
+def test_a_sweep_with_an_impossible_combination_runs_nothing():
+    with pytest.raises(ValueError, match="larger than the shard"):
+        sweep(BASE, workers=(2, 4096))
+    with pytest.raises(ValueError, match="no setting 'perod'"):
+        sweep(BASE, perod=(1, 2))
+    with pytest.raises(ValueError, match="at most 1000"):
+        grid(BASE, {"seed": range(2000)})
+
+
+def test_a_cancelled_sweep_gives_what_it_has():
+    assert len(sweep(BASE.change(steps=100_000), stop=lambda: True, seed=(1, 2, 3))) == 1
+
+
+def test_equal_records_have_no_difference_and_every_other_has_one(small_run):
+    assert difference(small_run, replace(small_run)) == ""
+
+    def changed(table, column, row=0):
+        columns = {**table, column: table[column].copy()}
+        columns[column][row] = columns[column][row] + 1
+        return columns
+
+    w = small_run.parameters.copy()
+    w[3] = np.nextafter(w[3], 9, dtype=w.dtype)
+    for other, part in (
+        (replace(small_run, status="failed"), "failed"),
+        (replace(small_run, losses=changed(small_run.losses, "loss", 2)), "losses: loss in row 2"),
+        (replace(small_run, losses={k: v[:-1] for k, v in small_run.losses.items()}), "losses: 24 rows against 23"),
+        (replace(small_run, evaluations=changed(small_run.evaluations, "seconds")), "evaluations: seconds"),
+        (replace(small_run, trace=replace(small_run.trace, spans=changed(small_run.trace.spans, "step"))), "spans"),
+        (
+            replace(small_run, trace=replace(small_run.trace, messages=changed(small_run.trace.messages, "tag"))),
+            "messages",
+        ),
+        (replace(small_run, parameters=w), "1 of"),
+        (replace(small_run, parameters=w[:-1]), "another shape"),
+        (replace(small_run, parameters=None), "only one"),
+    ):
+        assert part in difference(small_run, other)
+
+
+def test_nan_is_equal_to_itself(small_run):
+    losses = {**small_run.losses, "loss": np.full(24, np.nan)}
+    assert difference(replace(small_run, losses=losses), replace(small_run, losses=losses)) == ""

@@ -1,0 +1,106 @@
+"""Exports: what other programs get to read."""
+
+import csv
+import errno
+import json
+import os
+import re
+import sys
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from cluster.trace import KINDS
+from experiments import export as module
+from experiments.experiment import Experiment
+from experiments.export import chrome_trace, csv_text, export, report
+
+
+def test_csv_has_every_row_and_reads_back_to_the_same_numbers(small_run, tmp_path):
+    files = export(small_run, "csv", tmp_path / "run.csv")
+    assert [path.name for path in files] == ["run-losses.csv", "run-evaluations.csv", "run-staleness.csv"]
+    rows = list(csv.DictReader(files[0].open()))
+    for name, column in small_run.losses.items():
+        assert [float(row[name]) for row in rows] == column.tolist()
+    assert csv_text({"a": np.array([], float)}) == "a\n"
+
+
+def test_the_chrome_trace_has_a_slice_per_span_and_an_arrow_per_message(small_run):
+    trace = small_run.trace
+    events = json.loads(chrome_trace(trace, servers=1))["traceEvents"]
+    phases = [event["ph"] for event in events]
+    assert phases.count("X") == len(trace.spans["start"])
+    assert phases.count("s") == phases.count("f") == len(trace.messages["sent"])
+    names = {e["tid"]: e["args"]["name"] for e in events if e["name"] == "thread_name"}
+    assert names == {0: "rank 0 (server)", 1: "rank 1 (worker)", 2: "rank 2 (worker)"}
+    for event in events:
+        if event["ph"] == "X":
+            assert event["cat"] in KINDS and event["dur"] >= 0 and event["name"] in trace.labels
+    starts = {e["id"]: e for e in events if e["ph"] == "s"}
+    for end in (e for e in events if e["ph"] == "f"):
+        begin = starts.pop(end["id"])
+        assert end["ts"] >= begin["ts"] and end["name"] == begin["name"] and end["bp"] == "e"
+    assert not starts
+    total = sum(e["dur"] for e in events if e["ph"] == "X") / 1e6
+    assert total == pytest.approx(trace.busy().sum())
+
+
+def test_a_message_that_never_arrived_has_no_arrow(small_run):
+    arrived = small_run.trace.messages["arrived"].copy()
+    arrived[0] = np.nan
+    trace = replace(small_run.trace, messages={**small_run.trace.messages, "arrived": arrived})
+    events = json.loads(chrome_trace(trace))["traceEvents"]
+    assert sum(event["ph"] == "s" for event in events) == len(arrived) - 1
+
+
+def test_a_trace_too_large_to_open_is_refused(small_run, monkeypatch):
+    monkeypatch.setattr(module, "MAX_EVENTS", 10)
+    with pytest.raises(ValueError, match="more than 10 events"):
+        chrome_trace(small_run.trace)
+
+
+def test_the_report_needs_no_other_file_and_no_network(small_run):
+    page = report(small_run)
+    own = re.sub(r"<script[^>]*>.*?</script>", "", page, flags=re.S)  # Plotly itself names addresses in its text
+    assert not re.search(r"(src|href)\s*=", own) and "http" not in own
+    assert not re.search(r"<script[^>]*\ssrc", page)
+    assert "EASGD" not in own and "easgd on digits, 2 workers" in own
+    assert small_run.summary["digest"] in own and "python -m experiments run easgd" in own
+    assert "#000001" not in page  # Streamlit's placeholder colours
+
+
+def test_text_of_a_stranger_is_not_markup(small_run):
+    nasty = replace(small_run, notes=("<script>alert(1)</script>",), environment={"machine": "<b>x</b>"})
+    page = report(nasty)
+    assert "<script>alert(1)" not in page and "&lt;script&gt;alert(1)" in page and "<b>x</b>" not in page
+
+
+def test_pictures_say_what_to_install_where_kaleido_is_missing(small_run, tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "kaleido", None)
+    with pytest.raises(ValueError, match="pip install kaleido"):
+        export(small_run, "svg", tmp_path / "run.svg")
+    assert not list(tmp_path.iterdir())
+
+
+def test_json_is_the_experiment(small_run, tmp_path):
+    (file,) = export(small_run, "json", tmp_path / "deep" / "run.json")
+    assert Experiment.from_json(file.read_text()) == small_run.experiment
+
+
+def test_an_unknown_form_names_those_there_are(small_run, tmp_path):
+    with pytest.raises(ValueError, match="allowed is csv, trace, html, svg, png, json"):
+        export(small_run, "pdf", tmp_path / "run.pdf")
+
+
+def test_a_full_disk_leaves_the_old_file_and_no_part(small_run, tmp_path, monkeypatch):
+    target = tmp_path / "run.json"
+    target.write_text("old")
+
+    def full(*_):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "replace", full)
+    with pytest.raises(OSError, match="cannot be written: No space left"):
+        export(small_run, "json", target)
+    assert target.read_text() == "old" and [path.name for path in tmp_path.iterdir()] == ["run.json"]

@@ -1,0 +1,229 @@
+"""Run folders: whole or not at all, and safe to open whoever wrote them."""
+
+import errno
+import json
+import shutil
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from experiments import store
+from experiments.compare import difference
+from experiments.experiment import Experiment
+
+
+def test_a_stored_run_is_read_back_bit_for_bit(small_run, stale_run, tmp_path):
+    for run in (small_run, stale_run):
+        again = store.load(store.save(run, tmp_path))
+        assert difference(run, again) == ""
+        assert (again.experiment, again.summary, again.environment) == (run.experiment, run.summary, run.environment)
+        assert (again.notes, again.status, again.error) == (run.notes, run.status, run.error)
+        assert again.trace.labels == run.trace.labels and again.trace.ranks == run.trace.ranks
+        for table in ("losses", "evaluations", "applied"):
+            for name, column in getattr(run, table).items():
+                assert getattr(again, table)[name].dtype == column.dtype
+
+
+def test_a_run_without_parameters_is_stored(small_run, tmp_path):
+    assert store.load(store.save(replace(small_run, parameters=None), tmp_path)).parameters is None
+
+
+def test_the_folder_is_named_by_the_content_and_saving_twice_changes_nothing(small_run, tmp_path):
+    first = store.save(small_run, tmp_path)
+    before = {path.name: path.stat().st_mtime_ns for path in first.iterdir()}
+    assert store.save(small_run, tmp_path) == first
+    assert {path.name: path.stat().st_mtime_ns for path in first.iterdir()} == before
+    assert first.name == f"{small_run.experiment.key()}-{small_run.environment['code']}"
+    assert [path.name for path in tmp_path.iterdir()] == [first.name]
+
+
+def test_another_result_of_the_same_experiment_is_kept_beside_the_first(small_run, tmp_path):
+    first = store.save(replace(small_run, status="cancelled"), tmp_path)
+    second = store.save(small_run, tmp_path)
+    assert first != second and second.name == first.name + "-2"
+    code = small_run.environment["code"]
+    assert store.stored(small_run.experiment, code, tmp_path) == second
+    assert store.stored(small_run.experiment, "00000000", tmp_path) is None
+
+
+def test_runs_of_a_real_cluster_are_never_taken_for_the_same(small_run, tmp_path):
+    real = replace(small_run, experiment=small_run.experiment.change(cluster="processes"))
+    assert store.save(real, tmp_path) != store.save(real, tmp_path)
+    assert store.stored(real.experiment, real.environment["code"], tmp_path) is None
+
+
+@pytest.mark.parametrize("victim", ["losses.parquet", "messages.parquet", "parameters.npy", "run.json", "rename"])
+def test_a_disk_that_fills_up_leaves_nothing_half_written_and_loses_nothing(victim, small_run, tmp_path, monkeypatch):
+    full = OSError(errno.ENOSPC, "No space left on device")
+
+    def failing(method):
+        def write(*args, **kwargs):
+            if any(str(tmp_path / "runs") in str(arg) and victim in str(arg) for arg in args):
+                raise full
+            return method(*args, **kwargs)
+
+        return write
+
+    monkeypatch.setattr(pq, "write_table", failing(pq.write_table))
+    monkeypatch.setattr(np, "save", failing(np.save))
+    monkeypatch.setattr(store.Path, "write_text", failing(store.Path.write_text))
+    if victim == "rename":
+        rename = store.Path.rename
+        monkeypatch.setattr(
+            store.Path, "rename", lambda a, b: (_ for _ in ()).throw(full) if "/runs/" in str(a) else rename(a, b)
+        )
+    with pytest.raises(OSError, match="No space left") as caught:
+        store.save(small_run, tmp_path / "runs")
+    assert str(tmp_path / "runs") in str(caught.value) and "\n" not in str(caught.value)
+    assert list((tmp_path / "runs").iterdir()) == []
+
+    folder, sentence = store.save_somewhere(small_run, tmp_path / "runs")
+    assert difference(small_run, store.load(folder)) == "" and str(folder) in sentence and "No space" in sentence
+    shutil.rmtree(folder.parent)
+
+
+def test_a_folder_that_cannot_be_made_gives_one_sentence(small_run, tmp_path):
+    (tmp_path / "file").write_text("in the way")
+    with pytest.raises(OSError) as caught:
+        store.save(small_run, tmp_path / "file")
+    assert "cannot be written" in str(caught.value) and "\n" not in str(caught.value)
+
+
+def test_nobody_sees_a_run_that_is_being_written(small_run, tmp_path, monkeypatch):
+    seen = []
+    write = store._write
+    monkeypatch.setattr(store, "_write", lambda run, part: (write(run, part), seen.append(store.recent(tmp_path))))
+    store.save(small_run, tmp_path)
+    assert seen == [[]] and len(store.recent(tmp_path)) == 1
+
+
+def test_what_was_abandoned_long_ago_is_swept(small_run, tmp_path):
+    import os
+    import time
+
+    old, new = tmp_path / ".part-old", tmp_path / ".part-new"
+    for folder in (old, new):
+        folder.mkdir()
+    os.utime(old, (time.time() - 2 * store.ABANDONED,) * 2)
+    store.save(small_run, tmp_path)
+    assert not old.exists() and new.exists()
+
+
+def test_find_takes_a_path_a_name_or_its_beginning(small_run, stale_run, tmp_path):
+    a, b = store.save(small_run, tmp_path), store.save(stale_run, tmp_path)
+    assert store.find(str(a)) == a and store.find(a.name, tmp_path) == a and store.find(b.name[:6], tmp_path) == b
+    assert set(store.recent(tmp_path)) == {a, b}
+    for text in ("nothing", "", "../..", "x" * 5000, "\0"):
+        with pytest.raises(ValueError, match="there is no run"):
+            store.find(text, tmp_path)
+    assert store.recent(tmp_path / "nowhere") == []
+
+
+def _spoil_json(**changes):
+    def spoil(folder):
+        record = json.loads((folder / "run.json").read_text())
+        record.update(changes)
+        (folder / "run.json").write_text(json.dumps(record))
+
+    return spoil
+
+
+def _spoil_table(table, **columns):
+    def spoil(folder):
+        data = pq.read_table(folder / f"{table}.parquet")
+        for name, value in columns.items():
+            place = data.column_names.index(name)
+            data = data.set_column(place, name, pa.array([value] * len(data), data[name].type))
+        pq.write_table(data, folder / f"{table}.parquet")
+
+    return spoil
+
+
+def _without(table, column):
+    return lambda folder: pq.write_table(
+        pq.read_table(folder / f"{table}.parquet").drop_columns([column]), folder / f"{table}.parquet"
+    )
+
+
+def _pickled(folder):
+    np.save(folder / "parameters.npy", np.array([{"a": 1}], object), allow_pickle=True)
+
+
+def _zipped(folder):
+    np.savez(folder / "parameters.npz", np.zeros(3))
+    (folder / "parameters.npz").rename(folder / "parameters.npy")
+
+
+def _huge_header(folder):
+    data = (folder / "parameters.npy").read_bytes()
+    (folder / "parameters.npy").write_bytes(data.replace(b"'shape': (", b"'shape': (99999999", 1))
+
+
+def _cut(name, share):
+    def spoil(folder):
+        data = (folder / name).read_bytes()
+        (folder / name).write_bytes(data[: int(len(data) * share)])
+
+    return spoil
+
+
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        lambda folder: (folder / "run.json").unlink(),
+        lambda folder: (folder / "run.json").write_text("{"),
+        lambda folder: (folder / "run.json").write_text("[]"),
+        lambda folder: (folder / "run.json").write_bytes(b"\xff\xfe\x00"),
+        lambda folder: (folder / "run.json").write_text("[" * 200_000),
+        lambda folder: (folder / "run.json").write_text(" " * (store.MAX_JSON + 1)),
+        lambda folder: (folder / "losses.parquet").unlink(),
+        lambda folder: (folder / "losses.parquet").write_bytes(b"PAR1 no PAR1"),
+        lambda folder: shutil.copy(folder / "spans.parquet", folder / "losses.parquet"),
+        _cut("run.json", 0.5),
+        _cut("spans.parquet", 0.5),
+        _cut("messages.parquet", 0.9),
+        _cut("parameters.npy", 0.5),
+        _cut("parameters.npy", 0.0),
+        _pickled,
+        _huge_header,
+        _zipped,
+        lambda folder: np.save(folder / "parameters.npy", np.zeros((3, 3))),
+        lambda folder: np.save(folder / "parameters.npy", np.zeros(3, int)),
+        _spoil_json(format=2),
+        _spoil_json(status="excellent"),
+        _spoil_json(ranks=0),
+        _spoil_json(ranks=10**9),
+        _spoil_json(ranks="3"),
+        _spoil_json(labels=[]),
+        _spoil_json(labels=[1]),
+        _spoil_json(summary={"loss": [1]}),
+        _spoil_json(extra=1),
+        _spoil_json(experiment={"algorithm": "nonsense"}),
+        _spoil_json(experiment={"algorithm": "easgd", "settings": {"from_another_version": 1}}),
+        _spoil_table("spans", rank=77),
+        _spoil_table("spans", kind=-1),
+        _spoil_table("spans", kind=5),
+        _spoil_table("spans", label=1000),
+        _spoil_table("messages", dst=-3),
+        _spoil_table("losses", rank=3),
+        _spoil_table("losses", loss=None),
+        _without("losses", "step"),
+    ],
+)
+def test_a_damaged_or_hostile_folder_gives_one_sentence(spoil, small_run, tmp_path):
+    folder = store.save(small_run, tmp_path)
+    spoil(folder)
+    with pytest.raises(ValueError) as caught:
+        store.load(folder)
+    text = str(caught.value)
+    assert str(folder) in text and "\n" not in text and len(text) < 700
+
+
+def test_an_experiment_is_read_without_the_tables(small_run, tmp_path):
+    folder = store.save(small_run, tmp_path)
+    (folder / "losses.parquet").unlink()
+    assert store.experiment(folder) == small_run.experiment
+    assert isinstance(store.experiment(folder), Experiment)
