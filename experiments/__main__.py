@@ -193,7 +193,9 @@ def conclude(run: Run, runs: str, as_json: bool = False) -> int:
 def main(args: Sequence[str] | None = None) -> int:
     """Run the command line and give the exit code; every mistake becomes one sentence on stderr."""
     try:
-        code = cli.main(None if args is None else list(args), prog_name="python -m experiments", standalone_mode=False)
+        words = sys.argv[1:] if args is None else list(args)
+        with cli.make_context("python -m experiments", words) as context:  # cli.main would end on a closed pipe itself
+            code = cli.invoke(context)
         sys.stdout.flush()
         return code if isinstance(code, int) else 0
     except click.exceptions.Exit as end:

@@ -19,7 +19,7 @@ class Bar:
     """Progress on stderr: a bar on a terminal, now and then a line elsewhere. Use as a context and call it."""
 
     def __init__(self, title: str):
-        self.title, self._began, self._bar, self._task, self._told = title, time.monotonic(), None, None, 0.0
+        self.title, self._began, self._bar, self._task, self._told = title, time.monotonic(), None, None, -EVERY
 
     def __enter__(self) -> Bar:
         return self
