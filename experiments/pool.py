@@ -33,7 +33,7 @@ import numpy as np
 from experiments import store
 from experiments.child import Child
 from experiments.experiment import Experiment
-from experiments.summary import code_version
+from experiments.summary import source_version
 
 COMMAND = (sys.executable, "-u", "-m", "experiments.job")
 KEPT = 1000  # jobs whose end is remembered
@@ -140,7 +140,7 @@ class Pool:
         The owner's other job, if there is one, is given up. ValueError in one sentence if the queue is full.
         """
         name = experiment.key()
-        folder = store.stored(experiment, code_version(), self.root)
+        folder = store.stored(experiment, source_version(), self.root)
         with self._lock:
             if self._closing:
                 raise ValueError("the pool is closed; start the workbench again.")

@@ -84,7 +84,12 @@ def environment() -> dict[str, Any]:
 
 @cache
 def code_version() -> str:
-    """8 hexadecimal digits of the source that decides what a run gives."""
+    """The version of the source that this process has loaded."""
+    return source_version()
+
+
+def source_version() -> str:
+    """8 hexadecimal digits of the source on disk that decides what a run gives: what a new process would load."""
     state = hashlib.sha256()
     for path in sorted(path for pattern in DECISIVE for path in ROOT.glob(pattern)):
         state.update(str(path.relative_to(ROOT).as_posix()).encode() + b"\0" + path.read_bytes() + b"\0")
