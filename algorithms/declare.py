@@ -5,7 +5,9 @@
     def shards(workers, s): ... parts the data is dealt in (default: one per worker; the stages of a pipeline share one)
     def refuse(workers, batch, workload, s): ...   one sentence why it cannot run like this, or None: too few workers,
                                 micro-batches that do not divide the batch; a ValueError of workload.split does as well
-    def words(shape, s): ...    numbers moved in the whole run: the price in communication, held to by a test
+    def words(shape, s): ...    numbers moved in the whole run, all ranks together and collectives by the ring: the
+                                price in communication, exact for a budget in steps and held to by a test
+    START = {...}               settings of the workload to begin with, where the reader gives none: a deep model to cut
     EQUIVALENCES = (...)        what it becomes in limit cases, held to by a test
 
 and two lines at its end that make it a script with the same options as `python -m experiments run`:
@@ -30,6 +32,8 @@ __all__ = ["Equivalence", "Knobs", "Shape", "knob"]
 class Equivalence:
     """`claim`, a sentence: this module with `settings` and `workers` gives the same weights as module `to`.
 
+    Both sides have the same learning rate. As many workers on both sides are compared one by one, otherwise each of
+    this side with the one of the other; the stages of a pipeline hold one model together.
     exactness: BIT (identical floats), RND (equal to rounding: differs by the order of summation only).
     """
 

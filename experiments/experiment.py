@@ -76,7 +76,8 @@ class Experiment(Knobs):
             if name not in table:
                 raise ValueError(f"there is no {kind} preset {name[:60]!r}; {_among(name, list(table))}")
         s = make(algorithms.find(self.algorithm).Settings, self.settings, self.algorithm)
-        data = make(workloads.find(self.workload).Settings, self.data, self.workload)
+        given = {**starting_point(self.algorithm, self.workload), **self.data}
+        data = make(workloads.find(self.workload).Settings, given, self.workload)
         object.__setattr__(self, "settings", s.model_dump(mode="json"))
         object.__setattr__(self, "data", data.model_dump(mode="json"))
         for parse, text in ((parse_slow, self.slow), (parse_pause, self.pause), (parse_crash, self.crash)):
@@ -163,7 +164,8 @@ class Experiment(Knobs):
             if self.steps is None:
                 del own["steps"]
         mine = _differing(self.module.Settings, self.settings)
-        theirs = _differing(workloads.find(self.workload).Settings, self.data)
+        start = starting_point(self.algorithm, self.workload)
+        theirs = _differing(workloads.find(self.workload).Settings, self.data, start)
         return {"algorithm": self.algorithm, "workload": self.workload, **mine, **theirs, **own}
 
     def query(self) -> str:
@@ -215,8 +217,14 @@ class Experiment(Knobs):
         return hashlib.sha256(self.json().encode()).hexdigest()[:16]
 
 
-def _differing(kind: type[Knobs], values: Mapping[str, Any]) -> dict[str, Any]:
-    defaults = kind().model_dump(mode="json")
+def starting_point(algorithm: str, workload: str) -> dict[str, Any]:
+    """Settings of the workload that this algorithm begins with instead of the defaults: a deep model for a pipeline."""
+    begins = getattr(algorithms.find(algorithm), "START", {})
+    return {name: value for name, value in begins.items() if name in workloads.find(workload).Settings.model_fields}
+
+
+def _differing(kind: type[Knobs], values: Mapping[str, Any], start: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    defaults = kind(**(start or {})).model_dump(mode="json")
     return {name: value for name, value in values.items() if value != defaults[name]}
 
 
