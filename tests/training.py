@@ -36,10 +36,9 @@ class Training:
     @property
     def shipped(self) -> np.ndarray:
         """The model that was reported last, put together from the parts of all ranks."""
-        w = np.full(self.parameters, np.nan)
-        for journal in self.outcome.journals:
-            for _, _, start, stop, part in journal.reports:
-                w[start:stop] = part
+        latest = {row[2]: row[4] for journal in self.outcome.journals for row in journal.reports}
+        w = np.concatenate([latest[start] for start in sorted(latest)])
+        assert w.shape == (self.parameters,)
         return w
 
     @property
@@ -152,6 +151,9 @@ class ScalarChain:
             raise ValueError(f"{stages} stages are too many for {len(self.w)} layers; use at most {len(self.w)}.")
         return [ScalarPart(self, layers) for layers in np.array_split(np.arange(len(self.w)), stages)]
 
+    def boundaries(self, stages):
+        return (1,) * (stages - 1)
+
     def gradient(self, w, batch):
         x, target = batch
         (whole,) = self.split(1)
@@ -175,17 +177,19 @@ class ScalarPart:
     def forward(self, w, x):
         pay(self.chain.flops * len(w))
         saved = []
-        for weight in w:
-            saved.append(x)
-            x = weight * x
+        with np.errstate(all="ignore"):
+            for weight in w:
+                saved.append(x)
+                x = weight * x
         return x, saved
 
     def backward(self, w, saved, dy):
         pay(2 * self.chain.flops * len(w))
         g = np.empty_like(w)
-        for layer in reversed(range(len(w))):
-            g[layer] = dy @ saved[layer]
-            dy = w[layer] * dy
+        with np.errstate(all="ignore"):
+            for layer in reversed(range(len(w))):
+                g[layer] = dy @ saved[layer]
+                dy = w[layer] * dy
         return dy, g
 
     def loss(self, y, target):

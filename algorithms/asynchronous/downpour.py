@@ -11,7 +11,8 @@ moves by itself. A server applies every push at once to whatever w is then:
 A fetch is awaited, or with `overlap` computed on meanwhile: its answer is taken when the next fetch starts.
 
 Price: d / n_push numbers sent and d / n_fetch received per step of a replica; nobody waits for another replica.
-Staleness, of the last gradient in a push and counted by each server: N-1 updates in the mean, whatever the speeds.
+Staleness, of the last gradient in a push and counted by each server: N-1 updates in the mean if a push is followed
+by a fetch at once, whatever the speeds; less if others come in between.
 Source: Dean et al., Large Scale Distributed Deep Networks, NIPS 2012, section 4.1 and appendix.
 """
 

@@ -9,7 +9,7 @@ the mean of their gradients, summed in the order of micro-batches, is the gradie
     stage 1   .. F0 F1 F2 .. .. B2 B1 B0 ..
     stage 2   .. .. F0 F1 F2 B2 B1 B0 .. ..        . idle: the bubble, (S-1)/(M+S-1) of the step
 
-Price: activations cross each boundary once per step, their gradients once back: 2 batch a numbers. A stage stores
+Price: where a numbers per sample cross from one stage to the next, 2 batch a per step, there and back. A stage stores
 the activations of M micro-batches; with `recompute` only their inputs, for a third more work. Staleness: none.
 Source: Huang et al., NeurIPS 2019, arXiv:1811.06965; order of the backward passes as in torchgpipe.
 """
@@ -38,6 +38,7 @@ def shards(workers, s):
 
 
 def refuse(workers, batch, workload, s):
+    workload.split(workers)  # or it says into how many stages it can be cut
     if batch % s.chunks:
         *others, largest = [str(n) for n in range(1, batch + 1) if batch % n == 0]
         fitting = f"{', '.join(others)} or {largest}" if others else largest

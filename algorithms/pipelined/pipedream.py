@@ -1,8 +1,8 @@
-"""PipeDream injects a new mini-batch every period and never flushes: each stage alternates one forward, one backward.
+"""PipeDream keeps the pipeline full: each stage alternates one forward and one backward, on weights it stashed.
 
-Stage s first goes forward S-1-s times; then F and B take turns (1F1B), with an update after every B. By the time a
-mini-batch comes back the weights it met have been updated S-1-s times, so each stage stashes the version that F
-read, and B reads it again. With w_s(b) the weights of stage s after b updates:
+Stage s goes forward S-1-s times; then F and B take turns without end (1F1B), with an update after every B. By the
+time a mini-batch comes back, the weights it met have been updated S-1-s times: so each stage stashes the version
+that F read, and B reads it again. With w_s(b) the weights of stage s after b updates:
 
     w_s(b+1) = w_s(b) - lr dL/dw_s ( w_0(b-S+1), w_1(b-S+2), ..., w_{S-1}(b) )
 
@@ -13,9 +13,9 @@ read, and B reads it again. With w_s(b) the weights of stage s after b updates:
 `weights` chooses the versions. stash: as above. vertical: every stage reads version b-S+1, one consistent model.
 none: B reads the newest weights, which is the gradient of nothing, but stores one copy.
 
-Price: 2 batch a numbers per boundary and step; S-s versions of the weights on stage s (vertical: S) and the
-activations of S-s mini-batches. Staleness: S-1-s updates on stage s (vertical: S-1 everywhere), by the schedule and
-not by the network.
+Price: where a numbers per sample cross from one stage to the next, 2 batch a per step, there and back. Stage s holds
+S-s versions of its weights (vertical: S) and the activations of S-s mini-batches.
+Staleness: S-1-s updates on stage s (vertical: S-1 everywhere), decided by the schedule and not by the network.
 Source: Harlap et al., arXiv:1806.03377; Narayanan et al., SOSP 2019; msr-fiddle/pipedream.
 """
 
@@ -44,29 +44,40 @@ def shards(workers, s):
     return 1
 
 
+def refuse(workers, batch, workload, s):
+    workload.split(workers)  # or it says into how many stages it can be cut
+
+
 def words(shape, s):
     return 2 * shape.steps * shape.batch * sum(shape.boundaries)
 
 
-def schedule(stage, stages, chunks=None):
-    """1F1B on `stage`: without end and with an update after each B, or one mini-batch of `chunks` micro-batches."""
-    ahead = stages - 1 - stage if chunks is None else min(chunks, stages - 1 - stage)
+def stream(stage, stages):
+    """The ops of `stage`, without end: an update after every backward."""
+    ahead = stages - 1 - stage
     yield from (Op("F", stage, chunk) for chunk in range(ahead))
-    for chunk in count() if chunks is None else range(chunks):
-        if chunks is None or chunk + ahead < chunks:
+    for chunk in count():
+        yield Op("F", stage, chunk + ahead)
+        yield Op("B", stage, chunk)
+        yield Op("U", stage, chunk)
+
+
+def schedule(stage, stages, chunks):
+    """The same order for one mini-batch of `chunks` micro-batches and a single update: 1F1B with a flush."""
+    ahead = min(chunks, stages - 1 - stage)
+    yield from (Op("F", stage, chunk) for chunk in range(ahead))
+    for chunk in range(chunks):
+        if chunk + ahead < chunks:
             yield Op("F", stage, chunk + ahead)
         yield Op("B", stage, chunk)
-        if chunks is None:
-            yield Op("U", stage, chunk)
-    if chunks is not None:
-        yield Op("U", stage, 0)
+    yield Op("U", stage, 0)
 
 
 def worker(comm, task, s=Settings()):
-    lag = comm.rank if s.weights == "vertical" else 0  # stage s knows s versions more than stage 0 did
+    lag = comm.rank if s.weights == "vertical" else 0  # when a mini-batch arrives, s updates ahead of stage 0
     pipe = Executor(comm, task, lag=lag, stash=s.weights != "none")
     v = kernels.zeros_like(pipe.w)
-    return pipe.run(schedule(comm.rank, comm.size), lambda w, g: kernels.momentum(w, v, g, s.learning_rate, s.momentum))
+    return pipe.run(stream(comm.rank, comm.size), lambda w, g: kernels.momentum(w, v, g, s.learning_rate, s.momentum))
 
 
 if __name__ == "__main__":

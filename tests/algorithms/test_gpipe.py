@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 import workloads
-from algorithms import find
+from algorithms.declare import Shape
 from algorithms.pipelined import gpipe, timing
 from cluster.network import Link, Network
 from tests.training import ScalarChain, train
@@ -75,7 +75,14 @@ def test_a_real_network_is_cut_without_changing_what_it_learns():
     workload = digits.build(digits.Settings(), np.dtype("float64"))
     (sgd,) = train("sgd", workload, 1, {"learning_rate": 0.1}, batch=32, steps=5).models
     (cut,) = train("gpipe", workload, 2, {"learning_rate": 0.1, "chunks": 1}, batch=32, steps=5).models
-    (chunked,) = train("gpipe", workload, 3, {"learning_rate": 0.1, "chunks": 8}, batch=32, steps=5).models
+    chunked = train("gpipe", workload, 3, {"learning_rate": 0.1, "chunks": 8}, batch=32, steps=5)
     assert np.array_equal(cut, sgd)
-    assert np.allclose(chunked, sgd, rtol=1e-10, atol=1e-12)
-    assert find("gpipe") is gpipe
+    assert np.allclose(chunked.models[0], sgd, rtol=1e-10, atol=1e-12)
+    shape = Shape(workload.parameters, 3, steps=5, batch=32, boundaries=workload.boundaries(3))
+    assert chunked.outcome.trace().traffic().sum() == 8 * gpipe.words(shape, gpipe.Settings())
+    assert shape.boundaries == (128, 128)
+
+
+def test_more_stages_than_layers_are_refused_with_what_is_possible():
+    with pytest.raises(ValueError, match="6 stages are too many for 5 layers; use at most 5"):
+        gpipe.refuse(6, 8, CHAIN, gpipe.Settings())

@@ -68,7 +68,7 @@ def test_a_stage_holds_the_versions_of_its_policy(policy, most):
         held = []
 
         def watched():
-            for op in pipedream.schedule(comm.rank, comm.size):
+            for op in pipedream.stream(comm.rank, comm.size):
                 held.append(pipe.versions)
                 yield op
 

@@ -1,5 +1,7 @@
 """The list simulator against the closed forms of the literature."""
 
+import re
+
 import pytest
 
 from algorithms.pipelined import gpipe, pipedream
@@ -109,6 +111,15 @@ def test_split_backward_and_virtual_stages_need_no_other_simulator():
     """
     times = simulate([parse(line) for line in interleaved.strip().splitlines()], {"F": 0.5, "B": 1})
     assert times.idle == [1.5] * 2  # (S-1)(f+g)/v
+
+
+@pytest.mark.parametrize("module", [gpipe, pipedream])
+def test_the_drawing_in_the_docstring_is_what_happens(module):
+    drawn = [row.split()[:10] for row in re.findall(r"^    stage \d   (.*)$", module.__doc__, re.MULTILINE)]
+    times = simulate(lists(module.schedule, 3, 3 if module is gpipe else 8), {"F": 1, "B": 1})
+    for row, ops, starts in zip(drawn, times.lists, times.start, strict=True):
+        happens = {int(start): f"{op.kind}{op.chunk}" for op, start in zip(ops, starts, strict=True) if op.kind != "U"}
+        assert row == [happens.get(slot, "..") for slot in range(10)]
 
 
 def test_a_schedule_that_waits_in_a_circle_names_who_is_stuck():

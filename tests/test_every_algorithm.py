@@ -1,0 +1,280 @@
+"""What every algorithm of the catalogue promises, held against each of them.
+
+Each module is tried with its defaults and with the settings below, which change what it does most. Whatever an
+algorithm promises beyond this is in the file of its own name.
+"""
+
+import ast
+import inspect
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import algorithms
+import workloads
+from algorithms.declare import Knobs, Shape
+from cluster import processes
+from cluster.disturbances import JITTERS, Disturbances
+from cluster.network import NETWORKS
+from tests.training import ScalarChain, train
+from workloads import quadratic
+from workloads.task import Diverged
+
+MODULES = [algorithms.find(name) for name in algorithms.CATALOGUE]
+VARIANTS = [(module, {}) for module in MODULES] + [
+    (algorithms.find(name), settings)
+    for name, settings in (
+        ("easgd", {"synchronous": True}),
+        ("easgd", {"period": 1, "pull": 0.1}),
+        ("downpour", {"update": "sgd", "learning_rate": 0.05, "shards": 2, "n_push": 2, "n_fetch": 3}),
+        ("downpour", {"overlap": True, "shards": 3}),
+        ("gpipe", {"chunks": 2, "recompute": True}),
+        ("pipedream", {"weights": "vertical", "momentum": 0.5, "learning_rate": 0.05}),
+        ("pipedream", {"weights": "none"}),
+    )
+]
+WORKERS, BATCH = 3, 4
+RAGGED = {"network": NETWORKS["1GbE"], "disturbances": Disturbances(slow={0: 1.3, 2: 2.2}, jitter=JITTERS["cloud"])}
+
+
+def name_of(module):
+    return module.__name__.rsplit(".", 1)[-1]
+
+
+def spelled(variant):
+    module, settings = variant
+    return "-".join([name_of(module), *(f"{key}={value}" for key, value in settings.items())])
+
+
+every_module = pytest.mark.parametrize("module", MODULES, ids=name_of)
+every_variant = pytest.mark.parametrize("variant", VARIANTS, ids=spelled)
+
+
+def chain(dtype=np.float64, layers=4):
+    """A model that can be cut and whose data can be dealt out: layers are scalars, samples differ."""
+    return ScalarChain(w=np.linspace(0.7, 1.0, layers), x=np.linspace(0.6, 1.2, 48), dtype=dtype)
+
+
+def course(variant, workload=None, workers=WORKERS, **options):
+    module, settings = variant
+    options = {"batch": BATCH, "steps": 20} | options
+    return train(name_of(module), workload or chain(), workers, settings, **options)
+
+
+def is_pipeline(module):
+    return hasattr(module, "shards")
+
+
+def deterministic(variant):
+    """Whether the order of arrival decides nothing."""
+    module, settings = variant
+    return getattr(module.Settings(**settings), "synchronous", module.SYNCHRONOUS)
+
+
+# it learns
+
+
+@every_variant
+def test_it_finds_the_optimum_of_a_problem_without_noise(variant):
+    module, settings = variant
+    variant = module, {"learning_rate": 0.1} | settings
+    if is_pipeline(module):  # a bowl has no layers to cut: a pipeline learns a product of four numbers instead
+        workload = ScalarChain(w=(0.5, 0.6, 0.7, 1.2), x=np.ones(12))
+    else:
+        workload = quadratic.build(quadratic.Settings(condition=4.0), np.float64)
+    started = workload.evaluate(workload.start(0)).loss
+    reached = workload.evaluate(course(variant, workload, steps=400).shipped).loss
+    assert reached < 1e-4 * started
+
+
+DIGITS = 0.9  # held-out accuracy after 200 steps of 32 images with the default settings
+
+
+@every_module
+def test_it_learns_to_read_digits(module):
+    digits = workloads.find("digits")
+    workload = digits.build(digits.Settings(), np.dtype("float32"))
+    workers = 3 if is_pipeline(module) else 4  # the default model has three layers
+    tried = workload.evaluate(course((module, {}), workload, workers, batch=32, steps=200).shipped)
+    assert tried.accuracy > DIGITS
+    assert tried.loss < 0.5
+
+
+@every_variant
+def test_one_worker_trains_too(variant):
+    workload = ScalarChain(w=(0.5, 0.6, 0.7, 1.2), x=np.ones(12))
+    assert course(variant, workload, 1, steps=40).shipped.prod() > 1.1 * workload.w.prod()
+
+
+# it repeats
+
+
+@every_variant
+def test_it_repeats_bit_for_bit_with_everything_that_was_written_down(variant):
+    def record():
+        outcome = course(variant, **RAGGED).outcome
+        rows = [(j.spans, j.messages, j.losses, j.applied) for j in outcome.journals]
+        reports = [[(*row[:4], row[4].tobytes()) for row in j.reports] for j in outcome.journals]
+        return [w.tobytes() for w in outcome.results], rows, reports
+
+    assert record() == record()
+
+
+# it becomes what it says in limit cases
+
+
+def claims():
+    return [(module, claim) for module in MODULES for claim in module.EQUIVALENCES]
+
+
+@pytest.mark.parametrize(("module", "claim"), claims(), ids=[f"{name_of(m)}: {e.claim}" for m, e in claims()])
+def test_it_becomes_what_it_says(module, claim):
+    settings = {"learning_rate": 0.1}
+    mine = course((module, settings | claim.settings), workers=claim.workers)
+    other = course(
+        (algorithms.find(claim.to), settings | claim.to_settings),
+        workers=claim.to_workers,
+        batch=claim.to_batch * BATCH,
+    )
+    pairs = mine.models, other.models if len(other.models) > 1 else other.models * len(mine.models)
+    for w, reference in zip(*pairs, strict=True):
+        assert (
+            np.array_equal(w, reference) if claim.exactness == "BIT" else np.allclose(w, reference, rtol=1e-12, atol=0)
+        )
+        assert not np.array_equal(w, chain().start(0))
+
+
+# the network changes when, and, if it is asynchronous, what
+
+
+@every_variant
+def test_timing_is_arithmetic_only_where_it_is_asynchronous(variant):
+    ideal = course(variant, network=NETWORKS["ideal"])
+    ragged = course(variant, **RAGGED)
+    same = all(np.array_equal(a, b) for a, b in zip(ideal.models, ragged.models, strict=True))
+    assert same == deterministic(variant)
+    assert ideal.outcome.trace().seconds() < ragged.outcome.trace().seconds()
+
+
+REAL = [(module, {}) for module in MODULES] + [(algorithms.find("easgd"), {"synchronous": True})]
+
+
+@pytest.mark.parametrize("variant", REAL, ids=spelled)
+def test_real_processes_give_the_same_numbers(variant):
+    workers = 2 if deterministic(variant) else 1  # alone with its server even an asynchronous worker is predictable
+    real = course(variant, workers=workers, run=processes.run)
+    simulated = course(variant, workers=workers)
+    assert all(np.array_equal(a, b) for a, b in zip(real.outcome.results, simulated.outcome.results, strict=True))
+
+
+# it costs what it declares
+
+
+@every_variant
+@pytest.mark.parametrize("workers", [1, 2, 4])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_it_moves_the_numbers_it_declares(variant, workers, dtype):
+    module, settings = variant
+    workload = chain(dtype, layers=5)
+    run = course(variant, workload, workers, steps=13)
+    shape = Shape(
+        parameters=workload.parameters,
+        workers=workers,
+        steps=13,
+        batch=BATCH,
+        boundaries=workload.boundaries(workers) if is_pipeline(module) else (),
+    )
+    moved = run.outcome.trace().traffic().sum() / np.dtype(dtype).itemsize
+    assert moved == module.words(shape, module.Settings(**settings))
+
+
+# it ends well
+
+
+@every_variant
+@pytest.mark.parametrize(
+    "budget",
+    [{"steps": 7}, {"epochs": 1.5}, {"seconds": 0.1}, {"target_loss": 1e-3}, {"steps": 900, "seconds": 0.2}],
+    ids=str,
+)
+def test_it_stops_with_every_kind_of_budget_on_ragged_speeds(variant, budget):
+    module, _ = variant
+    shards = 1 if is_pipeline(module) else WORKERS
+    workload = ScalarChain(w=(0.7, 0.8, 0.9, 1.0), x=np.ones(48))  # without noise: the loss can reach any target
+    run = course(variant, workload, budget=budget, **RAGGED)  # a message left unread would fail here
+    trained = [journal.losses for journal in run.outcome.journals if journal.losses]
+    for losses in trained:
+        steps, seconds = len(losses), losses[-1][2]
+        assert [row[0] for row in losses] == list(range(steps))
+        if budget.get("steps") == 7:
+            assert steps == 7
+        if "epochs" in budget:
+            assert steps == round(1.5 * (48 // (BATCH * shards)))
+        if "seconds" in budget:
+            assert budget["seconds"] / 2 < seconds < budget["seconds"] * 2
+            assert steps >= 8
+    if "target_loss" in budget:
+        recent = min(np.mean([row[3] for row in losses[-20:]]) for losses in trained)
+        assert recent <= 1e-3
+        assert all(20 <= len(losses) < 5000 for losses in trained)
+
+
+@every_variant
+def test_a_diverging_rate_ends_as_diverged_with_everything_recorded(variant):
+    module, settings = variant
+    diverging = (module, settings | {"learning_rate": 900.0})
+    run = course(diverging, chain(np.float32, layers=9), steps=400, fails=True)
+    cause = run.outcome.error
+    while cause is not None and not isinstance(cause, Diverged):
+        cause = cause.__cause__
+    assert cause is not None and cause.step >= 0
+    losses = [row for journal in run.outcome.journals for row in journal.losses]
+    assert len(losses) > 1 and len(run.outcome.trace().spans["start"]) > 1
+    assert not np.isfinite([row[3] for row in losses]).all()
+
+
+# it is written to be read
+
+
+@every_module
+def test_its_text_says_idea_price_staleness_and_source(module):
+    idea = algorithms.idea(module)
+    assert idea.endswith((".", ":")) or idea.count(" ") > 5
+    assert len(idea) <= 120
+    words = re.findall(r"^(Price|Source):|(Staleness)[:,]", module.__doc__, re.MULTILINE)
+    assert {first or second for first, second in words} == {"Price", "Staleness", "Source"}
+    assert re.search(r"<-|\(b\+1\) =", module.__doc__), "the formula"
+
+
+@every_module
+def test_its_settings_explain_themselves(module):
+    assert issubclass(module.Settings, Knobs)
+    for name, field in module.Settings.model_fields.items():
+        assert field.description and len(field.description) < 100, name
+        assert not field.is_required(), name
+
+
+def code_lines(path):
+    """Lines of a file that are code: neither blank, nor comment, nor docstring."""
+    tree = ast.parse(path.read_text())
+    strings = {
+        line
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
+        for line in range(node.lineno, node.end_lineno + 1)
+    }
+    lines = enumerate(path.read_text().splitlines(), 1)
+    return [text for n, text in lines if n not in strings and text.strip() and not text.strip().startswith("#")]
+
+
+def test_a_module_is_short():
+    sizes = {path: len(code_lines(path)) for path in Path(algorithms.__file__).parent.glob("*/*.py")}
+    assert {path.name: size for path, size in sizes.items() if size > 150} == {}
+    assert np.median([len(code_lines(Path(module.__file__))) for module in MODULES]) <= 80
+
+
+@every_module
+def test_it_is_a_script(module):
+    assert inspect.getsource(module).rstrip().endswith("main(__spec__.name)")
