@@ -96,10 +96,15 @@ class Dense:
 
 @dataclass(frozen=True)
 class Residual:
-    """y = x + scale * inner(x): a block that changes what passes by only a little, so that depth does no harm."""
+    """y = x + scale * inner(x): a block that changes what passes by only a little, so that depth does no harm.
+
+    The first weights are `gain` times those of He: with gain 1 / n a row of n blocks leaves the size of what passes
+    within a constant, where with 1 it would grow exponentially in n.
+    """
 
     inner: Dense
     scale: float = 0.5
+    gain: float = 1.0
 
     def __post_init__(self):
         if self.inner.inputs != self.inner.outputs:
@@ -122,7 +127,8 @@ class Residual:
         return self.inner.flops + 2 * math.prod(self.outputs)
 
     def start(self, generator):
-        return self.inner.start(generator)
+        w, b = self.inner.start(generator)
+        return self.gain * w, b
 
     def forward(self, parts, x):
         a, saved = self.inner.forward(parts, x)

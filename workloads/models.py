@@ -69,7 +69,7 @@ def mlp(knobs: ModelKnobs, inputs: tuple[int, ...], classes: int) -> list[Layer]
 
 def residual(knobs: ModelKnobs, inputs: tuple[int, ...], classes: int) -> list[Layer]:
     width = (knobs.width,)
-    block = Residual(Dense(width, knobs.width, knobs.activation))
+    block = Residual(Dense(width, knobs.width, knobs.activation), gain=1 / knobs.depth)
     first = Dense((math.prod(inputs),), knobs.width, knobs.activation)
     return [first, *[block] * knobs.depth, Dense(width, classes, "none")]
 

@@ -1,0 +1,183 @@
+"""The task: budgets, records, reports, on the smallest thing that looks like a cluster."""
+
+from __future__ import annotations
+
+import pickle
+from dataclasses import dataclass, field
+
+import numpy as np
+import pytest
+
+from cluster.trace import Journal
+from knobs import make
+from workloads.quadratic import Quadratic
+from workloads.task import Budget, Diverged, Task
+
+
+@dataclass
+class Alone:
+    """A communicator of which this is one rank; it reduces with `others`, whose votes are given beforehand."""
+
+    rank: int = 0
+    size: int = 1
+    device: str = "cpu"
+    now: float = 0.0
+    others: list[float] = field(default_factory=list)
+
+    def __post_init__(self):
+        self.journal = Journal(self.rank, lambda: self.now)
+
+    def all_reduce(self, x, op="sum", async_op=False):
+        x += self.others.pop(0) if self.others else 0
+        return x
+
+
+def task(comm=None, samples=16, batch=2, **more):
+    problem = Quadratic(np.zeros((samples, 3)), np.ones(3), np.ones(3))
+    budget = more.pop("budget", Budget(steps=4))
+    return Task(problem, comm or Alone(), budget=budget, batch=batch, **more)
+
+
+def count(t, together=False, seconds=0.0, loss=None):
+    """Steps until the budget is spent, when each takes so long and has such a loss."""
+    steps = []
+    for step in t.steps(together):
+        steps.append(step)
+        t.comm.now += seconds
+        if loss is not None:
+            t.record(loss(step), 1)
+        if len(steps) > 1000:
+            break
+    return len(steps)
+
+
+def test_a_budget_of_steps_is_so_many_steps():
+    assert count(task(budget=Budget(steps=7))) == 7
+
+
+@pytest.mark.parametrize("epochs, shards, steps", [(1, 1, 8), (2.5, 1, 20), (1, 4, 2), (0.001, 1, 1)])
+def test_a_budget_of_epochs_counts_passes_over_all_data_by_all_workers(epochs, shards, steps):
+    assert count(task(budget=Budget(epochs=epochs), shards=shards)) == steps
+
+
+def test_a_budget_of_seconds_ends_when_they_are_up():
+    assert count(task(budget=Budget(seconds=1.0)), seconds=0.3) == 4
+
+
+def test_a_target_loss_is_compared_with_the_mean_of_twenty_mini_batches():
+    def falls_at_thirty(step):
+        return 1.0 if step < 30 else 0.0
+
+    assert count(task(budget=Budget(target_loss=0.5)), loss=falls_at_thirty) == 40
+    assert count(task(budget=Budget(target_loss=0.5)), loss=lambda step: 0.1) == 20
+
+
+def test_whichever_budget_is_spent_first_ends_the_run():
+    assert count(task(budget=Budget(steps=5, epochs=100, seconds=9)), seconds=1) == 5
+    assert count(task(budget=Budget(steps=5, seconds=2)), seconds=1) == 2
+
+
+def test_ranks_that_must_stop_together_stop_when_one_of_them_would():
+    comm = Alone(size=2, others=[0, 0, 0, 1])
+    assert count(task(comm, budget=Budget(seconds=100)), together=True) == 3
+
+
+def test_steps_alone_need_no_agreement():
+    comm = Alone(size=2, others=[1])
+    assert count(task(comm, budget=Budget(steps=3)), together=True) == 3
+    assert comm.others == [1]
+
+
+def test_a_step_is_written_in_the_journal_before_it_begins():
+    t = task()
+    assert t.journal.step == -1
+    assert [t.journal.step for _ in t.steps()] == [0, 1, 2, 3]
+
+
+def test_a_gradient_records_its_loss_samples_time_and_span():
+    comm = Alone()
+    t = task(comm)
+    for _ in t.steps():
+        comm.now += 0.5
+        loss, g = t.gradient(np.ones(3))
+        np.testing.assert_array_equal(g, np.ones(3))
+    assert loss == 1.5
+    assert comm.journal.losses == [(k, 2 * (k + 1), 0.5 * (k + 1), 1.5) for k in range(4)]
+    assert [(row[0], row[3], row[4]) for row in comm.journal.spans] == [(0, k, "gradient") for k in range(4)]
+
+
+def test_a_gradient_may_be_asked_on_a_given_batch():
+    t = task()
+    batch = t.next_batch()
+    np.testing.assert_array_equal(t.gradient(np.ones(3), batch)[1], t.gradient(np.ones(3), batch)[1])
+    assert len(batch[0]) == 2
+
+
+def test_a_server_has_no_data():
+    t = task(Alone(rank=5), shard=None)
+    with pytest.raises(ValueError, match="rank 5 is a server"):
+        t.next_batch()
+    assert np.array_equal(t.start(), np.ones(3))
+
+
+@pytest.mark.parametrize("loss", [np.nan, np.inf, -np.inf])
+def test_divergence_says_on_which_rank_at_which_step_and_keeps_what_was_recorded(loss):
+    t = task(Alone(rank=3))
+    steps = t.steps()
+    next(steps)
+    t.record(1.0, 2)
+    next(steps)
+    with pytest.raises(Diverged, match="at step 1 on rank 3") as divergence:
+        t.record(loss, 2)
+    assert (divergence.value.rank, divergence.value.step) == (3, 1)
+    assert [row[:2] for row in t.journal.losses] == [(0, 2), (1, 4)]
+    again = pickle.loads(pickle.dumps(divergence.value))  # it comes out of a process whole
+    assert (again.rank, again.step) == (3, 1)
+
+
+def test_a_diverging_gradient_is_seen_as_it_happens():
+    t = task()
+    next(t.steps())
+    with pytest.raises(Diverged):
+        t.gradient(np.full(3, np.nan))
+
+
+def test_a_report_is_a_snapshot_of_a_part_of_the_model():
+    t = task()
+    w = np.arange(3.0)
+    t.report(w)
+    t.report(w[1:], slice(1, 3))
+    w[:] = 9
+    (_, _, *whole, a), (_, _, *part, b) = t.journal.reports
+    assert whole == [0, 3] and part == [1, 3]
+    np.testing.assert_array_equal(a, [0, 1, 2])
+    np.testing.assert_array_equal(b, [1, 2])
+
+
+def test_reports_are_thinned_as_asked():
+    t = task(report_every=3)
+    for k in range(10):
+        t.report(np.full(3, float(k)))
+    assert [row[4][0] for row in t.journal.reports] == [2, 5, 8]
+
+
+@pytest.mark.parametrize("reports", [7, 8, 100, 1000])
+def test_a_run_of_any_length_keeps_a_bounded_number_of_evenly_spaced_reports(reports):
+    t = task(keep=8)
+    for k in range(reports):
+        t.report(np.full(3, float(k)))
+    kept = [row[0] for row in t.journal.reports]
+    assert min(reports, 8) <= len(kept) < 16
+    assert len(set(np.diff(kept))) == 1
+
+
+def test_staleness_is_recorded_with_its_time():
+    comm = Alone(now=2.5)
+    task(comm).applied(4)
+    assert comm.journal.applied == [(2.5, 4)]
+
+
+@pytest.mark.parametrize("values", [{"steps": 0}, {"epochs": 0}, {"seconds": -1}, {"target_loss": 0}, {"steps": 1.5}])
+def test_a_budget_of_nothing_is_refused(values):
+    with pytest.raises(ValueError, match="the budget"):
+        make(Budget, values, "the budget")

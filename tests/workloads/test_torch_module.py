@@ -1,0 +1,220 @@
+"""Any torch module: the same numbers as our own layers, and stages that keep the contract of stages."""
+
+from __future__ import annotations
+
+import math
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+import kernels
+from tests.training import train
+from workloads import models
+from workloads.supervised import Supervised
+from workloads.torch_module import TorchModule
+
+torch = pytest.importorskip("torch")
+nn = torch.nn
+
+RNG = np.random.default_rng(0)
+X, TARGET = RNG.standard_normal((64, 6)), RNG.integers(0, 3, 64)
+DATA = {"train": (X[:48], TARGET[:48]), "test": (X[48:], TARGET[48:])}
+
+
+def sequential(*sizes, act=nn.ReLU):
+    layers = []
+    for a, b in pairwise(sizes):
+        layers += [nn.Linear(a, b), act()]
+    return nn.Sequential(*layers[:-1])
+
+
+def wrapped(module, loss=nn.functional.cross_entropy, dtype=np.float64, **more):
+    return TorchModule(module, loss, **{**DATA, **more}, dtype=dtype)
+
+
+def ours(dtype=np.float64):
+    chain = models.build(models.ModelKnobs(hidden="8,7"), (6,), 3, dtype)
+    return Supervised("ours", chain, DATA["train"], DATA["test"])
+
+
+def theirs(w, chain):
+    """The same model in torch with our numbers; torch keeps its matrices transposed."""
+    module = sequential(6, 8, 7, 3).to(torch.from_numpy(w).dtype)
+    at = 0
+    with torch.no_grad():
+        for layer, linear in zip(chain.layers, [m for m in module if isinstance(m, nn.Linear)], strict=True):
+            (a, b), _ = layer.shapes
+            linear.weight.copy_(torch.tensor(w[at : at + a * b].reshape(a, b).T))
+            linear.bias.copy_(torch.tensor(w[at + a * b : at + a * b + b]))
+            at += a * b + b
+    return module
+
+
+def reordered(g, chain):
+    """A gradient in the order and shapes of torch, from ours."""
+    parts, at = [], 0
+    for layer in chain.layers:
+        (a, b), _ = layer.shapes
+        parts += [g[at : at + a * b].reshape(a, b).T.ravel(), g[at + a * b : at + a * b + b]]
+        at += a * b + b
+    return np.concatenate(parts)
+
+
+@pytest.mark.parametrize("dtype, tolerance", [(np.float64, 1e-12), (np.float32, 1e-5)])
+def test_a_torch_module_gives_the_gradient_of_the_same_model_made_of_our_layers(dtype, tolerance):
+    mine = ours(dtype)
+    w = mine.start(0)
+    workload = wrapped(theirs(w, mine.chain), dtype=dtype)
+    v, batch = workload.start(), workload.batch(np.arange(32))
+    loss, g = workload.gradient(v, batch)
+    expected_loss, expected = mine.gradient(w, mine.batch(np.arange(32)))
+    assert g.dtype == v.dtype == dtype
+    assert loss == pytest.approx(expected_loss, rel=tolerance)
+    np.testing.assert_allclose(g, reordered(expected, mine.chain), rtol=0, atol=tolerance)
+    evaluation, other = workload.evaluate(v), mine.evaluate(w)
+    assert evaluation.loss == pytest.approx(other.loss, rel=tolerance)
+    assert evaluation.accuracy == other.accuracy
+
+
+def test_parameters_are_in_torch_s_order():
+    module = sequential(6, 8, 3).double()
+    expected = nn.utils.parameters_to_vector(module.parameters()).detach().numpy()
+    np.testing.assert_array_equal(wrapped(module).start(), expected)
+
+
+def test_training_changes_a_copy_and_not_the_user_s_module():
+    module = sequential(6, 8, 3)
+    before = [p.detach().clone() for p in module.parameters()]
+    workload = wrapped(module)
+    trained = train("sgd", workload, batch=8, steps=5).models[0]
+    assert not np.array_equal(trained, workload.start())
+    assert all(torch.equal(a, b) and b.dtype == torch.float32 for a, b in zip(before, module.parameters(), strict=True))
+
+
+@pytest.mark.parametrize("act", [nn.ReLU, nn.Tanh])
+@pytest.mark.parametrize("stages", [1, 2, 3, 4])
+def test_stages_one_after_the_other_are_the_whole(stages, act):
+    workload = wrapped(sequential(6, 8, 8, 8, 3, act=act))
+    w, batch = workload.start(), workload.batch(np.arange(10))
+    loss, g = workload.gradient(w, batch)
+    parts = workload.split(stages)
+    x, target = batch
+    saved = []
+    for part in parts:
+        x, kept = part.forward(w[part.offset : part.offset + part.parameters], x)
+        saved.append(kept)
+    cut_loss, dy = parts[-1].loss(x, target)
+    found = []
+    for part, kept in zip(reversed(parts), reversed(saved), strict=True):
+        own = w[part.offset : part.offset + part.parameters]
+        half, pending = part.backward_input(own, kept, dy)
+        weights = part.backward_weights(pending)
+        dy, both = part.backward(own, kept, dy)
+        np.testing.assert_array_equal(weights, both)
+        if part.offset:
+            np.testing.assert_array_equal(half, dy)
+        found.insert(0, both)
+    assert dy is None and half is None
+    assert cut_loss == loss
+    np.testing.assert_allclose(np.concatenate(found), g, rtol=0, atol=1e-15)
+
+
+def test_backward_takes_products_from_the_weights_it_is_given_and_all_else_from_its_forward():
+    mine = ours()
+    w, batch = mine.start(0), mine.batch(np.arange(16))
+    workload = wrapped(theirs(w, mine.chain))
+    other = mine.start(1)
+    v, changed = workload.start(), wrapped(theirs(other, mine.chain)).start()
+
+    y, saved = mine.chain.forward(w, batch[0])
+    _, dy = mine.chain.loss(y, batch[1])
+    _, expected = mine.chain.backward(other, saved, dy)
+    y, saved = workload.whole.forward(v, batch[0])
+    _, dy = workload.whole.loss(y, batch[1])
+    v[:] = np.nan  # an update in place between forward and backward must not matter
+    _, g = workload.whole.backward(changed, saved, dy)
+    np.testing.assert_allclose(g, reordered(expected, mine.chain), rtol=0, atol=1e-13)
+
+
+def test_boundaries_count_what_crosses_them():
+    assert wrapped(sequential(6, 9, 5, 3)).boundaries(3) == (9, 5)
+
+
+def test_children_without_parameters_stay_with_the_one_before():
+    workload = wrapped(nn.Sequential(nn.Flatten(), nn.Linear(6, 4), nn.ReLU(), nn.Dropout(0.0), nn.Linear(4, 3)))
+    assert [len(stage.module) for stage in workload.split(2)] == [4, 1]
+    with pytest.raises(ValueError, match=r"^3 stages do not fit 2 children with parameters; use 1 to 2\.$"):
+        workload.split(3)
+
+
+def test_a_module_that_is_no_sequence_refuses_to_be_cut():
+    class Skip(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.a = nn.Linear(6, 3)
+
+        def forward(self, x):
+            return self.a(x) + x[:, :3]
+
+    workload = wrapped(Skip())
+    assert np.isfinite(workload.gradient(workload.start(), workload.batch(np.arange(4)))[0])
+    with pytest.raises(ValueError, match=r"^a Skip cannot be cut in stages; only an nn.Sequential can\.$"):
+        workload.split(2)
+
+
+def test_children_that_share_parameters_are_not_cut_apart():
+    shared = nn.Linear(6, 6)
+    with pytest.raises(ValueError, match="share parameters"):
+        wrapped(nn.Sequential(shared, nn.ReLU(), shared)).split(2)
+
+
+@pytest.mark.parametrize(
+    "module, why",
+    [
+        (nn.Sequential(nn.Linear(6, 3), nn.BatchNorm1d(3)), "batch norm"),
+        (nn.ReLU(), "has none"),
+    ],
+)
+def test_what_cannot_be_one_flat_vector_is_refused(module, why):
+    with pytest.raises(ValueError, match=why):
+        wrapped(module)
+
+
+def test_a_regression_has_no_accuracy_and_any_loss_will_do():
+    target = X[:, :3]
+    workload = wrapped(sequential(6, 4, 3), nn.functional.l1_loss, train=(X, target), test=(X, target))
+    evaluation = workload.evaluate(workload.start())
+    assert math.isnan(evaluation.accuracy)
+    assert evaluation.loss > 0
+
+
+def test_dropout_is_off_in_evaluation_and_on_in_training():
+    workload = wrapped(nn.Sequential(nn.Linear(6, 100), nn.Dropout(0.5), nn.Linear(100, 3)))
+    w, batch = workload.start(), workload.batch(np.arange(8))
+    assert workload.evaluate(w) == workload.evaluate(w)
+    assert workload.gradient(w, batch)[0] != workload.gradient(w, batch)[0]
+
+
+def test_passes_are_charged_what_they_cost():
+    charged = []
+
+    class Meter:
+        def charge(self, kernel, flops, nbytes):
+            charged.append((flops, nbytes))
+
+    workload = wrapped(sequential(6, 8, 3))
+    with kernels.metered(Meter()):
+        workload.gradient(workload.start(), workload.batch(np.arange(16)))
+        workload.gradient(workload.start(), workload.batch(np.arange(16)))
+    product = 2 * 16 * (6 * 8 + 8 * 3)
+    assert [flops for flops, _ in charged] == [product, 2 * product] * 2
+    assert charged[0][1] == 8 * (workload.parameters + 16 * 6 + 16 * 3)
+
+
+def test_a_pipeline_of_torch_stages_learns_what_one_process_does():
+    torch.manual_seed(0)
+    module = sequential(6, 8, 8, 3)
+    piped = train("gpipe", wrapped(module), 3, {"chunks": 2}, batch=8, steps=10).models[0]
+    alone = train("sgd", wrapped(module), batch=8, steps=10).models[0]
+    np.testing.assert_allclose(piped, alone, rtol=0, atol=1e-13)

@@ -1,0 +1,111 @@
+"""Any torch module as a workload: your own network and loss, trained by every algorithm of the book.
+
+    net = nn.Sequential(nn.Linear(64, 32), nn.GELU(), nn.Linear(32, 10))
+    workload = TorchModule(net, nn.functional.cross_entropy, train=(x, y), test=(x_test, y_test))
+
+The parameters become one flat vector, in the order of torch's parameters_to_vector; autograd gives the gradient. The
+workload keeps a copy of the module and never changes it, so a thousand simulated ranks can share it. Layers that draw
+random numbers (dropout) draw them from torch's own generator.
+An nn.Sequential can be cut in stages between its children.
+"""
+
+from __future__ import annotations
+
+import copy
+import math
+
+import numpy as np
+
+from workloads.chain import balanced
+from workloads.task import Evaluation
+from workloads.torch_stage import TorchStage
+
+
+class TorchModule:
+    """The Workload of `module` with `loss(output, target)`, a mean over samples.
+
+    `train` and `test` are pairs (x, target) of arrays; fractional numbers are brought to the parameters' type, `dtype`
+    or what the module has. The first parameters are those that the module comes with, whatever the seed of the run.
+    Accuracy is the share of samples whose largest output is the target; NaN unless outputs are (samples, classes) and
+    targets whole numbers. Raises ValueError for a module without parameters, of mixed types or with a batch norm.
+    """
+
+    def __init__(self, module, loss, train: tuple, test: tuple, *, name="torch", shuffle=True, dtype=None):
+        import torch
+
+        module = copy.deepcopy(module)
+        if dtype is not None:
+            module = module.to(getattr(torch, np.dtype(dtype).name))
+        self.whole = TorchStage(module, loss)
+        self.module, self.name, self.shuffle, self.dtype = module, name, shuffle, self.whole.dtype
+        self.x, self.target = map(self._fitting, train)
+        self.held_out = tuple(map(self._fitting, test))
+        self.samples, self.parameters = len(self.x), self.whole.parameters
+
+    def start(self, seed: int = 0) -> np.ndarray:
+        """The parameters that the module came with."""
+        return self.whole.start(seed)
+
+    def batch(self, indices: np.ndarray) -> tuple:
+        """(x, target) of these samples."""
+        return self.x[indices], self.target[indices]
+
+    def gradient(self, w, batch: tuple) -> tuple:
+        """(loss, g): mean over the batch."""
+        x, target = batch
+        y, saved = self.whole.forward(w, x)
+        loss, dy = self.whole.loss(y, target)
+        return loss, self.whole.backward(w, saved, dy)[1]
+
+    def evaluate(self, w: np.ndarray) -> Evaluation:
+        """Loss and accuracy on the held-out samples; dropout is off."""
+        import torch
+
+        x, target = map(torch.from_numpy, self.held_out)
+        self.module.eval()
+        with torch.no_grad():
+            y = self.whole.apply(torch.from_numpy(w), x)
+            loss = float(self.whole.criterion(y, target))
+        self.module.train()
+        classes = y.ndim == 2 and target.ndim == 1 and not target.is_floating_point()
+        return Evaluation(loss, float((y.argmax(1) == target).double().mean()) if classes else math.nan)
+
+    def split(self, stages: int) -> list[TorchStage]:
+        """Stages of consecutive children, as equal in parameters as can be. ValueError if it cannot be cut so."""
+        import torch
+
+        if type(self.module) is not torch.nn.Sequential:
+            raise ValueError(f"a {type(self.module).__name__} cannot be cut in stages; only an nn.Sequential can.")
+        groups: list[list] = [[]]  # children without parameters stay with the child before
+        for child in self.module:
+            if _count(child) and any(map(_count, groups[-1])):
+                groups.append([])
+            groups[-1].append(child)
+        if not 1 <= stages <= len(groups):
+            raise ValueError(
+                f"{stages} stages do not fit {len(groups)} children with parameters; use 1 to {len(groups)}."
+            )
+        parts, offset = [], 0
+        for some in balanced([sum(map(_count, group)) for group in groups], stages):
+            children = [child for group in groups[some] for child in group]
+            parts.append(TorchStage(torch.nn.Sequential(*children), self.whole.criterion, offset))
+            offset += parts[-1].parameters
+        if offset != self.parameters:
+            raise ValueError("children that share parameters cannot be cut in stages.")
+        return parts
+
+    def boundaries(self, stages: int) -> tuple[int, ...]:
+        """Numbers per sample that cross from each stage to the next."""
+        x, crossing = self.x[:1], []
+        for stage in self.split(stages)[:-1]:
+            x, _ = stage.forward(stage.start(), x)
+            crossing.append(x.size)
+        return tuple(crossing)
+
+    def _fitting(self, samples) -> np.ndarray:
+        samples = np.ascontiguousarray(samples)
+        return samples.astype(self.dtype, copy=False) if samples.dtype.kind == "f" else samples
+
+
+def _count(module) -> int:
+    return sum(p.numel() for p in module.parameters())

@@ -1,0 +1,123 @@
+"""A stage of a torch module: passes forward and backward through autograd, on a flat vector of parameters.
+
+A backward pass may use other weights than its forward did. Autograd's graph is built on a private copy of w, and
+backward writes the weights it is given into that copy: products with transposed weights use these, and everything
+else comes from the forward pass, as in our own layers.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from kernels.meter import METER
+
+
+class TorchStage:
+    """The whole module, or consecutive children of it. Arrays are NumPy's, or torch tensors where w is one."""
+
+    def __init__(self, module, loss, offset: int = 0):
+        self.module, self.criterion, self.offset = module, loss, offset
+        named = dict(module.named_parameters())
+        kinds = {p.dtype for p in named.values()}
+        if len(kinds) != 1:
+            raise ValueError(f"a module has parameters of one type, this one has {sorted(map(str, kinds)) or 'none'}.")
+        if any("running_mean" in buffer for buffer, _ in module.named_buffers()):
+            raise ValueError(
+                "a batch norm that tracks running statistics keeps numbers that are no parameters; "
+                "use GroupNorm or LayerNorm, or track_running_stats=False."
+            )
+        self.shapes = {name: p.shape for name, p in named.items()}
+        self.origin = np.concatenate([p.detach().cpu().numpy().ravel() for p in named.values()])
+        self.parameters, self.dtype = self.origin.size, self.origin.dtype
+        self._flops: dict[tuple, int] = {}  # of a forward pass, by shape of x
+
+    def start(self, seed: int = 0) -> np.ndarray:
+        """The parameters that the module came with."""
+        return self.origin.copy()
+
+    def apply(self, vector, x):
+        """The outputs with the parameters in `vector`; torch tensors."""
+        from torch.func import functional_call
+
+        parts = vector.split([shape.numel() for shape in self.shapes.values()])
+        named = {name: part.view(shape) for (name, shape), part in zip(self.shapes.items(), parts, strict=True)}
+        return functional_call(self.module, named, (x,))
+
+    def forward(self, w, x) -> tuple:
+        """(y, saved)."""
+        own = _tensor(w).clone().requires_grad_()
+        x = _tensor(x)
+        if self.offset:
+            x = x.detach().clone().requires_grad_()
+        y = self._counted(own, x)
+        return _like(w, y.detach()), (own, x, y)
+
+    def backward(self, w, saved, dy) -> tuple:
+        """(dx, g); dx is None on the first stage."""
+        own, x, y = saved
+        own.data.copy_(_tensor(w))  # .data: autograd shall not mind that the weights changed since the forward pass
+        self._charge(x, y, times=2)
+        *dx, g = _gradients(y, (x, own) if self.offset else (own,), dy)
+        return (dx[0] if dx else None), g
+
+    def backward_input(self, w, saved, dy) -> tuple:
+        """(dx, pending)."""
+        own, x, y = saved
+        own.data.copy_(_tensor(w))
+        dx = None
+        if self.offset:
+            self._charge(x, y)
+            (dx,) = _gradients(y, (x,), dy)
+        return dx, (own, x, y, dy)
+
+    def backward_weights(self, pending):
+        """g. Autograd walks back through the stage a second time for it, which our own layers need not."""
+        own, x, y, dy = pending
+        self._charge(x, y, times=2 if self.offset else 1)
+        return _gradients(y, (own,), dy)[0]
+
+    def loss(self, y, target) -> tuple:
+        """(loss, dy)."""
+        import torch
+
+        outputs = _tensor(y).detach().requires_grad_()
+        value = self.criterion(outputs, _tensor(target))
+        (dy,) = torch.autograd.grad(value, outputs)
+        return float(value.detach()), _like(y, dy)
+
+    def _counted(self, own, x):
+        shape = tuple(x.shape)
+        if METER.get() is None or shape in self._flops:
+            y = self.apply(own, x)
+        else:
+            from torch.utils.flop_counter import FlopCounterMode
+
+            with FlopCounterMode(display=False) as counter:
+                y = self.apply(own, x)
+            self._flops[shape] = counter.get_total_flops()
+        self._charge(x, y)
+        return y
+
+    def _charge(self, x, y, times: int = 1) -> None:
+        """The price of `times` passes: products as torch counts them; parameters, inputs and outputs moved once."""
+        if meter := METER.get():
+            nbytes = (self.parameters + x.numel() + y.numel()) * self.dtype.itemsize
+            meter.charge("torch", times * self._flops.get(tuple(x.shape), 0), times * nbytes)
+
+
+def _tensor(array):
+    import torch
+
+    return torch.from_numpy(array) if isinstance(array, np.ndarray) else array
+
+
+def _like(array, tensor):
+    """`tensor` as the kind of array that `array` is."""
+    return tensor.numpy() if isinstance(array, np.ndarray) else tensor
+
+
+def _gradients(y, wanted: tuple, dy) -> list:
+    """The gradients of `wanted` where that of y is `dy`, as the kind of array that dy is. y's graph is kept."""
+    import torch
+
+    return [_like(dy, g) for g in torch.autograd.grad(y, wanted, _tensor(dy), retain_graph=True)]
