@@ -27,6 +27,7 @@ from experiments.experiment import Experiment
 from experiments.progress import Progress, Watch
 from experiments.result import Run
 from experiments.summary import environment, summarise
+from kernels import metered
 from workloads.batches import Batches
 from workloads.task import Diverged, Task
 
@@ -53,7 +54,7 @@ def run(experiment: Experiment, on_progress: Callable[[Progress], None] | None =
     began = time.perf_counter()
     workload = check(experiment)
     watch = Watch(experiment, workload, _batches(experiment, workload).per_epoch, on_progress) if on_progress else None
-    outcome = _on_cluster(experiment, partial(train, experiment.json()), watch, stop)
+    outcome = _on_cluster(experiment, Program(experiment.json()), watch, stop)
     mistake = getattr(outcome.error, "__cause__", None)
     if isinstance(mistake, ValueError) and not any(journal.losses for journal in outcome.journals):
         raise ValueError(str(mistake)) from outcome.error  # refused by a rank before it did anything
@@ -78,22 +79,41 @@ def check(experiment: Experiment):
     return workload
 
 
-def train(text: str, comm) -> Any:
-    """What every rank of every cluster runs: its share of the experiment in `text`, JSON."""
+class Program:
+    """What every rank of every cluster runs: its share of the experiment in `text`, JSON.
+
+    A rank that is a process of its own gets it through pickle, and has workload and kernels ready before the clock
+    starts: reading data and loading compiled kernels is no part of training.
+    """
+
+    def __init__(self, text: str):
+        self.text = text
+
+    def __call__(self, comm) -> Any:
+        experiment, workload = _prepared(self.text)
+        worker = comm.rank - experiment.servers  # below 0 on a server
+        shards = _shards(experiment)
+        task = Task(
+            workload,
+            comm,
+            budget=experiment.budget,
+            batch=experiment.batch,
+            shard=worker % shards if worker >= 0 else None,
+            shards=shards,
+            seed=experiment.seed,
+            keep=experiment.evaluations,
+        )
+        return experiment.module.worker(comm, task, experiment.knobs)
+
+    def __reduce__(self):
+        return _ready, (self.text,)
+
+
+def _ready(text: str) -> Program:
     experiment, workload = _prepared(text)
-    worker = comm.rank - experiment.servers  # below 0 on a server
-    shards = _shards(experiment)
-    task = Task(
-        workload,
-        comm,
-        budget=experiment.budget,
-        batch=experiment.batch,
-        shard=worker % shards if worker >= 0 else None,
-        shards=shards,
-        seed=experiment.seed,
-        keep=experiment.evaluations,
-    )
-    return experiment.module.worker(comm, task, experiment.knobs)
+    with metered(None), np.errstate(all="ignore"):
+        workload.gradient(workload.start(experiment.seed), workload.batch(np.arange(experiment.batch)))
+    return Program(text)
 
 
 def gather(experiment: Experiment, outcome: Outcome, began: float) -> Run:
@@ -118,7 +138,7 @@ def gather(experiment: Experiment, outcome: Outcome, began: float) -> Run:
         applied=applied,
         status=status,
         error=error,
-        notes=(*outcome.notes, *_ignored(experiment)),
+        notes=(*getattr(workload, "notes", ()), *outcome.notes, *_ignored(experiment)),
         parameters=models[-1].w if len(models) > 1 else None,
         environment=environment(),
     )

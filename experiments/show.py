@@ -32,7 +32,9 @@ class Bar:
         waited = time.monotonic() - self._began
         if waited < PATIENCE:
             return
-        text = f"{title or self.title}  {progress.seconds:.3g} s  loss {progress.loss:.4f}"
+        text = f"{title or self.title}  {progress.seconds:.3g} s"
+        if progress.loss == progress.loss:
+            text += f"  loss {progress.loss:.4f}"
         if progress.evaluation:
             text += f"  held-out {progress.evaluation.loss:.4f}"
         if sys.stderr.isatty():
