@@ -95,9 +95,8 @@ DIGITS = 0.9  # held-out accuracy after 200 steps of 32 images with the default 
 @every_module
 def test_it_learns_to_read_digits(module):
     digits = workloads.find("digits")
-    workload = digits.build(digits.Settings(), np.dtype("float32"))
-    workers = 3 if is_pipeline(module) else 4  # the default model has three layers
-    tried = workload.evaluate(course((module, {}), workload, workers, batch=32, steps=200).shipped)
+    workload = digits.build(digits.Settings(**getattr(module, "START", {})), np.dtype("float32"))
+    tried = workload.evaluate(course((module, {}), workload, 4, batch=32, steps=200).shipped)
     assert tried.accuracy > DIGITS
     assert tried.loss < 0.5
 

@@ -20,6 +20,7 @@ from algorithms.pipelined.executor import Executor
 from algorithms.pipelined.schedule import Op, repeat
 
 SYNCHRONOUS = True
+START = {"model": "residual", "depth": 6, "width": 64, "activation": "tanh"}  # eight layers to cut
 EQUIVALENCES = (
     Equivalence("one stage and one micro-batch is SGD", to="sgd", settings={"chunks": 1}),
     Equivalence("a pipeline without micro-batches is SGD on a cut model", to="sgd", workers=3, settings={"chunks": 1}),
@@ -28,7 +29,7 @@ EQUIVALENCES = (
 
 
 class Settings(Knobs):
-    learning_rate: float = knob(0.2, "step size", gt=0, le=1000)
+    learning_rate: float = knob(0.1, "step size", gt=0, le=1000)
     chunks: int = knob(4, "micro-batches in a mini-batch", ge=1, le=1024)
     recompute: bool = knob(False, "store inputs only and go forward once more before going backward")
 

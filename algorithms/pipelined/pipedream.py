@@ -28,6 +28,7 @@ from algorithms.pipelined.executor import Executor
 from algorithms.pipelined.schedule import Op
 
 SYNCHRONOUS = True  # stale, but always by the same updates: the network changes when, and not what
+START = {"model": "residual", "depth": 6, "width": 64, "activation": "tanh"}  # eight layers to cut
 EQUIVALENCES = (
     Equivalence("one stage is SGD", to="sgd"),
     Equivalence("one stage has no other version to read", to="sgd", settings={"weights": "vertical"}),
