@@ -7,6 +7,7 @@ in units that people read; the arrays stay in SI.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 import plotly.graph_objects as go
@@ -17,7 +18,8 @@ from cluster.trace import KINDS
 from experiments.result import Run
 
 CONFIG = {"displaylogo": False, "modeBarButtonsToRemove": ["select2d", "lasso2d", "autoScale2d"]}
-HEIGHT = 290  # px of a chart of curves
+HEIGHT = 260  # px of a chart of curves
+ALWAYS = 5.0  # a loss up to which the axis shows everything: more than twice that of guessing among ten classes
 RANKS = 64  # rows and columns that can be told apart; more are drawn in groups
 
 
@@ -51,11 +53,12 @@ def loss(shown: list[Shown], axis: str, log: bool = False) -> go.Figure:
             )  # fmt: skip
         figure.add_scatter(
             x=smooth.x / scale, y=smooth.y, mode="lines", line={"color": colour, "width": 2.2, "dash": dash},
-            name=s.name if len(shown) > 1 else "training",
+            name="training", showlegend=len(shown) == 1,
             hovertemplate="training %{y:.4g}<extra>" + s.name + "</extra>",
         )  # fmt: skip
         figure.add_scatter(
-            x=held.x / scale, y=held.y, mode="lines+markers", showlegend=len(shown) == 1,
+            x=held.x / scale, y=held.y, mode="lines+markers" if len(shown) == 1 else "markers",
+            showlegend=len(shown) == 1,
             line={"color": colour, "width": 1, "dash": "dot"},
             marker={"symbol": symbol, "size": 6, "color": "rgba(0,0,0,0)", "line": {"color": colour, "width": 1.6}},
             name="held-out", hovertemplate="held-out %{y:.4g}<extra>" + s.name + "</extra>",
@@ -78,7 +81,7 @@ def accuracy(shown: list[Shown], axis: str) -> go.Figure:
     for s, line in zip(shown, lines, strict=True):
         colour, dash, symbol = s.line
         figure.add_scatter(
-            x=line.x / scale, y=100 * line.y, mode="lines+markers", name=s.name, showlegend=len(shown) > 1,
+            x=line.x / scale, y=100 * line.y, mode="lines+markers", name=s.name, showlegend=False,
             line={"color": colour, "width": 2, "dash": dash},
             marker={"symbol": symbol, "size": 6, "color": "rgba(0,0,0,0)", "line": {"color": colour, "width": 1.6}},
             hovertemplate="%{y:.1f} %<extra>" + s.name + "</extra>",
@@ -92,19 +95,20 @@ def accuracy(shown: list[Shown], axis: str) -> go.Figure:
 def traffic(run: Run) -> go.Figure:
     """Bytes from each rank (rows) to each rank (columns)."""
     table, names = _grouped(run.trace.traffic(), lane_names(run), both=True)
-    words = [[units.size(cell) if cell else "nothing" for cell in row] for row in table]
+    words = [[units.size(cell) if cell else "" for cell in row] for row in table]
+    to = names if len(names) <= 6 else [name.split()[-1] for name in names]
     shown = np.where(table > 0, table, np.nan).astype(np.float32)
     figure = go.Figure(
         go.Heatmap(
-            z=shown, x=names, y=names, customdata=words, xgap=2, ygap=2, zmin=0, showscale=False,
+            z=shown, x=to, y=names, customdata=words, xgap=2, ygap=2, zmin=0, zmax=float(table.max()), showscale=False,
             colorscale=[list(stop) for stop in palette.TRAFFIC],
             text=words if len(names) <= 8 else None, texttemplate="%{text}" if len(names) <= 8 else None,
-            hovertemplate="%{y} → %{x}: %{customdata}<extra></extra>", hoverongaps=False,
+            hovertemplate="from %{y} to %{x}: %{customdata}<extra></extra>", hoverongaps=False,
         )
     )  # fmt: skip
     figure.update_layout(height=max(220, min(460, 90 + 34 * len(names))), margin={"l": 10, "r": 10, "t": 10, "b": 10})
-    figure.update_xaxes(title_text="to", side="bottom", showgrid=False, type="category")
-    figure.update_yaxes(title_text="from", autorange="reversed", showgrid=False, type="category")
+    figure.update_xaxes(title_text="to rank", showgrid=False, type="category", tickangle=0)
+    figure.update_yaxes(title_text="", autorange="reversed", showgrid=False, type="category")
     return figure
 
 
@@ -119,7 +123,7 @@ def staleness(shown: list[Shown]) -> go.Figure:
         share = np.bincount(values // width) / len(values)
         figure.add_bar(
             x=(np.arange(len(share)) * width).astype(np.float32), y=(100 * share).astype(np.float32), name=s.name,
-            marker={"color": s.line.colour, "line": {"width": 0}}, opacity=0.85, showlegend=len(shown) > 1,
+            marker={"color": s.line.colour, "line": {"width": 0}}, opacity=0.85, showlegend=False,
             hovertemplate="%{x} updates old: %{y:.1f} %<extra>" + s.name + "</extra>",
         )  # fmt: skip
     _frame(figure, "staleness: how many updates old the parameters were; share of all updates in %")
@@ -166,7 +170,7 @@ def _grouped(table: np.ndarray, names: list[str], both: bool = False) -> tuple[n
     table = np.add.reduceat(table, edges[:-1], axis=0)
     if both:
         table = np.add.reduceat(table, edges[:-1], axis=1)
-    return table, [f"{a}-{b - 1}" for a, b in zip(edges[:-1], edges[1:], strict=True)]
+    return table, [f"{a}-{b - 1}" for a, b in pairwise(edges)]
 
 
 def unit(axis: str, largest: float) -> tuple[float, str]:
@@ -205,10 +209,10 @@ def _last(line: curves.Line) -> float:
 
 
 def _top(*lines: np.ndarray) -> tuple[float, float] | None:
-    """(lowest, highest) that deserves to be seen: of a run that diverges, not its last leap."""
+    """(lowest, highest) that deserves to be seen: not the first leap of a bad start, nor the last of a divergence."""
     values = np.concatenate(lines)
     values = values[np.isfinite(values)]
     if not len(values):
         return None
-    start = float(values[: max(1, len(values) // 50)].max())
-    return float(values.min()), min(float(values.max()), 4 * max(start, float(np.median(values))))
+    usual = float(np.quantile(np.abs(values), 0.9))
+    return float(values.min()), min(float(values.max()), max(8 * usual, ALWAYS))

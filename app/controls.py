@@ -25,13 +25,7 @@ from cluster.network import NETWORKS
 from experiments.experiment import Experiment
 from knobs import Knobs
 
-PRESETS = {
-    "network": tuple(NETWORKS),
-    "device": tuple(DEVICES),
-    "jitter": tuple(JITTERS),
-    "workload": workloads.WORKLOADS,
-}
-SOURCES = {"network": NETWORKS, "device": DEVICES, "jitter": JITTERS}
+PRESETS: dict[str, Any] = {"network": NETWORKS, "device": DEVICES, "jitter": JITTERS, "workload": workloads.WORKLOADS}
 
 WORDS = {
     "batch": "batch size",
@@ -76,11 +70,8 @@ class Control:
     @property
     def label(self) -> str:
         """The name as a word: "Learning rate", and what it counts where the values do not say it."""
-        word = (
-            WORDS.get(self.name) or f"`{self.name}`"
-            if len(min(self.name.split("_"), key=len)) == 1
-            else self.name.replace("_", " ")
-        )
+        literal = min(map(len, self.name.split("_"))) == 1  # n_push: a name of the literature, not words
+        word = WORDS.get(self.name) or (f"`{self.name}`" if literal else self.name.replace("_", " "))
         counted = f" ({self.unit})" if self.unit and self.unit not in ("s", "bytes/s", self.name) else ""
         return word[:1].upper() + word[1:] + counted
 
@@ -88,8 +79,10 @@ class Control:
         """A value as the reader sees it."""
         if value is None:
             return "preset" if "preset" in self.help else "no limit" if self.help.startswith("stop") else "auto"
-        if isinstance(value, bool | str):
-            return str(value)
+        if isinstance(value, bool):
+            return "on" if value else "off"
+        if isinstance(value, str):
+            return value or "none"
         if self.unit == "s":
             return units.seconds(value)
         if self.unit == "bytes/s":
@@ -118,7 +111,7 @@ def control(owner: type[Knobs], name: str) -> Control:
         "high": bounds.get("le", bounds.get("lt")),
     }
     if owner is Experiment and name in PRESETS:
-        return Control(kind="list", options=PRESETS[name], **common)
+        return Control(kind="list", options=tuple(PRESETS[name]), **common)
     if get_origin(kinds[0]) is Literal:
         options = tuple(option for kind in kinds for option in get_args(kind))
         return Control(kind="choice" if len(options) <= 3 else "list", options=options, **common)
@@ -131,7 +124,7 @@ def control(owner: type[Knobs], name: str) -> Control:
     if short and whole and high - low <= 40:
         return Control(kind="slider", whole=True, **common)
     if short and not whole and low >= 0 and high <= 1 and "gt" not in bounds:
-        return Control(kind="slider", options=("lt" in bounds,), **common)
+        return Control(kind="slider", **common | {"high": high - 0.01 * ("lt" in bounds)})
     if whole and low == 0 and field.default is not None:
         return Control(kind="number", whole=True, **common)
     return Control(kind="scale", whole=whole, options=_stops(whole, "ge" in bounds, **common), **common)
@@ -185,8 +178,7 @@ def draw(one: Control, disabled: bool = False, on_change=None) -> None:
             st.toggle(one.label, **common)
         case "slider":
             whole = {"step": 1} if one.whole else {"step": 0.01, "format": "%.2f"}
-            high = one.high if one.options != (True,) else one.high - 0.01
-            st.slider(one.label, _typed(one, one.low), _typed(one, high), **whole, **common)
+            st.slider(one.label, _typed(one, one.low), _typed(one, one.high), **whole, **common)
         case "scale":
             stops = one.options if value in one.options else _with(one.options, value)
             st.select_slider(one.label, stops, format_func=one.words, **common)
@@ -218,9 +210,9 @@ def _told(field: str, name: str) -> str:
 
 def _sources(field: str) -> str:
     """Where the numbers of the presets come from, as a list for the help."""
-    entries = [
-        f"- **{name}**: {preset.source}" for name, preset in SOURCES.get(field, {}).items() if preset is not None
-    ]
+    if not isinstance(PRESETS.get(field), dict):
+        return ""
+    entries = [f"- **{name}**: {preset.source}" for name, preset in PRESETS[field].items() if preset is not None]
     return "\n\n" + "\n".join(entries) if entries else ""
 
 
@@ -266,9 +258,17 @@ def chosen() -> Experiment:
     return Experiment.of({name: state[name] for name in names if name in state})
 
 
+SUITS = {"pipelined": {"hidden": "128,128,128,128"}}
+"""What a family needs to be seen at work: a pipeline wants a model with layers enough to cut."""
+
+
 def settle(field: str) -> None:
     """After another algorithm or workload was chosen: its settings start from their own defaults."""
     for name, owner in owners(st.session_state["algorithm"], st.session_state["workload"]).items():
         of = algorithms if field == "algorithm" else workloads
         if owner is of.find(st.session_state[field]).Settings:
             st.session_state[name] = control(owner, name).default
+    for name, value in SUITS.get(algorithms.family(st.session_state["algorithm"]), {}).items():
+        owner = workloads.find(st.session_state["workload"]).Settings
+        if name in owner.model_fields and st.session_state.get(name) == control(owner, name).default:
+            st.session_state[name] = value

@@ -5,6 +5,7 @@ An axis says what the losses are laid out against: "step", "samples", "seconds" 
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -12,8 +13,7 @@ import numpy as np
 from experiments.evaluations import Axes
 from experiments.result import Run
 
-AXES = {"step": "step", "samples": "samples", "seconds": "time", "bytes": "traffic"}
-"""Axes by their name in a link, and what the reader calls them."""
+AXES = ("step", "samples", "seconds", "bytes")
 
 POINTS = 2000  # of one line: more than a screen has columns
 
@@ -51,7 +51,7 @@ def thin(x: np.ndarray, y: np.ndarray, points: int) -> tuple[np.ndarray, np.ndar
     cells = points // 2
     edges = np.linspace(0, len(x), cells + 1).astype(int)
     keep = []
-    for a, b in zip(edges[:-1], edges[1:], strict=True):
+    for a, b in pairwise(edges):
         cell = np.where(np.isfinite(y[a:b]), y[a:b], -np.inf)
         keep += sorted({a + int(cell.argmin()), a + int(cell.argmax())})
     return x[keep], y[keep]

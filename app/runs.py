@@ -55,7 +55,7 @@ def _presence(name: str) -> str:
 def start(experiment: Experiment) -> None:
     """Show this run if it was done before; otherwise have it done. The pool gives up this reader's older one."""
     state = st.session_state
-    state.trouble = ""
+    state.trouble, state.asked = "", experiment
     try:
         state.job = pool().submit(owner(), experiment)
         _wait(PATIENCE)
@@ -104,6 +104,14 @@ def _wait(seconds: float) -> JobState:
 def load(folder: str) -> Run:
     """The run in `folder`; shared by all readers, so nobody may change it. ValueError in one sentence."""
     return store.load(folder)
+
+
+def find(name: str) -> Run | None:
+    """The kept run of this name, None if it is not here any more."""
+    try:
+        return load(str(ROOT / name))
+    except ValueError:
+        return None
 
 
 @st.cache_resource(max_entries=16, show_spinner=False)

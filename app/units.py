@@ -42,6 +42,11 @@ def number(value: float, digits: int = 3) -> str:
     return f"{value:.{digits}g}" if abs(value) < 1000 else f"{value:,.0f}"
 
 
+def updates(value: float) -> str:
+    """Staleness: "3.1 updates"."""
+    return f"{number(value)} updates"
+
+
 def _scaled(value: float, scale: tuple, least: str) -> str:
     if not math.isfinite(value):
         return "∞" if value == math.inf else "-"

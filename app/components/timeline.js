@@ -8,7 +8,8 @@ const STRIP = 16;    // px of the overview
 const TOP = 34;      // px where the first lane begins
 const AXIS = 22;     // px of the time axis
 const FEW = 3000;    // spans that are drawn one by one
-const ARROWS = 600;  // messages that are drawn at once
+const BLUR = 4;      // px to each side over which shares are averaged
+const ARROWS = 300;  // messages that are drawn at once
 const timelines = new WeakMap();
 
 export default function ({ data, parentElement }) {
@@ -222,6 +223,20 @@ class Timeline {
     return into;
   }
 
+  // The mean of each share over a few neighbouring columns: steps narrower than that would only flicker.
+  blur(shares, columns, reach) {
+    const kinds = this.kinds.length, smooth = new Float32Array(shares.length);
+    for (let k = 0; k < kinds; k++) {
+      let sum = 0;
+      for (let c = -reach; c < columns; c++) {
+        if (c + reach < columns) sum += shares[(c + reach) * kinds + k];
+        if (c - reach - 1 >= 0) sum -= shares[(c - reach - 1) * kinds + k];
+        if (c >= 0) smooth[c * kinds + k] = Math.max(0, sum) / (Math.min(c, reach) + Math.min(columns - 1 - c, reach) + 1);
+      }
+    }
+    return smooth;
+  }
+
   paint(shares, columns, rows, lanes) {
     const kinds = this.kinds.length;
     const inks = this.kinds.map((kind) => {
@@ -246,7 +261,8 @@ class Timeline {
 
   drawShares(g, lane, i, j, plot, ratio) {
     const columns = Math.round(plot * ratio), rows = Math.max(1, Math.round((this.pitch - (this.pitch > 12 ? 4 : 1)) * ratio));
-    const image = this.paint(this.shares(i, j, this.from, this.to, columns, new Float32Array(columns * this.kinds.length)), columns, rows, 1);
+    const shares = this.shares(i, j, this.from, this.to, columns, new Float32Array(columns * this.kinds.length));
+    const image = this.paint(this.blur(shares, columns, Math.round(BLUR * ratio)), columns, rows, 1);
     this.blit(g, image, GUTTER, this.y(lane) + 1, plot, rows / ratio);
   }
 
@@ -263,7 +279,7 @@ class Timeline {
     if (!this.strip || this.strip.width !== columns) {
       const sums = new Float32Array(columns * this.kinds.length);
       this.shares(0, this.spans.columns.start.length, 0, this.total, columns, sums);
-      this.strip = this.paint(sums, columns, rows, this.names.length);
+      this.strip = this.paint(this.blur(sums, columns, Math.round(BLUR * ratio)), columns, rows, this.names.length);
     }
     this.blit(g, this.strip, GUTTER, 2, plot, STRIP);
     const a = GUTTER + (this.from / this.total) * plot;
@@ -338,7 +354,7 @@ class Timeline {
       if (visible.length > ARROWS) return;
     }
     g.strokeStyle = g.fillStyle = page.text;
-    g.globalAlpha = visible.length > 150 ? 0.35 : 0.6;
+    g.globalAlpha = visible.length > 60 ? 0.3 : 0.6;
     g.lineWidth = 1;
     const middle = this.pitch / 2 - 1;
     for (const n of visible) {

@@ -16,7 +16,7 @@ FIRST = 2  # of an algorithm's settings, before the others are folded away
 def choose() -> tuple[Experiment | None, str]:
     """Draw all controls; (the experiment they say, ""), or (None, why there is no such experiment)."""
     st.selectbox(
-        "Algorithm", algorithms.names(), key="algorithm", format_func=lambda n: f"{n}  ·  {_plain(algorithms.family(n))}",
+        "Algorithm", algorithms.names(), key="algorithm", format_func=lambda name: f"{name} · {_family(name)}",
         on_change=controls.settle, args=("algorithm",), persist_state="session",
         help="Grouped by family, in teaching order. Type to search.",
     )  # fmt: skip
@@ -75,9 +75,12 @@ def _controls() -> None:
             for knob in others[FIRST:]:
                 controls.draw(knob)
     _heading("Work")
-    own("workload", *controls.BUDGET)
+    own("workload")
+    for knob in data[:1]:
+        controls.draw(knob)
+    own(*controls.BUDGET)
     with st.expander("More: data, other budgets, precision"):
-        for knob in data:
+        for knob in data[1:]:
             controls.draw(knob)
         own(*controls.MORE_BUDGET)
     _heading("Cluster")
@@ -90,5 +93,5 @@ def _heading(text: str, help: str | None = None) -> None:
     st.markdown(f"##### {text}", help=help, anchors=False)
 
 
-def _plain(family: str) -> str:
-    return family.replace("_", " ")
+def _family(name: str) -> str:
+    return algorithms.family(name).replace("_", " ")

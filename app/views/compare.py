@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from html import escape
+
 import streamlit as st
 
 from app import runs, units
 from app.charts import Shown
 from app.controls import control, owners
-from experiments.compare import compare
 from experiments.experiment import Experiment
 from experiments.result import Run
 
@@ -20,15 +21,17 @@ FIGURES = {
     "staleness_mean": ("staleness", units.number),
 }
 MARKS = {"circle": "●", "square": "■", "diamond": "◆", "triangle-up": "▲", "cross": "✚"}
+COLUMNS = 6  # settings in the table; more would not fit
 
 
 def kept() -> tuple[list[tuple[str, Run]], list[str]]:
     """(name and run of each kept one, names of those that are not here any more)."""
     found, missing = [], []
     for name in runs.kept():
-        try:
-            found.append((name, runs.load(str(runs.ROOT / name))))
-        except ValueError:
+        run = runs.find(name)
+        if run:
+            found.append((name, run))
+        else:
             missing.append(name)
     return found, missing
 
@@ -37,15 +40,18 @@ def named(these: list[tuple[str, Run]]) -> list[Shown]:
     """Runs with a colour each, and a name that says in what they differ."""
     colours = runs.colours([name for name, _ in these])
     flats = [_flat(run.experiment) for _, run in these]
-    differing = [
-        n for n in dict.fromkeys(n for flat in flats for n in flat) if len({str(flat.get(n)) for flat in flats}) > 1
-    ]
+    differing = _differing(flats)
     shown = []
     for (name, run), flat in zip(these, flats, strict=True):
-        parts = [run.experiment.algorithm]
-        parts += [said(run.experiment, n, flat[n]) for n in differing if n in flat and n != "algorithm"][:3]
-        shown.append(Shown(", ".join(parts), run, colours[name]))
+        parts = [said(run.experiment, setting, flat[setting]) for setting in differing if setting in flat]
+        shown.append(Shown(", ".join([run.experiment.algorithm, *parts[:3]]), run, colours[name]))
     return shown
+
+
+def _differing(flats: list[dict]) -> list[str]:
+    """The settings, other than the algorithm, in which those runs differ that have them."""
+    names = dict.fromkeys(name for flat in flats for name in flat if name != "algorithm")
+    return [name for name in names if len({str(flat[name]) for flat in flats if name in flat}) > 1]
 
 
 def changes(was: Experiment, now: Experiment) -> list[str]:
@@ -56,7 +62,7 @@ def changes(was: Experiment, now: Experiment) -> list[str]:
     if was.workload != now.workload:
         return [f"workload {was.workload} → {now.workload}"]
     return [
-        f"{n.replace('_', ' ')} {_value(was, n, before[n]) or 'none'} → {_value(now, n, after[n]) or 'none'}"
+        f"{n.replace('_', ' ')} {_value(was, n, before[n])} → {_value(now, n, after[n])}"
         for n in after
         if before.get(n) != after[n]
     ]
@@ -64,44 +70,54 @@ def changes(was: Experiment, now: Experiment) -> list[str]:
 
 def said(experiment: Experiment, name: str, value) -> str:
     """A setting in a few words: "period 16"."""
-    return f"{name.replace('_', ' ')} {_value(experiment, name, value) or 'none'}"
+    return f"{name.replace('_', ' ')} {_value(experiment, name, value)}"
 
 
-def show(shown: list[Shown]) -> None:
-    """The kept runs: what differs, what came of it, and a way to let them go."""
-    st.markdown("##### Comparison", anchors=False)
-    rows = compare([one.run for one in shown])
-    settings = [n for n in rows[0] if n not in FIGURES and n not in ("status", "loss", "steps")]
-    table = []
-    for one, row in zip(shown, rows, strict=True):
-        cells = {"run": f"{MARKS[one.line.symbol]} {one.name}"}
-        cells |= {
-            n.replace("_", " "): _value(one.run.experiment, n, row[n]) if row[n] is not None else "–"
-            for n in settings[:6]
-        }
-        cells |= {word: "–" if row[n] is None else say(row[n]) for n, (word, say) in FIGURES.items()}
-        table.append(cells)
-    st.table(table, border="horizontal", hide_index=True)
+def legend(shown: list[Shown]) -> None:
+    """Which line is which run, once for all charts."""
+    entries = "".join(f"<span>{_mark(one)} {escape(one.name)}</span>" for one in shown)
+    st.html(f'<div class="legend">{entries}<em>line: training, points: held-out</em></div>')
+
+
+def table(shown: list[Shown]) -> None:
+    """What differs between the runs on the page, and what came of it."""
+    flats = [_flat(one.run.experiment) for one in shown]
+    settings = _differing(flats)[:COLUMNS]
+    heads = ["run", *(name.replace("_", " ") for name in settings), *(word for word, _ in FIGURES.values())]
+    rows = []
+    for one, flat in zip(shown, flats, strict=True):
+        e, s = one.run.experiment, one.run.summary
+        cells = [_value(e, name, flat[name]) if name in flat else "–" for name in settings]
+        cells += ["–" if s.get(name) is None else say(s[name]) for name, (_, say) in FIGURES.items()]
+        rows.append(f"<th>{_mark(one)} {escape(one.name)}</th>" + "".join(f"<td>{escape(cell)}</td>" for cell in cells))
+    head = "".join(f"<th>{escape(word)}</th>" for word in heads)
+    body = "".join(f"<tr>{row}</tr>" for row in rows)
+    st.html(f'<div class="figures"><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>')
+
+
+def let_go(shown: list[Shown]) -> None:
+    """A button per kept run."""
     with st.container(horizontal=True, gap="small"):
         for name in runs.kept():
-            label = next((s.name for s in shown if runs.load(str(runs.ROOT / name)) is s.run), name)
+            run = runs.find(name)
+            label = next((one.name for one in shown if one.run is run), name)
             st.button(
-                f"Let go: {label}",
-                key=f"drop-{name}",
-                on_click=runs.drop,
-                args=(name,),
-                type="tertiary",
-                icon=":material/close:",
-            )
+                f"Let go: {label}", key=f"drop-{name}", on_click=runs.drop, args=(name,),
+                type="tertiary", icon=":material/close:",
+            )  # fmt: skip
+
+
+def _mark(one: Shown) -> str:
+    """The line of a run as it looks in the charts."""
+    colour, dash, symbol = one.line
+    style = {"solid": "solid", "dot": "dotted"}.get(dash, "dashed")
+    return f'<i style="border-top: 3px {style} {colour}"></i><b style="color: {colour}">{MARKS[symbol]}</b>'
 
 
 def _flat(experiment: Experiment) -> dict:
     values = experiment.model_dump()
-    return {
-        **{n: v for n, v in values.items() if n not in ("settings", "data")},
-        **values["data"],
-        **values["settings"],
-    }
+    own = {name: value for name, value in values.items() if name not in ("settings", "data")}
+    return {**own, **values["data"], **values["settings"]}
 
 
 def _value(experiment: Experiment, name: str, value) -> str:

@@ -8,6 +8,7 @@ import streamlit as st
 from app import charts, palette, runs, units
 from app.components import curve
 from app.components.curve import Series
+from app.views import result
 from experiments.pool import JobState
 
 EVERY = 0.5  # s between two frames
@@ -22,13 +23,16 @@ def _frame() -> None:
     now = runs.under_way()
     if now is None:
         st.rerun()
+    st.markdown(f"## {result.title(st.session_state.asked)}", anchors=False)
     st.progress(min(max(now.fraction, 0.0), 1.0), text=_words(now))
-    left, right = st.columns([3, 2], gap="medium")
+    with st.container(key="curves"):
+        left, right = st.columns([3, 2], gap="medium")
     with left:
-        st.markdown("##### Loss", anchors=False)
+        result.against("Loss")
         curve.curve(_panel(now, "loss"), key="live-loss")
     with right:
-        st.markdown("##### Held-out accuracy, %", anchors=False)
+        with st.container(height=result.HEAD, border=False):
+            st.markdown("##### Held-out accuracy, %", anchors=False)
         curve.curve(_panel(now, "accuracy"), key="live-accuracy")
     st.caption("The timeline, the traffic and the staleness follow when the run is done.")
 
@@ -39,14 +43,14 @@ def _words(now: JobState) -> str:
         return f"Waiting: {ahead} run{'s' * (ahead != 1)} ahead of this one." if ahead else "Waiting: this one is next."
     if not len(now.curve.get("loss", ())):
         return "Starting."
-    clock = "virtual time" if st.session_state.cluster == "simulated" else "run time"
+    clock = "virtual time" if st.session_state.asked.cluster == "simulated" else "run time"
     done = f"{units.percent(now.fraction)} · " if now.fraction else ""
     return f"{done}{units.seconds(now.seconds)} of {clock} · loss {units.number(float(now.curve['loss'][-1]))}"
 
 
 def _panel(now: JobState, quantity: str) -> bytes:
-    """One canvas: training loss (line) and held-out loss (points), or held-out accuracy, against step, samples or time."""
-    axis = st.session_state.get("axis", "step")
+    """One canvas: training and held-out loss, or held-out accuracy, against step, samples or time."""
+    axis = st.session_state.axis
     axis = "seconds" if axis == "bytes" else axis  # what was sent is only counted at the end
     line = palette.RUNS[0]
     x, along = now.curve.get(axis, np.zeros(0)), now.curve.get("seconds", np.zeros(0))
@@ -54,7 +58,9 @@ def _panel(now: JobState, quantity: str) -> bytes:
     tried_x = np.interp(tried, along, x) if len(x) else np.zeros(0)
     y = now.tried.get(quantity, np.zeros(0))[: len(tried_x)] * (100 if quantity == "accuracy" else 1)
     so_far = float(x[-1]) if len(x) else 0.0
-    most = so_far / now.fraction if now.fraction > 0.02 else so_far or 1.0
+    most = so_far or 1.0
+    if now.fraction > 0:  # the axis is what has been reached, doubled whenever it is full, up to the whole run
+        most = so_far / now.fraction / 2 ** np.floor(np.log2(1 / now.fraction))
     scale, unit = charts.unit(axis, most)
     series = [Series(tried_x / scale, y, line.colour, "dot", points=True)]
     top = 100.0

@@ -14,9 +14,9 @@ def page() -> None:
     state = st.session_state
     if "algorithm" not in state:
         _open()
+    now = runs.under_way()
     with st.sidebar:
         experiment, refusal = choose()
-    now = runs.under_way()
     if state.get("complaint"):
         st.warning(state.complaint, icon=":material/link_off:")
     if refusal:
