@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -84,16 +85,11 @@ class Trace:
     @classmethod
     def of(cls, journals: Sequence[Journal]) -> Trace:
         """Join the journals of all ranks."""
-        spans = [(j.rank, *row) for j in journals for row in j.spans]
-        messages = [(j.rank, *row) for j in journals for row in j.messages]
-        labels: dict[str, int] = {}
-        numbered = [(*row[:5], labels.setdefault(row[5], len(labels))) for row in spans]
-        return cls(
-            ranks=len(journals),
-            spans=ordered(columns(numbered, SPANS, "i4 i1 f8 f8 i4 i4"), "start", "rank"),
-            messages=ordered(columns(messages, MESSAGES, "i4 i4 i4 i8 f8 f8 ?"), "sent", "src"),
-            labels=tuple(labels),
-        )
+        spans = joined(journals, "spans", SPANS, "i4 i1 f8 f8 i4 O")
+        numbers: dict[str, int] = {}
+        spans["label"] = np.array([numbers.setdefault(label, len(numbers)) for label in spans["label"]], np.int32)
+        messages = joined(journals, "messages", MESSAGES, "i4 i4 i4 i8 f8 f8 ?")
+        return cls(len(journals), ordered(spans, "start", "rank"), ordered(messages, "sent", "src"), tuple(numbers))
 
     def seconds(self) -> float:
         """The time of the last thing that happened."""
@@ -132,10 +128,14 @@ class Outcome:
         return Trace.of(self.journals)
 
 
-def columns(rows: list[tuple], names: Sequence[str], types: str) -> dict[str, np.ndarray]:
-    """Rows as named columns, with one NumPy type code for each name."""
-    cells = zip(*rows, strict=True) if rows else ([] for _ in names)
-    return {n: np.array(c, dtype=t) for n, c, t in zip(names, cells, types.split(), strict=True)}
+def joined(journals: Sequence[Journal], table: str, names: Sequence[str], types: str) -> dict[str, np.ndarray]:
+    """One table of all journals as columns: the rank, then the cells of its rows; a NumPy type code for each name."""
+    rank, *codes = types.split()
+    tables = [getattr(journal, table) for journal in journals]
+    rows = list(chain.from_iterable(tables))
+    cells = zip(*rows, strict=True) if rows else ([] for _ in codes)
+    ranks = np.repeat(np.array([journal.rank for journal in journals], rank), [len(rows) for rows in tables])
+    return {names[0]: ranks} | {n: np.array(c, t) for n, c, t in zip(names[1:], cells, codes, strict=True)}
 
 
 def ordered(table: dict[str, np.ndarray], *keys: str) -> dict[str, np.ndarray]:

@@ -20,7 +20,7 @@ from cluster.comm import Cancelled
 from cluster.devices import DEVICES
 from cluster.disturbances import JITTERS, Disturbances, parse_crash, parse_pause, parse_slow
 from cluster.network import NETWORKS, Network
-from cluster.trace import APPLIED, LOSSES, Outcome, columns, ordered
+from cluster.trace import APPLIED, LOSSES, Outcome, joined, ordered
 from experiments import evaluations
 from experiments.evaluations import Axes, Model
 from experiments.experiment import Experiment
@@ -120,10 +120,8 @@ def gather(experiment: Experiment, outcome: Outcome, began: float) -> Run:
     """The Run that this outcome of `experiment` is; `began` is the perf_counter of its beginning."""
     _, workload = _prepared(experiment.json())
     journals, trace = outcome.journals, outcome.trace()
-    losses = [(j.rank, *row) for j in journals for row in j.losses]
-    losses = ordered(columns(losses, LOSSES, "i4 i4 i8 f8 f8"), "seconds", "rank")
-    applied = [(j.rank, *row) for j in journals for row in j.applied]
-    applied = ordered(columns(applied, APPLIED, "i4 f8 i4"), "seconds", "rank")
+    losses = ordered(joined(journals, "losses", LOSSES, "i4 i4 i8 f8 f8"), "seconds", "rank")
+    applied = ordered(joined(journals, "applied", APPLIED, "i4 f8 i4"), "seconds", "rank")
 
     end = max(trace.seconds(), losses["seconds"].max(initial=0.0))
     axes = Axes(losses, trace.messages)

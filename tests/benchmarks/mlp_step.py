@@ -9,13 +9,15 @@ import torch  # noqa: E402
 
 import kernels  # noqa: E402
 from experiments.experiment import Experiment  # noqa: E402
-from experiments.run import workload_of  # noqa: E402
+import workloads  # noqa: E402
 
 
 def main() -> None:
     """Print the row."""
     torch.set_num_threads(1)
-    workload = workload_of(Experiment())
+    one = Experiment()
+    module = workloads.find(one.workload)
+    workload = module.build(module.Settings(**one.data), np.float32)
     batch = workload.batch(np.arange(32))
     w = workload.start(0)
 
@@ -23,7 +25,13 @@ def main() -> None:
         _, g = workload.gradient(w, batch)
         kernels.sgd(w, g, 0.01)
 
-    layers = [torch.nn.Linear(64, 128), torch.nn.ReLU(), torch.nn.Linear(128, 128), torch.nn.ReLU(), torch.nn.Linear(128, 10)]
+    layers = [
+        torch.nn.Linear(64, 128),
+        torch.nn.ReLU(),
+        torch.nn.Linear(128, 128),
+        torch.nn.ReLU(),
+        torch.nn.Linear(128, 10),
+    ]
     model = torch.nn.Sequential(*layers)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
     x, y = torch.from_numpy(batch[0]), torch.from_numpy(batch[1]).long()

@@ -56,7 +56,7 @@ def main() -> None:
     took = seconds(base.change(workers=64, collective="ring"))
     row("64 workers x 100 steps, ring message by message", f"{took:.2f} s", "< 4 s", took < 4)
 
-    base = base.change(batch=1, workers=1024, workload="spirals", points=1200)
+    base = base.change(batch=1, workers=1024, workload="spirals", points=2400)
     took = seconds(base)
     row("1,024 workers x 100 steps, fast path", f"{took:.2f} s", "< 10 s", took < 10)
 
