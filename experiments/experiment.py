@@ -26,7 +26,6 @@ from workloads.task import Budget
 
 MAX_WORKERS = 4096
 MAX_QUERY = 8000  # characters; longer queries are refused unread
-MAX_FIELDS = 200  # of a query
 OTHER_BUDGETS = ("epochs", "seconds", "target_loss")
 
 
@@ -179,9 +178,7 @@ class Experiment(Knobs):
         if len(query) > MAX_QUERY:
             raise ValueError(f"the link has {len(query)} characters; a Lockstep link has at most {MAX_QUERY}.")
         try:
-            pairs = parse_qsl(
-                query.partition("#")[0], keep_blank_values=True, strict_parsing=bool(query), max_num_fields=MAX_FIELDS
-            )
+            pairs = parse_qsl(query.partition("#")[0], keep_blank_values=True, strict_parsing=bool(query))
         except ValueError:
             raise ValueError("the link is damaged: it should read name=value&name=value; copy it once more.") from None
         return cls.of(dict(pairs))

@@ -8,11 +8,15 @@ import numpy as np
 import pytest
 
 import algorithms
+import kernels
 from cluster.network import NETWORKS
 from cluster.trace import KINDS
 from experiments.compare import difference
+from experiments.evaluations import evaluate
 from experiments.experiment import Experiment
 from experiments.run import check, disturbances, network, run
+from experiments.summary import digest
+from kernels import metered
 
 NAMES = algorithms.names()
 
@@ -122,6 +126,48 @@ def test_the_summary_adds_up():
     assert s["samples_per_second"] == pytest.approx(s["samples"] / s["seconds"])
     assert s["staleness_max"] == done.applied["staleness"].max()
     assert done.environment["python"] and len(done.environment["code"]) == 8
+
+
+def test_the_shares_of_time_are_of_those_who_train():
+    done = run(small("easgd"))
+    busy = done.trace.busy()[1:].sum(axis=0)
+    assert [done.summary[f"share_{kind}"] for kind in KINDS] == pytest.approx(busy / busy.sum())
+
+
+def test_the_digest_is_of_parameters_losses_and_evaluations():
+    done = run(small())
+    w = done.parameters.copy()
+    w[-1] += 1
+    losses = {**done.losses, "seconds": done.losses["seconds"] + 1e-9}
+    tried = {**done.evaluations, "loss": done.evaluations["loss"] * 2}
+    others = (replace(done, parameters=w), replace(done, losses=losses), replace(done, evaluations=tried))
+    assert len({digest(one) for one in (done, *others)}) == 4
+
+
+def test_nobody_is_charged_for_an_evaluation():
+    charges, w = [], np.zeros(3)
+    workload = SimpleNamespace(evaluate=lambda w: (kernels.sgd(w, w, 1.0), (3.0, 0.5))[1])
+    with metered(SimpleNamespace(charge=lambda *price: charges.append(price))):
+        assert evaluate(workload, w) == (3.0, 0.5) and not charges
+        workload.evaluate(w)
+        assert len(charges) == 1
+
+
+def test_workers_share_out_the_data_and_servers_get_none(monkeypatch):
+    tasks = {}
+    module = algorithms.find("downpour")
+    worker = module.worker
+    monkeypatch.setattr(
+        module, "worker", lambda comm, task, s: tasks.update({comm.rank: task}) or worker(comm, task, s)
+    )
+    run(small("downpour", shards=2, workers=3))
+    assert [tasks[rank].batches and (tasks[rank].batches.shard, tasks[rank].batches.shards) for rank in range(5)] == [
+        None,
+        None,
+        (0, 3),
+        (1, 3),
+        (2, 3),
+    ]
 
 
 def test_no_figure_is_nan():
