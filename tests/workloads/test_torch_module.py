@@ -133,8 +133,11 @@ def test_backward_takes_products_from_the_weights_it_is_given_and_all_else_from_
     y, saved = workload.whole.forward(v, batch[0])
     _, dy = workload.whole.loss(y, batch[1])
     v[:] = np.nan  # an update in place between forward and backward must not matter
+    _, pending = workload.whole.backward_input(changed, saved, dy)
+    np.testing.assert_allclose(workload.whole.backward_weights(pending), reordered(expected, mine.chain), atol=1e-13)
     _, g = workload.whole.backward(changed, saved, dy)
     np.testing.assert_allclose(g, reordered(expected, mine.chain), rtol=0, atol=1e-13)
+    assert np.isnan(v).all()  # the weights of the forward pass belong to the caller
 
 
 def test_boundaries_count_what_crosses_them():
@@ -215,6 +218,6 @@ def test_passes_are_charged_what_they_cost():
 def test_a_pipeline_of_torch_stages_learns_what_one_process_does():
     torch.manual_seed(0)
     module = sequential(6, 8, 8, 3)
-    piped = train("gpipe", wrapped(module), 3, {"chunks": 2}, batch=8, steps=10).models[0]
-    alone = train("sgd", wrapped(module), batch=8, steps=10).models[0]
+    piped = train("gpipe", wrapped(module), 3, {"chunks": 2, "learning_rate": 0.3}, batch=8, steps=10).models[0]
+    alone = train("sgd", wrapped(module), settings={"learning_rate": 0.3}, batch=8, steps=10).models[0]
     np.testing.assert_allclose(piped, alone, rtol=0, atol=1e-13)
