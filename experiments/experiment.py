@@ -26,6 +26,7 @@ from workloads.task import Budget
 
 MAX_WORKERS = 4096
 MAX_QUERY = 8000  # characters; longer queries are refused unread
+PAGE = ("axis", "log", "keep", "source", "embed", "embed_options")  # in a link, how the workbench looks; no setting
 OTHER_BUDGETS = ("epochs", "seconds", "target_loss")
 
 
@@ -173,7 +174,10 @@ class Experiment(Knobs):
 
     @classmethod
     def from_query(cls, query: str) -> Experiment:
-        """Read a URL or its query. ValueError in one sentence if it is damaged, hostile or from another version."""
+        """Read a URL or its query. ValueError in one sentence if it is damaged, hostile or from another version.
+
+        What an address of the workbench says beyond the experiment (PAGE) is passed over.
+        """
         query = query.partition("?")[2] or query
         if len(query) > MAX_QUERY:
             raise ValueError(f"the link has {len(query)} characters; a Lockstep link has at most {MAX_QUERY}.")
@@ -181,7 +185,7 @@ class Experiment(Knobs):
             pairs = parse_qsl(query.partition("#")[0], keep_blank_values=True, strict_parsing=bool(query))
         except ValueError:
             raise ValueError("the link is damaged: it should read name=value&name=value; copy it once more.") from None
-        return cls.of(dict(pairs))
+        return cls.of({name: value for name, value in pairs if name not in PAGE})
 
     def command(self) -> str:
         """The command line that repeats it."""

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 import algorithms
 import workloads
 from experiments.__main__ import _experiment, cli
-from experiments.experiment import MAX_QUERY, Experiment
+from experiments.experiment import MAX_QUERY, PAGE, Experiment
 from experiments.options import values
 from tests.experiments.strategies import experiments
 
@@ -156,6 +156,13 @@ def test_flat_names_are_unambiguous():
         mine = set(algorithms.find(name).Settings.model_fields)
         theirs = set(workloads.find(data).Settings.model_fields)
         assert not (mine & theirs) and not (mine & own) and not (theirs & own), (name, data)
+        assert not set(PAGE) & (mine | theirs | own)
+
+
+def test_the_address_of_a_workbench_page_is_a_link_to_its_experiment():
+    e = Experiment.of({"algorithm": "easgd", "period": 2})
+    address = f"http://localhost:8501/?axis=bytes&log=true&{e.query()}&keep=0123456789abcdef-01234567,x&source=true"
+    assert Experiment.from_query(address) == e
 
 
 def test_changing_the_algorithm_leaves_its_settings_behind_and_keeps_the_rest():

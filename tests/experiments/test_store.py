@@ -148,6 +148,12 @@ def _without(table, column):
     )
 
 
+def _retyped(folder):
+    data = pq.read_table(folder / "messages.parquet")
+    texts = pa.array(["x"] * len(data))
+    pq.write_table(data.set_column(data.column_names.index("tag"), "tag", texts), folder / "messages.parquet")
+
+
 def _pickled(folder):
     np.save(folder / "parameters.npy", np.array([{"a": 1}], object), allow_pickle=True)
 
@@ -178,7 +184,6 @@ def _cut(name, share):
         lambda folder: (folder / "run.json").write_text("[]"),
         lambda folder: (folder / "run.json").write_bytes(b"\xff\xfe\x00"),
         lambda folder: (folder / "run.json").write_text("[" * 200_000),
-        lambda folder: (folder / "run.json").write_text(" " * (store.MAX_JSON + 1)),
         lambda folder: (folder / "losses.parquet").unlink(),
         lambda folder: (folder / "losses.parquet").write_bytes(b"PAR1 no PAR1"),
         lambda folder: shutil.copy(folder / "spans.parquet", folder / "losses.parquet"),
@@ -211,6 +216,7 @@ def _cut(name, share):
         _spoil_table("losses", rank=3),
         _spoil_table("losses", loss=None),
         _without("losses", "step"),
+        _retyped,
     ],
 )
 def test_a_damaged_or_hostile_folder_gives_one_sentence(spoil, small_run, tmp_path):
@@ -220,6 +226,15 @@ def test_a_damaged_or_hostile_folder_gives_one_sentence(spoil, small_run, tmp_pa
         store.load(folder)
     text = str(caught.value)
     assert str(folder) in text and "\n" not in text and len(text) < 700
+
+
+def test_files_larger_than_any_run_are_not_read(small_run, tmp_path, monkeypatch):
+    folder = store.save(small_run, tmp_path)
+    for limit, most in (("MAX_JSON", 100), ("MAX_ROWS", 3), ("MAX_PARAMETERS", 100)):
+        with monkeypatch.context() as patch, pytest.raises(ValueError, match=f"at most {most} are read"):
+            patch.setattr(store, limit, most)
+            store.load(folder)
+    store.load(folder)
 
 
 def test_an_experiment_is_read_without_the_tables(small_run, tmp_path):
