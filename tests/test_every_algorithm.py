@@ -220,6 +220,20 @@ def test_it_stops_with_every_kind_of_budget_on_ragged_speeds(variant, budget):
         assert all(20 <= len(losses) < 5000 for losses in trained)
 
 
+MEETING = [variant for variant in VARIANTS if deterministic(variant) and not is_pipeline(variant[0])]
+
+
+@pytest.mark.parametrize("variant", [v for v in MEETING if name_of(v[0]) != "sgd"], ids=spelled)
+def test_workers_that_meet_in_every_step_stop_at_the_same_step_though_they_see_other_losses(variant):
+    thirds = np.linspace(0.6, 1.2, 48).reshape(WORKERS, -1, BATCH)  # each worker sees samples of its own kind
+    workload = ScalarChain(w=(0.7, 0.8, 0.9, 1.0), x=thirds.swapaxes(0, 1).ravel())
+    run = course(variant, workload, budget={"target_loss": 0.01}, **RAGGED)
+    steps = {len(journal.losses) for journal in run.outcome.journals}
+    last = [journal.losses[-1][3] for journal in run.outcome.journals]
+    assert len(steps) == 1 and 20 <= steps.pop() < 500
+    assert max(last) > 2 * min(last)
+
+
 @every_variant
 def test_a_diverging_rate_ends_as_diverged_with_everything_recorded(variant):
     module, settings = variant

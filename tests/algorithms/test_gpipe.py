@@ -27,7 +27,14 @@ def test_any_number_of_stages_and_micro_batches_is_the_same_sgd(stages, chunks):
     (w,) = train("gpipe", CHAIN, stages, settings, batch=8, steps=6).models
     (sgd,) = train("sgd", CHAIN, 1, {"learning_rate": 0.1}, batch=8, steps=6).models
     assert np.allclose(w, sgd, rtol=1e-12, atol=0)
-    assert np.array_equal(w, accumulated(CHAIN, chunks, 0.1, 6, 8))
+
+
+@pytest.mark.parametrize("stages", [1, 2, 3, 5])
+@pytest.mark.parametrize("chunks", [1, 2, 4, 8])
+def test_gradients_are_summed_in_the_order_of_micro_batches_bit_for_bit(stages, chunks):
+    settings = {"learning_rate": 1000.0, "chunks": chunks}  # so large that the last bit of the gradient counts
+    (w,) = train("gpipe", CHAIN, stages, settings, batch=8, steps=1).models
+    assert np.array_equal(w, accumulated(CHAIN, chunks, 1000.0, 1, 8))
 
 
 def test_going_forward_again_changes_nothing_but_the_work():
