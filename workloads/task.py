@@ -52,6 +52,9 @@ class Workload(Protocol):
     def split(self, stages: int) -> list:
         """The model cut in consecutive stages, as equal in work as layers allow. ValueError if it cannot be."""
 
+    def boundaries(self, stages: int) -> tuple[int, ...]:
+        """Numbers per sample that cross from each stage to the next."""
+
 
 class Budget(Knobs):
     """When to stop: whichever comes first."""

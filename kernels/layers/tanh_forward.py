@@ -2,7 +2,7 @@
 
     y = tanh(z)          y may be z itself
 
-Price: counted as 10 FLOPs and 2 words per number; libraries take 10 to 20 for it.
+Price: 2 words per number; the FLOPs depend on the library and are counted as 10.
 """
 
 import math

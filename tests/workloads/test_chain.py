@@ -252,3 +252,23 @@ def test_the_price_of_a_gradient_is_three_products_per_layer_but_the_first():
     products = sum(flops for kernel, flops in charged if kernel.startswith("dense"))
     assert products == pytest.approx(2 * (2 * 10 * 64 * 5), rel=0.02)  # forward and weights; nobody needs dx
     assert [kernel for kernel, _ in charged] == ["dense_forward", "softmax_cross_entropy", "dense_backward_weights"]
+
+
+@each_model
+def test_a_chain_runs_on_torch_tensors_as_it_does_on_numpy_arrays(name, monkeypatch):
+    torch = pytest.importorskip("torch")
+    model = chain(name, np.float32)
+    x, target = samples(model)
+    w = model.start(0)
+    loss, g = model.gradient(w, x, target)
+
+    def on_tensors(kernel, *args):  # stands for the gpu twin: same memory, cpu arithmetic
+        assert not any(isinstance(a, np.ndarray) for a in args)
+        assert all(a.is_contiguous() for a in args if isinstance(a, torch.Tensor))
+        return kernel.module.cpu(*(a.numpy() if isinstance(a, torch.Tensor) else a for a in args))
+
+    monkeypatch.setattr(kernels.Kernel, "__call__", on_tensors)
+    found, there = model.gradient(*map(torch.from_numpy, (w, x, target)))
+    assert found == loss
+    assert isinstance(there, torch.Tensor)
+    np.testing.assert_array_equal(there.numpy(), g)
