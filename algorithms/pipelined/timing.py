@@ -8,6 +8,7 @@ Source: the list simulation behind the tables of Qi et al., ICLR 2024; it reprod
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -78,27 +79,24 @@ def simulate(lists: Sequence[Sequence[Op]], costs: Mapping, latency: float = 0.0
     update costs nothing unless it is named. `latency` is added wherever an op waits for one of another rank.
     ValueError if the lists cannot be carried out: it names who is stuck where.
     """
-    where = {op: rank for rank, ops in enumerate(lists) for op in ops}
-    last = max((op.stage for op in where), default=0)
-    price = {key: _price(costs, *key) for key in {op[:2] for op in where}}
-    done: dict[tuple, float] = {}
+    price = {key: _price(costs, *key) for key in {op[:2] for ops in lists for op in ops}}
+    last = max((stage for _, stage in price), default=0)
+    where = {op: rank for rank, ops in enumerate(lists) for op in ops} if latency else {}
+    done: defaultdict[tuple, dict[int, float]] = defaultdict(dict)  # (kind, stage) -> chunk -> when
     start: list[list[float]] = [[] for _ in lists]
     end: list[list[float]] = [[] for _ in lists]
-    waiting: dict[tuple, list[int]] = {}
+    waiting: defaultdict[tuple, list[int]] = defaultdict(list)
     ready = list(range(len(lists)))
     while ready:
         rank = ready.pop()
         ops, starts, ends = lists[rank], start[rank], end[rank]
+        begin = ends[-1] if ends else 0.0
         while len(ends) < len(ops):
-            op = ops[len(ends)]
-            begin = ends[-1] if ends else 0.0
+            kind, stage, chunk = op = ops[len(ends)]
             for need in needs(op, last):
-                at = done.get(need)
-                if at is None and need[0] == "B" and need not in where:
-                    need = "I", *need[1:]
-                    at = done.get(need)
+                at = done[need[:2]].get(need[2])
                 if at is None:
-                    waiting.setdefault(need, []).append(rank)
+                    waiting[need].append(rank)
                     break
                 if latency and where[need] != rank:
                     at += latency
@@ -106,10 +104,14 @@ def simulate(lists: Sequence[Sequence[Op]], costs: Mapping, latency: float = 0.0
                     begin = at
             else:
                 starts.append(begin)
-                done[op] = finish = begin + price[op[:2]]
-                ends.append(finish)
-                if op in waiting:
-                    ready += waiting.pop(op)
+                begin += price[kind, stage]
+                ends.append(begin)
+                done[kind, stage][chunk] = begin
+                ready += waiting.pop(op, ())
+                if kind == "I":  # the stage before waits for the gradient of the inputs, by whatever name
+                    done["B", stage][chunk] = begin
+                    where["B", stage, chunk] = rank
+                    ready += waiting.pop(("B", stage, chunk), ())
                 continue
             break
     stuck = [
