@@ -65,9 +65,14 @@ def catalogue(as_json: bool) -> None:
 @json_option
 def run_command(name: str | None, start: str | None, runs: str, as_json: bool, **given: Any) -> int:
     """Run one experiment, store it and print its summary."""
-    from experiments.run import run
+    from experiments.run import join, run
 
-    experiment = _experiment(name, start, runs, options.values(given))
+    values = options.values(given)
+    experiment = _experiment(name, start, runs, values)
+    ranks = _joined()
+    if ranks:
+        done = join(_among(experiment, ranks, "workers" in values))
+        return conclude(done, runs, as_json) if done else 0
     _writable(runs)
     with _stoppable() as stop, show.Bar(experiment.algorithm) as bar:
         done = run(experiment, bar, stop)
@@ -209,7 +214,8 @@ def main(args: Sequence[str] | None = None) -> int:
         message = error.format_message()
     except (ValueError, OSError) as error:
         message = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-    click.echo(message, err=True)
+    if os.environ.get("RANK", "0") == "0":  # of the ranks that torchrun started one speaks for all
+        click.echo(message, err=True)
     return 2
 
 
@@ -217,6 +223,28 @@ def _experiment(name: str | None, start: str | None, runs: str, given: dict[str,
     if name:
         given = {"algorithm": name, **given}
     return options.read(start, runs).change(**given) if start else Experiment.of(given)
+
+
+def _joined() -> int | None:
+    """How many ranks torchrun has started, this process among them; None if it has not."""
+    if "WORLD_SIZE" not in os.environ:
+        return None
+    from cluster import torchrun
+
+    return int(os.environ["WORLD_SIZE"]) if torchrun.joined() else None
+
+
+def _among(experiment: Experiment, ranks: int, given: bool) -> Experiment:
+    """The experiment with as many workers as torchrun's ranks leave it."""
+    workers = ranks - experiment.servers
+    if workers < 1 or (given and workers != experiment.workers):
+        needed = f"{experiment.ranks} with so many workers" if given else f"{experiment.servers + 1} or more"
+        raise ValueError(
+            f"torchrun started {ranks} ranks, but {experiment.algorithm} needs {needed}; "
+            "start as many, and leave --workers out: it follows from them."
+        )
+    cluster = "processes" if experiment.cluster == "simulated" else experiment.cluster
+    return experiment.change(workers=workers, cluster=cluster)
 
 
 def _writable(root: str) -> None:

@@ -43,6 +43,7 @@ ONLY_SIMULATED = (
     "pause",
     "crash",
 )
+BACKENDS = {"processes": "gloo", "gpus": "nccl"}
 
 
 def run(experiment: Experiment, on_progress: Callable[[Progress], None] | None = None, stop: Any = None) -> Run:
@@ -54,17 +55,24 @@ def run(experiment: Experiment, on_progress: Callable[[Progress], None] | None =
     began = time.perf_counter()
     workload = check(experiment)
     watch = Watch(experiment, workload, _batches(experiment, workload).per_epoch, on_progress) if on_progress else None
-    outcome = _on_cluster(experiment, Program(experiment.json()), watch, stop)
-    mistake = getattr(outcome.error, "__cause__", None)
-    if isinstance(mistake, ValueError) and not any(journal.losses for journal in outcome.journals):
-        raise ValueError(str(mistake)) from outcome.error  # refused by a rank before it did anything
-    return gather(experiment, outcome, began)
+    return gather(experiment, _on_cluster(experiment, watch, stop), began)
 
 
-def check(experiment: Experiment):
-    """The workload, built; ValueError in one sentence if the experiment cannot run like this."""
+def join(experiment: Experiment) -> Run | None:
+    """Do `experiment` as one of the ranks that torchrun has started: the record on rank 0, None on the others."""
+    from cluster import torchrun
+
+    began = time.perf_counter()
+    check(experiment, here=False)
+    program, warm = (partial(do, experiment.json()) for do in (train, warm_up))
+    outcome = torchrun.run(program, backend=BACKENDS[experiment.cluster], warm_up=warm)
+    return None if outcome is None else gather(experiment, outcome, began)
+
+
+def check(experiment: Experiment, here: bool = True):
+    """The workload, built; ValueError in one sentence if the experiment cannot run like this, on this machine alone."""
     _, workload = _prepared(experiment.json())
-    if experiment.cluster != "simulated":
+    if here and experiment.cluster != "simulated":
         most = max(16, 8 * (os.cpu_count() or 1))
         if experiment.ranks > most:
             raise ValueError(
@@ -79,45 +87,39 @@ def check(experiment: Experiment):
     return workload
 
 
-class Program:
-    """What every rank of every cluster runs: its share of the experiment in `text`, JSON.
-
-    A rank that is a process of its own gets it through pickle, and has workload and kernels ready before the clock
-    starts: reading data and loading compiled kernels is no part of training.
-    """
-
-    def __init__(self, text: str):
-        self.text = text
-
-    def __call__(self, comm) -> Any:
-        experiment, workload = _prepared(self.text)
-        worker = comm.rank - experiment.servers  # below 0 on a server
-        shards = _shards(experiment)
-        task = Task(
-            workload,
-            comm,
-            budget=experiment.budget,
-            batch=experiment.batch,
-            shard=worker % shards if worker >= 0 else None,
-            shards=shards,
-            seed=experiment.seed,
-            keep=experiment.evaluations,
-        )
-        return experiment.module.worker(comm, task, experiment.knobs)
-
-    def __reduce__(self):
-        return _ready, (self.text,)
+def train(text: str, comm) -> Any:
+    """What every rank of every cluster runs: its share of the experiment in `text`, JSON."""
+    experiment, workload = _prepared(text)
+    worker = comm.rank - experiment.servers  # below 0 on a server
+    shards = _shards(experiment)
+    task = Task(
+        workload,
+        comm,
+        budget=experiment.budget,
+        batch=experiment.batch,
+        shard=worker % shards if worker >= 0 else None,
+        shards=shards,
+        seed=experiment.seed,
+        keep=experiment.evaluations,
+    )
+    return experiment.module.worker(comm, task, experiment.knobs)
 
 
-def _ready(text: str) -> Program:
+def warm_up(text: str) -> None:
+    """What a rank of a real cluster does before the clock starts: reading data and loading kernels is no training."""
     experiment, workload = _prepared(text)
     with metered(None), np.errstate(all="ignore"):
         workload.gradient(workload.start(experiment.seed), workload.batch(np.arange(experiment.batch)))
-    return Program(text)
 
 
 def gather(experiment: Experiment, outcome: Outcome, began: float) -> Run:
-    """The Run that this outcome of `experiment` is; `began` is the perf_counter of its beginning."""
+    """The Run that this outcome of `experiment` is; `began` is the perf_counter of its beginning.
+
+    Raises the ValueError of a rank that refused before any had trained: the experiment cannot run like this.
+    """
+    mistake = getattr(outcome.error, "__cause__", None)
+    if isinstance(mistake, ValueError) and not any(journal.losses for journal in outcome.journals):
+        raise ValueError(str(mistake)) from outcome.error
     _, workload = _prepared(experiment.json())
     journals, trace = outcome.journals, outcome.trace()
     losses = ordered(joined(journals, "losses", LOSSES, "i4 i4 i8 f8 f8"), "seconds", "rank")
@@ -160,7 +162,8 @@ def _models(experiment: Experiment, workload, outcome: Outcome, axes: Axes, end:
     return [*models, Model(1 + models[-1].index, end, last)]
 
 
-def _on_cluster(experiment: Experiment, program: Callable, watch: Watch | None, stop: Any) -> Outcome:
+def _on_cluster(experiment: Experiment, watch: Watch | None, stop: Any) -> Outcome:
+    program, warm = (partial(do, experiment.json()) for do in (train, warm_up))
     if experiment.cluster == "simulated":
         from cluster import simulated
 
@@ -176,8 +179,8 @@ def _on_cluster(experiment: Experiment, program: Callable, watch: Watch | None, 
         )
     from cluster import processes
 
-    backend = "nccl" if experiment.cluster == "gpus" else "gloo"
-    return processes.run(program, experiment.ranks, backend=backend, on_progress=watch, stop=stop)
+    backend = BACKENDS[experiment.cluster]
+    return processes.run(program, experiment.ranks, backend=backend, on_progress=watch, stop=stop, warm_up=warm)
 
 
 def network(experiment: Experiment) -> Network:
