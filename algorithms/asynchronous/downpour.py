@@ -92,18 +92,18 @@ def server(comm, task, s):
     read = {rank: deque([0], maxlen=2 if s.overlap else 1) for rank in range(s.shards, comm.size)}
     training = len(read)
     while training:
-        replica, a = comm.recv_any()
+        sender, a = comm.recv_any()
         if a is None:
             training -= 1
         elif isinstance(a, tuple):
-            comm.send(w, replica)
-            read[replica].append(updates)
+            comm.send(w, sender)
+            read[sender].append(updates)
         else:
             if s.update == "adagrad":
                 kernels.adagrad(w, squares, a, s.learning_rate, 0.0)
             else:
                 kernels.sgd(w, a, s.learning_rate)
-            task.applied(updates - read[replica][0])
+            task.applied(updates - read[sender][0])
             updates += 1
             task.report(w, part)
     return w
