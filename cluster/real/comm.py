@@ -1,0 +1,371 @@
+"""The Comm contract among real ranks; see `cluster/comm.py` for what each method promises.
+
+Messages go over links. Collectives are those of `cluster.collectives`, message by message, so a sum has the same bits
+as on the simulated cluster; where torch.distributed was asked for (gloo, NCCL), all_reduce is its own.
+
+A rank that is lost ends the run: whoever waits for it by name gets RankLost, and recv_any goes on waiting for the
+others until the run is stopped. The last None that a simulated lost rank leaves does not exist here yet.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable
+from copy import copy
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Any
+
+import numpy as np
+
+import kernels
+from cluster import collectives
+from cluster.collectives import COLLECTIVE
+from cluster.comm import ClusterError, Deadlock, Message, Op, RankLost, nbytes, shares, snapshot
+from cluster.real import memory
+from cluster.real.links import Gone, Helpers, Links, Slot
+from cluster.real.notebook import Notebook
+from cluster.trace import COMMUNICATE
+from kernels import to_device, to_numpy
+
+
+class Staged:
+    """An array of a GPU on its way through the memory of the CPU."""
+
+    def __init__(self, values: np.ndarray):
+        self.values = values
+
+
+@dataclass
+class World:
+    """What a rank has once, whatever communicators are made of it."""
+
+    rank: int
+    size: int
+    links: Links
+    journal: Notebook
+    timeout: float  # s
+    device: str
+    native: bool  # sums by torch.distributed
+    computers: list[str]  # where each rank is
+    waiting: tuple | None = None  # (since, slot, doing, src, tag) while the rank waits
+    beside: int = 0  # sums under way beside the rank
+    helpers: Helpers = field(default_factory=Helpers)
+
+
+class RealComm:
+    """Rank `rank` of the group of world ranks `members`."""
+
+    def __init__(self, world: World, group: Any, members: list[int]):
+        self._world, self._group, self.members = world, group, members
+        self.rank, self.size = members.index(world.rank), len(members)
+        self.device, self.journal = world.device, world.journal
+        self._calls = 0  # collectives so far: every rank counts the same
+        self._doing = ""  # the collective it is in
+        self._noted = True  # its messages are written down
+        self._waits: list[tuple] | None = None  # of a sum beside the rank: when it stood still
+        self._torch_group: Any = None
+
+    def send(self, x: Message, dst: int, tag: int = 0) -> None:
+        self._post(x, dst, tag)
+
+    def isend(self, x: Message, dst: int, tag: int = 0) -> Sent:
+        return Sent(self, self.members[dst], self._post(x, dst, tag))
+
+    def recv(self, src: int, tag: int = 0) -> Message:
+        return self.irecv(src, tag).wait()
+
+    def irecv(self, src: int, tag: int = 0) -> Receipt:
+        world = self._member(src)
+        return Receipt(self, self._world.links.slot(world, (self._group, tag)), world, tag)
+
+    def recv_any(self, tag: int = 0) -> tuple[int, Message]:
+        slot = self._world.links.slot(None, (self._group, tag))
+        x = self._taken(slot, None, tag)
+        return self.members.index(slot.parcel.src), x
+
+    def poll(self, tag: int = 0) -> list[int]:
+        arrived = self._world.links.arrived((self._group, tag))
+        if not arrived:
+            time.sleep(0)  # let the threads that read have their turn, since whoever polls will poll again
+        return [self.members.index(src) for src in arrived]
+
+    def all_reduce(self, x: np.ndarray, op: Op = "sum", async_op: bool = False) -> Any:
+        scale = {"sum": 1.0, "mean": 1.0 / self.size}[op]
+        flat = _flat(x)
+        self._calls += 1
+        if self._world.native and self.size > 1:
+            work = TorchSum(self, x, flat, scale)
+            return work if async_op else work.wait(work.entered)
+        if async_op:
+            return SumBeside(self, x, flat, scale)
+        self._together("all-reduce", collectives.ring, flat, scale)
+        return x
+
+    def reduce_scatter(self, x: np.ndarray, op: Op = "sum") -> np.ndarray:
+        if not isinstance(x, np.ndarray):  # twice the bytes of a reduce-scatter, but done by the GPUs
+            return self.all_reduce(x.clone(), op)[shares(len(x), self.size)[self.rank]]
+        scale = {"sum": 1.0, "mean": 1.0 / self.size}[op]
+        return self._together("reduce-scatter", collectives.reduce_scatter, x, scale)
+
+    def all_gather(self, x: Message) -> list[Message]:
+        return self._together("all-gather", collectives.all_gather, snapshot(x))
+
+    def broadcast(self, x: Message, src: int = 0) -> Message:
+        self._member(src)
+        return self._together("broadcast", collectives.broadcast, snapshot(x), src)
+
+    def barrier(self) -> None:
+        self._together("barrier", collectives.barrier)
+
+    def split(self, color: int | None) -> RealComm | None:
+        self._calls += 1
+        colors = self._unnoted()._together("split", collectives.all_gather, color)
+        members = [member for member, other in zip(self.members, colors, strict=True) if other == color]
+        return None if color is None else RealComm(self._world, (self._group, self._calls, color), members)
+
+    def shared(self, like: np.ndarray) -> memory.SharedVector:
+        computers = {self._world.computers[member] for member in self.members}
+        if len(computers) > 1:
+            raise ValueError(
+                f"shared memory needs all ranks on one computer, these are on {len(computers)}; "
+                "split them by computer, or send messages."
+            )
+        quiet = self._unnoted()
+        descriptor, path = memory.create(like.nbytes) if self.rank == 0 else (-1, "")
+        name = quiet._together("shared", collectives.broadcast, np.frombuffer(path.encode(), np.uint8), 0)
+        if self.rank:
+            path = name.tobytes().decode()
+            descriptor = memory.open_path(path)
+        vector = memory.attach(descriptor, like)
+        if self.rank == 0:
+            vector[...] = like
+        quiet._together("shared", collectives.barrier)  # everybody has it
+        memory.forget(descriptor, path if self.rank == 0 else "")
+        return memory.SharedVector(vector)
+
+    # how it is done
+
+    def _member(self, rank: int) -> int:
+        """The number in the world of a rank of this group."""
+        if not 0 <= rank < self.size:
+            raise ValueError(f"there is no rank {rank}; ranks are 0 to {self.size - 1}.")
+        return self.members[rank]
+
+    def _post(self, x: Message, dst: int, tag: int) -> int:
+        world, journal, target = self._world, self.journal, self._member(dst)
+        start = journal.clock()
+        packed = _packed(x)
+        row = journal.message(target, tag, nbytes(x), start) if self._noted else -1
+        try:
+            ticket = world.links.send(target, (self._group, tag), packed, start + journal.zero, row)
+        except ConnectionError:
+            raise self._lost([target], f"rank {world.rank} sends a message to it (tag {tag})") from None
+        if self._waits is None:
+            journal.mark = end = journal.clock()
+            journal.spans.append((COMMUNICATE, start, end, journal.step, self._doing or "send"))
+        return ticket
+
+    def _taken(self, slot: Slot, src: int | None, tag: int) -> Message:
+        """The message in the slot, once it is there; `src` counts in the world, None for anybody."""
+        world, journal = self._world, self.journal
+        start = journal.clock()
+        if slot.parcel is None:
+            waiting = (start, slot, self._doing, src, tag)
+            if self._waits is None:
+                world.waiting = waiting
+            senders = self.members if src is None else [src]
+            try:
+                in_time = world.links.wait(slot, [m for m in senders if m != world.rank], world.timeout)
+            except Gone as gone:
+                if gone.lost:
+                    raise self._lost(gone.lost, complaint(world.rank, waiting)) from None
+                why = f"; {'all others have' if src is None else f'rank {src} has'} finished"
+                raise Deadlock(f"deadlock, nothing is on its way: {complaint(world.rank, waiting)}{why}.") from None
+            if not in_time:
+                raise Deadlock(f"{complaint(world.rank, waiting)}, longer than the timeout of {world.timeout:g} s.")
+            if self._waits is None:
+                world.waiting = None
+        ready = slot.parcel.sent - journal.zero
+        if self._waits is None:
+            journal.blocked(start, ready, self._doing or "receive")
+        else:
+            self._waits.append((start, min(max(ready, start), journal.clock())))
+        return _unpacked(slot.parcel.x, self.device)
+
+    def _lost(self, lost: list[int], consequence: str) -> RankLost:
+        return RankLost(f"rank {lost[0]} was lost; {consequence}", lost[0])
+
+    def _together(self, name: str, algorithm: Callable, *args: Any) -> Any:
+        """A collective, message by message."""
+        outer, self._doing = self._doing, name
+        try:
+            return algorithm(self, *args)
+        finally:
+            self._doing = outer
+
+    def _unnoted(self) -> RealComm:
+        """The same communicator for arrangements that are not the algorithm's traffic."""
+        quiet = copy(self)
+        quiet._noted = False
+        return quiet
+
+    def _torch(self):
+        """The torch.distributed group of these ranks; None is its name for all of them."""
+        if self.size < self._world.size and self._torch_group is None:
+            import torch.distributed as dist
+
+            limit = timedelta(seconds=self._world.timeout)
+            self._torch_group = dist.new_group(self.members, timeout=limit, use_local_synchronization=True)
+        return self._torch_group
+
+
+class Sent:
+    """A message that may still be leaving."""
+
+    def __init__(self, comm: RealComm, dst: int, ticket: int):
+        self._comm, self._dst, self._ticket = comm, dst, ticket
+
+    def wait(self) -> None:
+        journal = self._comm.journal
+        start = journal.clock()
+        self._comm._world.links.flush(self._dst, self._ticket)
+        journal.blocked(start, start, "send")
+
+
+class Receipt:
+    """A receive that was asked for."""
+
+    def __init__(self, comm: RealComm, slot: Slot, src: int, tag: int):
+        self._comm, self._slot, self._src, self._tag = comm, slot, src, tag
+        self._done, self._x = False, None
+
+    def wait(self) -> Message:
+        if not self._done:
+            self._x, self._done = self._comm._taken(self._slot, self._src, self._tag), True
+        return self._x
+
+
+class SumBeside:
+    """A ring all-reduce by a thread beside the rank."""
+
+    def __init__(self, comm: RealComm, x: np.ndarray, flat: np.ndarray, scale: float):
+        self._comm, self._x, self._done = comm, x, False
+        helper = copy(comm)
+        helper._doing, helper._waits = "all-reduce", []
+        self._waits, world = helper._waits, comm._world
+        world.beside += 1
+        self._work = world.helpers.do(collectives.ring, helper, flat, scale, COLLECTIVE - comm._calls)
+
+    def wait(self) -> np.ndarray:
+        if not self._done:
+            world, journal = self._comm._world, self._comm.journal
+            start = journal.clock()
+            world.waiting = (start, None, "all-reduce", None, COLLECTIVE)
+            self._work.result()
+            world.waiting, self._done = None, True
+            world.beside -= 1
+            end = journal.clock()
+            idle = sum(max(0.0, min(until, end) - max(since, start)) for since, until in self._waits)
+            journal.blocked(start, start + idle, "all-reduce")
+        return self._x
+
+
+class TorchSum:
+    """An all-reduce by torch.distributed."""
+
+    def __init__(self, comm: RealComm, x: Any, flat: Any, scale: float):
+        import torch.distributed as dist
+        from torch import from_numpy
+
+        journal, rank, size = comm.journal, comm.rank, comm.size
+        self._comm, self._x, self._flat, self._scale, self._done = comm, x, flat, scale, False
+        group, tensor = comm._torch(), from_numpy(flat) if isinstance(flat, np.ndarray) else flat
+        self.entered = journal.clock()
+        sizes = [piece.stop - piece.start for piece in shares(len(flat), size)]
+        passed = (2 * len(flat) - sizes[(rank + 1) % size] - sizes[(rank + 2) % size]) * (x.nbytes // max(1, len(flat)))
+        self._right = comm.members[(rank + 1) % size]
+        row = journal.message(self._right, COLLECTIVE, passed, self.entered)
+        self._meeting = (comm._group, comm._calls, size, self.entered)
+        self._row = row
+        with _named(comm):
+            self._work = dist.all_reduce(tensor, group=group, async_op=True)
+
+    def wait(self, since: float | None = None) -> Any:
+        if not self._done:
+            world, journal = self._comm._world, self._comm.journal
+            start = journal.clock() if since is None else since
+            world.waiting = (start, None, "all-reduce", None, COLLECTIVE)
+            with _named(self._comm):
+                self._work.wait()
+            world.waiting, self._done = None, True
+            journal.mark = end = journal.clock()
+            journal.meetings.append((*self._meeting, start, end, journal.step, self._row, self._right))
+            if self._scale != 1.0:
+                kernels.scale(self._flat, self._scale)
+        return self._x
+
+
+class _named:
+    """Turn torch's errors about peers into the cluster's own."""
+
+    def __init__(self, comm: RealComm):
+        self._comm = comm
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind, error, traceback) -> None:
+        if isinstance(error, RuntimeError) and not isinstance(error, ClusterError):
+            world = self._comm._world
+            text = str(error).lower()
+            waits = complaint(world.rank, world.waiting or (self._comm.journal.clock(), None, "all-reduce", None, -1))
+            if "timed out" in text or "timeout" in text:
+                raise Deadlock(f"{waits}, longer than the timeout of {world.timeout:g} s.") from error
+            if "connection" in text or "peer" in text:
+                raise RankLost(f"a rank was lost; {waits}", -1) from error
+
+
+def complaint(rank: int, waiting: tuple) -> str:
+    """Who waits for whom since when, as a sentence."""
+    since, slot, doing, src, tag = waiting
+    whom = "the others" if slot is None else "any rank" if src is None else f"rank {src}"
+    what = f"in {doing} for {whom}" if doing else f"for a message from {whom} (tag {tag})"
+    return f"rank {rank} waits {what} since {since:.6g} s"
+
+
+def unread(rank: int, left: list[tuple]) -> list[str]:
+    """Messages nobody took, as sentences."""
+    counts = Counter((src, tag) for src, (_, tag) in left)
+    return [
+        f"rank {rank} never read {n} message{'s' if n > 1 else ''} from rank {src}, tag {tag}"
+        for (src, tag), n in sorted(counts.items())
+    ]
+
+
+def _flat(x: Any) -> Any:
+    """`x` as a vector in the same memory."""
+    if not (x.flags.c_contiguous if isinstance(x, np.ndarray) else x.is_contiguous()):
+        raise ValueError("all_reduce works in place: give it a contiguous array, or a copy of this one.")
+    return x.reshape(-1)
+
+
+def _packed(x: Message) -> Any:
+    """A message as it travels: contiguous arrays, in the memory of the CPU. ValueError if it is none."""
+    if isinstance(x, np.ndarray):
+        return x if x.flags.c_contiguous else x.copy()
+    if isinstance(x, tuple):
+        return tuple(_packed(part) for part in x)
+    if x is None or isinstance(x, int | float | np.generic):
+        return x
+    if hasattr(x, "detach"):
+        return Staged(np.ascontiguousarray(to_numpy(x)))
+    raise ValueError(f"a message is None, a number, an array or a tuple of these, not a {type(x).__name__}.")
+
+
+def _unpacked(x: Any, device: str) -> Message:
+    """What the receiver gets: arrays of GPUs come to its own device."""
+    if isinstance(x, Staged):
+        return to_device(x.values, device)
+    return tuple(_unpacked(part, device) for part in x) if type(x) is tuple else x
