@@ -25,11 +25,12 @@ RANKS = 64  # rows and columns that can be told apart; more are drawn in groups
 
 @dataclass(frozen=True)
 class Shown:
-    """A run on the page: its name there, and its colour (an index of palette.RUNS)."""
+    """A run on the page: its name there, its colour (an index of palette.RUNS), and the name of its folder."""
 
     name: str
     run: Run
     colour: int
+    folder: str = ""
 
     @property
     def line(self) -> palette.Line:
@@ -92,15 +93,16 @@ def accuracy(shown: list[Shown], axis: str) -> go.Figure:
     return figure
 
 
-def traffic(run: Run) -> go.Figure:
-    """Bytes from each rank (rows) to each rank (columns)."""
+def traffic(shown: list[Shown]) -> go.Figure:
+    """Bytes from each rank (rows) to each rank (columns) of the first run."""
+    run = shown[0].run
     table, names = _grouped(run.trace.traffic(), lane_names(run), both=True)
     words = [[units.size(cell) if cell else "" for cell in row] for row in table]
     to = names if len(names) <= 6 else [name.split()[-1] for name in names]
-    shown = np.where(table > 0, table, np.nan).astype(np.float32)
+    cells = np.where(table > 0, table, np.nan).astype(np.float32)
     figure = go.Figure(
         go.Heatmap(
-            z=shown, x=to, y=names, customdata=words, xgap=2, ygap=2, zmin=0, zmax=float(table.max()), showscale=False,
+            z=cells, x=to, y=names, customdata=words, xgap=2, ygap=2, zmin=0, zmax=float(table.max()), showscale=False,
             colorscale=[list(stop) for stop in palette.TRAFFIC],
             text=words if len(names) <= 8 else None, texttemplate="%{text}" if len(names) <= 8 else None,
             hovertemplate="from %{y} to %{x}: %{customdata}<extra></extra>", hoverongaps=False,
@@ -131,8 +133,9 @@ def staleness(shown: list[Shown]) -> go.Figure:
     return figure
 
 
-def shares(run: Run) -> go.Figure:
-    """What each rank spent its time on, in percent of the run."""
+def shares(shown: list[Shown]) -> go.Figure:
+    """What each rank of the first run spent its time on, in percent of the run."""
+    run = shown[0].run
     busy = run.trace.busy()
     busy, names = _grouped(busy, lane_names(run))
     total = np.maximum(busy.sum(axis=1, keepdims=True), 1e-30)

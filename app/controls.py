@@ -22,7 +22,7 @@ from app import units
 from cluster.devices import DEVICES
 from cluster.disturbances import JITTERS
 from cluster.network import NETWORKS
-from experiments.experiment import Experiment
+from experiments.experiment import Experiment, starting_point
 from knobs import Knobs
 
 PRESETS: dict[str, Any] = {"network": NETWORKS, "device": DEVICES, "jitter": JITTERS, "workload": workloads.WORKLOADS}
@@ -98,9 +98,10 @@ def control(owner: type[Knobs], name: str) -> Control:
     bounds = {
         key: getattr(rule, key) for rule in field.metadata for key in ("ge", "gt", "le", "lt") if hasattr(rule, key)
     }
-    kinds = [field.annotation]
-    if get_origin(field.annotation) in (Union, types.UnionType):
-        kinds = [kind for kind in get_args(field.annotation) if kind is not type(None)]
+    united = get_origin(field.annotation) in (Union, types.UnionType)
+    kinds = list(get_args(field.annotation)) if united else [field.annotation]
+    optional = type(None) in kinds
+    kinds = [kind for kind in kinds if kind is not type(None)]
     common = {
         "name": name,
         "help": field.description or "",
@@ -120,14 +121,15 @@ def control(owner: type[Knobs], name: str) -> Control:
     if kinds[0] is str:
         return Control(kind="text", **common)
     whole, low, high = int in kinds and float not in kinds, common["low"], common["high"]
-    short = None not in (low, high) and field.default is not None
+    short = None not in (low, high) and not optional
     if short and whole and high - low <= 40:
         return Control(kind="slider", whole=True, **common)
     if short and not whole and low >= 0 and high <= 1 and "gt" not in bounds:
         return Control(kind="slider", **common | {"high": high - 0.01 * ("lt" in bounds)})
-    if whole and low == 0 and field.default is not None:
+    if whole and low == 0 and not optional:
         return Control(kind="number", whole=True, **common)
-    return Control(kind="scale", whole=whole, options=_stops(whole, "ge" in bounds, **common), **common)
+    stops = _stops(whole, "ge" in bounds, **common)
+    return Control(kind="scale", whole=whole, options=(None, *stops) if optional else stops, **common)
 
 
 def _stops(
@@ -146,9 +148,7 @@ def _stops(
         stops = [x for x in stops if low < x and least * 0.999 <= x <= most]
         if low == 0 and closed:
             stops.insert(0, 0.0)
-    if default is not None:
-        return tuple(sorted({*stops, default}))
-    return (None, *stops)
+    return tuple(sorted({*stops} if default is None else {*stops, default}))
 
 
 def owners(algorithm: str, workload: str) -> dict[str, type[Knobs]]:
@@ -258,17 +258,20 @@ def chosen() -> Experiment:
     return Experiment.of({name: state[name] for name in names if name in state})
 
 
-SUITS = {"pipelined": {"hidden": "128,128,128,128"}}
-"""What a family needs to be seen at work: a pipeline wants a model with layers enough to cut."""
-
-
 def settle(field: str) -> None:
-    """After another algorithm or workload was chosen: its settings start from their own defaults."""
-    for name, owner in owners(st.session_state["algorithm"], st.session_state["workload"]).items():
-        of = algorithms if field == "algorithm" else workloads
-        if owner is of.find(st.session_state[field]).Settings:
-            st.session_state[name] = control(owner, name).default
-    for name, value in SUITS.get(algorithms.family(st.session_state["algorithm"]), {}).items():
-        owner = workloads.find(st.session_state["workload"]).Settings
-        if name in owner.model_fields and st.session_state.get(name) == control(owner, name).default:
-            st.session_state[name] = value
+    """After another algorithm or workload was chosen: what belongs to it starts as it begins.
+
+    A workload's settings stay with another algorithm, unless they are only what the one before began with.
+    """
+    state = st.session_state
+    algorithm, workload = state["algorithm"], state["workload"]
+    data = _beginning(algorithm, workload)
+    if field == "algorithm":
+        begun = [_beginning(name, workload) for name in algorithms.names()]
+        data = {n: value for n, value in data.items() if state.get(n) in [values[n] for values in begun]}
+        state.update(algorithms.find(algorithm).Settings().model_dump())
+    state.update(data)
+
+
+def _beginning(algorithm: str, workload: str) -> dict[str, Any]:
+    return workloads.find(workload).Settings(**starting_point(algorithm, workload)).model_dump()

@@ -44,7 +44,7 @@ def named(these: list[tuple[str, Run]]) -> list[Shown]:
     shown = []
     for (name, run), flat in zip(these, flats, strict=True):
         parts = [said(run.experiment, setting, flat[setting]) for setting in differing if setting in flat]
-        shown.append(Shown(", ".join([run.experiment.algorithm, *parts[:3]]), run, colours[name]))
+        shown.append(Shown(", ".join([run.experiment.algorithm, *parts[:3]]), run, colours[name], name))
     return shown
 
 

@@ -1,71 +1,73 @@
-"""A run that never happened: plausible numbers in every column, for pictures that need no training."""
+"""A run that never happened: plausible numbers in every column, for pages and pictures that need no training."""
 
 import numpy as np
 
-from cluster.trace import COMMUNICATE, COMPUTE, IDLE, UPDATE, WAIT, Trace
+from cluster.trace import APPLIED, COMMUNICATE, COMPUTE, IDLE, LOSSES, MESSAGES, SPANS, UPDATE, WAIT, Trace
 from experiments.experiment import Experiment
 from experiments.result import Run
-from experiments.summary import summarise
+from experiments.summary import source_version, summarise
+
+STEPS = 40
+DIMENSIONS = 13_000
 
 
-def run(experiment: Experiment, steps: int = 60, accuracy: bool = True, asynchronous: bool = True) -> Run:
-    """Servers that answer, workers that compute, send, wait and update, `steps` times."""
-    servers, workers, seed = experiment.servers, experiment.workers, experiment.seed
-    draw = np.random.default_rng(seed)
+def run(
+    experiment: Experiment, *, stale: bool = True, accuracy: bool = True, status: str = "finished", error: str = ""
+):
+    """Servers that answer, workers that compute, send, wait and update: a record of `experiment`."""
+    servers, ranks = experiment.servers, experiment.ranks
+    draw = np.random.default_rng(experiment.seed)
     spans, messages, losses, applied = [], [], [], []
-    for worker in range(servers, servers + workers):
-        now = 0.0
-        for step in range(steps):
-            took = 1e-3 * draw.lognormal(0, 0.2) * (2 if worker == servers + 1 else 1)
-            for kind, length, label in (
-                (COMPUTE, took, "gradient"),
-                (COMMUNICATE, 3e-4, "push"),
-                (WAIT, 2e-4 * draw.exponential(), "parameters"),
-                (UPDATE, 1e-4, "sgd"),
+    labels = ("gradient", "push", "parameters", "sgd", "done")
+    for rank in range(servers, ranks):
+        now, to = 0.0, 0 if servers else (rank + 1) % ranks
+        for step in range(STEPS):
+            took = 1e-3 * draw.lognormal(0, 0.2) * (2 if rank == servers + 1 else 1)
+            waited = 2e-4 * draw.exponential()
+            for label, (kind, length) in enumerate(
+                ((COMPUTE, took), (COMMUNICATE, 3e-4), (WAIT, waited), (UPDATE, 1e-4)),
             ):
-                spans.append((worker, kind, now, now + length, step, label))
-                if kind == COMMUNICATE and servers:
-                    messages.append((worker, 0, 0, 52_000, now, now + length, False))
-                    spans.append((0, UPDATE, now + length, now + length + 5e-5, -1, "adagrad"))
-                    messages.append((0, worker, 0, 52_000, now + length + 5e-5, now + 2 * length, False))
+                spans.append((rank, kind, now, now + length, step, label))
+                if kind == COMMUNICATE and to != rank:
+                    messages.append((rank, to, 0, 4 * DIMENSIONS, now, now + length, False))
                 now += length
-            losses.append((worker, step, (step + 1) * 32, now, 2.3 * np.exp(-step / 25) + 0.1 * draw.random() + 0.1))
-            if asynchronous:
-                applied.append((0, now, draw.poisson(workers - 1)))
-        spans.append((worker, IDLE, now, now + 2e-3, steps, "done"))
-    labels = {row[5]: index for index, row in enumerate(reversed(spans))}
-    spans = [(*row[:5], list(labels).index(row[5])) for row in spans]
-    at = np.linspace(0, max(row[3] for row in spans), 20)
-    tried = {
-        "seconds": at,
-        "step": np.linspace(0, steps, 20),
-        "samples": np.linspace(0, steps * workers * 32, 20).astype(int),
-        "bytes": np.linspace(0, sum(row[3] for row in messages), 20).astype(int),
-        "loss": 2.3 * np.exp(-np.linspace(0, 3, 20)) + 0.15,
-        "accuracy": 1 - 0.9 * np.exp(-np.linspace(0, 3, 20)) if accuracy else np.full(20, np.nan),
-    }
-    made = Run(
+            losses.append(
+                (rank, step, (step + 1) * experiment.batch, now, 2.3 * np.exp(-step / 15) + 0.1 * draw.random())
+            )
+            if stale:
+                applied.append((0, now, draw.poisson(max(experiment.workers - 1, 0))))
+        spans.append((rank, IDLE, now, now + 2e-3, STEPS, 4))
+    end, tries = max(row[3] for row in spans), 20
+    share = np.linspace(0, 1, tries)
+    done = Run(
         experiment=experiment,
         trace=Trace(
-            servers + workers,
-            _columns(spans, ("rank", "kind", "start", "end", "step", "label"), "i4 i1 f8 f8 i4 i4", ("start", "rank")),
-            _columns(
-                messages,
-                ("src", "dst", "tag", "bytes", "sent", "arrived", "collective"),
-                "i4 i4 i4 i8 f8 f8 ?",
-                ("sent",),
-            ),
-            tuple(labels),
+            ranks,
+            _columns(spans, SPANS, "i4 i1 f8 f8 i4 i4", "start"),
+            _columns(messages, MESSAGES, "i4 i4 i4 i8 f8 f8 ?", "sent"),
+            labels,
         ),
-        losses=_columns(losses, ("rank", "step", "samples", "seconds", "loss"), "i4 i4 i8 f8 f8", ("seconds",)),
-        evaluations=tried,
-        applied=_columns(applied, ("rank", "seconds", "staleness"), "i4 f8 i4", ("seconds",)),
+        losses=_columns(losses, LOSSES, "i4 i4 i8 f8 f8", "seconds"),
+        applied=_columns(applied, APPLIED, "i4 f8 i4", "seconds"),
+        evaluations={
+            "seconds": share * end,
+            "step": share * STEPS,
+            "samples": (share * STEPS * experiment.batch * experiment.workers).astype("i8"),
+            "bytes": (share * sum(row[3] for row in messages)).astype("i8"),
+            "loss": 2.3 * np.exp(-3 * share) + 0.15,
+            "accuracy": 1 - 0.9 * np.exp(-3 * share) if accuracy else np.full(tries, np.nan),
+        },
+        status=status,
+        error=error,
+        notes=("rank 1 read *fast* and $slow$",),
+        parameters=np.zeros(DIMENSIONS, np.float32),
+        environment={"code": source_version()},
     )
-    made.summary = summarise(made, 0.5)
-    return made
+    done.summary = summarise(done, 0.5)
+    return done
 
 
-def _columns(rows, names, types, keys):
-    rows = sorted(rows, key=lambda row: [row[names.index(key)] for key in keys])
-    cells = list(zip(*rows, strict=True)) if rows else [[] for _ in names]
+def _columns(rows, names, types, key):
+    rows = sorted(rows, key=lambda row: row[names.index(key)])
+    cells = zip(*rows, strict=True) if rows else ([] for _ in names)
     return {name: np.array(cell, kind) for name, cell, kind in zip(names, cells, types.split(), strict=True)}

@@ -1,0 +1,62 @@
+"""Folders of runs that pages find, and a page under test."""
+
+import importlib.util
+from pathlib import Path
+
+import pytest
+
+from experiments import store
+
+HERE = Path(__file__).parent
+MAIN = HERE.parents[1] / "app" / "main.py"
+
+
+def _beside(name: str):
+    spec = importlib.util.spec_from_file_location(f"tests_app_{name}", HERE / f"{name}.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+fabricated = _beside("fabricated")
+
+
+@pytest.fixture
+def made():
+    """made(experiment) gives a run that never happened."""
+    return fabricated.run
+
+
+@pytest.fixture(scope="session")
+def folders(tmp_path_factory):
+    """Where the pages of this session find their runs."""
+    from app import runs
+
+    before, runs.ROOT = runs.ROOT, tmp_path_factory.mktemp("runs")
+    runs.pool.clear()
+    yield runs.ROOT
+    runs.pool().close()
+    runs.pool.clear()
+    runs.ROOT = before
+
+
+@pytest.fixture
+def stored(folders):
+    """stored(experiment) puts a fabricated run where pages find it, as if it had been run before."""
+    return lambda experiment, **how: store.save(fabricated.run(experiment, **how), folders)
+
+
+@pytest.fixture
+def page(folders):
+    """page(query) is the workbench as it opens with that link."""
+    from urllib.parse import parse_qsl
+
+    from streamlit.testing.v1 import AppTest
+
+    def opened(query: str = ""):
+        test = AppTest.from_file(str(MAIN), default_timeout=30)
+        for name, value in parse_qsl(query, keep_blank_values=True):
+            test.query_params[name] = value
+        return test.run()
+
+    return opened

@@ -1,0 +1,84 @@
+import numpy as np
+import pytest
+
+from app import charts, palette
+from app.charts import Shown
+from app.curves import AXES, POINTS
+from experiments.experiment import Experiment
+
+
+@pytest.fixture
+def two(made):
+    """Two runs, one with a server."""
+    return [
+        Shown("easgd", made(Experiment(algorithm="easgd", workers=3)), 0),
+        Shown("sync", made(Experiment(workers=2, seed=5), stale=False), 1),
+    ]
+
+
+def figures(shown):
+    return [
+        *(charts.loss(shown, axis) for axis in AXES),
+        charts.loss(shown, "step", log=True),
+        charts.accuracy(shown, "seconds"),
+        charts.staleness(shown),
+        charts.traffic(shown[:1]),
+        charts.shares(shown[:1]),
+    ]
+
+
+def test_a_curve_has_at_most_so_many_small_numbers(two):
+    for figure in figures(two):
+        for trace in figure.data:
+            for values in (trace.x, trace.y):
+                assert len(values) <= POINTS
+                assert np.asarray(values).dtype.kind in "fUO" and np.asarray(values).dtype != np.float64
+
+
+def test_a_run_has_its_colour_in_every_chart(two):
+    for figure in (charts.loss(two, "step"), charts.accuracy(two, "step")):
+        assert {trace.line.color or trace.marker.line.color for trace in figure.data} == {
+            palette.RUNS[0].colour,
+            palette.RUNS[1].colour,
+        }
+
+
+def test_a_kind_has_its_colour_in_the_bars(two):
+    bars = {bar.name: bar.marker.color for bar in charts.shares(two[:1]).data}
+    assert bars == {kind: palette.DOING[kind].colour for kind in bars}
+    assert "compute" in bars
+
+
+def test_the_bars_of_a_rank_are_the_whole_of_its_time(two):
+    total = sum(np.asarray(bar.x, float) for bar in charts.shares(two[:1]).data)
+    np.testing.assert_allclose(total[1:], 100, rtol=1e-5)  # the server of this run did nothing at all
+
+
+def test_the_matrix_holds_the_bytes_of_every_link(two):
+    (heat,) = charts.traffic(two[:1]).data
+    np.testing.assert_allclose(np.nan_to_num(np.asarray(heat.z)), two[0].run.trace.traffic())
+
+
+def test_the_shares_of_staleness_add_up(two):
+    (bars,) = charts.staleness(two).data  # the synchronous run has none
+    assert sum(bars.y) == pytest.approx(100, rel=1e-5)
+
+
+def test_times_are_drawn_in_a_unit_that_people_read(two):
+    assert charts.loss(two, "seconds").layout.xaxis.title.text == "time, ms"
+
+
+def test_hundreds_of_ranks_are_drawn_in_groups(made):
+    shown = [Shown("many", made(Experiment(workers=130)), 0)]
+    assert len(charts.traffic(shown).data[0].y) == charts.RANKS
+    assert len(charts.shares(shown).data[0].y) == charts.RANKS
+
+
+def test_a_last_leap_does_not_flatten_the_curve(two):
+    two[0].run.losses["loss"][-1] = 1e9
+    assert charts.loss(two, "step").layout.yaxis.range[1] < 100
+
+
+def test_ranks_are_called_by_their_role(made):
+    assert charts.lane_names(made(Experiment(algorithm="easgd", workers=2))) == ["server 0", "worker 1", "worker 2"]
+    assert charts.lane_names(made(Experiment(algorithm="gpipe", workers=2))) == ["stage 0", "stage 1"]

@@ -1,0 +1,94 @@
+import math
+from typing import Literal
+
+import pytest
+
+import algorithms
+import workloads
+from app import controls
+from app.controls import control
+from experiments.experiment import Experiment
+from knobs import Knobs, knob
+
+FIELDS = [
+    (owner, name)
+    for owner in (
+        Experiment,
+        *(algorithms.find(name).Settings for name in algorithms.names()),
+        *(workloads.find(name).Settings for name in workloads.WORKLOADS),
+    )
+    for name in owner.model_fields
+    if name not in ("settings", "data", "algorithm")
+]
+
+
+class Sample(Knobs):
+    """One knob of each sort."""
+
+    few: Literal["a", "b"] = knob("a", "few words")
+    many: Literal["a", "b", "c", "d"] = knob("a", "many words")
+    on: bool = knob(True, "on or off")
+    short: int = knob(3, "a short range", ge=1, le=10)
+    share: float = knob(0.5, "a share", ge=0, lt=1)
+    wide: int = knob(4, "a wide range", ge=1, le=10_000, unit="steps", delay=True)
+    rate: float = knob(0.2, "a rate", gt=0, le=1000)
+    late: float | None = knob(None, "a time", ge=0, le=10, unit="s")
+    free: str = knob("", "text, for example 2:3")
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [("few", "choice"), ("many", "list"), ("on", "switch"), ("short", "slider"), ("share", "slider"), ("wide", "scale"),
+     ("rate", "scale"), ("late", "scale"), ("free", "text")],
+)  # fmt: skip
+def test_type_and_bounds_choose_the_widget(name, kind):
+    assert control(Sample, name).kind == kind
+
+
+@pytest.mark.parametrize(("owner", "name"), FIELDS, ids=lambda x: getattr(x, "__module__", x))
+def test_every_stop_of_every_scale_is_allowed(owner, name):
+    one = control(owner, name)
+    for value in one.options if one.kind == "scale" else ():
+        if value is not None or name != "steps":  # a budget there must be, this one or another
+            assert getattr(owner(**{name: value}), name) == value
+
+
+@pytest.mark.parametrize(("owner", "name"), FIELDS, ids=lambda x: getattr(x, "__module__", x))
+def test_every_widget_offers_its_default_and_explains_itself(owner, name):
+    one = control(owner, name)
+    assert one.help
+    if one.kind in ("choice", "list", "scale"):
+        assert one.default in one.options
+    if one.kind == "scale":
+        assert 3 <= len(one.options) <= 60
+        assert len({one.words(value) for value in one.options}) == len(one.options)
+
+
+def test_a_scale_of_times_starts_with_the_preset_and_reads_in_units():
+    late = control(Experiment, "latency")
+    assert late.options[:3] == (None, 0.0, 1e-6)
+    assert [late.words(value) for value in (None, 0.0, 2e-5, 1.0)] == ["preset", "0 s", "20 µs", "1 s"]
+
+
+def test_a_half_open_slider_stops_short_of_its_end():
+    assert math.isclose(control(Sample, "share").high, 0.99)
+
+
+def test_delays_are_known_by_their_declaration():
+    assert control(Sample, "wide").delay and not control(Sample, "rate").delay
+
+
+def test_a_value_from_a_link_joins_the_stops_in_its_place():
+    assert controls._with((None, 1, 2, 4), 3) == (None, 1, 2, 3, 4)
+
+
+def test_labels_are_words_or_the_letters_of_the_literature():
+    assert control(Sample, "wide").label == "Wide (steps)"
+    assert control(algorithms.find("downpour").Settings, "n_push").label == "`n_push` (steps)"
+    assert control(Experiment, "batch").label == "Batch size (samples)"
+
+
+def test_every_setting_of_the_experiment_has_its_place_on_the_page():
+    placed = {*controls.DELAY, *controls.PLACE, *controls.MORE, *controls.BUDGET, *controls.MORE_BUDGET}
+    placed |= {"algorithm", "workload", "workers", "batch", "settings", "data"}
+    assert placed == set(Experiment.model_fields)

@@ -1,0 +1,262 @@
+"""The page, driven without a browser. Runs lie in the store already, unless a test says otherwise."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import algorithms
+from app import controls
+from experiments.experiment import Experiment
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def widgets(page) -> dict:
+    return {key: node for node in nodes(page._tree) if (key := getattr(node, "key", None))}
+
+
+def nodes(block):
+    for child in block.children.values():
+        yield child
+        if hasattr(child, "children"):
+            yield from nodes(child)
+
+
+def said(page) -> str:
+    """All that warnings, errors and remarks say."""
+    return " ".join(element.value for element in (*page.warning, *page.error, *page.info, *page.caption))
+
+
+def address(page) -> Experiment:
+    """The experiment in the page's address."""
+    query = {name: page.query_params[name] for name in page.query_params if name not in controls.VIEW}
+    return Experiment.of({name: value[-1] if isinstance(value, list) else value for name, value in query.items()})
+
+
+@pytest.mark.parametrize("name", algorithms.names())
+def test_every_setting_of_every_algorithm_has_a_widget(page, stored, name):
+    experiment = Experiment(algorithm=name)
+    stored(experiment)
+    opened = page(experiment.query())
+    assert not opened.exception
+    fields = {*Experiment.model_fields, *experiment.settings, *experiment.data} - {"settings", "data"}
+    assert fields <= widgets(opened).keys()
+    assert algorithms.idea(algorithms.find(name)) in said(opened)
+
+
+@pytest.mark.parametrize("name", algorithms.names())
+def test_a_finished_run_shows_its_figures_curves_and_timeline(page, stored, name):
+    experiment = Experiment(algorithm=name)
+    stored(experiment)
+    opened = page(experiment.query())
+    figures = {metric.label: metric.value for metric in opened.metric}
+    assert figures["Held-out accuracy"] == "95.5 %"
+    assert figures["Staleness"].endswith("updates")
+    assert len(opened.get("plotly_chart")) >= 4
+    assert len(opened.get("bidi_component")) == 1
+    assert not opened.exception
+
+
+def test_the_first_page_shows_the_default_run_without_being_asked(page, stored):
+    stored(Experiment())
+    opened = page()
+    assert opened.metric
+    assert address(opened) == opened.session_state.asked == Experiment()
+
+
+def test_moving_a_widget_changes_the_experiment_and_the_address(page, stored):
+    stored(Experiment())
+    opened = page()
+    opened.select_slider("workers").set_value(8).run()
+    assert address(opened) == Experiment(workers=8)
+    assert any("workers 4 → 8" in element.value for element in opened.markdown)
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        {"algorithm": "easgd", "workers": 7, "period": 13, "latency": 0.0003},
+        {"algorithm": "downpour", "shards": 3, "overlap": True, "update": "sgd", "epochs": 2.5},
+        {"algorithm": "pipedream", "weights": "vertical", "momentum": 0.9, "depth": 9},
+        {"workload": "quadratic", "noise": 1.25, "condition": 33.0, "steps": 77, "seed": 123456},
+        {"slow": "1:3", "pause": "2:0.5-0.8", "jitter": "pareto", "bandwidth": 1.5e8, "collective": "tree"},
+    ],
+)
+def test_a_link_opens_as_exactly_that_experiment(page, stored, values):
+    experiment = Experiment.of(values)
+    stored(experiment)
+    opened = page(experiment.query())
+    assert not opened.exception and not opened.warning
+    assert address(opened) == experiment
+    assert opened.session_state.asked == experiment
+
+
+@pytest.mark.parametrize(
+    ("query", "words"),
+    [
+        ("algorithm=<script>alert(1)</script>", "There is no algorithm"),
+        ("workers=999999999", "allowed is 1 to 4096"),
+        ("workers=", "workers is"),
+        ("workers=four", "workers is 'four'"),
+        ("learning_rate=nan", "learning\\_rate is"),
+        ("nonsense=1", "has no setting 'nonsense'"),
+        ("algorithm=easgd&n_push=3", "has no setting 'n\\_push'"),
+        ("slow=9:3", "there is no rank 9"),
+        ("network=carrier pigeon", "carrier pigeon"),
+        ("workers=8&" + "x" * 9000 + "=1", "characters"),
+    ],
+)
+def test_a_link_that_cannot_be_read_says_so_in_one_sentence(page, stored, query, words):
+    stored(Experiment())
+    opened = page(query)
+    assert not opened.exception
+    assert words in said(opened)
+    assert address(opened) == Experiment()
+    assert opened.metric
+
+
+@pytest.mark.parametrize("keep", ["../../etc/passwd", "%00", "a" * 5000, "0123456789abcdef-gone", ",,,"])
+def test_a_hostile_list_of_kept_runs_does_no_harm(page, stored, keep):
+    stored(Experiment())
+    opened = page(f"keep={keep}&axis=sideways&log=perhaps&source=maybe")
+    assert not opened.exception
+    assert opened.metric
+
+
+def test_a_setting_that_does_not_fit_is_refused_in_a_sentence_and_nothing_runs(page, stored):
+    stored(Experiment())
+    opened = page()
+    opened.text_input("slow").set_value("9:3").run()
+    assert "there is no rank 9; ranks are 0 to 3" in said(opened)
+    assert opened.button("run").disabled
+    assert not opened.exception
+
+
+def test_another_algorithm_starts_from_its_own_defaults(page, stored):
+    stored(Experiment())
+    opened = page("learning_rate=0.5")
+    opened.selectbox("algorithm").select("gpipe").run()
+    assert address(opened) == Experiment(algorithm="gpipe")
+    opened.selectbox("algorithm").select("easgd").run()
+    assert address(opened) == Experiment(algorithm="easgd")
+
+
+def test_a_model_that_was_chosen_stays_with_another_algorithm(page, stored):
+    stored(Experiment())
+    opened = page("hidden=77")
+    opened.selectbox("algorithm").select("easgd").run()
+    assert address(opened).data["hidden"] == "77"
+
+
+def test_another_workload_brings_its_own_settings(page, stored):
+    stored(Experiment())
+    opened = page()
+    opened.selectbox("workload").select("quadratic").run()
+    assert "condition" in widgets(opened) and "hidden" not in widgets(opened)
+    assert address(opened) == Experiment(workload="quadratic")
+
+
+def test_reset_brings_back_the_defaults_and_their_run(page, stored):
+    stored(Experiment())
+    easgd = Experiment(algorithm="easgd", workers=16)
+    stored(easgd)
+    opened = page(easgd.query())
+    opened.button("reset").click().run()
+    assert address(opened) == Experiment()
+    assert opened.session_state.shown.split("/")[-1].startswith(Experiment().key())
+
+
+def test_kept_runs_are_laid_over_the_next_one(page, stored):
+    one, two = (Experiment.of({"algorithm": "easgd", "period": period}) for period in (2, 8))
+    stored(one)
+    folder = stored(two)
+    opened = page(one.query())
+    opened.button("keep-it").click().run()
+    opened.select_slider("period").set_value(8).run()
+    opened.button("run").click().run()
+    assert not opened.exception
+    assert opened.session_state.shown == str(folder)
+    table = next(element.value for element in opened.get("html") if "<table>" in str(element.value))
+    assert "easgd, period 2" in table and "easgd, period 8" in table
+    spec = json.loads(opened.get("plotly_chart")[0].proto.spec)
+    assert len({trace["line"]["color"] for trace in spec["data"] if "line" in trace and trace["mode"] == "lines"}) == 2
+
+
+def test_a_run_keeps_its_colour_when_another_is_let_go(page, stored):
+    experiments = [Experiment(seed=seed) for seed in (1, 2, 3)]
+    names = [stored(experiment).name for experiment in experiments]
+    opened = page(experiments[2].query() + "&keep=" + ",".join(names[:2]))
+    before = dict(opened.session_state.colours)
+    opened.button(f"drop-{names[0]}").click().run()
+    after = opened.session_state.colours
+    assert after == {name: before[name] for name in names[1:]}
+
+
+def test_a_diverged_run_says_so_and_shows_what_was_recorded(page, stored):
+    experiment = Experiment.of({"learning_rate": 50, "seed": 9})
+    stored(experiment, status="diverged", error="diverged: the loss became nan at step 7 on rank 2; use less")
+    opened = page(experiment.query())
+    assert "**Diverged.**" in said(opened) and "at step 7 on rank 2" in said(opened)
+    assert opened.metric and not opened.exception
+
+
+def test_a_remark_of_a_run_is_shown_as_it_is(page, stored):
+    stored(Experiment())
+    assert any("\\*fast\\* and \\$slow\\$" in element.value for element in page().caption)
+
+
+def test_a_damaged_folder_is_a_sentence(page, stored):
+    experiment = Experiment(seed=44)
+    folder = stored(experiment)
+    (folder / "spans.parquet").write_bytes(b"not a table")
+    opened = page(experiment.query())
+    assert not opened.exception
+    assert "cannot be read as a run" in said(opened)
+
+
+def test_a_workload_without_accuracy_has_one_chart_less(page, stored):
+    experiment = Experiment(workload="quadratic")
+    stored(experiment, accuracy=False)
+    opened = page(experiment.query())
+    assert {metric.label: metric.value for metric in opened.metric}["Held-out accuracy"] == "–"
+    assert not opened.exception
+
+
+def test_a_synchronous_run_says_why_there_is_no_staleness(page, stored):
+    stored(Experiment(seed=5), stale=False)
+    assert "is synchronous: every update is computed from the newest parameters" in said(page("seed=5"))
+
+
+def test_a_link_alone_starts_no_real_processes(page):
+    opened = page("cluster=processes&workers=2")
+    assert "Nothing has run yet" in said(opened)
+    assert "job" not in opened.session_state
+
+
+def test_the_source_and_the_way_to_repeat_a_run_are_there(page, stored):
+    experiment = Experiment.of({"algorithm": "easgd", "period": 2})
+    stored(experiment)
+    codes = [element.value for element in page(experiment.query() + "&source=true").code]
+    assert experiment.command() in codes
+    assert any(experiment.query() in code for code in codes)
+    assert Path(algorithms.find("easgd").__file__).read_text().strip() in codes
+
+
+def test_the_page_needs_neither_torch_nor_compilers_nor_scikit_learn(stored, folders):
+    stored(Experiment())
+    program = (
+        "import sys\n"
+        "from streamlit.testing.v1 import AppTest\n"
+        "page = AppTest.from_file('app/main.py', default_timeout=30).run()\n"
+        "assert not page.exception and page.metric, page\n"
+        "print([name for name in ('torch', 'numba', 'sklearn', 'llvmlite') if name in sys.modules])\n"
+    )
+    environment = {**os.environ, "LOCKSTEP_RUNS": str(folders)}
+    done = subprocess.run(
+        [sys.executable, "-c", program], cwd=ROOT, env=environment, capture_output=True, text=True, timeout=100
+    )
+    assert done.stdout.strip() == "[]", done.stderr
