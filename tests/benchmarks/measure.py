@@ -7,6 +7,7 @@ import platform
 import statistics
 import time
 from collections.abc import Callable
+from pathlib import Path
 
 
 def seconds(once: Callable[[], object], repeat: int) -> float:
@@ -32,7 +33,10 @@ def row(what: str, measured: str, bar: str, met: bool) -> None:
 
 def machine() -> str:
     """The machine, in one line."""
-    model = next((line.split(":")[1].strip() for line in open("/proc/cpuinfo") if "model name" in line), "")
+    model = next(
+        (line.split(":")[1].strip() for line in Path("/proc/cpuinfo").read_text().splitlines() if "model name" in line),
+        "",
+    )
     return f"{model or platform.processor()}, {os.cpu_count()} cores, Python {platform.python_version()}"
 
 

@@ -8,8 +8,8 @@ import numpy as np  # noqa: E402
 import torch  # noqa: E402
 
 import kernels  # noqa: E402
-from experiments.experiment import Experiment  # noqa: E402
 import workloads  # noqa: E402
+from experiments.experiment import Experiment  # noqa: E402
 
 
 def main() -> None:
