@@ -22,7 +22,8 @@ import numpy as np
 from cluster.trace import KINDS, Trace
 from experiments.result import Run
 
-PALETTE = ("#0072B2", "#009E73", "#CC79A7", "#D55E00", "#BBBBBB")  # of KINDS; Okabe-Ito
+PALETTE = ("#56B4E9", "#009E73", "#E69F00", "#A7B0BA", "#6B7480")  # of KINDS, as in the workbench
+BLUE = "#0072B2"
 MAX_EVENTS = 1_000_000  # of a Chrome trace; ui.perfetto.dev opens that many
 
 
@@ -104,6 +105,7 @@ def report(run: Run) -> str:
     facts = "".join(
         f"<tr><th>{html.escape(name.replace('_', ' '))}</th><td>{html.escape(_figure(value))}</td></tr>"
         for name, value in run.summary.items()
+        if value is not None
     )
     notes = "".join(f"<p>{html.escape(note)}</p>" for note in (run.error, *run.notes) if note)
     title = html.escape(f"{run.experiment.algorithm} on {run.experiment.workload}, {run.experiment.workers} workers")
@@ -139,9 +141,14 @@ def curves(run: Run):
     seconds, loss = _thinned(run.losses["seconds"], run.losses["loss"], 2000)
     tried = run.evaluations
     for column, trace in (
-        (1, go.Scatter(x=seconds, y=loss, name="training", line={"color": "#56B4E9", "width": 1})),
-        (1, go.Scatter(x=tried["seconds"], y=tried["loss"], name="held-out", line={"color": "#0072B2"})),
-        (2, go.Scatter(x=tried["seconds"], y=tried["accuracy"], name="accuracy", line={"color": "#009E73"})),
+        (1, go.Scatter(x=seconds, y=loss, name="training", line={"color": BLUE, "width": 1}, opacity=0.45)),
+        (
+            1,
+            go.Scatter(
+                x=tried["seconds"], y=tried["loss"], name="held-out", line={"color": BLUE}, mode="lines+markers"
+            ),
+        ),
+        (2, go.Scatter(x=tried["seconds"], y=tried["accuracy"], name="accuracy", line={"color": BLUE, "dash": "dash"})),
     ):
         figure.add_trace(trace, row=1, col=column)
     figure.update_xaxes(title="seconds of the run's clock")
@@ -186,7 +193,7 @@ def _thinned(x: np.ndarray, y: np.ndarray, points: int) -> tuple[np.ndarray, np.
 
 
 def _figure(value: Any) -> str:
-    return "–" if value is None else f"{value:,.6g}" if isinstance(value, float) else f"{value}"
+    return f"{value:,.6g}" if isinstance(value, float) else f"{value:,}" if isinstance(value, int) else str(value)
 
 
 def _write(path: Path, content: bytes) -> Path:

@@ -260,6 +260,18 @@ def test_closing_waits_for_the_children_and_refuses_new_jobs(pool):
     assert not any(psutil.pid_exists(pid) for pid in pids)
 
 
+def test_the_ranks_of_a_real_cluster_end_with_their_job(pool):
+    job = pool.submit("ada", small(cluster="processes", steps=1_000_000))
+    until(pool, job, lambda state: state.status == "failed" or len(state.curve.get("loss", ())))
+    family = children()
+    assert pool.state(job).status == "running" and len(family) > 3
+    pool.cancel(job)
+    state = end(pool, job)
+    assert state.status == "cancelled" and store.load(state.folder).experiment.cluster == "processes"
+    _, alive = psutil.wait_procs(family, timeout=20)
+    assert not alive
+
+
 def test_an_unknown_job_is_refused(pool):
     with pytest.raises(ValueError, match="there is no job"):
         pool.state("0123456789abcdef")
