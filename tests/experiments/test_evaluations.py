@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from cluster.trace import LOSSES, MESSAGES, Journal, columns, ordered
+from cluster.trace import LOSSES, MESSAGES, Journal, joined, ordered
 from experiments.evaluations import Axes, assemble, complete, evenly, final, table
 from workloads.task import Evaluation
 
@@ -79,11 +79,14 @@ def test_a_lost_replica_is_left_out_of_the_final_average():
 
 
 def test_an_evaluation_knows_its_step_samples_and_bytes_from_what_was_recorded_by_then():
-    losses = [(0, 0, 32, 1.0, 0.5), (1, 0, 32, 1.5, 0.5), (0, 1, 64, 2.0, 0.4), (1, 1, 64, 3.0, 0.4)]
-    messages = [(0, 1, 0, 100, 0.5, 0.6, False), (1, 0, 0, 50, 2.5, 2.6, False)]
+    zero, one = (Journal(rank, lambda: 0.0) for rank in range(2))
+    zero.losses += [(0, 32, 1.0, 0.5), (1, 64, 2.0, 0.4)]
+    one.losses += [(0, 32, 1.5, 0.5), (1, 64, 3.0, 0.4)]
+    zero.messages.append((1, 0, 100, 0.5, 0.6, False))
+    one.messages.append((0, 0, 50, 2.5, 2.6, False))
     axes = Axes(
-        ordered(columns(losses, LOSSES, "i4 i4 i8 f8 f8"), "seconds", "rank"),
-        ordered(columns(messages, MESSAGES, "i4 i4 i4 i8 f8 f8 ?"), "sent", "src"),
+        ordered(joined((zero, one), "losses", LOSSES, "i4 i4 i8 f8 f8"), "seconds", "rank"),
+        ordered(joined((zero, one), "messages", MESSAGES, "i4 i4 i4 i8 f8 f8 ?"), "sent", "src"),
     )
     assert axes.at(0.0) == (0.0, 0, 0)
     assert axes.at(1.0) == (0.5, 32, 100)
@@ -92,7 +95,8 @@ def test_an_evaluation_knows_its_step_samples_and_bytes_from_what_was_recorded_b
 
 
 def test_a_run_without_losses_or_messages_has_axes_of_zero():
-    empty = Axes(columns([], LOSSES, "i4 i4 i8 f8 f8"), columns([], MESSAGES, "i4 i4 i4 i8 f8 f8 ?"))
+    tables = ("losses", LOSSES, "i4 i4 i8 f8 f8"), ("messages", MESSAGES, "i4 i4 i4 i8 f8 f8 ?")
+    empty = Axes(*(joined([], *table) for table in tables))
     assert empty.at(3.0) == (0.0, 0, 0)
     rows = table([], lambda w: Evaluation(0.0, 0.0), empty)
     assert all(len(column) == 0 for column in rows.values())
