@@ -8,6 +8,12 @@ from app import controls, runs
 from app.views import live, result
 from app.views.choose import choose
 
+WHY = {
+    "simulated": "This has not run yet.",
+    "processes": "This link asks for real processes of this machine, and those only start when you say so.",
+    "gpus": "This link asks for real GPUs, and those only start when you say so.",
+}
+
 
 def page() -> None:
     """Controls on the left; on the right the run under way, or the last one that was done."""
@@ -28,8 +34,10 @@ def page() -> None:
         st.error(f"**This did not run.** {result.sentence(state.trouble)}", icon=":material/error:")
     if state.get("shown"):
         result.show(state.shown, experiment)
-    elif not state.get("trouble"):
-        st.info("Nothing has run yet. Choose an algorithm on the left and press **Run**.", icon=":material/play_arrow:")
+    elif experiment and not state.get("trouble"):
+        st.markdown(f"## {result.title(experiment)}", anchors=False)
+        st.caption(result.headline(experiment))
+        st.info(f"{WHY[experiment.cluster]} Press **Run**.", icon=":material/play_arrow:")
 
 
 def _open() -> None:

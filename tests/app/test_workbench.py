@@ -233,7 +233,7 @@ def test_a_synchronous_run_says_why_there_is_no_staleness(page, stored):
 
 def test_a_link_alone_starts_no_real_processes(page):
     opened = page("cluster=processes&workers=2")
-    assert "Nothing has run yet" in said(opened)
+    assert "those only start when you say so" in said(opened)
     assert "job" not in opened.session_state
 
 

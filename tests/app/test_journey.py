@@ -1,0 +1,267 @@
+"""The workbench in a real Chromium, with real runs."""
+
+import contextlib
+import os
+import re
+import shutil
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from pathlib import Path
+from urllib.parse import parse_qs, urlsplit
+
+import psutil
+import pytest
+
+playwright = pytest.importorskip("playwright.sync_api")
+expect = playwright.expect
+expect.set_options(timeout=45_000)  # ms, for what takes one or two: the machine may be busy
+
+ROOT = Path(__file__).resolve().parents[2]
+CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+SWITCHES = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-sync"]
+AS_MODULE = [sys.executable, "-m", "streamlit"]
+AS_PROGRAM = [str(Path(sys.executable).with_name("streamlit"))]
+
+pytestmark = [
+    pytest.mark.browser,
+    pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium on this machine"),
+]
+
+
+@contextlib.contextmanager
+def served(runs: Path, command=AS_MODULE, folder: Path = ROOT, script: str = "app/main.py"):
+    """The address of a workbench of its own, which is gone afterwards with all that it started."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    words = [*command, "run", script, "--server.port", str(port), "--server.headless", "true"]
+    environment = {**os.environ, "LOCKSTEP_RUNS": str(runs), "OMP_NUM_THREADS": "1"}
+    environment.pop("PYTHONPATH", None)
+    server = subprocess.Popen(words, cwd=folder, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    family = psutil.Process(server.pid)
+    try:
+        address = f"http://127.0.0.1:{port}"
+        until = time.monotonic() + 60
+        while True:
+            with contextlib.suppress(OSError), urllib.request.urlopen(f"{address}/_stcore/health", timeout=5):
+                break
+            assert server.poll() is None and time.monotonic() < until, server.stdout.read().decode()
+            time.sleep(0.05)
+        yield address
+    finally:
+        children = family.children(recursive=True)
+        server.terminate()
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            server.wait(15)
+        server.kill()
+        server.wait()
+        server.stdout.close()
+        _, left = psutil.wait_procs(children, timeout=10)
+        for process in left:
+            process.kill()
+    assert not left, f"left behind: {left}"
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory):
+    return tmp_path_factory.mktemp("journey")
+
+
+@pytest.fixture(scope="module")
+def address(runs):
+    with served(runs) as address:
+        yield address
+
+
+@pytest.fixture(scope="module")
+def window():
+    """A browser window, whose tabs share what they have fetched once."""
+    with playwright.sync_playwright() as driver:
+        browser = driver.chromium.launch(executable_path=CHROMIUM, args=SWITCHES)
+        context = browser.new_context(viewport={"width": 1440, "height": 1000})
+        context.set_default_timeout(45_000)
+        yield context
+        browser.close()
+
+
+@pytest.fixture
+def tab(window):
+    """tab(address) opens a page; what its scripts complain of fails the test."""
+    pages, complaints = [], []
+
+    def opened(address: str, scheme: str = "light"):
+        page = window.new_page()
+        page.emulate_media(color_scheme=scheme)
+        page.on("pageerror", lambda error: complaints.append(str(error)))
+        page.on("dialog", lambda dialog: complaints.append(dialog.message))
+        pages.append(page)
+        page.goto(address)
+        return page
+
+    yield opened
+    for page in pages:
+        page.close()
+    assert not complaints
+
+
+def result(page):
+    """Wait for a finished run; gives the values of its figures."""
+    expect(page.locator(".st-key-loss .main-svg").first).to_be_visible()
+    expect(page.locator(".timeline .status")).to_contain_text("Showing")
+    expect(page.get_by_test_id("stException")).to_have_count(0)
+    return page.get_by_test_id("stMetricValue").all_inner_texts()
+
+
+def slide(page, key: str, presses: int):
+    slider = page.locator(f".st-key-{key} input[type=range]")
+    slider.focus()
+    for _ in range(abs(presses)):
+        slider.press("ArrowRight" if presses > 0 else "ArrowLeft")
+
+
+def query(page) -> dict:
+    return {name: values[-1] for name, values in parse_qs(urlsplit(page.url).query).items()}
+
+
+def test_a_student_runs_compares_and_shares(tab, address):
+    page = tab(address)
+    figures = result(page)  # without being asked
+    expect(page.get_by_role("heading", name="sync_sgd on digits")).to_be_visible()
+
+    slide(page, "workers", 2)
+    expect(page.get_by_text("Not run yet: workers 4 → 8")).to_be_visible()
+    page.get_by_role("button", name="Keep", exact=True).click()
+    page.get_by_role("button", name="Run", exact=True).click()
+    expect(page.get_by_text("8 workers · batch 32")).to_be_visible()
+    assert result(page) != figures
+    assert query(page)["workers"] == "8"
+
+    table = page.locator(".figures table")
+    expect(table).to_contain_text("sync_sgd, workers 4")
+    expect(table).to_contain_text("sync_sgd, workers 8")
+    page.get_by_role("radio", name="seconds").click(force=True)
+    expect(page.locator(".st-key-loss[data-stale=false]")).to_contain_text("time, ms")
+
+    page.get_by_role("button", name="Share", exact=True).click()
+    link = page.get_by_test_id("stPopoverBody").locator("code").first.inner_text().strip()
+    assert urlsplit(link).query
+    again = tab(link)
+    figures = result(page)
+    assert result(again) == figures
+    expect(again.get_by_text("8 workers · batch 32")).to_be_visible()
+    expect(again.locator(".figures table")).to_have_text(table.inner_text().replace("\n", "").replace("\t", ""))
+
+
+def test_stop_ends_a_long_run_and_shows_what_was_recorded(tab, address):
+    page = tab(f"{address}?algorithm=easgd&steps=1000000&seed=1")
+    expect(page.locator(".stProgress")).to_contain_text("of virtual time")
+    expect(page.locator(".curve canvas").first).to_be_visible()
+    page.get_by_role("button", name="Stop", exact=True).click()
+    expect(page.get_by_text("Stopped early.")).to_be_visible()
+    result(page)
+    expect(page.get_by_role("button", name="Stop", exact=True)).to_be_disabled()
+
+
+def test_the_controls_stay_alive_while_a_run_is_under_way(tab, address):
+    page = tab(f"{address}?algorithm=easgd&steps=1000000&seed=2")
+    expect(page.locator(".stProgress")).to_contain_text("of virtual time")
+    slide(page, "workers", 1)
+    expect(page).to_have_url(re.compile("workers=6"))
+    page.get_by_role("button", name="Reset", exact=True).click()
+    expect(page.get_by_role("heading", name="sync_sgd on digits")).to_be_visible()
+    result(page)
+
+
+def test_two_tabs_do_not_disturb_each_other(tab, address):
+    one, two = tab(f"{address}?algorithm=easgd&seed=3"), tab(f"{address}?algorithm=downpour&seed=3")
+    result(one), result(two)
+    expect(one.get_by_role("heading", name="easgd on digits")).to_be_visible()
+    expect(two.get_by_role("heading", name="downpour on digits")).to_be_visible()
+
+
+def test_a_server_that_ends_leaves_no_run_behind(window, tmp_path):
+    with served(tmp_path) as address:
+        page = window.new_page()
+        page.goto(f"{address}?algorithm=easgd&steps=1000000")
+        expect(page.locator(".stProgress")).to_contain_text("of virtual time")
+        page.close()
+
+
+@pytest.mark.parametrize(
+    "link",
+    [
+        "algorithm=<img src=x onerror=alert(1)>",
+        "algorithm=easgd&period=<script>alert(1)</script>&keep=<script>alert(1)</script>",
+        "slow=%00%ff&%=%&&&===&workers=%F0%9F%92%A9",
+    ],
+)
+def test_a_hostile_link_gives_a_sentence_and_the_defaults(tab, address, link):
+    page = tab(f"{address}?{link}")
+    expect(page.get_by_role("alert").first).to_contain_text("This link is not quite right")
+    result(page)
+    expect(page.locator("img[src=x]")).to_have_count(0)
+
+
+def test_the_timeline_is_moved_by_keys_and_tells_what_lies_under_the_pointer(tab, address):
+    page = tab(f"{address}?algorithm=easgd&seed=3")
+    result(page)
+    stage, status = page.locator(".stage"), page.locator(".timeline .status")
+    stage.focus()
+    page.keyboard.press("Home")
+    expect(status).to_contain_text("Showing the whole run")
+    page.keyboard.press("+")
+    expect(status).to_contain_text(re.compile(r"Showing .+ to .+ of"))
+    window = status.inner_text()
+    page.keyboard.press("ArrowRight")
+    expect(status).not_to_have_text(window)
+    stage.scroll_into_view_if_needed()
+    box = stage.bounding_box()
+    page.mouse.move(box["x"] + box["width"] / 2, box["y"] + 34 + 45)
+    expect(page.locator(".tip")).to_contain_text(re.compile("worker 1 · .*takes", re.DOTALL))
+    expect(stage).to_have_attribute("aria-label", re.compile("^Timeline of 5 ranks"))
+
+
+def test_a_window_into_the_timeline_survives_another_setting(tab, address):
+    page = tab(f"{address}?algorithm=easgd&seed=3")
+    result(page)
+    page.locator(".stage").focus()
+    page.keyboard.press("Home")
+    expect(page.locator(".timeline .status")).to_contain_text("Showing the whole run")
+    slide(page, "workers", 1)
+    expect(page.get_by_text("Not run yet")).to_be_visible()
+    expect(page.locator(".timeline .status")).to_contain_text("Showing the whole run")
+
+
+def test_a_page_asks_nobody_else_and_is_small(window, address):
+    page = window.new_page()
+    hosts, received = set(), []
+    page.on("request", lambda request: hosts.add(urlsplit(request.url).netloc))
+    page.on("websocket", lambda socket: socket.on("framereceived", lambda frame: received.append(len(frame))))
+    page.goto(f"{address}?algorithm=easgd&seed=3")
+    result(page)
+    page.close()
+    assert hosts - {""} == {urlsplit(address).netloc}
+    assert sum(received) < 1_500_000
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_the_page_follows_the_reader_s_light_and_dark(tab, address, scheme):
+    page = tab(address, scheme)
+    result(page)
+    background = page.locator(".stApp").evaluate("e => getComputedStyle(e).backgroundColor")
+    assert background == {"light": "rgb(255, 255, 255)", "dark": "rgb(17, 22, 28)"}[scheme]
+
+
+@pytest.mark.parametrize(
+    ("command", "elsewhere"), [(AS_PROGRAM, False), (AS_MODULE, True)], ids=["as a program", "from another folder"]
+)
+def test_it_starts_either_way_and_finds_its_settings(tab, runs, tmp_path, command, elsewhere):
+    place = {"folder": tmp_path, "script": str(ROOT / "app" / "main.py")} if elsewhere else {}
+    with served(runs, command, **place) as address:
+        page = tab(address)
+        result(page)
+        run = page.get_by_role("button", name="Run", exact=True)
+        assert run.evaluate("e => getComputedStyle(e).backgroundColor") == "rgb(0, 114, 178)"  # config.toml was read
