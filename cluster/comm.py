@@ -9,8 +9,8 @@ A message is None, a number, an array, or a tuple of messages. It is a snapshot:
 the next line. A rank that is lost (crashed, killed) is heard by `recv_any` as one last None from it, which is how a
 server learns that a worker will not come back; waiting for that rank by name raises `RankLost`.
 
-Names follow torch.distributed. Several clusters keep this contract; `tests/test_comm.py` holds each clause of it
-against every one of them.
+Names follow torch.distributed. Several clusters keep this contract; `tests/cluster/test_comm.py` holds each clause of
+it against every one of them.
 """
 
 from __future__ import annotations
@@ -104,14 +104,18 @@ def snapshot(x: Message) -> Message:
 
 
 def nbytes(x: Message) -> int:
-    """Payload bytes of a message: 8 for a number, nothing for None."""
+    """Payload bytes of a message: 8 for a number, nothing for None. ValueError if it is no message."""
     if x is None:
         return 0
     if isinstance(x, np.ndarray):
         return x.nbytes
     if isinstance(x, tuple):
         return sum(nbytes(part) for part in x)
-    return 8 if isinstance(x, int | float | np.generic) else x.numel() * x.element_size()
+    if isinstance(x, int | float | np.generic):
+        return 8
+    if hasattr(x, "numel"):
+        return x.numel() * x.element_size()
+    raise ValueError(f"a message is None, a number, an array or a tuple of these, not a {type(x).__name__}.")
 
 
 class ClusterError(RuntimeError):

@@ -1,10 +1,14 @@
 """Real ranks: one process each, real time.
 
-    links.py     an ordered stream of messages between every two ranks, and the mailboxes they are sorted into
+    frames.py    messages as bytes in a stream
+    links.py     such a stream between every two ranks, and the boxes that what arrives is sorted into
     comm.py      the Comm contract on top of it; sums by torch.distributed where that is asked for
-    notebook.py  what a rank writes down while it runs, and how the notes of all ranks become one record
+    helpers.py   threads for what goes on beside a rank
     memory.py    a vector in memory that all ranks of one computer see
+    notebook.py  what a rank writes down while it runs, and how the notes of all ranks become one record
+    failure.py   what a rank tells about its end, and which end is the cause of the others
     rank.py      how a rank enters the run and leaves it
+    child.py     a rank that was started by `cluster.processes`; preload.py is what all of them have loaded
 
 `cluster.processes` starts such ranks and watches them; `cluster.torchrun` joins ranks that somebody else started.
 """

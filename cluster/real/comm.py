@@ -24,17 +24,10 @@ from cluster import collectives
 from cluster.collectives import COLLECTIVE
 from cluster.comm import ClusterError, Deadlock, Message, Op, RankLost, nbytes, shares, snapshot
 from cluster.real import memory
-from cluster.real.links import Gone, Helpers, Links, Slot
+from cluster.real.helpers import Helpers
+from cluster.real.links import Gone, Links, Slot
 from cluster.real.notebook import Notebook
 from cluster.trace import COMMUNICATE
-from kernels import to_device, to_numpy
-
-
-class Staged:
-    """An array of a GPU on its way through the memory of the CPU."""
-
-    def __init__(self, values: np.ndarray):
-        self.values = values
 
 
 @dataclass
@@ -156,10 +149,9 @@ class RealComm:
     def _post(self, x: Message, dst: int, tag: int) -> int:
         world, journal, target = self._world, self.journal, self._member(dst)
         start = journal.clock()
-        packed = _packed(x)
         row = journal.message(target, tag, nbytes(x), start) if self._noted else -1
         try:
-            ticket = world.links.send(target, (self._group, tag), packed, start + journal.zero, row)
+            ticket = world.links.send(target, (self._group, tag), x, start + journal.zero, row)
         except ConnectionError:
             raise self._lost([target], f"rank {world.rank} sends a message to it (tag {tag})") from None
         if self._waits is None:
@@ -192,7 +184,7 @@ class RealComm:
             journal.blocked(start, ready, self._doing or "receive")
         else:
             self._waits.append((start, min(max(ready, start), journal.clock())))
-        return _unpacked(slot.parcel.x, self.device)
+        return slot.parcel.x
 
     def _lost(self, lost: list[int], consequence: str) -> RankLost:
         return RankLost(f"rank {lost[0]} was lost; {consequence}", lost[0])
@@ -349,23 +341,3 @@ def _flat(x: Any) -> Any:
     if not (x.flags.c_contiguous if isinstance(x, np.ndarray) else x.is_contiguous()):
         raise ValueError("all_reduce works in place: give it a contiguous array, or a copy of this one.")
     return x.reshape(-1)
-
-
-def _packed(x: Message) -> Any:
-    """A message as it travels: contiguous arrays, in the memory of the CPU. ValueError if it is none."""
-    if isinstance(x, np.ndarray):
-        return x if x.flags.c_contiguous else x.copy()
-    if isinstance(x, tuple):
-        return tuple(_packed(part) for part in x)
-    if x is None or isinstance(x, int | float | np.generic):
-        return x
-    if hasattr(x, "detach"):
-        return Staged(np.ascontiguousarray(to_numpy(x)))
-    raise ValueError(f"a message is None, a number, an array or a tuple of these, not a {type(x).__name__}.")
-
-
-def _unpacked(x: Any, device: str) -> Message:
-    """What the receiver gets: arrays of GPUs come to its own device."""
-    if isinstance(x, Staged):
-        return to_device(x.values, device)
-    return tuple(_unpacked(part, device) for part in x) if type(x) is tuple else x

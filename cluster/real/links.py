@@ -2,38 +2,30 @@
 
     send ──▶ socket ──▶ a thread of the receiver ──▶ box (group, tag) ──▶ recv, recv_any, poll
 
-A frame is a header (sizes, when it was sent, its row in the sender's journal), everything of the message but its
-arrays as a pickle, then the bytes of the arrays, read from and into their own memory. A thread per peer reads, so a
-message arrives while its receiver computes. What the operating system does not take at once is copied and leaves
-through a thread of its own, so a sender never waits for a receiver.
+A thread per peer reads, so a message arrives while its receiver computes. What the operating system does not take at
+once is copied and leaves through a thread of its own, so a sender never waits for a receiver.
 
 Why not torch.distributed's send and recv: over gloo they must know sizes beforehand, cannot say what has arrived, and
-a receive that is given up breaks the pair. Frames over TCP need none of that and are quicker.
+a receive that is given up breaks the pair.
 """
 
 from __future__ import annotations
 
 import contextlib
-import pickle
 import secrets
 import socket
 import struct
 import time
 from collections.abc import Callable, Hashable, Iterable
-from concurrent.futures import Future
-from queue import SimpleQueue
 from threading import Condition, Lock, Thread
 from typing import Any, NamedTuple
 
-import numpy as np
+from cluster.real.frames import WHOLE, Inlet, Outlet, pack, unpack
 
-FOREVER = 3600.0  # s; conditions cannot wait for infinity
 OPEN, DONE, LOST = "open", "done", "lost"
+FOREVER = 3600.0  # s; a condition cannot wait for infinity
 
-_HEADER = struct.Struct("<IIdq")  # arrays, bytes of the pickle (0: nothing more will come), sent, row
 _HELLO = struct.Struct("<16sI")  # the receiver's token, the sender's rank
-_AT_ONCE = getattr(socket, "MSG_DONTWAIT", None)
-_WHOLE = getattr(socket, "MSG_WAITALL", 0)
 
 
 class Parcel(NamedTuple):
@@ -65,8 +57,9 @@ class Door:
     """Where a rank lets the others in; `address` is what it tells them."""
 
     def __init__(self, host: str):
+        family = socket.AF_INET6 if ":" in host else socket.AF_INET
         self.token = secrets.token_bytes(16)
-        self.listener = socket.create_server((host, 0), backlog=4096, family=_family(host))
+        self.listener = socket.create_server((host, 0), backlog=4096, family=family)
         self.address = (host, self.listener.getsockname()[1], self.token)
 
     def meet(self, rank: int, addresses: list[tuple], timeout: float) -> dict[int, socket.socket]:
@@ -82,8 +75,8 @@ class Door:
                 caller, _ = listener.accept()
                 caller.settimeout(5.0)
                 try:
-                    token, peer = _HELLO.unpack(_exactly(caller, _HELLO.size))
-                except (OSError, EOFError):
+                    token, peer = _HELLO.unpack(caller.recv(_HELLO.size, WHOLE))
+                except (OSError, struct.error):
                     token, peer = b"", -1
                 if not secrets.compare_digest(token, self.token):
                     caller.close()  # a stranger
@@ -96,33 +89,39 @@ class Door:
 
 
 class Links:
-    """All streams of one rank. Ranks are those of the whole run; a channel is a group and a tag."""
+    """All streams of one rank. Ranks are those of the whole run; a channel is a group and a tag.
+
+    `on_arrival(src, row, arrived)` hears of every message that has a row in its sender's journal; `device` is where
+    torch tensors go.
+    """
 
     def __init__(self, rank: int, sockets: dict[int, socket.socket], on_arrival: Callable[[int, int, float], None]):
-        self.rank, self._on_arrival = rank, on_arrival
+        self.rank, self.device, self._on_arrival = rank, "cpu", on_arrival
         self.state = dict.fromkeys((rank, *sockets), OPEN)
-        self.sent = self.received = 0  # frames
+        self.received = 0  # frames
         self.news = Condition(Lock())
         self._boxes: dict[Hashable, list[Parcel]] = {}
         self._slots: dict[Hashable, list[Slot]] = {}
         self._sockets = sockets
-        self._out = {peer: _Outlet(link) for peer, link in sockets.items()}
+        self._out = {peer: Outlet(link) for peer, link in sockets.items()}
         for peer, link in sockets.items():
-            Thread(target=self._read, args=(peer, link), daemon=True, name=f"from rank {peer}").start()
+            Thread(target=self._read, args=(peer, Inlet(link)), daemon=True, name=f"from rank {peer}").start()
+
+    @property
+    def sent(self) -> int:
+        """Frames that have been handed over."""
+        return sum(outlet.frames for outlet in self._out.values())
 
     def send(self, dst: int, channel: Hashable, x: Any, sent: float, row: int = -1) -> int:
-        """Hand `x` over; gives a ticket for `flush`. ConnectionError if `dst` is gone."""
-        arrays: list[pickle.PickleBuffer] = []
-        head = pickle.dumps((channel, x), 5, buffer_callback=arrays.append)
-        if dst == self.rank:
-            copies = [bytearray(array) for array in arrays]
-            self._deliver(Parcel(dst, sent, time.monotonic(), pickle.loads(head, buffers=copies)[1]), channel, row)
-            return 0
-        raw = [array.raw() for array in arrays]
-        sizes = struct.pack(f"<{len(raw)}Q", *(part.nbytes for part in raw))
-        with self.news:
-            self.sent += 1
-        return self._out[dst].put([_HEADER.pack(len(raw), len(head), sent, row) + sizes + head, *raw])
+        """Hand a copy of `x` over; gives a ticket for `flush`. ConnectionError if `dst` is gone."""
+        arrays: list = []
+        packed = pack(x, arrays)
+        if dst != self.rank:
+            return self._out[dst].send(channel, packed, arrays, sent, row)
+        copies = iter([array.copy() for array in arrays])
+        x = unpack(packed, lambda *_: next(copies), self.device)
+        self._deliver(channel, Parcel(dst, sent, time.monotonic(), x), row)
+        return 0
 
     def flush(self, dst: int, ticket: int) -> None:
         """Wait until what was given this ticket has left."""
@@ -146,7 +145,7 @@ class Links:
 
         Raises Gone if none of `senders` is there any more.
         """
-        deadline = time.monotonic() + timeout  # may be for ever
+        deadline = time.monotonic() + timeout
         with self.news:
             while slot.parcel is None:
                 if all(self.state[peer] != OPEN for peer in senders):
@@ -165,8 +164,7 @@ class Links:
     def close(self) -> list[tuple[int, Hashable]]:
         """Say goodbye, wait for everybody's goodbye, and give (src, channel) of each message that nobody took."""
         for outlet in self._out.values():
-            with contextlib.suppress(ConnectionError):
-                outlet.put([_HEADER.pack(0, 0, 0.0, 0)])
+            outlet.goodbye()
         with self.news:
             self.news.wait_for(lambda: all(self.state[peer] != OPEN for peer in self._out))
             return [(parcel.src, channel) for channel, box in self._boxes.items() for parcel in box]
@@ -177,26 +175,20 @@ class Links:
             with contextlib.suppress(OSError):
                 link.shutdown(socket.SHUT_WR)
 
-    def _read(self, peer: int, link: socket.socket) -> None:
+    def _read(self, peer: int, inlet: Inlet) -> None:
         end = LOST
         try:
-            while True:
-                arrays, length, sent, row = _HEADER.unpack(_exactly(link, _HEADER.size))
-                if not length:
-                    end = DONE
-                    break
-                rest = _exactly(link, 8 * arrays + length)
-                buffers = [_exactly(link, size) for size in struct.unpack_from(f"<{arrays}Q", rest)]
-                arrived = time.monotonic()
-                channel, x = pickle.loads(rest[8 * arrays :], buffers=buffers)
-                self._deliver(Parcel(peer, sent, arrived, x), channel, row)
+            while frame := inlet.next(self.device):
+                channel, x, sent, row = frame
+                self._deliver(channel, Parcel(peer, sent, time.monotonic(), x), row)
+            end = DONE
         except (EOFError, OSError):
             pass  # it is lost
         with self.news:
             self.state[peer] = end
             self.news.notify_all()
 
-    def _deliver(self, parcel: Parcel, channel: Hashable, row: int) -> None:
+    def _deliver(self, channel: Hashable, parcel: Parcel, row: int) -> None:
         if row >= 0:
             self._on_arrival(parcel.src, row, parcel.arrived)
         with self.news:
@@ -208,89 +200,3 @@ class Links:
                     self.news.notify_all()
                     return
             self._boxes.setdefault(channel, []).append(parcel)
-
-
-class _Outlet:
-    """One way to one peer: bytes leave at once if the system takes them, else through a thread."""
-
-    def __init__(self, link: socket.socket):
-        self._link, self._turn = link, Lock()
-        self._rest: SimpleQueue[bytes] = SimpleQueue()
-        self._queued = self._left = 0
-        self._news = Condition(Lock())
-
-    def put(self, parts: list) -> int:
-        with self._turn:
-            taken = 0
-            if self._left == self._queued and _AT_ONCE is not None:
-                with contextlib.suppress(BlockingIOError):
-                    taken = self._link.sendmsg(parts, (), _AT_ONCE)
-            rest = []
-            for part in parts:
-                size = len(part)
-                if taken < size:
-                    rest.append(part[taken:])
-                taken = max(0, taken - size)
-            if rest:
-                if not self._queued:
-                    Thread(target=self._push, daemon=True).start()
-                self._queued += 1
-                self._rest.put(b"".join(rest))
-            return self._queued
-
-    def flush(self, ticket: int) -> None:
-        with self._news:
-            self._news.wait_for(lambda: self._left >= ticket)
-
-    def _push(self) -> None:
-        while True:
-            with contextlib.suppress(OSError):  # the reader of this link hears of it
-                self._link.sendall(self._rest.get())
-            with self._news:
-                self._left += 1
-                self._news.notify_all()
-
-
-class Helpers:
-    """Threads for what goes on beside the rank: as many as are busy at once, used again."""
-
-    def __init__(self):
-        self._jobs: SimpleQueue[tuple] = SimpleQueue()
-        self._lock, self._idle = Lock(), 0
-
-    def do(self, call: Callable, *args: Any) -> Future:
-        """Have `call(*args)` done; the future has its result or its exception."""
-        future: Future = Future()
-        with self._lock:
-            if self._idle:
-                self._idle -= 1
-            else:
-                Thread(target=self._work, daemon=True).start()
-        self._jobs.put((future, call, args))
-        return future
-
-    def _work(self) -> None:
-        while True:
-            future, call, args = self._jobs.get()
-            try:
-                future.set_result(call(*args))
-            except Exception as error:
-                future.set_exception(error)
-            with self._lock:
-                self._idle += 1
-
-
-def _family(host: str) -> socket.AddressFamily:
-    return socket.AF_INET6 if ":" in host else socket.AF_INET
-
-
-def _exactly(link: socket.socket, size: int) -> memoryview:
-    """The next `size` bytes. EOFError if the stream ends before."""
-    buffer = memoryview(np.empty(size, np.uint8))
-    got = 0
-    while got < size:
-        n = link.recv_into(buffer[got:], 0, _WHOLE)
-        if not n:
-            raise EOFError
-        got += n
-    return buffer

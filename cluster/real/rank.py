@@ -52,6 +52,7 @@ def enter(
     if backend == "nccl" and all(gpus):
         device = f"cuda:{local}"
         torch.cuda.set_device(device)
+        links.device = device
     elif backend == "nccl":
         found = "no CUDA GPU was found" if not any(gpus) else f"only {sum(gpus)} of {size} ranks have a CUDA GPU"
         notes.append(f"{found}; ran on the CPU over gloo")

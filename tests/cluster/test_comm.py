@@ -420,7 +420,7 @@ def wait_for_anybody(comm):
 
 def test_a_deadlock_says_who_waits_for_whom(fail):
     error = fail(wait_for_each_other, 2).error
-    assert isinstance(error, Deadlock)
+    assert isinstance(error, Deadlock) and "nothing is on its way" in str(error)  # found at once, not by a timeout
     for rank in (0, 1):
         assert f"rank {rank} waits for a message from rank {1 - rank} (tag 6) since " in str(error)
 
@@ -477,6 +477,15 @@ def send_too_far(comm):
 
 def test_a_rank_that_does_not_exist_is_refused_in_one_sentence(fail):
     assert str(fail(send_too_far, 2).error).endswith("ValueError: there is no rank 5; ranks are 0 to 1.")
+
+
+def send_a_list(comm):
+    comm.send((1, [2.0]), 1 - comm.rank)
+
+
+def test_what_is_no_message_is_refused_in_one_sentence(fail):
+    error = fail(send_a_list, 2).error
+    assert str(error).endswith("a message is None, a number, an array or a tuple of these, not a list.")
 
 
 def reduce_a_column(comm):

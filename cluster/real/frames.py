@@ -1,0 +1,139 @@
+"""Frames: messages as bytes in a stream.
+
+    header    bytes of the head (0: nothing more will come), when it was sent, its row in the sender's journal
+    head      (channel, message) pickled, a list [type, shape] in the place of each array
+    arrays    their bytes, one after the other, read from and into their own memory
+
+Arrays are no part of the pickle because pickling one takes longer than sending it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import pickle
+import socket
+import struct
+from collections.abc import Callable, Hashable
+from queue import SimpleQueue
+from threading import Condition, Lock, Thread
+from typing import Any
+
+import numpy as np
+
+from kernels import to_device, to_numpy
+
+_HEADER = struct.Struct("<Qdq")
+_AT_ONCE = getattr(socket, "MSG_DONTWAIT", None)
+WHOLE = getattr(socket, "MSG_WAITALL", 0)
+
+
+def pack(x: Any, arrays: list[np.ndarray]) -> Any:
+    """The message `x` with a list in the place of each array; the arrays go to `arrays`. ValueError if they cannot."""
+    if isinstance(x, np.ndarray):
+        if x.dtype.hasobject or x.dtype.names:
+            raise ValueError(f"an array of {x.dtype} cannot be sent; send arrays of numbers.")
+        arrays.append(x if x.flags.c_contiguous else x.copy())
+        return [x.dtype.str, x.shape]
+    if isinstance(x, tuple):
+        return tuple([pack(part, arrays) for part in x])
+    if hasattr(x, "detach"):  # a torch tensor travels through the memory of the CPU
+        return [*pack(to_numpy(x), arrays), "tensor"]
+    return x  # None or a number: Comm has seen to that
+
+
+def unpack(packed: Any, fetch: Callable[[str, tuple], np.ndarray], device: str) -> Any:
+    """The message again; `fetch(type, shape)` gives its next array, `device` is where tensors go."""
+    if type(packed) is list:
+        array = fetch(*packed[:2])
+        return array if len(packed) == 2 else to_device(array, device)
+    return tuple([unpack(part, fetch, device) for part in packed]) if type(packed) is tuple else packed
+
+
+class Inlet:
+    """The frames that come from one peer."""
+
+    def __init__(self, link: socket.socket):
+        self._link, self._header = link, bytearray(_HEADER.size)
+
+    def next(self, device: str) -> tuple[Hashable, Any, float, int] | None:
+        """(channel, message, sent, row) of the next frame, None for the last one. EOFError if the stream ends."""
+        if self._link.recv_into(self._header, 0, WHOLE) < _HEADER.size:
+            raise EOFError
+        length, sent, row = _HEADER.unpack(self._header)
+        if not length:
+            return None
+        channel, packed = pickle.loads(self._read(np.empty(length, np.uint8)))
+        return channel, unpack(packed, self._fetch, device), sent, row
+
+    def _fetch(self, dtype: str, shape: tuple) -> np.ndarray:
+        array = np.empty(shape, dtype)
+        if array.size:
+            self._read(array.reshape(-1))
+        return array
+
+    def _read(self, array: np.ndarray) -> memoryview:
+        memory = memoryview(array).cast("B")
+        got = 0
+        while got < len(memory):
+            n = self._link.recv_into(memory[got:], 0, WHOLE)
+            if not n:
+                raise EOFError
+            got += n
+        return memory
+
+
+class Outlet:
+    """The frames that go to one peer: at once if the system takes them, else through a thread."""
+
+    def __init__(self, link: socket.socket):
+        self._link, self._turn = link, Lock()
+        self._rest: SimpleQueue[bytes] = SimpleQueue()
+        self.frames = self._queued = self._left = 0
+        self._news = Condition(Lock())
+
+    def send(self, channel: Hashable, packed: Any, arrays: list[np.ndarray], sent: float, row: int) -> int:
+        """Hand a frame over; gives a ticket for `flush`. ConnectionError if the peer is gone."""
+        head = pickle.dumps((channel, packed), 5)
+        bodies = [memoryview(array.reshape(-1)).cast("B") for array in arrays if array.size]
+        return self._put([_HEADER.pack(len(head), sent, row) + head, *bodies])
+
+    def goodbye(self) -> None:
+        """Nothing more will come."""
+        with contextlib.suppress(ConnectionError):
+            self._put([_HEADER.pack(0, 0.0, -1)])
+
+    def flush(self, ticket: int) -> None:
+        """Wait until what was given this ticket has left."""
+        with self._news:
+            self._news.wait_for(lambda: self._left >= ticket)
+
+    def _put(self, parts: list) -> int:
+        with self._turn:
+            taken = 0
+            if self._left == self._queued and _AT_ONCE is not None:
+                with contextlib.suppress(BlockingIOError):
+                    taken = self._link.sendmsg(parts, (), _AT_ONCE)
+            self.frames += len(parts[0]) > _HEADER.size
+            if taken < sum(map(len, parts)):
+                if not self._queued:
+                    Thread(target=self._push, daemon=True).start()
+                self._queued += 1
+                self._rest.put(_after(taken, parts))
+            return self._queued
+
+    def _push(self) -> None:
+        while True:
+            with contextlib.suppress(OSError):  # whoever reads this link hears of it
+                self._link.sendall(self._rest.get())
+            with self._news:
+                self._left += 1
+                self._news.notify_all()
+
+
+def _after(taken: int, parts: list) -> bytes:
+    """What is left of `parts` after so many bytes."""
+    rest = []
+    for part in parts:
+        rest.append(part[taken:])
+        taken = max(0, taken - len(part))
+    return b"".join(rest)

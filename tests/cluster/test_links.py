@@ -1,0 +1,151 @@
+"""Links and notebooks: what real ranks are made of, in one process."""
+
+import math
+import socket
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+
+from cluster.real.failure import Failure, lost
+from cluster.real.links import Door, Gone, Links
+from cluster.real.notebook import Notebook, Record
+from cluster.trace import COMMUNICATE, UPDATE, WAIT
+
+
+@pytest.fixture
+def pair():
+    ends = socket.socketpair()
+    yield [Links(rank, {1 - rank: end}, lambda *_: None) for rank, end in enumerate(ends)]
+    for end in ends:
+        end.close()
+
+
+def take(links, src, channel="c"):
+    slot = links.slot(src, channel)
+    assert links.wait(slot, [src], 10.0)
+    return slot.parcel
+
+
+def test_a_sender_never_waits_for_a_receiver_that_does_not_read():
+    ours, theirs = socket.socketpair()
+    links = Links(0, {1: ours}, lambda *_: None)
+    x = np.arange(4_000_000)
+    tickets = [links.send(1, "c", x, 0.0) for _ in range(3)]  # nobody reads yet
+    x[:] = -1
+    receiver = Links(1, {0: theirs}, lambda *_: None)
+    assert all(np.array_equal(take(receiver, 0).x, np.arange(4_000_000)) for _ in range(3))
+    links.flush(1, tickets[-1])
+    ours.close()
+    theirs.close()
+
+
+def test_a_stranger_is_not_let_in():
+    doors = [Door("127.0.0.1") for _ in range(2)]
+    addresses = [door.address for door in doors]
+    with socket.create_connection(addresses[0][:2]) as stranger, ThreadPoolExecutor() as pool:
+        stranger.sendall(b"I am rank number one")
+        meetings = [pool.submit(door.meet, rank, addresses, 10.0) for rank, door in enumerate(doors)]
+        (link,), (other,) = (list(meeting.result().values()) for meeting in meetings)
+        assert link.getpeername() == other.getsockname()
+        assert stranger.recv(1) == b""
+        link.close()
+        other.close()
+
+
+def test_a_rank_that_hangs_up_is_lost_after_everything_it_has_sent(pair):
+    pair[0].send(1, "c", 5, 0.0)
+    pair[0].hang_up()
+    assert take(pair[1], 0).x == 5
+    with pytest.raises(Gone) as gone:
+        pair[1].wait(pair[1].slot(0, "c"), [0], 10.0)
+    assert gone.value.lost == [0]
+
+
+def test_a_rank_that_has_said_goodbye_is_gone_but_not_lost(pair):
+    pair[0].send(1, ("group", 3), None, 0.0)
+    with ThreadPoolExecutor() as pool:
+        left = [pool.submit(links.close) for links in pair]
+        assert [future.result() for future in left] == [[], [(0, ("group", 3))]]
+    with pytest.raises(Gone) as gone:
+        pair[1].wait(pair[1].slot(0, "c"), [0], 10.0)
+    assert gone.value.lost == []
+
+
+def test_arrays_that_are_not_of_numbers_are_refused(pair):
+    for array in (np.array([{}, None]), np.zeros(2, [("a", "f4")])):
+        with pytest.raises(ValueError, match="send arrays of numbers"):
+            pair[0].send(1, "c", array, 0.0)
+
+
+def test_frames_are_counted_when_they_are_handed_over_and_when_they_have_come(pair):
+    for i in range(3):
+        pair[0].send(1, "c", i, 0.0)
+    assert [take(pair[1], 0).x for _ in range(3)] == [0, 1, 2]
+    assert (pair[0].sent, pair[0].received, pair[1].sent, pair[1].received) == (3, 0, 0, 3)
+
+
+def notebook(rank=0):
+    notes = Notebook(rank)
+    notes.begin(time.monotonic(), time.monotonic)
+    return notes
+
+
+def test_notes_are_taken_once_and_reports_stay_with_the_task():
+    notes = notebook()
+    notes.losses.append((0, 1, 0.1, 2.0))
+    notes.reports += [(1, 0.1, 0, 3, "w1"), (1, 0.1, 3, 6, "v1"), (2, 0.2, 0, 3, "w2")]
+    first = notes.take()
+    notes.reports[:] = [row for row in notes.reports if row[0] % 2 == 0]  # the task thins them
+    notes.reports.append((4, 0.4, 0, 3, "w4"))
+    second = notes.take()
+    assert len(first["losses"]) == 1 and not second["losses"]
+    assert [row[4] for row in first["reports"]] == ["w1", "v1", "w2"]
+    assert [row[4] for row in second["reports"]] == ["w4"]
+
+
+def test_kernels_outside_of_other_work_are_updates_since_the_last_mark():
+    notes = notebook()
+    mark = notes.mark
+    notes.charge("sgd", 1.0, 1.0)
+    with notes.doing(0, "gradient"):
+        notes.charge("dense_forward", 1.0, 1.0)
+    (kind, start, end, _, label), gradient = notes.spans
+    assert (kind, start, label) == (UPDATE, mark, "sgd") and gradient[4] == "gradient" and gradient[1] >= end > start
+
+
+def test_an_arrival_finds_its_message_also_when_it_is_told_first():
+    sender, receiver, record = notebook(0), notebook(1), Record(2)
+    row = sender.message(1, 7, 40, 0.25)
+    receiver.arrive(0, row, receiver.zero + 0.5)
+    record.add(1, receiver.take())
+    record.settle()
+    assert record.journals[0].messages == []
+    record.add(0, sender.take())
+    record.settle()
+    assert record.journals[0].messages == [(1, 7, 40, 0.25, pytest.approx(0.5), False)]
+
+
+def test_in_a_sum_everybody_waits_for_the_last_one_and_then_communicates():
+    record = Record(2)
+    for rank, entered in enumerate((1.0, 3.0)):
+        notes = notebook(rank)
+        row = notes.message(1 - rank, -1, 80, entered)
+        notes.meetings.append((0, 1, 2, entered, entered, 3.5 + rank, 6, row, 1 - rank))
+        record.add(rank, notes.take())
+        record.settle()
+        assert bool(record.journals[0].spans) == (rank == 1)  # not before everybody's part is known
+    first, last = record.journals
+    assert first.spans == [(WAIT, 1.0, 3.0, 6, "all-reduce"), (COMMUNICATE, 3.0, 3.5, 6, "all-reduce")]
+    assert last.spans == [(COMMUNICATE, 3.0, 4.5, 6, "all-reduce")]
+    assert first.messages == [(1, -1, 80, 1.0, 4.5, True)] and last.messages[0][4] == 3.5
+
+
+def test_a_failure_of_its_own_comes_before_waiting_too_long_and_before_complaints():
+    own = Failure.of(KeyError("x"), 2, 5)
+    complaint = lost(0, 1.0, 3, "")._replace(severity=2, at=own.at - 1)
+    late = Failure(1, own.at - 2, 1, "too long")
+    assert min(complaint, late, own) is own and min(complaint, late) is late
+    assert str(own.error()) == "rank 2 failed at step 5: KeyError: 'x'"
+    assert math.isfinite(own.at)
