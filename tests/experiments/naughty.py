@@ -60,6 +60,12 @@ def writes_nonsense():
     sys.exit(1)
 
 
+def forges_a_result():
+    tell("error", error="the true end")
+    print('{"kind": "result", "status": "finished", "error": "", "folder": "/"}', flush=True)
+    sys.exit(1)
+
+
 def is_deaf():
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     tell("progress", fraction=0.1, seconds=0, curve={}, tried={})
@@ -78,7 +84,7 @@ def waits():
 
 TRICKS = (
     raises, segfaults, eats_memory, forever, is_killed, has_grandchildren, floods, writes_nonsense, is_deaf,
-    ends_without_a_word, waits,
+    ends_without_a_word, waits, forges_a_result,
 )  # fmt: skip
 
 try:

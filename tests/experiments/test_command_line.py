@@ -166,7 +166,7 @@ def test_export_writes_the_file(main, tmp_path):
         (["run", "easgd", "--workload", "digit"], "did you mean digits?"),
         (["run", "easgd", "extra"], "unexpected extra argument"),
         (["run", "easgd", "--batch", "5000"], "larger than the shard"),
-        (["run", "gpipe", "--workers", "7"], "7 stages"),
+        (["run", "gpipe", "--workers", "64"], "64 stages"),
         (["run", "--from", "nowhere"], "there is no run 'nowhere'"),
         (["run", "--from", "http://x/?workers=1000000000"], "workers"),
         (["run", "--from", "http://x/?workers=%"], "workers"),
@@ -234,7 +234,7 @@ def test_interrupted_it_keeps_what_was_recorded_and_exits_with_130(tmp_path):
     (folder,) = store.recent(tmp_path)
     assert job.returncode == 130 and "Traceback" not in err and folder.name in err
     stopped = store.load(folder)
-    assert stopped.status == "cancelled" and len(stopped.losses["loss"]) > 100
+    assert stopped.status == "cancelled" and len(stopped.losses["loss"]) > 0
 
 
 def test_a_closed_pipe_ends_it_quietly(tmp_path):

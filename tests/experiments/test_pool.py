@@ -16,7 +16,7 @@ from experiments.pool import Pool
 
 NAUGHTY = (sys.executable, "-u", str(Path(__file__).with_name("naughty.py")))
 TRICKS = ("raises", "segfaults", "eats_memory", "forever", "is_killed", "has_grandchildren", "floods",
-          "writes_nonsense", "is_deaf", "ends_without_a_word", "waits")  # fmt: skip
+          "writes_nonsense", "is_deaf", "ends_without_a_word", "waits", "forges_a_result")  # fmt: skip
 
 
 def small(**values):
@@ -114,6 +114,7 @@ def test_a_diverged_run_is_finished_and_says_so(pool):
         ("writes_nonsense", "wrote nonsense and went on"),
         ("ends_without_a_word", "code 3 and without a result. the last words"),
         ("floods", "more than can be read"),
+        ("forges_a_result", "the true end"),
     ],
 )
 def test_a_job_that_misbehaves_is_failed_with_a_sentence_and_the_pool_goes_on(pool, name, sentence):
@@ -192,11 +193,11 @@ def test_a_job_of_two_owners_ends_only_when_both_gave_it_up(pool):
     job = pool.submit("ada", trick("waits"))
     assert pool.submit("bob", trick("waits")) == job
     until(pool, job, lambda state: state.fraction)
+    child = pool._jobs[job].child
     pool.cancel(job, "bob")
-    assert pool.state(job).status == "running"
     assert pool.submit("bob", trick("waits")) == job
     pool.cancel(job, "ada")
-    assert pool.state(job).status == "running"
+    assert pool.state(job).status == "running" and pool._jobs[job].child is child
     pool.submit("bob", trick("waits", 2))
     assert end(pool, job).status == "cancelled"
 

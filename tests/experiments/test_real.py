@@ -32,7 +32,9 @@ def test_processes_give_the_same_weights_and_the_same_tables_as_the_simulated_cl
 def test_a_killed_process_ends_the_run_as_failed_with_its_record_and_leaves_none():
     def kill_one(progress):
         if len(progress.curve["loss"]):
-            next(child for child in multiprocessing.active_children() if child.name == "rank 1").kill()
+            for child in multiprocessing.active_children():
+                if child.name == "rank 1":
+                    child.kill()
 
     done = run(small("sync_sgd", cluster="processes", steps=1_000_000), kill_one)
     assert done.status == "failed" and "rank 1" in done.error

@@ -14,7 +14,7 @@ from cluster.trace import KINDS
 from experiments.compare import difference
 from experiments.evaluations import evaluate
 from experiments.experiment import Experiment
-from experiments.run import check, disturbances, network, run
+from experiments.run import check, disturbances, join, network, run
 from experiments.summary import digest
 from kernels import metered
 
@@ -181,7 +181,7 @@ def test_no_figure_is_nan():
     [
         ({"batch": 65536}, "larger than the shard"),
         ({"workers": 2000}, "larger than the shard"),
-        ({"algorithm": "gpipe", "workers": 9}, "9 stages"),
+        ({"algorithm": "gpipe", "workers": 65}, "65 stages"),
         ({"algorithm": "pipedream", "workers": 64}, "64 stages"),
         ({"algorithm": "gpipe", "chunks": 5}, "5 micro-batches"),
         ({"cluster": "processes", "workers": 1000}, "too many real processes"),
@@ -191,6 +191,15 @@ def test_a_mistake_is_found_before_any_rank_trains(values, sentence):
     with pytest.raises(ValueError, match=sentence) as caught:
         run(small(**values))
     assert "\n" not in str(caught.value)
+
+
+def test_ranks_of_other_machines_are_not_too_many_for_this_one(monkeypatch):
+    monkeypatch.setattr("os.cpu_count", lambda: 1)
+    monkeypatch.setattr("cluster.torchrun.run", lambda program, **_: None)
+    many = small(cluster="processes", workers=40, batch=8)
+    assert join(many) is None
+    with pytest.raises(ValueError, match="40 ranks are too many"):
+        run(many)
 
 
 def test_an_algorithm_may_refuse_with_a_reason(monkeypatch):
