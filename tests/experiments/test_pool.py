@@ -42,19 +42,21 @@ def end(pool, job):
     return until(pool, job, lambda state: not state.active)
 
 
-def children():
-    return psutil.Process().children(recursive=True)
+def children(pool):
+    """The processes that came after the pool did."""
+    return [child for child in psutil.Process().children(recursive=True) if child not in pool.before]
 
 
 @pytest.fixture
 def pool(tmp_path, request):
     """A pool of two slots; afterwards nothing of it may be left."""
-    before = set(children())
+    before = psutil.Process().children(recursive=True)
     handles = psutil.Process().num_fds()
     made = Pool(tmp_path / "runs", 2, **getattr(request, "param", {}))
+    made.before = before
     yield made
     made.close()
-    assert set(children()) <= before, "children are left"
+    assert not children(made), "children are left"
     assert psutil.Process().num_fds() <= handles, "handles are left"
     assert not any(thread.name == "experiments.pool" for thread in threading.enumerate())
 
@@ -253,7 +255,7 @@ def test_closing_waits_for_the_children_and_refuses_new_jobs(pool):
     job, waiting = pool.submit("ada", trick("has_grandchildren")), pool.submit("bob", trick("is_deaf"))
     pids = until(pool, job, lambda state: state.curve).curve["pids"].astype(int).tolist()
     pool.close()
-    assert not children()
+    assert not children(pool)
     assert pool.state(job).status == pool.state(waiting).status == "cancelled"
     with pytest.raises(ValueError, match="closed"):
         pool.submit("cy", small())
@@ -264,7 +266,7 @@ def test_closing_waits_for_the_children_and_refuses_new_jobs(pool):
 def test_the_ranks_of_a_real_cluster_end_with_their_job(pool):
     job = pool.submit("ada", small(cluster="processes", steps=1_000_000))
     until(pool, job, lambda state: state.status == "failed" or len(state.curve.get("loss", ())))
-    family = children()
+    family = children(pool)
     assert pool.state(job).status == "running" and len(family) > 3
     pool.cancel(job)
     state = end(pool, job)
@@ -283,7 +285,7 @@ def test_an_unknown_job_is_refused(pool):
 def test_many_jobs_end_and_nothing_piles_up(pool):
     jobs = [pool.submit(f"owner {n}", small(algorithm="sgd", workload="quadratic", seed=n)) for n in range(4)]
     assert {end(pool, job).status for job in jobs} == {"finished"}
-    assert len(store.recent(pool.root)) == 4 and not children()
+    assert len(store.recent(pool.root)) == 4 and not children(pool)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="PR_SET_PDEATHSIG is Linux's")
