@@ -1,14 +1,11 @@
 """Run folders: a finished record on disk, whole or not at all.
 
-    runs/<key>-<code>/          key: the experiment's, code: the version of the source that ran it
-        run.json                experiment, status, summary, environment, notes
-        losses.parquet  evaluations.parquet  applied.parquet  spans.parquet  messages.parquet
-        parameters.npy          the final model, if there is one
+    runs/<key>-<code>/      key: the experiment's, code: the version of the source that ran it
 
 A folder is written under a hidden name beside its place and renamed at the end, so nobody ever sees half a run. On
 the simulated cluster the name says the content: the same experiment and source give the same run, and saving it
-again changes nothing. Other runs of the same experiment get -2, -3 and so on. Folders may come from strangers:
-everything is checked when it is loaded, and nothing in it is executed.
+again changes nothing. Other runs of the same experiment get -2, -3 and so on. What is in a folder,
+and how it is checked, is experiments.record's affair.
 """
 
 from __future__ import annotations
@@ -21,53 +18,14 @@ import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Literal
 
-import numpy as np
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import ValidationError
 
-from cluster.trace import KINDS, Trace
-from experiments.experiment import MAX_WORKERS, Experiment
+from experiments import record
+from experiments.experiment import Experiment
 from experiments.result import Run
 
-FORMAT = 1
-MAX_JSON = 4_000_000  # bytes of run.json
-MAX_ROWS = 50_000_000  # of one table
-MAX_PARAMETERS = 1_000_000_000  # bytes
 ABANDONED = 3600  # s after which a half-written folder belongs to nobody
-
-TABLES: dict[str, dict[str, str]] = {
-    "losses": {"rank": "i4", "step": "i4", "samples": "i8", "seconds": "f8", "loss": "f8"},
-    "evaluations": {"seconds": "f8", "step": "f8", "samples": "i8", "bytes": "i8", "loss": "f8", "accuracy": "f8"},
-    "applied": {"rank": "i4", "seconds": "f8", "staleness": "i4"},
-    "spans": {"rank": "i4", "kind": "i1", "start": "f8", "end": "f8", "step": "i4", "label": "i4"},
-    "messages": {
-        "src": "i4",
-        "dst": "i4",
-        "tag": "i4",
-        "bytes": "i8",
-        "sent": "f8",
-        "arrived": "f8",
-        "collective": "?",
-    },
-}
-"""The columns of each table, with their NumPy types."""
-
-
-class Record(BaseModel):
-    """run.json."""
-
-    model_config = ConfigDict(extra="forbid", strict=True)
-
-    format: Literal[1]
-    experiment: dict[str, Any]
-    status: Literal["finished", "diverged", "failed", "cancelled"]
-    error: str = Field(max_length=10_000)
-    notes: list[str] = Field(max_length=10_000)
-    summary: dict[str, str | int | float | None] = Field(max_length=200)
-    environment: dict[str, str | int | float | None] = Field(max_length=200)
-    ranks: int = Field(ge=1, le=4 * MAX_WORKERS)
-    labels: list[str] = Field(max_length=1_000_000)
 
 
 def name(one: Experiment, code: str) -> str:
@@ -85,7 +43,7 @@ def save(run: Run, root: str | Path = "runs") -> Path:
     except OSError as error:
         raise _refused(root, error) from error
     try:
-        _write(run, part)
+        record.write(run, part)
         part.chmod(0o755)
         return _place(run, part, root)
     except OSError as error:
@@ -109,7 +67,7 @@ def load(path: str | Path) -> Run:
     if not _is_run(path):
         raise ValueError(f"{path} is not a run folder: it has no run.json.")
     try:
-        return _read(path)
+        return record.read(path)
     except ValidationError as error:
         problem = error.errors()[0]
         where = ".".join(map(str, problem["loc"][:2]))
@@ -121,7 +79,7 @@ def load(path: str | Path) -> Run:
 def experiment(path: str | Path) -> Experiment:
     """Only the experiment of a run folder. ValueError in one sentence if it cannot be read."""
     try:
-        return Experiment.from_json(json.dumps(_record(Path(path)).experiment))
+        return Experiment.from_json(json.dumps(record.header(Path(path)).experiment))
     except (ValueError, OSError) as error:
         raise ValueError(f"{path} cannot be read as a run: {' '.join(str(error).split())[:300]}") from None
 
@@ -157,7 +115,7 @@ def stored(one: Experiment, code: str, root: str | Path = "runs") -> Path | None
         if not place.exists():
             return None
         with contextlib.suppress(ValueError, OSError):
-            if _record(place).status in ("finished", "diverged"):
+            if record.header(place).status in ("finished", "diverged"):
                 return place
 
 
@@ -166,45 +124,6 @@ def _is_run(path: Path) -> bool:
         return (path / "run.json").is_file()
     except (OSError, ValueError):  # no path at all: too long, or with a zero in it
         return False
-
-
-def _write(run: Run, folder: Path) -> None:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    tables = {
-        "losses": run.losses,
-        "evaluations": run.evaluations,
-        "applied": run.applied,
-        "spans": run.trace.spans,
-        "messages": run.trace.messages,
-    }
-    for table, columns in TABLES.items():
-        arrays = [_arrow(tables[table][column], dtype) for column, dtype in columns.items()]
-        pq.write_table(pa.table(arrays, list(columns)), folder / f"{table}.parquet", compression="zstd")
-    if run.parameters is not None:
-        np.save(folder / "parameters.npy", run.parameters, allow_pickle=False)
-    record = Record(
-        format=FORMAT,
-        experiment=json.loads(run.experiment.json()),
-        status=run.status,
-        error=run.error[:10_000],
-        notes=[*run.notes][:10_000],
-        summary=run.summary,
-        environment=run.environment,
-        ranks=run.trace.ranks,
-        labels=list(run.trace.labels),
-    )
-    (folder / "run.json").write_text(record.model_dump_json(indent=1))
-
-
-def _arrow(column: np.ndarray, dtype: str):
-    """An Arrow array on the memory of `column`; pa.array would look for pandas, which takes a second to import."""
-    import pyarrow as pa
-
-    column = np.ascontiguousarray(column, dtype)
-    bits = np.packbits(column, bitorder="little") if dtype == "?" else column
-    return pa.Array.from_buffers(pa.from_numpy_dtype(column.dtype), len(column), [None, pa.py_buffer(bits)])
 
 
 def _place(run: Run, part: Path, root: Path) -> Path:
@@ -232,8 +151,8 @@ def _places(root: Path, base: str) -> Iterator[Path]:
 
 def _same(run: Run, place: Path) -> bool:
     with contextlib.suppress(ValueError, OSError):
-        record = _record(place)
-        return (record.status, record.summary.get("digest")) == (run.status, run.summary.get("digest"))
+        there = record.header(place)
+        return (there.status, there.summary.get("digest")) == (run.status, run.summary.get("digest"))
     return False
 
 
@@ -247,76 +166,3 @@ def _sweep(root: Path) -> None:
 
 def _refused(root: Path, error: OSError) -> OSError:
     return OSError(error.errno, f"the run cannot be written to {root}: {error.strerror or error}.")
-
-
-def _record(path: Path) -> Record:
-    file = path / "run.json"
-    if file.stat().st_size > MAX_JSON:
-        raise ValueError(f"run.json has {file.stat().st_size} bytes; at most {MAX_JSON} are read.")
-    return Record.model_validate_json(file.read_bytes())
-
-
-def _read(path: Path) -> Run:
-    record = _record(path)
-    experiment = Experiment.from_json(json.dumps(record.experiment))
-    tables = {table: _table(path, table) for table in TABLES}
-    spans, messages = tables["spans"], tables["messages"]
-    for table, column, end in (
-        ("spans", "rank", record.ranks),
-        ("spans", "kind", len(KINDS)),
-        ("spans", "label", len(record.labels)),
-        ("messages", "src", record.ranks),
-        ("messages", "dst", record.ranks),
-        ("losses", "rank", record.ranks),
-        ("applied", "rank", record.ranks),
-    ):
-        values = tables[table][column]
-        if len(values) and not (values.min() >= 0 and values.max() < end):
-            raise ValueError(
-                f"{table}.parquet: {column} is {values.min()} to {values.max()}; allowed is 0 to {end - 1}."
-            )
-    return Run(
-        experiment=experiment,
-        trace=Trace(record.ranks, spans, messages, tuple(record.labels)),
-        losses=tables["losses"],
-        evaluations=tables["evaluations"],
-        applied=tables["applied"],
-        status=record.status,
-        error=record.error,
-        notes=tuple(record.notes),
-        summary=dict(record.summary),
-        environment=dict(record.environment),
-        parameters=_parameters(path / "parameters.npy"),
-    )
-
-
-def _table(path: Path, table: str) -> dict[str, np.ndarray]:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    columns = TABLES[table]
-    try:
-        with pq.ParquetFile(path / f"{table}.parquet") as file:
-            if file.metadata.num_rows > MAX_ROWS:
-                raise ValueError(f"{table}.parquet has {file.metadata.num_rows} rows; at most {MAX_ROWS} are read.")
-            wanted = {column: pa.from_numpy_dtype(np.dtype(dtype)) for column, dtype in columns.items()}
-            found = {field.name: field.type for field in file.schema_arrow}
-            if found != wanted:
-                raise ValueError(f"{table}.parquet has the columns {', '.join(found)}; expected {', '.join(wanted)}.")
-            data = file.read()
-    except pa.ArrowException as error:
-        raise ValueError(f"{table}.parquet: {error}") from None
-    if any(data[column].null_count for column in columns):
-        raise ValueError(f"{table}.parquet has empty cells.")
-    return {column: np.ascontiguousarray(data[column].to_numpy()) for column in columns}
-
-
-def _parameters(file: Path) -> np.ndarray | None:
-    if not file.exists():
-        return None
-    if file.stat().st_size > MAX_PARAMETERS:
-        raise ValueError(f"parameters.npy has {file.stat().st_size} bytes; at most {MAX_PARAMETERS} are read.")
-    w = np.lib.format.open_memmap(file, mode="r")  # no pickles, and no more than the file has, whatever its header says
-    if w.ndim != 1 or w.dtype not in (np.float32, np.float64):
-        raise ValueError(f"parameters.npy has shape {w.shape} and type {w.dtype}; expected one vector of floats.")
-    return np.array(w)

@@ -23,7 +23,7 @@ DECISIVE = (
     "workloads/**/*.py",
     "cluster/**/*.py",
     "algorithms/**/*.py",
-    *(f"experiments/{name}.py" for name in ("experiment", "run", "evaluations", "summary", "result", "store")),
+    *(f"experiments/{name}.py" for name in ("experiment", "run", "evaluations", "summary", "result", "record")),
 )
 """The files that decide what a run gives."""
 

@@ -4,13 +4,14 @@ import errno
 import json
 import shutil
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from experiments import store
+from experiments import record, store
 from experiments.compare import difference
 from experiments.experiment import Experiment
 
@@ -69,11 +70,11 @@ def test_a_disk_that_fills_up_leaves_nothing_half_written_and_loses_nothing(vict
 
     monkeypatch.setattr(pq, "write_table", failing(pq.write_table))
     monkeypatch.setattr(np, "save", failing(np.save))
-    monkeypatch.setattr(store.Path, "write_text", failing(store.Path.write_text))
+    monkeypatch.setattr(Path, "write_text", failing(Path.write_text))
     if victim == "rename":
-        rename = store.Path.rename
+        rename = Path.rename
         monkeypatch.setattr(
-            store.Path, "rename", lambda a, b: (_ for _ in ()).throw(full) if "/runs/" in str(a) else rename(a, b)
+            Path, "rename", lambda a, b: (_ for _ in ()).throw(full) if "/runs/" in str(a) else rename(a, b)
         )
     with pytest.raises(OSError, match="No space left") as caught:
         store.save(small_run, tmp_path / "runs")
@@ -94,8 +95,8 @@ def test_a_folder_that_cannot_be_made_gives_one_sentence(small_run, tmp_path):
 
 def test_nobody_sees_a_run_that_is_being_written(small_run, tmp_path, monkeypatch):
     seen = []
-    write = store._write
-    monkeypatch.setattr(store, "_write", lambda run, part: (write(run, part), seen.append(store.recent(tmp_path))))
+    write = record.write
+    monkeypatch.setattr(record, "write", lambda run, part: (write(run, part), seen.append(store.recent(tmp_path))))
     store.save(small_run, tmp_path)
     assert seen == [[]] and len(store.recent(tmp_path)) == 1
 
@@ -124,9 +125,8 @@ def test_find_takes_a_path_a_name_or_its_beginning(small_run, stale_run, tmp_pat
 
 def _spoil_json(**changes):
     def spoil(folder):
-        record = json.loads((folder / "run.json").read_text())
-        record.update(changes)
-        (folder / "run.json").write_text(json.dumps(record))
+        values = json.loads((folder / "run.json").read_text())
+        (folder / "run.json").write_text(json.dumps({**values, **changes}))
 
     return spoil
 
@@ -232,7 +232,7 @@ def test_files_larger_than_any_run_are_not_read(small_run, tmp_path, monkeypatch
     folder = store.save(small_run, tmp_path)
     for limit, most in (("MAX_JSON", 100), ("MAX_ROWS", 3), ("MAX_PARAMETERS", 100)):
         with monkeypatch.context() as patch, pytest.raises(ValueError, match=f"at most {most} are read"):
-            patch.setattr(store, limit, most)
+            patch.setattr(record, limit, most)
             store.load(folder)
     store.load(folder)
 
