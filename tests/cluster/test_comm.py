@@ -352,21 +352,27 @@ def divide(comm):
     in_rows, in_columns = rows.all_reduce(x.copy())[0], columns.all_reduce(x.copy())[0]
     comm.send(1, (comm.rank + 1) % comm.size)  # the same pair and tag in two groups
     rows.send(2, (rows.rank + 1) % rows.size)
-    own = rows.recv((rows.rank - 1) % rows.size), comm.recv((comm.rank - 1) % comm.size)
+    own = rows.recv_any(), comm.recv_any()
+    again = comm.split(comm.rank // 2)  # the same ranks, and yet another group
+    rows.send(3, rows.rank)
+    again.send(4, again.rank)
+    fourth, third = again.recv(again.rank), rows.recv(rows.rank)
     alone = rows.split(rows.rank)
     nested = alone.size, alone.rank, alone.all_gather(comm.rank)
     some = comm.split(0 if comm.rank in (1, 3) else None)
     members = some and some.all_gather(comm.rank)
-    return (rows.rank, rows.size, in_rows), (columns.rank, columns.size, in_columns), own, nested, members
+    values = in_rows, in_columns, fourth, third
+    return (rows.rank, rows.size), (columns.rank, columns.size), values, own, nested, members
 
 
 def test_split_makes_groups_that_do_not_hear_each_other_and_can_be_split_again(run):
     results = run(divide, 4).results
-    assert [r[0] for r in results] == [(0, 2, 1.0), (1, 2, 1.0), (0, 2, 5.0), (1, 2, 5.0)]
-    assert [r[1] for r in results] == [(0, 2, 2.0), (0, 2, 4.0), (1, 2, 2.0), (1, 2, 4.0)]
-    assert [r[2] for r in results] == [(2, 1)] * 4
-    assert [r[3] for r in results] == [(1, 0, [rank]) for rank in range(4)]
-    assert [r[4] for r in results] == [None, [1, 3], None, [1, 3]]
+    ranks, rows_and_columns = range(4), [[r[i] for r in results] for i in (0, 1)]
+    assert rows_and_columns == [[(r % 2, 2) for r in ranks], [(r // 2, 2) for r in ranks]]
+    assert [r[2] for r in results] == [(1.0, 2.0, 4, 3), (1.0, 4.0, 4, 3), (5.0, 2.0, 4, 3), (5.0, 4.0, 4, 3)]
+    assert [r[3] for r in results] == [((1 - r % 2, 2), ((r - 1) % 4, 1)) for r in ranks]
+    assert [r[4] for r in results] == [(1, 0, [r]) for r in ranks]
+    assert [r[5] for r in results] == [None, [1, 3], None, [1, 3]]
 
 
 def share(comm):

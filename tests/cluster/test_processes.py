@@ -113,6 +113,21 @@ def test_the_first_cause_is_named_and_not_the_complaints_of_the_survivors(backen
     assert not alive(numbers(outcome))
 
 
+def be_deaf(comm):
+    sign_in(comm)
+    if comm.rank == 0:
+        sum(range(10**12))  # never lets another thread of this process have its turn
+    time.sleep(0.5)
+    raise KeyError("layer 3")
+
+
+def test_a_rank_that_hears_nothing_is_ended_too():
+    before = psutil.Process().children(recursive=True)
+    outcome = processes.run(be_deaf, 2, backend="sockets")
+    assert outcome.error.rank == 1 and len(outcome.journals[1].losses) == 1
+    assert set(psutil.Process().children(recursive=True)) <= set(before)
+
+
 def diverge(comm):
     raise Diverged(float("nan"), comm.rank, 5)
 
