@@ -48,7 +48,7 @@ RUNS: tuple[Line, ...] = (
 )
 """Runs on the page, in the order they came; the run that is shown and four that are kept."""
 
-TRAFFIC = ((0.0, "rgba(230,159,0,0.06)"), (0.5, "#E69F00"), (1.0, "#8A4B00"))
+TRAFFIC = ((0.0, "rgba(230,159,0,0.1)"), (1.0, "#E69F00"))
 """Bytes on a link: from none to most, in the colour of communication."""
 
 MUTED = "#87919C"

@@ -20,7 +20,7 @@ def choose() -> tuple[Experiment | None, str]:
         on_change=controls.settle, args=("algorithm",), persist_state="session",
         help="Grouped by family, in teaching order. Type to search.",
     )  # fmt: skip
-    st.caption(algorithms.idea(algorithms.find(st.session_state.algorithm)))
+    st.markdown(f":small[{algorithms.idea(algorithms.find(st.session_state.algorithm))}]")
     actions = st.container(key="actions")
     _controls()
     try:
@@ -90,7 +90,7 @@ def _controls() -> None:
 
 
 def _heading(text: str, help: str | None = None) -> None:
-    st.markdown(f"##### {text}", help=help, anchors=False)
+    st.markdown(f"### {text}", help=help, anchors=False)
 
 
 def _family(name: str) -> str:

@@ -32,7 +32,7 @@ def _frame() -> None:
         curve.curve(_panel(now, "loss"), key="live-loss")
     with right:
         with st.container(height=result.HEAD, border=False):
-            st.markdown("##### Held-out accuracy, %", anchors=False)
+            st.markdown("### Held-out accuracy, %", anchors=False)
         curve.curve(_panel(now, "accuracy"), key="live-accuracy")
     st.caption("The timeline, the traffic and the staleness follow when the run is done.")
 

@@ -225,7 +225,7 @@ def _built(name: str, what: list, how: tuple, _draw):
 
 
 def _heading(text: str, help: str | None = None) -> None:
-    st.markdown(f"##### {text}", help=help, anchors=False)
+    st.markdown(f"### {text}", help=help, anchors=False)
 
 
 def sentence(text: str) -> str:

@@ -46,6 +46,6 @@ def _trace(run: Run) -> str:
 def source(run: Run) -> None:
     """The algorithm's own file, as it is."""
     path = Path(algorithms.find(run.experiment.algorithm).__file__)
-    st.markdown(f"##### algorithms/{path.parent.name}/{path.name}", anchors=False)
+    st.markdown(f"### algorithms/{path.parent.name}/{path.name}", anchors=False)
     with st.container(key="source-code"):
-        st.code(path.read_text("utf-8"), language="python", height=960, wrap_lines=True)
+        st.code(path.read_text("utf-8"), language="python", wrap_lines=True)
