@@ -145,6 +145,26 @@ def test_a_replay_says_identical_bit_for_bit_or_what_differs(main):
     assert code == 1 and "final parameters: 1 of" in out and "numpy was 0.1 then" in out
 
 
+def test_a_replay_on_a_real_cluster_is_judged_by_the_weights(main, monkeypatch):
+    from dataclasses import replace
+
+    from experiments import run as module
+
+    main("run", "easgd", *SMALL)
+    (simulated,) = store.recent("runs")
+    done = store.load(simulated)
+    real = replace(done, experiment=done.experiment.change(cluster="processes"))
+    folder = store.save(real, "runs")
+    later = replace(real, losses={**real.losses, "seconds": real.losses["seconds"] + 1})
+    monkeypatch.setattr(module, "run", lambda *_: later)
+    code, out, _ = main("replay", folder.name)
+    assert code == 0 and "the same weights, bit for bit" in out
+    other = replace(later, summary={**later.summary, "weights": "0"})
+    monkeypatch.setattr(module, "run", lambda *_: other)
+    code, out, _ = main("replay", folder.name)
+    assert code == 1 and "who comes first" in out
+
+
 def test_export_writes_the_file(main, tmp_path):
     main("run", "easgd", *SMALL)
     (folder,) = store.recent("runs")
