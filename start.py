@@ -77,6 +77,8 @@ def install() -> int:
         command = [str(PYTHON), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *packages]
         if subprocess.run(command, cwd=ROOT, check=False).returncode:
             return fail("pip could not install the requirements; its message is above. Try again, or by hand (README).")
+    say("compiling the kernels")
+    subprocess.run([str(PYTHON), "-m", "experiments.warm"], cwd=ROOT, check=False)  # if not now, then at first use
     STAMP.write_text(wanted + "\n")
     say("done")
     return 0

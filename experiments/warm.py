@@ -1,0 +1,21 @@
+"""Compile what the first run would have to wait for: `python -m experiments.warm`.
+
+Numba keeps compiled kernels on disk, so this is worth doing once after an installation.
+"""
+
+import algorithms
+from experiments.experiment import Experiment
+from experiments.run import run
+
+
+def main() -> None:
+    """Run two steps of every algorithm, and of every model."""
+    for name in algorithms.names():
+        run(Experiment.of({"algorithm": name, "steps": 2}))
+    for model in ("residual", "cnn"):
+        run(Experiment.of({"algorithm": "sgd", "steps": 2, "workers": 1, "model": model}))
+    run(Experiment.of({"algorithm": "sgd", "steps": 2, "workers": 1, "workload": "quadratic"}))
+
+
+if __name__ == "__main__":
+    main()
