@@ -40,7 +40,7 @@ class Line(NamedTuple):
 
 
 RUNS: tuple[Line, ...] = (
-    Line("#0072B2", "solid", "circle"),
+    Line("#1780C4", "solid", "circle"),
     Line("#D55E00", "dash", "square"),
     Line("#C46A9E", "dot", "diamond"),
     Line("#8C6D31", "dashdot", "triangle-up"),

@@ -114,10 +114,10 @@ def find(name: str) -> Run | None:
         return None
 
 
-@st.cache_resource(max_entries=16, show_spinner=False)
-def timeline_frame(folder: str) -> bytes:
+@st.cache_resource(max_entries=32, show_spinner=False)
+def timeline_frame(folder: str, window: timeline.Window | None) -> bytes:
     """The timeline of the run in `folder`, packed for the browser."""
-    return timeline.frame(load(folder), folder)
+    return timeline.frame(load(folder), folder, window)
 
 
 # runs that were kept to be compared: names of folders, in the page's address

@@ -7,14 +7,17 @@ const GUTTER = 84;   // px for the names of lanes
 const STRIP = 16;    // px of the overview
 const TOP = 34;      // px where the first lane begins
 const AXIS = 22;     // px of the time axis
+const TALLEST = 450; // px of all lanes; more are scrolled
 const FEW = 3000;    // spans that are drawn one by one
+const MANY = 30000;  // spans of a window that are worth asking for
 const BLUR = 4;      // px to each side over which shares are averaged
 const ARROWS = 300;  // messages that are drawn at once
 const timelines = new WeakMap();
 
-export default function ({ data, parentElement }) {
+export default function ({ data, parentElement, setStateValue }) {
   let timeline = timelines.get(parentElement);
   if (!timeline) timelines.set(parentElement, (timeline = new Timeline(parentElement)));
+  timeline.ask = setStateValue;
   const bytes = asBytes(data);
   if (bytes) timeline.show(bytes);
   return () => { timeline.stop(); timelines.delete(parentElement); };
@@ -45,12 +48,13 @@ class Timeline {
     const spans = decode(frame.columns.timeline);
     const messages = decode(frame.columns.messages);
     const again = this.run === frame.run;
-    Object.assign(this, { run: frame.run, names: frame.lanes, kinds: frame.kinds, look: frame.look, spans, messages });
-    this.total = Math.max(spans.seconds, 1e-9);
+    const { run, lanes: names, kinds, look, exact, spans: count } = frame;
+    Object.assign(this, { run, names, kinds, look, exact, count, spans, messages, coarse: frame.columns.shares });
+    this.total = Math.max(frame.seconds, 1e-9);
     this.index();
     if (!again) { [this.from, this.to] = this.opening(); this.scroll = 0; }
     this.pitch = Math.max(7, Math.min(30, Math.floor(300 / this.names.length)));
-    this.surface.height = TOP + Math.min(this.names.length * this.pitch, 420) + AXIS;
+    this.surface.height = TOP + Math.min(this.names.length * this.pitch, TALLEST) + AXIS;
     this.messagesButton.hidden = !messages.columns.sent.length;
     this.stage.setAttribute("aria-label", frame.description);
     this.legend.replaceChildren(...this.kinds.map((kind) => {
@@ -98,6 +102,12 @@ class Timeline {
     return [0, Math.min(this.total, until * 1.02)];
   }
 
+  // Whether the single spans of the window are here; of a long run only those of one window are.
+  near() {
+    const slack = (this.to - this.from) * 1e-6;
+    return !this.coarse || (this.from >= this.exact[0] - slack && this.to <= this.exact[1] + slack);
+  }
+
   // Spans of lane r that touch [from, to): a slice of indices.
   within(r, from, to) {
     const { start } = this.spans.columns;
@@ -121,25 +131,24 @@ class Timeline {
     this.scroll = Math.max(0, Math.min(this.scroll, this.names.length * this.pitch - lanesHeight));
     const begin = Math.floor(this.scroll / this.pitch);
     const end = Math.min(this.names.length, Math.ceil((this.scroll + lanesHeight) / this.pitch));
-    const ranges = [];
+    const ranges = [], near = this.near();
     let count = 0;
     for (let r = begin; r < end; r++) {
-      const range = this.within(r, this.from, this.to);
+      const range = near ? this.within(r, this.from, this.to) : [0, 0];
       ranges.push(range);
       count += range[1] - range[0];
     }
-    this.count = count;
     this.drawStrip(g, plot, ratio, page);
     this.drawAxis(g, plot, height, page);
     g.save();
     g.beginPath();
-    g.rect(0, TOP, width, lanesHeight);
+    g.rect(0, TOP - 5, width, lanesHeight + 8);
     g.clip();
     this.drawNames(g, begin, end, page, width);
     g.beginPath();
     g.rect(GUTTER, TOP, plot, lanesHeight);
     g.clip();
-    const dense = count > FEW || count > (plot / 2.5) * (end - begin);
+    const dense = !near || count > FEW || count > (plot / 2.5) * (end - begin);
     ranges.forEach(([i, j], n) => (dense ? this.drawShares : this.drawSpans).call(this, g, begin + n, i, j, plot, ratio, page));
     if (!dense && this.arrows) this.drawMessages(g, page);
     if (this.over >= 0) this.outline(g, this.over, page);
@@ -223,6 +232,18 @@ class Timeline {
     return into;
   }
 
+  // The same from the table of a long run: the shares of lanes [i, j) added up.
+  resampled(i, j, from, to, columns, into) {
+    const kinds = this.kinds.length, cells = this.coarse.length / (kinds * this.names.length);
+    for (let c = 0; c < columns; c++) {
+      const cell = Math.min(cells - 1, Math.floor(((from + ((c + 0.5) / columns) * (to - from)) / this.total) * cells));
+      for (let r = i; r < j; r++) {
+        for (let k = 0; k < kinds; k++) into[c * kinds + k] += this.coarse[(r * cells + cell) * kinds + k] / 255;
+      }
+    }
+    return into;
+  }
+
   // The mean of each share over a few neighbouring columns: steps narrower than that would only flicker.
   blur(shares, columns, reach) {
     const kinds = this.kinds.length, smooth = new Float32Array(shares.length);
@@ -261,7 +282,8 @@ class Timeline {
 
   drawShares(g, lane, i, j, plot, ratio) {
     const columns = Math.round(plot * ratio), rows = Math.max(1, Math.round((this.pitch - (this.pitch > 12 ? 4 : 1)) * ratio));
-    const shares = this.shares(i, j, this.from, this.to, columns, new Float32Array(columns * this.kinds.length));
+    const into = new Float32Array(columns * this.kinds.length);
+    const shares = this.near() ? this.shares(i, j, this.from, this.to, columns, into) : this.resampled(lane, lane + 1, this.from, this.to, columns, into);
     const image = this.paint(this.blur(shares, columns, Math.round(BLUR * ratio)), columns, rows, 1);
     this.blit(g, image, GUTTER, this.y(lane) + 1, plot, rows / ratio);
   }
@@ -278,7 +300,8 @@ class Timeline {
     const columns = Math.round(plot * ratio), rows = Math.round(STRIP * ratio);
     if (!this.strip || this.strip.width !== columns) {
       const sums = new Float32Array(columns * this.kinds.length);
-      this.shares(0, this.spans.columns.start.length, 0, this.total, columns, sums);
+      if (this.coarse) this.resampled(0, this.names.length, 0, this.total, columns, sums);
+      else this.shares(0, this.spans.columns.start.length, 0, this.total, columns, sums);
       this.strip = this.paint(this.blur(sums, columns, Math.round(BLUR * ratio)), columns, rows, this.names.length);
     }
     this.blit(g, this.strip, GUTTER, 2, plot, STRIP);
@@ -403,13 +426,14 @@ class Timeline {
     this.hide();
     this.surface.request();
     clearTimeout(this.later);
-    this.later = setTimeout(() => this.say(), 400);
+    this.later = setTimeout(() => this.say(), 300);
   }
 
   say() {
-    const count = this.spans.columns.start.length;
     const all = this.to - this.from > this.total * 0.999;
-    const thinned = this.spans.spans > count ? ` (${this.spans.spans.toLocaleString("en")} joined to ${count.toLocaleString("en")})` : "";
+    const expected = (this.count * (this.to - this.from)) / this.total;
+    const thinned = this.near() ? "" : ` as shares of the time (${this.count.toLocaleString("en")} spans; zoom in for single ones)`;
+    if (!this.near() && expected < MANY) this.ask("window", { run: this.run, from: this.from, to: this.to });
     const where = all ? `the whole run, ${inSeconds(this.total)}` : `${inSeconds(this.from)} to ${inSeconds(this.to)} of ${inSeconds(this.total)}`;
     this.status.textContent = `Showing ${where}${thinned}. Drag to move, + and − or Ctrl+wheel to zoom, double-click to zoom in, Home for all.`;
   }
@@ -480,7 +504,7 @@ class Timeline {
   hover(x, y) {
     const lane = Math.floor((y - TOP + this.scroll) / this.pitch);
     let found = -1;
-    if (x >= GUTTER && y >= TOP && y < this.surface.height - AXIS && lane >= 0 && lane < this.names.length) {
+    if (this.near() && x >= GUTTER && y >= TOP && y < this.surface.height - AXIS && lane >= 0 && lane < this.names.length) {
       const slack = 1.5 / this.scaleX, time = this.time(x);
       const [i, j] = this.within(lane, time - slack, time + slack);
       const { start, duration, kind } = this.spans.columns;

@@ -1,32 +1,63 @@
-"""The communication timeline of a run: who did what when, and who sent what to whom."""
+"""The communication timeline of a run: who did what when, and who sent what to whom.
+
+A short run is sent as it is. Of a long one the browser gets how each rank's time is shared out, column by column, and
+the single spans of one window; when the reader zooms in elsewhere it asks for that window.
+"""
 
 from __future__ import annotations
+
+import math
+from typing import Any
 
 import numpy as np
 
 from app import palette, units
 from app.charts import lane_names
 from app.components import canvas
-from cluster.trace import KINDS
+from cluster.trace import KINDS, Trace
 from experiments.codec import pack, pack_messages, pack_timeline
 from experiments.result import Run
 
-SPANS, MESSAGES = 50_000, 20_000
+SPANS, MESSAGES = 50_000, 20_000  # that are sent at once
+CELLS = 2_000_000  # of the table of shares
 
 _mount = canvas("timeline")
 
+Window = tuple[float, float]
 
-def frame(run: Run, name: str) -> bytes:
-    """All that the browser needs; `name` tells runs apart, so that a window into one is kept over reruns."""
-    pieces = {"timeline": pack_timeline(run.trace, SPANS), "messages": pack_messages(run.trace, MESSAGES)}
+
+def frame(run: Run, name: str, window: Window | None = None) -> bytes:
+    """All that the browser needs; `name` tells runs apart. `window`, in s, is where single spans are wanted."""
+    trace, columns = run.trace, {}
+    total = trace.seconds()
+    part, exact = trace, (0.0, total)
+    if len(trace.spans["start"]) > SPANS:
+        part, exact = _within(trace, window, total)
+        columns["shares"] = _shares(trace, total)
+    columns["timeline"] = np.frombuffer(pack_timeline(part, SPANS), np.uint8)
+    columns["messages"] = np.frombuffer(pack_messages(part, MESSAGES), np.uint8)
     header = {
         "run": name,
+        "seconds": total,
+        "spans": len(trace.spans["start"]),
+        "exact": exact,
         "lanes": lane_names(run),
         "kinds": list(KINDS),
         "look": {kind: look._asdict() for kind, look in palette.DOING.items()},
         "description": describe(run),
     }
-    return pack(header, {key: np.frombuffer(piece, np.uint8) for key, piece in pieces.items()})
+    return pack(header, columns)
+
+
+def wanted(state: Any, name: str) -> Window | None:
+    """The window that the browser asked for, if it is one into the run `name`. What it says is checked."""
+    asked = state.get("window") if isinstance(state, dict) else None
+    if not isinstance(asked, dict) or asked.get("run") != name:
+        return None
+    edges = (asked.get("from"), asked.get("to"))
+    if not all(isinstance(edge, int | float) and math.isfinite(edge) for edge in edges) or edges[0] >= edges[1]:
+        return None
+    return float(edges[0]), float(edges[1])
 
 
 def describe(run: Run) -> str:
@@ -38,4 +69,48 @@ def describe(run: Run) -> str:
 
 def timeline(frame: bytes, key: str = "timeline"):
     """Draw it."""
-    return _mount(data=frame, key=key)
+    return _mount(data=frame, key=key, on_window_change=lambda: None)
+
+
+def _within(trace: Trace, window: Window | None, total: float) -> tuple[Trace, Window]:
+    """(what of the trace lies in the window and beside it, as far as SPANS spans reach; from when to when)."""
+    start, end = trace.spans["start"], trace.spans["end"]
+    if window is None:
+        a, b = 0.0, float(start[SPANS])  # spans are sorted by start
+    else:
+        wide = window[1] - window[0]
+        for a, b in ((window[0] - wide, window[1] + wide), window):
+            a, b = max(a, 0.0), min(b, total)
+            if np.count_nonzero((start < b) & (end > a)) <= SPANS:
+                break
+    messages = trace.messages
+    inside = (start < b) & (end > a)
+    known = (messages["sent"] < b) & ~(messages["arrived"] < a)
+    part = Trace(
+        trace.ranks,
+        {name: column[inside] for name, column in trace.spans.items()},
+        {name: column[known] for name, column in messages.items()},
+        trace.labels,
+    )
+    return part, (a, b)
+
+
+def _shares(trace: Trace, total: float) -> np.ndarray:
+    """How each rank's time is shared out, in 255ths of a column: (ranks, columns, kinds) uint8, flat."""
+    kinds = len(KINDS)
+    columns = max(20, min(1200, CELLS // (trace.ranks * kinds)))
+    scale = columns / max(total, 1e-300)
+    a = np.clip(trace.spans["start"] * scale, 0, columns)
+    b = np.clip(trace.spans["end"] * scale, 0, columns)
+    first, last = np.minimum(a.astype(int), columns - 1), np.minimum(b.astype(int), columns - 1)
+    row = (trace.spans["rank"].astype(int) * kinds + trace.spans["kind"]) * (columns + 1)
+    size = trace.ranks * kinds * (columns + 1)
+
+    def add(column: np.ndarray, weight: np.ndarray) -> np.ndarray:
+        return np.bincount(row + column, weight, size)
+
+    inside = first == last
+    cover = add(first, np.where(inside, b - a, first + 1 - a)) + add(last, np.where(inside, 0, b - last))
+    whole = add(first + 1, np.where(inside, 0.0, 1.0)) - add(last, np.where(inside, 0.0, 1.0))
+    cover = cover.reshape(trace.ranks, kinds, columns + 1) + whole.reshape(trace.ranks, kinds, columns + 1).cumsum(2)
+    return np.round(255 * np.clip(cover[:, :, :columns], 0, 1)).astype(np.uint8).transpose(0, 2, 1).ravel()

@@ -47,7 +47,7 @@ def show(folder: str, wanted: Experiment | None) -> None:
     with charts_side:
         st.fragment(_curves)(shown)
         _heading("Timeline", "Who did what when: one lane per rank, one bar per span. Arrows are messages.")
-        timeline.timeline(runs.timeline_frame(folder))
+        st.fragment(_timeline)(folder)
         if len(shown) > 1:
             _heading("Comparison")
             compare.table(shown)
@@ -149,6 +149,11 @@ def _curves(shown: list[Shown]) -> None:
             with st.container(height=HEAD, border=False):
                 _heading("Held-out accuracy, %")
             _chart(charts.accuracy, judged, _heard(judged, "accuracy", units.percent), axis)
+
+
+def _timeline(folder: str) -> None:
+    window = timeline.wanted(st.session_state.get("timeline"), folder)
+    timeline.timeline(runs.timeline_frame(folder, window))
 
 
 def against(heading: str) -> tuple[str, bool]:

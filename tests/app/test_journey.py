@@ -15,6 +15,9 @@ from urllib.parse import parse_qs, urlsplit
 import psutil
 import pytest
 
+from experiments import store
+from experiments.experiment import Experiment
+
 playwright = pytest.importorskip("playwright.sync_api")
 expect = playwright.expect
 expect.set_options(timeout=45_000)  # ms, for what takes one or two: the machine may be busy
@@ -233,6 +236,21 @@ def test_a_window_into_the_timeline_survives_another_setting(tab, address):
     slide(page, "workers", 1)
     expect(page.get_by_text("Not run yet")).to_be_visible()
     expect(page.locator(".timeline .status")).to_contain_text("Showing the whole run")
+
+
+def test_zooming_into_a_long_run_brings_its_single_spans(tab, address, runs, made):
+    experiment = Experiment(workers=400, batch=2, seed=7)
+    store.save(made(experiment), runs)
+    page = tab(f"{address}?{experiment.query()}")
+    result(page)
+    status = page.locator(".timeline .status")
+    page.locator(".stage").focus()
+    page.keyboard.press("Home")
+    expect(status).to_contain_text("as shares of the time")
+    for _ in range(7):
+        page.keyboard.press("+")
+    expect(status).to_contain_text(re.compile("Showing .* to "))
+    expect(status).not_to_contain_text("as shares of the time")
 
 
 def test_a_page_asks_nobody_else_and_is_small(window, address):

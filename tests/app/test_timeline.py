@@ -1,5 +1,8 @@
 import json
 
+import numpy as np
+import pytest
+
 from app import palette
 from app.components import timeline
 from cluster.trace import KINDS
@@ -33,3 +36,54 @@ def test_the_timeline_is_told_in_a_sentence(made):
     words = timeline.describe(made(Experiment(workers=3)))
     assert words.startswith("Timeline of 3 ranks over ")
     assert "% compute" in words and "% wait" in words
+
+
+@pytest.fixture
+def long(made, monkeypatch):
+    """A run with more spans than are sent at once."""
+    monkeypatch.setattr(timeline, "SPANS", 100)
+    return made(Experiment(algorithm="easgd", workers=3))
+
+
+def spans(frame):
+    return unpack(unpack(frame)[1]["timeline"].tobytes())[1]
+
+
+def test_of_a_long_run_come_the_single_spans_of_the_first_moments(long):
+    frame = timeline.frame(long, "name")
+    a, b = unpack(frame)[0]["exact"]
+    assert a == 0 and 0 < b < long.trace.seconds()
+    inside = long.trace.spans["start"] < b
+    assert len(spans(frame)["start"]) == np.count_nonzero(inside) <= 100
+
+
+def test_of_a_long_run_come_the_single_spans_of_a_window_that_was_asked_for(long):
+    window = (0.02, 0.025)
+    frame = timeline.frame(long, "name", window)
+    a, b = unpack(frame)[0]["exact"]
+    assert a <= window[0] < window[1] <= b
+    start, end = long.trace.spans["start"], long.trace.spans["end"]
+    assert len(spans(frame)["start"]) == np.count_nonzero((start < b) & (end > a))
+
+
+def test_the_shares_of_a_long_run_are_the_time_that_each_kind_took(long):
+    header, columns = unpack(timeline.frame(long, "name"))
+    table = columns["shares"].reshape(long.trace.ranks, -1, len(KINDS)) / 255
+    seconds = table.sum(axis=1) * header["seconds"] / table.shape[1]
+    np.testing.assert_allclose(seconds, long.trace.busy(), atol=0.01 * header["seconds"])
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [None, 3, {}, {"run": "other", "from": 0, "to": 1}, {"run": "name", "from": "0", "to": 1},
+     {"run": "name", "from": 2, "to": 1}, {"run": "name", "from": 0, "to": float("inf")},
+     {"run": "name", "from": float("nan"), "to": 1}],
+)  # fmt: skip
+def test_a_window_that_makes_no_sense_is_not_looked_into(asked):
+    assert timeline.wanted({"window": asked}, "name") is None
+    assert timeline.wanted(asked, "name") is None
+
+
+def test_a_window_that_makes_sense_is(long):
+    assert timeline.wanted({"window": {"run": "name", "from": 0, "to": 0.5}}, "name") == (0.0, 0.5)
+    assert unpack(timeline.frame(long, "name", (1e9, 2e9)))[0]["exact"]  # nothing is there, and nothing breaks
