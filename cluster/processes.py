@@ -52,7 +52,8 @@ def run(
     """Run `program(comm)` in `size` processes and give back their results and journals.
 
     `program` must be picklable, a function of a module or a partial of one; so must its results. `backend` names who
-    sums: "sockets" a ring over our own links, "gloo" torch.distributed, "nccl" the same on GPUs, rank r on cuda:r.
+    sums: "sockets" a ring over our own links, without loading torch; "gloo" the same for what is small and
+    torch.distributed for what is large; "nccl" torch.distributed on GPUs, rank r on cuda:r.
     A rank that waits longer than `timeout` seconds ends the run as a deadlock; most deadlocks are found at once.
     `on_progress(journals, seconds)` is called a few times a second; `stop`, an Event or a function, ends the run
     early, and so does Ctrl-C. `warm_up()` is called on every rank before the clock starts: to load data, to compile.
