@@ -3,7 +3,7 @@
     frames.py    messages as bytes in a stream
     links.py     such a stream between every two ranks, and the boxes that what arrives is sorted into
     comm.py      the Comm contract on top of it; sums by torch.distributed where that is asked for
-    helpers.py   threads for what goes on beside a rank
+    threads.py   threads for what goes on beside a rank
     memory.py    a vector in memory that all ranks of one computer see
     notebook.py  what a rank writes down while it runs, and how the notes of all ranks become one record
     failure.py   what a rank tells about its end, and which end is the cause of the others

@@ -24,7 +24,7 @@ from cluster import collectives
 from cluster.collectives import COLLECTIVE
 from cluster.comm import ClusterError, Deadlock, Message, Op, RankLost, nbytes, shares, snapshot
 from cluster.real import memory
-from cluster.real.helpers import Helpers
+from cluster.real.threads import Threads
 from cluster.real.links import Gone, Links, Slot
 from cluster.real.notebook import Notebook
 from cluster.trace import COMMUNICATE
@@ -48,7 +48,7 @@ class World:
     computers: list[str]  # where each rank is
     waiting: tuple | None = None  # (since, slot, doing, src, tag) while the rank waits
     beside: int = 0  # sums under way beside the rank
-    helpers: Helpers = field(default_factory=Helpers)
+    threads: Threads = field(default_factory=Threads)
 
 
 class RealComm:
@@ -252,7 +252,7 @@ class SumBeside:
         helper._doing, helper._waits = "all-reduce", []
         self._waits, world = helper._waits, comm._world
         world.beside += 1
-        self._work = world.helpers.do(collectives.ring, helper, flat, scale, COLLECTIVE - comm._calls)
+        self._work = world.threads.do(collectives.ring, helper, flat, scale, COLLECTIVE - comm._calls)
 
     def wait(self) -> np.ndarray:
         if not self._done:

@@ -1,4 +1,4 @@
-"""Helpers: threads for what goes on beside a rank."""
+"""Threads: for what goes on beside a rank."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from threading import Lock, Thread
 from typing import Any
 
 
-class Helpers:
+class Threads:
     """As many threads as are busy at once, used again, and no reason for a process to stay."""
 
     def __init__(self):
