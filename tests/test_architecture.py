@@ -20,7 +20,7 @@ MAY_IMPORT = {
     "lessons": {"experiments", "workloads", "cluster", "algorithms", "kernels", "knobs"},
     "app": {"lessons", "experiments", "workloads", "cluster", "algorithms", "kernels", "knobs"},
 }
-FILES = sorted(p for room in ROOMS for p in (ROOT / room).rglob("*.py")) + [ROOT / "knobs.py"]
+FILES = [*sorted(p for room in ROOMS for p in (ROOT / room).rglob("*.py")), ROOT / "knobs.py"]
 
 
 def room(path: Path) -> str:

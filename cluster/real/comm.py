@@ -24,9 +24,9 @@ from cluster import collectives
 from cluster.collectives import COLLECTIVE
 from cluster.comm import ClusterError, Deadlock, Message, Op, RankLost, nbytes, shares, snapshot
 from cluster.real import memory
-from cluster.real.threads import Threads
 from cluster.real.links import Gone, Links, Slot
 from cluster.real.notebook import Notebook
+from cluster.real.threads import Threads
 from cluster.trace import COMMUNICATE
 
 LARGE = (
