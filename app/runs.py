@@ -55,7 +55,7 @@ def _presence(name: str) -> str:
 def start(experiment: Experiment) -> None:
     """Show this run if it was done before; otherwise have it done. The pool gives up this reader's older one."""
     state = st.session_state
-    state.trouble, state.asked = "", experiment
+    state.trouble, state.remark, state.asked = "", "", experiment
     try:
         state.job = pool().submit(owner(), experiment)
         _wait(PATIENCE)
@@ -86,7 +86,7 @@ def under_way() -> JobState | None:
         return now
     state.job = None
     if now.folder:
-        state.shown = str(now.folder)
+        state.shown, state.remark = str(now.folder), now.message
     elif now.status == "failed":
         state.trouble = now.message
     return None

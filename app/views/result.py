@@ -116,6 +116,8 @@ def _remarks(run: Run, missing: list[str]) -> None:
         st.error(f"**Failed.** {why} What was recorded until then is shown.", icon=":material/error:")
     elif run.status == "cancelled":
         st.warning("**Stopped early.** What was recorded until then is shown.", icon=":material/stop_circle:")
+    if more := st.session_state.get("remark", "").removeprefix(run.error).strip():
+        st.warning(sentence(more), icon=":material/folder_off:")
     for name in missing:
         st.warning(f"The kept run {name} is not on this machine any more.", icon=":material/folder_off:")
     for note in run.notes[:NOTES]:

@@ -6,11 +6,13 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import algorithms
-from app import controls
+from app import controls, runs
 from experiments.experiment import Experiment
+from experiments.pool import JobState
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -235,6 +237,75 @@ def test_a_link_alone_starts_no_real_processes(page):
     opened = page("cluster=processes&workers=2")
     assert "those only start when you say so" in said(opened)
     assert "job" not in opened.session_state
+
+
+class Pool:
+    """A pool whose one job stands where the test says."""
+
+    def __init__(self, state=None, refusal=""):
+        self.now, self.refusal, self.cancelled = state, refusal, []
+
+    def submit(self, owner, experiment):
+        if self.refusal:
+            raise ValueError(self.refusal)
+        return experiment.key()
+
+    def state(self, job):
+        return self.now
+
+    def cancel(self, job, owner):
+        self.cancelled.append(job)
+        self.now = JobState("cancelled", message="cancelled.")
+
+    def touch(self, owner): ...
+
+    def release(self, owner): ...
+
+
+@pytest.fixture
+def pool(monkeypatch):
+    """pool(state) puts a pool of that state in the place of the real one."""
+
+    def put(*args, **kwargs):
+        made = Pool(*args, **kwargs)
+        monkeypatch.setattr(runs, "pool", lambda: made)
+        return made
+
+    return put
+
+
+def test_a_run_under_way_shows_how_far_it_is_and_can_be_stopped(page, pool):
+    columns = {"step": np.arange(1.0, 9.0), "seconds": np.arange(8.0), "samples": np.arange(8.0), "loss": np.ones(8)}
+    made = pool(JobState("running", fraction=0.5, seconds=0.25, curve=columns))
+    opened = page("seed=1001")
+    assert opened.get("progress")[0].proto.text == "50.0 % · 250 ms of virtual time · loss 1"
+    assert len(opened.get("bidi_component")) == 2
+    assert not opened.button("stop").disabled
+    opened.button("stop").click().run()
+    assert made.cancelled == [Experiment(seed=1001).key()]
+    assert not opened.exception and opened.button("stop").disabled
+
+
+def test_a_run_that_failed_says_why(page, pool):
+    pool(JobState("failed", message="4 stages do not fit 3 layers; use 1 to 3"))
+    opened = page("seed=1002")
+    assert "**This did not run.** 4 stages do not fit 3 layers; use 1 to 3." in said(opened)
+    assert not opened.exception
+
+
+def test_a_full_queue_says_so(page, pool):
+    pool(refusal="100 runs are waiting, and no more can; try again in a minute.")
+    opened = page("seed=1003")
+    assert "100 runs are waiting, and no more can; try again in a minute." in said(opened)
+    assert not opened.exception
+
+
+def test_a_run_that_could_not_be_kept_in_its_place_is_shown_with_a_warning(page, pool, stored):
+    folder = stored(Experiment(seed=1004))
+    pool(JobState("finished", folder=folder, message="the disk is full. It was kept elsewhere instead."))
+    opened = page("seed=1004")
+    assert "The disk is full. It was kept elsewhere instead." in said(opened)
+    assert opened.metric
 
 
 def test_the_source_and_the_way_to_repeat_a_run_are_there(page, stored):
