@@ -17,7 +17,7 @@ from app import curves, palette, units
 from cluster.trace import KINDS
 from experiments.result import Run
 
-CONFIG = {"displaylogo": False, "modeBarButtonsToRemove": ["select2d", "lasso2d", "autoScale2d"]}
+CONFIG = {"displayModeBar": False}
 HEIGHT = 260  # px of a chart of curves
 ALWAYS = 5.0  # a loss up to which the axis shows everything: more than twice that of guessing among ten classes
 RANKS = 64  # rows and columns that can be told apart; more are drawn in groups

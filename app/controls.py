@@ -70,8 +70,8 @@ class Control:
     @property
     def label(self) -> str:
         """The name as a word: "Learning rate", and what it counts where the values do not say it."""
-        literal = min(map(len, self.name.split("_"))) == 1  # n_push: a name of the literature, not words
-        word = WORDS.get(self.name) or (f"`{self.name}`" if literal else self.name.replace("_", " "))
+        word = spoken(self.name)
+        word = f"`{word}`" if "_" in word else word
         counted = f" ({self.unit})" if self.unit and self.unit not in ("s", "bytes/s", self.name) else ""
         return word[:1].upper() + word[1:] + counted
 
@@ -88,6 +88,12 @@ class Control:
         if self.unit == "bytes/s":
             return units.rate(value)
         return units.count(value) if self.whole else units.number(value)
+
+
+def spoken(name: str) -> str:
+    """A field's name in words; one of the literature, like n_push, stays as it is."""
+    literal = min(map(len, name.split("_"))) == 1
+    return WORDS.get(name) or (name if literal else name.replace("_", " "))
 
 
 @cache

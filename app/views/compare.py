@@ -8,7 +8,7 @@ import streamlit as st
 
 from app import runs, units
 from app.charts import Shown
-from app.controls import control, owners
+from app.controls import control, owners, spoken
 from experiments.experiment import Experiment
 from experiments.result import Run
 
@@ -62,7 +62,7 @@ def changes(was: Experiment, now: Experiment) -> list[str]:
     if was.workload != now.workload:
         return [f"workload {was.workload} → {now.workload}"]
     return [
-        f"{n.replace('_', ' ')} {_value(was, n, before[n])} → {_value(now, n, after[n])}"
+        f"{spoken(n)} {_value(was, n, before[n])} → {_value(now, n, after[n])}"
         for n in after
         if before.get(n) != after[n]
     ]
@@ -70,7 +70,7 @@ def changes(was: Experiment, now: Experiment) -> list[str]:
 
 def said(experiment: Experiment, name: str, value) -> str:
     """A setting in a few words: "period 16"."""
-    return f"{name.replace('_', ' ')} {_value(experiment, name, value)}"
+    return f"{spoken(name)} {_value(experiment, name, value)}"
 
 
 def legend(shown: list[Shown]) -> None:
@@ -83,7 +83,7 @@ def table(shown: list[Shown]) -> None:
     """What differs between the runs on the page, and what came of it."""
     flats = [_flat(one.run.experiment) for one in shown]
     settings = _differing(flats)[:COLUMNS]
-    heads = ["run", *(name.replace("_", " ") for name in settings), *(word for word, _ in FIGURES.values())]
+    heads = ["run", *(spoken(name) for name in settings), *(word for word, _ in FIGURES.values())]
     rows = []
     for one, flat in zip(shown, flats, strict=True):
         e, s = one.run.experiment, one.run.summary
