@@ -63,6 +63,8 @@ class RealComm:
         self._noted = True  # its messages are written down
         self._waits: list[tuple] | None = None  # of a sum beside the rank: when it stood still
         self._torch_group: Any = None
+        # two ranks move the same bytes at once that a ring moves in two rounds, to the same bits
+        self._sum = collectives.recursive_doubling if self.size == 2 else collectives.ring
 
     def send(self, x: Message, dst: int, tag: int = 0) -> None:
         self._post(x, dst, tag)
@@ -97,7 +99,7 @@ class RealComm:
             return work if async_op else work.wait(work.entered)
         if async_op:
             return SumBeside(self, x, flat, scale)
-        self._together("all-reduce", collectives.ring, flat, scale)
+        self._together("all-reduce", self._sum, flat, scale)
         return x
 
     def reduce_scatter(self, x: np.ndarray, op: Op = "sum") -> np.ndarray:
@@ -252,7 +254,7 @@ class SumBeside:
         helper._doing, helper._waits = "all-reduce", []
         self._waits, world = helper._waits, comm._world
         world.beside += 1
-        self._work = world.threads.do(collectives.ring, helper, flat, scale, COLLECTIVE - comm._calls)
+        self._work = world.threads.do(comm._sum, helper, flat, scale, COLLECTIVE - comm._calls)
 
     def wait(self) -> np.ndarray:
         if not self._done:

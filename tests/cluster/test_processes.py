@@ -249,7 +249,7 @@ SCRIPT = """
     from cluster import processes
 
     def program(comm):
-        print(os.getpid(), flush=True)
+        os.write(1, f"{{os.getpid()}}\\n".encode())
         comm.barrier()
         {work}
 
