@@ -192,7 +192,7 @@ def conclude(run: Run, runs: str, as_json: bool = False) -> int:
             click.echo(f"  note           {note}")
         click.echo(f"stored  {folder}\nagain   {command}")
     if run.error:
-        click.echo(f"{run.error.rstrip(".")}. What was recorded until then is kept in {folder}.", err=True)
+        click.echo(f"{run.error.rstrip('.')}. What was recorded until then is kept in {folder}.", err=True)
     if problem:
         click.echo(problem, err=True)
         return 2
