@@ -5,7 +5,7 @@ and ends the run when one of them fails, dies or waits for ever: it says which, 
 process behind. A rank that loses its parent ends itself.
 
 Where Python has no fork server (Windows) ranks are started afresh, which takes seconds instead of a tenth. A script
-that starts runs does so under `if __name__ == "__main__":`, as with any multiprocessing.
+whose own functions are to run starts runs under `if __name__ == "__main__":`, as with any multiprocessing.
 """
 
 from __future__ import annotations
@@ -16,10 +16,12 @@ import multiprocessing
 import os
 import pickle
 import signal
+import sys
 import time
 from collections.abc import Callable, Iterator
 from multiprocessing import connection
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 from cluster.comm import Cancelled
@@ -134,7 +136,7 @@ class Watch:
 
     def _start(self, work: bytes, backend: str, timeout: float) -> None:
         context = multiprocessing.get_context(METHOD)
-        with _environment():
+        with _environment(), _main_module(needed=b"__main__" in work):
             for rank in range(self.size):
                 ours, theirs = context.Pipe()
                 args = (rank, self.size, theirs, work, backend, timeout)
@@ -257,3 +259,18 @@ def _environment() -> Iterator[None]:
                 del os.environ[name]
             else:
                 os.environ[name] = value
+
+
+@contextlib.contextmanager
+def _main_module(needed: bool) -> Iterator[None]:
+    """Keep a new process from importing the script that was started here, unless the program is a part of it.
+
+    That takes time, and goes wrong with what came from a pipe, a notebook or a script without a guard.
+    """
+    script = sys.modules["__main__"]
+    if not needed:
+        sys.modules["__main__"] = ModuleType("__main__")
+    try:
+        yield
+    finally:
+        sys.modules["__main__"] = script

@@ -272,14 +272,29 @@ def test_ranks_end_with_their_parent_whatever_they_are_doing(tmp_path, work):
     assert not alive([process.pid for process in left])
 
 
-def test_a_script_that_starts_runs_when_it_is_imported_is_told_so(tmp_path):
-    script = tmp_path / "script.py"
-    script.write_text(
-        "from math import sqrt\nfrom cluster import processes\nprint(processes.run(print, 1, backend='sockets').error)"
-    )
+def told_by(*command, **options):
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    told = subprocess.run([sys.executable, script], capture_output=True, env=environment, text=True, timeout=60)
-    assert 'a script starts runs under `if __name__ == "__main__":`' in told.stdout
+    told = subprocess.run(
+        [sys.executable, *command], capture_output=True, env=environment, text=True, timeout=100, check=True, **options
+    )
+    return told.stdout
+
+
+PLAIN = "from cluster import processes\nprint('outcome', processes.run({program}, 2, backend='sockets'){part})"
+
+
+def test_a_program_of_a_module_runs_from_any_script_without_a_guard_and_from_a_pipe(tmp_path):
+    source = PLAIN.format(program="repr", part=".results")
+    script = tmp_path / "script.py"
+    script.write_text(source)
+    for told in (told_by(script), told_by("-", input=source)):
+        assert told.count("outcome") == 1 and told.count("RealComm object") == 2
+
+
+def test_a_script_that_starts_runs_of_its_own_functions_when_it_is_imported_is_told_so(tmp_path):
+    script = tmp_path / "script.py"
+    script.write_text("def own(comm): pass\n" + PLAIN.format(program="own", part=".error"))
+    assert 'a script starts runs under `if __name__ == "__main__":`' in told_by(script)
 
 
 def test_the_parent_needs_neither_torch_nor_numba(tmp_path):
