@@ -7,6 +7,8 @@ and synchronous training can be compared sample by sample. The ragged rest of an
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 import numpy as np
 
 
@@ -29,13 +31,18 @@ class Batches:
         epoch, k = divmod(self._taken, self.per_epoch)
         if epoch != self._epoch:
             self._epoch = epoch
-            if self.shuffle:
-                self._order = np.random.default_rng([self.seed, 0xBA7C, epoch]).permutation(self.samples)
-            else:
-                self._order = np.arange(self.samples)
+            self._order = _order(self.samples, self.seed, epoch) if self.shuffle else np.arange(self.samples)
         self._taken += 1
         first = (k * self.shards + self.shard) * self.batch
         return self._order[first : first + self.batch]
 
     def __iter__(self):
         return self
+
+
+@lru_cache(maxsize=8)
+def _order(samples: int, seed: int, epoch: int) -> np.ndarray:
+    """The shuffle of an epoch, made once for all workers of a process."""
+    order = np.random.default_rng([seed, 0xBA7C, epoch]).permutation(samples)
+    order.flags.writeable = False
+    return order

@@ -198,21 +198,26 @@ def ring_times(arrived, out_free, in_free, link, nbytes, shorter, adds, scales):
     first_byte = np.empty(size)
     for step in range(2 * (size - 1)):
         summing = step < size - 1
+        piece = size - step % size  # what rank 0 sends; rank r sends the one r further
         for r in range(size):
-            sent = nbytes[(r - step) % size]
+            piece = piece if piece < size else piece - size
             now[r] += link[r, 2]
             leaves = max(now[r], out_free[r])
-            out_free[r] = leaves + sent * link[r, 1]
+            out_free[r] = leaves + nbytes[piece] * link[r, 1]
             first_byte[r] = leaves + link[r, 0]
+            piece += 1
+        left = size - 1
+        piece -= 1  # what the last rank sent, and rank 0 gets
         for r in range(size):
-            left = (r - 1) % size
-            got = nbytes[(left - step) % size]
+            got = nbytes[piece]
             in_free[left] = max(first_byte[left], in_free[left]) + got * link[left, 1]
             now[r] = max(now[r], in_free[left])
             if summing:
                 now[r] += adds[r, 1 if got > shorter else 0]
             if step == size - 2:
                 now[r] += scales[r, 1 if nbytes[(r + 1) % size] > shorter else 0]
+            left = r
+            piece = piece + 1 if piece + 1 < size else 0
     return now
 
 
