@@ -133,9 +133,12 @@ def joined(journals: Sequence[Journal], table: str, names: Sequence[str], types:
     rank, *codes = types.split()
     tables = [getattr(journal, table) for journal in journals]
     rows = list(chain.from_iterable(tables))
-    cells = zip(*rows, strict=True) if rows else ([] for _ in codes)
     ranks = np.repeat(np.array([journal.rank for journal in journals], rank), [len(rows) for rows in tables])
-    return {names[0]: ranks} | {n: np.array(c, t) for n, c, t in zip(names[1:], cells, codes, strict=True)}
+    cells = {
+        name: np.array([row[i] for row in rows], code)
+        for i, (name, code) in enumerate(zip(names[1:], codes, strict=True))
+    }
+    return {names[0]: ranks, **cells}
 
 
 def ordered(table: dict[str, np.ndarray], *keys: str) -> dict[str, np.ndarray]:
