@@ -10,45 +10,19 @@ others until the run is stopped. The last None that a simulated lost rank leaves
 from __future__ import annotations
 
 import time
-from collections import Counter
 from collections.abc import Callable
 from copy import copy
-from dataclasses import dataclass, field
-from datetime import timedelta
 from typing import Any
 
 import numpy as np
 
-import kernels
 from cluster import collectives
-from cluster.collectives import COLLECTIVE
-from cluster.comm import ClusterError, Deadlock, Message, Op, RankLost, nbytes, shares, snapshot
+from cluster.comm import Deadlock, Message, Op, RankLost, nbytes, shares, snapshot
 from cluster.real import memory
-from cluster.real.links import Gone, Links, Slot
-from cluster.real.notebook import Notebook
-from cluster.real.threads import Threads
+from cluster.real.links import Gone, Slot
+from cluster.real.sums import LARGE, SumBeside, TorchSum
+from cluster.real.world import World, complaint
 from cluster.trace import COMMUNICATE
-
-LARGE = (
-    1 << 20
-)  # bytes from which on gloo sums faster than a ring of our own; below, it takes up to three times as long
-
-
-@dataclass
-class World:
-    """What a rank has once, whatever communicators are made of it."""
-
-    rank: int
-    size: int
-    links: Links
-    journal: Notebook
-    timeout: float  # s
-    device: str
-    native: bool  # sums by torch.distributed
-    computers: list[str]  # where each rank is
-    waiting: tuple | None = None  # (since, slot, doing, src, tag) while the rank waits
-    beside: int = 0  # sums under way beside the rank
-    threads: Threads = field(default_factory=Threads)
 
 
 class RealComm:
@@ -62,7 +36,7 @@ class RealComm:
         self._doing = ""  # the collective it is in
         self._noted = True  # its messages are written down
         self._waits: list[tuple] | None = None  # of a sum beside the rank: when it stood still
-        self._torch_group: Any = None
+        self._process_groups: dict = {}  # of torch, by kind
         # two ranks move the same bytes at once that a ring moves in two rounds, to the same bits
         self._sum = collectives.recursive_doubling if self.size == 2 else collectives.ring
 
@@ -209,15 +183,6 @@ class RealComm:
         quiet._noted = False
         return quiet
 
-    def _torch(self):
-        """The torch.distributed group of these ranks; None is its name for all of them."""
-        if self.size < self._world.size and self._torch_group is None:
-            import torch.distributed as dist
-
-            limit = timedelta(seconds=self._world.timeout)
-            self._torch_group = dist.new_group(self.members, timeout=limit, use_local_synchronization=True)
-        return self._torch_group
-
 
 class Sent:
     """A message that may still be leaving."""
@@ -243,103 +208,6 @@ class Receipt:
         if not self._done:
             self._x, self._done = self._comm._taken(self._slot, self._src, self._tag), True
         return self._x
-
-
-class SumBeside:
-    """A ring all-reduce by a thread beside the rank."""
-
-    def __init__(self, comm: RealComm, x: np.ndarray, flat: np.ndarray, scale: float):
-        self._comm, self._x, self._done = comm, x, False
-        helper = copy(comm)
-        helper._doing, helper._waits = "all-reduce", []
-        self._waits, world = helper._waits, comm._world
-        world.beside += 1
-        self._work = world.threads.do(comm._sum, helper, flat, scale, COLLECTIVE - comm._calls)
-
-    def wait(self) -> np.ndarray:
-        if not self._done:
-            world, journal = self._comm._world, self._comm.journal
-            start = journal.clock()
-            world.waiting = (start, None, "all-reduce", None, COLLECTIVE)
-            self._work.result()
-            world.waiting, self._done = None, True
-            world.beside -= 1
-            end = journal.clock()
-            idle = sum(max(0.0, min(until, end) - max(since, start)) for since, until in self._waits)
-            journal.blocked(start, start + idle, "all-reduce")
-        return self._x
-
-
-class TorchSum:
-    """An all-reduce by torch.distributed."""
-
-    def __init__(self, comm: RealComm, x: Any, flat: Any, scale: float):
-        import torch.distributed as dist
-        from torch import from_numpy
-
-        journal, rank, size = comm.journal, comm.rank, comm.size
-        self._comm, self._x, self._flat, self._scale, self._done = comm, x, flat, scale, False
-        group, tensor = comm._torch(), from_numpy(flat) if isinstance(flat, np.ndarray) else flat
-        self.entered = journal.clock()
-        sizes = [piece.stop - piece.start for piece in shares(len(flat), size)]
-        passed = (2 * len(flat) - sizes[(rank + 1) % size] - sizes[(rank + 2) % size]) * (x.nbytes // max(1, len(flat)))
-        self._right = comm.members[(rank + 1) % size]
-        row = journal.message(self._right, COLLECTIVE, passed, self.entered)
-        self._meeting = (comm._group, comm._calls, size, self.entered)
-        self._row = row
-        with _named(comm):
-            self._work = dist.all_reduce(tensor, group=group, async_op=True)
-
-    def wait(self, since: float | None = None) -> Any:
-        if not self._done:
-            world, journal = self._comm._world, self._comm.journal
-            start = journal.clock() if since is None else since
-            world.waiting = (start, None, "all-reduce", None, COLLECTIVE)
-            with _named(self._comm):
-                self._work.wait()
-            world.waiting, self._done = None, True
-            journal.mark = end = journal.clock()
-            journal.meetings.append((*self._meeting, start, end, journal.step, self._row, self._right))
-            if self._scale != 1.0:
-                kernels.scale(self._flat, self._scale)
-        return self._x
-
-
-class _named:
-    """Turn torch's errors about peers into the cluster's own."""
-
-    def __init__(self, comm: RealComm):
-        self._comm = comm
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, kind, error, traceback) -> None:
-        if isinstance(error, RuntimeError) and not isinstance(error, ClusterError):
-            world = self._comm._world
-            text = str(error).lower()
-            waits = complaint(world.rank, world.waiting or (self._comm.journal.clock(), None, "all-reduce", None, -1))
-            if "timed out" in text or "timeout" in text:
-                raise Deadlock(f"{waits}, longer than the timeout of {world.timeout:g} s.") from error
-            if "connection" in text or "peer" in text:
-                raise RankLost(f"a rank was lost; {waits}", -1) from error
-
-
-def complaint(rank: int, waiting: tuple) -> str:
-    """Who waits for whom since when, as a sentence."""
-    since, slot, doing, src, tag = waiting
-    whom = "the others" if slot is None else "any rank" if src is None else f"rank {src}"
-    what = f"in {doing} for {whom}" if doing else f"for a message from {whom} (tag {tag})"
-    return f"rank {rank} waits {what} since {since:.6g} s"
-
-
-def unread(rank: int, left: list[tuple]) -> list[str]:
-    """Messages nobody took, as sentences."""
-    counts = Counter((src, tag) for src, (_, tag) in left)
-    return [
-        f"rank {rank} never read {n} message{'s' if n > 1 else ''} from rank {src}, tag {tag}"
-        for (src, tag), n in sorted(counts.items())
-    ]
 
 
 def _flat(x: Any) -> Any:

@@ -10,9 +10,10 @@ from datetime import timedelta
 from typing import Any
 
 from cluster.real import memory
-from cluster.real.comm import RealComm, World, complaint, unread
+from cluster.real.comm import RealComm
 from cluster.real.links import Door, Links
 from cluster.real.notebook import Notebook
+from cluster.real.world import World, complaint, unread
 
 START = 60.0  # s that the ranks have to find each other
 
@@ -61,7 +62,7 @@ def enter(
             store = dist.TCPStore(addresses[0][0], ports[0], size, is_master=False)
         kind = "gloo" if device == "cpu" else "cpu:gloo,cuda:nccl"
         dist.init_process_group(kind, store=store, rank=rank, world_size=size, timeout=timedelta(seconds=timeout))
-    world = World(rank, size, links, journal, timeout, device, torch_wanted, list(computers))
+    world = World(rank, size, links, journal, timeout, device, torch_wanted, store, list(computers))
     comm = RealComm(world, 0, list(range(size)))
     _start_clock(comm)
     return comm, notes

@@ -375,6 +375,18 @@ def test_split_makes_groups_that_do_not_hear_each_other_and_can_be_split_again(r
     assert [r[5] for r in results] == [None, [1, 3], None, [1, 3]]
 
 
+def sum_large_vectors_in_groups(comm):
+    groups = [comm.split(comm.rank % 2), comm.split(comm.rank % 2), comm.split(0 if comm.rank else None), comm]
+    works = [g.all_reduce(np.full(200_000, 10.0**comm.rank), async_op=True) for g in groups if g]
+    sums = [work.wait() for work in works]
+    return [float(x[0]) for x in sums if (x == x[0]).all()]
+
+
+def test_each_group_sums_its_own_vectors(run):
+    results = run(sum_large_vectors_in_groups, 3).results
+    assert results == [[101, 101, 111], [10, 10, 110, 111], [101, 101, 110, 111]]
+
+
 def share(comm):
     shared = comm.shared(np.arange(6.0) if comm.rank == 0 else np.zeros(6))
     other = comm.shared(np.zeros((2, 2), np.float32))

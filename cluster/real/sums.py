@@ -1,0 +1,115 @@
+"""Sums under way: an all-reduce by a thread of the rank's own, and one by torch.distributed."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from copy import copy
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+import kernels
+from cluster.collectives import COLLECTIVE
+from cluster.comm import ClusterError, Deadlock, RankLost, shares
+from cluster.real.world import World, complaint
+
+if TYPE_CHECKING:
+    from cluster.real.comm import RealComm
+
+LARGE = 1 << 20  # bytes; what is smaller the rank's own rings sum faster than gloo, up to three times
+
+
+class SumBeside:
+    """A ring all-reduce by a thread beside the rank."""
+
+    def __init__(self, comm: RealComm, x: np.ndarray, flat: np.ndarray, scale: float):
+        self._comm, self._x, self._done = comm, x, False
+        helper = copy(comm)
+        helper._doing, helper._waits = "all-reduce", []
+        self._waits, world = helper._waits, comm._world
+        world.beside += 1
+        self._work = world.threads.do(comm._sum, helper, flat, scale, COLLECTIVE - comm._calls)
+
+    def wait(self) -> np.ndarray:
+        if not self._done:
+            world, journal = self._comm._world, self._comm.journal
+            start = journal.clock()
+            world.waiting = _waiting(start)
+            self._work.result()
+            world.waiting, self._done = None, True
+            world.beside -= 1
+            end = journal.clock()
+            idle = sum(max(0.0, min(until, end) - max(since, start)) for since, until in self._waits)
+            journal.blocked(start, start + idle, "all-reduce")
+        return self._x
+
+
+class TorchSum:
+    """An all-reduce by torch.distributed."""
+
+    def __init__(self, comm: RealComm, x: Any, flat: Any, scale: float):
+        from torch import from_numpy
+
+        journal, rank, size = comm.journal, comm.rank, comm.size
+        self._comm, self._x, self._flat, self._scale, self._done = comm, x, flat, scale, False
+        tensor = from_numpy(flat) if isinstance(flat, np.ndarray) else flat
+        group = _process_group(comm, tensor.is_cuda)
+        self.entered = journal.clock()
+        sizes = [piece.stop - piece.start for piece in shares(len(flat), size)]
+        passed = (2 * len(flat) - sizes[(rank + 1) % size] - sizes[(rank + 2) % size]) * (x.nbytes // max(1, len(flat)))
+        self._right = comm.members[(rank + 1) % size]
+        self._row = journal.message(self._right, COLLECTIVE, passed, self.entered)
+        self._meeting = (comm._group, comm._calls, size, self.entered)
+        with _named(comm._world, _waiting(self.entered)):
+            self._work = group.allreduce([tensor])
+
+    def wait(self, since: float | None = None) -> Any:
+        if not self._done:
+            world, journal = self._comm._world, self._comm.journal
+            start = journal.clock() if since is None else since
+            with _named(world, _waiting(start)):
+                self._work.wait()
+            self._done = True
+            journal.mark = end = journal.clock()
+            journal.meetings.append((*self._meeting, start, end, journal.step, self._row, self._right))
+            if self._scale != 1.0:
+                kernels.scale(self._flat, self._scale)
+        return self._x
+
+
+def _process_group(comm: RealComm, cuda: bool) -> Any:
+    """torch's group of these ranks; its new_group would want all of them to have made the same groups before."""
+    import torch.distributed as dist
+
+    world, made = comm._world, comm._process_groups
+    if comm.size == world.size:
+        return dist.group.WORLD
+    if cuda not in made:
+        kind = dist.ProcessGroupNCCL if cuda else dist.ProcessGroupGloo
+        limit = [] if cuda else [timedelta(seconds=world.timeout)]
+        made[cuda] = kind(dist.PrefixStore(f"group {comm._group}", world.store), comm.rank, comm.size, *limit)
+    return made[cuda]
+
+
+@contextlib.contextmanager
+def _named(world: World, waiting: tuple) -> Iterator[None]:
+    """Turn torch's errors about the other ranks into the cluster's own."""
+    world.waiting = waiting
+    try:
+        yield
+    except ClusterError:
+        raise
+    except RuntimeError as error:
+        text, waits = str(error).lower(), complaint(world.rank, waiting)
+        if "timed out" in text or "timeout" in text:
+            raise Deadlock(f"{waits}, longer than the timeout of {world.timeout:g} s.") from error
+        if "connection" in text or "peer" in text:
+            raise RankLost(f"a rank was lost; {waits}", -1) from error
+        raise
+    world.waiting = None
+
+
+def _waiting(since: float) -> tuple:
+    return since, None, "all-reduce", None, COLLECTIVE
