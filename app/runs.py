@@ -22,7 +22,7 @@ from experiments.experiment import Experiment
 from experiments.pool import JobState, Pool
 from experiments.result import Run
 
-ROOT = Path(os.environ.get("LOCKSTEP_RUNS") or Path(__file__).resolve().parent.parent / "runs")
+ROOT = Path(os.environ.get("LOCKSTEP_RUNS") or Path(__file__).parents[1] / "runs").resolve()
 PATIENCE = 0.35  # s in which a run may end before a page shows that it is under way
 POLITE = 3.5  # s in which a stopped run stores what it has
 KEPT = 4  # runs beside the one that is shown

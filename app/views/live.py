@@ -8,7 +8,7 @@ import streamlit as st
 from app import charts, palette, runs, units
 from app.components import curve
 from app.components.curve import Series
-from app.views import result
+from app.views import pictures, result
 from experiments.pool import JobState
 
 EVERY = 0.5  # s between two frames
@@ -28,10 +28,10 @@ def _frame() -> None:
     with st.container(key="curves"):
         left, right = st.columns([3, 2], gap="medium")
     with left:
-        result.against("Loss")
+        pictures.against("Loss")
         curve.curve(_panel(now, "loss"), key="live-loss")
     with right:
-        with st.container(height=result.HEAD, border=False):
+        with st.container(height=pictures.HEAD, border=False):
             st.markdown("### Held-out accuracy, %", anchors=False)
         curve.curve(_panel(now, "accuracy"), key="live-accuracy")
     st.caption("The timeline, the traffic and the staleness follow when the run is done.")

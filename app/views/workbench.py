@@ -5,6 +5,7 @@ from __future__ import annotations
 import streamlit as st
 
 from app import controls, runs
+from app.text import sentence
 from app.views import live, result
 from app.views.choose import choose
 
@@ -31,7 +32,7 @@ def page() -> None:
         live.show()
         return
     if state.get("trouble"):
-        st.error(f"**This did not run.** {result.sentence(state.trouble)}", icon=":material/error:")
+        st.error(f"**This did not run.** {sentence(state.trouble)}", icon=":material/error:")
     if state.get("shown"):
         result.show(state.shown, experiment)
     elif experiment and not state.get("trouble"):
@@ -45,9 +46,7 @@ def _open() -> None:
     state = st.session_state
     state.complaint = ""
     if trouble := controls.read_address():
-        state.complaint = (
-            f"This link is not quite right: {result.sentence(trouble)} Here is the default experiment instead."
-        )
+        state.complaint = f"This link is not quite right: {sentence(trouble)} Here is the default experiment instead."
     experiment = controls.chosen()
     if experiment.cluster == "simulated":
         runs.start(experiment)

@@ -84,7 +84,7 @@ def window():
     """A browser window, whose tabs share what they have fetched once."""
     with playwright.sync_playwright() as driver:
         browser = driver.chromium.launch(executable_path=CHROMIUM, args=SWITCHES)
-        context = browser.new_context(viewport={"width": 1440, "height": 1000})
+        context = browser.new_context(viewport={"width": 1280, "height": 900})
         context.set_default_timeout(45_000)
         yield context
         browser.close()
@@ -265,21 +265,16 @@ def test_a_page_asks_nobody_else_and_is_small(window, address):
     assert sum(received) < 1_500_000
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_the_page_follows_the_reader_s_light_and_dark(tab, address, scheme):
-    page = tab(address, scheme)
-    result(page)
-    background = page.locator(".stApp").evaluate("e => getComputedStyle(e).backgroundColor")
-    assert background == {"light": "rgb(255, 255, 255)", "dark": "rgb(17, 22, 28)"}[scheme]
-
-
 @pytest.mark.parametrize(
-    ("command", "elsewhere"), [(AS_PROGRAM, False), (AS_MODULE, True)], ids=["as a program", "from another folder"]
+    ("command", "elsewhere", "scheme", "colour"),
+    [(AS_PROGRAM, False, "light", "rgb(255, 255, 255)"), (AS_MODULE, True, "dark", "rgb(17, 22, 28)")],
+    ids=["as a program, in light", "from another folder, in dark"],
 )
-def test_it_starts_either_way_and_finds_its_settings(tab, runs, tmp_path, command, elsewhere):
+def test_it_starts_either_way_and_finds_its_settings(tab, runs, tmp_path, command, elsewhere, scheme, colour):
     place = {"folder": tmp_path, "script": str(ROOT / "app" / "main.py")} if elsewhere else {}
     with served(runs, command, **place) as address:
-        page = tab(address)
+        page = tab(address, scheme)
         result(page)
-        run = page.get_by_role("button", name="Run", exact=True)
+        run, background = page.get_by_role("button", name="Run", exact=True), page.locator(".stApp")
         assert run.evaluate("e => getComputedStyle(e).backgroundColor") == "rgb(0, 114, 178)"  # config.toml was read
+        assert background.evaluate("e => getComputedStyle(e).backgroundColor") == colour

@@ -1,0 +1,116 @@
+"""The pictures of runs: curves, timeline, shares of time, traffic and staleness."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from app import charts, curves, runs, units
+from app.charts import Shown
+from app.components import timeline
+from app.views import compare
+from experiments.experiment import Experiment
+from experiments.result import Run
+
+HEAD = 38  # px of the headings of both charts, so that they stand in one line
+
+
+def loss_and_accuracy(shown: list[Shown]) -> None:
+    """The curves of all runs on the page, with the switch of their axis."""
+    if len(shown) > 1:
+        compare.legend(shown)
+    judged = [one for one in shown if len(curves.held_out(one.run, "step", "accuracy").x)]
+    with st.container(key="curves"):
+        left, right = st.columns([3, 2], gap="medium") if judged else (st.container(), None)
+    with left:
+        axis, log = against("Loss")
+        _chart(charts.loss, shown, _heard(shown, "held_out_loss", units.number), axis, log)
+    if right:
+        with right:
+            with st.container(height=HEAD, border=False):
+                heading("Held-out accuracy, %")
+            _chart(charts.accuracy, judged, _heard(judged, "accuracy", units.percent), axis)
+
+
+def lanes(folder: str) -> None:
+    """The communication timeline of the run in `folder`."""
+    window = timeline.wanted(st.session_state.get("timeline"), folder)
+    timeline.timeline(runs.timeline_frame(folder, window))
+
+
+def against(title: str) -> tuple[str, bool]:
+    """A heading with the switch of the axis beside it: (axis, whether the loss is on a log scale)."""
+    with st.container(horizontal=True, vertical_alignment="center", gap="medium", key="against"):
+        heading(title)
+        st.segmented_control(
+            "Curves against", curves.AXES, key="axis", default="step", required=True, bind="query-params",
+            label_visibility="collapsed",
+        )  # fmt: skip
+        st.toggle("Log", key="log", bind="query-params", help="The loss on a logarithmic scale.")
+    return st.session_state.axis, st.session_state.log
+
+
+def details(one: Shown, shown: list[Shown]) -> None:
+    """Where the time and the bytes of run `one` went, and how stale the updates of all runs were."""
+    run = one.run
+    time, traffic, stale = st.tabs(["Where the time goes", "Who sends to whom", "Staleness"])
+    with time:
+        _chart(charts.shares, [one], timeline.describe(run))
+    with traffic:
+        if len(run.trace.messages["bytes"]):
+            left, right = st.columns([3, 2], gap="medium", vertical_alignment="center")
+            told = _traffic(run)
+            with left:
+                _chart(charts.traffic, [one], told)
+            right.markdown(told)
+        else:
+            st.info("Nobody sent anything: these ranks train alone.", icon=":material/wifi_off:")
+    with stale:
+        if any(len(other.run.applied["staleness"]) for other in shown):
+            _chart(charts.staleness, shown, _heard(shown, "staleness_mean", units.updates))
+        else:
+            st.info(_fresh(run.experiment), icon=":material/sync:")
+
+
+def _traffic(run: Run) -> str:
+    """Who sends most to whom, in words."""
+    table, names = run.trace.traffic(), charts.lane_names(run)
+    src, dst = divmod(int(table.argmax()), len(table))
+    sent, got = int(table.sum(axis=1).argmax()), int(table.sum(axis=0).argmax())
+    lines = [
+        f"**{units.size(table.sum())}** in {units.count(run.summary.get('messages') or 0)} messages, payload only.",
+        f"The busiest link is from {names[src]} to {names[dst]}: {units.size(table[src, dst])}.",
+        f"{names[sent].capitalize()} sends most, {units.size(table[sent].sum())}; "
+        f"{names[got]} receives most, {units.size(table[:, got].sum())}.",
+    ]
+    return "\n\n".join(lines)
+
+
+def _fresh(e: Experiment) -> str:
+    """Why there is no staleness to draw."""
+    if getattr(e.module, "SYNCHRONOUS", False):
+        return f"{e.algorithm} is synchronous: every update is computed from the newest parameters, so none is stale."
+    return f"No update of a shared model was counted in this run of {e.algorithm}, so there is no staleness to show."
+
+
+def heading(text: str, help: str | None = None) -> None:
+    """The heading of a part of the page."""
+    st.markdown(f"### {text}", help=help, anchors=False)
+
+
+def _chart(draw, shown: list[Shown], alt: str, *how) -> None:
+    """The figure draw(shown, *how): it takes Plotly 30 ms to build one, and nothing to send it again."""
+    what = [(one.folder, one.name, one.colour) for one in shown]
+    figure = _built(draw.__name__, what, how, lambda: draw(shown, *how))
+    st.plotly_chart(figure, key=draw.__name__, config=charts.CONFIG, alt=alt)
+
+
+@st.cache_resource(max_entries=128, show_spinner=False)
+def _built(name: str, what: list, how: tuple, _draw):
+    return _draw()
+
+
+def _heard(shown: list[Shown], name: str, say) -> str:
+    """The finding of a chart, for readers who do not see it."""
+    ends = {one.name: one.run.summary.get(name) for one in shown}
+    told = [f"{run} ends at {say(value)}" for run, value in ends.items() if value is not None]
+    return f"{name.replace('_', ' ').capitalize()}: {'; '.join(told) or 'nothing was recorded'}."
