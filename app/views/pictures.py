@@ -11,6 +11,7 @@ from app.views import compare
 from experiments.experiment import Experiment
 from experiments.result import Run
 
+TABS = ("Where the time goes", "Who sends to whom", "Staleness")
 HEAD = 38  # px of the headings of both charts, so that they stand in one line
 
 
@@ -52,22 +53,23 @@ def against(title: str) -> tuple[str, bool]:
 def details(one: Shown, shown: list[Shown]) -> None:
     """Where the time and the bytes of run `one` went, and how stale the updates of all runs were."""
     run = one.run
-    time, traffic, stale = st.tabs(["Where the time goes", "Who sends to whom", "Staleness"])
+    time, traffic, stale = st.tabs(TABS, key="tab", on_change="rerun")  # what is not looked at is not drawn
     with time:
-        _chart(charts.shares, [one], timeline.describe(run))
+        if time.open:
+            _chart(charts.shares, [one], timeline.describe(run))
     with traffic:
-        if len(run.trace.messages["bytes"]):
+        if traffic.open and len(run.trace.messages["bytes"]):
             left, right = st.columns([3, 2], gap="medium", vertical_alignment="center")
             told = _traffic(run)
             with left:
                 _chart(charts.traffic, [one], told)
             right.markdown(told)
-        else:
+        elif traffic.open:
             st.info("Nobody sent anything: these ranks train alone.", icon=":material/wifi_off:")
     with stale:
-        if any(len(other.run.applied["staleness"]) for other in shown):
+        if stale.open and any(len(other.run.applied["staleness"]) for other in shown):
             _chart(charts.staleness, shown, _heard(shown, "staleness_mean", units.updates))
-        else:
+        elif stale.open:
             st.info(_fresh(run.experiment), icon=":material/sync:")
 
 

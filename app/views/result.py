@@ -51,7 +51,7 @@ def show(folder: str, wanted: Experiment | None) -> None:
             heading("Comparison")
             compare.table(shown)
             compare.let_go(shown)
-        pictures.details(next(one for one in shown if one.folder == name), shown)
+        st.fragment(pictures.details)(next(one for one in shown if one.folder == name), shown)
 
 
 def _title(run: Run, folder: str, name: str, changed: list[str]) -> None:

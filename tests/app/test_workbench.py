@@ -11,6 +11,7 @@ import pytest
 
 import algorithms
 from app import controls, runs
+from app.views import pictures
 from experiments.experiment import Experiment
 from experiments.pool import JobState
 
@@ -58,7 +59,7 @@ def test_a_finished_run_shows_its_figures_curves_and_timeline(page, stored, name
     figures = {metric.label: metric.value for metric in opened.metric}
     assert figures["Held-out accuracy"] == "95.5 %"
     assert figures["Staleness"].endswith("updates")
-    assert len(opened.get("plotly_chart")) >= 4
+    assert len(opened.get("plotly_chart")) == 3
     assert len(opened.get("bidi_component")) == 1
     assert not opened.exception
 
@@ -230,7 +231,25 @@ def test_a_workload_without_accuracy_has_one_chart_less(page, stored):
 
 def test_a_synchronous_run_says_why_there_is_no_staleness(page, stored):
     stored(Experiment(seed=5), stale=False)
-    assert "is synchronous: every update is computed from the newest parameters" in said(page("seed=5"))
+    opened = page("seed=5")
+    opened.session_state["tab"] = "Staleness"
+    assert "is synchronous: every update is computed from the newest parameters" in said(opened.run())
+
+
+@pytest.mark.parametrize("tab", pictures.TABS)
+def test_only_the_part_that_is_looked_at_is_drawn(page, stored, tab):
+    stored(Experiment(algorithm="easgd"))
+    opened = page("algorithm=easgd")
+    opened.session_state["tab"] = tab
+    assert len(opened.run().get("plotly_chart")) == 3 and not opened.exception
+
+
+def test_who_sends_most_to_whom_is_said_in_words(page, stored):
+    stored(Experiment(algorithm="easgd"))
+    opened = page("algorithm=easgd")
+    opened.session_state["tab"] = "Who sends to whom"
+    words = " ".join(element.value for element in opened.run().markdown)
+    assert "**8.32 MB** in 160 messages" in words and "The busiest link is from worker 1 to server 0" in words
 
 
 def test_a_link_alone_starts_no_real_processes(page):
