@@ -26,10 +26,10 @@ from cluster.real.child import main
 from cluster.real.rank import loopback
 from cluster.real.watch import Watch
 from cluster.trace import Journal, Outcome
+from kernels import ONE_THREAD
 
 BACKENDS = ("gloo", "sockets", "nccl")
 METHOD = "forkserver" if "forkserver" in multiprocessing.get_all_start_methods() else "spawn"
-ONE_THREAD = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
 ROOT = Path(__file__).resolve().parent.parent
 
 
