@@ -23,6 +23,7 @@ SPANS = ("rank", "kind", "start", "end", "step", "label")
 MESSAGES = ("src", "dst", "tag", "bytes", "sent", "arrived", "collective")
 LOSSES = ("rank", "step", "samples", "seconds", "loss")
 APPLIED = ("rank", "seconds", "staleness")
+MEASURES = ("rank", "step", "seconds", "quantity", "value")
 REPORTS = ("rank", "index", "seconds", "start", "stop", "parameters")
 
 
@@ -33,6 +34,8 @@ class Journal:
     messages   (dst, tag, bytes, sent, arrived, collective)   arrived is NaN while unknown
     losses     (step, samples, seconds, loss)       one mini-batch; samples counts this rank's so far
     applied    (seconds, staleness)                 one update of the shared model
+    measures   (step, seconds, quantity, value)     a number that the method itself finds worth a curve: its noise
+                                                    scale, the spread of its replicas; quantity is its name
     reports    (index, seconds, start, stop, w)     parameters start:stop of the model this rank would ship; index
                                                     counts this rank's reports of that part from 1, kept or not
 
@@ -40,7 +43,7 @@ class Journal:
     up to which everything has been accounted for.
     """
 
-    __slots__ = ("rank", "clock", "step", "spans", "messages", "losses", "applied", "reports", "busy", "mark")
+    __slots__ = ("rank", "clock", "step", "spans", "messages", "losses", "applied", "measures", "reports", "busy", "mark")
 
     def __init__(self, rank: int, clock: Callable[[], float]):
         self.rank, self.clock = rank, clock
@@ -51,6 +54,7 @@ class Journal:
         self.messages: list[tuple] = []
         self.losses: list[tuple] = []
         self.applied: list[tuple] = []
+        self.measures: list[tuple] = []
         self.reports: list[tuple] = []
 
     @contextmanager
@@ -86,10 +90,9 @@ class Trace:
     def of(cls, journals: Sequence[Journal]) -> Trace:
         """Join the journals of all ranks."""
         spans = joined(journals, "spans", SPANS, "i4 i1 f8 f8 i4 O")
-        numbers: dict[str, int] = {}
-        spans["label"] = np.array([numbers.setdefault(label, len(numbers)) for label in spans["label"]], np.int32)
+        spans["label"], labels = numbered(spans["label"])
         messages = joined(journals, "messages", MESSAGES, "i4 i4 i4 i8 f8 f8 ?")
-        return cls(len(journals), ordered(spans, "start", "rank"), ordered(messages, "sent", "src"), tuple(numbers))
+        return cls(len(journals), ordered(spans, "start", "rank"), ordered(messages, "sent", "src"), labels)
 
     def seconds(self) -> float:
         """The time of the last thing that happened."""
@@ -145,3 +148,9 @@ def ordered(table: dict[str, np.ndarray], *keys: str) -> dict[str, np.ndarray]:
     """The rows of `table` sorted by these columns, the first one first."""
     order = np.lexsort([table[key] for key in reversed(keys)])
     return {name: column[order] for name, column in table.items()}
+
+
+def numbered(words: np.ndarray) -> tuple[np.ndarray, tuple[str, ...]]:
+    """(numbers, names): each word as its place among the different words, in order of their first appearance."""
+    places: dict[str, int] = {}
+    return np.array([places.setdefault(word, len(places)) for word in words], np.int32), tuple(places)

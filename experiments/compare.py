@@ -80,6 +80,7 @@ def difference(a: Run, b: Run) -> str:
         "losses": (a.losses, b.losses),
         "evaluations": (a.evaluations, b.evaluations),
         "updates": (a.applied, b.applied),
+        "measures": (a.measures, b.measures),
         "spans": (a.trace.spans, b.trace.spans),
         "messages": (a.trace.messages, b.trace.messages),
     }

@@ -1,7 +1,8 @@
 """The files of a run folder: what is in them, and nothing that is not checked.
 
-    run.json                experiment, status, summary, environment, notes, labels of spans
-    losses.parquet  evaluations.parquet  applied.parquet  spans.parquet  messages.parquet
+    run.json                experiment, status, summary, environment, notes, labels of spans, names of quantities
+    losses.parquet  evaluations.parquet  applied.parquet  measures.parquet
+    spans.parquet  messages.parquet
     parameters.npy          the final model, if there is one
 
 Folders may come from strangers: types, sizes and ranges are checked, and nothing in them is executed.
@@ -29,6 +30,7 @@ TABLES: dict[str, dict[str, str]] = {
     "losses": {"rank": "i4", "step": "i4", "samples": "i8", "seconds": "f8", "loss": "f8"},
     "evaluations": {"seconds": "f8", "step": "f8", "samples": "i8", "bytes": "i8", "loss": "f8", "accuracy": "f8"},
     "applied": {"rank": "i4", "seconds": "f8", "staleness": "i4"},
+    "measures": {"rank": "i4", "step": "i4", "seconds": "f8", "quantity": "i4", "value": "f8"},
     "spans": {"rank": "i4", "kind": "i1", "start": "f8", "end": "f8", "step": "i4", "label": "i4"},
     "messages": {
         "src": "i4",
@@ -57,6 +59,7 @@ class Record(BaseModel):
     environment: dict[str, str | int | float | None] = Field(max_length=200)
     ranks: int = Field(ge=1, le=4 * MAX_WORKERS)
     labels: list[str]
+    quantities: list[str]
 
 
 def write(run: Run, folder: Path) -> None:
@@ -68,6 +71,7 @@ def write(run: Run, folder: Path) -> None:
         "losses": run.losses,
         "evaluations": run.evaluations,
         "applied": run.applied,
+        "measures": run.measures,
         "spans": run.trace.spans,
         "messages": run.trace.messages,
     }
@@ -86,6 +90,7 @@ def write(run: Run, folder: Path) -> None:
         environment=run.environment,
         ranks=run.trace.ranks,
         labels=list(run.trace.labels),
+        quantities=list(run.quantities),
     )
     (folder / "run.json").write_text(record.model_dump_json(indent=1))
 
@@ -112,6 +117,8 @@ def read(path: Path) -> Run:
         ("messages", "dst", record.ranks),
         ("losses", "rank", record.ranks),
         ("applied", "rank", record.ranks),
+        ("measures", "rank", record.ranks),
+        ("measures", "quantity", len(record.quantities)),
     ):
         values = tables[table][column]
         if len(values) and not (values.min() >= 0 and values.max() < end):
@@ -124,6 +131,8 @@ def read(path: Path) -> Run:
         losses=tables["losses"],
         evaluations=tables["evaluations"],
         applied=tables["applied"],
+        measures=tables["measures"],
+        quantities=tuple(record.quantities),
         status=record.status,
         error=record.error,
         notes=tuple(record.notes),

@@ -7,8 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from cluster.trace import Trace
+from cluster.trace import MEASURES, Trace, joined
 from experiments.experiment import Experiment
+
+
+def no_measures() -> dict[str, np.ndarray]:
+    """An empty table of measures."""
+    return joined((), "measures", MEASURES, "i4 i4 f8 i4 f8")
 
 
 @dataclass
@@ -18,6 +23,7 @@ class Run:
     losses       columns of cluster.trace.LOSSES: rank, step, samples, seconds, loss; one row per mini-batch
     evaluations  columns seconds, step, samples, bytes, loss, accuracy: the reported model on held-out data
     applied      columns of cluster.trace.APPLIED: rank, seconds, staleness
+    measures     columns of cluster.trace.MEASURES, quantity indexing `quantities`: what the method measured itself
     summary      plain values for people: what the command line prints and run.json keeps
     status       "finished", "diverged", "failed" or "cancelled"; `error` says why in one sentence
     parameters   the final model, (d,), None if the run ended before there was one
@@ -34,3 +40,11 @@ class Run:
     summary: dict[str, Any] = field(default_factory=dict)
     environment: dict[str, Any] = field(default_factory=dict)
     parameters: np.ndarray | None = None
+    measures: dict[str, np.ndarray] = field(default_factory=no_measures)
+    quantities: tuple[str, ...] = ()
+
+    def measured(self, quantity: str) -> dict[str, np.ndarray]:
+        """The rows of one quantity: rank, step, seconds, value; empty if it was not measured."""
+        number = self.quantities.index(quantity) if quantity in self.quantities else -1
+        some = self.measures["quantity"] == number
+        return {name: column[some] for name, column in self.measures.items() if name != "quantity"}

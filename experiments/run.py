@@ -20,7 +20,7 @@ from cluster.comm import Cancelled
 from cluster.devices import DEVICES
 from cluster.disturbances import JITTERS, Disturbances, parse_crash, parse_pause, parse_slow
 from cluster.network import NETWORKS, Network
-from cluster.trace import APPLIED, LOSSES, Outcome, joined, ordered
+from cluster.trace import APPLIED, LOSSES, MEASURES, Outcome, joined, numbered, ordered
 from experiments import evaluations
 from experiments.evaluations import Axes, Model
 from experiments.experiment import Experiment
@@ -125,6 +125,8 @@ def gather(experiment: Experiment, outcome: Outcome, began: float) -> Run:
     losses = ordered(joined(journals, "losses", LOSSES, "i4 i4 i8 f8 f8"), "seconds", "rank")
     applied = ordered(joined(journals, "applied", APPLIED, "i4 f8 i4"), "seconds", "rank")
 
+    measures = joined(journals, "measures", MEASURES, "i4 i4 f8 O f8")
+    measures["quantity"], quantities = numbered(measures["quantity"])
     end = max(trace.seconds(), losses["seconds"].max(initial=0.0))
     axes = Axes(losses, trace.messages)
     models = _models(experiment, workload, outcome, axes, end)
@@ -136,6 +138,8 @@ def gather(experiment: Experiment, outcome: Outcome, began: float) -> Run:
         losses=losses,
         evaluations=tried,
         applied=applied,
+        measures=ordered(measures, "seconds", "rank"),
+        quantities=quantities,
         status=status,
         error=error,
         notes=(*getattr(workload, "notes", ()), *outcome.notes, *_ignored(experiment)),

@@ -38,7 +38,7 @@ __all__ = [
 ]
 
 FAMILIES: dict[str, tuple[str, ...]] = {
-    "updates": ("sgd", "momentum", "nesterov", "adagrad", "adam"),
+    "updates": ("sgd", "momentum", "nesterov", "adagrad", "rmsprop", "adam"),
     "averaging": ("elastic", "mean", "add", "scale"),
     "layers": (
         *("dense_forward", "dense_backward_input", "dense_backward_weights"),

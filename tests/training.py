@@ -105,12 +105,13 @@ class Springs:
     centre where its gradients were asked for.
     """
 
-    name, shuffle = "springs", False
+    name, shuffle, depth = "springs", False, 1
 
     def __init__(self, centres=(0.0,), starts=(1.0,), parameters=1, curvature=1.0, dtype=np.float64):
         self.centres, self.starts = np.asarray(centres, dtype), list(starts)
         self.samples, self.parameters, self.dtype = len(centres), parameters, np.dtype(dtype)
         self.curvature = self.dtype.type(curvature)
+        self.tensors = ((slice(0, parameters), (parameters,)),)
         self.seen: dict[float, list[np.ndarray]] = {}
 
     def start(self, seed):
@@ -139,6 +140,8 @@ class ScalarChain:
     def __init__(self, w=(0.5, 0.6, 0.7), x=(1.0, 2.0, 1.5, 0.5, 1.0, 1.2, 0.8, 1.6), dtype=np.float64, flops=1e7):
         self.w, self.x = np.array(w, dtype), np.array(x, dtype)
         self.samples, self.parameters, self.dtype, self.flops = len(self.x), len(self.w), np.dtype(dtype), flops
+        self.depth = len(self.w)
+        self.tensors = tuple((slice(layer, layer + 1), (1,)) for layer in range(self.depth))
 
     def start(self, seed):
         return self.w.copy()
@@ -191,6 +194,9 @@ class ScalarPart:
                 g[layer] = dy @ saved[layer]
                 dy = w[layer] * dy
         return dy, g
+
+    def backward_factors(self, w, saved, dy):
+        return *self.backward(w, saved, dy), None
 
     def loss(self, y, target):
         with np.errstate(all="ignore"):

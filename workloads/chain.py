@@ -47,6 +47,16 @@ class Chain:
                 self.parameters = end
 
     @property
+    def depth(self) -> int:
+        """Layers."""
+        return len(self.layers)
+
+    @property
+    def tensors(self) -> tuple[tuple[slice, tuple[int, ...]], ...]:
+        """Where each tensor lies in w, and its shape."""
+        return tuple(place for places in self._places for place in places)
+
+    @property
     def inputs(self) -> tuple[int, ...]:
         """The shape of one sample going in."""
         return self.layers[0].inputs
@@ -73,6 +83,13 @@ class Chain:
         """(dx, g): both halves. dx is None on the first stage, where nobody needs it."""
         dx, pending = self.backward_input(w, saved, dy)
         return dx, self.backward_weights(pending)
+
+    def backward_factors(self, w, saved, dy) -> tuple:
+        """(dx, g, factors): of a chain of one dense layer, factors are the inputs and errors that g is made of."""
+        dx, pending = self.backward_input(w, saved, dy)
+        inputs, errors = pending[-1]
+        flat = len(pending) == 1 and inputs.ndim == errors.ndim == 2
+        return dx, self.backward_weights(pending), (inputs, errors) if flat else None
 
     def backward_input(self, w, saved, dy) -> tuple:
         """(dx, pending): products with transposed weights use `w`, everything else is in `saved`."""

@@ -45,7 +45,7 @@ def build(settings: Settings, dtype=np.float32) -> Quadratic:
 class Quadratic:
     """The Workload of `points` (n, d) with `curvature` (d,), from `start` (d,)."""
 
-    name = "quadratic"
+    name, depth = "quadratic", 1
 
     def __init__(self, points, curvature, start, shuffle: bool = True, dtype=np.float64):
         self.points = np.ascontiguousarray(points, dtype)
@@ -53,6 +53,7 @@ class Quadratic:
         self.origin = np.ascontiguousarray(start, dtype)
         self.shuffle, self.dtype = shuffle, np.dtype(dtype)
         self.samples, self.parameters = self.points.shape
+        self.tensors = ((slice(0, self.parameters), (self.parameters,)),)
         self.optimum = self.points.mean(0)
 
     def start(self, seed: int = 0) -> np.ndarray:

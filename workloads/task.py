@@ -16,6 +16,7 @@ import numpy as np
 from kernels import metered, to_device, to_numpy
 from knobs import Knobs, knob
 from workloads.batches import Batches
+from workloads.passing import Passing
 
 _COMPUTE = 0  # cluster.trace.COMPUTE; the task knows the journal only by its rows
 _RECENT = 20  # mini-batches in the running mean that a target loss is compared with
@@ -33,6 +34,8 @@ class Workload(Protocol):
 
     name: str
     parameters: int
+    depth: int  # layers that it can be cut in; 1 if it cannot be
+    tensors: tuple[tuple[slice, tuple[int, ...]], ...]  # where each tensor of the model lies in w, and its shape
     samples: int  # in the training set
     shuffle: bool
     dtype: Any
@@ -113,6 +116,16 @@ class Task:
         self._reports: dict[tuple[int, int], int] = {}  # part of the model -> how often it was reported
         self._recent: list[float] = []
 
+    @property
+    def tensors(self) -> tuple[tuple[slice, tuple[int, ...]], ...]:
+        """Where each tensor of the model lies in w, and its shape: a matrix of weights, a vector of biases."""
+        return self.workload.tensors
+
+    @property
+    def per_epoch(self) -> int:
+        """Mini-batches of this rank in one pass over the data."""
+        return self.batches.per_epoch
+
     def start(self) -> np.ndarray:
         """The first parameters, (d,): the same on every rank."""
         return to_device(self.workload.start(self.seed), self.comm.device)
@@ -156,6 +169,29 @@ class Task:
         self.record(loss, len(batch[0]))
         return loss, g
 
+    def forward(self, w, batch: tuple | None = None) -> Iterator[slice]:
+        """Pass a mini-batch forward layer by layer: yields the part of w that the next layer is about to read.
+
+        What it says of w when the layer comes to it is what counts, so a layer's update may come at the last moment.
+        """
+        self._passing = Passing(self, self.next_batch() if batch is None else batch)
+        return self._passing.forward(w)
+
+    def backward(self) -> Iterator[tuple[slice, Any]]:
+        """Pass the same mini-batch back: yields (part, g) of each layer, the last first, as soon as g (new) is there.
+
+        All parts together are the gradient, bit for bit. The loss is recorded before the first of them.
+        """
+        return ((part, g) for part, g, _ in self._passing.backward())
+
+    def backward_factors(self) -> Iterator[tuple[slice, Any, tuple | None]]:
+        """The same with (part, g, factors): inputs (batch, rows) and errors (batch, columns) of a dense layer.
+
+        Its g is then inputs' errors, (rows, columns) in row order, followed by the sum of errors over the batch, the
+        bias's; other layers have factors None.
+        """
+        return self._passing.backward()
+
     def stage(self, index: int, count: int, replica: int = 0, replicas: int = 1):
         """Stage `index` of the model cut in `count`, for pipelines; replicas share the data out among themselves."""
         from workloads.stage import Stage
@@ -165,6 +201,10 @@ class Task:
     def applied(self, staleness: int) -> None:
         """One update entered the shared model, computed from parameters `staleness` updates old."""
         self.journal.applied.append((self.journal.clock(), staleness))
+
+    def measure(self, quantity: str, value: float) -> None:
+        """Write down a number that the method finds worth a curve, by its name: "noise scale", "spread"."""
+        self.journal.measures.append((self.journal.step, self.journal.clock(), quantity, float(value)))
 
     def report(self, w: np.ndarray, where: slice = slice(None)) -> None:
         """The model (or the part `where` of it) that this rank would ship now; evaluated outside the clock."""

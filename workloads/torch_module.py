@@ -41,6 +41,9 @@ class TorchModule:
         self.x, self.target = map(self._fitting, train)
         self.held_out = tuple(map(self._fitting, test))
         self.samples, self.parameters = len(self.x), self.whole.parameters
+        self.tensors, self.depth = self.whole.tensors, 1
+        if isinstance(module, torch.nn.Sequential) and self.parameters == sum(map(_count, module)):
+            self.depth = len(self._groups())
 
     def start(self, seed: int = 0) -> np.ndarray:
         """The parameters that the module came with."""
@@ -76,11 +79,7 @@ class TorchModule:
 
         if type(self.module) is not torch.nn.Sequential:
             raise ValueError(f"a {type(self.module).__name__} cannot be cut in stages; only an nn.Sequential can.")
-        groups: list[list] = [[]]  # children without parameters stay with the child before
-        for child in self.module:
-            if _count(child) and any(map(_count, groups[-1])):
-                groups.append([])
-            groups[-1].append(child)
+        groups = self._groups()
         if not 1 <= stages <= len(groups):
             raise ValueError(
                 f"{stages} stages do not fit {len(groups)} children with parameters; use 1 to {len(groups)}."
@@ -101,6 +100,15 @@ class TorchModule:
             x, _ = stage.forward(stage.start(), x)
             crossing.append(x.size)
         return tuple(crossing)
+
+    def _groups(self) -> list[list]:
+        """The children of a Sequential that have parameters, each with those after it that have none."""
+        groups: list[list] = [[]]
+        for child in self.module:
+            if _count(child) and any(map(_count, groups[-1])):
+                groups.append([])
+            groups[-1].append(child)
+        return groups
 
     def _fitting(self, samples) -> np.ndarray:
         samples = np.ascontiguousarray(samples)

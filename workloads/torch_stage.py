@@ -7,6 +7,8 @@ else comes from the forward pass, as in our own layers.
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from kernels.meter import METER
@@ -29,6 +31,9 @@ class TorchStage:
         self.shapes = {name: p.shape for name, p in named.items()}
         self.origin = np.concatenate([p.detach().cpu().numpy().ravel() for p in named.values()])
         self.parameters, self.dtype = self.origin.size, self.origin.dtype
+        ends = np.cumsum([0, *(math.prod(shape) for shape in self.shapes.values())])
+        places = map(slice, ends[:-1].tolist(), ends[1:].tolist())
+        self.tensors = tuple((place, tuple(shape)) for place, shape in zip(places, self.shapes.values(), strict=True))
         self._flops: dict[tuple, int] = {}  # of a forward pass, by shape of x
 
     def start(self, seed: int = 0) -> np.ndarray:
@@ -59,6 +64,10 @@ class TorchStage:
         self._charge(x, y, times=2)
         *dx, g = _gradients(y, (x, own) if self.offset else (own,), dy)
         return (dx[0] if dx else None), g
+
+    def backward_factors(self, w, saved, dy) -> tuple:
+        """(dx, g, None): autograd does not say what a gradient is made of."""
+        return *self.backward(w, saved, dy), None
 
     def backward_input(self, w, saved, dy) -> tuple:
         """(dx, pending)."""

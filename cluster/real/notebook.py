@@ -14,7 +14,7 @@ from typing import Any
 
 from cluster.trace import COMMUNICATE, UPDATE, WAIT, Journal
 
-_APPENDED = ("spans", "messages", "losses", "applied", "arrivals", "meetings")
+_APPENDED = ("spans", "messages", "losses", "applied", "measures", "arrivals", "meetings")
 
 
 class Notebook(Journal):
@@ -93,7 +93,7 @@ class Record:
         """Enter what a rank sent."""
         journal = self.journals[rank]
         journal.step, journal.mark = news["step"], news["mark"]
-        for name in ("spans", "messages", "losses", "applied", "reports"):
+        for name in ("spans", "messages", "losses", "applied", "measures", "reports"):
             getattr(journal, name).extend(news[name])
         self._arrivals += news["arrivals"]
         for group, call, *part in news["meetings"]:

@@ -43,6 +43,10 @@ def adagrad(rng: np.random.Generator, n: int, dtype: type) -> tuple:
     return vector(rng, n, dtype), vector(rng, n, dtype) ** 2, vector(rng, n, dtype), 0.1, 1e-8
 
 
+def rmsprop(rng: np.random.Generator, n: int, dtype: type) -> tuple:
+    return vector(rng, n, dtype), vector(rng, n, dtype) ** 2, vector(rng, n, dtype), 0.1, 0.99, 1e-8
+
+
 def adam(rng: np.random.Generator, n: int, dtype: type) -> tuple:
     w, m, g = (vector(rng, n, dtype) for _ in range(3))
     return w, m, vector(rng, n, dtype) ** 2, g, 3, 0.1, 0.9, 0.999, 1e-8
@@ -53,6 +57,7 @@ CASES: dict[str, Case] = {
     "momentum": Case(vectors(3, 0.1, 0.9), bits=True),
     "nesterov": Case(vectors(3, 0.1, 0.9), bits=True),
     "adagrad": Case(adagrad, bits=True),
+    "rmsprop": Case(rmsprop, bits=True),
     "adam": Case(adam),
     "elastic": Case(vectors(3, 0.2), bits=True),
     "mean": Case(rows, bits=True),

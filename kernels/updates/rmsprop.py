@@ -1,0 +1,51 @@
+"""RMSprop: every coordinate is divided by the size that its gradients have had lately.
+
+    s <- a s + (1 - a) g^2        w <- w - lr g / (sqrt(s) + eps)
+
+eps stands outside the root, as in PyTorch; TensorFlow has it inside, which matters where it is not tiny (Inception
+was trained with 1).
+
+Price: 8 FLOPs and 5 words per parameter (read s, g and w, write s and w); one more vector of memory.
+Source: Tieleman & Hinton, Coursera: Neural Networks for Machine Learning, lecture 6.5, 2012.
+"""
+
+from math import sqrt
+
+import numpy as np
+from numba import cuda
+
+from kernels.compiled import exact, formula, length
+from kernels.launch import over
+
+FLOPS, WORDS = 8, 5
+
+
+def reference(w, s, g, learning_rate, forget, eps):
+    s[...] = forget * s + (1 - forget) * (g * g)
+    w -= learning_rate * g / (np.sqrt(s) + eps)
+
+
+@formula
+def element(w, s, g, rate, a, b, eps):
+    s = a * s + b * (g * g)
+    return w - rate * g / (sqrt(s) + eps), s
+
+
+@exact
+def cpu(w, s, g, learning_rate, forget, eps):
+    real = w.dtype.type
+    rate, a, b, least = real(learning_rate), real(forget), real(1 - forget), real(eps)
+    for i in range(length(w, s, g)):
+        w[i], s[i] = element(w[i], s[i], g[i], rate, a, b, least)
+
+
+@cuda.jit
+def _launch(w, s, g, learning_rate, a, b, eps):
+    real = w.dtype.type
+    rate, a, b, least = real(learning_rate), real(a), real(b), real(eps)
+    for i in range(cuda.grid(1), w.size, cuda.gridsize(1)):
+        w[i], s[i] = element(w[i], s[i], g[i], rate, a, b, least)
+
+
+def gpu(w, s, g, learning_rate, forget, eps):
+    _launch[over(w, s, g)](w, s, g, learning_rate, forget, 1 - forget, eps)

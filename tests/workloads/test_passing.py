@@ -1,0 +1,105 @@
+import numpy as np
+import pytest
+
+import workloads
+from cluster import simulated
+from tests.training import ScalarChain, Springs
+from workloads.task import Budget, Task
+
+
+def small(name, **settings):
+    module = workloads.find(name)
+    return module.build(module.Settings(**settings), np.float64)
+
+
+def torch_net():
+    torch = pytest.importorskip("torch")
+    from workloads.torch_module import TorchModule
+
+    torch.manual_seed(0)
+    net = torch.nn.Sequential(torch.nn.Linear(3, 4), torch.nn.Tanh(), torch.nn.Linear(4, 2), torch.nn.ReLU())
+    x, y = np.random.default_rng(0).standard_normal((12, 3)), np.arange(12) % 2
+    return TorchModule(net, torch.nn.functional.cross_entropy, (x, y), (x, y), dtype=np.float64)
+
+
+MODELS = {
+    "mlp": lambda: small("digits", hidden="8,6"),
+    "residual": lambda: small("digits", model="residual", depth=3, width=8),
+    "cnn": lambda: small("digits", model="cnn", channels=2),
+    "bowl": lambda: small("quadratic", noise=1.0),
+    "scalars": ScalarChain,
+    "springs": lambda: Springs([1.0, -1.0], parameters=3),
+    "torch": torch_net,
+}
+every_model = pytest.mark.parametrize("workload", MODELS.values(), ids=MODELS.keys())
+
+
+def passes(workload, program):
+    """What `program(task, w, batch)` gives on the only rank."""
+
+    def rank(comm):
+        task = Task(workload, comm, budget=Budget(steps=1), batch=2)
+        return program(task, task.start(), task.next_batch())
+
+    outcome = simulated.run(rank, 1)
+    if outcome.error:
+        raise outcome.error
+    return outcome.results[0], outcome.journals[0]
+
+
+@every_model
+def test_the_layers_gradients_together_are_the_gradient_bit_for_bit(workload):
+    workload = workload()
+
+    def program(task, w, batch):
+        _, whole = task.gradient(w, batch)
+        ahead = list(task.forward(w, batch))
+        g, back = np.full_like(w, np.nan), []
+        for part, own in task.backward():
+            g[part] = own
+            back.append(part)
+        return whole, g, ahead, back
+
+    (whole, g, ahead, back), journal = passes(workload, program)
+    assert np.array_equal(whole, g) and np.any(g)
+    assert ahead == back[::-1]
+    assert len(ahead) == workload.depth
+    assert len(journal.losses) == 2 and journal.losses[0][3] == journal.losses[1][3]
+
+
+def test_a_layer_reads_its_parameters_when_it_comes_to_them():
+    def program(task, w, batch):
+        other, late = w + 1.0, w.copy()
+        for part in task.forward(late, batch):
+            late[part] = other[part]
+        g = np.concatenate([own for _, own in task.backward()][::-1])
+        return g, task.gradient(other, batch)[1], task.gradient(w, batch)[1]
+
+    (g, there, before), _ = passes(ScalarChain(), program)
+    assert np.array_equal(g, there) and not np.array_equal(g, before)
+
+
+@pytest.mark.parametrize("name", ["mlp", "residual", "cnn"])
+def test_a_dense_layers_gradient_is_made_of_its_inputs_and_errors(name):
+    workload = MODELS[name]()
+
+    def program(task, w, batch):
+        list(task.forward(w, batch))
+        return list(task.backward_factors())
+
+    layers, _ = passes(workload, program)
+    dense = [(g, factors) for _, g, factors in layers if factors is not None]
+    assert len(dense) == {"mlp": 3, "residual": 5, "cnn": 2}[name]
+    for g, (inputs, errors) in dense:
+        rebuilt = np.concatenate([(inputs.T @ errors).ravel(), errors.sum(0)])
+        assert np.allclose(g, rebuilt, rtol=1e-12, atol=1e-15)
+
+
+@every_model
+def test_tensors_lie_side_by_side_and_fill_the_model(workload):
+    workload = workload()
+    edge = 0
+    for place, shape in workload.tensors:
+        assert place.start == edge and place.stop - place.start == np.prod(shape)
+        edge = place.stop
+    assert edge == workload.parameters
