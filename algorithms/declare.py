@@ -7,6 +7,7 @@
                                 micro-batches that do not divide the batch; a ValueError of workload.split does as well
     def words(shape, s): ...    numbers moved in the whole run, all ranks together and collectives by the ring: the
                                 price in communication, exact for a budget in steps and held to by a test
+    COMPRESSES = True           it averages gradients by comm.all_reduce(g, op="mean"), which may be compressed
     START = {...}               settings of the workload to begin with, where the reader gives none: a deep model to cut
     EQUIVALENCES = (...)        what it becomes in limit cases, held to by a test
 

@@ -22,7 +22,7 @@ from app import units
 from cluster.devices import DEVICES
 from cluster.disturbances import JITTERS
 from cluster.network import NETWORKS
-from experiments.experiment import Experiment, starting_point
+from experiments.experiment import NESTED, Experiment, starting_point
 from knobs import Knobs
 
 PRESETS: dict[str, Any] = {"network": NETWORKS, "device": DEVICES, "jitter": JITTERS, "workload": workloads.WORKLOADS}
@@ -160,7 +160,7 @@ def _stops(
 def owners(algorithm: str, workload: str) -> dict[str, type[Knobs]]:
     """Which class has each setting, by flat name. A name that two have is one knob of both."""
     mine, data = algorithms.find(algorithm).Settings, workloads.find(workload).Settings
-    own = {name: Experiment for name in Experiment.model_fields if name not in ("settings", "data")}
+    own = {name: Experiment for name in Experiment.model_fields if name not in NESTED}
     return {**dict.fromkeys(data.model_fields, data), **dict.fromkeys(mine.model_fields, mine), **own}
 
 

@@ -43,7 +43,8 @@ class Journal:
     up to which everything has been accounted for.
     """
 
-    __slots__ = ("rank", "clock", "step", "spans", "messages", "losses", "applied", "measures", "reports", "busy", "mark")
+    TABLES = ("spans", "messages", "losses", "applied", "measures", "reports")
+    __slots__ = ("rank", "clock", "step", "busy", "mark", *TABLES)
 
     def __init__(self, rank: int, clock: Callable[[], float]):
         self.rank, self.clock = rank, clock

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from experiments.experiment import Experiment
+from experiments.experiment import NESTED, Experiment
 from experiments.progress import Progress
 from experiments.result import Run
 from experiments.run import check, run
@@ -114,7 +114,7 @@ def _unequal(a: np.ndarray, b: np.ndarray) -> np.ndarray:
 def _settings(experiment: Experiment) -> dict[str, Any]:
     values = experiment.model_dump(mode="json")
     return {
-        **{k: v for k, v in values.items() if k not in ("settings", "data")},
+        **{k: v for k, v in values.items() if k not in NESTED},
         **values["settings"],
         **values["data"],
     }

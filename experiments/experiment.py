@@ -17,6 +17,7 @@ from urllib.parse import parse_qsl, urlencode
 from pydantic import model_validator
 
 import algorithms
+import algorithms.compression as compressions
 import workloads
 from cluster.devices import DEVICES
 from cluster.disturbances import JITTERS, parse_crash, parse_pause, parse_slow
@@ -27,14 +28,17 @@ from workloads.task import Budget
 MAX_WORKERS = 4096
 MAX_QUERY = 8000  # characters; longer queries are refused unread
 PAGE = ("axis", "log", "keep", "source", "embed", "embed_options")  # in a link, how the workbench looks; no setting
+NESTED = ("settings", "coding", "data")  # whose values have names of their own
 OTHER_BUDGETS = ("epochs", "seconds", "target_loss")
 
 
 class Experiment(Knobs):
-    """What to train, how, where, for how long. All fields but `settings` and `data` are plain values."""
+    """What to train, how, where, for how long. All fields but those of NESTED are plain values."""
 
     algorithm: str = knob("sync_sgd", "the training algorithm, by name")
     settings: dict[str, Any] = knob({}, "the algorithm's own settings")
+    compression: str = knob("none", "how gradients that are averaged are encoded on their way, by name")
+    coding: dict[str, Any] = knob({}, "the compression's own settings")
     workload: str = knob("digits", "the data set and its model, by name")
     data: dict[str, Any] = knob({}, "the workload's own settings")
     batch: int = knob(32, "samples per worker and step", ge=1, le=65536, unit="samples")
@@ -78,6 +82,11 @@ class Experiment(Knobs):
         s = make(algorithms.find(self.algorithm).Settings, self.settings, self.algorithm)
         given = {**starting_point(self.algorithm, self.workload), **self.data}
         data = make(workloads.find(self.workload).Settings, given, self.workload)
+        coding = make(_coding(self.compression), self.coding, self.compression)
+        if self.compression != "none" and not getattr(self.module, "COMPRESSES", False):
+            able = [n for n in algorithms.names() if getattr(algorithms.find(n), "COMPRESSES", False)]
+            raise ValueError(f"{self.algorithm} averages no gradients to compress; use {', '.join(able)}.")
+        object.__setattr__(self, "coding", coding.model_dump(mode="json"))
         object.__setattr__(self, "settings", s.model_dump(mode="json"))
         object.__setattr__(self, "data", data.model_dump(mode="json"))
         for parse, text in ((parse_slow, self.slow), (parse_pause, self.pause), (parse_crash, self.crash)):
@@ -118,9 +127,10 @@ class Experiment(Knobs):
         With another algorithm or workload, settings that it does not have are left behind.
         """
         kept = self.flat()
-        if "algorithm" in values or "workload" in values:
-            old = {*self.settings, *self.data}
-            names = _names(values.get("algorithm") or self.algorithm, values.get("workload") or self.workload)
+        modules = "algorithm", "compression", "workload"
+        if not values.keys().isdisjoint(modules):
+            old = {*self.settings, *self.coding, *self.data}
+            names = _names(*(values.get(module) or getattr(self, module) for module in modules))
             kept = {name: value for name, value in kept.items() if name not in old or name in names}
         return Experiment.of({name: value for name, value in {**kept, **values}.items() if value is not None})
 
@@ -132,41 +142,43 @@ class Experiment(Knobs):
 
         Values may be text, as links and command lines have them: an empty one is None where that is allowed.
         """
-        own = [name for name in cls.model_fields if name not in ("settings", "data")]
+        own = [name for name in cls.model_fields if name not in NESTED]
         fields = {name: _read(cls, name, values[name]) for name in own if name in values}
         if "steps" not in fields and any(fields.get(name) is not None for name in OTHER_BUDGETS):
             fields["steps"] = None  # another budget replaces the default one
         algorithm = algorithms.find(str(fields.get("algorithm", cls.model_fields["algorithm"].default)))
         fields["algorithm"] = algorithm.__name__.rsplit(".", 1)[-1]
         workload = workloads.find(str(fields.get("workload", cls.model_fields["workload"].default)))
-        settings, data = (
-            {name: _read(kind, name, values[name]) for name in kind.model_fields if name in values}
-            for kind in (algorithm.Settings, workload.Settings)
+        kinds = algorithm.Settings, _coding(fields.get("compression", "none")), workload.Settings
+        settings, coding, data = (
+            {name: _read(kind, name, values[name]) for name in kind.model_fields if name in values} for kind in kinds
         )
-        unknown = [name for name in values if name not in own and name not in settings and name not in data]
+        known = [*own, *settings, *coding, *data]
+        unknown = [name for name in values if name not in known]
         if unknown:
-            choices = [*own, *algorithm.Settings.model_fields, *workload.Settings.model_fields]
+            choices = [*own, *(name for kind in kinds for name in kind.model_fields)]
             raise ValueError(
                 f"{fields['algorithm']} on {workload.__name__.rsplit('.', 1)[-1]} has no setting "
                 f"{unknown[0][:60]!r}; {_among(unknown[0], choices)}"
             )
-        return make(cls, {**fields, "settings": settings, "data": data}, "the experiment")
+        return make(cls, {**fields, "settings": settings, "coding": coding, "data": data}, "the experiment")
 
     def flat(self) -> dict[str, Any]:
         """Algorithm, workload, and every value that differs from its default, by flat name."""
         own = {
             name: getattr(self, name)
             for name, field in type(self).model_fields.items()
-            if name not in ("settings", "data", "algorithm", "workload") and getattr(self, name) != field.default
+            if name not in (*NESTED, "algorithm", "workload") and getattr(self, name) != field.default
         }
         if any(name in own for name in OTHER_BUDGETS):
             own["steps"] = self.steps  # said even where it is the default, which another budget replaces
             if self.steps is None:
                 del own["steps"]
         mine = _differing(self.module.Settings, self.settings)
+        packed = _differing(_coding(self.compression), self.coding)
         start = starting_point(self.algorithm, self.workload)
         theirs = _differing(workloads.find(self.workload).Settings, self.data, start)
-        return {"algorithm": self.algorithm, "workload": self.workload, **mine, **theirs, **own}
+        return {"algorithm": self.algorithm, "workload": self.workload, **mine, **packed, **theirs, **own}
 
     def query(self) -> str:
         """The URL query, without the question mark."""
@@ -229,8 +241,14 @@ def _differing(kind: type[Knobs], values: Mapping[str, Any], start: Mapping[str,
     return {name: value for name, value in values.items() if value != defaults[name]}
 
 
-def _names(algorithm: str, workload: str) -> set[str]:
-    return {*algorithms.find(algorithm).Settings.model_fields, *workloads.find(workload).Settings.model_fields}
+def _coding(name: str) -> type[Knobs]:
+    """The settings of a compression, which "none" has none of."""
+    return Knobs if name == "none" else compressions.find(name).Settings
+
+
+def _names(algorithm: str, compression: str, workload: str) -> set[str]:
+    kinds = algorithms.find(algorithm).Settings, _coding(compression), workloads.find(workload).Settings
+    return {name for kind in kinds for name in kind.model_fields}
 
 
 def spelled(value: Any) -> str:

@@ -34,7 +34,12 @@ def export(run: Run, form: str, path: str | Path) -> list[Path]:
         named = run.measures | {"quantity": np.array(run.quantities, object)[run.measures["quantity"]]}
         return [
             _write(path.with_name(f"{path.stem}-{name}.csv"), csv_text(table).encode())
-            for name, table in (("losses", run.losses), ("evaluations", run.evaluations), ("staleness", run.applied), ("measures", named))
+            for name, table in (
+                ("losses", run.losses),
+                ("evaluations", run.evaluations),
+                ("staleness", run.applied),
+                ("measures", named),
+            )
         ]
     if form == "trace":
         return [_write(path, chrome_trace(run.trace, run.experiment.servers).encode())]

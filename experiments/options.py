@@ -13,7 +13,7 @@ import workloads
 from cluster.devices import DEVICES
 from cluster.disturbances import JITTERS
 from cluster.network import NETWORKS
-from experiments.experiment import Experiment, spelled
+from experiments.experiment import NESTED, Experiment, spelled
 from knobs import Knobs, allowed
 
 PRESETS = {"network": NETWORKS, "device": DEVICES, "jitter": JITTERS, "workload": workloads.WORKLOADS}
@@ -81,7 +81,7 @@ class ExperimentCommand(click.Command):
 def knob_options(module, workload, many: bool = False) -> list[KnobOption]:
     """An option for each setting of the algorithm, the workload and the experiment."""
     name, data = (m.__name__.rsplit(".", 1)[-1] for m in (module, workload))
-    own = [field for field in Experiment.model_fields if field not in ("algorithm", "settings", "data")]
+    own = [field for field in Experiment.model_fields if field not in ("algorithm", *NESTED)]
     return [
         *(KnobOption(module.Settings, field, f"Algorithm {name}", many) for field in module.Settings.model_fields),
         *(KnobOption(workload.Settings, field, f"Workload {data}", many) for field in workload.Settings.model_fields),

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 import workloads
+from algorithms import compression
 from cluster.comm import Cancelled
 from cluster.devices import DEVICES
 from cluster.disturbances import JITTERS, Disturbances, parse_crash, parse_pause, parse_slow
@@ -102,6 +103,9 @@ def train(text: str, comm) -> Any:
         seed=experiment.seed,
         keep=experiment.evaluations,
     )
+    if experiment.compression != "none":
+        s = compression.find(experiment.compression).Settings(**experiment.coding)
+        comm = compression.attach(comm, experiment.compression, s, workload.tensors, experiment.seed)
     return experiment.module.worker(comm, task, experiment.knobs)
 
 

@@ -2,7 +2,7 @@
 
 Every worker holds the same w and computes a gradient g_i on its own mini-batch:
 
-    g = (g_1 + ... + g_N) / N        w <- w - lr g
+    g = (g_1 + ... + g_N) / N        w <- w - lr g        (or what another update rule makes of g)
 
 It is the mean and not the sum, so lr keeps its meaning; with N times the batch it may be up to N times as large.
 
@@ -11,10 +11,11 @@ Staleness: none.
 Source: Valiant, CACM 33(8), 1990 (supersteps); Goyal et al., arXiv:1706.02677 (mean, linear scaling of lr).
 """
 
-import kernels
 from algorithms.declare import Equivalence, Knobs, knob
+from algorithms.updates import Rule, optimizer
 
 SYNCHRONOUS = True
+COMPRESSES = True
 EQUIVALENCES = (
     Equivalence("one worker is SGD", to="sgd"),
     Equivalence("N workers are SGD with N times the batch", to="sgd", exactness="RND", workers=4, to_batch=4),
@@ -23,6 +24,8 @@ EQUIVALENCES = (
 
 class Settings(Knobs):
     learning_rate: float = knob(0.2, "step size", gt=0, le=1000)
+    update: Rule = knob("sgd", "what every worker does with the mean gradient")
+    momentum: float = knob(0.9, "mu, of the rules momentum and nesterov", ge=0, lt=1)
 
 
 def words(shape, s):
@@ -31,10 +34,11 @@ def words(shape, s):
 
 def worker(comm, task, s=Settings()):
     w = task.start()  # (d,), the same on every rank, and it stays so
+    rule = optimizer(s.update, w, s.momentum)
     for _ in task.steps(together=True):
         _, g = task.gradient(w)
         comm.all_reduce(g, op="mean")
-        kernels.sgd(w, g, s.learning_rate)
+        rule.step(w, g, s.learning_rate)
         if comm.rank == 0:
             task.report(w)
     return w

@@ -9,7 +9,7 @@ import streamlit as st
 from app import runs, units
 from app.charts import Shown
 from app.controls import control, owners, spoken
-from experiments.experiment import Experiment
+from experiments.experiment import NESTED, Experiment
 from experiments.result import Run
 
 FIGURES = {
@@ -116,7 +116,7 @@ def _mark(one: Shown) -> str:
 
 def _flat(experiment: Experiment) -> dict:
     values = experiment.model_dump()
-    own = {name: value for name, value in values.items() if name not in ("settings", "data")}
+    own = {name: value for name, value in values.items() if name not in NESTED}
     return {**own, **values["data"], **values["settings"]}
 
 

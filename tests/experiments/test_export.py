@@ -19,7 +19,12 @@ from experiments.export import chrome_trace, csv_text, export, report
 
 def test_csv_has_every_row_and_reads_back_to_the_same_numbers(small_run, tmp_path):
     files = export(small_run, "csv", tmp_path / "run.csv")
-    assert [path.name for path in files] == ["run-losses.csv", "run-evaluations.csv", "run-staleness.csv"]
+    assert [path.name for path in files] == [
+        "run-losses.csv",
+        "run-evaluations.csv",
+        "run-staleness.csv",
+        "run-measures.csv",
+    ]
     rows = list(csv.DictReader(files[0].open()))
     for name, column in small_run.losses.items():
         assert [float(row[name]) for row in rows] == column.tolist()

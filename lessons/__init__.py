@@ -1,0 +1,28 @@
+"""Lessons: the textbook. One chapter, one folder; its figures are in `experiments.py`."""
+
+from __future__ import annotations
+
+import difflib
+import importlib
+
+CHAPTERS: tuple[str, ...] = ()
+"""In teaching order. Naming a chapter here is all the registration there is."""
+
+
+def figures(chapter: str) -> dict:
+    """name -> lessons.figure.Figure of a chapter, in the order of its file."""
+    from lessons.figure import Figure
+
+    module = importlib.import_module(f"lessons.{chapter}.experiments")
+    return {thing.name: thing for thing in vars(module).values() if isinstance(thing, Figure)}
+
+
+def find(name: str):
+    """The Figure of this name, "warm_up" or "large_batches.warm_up". ValueError if unknown."""
+    every = {figure: chapter for chapter in CHAPTERS for figure in figures(chapter)}
+    short = name.rpartition(".")[2]
+    if short not in every or name not in (short, f"{every[short]}.{short}"):
+        close = difflib.get_close_matches(short, every, n=1)
+        hint = f"did you mean {close[0]}?" if close else f"there are {', '.join(every)}."
+        raise ValueError(f"there is no figure {name[:60]!r}; {hint}")
+    return figures(every[short])[short]

@@ -1,0 +1,38 @@
+"""Every figure of the textbook is run, and shows what it claims to show."""
+
+import pytest
+
+import lessons
+from lessons.figure import figure
+
+FIGURES = [(chapter, name) for chapter in lessons.CHAPTERS for name in lessons.figures(chapter)]
+each = pytest.mark.parametrize(("chapter", "name"), FIGURES, ids=[".".join(pair) for pair in FIGURES])
+
+
+@pytest.mark.slow
+@each
+def test_it_shows_what_it_claims(chapter, name):
+    shown = lessons.figures(chapter)[name]
+    rows = shown.rows()
+    missed = [claim for claim, holds in shown.claims.items() if not holds(rows)]
+    assert not missed, rows
+
+
+@each
+def test_it_says_what_it_asks_and_who_asked_first(chapter, name):
+    shown = lessons.find(f"{chapter}.{name}")
+    assert shown.question.endswith("?") and shown.source and shown.claims and shown.text
+
+
+def test_an_unknown_figure_is_refused_with_a_hint():
+    with pytest.raises(ValueError, match="there is no figure"):
+        lessons.find("worm_up")
+
+
+def test_a_claim_that_does_not_hold_is_seen():
+    @figure("Is one two?", source="nobody", claims={"it is": lambda rows: rows[0]["n"] == 2})
+    def one(run):
+        """No."""
+        return [{"n": 1}]
+
+    assert [holds(one.rows()) for holds in one.claims.values()] == [False]
