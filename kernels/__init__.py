@@ -40,6 +40,7 @@ __all__ = [
 FAMILIES: dict[str, tuple[str, ...]] = {
     "updates": ("sgd", "momentum", "nesterov", "adagrad", "rmsprop", "adam"),
     "averaging": ("elastic", "mean", "add", "scale"),
+    "compression": ("residual",),
     "layers": (
         *("dense_forward", "dense_backward_input", "dense_backward_weights"),
         *("relu_backward", "tanh_forward", "tanh_backward", "residual_add"),

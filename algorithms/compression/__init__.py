@@ -7,9 +7,12 @@ side. The method's own file does not change, as with the communication hooks of 
 One compression, one file: docstring (idea, formula, price, source), `Settings`, and
 
     class Codec:
-        def __init__(self, s, tensors, rank, seed)    tensors: where each tensor lies in the gradient, and its shape
-        def encode(self, v) -> Message                the numbers that really travel; v (d,) is left as it is
+        def __init__(self, s, tensors, rank, size, seed)
+                                                      tensors: where each tensor lies in the gradient, and its shape
+        def encode(self, v) -> Message                the numbers that really travel; v (d,) is left as it is;
+                                                      None if v is not finite and the code has no word for that
         def decode(self, message, out) -> None        out (d,) <- what the message says
+        def add(self, message, total) -> None         optional, where it is cheaper: total (d,) <- total + what it says
         def mean(self, comm, v) -> kept               optional, where codes meet otherwise than by everybody's going
                                                       to everybody: v <- mean over the ranks of what is kept of each
                                                       rank's v; gives what is kept of this one's
@@ -40,5 +43,5 @@ def attach(comm, name: str, s, tensors, seed: int):
     """`comm` with its means of gradients compressed; `tensors` are those of the model (see workloads.task.Task)."""
     from algorithms.compression.exchange import CompressedComm, Exchange
 
-    codec = find(name).Codec(s, tensors, comm.rank, seed)
+    codec = find(name).Codec(s, tensors, comm.rank, comm.size, seed)
     return CompressedComm(comm, Exchange(codec, getattr(s, "error_feedback", False)), tensors[-1][0].stop)

@@ -16,7 +16,7 @@ class Settings(Knobs):
 
 
 class Codec:
-    def __init__(self, s, tensors, rank, seed):
+    def __init__(self, s, tensors, rank, size, seed):
         pass
 
     def encode(self, v):

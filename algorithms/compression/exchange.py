@@ -9,6 +9,7 @@ Source: Seide, Fu, Droppo, Li & Yu, Interspeech 2014; Karimireddy et al., ICML 2
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import kernels
@@ -19,39 +20,49 @@ class Exchange:
 
     def __init__(self, codec, feedback: bool = True):
         self.codec, self.feedback, self.error = codec, feedback, None
+        self._add = getattr(codec, "add", self._add_decoded)
 
     def encode(self, g) -> Any:
         """The message for this gradient; what it leaves out goes into the error."""
         v = self._owed(g)
         message = self.codec.encode(v)
-        if self.feedback:
-            self.codec.decode(message, self.error)
-            self.error[:] = v - self.error
+        if self.feedback and message is not None:
+            kept = kernels.empty_like(v)
+            self.codec.decode(message, kept)
+            kernels.residual(self.error, kept)
         return message
 
     def mean(self, comm, g) -> None:
         """g <- the mean over all ranks of what they send of theirs, in place."""
         if hasattr(self.codec, "mean"):
-            v = self._owed(g)
-            g[:] = v
+            if self.feedback:
+                g[:] = self._owed(g)
             kept = self.codec.mean(comm, g)
             if self.feedback:
-                self.error[:] = v - kept
+                kernels.residual(self.error, kept)
             return
         messages = comm.all_gather(self.encode(g))
-        part = kernels.empty_like(g)
+        if any(message is None for message in messages):  # somebody's gradient was no number
+            g[:] = math.nan
+            return
         g[:] = 0
         for message in messages:
-            self.codec.decode(message, part)
-            kernels.add(g, part)
+            self._add(message, g)
         kernels.scale(g, 1 / comm.size)
 
     def _owed(self, g):
+        """v, what should be sent; with feedback it is the error's own memory, of which `kept` is then taken."""
         if not self.feedback:
-            return kernels.copy(g)
+            return g
         if self.error is None:
             self.error = kernels.zeros_like(g)
-        return g + self.error
+        kernels.add(self.error, g)
+        return self.error
+
+    def _add_decoded(self, message, total) -> None:
+        part = kernels.empty_like(total)
+        self.codec.decode(message, part)
+        kernels.add(total, part)
 
 
 class CompressedComm:

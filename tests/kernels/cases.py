@@ -63,6 +63,7 @@ CASES: dict[str, Case] = {
     "mean": Case(rows, bits=True),
     "add": Case(vectors(2), bits=True),
     "scale": Case(vectors(1, 0.3), bits=True),
+    "residual": Case(vectors(2), bits=True),
     # ---- layers: cases of the kernels in kernels/layers/ go below this line ----
     **{name: Case(arguments) for name, arguments in LAYERS.items()},
 }

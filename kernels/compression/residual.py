@@ -1,0 +1,40 @@
+"""Residual: what a code left out of a vector.
+
+    v <- v - q
+
+q is what the receivers will read of v. Added to the next gradient, the residual is sent later instead of never.
+
+Price: 1 FLOP and 3 words per element (read v and q, write v).
+"""
+
+from numba import cuda
+
+from kernels.compiled import exact, formula, length
+from kernels.launch import over
+
+FLOPS, WORDS = 1, 3
+
+
+def reference(v, q):
+    v -= q
+
+
+@formula
+def element(v, q):
+    return v - q
+
+
+@exact
+def cpu(v, q):
+    for i in range(length(v, q)):
+        v[i] = element(v[i], q[i])
+
+
+@cuda.jit
+def _launch(v, q):
+    for i in range(cuda.grid(1), v.size, cuda.gridsize(1)):
+        v[i] = element(v[i], q[i])
+
+
+def gpu(v, q):
+    _launch[over(v, q)](v, q)
