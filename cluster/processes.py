@@ -1,8 +1,9 @@
 """Processes: every rank is a process of this computer, and the clock is real.
 
 The parent starts the ranks through a fork server that has everything loaded, hears from them a few times a second,
-and ends the run when one of them fails, dies or waits for ever: it says which, at what step and why, and leaves no
-process behind (`cluster.real.watch`). A rank that loses its parent ends itself (`cluster.real.child`).
+and ends the run when one of them fails, waits for ever, or cannot go on without one that is lost: it says which, at
+what step and why, and leaves no process behind (`cluster.real.watch`). A rank that loses its parent ends itself
+(`cluster.real.child`).
 
 Where Python has no fork server (Windows) ranks are started afresh, which takes seconds instead of a tenth. A script
 whose own functions are to run starts runs under `if __name__ == "__main__":`, as with any multiprocessing.
@@ -65,7 +66,7 @@ def run(
         ) from None
     prepare(program, backend)
     start = partial(_start, size=size, work=work, backend=backend, timeout=timeout)
-    return Watch(size, on_progress, stop).run(start)
+    return Watch(size, on_progress, stop, fragile=backend == "nccl").run(start)
 
 
 def prepare(program: Callable | None = None, backend: str = "gloo") -> None:

@@ -102,8 +102,7 @@ def _hand_in(comm: RealComm, result: Any, failure: Failure | None) -> None:
         record = pickle.dumps((notes, result, failure))
     except Exception as error:
         record = pickle.dumps((notes, None, Failure.of(error, comm.rank, comm.journal.step)))
-    with contextlib.suppress(ConnectionError):
-        links.flush(0, links.send(0, _RECORD, np.frombuffer(record, np.uint8), time.monotonic()))
+    links.flush(0, links.send(0, _RECORD, np.frombuffer(record, np.uint8), time.monotonic()))
     if failure:
         links.hang_up()
 

@@ -3,8 +3,8 @@
 Messages go over links. Collectives are those of `cluster.collectives`, message by message, so a sum has the same bits
 as on the simulated cluster. Where torch.distributed was asked for, it sums what is large (gloo) or on GPUs (NCCL).
 
-A rank that is lost ends the run: whoever waits for it by name gets RankLost, and recv_any goes on waiting for the
-others until the run is stopped. The last None that a simulated lost rank leaves does not exist here yet.
+A rank that is lost ends the run only if another cannot go on without it: whoever waits for it by name gets RankLost,
+recv_any hears one last None from it, and what is sent to it nobody hears.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class RealComm:
         return self.members.index(slot.parcel.src), x
 
     def poll(self, tag: int = 0) -> list[int]:
-        arrived = self._world.links.arrived((self._group, tag))
+        arrived = self._world.links.arrived((self._group, tag), self._others())
         if not arrived:
             time.sleep(0)  # let the threads that read have their turn, since whoever polls will poll again
         return [self.members.index(src) for src in arrived]
@@ -120,6 +120,10 @@ class RealComm:
 
     # how it is done
 
+    def _others(self) -> list[int]:
+        """The other ranks of this group, by their numbers in the world."""
+        return [member for member in self.members if member != self._world.rank]
+
     def _member(self, rank: int) -> int:
         """The number in the world of a rank of this group."""
         if not 0 <= rank < self.size:
@@ -130,10 +134,7 @@ class RealComm:
         world, journal, target = self._world, self.journal, self._member(dst)
         start = journal.clock()
         row = journal.message(target, tag, nbytes(x), start) if self._noted else -1
-        try:
-            ticket = world.links.send(target, (self._group, tag), x, start + journal.zero, row)
-        except ConnectionError:
-            raise self._lost([target], f"rank {world.rank} sends a message to it (tag {tag})") from None
+        ticket = world.links.send(target, (self._group, tag), x, start + journal.zero, row)
         if self._waits is None:
             journal.mark = end = journal.clock()
             journal.spans.append((COMMUNICATE, start, end, journal.step, self._doing or "send"))
@@ -147,9 +148,9 @@ class RealComm:
             waiting = (start, slot, self._doing, src, tag)
             if self._waits is None:
                 world.waiting = waiting
-            senders = self.members if src is None else [src]
+            senders = self._others() if src is None else [src]
             try:
-                in_time = world.links.wait(slot, [m for m in senders if m != world.rank], world.timeout)
+                in_time = world.links.wait(slot, senders, world.timeout)
             except Gone as gone:
                 if gone.lost:
                     raise self._lost(gone.lost, complaint(world.rank, waiting)) from None

@@ -92,15 +92,14 @@ class Outlet:
         self._news = Condition(Lock())
 
     def send(self, channel: Hashable, packed: Any, arrays: list[np.ndarray], sent: float, row: int) -> int:
-        """Hand a frame over; gives a ticket for `flush`. ConnectionError if the peer is gone."""
+        """Hand a frame over; gives a ticket for `flush`. Nobody hears what is sent to a peer that is gone."""
         head = pickle.dumps((channel, packed), 5)
         bodies = [memoryview(array.reshape(-1)).cast("B") for array in arrays if array.size]
         return self._put([_HEADER.pack(len(head), sent, row) + head, *bodies])
 
     def goodbye(self) -> None:
         """Nothing more will come."""
-        with contextlib.suppress(ConnectionError):
-            self._put([_HEADER.pack(0, 0.0, -1)])
+        self._put([_HEADER.pack(0, 0.0, -1)])
 
     def flush(self, ticket: int) -> None:
         """Wait until what was given this ticket has left."""
@@ -111,7 +110,7 @@ class Outlet:
         with self._turn:
             taken = 0
             if self._left == self._queued and _AT_ONCE is not None:
-                with contextlib.suppress(BlockingIOError):
+                with contextlib.suppress(BlockingIOError, ConnectionError):
                     taken = self._link.sendmsg(parts, (), _AT_ONCE)
             self.frames += len(parts[0]) > _HEADER.size
             if taken < sum(map(len, parts)):

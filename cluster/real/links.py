@@ -38,12 +38,12 @@ class Parcel(NamedTuple):
 
 
 class Slot:
-    """A place that the next message from `src` (None: from anybody) goes to."""
+    """A place that the next message of a channel from `src` (None: from anybody) goes to."""
 
-    __slots__ = ("parcel", "src")
+    __slots__ = ("channel", "parcel", "src")
 
-    def __init__(self, src: int | None):
-        self.src, self.parcel = src, None
+    def __init__(self, src: int | None, channel: Hashable):
+        self.src, self.channel, self.parcel = src, channel, None
 
 
 class Gone(Exception):
@@ -98,8 +98,9 @@ class Links:
     def __init__(self, rank: int, sockets: dict[int, socket.socket], on_arrival: Callable[[int, int, float], None]):
         self.rank, self.device, self._on_arrival = rank, "cpu", on_arrival
         self.state = dict.fromkeys((rank, *sockets), OPEN)
-        self.received = 0  # frames
         self.news = Condition(Lock())
+        self._received = dict.fromkeys(sockets, 0)  # frames
+        self._told: set[tuple] = set()  # (channel, lost rank): its last None has been heard there
         self._boxes: dict[Hashable, list[Parcel]] = {}
         self._slots: dict[Hashable, list[Slot]] = {}
         self._sockets = sockets
@@ -109,11 +110,16 @@ class Links:
 
     @property
     def sent(self) -> int:
-        """Frames that have been handed over."""
-        return sum(outlet.frames for outlet in self._out.values())
+        """Frames that have been handed over to ranks that are not lost."""
+        return sum(outlet.frames for peer, outlet in self._out.items() if self.state[peer] != LOST)
+
+    @property
+    def received(self) -> int:
+        """Frames that have come from ranks that are not lost."""
+        return sum(frames for peer, frames in self._received.items() if self.state[peer] != LOST)
 
     def send(self, dst: int, channel: Hashable, x: Any, sent: float, row: int = -1) -> int:
-        """Hand a copy of `x` over; gives a ticket for `flush`. ConnectionError if `dst` is gone."""
+        """Hand a copy of `x` over; gives a ticket for `flush`. Nobody hears what is sent to a lost rank."""
         arrays: list = []
         packed = pack(x, arrays)
         if dst != self.rank:
@@ -130,7 +136,7 @@ class Links:
 
     def slot(self, src: int | None, channel: Hashable) -> Slot:
         """Ask for the earliest message from `src`, or from anybody; slots are filled in the order they were made."""
-        slot = Slot(src)
+        slot = Slot(src, channel)
         with self.news:
             box = self._boxes.get(channel, ())
             for i, parcel in enumerate(box):
@@ -143,11 +149,17 @@ class Links:
     def wait(self, slot: Slot, senders: Iterable[int], timeout: float) -> bool:
         """Block until the slot is filled; False if it takes longer than `timeout` seconds.
 
-        Raises Gone if none of `senders` is there any more.
+        A slot for anybody's message is filled with None, once for each of `senders` that is lost. Raises Gone if none
+        of them is there any more.
         """
         deadline = time.monotonic() + timeout
         with self.news:
             while slot.parcel is None:
+                if slot.src is None and (silent := self._silent(slot.channel, senders)):
+                    self._told.add((slot.channel, silent[0]))
+                    self._slots[slot.channel].remove(slot)
+                    slot.parcel = Parcel(silent[0], time.monotonic(), time.monotonic(), None)
+                    break
                 if all(self.state[peer] != OPEN for peer in senders):
                     raise Gone([peer for peer in senders if self.state[peer] == LOST])
                 left = deadline - time.monotonic()
@@ -156,10 +168,10 @@ class Links:
                 self.news.wait(min(left, FOREVER))
         return True
 
-    def arrived(self, channel: Hashable) -> list[int]:
-        """Who sent the messages that lie in this box, earliest first."""
+    def arrived(self, channel: Hashable, senders: Iterable[int]) -> list[int]:
+        """Who sent the messages that lie in this box, earliest first, and whose last None has not been heard."""
         with self.news:
-            return [parcel.src for parcel in self._boxes.get(channel, ())]
+            return [parcel.src for parcel in self._boxes.get(channel, ())] + self._silent(channel, senders)
 
     def close(self) -> list[tuple[int, Hashable]]:
         """Say goodbye, wait for everybody's goodbye, and give (src, channel) of each message that nobody took."""
@@ -174,6 +186,10 @@ class Links:
         for link in self._sockets.values():
             with contextlib.suppress(OSError):
                 link.shutdown(socket.SHUT_WR)
+
+    def _silent(self, channel: Hashable, senders: Iterable[int]) -> list[int]:
+        """The lost ones among `senders` of whom nobody has told on this channel."""
+        return [peer for peer in senders if self.state[peer] == LOST and (channel, peer) not in self._told]
 
     def _read(self, peer: int, inlet: Inlet) -> None:
         end = LOST
@@ -192,7 +208,8 @@ class Links:
         if row >= 0:
             self._on_arrival(parcel.src, row, parcel.arrived)
         with self.news:
-            self.received += parcel.src != self.rank
+            if parcel.src != self.rank:
+                self._received[parcel.src] += 1
             slots = self._slots.get(channel, ())
             for i, slot in enumerate(slots):
                 if slot.src is None or slot.src == parcel.src:

@@ -1,7 +1,8 @@
 """Watching: the parent's side of a run of processes.
 
-It hears from the ranks a few times a second, tells the reader, and ends the run when a rank fails, dies or waits for
-ever: it finds out which was the first cause, keeps what was recorded, and leaves no process behind.
+It hears from the ranks a few times a second, tells the reader, and ends the run when a rank fails, waits for ever, or
+cannot go on without one that is lost: it finds out which was the first cause, keeps what was recorded, and leaves no
+process behind.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from typing import Any
 from cluster.comm import Cancelled
 from cluster.real.failure import Failure, deadlock, lost
 from cluster.real.notebook import Record
-from cluster.trace import Outcome
+from cluster.trace import IDLE, Outcome
 
 PERIOD = 0.2  # s between two calls of on_progress
 MOMENT = 0.1  # s in which the first of several failures is found out
@@ -26,10 +27,13 @@ LAST_WORDS = 0.5  # s that ranks have for their last notes when a run is ended
 
 
 class Watch:
-    """The parent's side of one run."""
+    """The parent's side of one run.
 
-    def __init__(self, size: int, on_progress: Callable | None, stop: Any):
-        self.size, self.on_progress = size, on_progress
+    With `fragile` a lost rank ends it in any case: a sum by NCCL would wait for that rank until the timeout.
+    """
+
+    def __init__(self, size: int, on_progress: Callable | None, stop: Any, fragile: bool = False):
+        self.size, self.on_progress, self.fragile = size, on_progress, fragile
         self.stopped = getattr(stop, "is_set", stop)
         self.record = Record(size)
         self.results: list[Any] = [None] * size
@@ -40,6 +44,7 @@ class Watch:
         self.states: dict[int, tuple] = {}  # rank -> (since when, until when, its state): see rank.state
         self.seconds = 0.0  # of the run's clock
         self.closed: set[int] = set()
+        self.lost: dict[int, Failure] = {}  # ranks that the others may go on without
         self.failures: list[Failure] = []
         self.decided = math.inf  # when the run ends because of them
         self.over = False
@@ -64,7 +69,14 @@ class Watch:
         finally:
             self._end()
         self.record.settle(over=True)
+        if self.failures or len(self.lost) == self.size:
+            self.failures += self.lost.values()
         error = min(self.failures).error() if self.failures else None
+        for rank, failure in sorted(self.lost.items()):
+            journal = self.record.journals[rank]
+            journal.spans.append((IDLE, journal.mark, max(journal.mark, self.seconds), journal.step, "lost"))
+            if not error:
+                self.notes.append((-1, [f"{failure.text}; the others went on without it"]))
         if cancelled:
             error = Cancelled(f"cancelled at {self.seconds:.4g} s of the run's clock")
         notes = [line for _, lines in sorted(self.notes) for line in lines]
@@ -128,12 +140,19 @@ class Watch:
             why = f"its process ended with exit code {code}"
         if rank not in self.states:
             why += '; a script starts runs under `if __name__ == "__main__":`'
-        self._fail(lost(rank, self.seconds, self.record.journals[rank].step, why))
+        failure = lost(rank, self.seconds, self.record.journals[rank].step, why)
+        if self.fragile or self.failures or rank not in self.states:
+            self._fail(failure)
+        else:
+            self.lost[rank] = failure
+            self.closed.add(rank)
 
     def _fail(self, failure: Failure) -> None:
         if not self.over:
             self.failures.append(failure)
-            self.decided = min(self.decided, time.monotonic() + (MOMENT if failure.severity < 2 else GRACE))
+            self.decided = min(
+                self.decided, time.monotonic() + (MOMENT if failure.severity < 2 or self.lost else GRACE)
+            )
 
     def _look(self) -> None:
         """Now and then: tell the reader how far it has come, and see whether anything will ever move again."""
@@ -144,8 +163,9 @@ class Watch:
         if self.on_progress and self.states:
             self.record.settle()
             self.on_progress(self.record.journals, self.seconds)
-        if len(self.states) == self.size and not self.failures:
-            since, until, states = zip(*self.states.values(), strict=True)
+        if len(self.states) == self.size > len(self.lost) and not self.failures:
+            alive = [state for rank, state in self.states.items() if rank not in self.lost]
+            since, until, states = zip(*alive, strict=True)
             stuck, _, sent, received, complaints = zip(*states, strict=True)
             if all(stuck) and any(complaints) and max(since) < min(until) and sum(sent) == sum(received):
                 self._fail(deadlock([line for line in complaints if line]))

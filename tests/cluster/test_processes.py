@@ -92,6 +92,89 @@ def test_a_rank_that_dies_is_named_within_five_seconds_and_no_process_is_left(ba
     assert time.monotonic() - began < 0.5 + 5 + 10  # start-up included
 
 
+def serve_though_some_die(comm, victims):
+    """Rank 0 counts what the others send it, answers every message, and stops when all have said or are heard to go."""
+    sign_in(comm)
+    if comm.rank == 0:
+        heard, training = [], comm.size - 1
+        while training:
+            src, x = comm.recv_any()
+            heard.append((src, x))
+            training -= x is None
+            comm.send(np.ones(100_000), src)  # also to the dead
+        return heard
+    for comm.journal.step in range(6):
+        comm.send(comm.journal.step, 0)
+        comm.recv(0)
+        if comm.rank in victims and comm.journal.step == 2:
+            time.sleep(0.5)  # long enough for what was recorded to have left
+            kill_myself()
+    comm.send(None, 0)
+    comm.recv(0)
+    return comm.rank
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("victims", [(2,), (1, 3)], ids=str)
+def test_a_server_hears_of_each_lost_worker_once_and_the_others_go_on(backend, victims):
+    outcome = processes.run(partial(serve_though_some_die, victims=victims), 4, backend=backend)
+    assert outcome.error is None
+    for rank in range(1, 4):
+        steps = [0, 1, 2] if rank in victims else [0, 1, 2, 3, 4, 5]
+        assert [x for src, x in outcome.results[0] if src == rank] == [*steps, None]
+        assert outcome.results[rank] == (None if rank in victims else rank)
+    assert len(outcome.notes) == len(victims)
+    for note, rank in zip(outcome.notes, victims, strict=True):
+        assert note.startswith(f"rank {rank} was lost at ") and "killed by SIGKILL" in note and "went on" in note
+        assert outcome.journals[rank].spans[-1][4] == "lost"
+    assert not alive(numbers(outcome))
+
+
+def poll_for_the_dead(comm):
+    sign_in(comm)
+    if comm.rank:
+        time.sleep(0.3)
+        kill_myself()
+    while not comm.poll(tag=5):
+        time.sleep(0.01)
+    return comm.poll(tag=5), comm.recv_any(tag=5), comm.poll(tag=5)
+
+
+def test_poll_tells_of_a_lost_rank_until_its_last_none_is_taken():
+    outcome = processes.run(poll_for_the_dead, 2, backend="sockets")
+    assert outcome.error is None and outcome.results[0] == ([1], (1, None), [])
+
+
+def die_all(comm):
+    sign_in(comm)
+    time.sleep(0.4)
+    kill_myself()
+
+
+def test_a_run_of_which_nobody_is_left_is_an_error():
+    outcome = processes.run(die_all, 2, backend="sockets")
+    assert isinstance(outcome.error, RankLost) and not outcome.notes
+
+
+def wait_for_each_other_after_a_loss(comm):
+    sign_in(comm)
+    if comm.rank == 2:
+        comm.send(1, 0)
+        time.sleep(0.4)
+        kill_myself()
+    if comm.rank == 0:
+        comm.recv(2)
+        assert comm.recv_any(tag=1) == (2, None)
+        comm.recv(1)
+    comm.recv(0)
+
+
+def test_survivors_that_wait_for_each_other_are_found():
+    outcome = processes.run(wait_for_each_other_after_a_loss, 3, backend="sockets")
+    assert isinstance(outcome.error, RankLost) and outcome.error.rank == 2
+    assert not alive(numbers(outcome))
+
+
 def fail_while_others_wait(comm):
     sign_in(comm)
     comm.journal.step = 4

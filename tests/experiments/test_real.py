@@ -42,6 +42,24 @@ def test_a_killed_process_ends_the_run_as_failed_with_its_record_and_leaves_none
     assert not multiprocessing.active_children()
 
 
+@pytest.mark.parametrize("algorithm", ["easgd", "downpour"])
+def test_a_killed_replica_is_survived_and_the_run_says_so(algorithm, tmp_path):
+    def kill_one(progress):
+        if len(progress.curve["loss"]):
+            for child in multiprocessing.active_children():
+                if child.name == "rank 2":
+                    child.kill()
+
+    done = run(small(algorithm, cluster="processes", steps=None, seconds=2.0), kill_one)
+    assert done.status == "finished", done.error
+    (note,) = done.notes
+    assert note.startswith("rank 2 was lost at ") and note.endswith("the others went on without it")
+    steps = [done.losses["step"][done.losses["rank"] == rank].max() for rank in (1, 2)]
+    assert steps[0] > steps[1] > 0
+    assert store.load(store.save(done, tmp_path)).notes == done.notes
+    assert not multiprocessing.active_children()
+
+
 def test_a_real_run_can_be_cancelled():
     done = run(small("easgd", cluster="processes", steps=1_000_000), stop=lambda: True)
     assert done.status == "cancelled" and not multiprocessing.active_children()
