@@ -44,7 +44,12 @@ def adagrad(rng: np.random.Generator, n: int, dtype: type) -> tuple:
 
 
 def rmsprop(rng: np.random.Generator, n: int, dtype: type) -> tuple:
-    return vector(rng, n, dtype), vector(rng, n, dtype) ** 2, vector(rng, n, dtype), 0.1, 0.99, 1e-8
+    return vector(rng, n, dtype), vector(rng, n, dtype) ** 2, vector(rng, n, dtype), 0.1, 0.99, 1e-8, 1e-3
+
+
+def rmsprop_blend(rng: np.random.Generator, n: int, dtype: type) -> tuple:
+    w, D, g = (vector(rng, n, dtype) for _ in range(3))
+    return w, D, vector(rng, n, dtype) ** 2, g, 0.1, 0.9, 0.99, 0.3, 0.02, 1e-8
 
 
 def adam(rng: np.random.Generator, n: int, dtype: type) -> tuple:
@@ -57,12 +62,18 @@ CASES: dict[str, Case] = {
     "momentum": Case(vectors(3, 0.1, 0.9), bits=True),
     "nesterov": Case(vectors(3, 0.1, 0.9), bits=True),
     "adagrad": Case(adagrad, bits=True),
+    "sutskever": Case(vectors(4, 0.1, 0.9), bits=True),
     "rmsprop": Case(rmsprop, bits=True),
+    "rmsprop_blend": Case(rmsprop_blend, bits=True),
+    "running_mean": Case(vectors(2, 0.3), bits=True),
     "adam": Case(adam),
     "elastic": Case(vectors(3, 0.2), bits=True),
     "mean": Case(rows, bits=True),
     "add": Case(vectors(2), bits=True),
     "scale": Case(vectors(1, 0.3), bits=True),
+    "displacement": Case(vectors(3, 0.3), bits=True),
+    "velocity": Case(vectors(3, 0.1, 0.9), bits=True),
+    "block_momentum": Case(vectors(4, 0.9, 0.7, 1.9, 0.4), bits=True),
     "residual": Case(vectors(2), bits=True),
     # ---- layers: cases of the kernels in kernels/layers/ go below this line ----
     **{name: Case(arguments) for name, arguments in LAYERS.items()},

@@ -63,6 +63,21 @@ def test_the_mean_of_two_equal_vectors_is_that_vector_bit_for_bit(dtype):
     np.testing.assert_array_equal(out, rows[0])
 
 
+def test_the_running_mean_with_one_over_t_is_the_arithmetic_mean():
+    rows, z = draw(1, np.float64, 50, 257), draw(2, np.float64, 257)
+    for t, row in enumerate(rows, 1):
+        kernels.running_mean(z, row, 1 / t)
+        np.testing.assert_allclose(z, rows[:t].mean(0), rtol=0, atol=1e-14)
+
+
+def test_the_running_mean_with_a_constant_forgets_exponentially():
+    rows, z = draw(1, np.float64, 20, 257), np.zeros(257)
+    for row in rows:
+        kernels.running_mean(z, row, 0.1)
+    weights = 0.1 * 0.9 ** np.arange(19, -1, -1)
+    np.testing.assert_allclose(z, weights @ rows, rtol=0, atol=1e-14)
+
+
 def test_the_mean_adds_rows_from_the_first_to_the_last():
     rows = np.array([[1e8], [1.0], [-1e8], [1.0]], np.float32)  # 1e8 + 1 is 1e8 in float32: the order shows
     out = np.zeros(1, np.float32)
@@ -91,8 +106,9 @@ def test_adding_all_and_scaling_is_the_mean(dtype):
         lambda x: kernels.scale(x, 0.5),
         lambda x: kernels.elastic(np.zeros_like(x), x, np.ones_like(x), 0.5),
         lambda x: kernels.mean(x, np.stack([x, np.ones_like(x)])),
+        lambda x: kernels.running_mean(x, np.ones_like(x), 0.5),
     ],
-    ids=["add", "scale", "elastic", "mean"],
+    ids=["add", "scale", "elastic", "mean", "running_mean"],
 )
 def test_a_nan_stays_where_it_is_and_is_seen(call, dtype):
     x = draw(1, dtype, 257)
@@ -108,3 +124,62 @@ def test_vectors_of_different_lengths_are_refused():
         kernels.elastic(np.zeros(5), np.zeros(5), np.zeros(4), 0.1)
     with pytest.raises(ValueError, match="different lengths"):
         kernels.mean(np.zeros(5), np.zeros((3, 4)))
+
+
+@both_types
+def test_a_speed_without_momentum_is_sgd_bit_for_bit(dtype):
+    x, g, v = draw(1, dtype, 257), draw(2, dtype, 257), draw(3, dtype, 257)
+    w = x.copy()
+    kernels.velocity(x, v, g, 0.3, 0.0)
+    kernels.sgd(w, g, 0.3)
+    np.testing.assert_array_equal(x, w)
+
+
+@both_types
+def test_looking_ahead_without_momentum_is_looking_here_bit_for_bit(dtype):
+    x, v = draw(1, dtype, 257), draw(3, dtype, 257)
+    ahead = x.copy()
+    kernels.sgd(ahead, v, -0.0)
+    np.testing.assert_array_equal(ahead, x)
+
+
+def test_the_speed_makes_the_steps_of_the_book():
+    x, v = np.ones(1), np.zeros(1)
+    seen = []
+    for _ in range(4):  # Nesterov in Sutskever's form on w^2 / 2, the gradient taken ahead
+        kernels.velocity(x, v, x + 0.9 * v, 0.1, 0.9)
+        seen.append(float(x[0]))
+    assert seen == pytest.approx([0.9, 0.729, 0.51759, 0.2945889], abs=1e-12)
+
+
+def test_a_speed_is_momentum_with_the_rate_inside():
+    x, v, w, u = np.ones(1), np.zeros(1), np.ones(1), np.zeros(1)
+    for _ in range(10):
+        kernels.velocity(x, v, x.copy(), 0.1, 0.9)
+        kernels.momentum(w, u, w.copy(), 0.1, 0.9)
+    assert x == pytest.approx(w, rel=1e-12)
+
+
+@pytest.mark.parametrize(("form", "gain"), [((1.0, 0.0), 16), ((1.0, 15 / 16), 16), ((31 / 16, 0.0), 31)])
+def test_under_a_constant_drift_the_block_filter_gains_the_number_of_workers(form, gain):
+    start, model, step, drift = np.zeros(1), np.zeros(1), np.zeros(1), np.ones(1)
+    for _ in range(400):
+        before = float(model[0])
+        kernels.block_momentum(start, model, step, drift, 15 / 16, 1.0, *form)
+    assert model[0] - before == pytest.approx(gain, rel=1e-9)
+
+
+def test_a_block_filter_without_momentum_takes_the_step_as_it_is():
+    model, drift = draw(1, np.float64, 100), draw(2, np.float64, 100)
+    expected = model + drift
+    start = np.zeros(100)
+    kernels.block_momentum(start, model, np.zeros(100), drift, 0.0, 1.0, 1.0, 0.0)
+    np.testing.assert_array_equal(model, expected)
+    np.testing.assert_array_equal(start, expected)
+
+
+def test_a_displacement_and_its_addition_lead_from_one_vector_to_the_other():
+    x, y, p = draw(1, np.float64, 100), draw(2, np.float64, 100), np.zeros(100)
+    kernels.displacement(p, x, y, 1.0)
+    kernels.add(y, p)
+    np.testing.assert_allclose(y, x, atol=1e-15)

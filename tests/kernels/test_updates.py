@@ -83,18 +83,75 @@ def test_sgd_is_the_numpy_expression_bit_for_bit(dtype):
     np.testing.assert_array_equal(w, expected)
 
 
-def test_the_two_forms_of_nesterov_are_one_algorithm_seen_at_two_points():
-    rate, mu = 0.1, 0.9
-    x, u = 1.0, 0.0  # Sutskever's form, on f(w) = w^2 / 2
-    w, v = np.ones(1), np.zeros(1)
-    behind = []
-    for _ in range(20):
-        u = mu * u - rate * (x + mu * u)
-        x += u
-        behind.append(x)
-        kernels.nesterov(w, v, w.copy(), rate, mu)
-        assert w[0] == pytest.approx(x + mu * u, abs=1e-14)
-    assert behind[:4] == pytest.approx([0.9, 0.729, 0.51759, 0.2945889], abs=1e-12)
+def test_sutskevers_form_takes_the_known_first_steps_of_both_its_points():
+    x, u, behind = np.ones(1), np.zeros(1), []
+
+    def step(y, g):
+        kernels.sutskever(y, x, u, g, 0.1, 0.9)
+        behind.append(x[0])
+
+    assert descend(step) == pytest.approx([0.81, 0.5751, 0.327321, 0.09388791], abs=1e-12)
+    assert behind == pytest.approx([0.9, 0.729, 0.51759, 0.2945889], abs=1e-12)
+
+
+@both_types
+def test_the_two_forms_of_nesterov_are_one_algorithm_seen_at_two_points(dtype):
+    rate, mu, close = 0.1, 0.9, 200 * np.finfo(dtype).eps
+    w, v = draw(1, dtype), np.zeros(1000, dtype)
+    y, x, u = w.copy(), w.copy(), v.copy()
+    for step in range(20):
+        g = draw(2 + step, dtype)
+        kernels.nesterov(w, v, g, rate, mu)
+        kernels.sutskever(y, x, u, g, rate, mu)
+        np.testing.assert_allclose(y, w, atol=close)
+        np.testing.assert_allclose(x, w + rate * mu * v, atol=close)
+        np.testing.assert_allclose(u, -rate * v, atol=close)
+
+
+@both_types
+def test_rmsprop_blended_wholly_into_momentum_is_momentum_bit_for_bit(dtype):
+    w, D, m = draw(1, dtype), np.zeros(1000, dtype), np.zeros(1000, dtype)
+    expected, v = w.copy(), D.copy()
+    for step in range(10):
+        g = draw(2 + step, dtype)
+        kernels.rmsprop_blend(w, D, m, g, 0.1, 0.9, 0.99, 1.0, 0.0, 1e-8)
+        kernels.momentum(expected, v, g, 0.1, 0.9)
+    np.testing.assert_array_equal(w, expected)
+    np.testing.assert_array_equal(D, -v)
+
+
+@both_types
+@pytest.mark.parametrize("mu", [0.0, 0.9])
+def test_rmsprop_blended_not_at_all_is_rmsprop_with_momentum_at_its_own_rate(mu, dtype):
+    rate, own, close = 0.5, 0.003, 200 * np.finfo(dtype).eps
+    w, D, m = draw(1, dtype), np.zeros(1000, dtype), np.zeros(1000, dtype)
+    start, s, expected = w.copy(), m.copy(), w.copy()
+    velocity = np.zeros(1000, dtype)
+    for step in range(10):
+        g = draw(2 + step, dtype)
+        kernels.rmsprop_blend(w, D, m, g, rate, mu, 0.99, 0.0, own / rate, 1e-8)
+        moved = np.zeros(1000, dtype)
+        kernels.rmsprop(moved, s, g, own, 0.99, 1e-8)
+        velocity = mu * velocity + moved
+        expected += velocity
+        np.testing.assert_allclose(w, expected, atol=close)
+    assert np.abs(w - start).min() > 0
+
+
+def test_rmsprop_takes_the_known_first_steps():
+    s = np.zeros(1)
+    seen = descend(lambda w, g: kernels.rmsprop(w, s, g, 0.01, 0.99, 1e-8))
+    assert seen == pytest.approx([0.90000001, 0.83291798, 0.77998228, 0.73538905], abs=5e-9)
+
+
+@both_types
+def test_eps_of_rmsprop_stands_outside_or_inside_the_root(dtype):
+    steps = {}
+    for where, (outside, inside) in {"outside": (1.0, 0.0), "inside": (0.0, 1.0), "neither": (0.0, 0.0)}.items():
+        w, s = np.zeros(1, dtype), np.zeros(1, dtype)
+        kernels.rmsprop(w, s, np.full(1, 10.0, dtype), 1.0, 0.91, outside, inside)
+        steps[where] = -w[0]  # s is 9
+    assert steps == pytest.approx({"outside": 10 / 4, "inside": 10 / math.sqrt(10), "neither": 10 / 3}, rel=1e-6)
 
 
 def test_adagrad_without_eps_first_moves_every_coordinate_by_the_learning_rate():
@@ -127,9 +184,17 @@ def test_dividing_zero_by_zero_gives_nan_as_numpy_does_and_no_exception(dtype):
 
 def run(name: str, w: np.ndarray, g: np.ndarray) -> None:
     """One step of any rule from empty state."""
-    states = [np.zeros_like(w) for _ in range({"sgd": 0, "adam": 2}.get(name, 1))]
-    scalars = {"sgd": (0.1,), "adagrad": (0.1, 0.0), "adam": (1, 0.1, 0.9, 0.999, 1e-8)}.get(name, (0.1, 0.9))
-    getattr(kernels, name)(w, *states, g, *scalars)
+    states, scalars = {
+        "sgd": (0, (0.1,)),
+        "momentum": (1, (0.1, 0.9)),
+        "nesterov": (1, (0.1, 0.9)),
+        "sutskever": (2, (0.1, 0.9)),
+        "adagrad": (1, (0.1, 0.0)),
+        "rmsprop": (1, (0.1, 0.9, 1e-8)),
+        "rmsprop_blend": (2, (0.1, 0.9, 0.9, 0.5, 0.1, 1e-8)),
+        "adam": (2, (1, 0.1, 0.9, 0.999, 1e-8)),
+    }[name]
+    getattr(kernels, name)(w, *(np.zeros_like(w) for _ in range(states)), g, *scalars)
 
 
 each_rule = pytest.mark.parametrize("name", kernels.FAMILIES["updates"])

@@ -1,0 +1,43 @@
+"""Running mean: an average over time moves a little towards what comes now.
+
+    z <- z + a (w - z)
+
+With a = 1/t at the t-th call z is the arithmetic mean of all w so far; with a constant it forgets them exponentially.
+
+Price: 3 FLOPs and 3 words per parameter (read z and w, write z).
+Source: Polyak & Juditsky, SIAM Journal on Control and Optimization 30(4), 1992.
+"""
+
+from numba import cuda
+
+from kernels.compiled import exact, formula, length
+from kernels.launch import over
+
+FLOPS, WORDS = 3, 3
+
+
+def reference(z, w, weight):
+    z += weight * (w - z)
+
+
+@formula
+def element(z, w, a):
+    return z + a * (w - z)
+
+
+@exact
+def cpu(z, w, weight):
+    a = z.dtype.type(weight)
+    for i in range(length(z, w)):
+        z[i] = element(z[i], w[i], a)
+
+
+@cuda.jit
+def _launch(z, w, weight):
+    a = z.dtype.type(weight)
+    for i in range(cuda.grid(1), z.size, cuda.gridsize(1)):
+        z[i] = element(z[i], w[i], a)
+
+
+def gpu(z, w, weight):
+    _launch[over(z, w)](z, w, weight)
