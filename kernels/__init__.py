@@ -39,7 +39,7 @@ __all__ = [
 
 FAMILIES: dict[str, tuple[str, ...]] = {
     "updates": ("sgd", "momentum", "nesterov", "sutskever", "adagrad", "rmsprop", "rmsprop_blend", "adam"),
-    "averaging": ("running_mean", "elastic", "mean", "add", "scale", "displacement", "velocity", "block_momentum"),
+    "averaging": ("running_mean", "elastic", "mean", "add", "scale", "displacement", "block_momentum"),
     "compression": ("residual",),
     "layers": (
         *("dense_forward", "dense_backward_input", "dense_backward_weights"),

@@ -72,7 +72,6 @@ CASES: dict[str, Case] = {
     "add": Case(vectors(2), bits=True),
     "scale": Case(vectors(1, 0.3), bits=True),
     "displacement": Case(vectors(3, 0.3), bits=True),
-    "velocity": Case(vectors(3, 0.1, 0.9), bits=True),
     "block_momentum": Case(vectors(4, 0.9, 0.7, 1.9, 0.4), bits=True),
     "residual": Case(vectors(2), bits=True),
     # ---- layers: cases of the kernels in kernels/layers/ go below this line ----

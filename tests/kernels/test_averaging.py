@@ -126,40 +126,6 @@ def test_vectors_of_different_lengths_are_refused():
         kernels.mean(np.zeros(5), np.zeros((3, 4)))
 
 
-@both_types
-def test_a_speed_without_momentum_is_sgd_bit_for_bit(dtype):
-    x, g, v = draw(1, dtype, 257), draw(2, dtype, 257), draw(3, dtype, 257)
-    w = x.copy()
-    kernels.velocity(x, v, g, 0.3, 0.0)
-    kernels.sgd(w, g, 0.3)
-    np.testing.assert_array_equal(x, w)
-
-
-@both_types
-def test_looking_ahead_without_momentum_is_looking_here_bit_for_bit(dtype):
-    x, v = draw(1, dtype, 257), draw(3, dtype, 257)
-    ahead = x.copy()
-    kernels.sgd(ahead, v, -0.0)
-    np.testing.assert_array_equal(ahead, x)
-
-
-def test_the_speed_makes_the_steps_of_the_book():
-    x, v = np.ones(1), np.zeros(1)
-    seen = []
-    for _ in range(4):  # Nesterov in Sutskever's form on w^2 / 2, the gradient taken ahead
-        kernels.velocity(x, v, x + 0.9 * v, 0.1, 0.9)
-        seen.append(float(x[0]))
-    assert seen == pytest.approx([0.9, 0.729, 0.51759, 0.2945889], abs=1e-12)
-
-
-def test_a_speed_is_momentum_with_the_rate_inside():
-    x, v, w, u = np.ones(1), np.zeros(1), np.ones(1), np.zeros(1)
-    for _ in range(10):
-        kernels.velocity(x, v, x.copy(), 0.1, 0.9)
-        kernels.momentum(w, u, w.copy(), 0.1, 0.9)
-    assert x == pytest.approx(w, rel=1e-12)
-
-
 @pytest.mark.parametrize(("form", "gain"), [((1.0, 0.0), 16), ((1.0, 15 / 16), 16), ((31 / 16, 0.0), 31)])
 def test_under_a_constant_drift_the_block_filter_gains_the_number_of_workers(form, gain):
     start, model, step, drift = np.zeros(1), np.zeros(1), np.zeros(1), np.ones(1)

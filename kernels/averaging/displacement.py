@@ -1,0 +1,43 @@
+"""Displacement: how far one vector lies from another, and in which direction.
+
+    p <- a (x - y)
+
+With a = 1 it is what a replica has travelled since the last meeting; with EASGD's a the pull of its spring; with
+a = -1 / lr an average gradient.
+
+Price: 2 FLOPs and 3 words per number (read x and y, write p).
+"""
+
+from numba import cuda
+
+from kernels.compiled import exact, formula, length
+from kernels.launch import over
+
+FLOPS, WORDS = 2, 3
+
+
+def reference(p, x, y, factor):
+    p[...] = factor * (x - y)
+
+
+@formula
+def element(x, y, a):
+    return a * (x - y)
+
+
+@exact
+def cpu(p, x, y, factor):
+    a = p.dtype.type(factor)
+    for i in range(length(p, x, y)):
+        p[i] = element(x[i], y[i], a)
+
+
+@cuda.jit
+def _launch(p, x, y, factor):
+    a = p.dtype.type(factor)
+    for i in range(cuda.grid(1), p.size, cuda.gridsize(1)):
+        p[i] = element(x[i], y[i], a)
+
+
+def gpu(p, x, y, factor):
+    _launch[over(p, x, y)](p, x, y, factor)
