@@ -15,7 +15,7 @@ it against every one of them.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from typing import Any, Literal, Protocol
 
 import numpy as np
@@ -26,6 +26,9 @@ from kernels.arrays import shares as shares  # part of the contract: reduce_scat
 
 Message = Any  # None | float | int | array | tuple[Message, ...]
 Op = Literal["sum", "mean"]
+
+COLLECTIVE = -1
+"""The tag of collectives, which may use the one below as well; an algorithm's own tags are not negative."""
 
 
 class Handle(Protocol):
@@ -50,6 +53,7 @@ class Comm(Protocol):
 
     rank: int
     size: int
+    nodes: Sequence[Hashable]  # where each rank is, by rank: the same for ranks that share a node
     device: str  # where this rank's arrays live: "cpu" or "cuda:0"
     journal: Journal  # what this rank writes down; for cluster and task, never for an algorithm
 

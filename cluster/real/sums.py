@@ -30,7 +30,7 @@ class SumBeside:
         helper._doing, helper._waits = "all-reduce", []
         self._waits, world = helper._waits, comm._world
         world.beside += 1
-        self._work = world.threads.do(comm._sum, helper, flat, scale, COLLECTIVE - comm._calls)
+        self._work = world.threads.do(comm._sum, helper, flat, scale, COLLECTIVE - 2 * comm._calls)
 
     def wait(self) -> np.ndarray:
         if not self._done:
@@ -58,7 +58,7 @@ class TorchSum:
         group = _process_group(comm, tensor.is_cuda)
         self.entered = journal.clock()
         sizes = [piece.stop - piece.start for piece in shares(len(flat), size)]
-        passed = (2 * len(flat) - sizes[(rank + 1) % size] - sizes[(rank + 2) % size]) * (x.nbytes // max(1, len(flat)))
+        passed = (2 * len(flat) - sizes[rank] - sizes[(rank + 1) % size]) * (x.nbytes // max(1, len(flat)))
         self._right = comm.members[(rank + 1) % size]
         self._row = journal.message(self._right, COLLECTIVE, passed, self.entered)
         self._meeting = (comm._group, comm._calls, size, self.entered)

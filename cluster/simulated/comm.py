@@ -34,6 +34,7 @@ class SimulatedComm:
         self._rank, self._actor, self._sim = owner, actor, owner.sim
         self._group, self.members = group, members
         self.rank, self.size = members.index(owner.number), len(members)
+        self.nodes = [member // owner.sim.network.per_node for member in members]
         self.journal = owner.journal
         self._routes: dict[int, tuple] = {}
         self._posted: dict[tuple, deque] = {}
@@ -248,7 +249,7 @@ class SimulatedComm:
         comm = copy(self)
         comm._actor, comm._routes, comm._posted = helper, {}, {}
         work = Beside(self, helper)
-        tag = COLLECTIVE - self._calls  # its own, since several may be under way
+        tag = COLLECTIVE - 2 * self._calls  # its own, since several may be under way
 
         def body(_: SimulatedComm) -> None:
             helper.doing = "all-reduce"

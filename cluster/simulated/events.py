@@ -25,7 +25,7 @@ from typing import Any
 
 from greenlet import GreenletExit, getcurrent, greenlet
 
-from cluster.collectives import ALL_REDUCE
+from cluster.collectives import known
 from cluster.comm import Cancelled, ClusterError, Deadlock
 from cluster.simulated.comm import SimulatedComm
 from cluster.simulated.rank import Actor, Rank
@@ -38,9 +38,7 @@ class Simulation:
     """One run: the heap, the ports, and the ranks."""
 
     def __init__(self, size, network, device, disturbances, collective, on_progress=None, stop=None):
-        if collective != "fast" and collective not in ALL_REDUCE:
-            raise ValueError(f"collective is {collective!r}; allowed are fast, {', '.join(ALL_REDUCE)}.")
-        self.network, self.device, self.collective = network, device, collective
+        self.network, self.device, self.collective = network, device, known(collective)
         self.heap: list[tuple] = []
         self.serial = count().__next__
         self.group_ids = count(1).__next__

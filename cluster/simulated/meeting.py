@@ -140,7 +140,7 @@ class Reduction:
         ends = ring_times(self.arrived, out_free, in_free, link, nbytes, shorter * itemsize, adds, scales)
         for rank, route in enumerate(routes):
             sim.out_free[route[1]], sim.in_free[route[2]] = float(out_free[rank]), float(in_free[rank])
-            sent = 2 * nbytes.sum() - nbytes[(rank + 1) % size] - nbytes[(rank + 2) % size]
+            sent = 2 * nbytes.sum() - nbytes[rank] - nbytes[(rank + 1) % size]
             row = (self.members[(rank + 1) % size], -1, int(sent), self.arrived[rank], ends[(rank + 1) % size], True)
             comms[rank].journal.messages.append(row)
         return ends
@@ -170,18 +170,21 @@ class Joined:
 
 
 def ring_sum(vectors: list[np.ndarray], pieces: list[slice]) -> np.ndarray:
-    """The sum in the order in which a ring forms it: piece c starts on rank c and goes round to rank c - 1.
+    """The sum in the order in which a ring forms it: piece c starts on rank c + 1 and goes round to rank c.
 
     Two laps over the ranks read every vector once, from front to back.
     """
-    total = np.empty_like(vectors[0])
-    for piece, x in zip(pieces, vectors, strict=True):
+    total, first, last = np.empty_like(vectors[0]), vectors[0], pieces[-1]
+    for piece, x in zip(pieces, vectors[1:], strict=False):
         if piece.start:
             kernels.add(total[: piece.start], x[: piece.start])
         total[piece] = x[piece]
-    for piece, x in zip(pieces[:-1], vectors[:-1], strict=True):
-        if piece.stop < len(total):
-            kernels.add(total[piece.stop :], x[piece.stop :])
+    total[last] = first[last]
+    if last.start:
+        kernels.add(total[: last.start], first[: last.start])
+    for piece, x in zip(pieces[1:], vectors[1:], strict=True):
+        if piece.start < len(total):
+            kernels.add(total[piece.start :], x[piece.start :])
     return total
 
 
@@ -198,7 +201,7 @@ def ring_times(arrived, out_free, in_free, link, nbytes, shorter, adds, scales):
     first_byte = np.empty(size)
     for step in range(2 * (size - 1)):
         summing = step < size - 1
-        piece = size - step % size  # what rank 0 sends; rank r sends the one r further
+        piece = size - 1 - step % size  # what rank 0 sends; rank r sends the one r further
         for r in range(size):
             piece = piece if piece < size else piece - size
             now[r] += link[r, 2]
@@ -215,7 +218,7 @@ def ring_times(arrived, out_free, in_free, link, nbytes, shorter, adds, scales):
             if summing:
                 now[r] += adds[r, 1 if got > shorter else 0]
             if step == size - 2:
-                now[r] += scales[r, 1 if nbytes[(r + 1) % size] > shorter else 0]
+                now[r] += scales[r, 1 if nbytes[r] > shorter else 0]
             left = r
             piece = piece + 1 if piece + 1 < size else 0
     return now

@@ -1,0 +1,54 @@
+"""Collectives: what many ranks do at once, written with send and recv.
+
+Each function below is one algorithm over a communicator with `rank`, `size`, `send` and `recv`; P is the number of
+ranks, a the latency and b the seconds per byte of a link, n the bytes of the vector.
+
+    all-reduce            messages per rank   time, ranks arriving together      best for
+    ring                  2 (P-1)             2 (P-1) a + 2 (P-1)/P n b          long vectors, any P
+    recursive doubling    log2 P              log2 P (a + n b)                   short vectors
+    halving/doubling      2 log2 P            2 log2 P a + 2 (P-1)/P n b         long vectors, P a power of two
+    tree                  2 log2 P            2 ceil(log2 P) (a + n b)           the root has the sum first
+    double tree           a few per chunk     about 2 n b + 4 log2 P a           long vectors, many ranks
+    hierarchical          2 (g-1) + 2 (k-1)   see cluster.costs                  k nodes of g ranks
+
+All of them take any P. Sums are formed in a fixed order, the same on every rank, so all ranks end with identical
+bits; the order differs between algorithms, and so does the rounding. Closed forms are in `cluster.costs`.
+
+    rings.py       ring, reduce_scatter, all_gather
+    exchanges.py   recursive_doubling, halving_doubling, barrier
+    trees.py       tree, broadcast, double_tree
+    nodes.py       hierarchical
+
+Source: Thakur, Rabenseifner & Gropp, IJHPCA 19(1), 2005; Patarasuk & Yuan, JPDC 69(2), 2009; Sanders, Speck & Traeff,
+Parallel Computing 35(12), 2009.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from cluster.collectives.exchanges import barrier as barrier
+from cluster.collectives.exchanges import halving_doubling, recursive_doubling
+from cluster.collectives.nodes import hierarchical
+from cluster.collectives.rings import all_gather as all_gather
+from cluster.collectives.rings import reduce_scatter as reduce_scatter
+from cluster.collectives.rings import ring
+from cluster.collectives.trees import broadcast as broadcast
+from cluster.collectives.trees import double_tree, tree
+from cluster.comm import COLLECTIVE as COLLECTIVE
+
+ALL_REDUCE: dict[str, Callable] = {
+    "ring": ring,
+    "recursive_doubling": recursive_doubling,
+    "halving_doubling": halving_doubling,
+    "tree": tree,
+    "double_tree": double_tree,
+    "hierarchical": hierarchical,
+}
+
+
+def known(name: str) -> str:
+    """`name`, if it is one of ALL_REDUCE or "fast", which leaves the choice to the cluster; else ValueError."""
+    if name != "fast" and name not in ALL_REDUCE:
+        raise ValueError(f"collective is {name!r}; allowed are fast, {', '.join(ALL_REDUCE)}.")
+    return name

@@ -1,0 +1,85 @@
+"""Exchanges: partners at distance 1, 2, 4, ... swap what they have; log2 P rounds reach everybody."""
+
+from __future__ import annotations
+
+import numpy as np
+
+import kernels
+from cluster.comm import COLLECTIVE, Comm, shares
+
+
+def recursive_doubling(comm: Comm, x: np.ndarray, scale: float = 1.0, tag: int = COLLECTIVE) -> None:
+    """Sum x in place: exchange everything with the partner at distance 1, 2, 4, ...; few messages, all of them long."""
+    active, rank = _fold(comm, x, tag)
+    if rank is not None:
+        distance = 1
+        while distance < active:
+            partner = _unfolded(comm, active, rank ^ distance)
+            comm.send(x, partner, tag)
+            kernels.add(x, comm.recv(partner, tag))  # a + b is b + a, to the bit
+            distance *= 2
+        if scale != 1.0:
+            kernels.scale(x, scale)
+    _unfold(comm, x, active, tag)
+
+
+def halving_doubling(comm: Comm, x: np.ndarray, scale: float = 1.0, tag: int = COLLECTIVE) -> None:
+    """Sum x in place: halve what one is responsible for until one piece is left, then double it back (Rabenseifner)."""
+    active, rank = _fold(comm, x, tag)
+    if rank is not None:
+        pieces = shares(len(x), active)
+        low, high = 0, active  # the pieces this rank is still responsible for
+        path = []
+        while high - low > 1:
+            middle = (low + high) // 2
+            partner = _unfolded(comm, active, rank ^ (high - low) // 2)
+            keep, give = ((low, middle), (middle, high)) if rank < middle else ((middle, high), (low, middle))
+            comm.send(_joined(x, pieces, *give), partner, tag)
+            kernels.add(_joined(x, pieces, *keep), comm.recv(partner, tag))
+            path.append((partner, keep, give))
+            low, high = keep
+        if scale != 1.0:
+            kernels.scale(_joined(x, pieces, low, high), scale)
+        for partner, keep, give in reversed(path):
+            comm.send(_joined(x, pieces, *keep), partner, tag)
+            _joined(x, pieces, *give)[...] = comm.recv(partner, tag)
+    _unfold(comm, x, active, tag)
+
+
+def barrier(comm: Comm, tag: int = COLLECTIVE) -> None:
+    """Nobody leaves before everybody has come: ceil(log2 P) rounds of empty messages, ever further (dissemination)."""
+    distance = 1
+    while distance < comm.size:
+        comm.send(None, (comm.rank + distance) % comm.size, tag)
+        comm.recv((comm.rank - distance) % comm.size, tag)
+        distance *= 2
+
+
+def _fold(comm: Comm, x: np.ndarray, tag: int) -> tuple[int, int | None]:
+    """Ranks beyond the largest power of two hand their x to a neighbour: (how many stay active, my number or None)."""
+    active = 1 << (comm.size.bit_length() - 1)
+    extra = comm.size - active  # the first 2 extra ranks pair up, odd ones stay
+    if comm.rank >= 2 * extra:
+        return active, comm.rank - extra
+    if comm.rank % 2 == 0:
+        comm.send(x, comm.rank + 1, tag)
+        return active, None
+    kernels.add(x, comm.recv(comm.rank - 1, tag))
+    return active, comm.rank // 2
+
+
+def _unfold(comm: Comm, x: np.ndarray, active: int, tag: int) -> None:
+    if comm.rank < 2 * (comm.size - active):
+        if comm.rank % 2:
+            comm.send(x, comm.rank - 1, tag)
+        else:
+            x[...] = comm.recv(comm.rank + 1, tag)
+
+
+def _unfolded(comm: Comm, active: int, number: int) -> int:
+    extra = comm.size - active
+    return 2 * number + 1 if number < extra else number + extra
+
+
+def _joined(x: np.ndarray, pieces: list[slice], low: int, high: int) -> np.ndarray:
+    return x[pieces[low].start : pieces[high - 1].stop]

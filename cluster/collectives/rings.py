@@ -1,0 +1,70 @@
+"""Rings: pieces of a vector travel from neighbour to neighbour, and every link is busy all the time."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+import kernels
+from cluster.comm import COLLECTIVE, Comm, Message, shares
+
+
+def ring(comm: Comm, x: np.ndarray, scale: float = 1.0, tag: int = COLLECTIVE) -> None:
+    """Sum x over all ranks in place, times `scale`: a reduce-scatter, then an all-gather.
+
+    piece   0   1   2
+    rank 0          >>      after P - 1 steps rank r has the whole sum of piece r,
+    rank 1  >>              after P - 1 more everybody has everything
+    rank 2      >>
+    """
+    around(comm, range(comm.size), [x[share] for share in shares(len(x), comm.size)], scale, tag)
+
+
+def around(comm: Comm, ranks: Sequence[int], pieces: list[np.ndarray], scale: float, tag: int) -> None:
+    """Sum all pieces over `ranks`, of which this is one, times `scale`."""
+    sum_pieces(comm, ranks, pieces, tag)
+    if scale != 1.0:
+        kernels.scale(pieces[ranks.index(comm.rank)], scale)
+    copy_pieces(comm, ranks, pieces, tag)
+
+
+def sum_pieces(comm: Comm, ranks: Sequence[int], pieces: list[np.ndarray], tag: int) -> None:
+    """Once round the ring of `ranks`: afterwards ranks[i] has the whole sum of piece i."""
+    size, i = len(ranks), ranks.index(comm.rank)
+    for step in range(size - 1):
+        comm.send(pieces[i - 1 - step], ranks[(i + 1) % size], tag)
+        kernels.add(pieces[i - 2 - step], comm.recv(ranks[i - 1], tag))
+
+
+def copy_pieces(comm: Comm, ranks: Sequence[int], pieces: list[np.ndarray], tag: int) -> None:
+    """Once more round the ring: ranks[i] has piece i, afterwards everybody has all of them."""
+    size, i = len(ranks), ranks.index(comm.rank)
+    for step in range(size - 1):
+        comm.send(pieces[i - step], ranks[(i + 1) % size], tag)
+        pieces[i - 1 - step][...] = comm.recv(ranks[i - 1], tag)
+
+
+def reduce_scatter(comm: Comm, x: np.ndarray, scale: float = 1.0, tag: int = COLLECTIVE) -> np.ndarray:
+    """Piece `rank` of the sum over all ranks, with the bits that `ring` gives it. x keeps its values."""
+    size, rank = comm.size, comm.rank
+    pieces = [x[share] for share in shares(len(x), size)]
+    mine = pieces[rank - 1].copy()
+    for step in range(size - 1):
+        comm.send(mine, (rank + 1) % size, tag)
+        mine = comm.recv((rank - 1) % size, tag)
+        kernels.add(mine, pieces[rank - 2 - step])
+    if scale != 1.0:
+        kernels.scale(mine, scale)
+    return mine
+
+
+def all_gather(comm: Comm, x: Message, tag: int = COLLECTIVE) -> list[Message]:
+    """Everybody's x, by rank: the messages travel round the ring."""
+    size, rank = comm.size, comm.rank
+    gathered: list[Message] = [None] * size
+    gathered[rank] = x
+    for step in range(size - 1):
+        comm.send(gathered[rank - step], (rank + 1) % size, tag)
+        gathered[rank - step - 1] = comm.recv((rank - 1) % size, tag)
+    return gathered
