@@ -21,13 +21,14 @@ for _variable in ONE_THREAD:
 
 import numpy as np  # noqa: E402
 
-from kernels.arrays import copy, empty, empty_like, to_device, to_numpy, zeros_like  # noqa: E402
+from kernels.arrays import beside, copy, empty, empty_like, to_device, to_numpy, zeros_like  # noqa: E402
 from kernels.meter import METER, Meter, metered  # noqa: E402
 
 __all__ = [
     "FAMILIES",
     "Kernel",
     "Meter",
+    "beside",
     "copy",
     "empty",
     "empty_like",

@@ -27,9 +27,20 @@ def empty_like(x):
     return np.empty_like(x) if isinstance(x, np.ndarray) else x.new_empty(x.shape)
 
 
-def empty(shape, like):
-    """Unset memory of `shape`, with the type and device of `like`."""
-    return np.empty(shape, like.dtype) if isinstance(like, np.ndarray) else like.new_empty(shape)
+def empty(shape, like, kind: str | None = None):
+    """Unset memory of `shape` on the device of `like`, with its type or numbers of another `kind`, such as "uint8"."""
+    if isinstance(like, np.ndarray):
+        return np.empty(shape, kind or like.dtype)
+    if kind is None:
+        return like.new_empty(shape)
+    import torch
+
+    return like.new_empty(shape, dtype=getattr(torch, kind))
+
+
+def beside(x: np.ndarray, like):
+    """`x` as an array of the device where `like` lies."""
+    return x if isinstance(like, np.ndarray) else to_device(x, str(like.device))
 
 
 def to_device(x: np.ndarray, device: str):
