@@ -41,7 +41,10 @@ __all__ = [
 FAMILIES: dict[str, tuple[str, ...]] = {
     "updates": ("sgd", "momentum", "nesterov", "sutskever", "adagrad", "rmsprop", "rmsprop_blend", "adam"),
     "averaging": ("running_mean", "elastic", "mean", "add", "scale", "displacement", "block_momentum"),
-    "compression": ("residual",),
+    "compression": (
+        *("residual", "kth_largest", "select", "gather", "scatter_add"),
+        *("threshold", "scatter_signs", "correct", "forget", "clip"),
+    ),
     "layers": (
         *("dense_forward", "dense_backward_input", "dense_backward_weights"),
         *("relu_backward", "tanh_forward", "tanh_backward", "residual_add"),

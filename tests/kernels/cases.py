@@ -57,6 +57,33 @@ def adam(rng: np.random.Generator, n: int, dtype: type) -> tuple:
     return w, m, vector(rng, n, dtype) ** 2, g, 3, 0.1, 0.9, 0.999, 1e-8
 
 
+def ranked(rng: np.random.Generator, n: int, dtype: type) -> tuple:
+    return vector(rng, n, dtype).round(1), -(-n // 3)  # rounded: several are the k-th largest
+
+
+def selected(rng: np.random.Generator, n: int, dtype: type) -> tuple:
+    v = vector(rng, n, dtype).round(1)
+    room = -(-n // 3)
+    return np.zeros(room, dtype), np.zeros(room, np.int32), v, dtype(1.1), 2
+
+
+def places(rng: np.random.Generator, n: int) -> np.ndarray:
+    return rng.permutation(n)[: n // 2].astype(np.int32)
+
+
+def scattered(rng: np.random.Generator, n: int, dtype: type) -> tuple:
+    return vector(rng, n, dtype), places(rng, n), vector(rng, n // 2, dtype)
+
+
+def gathered(rng: np.random.Generator, n: int, dtype: type) -> tuple:
+    return vector(rng, n // 2, dtype), vector(rng, n, dtype), places(rng, n)
+
+
+def signed(rng: np.random.Generator, n: int, dtype: type) -> tuple:
+    index = places(rng, n)
+    return vector(rng, n, dtype), np.where(rng.random(len(index)) < 0.5, index, ~index), 0.25
+
+
 CASES: dict[str, Case] = {
     "sgd": Case(vectors(2, 0.1), bits=True),
     "momentum": Case(vectors(3, 0.1, 0.9), bits=True),
@@ -74,6 +101,15 @@ CASES: dict[str, Case] = {
     "displacement": Case(vectors(3, 0.3), bits=True),
     "block_momentum": Case(vectors(4, 0.9, 0.7, 1.9, 0.4), bits=True),
     "residual": Case(vectors(2), bits=True),
+    "kth_largest": Case(ranked),
+    "select": Case(selected),
+    "gather": Case(gathered),
+    "scatter_add": Case(scattered, bits=True),
+    "threshold": Case(lambda rng, n, dtype: (np.zeros(n, np.int32), vector(rng, n, dtype), 1.0)),
+    "scatter_signs": Case(signed, bits=True),
+    "correct": Case(vectors(3, 0.9, False), bits=True),
+    "forget": Case(lambda rng, n, dtype: (vector(rng, n, dtype), places(rng, n))),
+    "clip": Case(vectors(1, 0.3)),
     # ---- layers: cases of the kernels in kernels/layers/ go below this line ----
     **{name: Case(arguments) for name, arguments in LAYERS.items()},
 }

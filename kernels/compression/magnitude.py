@@ -1,0 +1,62 @@
+"""Magnitude: what selections compare, and how a GPU keeps what it picks in order.
+
+The bits of a float without its sign, read as a whole number, are in the order of |v|: 0 first, infinity last but for
+NaN, which a selection therefore never overlooks.
+
+A block of threads looks at one share of the vector, a tile of it at a time. First all shares are counted; then each
+block knows where its picks begin, and a scan over the tile where each of them goes:
+
+    picked      . x x . | x . . x        share 0 has 2, so share 1 begins at place 2
+    place       . 0 1 . | 2 . . 3
+"""
+
+import numpy as np
+from numba import cuda
+
+from kernels.launch import THREADS, stream_of
+
+MAX_BLOCKS = 256
+
+
+def bits(v):
+    """The bits of v, whole numbers of the same size in the same memory."""
+    name = f"int{8 * v.itemsize}"
+    if isinstance(v, np.ndarray):
+        return v.view(name)
+    import torch
+
+    return v.view(getattr(torch, name))
+
+
+def mask(v) -> int:
+    """All bits of one of v's numbers but the sign."""
+    return 2 ** (8 * v.itemsize - 1) - 1
+
+
+def key(cut: float, v) -> int:
+    """|cut| among the bits of v."""
+    return int(np.array(cut, f"f{v.itemsize}").view(f"i{v.itemsize}")) & mask(v)
+
+
+def shared_out(v) -> tuple[tuple, int]:
+    """(a launch, the share of v that one of its blocks looks at, in whole tiles)."""
+    blocks = max(1, min(MAX_BLOCKS, -(-len(v) // THREADS)))
+    return (blocks, THREADS, stream_of(v)), THREADS * -(-len(v) // (blocks * THREADS))
+
+
+@cuda.jit(device=True)
+def scan(flag, scratch):
+    """How many threads of the block have their flag up, from the first to this one; scratch[-1] says how many in all.
+
+    scratch holds a number per thread, and whoever reads it waits for all before it is used again.
+    """
+    thread, step = cuda.threadIdx.x, 1
+    scratch[thread] = flag
+    cuda.syncthreads()
+    while step < THREADS:
+        before = scratch[thread - step] if thread >= step else 0
+        cuda.syncthreads()
+        scratch[thread] += before
+        cuda.syncthreads()
+        step *= 2
+    return scratch[thread]

@@ -1,0 +1,37 @@
+"""Scatter-add: numbers are added where they belong.
+
+    out[index] <- out[index] + values
+
+No two of the positions are equal, so nobody waits for anybody, and the order decides nothing.
+
+Price: 1 FLOP and 4 words per number sent, however long `out` is; adding P messages costs P k and not P d.
+"""
+
+from numba import cuda
+
+from kernels.compiled import exact, length
+from kernels.launch import over
+
+
+def price(out, index, values):
+    return len(index), 4 * len(index)
+
+
+def reference(out, index, values):
+    out[index] += values
+
+
+@exact
+def cpu(out, index, values):
+    for j in range(length(index, values)):
+        out[index[j]] += values[j]
+
+
+@cuda.jit
+def _launch(out, index, values):
+    for j in range(cuda.grid(1), index.size, cuda.gridsize(1)):
+        out[index[j]] += values[j]
+
+
+def gpu(out, index, values):
+    _launch[over(index, values)](out, index, values)
