@@ -11,9 +11,10 @@ workbench, validation and the saved run are all derived from that one declaratio
 from __future__ import annotations
 
 import difflib
-from typing import Any
+from itertools import pairwise
+from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, ValidationInfo
 
 
 class Knobs(BaseModel):
@@ -30,6 +31,32 @@ def knob(default: Any, help: str, *, unit: str = "", delay: bool = False, **boun
     `bounds` are pydantic's `ge`, `gt`, `le`, `lt`, `multiple_of`; a choice is typed `Literal[...]`.
     """
     return Field(default, description=help, json_schema_extra={"unit": unit, "delay": delay}, **bounds)
+
+
+def rising(text: str, name: str = "this") -> tuple[float, ...]:
+    """Read a knob that is `Rising`: "30,60,80". ValueError in one sentence if it does not read.
+
+    >>> rising("30,60,80")
+    (30.0, 60.0, 80.0)
+    """
+    try:
+        numbers = tuple(float(part) for part in text.split(",") if text)
+    except ValueError:
+        numbers = ()
+    if bool(numbers) != bool(text) or not all(a < b for a, b in pairwise((0, *numbers))):
+        raise ValueError(
+            f"{name} is {text[:60]!r}; write rising numbers with commas, for example 30,60,80, or nothing."
+        )
+    return numbers
+
+
+def _rising(text: str, info: ValidationInfo) -> str:
+    rising(text, info.field_name)
+    return text
+
+
+Rising = Annotated[str, AfterValidator(_rising)]
+"""The type of a knob that is a list of rising numbers above 0, written as text: "30,60,80"; "" for none."""
 
 
 def make(kind: type[Knobs], values: dict[str, Any], owner: str) -> Any:

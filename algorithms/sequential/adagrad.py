@@ -1,0 +1,43 @@
+"""Adagrad slows every coordinate down by the gradients it has already seen.
+
+    s <- s + g(w)^2        w <- w - lr g / (sqrt(s) + eps)
+
+A weight whose gradients are rare or small keeps a large step, and where they keep their size the rate falls by itself
+as 1 / sqrt(t). Multiplying a coordinate's gradients by a constant changes nothing (with eps 0, as in DistBelief): every
+coordinate's first step is lr long.
+
+Price: no communication; one more vector, s. Staleness: none.
+Source: Duchi, Hazan & Singer, Journal of Machine Learning Research 12, 2011.
+"""
+
+import kernels
+from algorithms.declare import Knobs, knob
+
+SYNCHRONOUS = True
+EQUIVALENCES = ()
+
+
+class Settings(Knobs):
+    learning_rate: float = knob(0.05, "size of the first step of every weight", gt=0, le=1000)
+    eps: float = knob(1e-8, "added to the root; with 0 a weight without gradients stays where it is", ge=0, le=1000)
+
+
+def words(shape, s):
+    return 0
+
+
+def worker(comm, task, s=Settings()):
+    w = task.start()  # (d,)
+    squares = kernels.zeros_like(w)
+    for _ in task.steps():
+        _, g = task.gradient(w)
+        kernels.adagrad(w, squares, g, s.learning_rate, s.eps)
+        if comm.rank == 0:
+            task.report(w)
+    return w
+
+
+if __name__ == "__main__":
+    from experiments.script import main
+
+    main(__spec__.name)

@@ -1,0 +1,47 @@
+"""Momentum goes on in the direction it had: gradients that agree add up, those that alternate cancel.
+
+    v <- mu v + g(w)        w <- w - lr v
+
+A constant gradient is followed 1 / (1 - mu) times as fast in the end. On a bowl of curvature h it settles as long as
+lr h < 2 (1 + mu), where plain SGD needs lr h < 2.
+
+The rate stands outside v, as in PyTorch. Caffe keeps it inside, u <- mu u - lr g and w <- w + u. With a constant rate
+the two are the same, u = -lr v; when the rate changes, Caffe's u has to be multiplied by new rate / old rate
+("momentum correction"), or the old rate goes on working for 1 / (1 - mu) steps. Here nothing has to be corrected.
+
+Price: no communication; one more vector, v. Staleness: none.
+Source: Polyak, USSR Computational Mathematics and Mathematical Physics 4(5), 1964; Goyal et al., arXiv:1706.02677
+(momentum correction).
+"""
+
+import kernels
+from algorithms.declare import Equivalence, Knobs, knob
+
+SYNCHRONOUS = True
+EQUIVALENCES = (Equivalence("without momentum it is SGD", to="sgd", settings={"momentum": 0}),)
+
+
+class Settings(Knobs):
+    learning_rate: float = knob(0.05, "step size", gt=0, le=1000)
+    momentum: float = knob(0.9, "mu, what the velocity keeps of itself", ge=0, lt=1)
+
+
+def words(shape, s):
+    return 0
+
+
+def worker(comm, task, s=Settings()):
+    w = task.start()  # (d,)
+    v = kernels.zeros_like(w)
+    for _ in task.steps():
+        _, g = task.gradient(w)
+        kernels.momentum(w, v, g, s.learning_rate, s.momentum)
+        if comm.rank == 0:
+            task.report(w)
+    return w
+
+
+if __name__ == "__main__":
+    from experiments.script import main
+
+    main(__spec__.name)

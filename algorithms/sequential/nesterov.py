@@ -1,0 +1,66 @@
+"""Nesterov's momentum looks where the velocity leads before it corrects it.
+
+PyTorch's form keeps the point w that is looked at, Sutskever's the point x behind it:
+
+    pytorch      v <- mu v + g(w)                       w <- w - lr (g + mu v)
+    sutskever    u <- mu u - lr g(y)    x <- x + u      y <- x + mu u
+
+y is w, and u is -lr v: one algorithm seen at two points. But the two ship different points, so compare runs of one
+form only; papers with formulas mostly mean Sutskever's, code mostly PyTorch's.
+
+Price: no communication; one more vector, v (Sutskever's form: two, u and y). Staleness: none.
+Source: Nesterov, Soviet Mathematics Doklady 27(2), 1983; Sutskever, Martens, Dahl & Hinton, ICML 2013.
+"""
+
+from typing import Literal
+
+import kernels
+from algorithms.declare import Equivalence, Knobs, knob
+
+SYNCHRONOUS = True
+EQUIVALENCES = (
+    Equivalence("without momentum it is SGD", to="sgd", settings={"momentum": 0}),
+    Equivalence("so is Sutskever's form", to="sgd", settings={"momentum": 0, "form": "sutskever"}),
+)
+
+
+class Settings(Knobs):
+    learning_rate: float = knob(0.05, "step size", gt=0, le=1000)
+    momentum: float = knob(0.9, "mu, what the velocity keeps of itself", ge=0, lt=1)
+    form: Literal["pytorch", "sutskever"] = knob("pytorch", "the point that is kept: looked at, or the one behind it")
+
+
+def words(shape, s):
+    return 0
+
+
+def worker(comm, task, s=Settings()):
+    return pytorch(comm, task, s) if s.form == "pytorch" else sutskever(comm, task, s)
+
+
+def pytorch(comm, task, s):
+    w = task.start()  # (d,)
+    v = kernels.zeros_like(w)
+    for _ in task.steps():
+        _, g = task.gradient(w)
+        kernels.nesterov(w, v, g, s.learning_rate, s.momentum)
+        if comm.rank == 0:
+            task.report(w)
+    return w
+
+
+def sutskever(comm, task, s):
+    x = task.start()  # (d,)
+    u, y = kernels.zeros_like(x), kernels.copy(x)
+    for _ in task.steps():
+        _, g = task.gradient(y)
+        kernels.sutskever(y, x, u, g, s.learning_rate, s.momentum)
+        if comm.rank == 0:
+            task.report(x)
+    return x
+
+
+if __name__ == "__main__":
+    from experiments.script import main
+
+    main(__spec__.name)

@@ -1,0 +1,61 @@
+"""Polyak-Ruppert averaging is SGD that ships the mean of its models over time and never looks back at it.
+
+    w <- w - lr t^-q g(w)        z <- z + a (w - z)        t = 1, 2, ...
+
+From step `after` on, a = 1 / (steps since then): z is the arithmetic mean of all models since; or a is a constant and z
+forgets the older ones exponentially. Until then z is w. Steps bring w near the optimum, where it keeps jumping about;
+its mean lies still, and its variance, s^2 / (h^2 T) with gradient noise s and curvature h, knows nothing of the rate.
+
+Price: no communication; one more vector, z. Staleness: none.
+Source: Polyak & Juditsky, SIAM Journal on Control and Optimization 30(4), 1992; Ruppert, Cornell TR 781, 1988.
+"""
+
+from typing import Literal
+
+import kernels
+from algorithms.declare import Equivalence, Knobs, knob
+
+SYNCHRONOUS = True
+EQUIVALENCES = (
+    Equivalence(
+        "an average that keeps nothing is SGD", to="sgd", exactness="RND",
+        settings={"average": "exponential", "weight": 1, "after": 0},
+    ),
+)  # fmt: skip
+
+
+class Settings(Knobs):
+    learning_rate: float = knob(0.2, "step size, the first one", gt=0, le=1000)
+    decay: float = knob(0.0, "q: the rate falls as t^-q; theory asks for more than 1/2", ge=0, lt=1)
+    average: Literal["uniform", "exponential"] = knob("uniform", "all models weigh the same, or the newest most")
+    weight: float = knob(0.01, "a, the newest model's weight in an exponential average", gt=0, le=1)
+    after: int = knob(
+        100, "steps before averaging begins: the way down is no part of the mean", ge=0, le=10_000_000, unit="steps"
+    )
+
+    def share(self, step):
+        """a: how far the average moves to the model of this step."""
+        if step < self.after:
+            return 1.0
+        return 1 / (step - self.after + 1) if self.average == "uniform" else self.weight
+
+
+def words(shape, s):
+    return 0
+
+
+def worker(comm, task, s=Settings()):
+    w, z = task.start(), task.start()  # (d,), (d,)
+    for step in task.steps():
+        _, g = task.gradient(w)
+        kernels.sgd(w, g, s.learning_rate * (step + 1) ** -s.decay)
+        kernels.running_mean(z, w, s.share(step))
+        if comm.rank == 0:
+            task.report(z)
+    return z
+
+
+if __name__ == "__main__":
+    from experiments.script import main
+
+    main(__spec__.name)

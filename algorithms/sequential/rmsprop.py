@@ -1,0 +1,49 @@
+"""RMSprop divides every coordinate by the size that its gradients have had lately.
+
+    s <- a s + (1 - a) g(w)^2        w <- w - lr g / (sqrt(s) + eps)        (eps inside: lr g / sqrt(s + eps))
+
+Steps are about lr long however small gradients become, so with a constant rate it does not come to rest, not even
+without noise: it ends about lr / 2 from the optimum. PyTorch has eps outside the root, TensorFlow inside; that matters
+where eps is not tiny, as in Inception, which was trained with 1.
+
+Price: no communication; one more vector, s. Staleness: none.
+Source: Tieleman & Hinton, Coursera: Neural Networks for Machine Learning, lecture 6.5, 2012.
+"""
+
+import kernels
+from algorithms.declare import Knobs, knob
+
+SYNCHRONOUS = True
+EQUIVALENCES = ()
+
+
+class Settings(Knobs):
+    learning_rate: float = knob(0.002, "about how far every weight moves in a step", gt=0, le=1000)
+    forget: float = knob(0.99, "a, what the mean square keeps of itself", ge=0, lt=1)
+    eps: float = knob(1e-8, "keeps the division finite", ge=0, le=1000)
+    eps_inside: bool = knob(False, "eps stands inside the root, as in TensorFlow")
+
+    def places(self):
+        """eps outside, and inside the root."""
+        return (0.0, self.eps) if self.eps_inside else (self.eps, 0.0)
+
+
+def words(shape, s):
+    return 0
+
+
+def worker(comm, task, s=Settings()):
+    w = task.start()  # (d,)
+    squares = kernels.zeros_like(w)
+    for _ in task.steps():
+        _, g = task.gradient(w)
+        kernels.rmsprop(w, squares, g, s.learning_rate, s.forget, *s.places())
+        if comm.rank == 0:
+            task.report(w)
+    return w
+
+
+if __name__ == "__main__":
+    from experiments.script import main
+
+    main(__spec__.name)
