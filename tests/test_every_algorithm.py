@@ -26,6 +26,8 @@ MODULES = [algorithms.find(name) for name in algorithms.CATALOGUE]
 VARIANTS = [(module, {}) for module in MODULES] + [
     (algorithms.find(name), settings)
     for name, settings in (
+        ("backup", {"backups": 0, "update": "momentum", "learning_rate": 0.02}),
+        ("backup", {"backups": 2}),
         ("easgd", {"synchronous": True}),
         ("easgd", {"period": 1, "pull": 0.1}),
         ("downpour", {"update": "sgd", "learning_rate": 0.05, "shards": 2, "n_push": 2, "n_fetch": 3}),
@@ -73,6 +75,13 @@ def deterministic(variant):
     return getattr(module.Settings(**settings), "synchronous", module.SYNCHRONOUS)
 
 
+def refusal(variant, workers, workload):
+    """One sentence why it cannot run like this, or None."""
+    module, settings = variant
+    refuse = getattr(module, "refuse", None)
+    return refuse and refuse(workers, BATCH, workload, module.Settings(**settings))
+
+
 # it learns
 
 
@@ -102,8 +111,11 @@ def test_it_learns_to_read_digits(module):
 
 
 @every_variant
-def test_one_worker_trains_too(variant):
+def test_one_worker_trains_too_or_is_refused_with_a_reason(variant):
     workload = ScalarChain(w=(0.5, 0.6, 0.7, 1.2), x=np.ones(12))
+    if reason := refusal(variant, 1, workload):
+        assert "1 worker" in reason or "one worker" in reason
+        return
     assert course(variant, workload, 1, steps=40).shipped.prod() > 1.1 * workload.w.prod()
 
 
@@ -177,6 +189,8 @@ def test_real_processes_give_the_same_numbers(variant):
 def test_it_moves_the_numbers_it_declares(variant, workers, dtype):
     module, settings = variant
     workload = chain(dtype, layers=5)
+    if reason := refusal(variant, workers, workload):
+        pytest.skip(reason)
     run = course(variant, workload, workers, steps=13)
     shape = Shape(
         parameters=workload.parameters,
@@ -204,6 +218,8 @@ def test_it_stops_with_every_kind_of_budget_on_ragged_speeds(variant, budget):
     workload = ScalarChain(w=(0.7, 0.8, 0.9, 1.0), x=np.ones(48))  # without noise: the loss can reach any target
     run = course(variant, workload, budget=budget, **RAGGED)  # a message left unread would fail here
     trained = [journal.losses for journal in run.outcome.journals if journal.losses]
+    if name_of(module) == "backup":  # a straggler misses steps
+        trained = [losses for losses in trained if len(losses) == max(map(len, trained))]
     for losses in trained:
         steps, seconds = len(losses), losses[-1][2]
         assert [row[0] for row in losses] == list(range(steps))
@@ -228,8 +244,9 @@ def test_workers_that_meet_in_every_step_stop_at_the_same_step_though_they_see_o
     thirds = np.linspace(0.6, 1.2, 48).reshape(WORKERS, -1, BATCH)  # each worker sees samples of its own kind
     workload = ScalarChain(w=(0.7, 0.8, 0.9, 1.0), x=thirds.swapaxes(0, 1).ravel())
     run = course(variant, workload, budget={"target_loss": 0.01}, **RAGGED)
-    steps = {len(journal.losses) for journal in run.outcome.journals}
-    last = [journal.losses[-1][3] for journal in run.outcome.journals]
+    trained = [journal.losses for journal in run.outcome.journals if journal.losses]
+    steps = {len(losses) for losses in trained}
+    last = [losses[-1][3] for losses in trained]
     assert len(steps) == 1 and 20 <= steps.pop() < 500
     assert max(last) > 2 * min(last)
 

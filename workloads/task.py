@@ -109,9 +109,8 @@ class Task:
         self.batch, self.shards = batch, shards
         self.journal = comm.journal
         self.report_every, self.keep = report_every, keep
-        self.batches = None
-        if shard is not None:
-            self.batches = Batches(workload.samples, batch, shard, shards, seed, workload.shuffle)
+        self.serves = shard is None
+        self.batches = Batches(workload.samples, batch, shard or 0, shards, seed, workload.shuffle)
         self._samples = self._kept = 0
         self._reports: dict[tuple[int, int], int] = {}  # part of the model -> how often it was reported
         self._recent: list[float] = []
@@ -123,7 +122,7 @@ class Task:
 
     @property
     def per_epoch(self) -> int:
-        """Mini-batches of this rank in one pass over the data."""
+        """Mini-batches of a rank that trains in one pass over the data."""
         return self.batches.per_epoch
 
     def start(self) -> np.ndarray:
@@ -131,12 +130,12 @@ class Task:
         return to_device(self.workload.start(self.seed), self.comm.device)
 
     def steps(self, together: bool = False) -> Iterator[int]:
-        """Count this rank's steps until the budget is spent.
+        """Count this rank's steps, or a server's updates, until the budget is spent.
 
         With `together` all ranks of the run stop at the same step, as methods need that meet in every step. A budget
         of steps or epochs says so by itself; one in seconds or with a target loss is agreed by reducing one number.
         """
-        limit = self.budget.limit(self.batches.per_epoch)
+        limit = self.budget.limit(self.per_epoch)
         open_ended = self.budget.seconds is not None or self.budget.target_loss is not None
         step = 0
         while limit is None or step < limit:
@@ -156,7 +155,7 @@ class Task:
 
     def next_batch(self) -> tuple:
         """The next mini-batch of this rank's shard."""
-        if self.batches is None:
+        if self.serves:
             raise ValueError(f"rank {self.comm.rank} is a server: it has no data to take a batch from")
         parts = self.workload.batch(next(self.batches))
         return tuple(to_device(part, self.comm.device) for part in parts)

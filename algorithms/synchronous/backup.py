@@ -1,0 +1,140 @@
+"""Backup workers keep synchronous SGD from waiting for stragglers: each step uses the first N of N + b gradients.
+
+Rank 0 is the server. When N workers have pushed a gradient of step t, whoever they are,
+
+    g = (g_1 + ... + g_N) / N        w <- w - lr g        t <- t + 1
+
+and these N get the new w. A straggler finishes what it began; its push, now of an older step, is dropped, and it goes
+on from the newest w. The server knows whose gradient is of which step, since it knows what it sent to whom. Up to b
+workers may be lost for good.
+
+Price: 2 (N + b) d numbers per step through the server's link, late ones too; b / (N + b) of the gradients are wasted.
+Staleness: none. Which N of the N + b mini-batches are used is decided by speed: unbiased only if that is not related
+to the data.
+Source: Chen, Pan, Monga, Bengio & Jozefowicz, arXiv:1604.00981 (96 workers and 4 backups of 100 machines).
+"""
+
+from itertools import count
+
+import kernels
+from algorithms.declare import Equivalence, Knobs, knob
+from algorithms.updates import Rule, optimizer
+
+SYNCHRONOUS = False  # unless s.synchronous
+EQUIVALENCES = (
+    Equivalence("one worker is SGD", to="sgd"),
+    Equivalence(
+        "two workers without a backup are synchronous SGD",
+        to="sync_sgd",
+        workers=2,
+        to_workers=2,
+        settings={"backups": 0},
+    ),
+    Equivalence(
+        "and so are more, but for the order in which the server adds",
+        to="sync_sgd",
+        exactness="RND",
+        workers=5,
+        to_workers=5,
+        settings={"backups": 0},
+    ),
+)
+SERVER = 0
+END = None  # after the w that was the last
+
+
+class Settings(Knobs):
+    learning_rate: float = knob(0.2, "step size", gt=0, le=1000)
+    backups: int | None = knob(None, "b, workers not waited for; by default one in 25, if there are two", ge=0, le=4095)
+    update: Rule = knob("sgd", "what the server does with the mean gradient")
+    momentum: float = knob(0.9, "mu, of the rules momentum and nesterov", ge=0, lt=1)
+
+    @property
+    def synchronous(self):
+        return self.backups == 0
+
+    def waited_for(self, workers):
+        return workers - ((workers + 23) // 25 if self.backups is None else self.backups)
+
+
+def servers(s):
+    return 1
+
+
+def refuse(workers, batch, workload, s):
+    if s.waited_for(workers) < 1:
+        among = "1 worker" if workers == 1 else f"{workers} workers"
+        return f"{s.backups} backups among {among} leave nobody to wait for; use fewer backups than workers."
+    return None
+
+
+def words(shape, s):  # if nobody is more than a step late
+    return 2 * shape.workers * shape.parameters * shape.steps
+
+
+def worker(comm, task, s=Settings()):
+    return server(comm, task, s) if comm.rank == SERVER else trainer(comm, task)
+
+
+def trainer(comm, task):
+    w = task.start()  # (d,)
+    for step in count():
+        task.at(step)
+        _, g = task.gradient(w)
+        comm.send((g, END) if task.spent() else (g,), SERVER)
+        w, *end = comm.recv(SERVER)
+        if end:
+            return w
+
+
+def server(comm, task, s):
+    w = task.start()  # (d,)
+    rule = optimizer(s.update, w, s.momentum)
+    workers = range(1, comm.size)
+    n = s.waited_for(len(workers))
+    g, rows = kernels.empty_like(w), kernels.empty((n, len(w)), w)
+    began = dict.fromkeys(workers, 0)  # the step of which each worker computes a gradient
+    arrived, lost, dropped, end = {}, set(), 0, []
+    for step in task.steps():
+        for rank in arrived:
+            comm.send((w,), rank)
+            began[rank] = step
+        arrived = {}
+        while len(arrived) < n:
+            rank, message = comm.recv_any()
+            if message is None:
+                lost.add(rank)
+                if len(lost) > len(workers) - n:
+                    comm.recv(rank)  # raises RankLost: a step cannot be completed any more
+                continue
+            gradient, *spent = message
+            end += spent
+            if began[rank] == step:
+                arrived[rank] = gradient
+            else:
+                dropped += 1
+                comm.send((w,), rank)
+                began[rank] = step
+        for row, rank in zip(rows, sorted(arrived), strict=True):
+            row[:] = arrived[rank]
+        kernels.mean(g, rows)
+        rule.step(w, g, s.learning_rate)
+        task.measure("dropped", dropped)
+        task.report(w)
+        if end:
+            break
+    for rank in arrived:
+        comm.send((w, END), rank)
+    late = began.keys() - arrived.keys() - lost
+    while late:
+        rank, message = comm.recv_any()
+        late.discard(rank)
+        if message is not None:
+            comm.send((w, END), rank)
+    return w
+
+
+if __name__ == "__main__":
+    from experiments.script import main
+
+    main(__spec__.name)
