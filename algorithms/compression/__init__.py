@@ -27,7 +27,7 @@ import difflib
 import importlib
 from types import ModuleType
 
-COMPRESSIONS: tuple[str, ...] = ("bf16",)
+COMPRESSIONS: tuple[str, ...] = ("bf16", "top_k", "random_k", "threshold", "dgc")
 
 
 def find(name: str) -> ModuleType:

@@ -1,0 +1,37 @@
+"""Top-k sends the largest numbers of a gradient and keeps the others until they have grown.
+
+    v <- g + e        S <- the k = density d largest of |v|        send (S, v[S])        e <- v off S
+
+Which numbers they are differs from worker to worker, so there is no sum that a ring could form on the way: everybody
+gets everybody's, and together they may touch N k places. Without error feedback what is small is never sent at all.
+
+Price: 2 k words to each of N - 1 others; the dense ring moves 2 d (N-1)/N, so it is worth it for density < 1/N.
+Staleness: a small number waits until it is among the largest.
+Source: Aji & Heafield, EMNLP 2017; Stich, Cordonnier & Jaggi, NeurIPS 2018 (error feedback, convergence).
+"""
+
+import kernels
+from algorithms.declare import Knobs, knob
+
+
+class Settings(Knobs):
+    density: float = knob(0.01, "share of the gradient's numbers that is sent", gt=0, le=1)
+    error_feedback: bool = knob(True, "add what was not sent to the next gradient")
+
+
+class Codec:
+    def __init__(self, s, tensors, rank, size, seed):
+        self.density = s.density
+
+    def encode(self, v):
+        k = max(1, round(self.density * len(v)))
+        values, index = kernels.empty(k, v), kernels.empty(k, v, "int32")
+        kernels.select(values, index, v, *kernels.kth_largest(v, k))
+        return index, values
+
+    def decode(self, message, out):
+        out[:] = 0
+        self.add(message, out)
+
+    def add(self, message, total):
+        kernels.scatter_add(total, *message)
