@@ -75,10 +75,12 @@ class Comm(Protocol):
     def irecv(self, src: int, tag: int = 0) -> Handle:
         """Ask for the next message from `src`; the handle's wait() returns it."""
 
-    def all_reduce(self, x: np.ndarray, op: Op = "sum", async_op: bool = False) -> Any:
+    def all_reduce(self, x: np.ndarray, op: Op = "sum", async_op: bool = False, priority: int = 0) -> Any:
         """Reduce `x` (one shape on all ranks) in place and return it, or a handle whose wait() returns it.
 
-        With async_op the array belongs to the cluster until wait().
+        With async_op the array belongs to the cluster until wait(). `priority` is a hint to a cluster that has several
+        of these to carry at once: what waits at a port leaves lowest number first, equal numbers in the order in which
+        they came; 0, like every other message, does not wait for any of them. It changes when, never what.
         """
 
     def reduce_scatter(self, x: np.ndarray, op: Op = "sum") -> np.ndarray:

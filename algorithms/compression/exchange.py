@@ -77,8 +77,8 @@ class CompressedComm:
     def __getattr__(self, name):
         return getattr(self._comm, name)
 
-    def all_reduce(self, x, op="sum", async_op=False):
+    def all_reduce(self, x, op="sum", async_op=False, priority=0):
         if op != "mean" or len(x) != self._length or async_op:
-            return self._comm.all_reduce(x, op, async_op)
+            return self._comm.all_reduce(x, op, async_op, priority)
         self._exchange.mean(self._comm, x)
         return x

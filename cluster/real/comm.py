@@ -64,7 +64,7 @@ class RealComm:
             time.sleep(0)  # let the threads that read have their turn, since whoever polls will poll again
         return [self.members.index(src) for src in arrived]
 
-    def all_reduce(self, x: np.ndarray, op: Op = "sum", async_op: bool = False) -> Any:
+    def all_reduce(self, x: np.ndarray, op: Op = "sum", async_op: bool = False, priority: int = 0) -> Any:
         scale = {"sum": 1.0, "mean": 1.0 / self.size}[op]
         flat = _flat(x)
         self._calls += 1

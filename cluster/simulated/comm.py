@@ -64,6 +64,24 @@ class SimulatedComm:
             (leaves + latency, sim.serial(), receiver, in_port, busy, rank, self.rank, key, size, now, x),
         )
 
+    def _send_in_turn(self, priority: int, x: Message, dst: int, tag: int) -> None:
+        """Send as soon as the port is free and no message with a lower number waits there."""
+        sim, rank, actor = self._sim, self._rank, self._actor
+        size, x, key = nbytes(x), snapshot(x), (self._group, tag)
+        receiver, out_port, in_port, latency, beta, overhead = self._routes.get(dst) or self._route(dst)
+        if overhead:
+            self._advance(overhead)
+        rank.in_flight += 1
+        sim.sync(actor)
+        sent, busy = actor.now, size * beta
+
+        def leave() -> None:
+            sim.out_free[out_port] = sim.now + busy
+            row = (sim.now + latency, sim.serial(), receiver, in_port, busy, rank, self.rank, key, size, sent, x)
+            heappush(sim.heap, row)
+
+        sim.queue(out_port).put(sent, priority, leave)
+
     def isend(self, x: Message, dst: int, tag: int = 0) -> Sent:
         self.send(x, dst, tag)
         return Sent(self, self._sim.out_free[self._routes[dst][1]])
@@ -101,16 +119,16 @@ class SimulatedComm:
         box = self._rank.boxes.get((self._group, tag), ())
         return [src for ready, src, *_ in sorted(box, key=_ready) if ready <= self._actor.now] + self._silent(tag)
 
-    def all_reduce(self, x: np.ndarray, op: Op = "sum", async_op: bool = False) -> Any:
+    def all_reduce(self, x: np.ndarray, op: Op = "sum", async_op: bool = False, priority: int = 0) -> Any:
         scale = {"sum": 1.0, "mean": 1.0 / self.size}[op]
         flat = x.reshape(-1)
         if not x.flags.c_contiguous:
             raise ValueError("all_reduce works in place: give it a contiguous array, or a copy of this one.")
         self._calls += 1
         if self._sim.collective == "fast":
-            work = Reduction.join(self, flat, scale)
+            work = Reduction.join(self, flat, scale, priority)
         else:
-            work = self._beside(ALL_REDUCE[self._sim.collective], flat, scale) if async_op else None
+            work = self._beside(ALL_REDUCE[self._sim.collective], flat, scale, priority) if async_op else None
         if async_op:
             return InPlace(work, x)
         if work:
@@ -241,19 +259,21 @@ class SimulatedComm:
             actor.span(COMMUNICATE, actor.written, actor.now, name)
             actor.doing, journal.busy = outer
 
-    def _beside(self, algorithm: Callable, *args: Any) -> Beside:
+    def _beside(self, algorithm: Callable, x: np.ndarray, scale: float, priority: int) -> Beside:
         """A collective, message by message, while the rank goes on with something else."""
         rank = self._rank
         rank.crowded = True
         helper = Actor(rank, self._actor.now)
         comm = copy(self)
         comm._actor, comm._routes, comm._posted = helper, {}, {}
+        if priority:
+            comm.send = partial(comm._send_in_turn, priority)
         work = Beside(self, helper)
         tag = COLLECTIVE - 2 * self._calls  # its own, since several may be under way
 
         def body(_: SimulatedComm) -> None:
             helper.doing = "all-reduce"
-            algorithm(comm, *args, tag=tag)
+            algorithm(comm, x, scale, tag)
             work.finish()
 
         helper.greenlet = greenlet(partial(rank.main, body, comm, helper), parent=self._sim.hub)
@@ -306,8 +326,9 @@ class Beside:
 
     def wait(self) -> None:
         actor = self._comm._actor
+        actor.doing = "all-reduce"
         if not self._done:
-            self._waiter, actor.since, actor.doing = actor, actor.now, "all-reduce"
+            self._waiter, actor.since = actor, actor.now
             self._comm._sim.wait(actor)
         self._comm._waited(self._helper.now)
         actor.doing = ""

@@ -28,6 +28,7 @@ from greenlet import GreenletExit, getcurrent, greenlet
 from cluster.collectives import known
 from cluster.comm import Cancelled, ClusterError, Deadlock
 from cluster.simulated.comm import SimulatedComm
+from cluster.simulated.queue import Queue
 from cluster.simulated.rank import Actor, Rank
 from cluster.trace import IDLE, Outcome
 
@@ -43,6 +44,7 @@ class Simulation:
         self.serial = count().__next__
         self.group_ids = count(1).__next__
         self.meetings: dict[tuple, Any] = {}
+        self._queues: dict[tuple[int, ...], Queue] = {}
         self.now, self._handled = 0.0, 0
         # one port each way per node, then one each way per rank for messages inside a node
         self.nodes = -(-size // network.per_node)
@@ -81,6 +83,10 @@ class Simulation:
     def at(self, when: float, what: Callable, *args: Any) -> None:
         """Do `what(*args)` at time `when`."""
         heappush(self.heap, (when, self.serial(), what, args))
+
+    def queue(self, *ports: int) -> Queue:
+        """Where those wait who need these ports at once and said how urgent they are."""
+        return self._queues.setdefault(ports, Queue(self, ports))
 
     def resume(self, when: float, actor: Actor) -> None:
         """Let a blocked actor go on at time `when`."""

@@ -8,6 +8,7 @@ times. It costs one call instead of 2 P (P - 1) events.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -83,8 +84,8 @@ class Reduction:
         self.ends: np.ndarray | None = None
 
     @classmethod
-    def join(cls, comm, x: np.ndarray, scale: float) -> Joined:
-        """Rank `comm.rank` brings its x at its present time."""
+    def join(cls, comm, x: np.ndarray, scale: float, priority: int = 0) -> Joined:
+        """Rank `comm.rank` brings its x at its present time. With a priority it waits for its turn among others."""
         comm._sim.sync(comm._actor)
         key = (comm._group, "all-reduce", comm._calls)
         work = comm._sim.meetings.get(key)
@@ -95,7 +96,11 @@ class Reduction:
         work.missing -= 1
         if not work.missing:
             del comm._sim.meetings[key]
-            work.reduce(scale)
+            if priority and comm.size > 1:
+                ports = [other.comm._route((rank + 1) % comm.size)[1] for rank, (*_, other) in enumerate(work.joined)]
+                comm._sim.queue(*ports).put(comm._actor.now, priority, partial(work.reduce, scale))
+            else:
+                work.reduce(scale)
         return joined
 
     def reduce(self, scale: float) -> None:

@@ -199,6 +199,17 @@ def test_an_all_reduce_goes_on_while_its_rank_does_something_else(run, size):
         assert result == (True, total, total, [(size - 1) / 2] * 7, 10_000, (rank - 1) % size, size)
 
 
+def hurry(comm):
+    vectors = [np.full(1000, 10.0**i) for i in range(3)]
+    work = [comm.all_reduce(x, "mean", async_op=True, priority=3 - i) for i, x in enumerate(vectors)]
+    comm.all_reduce(vectors[0].copy(), priority=1)
+    return [float(handle.wait()[-1]) for handle in work]
+
+
+def test_every_cluster_takes_the_hint_which_sum_is_urgent(run):
+    assert run(hurry, 2).results == [[1.0, 10.0, 100.0]] * 2
+
+
 LENGTHS = (0, 1, 3, 10, 300_001)  # the last one is what gloo sums itself
 TYPES = (np.float32, np.float64)
 

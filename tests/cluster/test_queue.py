@@ -1,0 +1,125 @@
+"""Sums under way at once: what is urgent overtakes what waits, and nothing else changes."""
+
+import math
+
+import numpy as np
+import pytest
+
+from cluster import simulated
+from cluster.devices import Device
+from cluster.disturbances import JITTERS, Disturbances
+from cluster.network import Link, Network
+from tests.cluster.test_simulated import work
+
+ALPHA, BETA = 1e-3, 1e-6
+LINK = Network(Link(ALPHA, 1 / BETA), Link(1e-6, 1e9))
+INSTANT = Device(math.inf, math.inf, 0.0)
+COLLECTIVES = ["fast", "ring", "recursive_doubling", "halving_doubling", "tree"]
+every_collective = pytest.mark.parametrize("collective", COLLECTIVES)
+
+
+def run(program, ranks, **options):
+    outcome = simulated.run(program, ranks, **{"network": LINK, "device": INSTANT} | options)
+    assert outcome.error is None, outcome.error
+    return outcome
+
+
+def beside(*priorities, length=4000):
+    """A program: sums begun in this order, and when each of them was there."""
+
+    def program(comm):
+        vectors = [np.random.default_rng([comm.rank, i]).random(length) for i in range(len(priorities))]
+        handles = [comm.all_reduce(x, async_op=True, priority=p) for x, p in zip(vectors, priorities, strict=True)]
+        ends = {}
+        for i in sorted(range(len(priorities)), key=lambda i: (priorities[i], i)):
+            handles[i].wait()
+            ends[i] = comm.journal.clock()
+        return vectors, [ends[i] for i in range(len(priorities))]
+
+    return program
+
+
+@every_collective
+def test_of_those_that_wait_the_lowest_number_goes_first(collective):
+    _, ends = run(beside(1, 5, 4, 3, 2), 2, collective=collective).results[0]
+    assert ends[0] < ends[4] < ends[3] < ends[2] < ends[1]
+    _, in_line = run(beside(1, 1, 1, 1, 1), 2, collective=collective).results[0]
+    assert ends[4] < in_line[4] - 3 * 32_000 * BETA / 2
+
+
+@every_collective
+@pytest.mark.parametrize("ranks", [2, 3, 5])
+def test_order_changes_when_and_never_what(collective, ranks):
+    late = Disturbances(jitter=JITTERS["exponential"], slow={0: 30.0})
+    sums = [
+        [v.tobytes() for vectors, _ in run(beside(*p), ranks, collective=collective, disturbances=late).results
+         for v in vectors]
+        for p in [(0, 0, 0, 0), (4, 3, 2, 1), (2, 9, 0, 2)]
+    ]  # fmt: skip
+    assert sums[0] == sums[1] == sums[2]
+
+
+@every_collective
+def test_equal_numbers_are_carried_as_if_there_were_none(collective):
+    def program(priority):
+        def steps(comm):
+            for comm.journal.step in range(3):
+                work(comm, comm.rank + 1)
+                handles = [comm.all_reduce(np.ones(500 * (3 - i)), "mean", True, priority) for i in range(3)]
+                work(comm)
+                for handle in handles:
+                    handle.wait()
+            return comm.journal.clock()
+
+        outcome = run(steps, 3, collective=collective, device=Device(1e9, math.inf, 1e-4))
+        return outcome.results, [(j.spans, j.messages) for j in outcome.journals]
+
+    assert program(0) == program(7)
+
+
+@every_collective
+def test_other_messages_do_not_wait_for_sums_with_a_number(collective):
+    def program(comm):
+        handles = [comm.all_reduce(np.ones(4000), async_op=True, priority=9) for _ in range(9)]
+        other = 1 - comm.rank
+        comm.send(1.0, other)
+        comm.recv(other)
+        arrived = comm.journal.clock()
+        for handle in handles:
+            handle.wait()
+        return arrived, comm.journal.clock()
+
+    arrived, end = run(program, 2, collective=collective).results[0]
+    assert arrived < end / 4
+
+
+def test_a_sum_on_its_way_is_not_stopped():
+    def program(comm):
+        long, short = np.ones(100_000), np.ones(1)
+        handle = comm.all_reduce(long, async_op=True, priority=2)
+        work(comm)  # a tenth of a second; the long one takes eight
+        comm.all_reduce(short, priority=1)
+        between = comm.journal.clock()
+        handle.wait()
+        return between, comm.journal.clock()
+
+    between, end = run(program, 2, device=Device(math.inf, math.inf, 0.1)).results[0]
+    assert between >= end > 0.8
+
+
+def test_a_sum_waits_for_its_turn_only_while_others_are_on_the_wire():
+    (_, ends), (_, others) = (run(beside(p), 4).results[0] for p in (0, 3))
+    assert ends == others
+
+
+def test_groups_that_share_ranks_share_their_ports():
+    def program(comm):
+        rows = comm.split(comm.rank // 2)
+        handles = [g.all_reduce(np.ones(4000), async_op=True, priority=1 + i) for i, g in enumerate((comm, rows, comm))]
+        for handle in handles:
+            handle.wait()
+        return comm.journal.clock()
+
+    for collective in ("fast", "ring"):
+        busy = (2 * 2 * 3 / 4 + 1) * 32_000 * BETA
+        assert min(run(program, 4, collective=collective).results) > busy
