@@ -15,6 +15,7 @@ import algorithms
 from cluster import simulated
 from cluster.trace import Outcome
 from kernels.meter import METER
+from workloads.quadratic import Quadratic
 from workloads.task import Budget, Evaluation, Task
 
 
@@ -130,6 +131,12 @@ class Springs:
 
     def evaluate(self, w):
         return Evaluation(float(np.square(w - self.centres.mean()).mean()) / 2, np.nan)
+
+
+def noisy_bowl(samples: int, dimension: int = 1000) -> Quadratic:
+    """f(w) = |w|^2 / 2 from its optimum 0, in many coordinates at once; a sample's gradient is w + noise of variance 1."""
+    points = np.random.default_rng(0).standard_normal((samples, dimension))
+    return Quadratic(points, np.ones(dimension), np.zeros(dimension), shuffle=False)
 
 
 class ScalarChain:
