@@ -134,7 +134,7 @@ class Springs:
 
 
 def noisy_bowl(samples: int, dimension: int = 1000) -> Quadratic:
-    """f(w) = |w|^2 / 2 from its optimum 0, in many coordinates at once; a sample's gradient is w + noise, variance 1."""
+    """f(w) = |w|^2 / 2 from its optimum 0, in many coordinates at once; a sample's gradient is w + noise of 1."""
     points = np.random.default_rng(0).standard_normal((samples, dimension))
     return Quadratic(points, np.ones(dimension), np.zeros(dimension), shuffle=False)
 
