@@ -28,6 +28,11 @@ VARIANTS = [(module, {}) for module in MODULES] + [
     for name, settings in (
         ("backup", {"backups": 0, "update": "momentum", "learning_rate": 0.02}),
         ("backup", {"backups": 2}),
+        ("overlap", {"bucket": 0, "update": "adam", "learning_rate": 0.02}),
+        ("overlap", {"bucket": 16, "update": "momentum", "learning_rate": 0.02}),
+        ("priority", {"order": "fifo", "slice": 1, "update": "nesterov", "learning_rate": 0.02}),
+        ("delayed", {"delay": 0, "update": "adam", "learning_rate": 0.02}),
+        ("delayed", {"delay": 3, "layerwise": False, "learning_rate": 0.05}),
         ("easgd", {"synchronous": True}),
         ("easgd", {"period": 1, "pull": 0.1}),
         ("downpour", {"update": "sgd", "learning_rate": 0.05, "shards": 2, "n_push": 2, "n_fetch": 3}),

@@ -1,0 +1,108 @@
+"""Delayed gradient descent applies gradients a fixed number of steps late, so that their sums travel all that while.
+
+Every worker computes g_i(w_t), begins its sum, and goes on; applied is the sum that was begun k steps before:
+
+    compute   F B | F B | F B | F B |             k = 1: the sum of one step has the whole next step to travel,
+    network      [ g_0 ][ g_1 ][ g_2 ]            layer by layer until just before its layer is read again
+    w_t+1[l] <- w_t[l] - lr (g_1(w_t-k)[l] + ... + g_N(w_t-k)[l]) / N
+
+The lag is the same for all layers and all workers, so all replicas stay the same to the bit. Delay 0 is synchronous
+SGD; delay 1 is as fast as any: a step takes the longer of computing and communicating, and at most half of both.
+The first k steps apply nothing, and after the last one what is still on its way is applied: T steps are T updates.
+
+A curvature h bears a step of lr h < 2 sin(pi / (4 k + 2)): 2, 1, 0.62, 0.45 for k = 0, 1, 2, 3. Late is dear.
+
+Price: the bytes of synchronous SGD; k more gradients in memory. Staleness: exactly k, but in the first k steps, which
+have nothing to be late behind.
+Source: "Leveraging Asynchronicity in Gradient Descent for Scalable Deep Learning", OpenReview rkFd2P5gl (Daily, Vishnu
+and others); stability from the roots of z^(k+1) = z^k - lr h.
+"""
+
+from collections import deque
+from functools import cache
+
+import kernels
+from algorithms.declare import Equivalence, Knobs, knob
+from algorithms.updates import Rule, optimizer
+
+SYNCHRONOUS = True
+EQUIVALENCES = (
+    Equivalence("one worker without delay is SGD", to="sgd", settings={"delay": 0}),
+    Equivalence(
+        "without delay, in one piece, it is synchronous SGD, bit for bit",
+        to="sync_sgd",
+        workers=3,
+        settings={"delay": 0, "layerwise": False},
+        to_workers=3,
+    ),
+    Equivalence(
+        "without delay it is synchronous SGD",
+        to="sync_sgd",
+        exactness="RND",
+        workers=3,
+        settings={"delay": 0},
+        to_workers=3,
+    ),
+)
+
+
+class Settings(Knobs):
+    learning_rate: float = knob(0.1, "step size", gt=0, le=1000)
+    delay: int = knob(1, "k, steps by which every gradient is late", ge=0, le=64, unit="steps", delay=True)
+    layerwise: bool = knob(True, "layers are summed as their gradients come; otherwise the whole model at once")
+    update: Rule = knob("sgd", "what every worker does with the mean gradient")
+    momentum: float = knob(0.9, "mu, of the rules momentum and nesterov", ge=0, lt=1)
+
+
+def words(shape, s):
+    return 2 * (shape.workers - 1) * shape.parameters * shape.steps
+
+
+def worker(comm, task, s=Settings()):
+    w = task.start()  # (d,)
+    late, updates = deque(), 0  # the sums of each step that is not applied yet, and the updates that its w had
+
+    @cache
+    def rule(start, stop):
+        return optimizer(s.update, w[start:stop], s.momentum)  # each layer has its own memory
+
+    def apply(part, handle):
+        rule(part.start, part.stop).step(w[part], handle.wait(), s.learning_rate)
+
+    def applied(version):
+        nonlocal updates
+        if comm.rank == 0:
+            task.applied(updates - version)
+            task.report(w)
+        updates += 1
+
+    for _ in task.steps(together=True):
+        sums, version = late.popleft() if len(late) > s.delay else ({}, None)
+        for part in task.forward(w):
+            if part.start in sums:
+                apply(*sums[part.start])
+        if sums:
+            applied(version)
+        late.append((begin(comm, task, w, s.layerwise), updates))
+    for sums, version in late:
+        for part, handle in sums.values():
+            apply(part, handle)
+        applied(version)
+    return w
+
+
+def begin(comm, task, w, layerwise):
+    """The sums of a step, under way: first parameter -> (part, handle)."""
+    gradients = task.backward()
+    if not layerwise:
+        whole = kernels.empty_like(w)
+        for part, g in gradients:
+            whole[part] = g
+        gradients = [(slice(0, len(w)), whole)]
+    return {part.start: (part, comm.all_reduce(g, "mean", async_op=True, priority=1)) for part, g in gradients}
+
+
+if __name__ == "__main__":
+    from experiments.script import main
+
+    main(__spec__.name)

@@ -1,0 +1,75 @@
+"""Overlap hides the all-reduce behind back-propagation: a layer's gradients leave while earlier layers compute theirs.
+
+The last layer's gradient is ready first. As soon as a bucket of layers is full its sum is begun, and nobody waits:
+
+    backward   B3  B2  B1  B0                    bucket = two layers
+    network            [g3 g2]   [g1 g0]         the step ends when the last bucket is there
+    g = (g_1 + ... + g_N) / N        w <- w - lr g        (or what another update rule makes of g)
+
+With bucket 0 every layer goes alone (wait-free back-propagation); with a bucket as large as the model there is nothing
+left to hide behind. In between lies the best: each sum costs its latencies, and the last bucket is always exposed.
+Helper threads that do the sums, or updates in the order of completion ("lazy"), change who waits where and not what
+comes out: all layers are updated before the next step begins.
+
+Price: the bytes of synchronous SGD in more messages; one buffer for the gradient of the whole model. Staleness: none.
+Source: Zhang et al. (Poseidon), USENIX ATC 2017, section 3; PyTorch's DistributedDataParallel (buckets); "Leveraging
+Asynchronicity in Gradient Descent for Scalable Deep Learning", OpenReview rkFd2P5gl (layer by layer, non-blocking).
+"""
+
+import kernels
+from algorithms.declare import Equivalence, Knobs, knob
+from algorithms.updates import Rule, optimizer
+
+SYNCHRONOUS = True
+EQUIVALENCES = (
+    Equivalence("one worker is SGD", to="sgd"),
+    Equivalence("two workers are synchronous SGD, bit for bit", to="sync_sgd", workers=2, to_workers=2),
+    Equivalence(
+        "in one bucket it is synchronous SGD, bit for bit",
+        to="sync_sgd",
+        workers=3,
+        settings={"bucket": 1 << 30},
+        to_workers=3,
+    ),
+    Equivalence("it is synchronous SGD", to="sync_sgd", exactness="RND", workers=3, to_workers=3),
+)
+
+
+class Settings(Knobs):
+    learning_rate: float = knob(0.2, "step size", gt=0, le=1000)
+    bucket: int = knob(
+        32_768, "gradients that travel together, at least; 0 for layer by layer", ge=0, le=1 << 30, unit="bytes"
+    )
+    update: Rule = knob("sgd", "what every worker does with the mean gradient")
+    momentum: float = knob(0.9, "mu, of the rules momentum and nesterov", ge=0, lt=1)
+
+
+def words(shape, s):
+    return 2 * (shape.workers - 1) * shape.parameters * shape.steps
+
+
+def worker(comm, task, s=Settings()):
+    w = task.start()  # (d,)
+    rule = optimizer(s.update, w, s.momentum)
+    for _ in task.steps(together=True):
+        for _ in task.forward(w):
+            pass
+        g, end, under_way = kernels.empty_like(w), len(w), []
+        for part, own in task.backward():
+            g[part] = own
+            bucket = g[part.start : end]
+            if bucket.nbytes >= s.bucket or part.start == 0:
+                under_way.append(comm.all_reduce(bucket, op="mean", async_op=True))
+                end = part.start
+        for handle in under_way:
+            handle.wait()
+        rule.step(w, g, s.learning_rate)
+        if comm.rank == 0:
+            task.report(w)
+    return w
+
+
+if __name__ == "__main__":
+    from experiments.script import main
+
+    main(__spec__.name)

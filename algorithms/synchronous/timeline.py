@@ -1,0 +1,174 @@
+"""Timeline: how long a synchronous step takes, from a profile of the layers alone. No model is needed, and no cluster.
+
+Layer l takes f_l forward, b_l backward, c_l = c(n_l) on a network that carries one sum after the other, and u_l to
+update; Tf, Tb, Tc, u are their sums and Tx = Tf + Tb. Backward goes from layer L to layer 1.
+
+    no overlap             Tx + c(n) + u                       one sum for all layers, which starts only once
+    wait-free              s_1 + c_1 + u                       r_l = Tf + b_L + ... + b_l: layer l's gradient is ready
+                                                               s_l = max(r_l, s_l+1 + c_l+1): its sum begins
+    ... in buckets         the same, bucket for layer          ready with the last of its layers
+    and the next forward   >= max(Tx + u + c_1, Tc)            if early layers go first; else no less than wait-free
+    delay k >= 1           max(Tx + u, Tc)                     at most twice as fast as no overlap, if Tx = Tc
+
+Source: Zhang et al. (Poseidon), USENIX ATC 2017; Shi et al. (MG-WFBP), INFOCOM 2019; "Leveraging Asynchronicity in
+Gradient Descent", OpenReview rkFd2P5gl. Recurrences as they follow from the schedules.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+
+Buckets = Sequence[range]  # of layers, the last layers first
+
+
+@dataclass(frozen=True)
+class Cost:
+    """Seconds for n bytes (or numbers): start + n each."""
+
+    start: float = 0.0
+    each: float = 0.0
+
+    def __call__(self, size: float) -> float:
+        return self.start + size * self.each
+
+
+@dataclass(frozen=True)
+class Profile:
+    """What each layer takes, layers in the order of the forward pass.
+
+    `line` is how long the network is busy with a sum, `lag` how much later than that the sum is there.
+    """
+
+    forward: Sequence[float]  # s
+    backward: Sequence[float]  # s
+    sizes: Sequence[float]  # bytes, or numbers
+    line: Cost
+    lag: Cost = Cost()
+    update: Cost = Cost()
+
+    @property
+    def layers(self) -> int:
+        """L."""
+        return len(self.sizes)
+
+    @property
+    def compute(self) -> float:
+        """Tx."""
+        return sum(self.forward) + sum(self.backward)
+
+    @property
+    def communicate(self) -> float:
+        """Tc: every layer's sum by itself."""
+        return sum(map(self.line, self.sizes))
+
+    @property
+    def ready(self) -> list[float]:
+        """r_l."""
+        behind = accumulate(reversed(self.backward), initial=sum(self.forward))
+        return list(behind)[:0:-1]
+
+    def size(self, layers: range) -> float:
+        """Of these layers together."""
+        return sum(self.sizes[layer] for layer in layers)
+
+
+def no_overlap(p: Profile) -> float:
+    """Seconds of a step in which the sum of the whole gradient begins after backward, and is waited for."""
+    size = sum(p.sizes)
+    return p.compute + p.line(size) + p.lag(size) + p.update(size)
+
+
+def wait_free(p: Profile, buckets: Buckets | None = None) -> float:
+    """Seconds of a step in which a bucket's sum begins when its gradients are ready; by default layer by layer."""
+    free = end = 0.0
+    for bucket in bucketed(p, 0) if buckets is None else buckets:
+        free = max(p.ready[bucket[0]], free) + p.line(p.size(bucket))
+        end = max(end, free + p.lag(p.size(bucket)))
+    return end + p.update(sum(p.sizes))
+
+
+def bucketed(p: Profile, least: float) -> Buckets:
+    """Layers gathered, the last first, until a bucket has `least` bytes."""
+    buckets, stop = [], p.layers
+    for layer in reversed(range(p.layers)):
+        if layer == 0 or p.size(range(layer, stop)) >= least:
+            buckets.append(range(layer, stop))
+            stop = layer
+    return buckets
+
+
+def merged(p: Profile) -> Buckets:
+    """Layers gathered where that is no loss (MG-WFBP): a layer waits for the one before if its sum could not begin
+    earlier anyway, or if it would not be over by then and waiting is shorter than the start that is saved."""
+    buckets, stop, free = [], p.layers, 0.0
+    for layer in reversed(range(p.layers)):
+        bucket = range(layer, stop)
+        begin = max(p.ready[layer], free)
+        end = begin + p.line(p.size(bucket))
+        if layer == 0 or not (end > p.ready[layer - 1] and p.ready[layer - 1] - begin < p.line.start):
+            buckets.append(bucket)
+            stop, free = layer, end
+    return buckets
+
+
+def forward_overlap(p: Profile, urgent: bool = True, most: float = math.inf) -> float:
+    """Seconds of a step whose sums, in slices of at most `most`, are waited for layer by layer in the next forward.
+
+    `urgent`: of the sums that are ready, those of early layers go first; else the one that came first.
+    """
+    begins = steps(p, 3, urgent=urgent, most=most)
+    return begins[2] - begins[1]
+
+
+def delayed(p: Profile) -> float:
+    """Seconds of a step whose gradients are applied k >= 1 steps late, layer by layer."""
+    return max(p.compute + sum(map(p.update, p.sizes)), p.communicate)
+
+
+def steps(p: Profile, count: int, *, delay: int = 0, urgent: bool = False, most: float = math.inf) -> list[float]:
+    """When each of `count` steps begins if sums are waited for layer by layer, `delay` steps late."""
+    line, now, begins = Line(), 0.0, []
+    for step in range(count):
+        begins.append(now)
+        for layer, size in enumerate(p.sizes):
+            if step > delay:
+                pieces = range(len(cut(size, most)))
+                now = max(now, *(line.end((step - 1 - delay, layer, i)) for i in pieces)) + p.update(size)
+            now += p.forward[layer]
+        for layer in reversed(range(p.layers)):
+            now += p.backward[layer]
+            for i, piece in enumerate(cut(p.sizes[layer], most)):
+                line.put((step, layer, i), now, layer if urgent else 0, p.line(piece), p.lag(piece))
+    return begins
+
+
+def cut(size: float, most: float) -> list[float]:
+    """`size` in pieces of `most`, and what is left."""
+    whole = int(size // most) if size > most else 0
+    rest = size - whole * most if whole else size
+    return [most] * whole + [rest] * (rest > 0 or not whole)
+
+
+class Line:
+    """A network that carries one sum after the other: of those ready the most urgent, and of equals the first."""
+
+    def __init__(self):
+        self.free, self.waiting, self.ends = 0.0, [], {}
+
+    def put(self, name, ready: float, urgency: float, seconds: float, lag: float) -> None:
+        """A sum is ready. They come in the order of time."""
+        self.waiting.append((name, ready, urgency, seconds, lag))
+
+    def end(self, name) -> float:
+        """When the sum is there. Whoever asks puts nothing until then, so that all is known that matters."""
+        while name not in self.ends:
+            begin = max(self.free, self.waiting[0][1])
+            job = min((job for job in self.waiting if job[1] <= begin), key=lambda job: job[2])
+            self.waiting.remove(job)
+            other, _, _, seconds, lag = job
+            self.free = begin + seconds
+            self.ends[other] = self.free + lag
+        return self.ends[name]
