@@ -12,6 +12,7 @@ from types import ModuleType
 CATALOGUE: tuple[str, ...] = (
     "sequential.sgd",
     "synchronous.sync_sgd",
+    "synchronous.noise_scale",
     "synchronous.backup",
     "synchronous.overlap",
     "synchronous.priority",

@@ -98,6 +98,7 @@ CASES: dict[str, Case] = {
     "mean": Case(rows, bits=True),
     "add": Case(vectors(2), bits=True),
     "scale": Case(vectors(1, 0.3), bits=True),
+    "squared_norm": Case(vectors(1)),
     "displacement": Case(vectors(3, 0.3), bits=True),
     "block_momentum": Case(vectors(4, 0.9, 0.7, 1.9, 0.4), bits=True),
     "residual": Case(vectors(2), bits=True),

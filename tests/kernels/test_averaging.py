@@ -149,3 +149,16 @@ def test_a_displacement_and_its_addition_lead_from_one_vector_to_the_other():
     kernels.displacement(p, x, y, 1.0)
     kernels.add(y, p)
     np.testing.assert_allclose(y, x, atol=1e-15)
+
+
+@both_types
+def test_a_squared_norm_is_that_of_all_numbers_whatever_the_shape(dtype):
+    x = draw(1, dtype, 7, 31)
+    assert kernels.squared_norm(x) == pytest.approx(kernels.squared_norm(x.reshape(-1)), rel=1e-12)
+    assert kernels.squared_norm(2 * x) == 4 * kernels.squared_norm(x)  # to the bit: 2 is a power of two
+    assert kernels.squared_norm(np.full(4, 3, dtype)) == 36
+
+
+def test_a_squared_norm_is_summed_in_float64():
+    x = np.full(1 << 24, 1.0, np.float32)
+    assert kernels.squared_norm(np.append(x, [np.float32(1), np.float32(1)])) == (1 << 24) + 2  # float32 ends at 2^24

@@ -1,0 +1,73 @@
+"""Synchronous SGD knows for free how noisy its gradients are, and so how large a batch is worth while.
+
+A worker's gradient g_i is the mean of b samples, their mean g one of B = N b: two batch sizes, two mean lengths.
+
+    E |g_i|^2 = |G|^2 + tr(C) / b        E |g|^2 = |G|^2 + tr(C) / B
+
+with the true gradient G and the covariance C of a single sample's. Solved in every step, averaged over steps:
+
+    signal <- a signal + (1-a) (B |g|^2 - b mean |g_i|^2) / (B - b)            an estimate of |G|^2
+    noise  <- a noise  + (1-a) (mean |g_i|^2 - |g|^2) / (1/b - 1/B)            an estimate of tr(C)
+
+noise / signal is the noise scale, in samples: far below it twice the batch is worth twice the steps, far above it
+is worth nothing. Both are averaged before they are divided: the mean of the ratios would be another number. In a
+step, and for short memories, signal may be negative; then no scale is measured. w moves as in synchronous SGD.
+
+Price: an all-reduce of d numbers and of one per step, 2 (N-1) (d+1) numbers in all; two norms. Staleness: none.
+Source: McCandlish, Kaplan, Amodei et al., arXiv:1812.06162, appendix A.1.
+"""
+
+import kernels
+from algorithms.declare import Equivalence, Knobs, knob
+from algorithms.updates import Rule, optimizer
+
+SYNCHRONOUS = True
+EQUIVALENCES = (Equivalence("measuring changes nothing", to="sync_sgd", workers=3, to_workers=3),)
+
+
+class Settings(Knobs):
+    learning_rate: float = knob(0.2, "step size", gt=0, le=1000)
+    memory: float = knob(0.95, "a, what the two averages keep of themselves in a step", ge=0, lt=1)
+    update: Rule = knob("sgd", "what every worker does with the mean gradient")
+    momentum: float = knob(0.9, "mu, of the rules momentum and nesterov", ge=0, lt=1)
+
+
+def refuse(workers, batch, workload, s):
+    if workers < 2:
+        return "one worker has one batch size, and the noise shows in the difference of two; use at least 2 workers."
+    return None
+
+
+def words(shape, s):
+    return 2 * (shape.workers - 1) * (shape.parameters + 1) * shape.steps
+
+
+def worker(comm, task, s=Settings()):
+    w = task.start()  # (d,)
+    rule = optimizer(s.update, w, s.momentum)
+    small = kernels.empty(1, w)  # |g_i|^2, then its mean
+    b, big = task.batch, task.batch * comm.size
+    signal = noise = 0.0
+    for step in task.steps(together=True):
+        _, g = task.gradient(w)
+        small[0] = kernels.squared_norm(g)
+        comm.all_reduce(small, op="mean")
+        comm.all_reduce(g, op="mean")
+        short, long = float(small[0]), kernels.squared_norm(g)
+        rule.step(w, g, s.learning_rate)
+        if comm.rank == 0:
+            signal += (1 - s.memory) * ((big * long - b * short) / (big - b) - signal)
+            noise += (1 - s.memory) * ((short - long) / (1 / b - 1 / big) - noise)
+            full = 1 - s.memory ** (step + 1)  # both averages began with 0
+            task.measure("signal", signal / full)
+            task.measure("noise", noise / full)
+            if signal > 0:
+                task.measure("noise scale", noise / signal)
+            task.report(w)
+    return w
+
+
+if __name__ == "__main__":
+    from experiments.script import main
+
+    main(__spec__.name)
