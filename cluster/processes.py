@@ -23,6 +23,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from cluster.collectives import known
 from cluster.real.child import main
 from cluster.real.rank import loopback
 from cluster.real.watch import Watch
@@ -39,6 +40,7 @@ def run(
     size: int,
     *,
     backend: str = "gloo",
+    collective: str = "fast",
     timeout: float = 60.0,
     on_progress: Callable[[list[Journal], float], None] | None = None,
     stop: Any = None,
@@ -48,7 +50,8 @@ def run(
 
     `program` must be picklable, a function of a module or a partial of one; so must its results. `backend` names who
     sums: "sockets" a ring over our own links, without loading torch; "gloo" the same for what is small and
-    torch.distributed for what is large; "nccl" torch.distributed on GPUs, rank r on cuda:r.
+    torch.distributed for what is large; "nccl" torch.distributed on GPUs, rank r on cuda:r. `collective` names one of
+    `cluster.collectives.ALL_REDUCE` to sum by instead, over our own links.
     A rank that waits longer than `timeout` seconds ends the run as a deadlock; most deadlocks are found at once.
     `on_progress(journals, seconds)` is called a few times a second; `stop`, an Event or a function, ends the run
     early, and so does Ctrl-C. `warm_up()` is called on every rank before the clock starts: to load data, to compile.
@@ -58,6 +61,7 @@ def run(
         raise ValueError(f"{size} ranks cannot run; allowed is 1 or more.")
     if backend not in BACKENDS:
         raise ValueError(f"there is no backend {backend!r}; allowed are {', '.join(BACKENDS)}.")
+    options = {"backend": backend, "collective": known(collective), "timeout": timeout}
     try:
         work = pickle.dumps((program, warm_up))
     except Exception as error:
@@ -65,7 +69,7 @@ def run(
             f"the program cannot be sent to other processes ({error}); define it at the top level of a module."
         ) from None
     prepare(program, backend)
-    start = partial(_start, size=size, work=work, backend=backend, timeout=timeout)
+    start = partial(_start, size=size, work=work, options=options)
     return Watch(size, on_progress, stop, fragile=backend == "nccl").run(start)
 
 
@@ -86,12 +90,11 @@ def prepare(program: Callable | None = None, backend: str = "gloo") -> None:
             ensure_running()
 
 
-def _start(rank: int, size: int, work: bytes, backend: str, timeout: float) -> tuple[Any, Connection]:
+def _start(rank: int, size: int, work: bytes, options: dict[str, Any]) -> tuple[Any, Connection]:
     """A process that is rank `rank`, and the pipe to it."""
     context = multiprocessing.get_context(METHOD)
     ours, theirs = context.Pipe()
-    args = (rank, size, theirs, work, backend, timeout)
-    process = context.Process(target=main, args=args, name=f"rank {rank}", daemon=True)
+    process = context.Process(target=main, args=(rank, size, theirs, work, options), name=f"rank {rank}", daemon=True)
     with _environment(), _main_module(needed=b"__main__" in work):
         process.start()
     theirs.close()

@@ -23,6 +23,7 @@ from typing import Any
 
 import numpy as np
 
+from cluster.collectives import known
 from cluster.real.comm import RealComm
 from cluster.real.failure import Failure, lost
 from cluster.real.links import Gone
@@ -45,12 +46,13 @@ def run(
     program: Callable[[Any], Any],
     *,
     backend: str = "gloo",
+    collective: str = "fast",
     timeout: float = 60.0,
     warm_up: Callable[[], Any] | None = None,
 ) -> Outcome | None:
     """Run `program(comm)` on this rank: the Outcome of all ranks on rank 0, None elsewhere.
 
-    `backend`, `timeout` and `warm_up` are those of `cluster.processes.run`. What goes wrong in a rank does not raise:
+    `backend`, `collective`, `timeout` and `warm_up` are those of `cluster.processes.run`. What goes wrong in a rank does not raise:
     it is the Outcome's error. Raises ValueError if nobody has started this process as a rank.
     """
     if not joined():
@@ -70,8 +72,8 @@ def run(
 
     if warm_up:
         warm_up()
-    options = {"host": _address(master), "local": local, "store": dist.PrefixStore("groups", store)}
-    comm, notes = enter(rank, size, exchange, backend=backend, timeout=timeout, **options)
+    where = {"host": _address(master), "local": local, "store": dist.PrefixStore("groups", store)}
+    comm, notes = enter(rank, size, exchange, backend=backend, collective=known(collective), timeout=timeout, **where)
     with _told_to_stop():
         result, failure = _work(program, comm)
         outcome = _gather(comm, result, failure) if rank == 0 else _hand_in(comm, result, failure)

@@ -50,9 +50,9 @@ class Experiment(Knobs):
     bandwidth: float | None = knob(None, "bandwidth instead of the preset's", gt=0, le=1e13, unit="bytes/s")
     device: str = knob("laptop", "what each rank computes on, by preset (simulated cluster)")
     per_node: int = knob(1, "ranks that share a node and its network port", ge=1, le=64)
-    collective: Literal["fast", "ring", "recursive_doubling", "halving_doubling", "tree"] = knob(
-        "fast", "how an all-reduce is done (simulated cluster): message by message, or the ring's times at once"
-    )
+    collective: Literal[
+        "fast", "ring", "recursive_doubling", "halving_doubling", "tree", "double_tree", "hierarchical"
+    ] = knob("fast", "how an all-reduce is done, message by message; fast: as the cluster does it best")
     jitter: str = knob("none", "how compute times vary from step to step, by preset")
     slow: str = knob("", "ranks slower than the others, as rank:factor, for example 2:3,5:1.5")
     pause: str = knob("", "ranks that stop for a while, as rank:from-to in seconds, for example 1:0.5-0.8")

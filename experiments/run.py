@@ -38,7 +38,6 @@ ONLY_SIMULATED = (
     "bandwidth",
     "device",
     "per_node",
-    "collective",
     "jitter",
     "slow",
     "pause",
@@ -66,7 +65,8 @@ def join(experiment: Experiment) -> Run | None:
     began = time.perf_counter()
     check(experiment, here=False)
     program, warm = (partial(do, experiment.json()) for do in (train, warm_up))
-    outcome = torchrun.run(program, backend=BACKENDS[experiment.cluster], warm_up=warm)
+    options = {"backend": BACKENDS[experiment.cluster], "collective": experiment.collective}
+    outcome = torchrun.run(program, **options, warm_up=warm)
     return None if outcome is None else gather(experiment, outcome, began)
 
 
@@ -187,8 +187,8 @@ def _on_cluster(experiment: Experiment, watch: Watch | None, stop: Any) -> Outco
         )
     from cluster import processes
 
-    backend = BACKENDS[experiment.cluster]
-    return processes.run(program, experiment.ranks, backend=backend, on_progress=watch, stop=stop, warm_up=warm)
+    options = {"backend": BACKENDS[experiment.cluster], "collective": experiment.collective}
+    return processes.run(program, experiment.ranks, **options, on_progress=watch, stop=stop, warm_up=warm)
 
 
 def network(experiment: Experiment) -> Network:

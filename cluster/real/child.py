@@ -27,8 +27,8 @@ PERIOD = 0.2  # s between two reports
 SWITCH = 2e-4  # s a thread that reads messages waits at most for the interpreter; Python's own choice is 5e-3
 
 
-def main(rank: int, size: int, pipe: Connection, program: bytes, backend: str, timeout: float) -> None:
-    """The whole life of a rank."""
+def main(rank: int, size: int, pipe: Connection, program: bytes, options: dict[str, Any]) -> None:
+    """The whole life of a rank; `options` are those of `cluster.real.rank.enter`."""
     end_with_parent()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent to hear
     sys.setswitchinterval(SWITCH)
@@ -37,7 +37,7 @@ def main(rank: int, size: int, pipe: Connection, program: bytes, backend: str, t
         work, warm_up = pickle.loads(program)
         if warm_up:
             warm_up()
-        comm, notes = enter(rank, size, teller.exchange, backend=backend, timeout=timeout)
+        comm, notes = enter(rank, size, teller.exchange, **options)
         if rank == 0 and notes:
             teller.tell("notes", notes)
         teller.start(comm)

@@ -1,7 +1,8 @@
 """The Comm contract among real ranks; see `cluster/comm.py` for what each method promises.
 
 Messages go over links. Collectives are those of `cluster.collectives`, message by message, so a sum has the same bits
-as on the simulated cluster. Where torch.distributed was asked for, it sums what is large (gloo) or on GPUs (NCCL).
+as on the simulated cluster. Where torch.distributed was asked for, it sums what is large (gloo) or on GPUs (NCCL),
+unless a collective was chosen by name.
 
 A rank that is lost ends the run only if another cannot go on without it: whoever waits for it by name gets RankLost,
 recv_any hears one last None from it, and what is sent to it nobody hears.
@@ -31,6 +32,7 @@ class RealComm:
     def __init__(self, world: World, group: Any, members: list[int]):
         self._world, self._group, self.members = world, group, members
         self.rank, self.size = members.index(world.rank), len(members)
+        self.nodes = [world.computers[member] for member in members]
         self.device, self.journal = world.device, world.journal
         self._calls = 0  # collectives so far: every rank counts the same
         self._doing = ""  # the collective it is in
@@ -38,7 +40,8 @@ class RealComm:
         self._waits: list[tuple] | None = None  # of a sum beside the rank: when it stood still
         self._process_groups: dict = {}  # of torch, by kind
         # two ranks move the same bytes at once that a ring moves in two rounds, to the same bits
-        self._sum = collectives.recursive_doubling if self.size == 2 else collectives.ring
+        fast = collectives.recursive_doubling if self.size == 2 else collectives.ring
+        self._sum = collectives.ALL_REDUCE.get(world.collective, fast)
 
     def send(self, x: Message, dst: int, tag: int = 0) -> None:
         self._post(x, dst, tag)

@@ -24,6 +24,7 @@ def enter(
     exchange: Callable[[Any], list],
     *,
     backend: str,
+    collective: str,
     timeout: float,
     host: str = "127.0.0.1",
     local: int | None = None,
@@ -62,7 +63,8 @@ def enter(
             store = dist.TCPStore(addresses[0][0], ports[0], size, is_master=False)
         kind = "gloo" if device == "cpu" else "cpu:gloo,cuda:nccl"
         dist.init_process_group(kind, store=store, rank=rank, world_size=size, timeout=timedelta(seconds=timeout))
-    world = World(rank, size, links, journal, timeout, device, torch_wanted, store, list(computers))
+    native = torch_wanted and collective == "fast"
+    world = World(rank, size, links, journal, timeout, device, native, collective, store, list(computers))
     comm = RealComm(world, 0, list(range(size)))
     _start_clock(comm)
     return comm, notes

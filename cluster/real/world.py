@@ -22,6 +22,7 @@ class World:
     timeout: float  # s
     device: str
     native: bool  # large sums by torch.distributed
+    collective: str  # the all-reduce that was chosen, "fast" if none was
     store: Any  # of torch.distributed, None without
     computers: list[str]  # where each rank is
     waiting: tuple | None = None  # (since, slot, doing, src, tag) while the rank waits

@@ -1,0 +1,48 @@
+"""NCCL's own cost model: how its tuner guesses the latency of an all-reduce, before it chooses an algorithm.
+
+    ring   base + 2 (P - k) hops inside + 2 (k - 1) hops between       k nodes of g GPUs, P = k g
+    tree   base + 2 ((g - 1) hops inside + log2 k hops between)
+
+A protocol trades latency for bandwidth: LL sends flags with the data, Simple synchronises instead. The bytes come on
+top, at the bandwidth of the links. Source: NVIDIA's NCCL, src/graph/tuning.cc.
+"""
+
+from __future__ import annotations
+
+from math import log2
+from typing import Literal
+
+US = 1e-6
+BASE = {  # us: (LL, LL128, Simple)
+    "tree": (6.8, 14.0, 8.4),
+    "ring": (6.6, 14.0, 8.4),
+}
+HOP = {  # us
+    ("NVLink", "tree"): (0.6, 1.25, 4.0),
+    ("NVLink", "ring"): (0.6, 1.9, 3.4),
+    ("PCIe", "tree"): (1.0, 1.9, 4.0),
+    ("PCIe", "ring"): (1.0, 2.5, 5.7),
+    ("network", "tree"): (5.0, 8.5, 14.0),
+    ("network", "ring"): (2.7, 4.0, 14.0),
+}
+PROTOCOLS = ("LL", "LL128", "Simple")
+POST = (1.0, 1.0, 3.0)  # us of an Intel processor per message to the network: a ring goes round no faster
+PLATEAU = 1.4  # a Simple ring over several nodes takes that much longer (since Ampere; 1.9 before)
+
+
+def latency(
+    algorithm: Literal["ring", "tree"], protocol: Literal["LL", "LL128", "Simple"], nodes: int, gpus: int
+) -> float:
+    """Seconds of an all-reduce of nothing among `nodes` of `gpus` each, by NVLink and network."""
+    which = PROTOCOLS.index(protocol)
+    base, inside, between = (
+        table[which] for table in (BASE[algorithm], HOP["NVLink", algorithm], HOP["network", algorithm])
+    )
+    if algorithm == "tree":
+        return US * (base + 2 * ((gpus - 1) * inside + log2(nodes) * between))
+    if nodes > 1:
+        inside = max(inside, POST[which])
+    total = base + 2 * nodes * (gpus - 1) * inside + 2 * (nodes - 1) * between
+    if nodes > 1 and protocol == "Simple":
+        total *= PLATEAU
+    return US * total
