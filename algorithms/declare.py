@@ -6,7 +6,8 @@
     def refuse(workers, batch, workload, s): ...   one sentence why it cannot run like this, or None: too few workers,
                                 micro-batches that do not divide the batch; a ValueError of workload.split does as well
     def words(shape, s): ...    numbers moved in the whole run, all ranks together and collectives by the ring: the
-                                price in communication, exact for a budget in steps and held to by a test
+                                price in communication, exact for a budget in steps and held to by a test; None where
+                                it depends on timing
     COMPRESSES = True           it averages gradients by comm.all_reduce(g, op="mean"), which may be compressed
     START = {...}               settings of the workload to begin with, where the reader gives none: a deep model to cut
     EQUIVALENCES = (...)        what it becomes in limit cases, held to by a test
@@ -57,3 +58,4 @@ class Shape:
     steps: int  # of each worker
     batch: int  # samples per worker and step
     boundaries: tuple[int, ...] = ()  # numbers per sample that cross from stage s to s + 1
+    per_epoch: int = 1  # mini-batches of a worker in one pass over the data

@@ -44,7 +44,10 @@ FAMILIES: dict[str, tuple[str, ...]] = {
     "compression": (
         *("residual", "kth_largest", "select", "gather", "scatter_add"),
         *("threshold", "scatter_signs", "correct", "forget", "clip"),
+        *("norms", "two_means", "choose", "pack", "dither", "undither", "vote"),
+        *("to_fixed", "from_fixed", "to_bf16", "from_bf16", "product", "gram_schmidt"),
     ),
+    "staleness": ("delay_compensated", "delay_compensated_adaptive", "distance_scaled"),
     "layers": (
         *("dense_forward", "dense_backward_input", "dense_backward_weights"),
         *("relu_backward", "tanh_forward", "tanh_backward", "residual_add"),

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from tests.kernels.code_cases import CODES
 from tests.kernels.layer_cases import LAYERS
 
 SIZES = (0, 1, 31, 32, 257, 1000)
@@ -84,6 +85,11 @@ def signed(rng: np.random.Generator, n: int, dtype: type) -> tuple:
     return vector(rng, n, dtype), np.where(rng.random(len(index)) < 0.5, index, ~index), 0.25
 
 
+def adaptive(rng: np.random.Generator, n: int, dtype: type) -> tuple:
+    w, g, backup = (vector(rng, n, dtype) for _ in range(3))
+    return w, vector(rng, n, dtype) ** 2, g, backup, 0.1, 2.0, 0.95, 1e-7
+
+
 CASES: dict[str, Case] = {
     "sgd": Case(vectors(2, 0.1), bits=True),
     "momentum": Case(vectors(3, 0.1, 0.9), bits=True),
@@ -111,6 +117,10 @@ CASES: dict[str, Case] = {
     "correct": Case(vectors(3, 0.9, False), bits=True),
     "forget": Case(lambda rng, n, dtype: (vector(rng, n, dtype), places(rng, n))),
     "clip": Case(vectors(1, 0.3)),
+    "delay_compensated": Case(vectors(3, 0.1, 0.04), bits=True),
+    "delay_compensated_adaptive": Case(adaptive, bits=True),
+    "distance_scaled": Case(vectors(3, 0.1), bits=True),
+    **{name: Case(arguments) for name, arguments in CODES.items()},
     # ---- layers: cases of the kernels in kernels/layers/ go below this line ----
     **{name: Case(arguments) for name, arguments in LAYERS.items()},
 }

@@ -1,0 +1,79 @@
+"""ADAG measures staleness as a distance: a weight takes less of a step, the further it has moved meanwhile.
+
+Rank 0 is the server, the others are workers, which commit the mean a of `period` local steps as in `agn`. The server
+keeps w' as each worker last saw it:
+
+    w <- w - lr a / ((w - w')^2 / lr + 1)        weight by weight
+
+Counting updates punishes a late step even if nothing has changed; a distance does not. In dist-keras this method is
+the class Experimental; the class named ADAG there is `agn`.
+
+Price: 2 d / period numbers per step of a worker; the server keeps N d numbers. Staleness: N-1 commits in the mean.
+Source: Hermans, On Scalable Deep Learning and Parallelizing Gradient Descent, Maastricht University 2017, chapter 4.
+"""
+
+import kernels
+from algorithms.declare import Equivalence, Knobs, knob
+
+SYNCHRONOUS = False
+EQUIVALENCES = (Equivalence("one worker that commits every step is SGD", to="sgd", settings={"period": 1}),)
+SERVER = 0
+
+
+class Settings(Knobs):
+    learning_rate: float = knob(0.1, "step size of local steps and of commits", gt=0, le=1000)
+    period: int = knob(4, "local steps in a commit", ge=1, le=10_000, unit="steps", delay=True)
+
+
+def servers(s):
+    return 1
+
+
+def words(shape, s):
+    return 2 * shape.workers * shape.parameters * (shape.steps // s.period)
+
+
+def worker(comm, task, s=Settings()):
+    return server(comm, task, s) if comm.rank == SERVER else replica(comm, task, s)
+
+
+def replica(comm, task, s):
+    x = task.start()  # (d,)
+    a = kernels.zeros_like(x)
+    for step in task.steps():
+        _, g = task.gradient(x)
+        kernels.add(a, g)
+        kernels.sgd(x, g, s.learning_rate)
+        if (step + 1) % s.period == 0:
+            kernels.scale(a, 1 / s.period)
+            comm.send(a, SERVER)
+            a[:] = 0
+            x = comm.recv(SERVER)
+    comm.send(None, SERVER)  # no more commits
+    return x
+
+
+def server(comm, task, s):
+    w = task.start()
+    pulled = [kernels.copy(w) for _ in range(comm.size)]  # w as each worker last saw it
+    version, read = 0, [0] * comm.size
+    training = comm.size - 1
+    while training:
+        sender, a = comm.recv_any()
+        if a is None:
+            training -= 1
+            continue
+        task.applied(version - read[sender])
+        kernels.distance_scaled(w, a, pulled[sender], s.learning_rate)
+        version += 1
+        comm.send(w, sender)
+        pulled[sender][:] = w
+        read[sender] = version
+        task.report(w)
+    return w
+
+
+if __name__ == "__main__":
+    from experiments.script import main
+
+    main(__spec__.name)

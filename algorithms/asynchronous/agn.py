@@ -1,0 +1,80 @@
+"""AGN commits the mean of several local steps, not their sum: accumulated gradient normalisation.
+
+Rank 0 is the server, the others are workers. A worker goes `period` steps by itself and commits their mean, a good
+direction of the length of one step, so that a late commit does no more harm than a late gradient:
+
+    worker    a <- a + g(x)        x <- x - lr g(x)        `period` times; then push a / period and x <- answer
+    server    w <- w - lr a / period
+
+In dist-keras this method is the class named ADAG; what its author's thesis calls ADAG is `adag`.
+
+Price: 2 d / period numbers per step of a worker; one accumulator. Staleness: N-1 commits in the mean.
+Source: Hermans, Spanakis & Moeckel, ACML 2017, arXiv:1710.02368, Algorithm 1.
+"""
+
+import kernels
+from algorithms.declare import Equivalence, Knobs, knob
+
+SYNCHRONOUS = False
+EQUIVALENCES = (
+    Equivalence("one worker that commits every step is SGD", to="sgd", settings={"period": 1}),
+    Equivalence("with period 1 it is asynchronous SGD", "asgd", workers=3, settings={"period": 1}, to_workers=3),
+)
+SERVER = 0
+
+
+class Settings(Knobs):
+    learning_rate: float = knob(0.1, "step size of local steps and of commits", gt=0, le=1000)
+    period: int = knob(4, "local steps in a commit", ge=1, le=10_000, unit="steps", delay=True)
+
+
+def servers(s):
+    return 1
+
+
+def words(shape, s):
+    return 2 * shape.workers * shape.parameters * (shape.steps // s.period)
+
+
+def worker(comm, task, s=Settings()):
+    return server(comm, task, s) if comm.rank == SERVER else replica(comm, task, s)
+
+
+def replica(comm, task, s):
+    x = task.start()  # (d,)
+    a = kernels.zeros_like(x)
+    for step in task.steps():
+        _, g = task.gradient(x)
+        kernels.add(a, g)
+        kernels.sgd(x, g, s.learning_rate)
+        if (step + 1) % s.period == 0:
+            kernels.scale(a, 1 / s.period)
+            comm.send(a, SERVER)
+            a[:] = 0
+            x = comm.recv(SERVER)
+    comm.send(None, SERVER)  # no more commits
+    return x
+
+
+def server(comm, task, s):
+    w = task.start()
+    version, read = 0, [0] * comm.size  # commits so far; how many of them each worker has seen
+    training = comm.size - 1
+    while training:
+        sender, a = comm.recv_any()
+        if a is None:
+            training -= 1
+            continue
+        task.applied(version - read[sender])
+        kernels.sgd(w, a, s.learning_rate)
+        version += 1
+        comm.send(w, sender)
+        read[sender] = version
+        task.report(w)
+    return w
+
+
+if __name__ == "__main__":
+    from experiments.script import main
+
+    main(__spec__.name)

@@ -1,0 +1,75 @@
+"""Asynchronous SGD: nobody waits for anybody; the server applies every gradient to whatever w is by then.
+
+Rank 0 is the server, the others are workers. A worker computes g where it last saw w, pushes it, and is answered
+with w as it is now, its own push included:
+
+    worker    push g(w')        w' <- answer
+    server    w <- w - lr g(w')        or what another update rule makes of g
+
+A method as old as parallel machines; what it costs is that g(w') is old when it arrives. On curvature h a gradient
+that is always s updates old is stable up to lr h = 2 sin(pi / (2 (2 s + 1))), about pi / (2 s).
+
+Price: d numbers to the server and d back in every step of a worker; the server's link carries N times that.
+Staleness: N-1 updates in the mean, whatever the speeds; exactly N-1 in a round robin.
+Source: Agarwal & Duchi, NIPS 2011; Lian, Huang, Li & Liu, arXiv:1506.08272.
+"""
+
+from algorithms.declare import Equivalence, Knobs, knob
+from algorithms.updates import Rule, optimizer
+
+SYNCHRONOUS = False
+EQUIVALENCES = (Equivalence("one worker is SGD", to="sgd"),)
+SERVER = 0
+
+
+class Settings(Knobs):
+    learning_rate: float = knob(0.05, "step size of every gradient", gt=0, le=1000)
+    update: Rule = knob("sgd", "what the server does with a gradient")
+    momentum: float = knob(0.9, "mu, of the rules momentum and nesterov", ge=0, lt=1)
+
+
+def servers(s):
+    return 1
+
+
+def words(shape, s):
+    return 2 * shape.workers * shape.parameters * shape.steps
+
+
+def worker(comm, task, s=Settings()):
+    return server(comm, task, s) if comm.rank == SERVER else replica(comm, task, s)
+
+
+def replica(comm, task, s):
+    w = task.start()  # (d,)
+    for _ in task.steps():
+        _, g = task.gradient(w)
+        comm.send(g, SERVER)
+        w = comm.recv(SERVER)
+    comm.send(None, SERVER)  # no more pushes
+    return w
+
+
+def server(comm, task, s):
+    w = task.start()
+    rule = optimizer(s.update, w, s.momentum)
+    version, read = 0, [0] * comm.size  # updates so far; how many of them each worker has seen
+    training = comm.size - 1
+    while training:
+        sender, g = comm.recv_any()
+        if g is None:
+            training -= 1
+            continue
+        task.applied(version - read[sender])
+        rule.step(w, g, s.learning_rate)
+        version += 1
+        comm.send(w, sender)
+        read[sender] = version
+        task.report(w)
+    return w
+
+
+if __name__ == "__main__":
+    from experiments.script import main
+
+    main(__spec__.name)

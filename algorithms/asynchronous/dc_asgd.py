@@ -1,0 +1,90 @@
+"""DC-ASGD carries a late gradient over to where the parameters are by now: asynchronous SGD, delay compensated.
+
+Rank 0 is the server, the others are workers. The server keeps w' as each worker last saw it, and corrects a push by
+the first term of the Taylor series, with lam g g in the place of the Hessian:
+
+    constant    w <- w - lr (g + lam g g (w - w'))
+    adaptive    s <- m s + (1 - m) g^2        w <- w - lr (g + lam / sqrt(s) g g (w - w'))
+
+Price: asynchronous SGD's, and N d numbers of memory on the server, twice that if adaptive with a mean square for each
+worker, as in the authors' code (the paper writes one for all).
+Staleness: N-1 updates in the mean; its effect falls to second order in w - w'.
+Source: Zheng et al., ICML 2017, arXiv:1609.08326, Algorithms 1 and 2; Microsoft's updater for Multiverso.
+"""
+
+from typing import Literal
+
+import kernels
+from algorithms.declare import Equivalence, Knobs, knob
+
+SYNCHRONOUS = False
+PLAIN = {"form": "constant", "compensation": 0}
+EQUIVALENCES = (
+    Equivalence("one worker is SGD, since nothing has moved", to="sgd"),
+    Equivalence("so it is in the constant form", to="sgd", settings={"form": "constant", "compensation": 1}),
+)
+SERVER = 0
+EPS = 1e-7  # inside the root
+
+
+class Settings(Knobs):
+    learning_rate: float = knob(0.05, "step size of every gradient", gt=0, le=1000)
+    form: Literal["constant", "adaptive"] = knob("adaptive", "how much the correction is trusted")
+    compensation: float = knob(2.0, "lam; the paper has 0.04 in the constant, 2 in the adaptive form", ge=0, le=1e6)
+    forget: float = knob(0.95, "m: what the mean square of gradients keeps of itself", ge=0, lt=1)
+    shared: bool = knob(False, "one mean square for all workers, as the paper writes it")
+
+
+def servers(s):
+    return 1
+
+
+def words(shape, s):
+    return 2 * shape.workers * shape.parameters * shape.steps
+
+
+def worker(comm, task, s=Settings()):
+    return server(comm, task, s) if comm.rank == SERVER else replica(comm, task, s)
+
+
+def replica(comm, task, s):
+    w = task.start()  # (d,)
+    for _ in task.steps():
+        _, g = task.gradient(w)
+        comm.send(g, SERVER)
+        w = comm.recv(SERVER)
+    comm.send(None, SERVER)  # no more pushes
+    return w
+
+
+def server(comm, task, s):
+    w = task.start()
+    backup = [kernels.copy(w) for _ in range(comm.size)]  # w as each worker last saw it
+    squares = [kernels.zeros_like(w) for _ in range(1 if s.shared else comm.size)]
+    version, read = 0, [0] * comm.size
+    training = comm.size - 1
+    while training:
+        sender, g = comm.recv_any()
+        if g is None:
+            training -= 1
+            continue
+        task.applied(version - read[sender])
+        if s.form == "constant":
+            kernels.delay_compensated(w, g, backup[sender], s.learning_rate, s.compensation)
+        else:
+            square = squares[0 if s.shared else sender]
+            kernels.delay_compensated_adaptive(
+                w, square, g, backup[sender], s.learning_rate, s.compensation, s.forget, EPS
+            )
+        version += 1
+        comm.send(w, sender)
+        backup[sender][:] = w
+        read[sender] = version
+        task.report(w)
+    return w
+
+
+if __name__ == "__main__":
+    from experiments.script import main
+
+    main(__spec__.name)

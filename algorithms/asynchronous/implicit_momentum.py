@@ -1,0 +1,85 @@
+"""Asynchrony begets momentum: with N workers at random speeds stale gradients act like a momentum of 1 - 1/N.
+
+Rank 0 is the server, the others are workers, as in asynchronous SGD. If the work times are exponential, staleness is
+geometric and on average
+
+    w(t+1) - w(t) = (1 - 1/N) (w(t) - w(t-1)) - lr/N g(w(t))        exactly, where g is linear
+
+so the server adds only what is missing to the momentum that is wanted, which may be less than nothing:
+
+    mu = momentum - (1 - 1/N)        v <- mu v + g        w <- w - lr v
+
+That the two simply add up is a rule of thumb; a fixed delay, as in a round robin, is no momentum at all.
+
+Price: asynchronous SGD's, and d numbers of memory on the server. Staleness: N-1 updates in the mean.
+Source: Mitliagkas, Zhang, Hadjis & Ré, Allerton 2016, arXiv:1605.09774, Theorem 3.
+"""
+
+import kernels
+from algorithms.declare import Equivalence, Knobs, knob
+
+SYNCHRONOUS = False
+EQUIVALENCES = (
+    Equivalence("one worker is SGD with momentum", "momentum", "BIT", 1, {"momentum": 0.9}, 1, {"momentum": 0.9}),
+    Equivalence(
+        "where just the implicit momentum is wanted it is asynchronous SGD",
+        "asgd",
+        workers=4,
+        settings={"momentum": 0.75},
+        to_workers=4,
+    ),
+)
+SERVER = 0
+
+
+class Settings(Knobs):
+    learning_rate: float = knob(0.05, "step size", gt=0, le=1000)
+    momentum: float = knob(0.6, "wanted in all, explicit and implicit", ge=0, lt=1)
+
+
+def servers(s):
+    return 1
+
+
+def words(shape, s):
+    return 2 * shape.workers * shape.parameters * shape.steps
+
+
+def worker(comm, task, s=Settings()):
+    return server(comm, task, s) if comm.rank == SERVER else replica(comm, task, s)
+
+
+def replica(comm, task, s):
+    w = task.start()  # (d,)
+    for _ in task.steps():
+        _, g = task.gradient(w)
+        comm.send(g, SERVER)
+        w = comm.recv(SERVER)
+    comm.send(None, SERVER)  # no more pushes
+    return w
+
+
+def server(comm, task, s):
+    w = task.start()
+    v = kernels.zeros_like(w)
+    training = comm.size - 1
+    explicit = s.momentum - (1 - 1 / training)
+    version, read = 0, [0] * comm.size
+    while training:
+        sender, g = comm.recv_any()
+        if g is None:
+            training -= 1
+            continue
+        task.applied(version - read[sender])
+        kernels.momentum(w, v, g, s.learning_rate, explicit)
+        version += 1
+        comm.send(w, sender)
+        read[sender] = version
+        task.report(w)
+    return w
+
+
+if __name__ == "__main__":
+    from experiments.script import main
+
+    main(__spec__.name)

@@ -1,0 +1,91 @@
+"""n-softsync collects N/n gradients for an update, and gives each a step as much smaller as it is older.
+
+Rank 0 is the server, the others are workers. With N workers an update takes c = floor(N / n) gradients, at least one,
+whoever they come from, g_l computed s_l updates ago:
+
+    w <- w - 1/c sum_l lr / max(s_l, 1) g_l
+
+Pushes are answered at once: n = N is asynchronous SGD with a rate that knows its staleness, n = 1 nearly synchronous.
+With `hard` answers wait for the update, and n = 1 is synchronous SGD; without, even then most gradients are one
+update old.
+
+Price: d numbers to the server and d back in every step of a worker.
+Staleness: (N-1)/c updates in the mean, whatever the speeds.
+Source: Zhang, Gupta, Lian & Liu, IJCAI 2016, arXiv:1511.05950.
+"""
+
+import kernels
+from algorithms.declare import Equivalence, Knobs, knob
+
+SYNCHRONOUS = False
+HARD = {"splits": 1, "hard": True, "modulate": False}
+EQUIVALENCES = (
+    Equivalence("one worker is SGD", to="sgd"),
+    Equivalence("hard and unsplit it is synchronous SGD", "sync_sgd", "RND", 4, HARD, 4),
+)
+SERVER = 0
+
+
+class Settings(Knobs):
+    learning_rate: float = knob(0.1, "step size of a gradient that is at most one update old", gt=0, le=1000)
+    splits: int = knob(2, "n: an update takes a gradient from one in n of the workers", ge=1, le=4096)
+    modulate: bool = knob(True, "divide each gradient's step by its staleness")
+    hard: bool = knob(False, "a worker's answer waits for the update that its gradient went into")
+
+
+def servers(s):
+    return 1
+
+
+def words(shape, s):
+    return 2 * shape.workers * shape.parameters * shape.steps
+
+
+def worker(comm, task, s=Settings()):
+    return server(comm, task, s) if comm.rank == SERVER else replica(comm, task, s)
+
+
+def replica(comm, task, s):
+    w = task.start()  # (d,)
+    for _ in task.steps():
+        _, g = task.gradient(w)
+        comm.send(g, SERVER)
+        w = comm.recv(SERVER)
+    comm.send(None, SERVER)  # no more pushes
+    return w
+
+
+def server(comm, task, s):
+    w = task.start()
+    step = kernels.zeros_like(w)
+    version, read = 0, [0] * comm.size  # updates so far; how many of them each worker has seen
+    training = comm.size - 1
+    c = max(1, training // s.splits)
+    gathered = []  # who gave the gradients in `step`
+    while training:
+        sender, g = comm.recv_any()
+        if g is None:
+            training -= 1
+        else:
+            age = version - read[sender]
+            task.applied(age)
+            kernels.sgd(step, g, s.learning_rate / (c * max(age, 1) if s.modulate else c))
+            gathered.append(sender)
+        full = 0 < min(c, training) <= len(gathered)
+        if full:
+            kernels.add(w, step)
+            step[:] = 0
+            version += 1
+            task.report(w)
+        for waiting in gathered if s.hard and full else [sender] if g is not None and not s.hard else []:
+            comm.send(w, waiting)
+            read[waiting] = version
+        if full:
+            gathered.clear()
+    return w
+
+
+if __name__ == "__main__":
+    from experiments.script import main
+
+    main(__spec__.name)

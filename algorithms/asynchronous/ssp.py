@@ -1,0 +1,101 @@
+"""SSP lets a worker run ahead of the slowest one, but only by a bound: stale-synchronous parallel.
+
+Rank 0 is the server, the others are workers. A worker's clock counts its own steps. It may begin clock c only when
+the slowest worker has finished clock c - bound - 1, and then sees at least all updates up to there, all of its own,
+and perhaps newer ones of others:
+
+    worker    push g(w')        w' <- answer, or w' <- w' - lr/N g while its copy is young enough
+    server    w <- w - lr/N g        answers clock c once every clock is at least c - bound
+
+The steps of all workers in one clock together are one step with the mean gradient, so bound 0 is synchronous SGD. A
+large bound is asynchronous SGD with lr/N.
+
+Price: d numbers to the server in every step of a worker, d + 1 back, or fewer with `cache`.
+Staleness: a gradient lacks what the others did in at most the last `bound` clocks of its own worker.
+Source: Ho et al., More Effective Distributed ML via a Stale Synchronous Parallel Parameter Server, NIPS 2013.
+"""
+
+import numpy as np
+
+import kernels
+from algorithms.declare import Equivalence, Knobs, knob
+
+SYNCHRONOUS = False
+EQUIVALENCES = (
+    Equivalence("one worker is SGD", to="sgd"),
+    Equivalence("with bound 0 it is synchronous SGD", "sync_sgd", "RND", 4, {"bound": 0}, 4),
+)
+SERVER = 0
+
+
+class Settings(Knobs):
+    learning_rate: float = knob(0.2, "lr: one clock of all workers moves by lr times the mean gradient", gt=0, le=1000)
+    bound: int = knob(
+        3, "clocks that a worker may be ahead of the slowest", ge=0, le=1_000_000, unit="steps", delay=True
+    )
+    cache: bool = knob(False, "go on with the same copy of w, and one's own updates, as long as the bound allows")
+
+
+def servers(s):
+    return 1
+
+
+def words(shape, s):
+    return None if s.cache else shape.workers * (2 * shape.parameters + 1) * shape.steps
+
+
+def worker(comm, task, s=Settings()):
+    return server(comm, task, s) if comm.rank == SERVER else replica(comm, task, s)
+
+
+def replica(comm, task, s):
+    w = task.start()  # (d,)
+    rate = s.learning_rate / (comm.size - 1)
+    seen = 0  # clocks of everybody that w has in it
+    for clock in task.steps():
+        _, g = task.gradient(w)
+        pull = not s.cache or clock + 1 - s.bound > seen
+        comm.send((g,) if pull else g, SERVER)
+        if pull:
+            w, slowest = comm.recv(SERVER)
+            seen = int(slowest[0])
+        else:
+            kernels.sgd(w, g, rate)
+    comm.send(None, SERVER)  # no more pushes
+    return w
+
+
+def server(comm, task, s):
+    w = task.start()
+    rate = s.learning_rate / (comm.size - 1)
+    clocks = dict.fromkeys(range(1, comm.size), 0)  # of the workers that are still training
+    asked = {}  # worker -> the clock it wants to begin
+    version, read = 0, [0] * comm.size
+    while clocks:
+        sender, push = comm.recv_any()
+        if push is None:
+            del clocks[sender]
+            asked.pop(sender, None)
+        else:
+            pull = isinstance(push, tuple)
+            kernels.sgd(w, push[0] if pull else push, rate)
+            task.applied(version - read[sender])
+            version += 1
+            read[sender] += not pull  # its own updates it knows
+            clocks[sender] += 1
+            if pull:
+                asked[sender] = clocks[sender]
+            task.measure("clocks apart", max(clocks.values()) - min(clocks.values()))
+            task.report(w)
+        slowest = min(clocks.values(), default=0)
+        for ready in [rank for rank, clock in asked.items() if clock - s.bound <= slowest]:
+            comm.send((w, np.array([slowest], task.workload.dtype)), ready)
+            read[ready] = version
+            del asked[ready]
+    return w
+
+
+if __name__ == "__main__":
+    from experiments.script import main
+
+    main(__spec__.name)

@@ -1,0 +1,1 @@
+"""Staleness: what a server can do about a gradient that is old when it arrives."""
