@@ -18,6 +18,11 @@ FORGET = 0.99  # RMSprop: what its mean square keeps of itself in a step
 BETAS = 0.9, 0.999  # Adam
 
 
+def memories(rule: Rule) -> int:
+    """How many vectors like w the rule remembers."""
+    return {"sgd": 0, "adam": 2}.get(rule, 1)
+
+
 def optimizer(rule: Rule, w, momentum: float = 0.9) -> Optimizer:
     """The rule of this name, for parameters like w, with empty memory."""
     return Optimizer(rule, w, momentum)
@@ -28,7 +33,7 @@ class Optimizer:
 
     def __init__(self, rule: Rule, w, momentum: float):
         self.rule, self.momentum = rule, momentum
-        self.state = tuple(kernels.zeros_like(w) for _ in range({"sgd": 0, "adam": 2}.get(rule, 1)))
+        self.state = tuple(kernels.zeros_like(w) for _ in range(memories(rule)))
         self.steps = 0
 
     def step(self, w, g, rate: float) -> None:

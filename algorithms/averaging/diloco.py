@@ -1,0 +1,95 @@
+"""DiLoCo: long stretches of local Adam, and one step of Nesterov's momentum between them.
+
+All workers start from x and take `period` inner steps with Adam, whose memory stays local and is never reset. How far
+they got on average, backwards, is the outer gradient:
+
+    w_i <- w_i - lr adam(g_i(w_i))        every period        p <- mean of x - w_i
+    v <- mu v + p        x <- x - outer_rate (p + mu v)        w_i <- x
+
+`weight_decay` makes the inner rule AdamW. With plain SGD inside it is local SGD for mu 0 and outer_rate 1, and for any
+mu BMUF in the paper's Nesterov form, seen at the point ahead: x is its Wg, and outer_rate its zeta. The idea is the
+same; what is new is Adam inside, and a period of hundreds of steps, for clusters that lie continents apart.
+
+Price: an all-reduce per period, 2 (N-1) d numbers in all by the ring; three more vectors of memory and Adam's two.
+Staleness: none; the models drift apart for at most period - 1 steps.
+Source: Douillard et al., arXiv:2311.08105, Algorithm 1 (outer rate 0.7, mu 0.9, period 500).
+"""
+
+import kernels
+from algorithms.averaging import meeting
+from algorithms.declare import Equivalence, Knobs, knob
+from algorithms.updates import Rule, optimizer
+
+SYNCHRONOUS = True
+COMPRESSES = True
+FOUR = {"exactness": "RND", "workers": 4, "to_workers": 4}
+EQUIVALENCES = (
+    Equivalence(
+        "with SGD inside and a plain step outside it is local SGD",
+        to="local_sgd",
+        settings={"update": "sgd", "outer_rate": 1, "outer_momentum": 0, "period": 4},
+        to_settings={"period": 4},
+        **FOUR,
+    ),
+    Equivalence(
+        "with Adam inside and a plain step outside it is model averaging that keeps Adam's memory",
+        to="model_averaging",
+        settings={"outer_rate": 1, "outer_momentum": 0, "period": 4},
+        to_settings={"update": "adam", "period": 4},
+        **FOUR,
+    ),
+    Equivalence(
+        "with SGD inside, and an outer step after every one, it is synchronous SGD with Nesterov's momentum",
+        to="sync_sgd",
+        settings={"update": "sgd", "outer_rate": 1, "outer_momentum": 0.9, "period": 1},
+        to_settings={"update": "nesterov", "momentum": 0.9},
+        **FOUR,
+    ),
+)
+
+
+class Settings(Knobs):
+    learning_rate: float = knob(0.005, "step size of the inner steps", gt=0, le=1000)
+    period: int = knob(20, "H, inner steps between outer ones", ge=1, le=10_000, unit="steps", delay=True)
+    outer_rate: float = knob(0.7, "step size of the outer steps", gt=0, le=100)
+    outer_momentum: float = knob(0.9, "mu of the outer steps", ge=0, lt=1)
+    update: Rule = knob("adam", "the inner rule")
+    momentum: float = knob(0.9, "mu of the inner rules momentum and nesterov", ge=0, lt=1)
+    weight_decay: float = knob(0.0, "how much of w an inner step takes away, as a multiple of lr", ge=0, le=1)
+
+
+words = meeting.words
+
+
+def worker(comm, task, s=Settings()):
+    w = task.start()  # (d,)
+    x, v, p = kernels.copy(w), kernels.zeros_like(w), kernels.empty_like(w)
+    inner = optimizer(s.update, w, s.momentum)
+
+    def outer_step():
+        kernels.displacement(p, x, w, 1.0)
+        comm.all_reduce(p, op="mean")
+        kernels.nesterov(x, v, p, s.outer_rate, s.outer_momentum)
+        w[:] = x
+        if comm.rank == 0:
+            task.report(x)
+
+    alone = 0  # inner steps since the last outer one
+    for _ in task.steps(together=True):
+        _, g = task.gradient(w)
+        if s.weight_decay:
+            kernels.scale(w, 1 - s.learning_rate * s.weight_decay)
+        inner.step(w, g, s.learning_rate)
+        alone += 1
+        if alone == s.period:
+            outer_step()
+            alone = 0
+    if alone:
+        outer_step()
+    return x
+
+
+if __name__ == "__main__":
+    from experiments.script import main
+
+    main(__spec__.name)

@@ -1,0 +1,86 @@
+"""Model averaging: every worker trains alone for a while, then all go on from the mean of their models.
+
+Every `period` steps of their own the N workers meet; lr g may be what another update rule makes of g:
+
+    w_i <- w_i - lr g_i(w_i)        every period        w_i <- (w_1 + ... + w_N) / N
+
+N workers of `period` steps move as far as one worker of `period` steps, only less noisily: with lr as it is, progress
+per sample falls as N grows. A rule's memory is kept by each worker, emptied, or averaged as the model is.
+
+Price: an all-reduce per period, 2 (N-1) d numbers in all by the ring; as many again for each memory that is averaged.
+Staleness: none; the models drift apart for at most period - 1 steps.
+Source: McDonald, Hall & Mann, NAACL 2010; Su & Chen, arXiv:1507.01239.
+"""
+
+from algorithms.averaging import meeting
+from algorithms.averaging.meeting import State, settle
+from algorithms.declare import Equivalence, Knobs, knob
+from algorithms.updates import Rule, optimizer
+
+SYNCHRONOUS = True
+EVERY_STEP = {"exactness": "RND", "workers": 4, "to_workers": 4}
+EQUIVALENCES = (
+    Equivalence("one worker is SGD", to="sgd"),
+    Equivalence("averaging in every step is synchronous SGD", to="sync_sgd", settings={"period": 1}, **EVERY_STEP),
+    Equivalence(
+        "so it is with momentum, though everybody keeps a velocity of his own",
+        to="sync_sgd",
+        settings={"period": 1, "update": "momentum", "state": "keep"},
+        to_settings={"update": "momentum"},
+        **EVERY_STEP,
+    ),
+    Equivalence(
+        "and with Nesterov's",
+        to="sync_sgd",
+        settings={"period": 1, "update": "nesterov", "state": "keep"},
+        to_settings={"update": "nesterov"},
+        **EVERY_STEP,
+    ),
+    Equivalence(
+        "without an average before the end it is one-shot averaging",
+        to="one_shot",
+        workers=4,
+        settings={"period": 10_000},
+        to_workers=4,
+    ),
+)
+
+
+class Settings(Knobs):
+    learning_rate: float = knob(0.2, "step size", gt=0, le=1000)
+    period: int = knob(10, "local steps from one average to the next", ge=1, le=10_000, unit="steps", delay=True)
+    update: Rule = knob("sgd", "what every worker does with its gradient")
+    momentum: float = knob(0.9, "mu, of the rules momentum and nesterov", ge=0, lt=1)
+    state: State = knob("keep", "what an average does to the memory of the update rule")
+
+
+words = meeting.words
+
+
+def worker(comm, task, s=Settings()):
+    w = task.start()  # (d,)
+    rule = optimizer(s.update, w, s.momentum)
+    alone = 0  # steps since the models were one
+    for _ in task.steps(together=True):
+        _, g = task.gradient(w)
+        rule.step(w, g, s.learning_rate)
+        alone += 1
+        if alone == s.period:
+            average(comm, task, w, rule, s)
+            alone = 0
+    if alone:
+        average(comm, task, w, rule, s)
+    return w
+
+
+def average(comm, task, w, rule, s):
+    comm.all_reduce(w, op="mean")
+    settle(comm, rule, s.state)
+    if comm.rank == 0:
+        task.report(w)
+
+
+if __name__ == "__main__":
+    from experiments.script import main
+
+    main(__spec__.name)

@@ -1,0 +1,47 @@
+"""One-shot averaging: every worker trains alone to the end, then all models become one, their mean.
+
+Worker i takes SGD steps on its own shard of the data and hears of nobody:
+
+    w_i <- w_i - lr g_i(w_i)        at the end        v <- (w_1 + ... + w_N) / N
+
+The mean divides the variance of the N models by N. What they have in common it cannot take away: how far they have
+still to go, and the bias of a constant lr. All begin at the same point; the mean of two good networks that began at
+different ones is a bad network. On the way worker 0 reports its own replica, which is all that anybody has.
+
+Price: one all-reduce, 2 (N-1) d numbers in the whole run; nobody waits but at the end.
+Staleness: none; no gradient of another worker is ever applied.
+Source: Zinkevich, Weimer, Smola & Li, Parallelized Stochastic Gradient Descent, NIPS 2010.
+"""
+
+import kernels
+from algorithms.declare import Equivalence, Knobs, knob
+
+SYNCHRONOUS = True
+EQUIVALENCES = (Equivalence("one worker is SGD", to="sgd"),)
+
+
+class Settings(Knobs):
+    learning_rate: float = knob(0.2, "step size", gt=0, le=1000)
+
+
+def words(shape, s):
+    return 2 * (shape.workers - 1) * shape.parameters
+
+
+def worker(comm, task, s=Settings()):
+    w = task.start()  # (d,), the same on every rank
+    for _ in task.steps():
+        _, g = task.gradient(w)
+        kernels.sgd(w, g, s.learning_rate)
+        if comm.rank == 0:
+            task.report(w)
+    comm.all_reduce(w, op="mean")
+    if comm.rank == 0:
+        task.report(w)
+    return w
+
+
+if __name__ == "__main__":
+    from experiments.script import main
+
+    main(__spec__.name)

@@ -1,0 +1,93 @@
+"""SlowMo: local SGD whose average displacement is a gradient to a second, slow momentum.
+
+All workers start from x, take `period` steps of a local rule, and average how far they came; in units of lr that is
+a gradient, and x goes on with momentum beta and a slow rate alpha:
+
+    p <- mean of (x - w_i) / lr        u <- beta u + p        x <- x - alpha lr u        w_i <- x
+
+The division by lr lets u survive a change of lr. With a constant one it is BMUF's classical form with zeta = alpha
+and bm = beta; with beta 0 and alpha 1 it is local SGD; with period 1 synchronous SGD with momentum beta.
+
+Price: an all-reduce per period, 2 (N-1) d numbers in all by the ring, as many again for each memory that is averaged;
+three more vectors of memory. Staleness: none; the models drift apart for at most period - 1 steps.
+Source: Wang, Tantia, Ballas & Rabbat, ICLR 2020, arXiv:1910.00643, Algorithm 1, as in torchdistx.
+"""
+
+import kernels
+from algorithms.averaging import meeting
+from algorithms.averaging.meeting import State, settle
+from algorithms.declare import Equivalence, Knobs, knob
+from algorithms.updates import Rule, optimizer
+
+SYNCHRONOUS = True
+COMPRESSES = True
+FOUR = {"exactness": "RND", "workers": 4, "to_workers": 4}
+EQUIVALENCES = (
+    Equivalence(
+        "without slow momentum it is local SGD",
+        to="local_sgd",
+        settings={"slow_momentum": 0, "period": 4},
+        to_settings={"period": 4},
+        **FOUR,
+    ),
+    Equivalence(
+        "in every step it is synchronous SGD with momentum",
+        to="sync_sgd",
+        settings={"slow_momentum": 0.9, "period": 1},
+        to_settings={"update": "momentum", "momentum": 0.9},
+        **FOUR,
+    ),
+    Equivalence(
+        "it is BMUF in its classical form",
+        to="bmuf",
+        settings={"slow_momentum": 0.6, "slow_rate": 0.9, "period": 3},
+        to_settings={"form": "classical", "block_momentum": 0.6, "block_rate": 0.9, "period": 3},
+        **FOUR,
+    ),
+)
+
+
+class Settings(Knobs):
+    learning_rate: float = knob(0.2, "gamma, step size of the local steps", gt=0, le=1000)
+    period: int = knob(10, "local steps from one slow step to the next", ge=1, le=10_000, unit="steps", delay=True)
+    slow_rate: float = knob(1.0, "alpha, how much of lr u the slow step takes", gt=0, le=100)
+    slow_momentum: float = knob(0.5, "beta, what the slow velocity keeps of itself", ge=0, lt=1)
+    update: Rule = knob("sgd", "what every worker does with its gradient")
+    momentum: float = knob(0.9, "mu, of the rules momentum and nesterov", ge=0, lt=1)
+    state: State = knob("keep", "what a slow step does to the memory of the update rule")
+
+
+words = meeting.words
+
+
+def worker(comm, task, s=Settings()):
+    w = task.start()  # (d,)
+    x, u, p = kernels.copy(w), kernels.zeros_like(w), kernels.empty_like(w)
+    rule = optimizer(s.update, w, s.momentum)
+
+    def slow_step():
+        kernels.displacement(p, x, w, 1 / s.learning_rate)
+        comm.all_reduce(p, op="mean")
+        kernels.momentum(x, u, p, s.slow_rate * s.learning_rate, s.slow_momentum)
+        w[:] = x
+        settle(comm, rule, s.state)
+        if comm.rank == 0:
+            task.report(x)
+
+    alone = 0  # steps since the last slow one
+    for _ in task.steps(together=True):
+        _, g = task.gradient(w)
+        rule.step(w, g, s.learning_rate)
+        alone += 1
+        if alone == s.period:
+            slow_step()
+            alone = 0
+    if alone:
+        slow_step()
+    return x
+
+
+if __name__ == "__main__":
+    from experiments.script import main
+
+    main(__spec__.name)
