@@ -1,0 +1,73 @@
+"""Gradient accumulation adds up the gradients of several mini-batches and only then asks the others for theirs.
+
+Worker i stays where it is for A mini-batches, and the memory of one of them is enough for a batch A times as large:
+
+    G_i <- G_i + g_i(w)        every A mini-batches:  w <- w - lr (G_1 + ... + G_N) / (N A)        G_i <- 0
+
+Mini-batches have b samples each, so the mean of their means is the mean of all N A b. A round that the end of the
+training cuts short is the mean of those it has. Batch norm would still see b samples.
+
+Price: an all-reduce every A mini-batches, 2 (N-1) d numbers in all by the ring: A times fewer a sample; d numbers more
+of memory. Staleness: none; there are A times fewer updates.
+Source: Goyal et al., arXiv:1706.02677, section 3 (mean over all samples); no_sync() of PyTorch's
+DistributedDataParallel.
+"""
+
+import kernels
+from algorithms.declare import Equivalence, Knobs, knob
+from algorithms.updates import Rule, optimizer
+
+SYNCHRONOUS = True
+COMPRESSES = True
+EQUIVALENCES = (
+    Equivalence(
+        "one mini-batch at a time is synchronous SGD",
+        to="sync_sgd",
+        workers=3,
+        settings={"accumulate": 1},
+        to_workers=3,
+    ),
+)
+
+
+class Settings(Knobs):
+    learning_rate: float = knob(0.3, "step size", gt=0, le=1000)
+    accumulate: int = knob(2, "A, mini-batches per update", ge=1, le=10_000, unit="steps", delay=True)
+    update: Rule = knob("sgd", "what every worker does with the mean gradient")
+    momentum: float = knob(0.9, "mu, of the rules momentum and nesterov", ge=0, lt=1)
+
+
+def words(shape, s):
+    return 2 * (shape.workers - 1) * shape.parameters * -(-shape.steps // s.accumulate)
+
+
+def worker(comm, task, s=Settings()):
+    w = task.start()  # (d,), the same on every rank, and it stays so
+    G = kernels.zeros_like(w)  # (d,)
+    rule = optimizer(s.update, w, s.momentum)
+    taken = 0
+
+    def update():
+        kernels.scale(G, 1 / taken)
+        comm.all_reduce(G, op="mean")
+        rule.step(w, G, s.learning_rate)
+        G[:] = 0
+        if comm.rank == 0:
+            task.report(w)
+
+    for _ in task.steps(together=True):
+        _, g = task.gradient(w)
+        kernels.add(G, g)
+        taken += 1
+        if taken == s.accumulate:
+            update()
+            taken = 0
+    if taken:
+        update()
+    return w
+
+
+if __name__ == "__main__":
+    from experiments.script import main
+
+    main(__spec__.name)

@@ -1,0 +1,67 @@
+"""ZeRO-1 updates each parameter on one rank only, so the memory of the update rule is dealt out among all of them.
+
+The all-reduce is taken apart, and the update goes in between. Rank r keeps piece r of the vector, written [r]:
+
+    g[r] <- mean over the ranks of g[r]          reduce-scatter
+    w[r] <- w[r] - lr (what the rule makes of g[r])
+    w    <- w[1], ..., w[N]                      all-gather
+
+Rules that treat every parameter alone, as all of ours do, do not notice. MLSL calls it the distributed update, and
+gathers what was added to w instead of w.
+
+Price: 2 (N-1) d numbers a step in all, as the ring; of the rule's memory, up to 2 d numbers with Adam, and of its work
+each rank has 1/N. Everybody waits for the slowest. Staleness: none.
+Source: Rajbhandari, Rasley, Ruwase & He, SC 2020; Sridharan et al., arXiv:1801.08030 (MLSL).
+"""
+
+from algorithms.declare import Equivalence, Knobs, knob
+from algorithms.updates import Rule, optimizer
+from kernels.arrays import shares
+
+SYNCHRONOUS = True
+EQUIVALENCES = (
+    Equivalence("one worker is SGD", to="sgd", settings={"update": "sgd"}),
+    *(
+        Equivalence(
+            f"with {rule} it is synchronous SGD with {rule}",
+            to="sync_sgd",
+            workers=3,
+            settings={"update": rule},
+            to_workers=3,
+            to_settings={"update": rule},
+        )
+        for rule in ("sgd", "momentum", "nesterov", "adagrad", "rmsprop", "adam")
+    ),
+)
+
+
+class Settings(Knobs):
+    learning_rate: float = knob(0.01, "step size", gt=0, le=1000)
+    update: Rule = knob("adam", "what a rank does with its piece of the mean gradient")
+    momentum: float = knob(0.9, "mu, of the rules momentum and nesterov", ge=0, lt=1)
+
+
+def words(shape, s):
+    return 2 * (shape.workers - 1) * shape.parameters * shape.steps
+
+
+def worker(comm, task, s=Settings()):
+    w = task.start()  # (d,), the same on every rank, and it stays so
+    pieces = [w[share] for share in shares(len(w), comm.size)]
+    mine = pieces[comm.rank]  # a part of w, not a copy
+    rule = optimizer(s.update, mine, s.momentum)
+    task.measure("optimizer state", sum(memory.nbytes for memory in rule.state))
+    for _ in task.steps(together=True):
+        _, g = task.gradient(w)
+        rule.step(mine, comm.reduce_scatter(g, op="mean"), s.learning_rate)
+        for piece, updated in zip(pieces, comm.all_gather(mine), strict=True):
+            piece[:] = updated
+        if comm.rank == 0:
+            task.report(w)
+    return w
+
+
+if __name__ == "__main__":
+    from experiments.script import main
+
+    main(__spec__.name)
