@@ -3,7 +3,7 @@ import pytest
 
 from cluster.disturbances import Disturbances
 from cluster.network import NETWORKS
-from tests.training import Springs, train
+from tests.training import ScalarChain, Springs, train
 
 BOOK = {"learning_rate": 0.1, "pull": 0.2, "period": 1}
 FORMS = pytest.mark.parametrize("synchronous", [False, True], ids=["asynchronous", "synchronous"])
@@ -88,6 +88,51 @@ def test_the_synchronous_form_is_stable_up_to_the_rate_of_theory(share, settles)
     run = train("easgd", Springs([0.0] * replicas), replicas, settings, steps=600)
     assert (abs(run.shipped[0]) < 1e-3) == settles
     assert (abs(run.shipped[0]) > 1e3) != settles
+
+
+@FORMS
+def test_with_momentum_it_makes_the_steps_of_the_book(synchronous):
+    beads = Beads([1.0], [2.0], 0.0, synchronous)
+    run = train("easgd", beads, 1, BOOK | {"synchronous": synchronous, "momentum": 0.9}, steps=4)
+    assert centres(run)[:3] == pytest.approx([0.4, 0.62, 0.7258], abs=1e-12)
+    x, v = np.array([2.0, 1.5, 1.149, 0.92219]), np.array([0.0, -0.1, -0.131, -0.12101])
+    assert beads.path(1.0) == pytest.approx(x + 0.9 * v, abs=1e-12)  # gradients are taken ahead, not behind
+
+
+@FORMS
+def test_momentum_too_small_to_matter_is_easgd_bit_for_bit(synchronous):
+    def trained(momentum):
+        settings = {"synchronous": synchronous, "momentum": momentum, "learning_rate": 0.1, "period": 2}
+        return train("easgd", ScalarChain(), 3, settings, steps=15)
+
+    plain, tiny, felt = trained(0), trained(5e-324), trained(0.5)
+    assert np.array_equal(plain.models, tiny.models) and np.array_equal(plain.shipped, tiny.shipped)
+    assert not np.array_equal(plain.models, felt.models)
+
+
+@FORMS
+def test_visits_with_momentum_conserve_the_sum_of_centre_and_replicas(synchronous):
+    places, centre = [2.0, -3.0, 7.0], 1.5
+    beads = Beads([10.0, 20.0, 30.0], places, centre, synchronous, curvature=0.0)
+    settings = BOOK | {"synchronous": synchronous, "pull": 0.17, "period": 2, "momentum": 0.9}
+    run = train("easgd", beads, 3, settings, steps=9)
+    ends = [beads.path(c)[-1] for c in (10.0, 20.0, 30.0)] if synchronous else np.ravel(run.models)
+    z = centres(run)[-2] if synchronous else run.shipped[0]
+    assert sum(ends) + z == pytest.approx(sum(places) + centre, rel=1e-12)
+
+
+@pytest.mark.parametrize(("share", "settles"), [(0.97, True), (1.03, False)])
+@pytest.mark.parametrize("rate", [0.5, 1.0, 1.5])
+@pytest.mark.parametrize("replicas", [1, 3, 8])
+def test_in_round_robin_it_is_stable_up_to_a_pull_that_does_not_depend_on_the_replicas(replicas, rate, share, settles):
+    settings = {"learning_rate": rate, "pull": share * (4 - 2 * rate) / (4 - rate), "period": 1}
+    turns = Disturbances(slow={rank: 1 + 0.001 * rank for rank in range(2, replicas + 1)})
+    beads = Beads([0.0] * replicas, [1.0] * replicas, -1.0, synchronous=False)
+    run = train("easgd", beads, replicas, settings, steps=300, disturbances=turns, network=NETWORKS["ideal"])
+    z = np.abs(centres(run))
+    early, late = z[len(z) // 4 : len(z) // 2].max(), z[-len(z) // 4 :].max()
+    assert (late < early / 2) == settles
+    assert (late > early * 2) != settles
 
 
 def test_a_replica_visits_in_its_first_step_and_then_every_period():
