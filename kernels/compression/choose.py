@@ -1,0 +1,49 @@
+"""Choose: a bit per number says which of its run's two numbers it is.
+
+    out_i <- high[r] if bit i is set, else low[r]        for the i of run r
+
+packed, bytes with the bits, the lowest first; low and high (runs,), out (d,).
+Price: 2 operations per number; it is written once.
+"""
+
+import numpy as np
+from numba import cuda
+
+from kernels.compiled import exact, formula
+from kernels.compression.runs import over_runs, pieces
+from kernels.launch import THREADS
+
+
+def price(out, packed, low, high, edges):
+    return 2 * len(out), len(out) + 2 * len(low) + packed.nbytes / out.itemsize
+
+
+def reference(out, packed, low, high, edges):
+    bits = np.unpackbits(packed, count=len(out), bitorder="little")
+    for r, run in enumerate(pieces(edges)):
+        out[run] = np.where(bits[run], high[r], low[r])
+
+
+@formula
+def element(byte, i, low, high):
+    return high if byte >> (i & 7) & 1 else low
+
+
+@exact
+def cpu(out, packed, low, high, edges):
+    for r in range(low.size):
+        below, above, start = low[r], high[r], edges[r]
+        run = out[start : edges[r + 1]]
+        for i in range(run.size):
+            run[i] = element(packed[start + i >> 3], start + i, below, above)
+
+
+@cuda.jit
+def _launch(out, packed, low, high, edges):
+    for r in range(cuda.blockIdx.x, low.size, cuda.gridDim.x):
+        for i in range(edges[r] + cuda.threadIdx.x, edges[r + 1], THREADS):
+            out[i] = element(packed[i >> 3], i, low[r], high[r])
+
+
+def gpu(out, packed, low, high, edges):
+    _launch[over_runs(edges)](out, packed, low, high, edges)

@@ -1,0 +1,87 @@
+"""Pack: small whole numbers side by side, without the bits they do not need.
+
+    packed <- codes[0], codes[1], ... of `width` bits each, the lowest bit first
+
+codes (n,), any kind of numbers, all from 0 to 2^width - 1; packed, bytes, ceil(n width / 8) of them; width 1 to 16.
+Eight codes fill `width` bytes exactly, so eight at a time are packed by whoever comes first.
+
+    width 3     aaabbbcc cdddeeef ffggghhh
+
+Price: 3 operations per code; both are moved once.
+"""
+
+from numba import cuda
+
+from kernels.compiled import exact, formula
+from kernels.launch import THREADS, grid, stream_of
+
+
+def size(codes: int, width: int) -> int:
+    """Bytes for so many codes."""
+    return -(-codes * width // 8)
+
+
+def price(packed, codes, width):
+    return 3 * len(codes), packed.nbytes + codes.nbytes  # words of the first argument: bytes
+
+
+def reference(packed, codes, width):
+    bits = [int(code) >> bit & 1 for code in codes for bit in range(width)]
+    for j in range(len(packed)):
+        packed[j] = sum(bit << k for k, bit in enumerate(bits[8 * j : 8 * j + 8]))
+
+
+def eight(packed, codes, group, width):
+    """Pack codes 8 group to 8 group + 7."""
+    at, held, bits = group * width, 0, 0
+    last = 8 * group + 8
+    for i in range(8 * group, last if last < codes.size else codes.size):
+        held |= int(codes[i]) << bits
+        bits += width
+        while bits >= 8:
+            packed[at] = held & 255
+            held >>= 8
+            bits -= 8
+            at += 1
+    if bits:
+        packed[at] = held
+
+
+def field(packed, i, width):
+    """Code i, unpacked."""
+    at, shift = i * width >> 3, i * width & 7
+    held, bits = int(packed[at]) >> shift, 8 - shift
+    while bits < width:
+        at += 1
+        held |= int(packed[at]) << bits
+        bits += 8
+    return held & ((1 << width) - 1)
+
+
+eight_cpu, eight_gpu = formula(eight), cuda.jit(device=True)(eight)
+field_cpu, field_gpu = formula(field), cuda.jit(device=True)(field)
+
+
+@exact
+def cpu(packed, codes, width):
+    if packed.size < -(-codes.size * width // 8):
+        raise ValueError("there is not room for so many codes of this width.")
+    whole = codes.size // 8 if width <= 8 else 0
+    for group in range(whole):  # what `eight` does, without asking at every code whether a byte is full
+        held = 0
+        for k in range(8):
+            held |= int(codes[8 * group + k]) << k * width
+        for j in range(width):
+            packed[group * width + j] = held >> 8 * j & 255
+    for group in range(whole, -(-codes.size // 8)):
+        eight_cpu(packed, codes, group, width)
+
+
+@cuda.jit
+def _launch(packed, codes, width):
+    for group in range(cuda.grid(1), -(-codes.size // 8), cuda.gridsize(1)):
+        eight_gpu(packed, codes, group, width)
+
+
+def gpu(packed, codes, width):
+    _launch[grid(len(codes)), THREADS, stream_of(codes)](packed, codes, width)
