@@ -107,6 +107,30 @@ def test_a_sum_on_its_way_is_not_stopped():
     assert between >= end > 0.8
 
 
+@pytest.mark.parametrize("collective", COLLECTIVES[1:])
+def test_of_those_that_come_at_the_same_moment_the_lowest_number_goes_first(collective):
+    _, ends = run(beside(3, 2, 1), 2, collective=collective).results[0]
+    assert ends[2] < ends[1] < ends[0]
+
+
+@pytest.mark.parametrize("collective", COLLECTIVES[1:])
+def test_a_message_that_takes_the_port_meanwhile_gives_the_urgent_time_to_come(collective):
+    def program(comm):
+        vectors = np.ones((3, 1000))
+        handles = [comm.all_reduce(vectors[i], async_op=True, priority=8 + i) for i in range(2)]
+        comm.send(np.ones(100_000), 1 - comm.rank)
+        work(comm)  # a tenth of a second, in which the message is on the wire
+        comm.all_reduce(vectors[2], async_op=True, priority=1).wait()
+        urgent = comm.journal.clock()
+        handles[0].wait()
+        others = comm.journal.clock()
+        handles[1].wait(), comm.recv(1 - comm.rank)
+        return urgent, others
+
+    urgent, others = run(program, 2, collective=collective, device=Device(math.inf, math.inf, 0.1)).results[0]
+    assert 800_000 * BETA < urgent < others
+
+
 def test_a_sum_waits_for_its_turn_only_while_others_are_on_the_wire():
     (_, ends), (_, others) = (run(beside(p), 4).results[0] for p in (0, 3))
     assert ends == others

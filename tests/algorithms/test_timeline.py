@@ -1,0 +1,257 @@
+"""Timelines of layer profiles: the published figures, the bounds, and the simulated cluster's own times."""
+
+import math
+from functools import cache
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+import kernels
+import workloads
+from algorithms.synchronous.timeline import (
+    Cost,
+    Profile,
+    bucketed,
+    delayed,
+    forward_overlap,
+    merged,
+    no_overlap,
+    steps,
+    wait_free,
+)
+from cluster.devices import DEVICES
+from cluster.network import NETWORKS, Link, Network
+from tests.training import train
+
+EACH = Cost(0.0, 1.0)  # sizes are seconds
+PARAMETERS = 34_944, 307_456, 885_120, 663_936, 442_624, 37_752_832, 16_781_312, 4_097_000
+FORWARD = [0.12] * 5 + [0.06, 0.02, 0.02]
+ALEXNET = Profile(FORWARD, [2 * f for f in FORWARD], [2.0 * n / sum(PARAMETERS) for n in PARAMETERS], EACH)
+EQUAL = Profile([0.02] * 50, [0.04] * 50, [0.06] * 50, EACH)
+
+
+def draw(seed, line=EACH, update=0.0):
+    """A profile of up to nine layers, drawn at random."""
+    generator = np.random.default_rng(seed)
+    layers = int(generator.integers(1, 10))
+    forward, backward, sizes = generator.exponential(1.0, (3, layers)) * [
+        [1.0],
+        [2.0],
+        [10 ** generator.uniform(-1, 1)],
+    ]
+    return Profile(forward.tolist(), backward.tolist(), sizes.tolist(), line, update=Cost(0.0, update))
+
+
+many = pytest.mark.parametrize("seed", range(40))
+
+
+# published figures
+
+
+def test_alexnets_large_last_layers_hide_behind_the_next_forward_only_if_the_first_layers_go_first():
+    assert sum(PARAMETERS[5:]) / sum(PARAMETERS) == pytest.approx(0.96, abs=0.005)
+    times = [
+        no_overlap(ALEXNET),
+        wait_free(ALEXNET),
+        forward_overlap(ALEXNET, urgent=False, most=0.001),
+        forward_overlap(ALEXNET, most=0.001),
+        delayed(ALEXNET),
+    ]
+    assert [round(t, 2) for t in times] == [4.10, 2.74, 2.74, 2.10, 2.10]
+
+
+def test_fifty_equal_layers_with_as_much_to_say_as_to_compute():
+    times = [
+        no_overlap(EQUAL),
+        wait_free(EQUAL),
+        forward_overlap(EQUAL, urgent=False),
+        forward_overlap(EQUAL, most=0.03),
+        delayed(EQUAL),
+    ]
+    assert [round(t, 2) for t in times] == [6.00, 4.04, 4.04, 3.09, 3.00]
+
+
+# the order of the methods, and their bounds
+
+
+@many
+def test_without_latency_more_overlap_is_never_slower(seed):
+    p = draw(seed, update=0.1)
+    times = [
+        delayed(p),
+        forward_overlap(p, most=sum(p.sizes) / 50),
+        forward_overlap(p, urgent=False),
+        wait_free(p),
+        no_overlap(p),
+    ]
+    assert all(a <= b * (1 + 1e-12) for a, b in pairwise(times))
+
+
+def test_with_latency_many_small_layers_turn_the_order_round():
+    p = Profile([0.02] * 50, [0.04] * 50, [0.001] * 50, Cost(0.1, 1.0))
+    assert wait_free(p) > 1.8 * no_overlap(p)
+    assert forward_overlap(p) > 1.5 * no_overlap(p)
+    assert delayed(p) > 1.5 * no_overlap(p)
+    assert wait_free(p, bucketed(p, 0.0249)) < no_overlap(p)  # two buckets
+
+
+@many
+def test_wait_free_lies_between_its_bounds(seed):
+    p = draw(seed, Cost(0.1, 1.0))
+    first, tf, tb = p.line(p.sizes[0]), sum(p.forward), sum(p.backward)
+    low = tf + max(tb + first, p.backward[-1] + p.communicate)
+    assert low <= wait_free(p) * (1 + 1e-12) <= (p.compute + p.communicate) * (1 + 1e-12)
+
+
+@many
+@pytest.mark.parametrize("most", [math.inf, 0.3])
+def test_urgent_first_is_never_later_and_never_faster_than_computing_or_communicating(seed, most):
+    p = draw(seed, Cost(0.05, 1.0), update=0.1)
+    urgent, fifo = (forward_overlap(p, urgent=u, most=most) for u in (True, False))
+    assert urgent <= fifo * (1 + 1e-12)
+    assert urgent * (1 + 1e-12) >= max(p.compute, p.communicate)
+    if most == math.inf:
+        first = p.line(p.sizes[0]) + sum(map(p.update, p.sizes))
+        assert urgent * (1 + 1e-12) >= p.compute + first  # the first layer's sum has nothing to hide behind
+
+
+@many
+def test_first_come_first_served_gains_nothing_from_the_next_forward(seed):
+    p = draw(seed, Cost(0.1, 1.0))
+    assert forward_overlap(p, urgent=False) == pytest.approx(wait_free(p), rel=1e-12)
+
+
+def test_one_layer_leaves_nothing_to_order():
+    p = Profile([1.0], [2.0], [4.0], Cost(0.5, 1.0), Cost(0.25))
+    assert forward_overlap(p) == forward_overlap(p, urgent=False) == wait_free(p) == no_overlap(p) == 7.75
+
+
+@many
+@pytest.mark.parametrize("delay", [1, 2, 3])
+def test_any_delay_takes_the_longer_of_computing_and_communicating(seed, delay):
+    p = draw(seed, Cost(0.1, 1.0), update=0.1)
+    begins = steps(p, 60, delay=delay)
+    assert begins[-1] - begins[-31] == pytest.approx(30 * delayed(p), rel=1e-9)
+
+
+@many
+def test_delay_at_most_halves_a_step(seed):
+    p = draw(seed, Cost(0.1, 1.0))
+    assert no_overlap(p) <= 2 * delayed(p) * (1 + 1e-12)
+
+
+@pytest.mark.parametrize("ratio", [0.1, 0.7, 1.0])
+def test_what_delay_gains_is_the_smaller_over_the_larger(ratio):
+    sizes = [3.0 * ratio / 50] * 50
+    for p in (Profile(EQUAL.forward, EQUAL.backward, sizes, EACH), Profile(sizes, sizes, [0.12] * 50, EACH)):
+        smaller, larger = sorted((p.compute, p.communicate))
+        assert no_overlap(p) / delayed(p) == pytest.approx(1 + smaller / larger)
+
+
+# buckets
+
+
+@many
+def test_buckets_hold_every_layer_once_and_the_last_layers_first(seed):
+    p = draw(seed, Cost(0.3, 1.0))
+    for buckets in (bucketed(p, 0), bucketed(p, 1.0), bucketed(p, math.inf), merged(p)):
+        assert [layer for bucket in reversed(buckets) for layer in bucket] == list(range(p.layers))
+        assert sum(map(p.size, buckets)) == pytest.approx(sum(p.sizes))
+
+
+@many
+def test_one_bucket_is_no_overlap_and_no_bucket_is_layer_by_layer(seed):
+    p = draw(seed, Cost(0.3, 1.0), update=0.1)
+    assert wait_free(p, bucketed(p, math.inf)) == pytest.approx(no_overlap(p), rel=1e-12)
+    assert wait_free(p, bucketed(p, 0)) == wait_free(p) and len(bucketed(p, 0)) == p.layers
+
+
+@many
+@pytest.mark.parametrize("alpha", [0.0, 0.1, 0.5, 2.0])
+def test_merging_is_never_slower_than_layer_by_layer_or_all_at_once(seed, alpha):
+    p = draw(seed, Cost(alpha, 1.0))
+    assert wait_free(p, merged(p)) <= min(wait_free(p), no_overlap(p)) * (1 + 1e-12)
+
+
+def test_between_too_many_starts_and_too_late_a_start_lies_the_best_bucket():
+    layers, alpha, backward, size = 64, 0.05, 0.04, 0.06
+    p = Profile([0.02] * layers, [backward] * layers, [size] * layers, Cost(alpha, 1.0))
+    counts = [1, 2, 4, 8, 16, 32, 64]
+    times = [wait_free(p, bucketed(p, count * size * 0.999)) for count in counts]
+    for count, seconds in zip(counts, times, strict=True):  # the network is busy as soon as the first bucket is full
+        saturated = sum(p.forward) + count * backward + layers / count * alpha + layers * size
+        assert seconds == pytest.approx(saturated)
+    slopes = np.diff(times) / np.diff(counts)
+    assert (np.diff(slopes) > 0).all() and slopes[0] < 0 < slopes[-1]
+    assert counts[int(np.argmin(times))] == 8
+    assert math.sqrt(layers * alpha / backward) == pytest.approx(8.9, abs=0.1)
+
+
+# the simulated cluster takes the same time
+
+LATENCY, ITEM, DEVICE = 3e-5, 8, DEVICES["laptop"]
+MODEL = {"model": "residual", "depth": 6, "width": 32}  # layers of 2080, 1056 and 330 numbers: all of them even
+
+
+def model():
+    digits = workloads.find("digits")
+    return digits.build(digits.Settings(**MODEL), np.float64)
+
+
+def seconds(kernel):
+    """The price of a kernel on vectors, as a Cost per number."""
+    flops, words = kernel.price(np.ones(1000), np.ones(1000))
+    return Cost(DEVICE.overhead, max(flops / DEVICE.flops, words * ITEM / DEVICE.bandwidth) / 1000)
+
+
+@cache
+def profile(bandwidth, collective):
+    """The layers' own times, from the spans of one worker alone; the network's, from its link and its kernels."""
+    journal = train("overlap", model(), steps=1, batch=16, network=NETWORKS["ideal"]).outcome.journals[0]
+    took = {label: end - start for _, start, end, _, label in journal.spans}
+    work = model()
+    backward = [took[f"B{layer}"] for layer in range(work.depth)]
+    backward[-1] += took["loss"]
+    add, scale, beta = seconds(kernels.add), seconds(kernels.scale), ITEM / bandwidth
+    if collective == "fast":  # two messages of half the vector; the second leaves when the first was added
+        line = Cost(LATENCY + add.start + scale.start, beta + (add.each + scale.each) / 2)
+        lag = Cost(LATENCY)
+    else:  # one message each way; adding goes on while the next is on the wire
+        line, lag = Cost(0.0, beta), Cost(LATENCY + add.start + scale.start, add.each + scale.each)
+    sizes = [part.parameters for part in work.split(work.depth)]
+    return Profile([took[f"F{i}"] for i in range(work.depth)], backward, sizes, line, lag, seconds(kernels.sgd))
+
+
+RUNS = {
+    "sync_sgd": ({}, no_overlap),
+    "overlap": ({"bucket": 0}, wait_free),
+    "overlap in buckets": ({"bucket": 2000 * ITEM}, lambda p: wait_free(p, bucketed(p, 2000))),
+    "overlap in one": ({"bucket": 1 << 30}, no_overlap),
+    "priority, fifo": ({"order": "fifo", "slice": 300}, lambda p: forward_overlap(p, urgent=False, most=300)),
+    "priority": ({"slice": 300}, lambda p: forward_overlap(p, most=300)),
+    "priority, whole": ({"slice": 1 << 20}, forward_overlap),
+    "delayed 0": ({"delay": 0}, lambda p: forward_overlap(p, urgent=False)),
+    "delayed 1": ({"delay": 1}, lambda p: steady(p, 1)),
+    "delayed 2": ({"delay": 2}, lambda p: steady(p, 2)),
+}
+STEPS = 12
+
+
+def steady(p, delay):
+    begins = steps(p, STEPS, delay=delay)
+    return (begins[-1] - begins[-5]) / 4
+
+
+@pytest.mark.parametrize("collective", ["fast", "recursive_doubling"])
+@pytest.mark.parametrize("bandwidth", [2e7, 2e8, 2e9])
+@pytest.mark.parametrize("name", RUNS)
+def test_two_simulated_workers_take_the_time_of_the_profile(name, bandwidth, collective):
+    settings, predicted = RUNS[name]
+    link = Network(Link(LATENCY, bandwidth), Link(LATENCY, bandwidth))
+    where = {"network": link, "collective": collective}
+    journal = train(
+        name.split(" ")[0].strip(","), model(), 2, settings, steps=STEPS, batch=16, **where
+    ).outcome.journals[0]
+    at = [row[2] for row in journal.losses]
+    assert (at[-1] - at[-5]) / 4 == pytest.approx(predicted(profile(bandwidth, collective)), rel=1e-9)
