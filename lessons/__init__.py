@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import importlib
 
-CHAPTERS: tuple[str, ...] = ("large_batches",)
+CHAPTERS: tuple[str, ...] = ("collectives", "large_batches", "distributed_update")
 """In teaching order. Naming a chapter here is all the registration there is."""
 
 
