@@ -4,6 +4,11 @@
 
 Made up, from a fixed seed: the same points in every run. The points' mean is 0. With `noise` 0 all points are 0 and
 every mini-batch has the same gradient, h w; otherwise a mini-batch pulls towards the mean of its own points.
+
+Samples can be of several `kinds`, as if data had been collected in several places. Kind k has its points around a
+centre of its own, `apart` from the next, and a curvature s_k h; `unequal` is the first s, 1, over the last. The optimum
+is the mean of all points weighted by s. Samples are then not shuffled: a batch of one kind follows a batch of the next,
+so with as many workers as kinds worker k sees kind k alone.
 """
 
 from __future__ import annotations
@@ -25,6 +30,10 @@ class Settings(Knobs):
     noise: float = knob(0.0, "how far the samples' own optima lie around the common one", ge=0, le=1e6)
     start: float = knob(1.0, "where every parameter starts", ge=-1e6, le=1e6)
     points: int = knob(4096, "samples", ge=1, le=10_000_000, unit="samples")
+    kinds: int = knob(1, "kinds of samples, one for each worker; above 1 nothing is shuffled", ge=1, le=4096)
+    apart: float = knob(0.0, "from the centre of one kind to that of the next", ge=0, le=1e6)
+    unequal: float = knob(1.0, "curvature of the first kind over that of the last", ge=1, le=1e6)
+    stretch: int = knob(32, "samples of one kind in a row: the batch", ge=1, le=65536, unit="samples")
 
 
 def build(settings: Settings, dtype=np.float32) -> Quadratic:
@@ -39,7 +48,10 @@ def build(settings: Settings, dtype=np.float32) -> Quadratic:
         points = settings.noise * np.random.default_rng(2).standard_normal(points.shape)
         points -= points.mean(0)
     curvature = np.geomspace(1, 1 / settings.condition, settings.dimension)
-    return Quadratic(points, curvature, np.full(settings.dimension, settings.start), dtype=dtype)
+    start = np.full(settings.dimension, settings.start)
+    if settings.kinds == 1:
+        return Quadratic(points, curvature, start, dtype=dtype)
+    return Kinds(points, curvature, start, settings, dtype)
 
 
 class Quadratic:
@@ -61,14 +73,13 @@ class Quadratic:
         return self.origin.copy()
 
     def batch(self, indices: np.ndarray) -> tuple:
-        """The points of these samples."""
-        return (self.points[indices],)
+        """(points, curvature) of these samples."""
+        return self.points[indices], self.curvature
 
     def gradient(self, w, batch: tuple) -> tuple:
         """(loss, g): mean over the batch."""
         g = kernels.empty_like(w)
-        curvature = self.curvature if isinstance(w, np.ndarray) else kernels.to_device(self.curvature, str(w.device))
-        return kernels.quadratic(g, w, batch[0], curvature), g
+        return kernels.quadratic(g, w, *batch), g
 
     def evaluate(self, w: np.ndarray) -> Evaluation:
         """How far above the optimum: f(w) - f(optimum), 0 at best. There is no accuracy."""
@@ -79,3 +90,35 @@ class Quadratic:
         raise ValueError("a quadratic has no layers to cut in stages; use digits, spirals or mnist for a pipeline.")
 
     boundaries = split
+
+
+class Kinds(Quadratic):
+    """The same with samples of several kinds, one batch of each after the other."""
+
+    def __init__(self, points, curvature, start, settings: Settings, dtype):
+        kinds, self.stretch = settings.kinds, settings.stretch
+        rounds = len(points) // (kinds * self.stretch)
+        if not rounds:
+            raise ValueError(
+                f"{len(points)} points are too few for {kinds} kinds with {self.stretch} in a row; "
+                f"use at least {kinds * self.stretch} points."
+            )
+        kind = np.tile(np.repeat(np.arange(kinds), self.stretch), rounds)  # (n,)
+        centres = settings.apart * (np.arange(kinds) - (kinds - 1) / 2)
+        points = points[: len(kind)] + centres[kind, None]
+        super().__init__(points, curvature, start, shuffle=False, dtype=dtype)
+        self.scale = np.geomspace(1, 1 / settings.unequal, kinds)[kind]  # (n,)
+        self.optimum = self.scale @ self.points / self.scale.sum()
+
+    def batch(self, indices: np.ndarray) -> tuple:
+        """(points, curvature) of these samples, which are one stretch. ValueError if they are not."""
+        if len(indices) != self.stretch:
+            raise ValueError(
+                f"batch is {len(indices)}, but samples of one kind come {self.stretch} in a row; "
+                f"use batch {self.stretch}, or stretch {len(indices)}."
+            )
+        return self.points[indices], (self.scale[indices[0]] * self.curvature).astype(self.dtype)
+
+    def evaluate(self, w: np.ndarray) -> Evaluation:
+        """How far above the optimum of all kinds together."""
+        return Evaluation(self.scale.mean() * super().evaluate(w).loss, math.nan)

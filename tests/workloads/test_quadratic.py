@@ -9,6 +9,7 @@ import pytest
 
 import kernels
 from workloads import quadratic
+from workloads.batches import Batches
 from workloads.quadratic import Quadratic
 
 
@@ -30,8 +31,6 @@ def test_the_first_problem_of_the_book_is_w_squared_over_two():
 
 def test_in_the_second_problem_every_worker_has_a_centre_of_its_own():
     problem = Quadratic([[1.0], [-1.0]], [1.0], [2.0], shuffle=False)
-    from workloads.batches import Batches
-
     gradients = []
     for worker in range(2):
         batch = problem.batch(next(Batches(problem.samples, 1, worker, 2, shuffle=problem.shuffle)))
@@ -87,3 +86,49 @@ def test_a_bowl_cannot_be_cut_in_stages():
 def test_points_that_would_fill_the_memory_are_refused():
     with pytest.raises(ValueError, match="use at most 10 points"):
         quadratic.build(quadratic.Settings(dimension=10_000_000, points=10_000_000))
+
+
+# several kinds of samples
+
+
+def shards(problem, workers, batch, rounds=3):
+    """(points, curvature) of the first batches of every worker."""
+    streams = [Batches(problem.samples, batch, i, workers, shuffle=problem.shuffle) for i in range(workers)]
+    return [[problem.batch(next(stream)) for _ in range(rounds)] for stream in streams]
+
+
+def test_every_worker_sees_one_kind_with_its_centre_and_curvature():
+    settings = quadratic.Settings(kinds=3, apart=2.0, unequal=4.0, stretch=5, points=100, dimension=2, condition=10)
+    problem = quadratic.build(settings, np.float64)
+    for batches, centre, scale in zip(shards(problem, 3, 5), (-2, 0, 2), (1, 0.5, 0.25), strict=True):
+        for points, curvature in batches:
+            np.testing.assert_array_equal(points, np.full((5, 2), centre))
+            np.testing.assert_allclose(curvature, [scale, scale / 10])
+
+
+@pytest.mark.parametrize("noise", [0.0, 1.0])
+def test_the_optimum_of_all_kinds_together_is_where_their_gradients_cancel(noise):
+    settings = quadratic.Settings(kinds=3, apart=2.0, unequal=4.0, stretch=5, points=100, noise=noise)
+    problem = quadratic.build(settings, np.float64)
+    assert problem.samples == 90  # whole rounds of all kinds
+    everybody = [problem.batch(first + np.arange(5)) for first in range(0, 90, 5)]
+    losses, gradients = zip(*(problem.gradient(problem.optimum, batch) for batch in everybody), strict=True)
+    np.testing.assert_allclose(np.mean(gradients, axis=0), 0, atol=1e-14)
+    start = [problem.gradient(problem.start(), batch)[0] for batch in everybody]
+    assert problem.evaluate(problem.start()).loss == pytest.approx(np.mean(start) - np.mean(losses))
+
+
+def test_one_kind_is_the_problem_as_it_was():
+    one = quadratic.build(quadratic.Settings(noise=1.0), np.float64)
+    assert one.shuffle and type(one) is Quadratic
+
+
+def test_a_batch_that_would_mix_kinds_is_refused():
+    from experiments.experiment import Experiment
+    from experiments.run import run
+
+    values = {"workload": "quadratic", "kinds": 2, "batch": 64, "workers": 2}
+    with pytest.raises(ValueError, match=r"batch is 64, but .* 32 in a row; use batch 32, or stretch 64\.$"):
+        run(Experiment.of(values))
+    with pytest.raises(ValueError, match=r"use at least 200 points\.$"):
+        quadratic.build(quadratic.Settings(kinds=4, stretch=50, points=199))
