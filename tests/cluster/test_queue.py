@@ -122,9 +122,9 @@ def test_a_message_that_takes_the_port_meanwhile_gives_the_urgent_time_to_come(c
         work(comm)  # a tenth of a second, in which the message is on the wire
         comm.all_reduce(vectors[2], async_op=True, priority=1).wait()
         urgent = comm.journal.clock()
-        handles[0].wait()
+        handles[1].wait()  # the first was on the wire before the message
         others = comm.journal.clock()
-        handles[1].wait(), comm.recv(1 - comm.rank)
+        handles[0].wait(), comm.recv(1 - comm.rank)
         return urgent, others
 
     urgent, others = run(program, 2, collective=collective, device=Device(math.inf, math.inf, 0.1)).results[0]
