@@ -17,7 +17,7 @@ import numpy as np
 
 @dataclass(frozen=True)
 class Jitter:
-    """`draw(generator, count)` gives factors; `source` says which law, and why."""
+    """`draw(generator, count)` gives factors; `source` says which law, and whose. cluster.stragglers has the sums."""
 
     draw: Callable[[np.random.Generator, int], np.ndarray]
     source: str
@@ -34,12 +34,14 @@ def _noisy_cloud(generator: np.random.Generator, count: int) -> np.ndarray:
 
 JITTERS: dict[str, Jitter | None] = {
     "none": None,
-    "hpc": Jitter(_lognormal(0.03), "log-normal, mean 1, sigma 0.03"),
-    "cloud": Jitter(_lognormal(0.15), "log-normal, mean 1, sigma 0.15"),
-    "noisy cloud": Jitter(_noisy_cloud, "log-normal, sigma 0.15, and one step in a hundred takes four times as long"),
-    "shifted exponential": Jitter(lambda g, n: 0.8 + g.exponential(0.2, n), "0.8 + exponential of mean 0.2"),
-    "exponential": Jitter(lambda g, n: g.exponential(1.0, n), "exponential of mean 1: geometric staleness"),
-    "pareto": Jitter(lambda g, n: (g.pareto(2.5, n) + 1) * 0.6, "Pareto, mean 1, shape 2.5: a heavy tail"),
+    "hpc": Jitter(_lognormal(0.03), "log-normal, mean 1, sigma 0.03: our choice for a quiet cluster"),
+    "cloud": Jitter(_lognormal(0.15), "log-normal, mean 1, sigma 0.15: our choice for rented machines"),
+    "noisy cloud": Jitter(_noisy_cloud, "as cloud, and one step in a hundred takes four times as long: our choice"),
+    "shifted exponential": Jitter(
+        lambda g, n: 0.8 + g.exponential(0.2, n), "0.8 + exponential of mean 0.2: our choice"
+    ),
+    "exponential": Jitter(lambda g, n: g.exponential(1.0, n), "exponential of mean 1: the law of the formulas"),
+    "pareto": Jitter(lambda g, n: (g.pareto(2.5, n) + 1) * 0.6, "Pareto, mean 1, shape 2.5: a heavy tail, our choice"),
 }
 
 
