@@ -1,7 +1,8 @@
 """Evaluations: how good the reported models are on held-out data, outside the clock of the run.
 
 Ranks report the model they would ship, or their part of it; the reports with one index are one model: parts are
-put together, and several reports of one part (replicas, gossip) are averaged. A rank that ended early is left out
+put together, and several reports of one part (replicas, gossip) are averaged, with their spread, the mean square of
+their distance from that average. A rank that ended early is left out
 of later models as long as the others still have every part.
 """
 
@@ -16,7 +17,7 @@ from cluster.trace import Journal
 from kernels import metered, to_numpy
 from workloads.task import Evaluation, Workload
 
-COLUMNS = ("seconds", "step", "samples", "bytes", "loss", "accuracy")
+COLUMNS = ("seconds", "step", "samples", "bytes", "loss", "accuracy", "spread")
 
 
 class Model(NamedTuple):
@@ -25,6 +26,7 @@ class Model(NamedTuple):
     index: int
     seconds: float
     w: np.ndarray  # (d,)
+    spread: float = 0.0  # of the replicas that w is the mean of
 
 
 def complete(journals: Sequence[Journal], over: bool) -> list[int]:
@@ -55,8 +57,9 @@ def evenly(indices: Sequence[int], count: int) -> list[int]:
 def assemble(journals: Sequence[Journal], index: int, parameters: int) -> Model | None:
     """The model of the reports with this index; None if they do not cover all of it."""
     rows = [row for journal in journals for row in journal.reports if row[0] == index]
-    w = _joined([(start, stop, part) for _, _, start, stop, part in rows], parameters)
-    return None if w is None else Model(index, max(row[1] for row in rows), w)
+    parts = [(start, stop, part) for _, _, start, stop, part in rows]
+    w = _joined(parts, parameters)
+    return None if w is None else Model(index, max(row[1] for row in rows), w, _spread(parts, w))
 
 
 def final(journals: Sequence[Journal], results: Sequence, parameters: int) -> np.ndarray | None:
@@ -89,6 +92,15 @@ def _joined(parts: list[tuple[int, int, np.ndarray]], parameters: int) -> np.nda
         return total if count.max() == 1 else total / count.astype(total.dtype)
 
 
+def _spread(parts: list[tuple[int, int, np.ndarray]], w: np.ndarray) -> float:
+    """The mean over replicas of |x - w|^2; 0 if there is one of each part."""
+    replicas = len(parts) / len({part[:2] for part in parts})
+    if replicas == 1:
+        return 0.0
+    with np.errstate(all="ignore"):
+        return sum(float(np.square(part - w[start:stop], dtype=float).sum()) for start, stop, part in parts) / replicas
+
+
 class Axes:
     """What a time of the run is in steps, samples and bytes."""
 
@@ -119,7 +131,7 @@ def evaluate(workload: Workload, w: np.ndarray) -> Evaluation:
 
 def table(models: Sequence[Model], measure: Callable[[np.ndarray], Evaluation], axes: Axes) -> dict[str, np.ndarray]:
     """The columns of Run.evaluations, one row per model, in order of time."""
-    rows = [(m.seconds, *axes.at(m.seconds), *measure(m.w)) for m in sorted(models, key=lambda m: m.seconds)]
+    rows = [(m.seconds, *axes.at(m.seconds), *measure(m.w), m.spread) for m in sorted(models, key=lambda m: m.seconds)]
     cells = zip(*rows, strict=True) if rows else ([] for _ in COLUMNS)
-    types = ("f8", "f8", "i8", "i8", "f8", "f8")
+    types = ("f8", "f8", "i8", "i8", "f8", "f8", "f8")
     return {name: np.array(cell, dtype) for name, cell, dtype in zip(COLUMNS, cells, types, strict=True)}

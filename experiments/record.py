@@ -28,7 +28,15 @@ MAX_PARAMETERS = 1_000_000_000  # bytes
 
 TABLES: dict[str, dict[str, str]] = {
     "losses": {"rank": "i4", "step": "i4", "samples": "i8", "seconds": "f8", "loss": "f8"},
-    "evaluations": {"seconds": "f8", "step": "f8", "samples": "i8", "bytes": "i8", "loss": "f8", "accuracy": "f8"},
+    "evaluations": {
+        "seconds": "f8",
+        "step": "f8",
+        "samples": "i8",
+        "bytes": "i8",
+        "loss": "f8",
+        "accuracy": "f8",
+        "spread": "f8",
+    },
     "applied": {"rank": "i4", "seconds": "f8", "staleness": "i4"},
     "measures": {"rank": "i4", "step": "i4", "seconds": "f8", "quantity": "i4", "value": "f8"},
     "spans": {"rank": "i4", "kind": "i1", "start": "f8", "end": "f8", "step": "i4", "label": "i4"},

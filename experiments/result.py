@@ -21,7 +21,8 @@ class Run:
     """The record of one run.
 
     losses       columns of cluster.trace.LOSSES: rank, step, samples, seconds, loss; one row per mini-batch
-    evaluations  columns seconds, step, samples, bytes, loss, accuracy: the reported model on held-out data
+    evaluations  columns seconds, step, samples, bytes, loss, accuracy, spread: the reported model on held-out data,
+                 and how far the replicas that it is the mean of are apart
     applied      columns of cluster.trace.APPLIED: rank, seconds, staleness
     measures     columns of cluster.trace.MEASURES, quantity indexing `quantities`: what the method measured itself
     summary      plain values for people: what the command line prints and run.json keeps
@@ -48,3 +49,9 @@ class Run:
         number = self.quantities.index(quantity) if quantity in self.quantities else -1
         some = self.measures["quantity"] == number
         return {name: column[some] for name, column in self.measures.items() if name != "quantity"}
+
+    def course(self, quantity: str) -> tuple[np.ndarray, np.ndarray]:
+        """(steps, values) of one quantity: a line whose points are means over the ranks that measured in a step."""
+        rows = self.measured(quantity)
+        steps, place = np.unique(rows["step"], return_inverse=True)
+        return steps, np.bincount(place, rows["value"]) / np.bincount(place)

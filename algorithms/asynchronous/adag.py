@@ -57,11 +57,11 @@ def server(comm, task, s):
     w = task.start()
     pulled = [kernels.copy(w) for _ in range(comm.size)]  # w as each worker last saw it
     version, read = 0, [0] * comm.size
-    training = comm.size - 1
+    training = set(range(1, comm.size))
     while training:
         sender, a = comm.recv_any()
         if a is None:
-            training -= 1
+            training.discard(sender)
             continue
         task.applied(version - read[sender])
         kernels.distance_scaled(w, a, pulled[sender], s.learning_rate)

@@ -59,11 +59,11 @@ def replica(comm, task, s):
 def server(comm, task, s):
     w = task.start()
     version, read = 0, [0] * comm.size  # commits so far; how many of them each worker has seen
-    training = comm.size - 1
+    training = set(range(1, comm.size))
     while training:
         sender, a = comm.recv_any()
         if a is None:
-            training -= 1
+            training.discard(sender)
             continue
         task.applied(version - read[sender])
         kernels.sgd(w, a, s.learning_rate)

@@ -54,11 +54,11 @@ def server(comm, task, s):
     w = task.start()
     rule = optimizer(s.update, w, s.momentum)
     version, read = 0, [0] * comm.size  # updates so far; how many of them each worker has seen
-    training = comm.size - 1
+    training = set(range(1, comm.size))
     while training:
         sender, g = comm.recv_any()
         if g is None:
-            training -= 1
+            training.discard(sender)
             continue
         task.applied(version - read[sender])
         rule.step(w, g, s.learning_rate)

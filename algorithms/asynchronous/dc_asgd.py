@@ -62,11 +62,11 @@ def server(comm, task, s):
     backup = [kernels.copy(w) for _ in range(comm.size)]  # w as each worker last saw it
     squares = [kernels.zeros_like(w) for _ in range(1 if s.shared else comm.size)]
     version, read = 0, [0] * comm.size
-    training = comm.size - 1
+    training = set(range(1, comm.size))
     while training:
         sender, g = comm.recv_any()
         if g is None:
-            training -= 1
+            training.discard(sender)
             continue
         task.applied(version - read[sender])
         if s.form == "constant":

@@ -90,11 +90,11 @@ def server(comm, task, s):
     squares = kernels.zeros_like(w)
     updates = 0
     read = {rank: deque([0], maxlen=2 if s.overlap else 1) for rank in range(s.shards, comm.size)}
-    training = len(read)
+    training = set(read)
     while training:
         sender, a = comm.recv_any()
         if a is None:
-            training -= 1
+            training.discard(sender)
         elif isinstance(a, tuple):
             comm.send(w, sender)
             read[sender].append(updates)

@@ -62,13 +62,13 @@ def replica(comm, task, s):
 def server(comm, task, s):
     w = task.start()
     v = kernels.zeros_like(w)
-    training = comm.size - 1
-    explicit = s.momentum - (1 - 1 / training)
+    training = set(range(1, comm.size))
+    explicit = s.momentum - (1 - 1 / len(training))
     version, read = 0, [0] * comm.size
     while training:
         sender, g = comm.recv_any()
         if g is None:
-            training -= 1
+            training.discard(sender)
             continue
         task.applied(version - read[sender])
         kernels.momentum(w, v, g, s.learning_rate, explicit)

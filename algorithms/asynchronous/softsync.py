@@ -59,19 +59,19 @@ def server(comm, task, s):
     w = task.start()
     step = kernels.zeros_like(w)
     version, read = 0, [0] * comm.size  # updates so far; how many of them each worker has seen
-    training = comm.size - 1
-    c = max(1, training // s.splits)
+    training = set(range(1, comm.size))
+    c = max(1, len(training) // s.splits)
     gathered = []  # who gave the gradients in `step`
     while training:
         sender, g = comm.recv_any()
         if g is None:
-            training -= 1
+            training.discard(sender)
         else:
             age = version - read[sender]
             task.applied(age)
             kernels.sgd(step, g, s.learning_rate / (c * max(age, 1) if s.modulate else c))
             gathered.append(sender)
-        full = 0 < min(c, training) <= len(gathered)
+        full = 0 < min(c, len(training)) <= len(gathered)
         if full:
             kernels.add(w, step)
             step[:] = 0

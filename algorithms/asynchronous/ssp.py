@@ -74,7 +74,7 @@ def server(comm, task, s):
     while clocks:
         sender, push = comm.recv_any()
         if push is None:
-            del clocks[sender]
+            clocks.pop(sender, None)
             asked.pop(sender, None)
         else:
             pull = isinstance(push, tuple)

@@ -189,4 +189,4 @@ class Simulation:
                 if self.error is None:
                     self.notes.append(f"{rank.loss('the others went on without it')}")
         if self.error is None:
-            self.notes += [line for rank in self.ranks for line in rank.unread()]
+            self.notes += [line for rank in self.ranks if rank.gone == math.inf for line in rank.unread()]

@@ -117,6 +117,7 @@ CASES: dict[str, Case] = {
     "correct": Case(vectors(3, 0.9, False), bits=True),
     "forget": Case(lambda rng, n, dtype: (vector(rng, n, dtype), places(rng, n))),
     "clip": Case(vectors(1, 0.3)),
+    "mix": Case(vectors(2, 0.3, 0.7), bits=True),
     "delay_compensated": Case(vectors(3, 0.1, 0.04), bits=True),
     "delay_compensated_adaptive": Case(adaptive, bits=True),
     "distance_scaled": Case(vectors(3, 0.1), bits=True),

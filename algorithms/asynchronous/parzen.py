@@ -1,0 +1,84 @@
+"""ASGD with a Parzen window: workers throw their states at each other, and take only those that lie ahead of them.
+
+Every `period` steps a worker sends its w_i to a random other one, which nobody waits for. A worker that finds states
+w_k in its buffers accepts those that its own step brings it nearer to, and is drawn to the mean of them and itself:
+
+    accept w_k if |(w_i - lr g) - w_k| < |w_i - w_k|
+    w_i <- w_i - lr (w_i - mean of w_i and the accepted + g)
+
+What comes too late for the direction one is going is simply not used. Without messages it is one-shot averaging, and
+as there the mean of all workers is the model in the end. A worker that is lost is missed by nobody.
+
+Price: d / period numbers per step of a worker, and an average at the end. Staleness: whatever the network makes of it.
+Source: Keuper & Pfreundt, MLHPC 2015, arXiv:1505.04956; whether lr scales the attraction, too, is a knob.
+"""
+
+import numpy as np
+
+import kernels
+from algorithms.declare import Equivalence, Knobs, knob
+
+SYNCHRONOUS = False
+EQUIVALENCES = (Equivalence("one worker is SGD", to="sgd"),)
+STATE = 1  # tag
+
+
+class Settings(Knobs):
+    learning_rate: float = knob(0.2, "step size", gt=0, le=1000)
+    period: int = knob(4, "steps from one state that is sent to the next", ge=1, le=100_000, unit="steps", delay=True)
+    buffers: int = knob(4, "states that a worker keeps of those that have come, the newest ones", ge=1, le=64)
+    scaled: bool = knob(True, "the learning rate scales the attraction as well as the gradient")
+
+
+def words(shape, s):
+    if shape.workers == 1:
+        return 0
+    sent = shape.workers * (shape.steps // s.period)
+    return (sent + 2 * (shape.workers - 1)) * shape.parameters
+
+
+def worker(comm, task, s=Settings()):
+    w = task.start()  # (d,)
+    generator = np.random.default_rng([task.seed, 0x9A52, comm.rank])
+    training = {*range(comm.size)} - {comm.rank}  # others that may still send
+    for step in task.steps():
+        _, g = task.gradient(w)
+        buffer = []
+        for _ in comm.poll(STATE) if training else ():
+            sender, theirs = comm.recv_any(STATE)
+            if theirs is None:
+                training.discard(sender)
+            else:
+                buffer = [*buffer, theirs][-s.buffers :]
+        towards = [theirs for theirs in buffer if ahead(w, g, theirs, s.learning_rate)]
+        if towards:
+            task.measure("accepted", len(towards) / len(buffer))
+            pull = kernels.copy(w)  # w - (w + sum of theirs) / (n + 1)
+            kernels.scale(pull, len(towards) / (len(towards) + 1))
+            for theirs in towards:
+                kernels.sgd(pull, theirs, 1 / (len(towards) + 1))
+            kernels.sgd(w, pull, s.learning_rate if s.scaled else 1.0)
+        kernels.sgd(w, g, s.learning_rate)
+        if comm.size > 1 and (step + 1) % s.period == 0:
+            other = int(generator.integers(comm.size - 1))
+            comm.send(w, other + (other >= comm.rank), STATE)
+        task.report(w)
+    for other in range(comm.size):
+        if other != comm.rank:
+            comm.send(None, other, STATE)  # no more states
+    while training:
+        sender, theirs = comm.recv_any(STATE)
+        if theirs is None:
+            training.discard(sender)
+    return comm.all_reduce(w, op="mean")
+
+
+def ahead(w, g, theirs, rate):
+    """Whether a step down the gradient brings w nearer to theirs."""
+    return float(g @ (w - theirs)) > rate / 2 * float(g @ g)
+
+
+if __name__ == "__main__":
+    from experiments.script import main
+
+    main(__spec__.name)

@@ -1,0 +1,1 @@
+"""Decentralized: no server and no sum over all; a rank talks to its neighbours only."""

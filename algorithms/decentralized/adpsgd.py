@@ -1,0 +1,99 @@
+"""AD-PSGD lets two workers meet and take their average, whenever one of them is ready: gossip without a barrier.
+
+Workers of even number are active, those of odd number passive. An active worker that has a gradient sends its x to a
+random passive neighbour, both take the average, and it steps; a passive one answers between its own steps:
+
+    active     g <- g(x_i)        x_i, x_j <- (x_i + x_j) / 2        x_i <- x_i - lr g
+    passive    g <- g(x_j)        answers whoever has asked          x_j <- x_j - lr g
+
+Only active workers ask, so no circle of workers can wait for each other. A meeting leaves the sum of all x as it is, a
+step changes it by -lr g: the mean moves as it should whoever is how fast. The model to ship is the mean.
+
+Price: d numbers in every step of an active worker, and d back. Staleness: a passive worker's x may be averaged between
+its gradient and its step. A lost worker is left out by the others.
+Source: Lian, Zhang, Zhang & Liu, ICML 2018, arXiv:1710.06952, Algorithm 1; roles as in its section on deadlocks.
+"""
+
+import numpy as np
+
+import kernels
+from algorithms.decentralized.topology import Topology, neighbours
+from algorithms.declare import Equivalence, Knobs, knob
+
+SYNCHRONOUS = False
+EQUIVALENCES = (Equivalence("one worker is SGD", to="sgd"),)
+ASK, ANSWER = 1, 2  # tags
+
+
+class Settings(Knobs):
+    learning_rate: float = knob(0.2, "step size", gt=0, le=1000)
+    topology: Topology = knob("complete", "who is whose neighbour; two even or two odd ones never meet")
+
+
+def refuse(workers, batch, workload, s):
+    if s.topology == "ring" and workers % 2 and workers > 1:
+        return f"a ring of {workers} has two neighbours of one role; use an even number of workers, or another graph."
+    return None
+
+
+def words(shape, s):
+    asking = (shape.workers + 1) // 2 if shape.workers > 1 else 0
+    return 2 * asking * shape.parameters * shape.steps
+
+
+def worker(comm, task, s=Settings()):
+    graph = neighbours(s.topology, comm.size)
+    passive = [other for other in graph[comm.rank] if other % 2]
+    return answering(comm, task, s) if comm.rank % 2 else asking(comm, task, s, passive)
+
+
+def asking(comm, task, s, passive):
+    """An active worker; `passive` are the neighbours that it may meet."""
+    x = task.start()  # (d,)
+    generator = np.random.default_rng([task.seed, 0xAD, comm.rank])
+    for _ in task.steps():
+        _, g = task.gradient(x)
+        if passive:
+            other = passive[generator.integers(len(passive))]
+            comm.send(x, other, ASK)
+            average = None
+            while average is None and other in passive:
+                sender, average = comm.recv_any(ANSWER)
+                if average is None and sender in passive:
+                    passive.remove(sender)  # it is lost
+            x = x if average is None else average
+        kernels.sgd(x, g, s.learning_rate)
+        task.report(x)
+    for other in range(1, comm.size, 2):
+        comm.send(None, other, ASK)  # no more meetings
+    return x
+
+
+def answering(comm, task, s):
+    """A passive worker: it answers between its steps, and goes on answering when it has made them all."""
+    x = task.start()
+    training = set(range(0, comm.size, 2))  # active workers
+
+    def meet():
+        asker, theirs = comm.recv_any(ASK)
+        if theirs is None:
+            training.discard(asker)
+            return
+        kernels.mix(x, theirs, 0.5, 0.5)
+        comm.send(x, asker, ANSWER)
+
+    for _ in task.steps():
+        _, g = task.gradient(x)
+        while training and comm.poll(ASK):
+            meet()
+        kernels.sgd(x, g, s.learning_rate)
+        task.report(x)
+    while training:
+        meet()
+    return x
+
+
+if __name__ == "__main__":
+    from experiments.script import main
+
+    main(__spec__.name)

@@ -1,0 +1,67 @@
+"""D-PSGD: every worker averages with its neighbours only, and steps by itself; no server, no sum over all.
+
+Workers sit on a graph. Each holds its own x_i, and in every step mixes it with what its neighbours hold:
+
+    x_i <- sum_j W_ij x_j - lr g(x_i)
+
+The gradient is taken at the x_i before mixing, so the messages travel while it is computed. W's rows and columns have
+sum 1: the mean of all x_i moves as synchronous SGD would, by the mean gradient, and what workers differ by shrinks by
+the graph's spectral gap. The model to ship is the mean.
+
+Price: degree d numbers from every worker in every step, one message delay whatever the number of workers (a ring
+all-reduce has 2 (N-1)). Staleness: none, but workers disagree.
+Source: Lian et al., NIPS 2017, arXiv:1705.09056, Algorithm 1.
+"""
+
+from typing import Literal
+
+import kernels
+from algorithms.decentralized.topology import Topology, mixing, neighbours
+from algorithms.declare import Equivalence, Knobs, knob
+
+SYNCHRONOUS = True
+EQUIVALENCES = (Equivalence("one worker is SGD", to="sgd"),)
+
+
+class Settings(Knobs):
+    learning_rate: float = knob(0.2, "step size", gt=0, le=1000)
+    topology: Topology = knob("ring", "who is whose neighbour")
+    edges: str = knob("", "the graph's own edges instead, as pairs of workers, for example 0-1,1-2,2-0")
+    mix: Literal["before", "after"] = knob("before", "neighbours' x mix before the step, or after it")
+
+
+def refuse(workers, batch, workload, s):
+    neighbours(s.topology, workers, s.edges)
+
+
+def words(shape, s):
+    graph = neighbours(s.topology, shape.workers, s.edges)
+    return sum(map(len, graph)) * shape.parameters * shape.steps
+
+
+def worker(comm, task, s=Settings()):
+    graph = neighbours(s.topology, comm.size, s.edges)
+    share = mixing(graph)[comm.rank]
+    x = task.start()  # (d,)
+    for _ in task.steps(together=True):
+        if s.mix == "after":
+            _, g = task.gradient(x)
+            kernels.sgd(x, g, s.learning_rate)
+        for other in graph[comm.rank]:
+            comm.send(x, other)
+        if s.mix == "before":
+            _, g = task.gradient(x)
+        keep = share[comm.rank]
+        for other in graph[comm.rank]:
+            kernels.mix(x, comm.recv(other), keep, share[other])
+            keep = 1.0
+        if s.mix == "before":
+            kernels.sgd(x, g, s.learning_rate)
+        task.report(x)
+    return x
+
+
+if __name__ == "__main__":
+    from experiments.script import main
+
+    main(__spec__.name)

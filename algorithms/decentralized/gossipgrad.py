@@ -1,0 +1,86 @@
+"""GossipGraD exchanges with one partner in every step, another one each time: log2 N steps, and all have heard of all.
+
+In step t each worker sends to the one 2^k further on, k = t mod log2 N, and hears from the one as far back
+(dissemination), or exchanges with the one whose number differs in bit k (hypercube). After each log2 N steps the
+workers change places by a random permutation, the same for all. What is exchanged:
+
+    model       w_i <- w_i - lr g(w_i)        w_i <- (w_i + w_j) / 2
+    gradient    w_i <- w_i - lr (g(w_i) + g(w_j)) / 2
+
+A model goes on being mixed in every further step, so after log2 N of them everybody has a part of everybody; of a
+gradient only one partner ever hears, and workers drift apart. A worker that is lost is left out by its partners. The
+paper's shuffling of samples round a ring is left out: the batches here are dealt from one shuffle anyway.
+
+Price: d numbers from every worker in every step, one message delay. Staleness: none, but workers disagree.
+Source: Daily, Vishnu, Siegel, Warfel & Amatya, arXiv:1803.05880; the partner rule as in pytorch/torchdistx.
+"""
+
+from typing import Literal
+
+import numpy as np
+
+import kernels
+from algorithms.declare import Equivalence, Knobs, knob
+
+SYNCHRONOUS = True
+EQUIVALENCES = (
+    Equivalence("one worker is SGD", to="sgd"),
+    Equivalence("two that exchange gradients are synchronous SGD", "sync_sgd", "BIT", 2, {"mode": "gradient"}, 2),
+)
+
+
+class Settings(Knobs):
+    learning_rate: float = knob(0.2, "step size", gt=0, le=1000)
+    mode: Literal["model", "gradient"] = knob("model", "what partners exchange")
+    partners: Literal["dissemination", "hypercube"] = knob("dissemination", "who is whose partner")
+    rotate: bool = knob(True, "workers change places after every round of log2 N steps")
+
+
+def refuse(workers, batch, workload, s):
+    if s.partners == "hypercube" and workers & (workers - 1):
+        return f"{workers} workers are the corners of no hypercube; use 1, 2, 4, 8, ... or partners dissemination."
+    return None
+
+
+def words(shape, s):
+    return 0 if shape.workers == 1 else shape.workers * shape.parameters * shape.steps
+
+
+def partners(rank, size, step, s, seed=0):
+    """(whom rank sends to, whom it hears from) in this step."""
+    rounds = (size - 1).bit_length()
+    turn, k = divmod(step, rounds)
+    places = np.random.default_rng([seed, 0x6055, turn]).permutation(size) if s.rotate else np.arange(size)
+    mine = int(np.flatnonzero(places == rank)[0])
+    if s.partners == "hypercube":
+        to = source = mine ^ (1 << k)
+    else:
+        to, source = (mine + (1 << k)) % size, (mine - (1 << k)) % size
+    return int(places[to]), int(places[source])
+
+
+def worker(comm, task, s=Settings()):
+    w = task.start()  # (d,)
+    for step in task.steps(together=True):
+        _, g = task.gradient(w)
+        if s.mode == "model":
+            kernels.sgd(w, g, s.learning_rate)
+        if comm.size > 1:
+            mine = w if s.mode == "model" else g
+            to, source = partners(comm.rank, comm.size, step, s, task.seed)
+            comm.send(mine, to, tag=step)
+            sender, theirs = comm.recv_any(tag=step)
+            while theirs is None and sender != source:  # somebody else is lost
+                sender, theirs = comm.recv_any(tag=step)
+            if theirs is not None:
+                kernels.mix(mine, theirs, 0.5, 0.5)
+        if s.mode == "gradient":
+            kernels.sgd(w, g, s.learning_rate)
+        task.report(w)
+    return w
+
+
+if __name__ == "__main__":
+    from experiments.script import main
+
+    main(__spec__.name)

@@ -1,0 +1,61 @@
+"""Push-sum SGP: each worker gives half of what it has to one other, another one in every step, and asks nobody back.
+
+In step t worker i sends half of x_i and of its weight p_i to the worker 2^(t mod log2 N) further on:
+
+    x_i <- x_i - lr g(z_i)        x_i <- x_i / 2 + received        p_i <- p_i / 2 + received        z_i <- x_i / p_i
+
+What is given away is missed where it came from, so the sum of all x_i stays whoever sends to whom; the weight says how
+much of a model one holds, and z_i is that model. Everybody hears from one, so p_i stays 1, until a worker is lost: then
+what was sent to it is gone, of x and p alike, and z_i is still right. The model to ship is the mean of all z_i.
+
+Price: d + 1 numbers from every worker in every step, one message delay. Staleness: none, but workers disagree.
+Source: Assran, Loizou, Ballas & Rabbat, Stochastic Gradient Push, ICML 2019, Algorithm 1; Kempe et al., FOCS 2003.
+"""
+
+import kernels
+from algorithms.declare import Equivalence, Knobs, knob
+
+SYNCHRONOUS = True
+EQUIVALENCES = (Equivalence("one worker is SGD", to="sgd"),)
+
+
+class Settings(Knobs):
+    learning_rate: float = knob(0.2, "step size", gt=0, le=1000)
+
+
+def words(shape, s):
+    alone = shape.workers == 1
+    return 0 if alone else shape.workers * (shape.parameters + 1) * shape.steps
+
+
+def worker(comm, task, s=Settings()):
+    x = task.start()  # (d,)
+    z = kernels.copy(x)
+    p = z[:1] * 0 + 1  # (1,)
+    rounds = (comm.size - 1).bit_length()
+    for step in task.steps(together=True):
+        _, g = task.gradient(z)
+        kernels.sgd(x, g, s.learning_rate)
+        if rounds:
+            distance = 1 << step % rounds
+            kernels.scale(x, 0.5)
+            p *= 0.5
+            comm.send((x, p), (comm.rank + distance) % comm.size, tag=step)
+            source = (comm.rank - distance) % comm.size
+            sender, theirs = comm.recv_any(tag=step)
+            while theirs is None and sender != source:  # somebody else is lost
+                sender, theirs = comm.recv_any(tag=step)
+            if theirs is not None:
+                kernels.add(x, theirs[0])
+                p += theirs[1]
+        z[:] = x
+        if p[0] != 1:
+            kernels.scale(z, 1 / float(p[0]))
+        task.report(z)
+    return z
+
+
+if __name__ == "__main__":
+    from experiments.script import main
+
+    main(__spec__.name)

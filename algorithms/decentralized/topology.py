@@ -1,0 +1,140 @@
+"""Topologies: who is whose neighbour, how neighbours mix, and how fast everybody hears of everybody.
+
+A topology is a pure function of the number of ranks, giving the set of neighbours of each rank; edges go both ways.
+Its mixing matrix W has row i for what rank i takes of each rank: symmetric, each row and each column with sum 1, so
+the mean of all ranks stays when they mix. The spectral gap 1 - |second largest eigenvalue| says how fast they come
+to agree: what they differ by shrinks at least by the factor 1 - gap in every round.
+
+    ring, 16 ranks    0.051      torus 4 x 4    0.4      exponential    0.57      complete    1
+
+Source: Xiao & Boyd, Systems & Control Letters 53, 2004 (Metropolis weights); Lian et al., NIPS 2017.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from itertools import combinations
+from typing import Literal
+
+import numpy as np
+
+Topology = Literal["ring", "torus", "exponential", "complete", "star", "random"]
+Neighbours = list[list[int]]  # of each rank, sorted
+
+
+def ring(size: int) -> Neighbours:
+    """Each rank has a left and a right one."""
+    return _both_ways(size, ((rank, (rank + 1) % size) for rank in range(size)))
+
+
+def torus(size: int) -> Neighbours:
+    """A rectangle, as nearly square as `size` allows, whose edges meet: up, down, left and right."""
+    rows = max(n for n in range(1, math.isqrt(size) + 1) if size % n == 0)
+    columns = size // rows
+    right = ((rank, rank - rank % columns + (rank + 1) % columns) for rank in range(size))
+    down = ((rank, (rank + columns) % size) for rank in range(size))
+    return _both_ways(size, (*right, *down))
+
+
+def exponential(size: int) -> Neighbours:
+    """Ranks at distance 1, 2, 4, ... round the ring."""
+    distances = [1 << k for k in range(max(1, (size - 1).bit_length()))]
+    return _both_ways(size, ((rank, (rank + distance) % size) for rank in range(size) for distance in distances))
+
+
+def complete(size: int) -> Neighbours:
+    """Everybody knows everybody."""
+    return _both_ways(size, combinations(range(size), 2))
+
+
+def star(size: int) -> Neighbours:
+    """All know rank 0 only."""
+    return _both_ways(size, ((0, rank) for rank in range(1, size)))
+
+
+def random(size: int, degree: int = 3, seed: int = 0) -> Neighbours:
+    """A ring, so that it hangs together, and random edges until ranks have `degree` neighbours in the mean."""
+    generator = np.random.default_rng([seed, 0x6047])
+    edges = {frozenset((rank, (rank + 1) % size)) for rank in range(size)} - {frozenset((0,))}
+    free = [pair for pair in combinations(range(size), 2) if frozenset(pair) not in edges]
+    wanted = max(0, min(len(free), round(degree * size / 2) - len(edges)))
+    more = [free[i] for i in generator.choice(len(free), wanted, replace=False)] if wanted else []
+    return _both_ways(size, (*map(tuple, edges), *more))
+
+
+def custom(size: int, text: str) -> Neighbours:
+    """Read "0-1,1-2". ValueError in one sentence if it does not read or does not hang together."""
+    if not re.fullmatch(r"\s*\d+\s*-\s*\d+\s*(,\s*\d+\s*-\s*\d+\s*)*", text):
+        raise ValueError(f"edges is {text[:60]!r}; write pairs of workers, for example 0-1,1-2,2-0.")
+    edges = [tuple(map(int, edge.split("-"))) for edge in text.split(",")]
+    strangers = sorted({rank for edge in edges for rank in edge if rank >= size})
+    if strangers:
+        raise ValueError(f"edges name worker {strangers[0]}; with {size} workers they are 0 to {size - 1}.")
+    found = _both_ways(size, edges)
+    islands = components(found)
+    if len(islands) > 1:
+        raise ValueError(
+            f"the graph is not connected: workers {', '.join(map(str, islands[1][:8]))} never hear of worker 0; "
+            f"add an edge such as 0-{islands[1][0]}."
+        )
+    return found
+
+
+def neighbours(name: Topology, size: int, edges: str = "") -> Neighbours:
+    """The topology of this name, or the one that `edges` spell. ValueError in one sentence if there is none."""
+    if edges:
+        return custom(size, edges)
+    graphs = {
+        "ring": ring, "torus": torus, "exponential": exponential, "complete": complete, "star": star, "random": random
+    }  # fmt: skip
+    return graphs[name](size)
+
+
+def mixing(graph: Neighbours, lazy: bool = False) -> np.ndarray:
+    """The Metropolis weights, (ranks, ranks): 1 / (1 + the larger degree of the two) on every edge.
+
+    On a ring each of the three has a third. `lazy` ranks keep half of what they have: no eigenvalue is below 0.
+    """
+    size = len(graph)
+    w = np.zeros((size, size))
+    for rank, others in enumerate(graph):
+        for other in others:
+            w[rank, other] = 1 / (1 + max(len(others), len(graph[other])))
+    w[np.diag_indices(size)] = 1 - w.sum(axis=1)
+    return (np.eye(size) + w) / 2 if lazy else w
+
+
+def spectral_gap(w: np.ndarray) -> float:
+    """1 - |the second largest eigenvalue| of a symmetric mixing matrix; 0 if its graph is not connected."""
+    if len(w) == 1:
+        return 1.0
+    sizes = np.sort(np.abs(np.linalg.eigvalsh(w)))
+    return float(1 - sizes[-2])
+
+
+def components(graph: Neighbours) -> list[list[int]]:
+    """The parts of the graph that hang together, each sorted; the one of rank 0 first."""
+    left, parts = set(range(len(graph))), []
+    while left:
+        part, edge = set(), {min(left)}
+        while edge:
+            part |= edge
+            edge = {other for rank in edge for other in graph[rank]} - part
+        left -= part
+        parts.append(sorted(part))
+    return parts
+
+
+def bipartite(graph: Neighbours) -> bool:
+    """Whether every edge joins an even and an odd rank."""
+    return all((rank + other) % 2 for rank, others in enumerate(graph) for other in others)
+
+
+def _both_ways(size: int, edges) -> Neighbours:
+    found: list[set[int]] = [set() for _ in range(size)]
+    for a, b in edges:
+        if a != b:
+            found[a].add(b)
+            found[b].add(a)
+    return [sorted(others) for others in found]

@@ -1,0 +1,41 @@
+import numpy as np
+import pytest
+
+from algorithms.asynchronous.parzen import ahead
+from cluster.disturbances import Disturbances
+from tests.algorithms.test_dpsgd import Apart
+from tests.training import Springs, train
+
+
+@pytest.mark.parametrize(("theirs", "accepted"), [(0.5, True), (1.5, False), (0.95, False)])
+def test_only_states_that_lie_ahead_are_accepted(theirs, accepted):
+    assert ahead(np.array([1.0]), np.array([2.0]), np.array([theirs]), 0.1) == accepted
+
+
+def test_silent_it_is_one_shot_averaging_bit_for_bit():
+    springs = [3.0, -1.0, 0.5]
+    silent = train("parzen", Springs(springs), 3, {"learning_rate": 0.1, "period": 1000}, steps=10)
+    once = train("one_shot", Springs(springs), 3, {"learning_rate": 0.1}, steps=10)
+    assert np.array_equal(silent.models, once.models)
+
+
+@pytest.mark.parametrize(("scaled", "reached"), [(True, 0.775), (False, 0.55)])
+def test_an_accepted_state_draws_half_way_towards_it(scaled, reached):
+    """w = 1, gradient 2, rate 0.1, and a state at 0.5 that has come: the numbers of the book."""
+    places = [1.0, 0.5]
+
+    class Steep(Apart):
+        def gradient(self, w, batch):
+            super().gradient(w, batch)
+            return 1.0, np.full_like(w, 2.0 if len(np.ravel(list(self.seen.values()))) > 1 else 0.0)
+
+    settings = {"learning_rate": 0.1, "period": 1, "scaled": scaled}
+    run = train("parzen", lambda rank: Steep(places, [0.0, 0.0], rank), 2, settings, steps=2)
+    second = run.outcome.journals[0].reports[1][4][0]
+    assert second == pytest.approx(reached, rel=1e-12)
+
+
+def test_a_lost_worker_stops_nobody_before_the_average():
+    crash = Disturbances(crash={2: 0.004})
+    run = train("parzen", Springs([0.0] * 4), 4, {"period": 2}, steps=60, fails=True, disturbances=crash)
+    assert all(len(journal.losses) == 60 for rank, journal in enumerate(run.outcome.journals) if rank != 2)
