@@ -45,12 +45,6 @@ CATALOGUE: tuple[str, ...] = (
     "asynchronous.adag",
     "asynchronous.dc_asgd",
     "asynchronous.implicit_momentum",
-    "asynchronous.parzen",
-    "decentralized.dpsgd",
-    "decentralized.push_sum",
-    "decentralized.gossipgrad",
-    "decentralized.adpsgd",
-    "decentralized.nearest_neighbour",
     "pipelined.gpipe",
     "pipelined.pipedream",
 )
