@@ -45,6 +45,12 @@ CATALOGUE: tuple[str, ...] = (
     "asynchronous.adag",
     "asynchronous.dc_asgd",
     "asynchronous.implicit_momentum",
+    "asynchronous.parzen",
+    "decentralized.dpsgd",
+    "decentralized.push_sum",
+    "decentralized.gossipgrad",
+    "decentralized.adpsgd",
+    "decentralized.nearest_neighbour",
     "pipelined.gpipe",
     "pipelined.pipedream",
 )
