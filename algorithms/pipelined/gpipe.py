@@ -17,7 +17,8 @@ Source: Huang et al., NeurIPS 2019, arXiv:1811.06965; order of the backward pass
 import kernels
 from algorithms.declare import Equivalence, Knobs, knob
 from algorithms.pipelined.executor import Executor
-from algorithms.pipelined.schedule import Op, repeat
+from algorithms.pipelined.schedule import repeat
+from algorithms.pipelined.schedules.gpipe import schedule
 
 SYNCHRONOUS = True
 START = {"model": "residual", "depth": 6, "width": 64, "activation": "tanh"}  # eight layers to cut
@@ -48,14 +49,6 @@ def refuse(workers, batch, workload, s):
 
 def words(shape, s):
     return 2 * shape.steps * shape.batch * sum(shape.boundaries)
-
-
-def schedule(stage, stages, chunks, recompute=False):
-    """The ops of `stage` for one mini-batch; every stage has the same."""
-    ops = [Op("F", stage, chunk) for chunk in range(chunks)]
-    for chunk in reversed(range(chunks)):
-        ops += [Op("R", stage, chunk)] * recompute + [Op("B", stage, chunk)]
-    return [*ops, Op("U", stage, 0)]
 
 
 def worker(comm, task, s=Settings()):

@@ -63,17 +63,6 @@ def stream(stage, stages):
         yield Op("U", stage, chunk)
 
 
-def schedule(stage, stages, chunks):
-    """The same order for one mini-batch of `chunks` micro-batches and a single update: 1F1B with a flush."""
-    ahead = min(chunks, stages - 1 - stage)
-    yield from (Op("F", stage, chunk) for chunk in range(ahead))
-    for chunk in range(chunks):
-        if chunk + ahead < chunks:
-            yield Op("F", stage, chunk + ahead)
-        yield Op("B", stage, chunk)
-    yield Op("U", stage, 0)
-
-
 def worker(comm, task, s=Settings()):
     lag = comm.rank if s.weights == "vertical" else 0  # when a mini-batch arrives, s updates ahead of stage 0
     pipe = Executor(comm, task, lag=lag, stash=s.weights != "none")

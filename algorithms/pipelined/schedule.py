@@ -7,12 +7,17 @@
 An op is written stage, kind, number: "2F0" is the forward of micro-batch 0 on stage 2. What an op must wait for is
 the same in every schedule, and `needs` says it: so the same lists are executed, timed, drawn and tested.
 
+The list an op stands in is the rank that does it. So a rank may hold several stages, and several ranks one stage, each
+for micro-batches of its own; a U in the lists of all of them is one op, which they do together. "3F6+0B2" is a forward
+overlapped with a backward: two ops of one rank that begin together and end together.
+
 Source: the op graph of Qi et al., ICLR 2024 (I is their B); the notation is that of torch.distributed.pipelining.
 """
 
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import count, pairwise
 from typing import NamedTuple
@@ -31,34 +36,52 @@ class Op(NamedTuple):
         return f"{self.stage}{self.kind}{self.chunk}"
 
 
+class Joined(Op):
+    """An op that is done together with the next one of its list. Who does not ask for times may take it as any op."""
+
+    __slots__ = ()
+
+    def __str__(self) -> str:
+        return f"{super().__str__()}+"
+
+
 def parse(text: str) -> list[Op]:
-    """Read "2F0 2F1 2B0". ValueError for a word that is no op."""
+    """Read "2F0 2F1+0B0". ValueError for a word that is no op."""
     ops = []
-    for word in text.split():
-        match = re.fullmatch(rf"(\d+)([{KINDS}])(\d+)", word)
+    for word in text.replace("+", "+ ").split():
+        match = re.fullmatch(rf"(\d+)([{KINDS}])(\d+)(\+?)", word)
         if not match:
             raise ValueError(f"{word!r} is no op; write stage, one of {', '.join(KINDS)}, and a number, as in 2F0.")
-        ops.append(Op(match[2], int(match[1]), int(match[3])))
+        stage, kind, chunk, joined = match.groups()
+        ops.append((Joined if joined else Op)(kind, int(stage), int(chunk)))
     return ops
 
 
 def spell(ops: Iterable[Op]) -> str:
     """The text that `parse` reads."""
-    return " ".join(map(str, ops))
+    return " ".join(map(str, ops)).replace("+ ", "+")
 
 
 def repeat(ops: Sequence[Op], chunks: int) -> Iterator[Op]:
     """The schedule of one mini-batch of `chunks` micro-batches, mini-batch after mini-batch, without end."""
     for batch in count():
-        for kind, stage, chunk in ops:
-            yield Op(kind, stage, batch + chunk if kind == "U" else batch * chunks + chunk)
+        for op in ops:
+            yield op._replace(chunk=batch + op.chunk if op.kind == "U" else batch * chunks + op.chunk)
+
+
+def rematerialise(ops: Iterable[Op], late: bool = False) -> Iterator[Op]:
+    """The same ops, with a forward once more before each backward: at once, or (`late`) when its gradient is there."""
+    for op in ops:
+        if op.kind in "BI":
+            yield (Joined if late else Op)("R", op.stage, op.chunk)
+        yield op
 
 
 def needs(op: Op, last: int) -> tuple[tuple[str, int, int], ...]:
     """The ops that must be done before `op`, in a pipeline whose last stage is `last`; plain tuples, which equal ops.
 
     Where the stage after splits its backward, its I stands for the B named here. An update waits for nothing but its
-    place in the list.
+    place in the list, and for the other ranks that hold its stage.
     """
     kind, stage, chunk = op
     if kind == "F":
@@ -72,26 +95,48 @@ def needs(op: Op, last: int) -> tuple[tuple[str, int, int], ...]:
 
 
 def check(lists: Sequence[Sequence[Op]]) -> None:
-    """Raise ValueError unless every stage does every micro-batch once, forward and backward, forward first.
+    """Raise ValueError, naming op and rule, unless each micro-batch goes once forward and once backward on each stage.
 
     That the lists of all ranks fit together, so that nobody waits for ever, is found out by timing them.
     """
-    place = {}
+    place: dict[Op, tuple[int, int]] = {}
+    updates = defaultdict(set)
     for rank, ops in enumerate(lists):
         for position, op in enumerate(ops):
-            if op in place:
+            if op in place and (op.kind != "U" or rank in updates[op]):
                 raise ValueError(f"{op} is done twice: on rank {place[op][0]} and on rank {rank}.")
             place[op] = rank, position
-    stages = {op.stage for op in place}
-    chunks = {op.chunk for op in place if op.kind == "F"}
-    for stage in sorted(stages):
-        for chunk in sorted(chunks):
-            split = Op("I", stage, chunk) in place or Op("W", stage, chunk) in place
-            halves = ("I", "W") if split else ("B",)
-            order = [Op("F", stage, chunk), *(Op(kind, stage, chunk) for kind in halves)]
-            missing = [op for op in order if op not in place]
-            if missing:
-                raise ValueError(f"{missing[0]} is missing: every stage does every micro-batch once.")
+            if op.kind == "U":
+                updates[op].add(rank)
+        if ops and isinstance(ops[-1], Joined):
+            raise ValueError(f"{ops[-1]} at the end of rank {rank} is joined to nothing; write it without the +.")
+    chunks = sorted({op.chunk for op in place if op.kind == "F"})
+    holders = {stage: set() for stage in range(1 + max((op.stage for op in place), default=-1))}
+    for stage in holders:
+        for chunk in chunks:
+            order = _order(stage, chunk, place)
             for earlier, later in pairwise(order):
-                if place[earlier] > place[later] and place[earlier][0] == place[later][0]:
-                    raise ValueError(f"{later} comes before {earlier} on rank {place[later][0]}.")
+                (home, before), (rank, after) = place[earlier], place[later]
+                if home != rank:
+                    raise ValueError(f"{later} is on rank {rank}, but {earlier} leaves what it needs on rank {home}.")
+                if before > after:
+                    raise ValueError(f"{later} comes before {earlier} on rank {rank}.")
+            holders[stage].add(place[order[0]][0])
+    for update, ranks in updates.items():
+        if wrong := sorted(ranks ^ holders[update.stage]):
+            has = "holds it but does not" if wrong[0] in holders[update.stage] else "does not hold it but does"
+            raise ValueError(f"{update} updates stage {update.stage} on all ranks that hold it; rank {wrong[0]} {has}.")
+
+
+def _order(stage: int, chunk: int, place) -> list[Op]:
+    """What `stage` does with micro-batch `chunk`, in the only order there is."""
+    split = [op for op in (Op("I", stage, chunk), Op("W", stage, chunk)) if op in place]
+    whole = Op("B", stage, chunk)
+    if split and whole in place:
+        raise ValueError(f"{whole} is both halves of a backward already; leave out {split[0]}.")
+    halves = [Op("I", stage, chunk), Op("W", stage, chunk)] if split else [whole]
+    again = [op for op in (Op("R", stage, chunk),) if op in place]
+    order = [Op("F", stage, chunk), *again, *halves]
+    if missing := [op for op in order if op not in place]:
+        raise ValueError(f"{missing[0]} is missing: every stage does every micro-batch once.")
+    return order

@@ -11,8 +11,10 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
-from algorithms.pipelined.schedule import Op, needs
+from algorithms.pipelined.graph import Graph, gradients
+from algorithms.pipelined.schedule import Joined, Op, needs
 
 
 @dataclass(frozen=True)
@@ -22,16 +24,20 @@ class Times:
     lists: Sequence[Sequence[Op]]
     start: list[list[float]]
     end: list[list[float]]
+    latency: float = 0.0
 
-    @property
+    @cached_property
     def makespan(self) -> float:
         """From the start to the end of everything."""
         return max((ends[-1] for ends in self.end if ends), default=0.0)
 
-    @property
+    @cached_property
     def busy(self) -> list[float]:
-        """Time each rank works."""
-        return [sum(ends) - sum(starts) for starts, ends in zip(self.start, self.end, strict=True)]
+        """Time each rank works; joined ops are one piece of work."""
+        return [
+            sum(end - start for op, start, end in zip(*rank, strict=True) if type(op) is not Joined)
+            for rank in zip(self.lists, self.start, self.end, strict=True)
+        ]
 
     @property
     def idle(self) -> list[float]:
@@ -44,16 +50,9 @@ class Times:
         return [ends[-1] - starts[0] if ends else 0.0 for starts, ends in zip(self.start, self.end, strict=True)]
 
     @property
-    def in_flight(self) -> list[int]:
-        """Most micro-batches each rank holds activations of at one time, by stage held: F takes one, B or I frees."""
-        peaks = []
-        for ops in self.lists:
-            held = peak = 0
-            for kind, _, _ in ops:
-                held += (kind == "F") - (kind == "B" or kind == "I")
-                peak = max(peak, held)
-            peaks.append(peak)
-        return peaks
+    def throughput(self) -> float:
+        """Micro-batches per unit of time."""
+        return sum(kind == "F" and stage == 0 for ops in self.lists for kind, stage, _ in ops) / self.makespan
 
 
 def bubble_of_total(times: Times) -> float:
@@ -75,54 +74,90 @@ def bubble_of_span(times: Times) -> float:
 def simulate(lists: Sequence[Sequence[Op]], costs: Mapping, latency: float = 0.0) -> Times:
     """When each op of `lists` (one list per rank) starts and ends.
 
-    `costs` gives the time of a kind, costs["F"], or of a kind on a stage, costs["F", 2], which goes before; an
-    update costs nothing unless it is named. `latency` is added wherever an op waits for one of another rank.
+    `costs` gives the time of a kind, costs["F"], of a kind on a stage, costs["F", 2], or of one op, costs["F", 2, 0]:
+    the closest goes. An update costs nothing unless it is named; joined ops cost their sum unless costs["F+B"] names
+    them together. `latency` is added wherever an op waits for one of another rank.
     ValueError if the lists cannot be carried out: it names who is stuck where.
     """
-    price = {key: _price(costs, *key) for key in {op[:2] for ops in lists for op in ops}}
-    last = max((stage for _, stage in price), default=0)
-    where = {op: rank for rank, ops in enumerate(lists) for op in ops} if latency else {}
-    done: defaultdict[tuple, dict[int, float]] = defaultdict(dict)  # (kind, stage) -> chunk -> when
+    kinds = [{op[:2] for op in ops} for ops in lists]
+    final = {op: update for update, ops in gradients(lists).items() for op in ops}
+    exact = any(isinstance(key, tuple) and len(key) == 3 for key in costs)
+    tracks: defaultdict[tuple, tuple[dict, dict, dict]] = defaultdict(lambda: ({}, {}, {}))
+    plan = _plan(kinds, costs, tracks)
     start: list[list[float]] = [[] for _ in lists]
     end: list[list[float]] = [[] for _ in lists]
-    waiting: defaultdict[tuple, list[int]] = defaultdict(list)
     ready = list(range(len(lists)))
     while ready:
         rank = ready.pop()
         ops, starts, ends = lists[rank], start[rank], end[rank]
-        begin = ends[-1] if ends else 0.0
-        while len(ends) < len(ops):
-            kind, stage, chunk = op = ops[len(ends)]
-            for need in needs(op, last):
-                at = done[need[:2]].get(need[2])
+        begin, n = ends[-1] if ends else 0.0, len(ends)
+        while n < len(ops):
+            kind, stage, chunk = op = ops[n]
+            cost, (done, by, line), before = plan[kind, stage]
+            for theirs, by_whom, queue in before:
+                at = theirs.get(chunk)
                 if at is None:
-                    waiting[need].append(rank)
+                    queue.setdefault(chunk, []).append(rank)
                     break
-                if latency and where[need] != rank:
+                if latency and by_whom[chunk] != rank:
                     at += latency
                 if at > begin:
                     begin = at
             else:
+                n += 1
+                if type(op) is Joined:
+                    continue
+                joined = ops[len(ends) : n - 1] if n - 1 > len(ends) else ()
+                if joined or exact:
+                    cost = _together(costs, [*joined, op])
                 starts.append(begin)
-                begin += price[kind, stage]
+                begin += cost
                 ends.append(begin)
-                done[kind, stage][chunk] = begin
-                ready += waiting.pop(op, ())
-                if kind == "I":  # the stage before waits for the gradient of the inputs, by whatever name
-                    done["B", stage][chunk] = begin
-                    where["B", stage, chunk] = rank
-                    ready += waiting.pop(("B", stage, chunk), ())
+                done[chunk] = begin
+                if latency:
+                    by[chunk] = rank
+                if line:
+                    ready += line.pop(chunk, ())
+                for other in joined:
+                    starts.append(starts[-1])
+                    ends.append(begin)
+                    ready += _tell(tracks[_heard(*other)], other.chunk, begin, rank)
+                for other in (*joined, op) if final else ():
+                    if other in final:
+                        ready += _tell(tracks["U", other.stage, rank], final[other].chunk, begin, rank)
                 continue
             break
-    stuck = [
-        f"rank {r} at {ops[len(ends)]}"
-        for r, (ops, ends) in enumerate(zip(lists, end, strict=True))
-        if len(ends) < len(ops)
-    ]
-    if stuck:
-        lacking = ", ".join(str(Op(*need)) for need in list(waiting)[:8])
-        raise ValueError(f"the schedule is stuck: {', '.join(stuck[:8])}; waiting for {lacking}.")
-    return Times(lists, start, end)
+    if any(len(ends) < len(ops) for ops, ends in zip(lists, end, strict=True)):
+        raise ValueError(Graph(lists).stuck([len(ends) for ends in end]))
+    return Times(lists, start, end, latency)
+
+
+def _plan(kinds: Sequence[set], costs: Mapping, tracks: Mapping) -> dict[tuple, tuple]:
+    """Per kind and stage what is the same for every chunk: its cost, its own track, the tracks of what it needs.
+
+    A track is what is known of a kind on a stage, three dicts by chunk: when it was done, by whom, who waits for it.
+    """
+    last = max((stage for mine in kinds for _, stage in mine), default=0)
+    plan = {}
+    for kind, stage in set().union(*kinds):
+        before = [_heard(*need) for need in needs(Op(kind, stage, 0), last)]
+        if kind == "U":
+            holders = [rank for rank, mine in enumerate(kinds) if (kind, stage) in mine]
+            before = [(kind, stage, rank) for rank in holders] if len(holders) > 1 else []
+        plan[kind, stage] = _price(costs, kind, stage), tracks[_heard(kind, stage)], [tracks[key] for key in before]
+    return plan
+
+
+def _heard(kind: str, stage: int, chunk: int = 0) -> tuple[str, int]:
+    """The track of an op. The stage before waits for the gradient of the inputs, by whatever name."""
+    return "B" if kind == "I" else kind, stage
+
+
+def _tell(track: tuple[dict, dict, dict], chunk: int, when: float, rank: int) -> list[int]:
+    """Note that it is done; returns who waited for it."""
+    done, by, line = track
+    done[chunk], by[chunk] = when, rank
+    return line.pop(chunk, [])
 
 
 def _price(costs: Mapping, kind: str, stage: int) -> float:
@@ -132,3 +167,10 @@ def _price(costs: Mapping, kind: str, stage: int) -> float:
     if kind == "U":
         return 0.0
     raise ValueError(f"there is no cost of {kind}; give costs[{kind!r}] or costs[{kind!r}, {stage}].")
+
+
+def _together(costs: Mapping, ops: Sequence[Op]) -> float:
+    name = "+".join(op.kind for op in ops)
+    if len(ops) > 1 and name in costs:
+        return float(costs[name])
+    return sum(float(costs[op]) if op in costs else _price(costs, op.kind, op.stage) for op in ops)

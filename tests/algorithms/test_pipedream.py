@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from algorithms.pipelined import pipedream, timing
+from algorithms.pipelined import pipedream, schedules, timing
 from algorithms.pipelined.executor import Executor
 from cluster import simulated
 from cluster.network import Link, Network
@@ -108,5 +108,5 @@ def test_a_full_pipeline_makes_one_step_per_slowest_stage_and_idles_not_at_all()
     start = {row[4]: row[1] for row in spans}
     f, b = (next(row[2] - row[1] for row in spans if row[4][0] == kind) for kind in "FB")
     assert start["B30"] - start["B20"] == pytest.approx(10 * (f + b), rel=0.01)
-    lists = [[op for op in pipedream.schedule(stage, 4, 40) if op.kind != "U"] for stage in range(4)]
+    lists = schedules.lists("pipedream", 4, 40)
     assert run.outcome.trace().seconds() == pytest.approx(timing.simulate(lists, {"F": f, "B": b}).makespan, rel=0.01)

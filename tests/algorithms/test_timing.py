@@ -1,130 +1,143 @@
-"""The list simulator against the closed forms of the literature."""
+"""The list simulator against itself written another way, against laws, and its refusals."""
 
-import re
+import random
 
 import pytest
 
-from algorithms.pipelined import gpipe, pipedream
-from algorithms.pipelined.schedule import Op, parse
+from algorithms.pipelined import graph, schedules
+from algorithms.pipelined.schedule import Op, parse, rematerialise
 from algorithms.pipelined.timing import bubble_of_ideal, bubble_of_span, bubble_of_total, simulate
 
-BOTH = pytest.mark.parametrize("schedule", [gpipe.schedule, pipedream.schedule], ids=["gpipe", "1F1B"])
+UNIT = {"F": 1, "B": 2, "R": 1, "I": 1, "W": 1}
 
 
-def lists(schedule, stages, chunks, **options):
-    return [list(schedule(stage, stages, chunks, **options)) for stage in range(stages)]
+def relaxed(lists, costs, latency):
+    """The same times found by asking again and again who starts too early: no queue, no order, no waiting."""
+    net = graph.Graph(lists)
+    start = {(rank, n): 0.0 for rank, ops in enumerate(lists) for n in range(len(ops))}
+    length = {}
+    for rank, n in start:
+        group = [lists[rank][i] for i in net.together(rank, n)]
+        length[rank, n] = costs["F+B"] if len(group) > 1 and "F+B" in costs else sum(costs[op] for op in group)
+    moved = True
+    while moved:
+        moved = False
+        for rank, n in start:
+            group = net.together(rank, n)
+            bounds = [0.0]
+            if group[0]:
+                bounds.append(start[rank, group[0] - 1] + length[rank, group[0] - 1])
+            for need in (need for i in group for need in net.needs(lists[rank][i])):
+                where = net.place[need]
+                bounds.append(start[where] + length[where] + latency * (where[0] != rank))
+            if max(bounds) > start[rank, n]:
+                start[rank, n], moved = max(bounds), True
+    return [[start[rank, n] for n in range(len(ops))] for rank, ops in enumerate(lists)]
 
 
-@BOTH
-@pytest.mark.parametrize(
-    ("stages", "chunks", "f", "g", "makespan", "idle"),
-    [(4, 8, 1, 2, 33, 9), (4, 8, 1, 1, 22, 6), (8, 32, 1, 2, 117, 21)],
-)
-def test_the_worked_values_of_the_book(schedule, stages, chunks, f, g, makespan, idle):
-    times = simulate(lists(schedule, stages, chunks), {"F": f, "B": g})
-    assert times.makespan == makespan
-    assert times.idle == [idle] * stages
+def random_costs(lists, seed):
+    draw = random.Random(seed)
+    return dict.fromkeys("FRBIWU", 0) | {op: draw.choice([0, 0.5, 1, 3.25]) for ops in lists for op in ops}
+
+
+@pytest.mark.parametrize("latency", [0, 0.75])
+@pytest.mark.parametrize("name", schedules.SCHEDULES)
+def test_the_times_are_the_earliest_that_costs_needs_and_links_allow(name, latency):
+    lists = schedules.lists(name, 4, 8)
+    costs = random_costs(lists, name)
+    assert simulate(lists, costs, latency).start == relaxed(lists, costs, latency)
+
+
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("name", schedules.SCHEDULES)
+def test_work_is_conserved_and_no_step_is_shorter_than_its_longest_chain_or_its_busiest_rank(name, seed):
+    lists = schedules.lists(name, 2, 12)
+    costs = random_costs(lists, seed)
+    times = simulate(lists, costs)
+    assert times.busy == pytest.approx([sum(costs[op] for op in ops) for ops in lists])
+    assert times.makespan >= max(times.busy) - 1e-9
+    alone = simulate([[Op(*op)] for ops in lists for op in ops if op.kind != "U"], costs)  # a rank each: needs only
+    assert times.makespan >= alone.makespan - 1e-9
+
+
+@pytest.mark.parametrize("name", schedules.SCHEDULES)
+def test_more_work_or_a_slower_link_makes_nothing_earlier(name):
+    lists = schedules.lists(name, 4, 8)
+    costs = random_costs(lists, 1)
+    before = simulate(lists, costs, 0.5)
+    later = random.Random(2).choice([op for ops in lists for op in ops])
+    for times in (simulate(lists, costs | {later: costs[later] + 5}, 0.5), simulate(lists, costs, 0.75)):
+        assert all(
+            b >= a for row, now in zip(before.start, times.start, strict=True) for a, b in zip(row, now, strict=True)
+        )
+
+
+def test_a_cost_may_be_of_a_kind_of_a_stage_or_of_one_op():
+    lists = [parse("0F0 0F1 0B0 0B1"), parse("1F0 1F1 1B0 1B1")]
+    times = simulate(lists, {"F": 1, "B": 2, ("F", 1): 10, Op("F", 1, 1): 100})
+    assert times.end[1] == [11, 111, 113, 115]
+
+
+def test_joined_ops_wait_for_each_other_and_end_together():
+    lists = [parse("0F0 0F1+0B0 0B1"), parse("1F0 1B0 1F1 1B1")]
+    times = simulate(lists, {"F": 1, "B": 2, "F+B": 2.5})
+    assert (times.start[0], times.end[0]) == ([0, 4, 4, 8 + 1.5], [1, 6.5, 6.5, 11.5])
+    assert simulate(lists, {"F": 1, "B": 2}).end[0][1:3] == [7, 7]  # without a price of their own, the sum
+    assert times.busy == [1 + 2.5 + 2, 6]
+
+
+def test_an_update_on_two_ranks_needs_the_gradients_of_both():
+    lists = [parse("0F0 1F0 1B0 0B0 0U0"), parse("0F1 1F1 1B1 0B1 0U0")]
+    times = simulate(lists, {"F": 1, "B": 2, "U": 0.5, Op("B", 0, 1): 10}, 0.25)
+    assert times.start[0][-1] == 14.25  # rank 0 was done at 6; rank 1 at 14, and its gradient travels
+    assert times.start[1][-1] == 14
+
+
+def test_late_rematerialisation_is_a_forward_joined_to_its_backward():
+    lists = schedules.lists("gpipe_late", 4, 8)
+    fused = simulate(schedules.lists("gpipe", 4, 8), {"F": 1, "B": 3})
+    assert simulate(lists, UNIT).makespan == fused.makespan == 44
+    assert simulate([list(rematerialise(ops)) for ops in schedules.lists("1f1b", 4, 8)], UNIT).makespan == 41
 
 
 def test_the_three_conventions_of_the_bubble_differ_and_are_named():
-    times = simulate(lists(gpipe.schedule, 4, 8), {"F": 1, "B": 2})
+    times = simulate(schedules.lists("gpipe", 4, 8), UNIT)
     assert bubble_of_total(times) == pytest.approx(3 / 11)
     assert bubble_of_ideal(times) == pytest.approx(3 / 8)
     assert bubble_of_span(times) == pytest.approx(3 / 11)  # stage 0 starts first and ends last
-    assert bubble_of_total(simulate(lists(pipedream.schedule, 8, 32), {"F": 1, "B": 2})) == pytest.approx(7 / 39)
-    assert bubble_of_total(simulate(lists(gpipe.schedule, 4, 1), {"F": 1, "B": 2})) == pytest.approx(0.75)
+    assert bubble_of_span(simulate(schedules.lists("zb_h2", 4, 8), UNIT)) == 0
+    assert bubble_of_total(simulate(schedules.lists("1f1b", 8, 32), UNIT)) == pytest.approx(7 / 39)
+    assert bubble_of_total(simulate(schedules.lists("gpipe", 4, 1), UNIT)) == pytest.approx(0.75)
 
 
-@pytest.mark.parametrize("stages", [2, 4, 8])
-@pytest.mark.parametrize("chunks", [1, 3, 8, 24])
-@pytest.mark.parametrize(("f", "g"), [(1, 1), (1, 2), (3, 2)])
-@pytest.mark.parametrize("latency", [0, 0.25, 1])
-def test_gpipe_idles_twice_through_the_pipeline_and_its_latency(stages, chunks, f, g, latency):
-    times = simulate(lists(gpipe.schedule, stages, chunks), {"F": f, "B": g}, latency)
-    assert times.idle == pytest.approx([(stages - 1) * (f + g + 2 * latency)] * stages)
+def test_throughput_is_micro_batches_per_time():
+    assert simulate(schedules.lists("1f1b", 4, 8), UNIT).throughput == 8 / 33
+    assert simulate(schedules.lists("chimera", 4, 4), UNIT).throughput == 4 / 16
 
 
-@pytest.mark.parametrize("stages", [2, 4, 8])
-@pytest.mark.parametrize("rounds", [1, 2, 5])
-@pytest.mark.parametrize(("f", "g"), [(1, 1), (1, 2), (3, 2)])
-@pytest.mark.parametrize("latency", [0, 0.1, 0.5, 1])
-def test_1f1b_pays_latency_in_every_round_of_the_steady_state(stages, rounds, f, g, latency):
-    chunks = rounds * stages
-    times = simulate(lists(pipedream.schedule, stages, chunks), {"F": f, "B": g}, latency)
-    idle = (stages - 1) * (f + g) + 2 * latency * ((stages - 1) * rounds + stages - 2)
-    assert times.idle == pytest.approx([idle] * stages)
+@pytest.mark.parametrize(
+    ("lists", "circle"),
+    [
+        (
+            ["0F0 0B0 0F1 0B1", "1F1 1F0 1B1 1B0"],
+            "stuck: rank 0 at 0B0 waits for 1B0 of rank 1, rank 1 at 1F1 waits for 0F1 of rank 0.",
+        ),
+        (["0F0 0B0", "1F0 1I0 1W0", "2F0 2W0 2I0"], "stuck: rank 2 at 2W0 waits for 2I0 of rank 2."),
+        (
+            ["0F0 0F1+0B0 0B1", "1F0 1F1 1B0 1B1"],
+            "rank 0 at 0B0 waits for 1B0 of rank 1, rank 1 at 1F1 waits for 0F1 of rank 0",
+        ),
+        (["0F0 0B0", "1F0"], "stuck: rank 0 at 0B0 waits for 1B0 that nobody does"),
+    ],
+)
+def test_a_schedule_that_waits_in_a_circle_names_the_circle(lists, circle):
+    with pytest.raises(ValueError, match=circle):
+        simulate([parse(ops) for ops in lists], UNIT)
 
 
-def test_a_little_latency_costs_1f1b_more_than_gpipe():
-    costs = {"F": 1, "B": 1}
-    assert simulate(lists(gpipe.schedule, 4, 16), costs, 1).idle[0] == 12
-    assert simulate(lists(pipedream.schedule, 4, 16), costs, 1).idle[0] == 34
-
-
-def test_rematerialisation_costs_less_when_it_need_not_wait_for_the_gradient():
-    early = simulate(lists(gpipe.schedule, 4, 8, recompute=True), {"F": 1, "B": 2, "R": 1})
-    late = simulate(lists(gpipe.schedule, 4, 8), {"F": 1, "B": 3})
-    assert (early.makespan, late.makespan) == (41, 44)
-    assert early.idle == [9] * 4 and late.idle == [12] * 4
-
-
-@pytest.mark.parametrize("stages", [1, 2, 4, 7])
-@pytest.mark.parametrize("chunks", [1, 3, 12])
-def test_1f1b_holds_few_micro_batches_where_gpipe_holds_all(stages, chunks):
-    costs = {"F": 1, "B": 2}
-    assert simulate(lists(gpipe.schedule, stages, chunks), costs).in_flight == [chunks] * stages
-    few = simulate(lists(pipedream.schedule, stages, chunks), costs).in_flight
-    assert few == [min(chunks, stages - stage) for stage in range(stages)]
-
-
-def test_the_slowest_stage_sets_the_period_of_an_endless_pipeline():
-    costs = {("F", 0): 1, ("B", 0): 2, ("F", 1): 2, ("B", 1): 3, ("F", 2): 1, ("B", 2): 2, ("F", 3): 0.5, ("B", 3): 1}
-    times = simulate(lists(pipedream.schedule, 4, 60), costs)
-    end = dict(zip(times.lists[0], times.end[0], strict=True))
-    assert end[Op("B", 0, 40)] - end[Op("B", 0, 30)] == pytest.approx(10 * 5)
-
-
-def test_the_zero_bubble_papers_1f1b_comes_out_to_four_digits():
-    profiled = [  # S, M, forward, backward of inputs, of weights, transfer (ms) and the printed bubble rate of 1F1B
-        (8, 24, 18.522, 18.086, 9.337, 0.601, 0.2431),
-        (8, 64, 18.546, 18.097, 9.321, 0.762, 0.1240),
-        (16, 48, 11.347, 11.248, 8.132, 0.377, 0.2552),
-        (32, 128, 10.408, 10.204, 7.703, 0.408, 0.2168),
-    ]
-    for stages, chunks, f, i, w, latency, printed in profiled:
-        times = simulate(lists(pipedream.schedule, stages, chunks), {"F": f, "B": i + w}, latency)
-        assert round(bubble_of_span(times), 4) == printed
-
-
-def test_split_backward_and_virtual_stages_need_no_other_simulator():
-    h1 = """
-    0F0 0F1 0F2 0F3 0I0 0W0 0F4 0I1 0W1 0F5 0I2 0W2 0I3 0W3 0I4 0W4 0I5 0W5
-    1F0 1F1 1F2 1I0 1F3 1I1 1W0 1F4 1I2 1W1 1F5 1I3 1W2 1I4 1W3 1I5 1W4 1W5
-    2F0 2F1 2I0 2F2 2I1 2F3 2I2 2W0 2F4 2I3 2W1 2F5 2I4 2W2 2I5 2W3 2W4 2W5
-    3F0 3I0 3F1 3I1 3F2 3I2 3F3 3I3 3W0 3F4 3I4 3W1 3F5 3I5 3W2 3W3 3W4 3W5
-    """
-    times = simulate([parse(line) for line in h1.strip().splitlines()], {"F": 1, "I": 1, "W": 1})
-    assert times.idle == [3] * 4  # (S-1)(f+i-w)
-    interleaved = """
-    0F0 0F1 2F0 2F1 0F2 2B0 0F3 2B1 2F2 0B0 2F3 0B1 2B2 2B3 0B2 0B3
-    1F0 1F1 3F0 3B0 3F1 3B1 1F2 1B0 1F3 1B1 3F2 3B2 3F3 3B3 1B2 1B3
-    """
-    times = simulate([parse(line) for line in interleaved.strip().splitlines()], {"F": 0.5, "B": 1})
-    assert times.idle == [1.5] * 2  # (S-1)(f+g)/v
-
-
-@pytest.mark.parametrize("module", [gpipe, pipedream])
-def test_the_drawing_in_the_docstring_is_what_happens(module):
-    drawn = [row.split()[:10] for row in re.findall(r"^    stage \d   (.*)$", module.__doc__, re.MULTILINE)]
-    times = simulate(lists(module.schedule, 3, 3 if module is gpipe else 8), {"F": 1, "B": 1})
-    for row, ops, starts in zip(drawn, times.lists, times.start, strict=True):
-        happens = {int(start): f"{op.kind}{op.chunk}" for op, start in zip(ops, starts, strict=True) if op.kind != "U"}
-        assert row == [happens.get(slot, "..") for slot in range(10)]
-
-
-def test_a_schedule_that_waits_in_a_circle_names_who_is_stuck():
-    with pytest.raises(ValueError, match="stuck: rank 0 at 0B0, rank 1 at 1F1; waiting for 0F1, 1B0"):
-        simulate([parse("0F0 0B0 0F1 0B1"), parse("1F1 1F0 1B1 1B0")], {"F": 1, "B": 1})
+def test_an_update_of_two_ranks_before_any_gradient_is_refused():
+    with pytest.raises(ValueError, match="0U0 comes before any gradient of stage 0"):
+        simulate([parse("0F0 0B0 0U0"), parse("0F1 0U0 0B1")], UNIT)
 
 
 def test_a_cost_that_is_missing_is_asked_for_by_name():

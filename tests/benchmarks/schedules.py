@@ -2,7 +2,7 @@
 
 import time
 
-from algorithms.pipelined import pipedream
+from algorithms.pipelined import schedules
 from algorithms.pipelined.timing import simulate
 from tests.benchmarks.measure import row
 
@@ -10,7 +10,7 @@ from tests.benchmarks.measure import row
 def seconds(stages: int, chunks: int) -> float:
     """Generate and time 1F1B."""
     start = time.perf_counter()
-    lists = [list(pipedream.schedule(stage, stages, chunks)) for stage in range(stages)]
+    lists = schedules.lists("1f1b", stages, chunks)
     simulate(lists, {"F": 1.0, "B": 2.0})
     return time.perf_counter() - start
 

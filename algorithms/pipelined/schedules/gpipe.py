@@ -1,0 +1,21 @@
+"""GPipe: all micro-batches go forward, then all come back in reverse.
+
+    rank 0   F0 F1 F2 .. .. .. .. B2 B1 B0
+    rank 1   .. F0 F1 F2 .. .. B2 B1 B0 ..
+    rank 2   .. .. F0 F1 F2 B2 B1 B0 .. ..        . idle: the bubble, (S-1)(f+b)
+
+With re-materialisation (`recompute`) a stage keeps the inputs of a micro-batch and goes forward once more before it
+goes back: early, while the gradient is still on its way, and the bubble stays (S-1)(f+b); or late, when it has come
+("0R2+0B2"), and the bubble is (S-1)(2f+b).
+
+Source: Huang et al., NeurIPS 2019, arXiv:1811.06965; order of the backward passes as in torchgpipe.
+"""
+
+from algorithms.pipelined.schedule import Op, rematerialise
+
+
+def schedule(rank, ranks, chunks, recompute=False, late=False):
+    """The ops of one mini-batch; every stage has the same."""
+    forward = [Op("F", rank, chunk) for chunk in range(chunks)]
+    backward = [Op("B", rank, chunk) for chunk in reversed(range(chunks))]
+    return [*forward, *(rematerialise(backward, late) if recompute else backward), Op("U", rank, 0)]

@@ -1,0 +1,38 @@
+"""Interleaved 1F1B: each rank holds several thin stages, so the pipeline fills and drains that much faster.
+
+Rank r of S holds the stages r, S+r, 2S+r, ...: the model winds around the ranks `pieces` times. Micro-batches go in
+groups of S: a group through the first stage of a rank, then through its second, and so on.
+
+    rank 0   F0 F1 f0 f1 F2 b0 F3 b1 f2 B0 f3 B1 .. b2 .. b3 B2 B3
+    rank 1   .. F0 F1 f0 b0 f1 b1 F2 B0 F3 B1 f2 b2 f3 b3 B2 B3 ..
+
+(capitals: the first stages of the ranks, small letters: their second ones). The bubble shrinks to (S-1)(f+b) / pieces,
+where f and b are the times of all stages of a rank; S-1 boundaries become pieces S - 1, and rank r holds 2(S-1-r) +
+(pieces-1) S + 1 thin micro-batches.
+
+Source: Narayanan et al., SC 2021, arXiv:2104.04473; the order is that of Megatron-LM.
+"""
+
+from algorithms.pipelined.schedule import Op
+
+
+def schedule(rank, ranks, chunks, pieces=2):
+    """One mini-batch on `pieces` stages per rank."""
+    if chunks % ranks:
+        raise ValueError(f"{ranks} ranks do not divide {chunks} micro-batches; use a multiple of {ranks}.")
+    if pieces < 1:
+        raise ValueError(f"{pieces} stages per rank leave nothing to do; use at least 1.")
+    turns = [
+        (piece, chunk)
+        for first in range(0, chunks, ranks)
+        for piece in range(pieces)
+        for chunk in range(first, first + ranks)
+    ]
+    forward = [Op("F", piece * ranks + rank, chunk) for piece, chunk in turns]
+    backward = [Op("B", (pieces - 1 - piece) * ranks + rank, chunk) for piece, chunk in turns]
+    ahead = min(len(turns), 2 * (ranks - 1 - rank) + (pieces - 1) * ranks)
+    ops = forward[:ahead]
+    for pair in zip(forward[ahead:], backward, strict=False):
+        ops += pair
+    ops += backward[len(turns) - ahead :]
+    return ops + [Op("U", piece * ranks + rank, 0) for piece in range(pieces)]

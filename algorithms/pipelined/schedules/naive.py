@@ -1,0 +1,15 @@
+"""Naive model parallelism: the model is cut because it does not fit, and one rank at a time works.
+
+    rank 0   F0 .. .. .. .. B0 F1 .. .. .. .. B1
+    rank 1   .. F0 .. .. B0 .. .. F1 .. .. B1 ..
+    rank 2   .. .. F0 B0 .. .. .. .. F1 B1 .. ..
+
+Source: folklore; the baseline of Huang et al., NeurIPS 2019, and of Harlap et al., arXiv:1806.03377.
+"""
+
+from algorithms.pipelined.schedules.one_f_one_b import alternate
+
+
+def schedule(rank: int, ranks: int, chunks: int):
+    """One micro-batch after the other goes all the way through the model and back."""
+    return alternate(rank, 0, chunks, chunks)
