@@ -28,7 +28,7 @@ Message = Any  # None | float | int | array | tuple[Message, ...]
 Op = Literal["sum", "mean"]
 
 COLLECTIVE = -1
-"""The tag of collectives, which may use the one below as well; an algorithm's own tags are not negative."""
+"""The tag of collectives; an algorithm's own tags are not negative."""
 
 
 class Handle(Protocol):

@@ -53,31 +53,32 @@ def double_tree(comm: Comm, x: np.ndarray, scale: float = 1.0, tag: int = COLLEC
 
     In one tree half of the ranks would be leaves, which have nothing to pass on; in two trees everybody sends and
     receives n on the way up, and n on the way down. The halves go in `chunks`, so that many levels work at once. Each
-    level is LAG chunks behind the one before it, so that nobody waits for the latency either. NCCL does it like this.
+    level is LAG chunks behind the one before it, so that nobody waits for the latency either. Nobody has the same parent
+    in both (of three ranks one has, as many levels above), so messages need not say to which tree they belong.
     """
     size, rank = comm.size, comm.rank
     top = (size - 1).bit_length()
     chunks = chunks or max(1, round((top * x.nbytes / FILL) ** 0.5))
     halves = [[half[share] for share in shares(len(half), chunks)] for half in (x[: len(x) // 2], x[len(x) // 2 :])]
-    roles = [(*place(size, rank, second), halves[second], tag - second) for second in (0, 1)]
+    roles = [(*place(size, rank, second), halves[second]) for second in (False, True)]
     for turn in range(chunks + LAG * top):
-        for level, parent, children, pieces, channel in roles:
+        for level, parent, children, pieces in roles:
             chunk = turn - LAG * level
             if 0 <= chunk < chunks:
                 for child in children:
-                    kernels.add(pieces[chunk], comm.recv(child, channel))
+                    kernels.add(pieces[chunk], comm.recv(child, tag))
                 if parent is not None:
-                    comm.send(pieces[chunk], parent, channel)
+                    comm.send(pieces[chunk], parent, tag)
                 elif scale != 1.0:
                     kernels.scale(pieces[chunk], scale)
     for turn in range(chunks + LAG * top):
-        for level, parent, children, pieces, channel in roles:
+        for level, parent, children, pieces in roles:
             chunk = turn - LAG * (top - level)
             if 0 <= chunk < chunks:
                 if parent is not None:
-                    pieces[chunk][...] = comm.recv(parent, channel)
+                    pieces[chunk][...] = comm.recv(parent, tag)
                 for child in children:
-                    comm.send(pieces[chunk], child, channel)
+                    comm.send(pieces[chunk], child, tag)
 
 
 @lru_cache(maxsize=8192)

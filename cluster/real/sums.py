@@ -30,7 +30,7 @@ class SumBeside:
         helper._doing, helper._waits = "all-reduce", []
         self._waits, world = helper._waits, comm._world
         world.beside += 1
-        self._work = world.threads.do(comm._sum, helper, flat, scale, COLLECTIVE - 2 * comm._calls)
+        self._work = world.threads.do(comm._sum, helper, flat, scale, COLLECTIVE - comm._calls)
 
     def wait(self) -> np.ndarray:
         if not self._done:

@@ -269,7 +269,7 @@ class SimulatedComm:
         if priority:
             comm.send = partial(comm._send_in_turn, priority)
         work = Beside(self, helper)
-        tag = COLLECTIVE - 2 * self._calls  # its own, since several may be under way
+        tag = COLLECTIVE - self._calls  # its own, since several may be under way
 
         def body(_: SimulatedComm) -> None:
             helper.doing = "all-reduce"

@@ -1,6 +1,7 @@
 import numpy as np
 import pytest
 
+from cluster.collectives import ALL_REDUCE
 from cluster.disturbances import Disturbances
 from cluster.network import NETWORKS
 from tests.training import ScalarChain, Springs, train
@@ -11,7 +12,7 @@ def test_it_is_the_mean_of_the_gradients_and_not_their_sum():
     assert step.models[0] == pytest.approx([1 - 0.1 * (1 - 1.0)])  # the mean of the centres is 1
 
 
-@pytest.mark.parametrize("collective", ["fast", "ring", "recursive_doubling", "halving_doubling", "tree"])
+@pytest.mark.parametrize("collective", ["fast", *ALL_REDUCE])
 def test_replicas_stay_identical_bit_for_bit(collective):
     run = train("sync_sgd", ScalarChain(dtype=np.float32), 4, batch=2, steps=7, collective=collective)
     assert all(np.array_equal(run.models[0], w) for w in run.models)

@@ -334,6 +334,8 @@ def test_who_passes_sums_on_in_one_tree_is_a_leaf_in_the_other(ranks):
         inner = [bool(place(ranks, rank, second)[2]) for second in (False, True)]
         both += all(inner)
     assert both <= ranks % 2
+    edges = [{(rank, place(ranks, rank, second)[1]) for rank in range(ranks)} for second in (False, True)]
+    assert len(edges[0] & edges[1]) == (1 if ranks == 3 else 0)
     for second in (False, True):
         roots = [rank for rank in range(ranks) if place(ranks, rank, second)[1] is None]
         assert len(roots) == 1
