@@ -53,8 +53,8 @@ def double_tree(comm: Comm, x: np.ndarray, scale: float = 1.0, tag: int = COLLEC
 
     In one tree half of the ranks would be leaves, which have nothing to pass on; in two trees everybody sends and
     receives n on the way up, and n on the way down. The halves go in `chunks`, so that many levels work at once. Each
-    level is LAG chunks behind the one before it, so that nobody waits for the latency either. Nobody has the same parent
-    in both (of three ranks one has, as many levels above), so messages need not say to which tree they belong.
+    level is LAG chunks behind the one before it, so that nobody waits for the latency either. Nobody has one parent in
+    both trees (of three ranks one has, as many levels above), so messages need not say to which tree they belong.
     """
     size, rank = comm.size, comm.rank
     top = (size - 1).bit_length()
