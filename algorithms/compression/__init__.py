@@ -27,7 +27,10 @@ import difflib
 import importlib
 from types import ModuleType
 
-COMPRESSIONS: tuple[str, ...] = ("bf16", "top_k", "random_k", "threshold", "dgc")
+COMPRESSIONS: tuple[str, ...] = (
+    *("bf16", "int8", "one_bit", "sign", "terngrad", "qsgd", "power_sgd"),
+    *("top_k", "random_k", "threshold", "dgc"),
+)
 
 
 def find(name: str) -> ModuleType:

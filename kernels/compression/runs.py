@@ -9,7 +9,6 @@ and the rest of the GPU idle; many runs of some thousands are what it likes.
 
 from itertools import pairwise
 
-import numpy as np
 from numba import cuda
 
 from kernels.launch import MAX_BLOCKS, THREADS, stream_of
@@ -20,18 +19,6 @@ SUMMERS = 16  # threads that each add up a sixteenth of the others' numbers
 def pieces(edges) -> list[slice]:
     """The runs, as slices."""
     return [slice(a, b) for a, b in pairwise(edges.tolist())]
-
-
-def clipped(edges: np.ndarray, piece: slice) -> tuple[slice, np.ndarray]:
-    """Which runs `piece` of a vector touches, and the edges of what it has of them, counted from its start.
-
-    >>> clipped(np.array([0, 4, 9, 10]), slice(2, 9))
-    (slice(0, 2, None), array([0, 2, 7]))
-    """
-    first = int(np.searchsorted(edges, piece.start, "right")) - 1
-    last = int(np.searchsorted(edges, piece.stop, "left"))
-    inside = np.clip(edges[first : last + 1], piece.start, piece.stop) - piece.start
-    return slice(first, first + len(inside) - 1), inside
 
 
 def over_runs(edges) -> tuple:

@@ -10,7 +10,6 @@ import pytest
 
 import kernels
 from kernels.compression import gram_schmidt, pack
-from kernels.compression.runs import clipped
 from tests.kernels.cases import SIZES
 from tests.kernels.code_cases import MORE
 from tests.kernels.test_twins import expect_same, outcome
@@ -166,12 +165,3 @@ def test_a_column_that_depends_on_others_becomes_zero(dtype):
     kernels.gram_schmidt(nothing, 1e-5)
     assert not nothing.any()
     assert gram_schmidt.reference(nothing, 1e-5) is None and not nothing.any()
-
-
-@pytest.mark.parametrize("piece", [slice(0, 10), slice(3, 7), slice(4, 4), slice(5, 5), slice(9, 10), slice(0, 0)])
-def test_a_piece_of_a_vector_keeps_its_runs(piece):
-    edges = np.array([0, 4, 9, 10])
-    owner = np.repeat([0, 1, 2], np.diff(edges))
-    runs, inside = clipped(edges, piece)
-    assert inside[0] == 0 and inside[-1] == piece.stop - piece.start
-    assert np.repeat(np.arange(3)[runs], np.diff(inside)).tolist() == owner[piece].tolist()

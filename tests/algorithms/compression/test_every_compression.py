@@ -21,11 +21,17 @@ from experiments.run import run
 from knobs import Knobs
 
 VARIANTS = [(name, {}) for name in COMPRESSIONS] + [
+    ("one_bit", {"error_feedback": False}),
+    ("sign", {"beta": 0.0}),
+    ("sign", {"error_feedback": True}),
+    ("terngrad", {"clip": 0}),
+    ("qsgd", {"levels": 16, "bucket": 100, "norm": "2"}),
+    ("power_sgd", {"directions": 1, "warm_start": False}),
     ("top_k", {"density": 1.0}),
     ("random_k", {"error_feedback": False, "density": 0.2}),
     ("dgc", {"clipping": 0.5, "density_steps": 1, "nesterov_correction": True}),
 ]
-DIGITS = {"random_k": {"density": 0.05}}
+DIGITS = {"random_k": {"density": 0.05}, "sign": {"learning_rate": 0.002}}
 """Settings with which 200 steps read digits, where the defaults are too slow or too fast."""
 
 NO_CONTRACTION = {"qsgd", "terngrad", "sign"}

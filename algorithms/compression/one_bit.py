@@ -1,0 +1,76 @@
+"""1-bit SGD sends the sign of every number, and keeps what that leaves out for the next gradient.
+
+    v <- g + e        bit <- [v >= 0]        q <- the mean of the v of this bit, node by node        e <- v - q
+
+Two numbers go with the bits of every output node (a column of a layer's matrix; a vector of biases is one column): no
+others are nearer to its v. Each rank owns a part of the gradient, columns one after the other: it adds up what the
+others send of it, codes the mean in one bit too, with an error of its own, and sends that to all (see `owners.py`).
+
+Price: 2 (N-1)/N (d/8 + 8 bytes per node) per rank, towards 1/32 of float32's where columns are long.
+Staleness: what a bit leaves out comes later, and twice: from the sender and from the owner.
+Source: Seide, Fu, Droppo, Li & Yu, Interspeech 2014.
+"""
+
+import math
+
+import kernels
+from algorithms.compression.owners import Owned
+from algorithms.compression.runs import Runs
+from algorithms.declare import Knobs, knob
+from kernels.compression import pack
+
+
+class Settings(Knobs):
+    error_feedback: bool = knob(True, "add what the bits left out to the next gradient, at sender and owner")
+
+
+def per_node(shape) -> list[int]:
+    """The numbers of each output node of a tensor: a column of (inputs, units), a filter of (filters, ...)."""
+    if len(shape) == 1:
+        return [shape[0]]
+    return [shape[0]] * shape[1] if len(shape) == 2 else [math.prod(shape[1:])] * shape[0]
+
+
+class Codec:
+    def __init__(self, s, tensors, rank, size, seed):
+        self.matrices = [(place, shape) for place, shape in tensors if len(shape) == 2]
+        self.nodes = Runs([length for _, shape in tensors for length in per_node(shape)])
+        self.owned = Owned(self.code, self.read, s.error_feedback)
+
+    def mean(self, comm, v):
+        x, kept = self.by_node(v), kernels.empty_like(v)
+        self.by_row(self.owned.mean(comm, x), kept)
+        self.by_row(x, v)
+        return kept
+
+    def encode(self, v):
+        return self.code(self.by_node(v), slice(0, len(v)))
+
+    def decode(self, message, out):
+        x = kernels.empty_like(out)
+        self.read(message, x, slice(0, len(out)))
+        self.by_row(x, out)
+
+    def by_node(self, v):
+        """v with the columns of every matrix one after the other."""
+        x = kernels.copy(v)
+        for place, (rows, columns) in self.matrices:
+            x[place] = v[place].reshape(rows, columns).T.reshape(-1)
+        return x
+
+    def by_row(self, x, out):
+        """out <- x as the model has it."""
+        out[:] = x
+        for place, (rows, columns) in self.matrices:
+            out[place] = x[place].reshape(columns, rows).T.reshape(-1)
+
+    def code(self, x, part):
+        edges = self.nodes.edges(part, x)
+        bits = kernels.empty(pack.size(len(x), 1), x, "uint8")
+        low, high = kernels.empty(len(edges) - 1, x), kernels.empty(len(edges) - 1, x)
+        kernels.pack(bits, x >= 0, 1)
+        kernels.two_means(low, high, x, edges)
+        return bits, low, high
+
+    def read(self, message, x, part):
+        kernels.choose(x, *message, self.nodes.edges(part, x))

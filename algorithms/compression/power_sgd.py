@@ -1,0 +1,111 @@
+"""PowerSGD sends two thin matrices whose product is near the gradient's, and both of them can be summed on the way.
+
+    M <- G + E        P <- mean over ranks of M Q        P <- its columns made perpendicular, of length one
+                      Q <- mean over ranks of M^T P      G <- P Q^T        E <- M - G
+
+for every matrix (rows x columns; filters are rows), Q (columns x r) being that of the last step: one round of a power
+iteration per step, which follows the largest directions of a gradient that changes slowly. P is linear in M given Q,
+and Q given P, so means of them are those of the mean gradient. Tensors that would not become smaller go as they are.
+
+E is what the mean left out of this rank's M; P^T E = 0 in the mean over ranks.
+Price: two all-reduces, together of r (rows + columns) numbers per matrix; 6 r rows columns FLOPs; twice the latency.
+Staleness: what r directions leave out comes later.
+Source: Vogels, Karimireddy & Jaggi, NeurIPS 2019.
+"""
+
+import math
+from functools import partial
+from typing import NamedTuple
+
+import numpy as np
+
+import kernels
+from algorithms.declare import Knobs, knob
+
+LEAST = 1e-5  # of a column of P that is its own, below which it depends on the others
+
+
+class Settings(Knobs):
+    directions: int = knob(2, "r, columns of P and Q", ge=1, le=1000)
+    least_compression: float = knob(2.0, "matrices become smaller by at least this, or go as they are", ge=1, le=1e6)
+    warm_start: bool = knob(True, "go on with the last step's Q; otherwise a random one in every step")
+    error_feedback: bool = knob(True, "add what the directions left out to the next gradient")
+
+
+class Matrix(NamedTuple):
+    """A tensor that is coded: where it lies in the gradient, its shape, where its P and Q lie among all."""
+
+    place: slice
+    rows: int
+    columns: int
+    p: slice
+    q: slice
+
+
+class Codec:
+    def __init__(self, s, tensors, rank, size, seed):
+        self.r, self.warm = s.directions, s.warm_start
+        self.draw = np.random.default_rng([seed, 0x90])  # the same on all ranks
+        self.matrices, self.others = [], []
+        p = q = 0  # numbers so far
+        for place, shape in tensors:
+            rows, columns = shape[0], math.prod(shape[1:])
+            if len(shape) > 1 and rows * columns >= s.least_compression * self.r * (rows + columns):
+                ends = p + rows * self.r, q + columns * self.r
+                self.matrices.append(Matrix(place, rows, columns, slice(p, ends[0]), slice(q, ends[1])))
+                p, q = ends
+            else:
+                self.others.append((place, slice(p, p := p + place.stop - place.start)))
+        self.lengths, self.q = (p, q), None
+
+    def mean(self, comm, v):
+        kept = kernels.copy(v)
+        self.decode(self.factors(v, partial(comm.all_reduce, op="mean")), v)
+        for matrix in self.matrices:
+            kept[matrix.place] = v[matrix.place]
+        return kept
+
+    def encode(self, v):
+        return self.factors(v, lambda x: x)
+
+    def decode(self, message, out):
+        p, q = message
+        for m in self.matrices:
+            columns, rows = self.columns(p, m.p), self.columns(q, m.q)
+            kernels.product(out[m.place].reshape(m.rows, m.columns), columns, rows.T)
+        for place, where in self.others:
+            out[place] = p[where]
+
+    def factors(self, v, mean):
+        """All P, and what goes as it is, in one vector, and all Q in another; `mean` makes each that of all ranks."""
+        p, q = (kernels.empty(length, v) for length in self.lengths)
+        before = self.before(q)
+        for m in self.matrices:
+            kernels.product(self.columns(p, m.p), matrix(v, m), self.columns(before, m.q))
+        for place, where in self.others:
+            p[where] = v[place]
+        mean(p)
+        for m in self.matrices:
+            kernels.gram_schmidt(self.columns(p, m.p), LEAST)
+            kernels.product(self.columns(q, m.q), matrix(v, m).T, self.columns(p, m.p))
+        mean(q)
+        self.q = kernels.copy(q)
+        for m in self.matrices:  # a direction that had nothing to say would stay 0 for ever
+            now = self.columns(self.q, m.q)
+            now += self.columns(before, m.q) * ~now.any(0)
+        return p, q
+
+    def before(self, like):
+        """The last step's Q, or random numbers."""
+        if self.warm and self.q is not None:
+            return self.q
+        q = kernels.empty_like(like)
+        q[:] = kernels.beside(self.draw.standard_normal(len(like)), like)
+        return q
+
+    def columns(self, flat, where):
+        return flat[where].reshape(-1, self.r)
+
+
+def matrix(v, m):
+    return v[m.place].reshape(m.rows, m.columns)

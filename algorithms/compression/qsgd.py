@@ -1,0 +1,51 @@
+"""QSGD rounds every number up or down to one of a few levels, by chance, so that it is right in the mean.
+
+    l <- s |v| / norm, rounded up with a probability that is its fraction        q <- norm sign(v) l / s
+
+over each bucket of numbers, whose norm goes with them: its length (2), as in the theory, or its largest number (max),
+as in practice. E q = v, and E |q - v|^2 <= min(d/s^2, sqrt(d)/s) |v|^2 for a bucket of d and its length. No error has
+to be kept; if it is, it grows from step to step where that bound is above 1. Codes have no sum: everybody gets
+everybody's. With more bits for frequent levels (Elias) they would be shorter still; here all take the same.
+
+Price: to each of N - 1 others 1 + ceil(log2(s + 1)) bits per number, and 4 bytes per bucket. Staleness: none.
+Source: Alistarh, Grubic, Li, Tomioka & Vojnovic, NIPS 2017.
+"""
+
+from typing import Literal
+
+import numpy as np
+
+import kernels
+from algorithms.compression.runs import Runs
+from algorithms.declare import Knobs, knob
+from kernels.compression import pack
+
+
+class Settings(Knobs):
+    levels: int = knob(7, "s, levels above zero: 1, 3, 7, ... fill their bits", ge=1, le=127)
+    bucket: int = knob(512, "numbers that share a norm", ge=1, le=100_000_000)
+    norm: Literal["2", "max"] = knob("max", "what the levels divide: a bucket's length, or its largest number")
+    error_feedback: bool = knob(False, "add what rounding lost to the next gradient; grows without bound if coarse")
+
+
+class Codec:
+    def __init__(self, s, tensors, rank, size, seed):
+        self.levels, self.order = s.levels, {"2": 2, "max": 0}[s.norm]
+        self.width = (2 * s.levels).bit_length()  # codes are 0 to 2 s
+        d = tensors[-1][0].stop
+        self.buckets = Runs([*[s.bucket] * (d // s.bucket), *[d % s.bucket] * (d % s.bucket > 0)])
+        self.keys = np.random.default_rng([seed, rank, 0x51])  # a key for the dice of every step
+
+    def encode(self, v):
+        edges = self.buckets.edges(slice(0, len(v)), v)
+        norms, codes = kernels.empty(len(edges) - 1, v), kernels.empty(len(v), v, "uint8")
+        packed = kernels.empty(pack.size(len(v), self.width), v, "uint8")
+        kernels.norms(norms, v, edges, self.order)
+        kernels.dither(codes, v, norms, edges, self.levels, int(self.keys.integers(2**63)))
+        kernels.pack(packed, codes, self.width)
+        return packed, norms
+
+    def decode(self, message, out):
+        packed, norms = message
+        edges = self.buckets.edges(slice(0, len(out)), out)
+        kernels.undither(out, packed, norms, edges, self.levels, self.width)

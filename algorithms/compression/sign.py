@@ -1,0 +1,112 @@
+"""signSGD sends one bit per number, the way it should move, and the majority of all workers decides.
+
+    m <- beta m + (1 - beta) g        bit <- [m >= 0]        g <- the sign that most workers have
+
+With beta > 0 it is SIGNUM. One bit up and one bit down: every rank counts the votes on the part of the gradient that
+it owns and sends the result to all (see `owners.py`). A tie goes as the owner's own vote, and a 0 votes up and down in
+turn, since any fixed sign would push all of them one way. Every number moves by the whole learning rate, which is
+therefore as small as a step of the parameters should be: a hundredth of SGD's, or less.
+
+With error feedback it is no vote but a mean (EF-sign; beta plays no part): the size that signs lack goes with them,
+and what they leave out is kept, by the sender and by the owner:
+
+    v <- g + e        q <- sign(v) mean |v|, over each tensor        e <- v - q
+
+Price: 2 (N-1)/N d bits per rank, 1/32 of float32's. Staleness: none; with error feedback what is left out comes later.
+Source: Bernstein et al., ICML 2018 and ICLR 2019 (vote); Karimireddy et al., ICML 2019 (error feedback).
+"""
+
+import math
+from itertools import pairwise
+
+import numpy as np
+
+import kernels
+from algorithms.compression.owners import Owned, through
+from algorithms.compression.runs import of_tensors
+from algorithms.declare import Knobs, knob
+from kernels.arrays import shares
+from kernels.compression import pack
+
+
+class Settings(Knobs):
+    beta: float = knob(0.9, "how much of a worker's former gradients votes; 0 is signSGD", ge=0, lt=1)
+    error_feedback: bool = knob(False, "send sizes too, and add what the signs left out to the next gradient")
+
+
+class Codec:
+    def __init__(self, s, tensors, rank, size, seed):
+        self.beta, self.m, self.step = s.beta, None, 0
+        self.tensors = of_tensors(tensors)
+        self.owned = Owned(self.sized, self.read_sized, True) if s.error_feedback else None
+
+    def encode(self, v):
+        return self.sized(v, slice(0, len(v))) if self.owned else ballot(v)
+
+    def decode(self, message, out):
+        if self.owned:
+            self.read_sized(message, out, slice(0, len(out)))
+        else:
+            read(message, out)
+
+    def mean(self, comm, v):
+        return self.owned.mean(comm, v) if self.owned else self.elect(comm, v)
+
+    def elect(self, comm, g):
+        """g <- what the majority votes; gives this rank's own votes."""
+        if self.m is None:
+            self.m = kernels.zeros_like(g)
+        kernels.running_mean(self.m, g, 1 - self.beta)
+        self.step += 1
+        parts, kept = shares(len(g), comm.size), kernels.empty_like(g)
+        ballots = [ballot(self.m[part], self.step % 2) for part in parts]
+        for votes, part in zip(ballots, parts, strict=True):
+            read(votes, kept[part])
+
+        def count(several):
+            if any(votes is None for votes in several):
+                return None
+            box = kernels.empty((comm.size, len(several[0])), several[0])
+            for voter, votes in enumerate(several):
+                box[voter] = votes
+            result = kernels.empty_like(several[0])
+            kernels.vote(result, box, comm.rank)
+            return result
+
+        for votes, part in zip(through(comm, ballots, count), parts, strict=True):
+            read(votes, g[part])
+        return kept
+
+    def sized(self, x, part):
+        edges = self.tensors.edges(part, x)
+        sizes = kernels.empty(len(edges) - 1, x)
+        kernels.norms(sizes, x, edges, 1)
+        for run, (start, stop) in enumerate(pairwise(edges.tolist())):
+            sizes[run] /= max(stop - start, 1)
+        return signs(x >= 0), sizes
+
+    def read_sized(self, message, out, part):
+        bits, sizes = message
+        kernels.choose(out, bits, -sizes, sizes, self.tensors.edges(part, out))
+
+
+def signs(above):
+    """One bit for each."""
+    bits = kernels.empty(pack.size(len(above), 1), above, "uint8")
+    kernels.pack(bits, above, 1)
+    return bits
+
+
+def ballot(m, zero_is_above: bool = True):
+    """A vote on every number, None if one is no number."""
+    return signs(m >= 0 if zero_is_above else m > 0) if math.isfinite(float(m @ m)) else None
+
+
+def read(votes, out):
+    """out <- 1 or -1 as it was voted."""
+    if votes is None:
+        out[:] = math.nan
+        return
+    one = kernels.empty(1, out)
+    one[:] = 1
+    kernels.choose(out, votes, -one, one, kernels.beside(np.array([0, len(out)]), out))

@@ -1,0 +1,97 @@
+"""TernGrad sends -1, 0 or 1 for every number, by chance, so that times one scale it is right in the mean.
+
+    s <- max over ranks of min(max |g|, clip sigma)      b <- 1 with probability min(1, |g| / s)      q <- s sign(g) b
+
+over each tensor; sigma^2 is the mean of g^2. E q = g, but for the few numbers that are clipped, and without clipping
+E |q - g|^2 = s |g|_1 - |g|_2^2. Ranks first agree on the largest scale, so that the sum of N codes is a whole number
+from -N to N: each rank sums the part that it owns, and sends the sum to all, with nothing lost (see `owners.py`).
+
+Price: per rank (N-1)/N d numbers of 2 bits, as many of log2(2 N + 1) bits, and N - 1 scales per tensor.
+Staleness: none.
+Source: Wen, Xu, Yan, Wu, Wang, Chen & Li, NIPS 2017.
+"""
+
+from functools import reduce
+
+import numpy as np
+
+import kernels
+from algorithms.compression.owners import through
+from algorithms.compression.runs import of_tensors
+from algorithms.declare import Knobs, knob
+from kernels.arrays import shares
+from kernels.compression import pack
+
+
+class Settings(Knobs):
+    clip: float = knob(2.5, "sigmas beyond which numbers are cut off; 0 for none", ge=0, le=1000)
+    error_feedback: bool = knob(False, "add what rounding and clipping lost to the next gradient")
+
+
+class Codec:
+    def __init__(self, s, tensors, rank, size, seed):
+        self.clip, self.tensors = s.clip, of_tensors(tensors)
+        self.roots = np.sqrt([place.stop - place.start for place, _ in tensors])
+        self.keys = np.random.default_rng([seed, rank, 0x7E])  # a key for the dice of every step
+
+    def encode(self, v):
+        scales = self.scales(v)
+        return self.pack(self.ternary(v, scales), 1), scales
+
+    def decode(self, message, out):
+        packed, scales = message
+        self.read(packed, scales, 1, out, slice(0, len(out)))
+
+    def mean(self, comm, v):
+        parts = shares(len(v), comm.size)
+        mine, kept = parts[comm.rank], kernels.empty_like(v)
+        scales = reduce(lambda a, b: a.clip(min=b), comm.all_gather(self.scales(v)))
+        codes = self.ternary(v, scales)
+        messages = [self.pack(codes[part], 1) for part in parts]
+        for message, part in zip(messages, parts, strict=True):
+            self.read(message, scales, 1, kept[part], part)
+
+        def merge(several):
+            total, ternary, ones = kernels.zeros_like(v[mine]), kernels.empty_like(v[mine]), kernels.empty_like(scales)
+            ones[:] = 1
+            for message in several:
+                self.read(message, ones, 1, ternary, mine)
+                kernels.add(total, ternary)
+            return self.pack(total + comm.size, comm.size)  # from 0 to 2 N
+
+        for message, part in zip(through(comm, messages, merge), parts, strict=True):
+            self.read(message, scales, comm.size, v[part], part)
+        return kept
+
+    def scales(self, v):
+        """Of every tensor, the largest number but for those that are clipped."""
+        edges = self.tensors.edges(slice(0, len(v)), v)
+        largest, lengths = kernels.empty(len(edges) - 1, v), kernels.empty(len(edges) - 1, v)
+        kernels.norms(largest, v, edges, 0)
+        if self.clip:
+            kernels.norms(lengths, v, edges, 2)
+            largest[:] = largest.clip(max=self.clip * lengths / kernels.beside(self.roots, v))
+        return largest
+
+    def ternary(self, v, scales):
+        """0, 1 or 2 for every number, which stand for -1, 0 and 1."""
+        codes, edges = kernels.empty(len(v), v, "uint8"), self.tensors.edges(slice(0, len(v)), v)
+        kernels.dither(codes, v, scales, edges, 1, int(self.keys.integers(2**63)))
+        return codes
+
+    def pack(self, codes, many):
+        """Sums of so many codes, in as few bits as they need."""
+        width = bits(many)
+        packed = kernels.empty(pack.size(len(codes), width), codes, "uint8")
+        kernels.pack(packed, codes, width)
+        return packed
+
+    def read(self, packed, scales, many, out, part):
+        """out <- scale times the mean of so many codes -1, 0 and 1, from their sums."""
+        runs, edges = self.tensors.within(part, out)
+        kernels.undither(out, packed, scales[runs], edges, many, bits(many))
+
+
+def bits(many: int) -> int:
+    """Of a whole number from 0 to 2 `many`."""
+    return (2 * many).bit_length()
