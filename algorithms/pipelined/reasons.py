@@ -51,22 +51,23 @@ def idle(times: Times) -> Iterator[Idle]:
             yield Idle(rank, free, times.makespan, "over")
 
 
-def critical_path(times: Times) -> list[Op]:
-    """The ops that follow one another without slack from the start to the end, each the reason of the next one's start.
+def critical_path(times: Times) -> list[tuple[int, int]]:
+    """Where the ops stand, (rank, position), that follow one another without slack from the start to the end.
 
-    Their costs, and the latency where it goes from rank to rank, add up to the makespan.
+    Each is the reason why the next one starts no earlier: their lengths, and the latency where the path goes from rank
+    to rank, add up to the makespan.
     """
     graph = Graph(times.lists)
     rank = next(rank for rank, ends in enumerate(times.end) if ends and ends[-1] == times.makespan)
     n = len(times.end[rank]) - 1
-    path = [times.lists[rank][n]]
+    path = [(rank, n)]
     while times.start[rank][n] > 0:
         first = graph.together(rank, n)[0]
         if first and times.end[rank][first - 1] == times.start[rank][n]:
             n = first - 1
         else:
             rank, n = graph.place[_latest(times, graph, rank, n).need]
-        path.append(times.lists[rank][n])
+        path.append((rank, n))
     return path[::-1]
 
 
