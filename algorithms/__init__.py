@@ -46,6 +46,7 @@ CATALOGUE: tuple[str, ...] = (
     "asynchronous.dc_asgd",
     "asynchronous.implicit_momentum",
     "asynchronous.parzen",
+    "asynchronous.project_adam",
     "decentralized.dpsgd",
     "decentralized.push_sum",
     "decentralized.gossipgrad",

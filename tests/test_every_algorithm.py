@@ -16,6 +16,7 @@ import algorithms
 import workloads
 from algorithms.declare import Knobs, Shape
 from cluster import processes
+from cluster.comm import RankLost
 from cluster.disturbances import JITTERS, Disturbances
 from cluster.network import NETWORKS
 from tests.training import ScalarChain, train
@@ -54,12 +55,13 @@ VARIANTS = [(module, {}) for module in MODULES] + [
         ("slowmo", {"period": 20, "update": "momentum", "state": "average", "learning_rate": 0.02}),
         ("diloco", {"update": "nesterov", "period": 5, "outer_momentum": 0.6, "learning_rate": 0.01}),
         ("downpour", {"update": "sgd", "learning_rate": 0.05, "shards": 2, "n_push": 2, "n_fetch": 3}),
-        ("downpour", {"overlap": True, "shards": 3}),
+        ("downpour", {"overlap": True, "shards": 3, "warm": 3}),
         ("asgd", {"update": "momentum", "momentum": 0.3, "learning_rate": 0.05}),
         ("softsync", {"splits": 3, "modulate": False}),
         ("ssp", {"cache": True, "bound": 2}),
         ("dc_asgd", {"form": "constant", "compensation": 0.04, "shared": True}),
         ("implicit_momentum", {"momentum": 0.0}),
+        ("project_adam", {"finish": 0.7, "factors": False}),
         ("parzen", {"period": 1, "scaled": False}),
         ("dpsgd", {"mix": "after", "topology": "complete"}),
         ("gossipgrad", {"mode": "gradient", "rotate": False}),
@@ -304,6 +306,31 @@ def test_a_diverging_rate_ends_as_diverged_with_everything_recorded(variant):
     losses = [row for journal in run.outcome.journals for row in journal.losses]
     assert len(losses) > 1 and len(run.outcome.trace().spans["start"]) > 1
     assert not np.isfinite([row[3] for row in losses]).all()
+
+
+GOING_ON = ("push_sum", "gossipgrad")  # though a partner is lost
+NEEDING = [v for v in VARIANTS if deterministic(v) and (meets(v[0]) or is_pipeline(v[0]))]
+NEEDING = [v for v in NEEDING if name_of(v[0]) not in GOING_ON]
+
+
+@pytest.mark.parametrize("first", [True, False], ids=["first rank", "last rank"])
+@pytest.mark.parametrize("variant", NEEDING, ids=spelled)
+def test_a_lost_rank_is_named_with_its_step_where_nobody_can_go_on_without_it_and_nothing_recorded_is_lost(
+    variant, first
+):
+    whole = course(variant)
+    at = 0.4 * max(journal.losses[-1][2] for journal in whole.outcome.journals if journal.losses)
+    rank = 0 if first else len(whole.outcome.journals) - 1
+    run = course(variant, fails=True, disturbances=Disturbances(crash={rank: at}))
+    error = run.outcome.error
+    assert isinstance(error, RankLost) and error.rank == rank
+    assert f"rank {rank} was lost at {at:.4g} s (step {error.step}); " in str(error) and 0 < error.step < 20
+    for kept, full in zip(run.outcome.journals, whole.outcome.journals, strict=True):
+        until = [row for row in full.losses if row[2] <= at]
+        assert kept.losses[: len(until)] == until
+        assert len(kept.reports) >= sum(row[1] <= at for row in full.reports)
+        assert len(kept.spans) > 1 and kept.spans[0] == full.spans[0]
+    assert run.outcome.journals[rank].spans[-1][4] == "lost"
 
 
 # it is written to be read

@@ -8,6 +8,9 @@ moves by itself. A server applies every push at once to whatever w is then:
     server    sgd      w <- w - lr a
               adagrad  s <- s + a^2      w <- w - lr a / sqrt(s)
 
+With `warm`, the first replica makes so many pushes alone: early gradients point far, and many stale ones at once shoot
+beyond. A replica that is lost is not missed; a lost server is.
+
 A fetch is awaited, or with `overlap` computed on meanwhile: its answer is taken when the next fetch starts.
 
 Price: d / n_push numbers sent and d / n_fetch received per step of a replica; nobody waits for another replica.
@@ -34,7 +37,7 @@ EQUIVALENCES = (
         settings={"update": "sgd", "n_push": 4, "n_fetch": 4},
     ),
 )
-FETCH = ()  # a message without content
+FETCH = BEGIN = ()  # messages without content
 
 
 class Settings(Knobs):
@@ -43,6 +46,7 @@ class Settings(Knobs):
     shards: int = knob(1, "servers among whom the parameters are shared out", ge=1, le=256)
     n_push: int = knob(1, "steps from one push to the next", ge=1, le=10_000, unit="steps", delay=True)
     n_fetch: int = knob(1, "steps from one fetch to the next", ge=1, le=10_000, unit="steps", delay=True)
+    warm: int = knob(0, "pushes of the first replica before the others begin", ge=0, le=10_000_000, unit="pushes")
     overlap: bool = knob(False, "compute on while a fetch is under way", delay=True)
 
 
@@ -62,6 +66,9 @@ def replica(comm, task, s):
     w = task.start()  # (d,)
     a = kernels.zeros_like(w)
     shards = list(enumerate(shares(len(w), s.shards)))
+    if s.warm and comm.rank > s.shards:  # not the first one
+        for k, _ in shards:
+            comm.recv(k)
     for step in task.steps():
         if step % s.n_fetch == 0:
             for k, _ in shards:
@@ -91,6 +98,7 @@ def server(comm, task, s):
     updates = 0
     read = {rank: deque([0], maxlen=2 if s.overlap else 1) for rank in range(s.shards, comm.size)}
     training = set(read)
+    later = [rank for rank in read if rank > s.shards] if s.warm else []  # replicas that have not begun
     while training:
         sender, a = comm.recv_any()
         if a is None:
@@ -106,6 +114,10 @@ def server(comm, task, s):
             task.applied(updates - read[sender][0])
             updates += 1
             task.report(w, part)
+        if later and (updates == s.warm or s.shards not in training):
+            for rank in later:
+                comm.send(BEGIN, rank)
+            later = []
     return w
 
 

@@ -121,3 +121,37 @@ def test_a_replica_that_is_lost_does_not_stop_the_others():
     )  # fmt: skip
     assert run.outcome.error is None and "rank 2 was lost" in run.outcome.notes[0]
     assert len(served(run)) > 80
+
+
+def test_with_a_warm_start_the_others_begin_when_the_first_has_made_its_pushes():
+    run = train("downpour", Springs([0.0] * 3), 3, PLAIN | {"warm": 5}, steps=8)
+    (staleness,) = run.staleness[:1]
+    assert staleness[:5] == [0] * 5 and max(staleness) == 2
+    first, *others = run.outcome.journals[1:]
+    assert all(journal.losses[0][2] > first.losses[4][2] for journal in others)
+    assert all(len(journal.losses) == 8 for journal in (first, *others))
+
+
+@pytest.mark.parametrize("where", [{"crash": {1: 0.003}}, {}], ids=["lost", "short"])
+def test_the_others_begin_as_well_if_the_first_ends_before(where):
+    settings = PLAIN | {"warm": 10**6}
+    run = train("downpour", Springs([0.0] * 3), 3, settings, steps=8, fails=True, disturbances=Disturbances(**where))
+    assert run.outcome.error is None
+    assert [len(journal.losses) for journal in run.outcome.journals[2:]] == [8, 8]
+
+
+def test_a_warm_start_makes_a_rate_safe_that_diverges_without():
+    """Ten replicas at once on a valley whose slope is steep at first: w^4, near the edge of stability."""
+
+    class Valley(Springs):
+        def gradient(self, w, batch):
+            super().gradient(w, batch)
+            with np.errstate(all="ignore"):
+                return float((w**4).sum()), 4 * w**3
+
+    def reached(warm):
+        settings = {"update": "sgd", "learning_rate": 0.1, "warm": warm}
+        return abs(train("downpour", Valley([0.0] * 10), 10, settings, steps=20, fails=True).shipped[0])
+
+    assert reached(50) < 0.5
+    assert not reached(0) < 1e3

@@ -1,0 +1,108 @@
+"""Project Adam sends what a gradient is made of, where that is less than the gradient itself.
+
+Rank 0 is the server, the others are workers, as in asynchronous SGD. The gradient of a dense layer with m inputs and
+n outputs on k samples is a product, so its factors can travel instead and the server multiplies:
+
+    k (m + n) numbers, the inputs X and the errors E        if that is less than m n, that is k < m n / (m + n)
+    w <- w - lr (X' E, and the sum of E for the biases)
+
+Other layers are sent as they are. When the share `finish` of the workers has made its steps, the others are stopped:
+the last machines are not worth waiting for.
+
+Price: at most d numbers to the server in every step of a worker, and d back. Staleness: N-1 updates in the mean.
+Source: Chilimbi, Suzue, Apacible & Kalyanaraman, OSDI 2014, sections 3.2 and 4.
+"""
+
+import kernels
+from algorithms.declare import Equivalence, Knobs, knob
+
+SYNCHRONOUS = False
+EQUIVALENCES = (
+    Equivalence("one worker is SGD", to="sgd"),
+    Equivalence("it is asynchronous SGD where no layer is dense", "asgd", workers=3, to_workers=3),
+)
+SERVER = 0
+
+
+class Settings(Knobs):
+    learning_rate: float = knob(0.05, "step size of every gradient", gt=0, le=1000)
+    factors: bool = knob(True, "send inputs and errors of dense layers where that is less than the gradient")
+    finish: float = knob(1.0, "stop all when this share of the workers has made its steps", gt=0, le=1)
+
+
+def servers(s):
+    return 1
+
+
+def words(shape, s):
+    return None  # it depends on the model's layers
+
+
+def worker(comm, task, s=Settings()):
+    return server(comm, task, s) if comm.rank == SERVER else replica(comm, task, s)
+
+
+def replica(comm, task, s):
+    w = task.start()  # (d,)
+    for _ in task.steps():
+        for _ in task.forward(w):
+            pass
+        push = []  # of each layer, the last first
+        for _, g, factors in task.backward_factors():
+            less = s.factors and factors is not None and sum(map(len_of, factors)) < len(g)
+            push.append(factors if less else g)
+        comm.send(tuple(push), SERVER)
+        answer = comm.recv(SERVER)
+        if answer is None:
+            break  # enough others have finished
+        w = answer
+    comm.send(None, SERVER)  # no more pushes
+    return w
+
+
+def server(comm, task, s):
+    w = task.start()
+    version, read = 0, [0] * comm.size  # updates so far; how many of them each worker has seen
+    training = set(range(1, comm.size))
+    enough = (1 - s.finish) * len(training)
+    while training:
+        sender, push = comm.recv_any()
+        if push is None:
+            training.discard(sender)
+            continue
+        task.applied(version - read[sender])
+        kernels.sgd(w, gradient(push, w), s.learning_rate)
+        version += 1
+        comm.send(w if len(training) > enough else None, sender)
+        read[sender] = version
+        task.report(w)
+    return w
+
+
+def gradient(push, w):
+    """The whole gradient, (d,), of what was sent for each layer, the last first."""
+    g = kernels.empty_like(w)
+    stop = len(g)
+    for layer in push:
+        if isinstance(layer, tuple):
+            inputs, errors = layer
+            rows, columns = inputs.shape[1], errors.shape[1]
+            biases = stop - columns
+            start = biases - rows * columns
+            kernels.dense_backward_weights(g[start:biases].reshape(rows, columns), g[biases:stop], inputs, errors)
+        else:
+            start = stop - len(layer)
+            g[start:stop] = layer
+        stop = start
+    return g
+
+
+def len_of(x):
+    """The numbers in an array."""
+    return x.shape[0] * x.shape[1]
+
+
+if __name__ == "__main__":
+    from experiments.script import main
+
+    main(__spec__.name)
