@@ -33,7 +33,7 @@ def per_node(shape) -> list[int]:
 
 class Codec:
     def __init__(self, s, tensors, rank, size, seed):
-        self.matrices = [(place, shape) for place, shape in tensors if len(shape) == 2]
+        self.tensors = tensors
         self.nodes = Runs([length for _, shape in tensors for length in per_node(shape)])
         self.owned = Owned(self.code, self.read, s.error_feedback)
 
@@ -53,16 +53,21 @@ class Codec:
 
     def by_node(self, v):
         """v with the columns of every matrix one after the other."""
-        x = kernels.copy(v)
-        for place, (rows, columns) in self.matrices:
-            x[place] = v[place].reshape(rows, columns).T.reshape(-1)
+        x = kernels.empty_like(v)
+        for place, shape in self.tensors:
+            if len(shape) == 2:
+                x[place].reshape(shape[::-1])[:] = v[place].reshape(shape).T
+            else:
+                x[place] = v[place]
         return x
 
     def by_row(self, x, out):
         """out <- x as the model has it."""
-        out[:] = x
-        for place, (rows, columns) in self.matrices:
-            out[place] = x[place].reshape(columns, rows).T.reshape(-1)
+        for place, shape in self.tensors:
+            if len(shape) == 2:
+                out[place].reshape(shape)[:] = x[place].reshape(shape[::-1]).T
+            else:
+                out[place] = x[place]
 
     def code(self, x, part):
         edges = self.nodes.edges(part, x)

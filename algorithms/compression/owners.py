@@ -42,16 +42,16 @@ class Owned:
         parts = shares(len(v), comm.size)
         mine = parts[comm.rank]
         messages = [self.code(v[part], part) for part in parts]
-        kept = self._read_all(messages, parts, v)
         answers = through(comm, messages, lambda several: self._merged(several, v[mine], mine))
-        v[:] = self._read_all(answers, parts, v)
-        return kept
+        self._read_all(answers, parts, v)
+        return self._read_all(messages, parts, kernels.empty_like(v))
 
     def _merged(self, messages, like, mine):
         if any(message is None for message in messages):
             return None
-        mean, part = kernels.zeros_like(like), kernels.empty_like(like)
-        for message in messages:
+        mean, part = kernels.empty_like(like), kernels.empty_like(like)
+        self.read(messages[0], mean, mine)
+        for message in messages[1:]:
             self.read(message, part, mine)
             kernels.add(mean, part)
         kernels.scale(mean, 1 / len(messages))
@@ -64,8 +64,7 @@ class Owned:
             self.error = mean
         return answer
 
-    def _read_all(self, messages, parts, like):
-        out = kernels.empty_like(like)
+    def _read_all(self, messages, parts, out):
         for message, part in zip(messages, parts, strict=True):
             if message is None:
                 out[part] = math.nan

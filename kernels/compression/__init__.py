@@ -1,0 +1,1 @@
+"""Compression: a vector becomes few numbers, or few bits, and comes back."""
