@@ -41,7 +41,7 @@ EQUIVALENCES = (
 class Settings(Knobs):
     learning_rate: float = knob(0.2, "step size", gt=0, le=1000)
     order: Literal["priority", "fifo"] = knob("priority", "what leaves first: early layers, or what came first")
-    slice: int = knob(4096, "at most so many travel together, then others may overtake", ge=1, unit="numbers")
+    slice: int = knob(32_768, "at most so many travel together, then others may overtake", ge=1, unit="numbers")
     update: Rule = knob("sgd", "what every worker does with the mean gradient")
     momentum: float = knob(0.9, "mu, of the rules momentum and nesterov", ge=0, lt=1)
 
