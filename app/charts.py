@@ -11,6 +11,7 @@ from itertools import pairwise
 
 import numpy as np
 import plotly.graph_objects as go
+from plotly.subplots import make_subplots
 
 import algorithms
 from app import curves, palette, units
@@ -90,6 +91,27 @@ def accuracy(shown: list[Shown], axis: str) -> go.Figure:
     _layout(figure, axis, word)
     highest = max((float(line.y.max(initial=0.0)) for line in lines), default=0.0)
     figure.update_yaxes(range=[0, 102 if highest > 0.5 else 110 * max(highest, 0.01)])
+    return figure
+
+
+def measured(shown: list[Shown]) -> go.Figure:
+    """What the methods of all runs measured, one small picture per quantity."""
+    names = list(dict.fromkeys(quantity for s in shown for quantity in s.run.quantities))
+    across = min(3, len(names))
+    down = -(-len(names) // across)
+    figure = make_subplots(down, across, subplot_titles=names, horizontal_spacing=0.07, vertical_spacing=0.28 / down)
+    for s in shown:
+        for quantity in s.run.quantities:
+            row, column = divmod(names.index(quantity), across)
+            line = curves.measured(s.run, quantity)
+            figure.add_scatter(
+                x=line.x, y=line.y, mode="lines" if len(line.x) > 1 else "markers", name=s.name, showlegend=False,
+                line={"color": s.line.colour, "width": 2, "dash": s.line.dash}, marker={"color": s.line.colour},
+                hovertemplate="%{y:.4g}<extra>" + s.name + "</extra>", row=row + 1, col=column + 1,
+            )  # fmt: skip
+    _frame(figure, title("step", ""))
+    figure.update_layout(height=20 + 170 * down)
+    figure.update_annotations(font_size=13)
     return figure
 
 

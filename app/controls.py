@@ -1,4 +1,4 @@
-"""Controls: the widgets of an experiment, derived from the fields of Experiment and of both Settings.
+"""Controls: the widgets of an experiment, derived from the fields of Experiment and of all Settings it has.
 
 A field's type and bounds choose the widget, its unit the way values are written, its description the help. Nothing
 here knows an algorithm by name. The values live in the session under the experiment's own flat names, so that the
@@ -18,14 +18,21 @@ import streamlit as st
 
 import algorithms
 import workloads
+from algorithms.compression import COMPRESSIONS
 from app import units
 from cluster.devices import DEVICES
 from cluster.disturbances import JITTERS
 from cluster.network import NETWORKS
-from experiments.experiment import NESTED, Experiment, starting_point
+from experiments.experiment import NESTED, Experiment, coding_settings, starting_point
 from knobs import Knobs
 
-PRESETS: dict[str, Any] = {"network": NETWORKS, "device": DEVICES, "jitter": JITTERS, "workload": workloads.WORKLOADS}
+PRESETS: dict[str, Any] = {
+    "compression": ("none", *COMPRESSIONS),
+    "network": NETWORKS,
+    "device": DEVICES,
+    "jitter": JITTERS,
+    "workload": workloads.WORKLOADS,
+}
 
 WORDS = {
     "batch": "batch size",
@@ -45,6 +52,7 @@ MORE_BUDGET = ("epochs", "seconds", "target_loss", "evaluations", "precision")
 FARTHEST = 64  # times the default is as far as a slider goes; links and the command line go to the bound
 _BINARY = [2**n for n in range(13)] + [3 * 2**n for n in range(12)]
 _DECIMAL = [m * 10**n for n in range(7) for m in (1, 2, 5)]
+_NEAR_ONE = (0.0, 0.5, 0.9, 0.95, 0.99, 0.995, 0.999, 0.9999)  # where a share that must stay below 1 stops
 _SMALLEST = {"s": 1e-6, "bytes/s": 1e6, "epochs": 0.1}  # the first stop of a scale, by unit
 
 
@@ -130,11 +138,13 @@ def control(owner: type[Knobs], name: str) -> Control:
     short = None not in (low, high) and not optional
     if short and whole and high - low <= 40:
         return Control(kind="slider", whole=True, **common)
+    if short and not whole and high == 1 and "lt" in bounds and field.default > 0.99:
+        return Control(kind="scale", options=tuple(sorted({*_NEAR_ONE, field.default})), **common)
     if short and not whole and low >= 0 and high <= 1 and "gt" not in bounds:
         return Control(kind="slider", **common | {"high": high - 0.01 * ("lt" in bounds)})
     if whole and low == 0 and not optional:
         return Control(kind="number", whole=True, **common)
-    stops = _stops(whole, "ge" in bounds, **common)
+    stops = tuple(x for x in _stops(whole, "ge" in bounds, **common) if "lt" not in bounds or x < high)
     return Control(kind="scale", whole=whole, options=(None, *stops) if optional else stops, **common)
 
 
@@ -157,11 +167,16 @@ def _stops(
     return tuple(sorted({*stops} if default is None else {*stops, default}))
 
 
-def owners(algorithm: str, workload: str) -> dict[str, type[Knobs]]:
+def owners(algorithm: str, compression: str, workload: str) -> dict[str, type[Knobs]]:
     """Which class has each setting, by flat name. A name that two have is one knob of both."""
-    mine, data = algorithms.find(algorithm).Settings, workloads.find(workload).Settings
+    kinds = workloads.find(workload).Settings, coding_settings(compression), algorithms.find(algorithm).Settings
     own = {name: Experiment for name in Experiment.model_fields if name not in NESTED}
-    return {**dict.fromkeys(data.model_fields, data), **dict.fromkeys(mine.model_fields, mine), **own}
+    return {**{name: kind for kind in kinds for name in kind.model_fields}, **own}
+
+
+def compresses(algorithm: str) -> bool:
+    """Whether this algorithm averages gradients, which may be compressed."""
+    return getattr(algorithms.find(algorithm), "COMPRESSES", False)
 
 
 def draw(one: Control, disabled: bool = False, on_change=None) -> None:
@@ -184,7 +199,8 @@ def draw(one: Control, disabled: bool = False, on_change=None) -> None:
             st.toggle(one.label, **common)
         case "slider":
             whole = {"step": 1} if one.whole else {"step": 0.01, "format": "%.2f"}
-            st.slider(one.label, _typed(one, one.low), _typed(one, one.high), **whole, **common)
+            high = max(_typed(one, one.high), value)  # a link may ask for 0.995
+            st.slider(one.label, _typed(one, one.low), high, **whole, **common)
         case "scale":
             stops = one.options if value in one.options else _with(one.options, value)
             st.select_slider(one.label, stops, format_func=one.words, **common)
@@ -252,30 +268,36 @@ def write_address(experiment: Experiment) -> None:
 
 def put(experiment: Experiment) -> None:
     """Make the widgets say `experiment`."""
-    values = {**experiment.model_dump(), **experiment.data, **experiment.settings}
-    for name in owners(experiment.algorithm, experiment.workload):
+    values = {**experiment.model_dump(), **experiment.data, **experiment.coding, **experiment.settings}
+    for name in owners(experiment.algorithm, experiment.compression, experiment.workload):
         st.session_state[name] = values[name]
 
 
 def chosen() -> Experiment:
     """The experiment that the widgets say; ValueError in one sentence if there is no such."""
     state = st.session_state
-    names = owners(state["algorithm"], state["workload"])
+    names = owners(state["algorithm"], state["compression"], state["workload"])
     return Experiment.of({name: state[name] for name in names if name in state})
 
 
 def settle(field: str) -> None:
-    """After another algorithm or workload was chosen: what belongs to it starts as it begins.
+    """After another algorithm, compression or workload was chosen: what belongs to it starts as it begins.
 
-    A workload's settings stay with another algorithm, unless they are only what the one before began with.
+    A workload's settings stay with another algorithm, unless they are only what the one before began with; and so
+    does a compression, unless it has nothing to compress there.
     """
     state = st.session_state
+    if field == "compression":
+        state.update(coding_settings(state["compression"])().model_dump())
+        return
     algorithm, workload = state["algorithm"], state["workload"]
     data = _beginning(algorithm, workload)
     if field == "algorithm":
         begun = [_beginning(name, workload) for name in algorithms.names()]
         data = {n: value for n, value in data.items() if state.get(n) in [values[n] for values in begun]}
         state.update(algorithms.find(algorithm).Settings().model_dump())
+        if not compresses(algorithm):
+            state["compression"] = "none"
     state.update(data)
 
 

@@ -44,6 +44,13 @@ def held_out(run: Run, axis: str, quantity: str = "loss") -> Line:
     return _line(*_every(tried[axis][known].astype(float), tried[quantity][known], POINTS))
 
 
+def measured(run: Run, quantity: str) -> Line:
+    """What the method measured in each step, the mean over ranks."""
+    steps, values = run.course(quantity)
+    known = np.isfinite(values)
+    return _line(*thin(steps[known] + 1.0, values[known], POINTS))
+
+
 def thin(x: np.ndarray, y: np.ndarray, points: int) -> tuple[np.ndarray, np.ndarray]:
     """At most `points` of the points: per cell the lowest and the highest, so that no peak is lost."""
     if len(x) <= points:

@@ -21,6 +21,7 @@ from typing import Any
 import click
 
 import algorithms
+from algorithms import compression
 from experiments import options, show, store
 from experiments.experiment import Experiment
 from experiments.options import ExperimentCommand
@@ -41,21 +42,27 @@ def cli() -> None:
 @cli.command("list")
 @click.option("--json", "as_json", is_flag=True, help="print the catalogue as JSON")
 def catalogue(as_json: bool) -> None:
-    """All algorithms by family, each with its idea."""
+    """All algorithms by family, and all compressions, each with its idea."""
     entries = [
         {"family": algorithms.family(name), "name": name, "idea": algorithms.idea(algorithms.find(name))}
         for name in algorithms.names()
     ]
+    entries += [
+        {"family": "compression", "name": name, "idea": algorithms.idea(compression.find(name))}
+        for name in compression.COMPRESSIONS
+    ]
     if as_json:
         click.echo(json.dumps(entries, indent=1))
         return
-    family = None
+    family, width = None, max(len(entry["name"]) for entry in entries)
     for entry in entries:
         if entry["family"] != family:
             family = entry["family"]
             click.echo(f"\n{family.replace('_', ' ')}")
-        click.echo(f"  {entry['name']:<12} {entry['idea']}")
-    click.echo("\npython -m experiments run NAME --help shows the settings of one.")
+        click.echo(f"  {entry['name']:<{width}} {entry['idea']}")
+    able = [name for name in algorithms.names() if getattr(algorithms.find(name), "COMPRESSES", False)]
+    click.echo("\npython -m experiments run NAME --help shows the settings of one;")
+    click.echo(f"--compression NAME compresses the gradients of {', '.join(able)}.")
 
 
 @cli.command("run", cls=ExperimentCommand)
@@ -93,7 +100,7 @@ def sweep_command(name: str | None, start: str | None, runs: str, as_json: bool,
     fixed, axes = options.axes(click.get_current_context().command, given)
     if len(names) > 1:
         axes = {"algorithm": names, **axes}
-    experiments = grid(base.change(**fixed), axes)
+    experiments = grid(base, {**axes, **{name: [value] for name, value in fixed.items()}})  # a setting with its owner
     _writable(runs)
     made, folders, problem = [], [], ""
     with _stoppable() as stop, show.Bar("sweep") as bar:

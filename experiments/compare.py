@@ -116,5 +116,6 @@ def _settings(experiment: Experiment) -> dict[str, Any]:
     return {
         **{k: v for k, v in values.items() if k not in NESTED},
         **values["settings"],
+        **values["coding"],
         **values["data"],
     }

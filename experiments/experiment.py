@@ -82,7 +82,7 @@ class Experiment(Knobs):
         s = make(algorithms.find(self.algorithm).Settings, self.settings, self.algorithm)
         given = {**starting_point(self.algorithm, self.workload), **self.data}
         data = make(workloads.find(self.workload).Settings, given, self.workload)
-        coding = make(_coding(self.compression), self.coding, self.compression)
+        coding = make(coding_settings(self.compression), self.coding, self.compression)
         if self.compression != "none" and not getattr(self.module, "COMPRESSES", False):
             able = [n for n in algorithms.names() if getattr(algorithms.find(n), "COMPRESSES", False)]
             raise ValueError(f"{self.algorithm} averages no gradients to compress; use {', '.join(able)}.")
@@ -149,7 +149,7 @@ class Experiment(Knobs):
         algorithm = algorithms.find(str(fields.get("algorithm", cls.model_fields["algorithm"].default)))
         fields["algorithm"] = algorithm.__name__.rsplit(".", 1)[-1]
         workload = workloads.find(str(fields.get("workload", cls.model_fields["workload"].default)))
-        kinds = algorithm.Settings, _coding(fields.get("compression", "none")), workload.Settings
+        kinds = algorithm.Settings, coding_settings(str(fields.get("compression", "none"))), workload.Settings
         settings, coding, data = (
             {name: _read(kind, name, values[name]) for name in kind.model_fields if name in values} for kind in kinds
         )
@@ -175,7 +175,7 @@ class Experiment(Knobs):
             if self.steps is None:
                 del own["steps"]
         mine = _differing(self.module.Settings, self.settings)
-        packed = _differing(_coding(self.compression), self.coding)
+        packed = _differing(coding_settings(self.compression), self.coding)
         start = starting_point(self.algorithm, self.workload)
         theirs = _differing(workloads.find(self.workload).Settings, self.data, start)
         return {"algorithm": self.algorithm, "workload": self.workload, **mine, **packed, **theirs, **own}
@@ -236,18 +236,18 @@ def starting_point(algorithm: str, workload: str) -> dict[str, Any]:
     return {name: value for name, value in begins.items() if name in workloads.find(workload).Settings.model_fields}
 
 
+def coding_settings(compression: str) -> type[Knobs]:
+    """The settings of a compression, which "none" has none of."""
+    return Knobs if compression == "none" else compressions.find(compression).Settings
+
+
 def _differing(kind: type[Knobs], values: Mapping[str, Any], start: Mapping[str, Any] | None = None) -> dict[str, Any]:
     defaults = kind(**(start or {})).model_dump(mode="json")
     return {name: value for name, value in values.items() if value != defaults[name]}
 
 
-def _coding(name: str) -> type[Knobs]:
-    """The settings of a compression, which "none" has none of."""
-    return Knobs if name == "none" else compressions.find(name).Settings
-
-
 def _names(algorithm: str, compression: str, workload: str) -> set[str]:
-    kinds = algorithms.find(algorithm).Settings, _coding(compression), workloads.find(workload).Settings
+    kinds = algorithms.find(algorithm).Settings, coding_settings(compression), workloads.find(workload).Settings
     return {name for kind in kinds for name in kind.model_fields}
 
 

@@ -106,7 +106,9 @@ def report(run: Run) -> str:
 
     figures = [
         to_html(figure, full_html=False, include_plotlyjs=number == 0, config={"displaylogo": False})
-        for number, figure in enumerate((curves(run), shares(run), links(run)))
+        for number, figure in enumerate(
+            (curves(run), *([measured(run)] if run.quantities else []), shares(run), links(run))
+        )
     ]
     facts = "".join(
         f"<tr><th>{html.escape(name.replace('_', ' '))}</th><td>{html.escape(_figure(value))}</td></tr>"
@@ -159,6 +161,22 @@ def curves(run: Run):
         figure.add_trace(trace, row=1, col=column)
     figure.update_xaxes(title="seconds of the run's clock")
     return figure.update_layout(template="plotly_white", height=420, margin={"t": 40})
+
+
+def measured(run: Run):
+    """What the method measured, a small picture for each quantity."""
+    import plotly.graph_objects as go
+    from plotly.subplots import make_subplots
+
+    across = min(3, len(run.quantities))
+    down = -(-len(run.quantities) // across)
+    figure = make_subplots(rows=down, cols=across, subplot_titles=run.quantities)
+    for number, quantity in enumerate(run.quantities):
+        x, y = _thinned(*run.course(quantity), 2000)
+        line = go.Scatter(x=x, y=y, name=quantity, line={"color": BLUE}, showlegend=False)
+        figure.add_trace(line, row=1 + number // across, col=1 + number % across)
+    figure.update_xaxes(title="step")
+    return figure.update_layout(template="plotly_white", height=60 + 240 * down, margin={"t": 40})
 
 
 def shares(run: Run):

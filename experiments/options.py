@@ -10,13 +10,20 @@ import click
 
 import algorithms
 import workloads
+from algorithms.compression import COMPRESSIONS
 from cluster.devices import DEVICES
 from cluster.disturbances import JITTERS
 from cluster.network import NETWORKS
-from experiments.experiment import NESTED, Experiment, spelled
+from experiments.experiment import NESTED, Experiment, coding_settings, spelled
 from knobs import Knobs, allowed
 
-PRESETS = {"network": NETWORKS, "device": DEVICES, "jitter": JITTERS, "workload": workloads.WORKLOADS}
+PRESETS = {
+    "compression": ("none", *COMPRESSIONS),
+    "network": NETWORKS,
+    "device": DEVICES,
+    "jitter": JITTERS,
+    "workload": workloads.WORKLOADS,
+}
 KNOB = "knob "
 FLAGS = ("--json", "--quiet", "--help")
 
@@ -46,7 +53,7 @@ class KnobOption(click.Option):
 class ExperimentCommand(click.Command):
     """A command that takes an algorithm and every option of the experiment it makes.
 
-    Which options there are depends on the algorithm and the workload, so they are found when the arguments are known.
+    Which options there are depends on algorithm, compression and workload: they are found when the arguments are known.
     """
 
     def __init__(self, *args: Any, many: bool = False, **kwargs: Any):
@@ -59,8 +66,9 @@ class ExperimentCommand(click.Command):
         name = _positional(args) or base.algorithm
         module = algorithms.find(name.split(",")[0])
         workload = workloads.find((_peek(args, "--workload") or base.workload).split(",")[0])
+        compression = (_peek(args, "--compression") or base.compression).split(",")
         self.algorithm = module
-        self.params = [*self.fixed, *knob_options(module, workload, self.many)]
+        self.params = [*self.fixed, *knob_options(module, compression, workload, self.many)]
         return super().parse_args(ctx, args)
 
     def format_help_text(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -78,15 +86,18 @@ class ExperimentCommand(click.Command):
                 formatter.write_dl(sections[title])
 
 
-def knob_options(module, workload, many: bool = False) -> list[KnobOption]:
-    """An option for each setting of the algorithm, the workload and the experiment."""
+def knob_options(module, compressions: Sequence[str], workload, many: bool = False) -> list[KnobOption]:
+    """An option for each setting of the algorithm, the compressions, the workload and the experiment."""
     name, data = (m.__name__.rsplit(".", 1)[-1] for m in (module, workload))
-    own = [field for field in Experiment.model_fields if field not in ("algorithm", *NESTED)]
-    return [
-        *(KnobOption(module.Settings, field, f"Algorithm {name}", many) for field in module.Settings.model_fields),
-        *(KnobOption(workload.Settings, field, f"Workload {data}", many) for field in workload.Settings.model_fields),
-        *(KnobOption(Experiment, field, "Experiment", many) for field in own),
-    ]
+    sections = [(f"Algorithm {name}", module.Settings)]
+    sections += [(f"Compression {one}", coding_settings(one)) for one in compressions]
+    sections += [(f"Workload {data}", workload.Settings), ("Experiment", Experiment)]
+    options: dict[str, KnobOption] = {}
+    for section, kind in sections:
+        for field in kind.model_fields:
+            if field not in (*NESTED, "algorithm", *options):
+                options[field] = KnobOption(kind, field, section, many)
+    return list(options.values())
 
 
 def read(text: str, root: str = "runs") -> Experiment:

@@ -67,7 +67,8 @@ def headline(run: Run) -> str:
         if e.cluster == "simulated"
         else {"processes": "real processes"}.get(e.cluster, "GPUs")
     )
-    return f"{e.algorithm} on {e.workload}: {ranks}, {where}"
+    compressed = "" if e.compression == "none" else f" with {e.compression}"
+    return f"{e.algorithm}{compressed} on {e.workload}: {ranks}, {where}"
 
 
 def summary(run: Run) -> str:
@@ -82,16 +83,26 @@ def summary(run: Run) -> str:
         ),
         ("time", _join(f"{number(s['seconds'])} s", f"{s['wall_seconds']:.2f} s to make")),
         ("samples", _join(f"{s['samples']:,}", f"{s['steps']} steps, {number(s['samples_per_second'])} samples/s")),
-        ("traffic", f"{size(s['bytes'])} in {s['messages']:,} messages"),
+        ("traffic", _join(size(s["bytes"]), _traffic(run))),
+        ("compression", s.get("compression_ratio") and fewer(s["compression_ratio"])),
         ("workers' time", ", ".join(f"{kind} {percent(s[f'share_{kind}'])}" for kind in KINDS)),
         (
             "staleness",
             s["staleness_mean"] is not None
             and f"{number(s['staleness_mean'])} in the mean, {s['staleness_max']} at most",
         ),
+        *((quantity, number(float(run.course(quantity)[1][-1]))) for quantity in run.quantities),
         ("digest", s["digest"]),
     ]
-    return "\n".join(f"  {name:<15}{text}" for name, text in lines if text)
+    width = max(15, *(len(name) + 1 for name, _ in lines))
+    return "\n".join(f"  {name:<{width}}{text}" for name, text in lines if text)
+
+
+def fewer(ratio: float) -> str:
+    """A compression ratio in words."""
+    if ratio >= 1:
+        return f"{number(ratio)} times fewer bytes than whole gradients"
+    return f"{number(1 / ratio)} times more bytes than whole gradients"
 
 
 def table(rows: Sequence[dict[str, Any]]) -> str:
@@ -132,6 +143,12 @@ def _cell(name: str, value: Any) -> str:
     if name == "accuracy":
         return percent(value)
     return number(value) if value is None or isinstance(value, float) else str(value)
+
+
+def _traffic(run: Run) -> str:
+    s, each = run.summary, run.summary["steps"] * run.experiment.workers
+    share = f", {size(s['bytes'] / each)} per step and worker" if each and s["bytes"] else ""
+    return f"in {s['messages']:,} messages{share}"
 
 
 def _join(figure: str, remark: str) -> str:

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from algorithms.declare import Shape
 from cluster.trace import KINDS
 from experiments.result import Run
 
@@ -49,6 +50,7 @@ def summarise(run: Run, wall: float) -> dict[str, Any]:
         "samples_per_second": samples / seconds if seconds else None,
         "bytes": int(trace.messages["bytes"].sum()),
         "messages": len(trace.messages["bytes"]),
+        "compression_ratio": None,
         "staleness_mean": _mean(staleness),
         "staleness_max": int(staleness.max()) if len(staleness) else None,
         "parameters": None if run.parameters is None else len(run.parameters),
@@ -56,6 +58,8 @@ def summarise(run: Run, wall: float) -> dict[str, Any]:
         "digest": digest(run),
         "wall_seconds": wall,
     }
+    if summary["bytes"] and (uncompressed := _uncompressed(run, summary["steps"])):
+        summary["compression_ratio"] = uncompressed / summary["bytes"]
     total = busy.sum()
     summary |= {f"share_{kind}": float(busy[i] / total) if total else None for i, kind in enumerate(KINDS)}
     return {name: _plain(value) for name, value in summary.items()}
@@ -118,6 +122,15 @@ def commit() -> str:
     except OSError:
         pass
     return ""
+
+
+def _uncompressed(run: Run, steps: int) -> float:
+    """Bytes that the same steps move without compression, by the method's own price; 0 where it was not compressed."""
+    e = run.experiment
+    if e.compression == "none" or run.status != "finished" or run.parameters is None:
+        return 0
+    shape = Shape(len(run.parameters), e.workers, steps, e.batch)
+    return e.module.words(shape, e.knobs) * run.parameters.itemsize
 
 
 def _last_of_each_rank(losses: dict[str, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import streamlit as st
 
 import algorithms
 import workloads
+from algorithms import compression
 from app import controls, runs
-from experiments.experiment import Experiment
+from experiments.experiment import Experiment, coding_settings
 from experiments.run import ONLY_SIMULATED
 
 FIRST = 2  # of an algorithm's settings, before the others are folded away
@@ -59,7 +62,7 @@ def _controls() -> None:
     def own(*names: str) -> None:
         for name in names:
             real = state.get("cluster", "simulated") != "simulated"
-            settle = {"workload": lambda: controls.settle("workload")}.get(name)
+            settle = partial(controls.settle, name) if name in ("compression", "workload") else None
             controls.draw(controls.control(Experiment, name), real and name in ONLY_SIMULATED, settle)
 
     own("workers", "batch")
@@ -74,6 +77,9 @@ def _controls() -> None:
         with st.expander(f"More of {state.algorithm}"):
             for knob in others[FIRST:]:
                 controls.draw(knob)
+    if controls.compresses(state.algorithm):
+        own("compression")
+        _compression(state.compression)
     _heading("Work")
     own("workload")
     for knob in data[:1]:
@@ -87,6 +93,15 @@ def _controls() -> None:
     own(*controls.PLACE)
     with st.expander("More: pauses, crashes, links"):
         own(*controls.MORE)
+
+
+def _compression(name: str) -> None:
+    """What is to be known about this compression, and its settings."""
+    if name != "none":
+        st.markdown(f":small[{algorithms.idea(compression.find(name))}]")
+    coding = coding_settings(name)
+    for knob in coding.model_fields:
+        controls.draw(controls.control(coding, knob))
 
 
 def _heading(text: str, help: str | None = None) -> None:

@@ -64,7 +64,7 @@ def changes(was: Experiment, now: Experiment) -> list[str]:
     return [
         f"{spoken(n)} {_value(was, n, before[n])} → {_value(now, n, after[n])}"
         for n in after
-        if before.get(n) != after[n]
+        if n in before and before[n] != after[n]
     ]
 
 
@@ -117,9 +117,9 @@ def _mark(one: Shown) -> str:
 def _flat(experiment: Experiment) -> dict:
     values = experiment.model_dump()
     own = {name: value for name, value in values.items() if name not in NESTED}
-    return {**own, **values["data"], **values["settings"]}
+    return {**own, **values["data"], **values["coding"], **values["settings"]}
 
 
 def _value(experiment: Experiment, name: str, value) -> str:
-    owner = owners(experiment.algorithm, experiment.workload).get(name)
+    owner = owners(experiment.algorithm, experiment.compression, experiment.workload).get(name)
     return control(owner, name).words(value) if owner else str(value)

@@ -32,6 +32,16 @@ def loss_and_accuracy(shown: list[Shown]) -> None:
             _chart(charts.accuracy, judged, _heard(judged, "accuracy", units.percent), axis)
 
 
+def measured(shown: list[Shown]) -> None:
+    """What the methods of all runs measured, a small chart for each quantity."""
+    ends = [
+        f"{quantity} of {one.name} ends at {units.number(float(one.run.course(quantity)[1][-1]))}"
+        for one in shown
+        for quantity in one.run.quantities
+    ]
+    _chart(charts.measured, shown, f"What the method measured: {'; '.join(ends)}.")
+
+
 def lanes(folder: str) -> None:
     """The communication timeline of the run in `folder`."""
     window = timeline.wanted(st.session_state.get("timeline"), folder)

@@ -12,6 +12,7 @@ from app.views import compare, pictures, take
 from app.views.pictures import heading
 from experiments.experiment import Experiment
 from experiments.result import Run
+from experiments.show import fewer
 
 NOTES = 4  # remarks of a run before the others are folded away
 FIGURES = (
@@ -45,6 +46,9 @@ def show(folder: str, wanted: Experiment | None) -> None:
             take.source(run)
     with charts_side:
         st.fragment(pictures.loss_and_accuracy)(shown)
+        if any(one.run.quantities for one in shown):
+            heading("What the method measured", "Numbers that the algorithm itself found worth a curve.")
+            st.fragment(pictures.measured)(shown)
         heading("Timeline", "Who did what when: one lane per rank, one bar per span. Arrows are messages.")
         st.fragment(pictures.lanes)(folder)
         if len(shown) > 1:
@@ -100,10 +104,11 @@ def headline(e: Experiment) -> str:
     budget += [f"{e.epochs:g} epochs"] if e.epochs else []
     budget += [units.seconds(e.seconds)] if e.seconds else []
     budget += [f"until a loss of {e.target_loss:g}"] if e.target_loss else []
+    coded = [] if e.compression == "none" else [f"{e.compression} compression"]
     where = f"real {e.cluster} of this machine"
     if e.cluster == "simulated":
         where = f"simulated: {e.network}, {e.device} devices"
-    return " · ".join([ranks, f"batch {e.batch}", " or ".join(budget), where, f"seed {e.seed}"])
+    return " · ".join([ranks, f"batch {e.batch}", " or ".join(budget), *coded, where, f"seed {e.seed}"])
 
 
 def _remarks(run: Run, missing: list[str]) -> None:
@@ -133,4 +138,6 @@ def _figures(run: Run) -> None:
         value = run.summary.get(name)
         if name == "seconds" and run.experiment.cluster == "simulated":
             label = "Took (virtual time)"
+        if name == "bytes" and (ratio := run.summary.get("compression_ratio")):
+            help = f"Payload only: {fewer(ratio)}, which would be {units.size(ratio * value)}."
         grid.metric(label, "–" if value is None else say(value), help=help)

@@ -7,6 +7,7 @@ from pathlib import Path
 import streamlit as st
 
 import algorithms
+from algorithms import compression
 from app import runs
 from experiments import export
 from experiments.experiment import Experiment
@@ -44,8 +45,11 @@ def _trace(run: Run) -> str:
 
 
 def source(run: Run) -> None:
-    """The algorithm's own file, as it is."""
-    path = Path(algorithms.find(run.experiment.algorithm).__file__)
-    st.markdown(f"### algorithms/{path.parent.name}/{path.name}", anchors=False)
+    """The algorithm's own file, as it is, and the compression's beneath it."""
+    e = run.experiment
+    modules = [algorithms.find(e.algorithm)] + ([compression.find(e.compression)] if e.compression != "none" else [])
     with st.container(key="source-code"):
-        st.code(path.read_text("utf-8"), language="python", wrap_lines=True)
+        for module in modules:
+            path = Path(module.__file__)
+            st.markdown(f"### algorithms/{path.parent.name}/{path.name}", anchors=False)
+            st.code(path.read_text("utf-8"), language="python", wrap_lines=True)

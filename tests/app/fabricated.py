@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from cluster.trace import APPLIED, COMMUNICATE, COMPUTE, IDLE, LOSSES, MESSAGES, SPANS, UPDATE, WAIT, Trace
+from cluster.trace import APPLIED, COMMUNICATE, COMPUTE, IDLE, LOSSES, MEASURES, MESSAGES, SPANS, UPDATE, WAIT, Trace
 from experiments.experiment import Experiment
 from experiments.result import Run
 from experiments.summary import source_version, summarise
@@ -12,9 +12,15 @@ DIMENSIONS = 13_000
 
 
 def run(
-    experiment: Experiment, *, stale: bool = True, accuracy: bool = True, status: str = "finished", error: str = ""
+    experiment: Experiment,
+    *,
+    stale: bool = True,
+    accuracy: bool = True,
+    quantities: tuple[str, ...] = (),
+    status: str = "finished",
+    error: str = "",
 ):
-    """Servers that answer, workers that compute, send, wait and update: a record of `experiment`."""
+    """Servers that answer, workers that compute, send, wait and update, and measure: a record of `experiment`."""
     servers, ranks = experiment.servers, experiment.ranks
     draw = np.random.default_rng(experiment.seed)
     spans, messages, losses, applied = [], [], [], []
@@ -56,7 +62,15 @@ def run(
             "bytes": (share * sum(row[3] for row in messages)).astype("i8"),
             "loss": 2.3 * np.exp(-3 * share) + 0.15,
             "accuracy": 1 - 0.9 * np.exp(-3 * share) if accuracy else np.full(tries, np.nan),
+            "spread": np.zeros(tries),
         },
+        measures=_columns(
+            [(0, step, 1e-3 * step, n, 10.0**n + step) for step in range(STEPS) for n in range(len(quantities))],
+            MEASURES,
+            "i4 i4 f8 i4 f8",
+            "seconds",
+        ),
+        quantities=quantities,
         status=status,
         error=error,
         notes=("rank 1 read *fast* and $slow$",),

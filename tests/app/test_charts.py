@@ -35,6 +35,18 @@ def test_a_curve_has_at_most_so_many_small_numbers(two):
                 assert np.asarray(values).dtype.kind in "fUO" and np.asarray(values).dtype != np.float64
 
 
+def test_every_quantity_has_a_picture_of_its_own_with_all_runs_that_measured_it(made):
+    shown = [
+        Shown("one", made(Experiment(), quantities=("noise", "signal")), 0),
+        Shown("two", made(Experiment(seed=5), quantities=("signal", "a", "b")), 1),
+    ]
+    figure = charts.measured(shown)
+    assert [note.text for note in figure.layout.annotations] == ["noise", "signal", "a", "b"]
+    assert [(trace.name, trace.xaxis) for trace in figure.data] == [
+        ("one", "x"), ("one", "x2"), ("two", "x2"), ("two", "x3"), ("two", "x4")
+    ]  # fmt: skip
+
+
 def test_a_run_has_its_colour_in_every_chart(two):
     for figure in (charts.loss(two, "step"), charts.accuracy(two, "step")):
         assert {trace.line.color or trace.marker.line.color for trace in figure.data} == {

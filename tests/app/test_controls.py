@@ -4,10 +4,11 @@ from typing import Literal
 import pytest
 
 import algorithms
+import algorithms.compression as compressions
 import workloads
 from app import controls
 from app.controls import control
-from experiments.experiment import Experiment
+from experiments.experiment import NESTED, Experiment
 from knobs import Knobs, knob
 
 FIELDS = [
@@ -16,9 +17,10 @@ FIELDS = [
         Experiment,
         *(algorithms.find(name).Settings for name in algorithms.names()),
         *(workloads.find(name).Settings for name in workloads.WORKLOADS),
+        *(compressions.find(name).Settings for name in compressions.COMPRESSIONS),
     )
     for name in owner.model_fields
-    if name not in ("settings", "data", "algorithm")
+    if name not in (*NESTED, "algorithm")
 ]
 
 
@@ -30,6 +32,7 @@ class Sample(Knobs):
     on: bool = knob(True, "on or off")
     short: int = knob(3, "a short range", ge=1, le=10)
     share: float = knob(0.5, "a share", ge=0, lt=1)
+    memory: float = knob(0.999, "a share close to one", ge=0, lt=1)
     wide: int = knob(4, "a wide range", ge=1, le=10_000, unit="steps", delay=True)
     rate: float = knob(0.2, "a rate", gt=0, le=1000)
     late: float | None = knob(None, "a time", ge=0, le=10, unit="s")
@@ -70,6 +73,11 @@ def test_a_scale_of_times_starts_with_the_preset_and_reads_in_units():
     assert [late.words(value) for value in (None, 0.0, 2e-5, 1.0)] == ["preset", "0 s", "20 µs", "1 s"]
 
 
+def test_a_share_close_to_one_has_stops_that_come_closer_and_closer():
+    one = control(Sample, "memory")
+    assert one.kind == "scale" and one.options[-3:] == (0.995, 0.999, 0.9999)
+
+
 def test_a_half_open_slider_stops_short_of_its_end():
     assert math.isclose(control(Sample, "share").high, 0.99)
 
@@ -90,5 +98,5 @@ def test_labels_are_words_or_the_letters_of_the_literature():
 
 def test_every_setting_of_the_experiment_has_its_place_on_the_page():
     placed = {*controls.DELAY, *controls.PLACE, *controls.MORE, *controls.BUDGET, *controls.MORE_BUDGET}
-    placed |= {"algorithm", "workload", "workers", "batch", "settings", "data"}
+    placed |= {"algorithm", "compression", "workload", "workers", "batch", *NESTED}
     assert placed == set(Experiment.model_fields)

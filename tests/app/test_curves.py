@@ -10,6 +10,12 @@ def run(made):
     return made(Experiment(algorithm="downpour", workers=3))
 
 
+def test_what_a_method_measured_is_a_line_in_steps_from_one(made):
+    done = made(Experiment(), quantities=("noise", "signal"))
+    line = curves.measured(done, "signal")
+    assert line.x[0] == 1 and len(line.x) == 40 and line.y.tolist() == [10 + step for step in range(40)]
+
+
 @pytest.mark.parametrize("axis", curves.AXES)
 def test_every_axis_ascends_and_every_line_is_short_and_small(run, axis):
     for line in (*curves.training(run, axis), curves.held_out(run, axis)):

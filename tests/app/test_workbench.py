@@ -10,9 +10,10 @@ import numpy as np
 import pytest
 
 import algorithms
+from algorithms import compression
 from app import controls, runs
 from app.views import pictures
-from experiments.experiment import Experiment
+from experiments.experiment import NESTED, Experiment
 from experiments.pool import JobState
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -46,7 +47,8 @@ def test_every_setting_of_every_algorithm_has_a_widget(page, stored, name):
     stored(experiment)
     opened = page(experiment.query())
     assert not opened.exception
-    fields = {*Experiment.model_fields, *experiment.settings, *experiment.data} - {"settings", "data"}
+    fields = {*Experiment.model_fields, *experiment.settings, *experiment.data} - {*NESTED}
+    fields -= set() if controls.compresses(name) else {"compression"}
     assert fields <= widgets(opened).keys()
     assert any(algorithms.idea(algorithms.find(name)) in element.value for element in opened.markdown)
 
@@ -86,6 +88,8 @@ def test_moving_a_widget_changes_the_experiment_and_the_address(page, stored):
         {"algorithm": "downpour", "shards": 3, "overlap": True, "update": "sgd", "epochs": 2.5},
         {"algorithm": "pipedream", "weights": "vertical", "momentum": 0.9, "depth": 9},
         {"workload": "quadratic", "noise": 1.25, "condition": 33.0, "steps": 77, "seed": 123456},
+        {"compression": "top_k", "density": 0.037, "error_feedback": False},
+        {"update": "momentum", "momentum": 0.996},
         {"slow": "1:3", "pause": "2:0.5-0.8", "jitter": "pareto", "bandwidth": 1.5e8, "collective": "tree"},
     ],
 )
@@ -108,6 +112,10 @@ def test_a_link_opens_as_exactly_that_experiment(page, stored, values):
         ("learning_rate=nan", "learning\\_rate is"),
         ("nonsense=1", "has no setting 'nonsense'"),
         ("algorithm=easgd&n_push=3", "has no setting 'n\\_push'"),
+        ("compression=topk", "did you mean top\\_k?"),
+        ("density=0.1", "has no setting 'density'"),
+        ("compression=top_k&density=2", "density is '2'; allowed is above 0 to 1"),
+        ("algorithm=easgd&compression=top_k", "easgd averages no gradients to compress"),
         ("slow=9:3", "there is no rank 9"),
         ("network=carrier pigeon", "carrier pigeon"),
         ("workers=8&" + "x" * 9000 + "=1", "characters"),
@@ -146,6 +154,57 @@ def test_another_algorithm_starts_from_its_own_defaults(page, stored):
     assert address(opened) == Experiment(algorithm="gpipe")
     opened.selectbox("algorithm").select("easgd").run()
     assert address(opened) == Experiment(algorithm="easgd")
+
+
+@pytest.mark.parametrize("name", compression.COMPRESSIONS)
+def test_a_compression_brings_its_settings_and_its_idea(page, stored, name):
+    stored(Experiment())
+    opened = page()
+    before = widgets(opened).keys()
+    opened.selectbox("compression").select(name).run()
+    assert not opened.exception
+    assert widgets(opened).keys() - before >= compression.find(name).Settings.model_fields.keys()
+    assert any(algorithms.idea(compression.find(name)) in element.value for element in opened.markdown)
+    assert address(opened) == Experiment(compression=name)
+
+
+def test_another_compression_starts_from_its_own_defaults(page, stored):
+    stored(Experiment())
+    opened = page("compression=top_k&density=0.5")
+    opened.selectbox("compression").select("random_k").run()
+    assert address(opened) == Experiment(compression="random_k")
+    opened.selectbox("compression").select("none").run()
+    assert address(opened) == Experiment()
+
+
+def test_a_compression_stays_with_an_algorithm_that_can_use_it_and_goes_with_another(page, stored):
+    stored(Experiment())
+    opened = page("compression=top_k&density=0.5")
+    opened.selectbox("algorithm").select("large_batch").run()
+    assert address(opened).coding["density"] == 0.5
+    opened.selectbox("algorithm").select("easgd").run()
+    assert address(opened) == Experiment(algorithm="easgd") and "compression" not in widgets(opened)
+    assert not opened.exception and not opened.warning
+    opened.selectbox("algorithm").select("sync_sgd").run()
+    assert address(opened) == Experiment()
+
+
+def test_what_changed_is_said_of_a_compression_too(page, stored):
+    stored(Experiment())
+    opened = page()
+    opened.selectbox("compression").select("top_k").run()
+    assert any("compression none → top\\_k" in element.value for element in opened.markdown)
+
+
+def test_what_a_method_measured_has_a_chart_for_those_that_measured(page, stored):
+    stored(Experiment())
+    stored(Experiment(algorithm="noise_scale", seed=6), quantities=("signal", "noise scale"))
+    assert not any("What the method measured" in element.value for element in page().markdown)
+    opened = page("algorithm=noise_scale&seed=6")
+    assert any("What the method measured" in element.value for element in opened.markdown)
+    assert len(opened.get("plotly_chart")) == 4 and not opened.exception
+    figure = json.loads(opened.get("plotly_chart")[2].proto.spec)
+    assert [note["text"] for note in figure["layout"]["annotations"]] == ["signal", "noise scale"]
 
 
 def test_a_model_that_was_chosen_stays_with_another_algorithm(page, stored):
@@ -334,6 +393,14 @@ def test_the_source_and_the_way_to_repeat_a_run_are_there(page, stored):
     assert experiment.command() in codes
     assert any(experiment.query() in code for code in codes)
     assert Path(algorithms.find("easgd").__file__).read_text().strip() in codes
+
+
+def test_the_source_of_the_compression_is_there_too(page, stored):
+    experiment = Experiment(compression="top_k")
+    stored(experiment)
+    codes = [element.value for element in page(experiment.query() + "&source=true").code]
+    for module in (algorithms.find("sync_sgd"), compression.find("top_k")):
+        assert Path(module.__file__).read_text().strip() in codes
 
 
 def test_the_page_needs_neither_torch_nor_compilers_nor_scikit_learn(stored, folders):

@@ -4,13 +4,16 @@ from hypothesis import strategies as st
 
 import algorithms
 import workloads
+from algorithms.compression import COMPRESSIONS
 from cluster.devices import DEVICES
 from cluster.disturbances import JITTERS
 from cluster.network import NETWORKS
-from experiments.experiment import Experiment
+from experiments.experiment import Experiment, coding_settings
 
 SPECIAL = (
     "algorithm",
+    "compression",
+    "coding",
     "workload",
     "settings",
     "data",
@@ -48,7 +51,7 @@ def _of_type(schema):
 
 def of_knobs(kind, without=()):
     """Dictionaries of values for the knobs of `kind`."""
-    properties = kind.model_json_schema()["properties"]
+    properties = kind.model_json_schema().get("properties", {})
     chosen = {name: of_knob(schema) for name, schema in properties.items() if name not in without}
     return st.fixed_dictionaries(chosen).map(lambda values: {k: v for k, v in values.items() if v is not None})
 
@@ -57,10 +60,13 @@ def of_knobs(kind, without=()):
 def experiments(draw):
     """Experiments that may be, whether or not anybody would run them."""
     algorithm, workload = draw(st.sampled_from(algorithms.names())), draw(st.sampled_from(workloads.WORKLOADS))
+    compresses = getattr(algorithms.find(algorithm), "COMPRESSES", False)
+    compression = draw(st.sampled_from(("none", *COMPRESSIONS) if compresses else ("none",)))
     workers = draw(st.integers(1, 64))
     values = {
         "algorithm": algorithm,
         "workload": workload,
+        "compression": compression,
         "workers": workers,
         "network": draw(st.sampled_from(list(NETWORKS))),
         "device": draw(st.sampled_from(list(DEVICES))),
@@ -73,6 +79,7 @@ def experiments(draw):
         ),
         **draw(of_knobs(Experiment, SPECIAL)),
         **draw(of_knobs(algorithms.find(algorithm).Settings)),
+        **draw(of_knobs(coding_settings(compression))),
         **draw(of_knobs(workloads.find(workload).Settings)),
     }
     if draw(st.booleans()) and any(values.get(name) for name in ("epochs", "seconds", "target_loss")):

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 import algorithms
+from algorithms.compression import COMPRESSIONS, find
 from experiments import __main__ as command_line
 from experiments import store
 from experiments.compare import difference
@@ -82,10 +83,22 @@ def test_help_shows_the_knobs_of_the_chosen_workload(main):
     assert "--condition" not in main("run", "--help")[1]
 
 
-def test_list_shows_the_catalogue_by_family(main):
+@pytest.mark.parametrize("name", COMPRESSIONS)
+def test_help_shows_the_knobs_of_the_chosen_compression(main, name):
+    code, out, _ = main("run", "--compression", name, "--help")
+    assert code == 0 and f"Compression {name}:" in out and "Compression none" not in out
+    section = out.split(f"Compression {name}:")[1].split("\nWorkload ")[0]
+    for knob in find(name).Settings.model_fields:
+        assert f"--{knob.replace('_', '-')} " in section
+    assert "Compression" not in main("run", "--help")[1]
+
+
+def test_list_shows_the_catalogue_by_family_and_the_compressions(main):
     code, out, _ = main("list")
     assert code == 0 and all(algorithms.idea(algorithms.find(name)) in out for name in algorithms.names())
-    assert [entry["name"] for entry in json.loads(main("list", "--json")[1])] == list(algorithms.names())
+    assert all(algorithms.idea(find(name)) in out for name in COMPRESSIONS)
+    named = [entry["name"] for entry in json.loads(main("list", "--json")[1])]
+    assert named == [*algorithms.names(), *COMPRESSIONS]
 
 
 def test_run_from_a_link_a_file_a_folder_and_a_name(main, tmp_path):
@@ -118,6 +131,34 @@ def test_sweep_over_algorithms_and_by_giving_an_option_twice(main):
         ("sync_sgd", "0:2"),
         ("sync_sgd", "0:3,1:2"),
     ]
+
+
+def test_a_compressed_run_says_how_much_less_it_sent_and_is_replayed(main):
+    code, out, _ = main("run", "--compression", "top_k", "--density", "0.05", "--steps", 6, "--evaluations", 2)
+    assert code == 0 and "sync_sgd with top_k on digits: 4 workers" in out
+    # the ring: 2 (N-1) d numbers of 4 bytes; top-k: N (N-1) k words of 2 times 4 bytes, k = d/20
+    assert "5 times fewer bytes than whole gradients" in out and "per step and worker" in out
+    (folder,) = store.recent("runs")
+    assert main("replay", folder.name)[1].startswith("identical, bit for bit")
+
+
+def test_a_code_that_costs_more_than_it_saves_says_that_too(main):
+    _, out, _ = main("run", "--compression", "top_k", "--density", "1", "--steps", 3, "--evaluations", 1)
+    assert "4 times more bytes than whole gradients" in out
+
+
+def test_sweep_over_compressions_and_a_setting_they_share(main):
+    words = ["--compression", "top_k,random_k", "--density", "0.1", "--steps", 3, "--evaluations", 1]
+    rows = json.loads(main("sweep", *words, "--json")[1])
+    assert [row["compression"] for row in rows] == ["top_k", "random_k"]
+    assert {store.experiment(path).coding["density"] for path in store.recent("runs")} == {0.1}
+
+
+def test_what_a_method_measures_is_in_its_summary(main):
+    _, out, _ = main("run", "noise_scale", "--steps", 5, "--evaluations", 1)
+    (folder,) = store.recent("runs")
+    last = store.load(folder).measured("signal")["value"][-1]
+    assert f"  signal         {last:.4g}\n" in out
 
 
 def test_compare_shows_what_differs(main):

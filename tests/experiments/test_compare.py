@@ -21,6 +21,15 @@ def test_a_comparison_shows_the_settings_that_differ_and_no_others(small_run, st
     assert compare([]) == []
 
 
+def test_settings_of_a_compression_are_compared_too(small_run):
+    runs = [
+        replace(small_run, experiment=Experiment.of({"compression": "top_k", "density": density}))
+        for density in (0.1, 0.2)
+    ]
+    assert [row["density"] for row in compare(runs)] == [0.1, 0.2]
+    assert "error_feedback" not in compare(runs)[0]
+
+
 def test_a_sweep_runs_every_combination_in_order():
     told = []
     runs = sweep(BASE, lambda number, count, progress: told.append((number, count)), workers=(1, 2), period=(1, 3))

@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 
 import algorithms
 import workloads
+from algorithms.compression import COMPRESSIONS
 from experiments.__main__ import _experiment, cli
-from experiments.experiment import MAX_QUERY, PAGE, Experiment
+from experiments.experiment import MAX_QUERY, PAGE, Experiment, coding_settings
 from experiments.options import values
 from tests.experiments.strategies import experiments
 
@@ -152,11 +153,10 @@ def test_a_misspelt_name_is_answered_with_the_right_one():
 
 def test_flat_names_are_unambiguous():
     own = set(Experiment.model_fields)
-    for name, data in product(algorithms.names(), workloads.WORKLOADS):
-        mine = set(algorithms.find(name).Settings.model_fields)
-        theirs = set(workloads.find(data).Settings.model_fields)
-        assert not (mine & theirs) and not (mine & own) and not (theirs & own), (name, data)
-        assert not set(PAGE) & (mine | theirs | own)
+    for name, data, code in product(algorithms.names(), workloads.WORKLOADS, COMPRESSIONS):
+        kinds = algorithms.find(name).Settings, workloads.find(data).Settings, coding_settings(code)
+        sets = [own, set(PAGE), *(set(kind.model_fields) for kind in kinds)]
+        assert sum(map(len, sets)) == len(set.union(*sets)), (name, data, code)
 
 
 def test_the_address_of_a_workbench_page_is_a_link_to_its_experiment():
@@ -171,6 +171,20 @@ def test_changing_the_algorithm_leaves_its_settings_behind_and_keeps_the_rest():
     assert (after.algorithm, after.workers, after.seed) == ("downpour", 3, 5)
     assert after.settings["learning_rate"] == 0.05 and "period" not in after.settings
     assert after.change(workers=None).workers == Experiment().workers
+
+
+def test_a_compression_has_its_settings_beside_the_algorithms():
+    e = Experiment.of({"compression": "top_k", "density": "0.05", "learning_rate": 0.1})
+    assert e.coding == {"density": 0.05, "error_feedback": True} and e.settings["learning_rate"] == 0.1
+    assert e.command() == ("python -m experiments run sync_sgd --learning-rate 0.1 --density 0.05 --compression top_k")
+    other = e.change(compression="threshold", threshold=0.3)
+    assert other.coding == {"threshold": 0.3, "error_feedback": True} and other.settings["learning_rate"] == 0.1
+    assert e.change(compression="none").coding == {}
+
+
+def test_a_setting_of_a_compression_is_unknown_without_it():
+    with pytest.raises(ValueError, match="sync_sgd on digits has no setting 'density'"):
+        Experiment.of({"density": 0.05})
 
 
 def test_another_budget_replaces_the_default_number_of_steps_and_both_may_be_given():

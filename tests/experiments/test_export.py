@@ -75,6 +75,23 @@ def test_the_report_needs_no_other_file_and_no_network(small_run):
     assert "#000001" not in page  # Streamlit's placeholder colours
 
 
+def test_the_report_shows_what_the_method_measured(small_run):
+    assert "noise scale" not in report(small_run)
+    measures = {
+        "rank": np.array([0, 1, 0, 1], "i4"),
+        "step": np.array([1, 1, 2, 2], "i4"),
+        "seconds": np.array([0.1, 0.1, 0.2, 0.2]),
+        "quantity": np.zeros(4, "i4"),
+        "value": np.array([1.0, 3.0, 5.0, 8.0]),
+    }
+    run = replace(small_run, measures=measures, quantities=("noise scale",))
+    steps, values = run.course("noise scale")
+    assert steps.tolist() == [1, 2] and values.tolist() == [2.0, 6.5]  # the mean over ranks
+    (line,) = module.measured(run).data
+    assert list(line.x) == [1, 2] and list(line.y) == [2.0, 6.5]
+    assert "noise scale" in report(run)
+
+
 def test_text_of_a_stranger_is_not_markup(small_run):
     nasty = replace(small_run, notes=("<script>alert(1)</script>",), environment={"machine": "<b>x</b>"})
     page = report(nasty)

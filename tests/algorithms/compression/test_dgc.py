@@ -82,7 +82,7 @@ def test_biases_go_whole_and_with_momentum():
 
 def test_a_model_without_matrices_is_compressed_all_the_same():
     one = codec(density=0.01, layout=((slice(0, D), (D,)),), **AT_ONCE)
-    index, values, rest = one.encode(stream(1)[0])
+    index, _, rest = one.encode(stream(1)[0])
     assert len(rest) == 0 and 0 < len(index) < 0.014 * D
 
 
