@@ -8,7 +8,7 @@ ranks, a the latency and b the seconds per byte of a link, n the bytes of the ve
     recursive doubling    log2 P              log2 P (a + n b)                   short vectors
     halving/doubling      2 log2 P            2 log2 P a + 2 (P-1)/P n b         long vectors, P a power of two
     tree                  2 log2 P            2 ceil(log2 P) (a + n b)           the root has the sum first
-    double tree           a few per chunk     about 2 n b + 4 log2 P a           long vectors, many ranks
+    double tree           a few per chunk     about 2 n b + 2 log2 P a           long vectors, many ranks
     hierarchical          2 (g-1) + 2 (k-1)   see cluster.costs                  k nodes of g ranks
 
 All of them take any P. Sums are formed in a fixed order, the same on every rank, so all ranks end with identical

@@ -32,17 +32,19 @@ def around(comm: Comm, ranks: Sequence[int], pieces: list[np.ndarray], scale: fl
 def sum_pieces(comm: Comm, ranks: Sequence[int], pieces: list[np.ndarray], tag: int) -> None:
     """Once round the ring of `ranks`: afterwards ranks[i] has the whole sum of piece i."""
     size, i = len(ranks), ranks.index(comm.rank)
+    right, left = ranks[(i + 1) % size], ranks[i - 1]
     for step in range(size - 1):
-        comm.send(pieces[i - 1 - step], ranks[(i + 1) % size], tag)
-        kernels.add(pieces[i - 2 - step], comm.recv(ranks[i - 1], tag))
+        comm.send(pieces[i - 1 - step], right, tag)
+        kernels.add(pieces[i - 2 - step], comm.recv(left, tag))
 
 
 def copy_pieces(comm: Comm, ranks: Sequence[int], pieces: list[np.ndarray], tag: int) -> None:
     """Once more round the ring: ranks[i] has piece i, afterwards everybody has all of them."""
     size, i = len(ranks), ranks.index(comm.rank)
+    right, left = ranks[(i + 1) % size], ranks[i - 1]
     for step in range(size - 1):
-        comm.send(pieces[i - step], ranks[(i + 1) % size], tag)
-        pieces[i - 1 - step][...] = comm.recv(ranks[i - 1], tag)
+        comm.send(pieces[i - step], right, tag)
+        pieces[i - 1 - step][...] = comm.recv(left, tag)
 
 
 def reduce_scatter(comm: Comm, x: np.ndarray, scale: float = 1.0, tag: int = COLLECTIVE) -> np.ndarray:
