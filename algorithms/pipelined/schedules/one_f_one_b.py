@@ -10,7 +10,7 @@ state, 2c (S-1)/S per micro-batch: too few are on their way. DAPPLE's policy PB 
 Source: PipeDream-Flush of Narayanan et al., ICML 2021; policies PA and PB of Fan et al. (DAPPLE), PPoPP 2021.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import count
 from math import inf
 
@@ -32,6 +32,24 @@ def schedule(rank: int, ranks: int, chunks: int, policy: str = "PA", cap: float 
 def without_flush(rank: int, ranks: int, chunks: int) -> Iterator[Op]:
     """PipeDream: a stream of `chunks` mini-batches, and an update after every backward."""
     return alternate(rank, ranks - 1 - rank, 1, chunks)
+
+
+def replicated(rank: int, replicas: Sequence[int], chunks: int) -> Iterator[Op]:
+    """The same with stages of several ranks, neighbours, who take turns: mini-batch b goes to replica b mod r.
+
+    Each replica is as far ahead as it takes to keep the later ranks busy; after each turn a stage updates together.
+    """
+    if uneven := [count for count in replicas if count < 1 or chunks % count]:
+        raise ValueError(
+            f"{chunks} mini-batches cannot be dealt to {uneven[0]} replicas; use a multiple of {uneven[0]}."
+        )
+    stage, before = 0, 0  # ranks of the stages before
+    while rank >= before + replicas[stage]:
+        before += replicas[stage]
+        stage += 1
+    turns, mine = replicas[stage], rank - before
+    for op in alternate(stage, (sum(replicas) - 1 - before) // turns, 1, chunks // turns):
+        yield op if op.kind == "U" else op._replace(chunk=op.chunk * turns + mine)
 
 
 def alternate(stage: int, ahead: int, per_update: int, chunks: float = inf) -> Iterator[Op]:

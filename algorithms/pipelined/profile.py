@@ -1,0 +1,92 @@
+"""A profile: what each layer of a chain costs, as plain data, from a table.
+
+    layer,forward,backward,activations,weights
+    conv1,0.0223,0.0246,1644167168,7168
+    ...
+
+Times in seconds and sizes in bytes, for one mini-batch: `activations` is what the layer gives to the next one, and the
+gradient that comes back is as large.
+"""
+
+from __future__ import annotations
+
+import csv
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from itertools import accumulate
+from os import PathLike
+
+NUMBERS = "forward", "backward", "activations", "weights"
+
+
+@dataclass(frozen=True)
+class Profile:
+    """The layers of a chain, in order. ValueError, in one sentence, for numbers that cannot be."""
+
+    forward: tuple[float, ...]  # s
+    backward: tuple[float, ...]  # s
+    activations: tuple[float, ...]  # bytes
+    weights: tuple[float, ...]  # bytes
+    layers: tuple[str, ...] = ()  # names
+
+    def __post_init__(self):
+        if not self.layers:
+            object.__setattr__(self, "layers", tuple(str(layer) for layer in range(len(self.forward))))
+        if not self.layers:
+            raise ValueError("a profile without layers cannot be cut; give it a row per layer.")
+        for name in NUMBERS:
+            values = getattr(self, name)
+            if len(values) != len(self.layers):
+                raise ValueError(f"the profile has {len(self.layers)} layers but {len(values)} entries of {name}.")
+            for layer, value in zip(self.layers, values, strict=True):
+                if not (math.isfinite(value) and value >= 0):
+                    raise ValueError(f"{name} of layer {layer} is {value}; it must be a number, and not negative.")
+
+    @property
+    def times(self) -> tuple[float, ...]:
+        """Forward and backward together, s."""
+        return tuple(f + b for f, b in zip(self.forward, self.backward, strict=True))
+
+    def sizes(self, chunks: int = 1, copies: float = 2.0) -> tuple[float, ...]:
+        """Bytes while training: the activations of one of `chunks` micro-batches, and the weights so many times.
+
+        `copies` counts weights, gradients and what the update rule keeps: 2 to 3 for SGD, 4 to 5 for Adam.
+        """
+        return tuple(a / chunks + copies * w for a, w in zip(self.activations, self.weights, strict=True))
+
+
+def load(path: str | PathLike) -> Profile:
+    """The profile in a CSV file."""
+    with open(path, newline="") as file:
+        return read(file)
+
+
+def read(lines: Iterable[str]) -> Profile:
+    """The profile in the lines of a CSV table. ValueError if a column, an entry or a number is missing."""
+    rows = csv.DictReader(lines, skipinitialspace=True)
+    wanted = ("layer", *NUMBERS)
+    if missing := [name for name in wanted if name not in (rows.fieldnames or ())]:
+        raise ValueError(f"the profile has no column {missing[0]!r}; it needs {', '.join(wanted)}.")
+    columns: dict[str, list] = {name: [] for name in wanted}
+    for number, row in enumerate(rows, 1):
+        columns["layer"].append(row["layer"] or str(number))
+        for name in NUMBERS:
+            columns[name].append(_number(row[name], name, row["layer"] or str(number)))
+    layers, *numbers = (tuple(column) for column in columns.values())
+    return Profile(*numbers, layers)
+
+
+def _number(text: str | None, name: str, layer: str) -> float:
+    if text is None or not text.strip():
+        raise ValueError(f"{name} of layer {layer} is missing; every layer needs {', '.join(NUMBERS)}.")
+    try:
+        return float(text)
+    except ValueError:
+        raise ValueError(f"{name} of layer {layer} is {text[:40]!r}; it must be a number, and not negative.") from None
+
+
+def ranges(values: Iterable[float]) -> dict[tuple[int, int], float]:
+    """The sum of the values i..j, by (i, j)."""
+    values = list(values)
+    return {(i, i + n): total for i in range(len(values)) for n, total in enumerate(accumulate(values[i:]))}
