@@ -7,7 +7,7 @@ Every worker computes g_i(w_t), begins its sum, and goes on; applied is the sum 
     w_t+1[l] <- w_t[l] - lr (g_1(w_t-k)[l] + ... + g_N(w_t-k)[l]) / N
 
 The lag is the same for all layers and all workers, so all replicas stay the same to the bit. Delay 0 is synchronous
-SGD; delay 1 is as fast as any: a step takes the longer of computing and communicating, and at most half of both.
+SGD; delay 1 is as fast as any: a step takes the longer of computing and communicating, at best half of both together.
 The first k steps apply nothing, and after the last one what is still on its way is applied: T steps are T updates.
 
 A curvature h bears a step of lr h < 2 sin(pi / (4 k + 2)): 2, 1, 0.62, 0.45 for k = 0, 1, 2, 3. Late is dear.

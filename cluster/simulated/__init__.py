@@ -5,7 +5,8 @@ moves it on by the kernel's price on the rank's device, a message by the link it
 
     events.py   the heap of what is still to come, network ports, and who is stuck
     rank.py     one rank: its time, its mailbox, its disturbances; the meter of its kernels
-    comm.py     the Comm contract on top of both
+    queue.py    what waits for ports and may be overtaken there: sums with a priority
+    comm.py     the Comm contract on top of all this
     meeting.py  what all ranks of a group do at one moment: the fast all-reduce, split, shared memory
 """
 
