@@ -12,7 +12,6 @@ from app.views import compare, pictures, take
 from app.views.pictures import heading
 from experiments.experiment import Experiment
 from experiments.result import Run
-from experiments.show import fewer
 
 NOTES = 4  # remarks of a run before the others are folded away
 FIGURES = (
@@ -138,6 +137,9 @@ def _figures(run: Run) -> None:
         value = run.summary.get(name)
         if name == "seconds" and run.experiment.cluster == "simulated":
             label = "Took (virtual time)"
+        less = None
         if name == "bytes" and (ratio := run.summary.get("compression_ratio")):
-            help = f"Payload only: {fewer(ratio)}, which would be {units.size(ratio * value)}."
-        grid.metric(label, "–" if value is None else say(value), help=help)
+            less = f"{units.number(ratio)} times less" if ratio >= 1 else f"{units.number(1 / ratio)} times more"
+            help = f"Payload only. Whole gradients would be {units.size(ratio * value)}."
+        said = "–" if value is None else say(value)
+        grid.metric(label, said, less, delta_color="off", delta_arrow="off", help=help)

@@ -395,6 +395,15 @@ def test_the_source_and_the_way_to_repeat_a_run_are_there(page, stored):
     assert Path(algorithms.find("easgd").__file__).read_text().strip() in codes
 
 
+def test_a_compressed_run_says_how_much_less_it_sent(page, stored):
+    stored(Experiment())
+    experiment = Experiment(compression="top_k")
+    stored(experiment)
+    metric = next(m for m in page(experiment.query()).metric if m.label == "Sent by all ranks")
+    assert metric.delta.endswith("times less") or metric.delta.endswith("times more")
+    assert not any(m.delta for m in page().metric)
+
+
 def test_the_source_of_the_compression_is_there_too(page, stored):
     experiment = Experiment(compression="top_k")
     stored(experiment)
