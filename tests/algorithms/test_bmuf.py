@@ -103,6 +103,13 @@ def test_every_block_starts_without_velocity_unless_it_is_kept():
     assert min(first_steps("keep")[1:]) < -0.02
 
 
+@each_form
+def test_what_is_shipped_is_the_model_that_was_reported_and_not_the_point_ahead(form):
+    run = train("bmuf", Springs([1.0, 3.0], starts=[0.0]), 2, BOOK | {"form": form}, steps=7)
+    assert len(models(run)) == 4  # the last block is half a one
+    assert [float(w[0]) for w in run.models] == [models(run)[-1]] * 2
+
+
 def test_block_momentum_of_1_never_forgets_and_is_refused():
     from experiments.experiment import Experiment
 
