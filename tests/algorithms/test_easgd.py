@@ -59,6 +59,24 @@ def test_visits_conserve_the_sum_of_centre_and_replicas(synchronous):
     assert abs(z - centre) > 0.1
 
 
+@pytest.mark.parametrize(("share", "settles"), [(0.5, True), (0.97, True), (1.03, False)])
+def test_visits_alone_bring_all_to_their_mean_if_the_pull_is_below_two_over_n_plus_1(share, settles):
+    places, centre = [2.0, -3.0, 7.0], 4.0
+    beads = Beads([10.0, 20.0, 30.0], places, centre, synchronous=True, curvature=0.0)
+    settings = BOOK | {"synchronous": True, "pull": share * 2 / (3 + 1)}
+    run = train("easgd", beads, 3, settings, steps=400)
+    places = np.array([centres(run)[-1], *(beads.path(c)[-1] for c in (10.0, 20.0, 30.0))])
+    assert (np.ptp(places) < 1e-6) == settles
+    if settles:
+        assert places == pytest.approx(2.5)
+
+
+def test_visits_in_turn_bring_all_to_their_mean():
+    beads = Beads([10.0, 20.0, 30.0], [2.0, -3.0, 7.0], 4.0, synchronous=False, curvature=0.0)
+    run = train("easgd", beads, 3, BOOK | {"pull": 0.3}, steps=200, disturbances=Disturbances(slow={1: 1.7}))
+    assert [float(w[0]) for w in (*run.models, run.shipped)] == pytest.approx([2.5] * 4)
+
+
 @FORMS
 def test_without_a_pull_the_centre_never_moves(synchronous):
     beads = Beads([1.0, -1.0], [2.0, 2.0], 0.5, synchronous)

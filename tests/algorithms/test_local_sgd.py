@@ -6,10 +6,10 @@ from algorithms.declare import Shape
 from tests.training import ScalarChain, Springs, train
 
 
-def unequal(curvatures, period, centres=(1.0, 3.0), steps=1000):
+def unequal(curvatures, period, centres=(1.0, 3.0)):
     """Where two workers settle, each with a bowl of its own."""
     springs = [Springs(list(centres), starts=[0.0], curvature=h) for h in curvatures]
-    settings = {"learning_rate": 0.1, "period": period}
+    settings, steps = {"learning_rate": 0.1, "period": period}, 1000 if period > 10 else 500
     return float(train("local_sgd", springs.__getitem__, 2, settings, steps=steps).shipped[0])
 
 
