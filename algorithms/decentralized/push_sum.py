@@ -33,19 +33,24 @@ def worker(comm, task, s=Settings()):
     z = kernels.copy(x)
     p = z[:1] * 0 + 1  # (1,)
     rounds = (comm.size - 1).bit_length()
+    lost = set()  # workers that nothing is sent to any more
     for step in task.steps(together=True):
         _, g = task.gradient(z)
         kernels.sgd(x, g, s.learning_rate)
         if rounds:
             distance = 1 << step % rounds
-            kernels.scale(x, 0.5)
-            p *= 0.5
-            comm.send((x, p), (comm.rank + distance) % comm.size, tag=step)
-            source = (comm.rank - distance) % comm.size
+            to, source = (comm.rank + distance) % comm.size, (comm.rank - distance) % comm.size
+            if to not in lost:
+                kernels.scale(x, 0.5)
+                p *= 0.5
+                comm.send((x, p), to, tag=step)
             sender, theirs = comm.recv_any(tag=step)
-            while theirs is None and sender != source:  # somebody else is lost
+            while theirs is None and sender != source:
+                lost.add(sender)
                 sender, theirs = comm.recv_any(tag=step)
-            if theirs is not None:
+            if theirs is None:
+                lost.add(source)
+            else:
                 kernels.add(x, theirs[0])
                 p += theirs[1]
         z[:] = x

@@ -33,7 +33,7 @@ def test_the_sum_of_all_x_changes_by_the_gradients_alone():
 
 
 def test_what_is_lost_with_a_worker_is_lost_of_x_and_weight_alike():
-    run = course(8, rate=0.1, steps=60, fails=True, disturbances=Disturbances(crash={3: 0.01}))
+    run = course(8, rate=0.1, steps=400, fails=True, disturbances=Disturbances(crash={3: 0.01}))
     assert run.outcome.error is None and "rank 3 was lost" in run.outcome.notes[0]
     left = [result for result in run.outcome.results if result is not None]
     assert len(left) == 7 and np.abs(left).max() < 0.1

@@ -1,0 +1,68 @@
+"""A rank killed at a random moment on real processes: some methods go on without it, the others say who and when."""
+
+import multiprocessing
+import random
+import re
+import threading
+import time
+
+import pytest
+
+from experiments import store
+from experiments.experiment import Experiment
+from experiments.run import run
+
+SURVIVES = {  # algorithm -> the ranks that it can do without, of 3 workers and their servers
+    "asgd": (1, 2, 3),
+    "downpour": (1, 2, 3),
+    "easgd": (1, 2, 3),
+    "ssp": (1, 2, 3),
+    "softsync": (1, 2, 3),
+    "dc_asgd": (1, 2, 3),
+    "agn": (1, 2, 3),
+    "project_adam": (1, 2, 3),
+    "gossipgrad": (0, 1, 2),
+    "push_sum": (0, 1, 2),
+    "adpsgd": (0, 1, 2),
+}
+STOPS = {"sync_sgd": (0, 1, 2), "dpsgd": (0, 1, 2), "asgd": (0,), "easgd": (0,), "gpipe": (0, 1, 2)}
+CASES = [(name, ranks, True) for name, ranks in SURVIVES.items()] + [(n, ranks, False) for n, ranks in STOPS.items()]
+
+
+def killed(algorithm, rank, after):
+    """The run whose `rank` was killed `after` seconds of training."""
+
+    def kill(progress):
+        if not shots and len(progress.curve["loss"]):
+            shots.append(True)
+            threading.Timer(
+                after, lambda: [c.kill() for c in multiprocessing.active_children() if c.name == name]
+            ).start()
+
+    shots, name = [], f"rank {rank}"
+    values = {"algorithm": algorithm, "workers": 3, "steps": 1200, "evaluations": 2, "cluster": "processes"}
+    return run(Experiment.of(values), kill)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize(("algorithm", "ranks", "survives"), CASES, ids=lambda value: str(value))
+def test_killed_at_random_moments_it_goes_on_or_names_the_rank_and_loses_nothing(algorithm, ranks, survives, tmp_path):
+    draw = random.Random(f"{algorithm} {survives}")
+    hit = 0
+    for trial in range(4 if survives else 3):
+        rank = draw.choice(ranks)
+        done = killed(algorithm, rank, draw.uniform(0.0, 0.3))
+        if done.status == "finished" and not done.notes:
+            continue  # it had finished before the shot
+        hit += 1
+        told = done.notes[0] if survives else done.error
+        assert done.status == ("finished" if survives else "failed"), done.error
+        assert re.match(rf"rank {rank} was lost at [\d.]+ s \((step \d+|before its first step)\)", told)
+        assert len(done.losses["loss"]) > 0
+        assert store.load(store.save(done, tmp_path / str(trial))).summary == done.summary
+        deadline = time.monotonic() + 10
+        while multiprocessing.active_children() and time.monotonic() < deadline:
+            time.sleep(0.01)
+        assert not multiprocessing.active_children()
+    assert hit
