@@ -6,7 +6,7 @@ The last layer's gradient is ready first. As soon as a bucket of layers is full 
     network            [g3 g2]   [g1 g0]         the step ends when the last bucket is there
     g = (g_1 + ... + g_N) / N        w <- w - lr g        (or what another update rule makes of g)
 
-With bucket 0 every layer goes alone (wait-free back-propagation); with a bucket as large as the model there is nothing
+Without a least size every layer goes alone (wait-free back-propagation); in a bucket as large as the model nothing is
 left to hide behind. In between lies the best: each sum costs its latencies, and the last bucket is always exposed.
 Helper threads that do the sums, or updates in the order of completion ("lazy"), change who waits where and not what
 comes out: all layers are updated before the next step begins.
@@ -28,7 +28,7 @@ EQUIVALENCES = (
         "in one bucket it is synchronous SGD, bit for bit",
         to="sync_sgd",
         workers=3,
-        settings={"bucket": 1 << 30},
+        settings={"bucket_bytes": 1 << 30},
         to_workers=3,
     ),
     Equivalence("it is synchronous SGD", to="sync_sgd", exactness="RND", workers=3, to_workers=3),
@@ -37,7 +37,7 @@ EQUIVALENCES = (
 
 class Settings(Knobs):
     learning_rate: float = knob(0.2, "step size", gt=0, le=1000)
-    bucket: int = knob(
+    bucket_bytes: int = knob(
         32_768, "gradients that travel together, at least; 0 for layer by layer", ge=0, le=1 << 30, unit="bytes"
     )
     update: Rule = knob("sgd", "what every worker does with the mean gradient")
@@ -58,7 +58,7 @@ def worker(comm, task, s=Settings()):
         for part, own in task.backward():
             g[part] = own
             bucket = g[part.start : end]
-            if bucket.nbytes >= s.bucket or part.start == 0:
+            if bucket.nbytes >= s.bucket_bytes or part.start == 0:
                 under_way.append(comm.all_reduce(bucket, op="mean", async_op=True))
                 end = part.start
         for handle in under_way:

@@ -12,7 +12,7 @@ HEAVY_END = {"model": "cnn", "batch": 128, "workers": 4, "steps": 8, "evaluation
 WHOLE = 1 << 30  # one bucket for everything; slices that cut nothing
 
 NONE = {"algorithm": "sync_sgd"}
-BACKWARD = {"algorithm": "overlap", "bucket": 0}
+BACKWARD = {"algorithm": "overlap", "bucket_bytes": 0}
 FIFO = {"algorithm": "priority", "order": "fifo", "slice": WHOLE}
 URGENT = {"algorithm": "priority"}
 DELAY = {"algorithm": "delayed"}
@@ -98,7 +98,7 @@ def small_layers(run):
     ways = {
         "no overlap": NONE,
         "by layer": BACKWARD,
-        "in buckets": BACKWARD | {"bucket": BUCKET},
+        "in buckets": BACKWARD | {"bucket_bytes": BUCKET},
         "at once": BACKWARD | {"collective": "ring"},
     }
     rows = []
@@ -133,7 +133,7 @@ def bucket_size(run):
     where = DEEP | {"latency": 1e-5, "bandwidth": 1e9}
     none = step(run(**NONE, **where))
     return [
-        {"bucket": bucket, "ms": step(run(**BACKWARD | {"bucket": bucket}, **where)), "no overlap": none}
+        {"bucket": bucket, "ms": step(run(**BACKWARD | {"bucket_bytes": bucket}, **where)), "no overlap": none}
         for bucket in BUCKETS
     ]
 

@@ -32,21 +32,21 @@ def test_layers_are_gathered_from_the_last_until_a_bucket_is_full(bucket):
     model = residual()
     sizes = [8 * part.parameters for part in model.split(model.depth)]
     buckets = bucketed(Profile([0] * 6, [0] * 6, sizes, Cost()), bucket)
-    run = train("overlap", model, 2, {"bucket": bucket}, steps=3, batch=4)
+    run = train("overlap", model, 2, {"bucket_bytes": bucket}, steps=3, batch=4)
     nbytes = [moved for _, moved in sums(run)]
     assert nbytes == [sum(sizes[layer] for layer in layers) for layers in buckets] * 3
     assert sum(nbytes) == 3 * 8 * model.parameters
 
 
 def test_a_bucket_leaves_when_its_last_layer_is_done_and_not_later():
-    run = train("overlap", residual(), 2, {"bucket": 0}, steps=1, batch=4, network=SLOW)
+    run = train("overlap", residual(), 2, {"bucket_bytes": 0}, steps=1, batch=4, network=SLOW)
     assert [at for at, _ in sums(run)] == [end for _, _, end in passes(run, "B")]
-    whole = train("overlap", residual(), 2, {"bucket": 1 << 20}, steps=1, batch=4, network=SLOW)
+    whole = train("overlap", residual(), 2, {"bucket_bytes": 1 << 20}, steps=1, batch=4, network=SLOW)
     assert [at for at, _ in sums(whole)] == [passes(whole, "B")[-1][2]]
 
 
 def test_the_next_step_begins_when_all_sums_are_there():
-    run = train("overlap", residual(), 2, {"bucket": 0}, steps=2, batch=4, network=SLOW)
+    run = train("overlap", residual(), 2, {"bucket_bytes": 0}, steps=2, batch=4, network=SLOW)
     arrived = max(row[4] for row in run.outcome.journals[1].messages[:6])
     assert passes(run, "F")[6][1] > arrived
 
@@ -55,7 +55,7 @@ def test_the_next_step_begins_when_all_sums_are_there():
 @pytest.mark.parametrize("name", ["overlap", "priority", "delayed"])
 def test_every_update_rule_gives_the_weights_of_synchronous_sgd(name, rule):
     s = {"learning_rate": 0.02, "update": rule}
-    own = {"overlap": {"bucket": 8}, "priority": {"slice": 100}, "delayed": {"delay": 0}}[name]
+    own = {"overlap": {"bucket_bytes": 8}, "priority": {"slice": 100}, "delayed": {"delay": 0}}[name]
     one, other = (train(n, residual(), 2, s | more, batch=4) for n, more in (("sync_sgd", {}), (name, own)))
     assert all(np.array_equal(a, b) for a, b in zip(one.models, other.models, strict=True))
 

@@ -225,9 +225,9 @@ def profile(bandwidth, collective):
 
 RUNS = {
     "sync_sgd": ({}, no_overlap),
-    "overlap": ({"bucket": 0}, wait_free),
-    "overlap in buckets": ({"bucket": 2000 * ITEM}, lambda p: wait_free(p, bucketed(p, 2000))),
-    "overlap in one": ({"bucket": 1 << 30}, no_overlap),
+    "overlap": ({"bucket_bytes": 0}, wait_free),
+    "overlap in buckets": ({"bucket_bytes": 2000 * ITEM}, lambda p: wait_free(p, bucketed(p, 2000))),
+    "overlap in one": ({"bucket_bytes": 1 << 30}, no_overlap),
     "priority, fifo": ({"order": "fifo", "slice": 300}, lambda p: forward_overlap(p, urgent=False, most=300)),
     "priority": ({"slice": 300}, lambda p: forward_overlap(p, most=300)),
     "priority, whole": ({"slice": 1 << 20}, forward_overlap),
