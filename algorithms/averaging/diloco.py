@@ -8,7 +8,7 @@ they got on average, backwards, is the outer gradient:
 
 `weight_decay` makes the inner rule AdamW. With plain SGD inside it is local SGD for mu 0 and outer_rate 1, and for any
 mu BMUF in the paper's Nesterov form, seen at the point ahead: x is its Wg, and outer_rate its zeta. The idea is the
-same; what is new is Adam inside, and a period of hundreds of steps, for clusters that lie continents apart.
+same; what is new is Adam inside, and a period of hundreds of steps, for islands of machines with poor links between.
 
 Price: an all-reduce per period, 2 (N-1) d numbers in all by the ring; three more vectors of memory and Adam's two.
 Staleness: none; the models drift apart for at most period - 1 steps.

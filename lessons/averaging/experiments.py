@@ -282,8 +282,8 @@ def unlike_shards(run):
 def post_local(run):
     """Digits, 16 workers with 16 images each, 200 steps at a large rate; the switch comes after twelve epochs.
 
-    `after 20 steps` is the mean loss of the steps 20 to 29. That the paper's gain on test images, about a point for
-    very large batches on CIFAR, is not seen here is no wonder: these images are learned too well by all.
+    `after 20 steps` is the mean loss of the steps 20 to 29. The paper's gain on test images, for batches
+    too large to generalise, is not seen here: these images are learned well by all three.
     """
     ways = {"always": {"period": 1}, "seldom": {"period": 64}, "seldom later": {"period": 64, "switch": 12}}
     rows = []
