@@ -37,11 +37,11 @@ def _step(run, workers, backups, steps, jitter):
         "whatever the law, the more workers the longer the step": lambda rows: all(
             (np.diff(column(rows, "step", law=law)) > 0).all() for law in LAWS
         ),
-        "if times are exponential 64 workers do the work of fewer than 15": lambda rows: (
-            value(rows, "speed-up", law="exponential", workers=64) < 15
+        "if times are exponential 32 workers do the work of fewer than 9": lambda rows: (
+            value(rows, "speed-up", law="exponential", workers=32) < 9
         ),
-        "in the cloud they do the work of more than 40": lambda rows: (
-            value(rows, "speed-up", law="cloud", workers=64) > 40
+        "in the cloud they do the work of more than 20": lambda rows: (
+            value(rows, "speed-up", law="cloud", workers=32) > 20
         ),
     },
 )
@@ -53,8 +53,8 @@ def waiting_for_everybody(run):
     """
     rows = []
     for law, slowest in LAWS.items():
-        for workers in (1, 4, 16, 64):
-            step = _step(run, workers, 0, 200, law)
+        for workers in (2, 8, 32):
+            step = _step(run, workers, 0, 150 + 3000 // workers, law)
             theory = slowest(workers, workers)
             rows.append({"law": law, "workers": workers, "step": step, "theory": theory, "speed-up": workers / step})
     return rows
