@@ -29,7 +29,7 @@ EQUIVALENCES = (
 class Settings(Knobs):
     learning_rate: float = knob(0.2, "step size of a worker; N workers averaged have lr / N per sample", gt=0, le=1000)
     period: int = knob(10, "local steps from one average to the next", ge=1, le=10_000, unit="steps", delay=True)
-    directions: int = knob(20, "r, directions of a Fisher matrix; at most half of a layer's width", ge=1, le=1000)
+    fisher_rank: int = knob(20, "r, directions of a Fisher matrix; at most half of a layer's width", ge=1, le=1000)
     smoothing: float = knob(4.0, "alpha: how round G is; plain SGD if it is very large", ge=0, le=1e12)
     forget: float = knob(0.1, "the part of the way to the newest rows that a Fisher matrix moves", gt=0, lt=1)
     refresh: int = knob(4, "mini-batches from one update of a Fisher matrix to the next", ge=1, le=10_000)
@@ -68,7 +68,7 @@ def natural(task, w, sides, s):
             X = kernels.empty((n, width + 1), inputs)
             X[:, :width], X[:, width] = inputs, 1
             if part.start not in sides:
-                sides[part.start] = [Fisher(s.directions, s.smoothing, s.forget, s.refresh) for _ in factors]
+                sides[part.start] = [Fisher(s.fisher_rank, s.smoothing, s.forget, s.refresh) for _ in factors]
             of_inputs, of_errors = sides[part.start]
             X, Y = of_inputs.precondition(X), of_errors.precondition(n * errors)  # n: errors are those of the mean
             kernels.product(gradient.reshape(width + 1, -1), X.T, Y)

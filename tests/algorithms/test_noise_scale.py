@@ -87,3 +87,20 @@ def test_the_weights_are_those_of_synchronous_sgd_bit_for_bit(settings, dtype):
 def test_one_worker_is_refused_in_one_sentence():
     with pytest.raises(ValueError, match=r"^one worker has one batch size, .*; use at least 2 workers\.$"):
         check(Experiment.of({"algorithm": "noise_scale", "workers": 1}))
+
+
+@pytest.mark.parametrize("batch", [1, 8, 64])
+def test_the_noise_scale_says_what_a_step_of_a_smaller_batch_gains_and_with_which_rate(batch):
+    bowl = noisy(condition=1.0, dimension=100)  # on a round bowl rate 1 without noise gains everything
+    w = bowl.start()
+    covariance, square = exactly(bowl, w)
+    scale = covariance / square
+    draw = np.random.default_rng(batch)
+    gradients = [bowl.gradient(w, bowl.batch(draw.integers(bowl.samples, size=batch)))[1] for _ in range(400)]
+
+    def gain(rate):
+        return bowl.evaluate(w).loss - np.mean([bowl.evaluate(w - rate * g).loss for g in gradients])
+
+    best = 1 / (1 + scale / batch)
+    assert gain(best) == pytest.approx(bowl.evaluate(w).loss / (1 + scale / batch), rel=0.03)
+    assert gain(best) > max(gain(0.6 * best), gain(1.4 * best))
