@@ -5,7 +5,15 @@ from __future__ import annotations
 import difflib
 import importlib
 
-CHAPTERS: tuple[str, ...] = ("collectives", "overlap", "stragglers", "large_batches", "distributed_update", "averaging")
+CHAPTERS: tuple[str, ...] = (
+    "collectives",
+    "overlap",
+    "stragglers",
+    "compression",
+    "large_batches",
+    "distributed_update",
+    "averaging",
+)
 """In teaching order. Naming a chapter here is all the registration there is."""
 
 
