@@ -21,9 +21,9 @@ TO_THE_OWNER = 0x0E  # a tag that no algorithm uses
 
 def through(comm, messages, merge):
     """Message k goes to rank k, which merges those of all, by rank, into one for everybody: these, by rank."""
-    for owner, message in enumerate(messages):
-        if owner != comm.rank:
-            comm.send(message, owner, TO_THE_OWNER)
+    for ahead in range(1, comm.size):  # each begins with another owner, or all would queue at the first one's port
+        owner = (comm.rank + ahead) % comm.size
+        comm.send(messages[owner], owner, TO_THE_OWNER)
     mine = [messages[r] if r == comm.rank else comm.recv(r, TO_THE_OWNER) for r in range(comm.size)]
     return comm.all_gather(merge(mine))
 
