@@ -161,6 +161,9 @@ def test_a_column_that_depends_on_others_becomes_zero(dtype):
     p[4] = 0.3, 0.7, 0.1  # one row: every column points the same way
     kernels.gram_schmidt(p, 1e-5)
     assert p[4].tolist() == [1.0, 0.0, 0.0]
+    alike = np.outer(draw(4, dtype, 9), [0.3, 0.7, 0.1]).astype(dtype)
+    kernels.gram_schmidt(alike, 1e-5)
+    assert np.linalg.norm(alike, axis=0) == pytest.approx([1, 0, 0])
     nothing = np.zeros((9, 3), dtype)
     kernels.gram_schmidt(nothing, 1e-5)
     assert not nothing.any()

@@ -22,12 +22,12 @@ def test_of_normal_numbers_a_bit_and_two_means_lose_one_minus_two_over_pi():
 
 
 def test_every_number_becomes_the_mean_of_those_of_its_node_with_its_sign():
-    w = np.array([[1.0, -8.0], [3.0, -2.0], [-5.0, 6.0]])  # 3 inputs, 2 units: a column is a node
-    b = np.array([1.0, -1.0, 3.0])
+    w = np.array([[0.0, -8.0], [0.125, -2.0], [-5.0, 6.0]])  # 3 inputs, 2 units: a column is a node
+    b = np.array([1.0, -0.125, 3.0])
     v = np.concatenate([w.ravel(), b])
     q = told(codec("one_bit", layout((3, 2), (3,))), v)
-    np.testing.assert_array_equal(q[:6].reshape(3, 2), [[2, -5], [2, -5], [-5, 6]])
-    np.testing.assert_array_equal(q[6:], [2, -1, 2])
+    np.testing.assert_array_equal(q[:6].reshape(3, 2), [[0.0625, -5], [0.0625, -5], [-5, 6]])
+    np.testing.assert_array_equal(q[6:], [2, -0.125, 2])
 
 
 def test_a_filter_of_a_convolution_is_a_node():
