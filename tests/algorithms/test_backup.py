@@ -75,6 +75,13 @@ def test_a_step_is_the_mean_of_exactly_n_gradients_taken_at_one_w():
     assert all(float(w[0]) in reached for seen in springs.seen.values() for w in seen)
 
 
+@pytest.mark.parametrize("slow", [{}, {1: 3.0}, {2: 3.0}, {1: 2.0, 2: 3.0}], ids=str)
+def test_the_server_adds_by_rank_whoever_comes_first(slow):
+    springs = Springs([1e16, 2.0, -1e16])  # gradients -1e16, -1, 1e16: the order decides whether the -1 survives
+    run = train("backup", springs, 3, RATE | {"backups": 0}, steps=1, disturbances=Disturbances(slow=slow))
+    assert served(run) == [1.0]
+
+
 def test_a_straggler_goes_on_from_the_newest_w():
     springs = Springs([0.0, 0.0, 5.0])
     where = {"disturbances": Disturbances(slow={3: 3.3}), **IDEAL}

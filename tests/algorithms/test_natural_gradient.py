@@ -87,7 +87,7 @@ def degenerate(kind):
 
 @pytest.mark.parametrize("kind", ["dead columns", "all rows alike", "one row", "tiny", "zero", "far apart"])
 def test_directions_stay_orthonormal_whatever_the_rows(kind):
-    f, x = fisher(forget=0.5), degenerate(kind)
+    f, x = fisher(forget=0.9), degenerate(kind)
     for _ in range(60):
         y = f.precondition(x)
         assert np.abs(f.R @ f.R.T - np.eye(3)).max() < 1e-9
