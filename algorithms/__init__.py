@@ -52,6 +52,7 @@ CATALOGUE: tuple[str, ...] = (
     "decentralized.gossipgrad",
     "decentralized.adpsgd",
     "decentralized.nearest_neighbour",
+    "batch.sandblaster",
     "pipelined.gpipe",
     "pipelined.pipedream",
 )

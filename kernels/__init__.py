@@ -47,6 +47,8 @@ FAMILIES: dict[str, tuple[str, ...]] = {
         *("norms", "two_means", "choose", "pack", "dither", "undither", "vote"),
         *("to_fixed", "from_fixed", "to_bf16", "from_bf16", "product", "gram_schmidt"),
     ),
+    "vectors": ("dot",),
+    "sparse": ("margins", "logistic", "hogwild", "svrg", "descend_atomic"),
     "staleness": ("delay_compensated", "delay_compensated_adaptive", "distance_scaled"),
     "layers": (
         *("dense_forward", "dense_backward_input", "dense_backward_weights"),

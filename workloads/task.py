@@ -168,6 +168,12 @@ class Task:
         self.record(loss, len(batch[0]))
         return loss, g
 
+    def portion(self, w: np.ndarray, indices: np.ndarray) -> tuple[float, np.ndarray]:
+        """(loss, g) at w: means over these samples of the training set, whoever's they are. No loss is recorded."""
+        batch = tuple(to_device(part, self.comm.device) for part in self.workload.batch(indices))
+        with self.journal.doing(_COMPUTE, "portion"):
+            return self.workload.gradient(w, batch)
+
     def forward(self, w, batch: tuple | None = None) -> Iterator[slice]:
         """Pass a mini-batch forward layer by layer: yields the part of w that the next layer is about to read.
 

@@ -14,6 +14,7 @@ import numpy as np
 
 from tests.kernels.code_cases import CODES
 from tests.kernels.layer_cases import LAYERS
+from tests.kernels.sparse_cases import SPARSE
 
 SIZES = (0, 1, 31, 32, 257, 1000)
 
@@ -117,11 +118,14 @@ CASES: dict[str, Case] = {
     "correct": Case(vectors(3, 0.9, False), bits=True),
     "forget": Case(lambda rng, n, dtype: (vector(rng, n, dtype), places(rng, n))),
     "clip": Case(vectors(1, 0.3)),
+    "dot": Case(vectors(2)),
     "mix": Case(vectors(2, 0.3, 0.7), bits=True),
     "delay_compensated": Case(vectors(3, 0.1, 0.04), bits=True),
     "delay_compensated_adaptive": Case(adaptive, bits=True),
     "distance_scaled": Case(vectors(3, 0.1), bits=True),
+    "descend_atomic": Case(vectors(2, 0.1), bits=True),
     **{name: Case(arguments) for name, arguments in CODES.items()},
+    **{name: Case(arguments) for name, arguments in SPARSE.items()},
     # ---- layers: cases of the kernels in kernels/layers/ go below this line ----
     **{name: Case(arguments) for name, arguments in LAYERS.items()},
 }

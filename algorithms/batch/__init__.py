@@ -1,0 +1,1 @@
+"""Batch: one step for the whole batch, computed by whoever is free."""

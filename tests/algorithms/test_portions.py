@@ -1,0 +1,74 @@
+import random
+
+import pytest
+
+from algorithms.batch.portions import Portions
+
+
+def play(portions, workers, seed, losses=0.0, most_lost=2):
+    """Workers at random speeds, some of which are lost; gives how often each portion is in the sum."""
+    draw = random.Random(seed)
+    held = {worker: [] for worker in range(workers)}  # finished and counted, not handed in
+    under_way, counted = {}, []
+    free, computing, alive = list(range(workers)), [], workers
+    while not portions.over:
+        for worker in free.copy():
+            if portions.give(worker) is not None:
+                free.remove(worker)
+                computing.append(worker)
+        events = [("finish", w) for w in computing] + [("arrive", w) for w in under_way]
+        what, worker = draw.choice(sorted(events))
+        if draw.random() < losses and alive > workers - most_lost:
+            alive -= 1
+            portions.lose(worker)
+            held[worker] = []
+            under_way.pop(worker, None)
+            for crowd in (free, computing):
+                if worker in crowd:
+                    crowd.remove(worker)
+        elif what == "finish":
+            computing.remove(worker)
+            portion = portions.finish(worker)
+            if portion is not None:
+                held[worker].append(portion)
+            if portions.hand_in(worker):
+                under_way[worker], held[worker] = held[worker], []
+            free.append(worker)
+        else:
+            counted += under_way.pop(worker)
+            portions.arrive(worker)
+            if worker in free and portions.hand_in(worker):
+                under_way[worker], held[worker] = held[worker], []
+    return counted
+
+
+@pytest.mark.parametrize("backups", [False, True])
+@pytest.mark.parametrize("every", [1, 3, 100])
+@pytest.mark.parametrize("losses", [0.0, 0.05])
+def test_every_portion_is_counted_exactly_once_whoever_is_quick_slow_or_lost(backups, every, losses):
+    for seed in range(200):
+        portions = Portions(17, every, few=4, backups=backups)
+        assert sorted(play(portions, 4, seed, losses)) == list(range(17))
+
+
+def test_near_the_end_a_portion_is_given_out_twice_and_the_slower_one_wasted():
+    portions = Portions(2)
+    assert [portions.give(worker) for worker in (7, 8, 9)] == [0, 1, 0]
+    assert portions.finish(9) == 0
+    assert portions.finish(7) is None and portions.wasted == 1
+
+
+def test_without_backups_a_free_worker_waits():
+    portions = Portions(1, backups=False)
+    assert [portions.give(0), portions.give(1)] == [0, None]
+
+
+def test_what_a_lost_worker_had_handed_in_stays():
+    portions = Portions(4, every=1)
+    portions.give(0)
+    portions.finish(0)
+    assert portions.hand_in(0)
+    portions.arrive(0)
+    portions.give(0)
+    portions.lose(0)
+    assert portions.summed == {0} and portions.undone == [3, 2, 1]
