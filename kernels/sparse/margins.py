@@ -1,0 +1,38 @@
+"""Margins: how far each row is on the right side, at the model w.
+
+    out_k <- y x.w of row rows_k
+
+out (k,), rows (k,) the numbers of rows; w (d,); rows as in `kernels/sparse/rows.py`.
+Price: 2 FLOPs and 3 words for each number of these rows.
+"""
+
+from numba import cuda
+
+from kernels.compiled import exact, length
+from kernels.launch import over
+from kernels.sparse.rows import dense, margin_cpu, margin_gpu, numbers
+
+
+def price(out, w, rows, target, indptr, index, values):
+    count = numbers(rows, indptr)
+    return 2 * count, 3 * count + 4 * len(rows)
+
+
+def reference(out, w, rows, target, indptr, index, values):
+    out[:] = target[rows] * (dense(rows, indptr, index, values, len(w)) @ w)
+
+
+@exact
+def cpu(out, w, rows, target, indptr, index, values):
+    for k in range(length(out, rows)):
+        out[k] = margin_cpu(w, rows[k], target, indptr, index, values)
+
+
+@cuda.jit
+def _launch(out, w, rows, target, indptr, index, values):
+    for k in range(cuda.grid(1), rows.size, cuda.gridsize(1)):
+        out[k] = margin_gpu(w, rows[k], target, indptr, index, values)
+
+
+def gpu(out, w, rows, target, indptr, index, values):
+    _launch[over(out, rows)](out, w, rows, target, indptr, index, values)

@@ -1,0 +1,106 @@
+"""Rows: sparse logistic regression, one row at a time; what the kernels of this family share.
+
+Rows are compressed (CSR): row i has the numbers values[a:b] at the places index[a:b], which are all different, with
+a, b = indptr[i], indptr[i + 1]. Its target y is 1 or -1, and with the margin m = y x.w
+
+    f_i(w) = log(1 + exp(-m)) + 1/2 sum over v in row i of penalty_v w_v^2          penalty_v = l2 n / n_v
+
+where n_v of the n rows have a number at v. The mean of all f_i has the penalty l2 |w|^2 / 2, and yet a row's gradient
+is zero wherever the row is: an update touches as many coordinates as the row has numbers.
+Source of the penalty's form: Niu, Recht, Re & Wright, NIPS 2011, section 2.
+"""
+
+import math
+
+import numpy as np
+from numba import cuda, types
+from numba.core import cgutils
+from numba.extending import intrinsic
+from numba.np.arrayobj import make_array
+
+from kernels.compiled import formula
+
+
+def numbers(rows, indptr) -> int:
+    """How many numbers these rows have together."""
+    return int((indptr[rows + 1] - indptr[rows]).sum())
+
+
+def dense(rows, indptr, index, values, width) -> np.ndarray:
+    """The rows as a matrix, (rows, width)."""
+    x = np.zeros((len(rows), width), values.dtype)
+    for k, i in enumerate(rows):
+        inside = slice(indptr[i], indptr[i + 1])
+        x[k, index[inside]] = values[inside]
+    return x
+
+
+def gradients(w, rows, target, indptr, index, values, penalty) -> tuple[np.ndarray, np.ndarray]:
+    """(f, g): the losses (rows,) and gradients (rows, d) of these rows at w; plain NumPy."""
+    x, y = dense(rows, indptr, index, values, len(w)), target[rows]
+    m = y * (x @ w)
+    ridge = np.where(x != 0, penalty, 0)
+    return np.logaddexp(0, -m) + ridge @ (w * w) / 2, -(y / (1 + np.exp(m)))[:, None] * x + ridge * w
+
+
+def _margin(w, i, target, indptr, index, values):
+    """y x.w of row i."""
+    total = w.dtype.type(0)
+    for j in range(indptr[i], indptr[i + 1]):
+        total += values[j] * w[index[j]]
+    return target[i] * total
+
+
+def _fault(m):
+    """log(1 + exp(-m)), which does not overflow."""
+    return math.log1p(math.exp(-m)) if m > 0 else math.log1p(math.exp(m)) - m
+
+
+def _pull(m, y):
+    """The derivative of the fault by x.w."""
+    return -y / (y * y + math.exp(m))  # y y is 1, of y's own type
+
+
+margin_cpu, margin_gpu = formula(_margin), cuda.jit(device=True)(_margin)
+fault_cpu, fault_gpu = formula(_fault), cuda.jit(device=True)(_fault)
+pull_cpu, pull_gpu = formula(_pull), cuda.jit(device=True)(_pull)
+
+
+@formula
+def gather(acc, w, i, target, indptr, index, values, penalty):
+    """Add the gradient of f_i at w to acc, (d,); gives f_i(w)."""
+    m = margin_cpu(w, i, target, indptr, index, values)
+    c = pull_cpu(m, target[i])
+    square = w.dtype.type(0)
+    for j in range(indptr[i], indptr[i + 1]):
+        v = index[j]
+        square += penalty[v] * w[v] * w[v]
+        acc[v] += c * values[j] + penalty[v] * w[v]
+    return fault_cpu(m) + square * w.dtype.type(0.5)
+
+
+@cuda.jit(device=True)
+def gather_gpu(acc, w, i, target, indptr, index, values, penalty):
+    """The same; other threads may add to acc at the same time."""
+    m = margin_gpu(w, i, target, indptr, index, values)
+    c = pull_gpu(m, target[i])
+    square = w.dtype.type(0)
+    for j in range(indptr[i], indptr[i + 1]):
+        v = index[j]
+        square += penalty[v] * w[v] * w[v]
+        cuda.atomic.add(acc, v, c * values[j] + penalty[v] * w[v])
+    return fault_gpu(m) + square * w.dtype.type(0.5)
+
+
+@intrinsic
+def atomic_add(typing, array, i, value):
+    """array[i] += value, without losing what another thread or process adds at the same time; on a CPU."""
+
+    def generate(context, builder, signature, args):
+        kind = signature.args[0]
+        array = make_array(kind)(context, builder, args[0])
+        place = cgutils.get_item_pointer(context, builder, kind, array, [args[1]], wraparound=False)
+        builder.atomic_rmw("fadd", place, args[2], "monotonic")
+        return context.get_dummy_value()
+
+    return types.void(array, types.intp, array.dtype), generate
