@@ -7,7 +7,7 @@
 
 The trap of by_blocks: torchgpipe scales x -> (x - min) / (max - min), which makes the cheapest layers free. Nine
 layers of 5 and one of 6 come out in four parts as 10 | 10 | 10 | 21; scaled by the maximum alone (`offset` off), as
-15 | 10 | 10 | 16. And parts may differ by a whole dearest layer either way: 5 5 5 5 20 in two parts stays at 10 | 30,
+10 | 10 | 15 | 16. And parts may differ by a whole dearest layer either way: 5 5 5 5 20 in two parts stays at 10 | 30,
 where 20 | 20 is possible. The other two find it.
 
 Costs are `profile.times` or `profile.sizes(chunks, copies)`. The result is the number of layers in each part.
@@ -34,17 +34,24 @@ def by_slowest(costs: Sequence[float], parts: int) -> list[int]:
 
 
 def by_blocks(costs: Sequence[float], parts: int, offset: bool = True) -> list[int]:
-    """torchgpipe's cut; without its `offset` the cheapest layers keep their price."""
+    """torchgpipe's cut; without its `offset` the cheapest layers keep their price.
+
+    Of parts that are equally cheap it takes the one next to the dearest; with any other it may go round for ever.
+    """
     _refuse(costs, parts)
     low, high = min(costs) if offset else 0, max(costs)
     scaled = [(cost - low) / (high - low) if high > low else 0.0 for cost in costs]
     cuts = [len(costs) // parts * part for part in range(parts)] + [len(costs)]
+
+    def cost(part: int) -> float:
+        return sum(scaled[cuts[part] : cuts[part + 1]])
+
     while True:
-        blocks = [sum(scaled[i:j]) for i, j in pairwise(cuts)]
-        largest = blocks.index(max(blocks))
-        while True:
-            smallest = blocks.index(min(blocks))
-            if blocks[largest] <= blocks[smallest] + 1:
+        largest = max(range(parts), key=cost)
+        giver = None
+        while giver != largest:
+            smallest = min(range(parts), key=lambda part: (cost(part), abs(part - largest)))
+            if cost(largest) <= cost(smallest) + 1:
                 return [j - i for i, j in pairwise(cuts)]
             if largest < smallest:
                 giver = smallest - 1
@@ -52,9 +59,6 @@ def by_blocks(costs: Sequence[float], parts: int, offset: bool = True) -> list[i
             else:
                 giver = smallest + 1
                 cuts[giver] += 1
-            blocks = [sum(scaled[i:j]) for i, j in pairwise(cuts)]
-            if giver == largest:
-                break
 
 
 def _best(costs: Sequence[float], parts: int, join: Callable[[float, float], float]) -> list[int]:

@@ -23,7 +23,7 @@ def gradients(lists: Sequence[Sequence[Op]]) -> dict[Op, list[Op]]:
             elif op in shared:
                 if op.stage not in latest:
                     raise ValueError(f"{op} comes before any gradient of stage {op.stage} on one of its ranks.")
-                found[op].append(latest[op.stage])
+                found[op].append(latest.pop(op.stage))
     return found
 
 

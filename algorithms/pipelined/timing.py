@@ -16,6 +16,8 @@ from functools import cached_property
 from algorithms.pipelined.graph import Graph, gradients
 from algorithms.pipelined.schedule import Joined, Op, needs
 
+_Track = tuple[list[float | None], dict[int, int], dict[int, list[int]]]
+
 
 @dataclass(frozen=True)
 class Times:
@@ -82,7 +84,12 @@ def simulate(lists: Sequence[Sequence[Op]], costs: Mapping, latency: float = 0.0
     kinds = [{op[:2] for op in ops} for ops in lists]
     final = {op: update for update, ops in gradients(lists).items() for op in ops}
     exact = any(isinstance(key, tuple) and len(key) == 3 for key in costs)
-    tracks: defaultdict[tuple, tuple[dict, dict, dict]] = defaultdict(lambda: ({}, {}, {}))
+    numbers = 1 + max((op[2] for ops in lists for op in ops), default=0)
+    if numbers > sum(map(len, lists)) + 1:
+        raise ValueError(
+            f"micro-batch {numbers - 1} is in a schedule of {sum(map(len, lists))} ops; number them from 0."
+        )
+    tracks: defaultdict[tuple, _Track] = defaultdict(lambda: ([None] * numbers, {}, {}))
     plan = _plan(kinds, costs, tracks)
     start: list[list[float]] = [[] for _ in lists]
     end: list[list[float]] = [[] for _ in lists]
@@ -95,7 +102,7 @@ def simulate(lists: Sequence[Sequence[Op]], costs: Mapping, latency: float = 0.0
             kind, stage, chunk = op = ops[n]
             cost, (done, by, line), before = plan[kind, stage]
             for theirs, by_whom, queue in before:
-                at = theirs.get(chunk)
+                at = theirs[chunk]
                 if at is None:
                     queue.setdefault(chunk, []).append(rank)
                     break
@@ -103,10 +110,10 @@ def simulate(lists: Sequence[Sequence[Op]], costs: Mapping, latency: float = 0.0
                     at += latency
                 if at > begin:
                     begin = at
-            else:
+            else:  # all it needs is done
                 n += 1
                 if type(op) is Joined:
-                    continue
+                    continue  # to what it is joined to
                 joined = ops[len(ends) : n - 1] if n - 1 > len(ends) else ()
                 if joined or exact:
                     cost = _together(costs, [*joined, op])
@@ -135,7 +142,7 @@ def simulate(lists: Sequence[Sequence[Op]], costs: Mapping, latency: float = 0.0
 def _plan(kinds: Sequence[set], costs: Mapping, tracks: Mapping) -> dict[tuple, tuple]:
     """Per kind and stage what is the same for every chunk: its cost, its own track, the tracks of what it needs.
 
-    A track is what is known of a kind on a stage, three dicts by chunk: when it was done, by whom, who waits for it.
+    A track is what is known of a kind on a stage, by chunk: when it was done, by whom, and who waits for it.
     """
     last = max((stage for mine in kinds for _, stage in mine), default=0)
     plan = {}
@@ -153,7 +160,7 @@ def _heard(kind: str, stage: int, chunk: int = 0) -> tuple[str, int]:
     return "B" if kind == "I" else kind, stage
 
 
-def _tell(track: tuple[dict, dict, dict], chunk: int, when: float, rank: int) -> list[int]:
+def _tell(track: _Track, chunk: int, when: float, rank: int) -> list[int]:
     """Note that it is done; returns who waited for it."""
     done, by, line = track
     done[chunk], by[chunk] = when, rank

@@ -74,10 +74,21 @@ def test_blocks_may_differ_by_a_whole_layer_where_an_even_cut_exists(costs, part
     assert sums(costs, by_slowest(costs, parts)) == best
 
 
+@pytest.mark.parametrize(
+    ("costs", "parts"),
+    [
+        ([4, 0, 0, 0, 1, 0, 4, 0, 5, 17], 8),
+        ([17, 5, 0, 2, 12, 1, 5, 5, 20, 2, 2, 2, 1, 0, 5, 0, 2, 2, 0], 3),
+    ],
+)
+def test_moving_boundaries_comes_to_an_end(costs, parts):
+    assert sum(by_blocks(costs, parts)) == len(costs)
+
+
 def test_torchgpipe_thinks_the_cheapest_layers_are_free():
     costs = [5] * 9 + [6]
     assert sums(costs, by_blocks(costs, 4)) == [10, 10, 10, 21]
-    assert sums(costs, by_blocks(costs, 4, offset=False)) == [15, 10, 10, 16]
+    assert sums(costs, by_blocks(costs, 4, offset=False)) == [10, 10, 15, 16]
     assert max(sums(costs, by_slowest(costs, 4))) == 15
 
 

@@ -39,7 +39,7 @@ def test_the_reasons_add_up_to_the_idle_time(name, latency):
     slots = list(reasons.idle(times))
     for rank, idle in enumerate(times.idle):
         assert sum(slot.end - slot.start for slot in slots if slot.rank == rank) == pytest.approx(idle)
-    assert all(slot.end > slot.start for slot in slots)
+    assert all(slot.end > slot.start and slot.on != slot.rank for slot in slots)
     assert latency or all(slot.reason != "link" for slot in slots)
 
 

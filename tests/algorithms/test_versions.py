@@ -62,6 +62,10 @@ def test_vertical_sync_keeps_as_many_versions_on_every_stage():
     assert steady("pipedream", "alive", policy=lambda b: max(0, b - 3)) == [4, 4, 4, 4]
 
 
+def test_a_policy_says_what_both_passes_read():
+    assert steady("pipedream", "gap", policy=lambda b: max(0, b - 3), stash=False) == [0, 0, 0, 0]
+
+
 def test_the_pipeline_fills_with_growing_delay():
     (v,) = count(schedules.lists("pipedream", 4, 8)[0]).values()
     assert v.delay == [0, 1, 2, 3, 3, 3, 3, 3]  # v_F(b) = max(0, b - 3)

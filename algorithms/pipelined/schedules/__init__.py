@@ -49,4 +49,6 @@ def lists(name: str, ranks: int, chunks: int, **options) -> list[list[Op]]:
     """The ops of every rank by the schedule of that name."""
     if name not in SCHEDULES:
         raise ValueError(f"there is no schedule {name!r}; there are {', '.join(SCHEDULES)}.")
+    if ranks < 1 or chunks < 1:
+        raise ValueError(f"{chunks} micro-batches on {ranks} ranks are no schedule; use at least 1 of each.")
     return [list(SCHEDULES[name](rank, ranks, chunks, **options)) for rank in range(ranks)]

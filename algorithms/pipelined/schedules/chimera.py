@@ -20,7 +20,7 @@ Source: Li & Hoefler, SC 2021, arXiv:2107.06925 (direct concatenation of units).
 from algorithms.pipelined.schedule import Op
 
 
-def schedule(rank, ranks, chunks, pipes=1):
+def schedule(rank: int, ranks: int, chunks: int, pipes: int = 1) -> list[Op]:
     """One mini-batch; slots say the order only, so forward and backward may take any time."""
     if ranks % 2:
         raise ValueError(f"{ranks} ranks cannot be paired; Chimera needs an even number.")

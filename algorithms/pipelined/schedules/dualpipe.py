@@ -22,7 +22,7 @@ from collections import deque
 from algorithms.pipelined.schedule import Joined, Op
 
 
-def schedule(rank, ranks, chunks):
+def schedule(rank: int, ranks: int, chunks: int) -> list[Op]:
     """One mini-batch, half of it from each end."""
     if ranks % 2:
         raise ValueError(f"{ranks} ranks cannot be paired; DualPipe needs an even number.")
@@ -35,7 +35,7 @@ def schedule(rank, ranks, chunks):
     return _steps(near, far, min(rank, ranks - 1 - rank), ranks // 2, chunks // 2)
 
 
-def v(rank, ranks, chunks):
+def v(rank: int, ranks: int, chunks: int) -> list[Op]:
     """One mini-batch on two stages per rank, down and back up."""
     if chunks < 2 * ranks:
         raise ValueError(f"{chunks} micro-batches do not fill {ranks} ranks with two stages; use {2 * ranks} or more.")

@@ -14,7 +14,7 @@ Source: Huang et al., NeurIPS 2019, arXiv:1811.06965; order of the backward pass
 from algorithms.pipelined.schedule import Op, rematerialise
 
 
-def schedule(rank, ranks, chunks, recompute=False, late=False):
+def schedule(rank: int, ranks: int, chunks: int, recompute: bool = False, late: bool = False) -> list[Op]:
     """The ops of one mini-batch; every stage has the same."""
     forward = [Op("F", rank, chunk) for chunk in range(chunks)]
     backward = [Op("B", rank, chunk) for chunk in reversed(range(chunks))]

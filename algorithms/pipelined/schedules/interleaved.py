@@ -16,7 +16,7 @@ Source: Narayanan et al., SC 2021, arXiv:2104.04473; the order is that of Megatr
 from algorithms.pipelined.schedule import Op
 
 
-def schedule(rank, ranks, chunks, pieces=2):
+def schedule(rank: int, ranks: int, chunks: int, pieces: int = 2) -> list[Op]:
     """One mini-batch on `pieces` stages per rank."""
     if chunks % ranks:
         raise ValueError(f"{ranks} ranks do not divide {chunks} micro-batches; use a multiple of {ranks}.")

@@ -7,9 +7,12 @@
 Source: folklore; the baseline of Huang et al., NeurIPS 2019, and of Harlap et al., arXiv:1806.03377.
 """
 
+from collections.abc import Iterator
+
+from algorithms.pipelined.schedule import Op
 from algorithms.pipelined.schedules.one_f_one_b import alternate
 
 
-def schedule(rank: int, ranks: int, chunks: int):
+def schedule(rank: int, ranks: int, chunks: int) -> Iterator[Op]:
     """One micro-batch after the other goes all the way through the model and back."""
     return alternate(rank, 0, chunks, chunks)

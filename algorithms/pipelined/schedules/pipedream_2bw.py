@@ -11,10 +11,13 @@ an update follows B2 and B5:
 Source: Narayanan et al., ICML 2021, arXiv:2006.09503; version rule as in the authors' code.
 """
 
+from collections.abc import Iterator
+
+from algorithms.pipelined.schedule import Op
 from algorithms.pipelined.schedules.one_f_one_b import alternate
 
 
-def schedule(rank, ranks, chunks, per_update=None):
+def schedule(rank: int, ranks: int, chunks: int, per_update: int | None = None) -> Iterator[Op]:
     """`chunks` micro-batches in mini-batches of `per_update`, by default as many as there are ranks."""
     per_update = per_update or ranks
     if per_update < ranks - 1:

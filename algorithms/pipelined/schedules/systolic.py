@@ -14,10 +14,13 @@ Source: Petrowski, Dreyfus & Girault, IEEE Trans. Neural Networks 1993 (patterns
 (mini-batches); the slots are the standard reading, as in Kosson et al., MLSys 2021.
 """
 
+from collections.abc import Iterator
+
+from algorithms.pipelined.schedule import Op
 from algorithms.pipelined.schedules.one_f_one_b import alternate
 
 
-def schedule(rank, ranks, chunks, fused=True):
+def schedule(rank: int, ranks: int, chunks: int, fused: bool = True) -> Iterator[Op]:
     """`chunks` patterns, or mini-batches, and an update for each."""
     return alternate(rank, 2 * (ranks - 1 - rank) + (not fused), 1, chunks)
 

@@ -14,7 +14,7 @@ Source: Qi et al., ICLR 2024, section 6; the order is that of torch.distributed.
 from algorithms.pipelined.schedule import Op
 
 
-def schedule(rank, ranks, chunks):
+def schedule(rank: int, ranks: int, chunks: int) -> list[Op]:
     """One mini-batch on two stages per rank."""
     down, up = rank, 2 * ranks - 1 - rank
     total = max(2 * ranks - 1, chunks)  # micro-batches that are not there are left out at the end
