@@ -11,6 +11,7 @@ import algorithms
 import algorithms.compression as compressions
 from algorithms.compression import COMPRESSIONS, attach, find
 from algorithms.compression.exchange import Exchange
+from algorithms.synchronous import sync_sgd
 from cluster import processes, simulated
 from cluster.comm import nbytes
 from cluster.disturbances import JITTERS, Disturbances
@@ -19,6 +20,7 @@ from experiments.compare import difference
 from experiments.experiment import Experiment
 from experiments.run import run
 from knobs import Knobs
+from workloads.task import Budget, Diverged, Task
 
 VARIANTS = [(name, {}) for name in COMPRESSIONS] + [
     ("one_bit", {"error_feedback": False}),
@@ -168,6 +170,28 @@ def test_all_ranks_have_the_same_bits_and_have_them_again(variant):
     assert all(np.array_equal(trace.messages[name], trace_again.messages[name]) for name in trace.messages)
 
 
+@pytest.mark.parametrize("name", ["top_k", "random_k", "threshold"])  # those with owners keep more: test_owners.py
+@pytest.mark.parametrize("ranks", [2, 3])
+def test_what_all_are_told_and_what_each_keeps_are_all_means_together(name, ranks):
+    def program(comm):
+        one = exchange(name)
+        told = [g.copy() for g in gradients(comm.rank, 20, np.float64)]
+        for g in told:
+            one.mean(comm, g)
+        return sum(told), one.error
+
+    told, kept = zip(*results(program, ranks)[0], strict=True)
+    given = sum(sum(gradients(rank, 20, np.float64)) for rank in range(ranks)) / ranks
+    np.testing.assert_allclose(told[0] + sum(kept) / ranks, given, rtol=0, atol=1e-11 * np.abs(given).max())
+
+
+@pytest.mark.parametrize("variant", [("top_k", {"density": 1.0}), ("dgc", {"density": 1.0, "momentum_correction": 0})])
+def test_with_everything_sent_it_is_the_mean(variant):
+    (told, *_), _ = results(streamed(variant), 3)
+    means = np.mean([gradients(rank, 4) for rank in range(3)], axis=0)
+    np.testing.assert_allclose(told, means, rtol=0, atol=1e-5)
+
+
 @every_variant
 def test_the_network_changes_when_but_not_what(variant):
     ragged = {"network": NETWORKS["1GbE"], "disturbances": Disturbances(slow={0: 2.2}, jitter=JITTERS["cloud"])}
@@ -229,6 +253,37 @@ def test_a_gradient_that_is_no_number_is_seen_by_everybody(variant, bad):
         assert seen[0] and not seen[1]
 
 
+class Poisoned:
+    """A bowl whose sample 7, which is rank 1's, has a finite loss and a gradient that is none."""
+
+    name, shuffle, depth = "poisoned", False, 1
+    samples, parameters, tensors, dtype = 12, D, LAYOUT, np.dtype("float32")
+
+    def start(self, seed):
+        return np.ones(D, np.float32)
+
+    def batch(self, indices):
+        return (indices,)
+
+    def gradient(self, w, batch):
+        return float(w @ w) / 2, np.full_like(w, np.nan) if batch[0][0] == 7 else w.copy()
+
+
+@every_variant
+def test_one_workers_nan_ends_the_run_of_all_as_diverged(variant):
+    name, settings = variant
+
+    def program(comm):
+        task = Task(Poisoned(), comm, budget=Budget(steps=9), batch=1, shard=comm.rank, shards=2)
+        compressed = attach(comm, name, find(name).Settings(**settings), LAYOUT, 0)
+        with np.errstate(all="ignore"):
+            return sync_sgd.worker(compressed, task, sync_sgd.Settings(learning_rate=0.01))
+
+    outcome = simulated.run(program, 2)
+    assert isinstance(outcome.error.__cause__, Diverged)
+    assert 2 <= outcome.error.__cause__.step <= 8
+
+
 def test_sums_and_short_vectors_go_as_they_are():
     def program(comm):
         compressed = attach(comm, "top_k", find("top_k").Settings(), LAYOUT, 0)
@@ -273,6 +328,15 @@ def test_workers_stop_at_the_same_step_when_time_is_up(name):
     assert done.status == "finished" and not done.notes  # a message left unread would be noted
     steps = [done.losses["step"][done.losses["rank"] == rank].max() for rank in range(3)]
     assert len(set(steps)) == 1
+
+
+def test_a_run_on_real_processes_ends_with_the_same_weights():
+    settings = {"steps": 5, "workers": 2, "evaluations": 1}
+    played, real = (
+        run(experiment(("top_k", {}), cluster=cluster, **settings)) for cluster in ("simulated", "processes")
+    )
+    assert real.status == "finished" and np.array_equal(real.parameters, played.parameters)
+    assert real.summary["bytes"] == played.summary["bytes"]
 
 
 def able():
