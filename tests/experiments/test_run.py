@@ -30,7 +30,8 @@ def test_every_algorithm_gives_a_whole_record(name):
     e = small(name)
     done = run(e)
     assert done.status == "finished" and not done.error
-    assert done.summary["steps"] == 12 and done.summary["samples"] == done.losses["loss"].size * 32
+    samples = 1437 if name == "sandblaster" else 32  # of a step: there it is the whole training set
+    assert done.summary["steps"] == 12 and done.summary["samples"] == done.losses["loss"].size * samples
     assert done.summary["seconds"] > 0 and done.trace.ranks == e.ranks
     assert sum(done.summary[f"share_{kind}"] for kind in KINDS) == pytest.approx(1)
     assert done.parameters.shape == (done.summary["parameters"],)
@@ -161,13 +162,8 @@ def test_workers_share_out_the_data_and_servers_get_none(monkeypatch):
         module, "worker", lambda comm, task, s: tasks.update({comm.rank: task}) or worker(comm, task, s)
     )
     run(small("downpour", shards=2, workers=3))
-    assert [tasks[rank].batches and (tasks[rank].batches.shard, tasks[rank].batches.shards) for rank in range(5)] == [
-        None,
-        None,
-        (0, 3),
-        (1, 3),
-        (2, 3),
-    ]
+    assert [tasks[rank].serves for rank in range(5)] == [True, True, False, False, False]
+    assert [(tasks[rank].batches.shard, tasks[rank].batches.shards) for rank in range(2, 5)] == [(0, 3), (1, 3), (2, 3)]
 
 
 def test_no_figure_is_nan():
