@@ -1,5 +1,11 @@
 """Compression: what a gradient may lose on its way, and when it is worth it."""
 
+from itertools import pairwise
+from math import sqrt
+
+import numpy as np
+
+from algorithms.compression import qsgd
 from cluster.trace import COMMUNICATE, COMPUTE, UPDATE
 from lessons.figure import column, figure, value
 
@@ -278,3 +284,136 @@ def momentum_correction(run):
 
 
 # ---- figures of the dense codes of their own go below this line ----
+
+
+@figure(
+    "How much noise may a code make that is right in the mean?",
+    source="Alistarh, Grubic, Li, Tomioka & Vojnovic, 2017",
+    claims={
+        "the noise is within the bound of theory, which is the smaller of d/s^2 and sqrt(d)/s": lambda rows: all(
+            row["noise"] <= row["bound"] for row in rows
+        ),
+        "fewer levels are noisier, and so are larger buckets": lambda rows: (
+            column(rows, "noise", workers=2, bucket=1024) == sorted(column(rows, "noise", workers=2, bucket=1024))[::-1]
+            and all(
+                value(rows, "noise", workers=2, bucket=1024, levels=levels)
+                > 2 * value(rows, "noise", workers=2, bucket=64, levels=levels)
+                for levels in (1, 4, 16)
+            )
+        ),
+        "one level in buckets of 1,024 diverges at this rate, though it is right in the mean": lambda rows: (
+            value(rows, "progress", workers=2, bucket=1024, levels=1) < 0
+        ),
+        "more levels, smaller buckets, or more workers, whose noises cancel: each of them cures it": lambda rows: (
+            value(rows, "progress", workers=2, bucket=1024, levels=4) > 5
+            and value(rows, "progress", workers=2, bucket=64, levels=1) > 3
+            and value(rows, "progress", workers=16, bucket=1024, levels=1) > 5
+        ),
+        "where the noise is smaller than the gradient it costs hardly anything": lambda rows: all(
+            row["progress"] > 0.97 * value(rows, "progress", levels="all") for row in rows if row["noise"] < 1
+        ),
+    },
+)
+def levels(run):
+    """QSGD with buckets' lengths on a bowl of 1,024 numbers without noise of its own, at a rate of 1/2.
+
+    Noise is E |q - v|^2 / |v|^2 of a bucket of normal numbers; progress is how many powers of ten the loss fell in 100
+    steps. Of a number's square, a step of rate r leaves (1 - r)^2 + r^2 noise / N, in the mean and at curvature 1: at
+    r = 1/2 it grows as soon as noise / N is above 3.
+    """
+    bowl = {"workload": "quadratic", "dimension": 1024, "condition": 10, "points": 64, "batch": 1}
+    course = {"learning_rate": 0.5, "steps": 100, "evaluations": 2, "precision": "float64"}
+    rows = []
+    for workers in (2, 16):
+        for bucket in (1024, 64):
+            for s in (1, 4, 16):
+                code = {"compression": "qsgd", "norm": "2", "levels": s, "bucket": bucket}
+                loss = run(workers=workers, **code, **bowl, **course).evaluations["loss"]
+                rows.append(
+                    {
+                        "workers": workers,
+                        "bucket": bucket,
+                        "levels": s,
+                        "bits": (2 * s).bit_length(),
+                        "bound": min(bucket / s**2, sqrt(bucket) / s),
+                        "noise": noise(s, bucket),
+                        "progress": float(np.log10(loss[0] / loss[-1])),
+                    }
+                )
+    loss = run(workers=2, **bowl, **course).evaluations["loss"]
+    whole = {"workers": 2, "bucket": 1, "levels": "all", "bits": 64, "bound": 0.0, "noise": 0.0}
+    return [*rows, whole | {"progress": float(np.log10(loss[0] / loss[-1]))}]
+
+
+def noise(s, bucket):
+    """E |q - v|^2 / |v|^2 of a bucket of normal numbers, thrown a hundred times."""
+    v, squares = np.random.default_rng(0).standard_normal(bucket), []
+    settings, q = qsgd.Settings(levels=s, bucket=bucket, norm="2"), np.empty(bucket)
+    codec = qsgd.Codec(settings, ((slice(0, bucket), (bucket,)),), 0, 1, 0)
+    for _ in range(100):
+        codec.decode(codec.encode(v), q)
+        squares.append(np.square(q - v).sum())
+    return float(np.mean(squares) / (v @ v))
+
+
+@figure(
+    "How many directions does a gradient have?",
+    source="Vogels, Karimireddy & Jaggi, 2019",
+    claims={
+        "one direction and what it leaves out, kept, come within a twentieth of whole gradients' loss": lambda rows: (
+            value(rows, "loss", directions=1, feedback="on") < 1.05 * value(rows, "loss", directions="all")
+        ),
+        "without what it leaves out it takes sixteen": lambda rows: (
+            column(rows, "loss", feedback="off")[:-1] == sorted(column(rows, "loss", feedback="off")[:-1])[::-1]
+            and value(rows, "loss", directions=8, feedback="off") > 1.05 * value(rows, "loss", directions="all")
+            and value(rows, "loss", directions=16, feedback="off") < 1.05 * value(rows, "loss", directions="all")
+        ),
+        "twice the directions are less than twice the bytes, since what is small goes as it is": lambda rows: all(
+            1.5 < more / fewer < 2 for fewer, more in pairwise(column(rows, "bytes", feedback="on"))
+        ),
+    },
+)
+def directions(run):
+    """PowerSGD with more and more directions, with and without error feedback; the loss of the last 20 mini-batches."""
+    rows = []
+    for feedback in ("on", "off"):
+        for r in (1, 2, 4, 8, 16):
+            code = {"compression": "power_sgd", "directions": r, "least_compression": 1}
+            s = run(**code, error_feedback=feedback == "on", steps=STEPS, evaluations=1).summary
+            rows.append({"directions": r, "feedback": feedback, "bytes": s["bytes"], "loss": s["loss"]})
+    s = run(steps=STEPS, evaluations=1).summary
+    return [*rows, {"directions": "all", "feedback": "off", "bytes": s["bytes"], "loss": s["loss"]}]
+
+
+RATES = (0.001, 0.003, 0.03, 0.3, 1.0)
+
+
+def best(rows, code):
+    """The rate with the lowest loss."""
+    return min((row["loss"], row["rate"]) for row in rows if row["code"] == code)[1]
+
+
+@figure(
+    "Which learning rate is right for signs?",
+    source="Bernstein, Wang, Azizzadenesheli & Anandkumar, 2018; Karimireddy et al., 2019",
+    claims={
+        "the best rate of a majority vote is a hundredth of SGD's, or less": lambda rows: (
+            best(rows, "sign") <= best(rows, "none") / 100
+        ),
+        "at that of SGD it learns nothing": lambda rows: value(rows, "loss", code="sign", rate=best(rows, "none")) > 2,
+        "signs that bring their size, and keep what they leave out, take SGD's rates": lambda rows: all(
+            value(rows, "loss", code="sign, sizes", rate=rate) < 1.1 * value(rows, "loss", code="none", rate=rate)
+            for rate in RATES
+        ),
+    },
+)
+def sign_rates(run):
+    """The same steps at rates from 0.001 to 1: a vote moves every number by the whole rate, whatever its gradient."""
+    codes = {"none": {}, "sign": {"compression": "sign"}}
+    codes["sign, sizes"] = {"compression": "sign", "error_feedback": True}
+    rows = []
+    for rate in RATES:
+        for code, settings in codes.items():
+            done = run(learning_rate=rate, steps=STEPS, evaluations=1, **settings)
+            rows.append({"rate": rate, "code": code, "loss": done.summary["loss"]})
+    return rows
