@@ -43,7 +43,7 @@ def main(words: list[str]) -> int:
         return code
     command = {
         "run": [str(PYTHON), "-m", "streamlit", "run", "app/main.py", *rest],
-        "test": [str(PYTHON), "-m", "pytest", "-n", "auto", "--dist", "loadfile", *rest],
+        "test": [str(PYTHON), "-m", "pytest", "-n", "auto", "--dist", "loadgroup", *rest],
     }[task]
     say({"run": "opening the workbench; Ctrl-C ends it", "test": "running the tests"}[task])
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
