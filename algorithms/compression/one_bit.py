@@ -14,10 +14,10 @@ Source: Seide, Fu, Droppo, Li & Yu, Interspeech 2014.
 import math
 
 import kernels
+from algorithms.compression.bits import packed
 from algorithms.compression.owners import Owned
 from algorithms.compression.runs import Runs
 from algorithms.declare import Knobs, knob
-from kernels.compression import pack
 
 
 class Settings(Knobs):
@@ -71,11 +71,9 @@ class Codec:
 
     def code(self, x, part):
         edges = self.nodes.edges(part, x)
-        bits = kernels.empty(pack.size(len(x), 1), x, "uint8")
         low, high = kernels.empty(len(edges) - 1, x), kernels.empty(len(edges) - 1, x)
-        kernels.pack(bits, x >= 0, 1)
         kernels.two_means(low, high, x, edges)
-        return bits, low, high
+        return packed(x >= 0, 1), low, high
 
     def read(self, message, x, part):
         kernels.choose(x, *message, self.nodes.edges(part, x))

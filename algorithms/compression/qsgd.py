@@ -16,9 +16,9 @@ from typing import Literal
 import numpy as np
 
 import kernels
+from algorithms.compression.bits import packed
 from algorithms.compression.runs import Runs
 from algorithms.declare import Knobs, knob
-from kernels.compression import pack
 
 
 class Settings(Knobs):
@@ -39,13 +39,11 @@ class Codec:
     def encode(self, v):
         edges = self.buckets.edges(slice(0, len(v)), v)
         norms, codes = kernels.empty(len(edges) - 1, v), kernels.empty(len(v), v, "uint8")
-        packed = kernels.empty(pack.size(len(v), self.width), v, "uint8")
         kernels.norms(norms, v, edges, self.order)
         kernels.dither(codes, v, norms, edges, self.levels, int(self.keys.integers(2**63)))
-        kernels.pack(packed, codes, self.width)
-        return packed, norms
+        return packed(codes, self.width), norms
 
     def decode(self, message, out):
-        packed, norms = message
+        bits, norms = message
         edges = self.buckets.edges(slice(0, len(out)), out)
-        kernels.undither(out, packed, norms, edges, self.levels, self.width)
+        kernels.undither(out, bits, norms, edges, self.levels, self.width)

@@ -22,11 +22,11 @@ from itertools import pairwise
 import numpy as np
 
 import kernels
+from algorithms.compression.bits import packed
 from algorithms.compression.owners import Owned, through
 from algorithms.compression.runs import of_tensors
 from algorithms.declare import Knobs, knob
 from kernels.arrays import shares
-from kernels.compression import pack
 
 
 class Settings(Knobs):
@@ -83,23 +83,16 @@ class Codec:
         kernels.norms(sizes, x, edges, 1)
         for run, (start, stop) in enumerate(pairwise(edges.tolist())):
             sizes[run] /= max(stop - start, 1)
-        return signs(x >= 0), sizes
+        return packed(x >= 0, 1), sizes
 
     def read_sized(self, message, out, part):
         bits, sizes = message
         kernels.choose(out, bits, -sizes, sizes, self.tensors.edges(part, out))
 
 
-def signs(above):
-    """One bit for each."""
-    bits = kernels.empty(pack.size(len(above), 1), above, "uint8")
-    kernels.pack(bits, above, 1)
-    return bits
-
-
 def ballot(m, zero_is_above: bool = True):
     """A vote on every number, None if one is no number."""
-    return signs(m >= 0 if zero_is_above else m > 0) if math.isfinite(float(m @ m)) else None
+    return packed(m >= 0 if zero_is_above else m > 0, 1) if math.isfinite(float(m @ m)) else None
 
 
 def read(votes, out):

@@ -16,11 +16,11 @@ from functools import reduce
 import numpy as np
 
 import kernels
+from algorithms.compression.bits import packed
 from algorithms.compression.owners import through
 from algorithms.compression.runs import of_tensors
 from algorithms.declare import Knobs, knob
 from kernels.arrays import shares
-from kernels.compression import pack
 
 
 class Settings(Knobs):
@@ -36,18 +36,18 @@ class Codec:
 
     def encode(self, v):
         scales = self.scales(v)
-        return self.pack(self.ternary(v, scales), 1), scales
+        return packed(self.ternary(v, scales), width(1)), scales
 
     def decode(self, message, out):
-        packed, scales = message
-        self.read(packed, scales, 1, out, slice(0, len(out)))
+        bits, scales = message
+        self.read(bits, scales, 1, out, slice(0, len(out)))
 
     def mean(self, comm, v):
         parts = shares(len(v), comm.size)
         mine, kept = parts[comm.rank], kernels.empty_like(v)
         scales = reduce(lambda a, b: a.clip(min=b), comm.all_gather(self.scales(v)))
         codes = self.ternary(v, scales)
-        messages = [self.pack(codes[part], 1) for part in parts]
+        messages = [packed(codes[part], width(1)) for part in parts]
         for message, part in zip(messages, parts, strict=True):
             self.read(message, scales, 1, kept[part], part)
 
@@ -57,7 +57,7 @@ class Codec:
             for message in several:
                 self.read(message, ones, 1, ternary, mine)
                 kernels.add(total, ternary)
-            return self.pack(total + comm.size, comm.size)  # from 0 to 2 N
+            return packed(total + comm.size, width(comm.size))  # from 0 to 2 N
 
         for message, part in zip(through(comm, messages, merge), parts, strict=True):
             self.read(message, scales, comm.size, v[part], part)
@@ -79,19 +79,12 @@ class Codec:
         kernels.dither(codes, v, scales, edges, 1, int(self.keys.integers(2**63)))
         return codes
 
-    def pack(self, codes, many):
-        """Sums of so many codes, in as few bits as they need."""
-        width = bits(many)
-        packed = kernels.empty(pack.size(len(codes), width), codes, "uint8")
-        kernels.pack(packed, codes, width)
-        return packed
-
-    def read(self, packed, scales, many, out, part):
+    def read(self, bits, scales, many, out, part):
         """out <- scale times the mean of so many codes -1, 0 and 1, from their sums."""
         runs, edges = self.tensors.within(part, out)
-        kernels.undither(out, packed, scales[runs], edges, many, bits(many))
+        kernels.undither(out, bits, scales[runs], edges, many, width(many))
 
 
-def bits(many: int) -> int:
-    """Of a whole number from 0 to 2 `many`."""
+def width(many: int) -> int:
+    """Bits of a whole number from 0 to 2 `many`."""
     return (2 * many).bit_length()

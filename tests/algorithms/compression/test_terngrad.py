@@ -3,6 +3,8 @@
 import numpy as np
 import pytest
 
+from algorithms.compression.bits import packed
+from algorithms.compression.terngrad import width
 from tests.algorithms.compression.meetings import codec, draw, expect_right_in_the_mean, layout, meet, told
 
 D = 1000
@@ -39,9 +41,9 @@ def test_clipping_makes_it_less_noisy_and_takes_a_little_from_the_largest():
 def test_every_tensor_has_a_scale_of_its_own():
     one = codec("terngrad", layout((10, 5), (50,)), clip=0)
     v = np.concatenate([draw(2, 50), 1000 * draw(3, 50)])
-    packed, scales = one.encode(v)
+    bits, scales = one.encode(v)
     assert scales.tolist() == [np.abs(v[:50]).max(), np.abs(v[50:]).max()]
-    assert len(packed) == 100 * 2 // 8
+    assert len(bits) == 100 * 2 // 8
 
 
 def test_a_gradient_whose_numbers_are_all_of_one_size_is_sent_as_it_is():
@@ -79,7 +81,7 @@ def test_it_takes_two_bits_up_and_those_of_a_sum_down(ranks, down):
 
 def test_many_ranks_need_sums_that_no_byte_holds():
     one, sums, out = codec("terngrad", FLAT), np.random.default_rng(0).integers(0, 601, D), np.empty(D)
-    packed = one.pack(sums, 300)
-    assert len(packed) == 10 * D / 8
-    one.read(packed, np.ones(1), 300, out, slice(0, D))
+    bits = packed(sums, width(300))
+    assert len(bits) == 10 * D / 8
+    one.read(bits, np.ones(1), 300, out, slice(0, D))
     np.testing.assert_allclose(300 * out, sums - 300, atol=1e-12)

@@ -1,0 +1,10 @@
+"""Bits: codes side by side, without the bits they do not need."""
+
+import kernels
+
+
+def packed(codes, width: int):
+    """Bytes that hold `codes`, whole numbers below 2^width, in `width` bits each."""
+    out = kernels.empty(-(-len(codes) * width // 8), codes, "uint8")
+    kernels.pack(out, codes, width)
+    return out
