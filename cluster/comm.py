@@ -15,8 +15,9 @@ it against every one of them.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
-from typing import Any, Literal, Protocol
+from collections.abc import Hashable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, Protocol, get_args
 
 import numpy as np
 
@@ -26,6 +27,8 @@ from kernels.arrays import shares as shares  # part of the contract: reduce_scat
 
 Message = Any  # None | float | int | array | tuple[Message, ...]
 Op = Literal["sum", "mean"]
+Guard = Literal["none", "atomic", "writes", "locked"]
+GUARDS: tuple[Guard, ...] = get_args(Guard)
 
 COLLECTIVE = -1
 """The tag of collectives; an algorithm's own tags are not negative."""
@@ -38,14 +41,56 @@ class Handle(Protocol):
         """Block until it is done; gives the received message, the reduced array, or None for a send."""
 
 
+class Walk(Protocol):
+    """Work on shared memory, step by step: what a thread of Hogwild does with a mini-batch.
+
+    `where` says which coordinates a step touches, an index array or slice(None) for all, and `price` what it costs,
+    (FLOPs, bytes), or None if its kernels say so themselves. Both are of a single step, as `parts` gives them.
+    """
+
+    where: Any
+    price: tuple[float, float] | None
+
+    def __call__(self, w: np.ndarray, atomic: bool) -> float:
+        """Take all steps in w, in place; gives the sum of the losses on the way."""
+
+    def parts(self) -> Iterable[Walk]:
+        """The single steps."""
+
+
+@dataclass
+class Tally:
+    """What became of a walk in shared memory, in coordinates; staleness in steps, one number for each step."""
+
+    written: int
+    conflicts: int  # written by others between look and write
+    lost: int  # additions of others that were overwritten, less those that came back
+    staleness: list[int]
+
+
 class Shared(Protocol):
-    """One vector that every rank of a communicator sees (Hogwild). Nothing is locked."""
+    """One vector that every rank of a communicator sees (Hogwild).
+
+    Its guard says what is promised to ranks that write at the same time:
+
+        none      nothing: of two additions to one number one may be lost
+        atomic    no addition is lost; a look may see half of somebody's step
+        writes    one step is written at a time, under a lock
+        locked    and nobody looks meanwhile
+    """
+
+    @property
+    def vector(self) -> np.ndarray:
+        """The memory itself, to be looked at, at no cost."""
 
     def read(self, where: Any = None) -> np.ndarray:
         """A copy of the vector, or of the coordinates `where` (a slice or an index array) of it."""
 
     def add(self, delta: np.ndarray, where: Any = None) -> None:
         """Add `delta` to the vector, or to the coordinates `where` of it."""
+
+    def walk(self, walk: Walk) -> tuple[float, Tally | None]:
+        """Do a walk in the memory; gives its loss and, where that can be seen, what became of it."""
 
 
 class Comm(Protocol):
@@ -98,8 +143,15 @@ class Comm(Protocol):
     def split(self, color: int | None) -> Comm | None:
         """The communicator of the ranks that gave the same color, ranked as here; None for color None."""
 
-    def shared(self, like: np.ndarray) -> Shared:
+    def shared(self, like: np.ndarray, guard: Guard = "none") -> Shared:
         """A vector in memory that all ranks see, starting with rank 0's `like`. Called by every rank."""
+
+
+def guarded(guard: Guard) -> Guard:
+    """This guard, if there is one. ValueError if not."""
+    if guard not in GUARDS:
+        raise ValueError(f"there is no guard {guard!r} of shared memory; allowed are {', '.join(GUARDS)}.")
+    return guard
 
 
 def snapshot(x: Message) -> Message:

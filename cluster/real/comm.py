@@ -10,6 +10,7 @@ recv_any hears one last None from it, and what is sent to it nobody hears.
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable
 from copy import copy
@@ -18,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from cluster import collectives
-from cluster.comm import Deadlock, Message, Op, RankLost, nbytes, shares, snapshot
+from cluster.comm import Deadlock, Guard, Message, Op, RankLost, guarded, nbytes, shares, snapshot
 from cluster.real import memory
 from cluster.real.links import Gone, Slot
 from cluster.real.sums import LARGE, SumBeside, TorchSum
@@ -101,13 +102,14 @@ class RealComm:
         members = [member for member, other in zip(self.members, colors, strict=True) if other == color]
         return None if color is None else RealComm(self._world, (self._group, self._calls, color), members)
 
-    def shared(self, like: np.ndarray) -> memory.SharedVector:
+    def shared(self, like: np.ndarray, guard: Guard = "none") -> memory.SharedVector:
         computers = {self._world.computers[member] for member in self.members}
         if len(computers) > 1:
             raise ValueError(
                 f"shared memory needs all ranks on one computer, these are on {len(computers)}; "
                 "split them by computer, or send messages."
             )
+        locks = guarded(guard) in ("writes", "locked")
         quiet = self._unnoted()
         descriptor, path = memory.create(like.nbytes) if self.rank == 0 else (-1, "")
         name = quiet._together("shared", collectives.broadcast, np.frombuffer(path.encode(), np.uint8), 0)
@@ -118,8 +120,9 @@ class RealComm:
         if self.rank == 0:
             vector[...] = like
         quiet._together("shared", collectives.barrier)  # everybody has it
+        own = os.dup(descriptor) if locks else -1
         memory.forget(descriptor, path if self.rank == 0 else "")
-        return memory.SharedVector(vector)
+        return memory.SharedVector(vector, guard, own)
 
     # how it is done
 

@@ -10,32 +10,72 @@ from __future__ import annotations
 import mmap
 import os
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from typing import Any
 
 import numpy as np
 
+from cluster.comm import Guard, Walk
 from kernels import METER
+
+try:
+    import fcntl
+except ImportError:  # Windows, where a vector cannot be guarded by a lock
+    fcntl = None
 
 
 class SharedVector:
-    """The Shared contract on memory mapped by every rank."""
+    """The Shared contract on memory mapped by every rank; `descriptor` is this rank's own, needed for locks alone."""
 
-    def __init__(self, vector: np.ndarray):
-        self._vector = vector
+    def __init__(self, vector: np.ndarray, guard: Guard = "none", descriptor: int = -1):
+        self.vector, self._guard, self._descriptor = vector, guard, descriptor
+        self._copy = vector.copy() if descriptor >= 0 else None
 
     def read(self, where: Any = None) -> np.ndarray:
-        values = self._vector.copy() if where is None else np.array(self._vector[where])
+        values = self.vector.copy() if where is None else np.array(self.vector[where])
         _charge(2 * values.nbytes)
         return values
 
     def add(self, delta: np.ndarray, where: Any = None) -> None:
         if where is None:
-            self._vector += delta
+            self.vector[...] += delta
         elif isinstance(where, slice):
-            self._vector[where] += delta
+            self.vector[where] += delta
         else:
-            np.add.at(self._vector, where, delta)
+            np.add.at(self.vector, where, delta)
         _charge(3 * np.asarray(delta).nbytes)
+
+    def walk(self, walk: Walk) -> tuple[float, None]:
+        """Straight in the memory; under a lock step by step, on a copy."""
+        if self._copy is None:
+            return walk(self.vector, self._guard == "atomic"), None
+        return sum(self._step(part) for part in walk.parts()), None
+
+    def _step(self, part: Walk) -> float:
+        where = part.where
+        with self._lock() if self._guard == "locked" else nullcontext():
+            self._copy[where] = self.vector[where]
+        before = self._copy[where].copy()
+        loss = part(self._copy, False)
+        new = self._copy[where]
+        with self._lock():
+            now = self.vector[where]
+            self.vector[where] = np.where(now == before, new, now + (new - before))
+        return loss
+
+    @contextmanager
+    def _lock(self) -> Iterator[None]:
+        """Alone; a rank that ends in here, however that is, lets the others in."""
+        fcntl.flock(self._descriptor, fcntl.LOCK_EX)
+        try:
+            yield
+        finally:
+            fcntl.flock(self._descriptor, fcntl.LOCK_UN)
+
+    def __del__(self):
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
 
 
 def create(nbytes: int) -> tuple[int, str]:

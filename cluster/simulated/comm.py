@@ -15,9 +15,10 @@ from greenlet import greenlet
 
 from cluster import collectives
 from cluster.collectives import ALL_REDUCE, COLLECTIVE
-from cluster.comm import Message, Op, nbytes, snapshot
+from cluster.comm import Guard, Message, Op, guarded, nbytes, snapshot
 from cluster.network import Link
-from cluster.simulated.meeting import Reduction, SharedVector, meet
+from cluster.simulated.meeting import Reduction, meet
+from cluster.simulated.memory import Memory, SharedVector
 from cluster.simulated.rank import Actor, Rank
 from cluster.trace import COMMUNICATE, WAIT
 
@@ -158,8 +159,9 @@ class SimulatedComm:
         made = meet(self, "split", color, groups)
         return None if color is None else SimulatedComm(self._rank, self._actor, *made[color])
 
-    def shared(self, like: np.ndarray) -> SharedVector:
-        return SharedVector(self, meet(self, "shared", like, lambda vectors: vectors[0].copy()))
+    def shared(self, like: np.ndarray, guard: Guard = "none") -> SharedVector:
+        memory = meet(self, "shared", like, lambda vectors: Memory(vectors[0]))
+        return SharedVector(self, memory, guarded(guard))
 
     # how it is done
 

@@ -44,36 +44,6 @@ def meet(comm, name: str, value: Any, build: Callable[[list], Any]) -> Any:
     return built
 
 
-class SharedVector:
-    """Memory that all ranks of a group see; a read or an add takes the time of moving its bytes."""
-
-    def __init__(self, comm, vector: np.ndarray):
-        self._comm, self._vector = comm, vector
-
-    def read(self, where: Any = None) -> np.ndarray:
-        """A copy, as it is at the moment of the call."""
-        self._comm._sim.sync(self._comm._actor)
-        values = self._vector.copy() if where is None else np.array(self._vector[where])
-        self._spend(2 * values.nbytes)
-        return values
-
-    def add(self, delta: np.ndarray, where: Any = None) -> None:
-        """Add; others see it when the bytes have been moved."""
-        self._spend(3 * np.asarray(delta).nbytes)
-        self._comm._sim.sync(self._comm._actor)
-        if where is None:
-            self._vector += delta
-        elif isinstance(where, slice):
-            self._vector[where] += delta
-        else:
-            np.add.at(self._vector, where, delta)
-
-    def _spend(self, moved: float) -> None:
-        meter = METER.get()
-        if meter is not None:
-            meter.charge("shared memory", 0.0, moved)
-
-
 class Reduction:
     """One all-reduce on its way; done when the last rank has joined."""
 
