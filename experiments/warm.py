@@ -4,14 +4,17 @@ Numba keeps compiled kernels on disk, so this is worth doing once after an insta
 """
 
 import algorithms
+from algorithms.compression import COMPRESSIONS
 from experiments.experiment import Experiment
 from experiments.run import run
 
 
 def main() -> None:
-    """Run two steps of every algorithm, and of every model."""
+    """Run two steps of every algorithm, of every compression, and of every model."""
     for name in algorithms.names():
         run(Experiment.of({"algorithm": name, "steps": 2}))
+    for name in COMPRESSIONS:
+        run(Experiment.of({"compression": name, "steps": 2}))
     for model in ("residual", "cnn"):
         run(Experiment.of({"algorithm": "sgd", "steps": 2, "workers": 1, "model": model}))
     run(Experiment.of({"algorithm": "sgd", "steps": 2, "workers": 1, "workload": "quadratic"}))

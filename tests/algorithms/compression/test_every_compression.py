@@ -387,6 +387,26 @@ def test_a_density_that_is_no_share_is_refused(name, density):
         Experiment.of({"compression": name, "density": density})
 
 
+@pytest.mark.parametrize(
+    ("name", "setting", "given", "allowed"),
+    [
+        ("qsgd", "levels", 0, "1 to 127"),
+        ("qsgd", "levels", 128, "1 to 127"),
+        ("qsgd", "bucket", 0, "1 to 1e+08"),
+        ("qsgd", "norm", "3", "2 or max"),
+        ("terngrad", "clip", -1, "0 to 1000"),
+        ("sign", "beta", 1, "0 to 1"),
+        ("power_sgd", "directions", 0, "1 to 1000"),
+        ("power_sgd", "least_compression", 0.5, "1 to 1e+06"),
+        ("int8", "block", 0, "1 to 1e+06"),
+    ],
+)
+def test_a_setting_that_means_nothing_is_refused_in_one_sentence(name, setting, given, allowed):
+    with pytest.raises(ValueError) as refusal:
+        Experiment.of({"compression": name, setting: given})
+    assert f"{name}: {setting} is '{given}'; allowed is {allowed} (default" in str(refusal.value)
+
+
 def test_a_method_that_averages_no_gradients_cannot_be_compressed():
     with pytest.raises(ValueError, match="easgd averages no gradients to compress; use sync_sgd"):
         Experiment.of({"algorithm": "easgd", "compression": "top_k"})
