@@ -79,6 +79,8 @@ class Coordinator(Sharded):
         for _ in self.task.steps():
             self.task.record(f, self.task.workload.samples)
             direction(self, G, P, pairs)
+            if abs(self.dot(G, P)) < self.rounding:
+                break  # what f can still fall is lost in rounding
             self.copy(W, W0)
             self.copy(G, G0)
             f = self.search(f, alone=not pairs)

@@ -30,11 +30,11 @@ EQUIVALENCES = (Equivalence("one worker is SGD", to="sgd", settings={"update": "
 
 
 class Settings(Knobs):
-    learning_rate: float = knob(0.03, "step size; the authors have 0.01", gt=0, le=1000)
+    learning_rate: float = knob(0.02, "step size; the authors have 0.01", gt=0, le=1000)
     update: Rule = knob("adagrad", "what a worker does with its own gradient, and with the sum of its neighbours'")
     topology: Topology = knob("torus", "who is whose neighbour")
     restart: Literal["best", "mean", "none"] = knob("best", "where all workers go on from together, now and then")
-    period: int = knob(50, "steps from one restart to the next", ge=1, le=100_000, unit="steps", delay=True)
+    period: int = knob(10, "steps from one restart to the next", ge=1, le=100_000, unit="steps", delay=True)
     synchronous: bool = knob(False, "wait for one gradient of each neighbour in every step")
 
 
