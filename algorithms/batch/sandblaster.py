@@ -80,7 +80,8 @@ class Coordinator(Sharded):
             self.task.record(f, self.task.workload.samples)
             direction(self, G, P, pairs)
             if abs(self.dot(G, P)) < self.rounding:
-                break  # what f can still fall is lost in rounding
+                self.tell(Do.REPORT)
+                continue  # what f can still fall is lost in rounding: stay
             self.copy(W, W0)
             self.copy(G, G0)
             f = self.search(f, alone=not pairs)
