@@ -8,7 +8,8 @@
     def words(shape, s): ...    numbers moved in the whole run, all ranks together and collectives by the ring: the
                                 price in communication, exact for a budget in steps and held to by a test; None where
                                 it depends on timing
-    COMPRESSES = True           it averages gradients by comm.all_reduce(g, op="mean"), which may be compressed
+    COMPRESSES = True           it averages gradients by comm.all_reduce(g, op="mean"), which may be compressed;
+                                "push": its workers send them to a server as vectors, which may be compressed
     START = {...}               settings of the workload to begin with, where the reader gives none: a deep model to cut
     EQUIVALENCES = (...)        what it becomes in limit cases, held to by a test
 
@@ -47,6 +48,7 @@ class Equivalence:
     to_workers: int = 1
     to_settings: dict[str, Any] = field(default_factory=dict)
     to_batch: int = 1  # the other side's batch as a multiple of this side's
+    batch: int | None = None  # this side's batch, if the claim needs a certain one
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from functools import partial
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -17,6 +18,7 @@ from kernels import metered, to_device, to_numpy
 from knobs import Knobs, knob
 from workloads.batches import Batches
 from workloads.passing import Passing
+from workloads.walking import Walk
 
 _COMPUTE = 0  # cluster.trace.COMPUTE; the task knows the journal only by its rows
 _RECENT = 20  # mini-batches in the running mean that a target loss is compared with
@@ -173,6 +175,23 @@ class Task:
         batch = tuple(to_device(part, self.comm.device) for part in self.workload.batch(indices))
         with self.journal.doing(_COMPUTE, "portion"):
             return self.workload.gradient(w, batch)
+
+    def walk(self, shared, rate: float, examples: int = 1, anchor: tuple | None = None) -> None:
+        """Take the next mini-batch through shared memory (`cluster.comm.Shared`), `examples` samples to a step:
+
+        w <- w - rate (sum of their gradients at w), or of g(w) - g(a) + G for each if the anchor (a, G) is given. Where
+        it can be seen, staleness is recorded, and which parts of the coordinates were "conflicts" and "lost".
+        """
+        walk = getattr(self.workload, "walk", None) or partial(Walk, self.workload)
+        indices = next(self.batches)
+        with self.journal.doing(_COMPUTE, "walk"):
+            loss, tally = shared.walk(walk(indices, rate, examples, anchor))
+        self.record(loss / len(indices), len(indices))
+        if tally:
+            for staleness in tally.staleness:
+                self.applied(staleness)
+            self.measure("conflicts", tally.conflicts / tally.written)
+            self.measure("lost", tally.lost / tally.written)
 
     def forward(self, w, batch: tuple | None = None) -> Iterator[slice]:
         """Pass a mini-batch forward layer by layer: yields the part of w that the next layer is about to read.

@@ -6,6 +6,9 @@ A step of a walk takes its time in three parts, and other ranks go on meanwhile:
     compute   on the copy
     write     load, add, store: whatever others have stored since the load is overwritten, unless additions are atomic
 
+How long a step's memory takes varies, exponentially, as some of it lies in a cache and some does not; otherwise equal
+threads would do everything at the same moment for ever, as no real ones do.
+
 A coordinate that others have written since the look is a conflict: the step was computed from a value that is no more.
 An addition that was overwritten is lost. A vector that is touched as a whole is looked at and written piece after
 piece, so a look may see one half before and the other half after somebody's step.
@@ -13,10 +16,10 @@ piece, so a look may see one half before and the other half after somebody's ste
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from numba import njit
 
 from cluster.comm import Guard, Tally, Walk, shares
 from cluster.trace import UPDATE
@@ -53,6 +56,8 @@ class SharedVector:
     def __init__(self, comm, memory: Memory, guard: Guard):
         self._comm, self._memory, self._guard = comm, memory, guard
         self._copy = memory.vector.copy()
+        self._draws = np.random.default_rng([comm._rank.seed, 0x3E3, comm._rank.number])
+        self._luck = 1.0  # how long this step's memory takes, in the mean 1
 
     @property
     def vector(self) -> np.ndarray:
@@ -82,6 +87,7 @@ class SharedVector:
 
     def _step(self, part: Walk, tally: Tally) -> float:
         memory, copy, cells = self._memory, self._copy, self._memory.cells(part.where)
+        self._luck = self._draws.exponential()
         if self._guard == "locked":
             self._lock(cells)
         self._sync()
@@ -97,11 +103,7 @@ class SharedVector:
             self._lock(cells, times=2)
         for (place, written, held, cell, count), old, version in zip(cells, before, seen, strict=True):
             new = copy[place]
-
-            def added(now: np.ndarray, old=old, new=new) -> np.ndarray:
-                return np.where(now == old, new, now + (new - old))  # to the bit where nobody else was
-
-            lost = self._store(place, held, cell, added)
+            lost = self._store(place, held, cell, old, new)
             tally.written += new.size
             tally.conflicts += count * int((written[cell] != version).sum())
             tally.lost += count * lost
@@ -110,17 +112,18 @@ class SharedVector:
         memory.steps += 1
         return loss
 
-    def _store(self, place: Any, held: np.ndarray, cell: Any, added: Callable) -> int:
-        """Load, add, store; gives how many additions this overwrote."""
+    def _store(self, place: Any, held: np.ndarray, cell: Any, old: np.ndarray, new: np.ndarray) -> int:
+        """Load, add what makes new of old, store; gives how many additions of others this overwrote."""
         vector = self._memory.vector
         self._sync()
         loaded, of = vector[place].copy(), held[cell].copy()
         self._move(place, 2)
         self._sync()
         if self._guard != "none":
-            loaded, of = vector[place], held[cell].copy()
+            loaded, of = vector[place].copy(), held[cell].copy()
         lost = int((held[cell] - of).sum())
-        vector[place] = added(loaded)
+        change(loaded, old, new)
+        vector[place] = loaded
         held[cell] = of + 1
         return lost
 
@@ -139,14 +142,14 @@ class SharedVector:
         self._sync()
         actor, memory = self._comm._actor, self._memory
         while memory.free > actor.now:
-            self._comm._waited(memory.free)
+            actor.now = memory.free  # the walk's span covers it
             self._sync()
         seconds = times * sum(self._seconds(place) for place, *_ in cells)
         memory.free = actor.now + seconds * self._comm._rank.slowness()
 
     def _seconds(self, place: Any) -> float:
         nbytes = (place.stop - place.start) * self._copy.itemsize if isinstance(place, slice) else LINE * len(place)
-        return nbytes / self._comm._sim.device.bandwidth
+        return nbytes / self._comm._sim.device.bandwidth * self._luck
 
     def _move(self, place: Any, times: int = 1) -> None:
         self._spend(times * self._seconds(place))
@@ -169,3 +172,10 @@ class SharedVector:
 
     def _sync(self) -> None:
         self._comm._sim.sync(self._comm._actor)
+
+
+@njit(cache=True)
+def change(now, old, new):
+    """now <- now + (new - old), vectors (n,); to the bit new where now is old."""
+    for v in range(now.size):
+        now[v] = new[v] if now[v] == old[v] else now[v] + (new[v] - old[v])

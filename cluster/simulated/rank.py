@@ -59,7 +59,7 @@ class Rank(Actor):
         self.pauses = list(disturbances.pause.get(number, ()))
         self.watched = bool(self.pauses) or self.crash < math.inf
         self.slow = disturbances.slow.get(number, 1.0)
-        self.jitter = disturbances.jitter
+        self.jitter, self.seed = disturbances.jitter, disturbances.seed
         self._draws = np.random.default_rng([disturbances.seed, 0x517E, number])
         self._drawn, self._factor = -1, self.slow  # the step of the last draw, and what came out
 

@@ -1,0 +1,79 @@
+"""AsySVRG: threads without locks whose steps lose their noise, so that a constant rate reaches the optimum.
+
+An epoch looks at the data three times. First the threads compute, a share each, the gradient G of the whole objective
+at the anchor a; then, having met, they walk over as many samples twice, each step written when it is there:
+
+    G <- mean of g_i(a)        u <- u - lr (g_i(u) - g_i(a) + G)        a <- u, or the mean of the u that were seen
+
+Near the optimum g_i(u) and g_i(a) are nearly alike and G is nearly 0, so steps vanish though no single g_i does. The
+paper's three ways of reading are guards of the memory: with a lock for every look and every step, with a lock for steps
+alone, so that a look may see half of one, and with none at all.
+
+Price: an all-reduce of d numbers per epoch; G is dense, so every step writes all d. Memory: a and G on top of w.
+Staleness: about N-1 steps; none from one epoch to the next.
+Source: Zhao & Li, AAAI 2016; Johnson & Zhang, NIPS 2013 (SVRG).
+"""
+
+from typing import Literal
+
+import kernels
+from algorithms.declare import Knobs, knob
+
+SYNCHRONOUS = False
+EQUIVALENCES = ()
+GUARDS = {"consistent": "locked", "inconsistent": "writes", "unlock": "none"}
+
+
+class Settings(Knobs):
+    learning_rate: float = knob(0.01, "step size of every sample, constant", gt=0, le=1000)
+    reading: Literal["consistent", "inconsistent", "unlock"] = knob("unlock", "locks: for all, for steps, for nothing")
+    passes: int = knob(2, "passes over the data between two anchors", ge=1, le=100, unit="epochs")
+    average: bool = knob(False, "the next anchor is the mean of the u seen at every mini-batch, not the last u")
+
+
+def words(shape, s):
+    epoch = (1 + s.passes) * shape.per_epoch
+    sums = (shape.steps + s.passes * shape.per_epoch) // epoch + s.average * (shape.steps // epoch)
+    return 2 * (shape.workers - 1) * shape.parameters * sums
+
+
+def worker(comm, task, s=Settings()):
+    a = task.start()  # (d,)
+    shared = comm.shared(a, GUARDS[s.reading])
+    share, walks = task.per_epoch, s.passes * task.per_epoch
+    for step in task.steps(together=True):
+        k = step % (share + walks)
+        if k == 0:
+            G, seen = kernels.zeros_like(a), kernels.zeros_like(a)
+        if k < share:
+            kernels.add(G, task.gradient(a)[1])
+            if k == share - 1:
+                kernels.scale(G, 1 / share)
+                comm.all_reduce(G, op="mean")
+        else:
+            task.walk(shared, s.learning_rate, anchor=(a, G))
+            if s.average:
+                kernels.running_mean(seen, shared.read(), 1 / (1 + k - share))
+            if k == share + walks - 1:
+                a = anchor(comm, shared, seen if s.average else None)
+        if comm.rank == 0:
+            task.report(shared.vector)
+    comm.barrier()
+    return shared.read()
+
+
+def anchor(comm, shared, mean):
+    """Where the next epoch starts. Nobody walks on before all have met again for G."""
+    comm.barrier()  # the last step is written
+    if mean is None:
+        return shared.read()
+    comm.all_reduce(mean, op="mean")
+    if comm.rank == 0:
+        shared.add(mean - shared.read())
+    return mean
+
+
+if __name__ == "__main__":
+    from experiments.script import main
+
+    main(__spec__.name)

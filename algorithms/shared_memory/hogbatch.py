@@ -1,0 +1,56 @@
+"""HogBatch: Hogwild whose threads write once for several samples, so that fewer cache lines travel.
+
+Each thread adds up the gradients of b samples at the w it sees, in memory of its own, and writes the sum:
+
+    acc <- sum of g_i(w) over b samples        w_v <- w_v - lr acc_v for the coordinates v of acc
+
+With b = 1 it is Hogwild. A larger b writes coordinates that several samples have only once (hardware efficiency), but
+takes fewer, longer and staler steps (statistical efficiency).
+
+Price: no messages; one cache line for each coordinate of acc. Memory: one w for all, an acc for each thread.
+Staleness: about N-1 writes, each of b samples.
+Source: Sallinen, Satish, Smelyanskiy, Sury & Re, IPDPS 2016.
+"""
+
+from algorithms.declare import Equivalence, Knobs, knob
+from algorithms.shared_memory.hogwild import finished
+
+SYNCHRONOUS = False
+EQUIVALENCES = (
+    Equivalence(
+        "with one sample to a write it is Hogwild", to="hogwild", workers=3, to_workers=3, settings={"per_write": 1}
+    ),
+    Equivalence(
+        "one thread is mini-batch SGD with the sum of gradients",
+        to="sgd",
+        settings={"per_write": 0},
+        to_settings={"learning_rate": 0.4},
+    ),
+)
+
+
+class Settings(Knobs):
+    learning_rate: float = knob(0.01, "step size of every sample", gt=0, le=1000)
+    per_write: int = knob(8, "b, samples to a write; 0: the whole mini-batch", ge=0, le=65536, unit="samples")
+    back_off: float = knob(1.0, "the rate's factor after each epoch", gt=0, le=1)
+    atomic: bool = knob(False, "no addition is lost")
+
+
+def words(shape, s):
+    return 0
+
+
+def worker(comm, task, s=Settings()):
+    shared = comm.shared(task.start(), guard="atomic" if s.atomic else "none")
+    for step in task.steps():
+        rate = s.learning_rate * s.back_off ** (step // task.per_epoch)
+        task.walk(shared, rate, s.per_write or task.batch)
+        if comm.rank == 0:
+            task.report(shared.vector)
+    return finished(comm, shared)
+
+
+if __name__ == "__main__":
+    from experiments.script import main
+
+    main(__spec__.name)

@@ -1,0 +1,54 @@
+"""Hogwild: threads descend in one vector w at the same time, and nobody locks anything.
+
+Each thread takes one sample after the other, reads the coordinates v that the sample has, and adds to those:
+
+    w_v <- w_v - lr g_v(w)        lr <- back_off lr after each epoch
+
+If samples have few of many coordinates, threads seldom meet in one, and then it matters little that g was computed
+from a value that has changed since (a conflict), or that of two additions at one moment one is lost; `atomic` keeps
+them from being lost. If gradients are dense every step is a conflict.
+
+Price: no messages; cache lines travel between cores, one for each coordinate written. Memory: one w for all.
+Staleness: the steps that others write between a look and a write, about N-1; measured on the simulated cluster.
+Source: Niu, Recht, Re & Wright, NIPS 2011.
+"""
+
+from algorithms.declare import Equivalence, Knobs, knob
+
+SYNCHRONOUS = False
+EQUIVALENCES = (Equivalence("one thread that takes single samples is SGD", to="sgd", batch=1),)
+
+
+class Settings(Knobs):
+    learning_rate: float = knob(0.01, "step size of every sample", gt=0, le=1000)
+    back_off: float = knob(1.0, "the rate's factor after each epoch; the paper's is about 0.9", gt=0, le=1)
+    atomic: bool = knob(False, "no addition is lost")
+
+
+def words(shape, s):
+    return 0
+
+
+def worker(comm, task, s=Settings()):
+    shared = comm.shared(task.start(), guard="atomic" if s.atomic else "none")
+    for step in task.steps():
+        task.walk(shared, s.learning_rate * s.back_off ** (step // task.per_epoch))
+        if comm.rank == 0:
+            task.report(shared.vector)
+    return finished(comm, shared)
+
+
+def finished(comm, shared):
+    """The model when everybody has written the last step; a thread that is lost keeps nobody waiting."""
+    others = {rank for rank in range(comm.size) if rank != comm.rank}
+    for other in others:
+        comm.send(None, other)
+    while others:
+        others.discard(comm.recv_any()[0])
+    return shared.read()
+
+
+if __name__ == "__main__":
+    from experiments.script import main
+
+    main(__spec__.name)

@@ -1,0 +1,186 @@
+"""Sparse: logistic regression on rows of which each has few of many features, as words are in a text.
+
+    f(w) = mean over rows of log(1 + exp(-y x.w)) + l2/2 |w|^2          y is 1 or -1
+
+Made up, from a fixed seed: the same rows in every run. The v-th feature is chosen about (v+1)^-skew times as often as
+the first, so with `skew` 0 rows seldom have a feature in common and with 1 the first few features are in most rows.
+Rows have length 1; a row's y is drawn with probability 1 / (1 + exp(-x.t)) for a hidden t. A quarter as many rows are
+held out. Penalties are dealt out to rows as `kernels/sparse/rows.py` says, so a row's gradient is as sparse as it is.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import cached_property
+from typing import Literal
+
+import numpy as np
+
+import kernels
+from knobs import Knobs, knob
+from workloads.task import Evaluation
+from workloads.walking import Walk
+
+CLEAR = 8.0  # how long a feature's part in t is, in the mean: the larger the surer a row's y
+MOST = 2000  # features of a problem whose minimum is looked for
+
+
+class Settings(Knobs):
+    """How many rows of what, and what a model is tried on."""
+
+    rows: int = knob(8192, "samples", ge=1, le=10_000_000, unit="samples")
+    features: int = knob(10_000, "parameters", ge=1, le=100_000_000)
+    nonzeros: int = knob(16, "features of a row, at most: the same one drawn twice counts once", ge=1, le=10_000)
+    skew: float = knob(0.0, "how much oftener the first features are chosen: 0 none is, 1 as words are", ge=0, le=4)
+    l2: float = knob(1e-4, "penalty on the squared length of w", ge=0, le=10)
+    judged: Literal["unseen", "gap"] = knob("unseen", "evaluation: on held-out rows, or how far f is above its minimum")
+
+
+def build(settings: Settings, dtype=np.float32) -> Sparse:
+    """The workload."""
+    s = settings
+    if s.rows * s.nonzeros > 2 * 10**8:
+        raise ValueError(
+            f"{s.rows} rows of {s.nonzeros} features do not fit in memory; use at most {2 * 10**8 // s.nonzeros} rows."
+        )
+    if s.judged == "gap" and s.features > MOST:
+        raise ValueError(
+            f"judged is gap, but the minimum is looked for among at most {MOST} features, not {s.features}; "
+            f"use judged unseen, or features {MOST}."
+        )
+    rng = np.random.default_rng(3)
+    truth = CLEAR * rng.standard_normal(s.features)
+    popularity = np.cumsum(np.arange(1, s.features + 1) ** -s.skew)
+    held_out = _draw(rng, max(1, s.rows // 4), popularity, truth, s.nonzeros)
+    return Sparse(*_draw(rng, s.rows, popularity, truth, s.nonzeros), held_out, s.features, s.l2, s.judged, dtype)
+
+
+def _draw(rng: np.random.Generator, rows: int, popularity: np.ndarray, truth: np.ndarray, nonzeros: int) -> tuple:
+    """(target, indptr, index, values) of so many rows."""
+    drawn = np.searchsorted(popularity, rng.random((rows, nonzeros)) * popularity[-1], side="right")
+    drawn.sort(axis=1)
+    first = np.ones(drawn.shape, bool)
+    first[:, 1:] = drawn[:, 1:] != drawn[:, :-1]
+    values = rng.standard_normal(drawn.shape) * first
+    values /= np.sqrt(np.square(values).sum(1, keepdims=True))
+    chance = 1 / (1 + np.exp(-(values * truth[drawn]).sum(1)))
+    target = np.where(rng.random(rows) < chance, 1.0, -1.0)
+    return target, np.concatenate([[0], np.cumsum(first.sum(1))]), drawn[first], values[first]
+
+
+class Sparse:
+    """The Workload of compressed rows (target, indptr, index, values): see `kernels/sparse/rows.py`."""
+
+    name, depth, shuffle = "sparse", 1, True
+
+    def __init__(self, target, indptr, index, values, held_out, features, l2, judged="unseen", dtype=np.float64):
+        self.dtype = np.dtype(dtype)
+        self.data = self._fitting(target, indptr, index, values)
+        self.held_out = self._fitting(*held_out)
+        self.samples, self.parameters, self.l2, self.judged = len(target), features, l2, judged
+        self.tensors = ((slice(0, features), (features,)),)
+        owners = np.bincount(self.data[2], minlength=features)  # rows with this feature
+        self.penalty = (l2 * len(target) / np.maximum(1, owners)).astype(self.dtype)
+        self._there: dict[str, tuple] = {}  # (*data, penalty) by device
+
+    def start(self, seed: int = 0) -> np.ndarray:
+        """Zeros, whatever the seed."""
+        return np.zeros(self.parameters, self.dtype)
+
+    def batch(self, indices: np.ndarray) -> tuple:
+        """The numbers of these rows; the rows stay where they are."""
+        return (np.asarray(indices),)
+
+    def gradient(self, w, batch: tuple) -> tuple:
+        """(loss, g): mean over the batch."""
+        g = kernels.empty_like(w)
+        return kernels.logistic(g, w, *batch, *self._beside(w)), g
+
+    def walk(self, indices: np.ndarray, rate: float, examples: int = 1, anchor: tuple | None = None) -> SparseWalk:
+        """A thread's walk over these rows."""
+        return SparseWalk(self, indices, rate, examples, anchor)
+
+    def evaluate(self, w: np.ndarray) -> Evaluation:
+        """On held-out rows loss and accuracy; or how far the objective is above its minimum."""
+        with kernels.metered(None), np.errstate(all="ignore"):
+            margins = self.margins(w, self.held_out)
+            accuracy = float((margins > 0).mean())
+            if self.judged == "gap":
+                return Evaluation(self.objective(w) - self.minimum[1], accuracy)
+            return Evaluation(float(np.logaddexp(0, -margins).mean()), accuracy)
+
+    def objective(self, w: np.ndarray) -> float:
+        """f(w), in float64."""
+        w = w.astype(np.float64)
+        with kernels.metered(None):
+            return float(np.logaddexp(0, -self.margins(w, self.data)).mean() + self.l2 * float(w @ w) / 2)
+
+    def margins(self, w: np.ndarray, data: tuple) -> np.ndarray:
+        """y x.w of every row."""
+        out = np.empty(len(data[0]), w.dtype)
+        kernels.margins(out, w, np.arange(len(out)), *(x.astype(w.dtype) if x.dtype.kind == "f" else x for x in data))
+        return out
+
+    @cached_property
+    def minimum(self) -> tuple[np.ndarray, float]:
+        """(w, f(w)) at the minimum: Newton's method on everything, which is quick while features are few."""
+        target, indptr, index, values = self.data
+        x = np.zeros((self.samples, self.parameters))
+        x[np.repeat(np.arange(self.samples), np.diff(indptr)), index] = values
+        x *= target[:, None]
+        w = np.zeros(self.parameters)
+        for _ in range(50):
+            wrong = 1 / (1 + np.exp(x @ w))
+            g = self.l2 * w - x.T @ wrong / self.samples
+            if np.abs(g).max() < 1e-13:
+                break
+            hessian = (x.T * (wrong * (1 - wrong))) @ x / self.samples
+            hessian[np.diag_indices_from(hessian)] += max(self.l2, 1e-12)
+            w -= np.linalg.solve(hessian, g)
+        return w, self.objective(w)
+
+    def split(self, stages: int):
+        """Refused: there are no layers."""
+        raise ValueError("sparse is one layer, not to be cut in stages; use digits, spirals or mnist for a pipeline.")
+
+    boundaries = split
+
+    def _fitting(self, target, indptr, index, values) -> tuple:
+        numbers = (np.ascontiguousarray(x, self.dtype) for x in (target, values))
+        y, values = numbers
+        return y, np.ascontiguousarray(indptr, np.int64), np.ascontiguousarray(index, np.int32), values
+
+    def _beside(self, w) -> tuple:
+        """(target, indptr, index, values, penalty) on w's device."""
+        device = "cpu" if isinstance(w, np.ndarray) else str(w.device)
+        if device not in self._there:
+            self._there[device] = tuple(kernels.to_device(x, device) for x in (*self.data, self.penalty))
+        return self._there[device]
+
+
+class SparseWalk(Walk):
+    """The same walk as one compiled loop, which touches the coordinates of its rows alone, unless it has an anchor."""
+
+    def __call__(self, w: np.ndarray, atomic: bool) -> float:
+        data = (*self.workload.data, self.workload.penalty)
+        acc = np.zeros_like(w if self.anchor or self.examples > 1 else w[:0])
+        if self.anchor:
+            return kernels.svrg(w, acc, self.indices, *data, *self.anchor, self.rate, atomic)
+        return kernels.hogwild(w, acc, self.indices, *data, self.rate, self.examples, atomic)
+
+    @property
+    def where(self) -> np.ndarray | slice:
+        """The coordinates of these rows."""
+        if self.anchor:
+            return slice(None)
+        _, indptr, index, _ = self.workload.data
+        rows = [index[indptr[i] : indptr[i + 1]] for i in self.indices]
+        return rows[0] if len(rows) == 1 else np.unique(np.concatenate(rows))
+
+    @property
+    def price(self) -> tuple[float, float]:
+        """(FLOPs, bytes) beside those of touching w."""
+        numbers = sum(self.workload.data[1][i + 1] - self.workload.data[1][i] for i in self.indices)
+        along = self.workload.parameters if self.anchor else 0
+        flops, words = 10 * numbers + 40, 3 * numbers + 3
+        return 2 * flops + 3 * along if self.anchor else flops, (words + 2 * along) * self.workload.dtype.itemsize
