@@ -29,6 +29,7 @@ MAX_WORKERS = 4096
 MAX_QUERY = 8000  # characters; longer queries are refused unread
 PAGE = ("axis", "log", "keep", "source", "embed", "embed_options")  # in a link, how the workbench looks; no setting
 NESTED = ("settings", "coding", "data")  # whose values have names of their own
+ALL_TOGETHER = ("random_k",)  # compressions that exist as a mean over all ranks only
 OTHER_BUDGETS = ("epochs", "seconds", "target_loss")
 
 
@@ -37,7 +38,7 @@ class Experiment(Knobs):
 
     algorithm: str = knob("sync_sgd", "the training algorithm, by name")
     settings: dict[str, Any] = knob({}, "the algorithm's own settings")
-    compression: str = knob("none", "how gradients that are averaged are encoded on their way, by name")
+    compression: str = knob("none", "how gradients are encoded on their way, by name")
     coding: dict[str, Any] = knob({}, "the compression's own settings")
     workload: str = knob("digits", "the data set and its model, by name")
     data: dict[str, Any] = knob({}, "the workload's own settings")
@@ -83,9 +84,15 @@ class Experiment(Knobs):
         given = {**starting_point(self.algorithm, self.workload), **self.data}
         data = make(workloads.find(self.workload).Settings, given, self.workload)
         coding = make(coding_settings(self.compression), self.coding, self.compression)
-        if self.compression != "none" and not getattr(self.module, "COMPRESSES", False):
+        how = getattr(self.module, "COMPRESSES", False)
+        if self.compression != "none" and not how:
             able = [n for n in algorithms.names() if getattr(algorithms.find(n), "COMPRESSES", False)]
-            raise ValueError(f"{self.algorithm} averages no gradients to compress; use {', '.join(able)}.")
+            raise ValueError(f"{self.algorithm} sends no gradients to compress; use {', '.join(able)}.")
+        if how == "push" and self.compression in ALL_TOGETHER:
+            raise ValueError(
+                f"{self.compression} wants all ranks to send at once, and {self.algorithm} has them push one by one; "
+                "use another compression, such as top_k."
+            )
         object.__setattr__(self, "coding", coding.model_dump(mode="json"))
         object.__setattr__(self, "settings", s.model_dump(mode="json"))
         object.__setattr__(self, "data", data.model_dump(mode="json"))

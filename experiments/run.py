@@ -105,7 +105,9 @@ def train(text: str, comm) -> Any:
     )
     if experiment.compression != "none":
         s = compression.find(experiment.compression).Settings(**experiment.coding)
-        comm = compression.attach(comm, experiment.compression, s, workload.tensors, experiment.seed)
+        servers = experiment.servers if experiment.module.COMPRESSES == "push" else 0
+        place = workload.tensors, experiment.seed, servers, workload.dtype
+        comm = compression.attach(comm, experiment.compression, s, *place)
     return experiment.module.worker(comm, task, experiment.knobs)
 
 

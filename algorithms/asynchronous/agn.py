@@ -16,6 +16,7 @@ import kernels
 from algorithms.declare import Equivalence, Knobs, knob
 
 SYNCHRONOUS = False
+COMPRESSES = "push"
 EQUIVALENCES = (
     Equivalence("one worker that commits every step is SGD", to="sgd", settings={"period": 1}),
     Equivalence("with period 1 it is asynchronous SGD", "asgd", workers=3, settings={"period": 1}, to_workers=3),

@@ -18,6 +18,7 @@ from algorithms.declare import Equivalence, Knobs, knob
 from algorithms.updates import Rule, optimizer
 
 SYNCHRONOUS = False
+COMPRESSES = "push"
 EQUIVALENCES = (Equivalence("one worker is SGD", to="sgd"),)
 SERVER = 0
 

@@ -18,6 +18,7 @@ import kernels
 from algorithms.declare import Equivalence, Knobs, knob
 
 SYNCHRONOUS = False
+COMPRESSES = "push"
 PLAIN = {"form": "constant", "compensation": 0}
 EQUIVALENCES = (
     Equivalence("one worker is SGD, since nothing has moved", to="sgd"),

@@ -16,6 +16,7 @@ import kernels
 from algorithms.declare import Equivalence, Knobs, knob
 
 SYNCHRONOUS = False
+COMPRESSES = "push"
 EQUIVALENCES = (
     Equivalence("one worker that commits every step is SGD", to="sgd", settings={"period": 1}),
     Equivalence("one worker is SGD to rounding", to="sgd", exactness="RND", settings={"period": 4}),

@@ -19,6 +19,7 @@ import kernels
 from algorithms.declare import Equivalence, Knobs, knob
 
 SYNCHRONOUS = False
+COMPRESSES = "push"
 EQUIVALENCES = (
     Equivalence("one worker is SGD with momentum", "momentum", "BIT", 1, {"momentum": 0.9}, 1, {"momentum": 0.9}),
     Equivalence(

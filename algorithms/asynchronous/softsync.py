@@ -18,6 +18,7 @@ import kernels
 from algorithms.declare import Equivalence, Knobs, knob
 
 SYNCHRONOUS = False
+COMPRESSES = "push"
 HARD = {"splits": 1, "hard": True, "modulate": False}
 EQUIVALENCES = (
     Equivalence("one worker is SGD", to="sgd"),

@@ -1,8 +1,9 @@
-"""Compression: gradients that travel as fewer bytes, for any synchronous method that averages them.
+"""Compression: gradients that travel as fewer bytes, for any method that averages them or pushes them to a server.
 
 A compression is chosen beside the algorithm and comes with the communicator: what the method hands to
 `comm.all_reduce(g, op="mean")` is encoded, travels as the message that the codec made, and is decoded on the other
-side. The method's own file does not change, as with the communication hooks of PyTorch's DistributedDataParallel.
+side; so is the gradient that a worker pushes to a server. The method's own file does not change, as with the
+communication hooks of PyTorch's DistributedDataParallel.
 
 One compression, one file: docstring (idea, formula, price, source), `Settings`, and
 
@@ -42,9 +43,15 @@ def find(name: str) -> ModuleType:
     return importlib.import_module(f"algorithms.compression.{name}")
 
 
-def attach(comm, name: str, s, tensors, seed: int):
-    """`comm` with its means of gradients compressed; `tensors` are those of the model (see workloads.task.Task)."""
-    from algorithms.compression.exchange import CompressedComm, Exchange
+def attach(comm, name: str, s, tensors, seed: int, servers: int = 0, dtype="float32"):
+    """`comm` with its gradients compressed: the means of all ranks, or with `servers` what the others push to those.
 
-    codec = find(name).Codec(s, tensors, comm.rank, comm.size, seed)
-    return CompressedComm(comm, Exchange(codec, getattr(s, "error_feedback", False)), tensors[-1][0].stop)
+    `tensors` are those of the model (see workloads.task.Task), `dtype` its numbers.
+    """
+    from algorithms.compression.exchange import CompressedComm, CompressedPushes, Exchange
+
+    codec = find(name).Codec(s, tensors, comm.rank, comm.size - servers, seed)
+    exchange, length = Exchange(codec, getattr(s, "error_feedback", False)), tensors[-1][0].stop
+    return (
+        CompressedPushes(comm, exchange, length, servers, dtype) if servers else CompressedComm(comm, exchange, length)
+    )

@@ -12,6 +12,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import numpy as np
+
 import kernels
 
 
@@ -82,3 +84,32 @@ class CompressedComm:
             return self._comm.all_reduce(x, op, async_op, priority)
         self._exchange.mean(self._comm, x)
         return x
+
+
+class CompressedPushes:
+    """A communicator whose workers' gradients are compressed on their way to the server; everything else is `comm`'s.
+
+    A worker's message to a server that is a vector as long as the model is a gradient. What comes back goes as it is.
+    """
+
+    def __init__(self, comm, exchange: Exchange, length: int, servers: int, dtype):
+        self._comm, self._exchange, self._length, self._servers, self._dtype = comm, exchange, length, servers, dtype
+
+    def __getattr__(self, name):
+        return getattr(self._comm, name)
+
+    def send(self, x, dst, tag=0):
+        if self._comm.rank >= self._servers > dst and getattr(x, "shape", None) == (self._length,):
+            x = (self._exchange.encode(x),)
+        self._comm.send(x, dst, tag)
+
+    def recv_any(self, tag=0):
+        src, x = self._comm.recv_any(tag)
+        if src >= self._servers > self._comm.rank and isinstance(x, tuple) and len(x) == 1:
+            g = kernels.to_device(np.empty(self._length, self._dtype), self._comm.device)
+            if x[0] is None:  # the gradient was no number
+                g[:] = math.nan
+            else:
+                self._exchange.codec.decode(x[0], g)
+            x = g
+        return src, x

@@ -115,7 +115,7 @@ def test_a_link_opens_as_exactly_that_experiment(page, stored, values):
         ("compression=topk", "did you mean top\\_k?"),
         ("density=0.1", "has no setting 'density'"),
         ("compression=top_k&density=2", "density is '2'; allowed is above 0 to 1"),
-        ("algorithm=easgd&compression=top_k", "easgd averages no gradients to compress"),
+        ("algorithm=easgd&compression=top_k", "easgd sends no gradients to compress"),
         ("slow=9:3", "there is no rank 9"),
         ("network=carrier pigeon", "carrier pigeon"),
         ("workers=8&" + "x" * 9000 + "=1", "characters"),

@@ -8,7 +8,7 @@ from algorithms.compression import COMPRESSIONS
 from cluster.devices import DEVICES
 from cluster.disturbances import JITTERS
 from cluster.network import NETWORKS
-from experiments.experiment import Experiment, coding_settings
+from experiments.experiment import ALL_TOGETHER, Experiment, coding_settings
 
 SPECIAL = (
     "algorithm",
@@ -61,7 +61,9 @@ def experiments(draw):
     """Experiments that may be, whether or not anybody would run them."""
     algorithm, workload = draw(st.sampled_from(algorithms.names())), draw(st.sampled_from(workloads.WORKLOADS))
     compresses = getattr(algorithms.find(algorithm), "COMPRESSES", False)
-    compression = draw(st.sampled_from(("none", *COMPRESSIONS) if compresses else ("none",)))
+    apart = ALL_TOGETHER if compresses == "push" else ()
+    fitting = [name for name in COMPRESSIONS if compresses and name not in apart]
+    compression = draw(st.sampled_from(["none", *fitting]))
     workers = draw(st.integers(1, 64))
     values = {
         "algorithm": algorithm,

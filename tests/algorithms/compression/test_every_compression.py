@@ -349,7 +349,8 @@ def test_a_method_that_says_so_moves_fewer_bytes(algorithm):
         run(Experiment.of({"algorithm": algorithm, "compression": name, "steps": 6, "evaluations": 1}))
         for name in ("none", "top_k")
     )
-    assert coded.status == "finished" and coded.summary["bytes"] < plain.summary["bytes"] / 2
+    share = 0.6 if algorithms.find(algorithm).COMPRESSES == "push" else 0.5  # a server's answers go as they are
+    assert coded.status == "finished" and coded.summary["bytes"] < share * plain.summary["bytes"]
 
 
 # it is written to be read
@@ -408,5 +409,5 @@ def test_a_setting_that_means_nothing_is_refused_in_one_sentence(name, setting, 
 
 
 def test_a_method_that_averages_no_gradients_cannot_be_compressed():
-    with pytest.raises(ValueError, match="easgd averages no gradients to compress; use sync_sgd"):
+    with pytest.raises(ValueError, match="easgd sends no gradients to compress; use sync_sgd"):
         Experiment.of({"algorithm": "easgd", "compression": "top_k"})
