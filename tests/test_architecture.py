@@ -114,3 +114,12 @@ def test_the_house_is_clean_of_this_machine():
         if path.suffix in (".py", ".md", ".toml", ".txt", ".js", ".yaml", "") and path.is_file():
             text = path.read_text(errors="ignore")
             assert not any(word in text for word in words), name
+
+
+def test_the_readme_names_every_algorithm_compression_and_collective():
+    import algorithms
+    from algorithms.compression import COMPRESSIONS
+    from cluster.collectives import ALL_REDUCE
+
+    text = (ROOT / "README.md").read_text()
+    assert [name for name in (*algorithms.names(), *COMPRESSIONS, *ALL_REDUCE) if f"`{name}`" not in text] == []

@@ -54,6 +54,12 @@ def servers(s):
     return s.shards
 
 
+def refuse(workers, batch, workload, s):
+    if s.shards > workload.parameters:
+        return f"{s.shards} shards are more than the {workload.parameters} parameters; use at most that many."
+    return None
+
+
 def words(shape, s):
     return shape.workers * shape.parameters * (shape.steps // s.n_push + -(-shape.steps // s.n_fetch))
 

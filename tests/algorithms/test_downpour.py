@@ -5,6 +5,8 @@ import pytest
 
 from cluster.disturbances import JITTERS, Disturbances
 from cluster.network import NETWORKS
+from experiments.experiment import Experiment
+from experiments.run import check
 from tests.training import ScalarChain, Springs, train
 
 PLAIN = {"update": "sgd", "learning_rate": 0.1}
@@ -155,3 +157,8 @@ def test_a_warm_start_makes_a_rate_safe_that_diverges_without():
 
     assert reached(50) < 0.5
     assert not reached(0) < 1e3
+
+
+def test_more_shards_than_parameters_are_refused():
+    with pytest.raises(ValueError, match="20 shards are more than the 10 parameters; use at most that many"):
+        check(Experiment.of({"algorithm": "downpour", "workload": "quadratic", "shards": 20}))
