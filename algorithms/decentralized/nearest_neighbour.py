@@ -8,8 +8,9 @@ neighbours; what has come from them by then is summed, and is one more step:
 Nothing pulls the workers together. With plain steps on curvature h the mode of disagreement with eigenvalue e of
 I + A, A the adjacency matrix, is multiplied by 1 - lr h e in every step, and e is -1 on an even ring, -3 on an even
 torus: it grows. Adagrad's shrinking steps slow that down; what cures it is to restart all workers together every
-`restart` steps, from the best of them (as the authors' code does, there by validation accuracy, here by the mean loss
-since the last restart) or from their mean.
+`period` steps, from the best of them (as the authors' code does, there by validation accuracy, here by the mean loss
+since the last restart) or from their mean. Or gradients count by `weights` lazy: in place of I + A stands a mixing
+matrix W whose e are all between 0 and 1, a worker's own gradient counting W_ii and a neighbour's W_ij.
 
 Price: degree d numbers from every worker in every step, one hop; with a restart (N-1) d more. Staleness: whatever the
 network makes of it; none with `synchronous`, which waits for one gradient of each neighbour.
@@ -21,7 +22,7 @@ from typing import Literal
 import numpy as np
 
 import kernels
-from algorithms.decentralized.topology import Topology, neighbours
+from algorithms.decentralized.topology import Topology, mixing, neighbours
 from algorithms.declare import Equivalence, Knobs, knob
 from algorithms.updates import Rule, optimizer
 
@@ -33,6 +34,7 @@ class Settings(Knobs):
     learning_rate: float = knob(0.02, "step size; the authors have 0.01", gt=0, le=1000)
     update: Rule = knob("adagrad", "what a worker does with its own gradient, and with the sum of its neighbours'")
     topology: Topology = knob("torus", "who is whose neighbour")
+    weights: Literal["one", "lazy"] = knob("one", "what gradients count: all 1, or as a lazy mixing matrix has it")
     restart: Literal["best", "mean", "none"] = knob("best", "where all workers go on from together, now and then")
     period: int = knob(10, "steps from one restart to the next", ge=1, le=100_000, unit="steps", delay=True)
     synchronous: bool = knob(False, "wait for one gradient of each neighbour in every step")
@@ -49,7 +51,9 @@ def words(shape, s):
 def worker(comm, task, s=Settings()):
     w = task.start()  # (d,)
     rule = optimizer(s.update, w)
-    others = neighbours(s.topology, comm.size)[comm.rank]
+    graph = neighbours(s.topology, comm.size)
+    others = graph[comm.rank]
+    counts = mixing(graph, lazy=True)[comm.rank] if s.weights == "lazy" else np.ones(comm.size)
     together = kernels.zeros_like(w)  # the neighbours' gradients that have arrived
     steps = heard = 0
     lost = 0.0  # the sum of losses since the last restart
@@ -58,15 +62,17 @@ def worker(comm, task, s=Settings()):
         lost += loss
         for other in others:
             comm.send(g, other)
+        if counts[comm.rank] != 1:
+            kernels.scale(g, counts[comm.rank])
         rule.step(w, g, s.learning_rate)
         if s.synchronous:
-            arrived = [comm.recv(other) for other in others]
+            arrived = [(other, comm.recv(other)) for other in others]
         else:
-            arrived = [comm.recv_any()[1] for _ in comm.poll()]
+            arrived = [comm.recv_any() for _ in comm.poll()]
         if arrived:
             together[:] = 0
-            for theirs in arrived:
-                kernels.add(together, theirs)
+            for other, theirs in arrived:
+                kernels.mix(together, theirs, 1.0, counts[other])
             rule.step(w, together, s.learning_rate)
         steps, heard = step + 1, heard + len(arrived)
         if s.restart != "none" and steps % s.period == 0:

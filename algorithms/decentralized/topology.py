@@ -5,7 +5,7 @@ Its mixing matrix W has row i for what rank i takes of each rank: symmetric, eac
 the mean of all ranks stays when they mix. The spectral gap 1 - |second largest eigenvalue| says how fast they come
 to agree: what they differ by shrinks at least by the factor 1 - gap in every round.
 
-    ring, 16 ranks    0.051      torus 4 x 4    0.4      exponential    0.57      complete    1
+    ring, 16 ranks    0.051      torus 4 x 4    0.4      exponential    0.5      complete    1
 
 Source: Xiao & Boyd, Systems & Control Letters 53, 2004 (Metropolis weights); Lian et al., NIPS 2017.
 """
