@@ -30,7 +30,6 @@ AS_PROGRAM = [str(Path(sys.executable).with_name("streamlit"))]
 
 pytestmark = [
     pytest.mark.browser,
-    pytest.mark.xdist_group("journey"),  # one server and one window for all of them
     pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium on this machine"),
 ]
 
