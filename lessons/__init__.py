@@ -13,6 +13,7 @@ CHAPTERS: tuple[str, ...] = (
     "large_batches",
     "distributed_update",
     "averaging",
+    "staleness",
     "gossip",
 )
 """In teaching order. Naming a chapter here is all the registration there is."""

@@ -1,0 +1,37 @@
+"""Ensemble: what asynchronous SGD does on average, over many clusters that differ in their random times alone."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from algorithms.asynchronous import asgd
+from cluster import simulated
+from cluster.disturbances import JITTERS, Disturbances
+from cluster.network import NETWORKS
+from workloads import quadratic
+from workloads.task import Budget, Task
+
+HEAVY = 300  # times as long as one number takes: beside the gradient, the server takes no time
+
+
+def mean_course(workers: int, rate: float, jitter: str, updates: int, clusters: int) -> np.ndarray:
+    """The server's w before and after each update, (updates + 1,), on f(w) = w^2 / 2 from 1: mean over clusters.
+
+    Each worker has more steps to make than the updates take, so that nobody is missing before the end.
+    """
+    bowl = quadratic.build(quadratic.Settings(dimension=1, points=workers), np.float64)
+    s = asgd.Settings(learning_rate=rate)
+
+    def program(comm):
+        shard = None if comm.rank == asgd.SERVER else comm.rank - 1
+        task = Task(bowl, comm, budget=Budget(steps=updates), batch=1, shard=shard, shards=workers)
+        return asgd.worker(comm, task, s)
+
+    def course(seed):
+        times = Disturbances(slow=dict.fromkeys(range(1, workers + 1), HEAVY), jitter=JITTERS[jitter], seed=seed)
+        outcome = simulated.run(program, workers + 1, network=NETWORKS["ideal"], disturbances=times)
+        if outcome.error:
+            raise outcome.error
+        return [1.0, *(float(w[0]) for *_, w in outcome.journals[0].reports[:updates])]
+
+    return np.mean([course(seed) for seed in range(clusters)], axis=0)

@@ -1,0 +1,624 @@
+"""Staleness: what it costs that a gradient is old when it arrives, and the ways to live with it."""
+
+from itertools import pairwise
+
+import numpy as np
+
+from cluster.network import NETWORKS
+from cluster.trace import WAIT
+from lessons.figure import column, figure, value
+from lessons.staleness.ensemble import mean_course
+
+HEAVY = 300  # times as long as its few numbers take: a gradient of a large model, beside which the server takes no time
+BOWL = {"workload": "quadratic", "batch": 1, "network": "ideal", "precision": "float64", "evaluations": 2, "points": 64}
+DIGITS = {"hidden": "32", "batch": 16, "jitter": "cloud", "evaluations": 2}  # 2,410 parameters
+GUESSING = float(np.log(10))  # the loss of a model that takes every digit for as likely
+LEARNED = 0.5  # a loss that a model only has when it can read
+CURVATURES = 200
+TIMES = {"all alike": "none", "nearly alike": "cloud", "heavy tail": "pareto", "exponential": "exponential"}
+
+
+def _slow(workers, slowest=1):
+    """The setting `slow` for heavy gradients, the last worker's `slowest` times as heavy; rank 0 is the server."""
+    factors = HEAVY * np.linspace(1 / slowest, 1, workers)
+    return ",".join(f"{worker}:{factor:g}" for worker, factor in enumerate(factors, 1))
+
+
+def _seconds(run, gradients, dimension):
+    """The time of so many undisturbed heavy gradients, one after the other, in a bowl."""
+    done = run(algorithm="asgd", workers=1, steps=10, slow=_slow(1), dimension=dimension, **BOWL)
+    return gradients / 10 * float(done.evaluations["seconds"][-1])
+
+
+def _loss(done):
+    """The held-out loss in the end; infinite if the run diverged."""
+    loss = done.summary["held_out_loss"]
+    return float("inf") if loss is None else loss
+
+
+@figure(
+    "How old is a gradient when it arrives?",
+    source="Mitliagkas et al., 2016; Hermans, 2017; the proof is ours",
+    claims={
+        "N-1 updates in the mean, whatever the times and speeds": lambda rows: all(
+            abs(row["mean"] / (row["workers"] - 1) - 1) < 0.02 for row in rows
+        ),
+        "in a round robin every single one is": lambda rows: all(
+            row["youngest"] == row["oldest"] == row["workers"] - 1
+            for row in rows
+            if row["times"] == "all alike" and row["slowest"] == 1
+        ),
+        "if times are exponential one in N is not old at all, and some are very old": lambda rows: all(
+            abs(row["fresh"] * row["workers"] - 1) < 0.15 and row["oldest"] > 6 * row["workers"]
+            for row in rows
+            if row["times"] == "exponential"
+        ),
+        "a heavy tail makes a few older still, and hardly any fresh": lambda rows: all(
+            value(rows, "oldest", times="heavy tail", workers=n) > value(rows, "oldest", times="exponential", workers=n)
+            and value(rows, "fresh", times="heavy tail", workers=n) < 0.1
+            for n in (4, 16)
+        ),
+    },
+)
+def how_old(run):
+    """Asynchronous SGD in a bowl; the server counts the updates between a worker's look and its push.
+
+    slowest: how many times as long as the fastest worker the slowest one takes. Fast workers push often, and young
+    gradients, slow ones seldom, and old ones. A worker that makes the share r of all pushes sees (1 - r) / r others go
+    by between two of its own, and r (1 - r) / r, summed over all workers, is N-1.
+    """
+    rows = []
+    for workers in (4, 16):
+        seconds = _seconds(run, 6000 / workers, 1)
+        for times, slowest in (*((times, 1) for times in TIMES), ("all alike", 10)):
+            where = {"slow": _slow(workers, slowest), "jitter": TIMES[times], "seconds": seconds}
+            done = run(algorithm="asgd", workers=workers, learning_rate=0.01, dimension=1, **where, **BOWL)
+            staleness = done.applied["staleness"][10 * workers :]
+            rows.append(
+                {
+                    "workers": workers,
+                    "times": times,
+                    "slowest": slowest,
+                    "mean": float(staleness.mean()),
+                    "fresh": float((staleness == 0).mean()),
+                    "youngest": int(staleness.min()),
+                    "oldest": int(staleness.max()),
+                }
+            )
+    return rows
+
+
+def _stability(run, workers, highest, lowest, **where):
+    """Asynchronous SGD with all rates between these two at once, on a bowl without noise.
+
+    Rate r on curvature h is rate r h on curvature 1, so one bowl with many curvatures tries them all with one rate and
+    the same delays.
+    """
+    tried = {"learning_rate": highest, "condition": highest / lowest, "dimension": CURVATURES}
+    return run(algorithm="asgd", workers=workers, slow=_slow(workers), **tried, **where, **BOWL)
+
+
+def _critical(done):
+    """The rate, of all that were tried, above which parameters grow. ValueError if none does, or all do."""
+    grown = int((np.abs(done.parameters) > 1).sum())
+    if grown in (0, CURVATURES):
+        raise ValueError(f"{grown} of {CURVATURES} curvatures are unstable; try other rates.")
+    experiment = done.experiment
+    return experiment.settings["learning_rate"] * experiment.data["condition"] ** (-grown / CURVATURES)
+
+
+@figure(
+    "How large may the rate be, if gradients are old?",
+    source="The theory of linear recursions with a delay",
+    claims={
+        "2 sin(pi / (2 (2 s + 1))) on curvature 1, for every staleness s": lambda rows: all(
+            abs(row["critical rate"] / row["theory"] - 1) < 0.01 for row in rows
+        ),
+        "which soon is nearly pi / (2 s + 1): twice the workers, half the rate": lambda rows: all(
+            abs(more["critical rate"] / fewer["critical rate"] - 0.5) < 0.06
+            for fewer, more in pairwise(rows)
+            if fewer["workers"] > 1
+        ),
+    },
+)
+def critical_delay(run):
+    """A bowl without noise and workers that are all alike, a round robin: every gradient is s = N-1 updates old.
+
+    Found by trying 200 rates between 1.25 / N and 2.5 / N.
+    """
+    rows = []
+    for workers in (1, 2, 4, 8, 16):
+        done = _stability(run, workers, 2.5 / workers, 1.25 / workers, steps=400)
+        theory = float(2 * np.sin(np.pi / (2 * (2 * workers - 1))))
+        rows.append({"workers": workers, "staleness": workers - 1, "critical rate": _critical(done), "theory": theory})
+    return rows
+
+
+@figure(
+    "Is the mean staleness all that matters?",
+    source="After Mitliagkas et al., 2016; the critical rates are ours",
+    claims={
+        "no: the mean is the same, and the more unlike the times, the higher the critical rate": lambda rows: all(
+            (np.diff(column(rows, "critical rate", workers=n)) > 0).all() for n in (4, 16)
+        ),
+        "with exponential times more than twice that of a round robin for 4 workers, four times for 16": lambda rows: (
+            _gain(rows, 4) > 2 and _gain(rows, 16) > 4
+        ),
+        "the oldest does not matter: heavy tails have as old ones as exponential times": lambda rows: (
+            value(rows, "oldest", times="heavy tail", workers=16)
+            > value(rows, "oldest", times="exponential", workers=16) / 2
+            and value(rows, "critical rate", times="heavy tail", workers=16)
+            < value(rows, "critical rate", times="exponential", workers=16) / 2
+        ),
+        "the young ones do": lambda rows: all((np.diff(column(rows, "young", workers=n)) > 0).all() for n in (4, 16)),
+    },
+)
+def equal_means(run):
+    """Critical rates on curvature 1, as before, for times that differ from step to step; young: less than N/2 old.
+
+    In a round robin the whole answer to a step comes at once, and too late. Where ages are mixed the young gradients
+    have begun to brake before the old ones push on.
+    """
+    rows = []
+    for workers in (4, 16):
+        seconds = _seconds(run, 200, CURVATURES)
+        for times, jitter in TIMES.items():
+            done = _stability(run, workers, 10 / workers, 1 / workers, jitter=jitter, seconds=seconds)
+            staleness = done.applied["staleness"]
+            rows.append(
+                {
+                    "workers": workers,
+                    "times": times,
+                    "mean": float(staleness[4 * workers :].mean()),
+                    "young": float((staleness[4 * workers :] < workers / 2).mean()),
+                    "oldest": int(staleness.max()),
+                    "critical rate": _critical(done),
+                }
+            )
+    return rows
+
+
+def _gain(rows, workers):
+    rates = column(rows, "critical rate", workers=workers)
+    return rates[-1] / rates[0]
+
+
+@figure(
+    "How many workers may push at a given rate?",
+    source="Hermans, 2017, where Downpour is fine with 10 workers and diverges with 20",
+    claims={
+        "a few workers learn as well as one": lambda rows: all(
+            value(rows, "loss", rate=rate, workers=2) < 1.1 * value(rows, "loss", rate=rate, workers=1)
+            for rate in RATES
+        ),
+        "many learn nothing": lambda rows: all(
+            value(rows, "loss", rate=rate, workers=32) > 2.2 for rate in RATES if rate > 0.05
+        ),
+        "half the rate cures it: twice the workers learn": lambda rows: (
+            [_most(rows, rate) for rate in RATES] == [2, 4, 8, 16]
+        ),
+    },
+)
+def too_many_workers(run):
+    """Digits; the same 1,536 gradients of 16 images, made by one worker or shared out among many. Guessing costs 2.3.
+
+    Up to its limit staleness is hardly seen. Beyond it the first steps, where the loss is steepest, throw the network
+    to where no neuron answers, and no later gradient brings it back.
+    """
+    rows = []
+    for rate in RATES:
+        for workers in (1, 2, 4, 8, 16, 32):
+            done = run(algorithm="asgd", workers=workers, learning_rate=rate, steps=1536 // workers, **DIGITS)
+            rows.append({"rate": rate, "workers": workers, "loss": _loss(done)})
+    return rows
+
+
+RATES = (0.4, 0.2, 0.1, 0.05)
+
+
+def _most(rows, rate):
+    return max(row["workers"] for row in rows if row["rate"] == rate and row["loss"] < LEARNED)
+
+
+@figure(
+    "Does asynchrony beget momentum?",
+    source="Mitliagkas, Zhang, Hadjis & Ré, 2016, theorem 3",
+    claims={
+        "with exponential times the mean course is that of a momentum 1 - 1/N": lambda rows: all(
+            abs(row["momentum"] - (1 - 1 / row["workers"])) < 0.03 for row in rows if row["times"] == "exponential"
+        ),
+        "and of a rate lr/N": lambda rows: all(
+            abs(row["N rate / lr"] - 1) < 0.1 for row in rows if row["times"] == "exponential"
+        ),
+        "that recursion tells where it goes": lambda rows: all(
+            row["off by"] < 0.03 for row in rows if row["times"] == "exponential"
+        ),
+        "in a round robin it does not": lambda rows: all(
+            row["off by"] > 0.2 and row["N rate / lr"] > 1.4 for row in rows if row["times"] == "all alike"
+        ),
+    },
+)
+def begets_momentum(run):
+    """The bowl w^2/2 from w = 1 at rate 1.2/N: asynchronous SGD, the mean of 200 clusters.
+
+    Fitted by least squares is w(t+1) - w(t) = momentum (w(t) - w(t-1)) - rate w(t), over 16 updates. off by: the
+    largest distance to what the theorem's own momentum and rate predict. A fixed delay can be fitted, too, but by other
+    numbers, and it swings wider.
+    """
+    rows = []
+    for times, clusters in (("exponential", 200), ("all alike", 1)):
+        for workers in (2, 4, 8):
+            rate = 1.2 / workers
+            w = mean_course(workers, rate, TIMES[times], 16, clusters)
+            steps = np.diff(w)
+            momentum, fitted = np.linalg.lstsq(np.stack([steps[:-1], -w[1:-1]], 1), steps[1:], rcond=None)[0]
+            predicted = [w[0], w[1]]
+            while len(predicted) < len(w):
+                step = (1 - 1 / workers) * (predicted[-1] - predicted[-2]) - rate / workers * predicted[-1]
+                predicted.append(predicted[-1] + step)
+            rows.append(
+                {
+                    "times": times,
+                    "workers": workers,
+                    "1 - 1/N": 1 - 1 / workers,
+                    "momentum": float(momentum),
+                    "N rate / lr": float(workers * fitted / rate),
+                    "off by": float(np.abs(w - predicted).max()),
+                }
+            )
+    return rows
+
+
+@figure(
+    "Can a server keep the rate of one worker, however many push?",
+    source="Zhang, Gupta, Lian & Liu, 2016; Jiang, Cui, Zhang & Yu, 2017",
+    claims={
+        "asynchronous SGD cannot": lambda rows: all(
+            row["loss"] > 1.5 for row in rows if row["method"] == "asynchronous SGD" and row["workers"] > 1
+        ),
+        "if it divides each step by its age it can": lambda rows: all(
+            row["loss"] < 1.05 * rows[0]["loss"] for row in rows if row["method"] != "asynchronous SGD"
+        ),
+        "a step of all workers then does what one of one worker did": lambda rows: all(
+            row["loss"] > 0.75 * rows[0]["loss"] for row in rows if row["method"] != "asynchronous SGD"
+        ),
+    },
+)
+def staleness_aware(run):
+    """Digits, 100 steps of 16 images by each worker, all at the rate that suits a single one, 0.4.
+
+    N gradients, each at 1/N of the rate, are about one step of a batch N times as large: nobody waits, but as many
+    steps are needed as with synchronous SGD.
+    """
+    methods = {"asynchronous SGD": "asgd", "softsync, divided": "softsync", "DynSGD": "dynsgd"}
+    rows = []
+    for method, algorithm in methods.items():
+        for workers in (1, 4, 16, 32):
+            more = {"splits": workers} if algorithm == "softsync" else {}
+            done = run(algorithm=algorithm, workers=workers, learning_rate=0.4, steps=100, **more, **DIGITS)
+            rows.append({"method": method, "workers": workers, "loss": _loss(done)})
+    return rows
+
+
+@figure(
+    "Can a late gradient be brought up to date?",
+    source="Zheng et al., 2017",
+    claims={
+        "with a good lam both forms end between asynchronous SGD and SGD without delay": lambda rows: all(
+            _undelayed(rows) < _best(rows, form) < 0.5 * _plain(rows) for form in ("constant", "adaptive")
+        ),
+        "too large a lam is worse than none: a valley": lambda rows: all(
+            column(rows, "loss", form=form)[-1] > _plain(rows) for form in ("constant", "adaptive")
+        ),
+        "the adaptive form forgives more: one value of lam is good, and ten times as much": lambda rows: all(
+            value(rows, "loss", form="adaptive", lam=lam) < 0.5 * _plain(rows) for lam in (1, 10)
+        ),
+    },
+)
+def compensated(run):
+    """Digits, 8 workers at 0.2, a rate at the edge of what asynchronous SGD can stand; 768 updates, mean of 3 seeds.
+
+    lam 0 is asynchronous SGD. Well below the edge there is nothing to be won here. The mean gradient of 16 images is
+    short, and so is its square, which stands in for the curvature: the constant lam has to be larger than the paper's
+    0.04. `without delay` is one worker.
+    """
+    rows = [{"form": "without delay", "lam": 0, "loss": _mean_loss(run, algorithm="sgd", workers=1, steps=768)}]
+    for form, lams in (("constant", (0, 3, 10, 30)), ("adaptive", (0, 0.1, 1, 10, 30))):
+        for lam in lams:
+            late = {"algorithm": "dc_asgd", "form": form, "compensation": lam, "workers": 8, "steps": 96}
+            rows.append({"form": form, "lam": lam, "loss": _mean_loss(run, **late)})
+    return rows
+
+
+def _mean_loss(run, **values):
+    return float(np.mean([_loss(run(learning_rate=0.2, seed=seed, **values, **DIGITS)) for seed in range(3)]))
+
+
+def _undelayed(rows):
+    return value(rows, "loss", form="without delay")
+
+
+def _plain(rows):
+    return value(rows, "loss", form="constant", lam=0)
+
+
+def _best(rows, form):
+    return min(column(rows, "loss", form=form))
+
+
+BOUNDS = (0, 1, 4, 16)
+
+
+@figure(
+    "Should workers wait for each other?",
+    source="Ho et al., 2013",
+    claims={
+        "if all take the same time, yes: waiting costs nothing, and staleness much": lambda rows: (
+            _fastest(rows, "all alike") == 0
+        ),
+        "if their times differ a little, a little": lambda rows: _fastest(rows, "nearly alike") == 1,
+        "if they differ much, hardly: four times as fast as waiting for everybody": lambda rows: (
+            _fastest(rows, "exponential") == 16
+            and value(rows, "time", times="exponential", bound=0)
+            > 3.5 * value(rows, "time", times="exponential", bound=16)
+        ),
+        "the farther they may be apart the less they wait": lambda rows: all(
+            (np.diff(column(rows, "waiting", times=times)) <= 1e-9).all() for times in WAITED
+        ),
+        "and if times are nearly alike, the more gradients are needed": lambda rows: (
+            np.diff(column(rows, "gradients", times="nearly alike")) > 0
+        ).all(),
+    },
+)
+def bounded_staleness(run):
+    """Digits, 8 workers, until the loss is 0.4; SSP, which lets a worker be `bound` steps ahead of the slowest.
+
+    Bound 0 is synchronous SGD over a server. The rate is bold, 1.2 for a step of all workers. Time is in times of a
+    gradient; waiting is the share of the workers' time. If times are exponential, ages are so mixed that staleness
+    even helps, as momentum does.
+    """
+    rows, heavy = [], {"slow": _slow(8), "evaluations": 200, "hidden": "32", "batch": 16}
+    alone = run(algorithm="asgd", workers=1, steps=10, slow=_slow(1), hidden="32", batch=16)
+    gradient = float(alone.evaluations["seconds"][-1]) / 10
+    for times in WAITED:
+        for bound in BOUNDS:
+            where = {"jitter": TIMES[times], "workers": 8, "steps": 80, **heavy}
+            done = run(algorithm="ssp", bound=bound, learning_rate=1.2, **where)
+            busy = done.trace.busy()[1:].sum(axis=0)
+            tried = done.evaluations
+            there = np.flatnonzero(tried["loss"] < 0.4)
+            rows.append(
+                {
+                    "times": times,
+                    "bound": bound,
+                    "time": float(tried["seconds"][there[0]] / gradient) if len(there) else float("inf"),
+                    "gradients": int(tried["samples"][there[0]] / 16) if len(there) else float("inf"),
+                    "waiting": float(busy[WAIT] / busy.sum()),
+                }
+            )
+    return rows
+
+
+WAITED = ("all alike", "nearly alike", "exponential")
+
+
+def _fastest(rows, times):
+    return min((row for row in rows if row["times"] == times), key=lambda row: row["time"])["bound"]
+
+
+@figure(
+    "What do Adagrad and a warm start do for Downpour?",
+    source="Dean et al., 2012, section 4.1",
+    claims={
+        "a warm start is better at every rate that works": lambda rows: all(
+            value(rows, "loss", update=update, rate=rate, warm=160)
+            < 1.02 * value(rows, "loss", update=update, rate=rate, warm=0)
+            for update, rate in WORKING
+        ),
+        "the larger the rate the more": lambda rows: all(
+            value(rows, "loss", update=update, rate=rate, warm=160)
+            < 0.8 * value(rows, "loss", update=update, rate=rate, warm=0)
+            for update, rate in (("sgd", 0.08), ("adagrad", 0.08))
+        ),
+        "Adagrad with a warm start ends lowest": lambda rows: (
+            min(rows, key=lambda row: row["loss"])["update"] == "adagrad"
+            and min(rows, key=lambda row: row["loss"])["warm"] == 160
+        ),
+        "with too small a rate it is ahead, with too large a one it still learns, where SGD does not": lambda rows: all(
+            value(rows, "loss", update="adagrad", rate=0.01, warm=warm)
+            < 0.8 * value(rows, "loss", update="sgd", rate=0.01, warm=warm)
+            and value(rows, "loss", update="adagrad", rate=0.16, warm=warm) < 0.6 * GUESSING
+            and value(rows, "loss", update="sgd", rate=0.16, warm=warm) > 0.98 * GUESSING
+            for warm in (0, 160)
+        ),
+    },
+)
+def warm_adagrad(run):
+    """Digits, 16 replicas with 160 steps of 16 images each; `warm` is how many the first one makes alone.
+
+    Early gradients are the longest, and sixteen stale ones at once go far astray. Adagrad begins with steps as long as
+    the rate in every weight and shortens them as gradients add up, most where they are large. The paper could use ten
+    times the rate with it, which is not seen on so small a network.
+    """
+    rows = []
+    for update in ("sgd", "adagrad"):
+        for rate in (0.01, 0.04, 0.08, 0.16):
+            for warm in (0, 160):
+                where = {"workers": 16, "steps": 160, **DIGITS}
+                done = run(algorithm="downpour", update=update, learning_rate=rate, warm=warm, **where)
+                rows.append({"update": update, "rate": rate, "warm": warm, "loss": _loss(done)})
+    return rows
+
+
+WORKING = (("sgd", 0.01), ("sgd", 0.04), ("sgd", 0.08), ("adagrad", 0.01), ("adagrad", 0.04), ("adagrad", 0.08))
+
+
+@figure(
+    "What should a worker commit that has made several steps by itself?",
+    source="Hermans, Spanakis & Moeckel, 2017; Hermans, 2017, chapters 3 and 4",
+    claims={
+        "not their sum: four workers can, sixteen cannot": lambda rows: (
+            value(rows, "Downpour: the sum", workers=4, period=1) < LEARNED
+            and min(column(rows, "Downpour: the sum", workers=16)) > LEARNED
+        ),
+        "nor four, if they make many steps": lambda rows: (
+            value(rows, "Downpour: the sum", workers=4, period=16) > 3 * LEARNED
+        ),
+        "the mean is safe": lambda rows: all(row["AGN: the mean"] < LEARNED for row in rows if row["period"] > 1),
+        "but for a corner, where many workers commit every step": lambda rows: (
+            value(rows, "AGN: the mean", workers=16, period=1) > LEARNED
+        ),
+        "and there the distance helps that the weights have moved meanwhile": lambda rows: (
+            value(rows, "ADAG: by distance", workers=16, period=1) < LEARNED / 2
+        ),
+        "it costs nothing elsewhere": lambda rows: all(
+            row["ADAG: by distance"] < 1.1 * row["AGN: the mean"] for row in rows
+        ),
+    },
+)
+def commits(run):
+    """Digits, a commit every `period` steps at rate 0.1; 3,072 gradients of 16 images in all.
+
+    With a long period and few workers the mean is too careful: there the plain sum, if it holds, is faster. Hermans'
+    corner is here at 16 workers; at 32, or twice the rate, dividing by distance is not enough either.
+    """
+    methods = {"Downpour: the sum": "downpour", "AGN: the mean": "agn", "ADAG: by distance": "adag"}
+    rows = []
+    for workers in (4, 16):
+        for period in (1, 4, 16):
+            row = {"workers": workers, "period": period}
+            for method, algorithm in methods.items():
+                sums = {"update": "sgd", "n_push": period, "n_fetch": period}
+                often = sums if algorithm == "downpour" else {"period": period}
+                where = {"workers": workers, "steps": 3072 // workers, **DIGITS}
+                row[method] = _loss(run(algorithm=algorithm, learning_rate=0.1, **often, **where))
+            rows.append(row)
+    return rows
+
+
+@figure(
+    "How many workers does a server feed?",
+    source="Patarasuk & Yuan, 2009, for the ring; the limit is arithmetic",
+    claims={
+        "one server no more than its link carries": lambda rows: (
+            abs(value(rows, "one server", workers=64) / rows[0]["limit of one"] - 1) < 0.05
+        ),
+        "four servers four times as many": lambda rows: (
+            abs(value(rows, "four servers", workers=64) / value(rows, "one server", workers=64) - 4) < 0.3
+        ),
+        "far below the limit one is enough": lambda rows: (
+            value(rows, "one server", workers=4) > 0.9 * value(rows, "four servers", workers=4)
+        ),
+        "a ring goes on growing, though less and less": lambda rows: (
+            1.2 * value(rows, "ring", workers=32)
+            < value(rows, "ring", workers=64)
+            < 1.6 * value(rows, "ring", workers=32)
+        ),
+    },
+)
+def server_bottleneck(run):
+    """Downpour, and synchronous SGD over a ring; gradients in the time T of one gradient. A model has M bytes.
+
+    A push and a fetch move M bytes each, and links here are full duplex, B bytes a second each way: S servers feed
+    S B T / M workers, half as many if pushes and fetches share the link. In a ring a link carries 2 M in a step,
+    however many there are; but a step is 2 (N-1) messages, whose latency is what bends it.
+    """
+    parameters, batch = 4000, 64
+    bowl = {"workload": "quadratic", "dimension": parameters, "batch": batch, "latency": 1e-6, "learning_rate": 0.01}
+
+    def rate(**values):
+        done = run(points=batch * values["workers"], evaluations=1, steps=12, **bowl, **values).summary
+        return done["samples"] / batch / done["seconds"]
+
+    alone = rate(algorithm="asgd", workers=1, network="ideal")
+    limit = NETWORKS["10GbE"].between.bandwidth / (4 * parameters) / alone
+    downpour, ring = {"algorithm": "downpour", "update": "sgd"}, {"algorithm": "sync_sgd", "collective": "ring"}
+    return [
+        {
+            "workers": workers,
+            "one server": rate(workers=workers, **downpour) / alone,
+            "four servers": rate(workers=workers, shards=4, **downpour) / alone,
+            "ring": rate(workers=workers, **ring) / alone,
+            "limit of one": limit,
+        }
+        for workers in (1, 4, 8, 16, 32, 64)
+    ]
+
+
+@figure(
+    "When is a gradient's recipe shorter than the gradient?",
+    source="Chilimbi, Suzue, Apacible & Kalyanaraman, 2014, section 3.2",
+    claims={
+        "a push is as short as arithmetic says": lambda rows: all(row["numbers"] == row["theory"] for row in rows),
+        "below k = m n / (m + n), here 32, factors are shorter, in proportion to k": lambda rows: all(
+            row["numbers"] < 0.75 * row["gradient"] for row in rows if row["batch"] <= 16
+        ),
+        "above it they are not sent": lambda rows: all(
+            row["numbers"] == row["gradient"] for row in rows if row["batch"] > 33
+        ),
+        "and the model is the same, but for rounding": lambda rows: all(row["apart"] < 1e-4 for row in rows),
+    },
+)
+def factors(run):
+    """Project Adam on digits, one hidden layer of 64: dense layers of 64 x 64 and 64 x 10 weights.
+
+    The gradient of a dense layer is inputs times errors, k rows of m numbers and k rows of n: k (m + n) instead of
+    m n numbers, and n biases. apart: the largest difference between two models trained with factors and without.
+    """
+    layers, rows = ((64, 64), (64, 10)), []
+    for batch in (4, 8, 16, 32, 34, 64):
+        values = {"workers": 1, "batch": batch, "steps": 5, "hidden": "64", "evaluations": 1}
+        whole, done = (run(algorithm="project_adam", factors=factors, **values) for factors in (False, True))
+        numbers, gradient = (int(one.trace.traffic()[1, 0]) // 5 // 4 for one in (done, whole))
+        rows.append(
+            {
+                "batch": batch,
+                "numbers": numbers,
+                "gradient": gradient,
+                "theory": sum(min(batch * (m + n), m * n + n) for m, n in layers),
+                "apart": float(np.abs(done.parameters - whole.parameters).max()),
+            }
+        )
+    return rows
+
+
+@figure(
+    "What if a worker dies?",
+    source="Dean et al., 2012, section 4.1",
+    claims={
+        "training goes on, and says who was lost": lambda rows: all(
+            row["status"] == "finished" and row["lost"] for row in rows
+        ),
+        "with (N-1)/N of the updates in the same time": lambda rows: all(
+            abs(row["kept"] - (1 - 1 / row["workers"])) < 0.03 for row in rows
+        ),
+        "and the loss goes on falling": lambda rows: all(
+            row["loss in the end"] < 0.8 * row["loss then"] for row in rows
+        ),
+    },
+)
+def lost_worker(run):
+    """Digits; worker 2 is lost half way. kept: updates a second after that, as a part of those before."""
+    rows = []
+    for method, algorithm, more in (
+        ("asynchronous SGD", "asgd", {}),
+        ("Downpour", "downpour", {"update": "sgd", "learning_rate": 0.05}),
+    ):
+        for workers in (2, 4, 8):
+            values = {"algorithm": algorithm, "workers": workers, "slow": _slow(workers), **DIGITS, **more}
+            end = float(run(steps=800 // workers, **values).summary["seconds"])
+            done = run(seconds=end, crash=f"2:{end / 2}", **(values | {"evaluations": 50}))
+            seconds, tried = done.applied["seconds"], done.evaluations
+            then = int(np.searchsorted(tried["seconds"], end / 2))
+            rows.append(
+                {
+                    "method": method,
+                    "workers": workers,
+                    "kept": float((seconds > end / 2).sum() / (seconds <= end / 2).sum()),
+                    "loss then": float(tried["loss"][then]),
+                    "loss in the end": float(tried["loss"][-1]),
+                    "status": done.status,
+                    "lost": any("rank 2 was lost" in note for note in done.notes),
+                }
+            )
+    return rows
