@@ -254,7 +254,7 @@ def _among(experiment: Experiment, ranks: int, given: bool) -> Experiment:
             f"torchrun started {ranks} ranks, but {experiment.algorithm} needs {needed}; "
             "start as many, and leave --workers out: it follows from them."
         )
-    cluster = "processes" if experiment.cluster == "simulated" else experiment.cluster
+    cluster = "gpus" if experiment.cluster == "gpus" else "processes"
     return experiment.change(workers=workers, cluster=cluster)
 
 

@@ -44,7 +44,7 @@ class Experiment(Knobs):
     data: dict[str, Any] = knob({}, "the workload's own settings")
     batch: int = knob(32, "samples per worker and step", ge=1, le=65536, unit="samples")
 
-    cluster: Literal["simulated", "processes", "gpus"] = knob("simulated", "where it runs")
+    cluster: Literal["simulated", "processes", "threads", "gpus"] = knob("simulated", "where it runs")
     workers: int = knob(4, "ranks that train; servers come on top", ge=1, le=MAX_WORKERS)
     network: str = knob("10GbE", "the network between nodes, by preset")
     latency: float | None = knob(None, "one-way latency instead of the preset's", ge=0, le=10, unit="s", delay=True)

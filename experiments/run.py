@@ -187,10 +187,14 @@ def _on_cluster(experiment: Experiment, watch: Watch | None, stop: Any) -> Outco
             on_progress=watch,
             stop=stop,
         )
+    options = {"collective": experiment.collective, "on_progress": watch, "stop": stop, "warm_up": warm}
+    if experiment.cluster == "threads":
+        from cluster import threads
+
+        return threads.run(program, experiment.ranks, **options)
     from cluster import processes
 
-    options = {"backend": BACKENDS[experiment.cluster], "collective": experiment.collective}
-    return processes.run(program, experiment.ranks, **options, on_progress=watch, stop=stop, warm_up=warm)
+    return processes.run(program, experiment.ranks, backend=BACKENDS[experiment.cluster], **options)
 
 
 def network(experiment: Experiment) -> Network:

@@ -65,7 +65,7 @@ def headline(run: Run) -> str:
     where = (
         f"{e.network}, simulated"
         if e.cluster == "simulated"
-        else {"processes": "real processes"}.get(e.cluster, "GPUs")
+        else {"processes": "real processes", "threads": "real threads"}.get(e.cluster, "GPUs")
     )
     compressed = "" if e.compression == "none" else f" with {e.compression}"
     return f"{e.algorithm}{compressed} on {e.workload}: {ranks}, {where}"

@@ -12,6 +12,7 @@ from app.views.choose import choose
 WHY = {
     "simulated": "This has not run yet.",
     "processes": "This link asks for real processes of this machine, and those only start when you say so.",
+    "threads": "This link asks for real threads of this machine, and those only start when you say so.",
     "gpus": "This link asks for real GPUs, and those only start when you say so.",
 }
 

@@ -14,6 +14,8 @@ import pickle
 import signal
 import sys
 import time
+from collections.abc import Callable
+from functools import partial
 from multiprocessing.connection import Connection
 from threading import Lock, Thread
 from typing import Any
@@ -32,9 +34,14 @@ def main(rank: int, size: int, pipe: Connection, program: bytes, options: dict[s
     end_with_parent()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent to hear
     sys.setswitchinterval(SWITCH)
-    teller = Teller(pipe)
+    take_part(rank, size, Teller(pipe, end), partial(pickle.loads, program), options)
+    end()
+
+
+def take_part(rank: int, size: int, teller: Teller, load: Callable[[], tuple], options: dict[str, Any]) -> None:
+    """Do (work, warm_up), which `load` gives, as one of the ranks, and tell how that went."""
     try:
-        work, warm_up = pickle.loads(program)
+        work, warm_up = load()
         if warm_up:
             warm_up()
         comm, notes = enter(rank, size, teller.exchange, **options)
@@ -50,14 +57,13 @@ def main(rank: int, size: int, pipe: Connection, program: bytes, options: dict[s
         teller.tell("closed", left)
     except Exception as error:
         teller.fail(error, rank)
-    end()
 
 
 class Teller:
-    """The rank's end of the pipe to its parent."""
+    """The rank's end of the pipe to its parent, which calls `end` when the run is over, or the parent gone."""
 
-    def __init__(self, pipe: Connection):
-        self._pipe, self._turn = pipe, Lock()
+    def __init__(self, pipe: Connection, end: Callable[[], None]):
+        self._pipe, self._turn, self._end = pipe, Lock(), end
         self._comm: RealComm | None = None
         self.finished = False
 
@@ -101,7 +107,7 @@ class Teller:
             self.report()
         except (EOFError, OSError):
             pass  # there is no parent any more
-        end()
+        self._end()
 
 
 def end() -> None:

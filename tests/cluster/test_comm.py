@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import kernels
-from cluster import processes, simulated
+from cluster import processes, simulated, threads
 from cluster.comm import Deadlock, RankFailed, RankLost, shares
 from cluster.trace import COMMUNICATE, KINDS, UPDATE, WAIT
 
@@ -17,6 +17,7 @@ CLUSTERS = {
     "simulated": simulated.run,
     "sockets": partial(processes.run, backend="sockets", timeout=20.0),
     "gloo": partial(processes.run, backend="gloo", timeout=20.0),
+    "threads": partial(threads.run, timeout=20.0),
 }
 LARGE = 2_000_000  # numbers: more than a socket holds
 

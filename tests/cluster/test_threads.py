@@ -1,0 +1,91 @@
+"""Threads as ranks: what is their own beside the Comm contract, to which `test_comm.py` holds them as well."""
+
+from __future__ import annotations
+
+import threading
+import time
+from functools import partial
+
+import numpy as np
+import pytest
+
+from cluster import threads
+from cluster.comm import Cancelled, RankFailed
+from experiments.experiment import Experiment
+from experiments.run import run
+from tests.training import train
+from workloads import sparse
+
+
+def ranks():
+    return [thread.name for thread in threading.enumerate() if thread.name.startswith("rank ")]
+
+
+def test_the_vector_is_the_same_memory_for_all_of_them():
+    def program(comm):
+        shared = comm.shared(np.zeros(4))
+        shared.vector[comm.rank] = 1 + comm.rank
+        comm.barrier()
+        return shared.read().tolist()
+
+    assert threads.run(program, 4).results == [[1, 2, 3, 4]] * 4
+
+
+@pytest.mark.parametrize("guard", ["atomic", "writes", "locked"])
+def test_guarded_walks_lose_no_addition(guard):
+    class Count:
+        where, price = slice(None), None
+
+        def __init__(self, steps):
+            self.steps = steps
+
+        def parts(self):
+            return (Count(1) for _ in range(self.steps))
+
+        def __call__(self, w, atomic):
+            import kernels
+
+            for _ in range(self.steps):
+                (kernels.descend_atomic if atomic else kernels.sgd)(w, np.full(3, -1.0), 1.0)
+            return 0.0
+
+    def program(comm):
+        shared = comm.shared(np.zeros(3), guard)
+        shared.walk(Count(500))
+        comm.barrier()
+        return shared.read().tolist()
+
+    assert threads.run(program, 4).results == [[2000] * 3] * 4
+
+
+def test_an_error_of_one_ends_the_others_and_leaves_no_thread():
+    def program(comm):
+        if comm.rank == 1:
+            comm.journal.step = 7
+            raise ValueError("enough")
+        while True:
+            comm.journal.clock()
+            time.sleep(0.001)
+
+    outcome = threads.run(program, 3)
+    assert isinstance(outcome.error, RankFailed)
+    assert "rank 1 failed at step 7: ValueError: enough" in str(outcome.error)
+    assert ranks() == []
+
+
+def test_it_can_be_stopped_and_keeps_what_was_recorded():
+    began = time.monotonic()
+    workload = sparse.build(sparse.Settings(rows=512, features=100))
+    done = train("hogwild", workload, 2, batch=32, steps=10**7, fails=True,
+                 run=partial(threads.run, stop=lambda: time.monotonic() > began + 0.5))  # fmt: skip
+    assert isinstance(done.outcome.error, Cancelled)
+    assert all(len(journal.losses) > 10 for journal in done.outcome.journals)
+    assert ranks() == []
+
+
+def test_an_experiment_runs_on_threads_and_learns():
+    done = run(Experiment.of({"algorithm": "hogwild", "workload": "sparse", "cluster": "threads", "workers": 2,
+                              "learning_rate": 2.0, "batch": 256, "epochs": 20, "steps": None}))  # fmt: skip
+    assert done.status == "finished"
+    assert done.summary["held_out_loss"] < 0.65 < np.log(2)
+    assert ranks() == []
