@@ -1,0 +1,134 @@
+"""Hogwild: alone it is SGD, apart it is sequential, atomic it loses nothing; what is lost otherwise is counted."""
+
+import numpy as np
+import pytest
+
+from cluster import processes, simulated, threads
+from cluster.disturbances import JITTERS, Disturbances
+from tests.training import Springs, train
+from workloads import sparse
+from workloads.sparse import Sparse
+
+CLUSTERS = {"simulated": simulated.run, "threads": threads.run, "processes": processes.run}
+everywhere = pytest.mark.parametrize("run", CLUSTERS.values(), ids=CLUSTERS)
+
+
+def problem(dtype=np.float64, **settings):
+    return sparse.build(sparse.Settings(**{"rows": 384, "features": 200, "nonzeros": 8} | settings), dtype)
+
+
+def measured(run, quantity):
+    return [row[3] for journal in run.outcome.journals for row in journal.measures if row[2] == quantity]
+
+
+class Pull:
+    """Every sample has the same gradient everywhere, -1 in all coordinates: w counts how many were added."""
+
+    name, depth, shuffle, samples, dtype = "pull", 1, False, 480, np.dtype("float64")
+
+    def __init__(self, parameters=6):
+        self.parameters, self.tensors = parameters, ((slice(0, parameters), (parameters,)),)
+
+    def start(self, seed):
+        return np.zeros(self.parameters)
+
+    def batch(self, indices):
+        return (indices,)
+
+    def gradient(self, w, batch):
+        return 1.0, np.full(self.parameters, -1.0)
+
+
+@everywhere
+@pytest.mark.parametrize("atomic", [False, True])
+def test_one_thread_is_sgd_on_sparse_rows_bit_for_bit(run, atomic):
+    settings = {"learning_rate": 0.5, "atomic": atomic}
+    mine = train("hogwild", problem(np.float32), 1, settings, batch=1, steps=100, run=run)
+    sgd = train("sgd", problem(np.float32), 1, {"learning_rate": 0.5}, batch=1, steps=100)
+    assert np.array_equal(mine.models[0], sgd.models[0]) and mine.models[0].any()
+
+
+def apart(workers, batch, rounds):
+    """Rows of which those of different workers have no feature in common."""
+    rng, rows = np.random.default_rng(0), workers * batch * rounds
+    owner = np.arange(rows) // batch % workers
+    index = np.concatenate([20 * k + rng.permutation(20)[:3] for k in owner])
+    target = np.where(rng.random(rows) < 0.5, 1.0, -1.0)
+    data = target, 3 * np.arange(rows + 1), index, rng.standard_normal(3 * rows)
+    workload = Sparse(*data, data, 20 * workers, 0.01)
+    workload.shuffle = False
+    return workload
+
+
+@everywhere
+def test_threads_whose_samples_have_nothing_in_common_do_what_one_would_do_after_the_other(run):
+    together = train("hogwild", apart(3, 4, 30), 3, {"learning_rate": 0.5}, batch=4, steps=30, run=run)
+    alone = train("sgd", apart(3, 4, 30), 1, {"learning_rate": 0.5}, batch=1, steps=360)
+    for w in together.models:
+        np.testing.assert_allclose(w, alone.models[0], rtol=1e-12)
+    if run is simulated.run:
+        assert not any(measured(together, "conflicts")) and not any(measured(together, "lost"))
+        assert sum(map(sum, together.staleness)) > 0  # others did write, but elsewhere
+
+
+@everywhere
+def test_with_atomic_additions_all_that_was_computed_is_added(run):
+    done = train("hogwild", Pull(), 4, {"learning_rate": 0.5, "atomic": True}, batch=8, steps=15, run=run)
+    assert all(w.tolist() == [0.5 * 480] * 6 for w in done.models)
+    assert not any(measured(done, "lost"))
+
+
+@pytest.mark.parametrize("workers", [2, 4, 12])
+def test_what_is_not_there_in_the_end_was_counted_as_lost(workers):
+    steps = 480 // 4 // workers
+    done = train("hogwild", Pull(), workers, {"learning_rate": 1.0}, batch=4, steps=steps)
+    lost = sum(measured(done, "lost")) * 4 * 6  # a part of the coordinates that a mini-batch writes
+    assert lost > 0
+    assert done.models[0].sum() == pytest.approx(480 * 6 - lost, abs=1e-9)
+
+
+def test_dense_gradients_always_conflict_and_sparse_ones_seldom():
+    dense = train("hogwild", Pull(), 4, {}, batch=4, steps=30)
+    few = train("hogwild", problem(features=20_000), 4, {}, batch=4, steps=24)
+    assert np.mean(measured(dense, "conflicts")) > 0.8
+    assert 0 < np.mean(measured(few, "conflicts")) < 0.02
+
+
+def test_popular_features_are_where_the_conflicts_are():
+    def conflicts(skew):
+        return np.mean(measured(train("hogwild", problem(skew=skew), 4, {}, batch=4, steps=24), "conflicts"))
+
+    assert conflicts(1.5) > 2 * conflicts(0.0)
+
+
+@pytest.mark.parametrize("jitter", ["none", "exponential"])
+@pytest.mark.parametrize("workers", [2, 5])
+def test_between_a_look_and_its_write_everybody_else_writes_about_once(workers, jitter):
+    done = train("hogwild", Springs([0.0] * 480), workers, {"atomic": True}, batch=4, steps=480 // 4 // workers,
+                 disturbances=Disturbances(jitter=JITTERS[jitter]))  # fmt: skip
+    applied = [journal.applied for journal in done.outcome.journals]
+    assert sum(map(len, applied)) == 480
+    together = min(rows[-1][0] for rows in applied)  # then the first has finished
+    staleness = [s for rows in applied for at, s in rows if at <= together]
+    assert np.mean(staleness) == pytest.approx(workers - 1, rel=0.08)
+
+
+def test_the_rate_backs_off_after_each_epoch():
+    done = train("hogwild", Pull(1), 1, {"learning_rate": 1.0, "back_off": 0.5}, batch=48, steps=35)
+    assert done.models[0].tolist() == [480 + 480 / 2 + 480 / 4 + 5 * 48 / 8]
+
+
+def test_a_lost_thread_does_not_stop_the_others():
+    done = train(
+        "hogwild", Springs([0.0] * 96), 3, batch=4, steps=8, fails=True, disturbances=Disturbances(crash={1: 0.004})
+    )
+    assert done.outcome.error is None and "rank 1 was lost" in done.outcome.notes[0]
+    assert [len(journal.losses) for journal in done.outcome.journals[::2]] == [8, 8]
+    assert done.outcome.results[0] is not None and done.outcome.results[2] is not None
+
+
+@everywhere
+def test_it_learns_sparse_rows(run):
+    workload = problem(rows=4096, features=500, dtype=np.float32)
+    done = train("hogwild", workload, 2, {"learning_rate": 1.0}, batch=64, steps=200, run=run)
+    assert workload.evaluate(done.shipped).accuracy > 0.8
