@@ -9,8 +9,8 @@ random passive neighbour, both take the average, and it steps; a passive one ans
 Only active workers ask, so no circle of workers can wait for each other. A meeting leaves the sum of all x as it is, a
 step changes it by -lr g: the mean moves as it should whoever is how fast. The model to ship is the mean.
 
-Price: d numbers in every step of an active worker, and d back. Staleness: a passive worker's x may be averaged between
-its gradient and its step. A lost worker is left out by the others.
+Price: d numbers in every step of an active worker, and d back. Staleness, counted in averages that an x goes through
+between its gradient and its step: 1 for active workers, any number for passive ones. A lost worker is left out.
 Source: Lian, Zhang, Zhang & Liu, ICML 2018, arXiv:1710.06952, Algorithm 1; roles as in its section on deadlocks.
 """
 
@@ -62,6 +62,7 @@ def asking(comm, task, s, passive):
                 if average is None and sender in passive:
                     passive.remove(sender)  # it is lost
             x = x if average is None else average
+            task.applied(int(average is not None))
         kernels.sgd(x, g, s.learning_rate)
         task.report(x)
     for other in range(1, comm.size, 2):
@@ -78,14 +79,17 @@ def answering(comm, task, s):
         asker, theirs = comm.recv_any(ASK)
         if theirs is None:
             training.discard(asker)
-            return
+            return False
         kernels.mix(x, theirs, 0.5, 0.5)
         comm.send(x, asker, ANSWER)
+        return True
 
     for _ in task.steps():
         _, g = task.gradient(x)
+        met = 0
         while training and comm.poll(ASK):
-            meet()
+            met += meet()
+        task.applied(met)
         kernels.sgd(x, g, s.learning_rate)
         task.report(x)
     while training:
