@@ -43,6 +43,10 @@ def servers(s):
     return 1 + s.shards
 
 
+def shards(workers, s):
+    return 1  # any worker may be given any sample
+
+
 def refuse(workers, batch, workload, s):
     if s.portion and s.portion > workload.samples:
         return f"a portion of {s.portion} is larger than the training set; use at most {workload.samples} samples."
