@@ -15,6 +15,7 @@ CHAPTERS: tuple[str, ...] = (
     "averaging",
     "staleness",
     "gossip",
+    "sandblaster",
 )
 """In teaching order. Naming a chapter here is all the registration there is."""
 

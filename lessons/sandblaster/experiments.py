@@ -1,0 +1,356 @@
+"""Sandblaster: one step for the whole batch, shared out in small portions, and what such a step is worth."""
+
+import numpy as np
+
+from lessons.figure import column, figure, value
+
+IMAGES = 1437  # digits to train on
+
+
+def _computed(done):
+    """How many portions were computed, those in vain among them."""
+    label = list(done.trace.labels).index("portion")
+    return int((done.trace.spans["label"] == label).sum())
+
+
+@figure(
+    "How should a batch be shared out, if one worker is slow?",
+    source="Dean et al., NIPS 2012, section 4.2",
+    claims={
+        "in equal shares everybody waits for the slow one": lambda rows: all(
+            value(rows, "milliseconds", slowed=times, shares="one each")
+            > 0.7 * times * value(rows, "milliseconds", slowed=1, shares="one each")
+            for times in (3, 30)
+        ),
+        "small portions save a third or more": lambda rows: all(
+            value(rows, "milliseconds", slowed=times, shares="eight each")
+            < value(rows, "milliseconds", slowed=times, shares="one each") * 2 / 3
+            for times in (3, 30)
+        ),
+        "but a very slow one is waited for with its single portion, unless others do that again": lambda rows: (
+            value(rows, "milliseconds", slowed=30, shares="eight each")
+            > 2 * value(rows, "milliseconds", slowed=30, shares="eight each, backups")
+        ),
+        "with backups it costs less than half a pass": lambda rows: (
+            value(rows, "milliseconds", slowed=30, shares="eight each, backups")
+            < 1.5 * value(rows, "milliseconds", slowed=1, shares="eight each, backups")
+        ),
+        "which is paid for with an eighth more work": lambda rows: all(
+            1 < row["work"] < 1.25 if "backups" in row["shares"] else row["work"] == 1 for row in rows
+        ),
+        "if all are equally fast equal shares are best": lambda rows: (
+            value(rows, "milliseconds", slowed=1, shares="one each") == min(column(rows, "milliseconds"))
+        ),
+    },
+)
+def shares_of_a_batch(run):
+    """Digits, 8 workers, of whom one is so many times slower; the time of one pass over all images, on a network
+    that takes none. `work`: portions computed, as a part of those there are.
+
+    A portion has 23 images here. So few keep a processor less busy than many at once, which is what small portions
+    cost even when nobody is slow.
+    """
+    workers, ways = 8, {"one each": (1, False), "eight each": (8, False), "eight each, backups": (8, True)}
+    rows = []
+    for slowed in (1, 3, 30):
+        for shares, (parts, backups) in ways.items():
+            portion = -(-IMAGES // (workers * parts))
+            portions = -(-IMAGES // portion)
+            done = run(
+                algorithm="sandblaster",
+                workers=workers,
+                portion=portion,
+                backups=backups,
+                every=1,
+                memory=0,
+                steps=4,
+                slow=f"{workers + 1}:{slowed}",
+                hidden="128,128",
+                network="ideal",
+                evaluations=4,
+            )
+            passes = _computed(done) // portions
+            rows.append(
+                {
+                    "slowed": slowed,
+                    "shares": shares,
+                    "milliseconds": 1e3 * float(done.evaluations["seconds"][4]) / passes,
+                    "work": _computed(done) / passes / portions,
+                }
+            )
+    return rows
+
+
+@figure(
+    "What does a pass over the data cost in bytes?",
+    source="Dean et al., NIPS 2012, section 4",
+    claims={
+        "Downpour's bytes do not depend on how many workers there are": lambda rows: (
+            max(column(rows, "megabytes", method="Downpour")) < 1.15 * min(column(rows, "megabytes", method="Downpour"))
+        ),
+        "Sandblaster's, if workers seldom hand in, grow with them": lambda rows: (
+            np.diff(column(rows, "megabytes", method="Sandblaster, every 16")) > 0
+        ).all(),
+        "with few of them they are less than a tenth of Downpour's": lambda rows: (
+            10 * value(rows, "megabytes", method="Sandblaster, every 16", workers=4)
+            < value(rows, "megabytes", method="Downpour", workers=4)
+        ),
+        "if every portion is handed in more than a half": lambda rows: (
+            value(rows, "megabytes", method="Sandblaster, every portion", workers=4)
+            > 0.5 * value(rows, "megabytes", method="Downpour", workers=4)
+        ),
+        "and with 64 workers a batch of 90 portions is too small to save much": lambda rows: (
+            value(rows, "megabytes", method="Sandblaster, every 16", workers=64)
+            > 0.7 * value(rows, "megabytes", method="Downpour", workers=64)
+        ),
+    },
+)
+def bytes_of_a_pass(run):
+    """Digits in portions or mini-batches of 16 images, so 90 of either in a pass, and no backups.
+
+    Downpour moves a model's worth of numbers twice per mini-batch. Sandblaster moves one to every worker per pass, and
+    one back whenever a worker hands in; the more portions it adds up before, the more is lost with it. While one sum
+    is on its way the next grows, and towards the end of a pass all hand in whatever they have. What a pass is worth is
+    another question.
+    """
+    small = {"hidden": "32", "evaluations": 1, "network": "ideal"}
+    rows = []
+    for workers in (4, 16, 64):
+        done = run(algorithm="downpour", update="sgd", learning_rate=0.01, workers=workers, batch=16, epochs=1, **small)
+        passes = done.summary["samples"] / IMAGES
+        rows.append({"workers": workers, "method": "Downpour", "megabytes": done.summary["bytes"] / passes / 1e6})
+        for method, every in (("every portion", 1), ("every 16", 16)):
+            batch = {"portion": 16, "every": every, "backups": False, "steps": 2, "memory": 0}
+            done = run(algorithm="sandblaster", workers=workers, **batch, **small)
+            megabytes = done.summary["bytes"] / (_computed(done) / 90) / 1e6
+            rows.append({"workers": workers, "method": f"Sandblaster, {method}", "megabytes": megabytes})
+    return rows
+
+
+@figure(
+    "What is lost with a worker?",
+    source="Dean et al., NIPS 2012, section 4.2",
+    claims={
+        "the run goes on, and comes to the same model to rounding": lambda rows: all(
+            row["status"] == "finished" and row["difference"] < 1e-5 for row in rows
+        ),
+        "what it had not handed in is computed again, and nothing else": lambda rows: all(
+            row["again"] == row["not handed in"] for row in rows
+        ),
+        "so the more it keeps the more is lost": lambda rows: (
+            (np.diff(column(rows, "again")) >= 0).all() and column(rows, "again")[-1] >= 6
+        ),
+        "and the oftener it hands in the more bytes move": lambda rows: (np.diff(column(rows, "megabytes")) < 0).all(),
+    },
+)
+def what_is_lost(run):
+    """Digits, 4 workers and 90 portions of 16 images. In the second pass worker 2 is lost when it has finished its
+    eighth portion and is about to finish the ninth, which is among those not handed in.
+
+    The rest of the run is done by three. A lost shard or coordinator is another matter: it ends the run.
+    """
+    lost, rows = 4, []  # the rank of worker 2, after the coordinator and two shards
+    for every in (1, 3, 16):
+        values = {
+            "algorithm": "sandblaster", "workers": 4, "shards": 2, "every": every, "portion": 16, "backups": False,
+            "memory": 0, "steps": 6, "hidden": "32", "evaluations": 1, "network": "EDR",
+        }  # fmt: skip
+        whole = run(**values)
+        label = list(whole.trace.labels).index("portion")
+        spans = whole.trace.spans
+        ends = np.sort(spans["end"][spans["label"] == label])
+        mine = np.sort(spans["end"][(spans["label"] == label) & (spans["rank"] == lost)])
+        moment = float(mine[mine > ends[89]][7:9] @ [0.1, 0.9])  # when the ninth is nearly done
+        left = run(crash=f"{lost}:{moment:.9f}", **values)
+        rows.append(
+            {
+                "hands in every": every,
+                "status": left.status,
+                "not handed in": 1 + 8 % every,
+                "again": _computed(left) - _computed(whole),
+                "difference": float(np.abs(left.parameters - whole.parameters).max()),
+                "megabytes": whole.summary["bytes"] / 1e6,
+            }
+        )
+    return rows
+
+
+@figure(
+    "How many steps is it worth remembering?",
+    source="Liu & Nocedal, 1989; that scalars are waited for is so in every sharded L-BFGS",
+    claims={
+        "three steps do most of it": lambda rows: (
+            value(rows, "f after 40 steps", memory=3) < value(rows, "f after 40 steps", memory=0) / 4
+        ),
+        "ten more": lambda rows: (
+            value(rows, "f after 40 steps", memory=10) < 0.7 * value(rows, "f after 40 steps", memory=3)
+        ),
+        "and fewer lengths have to be tried": lambda rows: (np.diff(column(rows, "passes")) < 0).all(),
+        "for each of them the coordinator says some four things more": lambda rows: (
+            3.5 < (rows[-1]["commands"] - rows[0]["commands"]) / 10 < 5.5
+        ),
+        "which takes time on a network, though hardly a byte is moved": lambda rows: (
+            value(rows, "milliseconds", memory=10) > 1.3 * value(rows, "milliseconds", memory=0)
+            and value(rows, "megabytes", memory=10) < value(rows, "megabytes", memory=0)
+        ),
+    },
+)
+def remembered_steps(run):
+    """Digits, 4 workers, 40 steps from the same start; f is the loss on all training images. 10 Gb Ethernet.
+
+    `commands` is what the coordinator sends its shard in a step; a dot product is answered, and each answer has to be
+    waited for. With a model so small that is most of the time.
+    """
+    rows = []
+    for memory in (0, 3, 10):
+        done = run(
+            algorithm="sandblaster", workers=4, memory=memory, steps=41, hidden="32", evaluations=1, backups=False
+        )
+        sent = done.trace.messages
+        rows.append(
+            {
+                "memory": memory,
+                "f after 20 steps": float(done.losses["loss"][20]),
+                "f after 40 steps": float(done.losses["loss"][40]),
+                "passes": _computed(done) // 17,
+                "commands": float(((sent["src"] == 0) & (sent["dst"] == 1)).sum() / 41),
+                "milliseconds": 1e3 * done.summary["seconds"],
+                "megabytes": done.summary["bytes"] / 1e6,
+            }
+        )
+    return rows
+
+
+def _after(done, passes_per_step, wanted):
+    """The held-out loss when so many passes over the data have been made."""
+    return float(done.evaluations["loss"][int(np.searchsorted(passes_per_step, wanted, side="right")) - 1])
+
+
+def _batch_passes(done):
+    """Passes before each evaluation of a Sandblaster run: one at the start, and then those that each step needed."""
+    label = list(done.trace.labels).index("portion")
+    began = np.sort(done.trace.spans["start"][done.trace.spans["label"] == label])
+    per_pass = done.experiment.workers * 4  # portions, by default
+    return np.searchsorted(began, done.evaluations["seconds"], side="right") / per_pass
+
+
+@figure(
+    "Which comes down first, small steps or large ones?",
+    source="Dean et al., NIPS 2012; Liu & Nocedal, 1989; Bottou & Bousquet, NIPS 2007",
+    claims={
+        "on digits SGD is ahead from beginning to end": lambda rows: all(
+            row["SGD"] < row["L-BFGS"] / 2 for row in rows if row["problem"] == "digits"
+        ),
+        "in the bowl it is ahead for the first passes": lambda rows: all(
+            row["SGD"] < row["L-BFGS"] / 3 for row in rows if row["problem"] == "bowl" and row["passes"] <= 8
+        ),
+        "until its noise keeps it from coming nearer, and L-BFGS passes it": lambda rows: (
+            value(rows, "L-BFGS", problem="bowl", passes=64) < value(rows, "SGD", problem="bowl", passes=64) / 30
+        ),
+        "the same steps without a memory are behind both": lambda rows: all(
+            row["steepest descent"] > max(row["L-BFGS"], row["SGD"]) for row in rows if row["passes"] in (8, 16, 32)
+        ),
+    },
+)
+def per_pass(run):
+    """Held-out loss of digits, and of a narrow noisy bowl above its optimum, after so many passes over the data.
+
+    SGD makes 90 steps of 16 images in a pass over digits, L-BFGS one of all of them, or fewer if a step is tried in
+    vain. Where nobody wants the optimum of the training images more exactly than digits need it the many small steps
+    win; in the bowl, where exactness is what counts, they win only at first. SGD's rate does not fall here.
+    """
+    rows = []
+    problems = {
+        "digits": ({"hidden": "32"}, {"batch": 16, "learning_rate": 0.3}, IMAGES),
+        "bowl": (
+            {"workload": "quadratic", "condition": 1000, "noise": 1, "dimension": 40, "points": 1024,
+             "precision": "float64"},
+            {"batch": 16, "learning_rate": 0.3},
+            1024,
+        ),
+    }  # fmt: skip
+    for problem, (data, small, samples) in problems.items():
+        sgd = run(algorithm="sgd", workers=1, epochs=64, evaluations=10_000, **data, **small)
+        batch = {
+            m: run(algorithm="sandblaster", workers=4, memory=m, steps=60, evaluations=10_000, **data) for m in (0, 10)
+        }
+        for passes in (4, 8, 16, 32, 64):
+            rows.append(
+                {
+                    "problem": problem,
+                    "passes": passes,
+                    "SGD": _after(sgd, sgd.evaluations["samples"] / samples, passes),
+                    "steepest descent": _after(batch[0], _batch_passes(batch[0]), passes),
+                    "L-BFGS": _after(batch[10], _batch_passes(batch[10]), passes),
+                }
+            )
+    return rows
+
+
+HEAVY = 300  # times as long as its few numbers take: a gradient of a large model, beside which messages take little
+
+
+def _seconds(run, workers, servers, loss, **values):
+    """Until the held-out loss has come down to this; infinite if it never does."""
+    slow = ",".join(f"{servers + worker}:{HEAVY}" for worker in range(workers))
+    done = run(
+        workers=workers, slow=slow, jitter="cloud", network="EDR", hidden="32", batch=16, evaluations=120, **values
+    )
+    tried = done.evaluations
+    return min(tried["seconds"][tried["loss"] <= loss], default=np.inf)
+
+
+@figure(
+    "Which method makes the most of many machines?",
+    source="Dean et al., NIPS 2012, figures 4 and 5",
+    claims={
+        "slow to fast: SGD, Downpour, with Adagrad, many in Sandblaster, many in Downpour with Adagrad": lambda rows: (
+            value(rows, "seconds", method="SGD")
+            > value(rows, "seconds", method="Downpour", workers=4)
+            > value(rows, "seconds", method="Downpour, Adagrad", workers=4)
+            > value(rows, "seconds", method="Sandblaster", workers=64)
+            > value(rows, "seconds", method="Downpour, Adagrad", workers=64)
+        ),
+        "Downpour with Adagrad is best at either size": lambda rows: all(
+            value(rows, "seconds", method="Downpour, Adagrad", workers=workers)
+            == min(column(rows, "seconds", workers=workers))
+            for workers in (4, 64)
+        ),
+        "but 16 times the machines make it less than twice as fast": lambda rows: (
+            value(rows, "seconds", method="Downpour, Adagrad", workers=4)
+            < 2 * value(rows, "seconds", method="Downpour, Adagrad", workers=64)
+        ),
+        "and Sandblaster more than three times": lambda rows: (
+            value(rows, "seconds", method="Sandblaster", workers=4)
+            > 3 * value(rows, "seconds", method="Sandblaster", workers=64)
+        ),
+    },
+)
+def few_and_many(run):
+    """Digits, seconds until the held-out loss is 0.5; mini-batches of 16 images, each with the better of two rates.
+
+    The order is that of the paper, whose "many" were 200 replicas for Downpour and 2,000 for Sandblaster; here they are
+    64 for both, a gradient takes 300 times as long as its few numbers would, and the network is fast. Not seen here is
+    how much Downpour gains from many replicas there: 64 times 16 images are most of this data set at once, and 63
+    gradients of others come between. Sandblaster goes on gaining as long as there are images to share out.
+    """
+    ways = {
+        "SGD": ("sgd", {1: (0.3, 0.5)}, {}),
+        "Downpour": ("downpour", {4: (0.1, 0.2), 64: (0.01, 0.03)}, {"update": "sgd"}),
+        "Downpour, Adagrad": ("downpour", {4: (0.02, 0.05), 64: (0.01, 0.02)}, {"update": "adagrad"}),
+        "Sandblaster": ("sandblaster", {4: (1.0,), 64: (1.0,)}, {}),
+    }
+    rows = []
+    for method, (algorithm, rates, more) in ways.items():
+        for workers, tried in rates.items():
+            values = {"algorithm": algorithm, **more, "steps": 800 // workers + 28, "shards": 4}
+            servers = 4
+            if method == "SGD":
+                servers = 0
+                del values["shards"]
+            if method == "Sandblaster":
+                servers = 5
+                values |= {"steps": 13, "portion": -(-IMAGES // (2 * workers)), "every": 1}
+            seconds = min(_seconds(run, workers, servers, 0.5, learning_rate=rate, **values) for rate in tried)
+            rows.append({"method": method, "workers": workers, "seconds": float(seconds)})
+    return rows
