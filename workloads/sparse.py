@@ -10,7 +10,6 @@ held out. Penalties are dealt out to rows as `kernels/sparse/rows.py` says, so a
 
 from __future__ import annotations
 
-import math
 from functools import cached_property
 from typing import Literal
 
