@@ -64,7 +64,7 @@ def server(comm, task, s):
     w = task.start()
     version, read = 0, [0] * comm.size  # updates so far; how many of them each worker has seen
     training = set(range(1, comm.size))
-    enough = (1 - s.finish) * len(training)
+    workers = len(training)
     while training:
         sender, push = comm.recv_any()
         if push is None:
@@ -73,7 +73,8 @@ def server(comm, task, s):
         task.applied(version - read[sender])
         kernels.sgd(w, gradient(push, w), s.learning_rate)
         version += 1
-        comm.send(w if len(training) > enough else None, sender)
+        enough = (workers - len(training)) / workers >= s.finish
+        comm.send(None if enough else w, sender)
         read[sender] = version
         task.report(w)
     return w

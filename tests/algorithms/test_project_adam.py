@@ -51,3 +51,13 @@ def test_when_enough_have_finished_the_others_are_stopped(finish, stopped):
     steps = [len(journal.losses) for journal in run.outcome.journals[1:]]
     assert steps[: 4 - stopped] == [40] * (4 - stopped)
     assert all(n < 40 for n in steps[4 - stopped :])
+
+
+@pytest.mark.parametrize(("workers", "finish", "enough"), [(4, 0.75, 3), (10, 0.9, 9), (10, 0.7, 7), (3, 0.01, 1)])
+def test_the_run_ends_when_enough_have_finished_and_the_others_have_ended_the_step_they_are_in(workers, finish, enough):
+    slow = Disturbances(slow={rank: float(rank) for rank in range(1, workers + 1)})
+    run = train("project_adam", Springs([0.0] * workers), workers, {"finish": finish}, steps=20, disturbances=slow)
+    ends = sorted(journal.losses[-1][2] for journal in run.outcome.journals[1:] if len(journal.losses) == 20)
+    assert len(ends) == enough
+    step = run.outcome.journals[workers].losses[0][2]  # the slowest one's first took so long
+    assert ends[-1] <= run.outcome.trace().seconds() < ends[-1] + 1.1 * step
