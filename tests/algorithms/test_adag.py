@@ -1,3 +1,4 @@
+import numpy as np
 import pytest
 
 from cluster.disturbances import JITTERS
@@ -17,3 +18,19 @@ def test_it_settles_where_asynchronous_sgd_diverges():
     plain = long(8, {"learning_rate": 0.3}, **where)
     assert max(map(abs, served(distance)[-100:])) < 1
     assert abs(served(plain)[-1]) > 1e6
+
+
+@pytest.mark.parametrize("period", [1, 4])
+def test_where_nothing_has_moved_meanwhile_it_is_agn_bit_for_bit(period):
+    settings = {"learning_rate": 0.1, "period": period}
+    alone = [served(train(name, Springs(), 1, settings, steps=12)) for name in ("adag", "agn")]
+    assert len(alone[0]) == 12 // period
+    assert alone[0] == alone[1]
+
+
+def test_no_step_is_longer_than_that_of_agn_nor_turned_back():
+    run = long(6, {"learning_rate": 0.2, "period": 1}, name="adag", steps=100, jitter=JITTERS["cloud"])
+    w = np.array([1.0, *served(run)])
+    seen = w[np.arange(len(w) - 1) - run.staleness[0]]  # where each gradient was taken; on this bowl it is its length
+    shares = (w[:-1] - w[1:]) / (0.2 * seen)
+    assert shares.min() > 0 and shares.max() <= 1 + 1e-9

@@ -56,7 +56,7 @@ def test_the_mean_staleness_is_n_minus_1_whatever_the_speeds(disturbances):
 
 def test_exponential_work_times_make_staleness_geometric():
     workers = 4
-    (staleness,) = long(workers, seconds=4.0, jitter=JITTERS["exponential"]).staleness[:1]
+    (staleness,) = long(workers, seconds=1.0, jitter=JITTERS["exponential"]).staleness[:1]
     counts, n = Counter(staleness[100:]), len(staleness) - 100
     assert n > 5000
     for k in range(4):

@@ -30,6 +30,15 @@ def test_the_mean_square_is_each_workers_own_unless_it_is_shared(shared):
     assert w[1] == pytest.approx(0.9 - 0.1 * (1 + 2 / np.sqrt(square + 1e-7) * (0.9 - 1)), rel=1e-12)
 
 
+def test_with_the_true_curvature_for_lam_g_g_a_late_gradient_is_fresh():
+    h, start = 0.5, 2.0  # so g is h start, and lam g g is h
+    settings = {"learning_rate": 0.1, "form": "constant", "compensation": h / (h * start) ** 2}
+    springs = Springs([0.0] * 3, starts=[start], parameters=4, curvature=h)
+    late = train("dc_asgd", springs, 3, settings, steps=1)
+    assert late.staleness[0] == [0, 1, 2]
+    assert late.shipped == pytest.approx(start * (1 - 0.1 * h) ** 3, rel=1e-14)
+
+
 def test_it_comes_nearer_to_the_same_updates_without_delay_than_asynchronous_sgd_does():
     """On a bowl of curvature 1 where g g is 1 too, lam = 1 is the true Hessian for the first updates."""
     where = {"network": NETWORKS["ideal"], "disturbances": Disturbances(jitter=JITTERS["cloud"])}

@@ -1,6 +1,9 @@
+from itertools import product
+
 import numpy as np
 import pytest
 
+from algorithms.asynchronous import asgd
 from cluster.disturbances import JITTERS, Disturbances
 from cluster.network import NETWORKS
 from tests.algorithms.test_asgd import long, served
@@ -26,6 +29,46 @@ def predicted(w, workers, rate):
     for _ in range(UPDATES - 1):
         w.append(w[-1] + (1 - 1 / workers) * (w[-1] - w[-2]) - rate / workers * w[-1])
     return np.array(w)
+
+
+class Script:
+    """A server's view, comm and task in one: pushes come from `senders` in this order, each with g(w) = w."""
+
+    rank = 0
+
+    def __init__(self, workers, senders):
+        self.size, self.course = workers + 1, [1.0]
+        self.pushes, self.seen = iter(senders), [np.ones(1)] * self.size
+        self.leaving = iter(range(1, self.size))
+
+    def start(self):
+        return np.ones(1)
+
+    def recv_any(self):
+        sender = next(self.pushes, None)
+        return (next(self.leaving), None) if sender is None else (sender, self.seen[sender].copy())
+
+    def send(self, w, worker):
+        self.seen[worker] = w.copy()
+
+    def applied(self, staleness):
+        pass
+
+    def report(self, w):
+        self.course.append(float(w[0]))
+
+
+@pytest.mark.parametrize(("workers", "updates"), [(1, 6), (2, 8), (3, 6), (5, 4)])
+def test_averaged_over_all_orders_in_which_pushes_can_come_it_is_exactly_momentum(workers, updates):
+    """If times are exponential the next push comes from any worker, all as likely: N^T courses, and their mean."""
+    courses = []
+    for senders in product(range(1, workers + 1), repeat=updates):
+        script = Script(workers, senders)
+        asgd.server(script, script, asgd.Settings(learning_rate=0.3))
+        courses.append(script.course)
+    w = np.mean(courses, 0)
+    momentum = (1 - 1 / workers) * (w[1:-1] - w[:-2]) - 0.3 / workers * w[1:-1]
+    assert w[2:] - w[1:-1] == pytest.approx(momentum, abs=1e-12)
 
 
 @pytest.mark.slow

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from algorithms.asynchronous.parzen import ahead
+from algorithms.asynchronous.parzen import Settings, ahead, worker
 from cluster.disturbances import Disturbances
 from tests.algorithms.test_dpsgd import Apart
 from tests.training import Springs, train
@@ -33,6 +33,64 @@ def test_an_accepted_state_draws_half_way_towards_it(scaled, reached):
     run = train("parzen", lambda rank: Steep(places, [0.0, 0.0], rank), 2, settings, steps=2)
     second = run.outcome.journals[0].reports[1][4][0]
     assert second == pytest.approx(reached, rel=1e-12)
+
+
+class Inbox:
+    """A worker's view of the others, who have sent these states before its first step."""
+
+    rank, size = 0, 2
+
+    def __init__(self, states):
+        self.states = [np.array([state]) for state in states]
+
+    def poll(self, tag):
+        return list(self.states)
+
+    def recv_any(self, tag):
+        return 1, self.states.pop(0) if self.states else None
+
+    def send(self, x, other, tag):
+        pass
+
+    def all_reduce(self, w, op):
+        return w
+
+
+class OneStep:
+    """w = 1 with gradient 2, once."""
+
+    seed = 0
+
+    def start(self):
+        return np.ones(1)
+
+    def steps(self):
+        return range(1)
+
+    def gradient(self, w):
+        return 1.0, np.full(1, 2.0)
+
+    def measure(self, quantity, number):
+        self.accepted = number
+
+    def report(self, w):
+        pass
+
+
+@pytest.mark.parametrize(
+    ("states", "buffers", "accepted", "mean"),
+    [
+        ([0.5], 4, 1, 0.75),
+        ([0.5, 1.5, 0.25], 4, 2 / 3, (1 + 0.5 + 0.25) / 3),
+        ([0.25, 0.5], 1, 1, 0.75),  # the newest one only
+        ([1.5, 0.95], 4, None, 1.0),
+    ],
+)
+def test_it_is_drawn_to_the_mean_of_itself_and_what_it_accepts(states, buffers, accepted, mean):
+    task = OneStep()
+    w = worker(Inbox(states), task, Settings(learning_rate=0.1, buffers=buffers))
+    assert w[0] == pytest.approx(1 - 0.1 * (1 - mean + 2), rel=1e-14)
+    assert getattr(task, "accepted", None) == accepted
 
 
 def test_a_lost_worker_stops_nobody_before_the_average():

@@ -11,7 +11,7 @@ PLAIN = {"learning_rate": 0.02, "modulate": False}
 @pytest.mark.parametrize("splits", [1, 2, 4, 8])
 def test_the_mean_staleness_is_n_minus_1_over_c(splits):
     workers = 8
-    run = long(workers, PLAIN | {"splits": splits}, seconds=1.0, name="softsync", jitter=JITTERS["exponential"])
+    run = long(workers, PLAIN | {"splits": splits}, seconds=0.35, name="softsync", jitter=JITTERS["exponential"])
     (staleness,) = run.staleness[:1]
     assert len(staleness) > 1000
     assert np.mean(staleness[100:]) == pytest.approx((workers - 1) / (workers // splits), rel=0.04)
@@ -35,6 +35,27 @@ def test_modulated_it_is_stable_at_a_rate_at_which_it_would_diverge():
     )
     assert abs(served(modulated)[-1]) < 1e-3
     assert abs(served(plain)[-1]) > 1e3
+
+
+class Slope(Springs):
+    """As steep everywhere: what w has come down is the sum of all steps."""
+
+    def gradient(self, w, batch):
+        loss, g = super().gradient(w, batch)
+        return loss, np.ones_like(g)
+
+
+@pytest.mark.parametrize("splits", [2, 4, 8])
+def test_the_steps_add_up_to_the_rate_over_each_ones_age(splits):
+    workers, rate = 8, 0.1
+    settings = {"learning_rate": rate, "splits": splits}
+    where = {"disturbances": Disturbances(jitter=JITTERS["exponential"]), "steps": None, "budget": {"seconds": 0.02}}
+    run = train("softsync", Slope([0.0] * workers), workers, settings, **where)
+    c, (ages,) = workers // splits, run.staleness[:1]
+    used = np.array(ages[: len(ages) // c * c - workers])  # at the end there are fewer workers, and pushes, to gather
+    assert len(used) > 20 and max(used) > 1
+    came_down = 1 - np.array([1.0, *served(run)])[len(used) // c]
+    assert came_down == pytest.approx(rate / c * (1 / np.maximum(used[: len(used) // c * c], 1)).sum(), rel=1e-12)
 
 
 def test_only_hard_answers_wait_for_the_slowest():

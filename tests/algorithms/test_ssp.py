@@ -5,7 +5,8 @@ import pytest
 
 from cluster.disturbances import JITTERS, Disturbances
 from cluster.trace import WAIT
-from tests.algorithms.test_asgd import served
+from experiments.experiment import Experiment
+from tests.algorithms.test_asgd import long, served
 from tests.training import Springs, train
 
 UNEQUAL = {"slow": {1: 1.0, 2: 1.3, 3: 2.0, 4: 4.0}, "jitter": JITTERS["cloud"]}
@@ -87,3 +88,14 @@ def test_the_slowest_worker_may_be_lost():
     run = course({"bound": 1}, disturbances=UNEQUAL | {"crash": {4: 0.05}}, fails=True)
     assert run.outcome.error is None and "rank 4 was lost" in run.outcome.notes[0]
     assert len(served(run)) > 3 * 60
+
+
+def test_with_no_bound_that_matters_it_is_asynchronous_sgd_at_the_rate_over_n_bit_for_bit():
+    where = {"steps": 40, "jitter": JITTERS["cloud"]}
+    unbounded = long(4, {"learning_rate": 0.2, "bound": 10**6}, name="ssp", **where)
+    assert served(unbounded) == served(long(4, {"learning_rate": 0.05}, **where))
+
+
+def test_a_bound_below_zero_is_refused():
+    with pytest.raises(ValueError, match="allowed is 0 to"):
+        Experiment.of({"algorithm": "ssp", "bound": -1})
