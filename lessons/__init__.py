@@ -16,6 +16,7 @@ CHAPTERS: tuple[str, ...] = (
     "staleness",
     "gossip",
     "sandblaster",
+    "shared_memory",
 )
 """In teaching order. Naming a chapter here is all the registration there is."""
 

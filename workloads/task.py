@@ -180,7 +180,8 @@ class Task:
         """Take the next mini-batch through shared memory (`cluster.comm.Shared`), `examples` samples to a step:
 
         w <- w - rate (sum of their gradients at w), or of g(w) - g(a) + G for each if the anchor (a, G) is given. Where
-        it can be seen, staleness is recorded, and which parts of the coordinates were "conflicts" and "lost".
+        it can be seen, staleness is recorded, and measured how many coordinates were "written" for a sample, and what
+        part of these writes were "conflicts" and what part "lost" additions of others.
         """
         walk = getattr(self.workload, "walk", None) or partial(Walk, self.workload)
         indices = next(self.batches)
@@ -190,6 +191,7 @@ class Task:
         if tally:
             for staleness in tally.staleness:
                 self.applied(staleness)
+            self.measure("written", tally.written / len(indices))
             self.measure("conflicts", tally.conflicts / tally.written)
             self.measure("lost", tally.lost / tally.written)
 

@@ -1,0 +1,232 @@
+"""Shared memory: threads that write into one vector without asking, what they spoil for each other, and what not.
+
+All figures are of the simulated cluster, where every look and every write has its time, so that it can be counted who
+wrote in between; on real threads the same code runs as fast as it can, and nothing is counted.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from lessons.figure import column, figure, value
+
+ROWS = {"workload": "sparse", "rows": 4096, "nonzeros": 8, "batch": 16, "evaluations": 2, "learning_rate": 0.5}
+GAP = {"workload": "sparse", "rows": 1024, "features": 200, "nonzeros": 8, "l2": 1e-3, "judged": "gap"}
+
+
+def _shares(done):
+    """Of the coordinates written: the part that another had written since the look, and the part that was lost."""
+    return {name: float(done.measured(name)["value"].mean()) for name in ("conflicts", "lost")}
+
+
+@figure(
+    "How sparse must samples be for threads not to notice each other?",
+    source="Niu, Recht, Re & Wright, 2011; the simulated version is ours",
+    claims={
+        "with ten times the features a write conflicts about a tenth as often": lambda rows: all(
+            5 < few / many < 20
+            for few, many in zip(
+                column(rows, "conflicts", skew=0.0), column(rows, "conflicts", skew=0.0)[1:], strict=False
+            )
+        ),
+        "popular features are where threads meet, however many others there are": lambda rows: (
+            value(rows, "conflicts", features=10_000, skew=1.0)
+            > 10 * value(rows, "conflicts", features=10_000, skew=0.0)
+        ),
+        "fewer additions are lost than conflicts seen": lambda rows: all(
+            row["lost"] < row["conflicts"] for row in rows
+        ),
+    },
+)
+def conflicts_against_sparsity(run):
+    """Eight threads, rows with eight features out of more and more; with skew 1 the v-th is chosen 1/v times as often.
+
+    A conflict is a coordinate that somebody else has written between a thread's look at it and its own write: the
+    gradient was computed from a value that is no more. An addition is lost only if the two writes themselves overlap.
+    """
+    rows = []
+    for skew in (0.0, 1.0):
+        for features in (100, 1000, 10_000):
+            done = run(algorithm="hogwild", workers=8, features=features, skew=skew, steps=16, **ROWS)
+            rows.append({"skew": skew, "features": features, **_shares(done)})
+    return rows
+
+
+@figure(
+    "What does every further thread spoil?",
+    source="Niu, Recht, Re & Wright, 2011; the simulated version is ours",
+    claims={
+        "conflicts grow in proportion to the number of other threads": lambda rows: all(
+            0.7 < row["conflicts"] / (row["threads"] - 1) / (rows[1]["conflicts"] / (rows[1]["threads"] - 1)) < 1.3
+            for row in rows[1:]
+        ),
+        "between a look and its write each of the others writes once": lambda rows: all(
+            abs(row["staleness"] - (row["threads"] - 1)) <= 0.1 * row["threads"] for row in rows
+        ),
+        "time falls with threads all the same": lambda rows: (
+            rows[-1]["microseconds"] < 1.3 * rows[0]["microseconds"] / rows[-1]["threads"]
+        ),
+        "and the model that comes out is as good": lambda rows: (
+            max(column(rows, "loss")) < 1.03 * min(column(rows, "loss"))
+        ),
+    },
+)
+def conflicts_against_workers(run):
+    """Rows with eight of 2,000 features, 4,096 of them in all; the same number of samples for 1 to 16 threads.
+
+    That cores share the path to memory is not simulated here: that speed-up is an upper bound.
+    """
+    rows = []
+    for threads in (1, 2, 4, 8, 16):
+        done = run(algorithm="hogwild", workers=threads, features=2000, epochs=1, steps=None, **ROWS)
+        rows.append(
+            {
+                "threads": threads,
+                **_shares(done),
+                "staleness": float(done.applied["staleness"].mean()),
+                "microseconds": 1e6 * float(done.losses["seconds"].max()),
+                "loss": done.summary["held_out_loss"],
+            }
+        )
+    return rows
+
+
+@figure(
+    "What does it cost that additions are lost?",
+    source="a finding of ours on the simulated cluster; the failure is Hogwild's on dense problems",
+    claims={
+        "the descent is as long as what was not lost": lambda rows: all(
+            abs(row["descent"] / (1 - row["lost"]) - 1) < 0.05 for row in rows
+        ),
+        "atomic additions lose nothing": lambda rows: all(row["lost"] == 0 for row in rows if row["atomic"]),
+        "without them the more threads the more is lost": lambda rows: (
+            np.diff(column(rows, "lost", atomic=False)) > 0
+        ).all(),
+    },
+)
+def lost_additions(run):
+    """A round bowl in a thousand dimensions, where every write is of the whole vector; a rate so small that stale
+    gradients are as good as fresh ones.
+
+    `descent` is how far down the threads have come together, with one thread's descent by as many samples as 1. Lost
+    additions do not lead astray, they are steps not taken: a smaller rate, paid for in full.
+    """
+    bowl = {"workload": "quadratic", "dimension": 1000, "condition": 1, "points": 2048, "precision": "float64"}
+    rows = []
+    for atomic in (False, True):
+        for threads in (1, 2, 4, 8):
+            done = run(
+                algorithm="hogwild", workers=threads, batch=16, epochs=1, steps=None, learning_rate=1e-4,
+                atomic=atomic, evaluations=2, **bowl,
+            )  # fmt: skip
+            loss, samples = done.evaluations["loss"], 2048 // (16 * threads) * 16 * threads
+            descent = float(np.log(loss[0] / loss[-1]) / 2 / -np.log(1 - 1e-4) / samples)
+            rows.append({"atomic": atomic, "threads": threads, "descent": descent, "lost": _shares(done)["lost"]})
+    return rows
+
+
+@figure(
+    "How many samples should a thread gather before it writes?",
+    source="Sallinen, Satish, Smelyanskiy, Sury & Re, 2016",
+    claims={
+        "the more, the less is written, and the sooner an epoch is over": lambda rows: all(
+            (np.diff(column(rows, quantity)) < 0).all() for quantity in ("written", "epoch")
+        ),
+        "but the more samples are needed to come as near to the minimum": lambda rows: (
+            np.diff(column(rows, "samples")) > 0
+        ).all(),
+        "here one pays for the other: it takes about as long": lambda rows: (
+            max(column(rows, "time")) < 1.6 * min(column(rows, "time"))
+        ),
+    },
+)
+def samples_per_write(run):
+    """Four threads, rows of which most have the same few features, one rate per sample; until the objective is within
+    0.02 of its minimum.
+
+    `written` is in coordinates per sample, times are microseconds of the simulated clock. More is lost by those who
+    write for longer. The simulated clock knows nothing of what a coordinate costs that another core has just written;
+    it is for this that the paper's gathering gained up to twenty times, and here it gains nothing.
+    """
+    rows = []
+    for per_write in (1, 4, 16, 64):
+        done = run(
+            algorithm="hogbatch",
+            workers=4,
+            batch=64,
+            per_write=per_write,
+            epochs=8,
+            steps=None,
+            learning_rate=0.3,
+            evaluations=40,
+            skew=1.0,
+            **GAP,
+        )
+        tried = done.evaluations
+        near = np.flatnonzero(tried["loss"] <= 0.02)[0]
+        rows.append(
+            {
+                "per_write": per_write,
+                "written": float(done.measured("written")["value"].mean()),
+                "lost": _shares(done)["lost"],
+                "epoch": 1e6 * float(tried["seconds"][-1]) / 8,
+                "samples": int(tried["samples"][near]),
+                "time": 1e6 * float(tried["seconds"][near]),
+            }
+        )
+    return rows
+
+
+def _slopes(rows):
+    """How much the logarithm of AsySVRG's gap falls with a pass, from row to row."""
+    gap, passes = (column(rows, quantity, method="AsySVRG") for quantity in ("gap", "passes"))
+    return -np.diff(np.log(gap)) / np.diff(passes)
+
+
+@figure(
+    "Do threads without locks get to the optimum?",
+    source="Zhao & Li, 2016",
+    claims={
+        "Hogwild with a constant rate comes to rest well above it": lambda rows: (
+            column(rows, "gap", method="Hogwild")[-1] > 0.3 * column(rows, "gap", method="Hogwild")[2]
+        ),
+        "with a falling rate it gets nearer, ever more slowly": lambda rows: (
+            column(rows, "gap", method="Hogwild, 0.8 per epoch")[-1] < column(rows, "gap", method="Hogwild")[-1] / 5
+            and column(rows, "gap", method="Hogwild, 0.8 per epoch")[-1]
+            > column(rows, "gap", method="Hogwild, 0.8 per epoch")[-2] / 3
+        ),
+        "AsySVRG gains the same factor with every pass": lambda rows: max(_slopes(rows)) / min(_slopes(rows)) < 1.5,
+        "begins worse, and ends a thousand times nearer": lambda rows: (
+            column(rows, "gap", method="AsySVRG")[0] > column(rows, "gap", method="Hogwild")[0]
+            and column(rows, "gap", method="AsySVRG")[-1]
+            < column(rows, "gap", method="Hogwild, 0.8 per epoch")[-1] / 1000
+        ),
+    },
+)
+def gap_per_pass(run):
+    """Four threads on 1,024 sparse rows with a penalty; passes count gradients computed, of which AsySVRG needs five
+    for three looks at a sample.
+
+    The noise of single samples does not fade at the optimum, so a constant rate is thrown about there.
+    """
+    methods = {
+        "Hogwild": {"algorithm": "hogwild", "learning_rate": 0.5},
+        "Hogwild, 0.8 per epoch": {"algorithm": "hogwild", "learning_rate": 0.5, "back_off": 0.8},
+        "AsySVRG": {"algorithm": "async_svrg", "learning_rate": 1.0},
+    }
+    rows = []
+    for method, values in methods.items():
+        gradients = 5 / 3 if method == "AsySVRG" else 1  # for a look at a sample
+        done = run(
+            workers=4,
+            batch=8,
+            steps=None,
+            epochs=25 / gradients,
+            evaluations=5,
+            precision="float64",
+            **GAP,
+            **values,
+        )
+        for samples, gap in zip(done.evaluations["samples"][1:], done.evaluations["loss"][1:], strict=True):
+            rows.append({"method": method, "passes": float(samples) * gradients / 1024, "gap": float(gap)})
+    return rows
