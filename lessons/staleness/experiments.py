@@ -270,6 +270,49 @@ def begets_momentum(run):
 
 
 @figure(
+    "How much momentum should a server add?",
+    source="Mitliagkas, Zhang, Hadjis & Ré, 2016",
+    claims={
+        "the more workers the less": lambda rows: (
+            np.diff([_favourite(rows, n)["added"] for n in (1, 2, 4, 8)]) < 0
+        ).all(),
+        "with eight, less than none: it has to brake": lambda rows: _favourite(rows, 8)["added"] < 0,
+        "since what is good in all, with what asynchrony begets, stays in place": lambda rows: all(
+            0.6 <= _favourite(rows, n)["in all"] <= 0.8 for n in (1, 2, 4, 8)
+        ),
+    },
+)
+def negative_momentum(run):
+    """A bowl 20 times as steep one way as the other, exponential times; 160 updates, each time with the best rate.
+
+    Progress is in powers of ten of the loss. Of the momentum in all, N workers beget 1 - 1/N; the server adds the rest.
+    """
+    bowl = BOWL | {"dimension": 20, "condition": 20, "jitter": "exponential"}
+    rows = []
+    for workers in (1, 2, 4, 8):
+        for momentum in (0.0, 0.2, 0.4, 0.6, 0.8, 0.95):
+            where = {"workers": workers, "steps": 160 // workers, "slow": _slow(workers), **bowl}
+            tried = [
+                run(algorithm="implicit_momentum", momentum=momentum, learning_rate=rate, **where)
+                for rate in (2.0, 1.0, 0.5, 0.25)
+            ]
+            loss = min(_loss(done) for done in tried)
+            rows.append(
+                {
+                    "workers": workers,
+                    "in all": momentum,
+                    "added": momentum - (1 - 1 / workers),
+                    "progress": float(np.log10(tried[0].evaluations["loss"][0] / loss)),
+                }
+            )
+    return rows
+
+
+def _favourite(rows, workers):
+    return max((row for row in rows if row["workers"] == workers), key=lambda row: row["progress"])
+
+
+@figure(
     "Can a server keep the rate of one worker, however many push?",
     source="Zhang, Gupta, Lian & Liu, 2016; Jiang, Cui, Zhang & Yu, 2017",
     claims={
