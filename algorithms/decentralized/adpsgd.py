@@ -1,7 +1,8 @@
 """AD-PSGD lets two workers meet and take their average, whenever one of them is ready: gossip without a barrier.
 
-Workers of even number are active, those of odd number passive. An active worker that has a gradient sends its x to a
-random passive neighbour, both take the average, and it steps; a passive one answers between its own steps:
+One side of the graph is active, the other passive: even and odd workers, if edges between them join all. An active
+worker that has a gradient sends its x to a random passive neighbour, both take the average, and it steps; a passive one
+answers between its own steps:
 
     active     g <- g(x_i)        x_i, x_j <- (x_i + x_j) / 2        x_i <- x_i - lr g
     passive    g <- g(x_j)        answers whoever has asked          x_j <- x_j - lr g
@@ -10,14 +11,16 @@ Only active workers ask, so no circle of workers can wait for each other. A meet
 step changes it by -lr g: the mean moves as it should whoever is how fast. The model to ship is the mean.
 
 Price: d numbers in every step of an active worker, and d back. Staleness, counted in averages that an x goes through
-between its gradient and its step: 1 for active workers, any number for passive ones. A lost worker is left out.
+between its gradient and its step: 1 for active workers, any number for passive ones. An active one
+waits while the one it asks computes a gradient; the authors' passive ones have a thread for answering. A lost worker is
+left out.
 Source: Lian, Zhang, Zhang & Liu, ICML 2018, arXiv:1710.06952, Algorithm 1; roles as in its section on deadlocks.
 """
 
 import numpy as np
 
 import kernels
-from algorithms.decentralized.topology import Topology, neighbours
+from algorithms.decentralized.topology import Topology, across, neighbours, sides
 from algorithms.declare import Equivalence, Knobs, knob
 
 SYNCHRONOUS = False
@@ -27,7 +30,7 @@ ASK, ANSWER = 1, 2  # tags
 
 class Settings(Knobs):
     learning_rate: float = knob(0.2, "step size", gt=0, le=1000)
-    topology: Topology = knob("complete", "who is whose neighbour; two even or two odd ones never meet")
+    topology: Topology = knob("complete", "who is whose neighbour; two of one side never meet")
 
 
 def refuse(workers, batch, workload, s):
@@ -37,43 +40,45 @@ def refuse(workers, batch, workload, s):
 
 
 def words(shape, s):
-    asking = (shape.workers + 1) // 2 if shape.workers > 1 else 0
+    asking = sides(neighbours(s.topology, shape.workers)).count(0) if shape.workers > 1 else 0
     return 2 * asking * shape.parameters * shape.steps
 
 
 def worker(comm, task, s=Settings()):
     graph = neighbours(s.topology, comm.size)
-    passive = [other for other in graph[comm.rank] if other % 2]
-    return answering(comm, task, s) if comm.rank % 2 else asking(comm, task, s, passive)
+    side = sides(graph)
+    active, passive = ([rank for rank in range(comm.size) if side[rank] == which] for which in (0, 1))
+    if side[comm.rank]:
+        return answering(comm, task, s, set(active))
+    return asking(comm, task, s, across(graph, side)[comm.rank], passive)
 
 
-def asking(comm, task, s, passive):
-    """An active worker; `passive` are the neighbours that it may meet."""
+def asking(comm, task, s, mine, passive):
+    """An active worker; `mine` are the passive ones that are its neighbours."""
     x = task.start()  # (d,)
     generator = np.random.default_rng([task.seed, 0xAD, comm.rank])
     for _ in task.steps():
         _, g = task.gradient(x)
-        if passive:
-            other = passive[generator.integers(len(passive))]
+        if mine:
+            other = mine[generator.integers(len(mine))]
             comm.send(x, other, ASK)
             average = None
-            while average is None and other in passive:
+            while average is None and other in mine:
                 sender, average = comm.recv_any(ANSWER)
-                if average is None and sender in passive:
-                    passive.remove(sender)  # it is lost
+                if average is None and sender in mine:
+                    mine.remove(sender)  # it is lost
             x = x if average is None else average
             task.applied(int(average is not None))
         kernels.sgd(x, g, s.learning_rate)
         task.report(x)
-    for other in range(1, comm.size, 2):
+    for other in passive:
         comm.send(None, other, ASK)  # no more meetings
     return x
 
 
-def answering(comm, task, s):
-    """A passive worker: it answers between its steps, and goes on answering when it has made them all."""
+def answering(comm, task, s, training):
+    """A passive worker answers between its steps, and after them as long as active workers are `training`."""
     x = task.start()
-    training = set(range(0, comm.size, 2))  # active workers
 
     def meet():
         asker, theirs = comm.recv_any(ASK)

@@ -126,9 +126,27 @@ def components(graph: Neighbours) -> list[list[int]]:
     return parts
 
 
-def bipartite(graph: Neighbours) -> bool:
-    """Whether every edge joins an even and an odd rank."""
-    return all((rank + other) % 2 for rank, others in enumerate(graph) for other in others)
+def sides(graph: Neighbours) -> list[int]:
+    """Side 0 or 1 of each rank, for pairs of which one asks: edges across alone still join all ranks.
+
+    They are even and odd ranks if that will do, else ranks at even and at odd distance from rank 0.
+    """
+    side = [rank % 2 for rank in range(len(graph))]
+    if len(components(across(graph, side))) == 1:
+        return side
+    seen, edge, distance = {0}, {0}, 0
+    while edge:
+        for rank in edge:
+            side[rank] = distance % 2
+        edge = {other for rank in edge for other in graph[rank]} - seen
+        seen |= edge
+        distance += 1
+    return side
+
+
+def across(graph: Neighbours, side: list[int]) -> Neighbours:
+    """The graph without the edges within a side."""
+    return [[other for other in others if side[other] != side[rank]] for rank, others in enumerate(graph)]
 
 
 def _both_ways(size: int, edges) -> Neighbours:

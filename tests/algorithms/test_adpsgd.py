@@ -1,6 +1,7 @@
 import numpy as np
 import pytest
 
+from algorithms.decentralized import adpsgd
 from cluster.disturbances import JITTERS, Disturbances
 from experiments.experiment import Experiment
 from experiments.run import check
@@ -21,9 +22,9 @@ def course(workers, rate=1e-300, steps=40, topology="complete", curvature=1.0, c
     return train("adpsgd", workload, workers, settings, steps=steps, **{"disturbances": CLOUD, **where})
 
 
-@pytest.mark.parametrize("topology", ["ring", "complete", "exponential"])
+@pytest.mark.parametrize("topology", ["ring", "complete", "exponential", "torus", "star", "random"])
 def test_meetings_alone_keep_the_sum_and_bring_all_together(topology):
-    x = np.ravel(course(8, topology=topology, curvature=0.0, steps=60).models)
+    x = np.ravel(course(8, topology=topology, curvature=0.0, steps=200).models)
     assert x.sum() == pytest.approx(sum(PLACES), rel=1e-12)
     assert np.ptp(x) < 1e-2
 
@@ -39,6 +40,14 @@ def test_every_gradient_changes_the_sum_by_its_own_step_and_nothing_else_does():
     run = train("adpsgd", workload, workers, {"learning_rate": rate}, steps=steps, disturbances=CLOUD)
     steps_taken = sum(rate * (w[0] - c) for own in spaces.values() for c, seen in own.seen.items() for w in seen)
     assert np.sum(run.models) == pytest.approx(sum(PLACES[:workers]) - steps_taken, rel=1e-12)
+
+
+def test_without_neighbours_everybody_trains_alone(monkeypatch):
+    monkeypatch.setattr(adpsgd, "across", lambda graph, side: [[] for _ in graph])
+    centres = [1.0, 2.0, 3.0, 4.0]
+    for rank, x in enumerate(course(4, rate=0.1, steps=20, centres=centres).models):
+        alone = train("sgd", Apart(PLACES, [centres[rank]], rank), 1, {"learning_rate": 0.1}, steps=20)
+        assert np.array_equal(x, alone.models[0])
 
 
 def test_nobody_waits_in_a_circle_for_ten_thousand_meetings():

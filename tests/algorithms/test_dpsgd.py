@@ -3,6 +3,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
+from algorithms.decentralized import dpsgd
 from algorithms.decentralized.topology import mixing, ring, spectral_gap
 from cluster.comm import RankLost
 from cluster.disturbances import Disturbances
@@ -48,6 +49,14 @@ def test_on_a_complete_graph_mixed_after_the_step_it_is_synchronous_sgd():
     together = train("sync_sgd", Springs(CENTRES), 6, {"learning_rate": 0.1}, steps=8)
     for x, w in zip(mixed.models, together.models, strict=True):
         assert np.allclose(x, w, rtol=1e-12)
+
+
+def test_without_neighbours_everybody_trains_alone(monkeypatch):
+    monkeypatch.setattr(dpsgd, "neighbours", lambda *_: [[] for _ in CENTRES])
+    for mix in ("before", "after"):
+        mixed = course({"learning_rate": 0.1, "mix": mix}).models
+        for x, centre in zip(mixed, CENTRES, strict=True):
+            assert np.array_equal(x, train("sgd", Springs([centre]), 1, {"learning_rate": 0.1}, steps=8).models[0])
 
 
 def test_without_steps_disagreement_shrinks_by_the_gap_and_exactly_so_on_the_slowest_mode():

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from algorithms.decentralized.topology import (
-    bipartite,
+    across,
     complete,
     components,
     custom,
@@ -13,6 +13,7 @@ from algorithms.decentralized.topology import (
     neighbours,
     random,
     ring,
+    sides,
     spectral_gap,
     star,
     torus,
@@ -42,6 +43,15 @@ def test_the_gap_of_a_ring_falls_with_the_square_of_its_length(size, gap):
     assert spectral_gap(mixing(ring(size))) == pytest.approx(gap, abs=0.5 * 10 ** -(len(str(gap)) - 2))
 
 
+@pytest.mark.parametrize(("graph", "gap"), [(ring, 0.051), (torus, 0.4), (exponential, 0.5), (complete, 1)])
+def test_the_gaps_of_16_ranks_are_those_that_the_text_names(graph, gap):
+    assert spectral_gap(mixing(graph(16))) == pytest.approx(gap, abs=5e-4)
+
+
+def test_the_gap_of_a_star_falls_with_its_size_alone():
+    assert spectral_gap(mixing(star(16))) == pytest.approx(1 / 16)  # leaves differ, and only rank 0 can tell them
+
+
 @pytest.mark.parametrize("graph", [torus, exponential, complete])
 def test_more_edges_agree_sooner_than_a_ring(graph):
     assert spectral_gap(mixing(graph(16))) > 5 * spectral_gap(mixing(ring(16)))
@@ -65,8 +75,19 @@ def test_a_random_graph_hangs_together_whatever_the_seed(size, seed):
     assert graph == random(size, 3, seed)
 
 
-def test_a_ring_of_even_length_joins_even_and_odd_ranks():
-    assert bipartite(ring(6)) and not bipartite(ring(5)) and not bipartite(complete(4))
+@every_graph
+def test_edges_between_the_two_sides_join_all(graph):
+    for size in range(1, 26):
+        found = graph(size)
+        side = sides(found)
+        assert side[0] == 0 and len(components(across(found, side))) == 1
+
+
+def test_sides_are_even_and_odd_ranks_where_that_will_do_and_a_chessboard_on_a_torus():
+    assert sides(ring(6)) == sides(complete(6)) == [0, 1, 0, 1, 0, 1]
+    assert sides(torus(16)) == [0, 1, 0, 1, 1, 0, 1, 0] * 2
+    assert across(torus(16), sides(torus(16))) == torus(16)
+    assert sides(star(4)) == [0, 1, 1, 1]
 
 
 def test_edges_of_ones_own_are_read():
