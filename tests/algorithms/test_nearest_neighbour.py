@@ -1,6 +1,7 @@
 import numpy as np
 import pytest
 
+from algorithms.decentralized import nearest_neighbour
 from algorithms.decentralized.topology import neighbours
 from tests.algorithms.test_dpsgd import Apart
 from tests.training import Springs, train
@@ -38,6 +39,35 @@ def test_on_a_complete_graph_all_stay_one_and_take_the_sum_of_all_gradients():
     together = train("sync_sgd", Springs(centres), 4, {"learning_rate": 0.2})
     assert apart(run)[-1] < 1e-15
     assert np.allclose(run.models, together.models, rtol=1e-12)
+
+
+def test_two_take_the_sum_of_both_gradients():
+    centres = [3.0, -1.0]
+    run = train("nearest_neighbour", Springs(centres), 2, LOCKSTEP | {"topology": "ring", "learning_rate": 0.05})
+    together = train("sync_sgd", Springs(centres), 2, {"learning_rate": 0.1})
+    assert np.allclose(run.models, together.models, rtol=1e-12)
+
+
+@pytest.mark.parametrize("update", ["sgd", "adagrad"])
+def test_without_neighbours_everybody_trains_alone(monkeypatch, update):
+    monkeypatch.setattr(nearest_neighbour, "neighbours", lambda *_: [[], []])
+    centres = [3.0, -1.0]
+    run = train("nearest_neighbour", Springs(centres), 2, LOCKSTEP | {"update": update, "learning_rate": 0.1})
+    for x, centre in zip(run.models, centres, strict=True):
+        assert np.array_equal(x, train(update, Springs([centre]), 1, {"learning_rate": 0.1}).models[0])
+
+
+@pytest.mark.parametrize(("topology", "workers"), [("ring", 16), ("torus", 16), ("ring", 9), ("star", 6)])
+def test_with_lazy_weights_no_disagreement_grows_and_the_mean_takes_the_mean_gradient(topology, workers):
+    places = list(np.random.default_rng(1).standard_normal(workers))
+
+    def workload(rank):
+        return Apart(places, [0.0] * workers, rank)
+
+    settings = LOCKSTEP | {"topology": topology, "weights": "lazy", "learning_rate": 0.1}
+    run = train("nearest_neighbour", workload, workers, settings, steps=30)
+    assert (np.diff(apart(run)) <= 1e-15).all()
+    assert np.mean(run.models) == pytest.approx(0.9**30 * np.mean(places), rel=1e-12)
 
 
 @pytest.mark.parametrize("restart", ["best", "mean"])
