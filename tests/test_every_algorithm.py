@@ -71,6 +71,8 @@ VARIANTS = [(module, {}) for module in MODULES] + [
         ("gossipgrad", {"mode": "gradient", "rotate": False}),
         ("sandblaster", {"shards": 2, "every": 2, "memory": 0}),
         ("nearest_neighbour", {"update": "sgd", "synchronous": True, "restart": "mean", "period": 5}),
+        ("nearest_neighbour", {"weights": "lazy", "restart": "none", "learning_rate": 0.1}),
+        ("adpsgd", {"topology": "star"}),
         ("gpipe", {"chunks": 2, "recompute": True}),
         ("pipedream", {"weights": "vertical", "momentum": 0.5, "learning_rate": 0.05}),
         ("pipedream", {"weights": "none"}),
