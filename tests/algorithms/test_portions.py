@@ -1,3 +1,4 @@
+import heapq
 import random
 
 import pytest
@@ -49,6 +50,41 @@ def test_every_portion_is_counted_exactly_once_whoever_is_quick_slow_or_lost(bac
     for seed in range(200):
         portions = Portions(17, every, few=4, backups=backups)
         assert sorted(play(portions, 4, seed, losses)) == list(range(17))
+
+
+def makespan(portions, draws):
+    """When the last portion is done by workers whose k-th portion takes `draws[worker][k]`."""
+    done, running, free, now = [0] * len(draws), [], list(range(len(draws))), 0.0
+    while len(portions.finished) < portions.count:
+        for worker in free.copy():
+            if portions.give(worker) is not None:
+                free.remove(worker)
+                heapq.heappush(running, (now + draws[worker][done[worker]], worker))
+        now, worker = heapq.heappop(running)
+        done[worker] += 1
+        portions.finish(worker)
+        free.append(worker)
+    return now
+
+
+def test_with_backups_a_batch_is_never_done_later_than_without_and_rarely_at_the_same_time():
+    sooner = 0
+    for seed in range(200):
+        draw = random.Random(seed)
+        draws = [[draw.paretovariate(1.2) for _ in range(50)] for _ in range(5)]
+        alone, helped = (makespan(Portions(20, backups=backups), draws) for backups in (False, True))
+        assert helped <= alone
+        sooner += helped < alone
+    assert sooner > 100
+
+
+def test_small_portions_are_done_sooner_than_equal_shares_if_one_worker_is_slow():
+    for slowness in (2, 5, 20):
+        shares, small = (
+            makespan(Portions(4 * n, backups=False), [[pace / n] * 99 for pace in (1, 1, 1, slowness)]) for n in (1, 8)
+        )
+        at_best = 4 / (3 + 1 / slowness)  # all busy to the end
+        assert shares == slowness and small < shares and small <= at_best + slowness / 8
 
 
 def test_near_the_end_a_portion_is_given_out_twice_and_the_slower_one_wasted():

@@ -4,11 +4,14 @@ import numpy as np
 import pytest
 
 import workloads
+from algorithms.batch.sandblaster import Coordinator
+from algorithms.batch.sharded import G0, PAIRS, W0, G, W
 from cluster.comm import RankLost
 from cluster.disturbances import JITTERS, Disturbances
 from cluster.network import NETWORKS
 from experiments.experiment import Experiment
 from experiments.run import check
+from tests.algorithms.test_lbfgs import Here
 from tests.training import ScalarChain, train
 
 SLOW = Disturbances(slow={4: 6.0}, jitter=JITTERS["cloud"])
@@ -85,6 +88,28 @@ def test_a_lost_worker_is_not_missed(when):
     run = course({"shards": 2}, fails=True, disturbances=Disturbances(crash={4: when}))
     assert run.outcome.error is None and "rank 4 was lost" in run.outcome.notes[0]
     assert losses(run) == pytest.approx(losses(course({"shards": 2})), rel=1e-8)
+
+
+def test_a_step_on_which_the_gradient_did_not_grow_is_not_remembered():
+    flat = Here({W: [1.0, 2.0], W0: [0.0, 0.0], G: [3.0, 1.0], G0: [3.0, 1.0]})  # y = 0
+    turning = Here({W: [1.0, 2.0], W0: [0.0, 0.0], G: [2.0, 0.0], G0: [3.0, 1.0]})  # s . y = -3
+    curved = Here({W: [1.0, 2.0], W0: [0.0, 0.0], G: [4.0, 1.0], G0: [3.0, 1.0]})
+    for vectors, remembered in ((flat, 0), (turning, 0), (curved, 1)):
+        pairs, unused = [], [(PAIRS, PAIRS + 1)]
+        Coordinator.learn(vectors, pairs, unused)
+        assert (len(pairs), len(unused)) == (remembered, 1 - remembered)
+    assert curved[PAIRS].tolist() == [1, 2] and curved[PAIRS + 1].tolist() == [1, 0]
+
+
+def test_the_oldest_step_is_forgotten():
+    vectors = Here({W: [1.0], W0: [0.0], G: [1.0], G0: [0.0]})
+    pairs = [("s1", "y1"), ("s2", "y2")]
+    Coordinator.learn(vectors, pairs, [])
+    assert pairs == [("s2", "y2"), ("s1", "y1")] and vectors["s1"].tolist() == [1]
+
+
+def test_more_workers_than_batches_are_welcome():
+    check(Experiment.of({"algorithm": "sandblaster", "workers": 64}))  # 22 samples each
 
 
 @pytest.mark.parametrize("rank", [0, 1, 2])
