@@ -6,12 +6,12 @@ import difflib
 import importlib
 
 CHAPTERS: tuple[str, ...] = (
+    "large_batches",
     "collectives",
     "overlap",
+    "distributed_update",
     "stragglers",
     "compression",
-    "large_batches",
-    "distributed_update",
     "averaging",
     "staleness",
     "gossip",
