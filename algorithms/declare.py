@@ -8,6 +8,7 @@
     def words(shape, s): ...    numbers moved in the whole run, all ranks together and collectives by the ring: the
                                 price in communication, exact for a budget in steps and held to by a test; None where
                                 it depends on timing
+    WHOLE_BATCH = True          a step takes all samples there are, and so is an epoch; the batch setting means nothing
     COMPRESSES = True           it averages gradients by comm.all_reduce(g, op="mean"), which may be compressed;
                                 "push": its workers send them to a server as vectors, which may be compressed
     START = {...}               settings of the workload to begin with, where the reader gives none: a deep model to cut

@@ -97,7 +97,7 @@ def train(text: str, comm) -> Any:
         workload,
         comm,
         budget=experiment.budget,
-        batch=experiment.batch,
+        batch=_batch(experiment, workload),
         shard=worker % shards if worker >= 0 else None,
         shards=shards,
         seed=experiment.seed,
@@ -230,7 +230,12 @@ def _shards(experiment: Experiment) -> int:
 
 
 def _batches(experiment: Experiment, workload) -> Batches:
-    return Batches(workload.samples, experiment.batch, 0, _shards(experiment), experiment.seed, workload.shuffle)
+    batch = _batch(experiment, workload)
+    return Batches(workload.samples, batch, 0, _shards(experiment), experiment.seed, workload.shuffle)
+
+
+def _batch(experiment: Experiment, workload) -> int:
+    return workload.samples if getattr(experiment.module, "WHOLE_BATCH", False) else experiment.batch
 
 
 def _status(error: Exception | None) -> tuple[str, str]:

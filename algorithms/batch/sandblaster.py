@@ -25,6 +25,7 @@ from algorithms.declare import Knobs, knob
 from kernels.arrays import shares
 
 SYNCHRONOUS = False
+WHOLE_BATCH = True
 EQUIVALENCES = ()
 
 

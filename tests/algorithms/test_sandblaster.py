@@ -10,7 +10,7 @@ from cluster.comm import RankLost
 from cluster.disturbances import JITTERS, Disturbances
 from cluster.network import NETWORKS
 from experiments.experiment import Experiment
-from experiments.run import check
+from experiments.run import check, run
 from tests.algorithms.test_lbfgs import Here
 from tests.training import ScalarChain, train
 
@@ -108,8 +108,13 @@ def test_the_oldest_step_is_forgotten():
     assert pairs == [("s2", "y2"), ("s1", "y1")] and vectors["s1"].tolist() == [1]
 
 
-def test_more_workers_than_batches_are_welcome():
-    check(Experiment.of({"algorithm": "sandblaster", "workers": 64}))  # 22 samples each
+def test_workers_may_be_more_than_mini_batches():
+    check(Experiment.of({"algorithm": "sandblaster", "workers": 64}))
+
+
+def test_an_epoch_is_a_step():
+    done = run(Experiment.of({"algorithm": "sandblaster", "epochs": 3, "hidden": "8"}))
+    assert done.summary["steps"] == 3 and done.summary["samples"] == 3 * digits().samples
 
 
 @pytest.mark.parametrize("rank", [0, 1, 2])
