@@ -108,6 +108,14 @@ def test_the_gap_falls_by_a_factor_in_every_epoch(settings):
     assert gaps[-1] < 1e-4 * gaps[0]
 
 
+def test_the_next_anchor_is_the_mean_of_what_was_seen_if_asked_for():
+    one_epoch, seen = 36, []
+    for steps in range(one_epoch // 3 + 1, one_epoch + 1):
+        seen.append(train("async_svrg", LeastSquares(), 1, {}, batch=20, steps=steps).models[0])
+    done = train("async_svrg", LeastSquares(), 1, {"average": True}, batch=20, steps=one_epoch)
+    np.testing.assert_allclose(done.models[0], np.mean(seen, axis=0), rtol=1e-10)
+
+
 def test_without_the_correction_a_constant_rate_does_not_get_there():
     workload = LeastSquares()
     done = train("hogwild", workload, 4, {"learning_rate": 0.1}, batch=5, steps=8 * 36)

@@ -435,6 +435,24 @@ def test_shared_memory_is_read_and_added_to_by_all_ranks(run):
         assert run(share_and_show, size).results == [expected] * size
 
 
+def look_and_guard(comm):
+    shared = comm.shared(np.arange(3.0), "atomic")
+    comm.barrier()
+    if comm.rank == 0:
+        shared.add(np.ones(3))
+    comm.barrier()
+    try:
+        comm.shared(np.zeros(2), "iron")
+    except ValueError as error:
+        return shared.vector.tolist(), str(error)
+
+
+def test_shared_memory_can_be_looked_at_and_a_guard_that_there_is_not_is_refused(run):
+    for seen, refused in run(look_and_guard, 2).results:
+        assert seen == [1, 2, 3]
+        assert refused == "there is no guard 'iron' of shared memory; allowed are none, atomic, writes, locked."
+
+
 def wait_for_each_other(comm):
     comm.journal.step = 3
     return comm.recv(1 - comm.rank, tag=6)
