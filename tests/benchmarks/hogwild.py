@@ -22,8 +22,8 @@ from workloads.task import Budget, Task  # noqa: E402
 
 FEATURES, ROWS, NONZEROS = 1_000_000, 65_536, 16
 RATE, L2 = 1.0, 1e-5
-OURS, THEIRS = 2048, 64  # samples in a mini-batch
-STRETCH = 0.02  # s
+OURS, THEIRS = 1024, 64  # samples in a mini-batch
+STRETCH = 0.006  # s: shorter than the turn that another program gets
 
 
 @cache
@@ -151,15 +151,17 @@ def main() -> None:
     """Print the rows."""
     cores = to_be_had()
     print(f"two threads that share nothing: {cores:.2f}x", flush=True)
-    for name, run in (("threads", threads.run), ("processes", processes.run)):
-        turns = [[best(ours(run, ranks, 400), OURS) for ranks in (1, 2)] for _ in range(6)]
-        one, two = np.max(turns, axis=0)
+    runs = {"threads": threads.run, "processes": processes.run}
+    got = {name: np.zeros(2) for name in runs}  # the best so far of 1 and of 2 ranks
+    for _ in range(10):
+        for name, run in runs.items():
+            got[name] = np.maximum(got[name], [best(ours(run, ranks, 400), OURS) for ranks in (1, 2)])
+    for name, (one, two) in got.items():
         what = f"Hogwild, {name}, {FEATURES:,} features, {NONZEROS} to a row: samples/s, 1 and 2"
         row(what, f"{one:,.0f} and {two:,.0f}: {two / one:.2f}x", ">= 1.7x", two / one >= 1.7)
-        if name == "threads":
-            mine = two
+    mine = got["threads"][1]
     for written in ("autograd", "by hand"):
-        peer = max(best(theirs(2, 60, written), THEIRS, 5 * STRETCH) for _ in range(2))
+        peer = max(best(theirs(2, 60, written), THEIRS, 16 * STRETCH) for _ in range(2))
         what = f"Hogwild, 2 threads, against 2 processes of PyTorch, {written}"
         row(what, f"{mine:,.0f} and {peer:,.0f}: {mine / peer:.0f}x", ">= 10x", mine / peer >= 10)
     print(f"two threads that share nothing: {to_be_had():.2f}x", flush=True)
