@@ -14,15 +14,17 @@ from __future__ import annotations
 class Portions:
     """Who has which of `count` portions.
 
-    A worker hands in after `every` portions, and after each when at most `few` are undone; `backups` allows duplicates.
+    A worker hands in to all of `shards` after `every` portions, and after each when at most `few` are undone; `backups`
+    allows duplicates.
     """
 
-    def __init__(self, count: int, every: int = 4, few: int = 1, backups: bool = True):
-        self.count, self.every, self.few, self.backups = count, every, few, backups
+    def __init__(self, count: int, every: int = 4, few: int = 1, backups: bool = True, shards=(0,)):
+        self.count, self.every, self.few, self.backups, self.shards = count, every, few, backups, shards
         self.undone = list(range(count - 1, -1, -1))  # the next one last
         self.given: dict[int, int] = {}  # worker -> the portion it is computing
         self.kept: dict[int, set[int]] = {}  # worker -> finished, and not handed in
         self.handed: dict[int, set[int]] = {}  # worker -> on the way into the sum
+        self.missing: dict[int, set[int]] = {}  # worker -> shards that have not got what it handed in
         self.summed: set[int] = set()
         self.wasted = 0  # portions that were computed for nothing
 
@@ -60,12 +62,16 @@ class Portions:
         kept = self.kept.get(worker, set())
         due = bool(kept) and worker not in self.handed and (len(kept) >= self.every or len(self.undone) <= self.few)
         if due:
-            self.handed[worker] = self.kept.pop(worker)
+            self.handed[worker], self.missing[worker] = self.kept.pop(worker), set(self.shards)
         return due
 
-    def arrive(self, worker: int) -> None:
-        """What the worker has handed in is in the sum."""
-        self.summed |= self.handed.pop(worker)
+    def arrive(self, worker: int, shard: int = 0) -> bool:
+        """A shard has what the worker handed in; once all have it, which is told, it is in the sum."""
+        self.missing.get(worker, set()).discard(shard)
+        whole = worker in self.handed and not self.missing[worker]
+        if whole:
+            self.summed |= self.handed.pop(worker)
+        return whole
 
     def lose(self, worker: int) -> None:
         """The worker is lost, with all that is not in the sum."""

@@ -127,43 +127,35 @@ class Coordinator(Sharded):
         """f at W, the mean over all samples; its gradient is at G afterwards."""
         samples = self.task.workload.samples
         self.round += 1
-        portions = Portions(-(-samples // self.portion), self.s.every, len(self.workers), self.s.backups)
-        losses, missing = {}, {}  # portion -> its loss; worker -> shards that its sum has not reached
+        portions = Portions(-(-samples // self.portion), self.s.every, len(self.workers), self.s.backups, self.shards)
+        losses = {}  # of portions
         self.ask(Do.SYNC)  # w is there before anybody fetches it
         while not portions.over:
             for rank in sorted(self.free):
-                self.order(rank, portions, missing, counts=False)
+                self.order(rank, portions, counts=False)
             sender, message = self.comm.recv_any(WORK)
             if message is None:
                 self.workers.discard(sender)
                 self.free.discard(sender)
-                missing.pop(sender, None)
                 portions.lose(sender)
                 self.tell(Do.FORGET, sender)
             elif sender in self.shards:
-                rank = int(message)
-                if rank in missing:
-                    missing[rank].discard(sender)
-                    if not missing[rank]:
-                        del missing[rank]
-                        portions.arrive(rank)
-                        self.tell(Do.COUNT, rank)
+                if portions.arrive(int(message), sender):
+                    self.tell(Do.COUNT, int(message))
             else:
                 turn, loss = message
                 portion = portions.finish(sender) if turn == self.round else None
                 if portion is not None:
                     losses[portion] = loss
-                self.order(sender, portions, missing, counts=portion is not None)
+                self.order(sender, portions, counts=portion is not None)
         self.tell(Do.MEAN, samples)
         if portions.wasted:
             self.task.measure("portions computed twice", portions.wasted)
         return sum(losses[portion] for portion in sorted(losses)) / samples
 
-    def order(self, rank, portions, missing, counts):
+    def order(self, rank, portions, counts):
         """Tell a worker whether its last portion counts, whether to hand in, and what to compute next, if anything."""
         hand_in, portion = portions.hand_in(rank), portions.give(rank)
-        if hand_in:
-            missing[rank] = set(self.shards)
         if counts or hand_in or portion is not None:
             what = -1 if portion is None else portion
             self.comm.send((int(counts), int(hand_in), what, self.portion, self.round), rank, WORK)
