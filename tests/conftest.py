@@ -1,12 +1,18 @@
 """How tests are dealt to the cores: file by file, since a file's tests share servers and count processes, but for the
-large ones whose tests share nothing."""
+large ones, whose tests share nothing."""
 
-import pytest
+from xdist.scheduler import LoadScopeScheduling
 
 SPREAD = ("test_every_algorithm.py", "test_every_compression.py", "test_twins.py", "test_figures.py", "test_kills.py")
 
 
-def pytest_collection_modifyitems(items):
-    for item in items:
-        if item.path.name not in SPREAD:
-            item.add_marker(pytest.mark.xdist_group(str(item.path)))
+class FileByFile(LoadScopeScheduling):
+    """What has the same scope runs in one process."""
+
+    def _split_scope(self, nodeid):
+        file = nodeid.partition("::")[0]
+        return nodeid if file.endswith(SPREAD) else file
+
+
+def pytest_xdist_make_scheduler(config, log):
+    return FileByFile(config, log)

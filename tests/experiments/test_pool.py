@@ -51,14 +51,14 @@ def children(pool):
 def pool(tmp_path, request):
     """A pool of two slots; afterwards nothing of it may be left."""
     before = psutil.Process().children(recursive=True)
-    handles = psutil.Process().num_fds()
+    handles, threads = psutil.Process().num_fds(), set(threading.enumerate())
     made = Pool(tmp_path / "runs", 2, **getattr(request, "param", {}))
     made.before = before
     yield made
     made.close()
     assert not children(made), "children are left"
     assert psutil.Process().num_fds() <= handles, "handles are left"
-    assert not any(thread.name == "experiments.pool" for thread in threading.enumerate())
+    assert not any(thread.name == "experiments.pool" for thread in set(threading.enumerate()) - threads)
 
 
 naughty = pytest.mark.parametrize("pool", [{"command": NAUGHTY}], indirect=True)
