@@ -52,8 +52,8 @@ def run(
 ) -> Outcome | None:
     """Run `program(comm)` on this rank: the Outcome of all ranks on rank 0, None elsewhere.
 
-    `backend`, `collective`, `timeout` and `warm_up` are those of `cluster.processes.run`. What goes wrong in a rank does not raise:
-    it is the Outcome's error. Raises ValueError if nobody has started this process as a rank.
+    `backend`, `collective`, `timeout` and `warm_up` are those of `cluster.processes.run`. What goes wrong in a rank
+    does not raise: it is the Outcome's error. Raises ValueError if nobody has started this process as a rank.
     """
     if not joined():
         raise ValueError(f"no rank was started here: {', '.join(_VARIABLES)} are not all set; start it with torchrun.")

@@ -40,7 +40,10 @@ __all__ = [
 
 FAMILIES: dict[str, tuple[str, ...]] = {
     "updates": ("sgd", "momentum", "nesterov", "sutskever", "adagrad", "rmsprop", "rmsprop_blend", "adam"),
-    "averaging": ("running_mean", "elastic", "mean", "add", "scale", "mix", "squared_norm", "displacement", "block_momentum"),
+    "averaging": (
+        *("running_mean", "elastic", "mean", "add", "scale", "mix"),
+        *("squared_norm", "displacement", "block_momentum"),
+    ),
     "compression": (
         *("residual", "kth_largest", "select", "gather", "scatter_add"),
         *("threshold", "scatter_signs", "correct", "forget", "clip"),

@@ -88,9 +88,7 @@ def test_a_step_says_what_it_touches(examples):
 
 
 def test_what_cannot_be_is_refused_in_one_sentence():
-    with pytest.raises(
-        ValueError, match=r"looked for among at most 2000 features, not 5000; use judged"
-    ):
+    with pytest.raises(ValueError, match=r"looked for among at most 2000 features, not 5000; use judged"):
         problem(judged="gap", features=5000)
     with pytest.raises(ValueError, match="use at most 20000 rows"):
         problem(rows=10**6, nonzeros=10_000)
