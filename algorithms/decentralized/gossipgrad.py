@@ -20,6 +20,7 @@ from typing import Literal
 import numpy as np
 
 import kernels
+from algorithms.decentralized.hearing import hear
 from algorithms.declare import Equivalence, Knobs, knob
 
 SYNCHRONOUS = True
@@ -61,6 +62,7 @@ def partners(rank, size, step, s, seed=0):
 
 def worker(comm, task, s=Settings()):
     w = task.start()  # (d,)
+    lost = set()  # workers heard to be gone; their partners leave them out
     for step in task.steps(together=True):
         _, g = task.gradient(w)
         if s.mode == "model":
@@ -69,9 +71,7 @@ def worker(comm, task, s=Settings()):
             mine = w if s.mode == "model" else g
             to, source = partners(comm.rank, comm.size, step, s, task.seed)
             comm.send(mine, to, tag=step)
-            sender, theirs = comm.recv_any(tag=step)
-            while theirs is None and sender != source:  # somebody else is lost
-                sender, theirs = comm.recv_any(tag=step)
+            theirs = hear(comm, source, step, lost)
             if theirs is not None:
                 kernels.mix(mine, theirs, 0.5, 0.5)
         if s.mode == "gradient":

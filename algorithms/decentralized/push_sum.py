@@ -13,6 +13,7 @@ Source: Assran, Loizou, Ballas & Rabbat, Stochastic Gradient Push, ICML 2019, Al
 """
 
 import kernels
+from algorithms.decentralized.hearing import hear
 from algorithms.declare import Equivalence, Knobs, knob
 
 SYNCHRONOUS = True
@@ -44,13 +45,8 @@ def worker(comm, task, s=Settings()):
                 kernels.scale(x, 0.5)
                 p *= 0.5
                 comm.send((x, p), to, tag=step)
-            sender, theirs = comm.recv_any(tag=step)
-            while theirs is None and sender != source:
-                lost.add(sender)
-                sender, theirs = comm.recv_any(tag=step)
-            if theirs is None:
-                lost.add(source)
-            else:
+            theirs = hear(comm, source, step, lost)
+            if theirs is not None:
                 kernels.add(x, theirs[0])
                 p += theirs[1]
         z[:] = x
