@@ -29,7 +29,6 @@ MAX_WORKERS = 4096
 MAX_QUERY = 8000  # characters; longer queries are refused unread
 PAGE = ("axis", "log", "keep", "source", "embed", "embed_options")  # in a link, how the workbench looks; no setting
 NESTED = ("settings", "coding", "data")  # whose values have names of their own
-ALL_TOGETHER = ("random_k",)  # compressions that exist as a mean over all ranks only
 OTHER_BUDGETS = ("epochs", "seconds", "target_loss")
 
 
@@ -88,7 +87,7 @@ class Experiment(Knobs):
         if self.compression != "none" and not how:
             able = [n for n in algorithms.names() if getattr(algorithms.find(n), "COMPRESSES", False)]
             raise ValueError(f"{self.algorithm} sends no gradients to compress; use {', '.join(able)}.")
-        if how == "push" and self.compression in ALL_TOGETHER:
+        if how == "push" and self.compression != "none" and not compressions.pushable(self.compression):
             raise ValueError(
                 f"{self.compression} wants all ranks to send at once, and {self.algorithm} has them push one by one; "
                 "use another compression, such as top_k."

@@ -43,6 +43,11 @@ def find(name: str) -> ModuleType:
     return importlib.import_module(f"algorithms.compression.{name}")
 
 
+def pushable(name: str) -> bool:
+    """Whether one rank's message can be read alone; if not, the code exists as a mean over all ranks only."""
+    return hasattr(find(name).Codec, "encode")
+
+
 def attach(comm, name: str, s, tensors, seed: int, servers: int = 0, dtype="float32"):
     """`comm` with its gradients compressed: the means of all ranks, or with `servers` what the others push to those.
 

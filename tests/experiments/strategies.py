@@ -4,11 +4,11 @@ from hypothesis import strategies as st
 
 import algorithms
 import workloads
-from algorithms.compression import COMPRESSIONS
+from algorithms.compression import COMPRESSIONS, pushable
 from cluster.devices import DEVICES
 from cluster.disturbances import JITTERS
 from cluster.network import NETWORKS
-from experiments.experiment import ALL_TOGETHER, Experiment, coding_settings
+from experiments.experiment import Experiment, coding_settings
 
 SPECIAL = (
     "algorithm",
@@ -61,8 +61,7 @@ def experiments(draw):
     """Experiments that may be, whether or not anybody would run them."""
     algorithm, workload = draw(st.sampled_from(algorithms.names())), draw(st.sampled_from(workloads.WORKLOADS))
     compresses = getattr(algorithms.find(algorithm), "COMPRESSES", False)
-    apart = ALL_TOGETHER if compresses == "push" else ()
-    fitting = [name for name in COMPRESSIONS if compresses and name not in apart]
+    fitting = [name for name in COMPRESSIONS if compresses and (compresses != "push" or pushable(name))]
     compression = draw(st.sampled_from(["none", *fitting]))
     workers = draw(st.integers(1, 64))
     values = {

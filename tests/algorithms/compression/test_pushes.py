@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 
 import algorithms
-from algorithms.compression import COMPRESSIONS
-from experiments.experiment import ALL_TOGETHER, Experiment
+from algorithms.compression import COMPRESSIONS, pushable
+from experiments.experiment import Experiment
 from experiments.run import run
 
 PUSHING = [name for name in algorithms.names() if getattr(algorithms.find(name), "COMPRESSES", False) == "push"]
-each = pytest.mark.parametrize("compression", [name for name in COMPRESSIONS if name not in ALL_TOGETHER])
+each = pytest.mark.parametrize("compression", list(filter(pushable, COMPRESSIONS)))
 
 
 def small(algorithm="asgd", **values):
