@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from functools import lru_cache
-from itertools import pairwise
+from itertools import accumulate, pairwise
 
 import numpy as np
 
@@ -130,14 +130,13 @@ class Chain:
                 right += float((y.argmax(1) == target[some]).sum()) if classes else math.nan
         return Evaluation(loss / len(x), right / len(x))
 
-    def split(self, stages: int) -> list[Chain]:
-        """This chain cut in `stages` consecutive chains, as equal in work as the layers allow."""
-        if not 1 <= stages <= len(self.layers):
-            raise ValueError(f"{stages} stages do not fit {len(self.layers)} layers; use 1 to {len(self.layers)}.")
+    def split(self, stages: int | Sequence[int]) -> list[Chain]:
+        """This chain cut in consecutive chains: in so many, as equal in work as the layers allow, or in chains of so
+        many layers each."""
         work = [layer.flops * (3 if i + self.first else 2) for i, layer in enumerate(self.layers)]
-        return [self._part(some) for some in balanced(work, stages)]
+        return [self._part(some) for some in cut(work, stages)]
 
-    def boundaries(self, stages: int) -> tuple[int, ...]:
+    def boundaries(self, stages: int | Sequence[int]) -> tuple[int, ...]:
         """Numbers per sample that cross from each stage to the next."""
         return tuple(math.prod(stage.outputs) for stage in self.split(stages)[:-1])
 
@@ -162,6 +161,28 @@ class Chain:
 def _start(layer: Layer, seed: int, index: int) -> np.ndarray:
     parts = layer.start(np.random.default_rng([seed, index]))
     return np.concatenate([part.ravel() for part in parts])
+
+
+def cut(work: Sequence[float], stages: int | Sequence[int], what: str = "layers") -> list[slice]:
+    """The layers that have this work, in `stages` balanced parts, or in parts of so many layers each.
+
+    ValueError, in one sentence that calls the layers `what`, if a part were empty or a layer left over.
+
+    >>> cut([1, 2, 3, 4, 5], (1, 4))
+    [slice(0, 1, None), slice(1, 5, None)]
+    """
+    if isinstance(stages, Sequence):
+        given = ",".join(map(str, stages)) or "of no stages"
+        if min(stages, default=0) < 1:
+            raise ValueError(f"cuts {given} leave a stage empty; give each at least 1 of the {len(work)} {what}.")
+        if sum(stages) != len(work):
+            raise ValueError(
+                f"cuts {given} add up to {sum(stages)}, but there are {len(work)} {what}; make both equal."
+            )
+        return [slice(a, b) for a, b in pairwise(accumulate(stages, initial=0))]
+    if not 1 <= stages <= len(work):
+        raise ValueError(f"{stages} stages do not fit {len(work)} {what}; use 1 to {len(work)}.")
+    return balanced(work, stages)
 
 
 def balanced(work: Sequence[float], parts: int) -> list[slice]:

@@ -14,6 +14,7 @@ so with as many workers as kinds worker k sees kind k alone.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -85,7 +86,7 @@ class Quadratic:
         """How far above the optimum: f(w) - f(optimum), 0 at best. There is no accuracy."""
         return Evaluation(float(self.curvature @ np.square(w - self.optimum)) / 2, math.nan)
 
-    def split(self, stages: int):
+    def split(self, stages: int | Sequence[int]):
         """Refused: a bowl has no layers."""
         raise ValueError("a quadratic has no layers to cut in stages; use digits, spirals or mnist for a pipeline.")
 

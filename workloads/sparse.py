@@ -10,6 +10,7 @@ held out. Penalties are dealt out to rows as `kernels/sparse/rows.py` says, so a
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cached_property
 from typing import Literal
 
@@ -138,7 +139,7 @@ class Sparse:
             w -= np.linalg.solve(hessian, g)
         return w, self.objective(w)
 
-    def split(self, stages: int):
+    def split(self, stages: int | Sequence[int]):
         """Refused: there are no layers."""
         raise ValueError("sparse is one layer, not to be cut in stages; use digits, spirals or mnist for a pipeline.")
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from workloads.chain import Chain
@@ -40,11 +42,11 @@ class Supervised:
         """Loss and accuracy on the held-out samples, all of them."""
         return self.chain.evaluate(w, *self.held_out)
 
-    def split(self, stages: int) -> list[Chain]:
-        """The chain cut in stages."""
+    def split(self, stages: int | Sequence[int]) -> list[Chain]:
+        """The chain cut in so many stages, or in stages of so many layers each."""
         return self.chain.split(stages)
 
-    def boundaries(self, stages: int) -> tuple[int, ...]:
+    def boundaries(self, stages: int | Sequence[int]) -> tuple[int, ...]:
         """Numbers per sample that cross from each stage to the next."""
         return self.chain.boundaries(stages)
 

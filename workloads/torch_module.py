@@ -13,10 +13,11 @@ from __future__ import annotations
 
 import copy
 import math
+from collections.abc import Sequence
 
 import numpy as np
 
-from workloads.chain import balanced
+from workloads.chain import cut
 from workloads.task import Evaluation
 from workloads.torch_stage import TorchStage
 
@@ -73,19 +74,16 @@ class TorchModule:
         classes = y.ndim == 2 and target.ndim == 1 and not target.is_floating_point()
         return Evaluation(loss, float((y.argmax(1) == target).double().mean()) if classes else math.nan)
 
-    def split(self, stages: int) -> list[TorchStage]:
-        """Stages of consecutive children, as equal in parameters as can be. ValueError if it cannot be cut so."""
+    def split(self, stages: int | Sequence[int]) -> list[TorchStage]:
+        """So many stages of consecutive children, as equal in parameters as can be, or stages of so many children each;
+        those without parameters go with the one before and are not counted. ValueError if it cannot be cut so."""
         import torch
 
         if type(self.module) is not torch.nn.Sequential:
             raise ValueError(f"a {type(self.module).__name__} cannot be cut in stages; only an nn.Sequential can.")
         groups = self._groups()
-        if not 1 <= stages <= len(groups):
-            raise ValueError(
-                f"{stages} stages do not fit {len(groups)} children with parameters; use 1 to {len(groups)}."
-            )
         parts, offset = [], 0
-        for some in balanced([sum(map(_count, group)) for group in groups], stages):
+        for some in cut([sum(map(_count, group)) for group in groups], stages, "children with parameters"):
             children = [child for group in groups[some] for child in group]
             parts.append(TorchStage(torch.nn.Sequential(*children), self.whole.criterion, offset))
             offset += parts[-1].parameters
@@ -93,7 +91,7 @@ class TorchModule:
             raise ValueError("children that share parameters cannot be cut in stages.")
         return parts
 
-    def boundaries(self, stages: int) -> tuple[int, ...]:
+    def boundaries(self, stages: int | Sequence[int]) -> tuple[int, ...]:
         """Numbers per sample that cross from each stage to the next."""
         x, crossing = self.x[:1], []
         for stage in self.split(stages)[:-1]:

@@ -185,6 +185,28 @@ def test_more_stages_than_layers_are_refused_with_what_fits(stages):
         chain("mlp").split(stages)
 
 
+def test_a_chain_is_cut_where_the_caller_says():
+    model = chain("residual")  # 8 layers
+    stages = model.split((1, 5, 2))
+    assert [stage.depth for stage in stages] == [1, 5, 2]
+    assert [stage.first for stage in stages] == [0, 1, 6]
+    np.testing.assert_array_equal(np.concatenate([stage.start(3) for stage in stages]), model.start(3))
+    assert chain("cnn").boundaries([2, 1, 1]) == (4 * 2 * 2, 64)
+
+
+@pytest.mark.parametrize("cuts", [(1, 1), (2, 2), [3, 3, 2]])
+def test_cuts_that_leave_layers_over_or_want_too_many_are_refused(cuts):
+    text = ",".join(map(str, cuts))
+    with pytest.raises(ValueError, match=rf"^cuts {text} add up to {sum(cuts)}, but there are 3 layers; make"):
+        chain("mlp").split(cuts)
+
+
+@pytest.mark.parametrize("cuts", [(3, 0), (0, 3), (1, -1, 3), ()])
+def test_cuts_with_an_empty_stage_are_refused(cuts):
+    with pytest.raises(ValueError, match=r"leave a stage empty; give each at least 1 of the 3 layers\.$"):
+        chain("mlp").split(cuts)
+
+
 def test_layers_that_do_not_fit_are_refused():
     with pytest.raises(ValueError, match=r"gives \(4,\) where the next expects \(5,\)"):
         Chain([Dense((3,), 4), Dense((5,), 2)], kernels.squared_error)

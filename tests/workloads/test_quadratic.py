@@ -79,8 +79,9 @@ def test_the_condition_is_the_ratio_of_curvatures():
 
 
 def test_a_bowl_cannot_be_cut_in_stages():
-    with pytest.raises(ValueError, match=r"^a quadratic has no layers to cut in stages; use digits"):
-        quadratic.build(quadratic.Settings()).split(2)
+    for stages in (2, (1, 1)):
+        with pytest.raises(ValueError, match=r"^a quadratic has no layers to cut in stages; use digits"):
+            quadratic.build(quadratic.Settings()).split(stages)
 
 
 def test_points_that_would_fill_the_memory_are_refused():

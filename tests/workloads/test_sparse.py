@@ -92,5 +92,6 @@ def test_what_cannot_be_is_refused_in_one_sentence():
         problem(judged="gap", features=5000)
     with pytest.raises(ValueError, match="use at most 20000 rows"):
         problem(rows=10**6, nonzeros=10_000)
-    with pytest.raises(ValueError, match=r"^sparse is one layer, not to be cut in stages; use digits"):
-        problem().split(2)
+    for stages in (2, (1, 1)):
+        with pytest.raises(ValueError, match=r"^sparse is one layer, not to be cut in stages; use digits"):
+            problem().split(stages)

@@ -149,6 +149,10 @@ def test_children_without_parameters_stay_with_the_one_before():
     assert [len(stage.module) for stage in workload.split(2)] == [4, 1]
     with pytest.raises(ValueError, match=r"^3 stages do not fit 2 children with parameters; use 1 to 2\.$"):
         workload.split(3)
+    assert [len(stage.module) for stage in workload.split((1, 1))] == [4, 1]
+    assert workload.boundaries((1, 1)) == (4,)
+    with pytest.raises(ValueError, match=r"^cuts 2,1 add up to 3, but there are 2 children with parameters"):
+        workload.split((2, 1))
 
 
 def test_a_module_that_is_no_sequence_refuses_to_be_cut():
