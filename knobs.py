@@ -11,6 +11,7 @@ workbench, validation and the saved run are all derived from that one declaratio
 from __future__ import annotations
 
 import difflib
+import math
 from itertools import pairwise
 from typing import Annotated, Any
 
@@ -48,6 +49,21 @@ def rising(text: str, name: str = "this") -> tuple[float, ...]:
             f"{name} is {text[:60]!r}; write rising numbers with commas, for example 30,60,80, or nothing."
         )
     return numbers
+
+
+def numbers(text: str, name: str, form: str) -> tuple[float, ...]:
+    """Read three numbers with colons, none below 0: "40e9:15e9:1e-6". ValueError, which tells the `form`, if not.
+
+    >>> numbers("1:2.5:3e-6", "this", "a:b:c")
+    (1.0, 2.5, 3e-06)
+    """
+    try:
+        read = tuple(float(part) for part in text.split(":"))
+    except ValueError:
+        read = ()
+    if len(read) != 3 or not all(0 <= number < math.inf for number in read):
+        raise ValueError(f"{name}: {text[:60]!r} does not read; write {form}.")
+    return read
 
 
 def _rising(text: str, info: ValidationInfo) -> str:

@@ -1,16 +1,29 @@
 """Devices: what a rank computes on, in the simulated cluster, and presets with their sources.
 
 A kernel takes overhead + max(FLOPs / flops, bytes / bandwidth) seconds: the roofline, and the cost of a call.
+
+The laptop's rates are sustained ones. Those of servers and GPUs are the peaks of their makers' data sheets, for
+float32 outside tensor cores; real kernels stay below. What it costs to call a kernel there is our choice: 5 us for a
+launch from the host, as is usual, and 1 us for a call on a processor.
+
+    Xeon    Intel ARK, E5-2690 v4: 14 cores at 2.6 GHz, two 8-wide FMA units each (32 FLOP a cycle); 76.8 GB/s
+    K40     NVIDIA Tesla K40 board specification: 4.29 TFLOP/s at the base clock; 288 GB/s
+    P100    NVIDIA Tesla P100 data sheet, SXM2: 10.6 TFLOP/s; 732 GB/s
+    V100    NVIDIA V100 data sheet, SXM2: 15.7 TFLOP/s; 900 GB/s
+    A100    NVIDIA A100 data sheet, SXM, 80 GB: 19.5 TFLOP/s; 2,039 GB/s
+    H100    NVIDIA H100 data sheet, SXM: 67 TFLOP/s; 3.35 TB/s
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
+from knobs import numbers
+
 
 @dataclass(frozen=True)
 class Device:
-    """Sustained, not peak, rates."""
+    """Rates at which kernels run, and what calling one costs."""
 
     flops: float  # FLOP/s
     bandwidth: float  # bytes/s of its memory
@@ -21,5 +34,28 @@ class Device:
         """How long one kernel call takes."""
         return self.overhead + max(flops / self.flops, nbytes / self.bandwidth)
 
+    @property
+    def spelled(self) -> str:
+        """What `parse_device` reads."""
+        return f"{self.flops:.4g}:{self.bandwidth:.4g}:{self.overhead:.4g}"
 
-DEVICES: dict[str, Device] = {"laptop": Device(40e9, 15e9, 1e-6)}
+
+DEVICES: dict[str, Device] = {
+    "laptop": Device(40e9, 15e9, 1e-6, "one core, sustained: our choice"),
+    "Xeon": Device(14 * 2.6e9 * 32, 76.8e9, 1e-6, "Intel ARK, E5-2690 v4, all 14 cores: peak"),
+    "K40": Device(4.29e12, 288e9, 5e-6, "NVIDIA Tesla K40 board specification: peak"),
+    "P100": Device(10.6e12, 732e9, 5e-6, "NVIDIA Tesla P100 data sheet, SXM2: peak"),
+    "V100": Device(15.7e12, 900e9, 5e-6, "NVIDIA V100 data sheet, SXM2: peak"),
+    "A100": Device(19.5e12, 2039e9, 5e-6, "NVIDIA A100 data sheet, SXM 80 GB: peak"),
+    "H100": Device(67e12, 3.35e12, 5e-6, "NVIDIA H100 data sheet, SXM: peak"),
+}
+
+
+def parse_device(text: str) -> Device:
+    """The preset of this name, or a device in numbers, "40e9:15e9:1e-6". ValueError in one sentence."""
+    if text in DEVICES:
+        return DEVICES[text]
+    flops, bandwidth, overhead = numbers(text, "device", "FLOP/s:bytes/s:s per call, for example 40e9:15e9:1e-6")
+    if not flops or not bandwidth:
+        raise ValueError(f"device: {text} would never be done; FLOP/s and bytes/s are above 0.")
+    return Device(flops, bandwidth, overhead, "as given")

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from knobs import numbers
+
 
 @dataclass(frozen=True)
 class Link:
@@ -16,6 +18,11 @@ class Link:
     latency: float  # s, first bit sent to first bit received, software included
     bandwidth: float  # bytes/s
     overhead: float = 0.0  # s of the sender's processor per message
+
+    @property
+    def spelled(self) -> str:
+        """What `parse_network` reads."""
+        return f"{self.latency:.4g}:{self.bandwidth:.4g}:{self.overhead:.4g}"
 
 
 @dataclass(frozen=True)
@@ -51,3 +58,15 @@ NETWORKS: dict[str, Network] = {
         Link(40e-6, 1.5e9), Link(40e-6, 1.5e9), source="TCP on one machine, measured with Python sockets"
     ),
 }
+
+
+def parse_network(text: str) -> Network:
+    """The preset of this name, or one link for all in numbers, "4e-5:1.5e9:1e-5". ValueError in one sentence."""
+    if text in NETWORKS:
+        return NETWORKS[text]
+    form = "latency in s:bytes/s:s of the sender per message, for example 4e-5:1.5e9:1e-5"
+    latency, bandwidth, overhead = numbers(text, "network", form)
+    if not bandwidth:
+        raise ValueError(f"network: over {text} nothing would ever arrive; bytes/s are above 0.")
+    link = Link(latency, bandwidth, overhead)
+    return Network(link, link, source="as given")

@@ -19,9 +19,9 @@ from pydantic import model_validator
 import algorithms
 import algorithms.compression as compressions
 import workloads
-from cluster.devices import DEVICES
+from cluster.devices import DEVICES, parse_device
 from cluster.disturbances import JITTERS, parse_crash, parse_pause, parse_slow
-from cluster.network import NETWORKS
+from cluster.network import NETWORKS, parse_network
 from knobs import Knobs, knob, make
 from workloads.task import Budget
 
@@ -45,10 +45,10 @@ class Experiment(Knobs):
 
     cluster: Literal["simulated", "processes", "threads", "gpus"] = knob("simulated", "where it runs")
     workers: int = knob(4, "ranks that train; servers come on top", ge=1, le=MAX_WORKERS)
-    network: str = knob("10GbE", "the network between nodes, by preset")
+    network: str = knob("10GbE", "the network between nodes, by preset, or as latency:bandwidth:overhead")
     latency: float | None = knob(None, "one-way latency instead of the preset's", ge=0, le=10, unit="s", delay=True)
     bandwidth: float | None = knob(None, "bandwidth instead of the preset's", gt=0, le=1e13, unit="bytes/s")
-    device: str = knob("laptop", "what each rank computes on, by preset (simulated cluster)")
+    device: str = knob("laptop", "what a simulated rank computes on, by preset, or as FLOP/s:bytes/s:overhead")
     per_node: int = knob(1, "ranks that share a node and its network port", ge=1, le=64)
     collective: Literal[
         "fast", "ring", "recursive_doubling", "halving_doubling", "tree", "double_tree", "hierarchical"
@@ -77,8 +77,9 @@ class Experiment(Knobs):
             ("device", self.device, DEVICES),
             ("jitter", self.jitter, JITTERS),
         ):
-            if name not in table:
+            if name not in table and (kind == "jitter" or ":" not in name):
                 raise ValueError(f"there is no {kind} preset {name[:60]!r}; {_among(name, list(table))}")
+        parse_network(self.network), parse_device(self.device)
         s = make(algorithms.find(self.algorithm).Settings, self.settings, self.algorithm)
         given = {**starting_point(self.algorithm, self.workload), **self.data}
         data = make(workloads.find(self.workload).Settings, given, self.workload)

@@ -18,9 +18,9 @@ import numpy as np
 import workloads
 from algorithms import compression
 from cluster.comm import Cancelled
-from cluster.devices import DEVICES
+from cluster.devices import parse_device
 from cluster.disturbances import JITTERS, Disturbances, parse_crash, parse_pause, parse_slow
-from cluster.network import NETWORKS, Network
+from cluster.network import Network, parse_network
 from cluster.trace import APPLIED, LOSSES, MEASURES, Outcome, joined, numbered, ordered
 from experiments import evaluations
 from experiments.evaluations import Axes, Model
@@ -181,7 +181,7 @@ def _on_cluster(experiment: Experiment, watch: Watch | None, stop: Any) -> Outco
             program,
             experiment.ranks,
             network=network(experiment),
-            device=DEVICES[experiment.device],
+            device=parse_device(experiment.device),
             disturbances=disturbances(experiment),
             collective=experiment.collective,
             on_progress=watch,
@@ -199,7 +199,7 @@ def _on_cluster(experiment: Experiment, watch: Watch | None, stop: Any) -> Outco
 
 def network(experiment: Experiment) -> Network:
     """The preset with the experiment's own latency, bandwidth and ranks per node."""
-    preset = NETWORKS[experiment.network]
+    preset = parse_network(experiment.network)
     given = {"latency": experiment.latency, "bandwidth": experiment.bandwidth}
     between = replace(preset.between, **{name: value for name, value in given.items() if value is not None})
     return replace(preset, between=between, per_node=experiment.per_node)

@@ -69,8 +69,8 @@ def experiments(draw):
         "workload": workload,
         "compression": compression,
         "workers": workers,
-        "network": draw(st.sampled_from(list(NETWORKS))),
-        "device": draw(st.sampled_from(list(DEVICES))),
+        "network": draw(st.sampled_from([*NETWORKS, "4e-5:1.5e+09:1e-05"])),
+        "device": draw(st.sampled_from([*DEVICES, "4e+10:1.5e+10:1e-06"])),
         "jitter": draw(st.sampled_from(list(JITTERS))),
         "slow": ",".join(
             f"{r}:{f}" for r, f in draw(st.dictionaries(st.integers(0, workers - 1), _factors(), max_size=3)).items()
