@@ -10,20 +10,22 @@ import algorithms
 import workloads
 from algorithms import compression
 from app import controls, runs
+from app.text import escaped
 from experiments.experiment import Experiment, coding_settings
 from experiments.run import ONLY_SIMULATED
 
 FIRST = 2  # of an algorithm's settings, before the others are folded away
+EXACTNESS = {"BIT": "bit for bit", "RND": "to rounding"}
+LATE = {
+    "delay": ("Gradients late by a fixed lag", "delayed"),
+    "period": ("An average once in a period", "local_sgd"),
+}
+"""The other meanings of delay, by the name of the setting: offered where an algorithm has no such setting."""
 
 
 def choose() -> tuple[Experiment | None, str]:
     """Draw all controls; (the experiment they say, ""), or (None, why there is no such experiment)."""
-    st.selectbox(
-        "Algorithm", algorithms.names(), key="algorithm", format_func=lambda name: f"{name} · {_family(name)}",
-        on_change=controls.settle, args=("algorithm",), persist_state="session",
-        help="Grouped by family, in teaching order. Type to search.",
-    )  # fmt: skip
-    st.markdown(f":small[{algorithms.idea(algorithms.find(st.session_state.algorithm))}]")
+    _algorithm()
     actions = st.container(key="actions")
     _controls()
     try:
@@ -34,6 +36,46 @@ def choose() -> tuple[Experiment | None, str]:
     with actions:
         _actions(experiment)
     return experiment, refusal
+
+
+def _algorithm() -> None:
+    """Which algorithm, its idea, and what it becomes in limit cases."""
+    state = st.session_state
+    families = dict.fromkeys(map(algorithms.family, algorithms.names()))
+    if state.get("family") not in (None, algorithms.family(state.algorithm)):  # a link or a lesson brought another one
+        state.family = None
+    st.selectbox(
+        "Family", families, None, _words, key="family", placeholder="All families", on_change=_settle_family,
+        persist_state="session", help="Only algorithms of this family, in teaching order.",
+    )  # fmt: skip
+    family = state.family
+    names = [name for name in algorithms.names() if family in (None, algorithms.family(name))]
+    st.selectbox(
+        "Algorithm", names, key="algorithm", on_change=controls.settle, args=("algorithm",), persist_state="session",
+        format_func=lambda name: name if family else f"{name} · {_words(algorithms.family(name))}",
+        help="In teaching order. Type to search.",
+    )  # fmt: skip
+    module = algorithms.find(state.algorithm)
+    st.markdown(f":small[{algorithms.idea(module)}]")
+    if claims := getattr(module, "EQUIVALENCES", ()):
+        more = f" and {len(claims) - 1} more" if claims[1:] else ""
+        told = [f"- {escaped(one.claim)}: {EXACTNESS[one.exactness]}" for one in claims]
+        st.markdown(
+            f":green-badge[:material/equal: {escaped(claims[0].claim)}{more}]",
+            help="What it becomes in limit cases, as the tests hold it to:\n\n" + "\n".join(told),
+        )
+
+
+def _settle_family() -> None:
+    state = st.session_state
+    if state.family and algorithms.family(state.algorithm) != state.family:
+        _switch(next(name for name in algorithms.names() if algorithms.family(name) == state.family))
+
+
+def _switch(algorithm: str) -> None:
+    """Another algorithm, with its own defaults."""
+    st.session_state.algorithm = algorithm
+    controls.settle("algorithm")
 
 
 def _actions(experiment: Experiment | None) -> None:
@@ -70,6 +112,13 @@ def _controls() -> None:
     own(*controls.DELAY)
     for knob in delays:
         controls.draw(knob)
+    with st.container(gap="xxsmall"):
+        for field, (words, name) in LATE.items():
+            if field not in algorithm.model_fields:
+                st.button(
+                    f"{words}: {name}", key=f"late-{field}", type="tertiary", icon=":material/arrow_forward:",
+                    on_click=_switch, args=(name,), help="Another meaning of delay: go to the algorithm that has it.",
+                )  # fmt: skip
     _heading(f"Settings of {state.algorithm}")
     for knob in others[:FIRST]:
         controls.draw(knob)
@@ -108,5 +157,5 @@ def _heading(text: str, help: str | None = None) -> None:
     st.markdown(f"### {text}", help=help, anchors=False)
 
 
-def _family(name: str) -> str:
-    return algorithms.family(name).replace("_", " ")
+def _words(family: str) -> str:
+    return family.replace("_", " ")

@@ -12,7 +12,7 @@ import pytest
 import algorithms
 from algorithms import compression
 from app import controls, runs
-from app.views import pictures
+from app.views import choose, pictures
 from experiments.experiment import NESTED, Experiment
 from experiments.pool import JobState
 
@@ -154,6 +154,36 @@ def test_another_algorithm_starts_from_its_own_defaults(page, stored):
     assert address(opened) == Experiment(algorithm="gpipe")
     opened.selectbox("algorithm").select("easgd").run()
     assert address(opened) == Experiment(algorithm="easgd")
+
+
+def test_a_family_narrows_the_list_of_algorithms_and_begins_with_its_first(page, stored):
+    stored(Experiment())
+    opened = page("learning_rate=0.5")
+    opened.selectbox("family").select("averaging").run()
+    names = [name for name in algorithms.names() if algorithms.family(name) == "averaging"]
+    assert opened.selectbox("algorithm").options == names
+    assert address(opened) == Experiment(algorithm=names[0])
+    opened.selectbox("algorithm").select("easgd").run()
+    assert address(opened) == Experiment(algorithm="easgd") and opened.selectbox("family").value == "averaging"
+    opened.button("reset").click().run()
+    assert address(opened) == Experiment() and opened.selectbox("family").value is None
+
+
+def test_what_an_algorithm_becomes_in_limit_cases_stands_under_its_idea(page, stored):
+    stored(Experiment())
+    badge = next(element for element in page().markdown if "badge" in element.value)
+    assert "one worker is SGD and 1 more" in badge.value
+    assert "N workers are SGD with N times the batch: to rounding" in badge.proto.help
+
+
+def test_the_other_meanings_of_delay_lead_to_algorithms_that_have_them(page, stored):
+    stored(Experiment())
+    for field, (_, name) in choose.LATE.items():
+        opened = page()
+        opened.button(f"late-{field}").click().run()
+        assert address(opened) == Experiment(algorithm=name)
+        assert controls.control(algorithms.find(name).Settings, field).delay
+        assert f"late-{field}" not in widgets(opened)
 
 
 @pytest.mark.parametrize("name", compression.COMPRESSIONS)
