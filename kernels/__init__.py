@@ -58,6 +58,9 @@ FAMILIES: dict[str, tuple[str, ...]] = {
         *("relu_backward", "tanh_forward", "tanh_backward", "residual_add"),
         *("conv2d_forward", "conv2d_backward_input", "conv2d_backward_weights"),
         *("max_pool_forward", "max_pool_backward"),
+        *("embedding_forward", "embedding_backward_weights", "attention_forward", "attention_backward"),
+        *("layer_norm_forward", "layer_norm_backward_input", "layer_norm_backward_weights"),
+        *("gelu_forward", "gelu_backward"),
         *("softmax_cross_entropy", "squared_error", "quadratic"),
     ),
 }

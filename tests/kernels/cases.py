@@ -15,6 +15,7 @@ import numpy as np
 from tests.kernels.code_cases import CODES
 from tests.kernels.layer_cases import LAYERS
 from tests.kernels.sparse_cases import SPARSE
+from tests.kernels.transformer_cases import TRANSFORMER
 
 SIZES = (0, 1, 31, 32, 257, 1000)
 
@@ -128,4 +129,5 @@ CASES: dict[str, Case] = {
     **{name: Case(arguments) for name, arguments in SPARSE.items()},
     # ---- layers: cases of the kernels in kernels/layers/ go below this line ----
     **{name: Case(arguments) for name, arguments in LAYERS.items()},
+    **{name: Case(arguments) for name, arguments in TRANSFORMER.items()},
 }

@@ -1,0 +1,46 @@
+"""Layer norm backward, weight half: what gain and bias have done to all rows.
+
+    dgain = sum over rows of dy u          dbias = sum over rows of dy
+
+dy, u (rows, width), dgain and dbias (width,). This is W of a split backward pass; see dense_backward_weights.
+Price: 3 FLOPs per number; dy and u read once.
+"""
+
+from numba import cuda
+
+from kernels.compiled import exact
+from kernels.launch import over
+
+
+def price(dgain, dbias, dy, u):
+    rows, width = dy.shape
+    return 3 * rows * width, 2 * rows * width + 2 * width
+
+
+def reference(dgain, dbias, dy, u):
+    dgain[:] = (dy * u).sum(0)
+    dbias[:] = dy.sum(0)
+
+
+@exact
+def cpu(dgain, dbias, dy, u):
+    dgain[:] = 0
+    dbias[:] = 0
+    for i in range(dy.shape[0]):
+        for j in range(dy.shape[1]):
+            dgain[j] += dy[i, j] * u[i, j]
+            dbias[j] += dy[i, j]
+
+
+@cuda.jit
+def _launch(dgain, dbias, dy, u):
+    for j in range(cuda.grid(1), dgain.size, cuda.gridsize(1)):
+        total = along = dy.dtype.type(0)
+        for i in range(dy.shape[0]):
+            along += dy[i, j] * u[i, j]
+            total += dy[i, j]
+        dgain[j], dbias[j] = along, total
+
+
+def gpu(dgain, dbias, dy, u):
+    _launch[over(dgain)](dgain, dbias, dy, u)
