@@ -56,8 +56,19 @@ CATALOGUE: tuple[str, ...] = (
     "decentralized.adpsgd",
     "decentralized.nearest_neighbour",
     "batch.sandblaster",
+    "pipelined.petrowski",
+    "pipelined.chen",
     "pipelined.gpipe",
+    "pipelined.dapple",
+    "pipelined.interleaved",
+    "pipelined.chimera",
+    "pipelined.zb_h1",
+    "pipelined.zb_h2",
+    "pipelined.zb_v",
+    "pipelined.dualpipe",
+    "pipelined.dualpipe_v",
     "pipelined.pipedream",
+    "pipelined.pipedream_2bw",
 )
 
 

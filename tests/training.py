@@ -29,10 +29,10 @@ class Training:
 
     @property
     def models(self) -> list[np.ndarray]:
-        """The models of those who train; the stages of a pipeline hold one together."""
+        """The models of those who train; the stages of a pipeline hold one together, in any order."""
         results = self.outcome.results[self.servers :]
         whole = all(result is not None and result.shape == (self.parameters,) for result in results)
-        return results if whole else [np.concatenate(results)]
+        return results if whole else [self.shipped]
 
     @property
     def shipped(self) -> np.ndarray:
@@ -157,6 +157,8 @@ class ScalarChain:
         return self.x[indices], np.ones(len(indices), self.dtype)
 
     def split(self, stages):
+        if not isinstance(stages, int):
+            return [ScalarPart(self, layers) for layers in np.split(np.arange(len(self.w)), np.cumsum(stages)[:-1])]
         if stages > len(self.w):
             raise ValueError(f"{stages} stages are too many for {len(self.w)} layers; use at most {len(self.w)}.")
         return [ScalarPart(self, layers) for layers in np.array_split(np.arange(len(self.w)), stages)]
@@ -194,13 +196,22 @@ class ScalarPart:
         return x, saved
 
     def backward(self, w, saved, dy):
-        pay(2 * self.chain.flops * len(w))
-        g = np.empty_like(w)
+        dx, pending = self.backward_input(w, saved, dy)
+        return dx, self.backward_weights(pending)
+
+    def backward_input(self, w, saved, dy):
+        pay(self.chain.flops * len(w))
+        pending = []
         with np.errstate(all="ignore"):
-            for layer in reversed(range(len(w))):
-                g[layer] = dy @ saved[layer]
-                dy = w[layer] * dy
-        return dy, g
+            for weight, x in zip(reversed(w), reversed(saved), strict=True):
+                pending.append((dy, x))
+                dy = weight * dy
+        return dy, pending[::-1]
+
+    def backward_weights(self, pending):
+        pay(self.chain.flops * len(pending))
+        with np.errstate(all="ignore"):
+            return np.array([dy @ x for dy, x in pending])
 
     def backward_factors(self, w, saved, dy):
         return *self.backward(w, saved, dy), None

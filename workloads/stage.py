@@ -7,6 +7,8 @@ needs, and the weights are an argument of both, so that a schedule may use any v
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from kernels import to_device
@@ -18,9 +20,9 @@ _COMPUTE = 0
 class Stage:
     """Stage `index` of `count`. Arrays: w (d_s,), x and y (samples of a micro-batch, features ...)."""
 
-    def __init__(self, task, index: int, count: int, replica: int = 0, replicas: int = 1):
+    def __init__(self, task, index: int, count: int, replica: int = 0, replicas: int = 1, cuts: Sequence[int] = ()):
         self.task, self.index, self.count = task, index, count
-        self.part = task.workload.split(count)[index]
+        self.part = task.workload.split(cuts or count)[index]
         self.first, self.last = index == 0, index == count - 1
         workload = task.workload
         self.batches = Batches(workload.samples, task.batch, replica, replicas, task.seed, workload.shuffle)
@@ -40,10 +42,11 @@ class Stage:
     def chunk(self, batch: int, index: int = 0, chunks: int = 1) -> tuple:
         """(x, target) of micro-batch `index` of `chunks` of mini-batch number `batch`. Batches are asked in order."""
         if batch != self._at:
-            indices = next(self.batches)
-            self._at += 1
-            if batch != self._at:
-                raise ValueError(f"batch {batch} was asked after batch {self._at - 1}")
+            if batch < self._at:
+                raise ValueError(f"batch {batch} was asked after batch {self._at}")
+            while self._at < batch:  # those between are for others
+                indices = next(self.batches)
+                self._at += 1
             if len(indices) % chunks:
                 raise ValueError(f"{chunks} micro-batches do not divide a batch of {len(indices)}.")
             self._chunks = [self.task.workload.batch(part) for part in np.split(indices, chunks)]
@@ -75,7 +78,7 @@ class Stage:
     def loss(self, y, target, batch: int, chunks: int = 1, label: str = "loss"):
         """(loss, dy) of one micro-batch on the last stage: mean over its samples.
 
-        The mean over the micro-batches is recorded when the last of them has been compared.
+        The mean over the `chunks` micro-batches that come here is recorded when the last of them has been compared.
         """
         with self.task.journal.doing(_COMPUTE, label):
             loss, dy = self.part.loss(y, target)

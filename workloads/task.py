@@ -8,7 +8,7 @@ algorithm stops the same way, diverges the same way and is measured the same way
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Any, NamedTuple, Protocol
 
@@ -54,10 +54,11 @@ class Workload(Protocol):
     def evaluate(self, w: np.ndarray) -> Evaluation:
         """The held-out loss and accuracy at w."""
 
-    def split(self, stages: int) -> list:
-        """The model cut in consecutive stages, as equal in work as layers allow. ValueError if it cannot be."""
+    def split(self, stages: int | Sequence[int]) -> list:
+        """The model cut in consecutive stages: in so many, as equal in work as layers allow, or in stages of so many
+        layers each. ValueError if it cannot be."""
 
-    def boundaries(self, stages: int) -> tuple[int, ...]:
+    def boundaries(self, stages: int | Sequence[int]) -> tuple[int, ...]:
         """Numbers per sample that cross from each stage to the next."""
 
 
@@ -91,7 +92,8 @@ class Task:
 
     `shard` of `shards` is this rank's part of the data, None on a server that trains nothing. Of the reports one in
     `report_every` is kept for evaluation; whenever they have become twice `keep`, every second one is dropped, so
-    that a run of any length keeps between `keep` and twice as many, evenly spaced.
+    that a run of any length keeps between `keep` and twice as many, evenly spaced. `memory` is how many bytes a rank
+    has, None for as many as it likes.
     """
 
     def __init__(
@@ -106,9 +108,10 @@ class Task:
         seed: int = 0,
         report_every: int = 1,
         keep: int | None = None,
+        memory: float | None = None,
     ):
         self.workload, self.comm, self.budget, self.seed = workload, comm, budget, seed
-        self.batch, self.shards = batch, shards
+        self.batch, self.shards, self.memory = batch, shards, memory
         self.journal = comm.journal
         self.report_every, self.keep = report_every, keep
         self.serves = shard is None
@@ -167,6 +170,7 @@ class Task:
         batch = self.next_batch() if batch is None else batch
         with self.journal.doing(_COMPUTE, "gradient"):
             loss, g = self.workload.gradient(w, batch)
+        self._needed(w, g, len(batch[0]))
         self.record(loss, len(batch[0]))
         return loss, g
 
@@ -174,7 +178,9 @@ class Task:
         """(loss, g) at w: means over these samples of the training set, whoever's they are. No loss is recorded."""
         batch = tuple(to_device(part, self.comm.device) for part in self.workload.batch(indices))
         with self.journal.doing(_COMPUTE, "portion"):
-            return self.workload.gradient(w, batch)
+            loss, g = self.workload.gradient(w, batch)
+        self._needed(w, g, len(batch[0]))
+        return loss, g
 
     def walk(self, shared, rate: float, examples: int = 1, anchor: tuple | None = None) -> None:
         """Take the next mini-batch through shared memory (`cluster.comm.Shared`), `examples` samples to a step:
@@ -218,15 +224,38 @@ class Task:
         """
         return self._passing.backward()
 
-    def stage(self, index: int, count: int, replica: int = 0, replicas: int = 1):
-        """Stage `index` of the model cut in `count`, for pipelines; replicas share the data out among themselves."""
+    def stage(self, index: int, count: int, replica: int = 0, replicas: int = 1, cuts: Sequence[int] = ()):
+        """Stage `index` of the model cut in `count`, for pipelines; replicas share the data out among themselves.
+
+        `cuts` are the layers of each stage; without, stages are balanced by work.
+        """
         from workloads.stage import Stage
 
-        return Stage(self, index, count, replica, replicas)
+        return Stage(self, index, count, replica, replicas, cuts)
+
+    def module(self, index: int, count: int):
+        """The same stage for methods in which it learns without the error of the one after it (`workloads.module`)."""
+        from workloads.module import Module
+
+        return Module(self, index, count)
 
     def applied(self, staleness: int) -> None:
         """One update entered the shared model, computed from parameters `staleness` updates old."""
         self.journal.applied.append((self.journal.clock(), staleness))
+
+    def holds(self, kind: str, nbytes: int) -> None:
+        """This rank holds so many bytes of a kind (`cluster.trace.HELD`) from now on, whatever it held before.
+
+        A gradient says by itself that it needs parameters, gradients and activations, and an update rule what it
+        remembers. ValueError if it is more than the rank has.
+        """
+        journal = self.journal
+        journal.hold(kind, nbytes)
+        if self.memory is not None and sum(journal.held) > self.memory:
+            raise ValueError(
+                f"rank {journal.rank} has {self.memory:,.0f} bytes of memory and needs {journal.inventory()}; "
+                "use a smaller model or batch, or deal the model out to more ranks."
+            )
 
     def measure(self, quantity: str, value: float) -> None:
         """Write down a number that the method finds worth a curve, by its name: "noise scale", "spread"."""
@@ -234,6 +263,8 @@ class Task:
 
     def report(self, w: np.ndarray, where: slice = slice(None)) -> None:
         """The model (or the part `where` of it) that this rank would ship now; evaluated outside the clock."""
+        if self.serves:  # a rank that trains has said so with its gradient
+            self.holds("parameters", w.nbytes)
         start, stop, _ = where.indices(self.workload.parameters)
         index = self._reports[start, stop] = self._reports.get((start, stop), 0) + 1
         if index % self.report_every:
@@ -254,6 +285,12 @@ class Task:
             raise Diverged(float(loss), self.comm.rank, journal.step)
         if self.budget.target_loss is not None:
             self._recent = [*self._recent[1 - _RECENT :], float(loss)]
+
+    def _needed(self, w, g, samples: int) -> None:
+        """What a gradient of the whole model needs at least."""
+        self.holds("parameters", w.nbytes)
+        self.holds("gradients", g.nbytes)
+        self.holds("activations", getattr(self.workload, "activations", {}).get(samples, 0))
 
     def _spent(self, together: bool) -> bool:
         target, seconds = self.budget.target_loss, self.budget.seconds

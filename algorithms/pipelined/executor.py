@@ -1,133 +1,241 @@
 """The executor: one rank of any pipeline carries out its list of ops.
 
 Waiting is left to the messages: a forward needs the activations of the stage before, a backward the gradient of the
-stage after, and each arrives when it has been computed. So the list of ops is all there is to a schedule.
+stage after, and each arrives when it has been computed. So the list of ops is all there is to a schedule, and which
+weights its passes read is left to a policy (`weights.py`), one for each stage that this rank holds.
 
-Weights are versions: update number v makes version v. A forward reads the newest version, or one `lag` versions
-older; its backward reads the same again, or with `stash` off whatever is newest then.
+Ops that are joined begin when all has come that they need, and what they make is sent when all are done. An update
+takes the gradients that have come back since the last one, summed in the order of micro-batches, whatever order they
+came back in; where several ranks hold a stage, they sum theirs first.
 
-The end: stage 0 asks the budget before each mini-batch, and when it is spent sends None down instead of activations.
-Each stage then brings home what it has in flight. The target loss is seen on the last stage; a gradient that travels
-up wrapped in a tuple says that it is reached.
+The end: where ranks meet in every update (`Flush`), they stop together. In an endless stream stage 0 asks the budget
+before each mini-batch, and when it is spent sends None down instead of activations; each stage then brings home what
+it has in flight. The target loss is seen on the last stage; there, a gradient that travels up wrapped in a tuple says
+that it is reached.
 """
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import kernels
+from algorithms.pipelined.plan import Flush, Stream
 from algorithms.pipelined.schedule import Op
+from algorithms.pipelined.weights import Policy, Weights
 
 
 @dataclass
 class Flight:
-    """A micro-batch between its forward and its update."""
+    """A micro-batch on one stage, from its forward until its gradient is used."""
 
     version: int  # of the weights that its forward read
     w: Any  # these weights, if its backward is to read them again
-    saved: Any  # what backward needs of the forward; with `recompute` the input alone
+    saved: Any  # what backward needs of the forward; with re-materialisation the input, until it has gone again
     dy: Any = None  # gradient of the outputs, on the last stage
+    pending: Any = None  # what W needs of I
+    gap: int = 0  # how many versions newer its backward read
     g: Any = None  # gradient of the weights, once it is back
 
 
-class Executor:
-    """Stage `comm.rank` of `comm.size`, with `chunks` micro-batches per mini-batch and update."""
+class Held:
+    """One stage that this rank holds."""
 
-    def __init__(self, comm, task, chunks: int = 1, lag: int = 0, stash: bool = True, recompute: bool = False):
-        self.comm, self.task = comm, task
-        self.chunks, self.stash, self.recompute = chunks, stash, recompute
-        self.stage = task.stage(comm.rank, comm.size)
-        self.steps = task.steps()
-        self.history = deque([(0, self.stage.start())], maxlen=lag + 1)  # (version, w), oldest first
+    def __init__(self, stage, policy: Callable[[Any, Any], Policy]):
+        w = stage.start()
+        self.stage, self.policy = stage, policy(stage, w)
+        self.weights = Weights(w, self.policy.keep)
         self.flying: dict[int, Flight] = {}  # by micro-batch
-        self.ended = self.enough = False
-
-    @property
-    def w(self):
-        """The newest weights of this stage, (d_s,)."""
-        return self.history[-1][1]
+        self.group = None  # the ranks that hold it, if there are others
 
     @property
     def versions(self) -> int:
-        """How many versions of its weights this stage holds now."""
+        """How many versions of its weights are held now."""
         stashed = (flight.version for flight in self.flying.values() if flight.w is not None)
-        return len({version for version, _ in self.history}.union(stashed))
+        return len({version for version, _ in self.weights.history}.union(stashed))
 
-    def run(self, ops: Iterable[Op], update: Callable):
-        """Carry out `ops`, an endless stream, until the budget is spent; `update(w, g)` changes w in place."""
-        for kind, _, chunk in ops:
-            if kind == "F":
-                if not self.ended:
-                    self.forward(chunk)
-            elif kind == "U":
-                if chunk * self.chunks in self.flying:
-                    self.update(chunk, update)
-            elif chunk in self.flying:
-                self.again(chunk) if kind == "R" else self.backward(chunk)
-            if self.ended and not self.flying:
-                return self.w
 
-    def forward(self, chunk: int) -> None:
-        stage, (batch, part) = self.stage, divmod(chunk, self.chunks)
-        x = self.inputs(batch, part)  # (samples of a micro-batch, ...)
-        if x is None:
-            self.ended = True
-            if not stage.last:
-                self.comm.send(None, self.comm.rank + 1)
-            return
-        self.task.at(batch)
-        version, w = self.history[0]
-        y, saved = stage.forward(w, x, self.label("F", chunk))
-        flight = Flight(version, w if self.stash else None, x if self.recompute else saved)
-        if stage.last:
-            _, target = stage.chunk(batch, part, self.chunks)
-            _, flight.dy = stage.loss(y, target, batch, self.chunks)
-            self.enough = self.enough or self.task.spent()
+class Executor:
+    """Rank `comm.rank` of a plan; `policy(stage, w)` makes the weight policy of a stage that starts with w.
+
+    `cuts` are the layers of each stage; () for stages that are balanced by work.
+    """
+
+    def __init__(self, comm, task, plan: Flush | Stream, policy: Callable[[Any, Any], Policy], cuts=()):
+        self.comm, self.task, self.plan = comm, task, plan
+        self.again = plan.again(comm.rank)  # stages that store their inputs only
+        self.held: dict[int, Held] = {}
+        for index in plan.stages_of(comm.rank):
+            self.held[index] = Held(task.stage(index, plan.stages, cuts=cuts), policy)
+        for index in plan.shared:
+            group = comm.split(0 if index in self.held else None)
+            if group:
+                self.held[index].group = group
+        self.here: dict[tuple[str, int, int], Any] = {}  # what goes from one stage of this rank to another
+        self.ended = self.enough = False
+
+    def run(self):
+        """Train until the budget is spent; gives the weights of this rank's stages, one after the other."""
+        if isinstance(self.plan, Stream):
+            self._stream()
         else:
-            self.comm.send(y, self.comm.rank + 1)
-        self.flying[chunk] = flight
+            for batch in self.task.steps(together=True):
+                for ops in self.plan.of_batch(self.comm.rank, batch):
+                    self._do(ops)
+        return self._together()
 
-    def inputs(self, batch: int, part: int):
-        if not self.stage.first:
-            return self.comm.recv(self.comm.rank - 1)
-        if part == 0 and (self.enough or next(self.steps, None) is None):
-            return None
-        return self.stage.chunk(batch, part, self.chunks)[0]
+    def _together(self):
+        parts = [held.weights.w for held in self.held.values()]
+        w, at = kernels.empty(sum(map(len, parts)), parts[0]), 0
+        for part in parts:
+            w[at : at + len(part)] = part
+            at += len(part)
+        return w
 
-    def again(self, chunk: int) -> None:
-        flight = self.flying[chunk]
-        w = self.w if flight.w is None else flight.w
-        _, flight.saved = self.stage.forward(w, flight.saved, self.label("R", chunk))
+    def _stream(self) -> None:
+        self.steps = self.task.steps()
+        (held,) = self.held.values()
+        for op in self.plan.of_rank(self.comm.rank):
+            if self._due(op, held):
+                self._do([op])
+            if self.ended and not held.flying:
+                return
 
-    def backward(self, chunk: int) -> None:
-        flight = self.flying[chunk]
-        dy = flight.dy
-        if not self.stage.last:
-            dy = self.comm.recv(self.comm.rank + 1)
+    def _due(self, op: Op, held: Held) -> bool:
+        """Whether there is anything to do for this op, now that the end may have come."""
+        if op.kind == "F":
+            return not self.ended
+        if op.kind == "U":
+            return any(flight.g is not None for flight in held.flying.values())
+        return op.chunk in held.flying
+
+    def _do(self, ops) -> None:
+        """Carry out ops that are joined, mostly a single one."""
+        inputs = [self._take(*op) for op in ops]
+        if self.ended and inputs[0] is None and ops[0].kind == "F":
+            return
+        outputs = [self._work(op, x) for op, x in zip(ops, inputs, strict=True)]
+        for op, y in zip(ops, outputs, strict=True):
+            if y is not None:
+                self._give(op, y)
+
+    def _take(self, kind: str, stage: int, chunk: int):
+        """What `stage` needs from its neighbours for this op."""
+        held = self.held[stage]
+        if kind == "F":
+            if held.stage.first:
+                return self._inputs(held, chunk)
+            x = self._receive("F", stage - 1, stage, chunk)
+            if x is None:
+                self._end(held, chunk)
+            return x
+        if kind in "BI" and not held.stage.last:
+            dy = self._receive("B", stage + 1, stage, chunk)
             if isinstance(dy, tuple):
                 self.enough, (dy,) = True, dy
-        self.task.at(chunk // self.chunks)
-        w = self.w if flight.w is None else flight.w
-        dx, flight.g = self.stage.backward(w, flight.saved, dy, self.label("B", chunk))
+            return dy
+        return None
+
+    def _inputs(self, held: Held, chunk: int):
+        batch, part = divmod(chunk, self.plan.chunks)
+        if isinstance(self.plan, Stream) and part == 0 and (self.enough or next(self.steps, None) is None):
+            self._end(held, chunk)
+            return None
+        return held.stage.chunk(batch, part, self.plan.chunks)[0]
+
+    def _end(self, held: Held, chunk: int) -> None:
+        self.ended = True
+        if not held.stage.last:
+            self._send(None, "F", held.stage.index + 1, chunk)
+
+    def _work(self, op: Op, x):
+        """Compute; gives what a neighbour waits for, or None."""
+        kind, stage, chunk = op
+        held = self.held[stage]
+        if kind == "U":
+            return self._update(held)
+        self.task.at(chunk // self.plan.chunks)
+        if kind == "F":
+            return self._forward(held, chunk, x)
+        flight, label = held.flying[chunk], self._label(op)
+        if kind == "R":
+            w = held.policy.backward(held.weights, flight)[1]
+            _, flight.saved = held.stage.forward(w, flight.saved, label)
+        elif kind == "W":
+            flight.g = held.stage.backward_weights(flight.pending, label)
+            flight.pending = None
+        else:
+            return self._backward(held, flight, kind, flight.dy if x is None else x, label)
+        return None
+
+    def _forward(self, held: Held, chunk: int, x):
+        stage, (batch, part) = held.stage, divmod(chunk, self.plan.chunks)
+        version, w = held.policy.forward(held.weights, chunk)
+        y, saved = stage.forward(w, x, self._label(Op("F", stage.index, chunk)))
+        flight = Flight(version, w if held.policy.stash else None, x if stage.index in self.again else saved)
+        held.flying[chunk] = flight
+        if not stage.last:
+            return y
+        _, target = stage.chunk(batch, part, self.plan.chunks)
+        _, flight.dy = stage.loss(y, target, batch, self.plan.compared(self.comm.rank))
+        if isinstance(self.plan, Stream):
+            self.enough = self.enough or self.task.spent()
+        return None
+
+    def _backward(self, held: Held, flight: Flight, kind: str, dy, label: str):
+        version, w = held.policy.backward(held.weights, flight)
+        if kind == "B":
+            dx, flight.g = held.stage.backward(w, flight.saved, dy, label)
+        else:
+            dx, flight.pending = held.stage.backward_input(w, flight.saved, dy, label)
+        flight.gap = version - flight.version
         flight.w = flight.saved = flight.dy = None
-        if not self.stage.first:
-            self.comm.send((dx,) if self.enough else dx, self.comm.rank - 1)
+        return None if held.stage.first else dx
 
-    def update(self, batch: int, update: Callable) -> None:
-        first, *others = (self.flying.pop(batch * self.chunks + part) for part in range(self.chunks))
-        for other in others:  # in the order of micro-batches, whatever order they came back in
-            kernels.add(first.g, other.g)
-        if others:
-            kernels.scale(first.g, 1 / self.chunks)
-        newest, w = self.history[-1][0], kernels.copy(self.w)
-        update(w, first.g)
-        self.history.append((newest + 1, w))
-        self.task.applied(newest - first.version)
-        self.task.report(w, self.stage.where)
+    def _update(self, held: Held) -> None:
+        done = sorted(chunk for chunk, flight in held.flying.items() if flight.g is not None)
+        first, *others = flights = [held.flying.pop(chunk) for chunk in done]
+        g = first.g
+        for other in others:
+            kernels.add(g, other.g)
+        if held.group:
+            held.group.all_reduce(g)
+        if self.plan.chunks > 1:
+            kernels.scale(g, 1 / self.plan.chunks)
+        self.task.applied(max(held.weights.version - flight.version for flight in flights))
+        if gap := max(flight.gap for flight in flights):
+            self.task.measure("version gap", gap)
+        held.weights.step(held.policy, g)
+        self.task.report(held.weights.w, held.stage.where)
 
-    def label(self, kind: str, chunk: int) -> str:
-        """F3 is micro-batch 3 of its mini-batch; where a mini-batch is not cut, the mini-batch itself."""
-        return f"{kind}{chunk % self.chunks if self.chunks > 1 else chunk}"
+    def _give(self, op: Op, y) -> None:
+        if op.kind == "F":
+            self._send(y, "F", op.stage + 1, op.chunk)
+        else:
+            self._send((y,) if self.enough else y, "B", op.stage - 1, op.chunk)
+
+    def _send(self, x, kind: str, stage: int, chunk: int) -> None:
+        """Hand `x` to whoever does `kind` of `stage` with this micro-batch."""
+        rank = self.plan.home(stage, chunk)
+        if rank == self.comm.rank:
+            self.here[kind, stage, chunk] = x
+        else:
+            self.comm.send(x, rank, tag=_tag(kind, stage))
+
+    def _receive(self, kind: str, source: int, stage: int, chunk: int):
+        rank = self.plan.home(source, chunk)
+        if rank == self.comm.rank:
+            return self.here.pop((kind, stage, chunk))
+        return self.comm.recv(rank, tag=_tag(kind, stage))
+
+    def _label(self, op: Op) -> str:
+        """F3 is micro-batch 3 of its mini-batch, where mini-batches are cut; 2F3 on stage 2, where a rank has many."""
+        kind, stage, chunk = op
+        number = chunk % self.plan.chunks if self.plan.chunks > 1 else chunk
+        return f"{kind}{number}" if len(self.held) == 1 else f"{stage}{kind}{number}"
+
+
+def _tag(kind: str, stage: int) -> int:
+    """Messages of one kind to one stage come in the order in which it takes them; of others, in any order."""
+    return 2 * stage + (kind == "B")

@@ -10,18 +10,20 @@ the mean of their gradients, summed in the order of micro-batches, is the gradie
     stage 2   .. .. F0 F1 F2 B2 B1 B0 .. ..        . idle: the bubble, (S-1)/(M+S-1) of the step
 
 Price: where a numbers per sample cross from one stage to the next, 2 batch a per step, there and back. A stage stores
-the activations of M micro-batches; with `recompute` only their inputs, for a third more work. Staleness: none.
+the activations of M micro-batches; with `recompute` only their inputs, for a third more work: early, while it waits for
+the gradient, or late, when it has come. Staleness: none.
 Source: Huang et al., NeurIPS 2019, arXiv:1811.06965; order of the backward passes as in torchgpipe.
 """
 
-import kernels
-from algorithms.declare import Equivalence, Knobs, knob
+from typing import Literal
+
+from algorithms.declare import Equivalence, knob
+from algorithms.pipelined import settings
 from algorithms.pipelined.executor import Executor
-from algorithms.pipelined.schedule import repeat
-from algorithms.pipelined.schedules.gpipe import schedule
+from algorithms.pipelined.plan import flush
 
 SYNCHRONOUS = True
-START = {"model": "residual", "depth": 6, "width": 64, "activation": "tanh"}  # eight layers to cut
+START = settings.START
 EQUIVALENCES = (
     Equivalence("one stage and one micro-batch is SGD", to="sgd", settings={"chunks": 1}),
     Equivalence("a pipeline without micro-batches is SGD on a cut model", to="sgd", workers=3, settings={"chunks": 1}),
@@ -29,32 +31,29 @@ EQUIVALENCES = (
 )
 
 
-class Settings(Knobs):
-    learning_rate: float = knob(0.1, "step size", gt=0, le=1000)
+class Settings(settings.Flushed):
     chunks: int = knob(4, "micro-batches in a mini-batch", ge=1, le=1024)
-    recompute: bool = knob(False, "store inputs only and go forward once more before going backward")
+    recompute: Literal["none", "early", "late"] = knob("none", "store inputs only, and go forward once more")
 
 
 def shards(workers, s):
     return 1
 
 
+def plan(workers, s):
+    return flush("gpipe", workers, s.chunks, s.recompute)
+
+
 def refuse(workers, batch, workload, s):
-    workload.split(workers)  # or it says into how many stages it can be cut
-    if batch % s.chunks:
-        *others, largest = [str(n) for n in range(1, batch + 1) if batch % n == 0]
-        fitting = f"{', '.join(others)} or {largest}" if others else largest
-        return f"{s.chunks} micro-batches do not divide a batch of {batch}; use {fitting}."
+    return settings.refuse(batch, workload, plan(workers, s), s.cuts)
 
 
 def words(shape, s):
-    return 2 * shape.steps * shape.batch * sum(shape.boundaries)
+    return plan(shape.workers, s).words(shape)
 
 
 def worker(comm, task, s=Settings()):
-    pipe = Executor(comm, task, chunks=s.chunks, recompute=s.recompute)
-    batch = schedule(comm.rank, comm.size, s.chunks, s.recompute)
-    return pipe.run(repeat(batch, s.chunks), lambda w, g: kernels.sgd(w, g, s.learning_rate))
+    return Executor(comm, task, plan(comm.size, s), settings.rule(s), settings.layers(s.cuts)).run()
 
 
 if __name__ == "__main__":

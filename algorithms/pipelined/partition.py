@@ -25,6 +25,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import accumulate
 from math import ceil, inf, prod
 from typing import NamedTuple
 
@@ -128,6 +129,29 @@ def partition(
         raise ValueError(f"no plan for {workers} workers fits {memory:g} bytes each; the least that does is {least:g}.")
     stages = _stages(tables, [workers for workers, _ in levels], 0, layers - 1)
     return Plan(stages, period, sum(profile.times), tuple(tables[-1].values()))
+
+
+def plan_of(profile: Profile, layers: Sequence[int], bandwidth: float) -> Plan:
+    """What given cuts are worth: stages of so many layers, a worker each. ValueError if they do not fit."""
+    if min(layers, default=0) < 1 or sum(layers) != len(profile.layers):
+        raise ValueError(
+            f"cuts {','.join(map(str, layers))} do not share out {len(profile.layers)} layers; "
+            "give each stage 1 or more, and no layer twice."
+        )
+    ends = accumulate(layers)
+    stages = tuple(Stage(end - count, end - 1, 1) for count, end in zip(layers, ends, strict=True))
+    links = (2 * profile.activations[stage.last] / bandwidth for stage in stages[:-1])
+    slowest = max(sum(profile.times[stage.first : stage.last + 1]) for stage in stages)
+    return Plan(stages, max(slowest, *links, 0), sum(profile.times), ())
+
+
+def flat(stages: Sequence[Stage], replicas: int = 1) -> tuple[Stage, ...]:
+    """The stages of a hierarchy down to single workers: replicas of a machine are replicas of all that is inside."""
+    found: list[Stage] = []
+    for stage in stages:
+        each = replicas * stage.replicas
+        found += flat(stage.inside, each) if stage.inside else (Stage(stage.first, stage.last, each),)
+    return tuple(found)
 
 
 def _costs(profile: Profile, inside, bandwidth: float, form: str, width: int, compression: float | None):

@@ -19,25 +19,27 @@ Staleness: S-1-s updates on stage s (vertical: S-1 everywhere), decided by the s
 Source: Harlap et al., arXiv:1806.03377; Narayanan et al., SOSP 2019; msr-fiddle/pipedream.
 """
 
-from itertools import count
+from functools import partial
+from math import inf
 from typing import Literal
 
 import kernels
-from algorithms.declare import Equivalence, Knobs, knob
+from algorithms.declare import Equivalence, knob
+from algorithms.pipelined import settings
 from algorithms.pipelined.executor import Executor
-from algorithms.pipelined.schedule import Op
+from algorithms.pipelined.plan import Stream
+from algorithms.pipelined.schedules import one_f_one_b
+from algorithms.pipelined.weights import Named, Newest, Stashed
 
 SYNCHRONOUS = True  # stale, but always by the same updates: the network changes when, and not what
-START = {"model": "residual", "depth": 6, "width": 64, "activation": "tanh"}  # eight layers to cut
+START = settings.START
 EQUIVALENCES = (
     Equivalence("one stage is SGD", to="sgd"),
     Equivalence("one stage has no other version to read", to="sgd", settings={"weights": "vertical"}),
 )
 
 
-class Settings(Knobs):
-    learning_rate: float = knob(0.1, "step size", gt=0, le=1000)
-    momentum: float = knob(0.0, "share of the last step that goes on (heavy ball)", ge=0, lt=1)
+class Settings(settings.Pipeline):
     weights: Literal["stash", "vertical", "none"] = knob("stash", "which version the passes read", delay=True)
 
 
@@ -45,29 +47,34 @@ def shards(workers, s):
     return 1
 
 
+def plan(workers, s):
+    return Stream(workers, partial(one_f_one_b.without_flush, ranks=workers, chunks=inf))
+
+
 def refuse(workers, batch, workload, s):
-    workload.split(workers)  # or it says into how many stages it can be cut
+    return settings.refuse(batch, workload, plan(workers, s), s.cuts)
 
 
 def words(shape, s):
     return 2 * shape.steps * shape.batch * sum(shape.boundaries)
 
 
-def stream(stage, stages):
-    """The ops of `stage`, without end: an update after every backward."""
-    ahead = stages - 1 - stage
-    yield from (Op("F", stage, chunk) for chunk in range(ahead))
-    for chunk in count():
-        yield Op("F", stage, chunk + ahead)
-        yield Op("B", stage, chunk)
-        yield Op("U", stage, chunk)
-
-
 def worker(comm, task, s=Settings()):
-    lag = comm.rank if s.weights == "vertical" else 0  # when a mini-batch arrives, s updates ahead of stage 0
-    pipe = Executor(comm, task, lag=lag, stash=s.weights != "none")
-    v = kernels.zeros_like(pipe.w)
-    return pipe.run(stream(comm.rank, comm.size), lambda w, g: kernels.momentum(w, v, g, s.learning_rate, s.momentum))
+    return executor(comm, task, s).run()
+
+
+def executor(comm, task, s):
+    def policy(stage, w):
+        v = kernels.zeros_like(w)
+
+        def update(w, g):
+            kernels.momentum(w, v, g, s.learning_rate, s.momentum)
+
+        if s.weights == "vertical":  # when a mini-batch arrives, stage s is s updates ahead of stage 0
+            return Named(update, lambda batch: max(0, batch - (stage.count - 1)), keep=stage.index + 1)
+        return Stashed(update) if s.weights == "stash" else Newest(update)
+
+    return Executor(comm, task, plan(comm.size, s), policy, settings.layers(s.cuts))
 
 
 if __name__ == "__main__":

@@ -62,6 +62,14 @@ def load(path: str | PathLike) -> Profile:
         return read(file)
 
 
+def save(profile: Profile, path: str | PathLike) -> None:
+    """Write the CSV file that `load` reads, to the last digit."""
+    with open(path, "w", newline="") as file:
+        rows = csv.writer(file, lineterminator="\n")
+        rows.writerow(("layer", *NUMBERS))
+        rows.writerows(zip(profile.layers, *(getattr(profile, name) for name in NUMBERS), strict=True))
+
+
 def read(lines: Iterable[str]) -> Profile:
     """The profile in the lines of a CSV table. ValueError if a column, an entry or a number is missing."""
     rows = csv.DictReader(lines, skipinitialspace=True)

@@ -19,7 +19,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import count, pairwise
+from itertools import pairwise
 from typing import NamedTuple
 
 KINDS = "FRBIWU"
@@ -60,13 +60,6 @@ def parse(text: str) -> list[Op]:
 def spell(ops: Iterable[Op]) -> str:
     """The text that `parse` reads."""
     return " ".join(map(str, ops)).replace("+ ", "+")
-
-
-def repeat(ops: Sequence[Op], chunks: int) -> Iterator[Op]:
-    """The schedule of one mini-batch of `chunks` micro-batches, mini-batch after mini-batch, without end."""
-    for batch in count():
-        for op in ops:
-            yield op._replace(chunk=batch + op.chunk if op.kind == "U" else batch * chunks + op.chunk)
 
 
 def rematerialise(ops: Iterable[Op], late: bool = False) -> Iterator[Op]:

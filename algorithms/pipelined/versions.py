@@ -39,7 +39,7 @@ class Versions:
 def count(ops: Iterable[Op], stash: bool = True, policy: Callable[[int], int] | None = None) -> dict[int, Versions]:
     """By stage, what the list of one rank reads. `policy(chunk)` is the version that a micro-batch has to read.
 
-    ValueError if the policy names a version that is not there yet.
+    ValueError if the policy names a version that is not there yet, or an update has no gradient.
     """
     found: dict[int, Versions] = {}
     forward: dict[tuple[int, int], int] = {}  # (stage, micro-batch) -> the version that it read
@@ -59,6 +59,8 @@ def count(ops: Iterable[Op], stash: bool = True, policy: Callable[[int], int] | 
             mine.read[version] = position
             gradients.append((newest - forward[stage, chunk], version - forward[stage, chunk]))
         elif kind == "U":
+            if not gradients:
+                raise ValueError(f"{op} comes where there is no gradient of stage {stage} that it could take.")
             mine.delay.append(max(delay for delay, _ in gradients))
             mine.gap.append(max(gap for _, gap in gradients))
             mine.born.append(position)

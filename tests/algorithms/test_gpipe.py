@@ -3,7 +3,7 @@ import pytest
 
 import workloads
 from algorithms.declare import Shape
-from algorithms.pipelined import gpipe, timing
+from algorithms.pipelined import gpipe, schedules, timing
 from cluster.network import Link, Network
 from tests.training import ScalarChain, train
 
@@ -42,7 +42,7 @@ def test_going_forward_again_changes_nothing_but_the_work():
         settings = {"learning_rate": 0.1, "chunks": 4, "recompute": recompute}
         return train("gpipe", CHAIN, 3, settings, batch=8, steps=3)
 
-    stored, again = course(False), course(True)
+    stored, again = course("none"), course("early")
     assert np.array_equal(stored.models, again.models)
     labels = [row[4] for row in again.outcome.journals[1].spans if row[0] == 0]
     assert labels[:12] == ["F0", "F1", "F2", "F3", "R3", "B3", "R2", "B2", "R1", "B1", "R0", "B0"]
@@ -57,7 +57,7 @@ def test_a_step_takes_as_long_as_the_list_simulator_says(stages, chunks, latency
     run = train("gpipe", chain, stages, {"chunks": chunks}, batch=16, steps=1, network=network)
     spans = [[row for row in journal.spans if row[4][0] in "FB"] for journal in run.outcome.journals]
     f, b = (next(row[2] - row[1] for row in spans[0] if row[4][0] == kind) for kind in "FB")
-    ops = [[op for op in gpipe.schedule(stage, stages, chunks) if op.kind != "U"] for stage in range(stages)]
+    ops = [[op for op in schedules.lists("gpipe", stages, chunks)[stage] if op.kind != "U"] for stage in range(stages)]
     predicted = timing.simulate(ops, {"F": f, "B": b}, latency)
     for mine, starts, ends in zip(spans, predicted.start, predicted.end, strict=True):
         assert [row[1] for row in mine] == pytest.approx(starts, rel=1e-9, abs=1e-12)

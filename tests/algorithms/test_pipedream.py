@@ -2,7 +2,6 @@ import numpy as np
 import pytest
 
 from algorithms.pipelined import pipedream, schedules, timing
-from algorithms.pipelined.executor import Executor
 from cluster import simulated
 from cluster.network import Link, Network
 from tests.training import ScalarChain, train
@@ -64,15 +63,15 @@ def test_every_stage_measures_the_delay_of_its_policy(policy, delays):
 def test_a_stage_holds_the_versions_of_its_policy(policy, most):
     def program(comm):
         task = Task(CHAIN, comm, budget=Budget(steps=12), batch=1)
-        pipe = Executor(comm, task, lag=comm.rank if policy == "vertical" else 0, stash=policy != "none")
-        held = []
+        pipe, held = pipedream.executor(comm, task, pipedream.Settings(weights=policy, learning_rate=0.01)), []
 
-        def watched():
-            for op in pipedream.stream(comm.rank, comm.size):
-                held.append(pipe.versions)
+        def watched(rank, ops=pipe.plan.of_rank):
+            for op in ops(rank):
+                held.append(pipe.held[rank].versions)
                 yield op
 
-        pipe.run(watched(), lambda w, g: np.subtract(w, 0.01 * g, out=w))
+        pipe.plan.of_rank = watched
+        pipe.run()
         return max(held)
 
     assert simulated.run(program, 4).results == most

@@ -23,7 +23,7 @@ from algorithms.pipelined.schedule import Op
 def schedule(rank: int, ranks: int, chunks: int, pipes: int = 1) -> list[Op]:
     """One mini-batch; slots say the order only, so forward and backward may take any time."""
     if ranks % 2:
-        raise ValueError(f"{ranks} ranks cannot be paired; Chimera needs an even number.")
+        raise ValueError(f"{ranks} rank{'s' * (ranks > 1)} cannot be paired; Chimera needs an even number.")
     if pipes < 1 or (ranks // 2) % pipes:
         fitting = [str(n) for n in range(1, ranks // 2 + 1) if (ranks // 2) % n == 0]
         raise ValueError(f"{pipes} pipelines each way do not divide {ranks} ranks; use {' or '.join(fitting)}.")

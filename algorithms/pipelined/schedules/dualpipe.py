@@ -25,7 +25,7 @@ from algorithms.pipelined.schedule import Joined, Op
 def schedule(rank: int, ranks: int, chunks: int) -> list[Op]:
     """One mini-batch, half of it from each end."""
     if ranks % 2:
-        raise ValueError(f"{ranks} ranks cannot be paired; DualPipe needs an even number.")
+        raise ValueError(f"{ranks} rank{'s' * (ranks > 1)} cannot be paired; DualPipe needs an even number.")
     if chunks % 2 or chunks < 2 * ranks:
         raise ValueError(
             f"{chunks} micro-batches do not fill {ranks} ranks from both ends; use an even number, {2 * ranks} or more."

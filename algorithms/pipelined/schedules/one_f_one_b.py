@@ -13,11 +13,12 @@ Source: PipeDream-Flush of Narayanan et al., ICML 2021; policies PA and PB of Fa
 from collections.abc import Iterator, Sequence
 from itertools import count
 from math import inf
+from typing import Literal
 
 from algorithms.pipelined.schedule import Op
 
 
-def schedule(rank: int, ranks: int, chunks: int, policy: str = "PA", cap: float = inf) -> Iterator[Op]:
+def schedule(rank: int, ranks: int, chunks: int, policy: Literal["PA", "PB"] = "PA", cap: float = inf) -> Iterator[Op]:
     """One mini-batch; no rank ever holds more than `cap` micro-batches."""
     if policy not in ("PA", "PB"):
         raise ValueError(

@@ -12,6 +12,7 @@ Source: Narayanan et al., ICML 2021, arXiv:2006.09503; version rule as in the au
 """
 
 from collections.abc import Iterator
+from math import inf
 
 from algorithms.pipelined.schedule import Op
 from algorithms.pipelined.schedules.one_f_one_b import alternate
@@ -20,13 +21,18 @@ from algorithms.pipelined.schedules.one_f_one_b import alternate
 def schedule(rank: int, ranks: int, chunks: int, per_update: int | None = None) -> Iterator[Op]:
     """`chunks` micro-batches in mini-batches of `per_update`, by default as many as there are ranks."""
     per_update = per_update or ranks
-    if per_update < ranks - 1:
-        raise ValueError(
-            f"{per_update} micro-batches per update need a third version on {ranks} ranks; use {ranks - 1} or more."
-        )
     if chunks % per_update:
         raise ValueError(
             f"updates of {per_update} micro-batches do not divide {chunks}; use a multiple of {per_update}."
+        )
+    return stream(rank, ranks, per_update, chunks)
+
+
+def stream(rank: int, ranks: int, per_update: int, chunks: float = inf) -> Iterator[Op]:
+    """The same without end."""
+    if per_update < ranks - 1:
+        raise ValueError(
+            f"{per_update} micro-batches per update need a third version on {ranks} ranks; use {ranks - 1} or more."
         )
     return alternate(rank, ranks - 1 - rank, per_update, chunks)
 

@@ -1,0 +1,72 @@
+"""Chen's pipeline puts groups of layers of a speech network on several GPUs, and accepts that updates come late.
+
+The slots are Petrowski's, with mini-batches for patterns: in slot k stage s goes forward with mini-batch k-s and
+backward with k-2(S-1)+s, on the weights that are there, and updates at once, with momentum as usual:
+
+    v_s <- m v_s + g_s        w_s <- w_s - lr v_s        g_s: activations of version b-2(S-1-s), weights of version b
+
+A speech network ends in thousands of outputs, so its last layer is as much work as several others: the pipeline is as
+slow as the stage that holds it, until that layer too is cut, in stripes, one on each of several GPUs (`striped`).
+
+Price: where a numbers per sample cross from one stage to the next, 2 batch a per step, there and back. Stage s holds
+one version of its weights and the activations of 2(S-1-s)+1 mini-batches.
+Staleness: 2(S-1-s) updates on stage s; momentum makes it dearer.
+Source: Chen, Eversole, Li, Yu & Seide, Interspeech 2012 (mini-batches on GPUs); the slots are the standard reading.
+"""
+
+from functools import partial
+from itertools import accumulate
+from math import inf
+
+import kernels
+from algorithms.declare import Equivalence
+from algorithms.pipelined import settings
+from algorithms.pipelined.balance import by_slowest
+from algorithms.pipelined.executor import Executor
+from algorithms.pipelined.plan import Stream
+from algorithms.pipelined.schedules import systolic
+from algorithms.pipelined.weights import Newest
+
+SYNCHRONOUS = True  # stale, but always by the same updates: the network changes when, and not what
+START = settings.START
+EQUIVALENCES = (Equivalence("one stage is SGD", to="sgd"),)
+Settings = settings.Pipeline
+
+
+def shards(workers, s):
+    return 1
+
+
+def plan(workers, s):
+    return Stream(workers, partial(systolic.schedule, ranks=workers, chunks=inf))
+
+
+def refuse(workers, batch, workload, s):
+    return settings.refuse(batch, workload, plan(workers, s), s.cuts)
+
+
+def words(shape, s):
+    return 2 * shape.steps * shape.batch * sum(shape.boundaries)
+
+
+def striped(work, stages, stripes=1):
+    """The speed-up over one GPU of a full pipeline: layers with this `work` cut in `stages`, the last in stripes."""
+    *layers, top = work
+    pieces = [*layers, *[top / stripes] * stripes]
+    counts = by_slowest(pieces, stages)
+    ends = list(accumulate(counts))
+    return sum(work) / max(sum(pieces[end - count : end]) for end, count in zip(ends, counts, strict=True))
+
+
+def worker(comm, task, s=Settings()):
+    def policy(stage, w):
+        v = kernels.zeros_like(w)
+        return Newest(lambda w, g: kernels.momentum(w, v, g, s.learning_rate, s.momentum))
+
+    return Executor(comm, task, plan(comm.size, s), policy, settings.layers(s.cuts)).run()
+
+
+if __name__ == "__main__":
+    from experiments.script import main
+
+    main(__spec__.name)

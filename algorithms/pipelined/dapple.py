@@ -1,0 +1,70 @@
+"""DAPPLE keeps GPipe's one update but lets each stage go backward as soon as it can: 1F1B with a flush.
+
+Stage s goes forward S-s times; then a backward and a forward take turns, so no stage ever holds more than S-s
+micro-batches, however many there are. The gradient is that of the mini-batch:
+
+    w <- w - lr (g_0 + g_1 + ... + g_{M-1}) / M
+
+    stage 0   F0 F1 F2 .. .. B0 F3 B1 .. B2 .. B3
+    stage 1   .. F0 F1 .. B0 F2 B1 F3 B2 .. B3 ..
+    stage 2   .. .. F0 B0 F1 B1 F2 B2 F3 B3 .. ..        . idle: as much as GPipe, (S-1)(f+b)
+
+`policy` PA is that; it idles also in the steady state if links have a latency. PB sends 2(S-s)-1 micro-batches ahead,
+which hides it.
+
+Price: where a numbers per sample cross from one stage to the next, 2 batch a per step, there and back. Stage s stores
+the activations of min(M, S-s) micro-batches; with `recompute` their inputs only. Staleness: none.
+Source: Fan et al., PPoPP 2021, arXiv:2007.01045; PipeDream-Flush of Narayanan et al., ICML 2021, arXiv:2006.09503.
+"""
+
+from typing import Literal
+
+from algorithms.declare import Equivalence, knob
+from algorithms.pipelined import settings
+from algorithms.pipelined.executor import Executor
+from algorithms.pipelined.plan import flush
+
+SYNCHRONOUS = True
+START = settings.START
+EQUIVALENCES = (
+    Equivalence("one stage and one micro-batch is SGD", to="sgd", settings={"chunks": 1}),
+    Equivalence(
+        "it sums as GPipe does, in the order of micro-batches",
+        to="gpipe",
+        workers=3,
+        to_workers=3,
+        settings={"chunks": 4},
+        to_settings={"chunks": 4},
+    ),
+)
+
+
+class Settings(settings.Flushed):
+    policy: Literal["PA", "PB"] = knob("PA", "how many micro-batches are on their way: few, or enough to hide latency")
+    recompute: Literal["none", "early", "late"] = knob("none", "store inputs only, and go forward once more")
+
+
+def shards(workers, s):
+    return 1
+
+
+def plan(workers, s):
+    return flush("1f1b", workers, s.chunks, s.recompute, policy=s.policy)
+
+
+def refuse(workers, batch, workload, s):
+    return settings.refuse(batch, workload, plan(workers, s), s.cuts)
+
+
+def words(shape, s):
+    return plan(shape.workers, s).words(shape)
+
+
+def worker(comm, task, s=Settings()):
+    return Executor(comm, task, plan(comm.size, s), settings.rule(s), settings.layers(s.cuts)).run()
+
+
+if __name__ == "__main__":
+    from experiments.script import main
+
+    main(__spec__.name)

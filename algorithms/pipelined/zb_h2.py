@@ -1,0 +1,64 @@
+"""ZB-H2 spends twice the memory of 1F1B to leave no bubble at all: ranks start and end one after the other.
+
+As in ZB-H1 the backward is split, I for the stage before, W for the update. Stage s goes forward 2(S-1-s)+1 times
+before its first I, and its W are 2s micro-batches behind:
+
+    w <- w - lr (g_0 + g_1 + ... + g_{M-1}) / M
+
+    stage 0   F0 F1 F2 F3 F4 I0 W0 I1 W1 I2 W2 I3 W3 I4 W4
+    stage 1   .. F0 F1 F2 I0 F3 I1 F4 I2 W0 I3 W1 I4 W2 W3 W4
+    stage 2   .. .. F0 I0 F1 I1 F2 I2 F3 I3 F4 I4 W0 W1 W2 W3 W4        no gap between first and last op of a stage
+
+Each stage updates when its own W are done, and goes on with the next mini-batch: nobody waits for all.
+
+Price: where a numbers per sample cross from one stage to the next, 2 batch a per step. Stage s holds 2(S-s)-1
+micro-batches, and what W needs of 2s more. Staleness: none.
+Source: Qi et al., ICLR 2024, arXiv:2401.10241, figures 2 and 3 and Table 2.
+"""
+
+from algorithms.declare import Equivalence
+from algorithms.pipelined import settings
+from algorithms.pipelined.executor import Executor
+from algorithms.pipelined.plan import flush
+
+SYNCHRONOUS = True
+START = settings.START
+EQUIVALENCES = (
+    Equivalence("one stage and one micro-batch is SGD", to="sgd", settings={"chunks": 1}),
+    Equivalence(
+        "it sums as GPipe does, in the order of micro-batches",
+        to="gpipe",
+        workers=3,
+        to_workers=3,
+        settings={"chunks": 8},
+        to_settings={"chunks": 8},
+        batch=8,
+    ),
+)
+Settings = settings.Flushed
+
+
+def shards(workers, s):
+    return 1
+
+
+def plan(workers, s):
+    return flush("zb_h2", workers, s.chunks)
+
+
+def refuse(workers, batch, workload, s):
+    return settings.refuse(batch, workload, plan(workers, s), s.cuts)
+
+
+def words(shape, s):
+    return plan(shape.workers, s).words(shape)
+
+
+def worker(comm, task, s=Settings()):
+    return Executor(comm, task, plan(comm.size, s), settings.rule(s), settings.layers(s.cuts)).run()
+
+
+if __name__ == "__main__":
+    from experiments.script import main
+
+    main(__spec__.name)
