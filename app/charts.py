@@ -16,6 +16,7 @@ from plotly.subplots import make_subplots
 import algorithms
 from app import curves, palette, units
 from cluster.trace import KINDS
+from experiments.experiment import Experiment
 from experiments.result import Run
 
 CONFIG = {"displayModeBar": False}
@@ -182,9 +183,14 @@ def shares(shown: list[Shown]) -> go.Figure:
 
 def lane_names(run: Run) -> list[str]:
     """What ranks are called: their number and their role."""
-    servers = run.experiment.servers
-    role = "stage" if algorithms.family(run.experiment.algorithm) in ("pipelined", "model_parallel") else "worker"
-    return [f"{'server' if rank < servers else role} {rank}" for rank in range(run.trace.ranks)]
+    return rank_names(run.experiment, run.trace.ranks)
+
+
+def rank_names(experiment: Experiment, ranks: int) -> list[str]:
+    """The same for so many ranks of an experiment."""
+    servers = experiment.servers
+    role = "stage" if algorithms.family(experiment.algorithm) in ("pipelined", "model_parallel") else "worker"
+    return [f"{'server' if rank < servers else role} {rank}" for rank in range(ranks)]
 
 
 def _grouped(table: np.ndarray, names: list[str], both: bool = False) -> tuple[np.ndarray, list[str]]:

@@ -44,8 +44,8 @@ WORDS = {
 """Fields of Experiment whose name alone says too little."""
 
 DELAY = ("latency",)
-PLACE = ("cluster", "network", "device", "jitter", "slow")
-MORE = ("per_node", "bandwidth", "collective", "pause", "crash")
+PLACE = ("cluster", "network", "device", "jitter")
+MORE = ("per_node", "rank_memory", "bandwidth", "collective", "slow", "pause", "crash")
 BUDGET = ("steps", "seed")
 MORE_BUDGET = ("epochs", "seconds", "target_loss", "evaluations", "precision")
 
@@ -53,7 +53,7 @@ FARTHEST = 64  # times the default is as far as a slider goes; links and the com
 _BINARY = [2**n for n in range(13)] + [3 * 2**n for n in range(12)]
 _DECIMAL = [m * 10**n for n in range(7) for m in (1, 2, 5)]
 _NEAR_ONE = (0.0, 0.5, 0.9, 0.95, 0.99, 0.995, 0.999, 0.9999)  # where a share that must stay below 1 stops
-_SMALLEST = {"s": 1e-6, "bytes/s": 1e6, "epochs": 0.1}  # the first stop of a scale, by unit
+_SMALLEST = {"s": 1e-6, "bytes/s": 1e6, "bytes": 1e3, "epochs": 0.1}  # the first stop of a scale, by unit
 
 
 @dataclass(frozen=True)

@@ -87,6 +87,21 @@ def parse_crash(text: str, ranks: int) -> dict[int, float]:
     return {r: at for r, (at,) in _entries(text, ranks, _NUMBER, "crash", "rank:second, for example 3:0.4")}
 
 
+def spell_slow(slow: dict[int, float]) -> str:
+    """What `parse_slow` reads."""
+    return ",".join(f"{rank}:{factor:g}" for rank, factor in sorted(slow.items()))
+
+
+def spell_pause(pause: dict[int, tuple[tuple[float, float], ...]]) -> str:
+    """What `parse_pause` reads."""
+    return ",".join(f"{rank}:{a:g}-{b:g}" for rank, pauses in sorted(pause.items()) for a, b in pauses)
+
+
+def spell_crash(crash: dict[int, float]) -> str:
+    """What `parse_crash` reads."""
+    return ",".join(f"{rank}:{at:g}" for rank, at in sorted(crash.items()))
+
+
 def _entries(text: str, ranks: int, value: str, name: str, form: str):
     for entry in filter(None, (part.strip() for part in text.split(","))):
         match = re.fullmatch(r"(\d{1,6}):" + value, entry)

@@ -11,6 +11,7 @@ import workloads
 from algorithms import compression
 from app import controls, runs
 from app.text import escaped
+from app.views import trouble
 from experiments.experiment import Experiment, coding_settings
 from experiments.run import ONLY_SIMULATED
 
@@ -27,7 +28,7 @@ def choose() -> tuple[Experiment | None, str]:
     """Draw all controls; (the experiment they say, ""), or (None, why there is no such experiment)."""
     _algorithm()
     actions = st.container(key="actions")
-    _controls()
+    trouble_with = _controls()
     try:
         experiment, refusal = controls.chosen(), ""
         controls.write_address(experiment)
@@ -35,6 +36,8 @@ def choose() -> tuple[Experiment | None, str]:
         experiment, refusal = None, str(error)
     with actions:
         _actions(experiment)
+    with trouble_with:
+        trouble.choose(experiment)
     return experiment, refusal
 
 
@@ -94,7 +97,8 @@ def _reset() -> None:
     runs.start(Experiment())
 
 
-def _controls() -> None:
+def _controls():
+    """Everything but the algorithm; gives the place for the ranks that are in trouble."""
     state = st.session_state
     algorithm, workload = algorithms.find(state.algorithm).Settings, workloads.find(state.workload).Settings
     knobs = [controls.control(algorithm, name) for name in algorithm.model_fields]
@@ -140,8 +144,10 @@ def _controls() -> None:
         own(*controls.MORE_BUDGET)
     _heading("Cluster")
     own(*controls.PLACE)
-    with st.expander("More: pauses, crashes, links"):
+    ranks = st.container()
+    with st.expander("More: links, and troubles in writing"):
         own(*controls.MORE)
+    return ranks
 
 
 def _compression(name: str) -> None:

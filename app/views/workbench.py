@@ -6,7 +6,7 @@ import streamlit as st
 
 from app import controls, runs
 from app.text import sentence
-from app.views import live, result
+from app.views import live, result, trouble
 from app.views.choose import choose
 
 WHY = {
@@ -25,6 +25,7 @@ def page() -> None:
     now = runs.under_way()
     with st.sidebar:
         experiment, refusal = choose()
+    trouble.show(experiment)
     if state.get("complaint"):
         st.warning(state.complaint, icon=":material/link_off:")
     if refusal:

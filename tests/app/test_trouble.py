@@ -1,0 +1,93 @@
+"""Ranks in trouble: clicked, changed in a dialog, and written into the experiment."""
+
+import pytest
+
+from app.views import trouble
+from cluster.disturbances import parse_crash, parse_pause, parse_slow, spell_crash, spell_pause, spell_slow
+from experiments.experiment import Experiment
+
+
+def click(page, rank):
+    page.button_group("rank").set_value(rank).run()
+    assert not page.exception
+    return page
+
+
+def test_what_is_spelled_is_read_again():
+    slow, pause, crash = {3: 2.5, 0: 4.0}, {1: ((0.5, 0.75), (1.0, 2.0))}, {2: 0.125}
+    assert parse_slow(spell_slow(slow), 4) == slow
+    assert parse_pause(spell_pause(pause), 4) == pause
+    assert parse_crash(spell_crash(crash), 4) == crash
+
+
+def test_a_click_on_a_rank_slows_it_down_pauses_it_and_loses_it(page, stored):
+    stored(Experiment())
+    opened = click(page("slow=1:3"), 2)
+    opened.select_slider("trouble-slow").set_value(5)
+    opened.toggle("trouble-pauses").set_value(True).run()
+    opened.toggle("trouble-lost").set_value(True).run()
+    opened.number_input("trouble-from").set_value(10.0)
+    opened.number_input("trouble-for").set_value(2.5)
+    opened.number_input("trouble-at").set_value(30.0)
+    opened.button("trouble-apply").click().run()
+    assert not opened.exception
+    state = opened.session_state
+    assert (state.slow, state.pause, state.crash) == ("1:3,2:5", "2:0.01-0.0125", "2:0.03")
+    assert opened.text_input("slow").value == "1:3,2:5" and "trouble-slow" not in [s.key for s in opened.select_slider]
+
+
+def test_no_trouble_takes_it_all_away_and_leaves_the_others(page, stored):
+    experiment = Experiment(slow="1:3,2:5", pause="2:0.01-0.02", crash="2:0.03")
+    stored(experiment)
+    opened = click(page(experiment.query()), 2)
+    assert opened.select_slider("trouble-slow").value == 5 and opened.number_input("trouble-at").value == 30
+    opened.button("trouble-none").click().run()
+    state = opened.session_state
+    assert (state.slow, state.pause, state.crash) == ("1:3", "", "")
+
+
+def test_run_with_it_runs_at_once(page, stored):
+    stored(Experiment())
+    slower = Experiment(slow="0:2")
+    folder = stored(slower)
+    opened = click(page(), 0)
+    opened.select_slider("trouble-slow").set_value(2)
+    opened.button("trouble-run").click().run()
+    assert opened.session_state.asked == slower and opened.session_state.shown == str(folder)
+
+
+def test_every_rank_says_what_its_trouble_is(page, stored):
+    experiment = Experiment(slow="1:3", pause="2:0.01-0.02", crash="3:0.03")
+    stored(experiment)
+    ranks = page(experiment.query()).button_group("rank")
+    assert ranks.options == ["worker 0", "worker 1 × 3", "worker 2 ‖", "worker 3 ✕"]
+
+
+def test_hundreds_of_ranks_are_picked_from_a_list(page, stored):
+    experiment = Experiment(workers=100)
+    stored(experiment)
+    opened = page(experiment.query())
+    opened.selectbox("rank").select_index(57).run()
+    assert opened.select_slider("trouble-slow").value == 1 and not opened.exception
+
+
+@pytest.mark.parametrize("cluster", ["processes", "threads"])
+def test_real_ranks_have_no_made_up_trouble(page, stored, cluster):
+    stored(Experiment())
+    opened = page()
+    opened.selectbox("cluster").select(cluster).run()
+    assert opened.button_group("rank").disabled
+
+
+def test_a_rank_that_is_not_there_any_more_opens_nothing(page, stored):
+    stored(Experiment())
+    opened = page()
+    opened.session_state["troubled"] = (9, 0.01)
+    opened.run()
+    assert not opened.exception and not [s for s in opened.select_slider if s.key == "trouble-slow"]
+
+
+def test_a_moment_is_the_middle_of_the_run_on_the_page(stored, monkeypatch):
+    run = stored(Experiment())
+    monkeypatch.setattr(trouble.st, "session_state", {"shown": str(run)})
+    assert trouble._moment() == pytest.approx(trouble.runs.load(str(run)).summary["seconds"] / 2)
