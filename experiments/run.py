@@ -46,16 +46,22 @@ ONLY_SIMULATED = (
 BACKENDS = {"processes": "gloo", "gpus": "nccl"}
 
 
-def run(experiment: Experiment, on_progress: Callable[[Progress], None] | None = None, stop: Any = None) -> Run:
+def run(
+    experiment: Experiment,
+    on_progress: Callable[[Progress], None] | None = None,
+    stop: Any = None,
+    instead: Callable[[Any, Any, Any], Any] | None = None,
+) -> Run:
     """Do `experiment` and give back its record.
 
     `on_progress(progress)` is called a few times a second; `stop`, an Event or a function, ends the run early with
-    status "cancelled". Raises ValueError, in one sentence, if the experiment cannot run like this.
+    status "cancelled". On the simulated cluster `instead(comm, task, s)` trains in place of the algorithm's own worker.
+    Raises ValueError, in one sentence, if the experiment cannot run like this.
     """
     began = time.perf_counter()
     workload = check(experiment)
     watch = Watch(experiment, workload, _batches(experiment, workload).per_epoch, on_progress) if on_progress else None
-    return gather(experiment, _on_cluster(experiment, watch, stop), began)
+    return gather(experiment, _on_cluster(experiment, watch, stop, instead), began)
 
 
 def join(experiment: Experiment) -> Run | None:
@@ -88,7 +94,7 @@ def check(experiment: Experiment, here: bool = True):
     return workload
 
 
-def train(text: str, comm) -> Any:
+def train(text: str, comm, instead: Callable[[Any, Any, Any], Any] | None = None) -> Any:
     """What every rank of every cluster runs: its share of the experiment in `text`, JSON."""
     experiment, workload = _prepared(text)
     worker = comm.rank - experiment.servers  # below 0 on a server
@@ -108,7 +114,7 @@ def train(text: str, comm) -> Any:
         servers = experiment.servers if experiment.module.COMPRESSES == "push" else 0
         place = workload.tensors, experiment.seed, servers, workload.dtype
         comm = compression.attach(comm, experiment.compression, s, *place)
-    return experiment.module.worker(comm, task, experiment.knobs)
+    return (instead or experiment.module.worker)(comm, task, experiment.knobs)
 
 
 def warm_up(text: str) -> None:
@@ -172,13 +178,13 @@ def _models(experiment: Experiment, workload, outcome: Outcome, axes: Axes, end:
     return [*models, Model(1 + models[-1].index, end, last)]
 
 
-def _on_cluster(experiment: Experiment, watch: Watch | None, stop: Any) -> Outcome:
+def _on_cluster(experiment: Experiment, watch: Watch | None, stop: Any, instead: Any) -> Outcome:
     program, warm = (partial(do, experiment.json()) for do in (train, warm_up))
     if experiment.cluster == "simulated":
         from cluster import simulated
 
         return simulated.run(
-            program,
+            partial(program, instead=instead),
             experiment.ranks,
             network=network(experiment),
             device=parse_device(experiment.device),
