@@ -11,7 +11,7 @@ import workloads
 from algorithms import compression
 from app import controls, runs
 from app.text import escaped
-from app.views import trouble
+from app.views import predict, trouble
 from experiments.experiment import Experiment, coding_settings
 from experiments.run import ONLY_SIMULATED
 
@@ -86,10 +86,15 @@ def _actions(experiment: Experiment | None) -> None:
     with st.container(horizontal=True, gap="xsmall", wrap=False):
         st.button(
             "Run", type="primary", icon=":material/play_arrow:", width="stretch", key="run",
-            disabled=experiment is None, on_click=runs.start, args=(experiment,),
+            disabled=experiment is None, on_click=_run, args=(experiment,),
         )  # fmt: skip
         st.button("Stop", key="stop", disabled=not busy, on_click=runs.stop)
         st.button("Reset", key="reset", on_click=_reset, help="All settings back to their defaults.")
+
+
+def _run(experiment: Experiment) -> None:
+    predict.seal(experiment)
+    runs.start(experiment)
 
 
 def _reset() -> None:

@@ -8,7 +8,7 @@ import streamlit as st
 
 from app import runs, units
 from app.text import escaped, sentence
-from app.views import compare, pictures, take
+from app.views import compare, pictures, predict, take
 from app.views.pictures import heading
 from experiments.experiment import Experiment
 from experiments.result import Run
@@ -35,7 +35,11 @@ def show(folder: str, wanted: Experiment | None) -> None:
     name = Path(folder).name
     kept, missing = compare.kept()
     shown = compare.named(kept if name in dict(kept) else [*kept, (name, run)])
-    _title(run, folder, name, compare.changes(run.experiment, wanted) if wanted else [])
+    changed = compare.changes(run.experiment, wanted) if wanted else []
+    _title(run, folder, name, changed)
+    if changed:
+        predict.offer(wanted)
+    predict.compared(run)
     _remarks(run, missing)
     _figures(run)
     charts_side = st.container()

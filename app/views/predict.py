@@ -1,0 +1,78 @@
+"""Predictions: offered before a run, never asked for, and laid beside what came of it."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from app import runs, units
+from app.text import escaped
+from app.views import compare
+from experiments.experiment import Experiment
+from experiments.result import Run
+
+QUESTIONS = {
+    "samples_per_second": ("Samples per second", ("fewer", "as many", "more"), units.count),
+    "held_out_loss": ("Held-out loss", ("lower", "the same", "higher"), units.number),
+}
+"""By name in the summary: the question, the answers from less to more, and how the figure is said."""
+
+SAME = 0.05  # of the other run's figure, within which both are called the same
+
+
+def offer(wanted: Experiment) -> None:
+    """Ask what the run that the controls say will be like, compared with the pinned run or the one on the page."""
+    found = _reference()
+    if found is None or not (changes := compare.changes(found[1].experiment, wanted)):
+        return
+    which = "the pinned run" if runs.kept() else "the run below"
+    with st.container(gap="xsmall", key="predict"):
+        st.caption(f"Predict before you run, if you like. Against {which}, {escaped(', '.join(changes[:3]))}, will be:")
+        with st.container(horizontal=True, gap="medium"):
+            for name, (question, answers, _) in QUESTIONS.items():
+                st.segmented_control(question, answers, key=f"predict-{name}", width="content")
+
+
+def seal(experiment: Experiment) -> None:
+    """The answers belong to the run of `experiment`, which begins."""
+    state, found = st.session_state, _reference()
+    said = {name: answer for name in QUESTIONS if (answer := state.get(f"predict-{name}"))}
+    state.sealed = (experiment.key(), found[0], said) if found and said else None
+    for name in QUESTIONS:
+        state[f"predict-{name}"] = None
+
+
+def compared(run: Run) -> None:
+    """What was predicted of `run`, beside what it was."""
+    key, folder, said = st.session_state.get("sealed") or ("", "", {})
+    if key != run.experiment.key():
+        return
+    before = runs.load(folder).summary
+    for name, answer in said.items():
+        if line := verdict(name, answer, before[name], run.summary[name]):
+            st.markdown(line)
+
+
+def verdict(name: str, answer: str, before: float | None, after: float | None) -> str:
+    """A line: what was predicted, and what it is; "" if there is nothing to compare."""
+    question, answers, say = QUESTIONS[name]
+    if before is None or after is None:
+        return ""
+    is_so = answers[1 + (after > before * (1 + SAME)) - (after < before * (1 - SAME))]
+    right = is_so == answer
+    badge = (
+        ":green-badge[:material/check: as predicted]" if right else ":orange-badge[:material/close: not as predicted]"
+    )
+    told = f"{question}: {is_so}" if right else f"{question}: {is_so}, and you said {answer}"
+    return f"{badge} {told}. {say(after)}, against {say(before)} of the other run."
+
+
+def _reference() -> tuple[str, Run] | None:
+    """(folder, run) that the next one is compared with: the first that is pinned, or the one on the page."""
+    for name in runs.kept():
+        if run := runs.find(name):
+            return str(runs.ROOT / name), run
+    try:
+        folder = st.session_state.get("shown", "")
+        return folder, runs.load(folder)
+    except ValueError:
+        return None
