@@ -1,6 +1,7 @@
-"""A job: one experiment in a process of its own, told on stdin, telling on stdout. `python -m experiments.job`
+"""A job: one experiment or errand in a process of its own. `python -m experiments.job`
 
-stdin    one JSON object: experiment, root (folder of runs), parent (process id), cpu (s), memory (bytes), nice
+stdin    one JSON object: experiment or errand, root (folder of runs), parent (process id), cpu (s), memory (bytes),
+         nice
 stdout   one JSON object per line:
          {"kind": "progress", "fraction", "seconds", "loss", "curve": {...}, "tried": {...}}
          {"kind": "result", "status", "error", "folder"}      the run is stored, whatever its status
@@ -68,7 +69,13 @@ class Teller:
 
 
 def do(spec: dict[str, Any], tell: Teller) -> None:
-    """Run the experiment, store the run, tell where."""
+    """Run the experiment, or do the errand; store what came of it, tell where."""
+    if "errand" in spec:
+        from experiments.errand import Errand
+
+        folder = Errand(**spec["errand"]).do(spec["root"])
+        tell("result", status="finished", error="", folder=str(folder))
+        return
     from experiments import store
     from experiments.experiment import Experiment
     from experiments.run import run

@@ -1,4 +1,4 @@
-"""The pool: experiments of many readers, a few at a time, each in a process of its own.
+"""The pool: experiments and errands of many readers, a few at a time, each in a process of its own.
 
     pool = Pool("runs")
     job = pool.submit(owner, experiment)      # at once; the same experiment asked twice is one job
@@ -24,7 +24,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -32,6 +32,7 @@ import numpy as np
 
 from experiments import store
 from experiments.child import Child
+from experiments.errand import Errand
 from experiments.experiment import Experiment
 from experiments.summary import source_version
 
@@ -70,7 +71,7 @@ class _Job:
     """A job, waiting, running or ended. `ending` says why it is being ended, "" while it is not."""
 
     name: str
-    experiment: Experiment
+    work: Experiment | Errand
     state: JobState
     owners: set[str] = field(default_factory=set)
     child: Child | None = None
@@ -98,7 +99,8 @@ class Pool:
     """`slots` jobs at a time (default: all cores but one), at most `queue` waiting. POSIX only.
 
     Each job has `wall` seconds, `cpu` seconds of processor time and `memory` bytes. An owner not heard of for `lease`
-    seconds is gone; one that was released is gone after `grace` seconds, unless it is heard of before.
+    seconds is gone; one that was released is gone after `grace` seconds, unless it is heard of before. Who wants
+    several jobs at once asks for them as "ada", "ada/study" and so on, which are released together.
     """
 
     def __init__(
@@ -134,13 +136,12 @@ class Pool:
 
     # asked by any thread
 
-    def submit(self, owner: str, experiment: Experiment) -> str:
-        """Run `experiment` for `owner`, or find it done already; gives the job's id, the experiment's key.
+    def submit(self, owner: str, work: Experiment | Errand) -> str:
+        """Do `work` for `owner`, or find it done already; gives the job's id, the work's key.
 
         The owner's other job, if there is one, is given up. ValueError in one sentence if the queue is full.
         """
-        name = experiment.key()
-        folder = store.stored(experiment, source_version(), self.root)
+        name, folder = work.key(), self._stored(work)
         with self._lock:
             if self._closing:
                 raise ValueError("the pool is closed; start the workbench again.")
@@ -151,11 +152,11 @@ class Pool:
             job = self._jobs.get(name)
             if job is None or not job.state.active or job.ending:
                 if folder is not None:
-                    self._remember(_Job(name, experiment, JobState("finished", fraction=1.0, folder=folder)))
+                    self._remember(_Job(name, work, JobState("finished", fraction=1.0, folder=folder)))
                     return name
                 if len(self._queue) >= self.most:
                     raise ValueError(f"{len(self._queue)} runs are waiting and no more can; try again in a minute.")
-                job = _Job(name, experiment, JobState("queued"))
+                job = _Job(name, work, JobState("queued"))
                 self._remember(job)
                 self._queue.append(job)
             job.owners.add(owner)
@@ -193,10 +194,11 @@ class Pool:
             self._owners[owner] = time.monotonic() + self.lease
 
     def release(self, owner: str) -> None:
-        """`owner` seems to be gone: its job is given up after the grace, unless it is heard of before."""
+        """`owner` seems to be gone, with all owner/...: jobs are given up after the grace, unless heard of before."""
         with self._lock:
-            if owner in self._owners:
-                self._owners[owner] = time.monotonic() + self.grace
+            for name in self._owners:
+                if name == owner or name.startswith(f"{owner}/"):
+                    self._owners[name] = time.monotonic() + self.grace
         self._wake()
 
     def close(self) -> None:
@@ -240,14 +242,13 @@ class Pool:
             os.close(end)
 
     def _start(self, job: _Job) -> None:
-        spec = {
-            "experiment": json.loads(job.experiment.json()),
-            "root": str(self.root),
-            "parent": os.getpid(),
-            **self.limits,
-        }
-        if job.experiment.cluster != "simulated":
-            spec["memory"] = None  # torch, and more so CUDA, reserve addresses far beyond what they use
+        spec = {"root": str(self.root), "parent": os.getpid(), **self.limits}
+        if isinstance(job.work, Errand):
+            spec["errand"] = asdict(job.work)
+        else:
+            spec["experiment"] = json.loads(job.work.json())
+            if job.work.cluster != "simulated":
+                spec["memory"] = None  # torch, and more so CUDA, reserve addresses far beyond what they use
         try:
             job.child = Child(self.command, spec, self._selector, job.hear)
         except OSError as error:
@@ -306,6 +307,11 @@ class Pool:
             due += self._owners.values()
         longest = 0.05 if any(job.child.pidfd is None for job in self._running) else 5.0
         return max(0.0, min([longest, *(moment - time.monotonic() for moment in due)]))
+
+    def _stored(self, work: Experiment | Errand) -> Path | None:
+        if isinstance(work, Errand):
+            return work.stored(self.root)
+        return store.stored(work, source_version(), self.root)
 
     # with the lock held, by any thread
 
