@@ -11,24 +11,55 @@ from typing import NamedTuple
 
 from cluster.trace import KINDS
 
+DARK, LIGHT = "#10202C", "#FFFFFF"  # words on bars, in both themes
+
 
 class Kind(NamedTuple):
-    """How one thing a rank can be doing is drawn: colour, share of the lane's height, hatching, and what it means."""
+    """How one thing a rank can be doing is drawn: colour, share of the lane's height, hatching, and what it means.
+
+    `ink` is the colour of the words on it, "" if there are none.
+    """
 
     colour: str
     height: float
     hatch: str
     meaning: str
+    ink: str = ""
 
 
 DOING: dict[str, Kind] = {
-    "compute": Kind("#56B4E9", 1.0, "", "gradients, forward and backward passes"),
-    "update": Kind("#009E73", 1.0, "\\", "optimizer and averaging arithmetic"),
-    "communicate": Kind("#E69F00", 0.62, ".", "moving a message it needs now"),
+    "compute": Kind("#56B4E9", 1.0, "", "gradients, forward and backward passes", DARK),
+    "update": Kind("#009E73", 1.0, "\\", "optimizer and averaging arithmetic", LIGHT),
+    "communicate": Kind("#E69F00", 0.62, ".", "moving a message it needs now", DARK),
     "wait": Kind("#A7B0BA", 0.26, "", "blocked: somebody else is not ready"),
     "idle": Kind("#6B7480", 0.26, "x", "stopped: paused, lost or done"),
 }
 assert tuple(DOING) == KINDS
+
+
+FORWARD = DOING["compute"].colour
+OPS: dict[str, tuple[str, Kind]] = {
+    "F": ("forward", Kind(FORWARD, 1.0, "", "forward of a micro-batch", DARK)),
+    "R": ("forward again", Kind(FORWARD, 0.8, "x", "forward once more, from the stored inputs")),
+    "B": ("backward", Kind("#0F5E96", 1.0, "", "backward, both halves", LIGHT)),
+    "I": ("backward of inputs", Kind("#CC79A7", 0.86, "", "the half that the stage before waits for", DARK)),
+    "W": ("backward of weights", Kind("#E0BE52", 0.7, "", "the half that nobody waits for", DARK)),
+    "U": ("update", Kind(DOING["update"].colour, 0.5, "\\", "update of the weights", LIGHT)),
+}
+"""What a rank does in a schedule: its name, and how it is drawn."""
+
+IDLE = Kind("#6B7480", 0.16, "", "nothing to do, or waiting: the bubble")
+SHADES = (0.0, 0.32, 0.55, 0.75)  # of white in the colours of a rank's first, second, ... stage
+
+
+def op(kind: str, shade: int) -> Kind:
+    """How an op is drawn on the stage of this shade; only that on a rank's first stage has words for the legend."""
+    look, white = OPS[kind][1], SHADES[shade]
+    parts = [int(look.colour[n : n + 2], 16) for n in (1, 3, 5)]
+    colour = "#" + "".join(f"{round(part + white * (255 - part)):02X}" for part in parts)
+    if shade == 0:
+        return look
+    return look._replace(colour=colour, meaning="", ink=DARK if look.ink else "")
 
 
 class Line(NamedTuple):
@@ -50,6 +81,9 @@ RUNS: tuple[Line, ...] = (
 
 TRAFFIC = ((0.0, "rgba(230,159,0,0.1)"), (1.0, "#E69F00"))
 """Bytes on a link: from none to most, in the colour of communication."""
+
+RANK = "#4A5A6A"
+"""A rank in a graph: white words on it, and 2 to 1 or more with both pages."""
 
 MUTED = "#87919C"
 """Axis marks and remarks: 3 to 1 or more on both pages."""

@@ -58,7 +58,7 @@ def start(experiment: Experiment) -> None:
     state.trouble, state.remark, state.asked = "", "", experiment
     try:
         state.job = pool().submit(owner(), experiment)
-        _wait(PATIENCE)
+        wait(state.job, PATIENCE)
     except (ValueError, OSError) as error:
         state.job, state.trouble = None, str(error)
 
@@ -68,7 +68,7 @@ def stop() -> None:
     state = st.session_state
     if state.get("job"):
         pool().cancel(state.job, owner())
-        if _wait(POLITE).active:
+        if wait(state.job, POLITE).active:
             state.job = None  # somebody else still waits for the very same run
 
 
@@ -92,10 +92,10 @@ def under_way() -> JobState | None:
     return None
 
 
-def _wait(seconds: float) -> JobState:
-    """Give the run under way a moment to end, so that the page need not say that it is under way."""
+def wait(job: str, seconds: float) -> JobState:
+    """Give the job a moment to end, so that the page need not say that it is under way."""
     deadline = time.monotonic() + seconds
-    while (now := pool().state(st.session_state.job)).active and time.monotonic() < deadline:
+    while (now := pool().state(job)).active and time.monotonic() < deadline:
         time.sleep(0.02)
     return now
 

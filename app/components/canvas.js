@@ -50,6 +50,9 @@ function inSeconds(value) {
   return `${Math.abs(shown) >= 1000 ? Math.round(shown).toLocaleString("en") : Number(shown.toPrecision(3))} ${name}`;
 }
 
+// A time of a schedule, which has no unit: 12.5 -> "12.5"
+function inUnits(value) { return Number(value.toPrecision(6)).toLocaleString("en"); }
+
 // Ticks at 1, 2 or 5 times a power of ten, about `count` of them.
 function ticks(from, to, count) {
   const span = to - from;

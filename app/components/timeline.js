@@ -1,4 +1,4 @@
-// The communication timeline: one lane per rank, one bar per span, 50,000 of them and more.
+// The timeline of a run or of a schedule: one lane per rank, one bar per span, 50,000 of them and more.
 //
 // Few spans in view are drawn one by one, with labels and arrows of messages; many become, per pixel column, a stack
 // of the shares that each kind has of that time. The strip above shows the whole run and where the window is.
@@ -12,6 +12,7 @@ const FEW = 3000;    // spans that are drawn one by one
 const MANY = 30000;  // spans of a window that are worth asking for
 const BLUR = 4;      // px to each side over which shares are averaged
 const ARROWS = 300;  // messages that are drawn at once
+const READABLE = 14; // spans per lane with which a run opens as a whole
 const timelines = new WeakMap();
 
 export default function ({ data, parentElement, setStateValue }) {
@@ -50,6 +51,8 @@ class Timeline {
     const again = this.run === frame.run;
     const { run, lanes: names, kinds, look, exact, spans: count } = frame;
     Object.assign(this, { run, names, kinds, look, exact, count, spans, messages, coarse: frame.columns.shares });
+    const { whole = "whole run", readable = READABLE, brief = false, unit = "s" } = frame;
+    Object.assign(this, { whole, readable, brief, inTime: unit === "s" ? inSeconds : inUnits, timed: unit === "s" });
     this.total = Math.max(frame.seconds, 1e-9);
     this.index();
     if (!again) { [this.from, this.to] = this.opening(); this.scroll = 0; }
@@ -57,7 +60,7 @@ class Timeline {
     this.surface.height = TOP + Math.min(this.names.length * this.pitch, TALLEST) + AXIS;
     this.messagesButton.hidden = !messages.columns.sent.length;
     this.stage.setAttribute("aria-label", frame.description);
-    this.legend.replaceChildren(...this.kinds.map((kind) => {
+    this.legend.replaceChildren(...this.kinds.filter((kind) => this.look[kind].meaning).map((kind) => {
       const entry = document.createElement("span");
       entry.title = this.look[kind].meaning;
       const swatch = document.createElement("i");
@@ -94,7 +97,7 @@ class Timeline {
   // The first window: everything if that can be read, otherwise the first steps of the run.
   opening() {
     const { start, duration, step } = this.spans.columns;
-    const readable = 14 * this.names.length;
+    const readable = this.readable * this.names.length;
     if (start.length <= readable) return [0, this.total];
     const order = Array.from(start).sort((a, b) => a - b);
     let until = order[Math.min(readable, order.length - 1)];
@@ -150,6 +153,7 @@ class Timeline {
     g.clip();
     const dense = !near || count > FEW || count > (plot / 2.5) * (end - begin);
     ranges.forEach(([i, j], n) => (dense ? this.drawShares : this.drawSpans).call(this, g, begin + n, i, j, plot, ratio, page));
+    if (!dense && this.spans.columns.marked) ranges.forEach(([i, j], n) => this.drawMarked(g, begin + n, i, j, page));
     if (!dense && this.arrows) this.drawMessages(g, page);
     if (this.over >= 0) this.outline(g, this.over, page);
     g.restore();
@@ -159,8 +163,8 @@ class Timeline {
   y(lane) { return TOP + lane * this.pitch - this.scroll; }
 
   drawSpans(g, lane, i, j, plot, ratio, page) {
-    const { start, duration, kind, label } = this.spans.columns;
-    const top = this.y(lane), tall = this.pitch - (this.pitch > 12 ? 4 : 1);
+    const { start, duration, kind, label, part, parts } = this.spans.columns;
+    const lane0 = this.y(lane), whole = this.pitch - (this.pitch > 12 ? 4 : 1);
     const labels = this.pitch >= 16;
     g.font = `11px ${FONT}`;
     g.textBaseline = "middle";
@@ -168,25 +172,43 @@ class Timeline {
     for (const pass of [(k) => k >= 2, (k) => k < 2]) {
       for (let n = i; n < j; n++) {
         if (!pass(kind[n])) continue;
-        const { colour, height, hatch } = this.look[this.kinds[kind[n]]];
+        const { colour, height, hatch, ink } = this.look[this.kinds[kind[n]]];
         const left = Math.max(this.x(start[n]), GUTTER - 2);
         const right = Math.min(this.x(start[n] + duration[n]), GUTTER + plot + 2);
         const wide = Math.max(right - left, 0.6);
+        const tall = whole / (parts?.[n] ?? 1), top = lane0 + tall * (part?.[n] ?? 0);
         const high = Math.max(2, tall * height);
         const y = top + (tall - high) / 2 + 1;
         g.fillStyle = colour;
         if (hatch === "x") this.hatched(g, left, y, wide, high, colour);
         else g.fillRect(left, y, wide > 3 ? wide - 0.7 : wide, high);
         if (hatch === "\\" && wide > 6) this.stripes(g, left, y, wide - 0.7, high);
-        if (labels && kind[n] < 3 && wide > 22) {
+        if (labels && ink && wide > (this.brief ? 7 : 22)) {
           const text = this.spans.labels[label[n]] ?? "";
-          if (text && g.measureText(text).width < wide - 6) {
-            g.fillStyle = kind[n] === 1 ? "#FFFFFF" : "#10202C";
+          const fits = (words) => words && g.measureText(words).width < wide - (this.brief ? 2 : 6);
+          // of an op, "2F13", the kind and the number; where there is no room for both, the number
+          const words = (this.brief ? [text.replace(/^\d+/, ""), text.replace(/^.*\D/, "")] : [text]).find(fits);
+          if (words) {
+            g.fillStyle = ink;
             g.textAlign = "center";
-            g.fillText(text, left + wide / 2, y + high / 2 + 0.5);
+            g.fillText(words, left + wide / 2, y + high / 2 + 0.5);
           }
         }
       }
+    }
+  }
+
+  // Spans that matter most, one by one.
+  drawMarked(g, lane, i, j, page) {
+    const { start, duration, marked, part, parts } = this.spans.columns;
+    const whole = this.pitch - (this.pitch > 12 ? 4 : 1);
+    g.strokeStyle = page.text;
+    for (let n = i; n < j; n++) {
+      if (!marked[n]) continue;
+      const left = this.x(start[n]), right = this.x(start[n] + duration[n]);
+      g.lineWidth = this.pitch > 12 && right - left > 10 ? 2 : 1;
+      const tall = whole / parts[n], top = this.y(lane) + tall * part[n];
+      g.strokeRect(left + 0.5, top + 1.5, Math.max(right - left - 1.7, 1), tall - 1);
     }
   }
 
@@ -319,12 +341,12 @@ class Timeline {
     g.font = `11px ${FONT}`;
     g.textAlign = "left";
     g.textBaseline = "middle";
-    g.fillText("whole run", 4, 2 + STRIP / 2);
+    g.fillText(this.whole, 4, 2 + STRIP / 2, GUTTER - 8);
   }
 
   drawAxis(g, plot, height, page) {
     const { step, at } = ticks(this.from, this.to, plot / 110);
-    const label = timeLabels(step, this.to);
+    const label = this.timed ? timeLabels(step, this.to) : inUnits;
     g.font = `11px ${FONT}`;
     g.textBaseline = "top";
     g.textAlign = "center";
@@ -434,7 +456,7 @@ class Timeline {
     const expected = (this.count * (this.to - this.from)) / this.total;
     const thinned = this.near() ? "" : ` as shares of the time (${this.count.toLocaleString("en")} spans; zoom in for single ones)`;
     if (!this.near() && expected < MANY) this.ask("window", { run: this.run, from: this.from, to: this.to });
-    const where = all ? `the whole run, ${inSeconds(this.total)}` : `${inSeconds(this.from)} to ${inSeconds(this.to)} of ${inSeconds(this.total)}`;
+    const where = all ? `the ${this.whole}, ${this.inTime(this.total)}` : `${this.inTime(this.from)} to ${this.inTime(this.to)} of ${this.inTime(this.total)}`;
     this.status.textContent = `Showing ${where}${thinned}. Drag to move, + and − or Ctrl+wheel to zoom, double-click to zoom in, Home for all.`;
   }
 
@@ -515,12 +537,12 @@ class Timeline {
     this.stage.style.cursor = y < STRIP + 6 && x >= GUTTER ? "ew-resize" : found >= 0 ? "default" : "grab";
     if (found !== this.over) { this.over = found; this.surface.request(); }
     if (found < 0) return this.hide();
-    const { start, duration, kind, label, step } = this.spans.columns;
+    const { start, duration, kind, label, step, marked } = this.spans.columns;
     const name = this.kinds[kind[found]], text = this.spans.labels[label[found]];
     const head = document.createElement("b");
     head.textContent = `${this.names[lane]} · ${name}${text && text !== name ? ` · ${text}` : ""}`;
     const body = document.createElement("div");
-    body.textContent = `${step[found] >= 0 ? `step ${step[found] + 1} · ` : ""}at ${inSeconds(start[found])} · takes ${inSeconds(duration[found])}`;
+    body.textContent = `${step[found] >= 0 ? `step ${step[found] + 1} · ` : ""}at ${this.inTime(start[found])} · takes ${this.inTime(duration[found])}${marked?.[found] ? " · on the critical path" : ""}`;
     this.tip.replaceChildren(head, body);
     this.tip.hidden = false;
     const wide = this.tip.offsetWidth;

@@ -1,0 +1,105 @@
+"""A schedule on the timeline's canvas: one lane per rank, one bar per op, and each idle slot with its reason."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from algorithms.pipelined.schedule import KINDS
+from app import palette, units
+from experiments.codec import pack
+from experiments.study import Study
+
+IDLE = "idle"
+READABLE = 200  # ops per lane that are shown at once
+DRAWN = 60_000  # spans: of larger schedules the idle slots are left blank
+SHADES = len(palette.SHADES)
+
+
+def frame(study: Study, until: float | None = None) -> bytes:
+    """All that the browser needs; `until` is how far the axis reaches, so that two schedules share one."""
+    seen = np.flatnonzero((study.ops["end"] > study.ops["start"]) | (study.ops["kind"] != KINDS.index("U")))
+    ops, idle = {name: column[seen] for name, column in study.ops.items()}, study.idle
+    if len(ops["start"]) + len(idle["start"]) > DRAWN:
+        idle = {name: column[:0] for name, column in idle.items()}
+    piece, (part, parts) = _pieces(ops), _together(ops["joined"])
+    looks = ops["kind"].astype(int) * SHADES + piece
+    known = np.unique(looks)
+    spans = {
+        "start": np.concatenate([ops["start"], idle["start"]]),
+        "duration": np.concatenate([ops["end"] - ops["start"], idle["end"] - idle["start"]]),
+        "lane": np.concatenate([ops["rank"], idle["rank"]]),
+        "kind": np.concatenate([np.searchsorted(known, looks), np.full(len(idle["start"]), len(known))]),
+        "marked": np.concatenate([ops["critical"], np.zeros(len(idle["start"]), bool)]),
+        "part": np.concatenate([part, np.zeros(len(idle["start"]), int)]),
+        "parts": np.concatenate([parts, np.ones(len(idle["start"]), int)]),
+    }
+    labels = [study.op(n) for n in seen] + [study.why(n) for n in range(len(idle["start"]))]
+    order = np.lexsort([spans["start"], spans["lane"]])
+    columns = {
+        "start": spans["start"][order].astype("f4"),
+        "duration": spans["duration"][order].astype("f4"),
+        "lane": spans["lane"][order].astype("u2"),
+        "kind": spans["kind"][order].astype("u1"),
+        "step": np.full(len(order), -1, "i4"),
+        "label": np.arange(len(order), dtype="u4"),
+        "marked": spans["marked"][order].astype("u1"),
+        "part": spans["part"][order].astype("u1"),
+        "parts": spans["parts"][order].astype("u1"),
+    }
+    kinds = {_spoken(*divmod(int(look), SHADES)): palette.op(KINDS[look // SHADES], look % SHADES) for look in known}
+    kinds[IDLE] = palette.IDLE
+    s = study.summary
+    header = {
+        "run": study.plan.key(),
+        "seconds": max(until or 0.0, s["makespan"]),
+        "unit": "",
+        "spans": len(order),
+        "exact": (0.0, s["makespan"]),
+        "lanes": [f"rank {rank}" for rank in range(s["ranks"])],
+        "kinds": list(kinds),
+        "look": {name: look._asdict() for name, look in kinds.items()},
+        "whole": "schedule",
+        "readable": READABLE,
+        "brief": True,
+        "description": describe(study),
+    }
+    inner = pack({"labels": [labels[n] for n in order]}, columns)
+    none = pack({}, {name: np.zeros(0, kind) for name, kind in _MESSAGES.items()})
+    return pack(header, {"timeline": np.frombuffer(inner, "u1"), "messages": np.frombuffer(none, "u1")})
+
+
+def describe(study: Study) -> str:
+    """The picture in a sentence, for readers who do not see it."""
+    s = study.summary
+    return (
+        f"Schedule {study.plan.schedule} of {s['ranks']} ranks: {units.count(s['ops'])} ops take "
+        f"{units.number(s['makespan'], 5)}, and {units.percent(s['bubble_of_total'])} of the time is idle."
+    )
+
+
+def _pieces(ops: dict[str, np.ndarray]) -> np.ndarray:
+    """Of each op, whether its stage is the first that its rank holds, the second, ..., as a shade."""
+    held = np.unique(np.stack([ops["rank"], ops["stage"]]), axis=1)  # sorted by rank, then by stage
+    first = np.searchsorted(held[0], np.arange(held[0].max() + 1))
+    width = int(held[1].max()) + 1
+    row = np.searchsorted(
+        held[0].astype(np.int64) * width + held[1], ops["rank"].astype(np.int64) * width + ops["stage"]
+    )
+    return (row - first[ops["rank"]]) % SHADES
+
+
+def _together(joined: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Of ops that are done together, each has a part of the lane's height: (which, of how many)."""
+    group = np.concatenate([[0], np.cumsum(~joined[:-1])]) if len(joined) else np.zeros(0, int)
+    parts = np.bincount(group)
+    return np.arange(len(group)) - np.concatenate([[0], np.cumsum(parts)[:-1]])[group], parts[group]
+
+
+def _spoken(kind: int, shade: int) -> str:
+    """What a kind of op is called on the stage of this shade."""
+    name = palette.OPS[KINDS[kind]][0]
+    return name if shade == 0 else f"{name}, {_ORDER[shade]} stage"
+
+
+_ORDER = ("first", "second", "third", "fourth")
+_MESSAGES = {"src": "u1", "dst": "u1", "bytes": "f4", "sent": "f4", "arrived": "f4"}

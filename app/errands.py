@@ -1,0 +1,50 @@
+"""Errands: what a page wants done that is too much for this process. The pool does it, and the page waits for it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import streamlit as st
+
+from app import runs
+from app.text import sentence
+from experiments.errand import Errand
+from experiments.pool import JobState
+
+EVERY = 0.5  # s between two looks
+
+
+def fetch(errand: Errand, waiting: str, place: str) -> Path | None:
+    """The folder of its result. None while it is under way, which the page says with `waiting`, or if it failed.
+
+    `place` names what the page wants it for: the next errand for the same place takes over from this one.
+    """
+    owner = f"{runs.owner()}/{place}"
+    now = _ask(errand, owner)
+    if now.active:
+        st.fragment(_wait, run_every=EVERY)(errand.key(), owner, waiting)
+    elif now.folder is None:
+        st.error(sentence(now.message), icon=":material/error:")
+        st.button("Try again", key=f"again-{place}", on_click=st.session_state.pop, args=(owner, None))
+    return now.folder
+
+
+def _ask(errand: Errand, owner: str) -> JobState:
+    """Where the errand stands. It is asked for once, since one that failed would fail again."""
+    state = st.session_state
+    try:
+        if state.get(owner) != errand.key():
+            state[owner] = runs.pool().submit(owner, errand)
+            return runs.wait(state[owner], runs.PATIENCE)
+        return runs.pool().state(errand.key())
+    except (ValueError, OSError) as error:
+        return JobState("failed", message=str(error))
+
+
+def _wait(job: str, owner: str, waiting: str) -> None:
+    runs.pool().touch(owner)
+    now = runs.pool().state(job)
+    if not now.active:
+        st.rerun()
+    ahead = f" {now.place - 1} ahead of it." if now.place > 1 else ""
+    st.info(f"{waiting}{ahead}", icon=":material/hourglass_top:")

@@ -1,0 +1,305 @@
+"""Schedules: what every rank of a pipeline does when, without a model. Choose, look, and set another one beside it."""
+
+from __future__ import annotations
+
+from html import escape
+from pathlib import Path
+
+import pandas as pd
+import streamlit as st
+
+import algorithms
+from app import errands, units
+from app.components import schedule, timeline
+from app.text import escaped, sentence
+from experiments import study
+from experiments.errand import Errand
+from experiments.study import Plan, Study
+
+NOTHING = "nothing"
+TABS = ("Per rank", "Idle slots", "Critical path", "As text", "Source")
+ROWS = 500  # idle slots in the table
+SHOWN_OPS = 400  # of a critical path, and of a schedule as text per rank
+BOUND = {"bind": "query-params", "persist_state": "session"}
+
+
+def figure(value: float) -> str:
+    """A time or a number of a schedule."""
+    return units.number(value, 4)
+
+
+def points(value: float) -> str:
+    """A difference of shares."""
+    return f"{100 * value:+.1f} points".replace("-", "−")
+
+
+FIGURES = (
+    ("makespan", "Makespan", figure, "from the first start to the last end"),
+    ("bubble_of_total", "Bubble, of total", units.percent, "idle share of the whole (GPipe, Chimera)"),
+    ("bubble_of_ideal", "Bubble, of ideal", units.percent, "idle time over working time (Megatron-LM)"),
+    ("bubble_of_span", "Bubble, of span", units.percent, "idle share of the longest span of a rank (zero bubble)"),
+    ("throughput", "Throughput", figure, "micro-batches per unit of time"),
+    ("in_flight", "In flight", figure, "most micro-batches between their F and their B or I on one rank"),
+    ("held", "Activations held", figure, "the same, of those whose activations are there: W needs them, R makes them"),
+    ("copies", "Weights held", figure, "most on one rank: versions that are still read, and stages held twice"),
+    ("versions", "Versions alive", figure, "of one stage, where each backward reads what its forward read"),
+    ("delay", "Delay", figure, "most updates between what a gradient's forward saw and its own update"),
+    ("path_ops", "Ops on the critical path", figure, "outlined: none of them can take longer unnoticed"),
+    ("path_links", "Links on the critical path", figure, "times it goes from rank to rank"),
+)
+"""The table: name in the summary, label, words, meaning."""
+
+
+def page() -> None:
+    """Controls on the left; the pictures of one schedule or two, the table of both, and what lies behind it."""
+    with st.sidebar:
+        plans = _choose()
+    _title(plans)
+    studies = {slot: done for slot, plan in plans.items() if (done := _studied(plan, slot))}
+    if not studies:
+        return
+    until = max(done.summary["makespan"] for done in studies.values())
+    for slot, done in studies.items():
+        st.markdown(f"### {escaped(done.plan.schedule)}", anchors=False)
+        timeline.timeline(_frame(done.plan.model_dump_json(), until, done), key=f"lanes_{slot}")
+        if done.summary["stages"] > done.summary["ranks"] or done.summary["copies"] > done.summary["versions"]:
+            st.caption("Lighter bars are those of a rank's second stage, third stage and so on.")
+    st.markdown("### Differences" if len(studies) > 1 else "### In numbers", anchors=False)
+    _table(list(studies.values()))
+    st.fragment(_behind)(list(studies.values()))
+
+
+# what to look at
+
+
+def _choose() -> dict[str, Plan]:
+    """The widgets; a plan for "a", and for "b" if there is one beside it. What is wrong with one is said there."""
+    names = {}
+    names["a"] = st.selectbox("Schedule", study.NAMES, study.NAMES.index("1f1b"), key="schedule_a", **BOUND)
+    _about(names["a"])
+    chosen = {"a": _options("a", names["a"])}
+    names["b"] = st.selectbox("Beside it", (NOTHING, *study.NAMES), key="schedule_b", **BOUND)
+    if names["b"] != NOTHING:
+        _about(names["b"])
+        chosen["b"] = _options("b", names["b"])
+    common = _common(study.OWN in names.values())
+    plans = {}
+    for slot, given in chosen.items():
+        try:
+            plans[slot] = Plan.of(schedule=names[slot], options=given, **common)
+        except ValueError as error:
+            st.error(sentence(str(error)), icon=":material/tune:")
+    return plans
+
+
+def _about(name: str) -> None:
+    if name == study.OWN:
+        st.markdown(":small[Ops of your own: a line for each rank, in the order in which it does them.]")
+    else:
+        st.markdown(f":small[{algorithms.idea(study.module(name))}]")
+
+
+def _options(slot: str, name: str) -> dict:
+    """Widgets for what this schedule alone can be told."""
+    given = {}
+    for option in study.options(name).values():
+        label, key = option.name.replace("_", " ").capitalize(), f"{option.name}_{slot}"
+        if isinstance(option.kind, tuple):
+            value = st.segmented_control(label, option.kind, default=option.default, required=True, key=key, **BOUND)
+        elif option.kind is bool:
+            value = st.toggle(label, option.default, key=key, **BOUND)
+        else:
+            start = option.default if isinstance(option.default, int) else None
+            value = st.number_input(label, 1, study.MOST_OPTION, start, 1, key=key, placeholder="no limit", **BOUND)
+        if value is not None:
+            given[option.name] = value
+    return given
+
+
+def _common(own: bool) -> dict:
+    """Widgets for what all schedules share."""
+
+    def number(name: str, label: str, key: str, step: float):
+        field, default = Plan.model_fields[name], Plan.model_fields[name].default
+        bounds = {
+            key: getattr(rule, key) for rule in field.metadata for key in ("ge", "gt", "le") if hasattr(rule, key)
+        }
+        low = type(default)(bounds["ge"]) if "ge" in bounds else 0.01
+        high = type(default)(bounds["le"])
+        shown = {} if isinstance(default, int) else {"format": "%g"}
+        about = f"{field.description}."
+        return st.number_input(label, low, high, default, step, key=key, help=about, **shown, **BOUND)
+
+    values = {}
+    if own:
+        values["own"] = st.text_area(
+            "Ops, a line for each rank", study.EXAMPLE, 130, study.LONGEST, key="own_schedule", **BOUND,
+            help="Stage, kind, number: 2F0 is the forward of micro-batch 0 on stage 2. "
+            "F forward, B backward, I and W its halves, R forward once more, U update; 3F6+0B2 are done together.",
+        )  # fmt: skip
+    left, right = st.columns(2)
+    with left:
+        values["ranks"] = number("ranks", "Ranks", "ranks", 1)
+        values["forward"] = number("forward", "F takes", "cost_f", 0.1)
+        values["weights"] = number("weights", "W takes", "cost_w", 0.1)
+    with right:
+        values["chunks"] = number("chunks", "Micro-batches", "micro_batches", 1)
+        values["inputs"] = number("inputs", "I takes", "cost_i", 0.1)
+        values["latency"] = number("latency", "A link takes", "link_takes", 0.1)
+    st.markdown(
+        ":small[B, a whole backward, is I and W. Costs are those of a rank's share of the model: a thin stage takes "
+        "its part of them.]"
+    )
+    values["costs"] = st.text_input(
+        "Other costs", key="other_costs", placeholder="2F=3 0B=1.5 2F0=5 F+B=2 U=0.5", max_chars=1000, **BOUND,
+        help="Of one stage, of one op, of two ops done together, of an update: as they are written.",
+    )  # fmt: skip
+    return values
+
+
+def _title(plans: dict[str, Plan]) -> None:
+    st.markdown(
+        f"## {escaped(' beside '.join(plan.schedule for plan in plans.values()) or 'Schedules')}", anchors=False
+    )
+    if plans:
+        plan = next((p for p in plans.values() if p.schedule != study.OWN), next(iter(plans.values())))
+        where = (
+            "" if plan.schedule == study.OWN else f"{plan.ranks} ranks · {units.count(plan.chunks)} micro-batches · "
+        )
+        whole = plan.inputs + plan.weights
+        costs = f"F {figure(plan.forward)}, B {figure(whole)} = I {figure(plan.inputs)} + W {figure(plan.weights)}"
+        more = f" · {escaped(plan.costs)}" if plan.costs else ""
+        st.caption(f"{where}{costs}{more} · a link takes {figure(plan.latency)}")
+
+
+# what comes of it
+
+
+def _studied(plan: Plan, slot: str) -> Study | None:
+    """The study of a plan: here if that is quick, otherwise by the pool. What is wrong with it is said."""
+    try:
+        if study.size(plan) <= study.QUICK:
+            return _here(plan.model_dump_json(), plan)
+        errand = Errand("study", plan.model_dump(exclude_defaults=True))
+        folder = errands.fetch(errand, f"{plan.schedule} is large: it is studied outside this page.", f"study-{slot}")
+        return _kept(str(folder)) if folder else None
+    except (ValueError, OSError) as error:
+        st.error(f"**{escaped(plan.schedule)}** {_refusal(str(error))}", icon=":material/block:")
+        return None
+
+
+def _refusal(text: str) -> str:
+    return "cannot be done: " + escaped(text if text.endswith(".") else text + ".")
+
+
+@st.cache_resource(max_entries=64, show_spinner=False)
+def _here(plan: str, _plan: Plan) -> Study:
+    return study.study(_plan)
+
+
+@st.cache_resource(max_entries=8, show_spinner=False)
+def _kept(folder: str) -> Study:
+    return study.load(Path(folder))
+
+
+@st.cache_resource(max_entries=32, show_spinner=False)
+def _frame(plan: str, until: float, _study: Study) -> bytes:
+    return schedule.frame(_study, until)
+
+
+def _table(studies: list[Study]) -> None:
+    """All figures of one schedule with what they mean, or of two with their differences."""
+    heads = ["", *(done.plan.schedule for done in studies), *(["difference"] if len(studies) > 1 else []), ""]
+    rows = []
+    for name, label, say, meaning in FIGURES:
+        values = [done.summary[name] for done in studies]
+        cells = ["–" if name == "delay" and value < 0 else say(value) for value in values]
+        if len(values) > 1:
+            cells.append(_difference(name, *values))
+        rows.append((f"{label}", [*cells, meaning]))
+    head = "".join(f"<th>{escape(word)}</th>" for word in heads)
+    body = "".join(
+        f"<tr><th>{escape(label)}</th>{''.join(f'<td>{escape(cell)}</td>' for cell in cells)}</tr>"
+        for label, cells in rows
+    )
+    st.html(f'<div class="figures explained"><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>')
+
+
+def _difference(name: str, a: float, b: float) -> str:
+    if name == "delay" and min(a, b) < 0:
+        return ""
+    if a == b:
+        return "the same"
+    if name.startswith("bubble"):
+        return points(b - a)
+    part = f" ({100 * (b / a - 1):+.1f} %)" if a else ""
+    return f"{'+' if b > a else '-'}{figure(abs(b - a))}{part}".replace("-", "−")
+
+
+def _behind(studies: list[Study]) -> None:
+    """What lies behind the figures, a tab each; only what is looked at is made."""
+    parts = (_per_rank, _idle, _path, _text, _source)
+    for tab, show in zip(st.tabs(TABS, key="behind", on_change="rerun"), parts, strict=True):
+        if not tab.open:
+            continue
+        with tab:
+            for done in studies:
+                if len(studies) > 1:
+                    st.markdown(f"**{escaped(done.plan.schedule)}**")
+                show(done)
+
+
+def _per_rank(done: Study) -> None:
+    words = {name: label for name, label, _, _ in FIGURES}
+    names = ("busy", "idle", "span", "in_flight", "held", "copies", "versions", "delay")
+    table = {words.get(name, name.capitalize()): done.ranks[name] for name in names}
+    frame = pd.DataFrame({"Rank": range(len(done.ranks["busy"])), **table})
+    st.dataframe(frame.replace({"Delay": {-1: None}}), hide_index=True)
+
+
+def _idle(done: Study) -> None:
+    slots = done.idle
+    count = len(slots["start"])
+    if not count:
+        st.markdown("No rank is ever idle.")
+        return
+    longest = (slots["start"] - slots["end"]).argsort(kind="stable")[:ROWS]
+    rows = {
+        "Rank": slots["rank"][longest],
+        "From": slots["start"][longest],
+        "To": slots["end"][longest],
+        "Takes": (slots["end"] - slots["start"])[longest],
+        "Because": [done.why(row) for row in longest],
+    }
+    st.dataframe(pd.DataFrame(rows), hide_index=True)
+    if count > ROWS:
+        st.caption(f"The longest {ROWS} of {units.count(count)} idle slots.")
+
+
+def _path(done: Study) -> None:
+    rows = done.ops["critical"].nonzero()[0]
+    rows = rows[done.ops["start"][rows].argsort(kind="stable")]
+    words = [f"{done.op(row)} on rank {done.ops['rank'][row]}" for row in rows[:SHOWN_OPS]]
+    st.markdown(
+        "One after the other without slack, from the start to the end: with its links it is as long as the makespan."
+    )
+    st.code(" → ".join(words) + (" → …" if len(rows) > SHOWN_OPS else ""), language=None, wrap_lines=True)
+
+
+def _text(done: Study) -> None:
+    if len(done.ops["start"]) > SHOWN_OPS * 8:
+        st.markdown("This schedule is too long to be read as text.")
+        return
+    text = done.spelled()
+    st.code(text, language=None)
+    room = f"Choose *{study.OWN}* as the schedule and paste it there to change it."
+    st.caption(room if len(text) <= study.LONGEST else f"{units.count(len(text))} characters.")
+
+
+def _source(done: Study) -> None:
+    if done.plan.schedule == study.OWN:
+        st.markdown("This one is yours.")
+        return
+    path = Path(study.module(done.plan.schedule).__file__)
+    with st.container(key=f"source-code-{done.plan.schedule}"):
+        st.code(path.read_text("utf-8"), language="python", wrap_lines=True)
