@@ -19,7 +19,7 @@ from itertools import accumulate
 from math import inf
 
 import kernels
-from algorithms.declare import Equivalence
+from algorithms.declare import Equivalence, knob
 from algorithms.pipelined import settings
 from algorithms.pipelined.balance import by_slowest
 from algorithms.pipelined.executor import Executor
@@ -30,7 +30,10 @@ from algorithms.pipelined.weights import Newest
 SYNCHRONOUS = True  # stale, but always by the same updates: the network changes when, and not what
 START = settings.START
 EQUIVALENCES = (Equivalence("one stage is SGD", to="sgd"),)
-Settings = settings.Pipeline
+
+
+class Settings(settings.Pipeline):
+    learning_rate: float = knob(0.05, "step size", gt=0, le=1000)
 
 
 def shards(workers, s):

@@ -136,7 +136,7 @@ def plan_of(profile: Profile, layers: Sequence[int], bandwidth: float) -> Plan:
     if min(layers, default=0) < 1 or sum(layers) != len(profile.layers):
         raise ValueError(
             f"cuts {','.join(map(str, layers))} do not share out {len(profile.layers)} layers; "
-            "give each stage 1 or more, and no layer twice."
+            f"give each stage 1 or more, {len(profile.layers)} together."
         )
     ends = accumulate(layers)
     stages = tuple(Stage(end - count, end - 1, 1) for count, end in zip(layers, ends, strict=True))

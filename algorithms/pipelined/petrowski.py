@@ -34,7 +34,7 @@ EQUIVALENCES = (Equivalence("one stage is SGD", to="sgd"),)
 
 
 class Settings(Knobs):
-    learning_rate: float = knob(0.1, "step size", gt=0, le=1000)
+    learning_rate: float = knob(0.05, "step size", gt=0, le=1000)
     cuts: settings.Cuts = knob("", "layers in each stage, for example 3,3,2; balanced by work if empty")
 
 

@@ -3,7 +3,7 @@
 Each stage alternates one forward and one backward over micro-batches, without a flush. Micro-batch z belongs to
 mini-batch t = z // M; forward and backward read version max(t-1, 0) on every stage, the one before the newest:
 
-    w(t+1) = w(t) - lr (g_0 + ... + g_{M-1}) / M        all gradients at w(t-1)
+    w(t+1) <- w(t) - lr (g_0 + ... + g_{M-1}) / M        all gradients at w(t-1)
 
     stage 0   F0 F1 F2 .. .. B0 F3 B1 F4 B2 F5 B3 .. B4 .. B5
     stage 1   .. F0 F1 .. B0 F2 B1 F3 B2 F4 B3 F5 B4 .. B5 ..
