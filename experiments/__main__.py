@@ -25,6 +25,7 @@ from algorithms import compression
 from experiments import options, show, store
 from experiments.experiment import Experiment
 from experiments.options import ExperimentCommand
+from experiments.partitioning import partition_command, profile_command
 from experiments.result import Run
 
 EXIT = {"finished": 0, "diverged": 1, "failed": 1, "cancelled": 130}
@@ -175,6 +176,10 @@ def export_command(name: str, form: str, out: str | None, runs: str) -> None:
     folder = store.find(name, runs)
     for path in export(store.load(folder), form, out or f"{folder.name}{SUFFIXES.get(form, '')}"):
         click.echo(str(path))
+
+
+for _command in (profile_command, partition_command):
+    cli.add_command(_command)
 
 
 def conclude(run: Run, runs: str, as_json: bool = False) -> int:

@@ -50,7 +50,21 @@ class KnobOption(click.Option):
         return f"{self.opts[0]} {self.metavar}", help_text
 
 
-class ExperimentCommand(click.Command):
+class SectionedCommand(click.Command):
+    """A command whose help has its options by section; those of the command itself come last."""
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        sections: dict[str, list] = {}
+        for parameter in self.get_params(ctx):
+            record = parameter.get_help_record(ctx)
+            if record:
+                sections.setdefault(getattr(parameter, "section", "Options"), []).append(record)
+        for title in sorted(sections, key=lambda title: title == "Options"):
+            with formatter.section(title):
+                formatter.write_dl(sections[title])
+
+
+class ExperimentCommand(SectionedCommand):
     """A command that takes an algorithm and every option of the experiment it makes.
 
     Which options there are depends on algorithm, compression and workload: they are found when the arguments are known.
@@ -75,15 +89,23 @@ class ExperimentCommand(click.Command):
         formatter.write_paragraph()
         formatter.write(f"{inspect.cleandoc(self.algorithm.__doc__ or '')}\n")
 
-    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        sections: dict[str, list] = {}
-        for parameter in self.get_params(ctx):
-            record = parameter.get_help_record(ctx)
-            if record:
-                sections.setdefault(getattr(parameter, "section", "Options"), []).append(record)
-        for title in sorted(sections, key=lambda title: title == "Options"):
-            with formatter.section(title):
-                formatter.write_dl(sections[title])
+
+class WorkloadCommand(SectionedCommand):
+    """A command that takes a workload, its settings, and those of an experiment that are named in `knobs`."""
+
+    def __init__(self, *args: Any, knobs: Sequence[str] = (), **kwargs: Any):
+        super().__init__(*args, **kwargs)
+        self.fixed, self.knobs = list(self.params), knobs
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        name = _positional(args) or Experiment().workload
+        settings = workloads.find(name).Settings
+        self.params = [
+            *self.fixed,
+            *(KnobOption(settings, field, f"Workload {name}") for field in settings.model_fields),
+            *(KnobOption(Experiment, field, "Experiment") for field in self.knobs),
+        ]
+        return super().parse_args(ctx, args)
 
 
 def knob_options(module, compressions: Sequence[str], workload, many: bool = False) -> list[KnobOption]:

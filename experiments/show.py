@@ -105,14 +105,16 @@ def fewer(ratio: float) -> str:
     return f"{number(1 / ratio)} times more bytes than whole gradients"
 
 
-def table(rows: Sequence[dict[str, Any]]) -> str:
-    """Rows with the same names, as aligned columns under their names."""
+def table(rows: Sequence[dict[str, Any]], words: int = 0) -> str:
+    """Rows with the same names, as aligned columns under their names: to the left the first `words`, to the right the
+    others, numbers."""
     if not rows:
         return ""
     cells = [[name.replace("_", " ") for name in rows[0]], *([_cell(n, v) for n, v in row.items()] for row in rows)]
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-    lines = ("  ".join(text.rjust(w) for text, w in zip(line, widths, strict=True)).rstrip() for line in cells)
-    return "\n".join(lines)
+    sides = [str.ljust] * words + [str.rjust] * (len(widths) - words)
+    lines = ("  ".join(side(*cell) for side, *cell in zip(sides, line, widths, strict=True)) for line in cells)
+    return "\n".join(line.rstrip() for line in lines)
 
 
 def number(value: float | None) -> str:
@@ -135,6 +137,18 @@ def size(nbytes: int) -> str:
             return f"{value:.0f} {unit}" if unit == "bytes" else f"{value:.3g} {unit}"
         value /= 1000
     raise AssertionError("unreachable")
+
+
+def duration(seconds: float) -> str:
+    """A time with a prefix."""
+    unit, name = scale(seconds)
+    return f"{number(seconds / unit)} {name}"
+
+
+def scale(seconds: float) -> tuple[float, str]:
+    """The unit that suits this time, in seconds, and its name."""
+    units = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"))
+    return next((unit for unit in units if seconds >= unit[0]), (1.0, "s"))
 
 
 def _cell(name: str, value: Any) -> str:

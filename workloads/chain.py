@@ -46,6 +46,10 @@ class Chain:
                 self._places[-1].append((slice(self.parameters, end), shape))
                 self.parameters = end
 
+    def __str__(self) -> str:
+        """Kind and outputs of every layer: "dense 64, dense 10"."""
+        return ", ".join(f"{type(layer).__name__.lower()} {'x'.join(map(str, layer.outputs))}" for layer in self.layers)
+
     @property
     def depth(self) -> int:
         """Layers."""

@@ -36,6 +36,10 @@ class TorchStage:
         self.tensors = tuple((place, tuple(shape)) for place, shape in zip(places, self.shapes.values(), strict=True))
         self._flops: dict[tuple, int] = {}  # of a forward pass, by shape of x
 
+    def __str__(self) -> str:
+        """Its children's kinds: "linear, relu"."""
+        return ", ".join(type(child).__name__.lower() for child in [*self.module.children()] or [self.module])
+
     def start(self, seed: int = 0) -> np.ndarray:
         """The parameters that the module came with."""
         return self.origin.copy()

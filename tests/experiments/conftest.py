@@ -1,9 +1,23 @@
-"""A small finished run that tests of storing, comparing and exporting share."""
+"""What tests share: the command line, and small finished runs to store, compare and export."""
 
 import pytest
 
+from experiments import __main__ as command_line
 from experiments.experiment import Experiment
 from experiments.run import run
+
+
+@pytest.fixture
+def main(capsys, tmp_path, monkeypatch):
+    """Run a command line; gives (exit code, stdout, stderr)."""
+    monkeypatch.chdir(tmp_path)
+
+    def call(*words):
+        code = command_line.main([str(word) for word in words])
+        out = capsys.readouterr()
+        return code, out.out, out.err
+
+    return call
 
 
 @pytest.fixture(scope="session")

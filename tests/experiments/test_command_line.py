@@ -12,26 +12,12 @@ import pytest
 
 import algorithms
 from algorithms.compression import COMPRESSIONS, find
-from experiments import __main__ as command_line
 from experiments import store
 from experiments.compare import difference
 from experiments.experiment import Experiment
 
 ROOT = Path(__file__).resolve().parents[2]
 SMALL = ["--workers", "2", "--steps", "6", "--evaluations", "2"]
-
-
-@pytest.fixture
-def main(capsys, tmp_path, monkeypatch):
-    """Run a command line; gives (exit code, stdout, stderr)."""
-    monkeypatch.chdir(tmp_path)
-
-    def call(*words):
-        code = command_line.main([str(word) for word in words])
-        out = capsys.readouterr()
-        return code, out.out, out.err
-
-    return call
 
 
 def process(*words, **options):

@@ -1,0 +1,225 @@
+"""The command line of partitioners: profiles of layers, and where to cut."""
+
+import re
+
+import pytest
+
+from algorithms.pipelined.profile import load
+
+VGG = """layer,forward,backward,activations,weights
+conv1,2,4,4,.1
+conv2,2,4,2,.2
+conv3,2,4,.5,.3
+dense,.5,1.5,.1,20
+"""
+
+
+@pytest.fixture
+def cut(main, tmp_path):
+    """Partition VGG in miniature, or another table; gives what `main` gives."""
+
+    def call(*words, table=VGG):
+        (tmp_path / "p.csv").write_text(table)
+        return main("partition", "p.csv", *words)
+
+    return call
+
+
+def figure(out, name):
+    """What stands behind `name` in the list of figures."""
+    return re.search(rf"^  {name} +(\S+( [µm]?s\b)?)", out, re.MULTILINE)[1]
+
+
+# profile
+
+
+def test_a_profile_is_printed_written_and_read_by_partition(main):
+    code, out, err = main("profile", "--passes", 2, "--batch", 8, "--depth", 2, "--width", 16, "--out", "p.csv")
+    assert (code, err) == (0, "")
+    assert out.startswith("digits: 4 layers, mini-batches of 8, medians of 2 passes here\n\nlayer ")
+    rows = [line.split() for line in out.splitlines() if re.match(r"\d ", line)]
+    assert [row[:3] for row in rows] == [[str(i), *name] for i, name in enumerate(
+        [["dense", "16"], ["residual", "16"], ["residual", "16"], ["dense", "10"]]
+    )]  # fmt: skip
+    assert load("p.csv").weights == (4 * 65 * 16, 4 * 17 * 16, 4 * 17 * 16, 4 * 17 * 10)
+    assert main("partition", "p.csv")[0] == 0
+
+
+def test_the_profiled_model_is_the_one_that_a_pipeline_trains(main):
+    out = main("profile", "--device", "laptop")[1]
+    assert "digits: 8 layers" in out and "6 residual 64" in out
+    assert "train it  python -m experiments run pipedream\n" in out
+    out = main("profile", "--device", "laptop", "--model", "cnn", "--batch", 8)[1]
+    assert "0 convolution 8x4x4" in out and "run pipedream --model cnn --batch 8\n" in out
+
+
+def test_prices_on_a_device_are_the_same_every_time(main):
+    first, again = (main("profile", "spirals", "--device", "P100") for _ in range(2))
+    assert first == again and "prices on P100" in first[1]
+    assert main("profile", "spirals", "--device", "laptop")[1] != first[1]
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["quadratic"], "a quadratic has no layers to cut in stages; use digits, spirals or mnist"),
+        (["digit"], "there is no workload 'digit'; did you mean digits?"),
+        (["--batch", "5000"], "batch 5000 is larger than the shard"),
+        (["--batch", "0"], "batch is '0'; allowed is 1 to 65536"),
+        (["--device", "abacus"], "there is no device preset 'abacus'"),
+        (["--depth", "0"], "depth is '0'; allowed is 1 to 256 blocks"),
+        (["--period", "3"], "No such option '--period'"),
+    ],
+)
+def test_what_cannot_be_profiled_is_refused_in_one_line(main, words, sentence):
+    code, out, err = main("profile", *words)
+    assert (code, out) == (2, "") and sentence in err and err.count("\n") == 1
+
+
+def test_help_of_profile_shows_the_model_s_settings(main):
+    code, out, _ = main("profile", "spirals", "--help")
+    assert code == 0 and "Workload spirals:" in out and "--depth INT" in out and "--turns" in out and "--device" in out
+
+
+# partition
+
+
+def test_the_best_plan_is_printed_with_its_stages_and_what_to_expect(cut):
+    code, out, err = cut("--bandwidth", 1)
+    assert (code, err) == (0, "")
+    stages = [line.split() for line in out.splitlines() if re.match(r"\d  ", line)]
+    assert stages == [
+        ["0", "conv1", "3", "3", "6", "s", "533.3", "ms", "1", "s", "1"],  # 18/3; 4 (m-1) .6 / m / m; 2 .5; 1 ahead
+        ["1", "dense", "1", "1", "2", "s", "–", "–", "0"],
+    ]
+    assert figure(out, "replicas") == "3-1" and figure(out, "cuts") == "3,1" and figure(out, "in flight") == "2"
+    assert figure(out, "period") == "6 s" and figure(out, "speed-up") == "3.333"
+
+
+def test_the_table_is_the_dynamic_program_s_and_marks_the_way_back(cut):
+    rows = cut("--bandwidth", 1, "--table")[1].splitlines()
+    at = next(n for n, line in enumerate(rows) if line.startswith("j  layer"))
+    assert [row.split() for row in rows[at + 1 :]] == [
+        ["0", "conv1", "6", "3", "2", "1.5"],
+        ["1", "conv2", "12", "6", "4", "3"],
+        ["2", "conv3", "18", "9", "6*", "4.5"],
+        ["3", "dense", "20", "12", "1|1", "8", "1|1", "6", "2|1*"],
+    ]
+
+
+@pytest.mark.parametrize(
+    ("method", "cuts"),
+    [
+        ("pipedream", "3,1"),
+        ("ring", "3,1"),
+        ("sosp", "3,1"),
+        ("pipedream_code", "1,1,1,1"),
+        ("min_max", "1,1,1,1"),
+        ("variance", "1,1,1,1"),
+        ("torchgpipe_time", "1,1,1,1"),
+        ("torchgpipe_size", "1,1,1,1"),
+        ("blocks", "1,1,1,1"),
+    ],
+)
+def test_every_method_gives_cuts(cut, method, cuts):
+    code, out, _ = cut("--bandwidth", 1, "--method", method)
+    assert code == 0 and out.startswith(f"{method}: 4 layers, 4 workers, ") and figure(out, "cuts") == cuts
+
+
+def test_some_methods_balance_times_and_one_balances_bytes(cut):
+    rows = "\n".join(f"l{i},.5,.5,0,{weights}" for i, weights in enumerate([1, 1, 1, 1, 5, 5]))
+    table = f"layer,forward,backward,activations,weights\n{rows}\n"
+    found = {
+        method: figure(cut("--workers", 2, "--method", method, table=table)[1], "cuts")
+        for method in ("min_max", "variance", "torchgpipe_time", "torchgpipe_size")
+    }
+    assert found == {"min_max": "3,3", "variance": "3,3", "torchgpipe_time": "3,3", "torchgpipe_size": "5,1"}
+
+
+def test_the_offset_of_torchgpipe_makes_cheap_layers_free(cut):
+    rows = "\n".join(f"l{i},{cost},0,0,0" for i, cost in enumerate([5] * 9 + [6]))
+    table = f"layer,forward,backward,activations,weights\n{rows}\n"
+    with_offset, without = (
+        figure(cut("--method", method, table=table)[1], "period") for method in ("torchgpipe_time", "blocks")
+    )
+    assert (with_offset, without) == ("21 s", "16 s")
+
+
+def test_cuts_of_one_s_own_are_worth_what_their_slowest_stage_or_link_is(cut):
+    out = cut("--cuts", "1,3", "--bandwidth", 1)[1]
+    assert out.startswith("cuts 1,3: 4 layers, 2 workers, ")
+    assert figure(out, "period") == "14 s" and "run pipedream --workers 2 --cuts 1,3" in out
+    assert figure(cut("--cuts", "1,3", "--bandwidth", 0.5)[1], "period") == "16 s"
+
+
+def test_machines_of_workers_are_levels(cut):
+    table = "layer,forward,backward,activations,weights\na,4,4,.5,0\nb,1,1,.1,9\n"
+    out = cut("--workers", "2,2", "--bandwidth", "10,1", "--method", "sosp", table=table)[1]
+    assert "2 times (2 workers, 10 bytes/s between them), 1 bytes/s between these" in out
+    assert figure(out, "period") == "4 s" and figure(out, "replicas") == "2-2" and figure(out, "cuts") == "1,1"
+
+
+def test_the_network_may_have_a_name(cut):
+    assert "4 workers, 365 GB/s between them" in cut("--bandwidth", "NVLink")[1]
+    assert "4 workers, 1.17 GB/s between them" in cut()[1]
+
+
+def test_options_of_the_program_reach_it(cut):
+    assert figure(cut("--bandwidth", 1, "--straight")[1], "replicas") == "1-1-1-1"
+    assert figure(cut("--bandwidth", 1e-3, "--fewer")[1], "replicas") == "1"
+    assert figure(cut("--bandwidth", 1, "--memory", 45)[1], "period") == "6 s"
+    assert figure(cut("--bandwidth", 1, "--method", "pipedream_code", "--compression", 1)[1], "period") == "6.3 s"
+    sizes = ["--workers", 2, "--method", "torchgpipe_size", "--copies", 0]
+    assert figure(cut(*sizes)[1], "cuts") != figure(cut(*sizes, "--copies", 2)[1], "cuts")
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["--workers", "5", "--straight"], "5 workers without replicas do not fit 4 layers; use at most 4"),
+        (["--workers", "5", "--method", "min_max"], "4 layers cannot be cut in 5 parts; use 1 to 4."),
+        (["--workers", "0"], "0 workers cannot train; use at least 1."),
+        (["--workers", "two"], "workers is 'two'; write whole numbers with commas"),
+        (["--workers", "2,2"], "give one of each per level"),
+        (["--workers", "2,2", "--bandwidth", "1,1", "--method", "variance"], "give one number of workers, or use sosp"),
+        (["--workers", "2,2", "--bandwidth", "1,1", "--memory", "9"], "a memory limit goes with one level of workers"),
+        (["--bandwidth", "0"], "bandwidth is '0'; give bytes per second, for example 1e9, or ideal, 1GbE, 10GbE"),
+        (["--bandwidth", "fast"], "bandwidth is 'fast'; give bytes per second"),
+        (["--memory", "10"], "no plan for 4 workers fits 10 bytes each; the least that does is"),
+        (["--memory", "-1"], "'--memory': -1.0 is not in the range"),
+        (["--method", "guess"], "there is no method 'guess'; there are pipedream, pipedream_code, sosp, ring, min_max"),
+        (["--method", "min_max", "--straight"], "--straight goes with pipedream, pipedream_code, sosp, ring, not"),
+        (["--copies", "2"], "--copies goes with torchgpipe_size, not with pipedream; leave it out."),
+        (["--compression", "2"], "--compression goes with pipedream_code, not with pipedream"),
+        (["--method", "variance", "--table"], "variance fills no table; pipedream, pipedream_code, sosp, ring do."),
+        (["--cuts", "2,3"], "cuts 2,3 do not share out 4 layers; give each stage 1 or more, 4 together."),
+        (["--cuts", "4,0"], "cuts 4,0 do not share out 4 layers"),
+        (["--cuts", "a"], "cuts is 'a'; write whole numbers with commas"),
+        (["--cuts", "2,2", "--workers", "3"], "cuts 2,2 are 2 stages, for as many workers; leave --workers 3 out."),
+    ],
+)
+def test_what_cannot_be_cut_is_refused_in_one_line(cut, words, sentence):
+    code, out, err = cut(*words)
+    assert (code, out) == (2, "") and sentence in err and err.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("table", "sentence"),
+    [
+        (VGG.replace("conv2,2", "conv2,"), "p.csv: forward of layer conv2 is missing; every layer needs forward"),
+        (VGG.replace("conv2,2", "conv2,-2"), "p.csv: forward of layer conv2 is -2.0; it must be a number, and not neg"),
+        (VGG.replace("weights", "mass"), "p.csv: the profile has no column 'weights'; it needs layer, forward"),
+        ("layer,forward,backward,activations,weights\na,0,0,1,1\n", "p.csv: no layer takes any time"),
+        ("", "p.csv: the profile has no column 'layer'"),
+    ],
+)
+def test_a_table_that_is_wrong_is_refused_with_its_name(cut, table, sentence):
+    code, out, err = cut(table=table)
+    assert (code, out) == (2, "") and sentence in err and err.count("\n") == 1
+
+
+def test_a_file_that_is_no_table_is_refused(main, tmp_path):
+    (tmp_path / "p.csv").write_bytes(bytes(range(256)))
+    assert main("partition", "p.csv")[2].startswith("p.csv is no table of text; write one with")
+    assert main("partition", "q.csv") == (2, "", "q.csv cannot be read: No such file or directory.\n")
+    assert main("partition", ".") == (2, "", ". cannot be read: Is a directory.\n")

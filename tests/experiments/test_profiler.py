@@ -1,0 +1,116 @@
+"""The profiler: whatever the watch, every layer is charged for its own passes."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+import workloads
+from algorithms.pipelined.profile import load, save
+from cluster.devices import DEVICES, Device
+from experiments.profiler import measured, priced
+from kernels import metered
+
+
+def digits(**settings):
+    module = workloads.find("digits")
+    return module.build(module.Settings(**settings))
+
+
+DEEP = digits(model="residual", depth=3, width=16)
+BATCH = DEEP.batch(np.arange(8))
+
+
+def test_a_layer_is_charged_for_what_its_passes_take_and_the_last_one_for_the_loss():
+    ticks = itertools.count()  # a watch that is one further whenever it is read
+    profile = measured(DEEP, BATCH, passes=range(3), clock=lambda: next(ticks))
+    assert profile.forward == (1, 1, 1, 1, 2)
+    assert profile.backward == (1, 1, 1, 1, 1)
+
+
+def test_a_pass_that_is_disturbed_does_not_change_the_median():
+    now, step = 0, 1
+
+    def clock():
+        nonlocal now
+        now += step
+        return now
+
+    def passes():
+        nonlocal step
+        for disturbance in (1, 1000, 1, 1, 1000):
+            step = disturbance
+            yield
+
+    assert measured(DEEP, BATCH, passes(), clock).times == (2, 2, 2, 2, 3)
+
+
+def test_sizes_are_those_of_what_crosses_a_boundary_and_of_the_parameters():
+    for profile in (measured(DEEP, BATCH, range(1)), priced(DEEP, BATCH, DEVICES["laptop"])):
+        assert profile.activations == (*(4 * 8 * numbers for numbers in DEEP.boundaries(5)), 4 * 8 * 10)
+        assert profile.weights == tuple(4 * part.parameters for part in DEEP.split(5))
+        assert sum(profile.weights) == 4 * DEEP.parameters
+
+
+def test_times_on_this_machine_are_times():
+    assert all(seconds > 0 for seconds in measured(DEEP, BATCH, range(2)).times)
+
+
+def test_prices_are_the_same_every_time_and_the_same_for_equal_layers():
+    first = priced(DEEP, BATCH, DEVICES["laptop"])
+    assert first == priced(DEEP, BATCH, DEVICES["laptop"])
+    assert len(set(first.times[1:4])) == 1
+
+
+@pytest.mark.parametrize("settings", [{"model": "residual", "depth": 3}, {"model": "cnn", "channels": 2}])
+def test_the_layers_together_cost_what_the_simulated_cluster_charges_for_a_mini_batch(settings):
+    class Seconds:
+        total = 0.0
+
+        def charge(self, kernel, flops, nbytes):
+            self.total += device.seconds(flops, nbytes)
+
+    device, bill, workload = Device(1e9, 1e9, 1e-5), Seconds(), digits(**settings)
+    batch = workload.batch(np.arange(8))
+    with metered(bill):
+        workload.gradient(workload.start(0), batch)
+    assert sum(priced(workload, batch, device).times) == pytest.approx(bill.total, rel=1e-12)
+
+
+def test_a_faster_device_makes_every_layer_faster():
+    slow, fast = (priced(DEEP, BATCH, Device(rate, rate, 1 / rate)) for rate in (1e6, 1e9))
+    assert all(a > b for a, b in zip(slow.times, fast.times, strict=True))
+
+
+def test_layers_are_named_by_number_kind_and_outputs():
+    assert priced(DEEP, BATCH, DEVICES["laptop"]).layers[::4] == ("0 dense 16", "4 dense 10")
+    cnn = digits(model="cnn", channels=2)
+    assert priced(cnn, cnn.batch(np.arange(2)), DEVICES["laptop"]).layers[0] == "0 convolution 2x4x4"
+
+
+def test_a_profile_survives_its_file_to_the_last_digit(tmp_path):
+    profile = priced(DEEP, BATCH, DEVICES["laptop"])
+    save(profile, tmp_path / "profile.csv")
+    assert load(tmp_path / "profile.csv") == profile
+
+
+def test_a_torch_module_is_profiled_by_its_children():
+    torch = pytest.importorskip("torch")
+    from workloads.torch_module import TorchModule
+
+    net = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(64, 12), torch.nn.ReLU(), torch.nn.Linear(12, 10))
+    workload = TorchModule(net, torch.nn.functional.cross_entropy, (DEEP.x, DEEP.target), DEEP.held_out)
+    for profile in (
+        measured(workload, workload.batch(np.arange(8)), range(2)),
+        priced(workload, workload.batch(np.arange(8)), DEVICES["laptop"]),
+    ):
+        assert profile.layers == ("0 flatten, linear, relu", "1 linear")
+        assert profile.activations == (4 * 8 * 12, 4 * 8 * 10) and profile.weights == (4 * 65 * 12, 4 * 13 * 10)
+        assert all(profile.forward) and all(profile.backward)
+
+
+def test_a_workload_without_layers_is_refused():
+    bowl = workloads.find("quadratic")
+    workload = bowl.build(bowl.Settings())
+    with pytest.raises(ValueError, match=r"^a quadratic has no layers to cut in stages"):
+        measured(workload, workload.batch(np.arange(2)))
