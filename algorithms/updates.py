@@ -33,7 +33,7 @@ class Optimizer:
 
     def __init__(self, rule: Rule, w, momentum: float):
         self.rule, self.momentum = rule, momentum
-        self.state = tuple(kernels.zeros_like(w) for _ in range(memories(rule)))
+        self.state = tuple(kernels.state_like(w) for _ in range(memories(rule)))
         self.steps = 0
 
     def step(self, w, g, rate: float) -> None:

@@ -19,11 +19,16 @@ KINDS = ("compute", "update", "communicate", "wait", "idle")
 """What a rank can be doing: gradients and passes; optimizer and averaging kernels; moving a message it needs now;
 blocked because somebody else is not ready; stopped (paused or lost). One colour each, everywhere."""
 
+HELD = ("parameters", "gradients", "optimizer state", "activations", "buffers")
+"""What a rank's memory is held for: the weights, in every version it keeps; what the update needs; what the update
+rule remembers; what a forward pass keeps for the backward pass; messages and copies for later."""
+
 SPANS = ("rank", "kind", "start", "end", "step", "label")
 MESSAGES = ("src", "dst", "tag", "bytes", "sent", "arrived", "collective")
 LOSSES = ("rank", "step", "samples", "seconds", "loss")
 APPLIED = ("rank", "seconds", "staleness")
 MEASURES = ("rank", "step", "seconds", "quantity", "value")
+MEMORY = ("rank", "step", "seconds", "kind", "bytes")
 REPORTS = ("rank", "index", "seconds", "start", "stop", "parameters")
 
 
@@ -36,6 +41,8 @@ class Journal:
     applied    (seconds, staleness)                 one update of the shared model
     measures   (step, seconds, quantity, value)     a number that the method itself finds worth a curve: its noise
                                                     scale, the spread of its replicas; quantity is its name
+    memory     (step, seconds, kind, bytes)         what this rank holds of a kind from then on; kind indexes HELD, and
+                                                    `held` has the last of each
     reports    (index, seconds, start, stop, w)     parameters start:stop of the model this rank would ship; index
                                                     counts this rank's reports of that part from 1, kept or not
 
@@ -43,8 +50,8 @@ class Journal:
     up to which everything has been accounted for.
     """
 
-    TABLES = ("spans", "messages", "losses", "applied", "measures", "reports")
-    __slots__ = ("rank", "clock", "step", "busy", "mark", *TABLES)
+    TABLES = ("spans", "messages", "losses", "applied", "measures", "memory", "reports")
+    __slots__ = ("rank", "clock", "step", "busy", "mark", "held", *TABLES)
 
     def __init__(self, rank: int, clock: Callable[[], float]):
         self.rank, self.clock = rank, clock
@@ -56,7 +63,27 @@ class Journal:
         self.losses: list[tuple] = []
         self.applied: list[tuple] = []
         self.measures: list[tuple] = []
+        self.memory: list[tuple] = []
+        self.held = [0] * len(HELD)
         self.reports: list[tuple] = []
+
+    def hold(self, kind: str, nbytes: int) -> None:
+        """This rank holds so many bytes of this kind now. ValueError if there is no such kind."""
+        if kind not in HELD:
+            raise ValueError(f"a rank holds {', '.join(HELD[:-1])} or {HELD[-1]}; not {kind!r}.")
+        number = HELD.index(kind)
+        if self.held[number] != nbytes:
+            self.held[number] = nbytes
+            self.memory.append((self.step, self.clock(), number, nbytes))
+
+    def keep(self, kind: str, nbytes: int) -> None:
+        """So many bytes more than before."""
+        self.hold(kind, self.held[HELD.index(kind)] + nbytes)
+
+    def inventory(self) -> str:
+        """What this rank holds now, in words: "1,200: 400 for parameters, 800 for optimizer state"."""
+        parts = [f"{nbytes:,} for {kind}" for kind, nbytes in zip(HELD, self.held, strict=True) if nbytes]
+        return f"{sum(self.held):,}: {', '.join(parts)}"
 
     @contextmanager
     def doing(self, kind: int, label: str) -> Iterator[None]:

@@ -81,6 +81,7 @@ def difference(a: Run, b: Run) -> str:
         "evaluations": (a.evaluations, b.evaluations),
         "updates": (a.applied, b.applied),
         "measures": (a.measures, b.measures),
+        "memory": (a.memory, b.memory),
         "spans": (a.trace.spans, b.trace.spans),
         "messages": (a.trace.messages, b.trace.messages),
     }

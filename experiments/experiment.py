@@ -49,6 +49,7 @@ class Experiment(Knobs):
     latency: float | None = knob(None, "one-way latency instead of the preset's", ge=0, le=10, unit="s", delay=True)
     bandwidth: float | None = knob(None, "bandwidth instead of the preset's", gt=0, le=1e13, unit="bytes/s")
     device: str = knob("laptop", "what a simulated rank computes on, by preset, or as FLOP/s:bytes/s:overhead")
+    rank_memory: float | None = knob(None, "memory of a rank; what needs more is refused", gt=0, le=1e15, unit="bytes")
     per_node: int = knob(1, "ranks that share a node and its network port", ge=1, le=64)
     collective: Literal[
         "fast", "ring", "recursive_doubling", "halving_doubling", "tree", "double_tree", "hierarchical"

@@ -19,10 +19,11 @@ from typing import Any
 
 import numpy as np
 
-from cluster.trace import KINDS, Trace
+from cluster.trace import HELD, KINDS, Trace
 from experiments.result import Run
 
 PALETTE = ("#56B4E9", "#009E73", "#E69F00", "#A7B0BA", "#6B7480")  # of KINDS, as in the workbench
+MEMORY = ("#0072B2", "#E69F00", "#CC79A7", "#56B4E9", "#A7B0BA")  # of HELD
 BLUE = "#0072B2"
 MAX_EVENTS = 1_000_000  # of a Chrome trace; ui.perfetto.dev opens that many
 
@@ -32,6 +33,7 @@ def export(run: Run, form: str, path: str | Path) -> list[Path]:
     path = Path(path)
     if form == "csv":
         named = run.measures | {"quantity": np.array(run.quantities, object)[run.measures["quantity"]]}
+        held = run.memory | {"kind": np.array(HELD, object)[run.memory["kind"]]}
         return [
             _write(path.with_name(f"{path.stem}-{name}.csv"), csv_text(table).encode())
             for name, table in (
@@ -39,6 +41,7 @@ def export(run: Run, form: str, path: str | Path) -> list[Path]:
                 ("evaluations", run.evaluations),
                 ("staleness", run.applied),
                 ("measures", named),
+                ("memory", held),
             )
         ]
     if form == "trace":
@@ -107,7 +110,13 @@ def report(run: Run) -> str:
     figures = [
         to_html(figure, full_html=False, include_plotlyjs=number == 0, config={"displaylogo": False})
         for number, figure in enumerate(
-            (curves(run), *([measured(run)] if run.quantities else []), shares(run), links(run))
+            (
+                curves(run),
+                *([measured(run)] if run.quantities else []),
+                shares(run),
+                *([memory(run)] if len(run.memory["bytes"]) else []),
+                links(run),
+            )
         )
     ]
     facts = "".join(
@@ -190,6 +199,27 @@ def shares(run: Run):
     ]
     return go.Figure(bars).update_layout(
         template="plotly_white", barmode="stack", height=320, margin={"t": 40}, yaxis_title="seconds"
+    )
+
+
+def memory(run: Run):
+    """Bytes that each rank held when it held most, by what they were held for."""
+    import plotly.graph_objects as go
+
+    held = run.held()
+    ranks = [f"rank {rank}" for rank in range(run.trace.ranks)]
+    bars = [
+        go.Bar(x=ranks, y=held[:, kind], name=word, marker={"color": MEMORY[kind]})
+        for kind, word in enumerate(HELD)
+        if held[:, kind].any()
+    ]
+    return go.Figure(bars).update_layout(
+        template="plotly_white",
+        barmode="stack",
+        height=320,
+        margin={"t": 40},
+        yaxis_title="bytes",
+        legend_title="held for",
     )
 
 

@@ -1,7 +1,7 @@
 """The files of a run folder: what is in them, and nothing that is not checked.
 
     run.json                experiment, status, summary, environment, notes, labels of spans, names of quantities
-    losses.parquet  evaluations.parquet  applied.parquet  measures.parquet
+    losses.parquet  evaluations.parquet  applied.parquet  measures.parquet  memory.parquet
     spans.parquet  messages.parquet
     parameters.npy          the final model, if there is one
 
@@ -17,11 +17,11 @@ from typing import Any, Literal
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
 
-from cluster.trace import KINDS, Trace
+from cluster.trace import HELD, KINDS, Trace
 from experiments.experiment import MAX_WORKERS, Experiment
 from experiments.result import Run
 
-FORMAT = 1
+FORMAT = 2
 MAX_JSON = 64_000_000  # bytes of run.json
 MAX_ROWS = 50_000_000  # of one table
 MAX_PARAMETERS = 1_000_000_000  # bytes
@@ -39,6 +39,7 @@ TABLES: dict[str, dict[str, str]] = {
     },
     "applied": {"rank": "i4", "seconds": "f8", "staleness": "i4"},
     "measures": {"rank": "i4", "step": "i4", "seconds": "f8", "quantity": "i4", "value": "f8"},
+    "memory": {"rank": "i4", "step": "i4", "seconds": "f8", "kind": "i1", "bytes": "i8"},
     "spans": {"rank": "i4", "kind": "i1", "start": "f8", "end": "f8", "step": "i4", "label": "i4"},
     "messages": {
         "src": "i4",
@@ -58,7 +59,7 @@ class Record(BaseModel):
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
-    format: Literal[1]
+    format: Literal[2]
     experiment: dict[str, Any]
     status: Literal["finished", "diverged", "failed", "cancelled"]
     error: str = Field(max_length=10_000)
@@ -80,6 +81,7 @@ def write(run: Run, folder: Path) -> None:
         "evaluations": run.evaluations,
         "applied": run.applied,
         "measures": run.measures,
+        "memory": run.memory,
         "spans": run.trace.spans,
         "messages": run.trace.messages,
     }
@@ -127,6 +129,8 @@ def read(path: Path) -> Run:
         ("applied", "rank", record.ranks),
         ("measures", "rank", record.ranks),
         ("measures", "quantity", len(record.quantities)),
+        ("memory", "rank", record.ranks),
+        ("memory", "kind", len(HELD)),
     ):
         values = tables[table][column]
         if len(values) and not (values.min() >= 0 and values.max() < end):
@@ -141,6 +145,7 @@ def read(path: Path) -> Run:
         applied=tables["applied"],
         measures=tables["measures"],
         quantities=tuple(record.quantities),
+        memory=tables["memory"],
         status=record.status,
         error=record.error,
         notes=tuple(record.notes),

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from cluster.trace import MEASURES, Trace, joined
+from cluster.trace import HELD, MEASURES, MEMORY, Trace, joined
 from experiments.experiment import Experiment
 
 
 def no_measures() -> dict[str, np.ndarray]:
     """An empty table of measures."""
     return joined((), "measures", MEASURES, "i4 i4 f8 i4 f8")
+
+
+def no_memory() -> dict[str, np.ndarray]:
+    """An empty table of memory."""
+    return joined((), "memory", MEMORY, "i4 i4 f8 i1 i8")
 
 
 @dataclass
@@ -25,6 +31,7 @@ class Run:
                  and how far the replicas that it is the mean of are apart
     applied      columns of cluster.trace.APPLIED: rank, seconds, staleness
     measures     columns of cluster.trace.MEASURES, quantity indexing `quantities`: what the method measured itself
+    memory       columns of cluster.trace.MEMORY, kind indexing cluster.trace.HELD: what ranks hold, from when on
     summary      plain values for people: what the command line prints and run.json keeps
     status       "finished", "diverged", "failed" or "cancelled"; `error` says why in one sentence
     parameters   the final model, (d,), None if the run ended before there was one
@@ -43,6 +50,7 @@ class Run:
     parameters: np.ndarray | None = None
     measures: dict[str, np.ndarray] = field(default_factory=no_measures)
     quantities: tuple[str, ...] = ()
+    memory: dict[str, np.ndarray] = field(default_factory=no_memory)
 
     def measured(self, quantity: str) -> dict[str, np.ndarray]:
         """The rows of one quantity: rank, step, seconds, value; empty if it was not measured."""
@@ -55,3 +63,23 @@ class Run:
         rows = self.measured(quantity)
         steps, place = np.unique(rows["step"], return_inverse=True)
         return steps, np.bincount(place, rows["value"]) / np.bincount(place)
+
+    def held(self) -> np.ndarray:
+        """Bytes per rank and kind, shape (ranks, len(HELD)), at the moment when that rank held most."""
+        return np.array([now[now.sum(axis=1).argmax()] for now in self._holdings()])
+
+    def peaks(self) -> np.ndarray:
+        """The same, each kind at its own highest."""
+        return np.array([now.max(axis=0) for now in self._holdings()])
+
+    def _holdings(self) -> Iterator[np.ndarray]:
+        """Of each rank what it held of each kind, from row to row: (rows, len(HELD))."""
+        order = np.argsort(self.memory["rank"], kind="stable")
+        ends = np.bincount(self.memory["rank"], minlength=self.trace.ranks).cumsum()[:-1]
+        for rows in np.split(order, ends):
+            kind, nbytes = self.memory["kind"][rows], self.memory["bytes"][rows]
+            now = np.zeros((len(kind) + 1, len(HELD)), np.int64)
+            for number in range(len(HELD)):
+                own = np.flatnonzero(kind == number)
+                now[1 + own, number] = np.diff(nbytes[own], prepend=0)
+            yield now.cumsum(axis=0)

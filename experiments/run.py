@@ -21,7 +21,7 @@ from cluster.comm import Cancelled
 from cluster.devices import parse_device
 from cluster.disturbances import JITTERS, Disturbances, parse_crash, parse_pause, parse_slow
 from cluster.network import Network, parse_network
-from cluster.trace import APPLIED, LOSSES, MEASURES, Outcome, joined, numbered, ordered
+from cluster.trace import APPLIED, LOSSES, MEASURES, MEMORY, Outcome, joined, numbered, ordered
 from experiments import evaluations
 from experiments.evaluations import Axes, Model
 from experiments.experiment import Experiment
@@ -108,6 +108,7 @@ def train(text: str, comm, instead: Callable[[Any, Any, Any], Any] | None = None
         shards=shards,
         seed=experiment.seed,
         keep=experiment.evaluations,
+        memory=experiment.rank_memory,
     )
     if experiment.compression != "none":
         s = compression.find(experiment.compression).Settings(**experiment.coding)
@@ -139,6 +140,7 @@ def gather(experiment: Experiment, outcome: Outcome, began: float) -> Run:
 
     measures = joined(journals, "measures", MEASURES, "i4 i4 f8 O f8")
     measures["quantity"], quantities = numbered(measures["quantity"])
+    memory = joined(journals, "memory", MEMORY, "i4 i4 f8 i1 i8")
     end = max(trace.seconds(), losses["seconds"].max(initial=0.0))
     axes = Axes(losses, trace.messages)
     models = _models(experiment, workload, outcome, axes, end)
@@ -152,6 +154,7 @@ def gather(experiment: Experiment, outcome: Outcome, began: float) -> Run:
         applied=applied,
         measures=ordered(measures, "seconds", "rank"),
         quantities=quantities,
+        memory=ordered(memory, "seconds", "rank"),
         status=status,
         error=error,
         notes=(*getattr(workload, "notes", ()), *outcome.notes, *_ignored(experiment)),

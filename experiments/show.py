@@ -7,7 +7,7 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
-from cluster.trace import KINDS
+from cluster.trace import HELD, KINDS
 from experiments.progress import Progress
 from experiments.result import Run
 
@@ -85,6 +85,7 @@ def summary(run: Run) -> str:
         ("samples", _join(f"{s['samples']:,}", f"{s['steps']} steps, {number(s['samples_per_second'])} samples/s")),
         ("traffic", _join(size(s["bytes"]), _traffic(run))),
         ("compression", s.get("compression_ratio") and fewer(s["compression_ratio"])),
+        ("memory", s.get("memory") and _join(size(s["memory"]), _memory(run))),
         ("workers' time", ", ".join(f"{kind} {percent(s[f'share_{kind}'])}" for kind in KINDS)),
         (
             "staleness",
@@ -163,6 +164,14 @@ def _traffic(run: Run) -> str:
     s, each = run.summary, run.summary["steps"] * run.experiment.workers
     share = f", {size(s['bytes'] / each)} per step and worker" if each and s["bytes"] else ""
     return f"in {s['messages']:,} messages{share}"
+
+
+def _memory(run: Run) -> str:
+    """What the fullest rank holds."""
+    held = run.held()
+    fullest = held[held.sum(axis=1).argmax()]
+    kinds = [f"{kind} {size(nbytes)}" for kind, nbytes in zip(HELD, fullest.tolist(), strict=True) if nbytes]
+    return f"at most on a rank: {', '.join(kinds)}"
 
 
 def _join(figure: str, remark: str) -> str:

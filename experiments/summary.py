@@ -51,6 +51,7 @@ def summarise(run: Run, wall: float) -> dict[str, Any]:
         "bytes": int(trace.messages["bytes"].sum()),
         "messages": len(trace.messages["bytes"]),
         "compression_ratio": None,
+        "memory": int(run.held().sum(axis=1).max()) or None,
         "staleness_mean": _mean(staleness),
         "staleness_max": int(staleness.max()) if len(staleness) else None,
         "parameters": None if run.parameters is None else len(run.parameters),

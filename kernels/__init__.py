@@ -21,7 +21,16 @@ for _variable in ONE_THREAD:
 
 import numpy as np  # noqa: E402
 
-from kernels.arrays import beside, copy, empty, empty_like, to_device, to_numpy, zeros_like  # noqa: E402
+from kernels.arrays import (  # noqa: E402
+    beside,
+    copy,
+    empty,
+    empty_like,
+    state_like,
+    to_device,
+    to_numpy,
+    zeros_like,
+)
 from kernels.meter import METER, Meter, metered  # noqa: E402
 
 __all__ = [
@@ -33,6 +42,7 @@ __all__ = [
     "empty",
     "empty_like",
     "metered",
+    "state_like",
     "to_device",
     "to_numpy",
     "zeros_like",

@@ -11,6 +11,8 @@ from itertools import pairwise
 
 import numpy as np
 
+from kernels.meter import METER
+
 
 def copy(x):
     """A new array with the values of `x`, on the same device."""
@@ -20,6 +22,14 @@ def copy(x):
 def zeros_like(x):
     """Zeros of the shape, type and device of `x`."""
     return np.zeros_like(x) if isinstance(x, np.ndarray) else x.new_zeros(x.shape)
+
+
+def state_like(w):
+    """Zeros like `w` that an update rule will remember; whoever meters the calling rank is told of the memory."""
+    state = zeros_like(w)
+    if meter := METER.get():
+        meter.keep("optimizer state", state.nbytes)
+    return state
 
 
 def empty_like(x):
@@ -55,6 +65,15 @@ def to_device(x: np.ndarray, device: str):
 def to_numpy(x) -> np.ndarray:
     """The values of `x` in the memory of the CPU."""
     return x if isinstance(x, np.ndarray) else x.detach().cpu().numpy()
+
+
+def extents(nest) -> dict[int, int]:
+    """Bytes by address of the arrays in a nest of tuples and lists: what is in there twice has one address."""
+    if isinstance(nest, tuple | list):
+        return {address: nbytes for part in nest for address, nbytes in extents(part).items()}
+    if isinstance(nest, np.ndarray):
+        return {nest.__array_interface__["data"][0]: nest.nbytes}
+    return {nest.data_ptr(): nest.nbytes} if hasattr(nest, "data_ptr") else {}
 
 
 def shares(length: int, parts: int) -> list[slice]:

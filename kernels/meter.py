@@ -19,6 +19,9 @@ class Meter(Protocol):
     def charge(self, kernel: str, flops: float, nbytes: float) -> None:
         """One call of `kernel` did `flops` floating-point operations and moved `nbytes` bytes."""
 
+    def keep(self, kind: str, nbytes: int) -> None:
+        """The rank holds so many bytes more of this kind from now on (`cluster.trace.HELD`)."""
+
 
 METER: ContextVar[Meter | None] = ContextVar("lockstep_meter", default=None)
 

@@ -15,6 +15,7 @@ from itertools import accumulate, pairwise
 import numpy as np
 
 import kernels
+from kernels.arrays import extents
 from workloads.layers import Layer
 from workloads.task import Evaluation
 
@@ -38,6 +39,7 @@ class Chain:
         self.first, self.offset = first, offset
         self._places: list[list[tuple[slice, tuple[int, ...]]]] = []  # of each layer's parts in w
         self._seen: tuple = None, None
+        self.activations: dict[int, int] = {}  # samples -> bytes that their forward pass keeps for the way back
         self.parameters = 0
         for layer in layers:
             self._places.append([])
@@ -119,6 +121,8 @@ class Chain:
     def gradient(self, w, x, target) -> tuple:
         """(loss, g) of the whole chain."""
         y, saved = self.forward(w, x)
+        if len(x) not in self.activations:
+            self.activations[len(x)] = sum(extents(saved).values())
         loss, dy = self.loss(y, target)
         return loss, self.backward(w, saved, dy)[1]
 

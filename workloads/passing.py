@@ -9,48 +9,65 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import lru_cache
 
+from kernels.arrays import extents
+
 _COMPUTE = 0
 
 
 class Passing:
-    """One mini-batch on its way. A model that cannot be cut is one layer."""
+    """One mini-batch on its way. A model that cannot be cut is one layer.
+
+    w is asked for a layer's parameters, w[part], right before that layer's forward and again before its backward.
+    """
 
     def __init__(self, task, batch: tuple):
         self.task, self.batch, self.journal = task, batch, task.journal
         self.layers = _layers(task.workload)
+        self.kept: dict[int, int] = {}  # bytes by address of what the way back needs
 
     def forward(self, w) -> Iterator[slice]:
         """Yields the part of w that the next layer is about to read. Layers without parameters yield nothing."""
         self.w, self.saved = w, []
+        if hasattr(w, "nbytes"):
+            self.task.holds("parameters", w.nbytes)
         if not self.layers:
-            yield slice(0, len(w))
+            yield slice(0, self.task.workload.parameters)
             return
         x = self.batch[0]
         for number, (layer, part) in enumerate(self.layers):
             if layer.parameters:
                 yield part
+            own = w[part]
             with self.journal.doing(_COMPUTE, f"F{number}"):
-                own = w[part]
                 x, saved = layer.forward(own, x)
-            self.saved.append((own, saved))
+            more = {address: nbytes for address, nbytes in extents(saved).items() if address not in self.kept}
+            self._keep(self.kept | more)
+            self.saved.append((saved, more))
         self.y = x
 
     def backward(self) -> Iterator[tuple]:
         """Yields (part, g, factors) of each layer, the last first."""
         if not self.layers:
-            loss, g = self.task.gradient(self.w, self.batch)
-            yield slice(0, len(g)), g, None
+            whole = slice(0, self.task.workload.parameters)
+            _, g = self.task.gradient(self.w[whole], self.batch)
+            yield whole, g, None
             return
         with self.journal.doing(_COMPUTE, "loss"):
             loss, dy = self.layers[-1][0].loss(self.y, self.batch[1])
         self.task.record(loss, len(self.batch[0]))
         for number in reversed(range(len(self.layers))):
             layer, part = self.layers[number]
+            own, (saved, more) = self.w[part], self.saved.pop()
             with self.journal.doing(_COMPUTE, f"B{number}"):
-                own, saved = self.saved.pop()
                 dy, g, factors = layer.backward_factors(own, saved, dy)
+            del own, saved
+            self._keep({address: nbytes for address, nbytes in self.kept.items() if address not in more})
             if layer.parameters:
                 yield part, g, factors
+
+    def _keep(self, kept: dict[int, int]) -> None:
+        self.kept = kept
+        self.task.holds("activations", sum(kept.values()))
 
 
 @lru_cache(maxsize=8)

@@ -23,7 +23,7 @@ class Supervised:
         self.name, self.chain, self.notes = name, chain, notes
         self.x, self.target = self._fitting(train)
         self.held_out = self._fitting(test)
-        self.depth, self.tensors = chain.depth, chain.tensors
+        self.depth, self.tensors, self.activations = chain.depth, chain.tensors, chain.activations
         self.samples, self.parameters, self.dtype = len(self.x), chain.parameters, chain.dtype
 
     def start(self, seed: int) -> np.ndarray:

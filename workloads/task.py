@@ -288,8 +288,8 @@ class Task:
 
     def _needed(self, w, g, samples: int) -> None:
         """What a gradient of the whole model needs at least."""
-        self.holds("parameters", w.nbytes)
-        self.holds("gradients", g.nbytes)
+        self.journal.hold("parameters", w.nbytes)
+        self.journal.hold("gradients", g.nbytes)
         self.holds("activations", getattr(self.workload, "activations", {}).get(samples, 0))
 
     def _spent(self, together: bool) -> bool:

@@ -61,7 +61,7 @@ def replica(comm, task, s):
 def server(comm, task, s):
     w = task.start()
     backup = [kernels.copy(w) for _ in range(comm.size)]  # w as each worker last saw it
-    squares = [kernels.zeros_like(w) for _ in range(1 if s.shared else comm.size)]
+    squares = [kernels.state_like(w) for _ in range(1 if s.shared else comm.size)]
     version, read = 0, [0] * comm.size
     training = set(range(1, comm.size))
     while training:

@@ -100,7 +100,7 @@ def server(comm, task, s):
     w = task.start()
     part = shares(len(w), s.shards)[comm.rank]
     w = kernels.copy(w[part])  # (d / S,)
-    squares = kernels.zeros_like(w)
+    squares = kernels.state_like(w)
     updates = 0
     read = {rank: deque([0], maxlen=2 if s.overlap else 1) for rank in range(s.shards, comm.size)}
     training = set(read)

@@ -62,7 +62,7 @@ def replica(comm, task, s):
 
 def server(comm, task, s):
     w = task.start()
-    v = kernels.zeros_like(w)
+    v = kernels.state_like(w)
     training = set(range(1, comm.size))
     explicit = s.momentum - (1 - 1 / len(training))
     version, read = 0, [0] * comm.size

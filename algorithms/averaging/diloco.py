@@ -63,7 +63,7 @@ words = meeting.words
 
 def worker(comm, task, s=Settings()):
     w = task.start()  # (d,)
-    x, v, p = kernels.copy(w), kernels.zeros_like(w), kernels.empty_like(w)
+    x, v, p = kernels.copy(w), kernels.state_like(w), kernels.empty_like(w)
     inner = optimizer(s.update, w, s.momentum)
 
     def outer_step():

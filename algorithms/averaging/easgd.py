@@ -107,7 +107,7 @@ def together(comm, task, s):
 
 def looking_ahead(x, s):
     """(y, v): where the gradient is taken, x itself without momentum, and the velocity."""
-    return (kernels.copy(x), kernels.zeros_like(x)) if s.momentum else (x, None)
+    return (kernels.copy(x), kernels.state_like(x)) if s.momentum else (x, None)
 
 
 def move(x, y, v, g, s):

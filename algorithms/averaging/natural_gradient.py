@@ -59,6 +59,7 @@ def worker(comm, task, s=Settings()):
 
 def natural(task, w, sides, s):
     g = kernels.empty_like(w)
+    task.holds("gradients", g.nbytes)
     for _ in task.forward(w):
         pass
     for part, gradient, factors in task.backward_factors():

@@ -62,7 +62,7 @@ words = meeting.words
 
 def worker(comm, task, s=Settings()):
     w = task.start()  # (d,)
-    x, u, p = kernels.copy(w), kernels.zeros_like(w), kernels.empty_like(w)
+    x, u, p = kernels.copy(w), kernels.state_like(w), kernels.empty_like(w)
     rule = optimizer(s.update, w, s.momentum)
 
     def slow_step():

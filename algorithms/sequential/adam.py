@@ -30,7 +30,7 @@ def words(shape, s):
 
 def worker(comm, task, s=Settings()):
     w = task.start()  # (d,)
-    m, v = kernels.zeros_like(w), kernels.zeros_like(w)
+    m, v = kernels.state_like(w), kernels.state_like(w)
     for step in task.steps():
         _, g = task.gradient(w)
         kernels.adam(w, m, v, g, step + 1, s.learning_rate, s.beta1, s.beta2, s.eps)

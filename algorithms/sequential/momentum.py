@@ -32,7 +32,7 @@ def words(shape, s):
 
 def worker(comm, task, s=Settings()):
     w = task.start()  # (d,)
-    v = kernels.zeros_like(w)
+    v = kernels.state_like(w)
     for _ in task.steps():
         _, g = task.gradient(w)
         kernels.momentum(w, v, g, s.learning_rate, s.momentum)

@@ -40,7 +40,7 @@ def worker(comm, task, s=Settings()):
 
 def pytorch(comm, task, s):
     w = task.start()  # (d,)
-    v = kernels.zeros_like(w)
+    v = kernels.state_like(w)
     for _ in task.steps():
         _, g = task.gradient(w)
         kernels.nesterov(w, v, g, s.learning_rate, s.momentum)
@@ -51,7 +51,7 @@ def pytorch(comm, task, s):
 
 def sutskever(comm, task, s):
     x = task.start()  # (d,)
-    u, y = kernels.zeros_like(x), kernels.copy(x)
+    u, y = kernels.state_like(x), kernels.copy(x)
     for _ in task.steps():
         _, g = task.gradient(y)
         kernels.sutskever(y, x, u, g, s.learning_rate, s.momentum)

@@ -34,7 +34,7 @@ def words(shape, s):
 
 def worker(comm, task, s=Settings()):
     w = task.start()  # (d,)
-    squares = kernels.zeros_like(w)
+    squares = kernels.state_like(w)
     for _ in task.steps():
         _, g = task.gradient(w)
         kernels.rmsprop(w, squares, g, s.learning_rate, s.forget, *s.places())

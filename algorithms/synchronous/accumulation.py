@@ -44,6 +44,7 @@ def words(shape, s):
 def worker(comm, task, s=Settings()):
     w = task.start()  # (d,), the same on every rank, and it stays so
     G = kernels.zeros_like(w)  # (d,)
+    task.holds("buffers", G.nbytes)
     rule = optimizer(s.update, w, s.momentum)
     taken = 0
 

@@ -61,7 +61,7 @@ def updates(s, steps, per_epoch):
 
 def worker(comm, task, s=Settings()):
     w = task.start()  # (d,), the same on every rank, and it stays so
-    v, total = kernels.zeros_like(w), kernels.zeros_like(w)
+    v, total = kernels.state_like(w), kernels.zeros_like(w)
     gathered = 0
     for step in task.steps(together=True):
         if gathered == 0:

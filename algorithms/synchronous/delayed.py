@@ -84,6 +84,7 @@ def worker(comm, task, s=Settings()):
         if sums:
             applied(version)
         late.append((begin(comm, task, w, s.layerwise), updates))
+        task.holds("gradients", len(late) * w.nbytes)
     for sums, version in late:
         for part, handle in sums.values():
             apply(part, handle)

@@ -53,7 +53,7 @@ def words(shape, s):
 
 def worker(comm, task, s=Settings()):
     w = task.start()  # (d,), the same on every rank, and it stays so
-    v = kernels.zeros_like(w)
+    v = kernels.state_like(w)
     for step in task.steps(together=True):
         rate = s.rate(step, task.per_epoch, comm.size * task.batch)
         _, g = task.gradient(w)

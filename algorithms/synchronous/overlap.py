@@ -55,6 +55,7 @@ def worker(comm, task, s=Settings()):
         for _ in task.forward(w):
             pass
         g, end, under_way = kernels.empty_like(w), len(w), []
+        task.holds("gradients", g.nbytes)
         for part, own in task.backward():
             g[part] = own
             bucket = g[part.start : end]

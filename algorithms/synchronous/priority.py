@@ -77,6 +77,7 @@ def worker(comm, task, s=Settings()):
             urgency = 1 + part.start if s.order == "priority" else 1
             slices = [g[i : i + s.slice] for i in range(0, len(g), s.slice)]
             under_way[part.start] = g, [comm.all_reduce(x, "mean", async_op=True, priority=urgency) for x in slices]
+        task.holds("gradients", w.nbytes)
     for part in parts:
         land(part)
     if comm.rank == 0:

@@ -51,7 +51,7 @@ def words(shape, s):
 
 def worker(comm, task, s=Settings()):
     w = task.start()  # (d,), the same on every rank, and it stays so
-    D, m = kernels.zeros_like(w), kernels.zeros_like(w)
+    D, m = kernels.state_like(w), kernels.state_like(w)
     for step in task.steps(together=True):
         epoch = step / task.per_epoch
         rate, sgd = s.rate(epoch, comm.size * task.batch), blend(epoch, s.centre, s.period)

@@ -50,7 +50,6 @@ def worker(comm, task, s=Settings()):
     pieces = [w[share] for share in shares(len(w), comm.size)]
     mine = pieces[comm.rank]  # a part of w, not a copy
     rule = optimizer(s.update, mine, s.momentum)
-    task.measure("optimizer state", sum(memory.nbytes for memory in rule.state))
     for _ in task.steps(together=True):
         _, g = task.gradient(w)
         rule.step(mine, comm.reduce_scatter(g, op="mean"), s.learning_rate)

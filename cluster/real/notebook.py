@@ -14,7 +14,8 @@ from typing import Any
 
 from cluster.trace import COMMUNICATE, UPDATE, WAIT, Journal
 
-_APPENDED = ("spans", "messages", "losses", "applied", "measures", "arrivals", "meetings")
+_TABLES = ("spans", "messages", "losses", "applied", "measures", "memory")
+_APPENDED = (*_TABLES, "arrivals", "meetings")
 
 
 class Notebook(Journal):
@@ -93,7 +94,7 @@ class Record:
         """Enter what a rank sent."""
         journal = self.journals[rank]
         journal.step, journal.mark = news["step"], news["mark"]
-        for name in ("spans", "messages", "losses", "applied", "measures", "reports"):
+        for name in (*_TABLES, "reports"):
             getattr(journal, name).extend(news[name])
         self._arrivals += news["arrivals"]
         for group, call, *part in news["meetings"]:

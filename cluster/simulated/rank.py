@@ -34,6 +34,10 @@ class Actor:
         """The meter of a collective running beside its rank: it takes time, but not the rank's."""
         self.now += self.rank.sim.device.seconds(flops, nbytes) * self.rank.slowness()
 
+    def keep(self, kind: str, nbytes: int) -> None:
+        """The meter of memory, which is the rank's, whoever asked for it."""
+        self.rank.journal.keep(kind, nbytes)
+
 
 class Rank(Actor):
     """One rank; `main` is the body of its greenlet."""

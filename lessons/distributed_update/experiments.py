@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from cluster.trace import HELD
 from lessons.figure import column, figure, value
 
 MS = 1e3
+ADAM = HELD.index("optimizer state")
 
 
 @figure(
@@ -32,10 +34,9 @@ def distributed_update(run):
         rows.append(
             {
                 "ranks": ranks,
-                "kB of Adam, sync_sgd": 2 * w.nbytes / 1e3,
-                "kB of Adam, zero1": float(done["zero1"].measured("optimizer state")["value"].max()) / 1e3,
                 "same model": bool(np.array_equal(w, done["sync_sgd"].parameters)),
             }
+            | {f"kB of Adam, {name}": float(run.peaks()[:, ADAM].max()) / 1e3 for name, run in done.items()}
             | {f"MB, {name}": float(run.trace.traffic().sum()) / 1e6 for name, run in done.items()}
         )
     return rows

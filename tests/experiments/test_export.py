@@ -24,6 +24,7 @@ def test_csv_has_every_row_and_reads_back_to_the_same_numbers(small_run, tmp_pat
         "run-evaluations.csv",
         "run-staleness.csv",
         "run-measures.csv",
+        "run-memory.csv",
     ]
     rows = list(csv.DictReader(files[0].open()))
     for name, column in small_run.losses.items():
@@ -90,6 +91,13 @@ def test_the_report_shows_what_the_method_measured(small_run):
     (line,) = module.measured(run).data
     assert list(line.x) == [1, 2] and list(line.y) == [2.0, 6.5]
     assert "noise scale" in report(run)
+
+
+def test_the_report_shows_what_each_rank_held_when_it_held_most(small_run):
+    bars = {bar.name: list(bar.y) for bar in module.memory(small_run).data}
+    assert list(bars) == ["parameters", "gradients", "activations"]  # what nobody holds has no bar
+    assert bars["gradients"] == [0, 104488, 104488]  # rank 0 is the centre
+    assert "held for" in report(small_run)
 
 
 def test_text_of_a_stranger_is_not_markup(small_run):

@@ -3,6 +3,7 @@ import pytest
 
 import workloads
 from cluster import simulated
+from cluster.trace import HELD
 from tests.training import ScalarChain, Springs
 from workloads.task import Budget, Task
 
@@ -93,6 +94,42 @@ def test_a_dense_layers_gradient_is_made_of_its_inputs_and_errors(name):
     for g, (inputs, errors) in dense:
         rebuilt = np.concatenate([(inputs.T @ errors).ravel(), errors.sum(0)])
         assert np.allclose(g, rebuilt, rtol=1e-12, atol=1e-15)
+
+
+def test_activations_grow_on_the_way_forward_and_are_let_go_on_the_way_back():
+    def program(task, w, batch):
+        def held():
+            return task.journal.held[HELD.index("activations")] // (2 * 8)  # numbers per sample
+
+        forward = [held() for _ in task.forward(w, batch)] + [held()]
+        backward = [held() for _ in task.backward()]
+        task.gradient(w, batch)
+        return forward, backward, held()
+
+    forward, backward, whole = passes(MODELS["mlp"](), program)[0]
+    assert forward == [0, 64 + 8, 64 + 8 + 6, 64 + 8 + 6 + 10]
+    assert backward == [64 + 8 + 6, 64 + 8, 0]
+    assert whole == forward[-1]
+
+
+def test_a_layers_parameters_are_asked_for_right_before_its_forward_and_again_before_its_backward():
+    def program(task, w, batch):
+        class Asked:
+            def __getitem__(self, part):
+                asked.append(part.start)
+                return w[part]
+
+        asked = []
+        for part in task.forward(Asked(), batch):
+            asked.append(-part.start)
+        for part, _ in task.backward():
+            asked.append(-part.start)
+        return asked
+
+    a, b = 64 * 8 + 8, 64 * 8 + 8 + 8 * 6 + 6
+    assert passes(MODELS["mlp"](), program)[0] == [0, 0, -a, a, -b, b, b, -b, a, -a, 0, 0]
+    d = Springs([1.0], parameters=3).parameters
+    assert passes(Springs([1.0, -1.0], parameters=d), program)[0] == [0, 0, 0]  # a model that is one layer
 
 
 @every_model

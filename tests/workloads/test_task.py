@@ -8,9 +8,13 @@ from dataclasses import dataclass, field
 import numpy as np
 import pytest
 
-from cluster.trace import Journal
+import kernels
+from cluster.trace import HELD, Journal
 from knobs import make
+from workloads.chain import Chain
+from workloads.layers import Dense
 from workloads.quadratic import Quadratic
+from workloads.supervised import Supervised
 from workloads.task import Budget, Diverged, Task
 
 
@@ -111,6 +115,57 @@ def test_a_gradient_may_be_asked_on_a_given_batch():
     batch = t.next_batch()
     np.testing.assert_array_equal(t.gradient(np.ones(3), batch)[1], t.gradient(np.ones(3), batch)[1])
     assert len(batch[0]) == 2
+
+
+def held(t):
+    return dict(zip(HELD, t.journal.held, strict=True))
+
+
+def test_a_gradient_says_what_memory_it_needs():
+    t = task()
+    t.gradient(np.ones(3))
+    assert held(t) == {"parameters": 24, "gradients": 24, "optimizer state": 0, "activations": 0, "buffers": 0}
+    t.gradient(np.ones(3))
+    assert len(t.journal.memory) == 2  # only what changes is written
+
+
+def test_a_gradient_of_layers_needs_what_their_forward_pass_keeps():
+    layers = [Dense((5,), 3), Dense((3,), 2, "none")]
+    chain = Chain(layers, kernels.softmax_cross_entropy, np.float64)
+    samples = np.zeros((8, 5)), np.zeros(8, int)
+    t = Task(Supervised("net", chain, samples, samples), Alone(), budget=Budget(steps=1), batch=4)
+    t.gradient(t.start())
+    assert held(t)["activations"] == 4 * (5 + 3 + 2) * 8  # an output that is the next input is there once
+
+
+def test_a_server_holds_the_model_that_it_ships():
+    t = task(Alone(rank=5), shard=None)
+    t.report(t.start()[:2], slice(0, 2))
+    assert held(t)["parameters"] == 16
+
+
+def test_what_an_update_rule_remembers_is_the_ranks_memory():
+    t = task()
+    with kernels.metered(t.journal):
+        kernels.state_like(np.ones(5))
+        kernels.state_like(np.ones(2, np.float32))
+    kernels.state_like(np.ones(5))  # nobody's
+    assert held(t)["optimizer state"] == 48
+
+
+def test_memory_that_a_rank_does_not_have_is_refused_with_what_it_is_needed_for():
+    t = task(Alone(rank=2), memory=4000)
+    t.holds("buffers", 3000)
+    t.holds("buffers", 3990)
+    with pytest.raises(
+        ValueError, match="rank 2 has 4,000 bytes of memory and needs 4,038: 24 for parameters, 24 for gradients, 3,990 for buffers; use"
+    ):
+        t.gradient(np.ones(3))
+
+
+def test_memory_is_held_for_what_there_are_words_for():
+    with pytest.raises(ValueError, match="a rank holds parameters, gradients, .* or buffers; not 'weights'"):
+        task().holds("weights", 3)
 
 
 def test_a_server_has_no_data():

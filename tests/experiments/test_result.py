@@ -1,0 +1,65 @@
+"""What a run says about itself, beyond its columns."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from cluster.trace import HELD
+from experiments.experiment import Experiment
+from experiments.run import run
+
+PARAMETERS, GRADIENTS, STATE, ACTIVATIONS, BUFFERS = range(len(HELD))
+
+
+def holding(small_run, *rows):
+    """The run with these rows (rank, kind, bytes) as its memory, one after the other."""
+    rank, kind, nbytes = zip(*rows, strict=True)
+    memory = {
+        "rank": np.array(rank, "i4"),
+        "step": np.zeros(len(rows), "i4"),
+        "seconds": np.arange(len(rows)) / 10,
+        "kind": np.array(kind, "i1"),
+        "bytes": np.array(nbytes, "i8"),
+    }
+    return replace(small_run, memory=memory)
+
+
+def test_the_fullest_moment_of_a_rank_is_not_that_of_each_kind(small_run):
+    done = holding(
+        small_run,
+        *((2, PARAMETERS, 10), (0, PARAMETERS, 7), (2, ACTIVATIONS, 50), (2, ACTIVATIONS, 0)),
+        *((2, GRADIENTS, 30), (2, PARAMETERS, 25), (2, GRADIENTS, 0)),
+    )
+    assert done.held().tolist() == [[7, 0, 0, 0, 0], [0] * 5, [10, 0, 0, 50, 0]]
+    assert done.peaks().tolist() == [[7, 0, 0, 0, 0], [0] * 5, [25, 30, 0, 50, 0]]
+
+
+@pytest.mark.parametrize(("update", "vectors"), [("sgd", 0), ("momentum", 1), ("adam", 2)])
+def test_training_of_whole_models_holds_parameters_gradient_activations_and_what_the_rule_remembers(update, vectors):
+    done = run(Experiment.of({"algorithm": "sync_sgd", "update": update, "batch": 16, "steps": 3, "evaluations": 1}))
+    d = done.parameters.nbytes
+    activations = 4 * 16 * (64 + 128 + 128 + 10)
+    assert done.held().tolist() == [[d, d, vectors * d, activations, 0]] * 4
+    assert done.summary["memory"] == (2 + vectors) * d + activations
+
+
+def test_the_rules_of_one_worker_say_what_they_remember():
+    def remembered(name):
+        done = run(Experiment.of({"algorithm": name, "workers": 1, "steps": 1, "evaluations": 1}))
+        return done.held()[0, STATE] / done.parameters.nbytes
+
+    vectors = {"sgd": 0, "momentum": 1, "nesterov": 1, "adagrad": 1, "rmsprop": 1, "adam": 2}
+    assert {name: remembered(name) for name in vectors} == vectors
+
+
+def test_real_processes_hold_what_simulated_ranks_hold():
+    experiment = Experiment.of({"algorithm": "overlap", "update": "adam", "workers": 2, "steps": 5, "evaluations": 1})
+    assert np.array_equal(run(experiment).held(), run(experiment.change(cluster="processes")).held())
+
+
+def test_a_run_that_needs_more_memory_than_a_rank_has_is_refused():
+    with pytest.raises(
+        ValueError, match="rank 0 has 100,000 bytes of memory and needs 251,216: 104,488 for parameters, 104,488 for gr"
+    ):
+        run(Experiment.of({"algorithm": "sync_sgd", "rank_memory": 100_000}))
