@@ -23,6 +23,8 @@ CONFIG = {"displayModeBar": False}
 HEIGHT = 260  # px of a chart of curves
 ALWAYS = 5.0  # a loss up to which the axis shows everything: more than twice that of guessing among ten classes
 RANKS = 64  # rows and columns that can be told apart; more are drawn in groups
+LINKS = 300  # of a graph of ranks; what moves less is not drawn
+WIDEST = 8  # px of a link
 
 
 @dataclass(frozen=True)
@@ -137,6 +139,64 @@ def traffic(shown: list[Shown]) -> go.Figure:
     return figure
 
 
+def topology(shown: list[Shown]) -> go.Figure:
+    """Who talks to whom in the first run: ranks on a circle, servers in its middle, links as wide as their bytes."""
+    run = shown[0].run
+    table, names = _grouped(run.trace.traffic(), lane_names(run), both=True)
+    both = np.triu(table + table.T, 1)
+    servers = run.experiment.servers if len(names) == run.trace.ranks else 0
+    x, y = _round_table(len(names), servers)
+    figure = go.Figure()
+    a, b = np.nonzero(both)
+    busiest = np.argsort(-both[a, b], kind="stable")[:LINKS]
+    a, b, moved = a[busiest], b[busiest], both[a, b][busiest]
+    width = np.ceil(WIDEST * moved / moved.max(initial=1.0))
+    for wide in np.unique(width):
+        of = width == wide
+        gap = np.full(of.sum(), np.nan)
+        figure.add_scatter(
+            x=np.stack([x[a[of]], x[b[of]], gap], 1).ravel().astype(np.float32),
+            y=np.stack([y[a[of]], y[b[of]], gap], 1).ravel().astype(np.float32),
+            mode="lines", line={"color": palette.DOING["communicate"].colour, "width": float(wide)}, opacity=0.75,
+            hoverinfo="skip",
+        )  # fmt: skip
+    figure.add_scatter(  # where the pointer finds a link, and its bytes stand if there are few
+        x=((x[a] + x[b]) / 2).astype(np.float32), y=((y[a] + y[b]) / 2).astype(np.float32),
+        mode="markers+text" if len(a) <= 12 else "markers", text=[units.size(size) for size in moved],
+        marker={"size": 12, "opacity": 0},
+        textposition=["middle right" if s else "top center" for s in abs(x[a] - x[b]) < abs(y[a] - y[b])],
+        customdata=[
+            "<br>".join(f"{names[s]} to {names[d]}: {units.size(table[s, d])}" for s, d in ((i, j), (j, i)))
+            for i, j in zip(a, b, strict=True)
+        ],
+        hovertemplate="%{customdata}<extra></extra>",
+    )  # fmt: skip
+    figure.add_scatter(
+        x=x.astype(np.float32), y=y.astype(np.float32), mode="markers+text" if len(names) <= 24 else "markers",
+        text=[name.split()[-1] for name in names], textfont={"color": "#FFFFFF"},
+        marker={"size": 24 if len(names) <= 24 else 11, "color": palette.RANK, "line": {"width": 0},
+                "symbol": ["square" if rank < servers else "circle" for rank in range(len(names))]},
+        customdata=[f"sends {units.size(s)}<br>receives {units.size(r)}"
+                    for s, r in zip(table.sum(axis=1), table.sum(axis=0), strict=True)],
+        hovertemplate="%{hovertext}<br>%{customdata}<extra></extra>", hovertext=names,
+    )  # fmt: skip
+    figure.update_layout(height=380, showlegend=False, margin={"l": 0, "r": 0, "t": 8, "b": 8}, dragmode=False)
+    figure.update_xaxes(visible=False, range=[-1.25, 1.25], constrain="domain")
+    figure.update_yaxes(visible=False, range=[-1.2, 1.2], scaleanchor="x")
+    return figure
+
+
+def _round_table(ranks: int, servers: int) -> tuple[np.ndarray, np.ndarray]:
+    """x and y of each rank: clockwise from the top on a circle, servers in its middle."""
+
+    def circle(count: int, radius: float) -> np.ndarray:
+        turn = 2 * np.pi * np.arange(count) / max(count, 1)
+        return radius * np.stack([np.sin(turn), np.cos(turn)])
+
+    inner = circle(servers, 0.0 if servers == 1 else 0.35)
+    return tuple(np.concatenate([inner, circle(ranks - servers, 1.0)], axis=1))
+
+
 def staleness(shown: list[Shown]) -> go.Figure:
     """How many updates old the parameters were that each applied update was computed from."""
     figure = go.Figure()
@@ -176,6 +236,7 @@ def shares(shown: list[Shown]) -> go.Figure:
         )  # fmt: skip
     _frame(figure, "share of the time, %")
     figure.update_layout(barmode="stack", bargap=0.25, height=max(200, min(520, 80 + 26 * len(names))))
+    figure.update_layout(legend_traceorder="normal")
     figure.update_xaxes(range=[0, 100])
     figure.update_yaxes(autorange="reversed", type="category")
     return figure

@@ -69,11 +69,13 @@ def details(one: Shown, shown: list[Shown]) -> None:
             _chart(charts.shares, [one], timeline.describe(run))
     with traffic:
         if traffic.open and len(run.trace.messages["bytes"]):
-            left, right = st.columns([3, 2], gap="medium", vertical_alignment="center")
             told = _traffic(run)
+            left, right = st.columns(2, gap="medium", vertical_alignment="center")
             with left:
+                _chart(charts.topology, [one], told)
+            with right:
                 _chart(charts.traffic, [one], told)
-            right.markdown(told)
+            st.markdown(told)
         elif traffic.open:
             st.info("Nobody sent anything: these ranks train alone.", icon=":material/wifi_off:")
     with stale:
@@ -94,7 +96,7 @@ def _traffic(run: Run) -> str:
         f"{names[sent].capitalize()} sends most, {units.size(table[sent].sum())}; "
         f"{names[got]} receives most, {units.size(table[:, got].sum())}.",
     ]
-    return "\n\n".join(lines)
+    return " ".join(lines)
 
 
 def _fresh(e: Experiment) -> str:

@@ -4,6 +4,7 @@ import pytest
 from app import charts, palette
 from app.charts import Shown
 from app.curves import AXES, POINTS
+from cluster.trace import Trace
 from experiments.experiment import Experiment
 
 
@@ -23,6 +24,7 @@ def figures(shown):
         charts.accuracy(shown, "seconds"),
         charts.staleness(shown),
         charts.traffic(shown[:1]),
+        charts.topology(shown[:1]),
         charts.shares(shown[:1]),
     ]
 
@@ -71,6 +73,32 @@ def test_the_matrix_holds_the_bytes_of_every_link(two):
     np.testing.assert_allclose(np.nan_to_num(np.asarray(heat.z)), two[0].run.trace.traffic())
 
 
+def test_every_pair_that_talks_has_a_link_as_wide_as_its_bytes(two, monkeypatch):
+    table = two[0].run.trace.traffic()
+    table[1, 0] *= 3
+    monkeypatch.setattr(Trace, "traffic", lambda _: table)
+    *lines, middles, ranks = charts.topology(two[:1]).data
+    both = np.triu(table + table.T)
+    assert len(middles.x) == np.count_nonzero(both) == sum(np.isnan(line.x).sum() for line in lines)
+    assert [line.line.width for line in lines] == [charts.WIDEST // 3 + 1, charts.WIDEST]
+    np.testing.assert_allclose(middles.x[0], (ranks.x[0] + ranks.x[1]) / 2)
+    assert middles.customdata[0].startswith("server 0 to worker 1: 0 B<br>worker 1 to server 0: 6.24 MB")
+
+
+def test_a_server_stands_in_the_middle_of_its_workers(two):
+    *_, ranks = charts.topology(two[:1]).data
+    np.testing.assert_allclose(np.hypot(ranks.x, ranks.y), [0, 1, 1, 1], atol=1e-6)
+    assert ranks.marker.symbol[0] == "square" and set(ranks.marker.symbol[1:]) == {"circle"}
+
+
+def test_of_very_many_links_the_busiest_are_drawn(made, monkeypatch):
+    run = made(Experiment(workers=40))
+    table = np.add.outer(np.arange(40.0), np.arange(40.0))
+    monkeypatch.setattr(Trace, "traffic", lambda _: table)
+    *_, middles, _ = charts.topology([Shown("many", run, 0)]).data
+    assert len(middles.x) == charts.LINKS
+
+
 def test_the_shares_of_staleness_add_up(two):
     (bars,) = charts.staleness(two).data  # the synchronous run has none
     assert sum(bars.y) == pytest.approx(100, rel=1e-5)
@@ -84,6 +112,7 @@ def test_hundreds_of_ranks_are_drawn_in_groups(made):
     shown = [Shown("many", made(Experiment(workers=130)), 0)]
     assert len(charts.traffic(shown).data[0].y) == charts.RANKS
     assert len(charts.shares(shown).data[0].y) == charts.RANKS
+    assert len(charts.topology(shown).data[-1].x) == charts.RANKS
 
 
 def test_a_last_leap_does_not_flatten_the_curve(two):
