@@ -242,6 +242,70 @@ def shares(shown: list[Shown]) -> go.Figure:
     return figure
 
 
+def memory(shown: list[Shown]) -> go.Figure:
+    """What each rank of the first run held when it held most, by what it was held for."""
+    run = shown[0].run
+    held, names = run.held(), lane_names(run)
+    if len(names) > RANKS:  # of a group, its fullest rank
+        edges = np.linspace(0, len(names), RANKS + 1).astype(int)
+        fullest = [a + int(held[a:b].sum(axis=1).argmax()) for a, b in pairwise(edges)]
+        held, names = held[fullest], [names[rank] for rank in fullest]
+    scale, word = unit("bytes", float(held.sum(axis=1).max()))
+    figure = go.Figure()
+    for kind, (name, (colour, hatch)) in enumerate(palette.HOLDING.items()):
+        if held[:, kind].any():
+            figure.add_bar(
+                x=(held[:, kind] / scale).astype(np.float32), y=names, orientation="h", name=name,
+                customdata=[units.size(value) for value in held[:, kind]],
+                marker={"color": colour, "line": {"width": 0}, "pattern": {"shape": hatch, "size": 6,
+                        "fillmode": "overlay", "fgcolor": "rgba(255,255,255,0.55)"}},
+                hovertemplate="%{y} · " + name + ": %{customdata}<extra></extra>",
+            )  # fmt: skip
+    _frame(figure, f"held at the fullest moment of each rank, {word}")
+    figure.update_layout(barmode="stack", bargap=0.25, height=max(200, min(520, 80 + 26 * len(names))))
+    figure.update_layout(legend_traceorder="normal")
+    if run.experiment.rank_memory:
+        figure.add_vline(run.experiment.rank_memory / scale, line_dash="dot", annotation_text="there is")
+    figure.update_yaxes(autorange="reversed", type="category")
+    return figure
+
+
+def by_rank(shown: list[Shown]) -> go.Figure:
+    """What the ranks of the first run measured one by one, in the mean: of stages, how late and how far apart."""
+    run, names = shown[0].run, lane_names(shown[0].run)
+    rows = ranked(run)
+    across = min(3, len(rows))
+    down = -(-len(rows) // across)
+    figure = make_subplots(down, across, subplot_titles=list(rows), horizontal_spacing=0.1, vertical_spacing=0.3 / down)
+    for place, (rank, mean, most) in enumerate(rows.values()):
+        row, column = divmod(place, across)
+        figure.add_bar(
+            x=mean.astype(np.float32), y=[names[one] for one in rank], orientation="h", showlegend=False,
+            marker={"color": shown[0].line.colour, "line": {"width": 0}}, name="",
+            customdata=most.astype(np.float32), row=row + 1, col=column + 1,
+            hovertemplate="%{y}: %{x:.4g} in the mean, %{customdata:.4g} at most",
+        )  # fmt: skip
+    _frame(figure, "mean over the run")
+    figure.update_layout(height=down * max(170, min(420, 90 + 24 * len(next(iter(rows.values()))[0]))), bargap=0.3)
+    figure.update_yaxes(autorange="reversed", type="category")
+    figure.update_annotations(font_size=13)
+    return figure
+
+
+def ranked(run: Run) -> dict[str, tuple[np.ndarray, np.ndarray, np.ndarray]]:
+    """(ranks, mean, most) of the staleness and of every quantity that several ranks, at most RANKS, have."""
+    tables = {"staleness": (run.applied["rank"], run.applied["staleness"])}
+    tables |= {name: (run.measured(name)["rank"], run.measured(name)["value"]) for name in run.quantities}
+    found = {}
+    for name, (rank, values) in tables.items():
+        ranks, place = np.unique(rank, return_inverse=True)
+        if 1 < len(ranks) <= RANKS:
+            most = np.full(len(ranks), -np.inf)
+            np.maximum.at(most, place, values)
+            found[name] = ranks, np.bincount(place, values) / np.bincount(place), most
+    return found
+
+
 def lane_names(run: Run) -> list[str]:
     """What ranks are called: their number and their role."""
     return rank_names(run.experiment, run.trace.ranks)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from cluster.trace import KINDS
+from cluster.trace import HELD, KINDS
 
 DARK, LIGHT = "#10202C", "#FFFFFF"  # words on bars, in both themes
 
@@ -78,6 +78,16 @@ RUNS: tuple[Line, ...] = (
     Line("#7566C2", "longdash", "cross"),
 )
 """Runs on the page, in the order they came; the run that is shown and four that are kept."""
+
+HOLDING: dict[str, tuple[str, str]] = {
+    "parameters": ("#14635C", ""),
+    "gradients": ("#3E9189", "/"),
+    "optimizer state": ("#74B9B1", "x"),
+    "activations": ("#A9D8D1", ""),
+    "buffers": ("#D9C8A9", "."),
+}
+"""What memory is held for: colour, from what stays to what comes and goes, and hatching."""
+assert tuple(HOLDING) == HELD
 
 TRAFFIC = ((0.0, "rgba(230,159,0,0.1)"), (1.0, "#E69F00"))
 """Bytes on a link: from none to most, in the colour of communication."""

@@ -8,10 +8,11 @@ from app import charts, curves, runs, units
 from app.charts import Shown
 from app.components import timeline
 from app.views import compare
+from cluster.trace import HELD
 from experiments.experiment import Experiment
 from experiments.result import Run
 
-TABS = ("Where the time goes", "Who sends to whom", "Staleness")
+TABS = ("Where the time goes", "Who sends to whom", "Staleness", "Memory", "Rank by rank")
 HEAD = 38  # px of the headings of both charts, so that they stand in one line
 
 
@@ -63,7 +64,9 @@ def against(title: str) -> tuple[str, bool]:
 def details(one: Shown, shown: list[Shown]) -> None:
     """Where the time and the bytes of run `one` went, and how stale the updates of all runs were."""
     run = one.run
-    time, traffic, stale = st.tabs(TABS, key="tab", on_change="rerun")  # what is not looked at is not drawn
+    time, traffic, stale, memory, ranks = st.tabs(
+        TABS, key="tab", on_change="rerun"
+    )  # what is not looked at is not drawn
     with time:
         if time.open:
             _chart(charts.shares, [one], timeline.describe(run))
@@ -83,6 +86,17 @@ def details(one: Shown, shown: list[Shown]) -> None:
             _chart(charts.staleness, shown, _heard(shown, "staleness_mean", units.updates))
         elif stale.open:
             st.info(_fresh(run.experiment), icon=":material/sync:")
+    with memory:
+        if memory.open and run.held().any():
+            _chart(charts.memory, [one], _fullest(run))
+            st.caption(_fullest(run))
+        elif memory.open:
+            st.info("Nobody wrote down what it held in this run.", icon=":material/memory:")
+    with ranks:
+        if ranks.open and (rows := charts.ranked(run)):
+            _chart(charts.by_rank, [one], f"By rank: {', '.join(rows)}.")
+        elif ranks.open:
+            st.info("Nothing in this run was measured by several ranks one by one.", icon=":material/groups:")
 
 
 def _traffic(run: Run) -> str:
@@ -97,6 +111,14 @@ def _traffic(run: Run) -> str:
         f"{names[got]} receives most, {units.size(table[:, got].sum())}.",
     ]
     return " ".join(lines)
+
+
+def _fullest(run: Run) -> str:
+    """Who held most, and for what, in words."""
+    held, names = run.held(), charts.lane_names(run)
+    rank = int(held.sum(axis=1).argmax())
+    parts = [f"{units.size(value)} {kind}" for kind, value in zip(HELD, held[rank], strict=True) if value]
+    return f"{names[rank].capitalize()} held most, {units.size(held[rank].sum())}: {', '.join(parts)}."
 
 
 def _fresh(e: Experiment) -> str:

@@ -2,7 +2,20 @@
 
 import numpy as np
 
-from cluster.trace import APPLIED, COMMUNICATE, COMPUTE, IDLE, LOSSES, MEASURES, MESSAGES, SPANS, UPDATE, WAIT, Trace
+from cluster.trace import (
+    APPLIED,
+    COMMUNICATE,
+    COMPUTE,
+    IDLE,
+    LOSSES,
+    MEASURES,
+    MEMORY,
+    MESSAGES,
+    SPANS,
+    UPDATE,
+    WAIT,
+    Trace,
+)
 from experiments.experiment import Experiment
 from experiments.result import Run
 from experiments.summary import source_version, summarise
@@ -71,6 +84,12 @@ def run(
             "seconds",
         ),
         quantities=quantities,
+        memory=_columns(
+            [(rank, 0, 1e-3, kind, 4 * DIMENSIONS * (kind + 1)) for rank in range(ranks) for kind in (0, 1, 3)],
+            MEMORY,
+            "i4 i4 f8 i1 i8",
+            "seconds",
+        ),
         status=status,
         error=error,
         notes=("rank 1 read *fast* and $slow$",),

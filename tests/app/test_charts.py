@@ -25,6 +25,7 @@ def figures(shown):
         charts.staleness(shown),
         charts.traffic(shown[:1]),
         charts.topology(shown[:1]),
+        charts.memory(shown[:1]),
         charts.shares(shown[:1]),
     ]
 
@@ -99,6 +100,21 @@ def test_of_very_many_links_the_busiest_are_drawn(made, monkeypatch):
     assert len(middles.x) == charts.LINKS
 
 
+def test_the_bars_of_memory_are_what_a_rank_held_at_its_fullest(two):
+    bars = charts.memory(two[:1]).data
+    assert [bar.name for bar in bars] == ["parameters", "gradients", "activations"]
+    assert sum(np.asarray(bar.x) for bar in bars)[0] == pytest.approx(4 * 13 * (1 + 2 + 4))  # kB
+    assert {bar.name: bar.marker.color for bar in bars} == {bar.name: palette.HOLDING[bar.name][0] for bar in bars}
+
+
+def test_how_late_each_stage_is_stands_rank_by_rank(made):
+    run = made(Experiment(algorithm="pipedream", workers=3), quantities=("version gap",))
+    run.applied["rank"] = np.arange(len(run.applied["rank"])) % 3
+    run.applied["staleness"] = 2 - run.applied["rank"]
+    (bars,) = charts.by_rank([Shown("pipe", run, 0)]).data  # rank 0 alone measured a gap
+    assert list(bars.y) == ["stage 0", "stage 1", "stage 2"] and list(bars.x) == [2, 1, 0]
+
+
 def test_the_shares_of_staleness_add_up(two):
     (bars,) = charts.staleness(two).data  # the synchronous run has none
     assert sum(bars.y) == pytest.approx(100, rel=1e-5)
@@ -113,6 +129,7 @@ def test_hundreds_of_ranks_are_drawn_in_groups(made):
     assert len(charts.traffic(shown).data[0].y) == charts.RANKS
     assert len(charts.shares(shown).data[0].y) == charts.RANKS
     assert len(charts.topology(shown).data[-1].x) == charts.RANKS
+    assert len(charts.memory(shown).data[0].y) == charts.RANKS
 
 
 def test_a_last_leap_does_not_flatten_the_curve(two):

@@ -29,6 +29,7 @@ def test_the_line_of_every_run_can_be_seen_on_both_pages(page):
 
 def test_no_colour_has_two_meanings():
     colours = [look.colour for look in palette.DOING.values()] + [line.colour for line in palette.RUNS]
+    colours += [colour for colour, _ in palette.HOLDING.values()]
     assert len(set(colours)) == len(colours)
 
 

@@ -10,11 +10,13 @@ import numpy as np
 import pytest
 
 import algorithms
+import workloads
 from algorithms import compression
 from app import controls, runs
 from app.views import choose, pictures
 from experiments.experiment import NESTED, Experiment
 from experiments.pool import JobState
+from knobs import local
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -118,6 +120,8 @@ def test_a_link_opens_as_exactly_that_experiment(page, stored, values):
         ("algorithm=easgd&compression=top_k", "easgd sends no gradients to compress"),
         ("slow=9:3", "there is no rank 9"),
         ("network=carrier pigeon", "carrier pigeon"),
+        ("workload=text&file=/etc/passwd", "The link gives a file, and no link may name files of the machine"),
+        ("workload=mnist&folder=/etc", "The link gives a folder, and no link may name files of the machine"),
         ("workers=8&" + "x" * 9000 + "=1", "characters"),
     ],
 )
@@ -252,6 +256,17 @@ def test_another_workload_brings_its_own_settings(page, stored):
     assert address(opened) == Experiment(workload="quadratic")
 
 
+@pytest.mark.parametrize("name", workloads.WORKLOADS)
+def test_every_setting_of_a_workload_has_a_widget_but_for_files_of_the_machine(page, stored, name):
+    stored(Experiment())
+    opened = page()
+    opened.selectbox("workload").select(name).run()
+    assert not opened.exception
+    own = workloads.find(name).Settings
+    assert {*own.model_fields} & widgets(opened).keys() == {*own.model_fields} - {*local(own)}
+    assert address(opened) == Experiment(workload=name)
+
+
 def test_reset_brings_back_the_defaults_and_their_run(page, stored):
     stored(Experiment())
     easgd = Experiment(algorithm="easgd", workers=16)
@@ -330,7 +345,7 @@ def test_only_the_part_that_is_looked_at_is_drawn(page, stored, tab):
     stored(Experiment(algorithm="easgd"))
     opened = page("algorithm=easgd")
     opened.session_state["tab"] = tab
-    drawn = {"Who sends to whom": 2}.get(tab, 1)
+    drawn = {"Who sends to whom": 2, "Rank by rank": 0}.get(tab, 1)
     assert len(opened.run().get("plotly_chart")) == 2 + drawn and not opened.exception
 
 
@@ -340,6 +355,20 @@ def test_who_sends_most_to_whom_is_said_in_words(page, stored):
     opened.session_state["tab"] = "Who sends to whom"
     words = " ".join(element.value for element in opened.run().markdown)
     assert "**8.32 MB** in 160 messages" in words and "The busiest link is from worker 1 to server 0" in words
+
+
+def test_who_holds_most_is_said_in_words(page, stored):
+    stored(Experiment())
+    opened = page()
+    opened.session_state["tab"] = "Memory"
+    assert "Worker 0 held most, 364 kB: 52 kB parameters, 104 kB gradients, 208 kB activations." in said(opened.run())
+
+
+def test_what_only_one_rank_measured_is_not_shown_rank_by_rank(page, stored):
+    stored(Experiment())
+    opened = page()
+    opened.session_state["tab"] = "Rank by rank"
+    assert "Nothing in this run was measured by several ranks" in said(opened.run())
 
 
 def test_a_link_alone_starts_no_real_processes(page):
