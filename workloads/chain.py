@@ -19,7 +19,7 @@ from kernels.arrays import extents
 from workloads.layers import Layer
 from workloads.task import Evaluation
 
-AT_ONCE = 2048  # held-out samples per forward pass, which bounds the memory
+AT_ONCE = 2048  # held-out samples, or positions of sequences, per forward pass, which bounds the memory
 
 
 class Chain:
@@ -93,7 +93,7 @@ class Chain:
     def backward_factors(self, w, saved, dy) -> tuple:
         """(dx, g, factors): of a chain of one dense layer, factors are the inputs and errors that g is made of."""
         dx, pending = self.backward_input(w, saved, dy)
-        inputs, errors = pending[-1]
+        *_, inputs, errors = pending[-1]
         flat = len(pending) == 1 and inputs.ndim == errors.ndim == 2
         return dx, self.backward_weights(pending), (inputs, errors) if flat else None
 
@@ -114,9 +114,12 @@ class Chain:
         return g
 
     def loss(self, y, target) -> tuple:
-        """(loss, dy)."""
+        """(loss, dy). Of a sequence, y (samples, time, ...), every position is judged, and the loss is their mean."""
         dy = kernels.empty_like(y)
-        return self.criterion(dy, y, target), dy
+        judged = dy, y, target
+        if y.ndim == 3:
+            judged = [x.reshape(-1, *x.shape[2:]) for x in judged]
+        return self.criterion(*judged), dy
 
     def gradient(self, w, x, target) -> tuple:
         """(loss, g) of the whole chain."""
@@ -129,13 +132,15 @@ class Chain:
     def evaluate(self, w, x, target) -> Evaluation:
         """Loss and accuracy (NaN without classes); it costs nothing on the run's clock."""
         classes = self.criterion.name == "softmax_cross_entropy"
+        positions = math.prod(self.outputs[:-1])  # of a sample: 1, but for a sequence
+        at_once = max(1, AT_ONCE // positions)
         loss = right = 0.0
         with kernels.metered(None):
-            for at in range(0, len(x), AT_ONCE):
-                some = slice(at, at + AT_ONCE)
+            for at in range(0, len(x), at_once):
+                some = slice(at, at + at_once)
                 y, _ = self.forward(w, x[some])
                 loss += self.loss(y, target[some])[0] * len(y)
-                right += float((y.argmax(1) == target[some]).sum()) if classes else math.nan
+                right += float((y.argmax(-1) == target[some]).sum()) / positions if classes else math.nan
         return Evaluation(loss / len(x), right / len(x))
 
     def split(self, stages: int | Sequence[int]) -> list[Chain]:

@@ -13,8 +13,8 @@ from workloads.task import Evaluation
 class Supervised:
     """The Workload of a chain and a data set.
 
-    `train` and `test` are pairs (x, target); x is brought to the chain's numbers and shape. `notes` are sentences that
-    a reader of the results should know.
+    `train` and `test` are pairs (x, target); x is brought to the chain's shape, and fractional numbers to its numbers:
+    whole ones are tokens or classes, to be looked up. `notes` are sentences that a reader of the results should know.
     """
 
     shuffle = True
@@ -51,8 +51,9 @@ class Supervised:
         return self.chain.boundaries(stages)
 
     def _fitting(self, samples: tuple) -> tuple:
-        x, target = samples
-        target = np.ascontiguousarray(target)
-        if target.dtype.kind not in "iu":
-            target = target.astype(self.chain.dtype, copy=False)
-        return np.ascontiguousarray(x, self.chain.dtype).reshape(len(x), *self.chain.inputs), target
+        x, target = map(self._numbers, samples)
+        return x.reshape(len(x), *self.chain.inputs), target
+
+    def _numbers(self, x) -> np.ndarray:
+        x = np.ascontiguousarray(x)
+        return x if x.dtype.kind in "iu" else x.astype(self.chain.dtype, copy=False)
