@@ -24,14 +24,20 @@ class Knobs(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, validate_default=True)
 
 
-def knob(default: Any, help: str, *, unit: str = "", delay: bool = False, **bounds: Any) -> Any:
+def knob(default: Any, help: str, *, unit: str = "", delay: bool = False, local: bool = False, **bounds: Any) -> Any:
     """Declare one setting.
 
     `help` is one line, `unit` what the number counts ("steps", "s", "bytes", "" for a pure number), `delay` marks a
-    knob that is one of the meanings of *delay* (a period, a fixed lag), which the workbench groups together.
+    knob that is one of the meanings of *delay* (a period, a fixed lag), which the workbench groups together, `local`
+    one that names a file of the machine, which is its owner's to say: neither links nor the workbench may.
     `bounds` are pydantic's `ge`, `gt`, `le`, `lt`, `multiple_of`; a choice is typed `Literal[...]`.
     """
-    return Field(default, description=help, json_schema_extra={"unit": unit, "delay": delay}, **bounds)
+    return Field(default, description=help, json_schema_extra={"unit": unit, "delay": delay, "local": local}, **bounds)
+
+
+def local(kind: type[Knobs]) -> list[str]:
+    """The names of the knobs of `kind` that are `local`."""
+    return [name for name, field in kind.model_fields.items() if (field.json_schema_extra or {}).get("local")]
 
 
 def rising(text: str, name: str = "this") -> tuple[float, ...]:

@@ -24,7 +24,7 @@ from cluster.devices import DEVICES
 from cluster.disturbances import JITTERS
 from cluster.network import NETWORKS
 from experiments.experiment import NESTED, Experiment, coding_settings, starting_point
-from knobs import Knobs
+from knobs import Knobs, local
 
 PRESETS: dict[str, Any] = {
     "compression": ("none", *COMPRESSIONS),
@@ -168,10 +168,13 @@ def _stops(
 
 
 def owners(algorithm: str, compression: str, workload: str) -> dict[str, type[Knobs]]:
-    """Which class has each setting, by flat name. A name that two have is one knob of both."""
+    """Which class has each setting, by flat name. A name that two have is one knob of both.
+
+    What names files of the machine is left out: whoever sits before this page need not be its owner.
+    """
     kinds = workloads.find(workload).Settings, coding_settings(compression), algorithms.find(algorithm).Settings
     own = {name: Experiment for name in Experiment.model_fields if name not in NESTED}
-    return {**{name: kind for kind in kinds for name in kind.model_fields}, **own}
+    return {**{name: kind for kind in kinds for name in kind.model_fields if name not in local(kind)}, **own}
 
 
 def compresses(algorithm: str) -> bool:

@@ -22,7 +22,7 @@ import workloads
 from cluster.devices import DEVICES, parse_device
 from cluster.disturbances import JITTERS, parse_crash, parse_pause, parse_slow
 from cluster.network import NETWORKS, parse_network
-from knobs import Knobs, knob, make
+from knobs import Knobs, knob, local, make
 from workloads.task import Budget
 
 MAX_WORKERS = 4096
@@ -205,7 +205,14 @@ class Experiment(Knobs):
             pairs = parse_qsl(query.partition("#")[0], keep_blank_values=True, strict_parsing=bool(query))
         except ValueError:
             raise ValueError("the link is damaged: it should read name=value&name=value; copy it once more.") from None
-        return cls.of({name: value for name, value in pairs if name not in PAGE})
+        experiment = cls.of({name: value for name, value in pairs if name not in PAGE})
+        for name in local(workloads.find(experiment.workload).Settings):
+            if experiment.data[name]:
+                raise ValueError(
+                    f"the link gives a {name}, and no link may name files of the machine that runs it; "
+                    f"leave {name} out, or say it on the command line."
+                )
+        return experiment
 
     def command(self) -> str:
         """The command line that repeats it."""

@@ -108,7 +108,8 @@ def _controls():
     algorithm, workload = algorithms.find(state.algorithm).Settings, workloads.find(state.workload).Settings
     knobs = [controls.control(algorithm, name) for name in algorithm.model_fields]
     delays, others = [k for k in knobs if k.delay], [k for k in knobs if not k.delay]
-    data = [controls.control(workload, name) for name in workload.model_fields if name not in algorithm.model_fields]
+    owners = controls.owners(state.algorithm, state.compression, state.workload)
+    data = [controls.control(workload, name) for name, owner in owners.items() if owner is workload]
 
     def own(*names: str) -> None:
         for name in names:
