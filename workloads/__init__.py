@@ -10,7 +10,7 @@ import difflib
 import importlib
 from types import ModuleType
 
-WORKLOADS: tuple[str, ...] = ("digits", "spirals", "mnist", "quadratic", "sparse")
+WORKLOADS: tuple[str, ...] = ("digits", "spirals", "mnist", "text", "quadratic", "sparse")
 
 
 def find(name: str) -> ModuleType:

@@ -88,7 +88,7 @@ class Quadratic:
 
     def split(self, stages: int | Sequence[int]):
         """Refused: a bowl has no layers."""
-        raise ValueError("a quadratic has no layers to cut in stages; use digits, spirals or mnist for a pipeline.")
+        raise ValueError("a quadratic has no layers to cut in stages; use digits, spirals, mnist or text instead.")
 
     boundaries = split
 

@@ -141,7 +141,7 @@ class Sparse:
 
     def split(self, stages: int | Sequence[int]):
         """Refused: there are no layers."""
-        raise ValueError("sparse is one layer, not to be cut in stages; use digits, spirals or mnist for a pipeline.")
+        raise ValueError("sparse is one layer, not to be cut in stages; use digits, spirals, mnist or text instead.")
 
     boundaries = split
 

@@ -140,6 +140,16 @@ def test_bad_json_gives_one_sentence(text):
     assert is_one_friendly_sentence(caught.value)
 
 
+@pytest.mark.parametrize(("workload", "name"), [("mnist", "folder"), ("text", "file")])
+def test_files_of_the_machine_are_named_on_its_command_line_and_never_by_a_link(workload, name):
+    owner_s = Experiment.of({"workload": workload, name: "/etc/passwd"})
+    assert from_command(owner_s.command()) == Experiment.from_json(owner_s.json()) == owner_s
+    with pytest.raises(ValueError, match=f"the link gives a {name}, and no link may") as caught:
+        Experiment.from_query(owner_s.query())
+    assert is_one_friendly_sentence(caught.value)
+    assert Experiment.from_query(f"workload={workload}&{name}=") == Experiment(workload=workload)
+
+
 def test_a_misspelt_name_is_answered_with_the_right_one():
     for values_given, hint in (
         ({"algorithm": "easgdd"}, "did you mean easgd?"),

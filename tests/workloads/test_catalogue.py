@@ -23,7 +23,7 @@ def test_an_unknown_workload_is_refused_with_the_nearest_name():
 def test_importing_and_building_workloads_loads_no_compiler_no_torch_and_no_scikit_learn():
     program = (
         "import sys, workloads, workloads.mnist, workloads.torch_module\n"
-        "for name in ('digits', 'spirals', 'quadratic'):\n"
+        "for name in ('digits', 'spirals', 'text', 'quadratic'):\n"
         "    module = workloads.find(name)\n"
         "    workload = module.build(module.Settings(), 'float32')\n"
         "    workload.start(0)\n"

@@ -1,0 +1,84 @@
+"""Text: a transformer reads a text character by character and says at each one which comes next.
+
+The text is Lewis Carroll's Alice's Adventures in Wonderland, 144,339 characters of 69 kinds, or a `file` of your own.
+Its last tenth is held out. A sample is `context` characters in a row and the one after each, so an epoch sees every
+character once. Losses are nats per character: who knows only how often each character comes has 3.15, who knows the
+character before 2.43. Accuracy is the share of characters that were guessed.
+Source: texts/README.md.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import numpy as np
+
+import kernels
+from knobs import Knobs, knob
+from workloads import transformer
+from workloads.chain import Chain
+from workloads.supervised import Supervised
+
+ALICE = Path(__file__).parent / "texts" / "alice.txt"
+MOST_BYTES = 20_000_000
+MOST_KINDS = 1000  # different characters, of which a logit each is computed at every position
+
+
+class Settings(Knobs):
+    """How far the model looks back, how large it is, and what it reads."""
+
+    context: int = knob(16, "how far it looks back: length of a sample", ge=2, le=1024, unit="characters")
+    width: int = knob(32, "numbers at each position", ge=1, le=2048, unit="numbers")
+    heads: int = knob(4, "attention heads; they divide the width", ge=1, le=64, unit="heads")
+    blocks: int = knob(1, "pairs of an attention block and an MLP block", ge=1, le=64, unit="pairs")
+    file: str = knob("", "a text of your own, UTF-8; empty: Alice in Wonderland", max_length=4096, local=True)
+
+
+def build(settings: Settings, dtype=np.float32) -> Supervised:
+    """The workload. ValueError in one sentence if the text cannot be read or the model not be built."""
+    s = settings
+    text = read(Path(os.path.expanduser(s.file)) if s.file else ALICE)  # Path's own raises for ~nobody
+    kinds, tokens = np.unique(np.frombuffer(text.encode("utf-32-le"), "<u4"), return_inverse=True)
+    held_out = len(tokens) // 10
+    if len(kinds) > MOST_KINDS:
+        raise ValueError(
+            f"text: {s.file} has {len(kinds):,} different characters; at most {MOST_KINDS:,} are allowed, and "
+            "alphabets have far fewer: use another text."
+        )
+    if held_out <= s.context:
+        raise ValueError(
+            f"text: {s.file or ALICE.name} has {len(tokens):,} characters; with context {s.context} at least "
+            f"{10 * (s.context + 1):,} are needed: use a longer text or a smaller context."
+        )
+    layers = transformer.layers(len(kinds), s.context, s.width, s.heads, s.blocks)
+    chain = Chain(layers, kernels.softmax_cross_entropy, dtype)
+    train, test = tokens[:-held_out], tokens[-held_out:]
+    return Supervised("text", chain, samples(train, s.context), samples(test, s.context))
+
+
+def samples(tokens: np.ndarray, context: int) -> tuple[np.ndarray, np.ndarray]:
+    """(x, target), (n, context) each: `tokens` in pieces of `context`, and what follows each of them."""
+    n = (len(tokens) - 1) // context
+    return tokens[: n * context].reshape(n, context), tokens[1 : n * context + 1].reshape(n, context)
+
+
+def read(path: Path) -> str:
+    """The text in a file, its lines ended alike. ValueError in one sentence if there is none."""
+    try:
+        if not path.is_file():
+            raise ValueError(
+                f"text: there is no file {path}; say with file where the text is, or leave it empty for Alice."
+            )
+        if path.stat().st_size > MOST_BYTES:
+            raise ValueError(
+                f"text: {path} has {path.stat().st_size:,} bytes; use a text of at most {MOST_BYTES:,}, a part of it."
+            )
+        return path.read_text(encoding="utf-8-sig")
+    except OSError as error:
+        raise ValueError(f"text: {path} cannot be read: {error.strerror}; say with file where the text is.") from None
+    except UnicodeDecodeError as error:
+        raise ValueError(
+            f"text: {path} is not text in UTF-8: byte {error.start:,} is {error.object[error.start]:#04x}; "
+            "save it as UTF-8, or use another file."
+        ) from None

@@ -1,0 +1,294 @@
+"""A transformer as a chain: tokens are looked up, then blocks of attention and of an MLP change them by turns.
+
+    Embedding         x_t = table[token_t] + places[t]
+    AttentionBlock    x <- x + Wo attention(Wq LN(x), Wk LN(x), Wv LN(x))       every position looks back
+    MlpBlock          x <- x + W2 gelu(W1 LN(x))                                every position for itself
+    Head              logits = W LN(x)                                          what the next token may be
+
+Samples are (time, width), but for the tokens that come in, (time,), whole numbers. Norms come first in a block, so the
+path from the last layer to the first passes no norm. All products have biases. A block of each kind, of t positions and
+width h, costs t h (24 h + 4 t) FLOPs forward, t h (24 h + 8 t) for B and 24 t h^2 for W, and small change.
+Source: Vaswani et al., NeurIPS 2017; norms as in GPT-2 (Radford et al., 2019); FLOPs as Qi et al., ICLR 2024, count.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+import kernels
+from workloads.layers import Layer, he
+
+EPS = 1e-5  # in the variance of a layer norm
+GROWTH = 4  # hidden numbers of an MLP block for each of its width
+
+
+def layers(tokens: int, time: int, width: int, heads: int, blocks: int) -> list[Layer]:
+    """The layers of a model with `blocks` blocks of each kind. ValueError if heads do not divide the width."""
+    if width % heads:
+        lower = max(heads, width - width % heads)
+        raise ValueError(f"{heads} heads do not divide a width of {width}; use a width of {lower} or {lower + heads}.")
+    gain = 1 / math.sqrt(2 * blocks)
+    pair = AttentionBlock(time, width, heads, gain), MlpBlock(time, width, gain)
+    return [Embedding(tokens, time, width), *pair * blocks, Head(time, width, tokens)]
+
+
+@dataclass(frozen=True)
+class Embedding:
+    """y = table[x] + places: what a token is and where it stands, both learned. It is the first layer of its chain."""
+
+    tokens: int
+    time: int
+    width: int
+
+    @property
+    def inputs(self) -> tuple[int, ...]:
+        return (self.time,)
+
+    @property
+    def outputs(self) -> tuple[int, ...]:
+        return self.time, self.width
+
+    @property
+    def shapes(self) -> tuple[tuple[int, ...], ...]:
+        return (self.tokens, self.width), (self.time, self.width)
+
+    @property
+    def flops(self) -> int:
+        return self.time * self.width
+
+    def start(self, generator):
+        return tuple(0.5 * generator.standard_normal(shape) for shape in self.shapes)
+
+    def forward(self, parts, x):
+        y = kernels.empty((*x.shape, self.width), parts[0])
+        kernels.embedding_forward(y, x, *parts)
+        return y, (x,)
+
+    def backward_input(self, parts, saved, dy, needed=True):
+        return None, (*saved, dy)  # a token cannot be a little different
+
+    def backward_weights(self, gradients, pending):
+        kernels.embedding_backward_weights(*gradients, *pending)
+
+
+@dataclass(frozen=True)
+class AttentionBlock:
+    """y = x + Wo attention(Wq h, Wk h, Wv h) + bo, h = LN(x): each of `heads` looks back in its own way.
+
+    Parameters: gain and bias of the norm, then Wq, bq, Wk, bk, Wv, bv, Wo, bo. A head has columns of Wq, Wk and Wv and
+    the same rows of Wo of its own. The first Wo is `gain` times He's; see Residual in layers.py.
+    """
+
+    time: int
+    width: int
+    heads: int
+    gain: float = 1.0
+
+    @property
+    def inputs(self) -> tuple[int, ...]:
+        return self.time, self.width
+
+    outputs = inputs
+
+    @property
+    def shapes(self) -> tuple[tuple[int, ...], ...]:
+        return (self.width,), (self.width,), *((self.width, self.width), (self.width,)) * 4
+
+    @property
+    def flops(self) -> int:
+        return self.time * self.width * (8 * self.width + 4 * self.time)
+
+    def start(self, generator):
+        return *_norm(self.width), *_dense(generator, *[(self.width, self.width)] * 4, gain=self.gain)
+
+    def forward(self, parts, x):
+        gain, bias, wq, bq, wk, bk, wv, bv, wo, bo = parts
+        h, u, r = norm(x, gain, bias)
+        q, k, v = project(h, wq, bq), project(h, wk, bk), project(h, wv, bv)
+        a = kernels.empty_like(q)
+        p = kernels.empty((len(x), self.heads, self.time, self.time), q)
+        kernels.attention_forward(a, p, q, k, v)
+        y = project(a, wo, bo)
+        kernels.residual_add(y, x, y, 1.0)
+        return y, (u, r, h, q, k, v, p, a)
+
+    def backward_input(self, parts, saved, dy, needed=True):
+        gain, _, wq, _, wk, _, wv, _, wo, _ = parts
+        u, r, h, q, k, v, p, a = saved
+        da = back(dy, wo)
+        dq, dk, dv = (kernels.empty_like(x) for x in (q, k, v))
+        kernels.attention_backward(dq, dk, dv, da, p, q, k, v)
+        dh = back(dq, wq)
+        for other in back(dk, wk), back(dv, wv):
+            kernels.residual_add(dh, dh, other, 1.0)
+        dx = norm_back(dy, dh, u, r, gain) if needed else None
+        return dx, (u, dh, h, dq, dk, dv, a, dy)
+
+    def backward_weights(self, gradients, pending):
+        u, dh, h, dq, dk, dv, a, dy = pending
+        norm_weights(gradients[:2], u, dh)
+        for i, (x, dz) in enumerate(((h, dq), (h, dk), (h, dv), (a, dy)), 1):
+            kernels.dense_backward_weights(*gradients[2 * i : 2 * i + 2], rows(x), rows(dz))
+
+
+@dataclass(frozen=True)
+class MlpBlock:
+    """y = x + W2 gelu(W1 h + b1) + b2, h = LN(x): between the two, numbers are four times as many.
+
+    Parameters: gain and bias of the norm, then W1, b1, W2, b2. The first W2 is `gain` times He's.
+    """
+
+    time: int
+    width: int
+    gain: float = 1.0
+
+    @property
+    def inputs(self) -> tuple[int, ...]:
+        return self.time, self.width
+
+    outputs = inputs
+
+    @property
+    def shapes(self) -> tuple[tuple[int, ...], ...]:
+        hidden = GROWTH * self.width
+        return (self.width,), (self.width,), (self.width, hidden), (hidden,), (hidden, self.width), (self.width,)
+
+    @property
+    def flops(self) -> int:
+        return 4 * GROWTH * self.time * self.width**2
+
+    def start(self, generator):
+        return *_norm(self.width), *_dense(generator, self.shapes[2], self.shapes[4], gain=self.gain)
+
+    def forward(self, parts, x):
+        gain, bias, w1, b1, w2, b2 = parts
+        h, u, r = norm(x, gain, bias)
+        z = project(h, w1, b1)
+        a = kernels.empty_like(z)
+        kernels.gelu_forward(a, z)
+        y = project(a, w2, b2)
+        kernels.residual_add(y, x, y, 1.0)
+        return y, (u, r, h, z, a)
+
+    def backward_input(self, parts, saved, dy, needed=True):
+        gain, _, w1, _, w2, _ = parts
+        u, r, h, z, a = saved
+        dz = back(dy, w2)
+        kernels.gelu_backward(dz, dz, z)
+        dh = back(dz, w1)
+        dx = norm_back(dy, dh, u, r, gain) if needed else None
+        return dx, (u, dh, h, dz, a, dy)
+
+    def backward_weights(self, gradients, pending):
+        u, dh, h, dz, a, dy = pending
+        norm_weights(gradients[:2], u, dh)
+        kernels.dense_backward_weights(*gradients[2:4], rows(h), rows(dz))
+        kernels.dense_backward_weights(*gradients[4:], rows(a), rows(dy))
+
+
+@dataclass(frozen=True)
+class Head:
+    """y = W LN(x) + b: one number for each token that may come next. Its W is not the table of the embedding, which
+    lies on another stage of a pipeline. Parameters: gain and bias of the norm, then W, b.
+    """
+
+    time: int
+    width: int
+    tokens: int
+
+    @property
+    def inputs(self) -> tuple[int, ...]:
+        return self.time, self.width
+
+    @property
+    def outputs(self) -> tuple[int, ...]:
+        return self.time, self.tokens
+
+    @property
+    def shapes(self) -> tuple[tuple[int, ...], ...]:
+        return (self.width,), (self.width,), (self.width, self.tokens), (self.tokens,)
+
+    @property
+    def flops(self) -> int:
+        return 2 * self.time * self.width * self.tokens
+
+    def start(self, generator):
+        return *_norm(self.width), *_dense(generator, self.shapes[2], gain=0.1)
+
+    def forward(self, parts, x):
+        gain, bias, w, b = parts
+        h, u, r = norm(x, gain, bias)
+        return project(h, w, b), (u, r, h)
+
+    def backward_input(self, parts, saved, dy, needed=True):
+        gain, _, w, _ = parts
+        u, r, h = saved
+        dh = back(dy, w)
+        dx = None
+        if needed:
+            dx = kernels.empty_like(dh)
+            kernels.layer_norm_backward_input(rows(dx), rows(dh), rows(u), r, gain)
+        return dx, (u, dh, h, dy)
+
+    def backward_weights(self, gradients, pending):
+        u, dh, h, dy = pending
+        norm_weights(gradients[:2], u, dh)
+        kernels.dense_backward_weights(*gradients[2:], rows(h), rows(dy))
+
+
+# the pieces: what happens to each position alone sees positions of all samples as rows
+
+
+def rows(x):
+    """x (n, time, width) as (n time, width), the same memory."""
+    return x.reshape(-1, x.shape[-1])
+
+
+def norm(x, gain, bias) -> tuple:
+    """(y, u, r) of layer norm; u and r are what the way back needs."""
+    y, u, r = kernels.empty_like(x), kernels.empty_like(x), kernels.empty(math.prod(x.shape[:-1]), x)
+    kernels.layer_norm_forward(rows(y), rows(u), r, rows(x), gain, bias, EPS)
+    return y, u, r
+
+
+def norm_back(dy, dh, u, r, gain):
+    """dx of a block: the gradient through its norm, and dy past it."""
+    dx = kernels.empty_like(dy)
+    kernels.layer_norm_backward_input(rows(dx), rows(dh), rows(u), r, gain)
+    kernels.residual_add(dx, dx, dy, 1.0)
+    return dx
+
+
+def norm_weights(gradients, u, dh) -> None:
+    """Write the gradients of gain and bias."""
+    kernels.layer_norm_backward_weights(*gradients, rows(dh), rows(u))
+
+
+def project(x, w, b):
+    """x w + b at every position."""
+    y = kernels.empty((*x.shape[:-1], w.shape[1]), x)
+    kernels.dense_forward(rows(y), rows(x), w, b, False)
+    return y
+
+
+def back(dy, w):
+    """dy w^T at every position."""
+    dx = kernels.empty((*dy.shape[:-1], w.shape[0]), dy)
+    kernels.dense_backward_input(rows(dx), rows(dy), w)
+    return dx
+
+
+def _norm(width: int) -> tuple[np.ndarray, np.ndarray]:
+    return np.ones(width), np.zeros(width)
+
+
+def _dense(generator: np.random.Generator, *shapes: tuple[int, int], gain: float) -> list[np.ndarray]:
+    """Weights and biases of products, one after the other; the last weights are `gain` times He's."""
+    parts = []
+    for shape in shapes:
+        parts += he(generator, shape, shape[0], "none"), np.zeros(shape[1])
+    parts[-2] *= gain
+    return parts
