@@ -3,7 +3,7 @@
     y = z s(z),  s(z) = 1 / (1 + exp(-a (z + b z^3)))          a = sqrt(8 / pi),  b = 0.044715
 
 This is the tanh form, z/2 (1 + tanh(a/2 (z + b z^3))), with the tanh written as a logistic function: one exponential
-and one division. The exact form has z Phi(z), which this is within 5e-4 of; its erf takes six times as long here.
+and one division. The exact form is z Phi(z), less than 5e-4 from this; its erf takes several times as long.
 Price: 2 words per number; the FLOPs depend on the library and are counted as 12.
 Source: Hendrycks & Gimpel, Gaussian Error Linear Units, arXiv:1606.08415.
 """
