@@ -1,9 +1,10 @@
-"""Lessons: the textbook. One chapter, one folder; its figures are in `experiments.py`."""
+"""Lessons: the textbook. One chapter, one folder; `lessons.chapters` says what is in it."""
 
 from __future__ import annotations
 
 import difflib
 import importlib
+from pathlib import Path
 
 CHAPTERS: tuple[str, ...] = (
     "large_batches",
@@ -19,6 +20,22 @@ CHAPTERS: tuple[str, ...] = (
     "shared_memory",
 )
 """In teaching order. Naming a chapter here is all the registration there is."""
+
+
+def chapter(name: str):
+    """The Chapter of this name. ValueError if unknown."""
+    from lessons.chapters import Chapter
+
+    if name not in CHAPTERS:
+        close = difflib.get_close_matches(name, CHAPTERS, n=1)
+        hint = f"did you mean {close[0]}?" if close else f"there are {', '.join(CHAPTERS)}."
+        raise ValueError(f"there is no chapter {name[:60]!r}; {hint}")
+    return Chapter(Path(__file__).parent / name)
+
+
+def written() -> list:
+    """The chapters that have a text, in teaching order."""
+    return [one for one in map(chapter, CHAPTERS) if one.written]
 
 
 def figures(chapter: str) -> dict:
@@ -38,3 +55,9 @@ def find(name: str):
         hint = f"did you mean {close[0]}?" if close else f"there are {', '.join(every)}."
         raise ValueError(f"there is no figure {name[:60]!r}; {hint}")
     return figures(every[short])[short]
+
+
+def known(name: str):
+    """The golden.Drawn of the figure of this full name, from whichever chapter shows it; None if none does."""
+    golden = (one.golden.figures.get(name) for one in written())
+    return next((figure for figure in golden if figure), None)

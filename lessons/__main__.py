@@ -1,67 +1,205 @@
-"""The figures of the textbook from the command line.
+"""The textbook from the command line.
 
-python -m lessons list              every figure, by chapter, with its question
-python -m lessons show warm_up      run its experiments, print the rows and what they show
+python -m lessons list                          every chapter and figure, with its question
+python -m lessons show stragglers               read a chapter; or, by its name, see one figure run again
+python -m lessons run stragglers --out folder   all figures of a chapter, run again: rows, and files to take away
+python -m lessons quiz stragglers               predict, then have the simulator answer
+python -m lessons check stragglers mine.py      grade a solution of the chapter's exercise
+python -m lessons golden stragglers             for authors: write down what figures and quiz items give
+
+Exit codes: 0 done; 1 a claim does not hold, or the solution is not perfect; 2 a mistake in what was asked.
 """
 
 from __future__ import annotations
 
+import json
+import random
+import secrets
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
 
 import click
 from rich.console import Console
+from rich.markdown import Markdown
 from rich.table import Table
 
 import lessons
-from lessons.figure import run_now
+from lessons import chapters, golden, prose
+
+console = Console()
 
 
-@click.group(help="The figures of the textbook, run again on this machine.")
+@click.group(help="The textbook: its chapters, figures, quizzes and exercises.")
 def main() -> None:
     pass
 
 
-@main.command("list", help="Every figure, by chapter, with its question.")
+@main.command("list", help="Every chapter, and every figure with its question.")
 def listing() -> None:
     table = Table("chapter", "figure", "question", box=None, pad_edge=False)
-    for chapter in lessons.CHAPTERS:
-        for number, figure in enumerate(lessons.figures(chapter).values()):
-            table.add_row("" if number else chapter, figure.name, figure.question)
+    for name in lessons.CHAPTERS:
+        for number, figure in enumerate(lessons.figures(name).values()):
+            table.add_row("" if number else name, figure.name, figure.question)
     Console(soft_wrap=True).print(table)
+    for one in lessons.written():
+        console.print(f"\n[bold]{one.name}[/]: {one.title()}", highlight=False)
 
 
-@main.command(help="Run a figure's experiments; print its rows and what they show.")
+@main.command(help="Read a chapter, or run one figure again and see its rows and what they show.")
 @click.argument("name")
-def show(name: str) -> None:
-    try:
+@click.option("--language", type=click.Choice(list(chapters.LANGUAGES)), default="en", help="where it is written in it")
+def show(name: str, language: str) -> None:
+    with _mistakes():
+        one = lessons.chapter(name) if name in lessons.CHAPTERS else None
+        if one and one.written:
+            for block in one.blocks(language):
+                console.print(_terminal(one, block))
+            return
+        if one:
+            raise ValueError(f"chapter {name} has no text yet; its figures are {', '.join(lessons.figures(name))}.")
         figure = lessons.find(name)
-    except ValueError as error:
-        raise click.ClickException(str(error)) from None
-    console = Console()
-    console.print(f"[bold]{figure.question}[/]\n{figure.source}\n")
-    done = 0
-
-    def run(**values):
-        nonlocal done
-        done += 1
-        status.update(f"run {done}: {values.get('algorithm', 'sync_sgd')}")
-        return run_now(**values)
-
     with console.status("") as status:
-        rows = figure.rows(run)
-    table = Table(*(str(name) for name in rows[0]), box=None, pad_edge=False)
-    for row in rows:
-        table.add_row(*map(_spelled, row.values()))
+        drawn = chapters.drawn(figure.name, figure, lambda count: status.update(f"run {count}"))
+    sys.exit(0 if _print(figure, drawn) else 1)
+
+
+@main.command(help="Run all figures of a chapter: print rows and claims; with --out also write CSV and a page of HTML.")
+@click.argument("name")
+@click.option("--out", type=click.Path(file_okay=False, path_type=Path), help="the folder to write to")
+def run(name: str, out: Path | None) -> None:
+    from experiments.chart import chart, page, write_rows
+
+    with _mistakes():
+        one = lessons.chapter(name)
+        names = one.figures or [f"{name}.{figure}" for figure in lessons.figures(name)]
+        charts, shown = [], True
+        for full in names:
+            figure = lessons.find(full)
+            with console.status("") as status:
+                drawn = chapters.drawn(full, figure, lambda n, full=full: status.update(f"{full}, run {n}"))
+            shown &= _print(figure, drawn)
+            charts.append((figure.question, figure.text, chart(drawn.rows, drawn.look)))
+            if out:
+                console.print(f"{write_rows(drawn.rows, out / f'{full}.csv')}", style="dim")
+        if out:
+            (out / f"{name}.html").write_text(page(one.title(), charts), "utf-8")
+            console.print(f"{out / f'{name}.html'}", style="dim")
+    sys.exit(0 if shown else 1)
+
+
+@main.command(help="Predict, then have the simulator answer. --seed draws the same numbers again.")
+@click.argument("name")
+@click.option("--seed", type=click.IntRange(0), help="of the numbers in the questions")
+def quiz(name: str, seed: int | None) -> None:
+    seed = secrets.randbelow(10**6) if seed is None else seed
+    with _mistakes():
+        one = lessons.chapter(name)
+        if not one.items:
+            raise ValueError(f"chapter {name} has no quiz.")
+        right = 0
+        for item in one.items:
+            drawn = item.drawn(seed)
+            console.print(Markdown(item.asked(drawn)))
+            order = random.Random(seed).sample(item.choices, len(item.choices))
+            for letter, choice in zip("abcdefgh", order, strict=False):
+                console.print(f"  {letter}  {choice.says}", highlight=False)
+            if order:
+                letter = click.prompt("?", type=click.Choice("abcdefgh"[: len(order)]), show_choices=False)
+                guess = order["abcdefgh".index(letter)].key
+            else:
+                guess = click.prompt(f"? ({item.unit})" if item.unit else "?", type=float)
+            with console.status("the simulator answers"):
+                answer = item.computed(name, drawn)
+            good = item.right(guess, answer)
+            right += good
+            console.print("[green]right[/]" if good else "[red]no[/]", highlight=False)
+            if item.choices and not good:
+                console.print(Markdown(item.choice(guess).but))
+            console.print(Markdown(item.explained(drawn, answer)))
+            console.print()
+    console.print(f"{right} of {len(one.items)} right; --seed {seed} asks the same again.", highlight=False)
+
+
+@main.command(help="Grade a solution of the chapter's exercise.")
+@click.argument("name")
+@click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.option("--json", "to", type=click.Path(dir_okay=False, path_type=Path), help="write the report here, as JSON")
+@click.option("--seed", type=click.IntRange(0), help="of the hidden cases; drawn anew if not given")
+def check(name: str, file: Path, to: Path | None, seed: int | None) -> None:
+    from lessons import fence, grader
+
+    with _mistakes(), console.status("grading"):
+        report = grader.grade(lessons.chapter(name), file.read_text("utf-8", "replace"), seed, file.name)
+    for mark in report.marks:
+        sign = "[green]yes[/]" if mark.earned else "[red]no [/]"
+        console.print(f"{sign}  {mark.earned:>2}/{mark.points:<2}  {mark.name}", highlight=False)
+        console.print(f"            {mark.said}", style="dim", highlight=False, markup=False)
+    if report.trouble:
+        console.print(f"\nIt ended early: {report.trouble}", highlight=False, markup=False)
+    if report.printed:
+        console.print(f"\nIt printed:\n{report.printed}", highlight=False, markup=False)
+    console.print(f"\n[bold]{report.score} of 100[/]   (seed {report.seed}, {report.seconds:.1f} s)", highlight=False)
+    if missing := [part for part in fence.ALL if part not in report.fence]:
+        console.print(f"Not protected on this system: {', '.join(missing)}.", style="dim")
+    if to:
+        to.write_text(json.dumps(report.plain(), indent=1, ensure_ascii=False) + "\n", "utf-8")
+    sys.exit(0 if report.score == 100 else 1)
+
+
+@main.command("golden", help="For authors: run everything a chapter shows and keep it in its golden file.")
+@click.argument("name")
+def write_golden(name: str) -> None:
+    with _mistakes():
+        one = lessons.chapter(name)
+        with console.status("") as status:
+            new = one.computed(status.update)
+        for full, drawn in new.figures.items():
+            missed = [c for c, holds in lessons.find(full).claims.items() if not holds(drawn.rows)]
+            if missed:
+                raise ValueError(f"{full} does not show what it claims: {'; '.join(missed)}.")
+            for change in golden.differences(was.rows, drawn.rows) if (was := one.golden.figures.get(full)) else ():
+                console.print(f"{full}: {change}", highlight=False, markup=False)
+        golden.write(new, one.folder / "golden.json")
+    console.print(f"{len(new.figures)} figures and {len(new.answers)} quiz items written.", highlight=False)
+
+
+def _print(figure, drawn: golden.Drawn) -> bool:
+    """Rows and claims; whether all claims hold."""
+    console.print(f"[bold]{figure.question}[/]\n{figure.source}\n", highlight=False)
+    table = Table(*drawn.rows[0], box=None, pad_edge=False)
+    for row in drawn.rows:
+        table.add_row(*(f"{value:.4g}" if isinstance(value, float) else str(value) for value in row.values()))
     console.print(table)
     console.print()
-    shown = {claim: holds(rows) for claim, holds in figure.claims.items()}
+    shown = {claim: bool(holds(drawn.rows)) for claim, holds in figure.claims.items()}
     for claim, holds in shown.items():
         console.print(f"{'[green]yes[/]' if holds else '[red]no [/]'}  {claim}", highlight=False)
-    sys.exit(0 if all(shown.values()) else 1)
+    console.print()
+    return all(shown.values())
 
 
-def _spelled(value) -> str:
-    return f"{value:.4g}" if isinstance(value, float) else str(value)
+def _terminal(one: chapters.Chapter, block: prose.Block):
+    """A part of a text as the terminal can show it."""
+    match block:
+        case prose.Text(markdown):
+            return Markdown(markdown)
+        case prose.Code(_, path, line, source):
+            return Markdown(f"*{path}, line {line}*\n```python\n{source}\n```")
+        case prose.Drawing(name):
+            return Markdown(f"> **{one.golden.figure(name).question}** `python -m lessons show {name}`")
+        case prose.Predict(item):
+            return Markdown(f"> Predict: {one.item(item).asked(one.item(item).drawn(0))}")
+
+
+@contextmanager
+def _mistakes() -> Iterator[None]:
+    """A ValueError is the reader's mistake, said in a sentence."""
+    try:
+        yield
+    except ValueError as error:
+        raise click.UsageError(str(error)) from None
 
 
 if __name__ == "__main__":

@@ -2,7 +2,8 @@
 
     @figure("Does a gradual warm-up beat a sudden start?", source="Goyal et al., 2017, section 2.2",
             claims={"the gradual warm-up ends lower than the constant one":
-                    lambda rows: value(rows, "loss", start="gradual") < value(rows, "loss", start="constant")})
+                    lambda rows: value(rows, "loss", start="gradual") < value(rows, "loss", start="constant")},
+            look=Look("start", ("loss",), kind="bar"))
     def warm_up(run):
         rows = []
         for start in ("none", "constant", "gradual"):
@@ -12,20 +13,22 @@
 
 A figure is called with a function `run(**flat values of an experiment) -> Run` and gives rows, dicts of plain values:
 what is drawn, printed and claimed comes from them. Each claim is a sentence about the *shape* (who is above whom, where
-it bends) with the test that proves it. It takes at most 20 s on two cores.
+it bends) with the test that proves it. It takes at most 20 s on two cores. `look` says how the rows are drawn; without,
+`experiments.chart.guess` finds out.
 """
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from experiments.chart import Look as Look
+from experiments.chart import Rows
 from experiments.experiment import Experiment
 from experiments.result import Run
 from experiments.run import run as run_experiment
-
-Rows = list[dict[str, Any]]
 
 
 @dataclass(frozen=True)
@@ -38,17 +41,18 @@ class Figure:
     claims: Mapping[str, Callable[[Rows], bool]]
     make: Callable[[Callable[..., Run]], Rows]
     text: str
+    look: Look | None = None
 
     def rows(self, run: Callable[..., Run] | None = None) -> Rows:
         """Run the experiments, here and now unless `run` knows better."""
         return self.make(run or run_now)
 
 
-def figure(question: str, *, source: str, claims: Mapping[str, Callable[[Rows], bool]]):
+def figure(question: str, *, source: str, claims: Mapping[str, Callable[[Rows], bool]], look: Look | None = None):
     """Make a function `name(run) -> rows` a Figure; its docstring says what to look at."""
 
     def made(make: Callable[[Callable[..., Run]], Rows]) -> Figure:
-        return Figure(make.__name__, question, source, claims, make, (make.__doc__ or "").strip())
+        return Figure(make.__name__, question, source, claims, make, inspect.cleandoc(make.__doc__ or ""), look)
 
     return made
 

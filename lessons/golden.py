@@ -1,0 +1,132 @@
+"""Golden: what a chapter's figures and quiz items gave when it was written, kept beside its text.
+
+Numbers in prose are read from here, and so is the first paint of every figure; so a page is there at once, and needs
+nothing that computes. `python -m lessons golden <chapter>` writes the file; a slow test makes everything again and
+compares, and a quick one sees that questions, claims and looks are still those of the figures.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from experiments.chart import Look, Rows, guess
+
+CLOSE = 0.05  # of a number, or of the largest in its column: other processors round otherwise, and training amplifies
+RUNS = 60  # links to single runs that are kept
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """A figure as it was: its rows, and the runs they came from, as links."""
+
+    name: str  # in full: "stragglers.waiting_for_everybody"
+    question: str
+    source: str
+    text: str
+    claims: tuple[str, ...]
+    look: Look
+    rows: Rows
+    runs: tuple[str, ...]
+
+    def plain(self) -> dict[str, Any]:
+        """The same as JSON has it."""
+        words = {"question": self.question, "source": self.source, "text": self.text, "claims": list(self.claims)}
+        return {**words, "look": self.look.plain(), "runs": list(self.runs), "rows": self.rows}
+
+    @classmethod
+    def of(cls, name: str, values: Mapping[str, Any]) -> Drawn:
+        """From what `plain` gave."""
+        words = (values["question"], values["source"], values["text"], tuple(values["claims"]))
+        return cls(name, *words, Look.of(values["look"]), values["rows"], tuple(values["runs"]))
+
+
+@dataclass(frozen=True)
+class Golden:
+    """`figures` by full name; `answers` of each quiz item: for each drawing of its parameters, what came out."""
+
+    figures: Mapping[str, Drawn]
+    answers: Mapping[str, Sequence[tuple[dict[str, Any], Any]]]
+
+    def figure(self, name: str) -> Drawn:
+        """The figure of this full name; ValueError if it is not in the file."""
+        if name not in self.figures:
+            raise ValueError(f"{name} is not in the golden file; write it with python -m lessons golden.")
+        return self.figures[name]
+
+    def answer(self, item: str, drawn: Mapping[str, Any]) -> Any:
+        """What item `item` answers to these parameters; ValueError if it is not in the file."""
+        for parameters, answer in self.answers.get(item, ()):
+            if parameters == dict(drawn):
+                return answer
+        raise ValueError(f"the answer of {item} to {drawn} is not in the golden file; see python -m lessons golden.")
+
+
+EMPTY = Golden({}, {})
+
+
+def drawn(name: str, figure, rows: Rows, runs: Sequence[str] = ()) -> Drawn:
+    """What to keep of a figure that gave these rows."""
+    rows = [{column: _plain(value) for column, value in row.items()} for row in rows]
+    distinct = tuple(dict.fromkeys(runs))[:RUNS]
+    look = figure.look or guess(rows)
+    return Drawn(name, figure.question, figure.source, figure.text, tuple(figure.claims), look, rows, distinct)
+
+
+def read(path: Path) -> Golden:
+    """The golden file at `path`; empty if there is none."""
+    if not path.is_file():
+        return EMPTY
+    values = json.loads(path.read_text("utf-8"))
+    figures = {name: Drawn.of(name, one) for name, one in values["figures"].items()}
+    return Golden(figures, {item: [(p, a) for p, a in pairs] for item, pairs in values["answers"].items()})
+
+
+def write(golden: Golden, path: Path) -> None:
+    """Write it, a row a line, so that a change can be read."""
+    figures = {name: one.plain() for name, one in golden.figures.items()}
+    answers = {item: [list(pair) for pair in pairs] for item, pairs in golden.answers.items()}
+    path.write_text(_spelled({"figures": figures, "answers": answers}) + "\n", "utf-8")
+
+
+def differences(was: Rows, now: Rows) -> list[str]:
+    """Where rows are not what they were, a sentence each."""
+    if [list(row) for row in was] != [list(row) for row in now]:
+        return [f"there are {len(now)} rows now, or other columns; there were {len(was)}."]
+    found = []
+    for column in was[0] if was else ():
+        before, after = [row[column] for row in was], [_plain(row[column]) for row in now]
+        numbers = [abs(v) for v in before if isinstance(v, int | float) and math.isfinite(v)]
+        span = max(numbers, default=0.0)
+        for place, (a, b) in enumerate(zip(before, after, strict=True)):
+            if not _alike(a, b, span):
+                found.append(f"{column} in row {place} was {a} and is {b}.")
+    return found
+
+
+def _alike(a: Any, b: Any, span: float) -> bool:
+    if isinstance(a, int | float) and isinstance(b, int | float):
+        return a == b or math.isclose(a, b, rel_tol=CLOSE, abs_tol=CLOSE * span / 10)
+    return a == b
+
+
+def _plain(value: Any) -> Any:
+    """A value as JSON has it, floats with six digits."""
+    if hasattr(value, "item"):
+        value = value.item()
+    return float(f"{value:.6g}") if isinstance(value, float) and math.isfinite(value) else value
+
+
+def _spelled(value: Any, indent: str = "") -> str:
+    deep = indent + " "
+    if isinstance(value, dict) and any(isinstance(part, dict | list) for part in value.values()):
+        parts = [f"{json.dumps(k, ensure_ascii=False)}: {_spelled(part, deep)}" for k, part in value.items()]
+        return "{\n" + ",\n".join(deep + part for part in parts) + "\n" + indent + "}"
+    if isinstance(value, list) and value:
+        parts = [json.dumps(part, ensure_ascii=False) for part in value]
+        return "[\n" + ",\n".join(deep + part for part in parts) + "\n" + indent + "]"
+    return json.dumps(value, ensure_ascii=False)

@@ -1,0 +1,42 @@
+"""Answers to the quiz on stragglers, by the simulator or by a formula that the simulator is tested against."""
+
+from __future__ import annotations
+
+from cluster import stragglers
+from lessons.figure import run_now
+from lessons.stragglers.experiments import LAWS, to_a_tenth
+
+
+def speed_up(workers: int) -> float:
+    """How many times as fast as one are workers whose times are exponential."""
+    return workers / stragglers.exponential(workers, workers)
+
+
+def dearest(workers: int) -> str:
+    """The law under which waiting for everybody costs most."""
+    return max(LAWS, key=lambda law: LAWS[law](workers, workers))
+
+
+def elsewhere(workers: int, cluster: str) -> str:
+    """What becomes of the model if the same training runs on other machines."""
+    losses = [
+        run_now(workers=workers, steps=20, evaluations=1, jitter=jitter).summary["held_out_loss"]
+        for jitter in ("none", cluster)
+    ]
+    return "same" if losses[0] == losses[1] else "other"
+
+
+def saved(workers: int, backups: int) -> float:
+    """Percent of a step's time that backup workers save, stragglers finishing what they began."""
+    return 100 * (1 - stragglers.backup_step(workers, backups) / stragglers.exponential(workers, workers))
+
+
+def wasted(workers: int, backups: int) -> float:
+    """Percent of the gradients that are computed and thrown away."""
+    return 100 * backups / workers
+
+
+def best(cluster: str) -> str:
+    """How many backups among 16 machines train in the least time."""
+    seconds = {backups: to_a_tenth(run_now, cluster, backups)[1] for backups in (0, 1, 2, 4, 8)}
+    return {0: "none", 1: "one", 8: "half"}.get(min(seconds, key=seconds.get), "few")

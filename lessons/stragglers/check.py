@@ -1,0 +1,151 @@
+"""Judges the server of this chapter's exercise: by every update it makes, and by what that takes."""
+
+from __future__ import annotations
+
+import random
+from itertools import count
+
+import numpy as np
+
+from lessons.figure import run_now
+from lessons.grader import Failed
+from lessons.stragglers.exercise import TARGETS
+from lessons.stragglers.experiments import BOWL, _slow
+
+SERVER = 0
+POINTS = {
+    "every update is the mean of the first gradients of its step": 4,
+    "it takes no longer than it must": 3,
+    "it sends no more than it must": 1,
+    "it holds few vectors at once": 2,
+    "a lost worker does not stop it": 2,
+}
+
+
+def check(solution, seed):
+    """Yield (mark, whether it is earned, what was seen)."""
+    right, quick, frugal, lean, steadfast = POINTS
+    dice = random.Random(seed)
+    workers, backups = dice.randint(10, 14), dice.randint(2, 3)
+    values = {
+        **BOWL, "algorithm": "backup", "workers": workers, "backups": backups, "dimension": 40, "noise": 1.0,
+        "steps": 40, "slow": _slow(workers), "jitter": "exponential", "network": "10GbE", "evaluations": 2,
+        "learning_rate": 0.1, "seed": dice.randrange(10**6),
+    }  # fmt: skip
+    best = run_now(**values).summary
+    with solution.attempt() as attempt:
+        witness = Witness(workers - backups)
+        done = attempt.run(_with(attempt, witness), **values)
+        yield (
+            right,
+            not witness.wrong and len(witness.updates) == values["steps"],
+            (
+                witness.wrong
+                or f"{len(witness.updates)} updates of {values['steps']}, each of {workers - backups} gradients"
+            ),
+        )
+        for mark, quantity, target in ((quick, "seconds", "time"), (frugal, "bytes", "traffic")):
+            part = done.summary[quantity] / best[quantity]
+            yield (
+                mark,
+                not witness.wrong and part <= TARGETS[target],
+                (f"{part:.2f} times what the textbook's server takes; at most {TARGETS[target]} is asked"),
+            )
+    with solution.attempt() as attempt:
+        large = {**values, "dimension": 250_000, "noise": 0.0, "points": 64, "steps": 6, "evaluations": 1}
+        attempt.run(_with(attempt, Witness(workers - backups)), **large)
+        held = attempt.most()
+        vectors = held / (4 * large["dimension"]) if held else None
+        yield lean, not witness.wrong and (vectors is None or vectors <= TARGETS["memory"]), (
+            "not measured on this system" if vectors is None
+            else f"{vectors:.1f} vectors at once, for {workers} workers; at most {TARGETS['memory']} are asked"
+        )  # fmt: skip
+    with solution.attempt() as attempt:
+        lost = {**values, "crash": f"{dice.randint(1, workers)}:{best['seconds'] / 3}"}
+        survivor = Witness(workers - backups)
+        attempt.run(_with(attempt, survivor), **lost)
+        yield (
+            steadfast,
+            not survivor.wrong and len(survivor.updates) == values["steps"],
+            (survivor.wrong or f"{len(survivor.updates)} updates of {values['steps']}"),
+        )
+
+
+def _with(attempt, witness):
+    """The ranks of a run: the solution, seen by `witness`, and workers as they should be."""
+    serve = attempt.role("server")
+
+    def worker(comm, task, s):
+        if comm.rank != SERVER:
+            return trainer(comm, task)
+        return serve(*witness.between(comm, task, s))
+
+    return worker
+
+
+def trainer(comm, task):
+    """A worker: a gradient, the server's answer, and so on, until that is None."""
+    w = task.start()
+    for step in count():
+        task.at(step)
+        _, g = task.gradient(w)
+        comm.send(g, SERVER)
+        w = comm.recv(SERVER)
+        if w is None:
+            return None
+
+
+class Witness:
+    """Stands between a server and its cluster, and sees whether each update is what it should be.
+
+    `wrong` says what was not, "" as long as all is well. `n` gradients are to be waited for.
+    """
+
+    def __init__(self, n: int):
+        self.n, self.wrong, self.updates = n, "", []
+
+    def between(self, comm, task, s):
+        """(comm, task, s) for the server, through which this sees all."""
+        self.comm, self.task, self.rate = comm, task, s.learning_rate
+        self.w = task.start()
+        self.fresh, self.stale = [], set()  # gradients at w that have come; workers who hold something older
+        return _Seen(comm, send=self.send, recv_any=self.recv_any), _Seen(task, report=self.report), s
+
+    def recv_any(self, tag=0):
+        rank, g = self.comm.recv_any(tag)
+        if g is not None and rank not in self.stale:
+            self.fresh.append(g)
+        return rank, g
+
+    def send(self, x, dst, tag=0):
+        if not (1 <= dst < self.comm.size and (x is None or np.shape(x) == self.w.shape)):
+            raise Failed(f"it sent something of shape {np.shape(x)} to rank {dst}; expected w or None, to a worker.")
+        if x is not None and np.array_equal(x, self.w):
+            self.stale.discard(dst)
+        self.comm.send(x if x is None else np.asarray(x, self.w.dtype), dst, tag)
+
+    def report(self, w):
+        w = np.asarray(w, self.w.dtype)
+        step, self.fresh, fresh = len(self.updates), [], self.fresh
+        self.stale = set(range(1, self.comm.size))
+        if not self.wrong and len(fresh) != self.n:
+            self.wrong = f"update {step} came after {len(fresh)} gradients of its step; expected {self.n}"
+        elif not self.wrong:
+            wanted = self.w - self.rate * np.mean(fresh, axis=0)
+            if w.shape != wanted.shape or not np.allclose(w, wanted, rtol=1e-4, atol=1e-5):
+                self.wrong = (
+                    f"update {step} is not w - learning_rate * mean of the first {self.n} gradients of its step"
+                )
+        self.w = w
+        self.updates.append(step)
+        self.task.report(w)
+
+
+class _Seen:
+    """Something with a few of its methods replaced."""
+
+    def __init__(self, thing, **instead):
+        self._thing, self._instead = thing, instead
+
+    def __getattr__(self, name):
+        return self._instead.get(name) or getattr(self._thing, name)
