@@ -15,10 +15,11 @@ const ARROWS = 300;  // messages that are drawn at once
 const READABLE = 14; // spans per lane with which a run opens as a whole
 const timelines = new WeakMap();
 
-export default function ({ data, parentElement, setStateValue }) {
+export default function ({ data, parentElement, setStateValue, setTriggerValue }) {
   let timeline = timelines.get(parentElement);
   if (!timeline) timelines.set(parentElement, (timeline = new Timeline(parentElement)));
   timeline.ask = setStateValue;
+  timeline.tell = setTriggerValue;
   const bytes = asBytes(data);
   if (bytes) timeline.show(bytes);
   return () => { timeline.stop(); timelines.delete(parentElement); };
@@ -52,6 +53,7 @@ class Timeline {
     const { run, lanes: names, kinds, look, exact, spans: count } = frame;
     Object.assign(this, { run, names, kinds, look, exact, count, spans, messages, coarse: frame.columns.shares });
     const { whole = "whole run", readable = READABLE, brief = false, unit = "s" } = frame;
+    this.clickable = frame.clickable ?? false;
     Object.assign(this, { whole, readable, brief, inTime: unit === "s" ? inSeconds : inUnits, timed: unit === "s" });
     this.total = Math.max(frame.seconds, 1e-9);
     this.index();
@@ -473,6 +475,7 @@ class Timeline {
       const [x, y] = at(event);
       this.stage.setPointerCapture(event.pointerId);
       this.pointers.set(event.pointerId, [x, y]);
+      this.pressed = [x, y];
       this.onStrip = y < STRIP + 6 && x >= GUTTER;
       if (this.onStrip) jump(x);
     });
@@ -490,6 +493,11 @@ class Timeline {
         this.pan((before[0] - x) / this.scaleX);
       }
       this.pointers.set(event.pointerId, [x, y]);
+    });
+    this.stage.addEventListener("pointerup", (event) => {
+      const [x, y] = at(event), lane = this.named(x, y);
+      if (lane < 0 || !this.pressed || Math.hypot(x - this.pressed[0], y - this.pressed[1]) > 4) return;
+      this.tell("rank", { run: this.run, rank: lane, at: (this.from + this.to) / 2 });
     });
     for (const name of ["pointerup", "pointercancel"]) this.stage.addEventListener(name, (event) => this.pointers.delete(event.pointerId));
     this.stage.addEventListener("pointerleave", () => { this.hide(); this.surface.request(); });
@@ -517,6 +525,13 @@ class Timeline {
     root.querySelectorAll("button").forEach((button) => button.addEventListener("click", () => tools[button.dataset.do]()));
   }
 
+  // The lane whose name lies there, where names may be clicked; otherwise -1.
+  named(x, y) {
+    const lane = Math.floor((y - TOP + this.scroll) / this.pitch);
+    const inside = x < GUTTER && y >= TOP && y < this.surface.height - AXIS && lane >= 0 && lane < this.names.length;
+    return this.clickable && inside ? lane : -1;
+  }
+
   toggle() {
     this.arrows = !this.arrows;
     this.messagesButton.setAttribute("aria-pressed", String(this.arrows));
@@ -534,7 +549,7 @@ class Timeline {
       const worth = (n) => (kind[n] < 2 ? 0 : kind[n]) * 1e6 * slack + Math.max(0, start[n] - time, time - start[n] - duration[n]);
       for (let n = i; n < Math.min(j, i + 400); n++) if (found < 0 || worth(n) < worth(found)) found = n;
     }
-    this.stage.style.cursor = y < STRIP + 6 && x >= GUTTER ? "ew-resize" : found >= 0 ? "default" : "grab";
+    this.stage.style.cursor = y < STRIP + 6 && x >= GUTTER ? "ew-resize" : this.named(x, y) >= 0 ? "pointer" : found >= 0 ? "default" : "grab";
     if (found !== this.over) { this.over = found; this.surface.request(); }
     if (found < 0) return this.hide();
     const { start, duration, kind, label, step, marked } = this.spans.columns;

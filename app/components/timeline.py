@@ -45,6 +45,7 @@ def frame(run: Run, name: str, window: Window | None = None) -> bytes:
         "kinds": list(KINDS),
         "look": {kind: look._asdict() for kind, look in palette.DOING.items()},
         "description": describe(run),
+        "clickable": run.experiment.cluster == "simulated",
     }
     return pack(header, columns)
 
@@ -60,6 +61,17 @@ def wanted(state: Any, name: str) -> Window | None:
     return float(edges[0]), float(edges[1])
 
 
+def clicked(state: Any, run: Run, name: str) -> tuple[int, float] | None:
+    """(rank, time in s) if the browser says that a rank of the run `name` was clicked. What it says is checked."""
+    said = state.get("rank") if isinstance(state, dict) else None
+    if not isinstance(said, dict) or said.get("run") != name:
+        return None
+    rank, at = said.get("rank"), said.get("at")
+    if type(rank) is not int or not 0 <= rank < run.trace.ranks or not isinstance(at, int | float):
+        return None
+    return (rank, float(at)) if 0 <= at < math.inf else None
+
+
 def describe(run: Run) -> str:
     """The timeline in a sentence, for readers who do not see it."""
     busy = run.trace.busy().sum(axis=0)
@@ -69,7 +81,7 @@ def describe(run: Run) -> str:
 
 def timeline(frame: bytes, key: str = "timeline"):
     """Draw it."""
-    return _mount(data=frame, key=key, on_window_change=lambda: None)
+    return _mount(data=frame, key=key, on_window_change=lambda: None, on_rank_change=lambda: None)
 
 
 def _within(trace: Trace, window: Window | None, total: float) -> tuple[Trace, Window]:

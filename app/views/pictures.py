@@ -7,7 +7,7 @@ import streamlit as st
 from app import charts, curves, runs, units
 from app.charts import Shown
 from app.components import timeline
-from app.views import compare
+from app.views import compare, trouble
 from cluster.trace import HELD
 from experiments.experiment import Experiment
 from experiments.result import Run
@@ -46,7 +46,10 @@ def measured(shown: list[Shown]) -> None:
 def lanes(folder: str) -> None:
     """The communication timeline of the run in `folder`."""
     window = timeline.wanted(st.session_state.get("timeline"), folder)
-    timeline.timeline(runs.timeline_frame(folder, window))
+    state = timeline.timeline(runs.timeline_frame(folder, window))
+    if click := timeline.clicked(state, runs.load(folder), folder):
+        trouble.ask(*click)
+        st.rerun()
 
 
 def against(title: str) -> tuple[str, bool]:

@@ -227,6 +227,24 @@ def test_the_timeline_is_moved_by_keys_and_tells_what_lies_under_the_pointer(tab
     expect(stage).to_have_attribute("aria-label", re.compile("^Timeline of 5 ranks"))
 
 
+def test_a_click_on_a_rank_slows_it_down_and_the_prediction_meets_the_result(tab, address):
+    page = tab(f"{address}?algorithm=easgd&seed=3")
+    result(page)
+    page.locator(".stage").click(position={"x": 20, "y": 34 + 3 * 30 + 15})
+    dialog = page.get_by_role("dialog")
+    expect(dialog).to_contain_text("Trouble with worker 3")
+    dialog.get_by_role("slider").focus()
+    for _ in range(3):
+        page.keyboard.press("ArrowRight")
+    dialog.get_by_role("button", name="Apply").click()
+    expect(page.get_by_text("Not run yet: slow ranks none → 3:3")).to_be_visible()
+    page.get_by_role("radio", name="fewer").click(force=True)
+    page.get_by_role("button", name="Run", exact=True).click()
+    expect(page.get_by_text("Samples per second: fewer")).to_be_visible()
+    assert query(page)["slow"] == "3:3"
+    result(page)
+
+
 def test_a_window_into_the_timeline_survives_another_setting(tab, address):
     page = tab(f"{address}?algorithm=easgd&seed=3")
     result(page)

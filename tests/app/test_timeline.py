@@ -87,3 +87,23 @@ def test_a_window_that_makes_no_sense_is_not_looked_into(asked):
 def test_a_window_that_makes_sense_is(long):
     assert timeline.wanted({"window": {"run": "name", "from": 0, "to": 0.5}}, "name") == (0.0, 0.5)
     assert unpack(timeline.frame(long, "name", (1e9, 2e9)))[0]["exact"]  # nothing is there, and nothing breaks
+
+
+@pytest.mark.parametrize(
+    "said",
+    [None, 3, {"rank": None}, {"rank": {"run": "other", "rank": 1, "at": 0.0}},
+     *({"rank": {"run": "a", "rank": rank, "at": at}} for rank, at in
+       ((-1, 0.0), (4, 0.0), (1.0, 0.0), (True, 0.0), (1, "now"), (1, -1), (1, float("nan")), (1, float("inf"))))],
+)  # fmt: skip
+def test_a_click_that_makes_no_sense_is_no_click(made, said):
+    assert timeline.clicked(said, made(Experiment()), "a") is None
+
+
+def test_a_click_says_which_rank_and_when(made):
+    assert timeline.clicked({"rank": {"run": "a", "rank": 3, "at": 1}}, made(Experiment()), "a") == (3, 1.0)
+
+
+def test_only_the_ranks_of_a_simulated_run_can_be_clicked(made):
+    for cluster, can in (("simulated", True), ("processes", False)):
+        header, _ = unpack(timeline.frame(made(Experiment(cluster=cluster)), "a"))
+        assert header["clickable"] is can
