@@ -2,8 +2,9 @@
 
     study(Plan(schedule="zb_h1", ranks=8, chunks=24, latency=0.1)).summary["makespan"]
 
-Costs are those of a rank's share of the model: where ranks hold several thin stages, each takes its part of them, so
-that schedules of one table do the same work. What is recorded is columns, as of a run; `save` and `load` keep them.
+Costs of a kind are those of a rank's share of the model: where ranks hold several thin stages, each takes its part of
+them, so that schedules of one table do the same work. Those of one stage or op are taken as they are. What is recorded
+is columns, as of a run; `save` and `load` keep them.
 """
 
 from __future__ import annotations
@@ -35,7 +36,8 @@ OWN = "own"
 NAMES = (*SCHEDULES, OWN)
 QUICK = 6000  # ops that are studied in about a tenth of a second
 MOST = 60_000  # ops of one schedule
-LONGEST = 6000  # characters of a schedule that is typed in
+LONGEST = 6000  # characters of a schedule that is typed in; one in a file may be as large as any other
+NEWEST = ("systolic", "pipemare")  # whose backward reads the newest weights, not those that its forward read
 EXAMPLE = "0F0 0F1 0B0 0B1 0U0\n1F0 1B0 1F1 1B1 1U0"
 REASONS = ("waits", "link", "over")
 MOST_OPTION = 64  # of an option that is a number
@@ -48,7 +50,7 @@ class Plan(Knobs):
     ranks: int = knob(4, "ranks", ge=1, le=256)
     chunks: int = knob(8, "micro-batches of the mini-batch, or of the stream", ge=1, le=4096)
     options: dict[str, Any] = knob({}, "the schedule's own settings")
-    own: str = knob(EXAMPLE, "ops of a schedule of one's own, a line for each rank", max_length=LONGEST)
+    own: str = knob(EXAMPLE, "ops of a schedule of one's own, a line for each rank", max_length=10 * MOST)
     forward: float = knob(1.0, "time of a forward (F)", gt=0, le=1e6)
     inputs: float = knob(1.0, "time of the gradient of the inputs (I)", ge=0, le=1e6)
     weights: float = knob(1.0, "time of the gradient of the weights (W); a whole backward is I and W", ge=0, le=1e6)
@@ -168,7 +170,9 @@ class Study:
 def size(plan: Plan) -> int:
     """About how many ops a plan has. ValueError in one sentence if there is no such schedule, or it is too large."""
     if plan.schedule == OWN:
-        return len(plan.own.split())
+        if (ops := len(plan.own.split())) > MOST:
+            raise ValueError(f"a schedule of {ops:,} ops is too large; at most {MOST:,} are studied.")
+        return ops
     ops = sum(1 for _ in SCHEDULES[plan.schedule](0, plan.ranks, plan.chunks, **plan.options)) * plan.ranks
     if ops > MOST:
         raise ValueError(
@@ -236,7 +240,7 @@ def _ranks(lists, times, plan: Plan, stages: int) -> dict[str, np.ndarray]:
         policy = partial(
             pipedream_2bw.version, per_update=plan.options.get("per_update") or plan.ranks, ranks=plan.ranks
         )
-    read = [versions.count(ops, policy=policy) for ops in lists]
+    read = [versions.count(ops, stash=plan.schedule not in NEWEST, policy=policy) for ops in lists]
     rows = {
         "busy": times.busy,
         "idle": times.idle,
@@ -295,7 +299,8 @@ def read_own(text: str) -> list[list[Op]]:
 def _costs(plan: Plan, share: float) -> Mapping:
     forward, inputs, weights = (share * cost for cost in (plan.forward, plan.inputs, plan.weights))
     usual = {"F": forward, "R": forward, "I": inputs, "W": weights, "B": inputs + weights, "U": 0.0}
-    return {**usual, **read_costs(plan.costs)}
+    given = {key: share * cost if isinstance(key, str) else cost for key, cost in read_costs(plan.costs).items()}
+    return {**usual, **given}
 
 
 def errand(values: dict[str, Any], root: Path) -> Path:

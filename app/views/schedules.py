@@ -42,7 +42,7 @@ FIGURES = (
     ("in_flight", "In flight", figure, "most micro-batches between their F and their B or I on one rank"),
     ("held", "Activations held", figure, "the same, of those whose activations are there: W needs them, R makes them"),
     ("copies", "Weights held", figure, "most on one rank: versions that are still read, and stages held twice"),
-    ("versions", "Versions alive", figure, "of one stage, where each backward reads what its forward read"),
+    ("versions", "Versions alive", figure, "most of one stage: the newest, and those that a backward will still read"),
     ("delay", "Delay", figure, "most updates between what a gradient's forward saw and its own update"),
     ("path_ops", "Ops on the critical path", figure, "outlined: none of them can take longer unnoticed"),
     ("path_links", "Links on the critical path", figure, "times it goes from rank to rank"),

@@ -71,13 +71,19 @@ def test_the_three_bubbles_are_told_apart():
         ("zb_h2", 7, 7, 1, 0),
         ("pipedream", 4, 4, 4, 3),
         ("pipedream_2bw", 4, 4, 2, 1),
-        ("systolic", 7, 7, 5, 6),
-        ("pipemare", 8, 8, 4, 7),
+        ("systolic", 7, 7, 1, 6),
+        ("pipemare", 8, 8, 1, 7),
     ],
 )
 def test_memory_and_staleness_are_those_of_the_literature(name, in_flight, held, copies, delay):
     s = done(name).summary
     assert (s["in_flight"], s["held"], s["copies"], s["delay"]) == (in_flight, held, copies, delay)
+
+
+def test_a_pair_that_is_named_costs_a_rank_s_share_of_it_where_stages_are_thin():
+    whole, thin = (done(name, costs="F+B=2.5") for name in ("dualpipe", "dualpipe_v"))
+    took = [(s.ops["end"] - s.ops["start"])[s.ops["joined"]].max() for s in (whole, thin)]
+    assert took == [2.5, 1.25]
 
 
 def test_the_critical_path_is_as_long_as_the_makespan():
@@ -125,6 +131,7 @@ def test_a_schedule_that_is_written_out_and_typed_in_again_is_the_same(name):
         ("0F0 0B0+", "joined to nothing"),
         ("+++", "no op yet"),
         ("🍰", "is no op"),
+        ("0F0 " * 60_001, "a schedule of 60,001 ops is too large; at most 60,000"),
     ],
 )
 def test_an_own_schedule_that_cannot_be_is_refused_with_op_and_rule(text, words):
