@@ -28,6 +28,8 @@ CATALOGUE: tuple[str, ...] = (
     "synchronous.priority",
     "synchronous.delayed",
     "synchronous.zero1",
+    "synchronous.zero2",
+    "synchronous.zero3",
     "averaging.one_shot",
     "averaging.model_averaging",
     "averaging.natural_gradient",

@@ -44,14 +44,15 @@ class Journal:
     memory     (step, seconds, kind, bytes)         what this rank holds of a kind from then on; kind indexes HELD, and
                                                     `held` has the last of each
     reports    (index, seconds, start, stop, w)     parameters start:stop of the model this rank would ship; index
-                                                    counts this rank's reports of that part from 1, kept or not
+                                                    counts this rank's reports of that part from 1, kept or not;
+                                                    where they do not lie in a row, `places` has theirs, by (start, stop)
 
     `clock` gives the rank's time, `step` its current step (-1 before the first, and on servers). `mark` is the time
     up to which everything has been accounted for.
     """
 
     TABLES = ("spans", "messages", "losses", "applied", "measures", "memory", "reports")
-    __slots__ = ("rank", "clock", "step", "busy", "mark", "held", *TABLES)
+    __slots__ = ("rank", "clock", "step", "busy", "mark", "held", "places", *TABLES)
 
     def __init__(self, rank: int, clock: Callable[[], float]):
         self.rank, self.clock = rank, clock
@@ -65,6 +66,7 @@ class Journal:
         self.measures: list[tuple] = []
         self.memory: list[tuple] = []
         self.held = [0] * len(HELD)
+        self.places: dict[tuple[int, int], np.ndarray] = {}
         self.reports: list[tuple] = []
 
     def hold(self, kind: str, nbytes: int) -> None:

@@ -56,10 +56,14 @@ def evenly(indices: Sequence[int], count: int) -> list[int]:
 
 def assemble(journals: Sequence[Journal], index: int, parameters: int) -> Model | None:
     """The model of the reports with this index; None if they do not cover all of it."""
-    rows = [row for journal in journals for row in journal.reports if row[0] == index]
-    parts = [(start, stop, part) for _, _, start, stop, part in rows]
+    parts, seconds = [], 0.0
+    for journal in journals:
+        for number, reported, start, stop, part in journal.reports:
+            if number == index:
+                parts.append(_part(journal, start, stop, part))
+                seconds = max(seconds, reported)
     w = _joined(parts, parameters)
-    return None if w is None else Model(index, max(row[1] for row in rows), w, _spread(parts, w))
+    return None if w is None else Model(index, seconds, w, _spread(parts, w))
 
 
 def final(journals: Sequence[Journal], results: Sequence, parameters: int) -> np.ndarray | None:
@@ -72,33 +76,45 @@ def final(journals: Sequence[Journal], results: Sequence, parameters: int) -> np
         latest = {(start, stop): part for _, _, start, stop, part in journal.reports}
         for (start, stop), part in latest.items():
             whole = len(latest) == 1 and getattr(result, "shape", None) == (stop - start,)
-            reported.append((start, stop, to_numpy(result) if whole else part))
+            reported.append(_part(journal, start, stop, to_numpy(result) if whole else part))
             if result is not None:
                 returned.append(reported[-1])
     whole = _joined(returned, parameters)
     return _joined(reported, parameters) if whole is None else whole
 
 
-def _joined(parts: list[tuple[int, int, np.ndarray]], parameters: int) -> np.ndarray | None:
+class Part(NamedTuple):
+    """A part of a model."""
+
+    key: tuple[int, int]  # the same for replicas of a part
+    where: slice | np.ndarray  # in the whole model
+    w: np.ndarray
+
+
+def _part(journal: Journal, start: int, stop: int, w: np.ndarray) -> Part:
+    return Part((start, stop), journal.places.get((start, stop), slice(start, stop)), w)
+
+
+def _joined(parts: list[Part], parameters: int) -> np.ndarray | None:
     if not parts:
         return None
-    total, count = np.zeros(parameters, parts[0][2].dtype), np.zeros(parameters, np.int32)
+    total, count = np.zeros(parameters, parts[0].w.dtype), np.zeros(parameters, np.int32)
     with np.errstate(all="ignore"):
-        for start, stop, part in parts:
-            total[start:stop] = total[start:stop] + part if count[start:stop].any() else part
-            count[start:stop] += 1
+        for _, where, part in parts:
+            total[where] = total[where] + part if count[where].any() else part
+            count[where] += 1
         if not count.all():
             return None
         return total if count.max() == 1 else total / count.astype(total.dtype)
 
 
-def _spread(parts: list[tuple[int, int, np.ndarray]], w: np.ndarray) -> float:
+def _spread(parts: list[Part], w: np.ndarray) -> float:
     """The mean over replicas of |x - w|^2; 0 if there is one of each part."""
-    replicas = len(parts) / len({part[:2] for part in parts})
+    replicas = len(parts) / len({part.key for part in parts})
     if replicas == 1:
         return 0.0
     with np.errstate(all="ignore"):
-        return sum(float(np.square(part - w[start:stop], dtype=float).sum()) for start, stop, part in parts) / replicas
+        return sum(float(np.square(part - w[where], dtype=float).sum()) for _, where, part in parts) / replicas
 
 
 class Axes:

@@ -48,6 +48,15 @@ def empty(shape, like, kind: str | None = None):
     return like.new_empty(shape, dtype=getattr(torch, kind))
 
 
+def joined(parts):
+    """One vector of several, one after the other."""
+    if isinstance(parts[0], np.ndarray):
+        return np.concatenate(parts)
+    import torch
+
+    return torch.cat(tuple(parts))
+
+
 def beside(x: np.ndarray, like):
     """`x` as an array of the device where `like` lies."""
     return x if isinstance(like, np.ndarray) else to_device(x, str(like.device))

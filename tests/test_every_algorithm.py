@@ -43,6 +43,8 @@ VARIANTS = [(module, {}) for module in MODULES] + [
         ("delayed", {"delay": 0, "update": "adam", "learning_rate": 0.02}),
         ("delayed", {"delay": 3, "layerwise": False, "learning_rate": 0.05}),
         ("zero1", {"update": "nesterov", "learning_rate": 0.05}),
+        ("zero2", {"update": "momentum", "learning_rate": 0.05}),
+        ("zero3", {"update": "nesterov", "learning_rate": 0.05}),
         ("model_averaging", {"period": 3, "update": "momentum", "state": "reset", "learning_rate": 0.02}),
         ("model_averaging", {"period": 4, "update": "adam", "state": "average", "learning_rate": 0.05}),
         ("bmuf", {"block_momentum": 0.3, "update": "adam", "state": "average", "learning_rate": 0.02}),
@@ -227,7 +229,8 @@ def test_it_becomes_what_it_says(module, claim):
         claim.to_workers,
         batch=claim.to_batch * batch,
     )
-    pairs = mine.models, other.models if len(other.models) > 1 else other.models * len(mine.models)
+    count = max(len(mine.models), len(other.models))
+    pairs = (models * (count // len(models)) for models in (mine.models, other.models))
     for w, reference in zip(*pairs, strict=True):
         assert (
             np.array_equal(w, reference) if claim.exactness == "BIT" else np.allclose(w, reference, rtol=1e-12, atol=0)

@@ -37,9 +37,11 @@ class Training:
     @property
     def shipped(self) -> np.ndarray:
         """The model that was reported last, put together from the parts of all ranks."""
-        latest = {row[2]: row[4] for journal in self.outcome.journals for row in journal.reports}
-        w = np.concatenate([latest[start] for start in sorted(latest)])
-        assert w.shape == (self.parameters,)
+        latest = {(journal.rank, *row[2:4]): row[4] for journal in self.outcome.journals for row in journal.reports}
+        w = np.full(self.parameters, np.nan, next(iter(latest.values())).dtype)
+        for (rank, start, stop), part in latest.items():
+            w[self.outcome.journals[rank].places.get((start, stop), slice(start, stop))] = part
+        assert not np.isnan(w).any()
         return w
 
     @property

@@ -70,6 +70,11 @@ class Passing:
         self.task.holds("activations", sum(kept.values()))
 
 
+def places(workload) -> tuple[slice, ...]:
+    """Where each layer that has parameters lies in w."""
+    return tuple(part for layer, part in _layers(workload) if layer.parameters) or (slice(0, workload.parameters),)
+
+
 @lru_cache(maxsize=8)
 def _layers(workload) -> list[tuple]:
     """(layer, its part of w) of a model, one by one; none if it cannot be cut."""

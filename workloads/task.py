@@ -17,7 +17,7 @@ import numpy as np
 from kernels import metered, to_device, to_numpy
 from knobs import Knobs, knob
 from workloads.batches import Batches
-from workloads.passing import Passing
+from workloads.passing import Passing, places
 from workloads.walking import Walk
 
 _COMPUTE = 0  # cluster.trace.COMPUTE; the task knows the journal only by its rows
@@ -124,6 +124,11 @@ class Task:
     def tensors(self) -> tuple[tuple[slice, tuple[int, ...]], ...]:
         """Where each tensor of the model lies in w, and its shape: a matrix of weights, a vector of biases."""
         return self.workload.tensors
+
+    @property
+    def layers(self) -> tuple[slice, ...]:
+        """Where each layer lies in w: what `forward` and `backward` go through; all of w if it is not in layers."""
+        return places(self.workload)
 
     @property
     def per_epoch(self) -> int:
@@ -261,11 +266,20 @@ class Task:
         """Write down a number that the method finds worth a curve, by its name: "noise scale", "spread"."""
         self.journal.measures.append((self.journal.step, self.journal.clock(), quantity, float(value)))
 
-    def report(self, w: np.ndarray, where: slice = slice(None)) -> None:
-        """The model (or the part `where` of it) that this rank would ship now; evaluated outside the clock."""
+    def report(self, w: np.ndarray, where: slice | np.ndarray = slice(None)) -> None:
+        """The model that this rank would ship now, or a part: a slice of it, or numbers whose places are `where`.
+
+        It is evaluated outside the clock.
+        """
         if self.serves:  # a rank that trains has said so with its gradient
             self.holds("parameters", w.nbytes)
-        start, stop, _ = where.indices(self.workload.parameters)
+        if isinstance(where, slice):
+            start, stop, _ = where.indices(self.workload.parameters)
+        elif len(where):
+            start, stop = int(where[0]), int(where[0]) + len(where)
+            self.journal.places[start, stop] = where
+        else:
+            return
         index = self._reports[start, stop] = self._reports.get((start, stop), 0) + 1
         if index % self.report_every:
             return

@@ -78,8 +78,9 @@ class Notebook(Journal):
         news["arrivals"] = [(src, row, arrived - self.zero) for src, row, arrived in news["arrivals"]]
         # the task thins its reports itself, so they stay where they are
         reports = [row for row in self.reports.copy() if row[0] > self._reported.get(row[2:4], 0)]
+        new = {row[2:4] for row in reports if row[2:4] not in self._reported}
         self._reported.update({row[2:4]: row[0] for row in reports})
-        return {**news, "reports": reports}
+        return {**news, "reports": reports, "places": {key: self.places[key] for key in new if key in self.places}}
 
 
 class Record:
@@ -96,6 +97,7 @@ class Record:
         journal.step, journal.mark = news["step"], news["mark"]
         for name in (*_TABLES, "reports"):
             getattr(journal, name).extend(news[name])
+        journal.places |= news["places"]
         self._arrivals += news["arrivals"]
         for group, call, *part in news["meetings"]:
             self._meetings.setdefault((group, call), {})[rank] = part

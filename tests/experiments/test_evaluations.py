@@ -15,6 +15,18 @@ def journal(rank, *reports):
     return j
 
 
+def test_parts_that_do_not_lie_in_a_row_are_put_where_they_belong():
+    journals = []
+    for rank, places in enumerate(([0, 3], [1, 2, 4])):
+        j = Journal(rank, lambda: 0.0)
+        j.places[places[0], places[0] + len(places)] = np.array(places)
+        j.reports.append((1, 0.5, places[0], places[0] + len(places), 10.0 * np.array(places)))
+        journals.append(j)
+    assert assemble(journals, 1, 5).w.tolist() == [0, 10, 20, 30, 40]
+    assert assemble(journals[:1], 1, 5) is None
+    assert final(journals, [np.array([7.0, 8.0]), np.array([1.0, 2.0, 3.0])], 5).tolist() == [7, 1, 2, 8, 3]
+
+
 def test_parts_with_one_index_are_one_model_at_the_time_of_the_last():
     first, second = journal(0, (1, 0.5, 0, 2, 10)), journal(1, (1, 0.7, 2, 5, 20))
     model = assemble([first, second], 1, 5)

@@ -1,0 +1,48 @@
+"""Model states: what parameters, their gradients and the update rule's memory take on a rank, by the stage of ZeRO.
+
+With d parameters, N ranks, and w, g and s bytes of each parameter for itself, its gradient and the rule:
+
+    stage 0   everybody has everything      d (w + g + s)
+    stage 1   the rule is dealt out         d (w + g + s/N)           at most (w + g + s) / (w + g) times less
+    stage 2   and gradients                 d (w + (g + s)/N)
+    stage 3   and parameters                d (w + g + s)/N           N times less, and 1.5 times the traffic
+
+On top come activations, and what is whole for a moment: one layer's gradient from stage 2 on, and at stage 3 one
+layer's parameters.
+
+Source: Rajbhandari, Rasley, Ruwase & He, SC 2020, Figure 1 and sections 5 and 7.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class Recipe(NamedTuple):
+    """Bytes of each parameter."""
+
+    weights: int
+    gradients: int
+    state: int  # of the update rule, with the copy of the weights that it updates, if it has one
+
+
+RECIPES: dict[str, Recipe] = {
+    "float32 SGD": Recipe(4, 4, 0),
+    "float32 momentum": Recipe(4, 4, 4),
+    "float32 Adam": Recipe(4, 4, 8),
+    "mixed Adam": Recipe(2, 2, 12),  # half precision; the rule has float32 weights and two moments: 16 bytes
+    "mixed Adam, float32 gradients": Recipe(2, 4, 12),  # 18 bytes
+}
+
+
+def nbytes(parameters: int, ranks: int, stage: int, recipe: Recipe) -> float:
+    """Bytes on a rank. ValueError if there is no such stage."""
+    if stage not in range(4):
+        raise ValueError(f"ZeRO has stages 0 to 3, not {stage}.")
+    dealt = [stage >= 3, stage >= 2, stage >= 1]  # weights, gradients, state
+    return sum(parameters * size / (ranks if some else 1) for size, some in zip(recipe, dealt, strict=True))
+
+
+def words(parameters: int, ranks: int, stage: int) -> float:
+    """Numbers that a rank sends in a step: reduce-scatter and all-gather of the ring, at stage 3 a second all-gather."""
+    return (3 if stage == 3 else 2) * parameters * (ranks - 1) / ranks

@@ -1,0 +1,88 @@
+"""ZeRO-2 deals out the gradient, too: of a layer's gradient a rank keeps only the piece that it will update with.
+
+On the way back each layer's gradient is summed as soon as it is there, and let go. Rank r keeps piece r of every
+layer, written [r]:
+
+    g[r] <- mean over the ranks of g[r]          reduce-scatter, layer by layer, the last one first
+    w[r] <- w[r] - lr (what the rule makes of g[r])
+    w    <- w[1], ..., w[N]                      all-gather
+
+So a rank holds d numbers of w, d/N of the gradient and one layer's, and d/N for each vector that the rule remembers.
+
+Price: 2 (N-1) d numbers a step in all, as the ring, but a message round the ring for each layer, for which everybody
+waits: bucketing and overlap would hide them. Staleness: none.
+Source: Rajbhandari, Rasley, Ruwase & He, SC 2020.
+"""
+
+from functools import cache
+
+from algorithms.declare import Equivalence, Knobs, knob
+from algorithms.updates import Rule, optimizer
+from kernels.arrays import shares
+
+SYNCHRONOUS = True
+EQUIVALENCES = (
+    Equivalence("one worker is SGD", to="sgd", settings={"update": "sgd"}),
+    Equivalence(
+        "two workers are ZeRO-1 with two workers, bit for bit",
+        to="zero1",
+        workers=2,
+        to_workers=2,
+    ),
+    *(
+        Equivalence(
+            f"with {rule} it is synchronous SGD with {rule}, summed layer by layer",
+            to="overlap",
+            workers=3,
+            settings={"update": rule},
+            to_workers=3,
+            to_settings={"update": rule, "bucket_bytes": 0},
+        )
+        for rule in ("sgd", "momentum", "adam")
+    ),
+)
+
+
+class Settings(Knobs):
+    learning_rate: float = knob(0.01, "step size", gt=0, le=1000)
+    update: Rule = knob("adam", "what a rank does with its piece of the mean gradient")
+    momentum: float = knob(0.9, "mu, of the rules momentum and nesterov", ge=0, lt=1)
+
+
+def words(shape, s):
+    return 2 * (shape.workers - 1) * shape.parameters * shape.steps
+
+
+def worker(comm, task, s=Settings()):
+    w = task.start()  # (d,), the same on every rank, and it stays so
+
+    @cache
+    def pieces(start, stop):
+        return [w[start:stop][share] for share in shares(stop - start, comm.size)]  # parts of w, not copies
+
+    @cache
+    def rule(start, stop):
+        return optimizer(s.update, pieces(start, stop)[comm.rank], s.momentum)  # each layer has its own memory
+
+    for _ in task.steps(together=True):
+        for _ in task.forward(w):
+            pass
+        means = {}  # layer -> this rank's piece of its mean gradient
+        for part, g in task.backward():
+            means[part.start, part.stop] = comm.reduce_scatter(g, op="mean")
+            task.holds("gradients", g.nbytes + sum(mean.nbytes for mean in means.values()))
+        for layer, mean in means.items():
+            rule(*layer).step(pieces(*layer)[comm.rank], mean, s.learning_rate)
+        mine = tuple(pieces(*layer)[comm.rank] for layer in means)
+        for rank, theirs in enumerate(comm.all_gather(mine)):
+            for layer, piece in zip(means, theirs, strict=True):
+                pieces(*layer)[rank][:] = piece
+        if comm.rank == 0:
+            task.report(w)
+    return w
+
+
+if __name__ == "__main__":
+    from experiments.script import main
+
+    main(__spec__.name)

@@ -1,0 +1,90 @@
+"""ZeRO-3 deals out the parameters, too, and gathers a layer's only while that layer computes; also known as FSDP.
+
+Rank r keeps piece r of every layer, written [r]. There is no whole w on any rank:
+
+    w_l <- w_l[1], ..., w_l[N]                        all-gather, before the forward of layer l, and let go after it
+    w_l <- w_l[1], ..., w_l[N]                        all-gather, before its backward, and let go after it
+    g_l[r] <- mean over the ranks of g_l[r]           reduce-scatter, after its backward
+    w[r] <- w[r] - lr (what the rule makes of g[r])   once all are there
+
+So a rank holds d/N numbers of w, of the gradient, and for each vector that the rule remembers; and of one layer, the
+largest at worst, all parameters and their gradient.
+
+Price: 3 (N-1) d numbers a step in all, half as many again as the ring, in three rounds for each layer, for which
+everybody waits: FSDP fetches the next layer meanwhile, at the memory of a second one. Staleness: none.
+Source: Rajbhandari, Rasley, Ruwase & He, SC 2020; Zhao et al., VLDB 2023 (FSDP), arXiv:2304.11277.
+"""
+
+import numpy as np
+
+import kernels
+from algorithms.declare import Equivalence, Knobs, knob
+from algorithms.updates import Rule, optimizer
+from kernels.arrays import joined, shares
+
+SYNCHRONOUS = True
+EQUIVALENCES = (
+    Equivalence("one worker is SGD", to="sgd", settings={"update": "sgd"}),
+    *(
+        Equivalence(
+            f"with {rule} it is ZeRO-2, bit for bit",
+            to="zero2",
+            workers=3,
+            settings={"update": rule},
+            to_workers=3,
+            to_settings={"update": rule},
+        )
+        for rule in ("sgd", "nesterov", "adam")
+    ),
+)
+
+
+class Settings(Knobs):
+    learning_rate: float = knob(0.01, "step size", gt=0, le=1000)
+    update: Rule = knob("adam", "what a rank does with its pieces of the mean gradient")
+    momentum: float = knob(0.9, "mu, of the rules momentum and nesterov", ge=0, lt=1)
+
+
+def words(shape, s):
+    return 3 * (shape.workers - 1) * shape.parameters * shape.steps
+
+
+def worker(comm, task, s=Settings()):
+    w = Dealt(comm, task)
+    g = kernels.empty_like(w.mine)  # (d / N,)
+    rule = optimizer(s.update, w.mine, s.momentum)
+    for _ in task.steps(together=True):
+        for _ in task.forward(w):  # which asks for w[layer] before each layer,
+            pass
+        for layer, own in task.backward():  # and once more
+            g[w.place[layer.start]] = comm.reduce_scatter(own, op="mean")
+            task.holds("gradients", g.nbytes + own.nbytes)
+        rule.step(w.mine, g, s.learning_rate)
+        task.report(w.mine, w.where)
+    return w.mine
+
+
+class Dealt:
+    """w, of which this rank keeps `mine`, its piece of every layer; w[layer] is made of the pieces of all ranks."""
+
+    def __init__(self, comm, task):
+        self.comm, self.task = comm, task
+        self.place, where, end = {}, [], 0  # where a layer's piece lies in `mine`, by the layer's first number
+        for layer in task.layers:
+            size = layer.stop - layer.start
+            where.append(np.arange(layer.start, layer.stop)[shares(size, comm.size)[comm.rank]])
+            start, end = end, end + len(where[-1])
+            self.place[layer.start] = slice(start, end)
+        self.where = np.concatenate(where)  # (d / N,), where these numbers lie in w
+        self.mine = task.start()[self.where]  # (d / N,)
+
+    def __getitem__(self, layer):
+        whole = joined(self.comm.all_gather(self.mine[self.place[layer.start]]))
+        self.task.holds("parameters", self.mine.nbytes + whole.nbytes)
+        return whole
+
+
+if __name__ == "__main__":
+    from experiments.script import main
+
+    main(__spec__.name)
