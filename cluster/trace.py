@@ -45,7 +45,7 @@ class Journal:
                                                     `held` has the last of each
     reports    (index, seconds, start, stop, w)     parameters start:stop of the model this rank would ship; index
                                                     counts this rank's reports of that part from 1, kept or not;
-                                                    where they do not lie in a row, `places` has theirs, by (start, stop)
+                                                    `places` has those that do not lie in a row, by (start, stop)
 
     `clock` gives the rank's time, `step` its current step (-1 before the first, and on servers). `mark` is the time
     up to which everything has been accounted for.

@@ -44,5 +44,5 @@ def nbytes(parameters: int, ranks: int, stage: int, recipe: Recipe) -> float:
 
 
 def words(parameters: int, ranks: int, stage: int) -> float:
-    """Numbers that a rank sends in a step: reduce-scatter and all-gather of the ring, at stage 3 a second all-gather."""
+    """Numbers that a rank sends in a step: a reduce-scatter and an all-gather, by the ring; at stage 3 another one."""
     return (3 if stage == 3 else 2) * parameters * (ranks - 1) / ranks
