@@ -81,6 +81,27 @@ Rising = Annotated[str, AfterValidator(_rising)]
 """The type of a knob that is a list of rising numbers above 0, written as text: "30,60,80"; "" for none."""
 
 
+def counts(text: str, name: str = "this") -> tuple[int, ...]:
+    """Read a knob that is `Counts`: "3,3,2". ValueError in one sentence if it does not read.
+
+    >>> counts("3,3,2")
+    (3, 3, 2)
+    """
+    numbers = tuple(int(part) for part in text.split(",") if part.isdecimal() and len(part) < 6)
+    if ",".join(map(str, numbers)) != text or 0 in numbers:
+        raise ValueError(f"{name} is {text[:60]!r}; write whole numbers with commas, for example 3,3,2, or nothing.")
+    return numbers
+
+
+def _counts(text: str, info: ValidationInfo) -> str:
+    counts(text, info.field_name)
+    return text
+
+
+Counts = Annotated[str, AfterValidator(_counts)]
+"""The type of a knob that is a list of whole numbers from 1, written as text: "3,3,2"; "" for none."""
+
+
 def make(kind: type[Knobs], values: dict[str, Any], owner: str) -> Any:
     """Build `kind` from `values`, or raise ValueError with one sentence a reader can act on.
 

@@ -71,6 +71,14 @@ CATALOGUE: tuple[str, ...] = (
     "pipelined.dualpipe_v",
     "pipelined.pipedream",
     "pipelined.pipedream_2bw",
+    "pipelined.pipemare",
+    "pipelined.spectrain",
+    "pipelined.xpipe",
+    "decoupled.ddg",
+    "decoupled.features_replay",
+    "decoupled.dni",
+    "decoupled.greedy",
+    "decoupled.feedback_alignment",
 )
 
 

@@ -63,3 +63,4 @@ class Shape:
     batch: int  # samples per worker and step
     boundaries: tuple[int, ...] = ()  # numbers per sample that cross from stage s to s + 1
     per_epoch: int = 1  # mini-batches of a worker in one pass over the data
+    outputs: int = 1  # numbers per sample that the model gives

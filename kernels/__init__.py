@@ -49,7 +49,16 @@ __all__ = [
 ]
 
 FAMILIES: dict[str, tuple[str, ...]] = {
-    "updates": ("sgd", "momentum", "nesterov", "sutskever", "adagrad", "rmsprop", "rmsprop_blend", "adam"),
+    "updates": (
+        "sgd",
+        "momentum",
+        "nesterov",
+        "sutskever",
+        "adagrad",
+        "rmsprop",
+        "rmsprop_blend",
+        "adam",
+    ),
     "averaging": (
         *("running_mean", "elastic", "mean", "add", "scale", "mix"),
         *("squared_norm", "displacement", "block_momentum"),
@@ -62,12 +71,13 @@ FAMILIES: dict[str, tuple[str, ...]] = {
     ),
     "vectors": ("dot",),
     "sparse": ("margins", "logistic", "hogwild", "svrg", "descend_atomic"),
-    "staleness": ("delay_compensated", "delay_compensated_adaptive", "distance_scaled"),
+    "staleness": ("delay_compensated", "delay_compensated_adaptive", "distance_scaled", "adam_ahead"),
     "layers": (
         *("dense_forward", "dense_backward_input", "dense_backward_weights"),
         *("relu_backward", "tanh_forward", "tanh_backward", "residual_add"),
         *("conv2d_forward", "conv2d_backward_input", "conv2d_backward_weights"),
         *("max_pool_forward", "max_pool_backward"),
+        *("batch_norm_forward", "batch_norm_backward_weights", "batch_norm_backward_input"),
         *("embedding_forward", "embedding_backward_weights", "attention_forward", "attention_backward"),
         *("layer_norm_forward", "layer_norm_backward_input", "layer_norm_backward_weights"),
         *("gelu_forward", "gelu_backward"),

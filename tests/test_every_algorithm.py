@@ -85,7 +85,17 @@ VARIANTS = [(module, {}) for module in MODULES] + [
         ("interleaved", {"pieces": 1, "update": "adam", "learning_rate": 0.02}),
         ("chimera", {"pipes": 2}),
         ("chimera", {"chunks": 2, "update": "nesterov", "learning_rate": 0.02}),
+        ("pipemare", {"warm_up": 1.5, "rescale": 5, "correct": False, "learning_rate": 0.02}),
+        ("spectrain", {"form": "own", "fading": True, "learning_rate": 0.01}),
+        ("xpipe", {"update": "momentum", "chunks": 2, "learning_rate": 0.01}),
         ("zb_h1", {"chunks": 4, "update": "momentum", "learning_rate": 0.02}),
+        ("ddg", {"weights": "none", "update": "momentum", "momentum": 0.5, "learning_rate": 0.05, "barrier": False}),
+        ("features_replay", {"update": "nesterov", "learning_rate": 0.02, "first_rate": 2.0, "barrier": False}),
+        ("dni", {"labels": False, "late": 0, "guess_layers": 0}),
+        ("dni", {"mix": 0.5, "update": "momentum", "momentum": 0.5, "learning_rate": 0.05}),
+        ("greedy", {"phase": 7, "head_layers": 0, "ahead": 1}),
+        ("greedy", {"update": "momentum", "learning_rate": 0.02, "ahead": 5}),
+        ("feedback_alignment", {"direct": False, "update": "momentum", "learning_rate": 0.02}),
     )
 ]
 WORKERS, BATCH = 3, 4
@@ -156,7 +166,8 @@ def refusal(variant, workers, workload):
 
 # it learns
 
-GENTLE = {"rmsprop": 0.01}  # whose steps stay about as long as the rate, however flat it gets
+GENTLE = {"rmsprop": 0.01, "xpipe": 0.003}  # whose steps stay about as long as the rate, however flat it gets
+GENTLE |= {"pipemare": 0.03, "spectrain": 0.01}  # and those whose delays bear no more
 
 
 @every_variant
@@ -175,11 +186,14 @@ def test_it_finds_the_optimum_of_a_problem_without_noise(variant):
 DIGITS = 0.9  # held-out accuracy after 200 steps of 32 images with the default settings; fewer if steps are SLOW
 
 
+PATIENT = {"pipemare": 400}  # steps of one that starts with a fraction of its rate
+
+
 @every_module
 def test_it_learns_to_read_digits(module):
     digits = workloads.find("digits")
     workload = digits.build(digits.Settings(**getattr(module, "START", {})), np.dtype("float32"))
-    steps = 200 // SLOW.get(name_of(module), 1)
+    steps = PATIENT.get(name_of(module), 200 // SLOW.get(name_of(module), 1))
     tried = workload.evaluate(course((module, {}), workload, 4, batch=32, steps=steps).shipped)
     assert tried.accuracy > DIGITS
     assert tried.loss < 0.5

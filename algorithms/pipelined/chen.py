@@ -66,7 +66,7 @@ def worker(comm, task, s=Settings()):
         v = kernels.zeros_like(w)
         return Newest(lambda w, g: kernels.momentum(w, v, g, s.learning_rate, s.momentum))
 
-    return Executor(comm, task, plan(comm.size, s), policy, settings.layers(s.cuts)).run()
+    return Executor(comm, task, plan(comm.size, s), policy, settings.counts(s.cuts)).run()
 
 
 if __name__ == "__main__":

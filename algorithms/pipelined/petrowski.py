@@ -35,7 +35,7 @@ EQUIVALENCES = (Equivalence("one stage is SGD", to="sgd"),)
 
 class Settings(Knobs):
     learning_rate: float = knob(0.05, "step size", gt=0, le=1000)
-    cuts: settings.Cuts = knob("", "layers in each stage, for example 3,3,2; balanced by work if empty")
+    cuts: settings.Counts = knob("", "layers in each stage, for example 3,3,2; balanced by work if empty")
 
 
 def shards(workers, s):
@@ -58,7 +58,7 @@ def worker(comm, task, s=Settings()):
     def policy(stage, w):
         return Newest(lambda w, g: kernels.sgd(w, g, s.learning_rate))
 
-    return Executor(comm, task, plan(comm.size, s), policy, settings.layers(s.cuts)).run()
+    return Executor(comm, task, plan(comm.size, s), policy, settings.counts(s.cuts)).run()
 
 
 if __name__ == "__main__":

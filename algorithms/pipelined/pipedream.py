@@ -74,7 +74,7 @@ def executor(comm, task, s):
             return Named(update, lambda batch: max(0, batch - (stage.count - 1)), keep=stage.index + 1)
         return Stashed(update) if s.weights == "stash" else Newest(update)
 
-    return Executor(comm, task, plan(comm.size, s), policy, settings.layers(s.cuts))
+    return Executor(comm, task, plan(comm.size, s), policy, settings.counts(s.cuts))
 
 
 if __name__ == "__main__":

@@ -65,7 +65,7 @@ def worker(comm, task, s=Settings()):
 
         return Named(lambda w, g: kernels.momentum(w, v, g, s.learning_rate, s.momentum), version, keep=2)
 
-    return Executor(comm, task, plan(comm.size, s), policy, settings.layers(s.cuts)).run()
+    return Executor(comm, task, plan(comm.size, s), policy, settings.counts(s.cuts)).run()
 
 
 if __name__ == "__main__":

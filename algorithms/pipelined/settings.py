@@ -2,34 +2,12 @@
 
 from __future__ import annotations
 
-import re
-from typing import Annotated
-
-from pydantic import AfterValidator
-
 from algorithms.declare import Knobs, knob
 from algorithms.pipelined.weights import Newest
 from algorithms.updates import Rule, optimizer
+from knobs import Counts, counts
 
 START = {"model": "residual", "depth": 6, "width": 64, "activation": "tanh"}  # eight layers to cut
-
-
-def layers(text: str) -> tuple[int, ...]:
-    """Read cuts: "3,3,2" are the layers of three stages. ValueError if it does not read.
-
-    >>> layers("3,3,2")
-    (3, 3, 2)
-    """
-    if not re.fullmatch(r"(\d{1,4}(,\d{1,4})*)?", text):
-        raise ValueError(f"cuts is {text[:60]!r}; write the layers of each stage with commas, for example 3,3,2.")
-    return tuple(int(count) for count in text.split(",") if count)
-
-
-def _cuts(text: str) -> str:
-    return ",".join(map(str, layers(text.replace(" ", ""))))
-
-
-Cuts = Annotated[str, AfterValidator(_cuts)]
 
 
 class Pipeline(Knobs):
@@ -37,7 +15,7 @@ class Pipeline(Knobs):
 
     learning_rate: float = knob(0.1, "step size", gt=0, le=1000)
     momentum: float = knob(0.0, "share of the last step that goes on (heavy ball)", ge=0, lt=1)
-    cuts: Cuts = knob("", "layers in each stage, for example 3,3,2; balanced by work if empty")
+    cuts: Counts = knob("", "layers in each stage, for example 3,3,2; balanced by work if empty")
 
 
 class Flushed(Knobs):
@@ -47,7 +25,7 @@ class Flushed(Knobs):
     update: Rule = knob("sgd", "what is done with the gradient of a mini-batch")
     momentum: float = knob(0.9, "of the update rules that have one", ge=0, lt=1)
     chunks: int = knob(8, "micro-batches in a mini-batch", ge=1, le=1024)
-    cuts: Cuts = knob("", "layers in each stage, for example 3,3,2; balanced by work if empty")
+    cuts: Counts = knob("", "layers in each stage, for example 3,3,2; balanced by work if empty")
 
 
 def rule(s: Flushed):
@@ -62,9 +40,9 @@ def rule(s: Flushed):
 
 def refuse(batch: int, workload, plan, cuts: str = "") -> str | None:
     """Why this plan cannot be carried out, in one sentence: or a ValueError of the workload's says it."""
-    if cuts and len(layers(cuts)) != plan.stages:
-        return f"cuts names {len(layers(cuts))} stages and there are {plan.stages}; name the layers of each."
-    workload.split(layers(cuts) or plan.stages)  # or it says into how many stages it can be cut
+    if cuts and len(counts(cuts)) != plan.stages:
+        return f"cuts names {len(counts(cuts))} stages and there are {plan.stages}; name the layers of each."
+    workload.split(counts(cuts) or plan.stages)  # or it says into how many stages it can be cut
     if batch % plan.chunks:
         *others, largest = [str(n) for n in range(1, batch + 1) if batch % n == 0]
         fitting = f"{', '.join(others)} or {largest}" if others else largest

@@ -3,8 +3,7 @@ import pytest
 
 import workloads
 from algorithms.declare import Shape
-from algorithms.pipelined import gpipe, schedules, timing
-from cluster.network import Link, Network
+from algorithms.pipelined import gpipe
 from tests.training import ScalarChain, train
 
 CHAIN = ScalarChain(w=(0.5, 0.6, 0.7, 1.2, 0.9), x=np.linspace(0.5, 2, 16))
@@ -47,21 +46,6 @@ def test_going_forward_again_changes_nothing_but_the_work():
     labels = [row[4] for row in again.outcome.journals[1].spans if row[0] == 0]
     assert labels[:12] == ["F0", "F1", "F2", "F3", "R3", "B3", "R2", "B2", "R1", "B1", "R0", "B0"]
     assert again.outcome.trace().busy()[1, 0] == pytest.approx(4 / 3 * stored.outcome.trace().busy()[1, 0], rel=1e-3)
-
-
-@pytest.mark.parametrize("latency", [0.0, 3e-4])
-@pytest.mark.parametrize(("stages", "chunks"), [(2, 4), (4, 8), (5, 2)])
-def test_a_step_takes_as_long_as_the_list_simulator_says(stages, chunks, latency):
-    network = Network(Link(latency, float("inf")), Link(latency, float("inf")))
-    chain = ScalarChain(w=(0.9,) * stages, x=np.ones(16))
-    run = train("gpipe", chain, stages, {"chunks": chunks}, batch=16, steps=1, network=network)
-    spans = [[row for row in journal.spans if row[4][0] in "FB"] for journal in run.outcome.journals]
-    f, b = (next(row[2] - row[1] for row in spans[0] if row[4][0] == kind) for kind in "FB")
-    ops = [[op for op in schedules.lists("gpipe", stages, chunks)[stage] if op.kind != "U"] for stage in range(stages)]
-    predicted = timing.simulate(ops, {"F": f, "B": b}, latency)
-    for mine, starts, ends in zip(spans, predicted.start, predicted.end, strict=True):
-        assert [row[1] for row in mine] == pytest.approx(starts, rel=1e-9, abs=1e-12)
-        assert [row[2] for row in mine] == pytest.approx(ends, rel=1e-9)
 
 
 def test_every_stage_updates_once_per_mini_batch_and_from_fresh_weights():

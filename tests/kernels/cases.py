@@ -60,6 +60,11 @@ def adam(rng: np.random.Generator, n: int, dtype: type) -> tuple:
     return w, m, vector(rng, n, dtype) ** 2, g, 3, 0.1, 0.9, 0.999, 1e-8
 
 
+def adam_ahead(rng: np.random.Generator, n: int, dtype: type) -> tuple:
+    u, w, m = (vector(rng, n, dtype) for _ in range(3))
+    return u, w, m, vector(rng, n, dtype) ** 2, 3, 2, 0.1, 0.9, 0.999, 1e-8
+
+
 def ranked(rng: np.random.Generator, n: int, dtype: type) -> tuple:
     return vector(rng, n, dtype).round(1), -(-n // 3)  # rounded: several are the k-th largest
 
@@ -102,6 +107,7 @@ CASES: dict[str, Case] = {
     "rmsprop_blend": Case(rmsprop_blend, bits=True),
     "running_mean": Case(vectors(2, 0.3), bits=True),
     "adam": Case(adam),
+    "adam_ahead": Case(adam_ahead),
     "elastic": Case(vectors(3, 0.2), bits=True),
     "mean": Case(rows, bits=True),
     "add": Case(vectors(2), bits=True),

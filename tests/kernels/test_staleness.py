@@ -44,3 +44,16 @@ def test_a_centre_that_has_not_moved_takes_the_whole_step_and_one_that_has_takes
     kernels.distance_scaled(w, np.array([1.0, 1.0]), np.array([1.0, 0.5]), 0.1)
     assert w[0] == 0.9
     assert w[1] == pytest.approx(1 - 0.1 * 0.285714, abs=1e-6)
+
+
+def test_one_step_ahead_of_adam_is_its_next_step_if_gradients_do_not_change():
+    w, g = np.random.default_rng(4).standard_normal((2, 50))
+    m, v = np.zeros(50), np.zeros(50)
+    for t in (1, 2, 3):
+        kernels.adam(w, m, v, g, t, 0.1, 0.9, 0.999, 1e-8)
+    one, two = np.empty(50), np.empty(50)
+    kernels.adam_ahead(one, w, m, v, 3, 1, 0.1, 0.9, 0.999, 1e-8)
+    kernels.adam_ahead(two, w, m, v, 3, 2, 0.1, 0.9, 0.999, 1e-8)
+    for t, foreseen in ((4, one), (5, two)):
+        kernels.adam(w, m, v, g, t, 0.1, 0.9, 0.999, 1e-8)
+        assert np.allclose(w, foreseen, rtol=0, atol=1e-13)

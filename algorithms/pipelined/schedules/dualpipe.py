@@ -36,7 +36,7 @@ def schedule(rank: int, ranks: int, chunks: int) -> list[Op]:
 
 
 def v(rank: int, ranks: int, chunks: int) -> list[Op]:
-    """One mini-batch on two stages per rank, down and back up."""
+    """DualPipeV: one mini-batch on two stages per rank, down and back up, with one copy of the weights."""
     if chunks < 2 * ranks:
         raise ValueError(f"{chunks} micro-batches do not fill {ranks} ranks with two stages; use {2 * ranks} or more.")
     return _steps((rank, 0), (2 * ranks - 1 - rank, 0), rank, ranks, chunks)

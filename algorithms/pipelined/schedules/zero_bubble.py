@@ -27,7 +27,7 @@ def h1(rank: int, ranks: int, chunks: int) -> Iterator[Op]:
 
 
 def h2(rank: int, ranks: int, chunks: int) -> Iterator[Op]:
-    """One mini-batch in twice that memory."""
+    """One mini-batch in twice the memory of 1F1B, so that no rank has a gap between its first op and its last."""
     if chunks < 2 * ranks - 1:
         raise ValueError(f"{chunks} micro-batches do not fill {ranks} ranks in ZB-H2; use {2 * ranks - 1} or more.")
     return lagging(rank, 2 * (ranks - 1 - rank), 2 * rank, chunks)

@@ -1,0 +1,113 @@
+"""PipeMare leaves out the bubble and the stash, and makes up for stale weights with arithmetic.
+
+Every slot each stage goes forward with one mini-batch and back with an older one, on the one copy of the weights that
+there is: t_s = 2(S-1-s)+1 updates lie between the two passes. Three repairs:
+
+    T1  small steps where it is stale, at first      lr_s(k) = lr / t_s^p,  p = 1 - min(k/K, 1),  k: update
+    T2  back on nearly the weights that F read       u = w - t_s d,  d <- y d + (1 - y)(w_new - w_old),  y = D^(1/t_s)
+    T3  the first epochs without any delay           one mini-batch at a time
+
+    w <- w - lr_s(k) g_s        g_s: activations of version b-t_s, transposed weights u
+
+    stage 0   F0 F1 F2 F3 F4 F5 B0 F6 B1
+    stage 1   .. F0 F1 F2 F3 B0 F4 B1 F5
+    stage 2   .. .. F0 F1 B0 F2 B1 F3 B2        one micro-batch an update; the paper's fine stages are a layer each
+
+Price: where a numbers per sample cross from one stage to the next, 2 batch a per step. One copy of the weights, one
+more for T2, and the activations of t_s + 1 mini-batches. Staleness: t_s updates; T1 pays with slower steps at first,
+and helps only where the rate is near what the delay allows, lr h < 2 sin(pi / (4 t + 2)) for a curvature h.
+Source: Yang et al., MLSys 2021, arXiv:1910.05124."""
+
+from itertools import count
+from math import inf
+
+import kernels
+from algorithms.declare import Equivalence, knob
+from algorithms.pipelined import settings
+from algorithms.pipelined.executor import Executor
+from algorithms.pipelined.plan import Stream
+from algorithms.pipelined.schedule import Op
+from algorithms.pipelined.schedules import systolic
+
+SYNCHRONOUS = True  # stale, but always by the same updates: the network changes when, and not what
+START = settings.START
+EQUIVALENCES = (Equivalence("as long as it is warming up it is SGD", to="sgd", workers=3, settings={"warm_up": 100.0}),)
+
+
+class Settings(settings.Pipeline):
+    learning_rate: float = knob(0.05, "step size", gt=0, le=1000)
+    rescale: int = knob(100, "T1: updates until all stages have the whole rate; 0 for no T1", ge=0, le=10_000_000)
+    correct: bool = knob(True, "T2: go back on weights close to those that went forward")
+    decay: float = knob(0.135, "T2: D, what is left of a change after a delay's time", gt=0, lt=1)
+    warm_up: float = knob(0.0, "T3: epochs without delay to begin with", ge=0, le=1000, unit="epochs")
+
+
+def shards(workers, s):
+    return 1
+
+
+def plan(workers, warm=0):
+    return Stream(workers, lambda rank: schedule(rank, workers, warm))
+
+
+def schedule(rank, ranks, warm):
+    """The ops of `rank`, without end: the first `warm` mini-batches one at a time."""
+    for batch in range(warm):
+        yield from (Op(kind, rank, batch) for kind in "FBU")
+    yield from (op._replace(chunk=op.chunk + warm) for op in systolic.schedule(rank, ranks, inf, fused=False))
+
+
+def refuse(workers, batch, workload, s):
+    return settings.refuse(batch, workload, plan(workers), s.cuts)
+
+
+def words(shape, s):
+    return 2 * shape.steps * shape.batch * sum(shape.boundaries)
+
+
+def worker(comm, task, s=Settings()):
+    warm = round(s.warm_up * task.per_epoch)
+
+    def policy(stage, w):
+        return Repaired(2 * (stage.count - 1 - stage.index) + 1, w, warm, s)
+
+    return Executor(comm, task, plan(comm.size, warm), policy, settings.counts(s.cuts)).run()
+
+
+class Repaired:
+    """The policy of a stage with delay `tau`: the newest weights, but for T1 and T2 after `warm` updates."""
+
+    keep, stash = 1, False
+
+    def __init__(self, tau, w, warm, s):
+        self.tau, self.warm, self.s = tau, warm, s
+        self.v, self.d = kernels.zeros_like(w), kernels.zeros_like(w)
+        self.updates = count()
+
+    def forward(self, weights, batch):
+        return weights.newest
+
+    def backward(self, weights, flight):
+        version, w = weights.newest
+        if self.s.correct and version >= self.warm:
+            w = kernels.copy(w)
+            kernels.sgd(w, self.d, self.tau)  # u <- w - t d
+        return version, w
+
+    def update(self, w, g):
+        before = kernels.copy(w)
+        kernels.momentum(w, self.v, g, self.rate(next(self.updates) - self.warm), self.s.momentum)
+        if self.s.correct:
+            kernels.running_mean(self.d, w - before, 1 - self.s.decay ** (1 / self.tau))
+
+    def rate(self, k):
+        """The step size of update k after the warm-up."""
+        if k < 0 or not self.s.rescale:
+            return self.s.learning_rate
+        return self.s.learning_rate / self.tau ** (1 - min(k / self.s.rescale, 1))
+
+
+if __name__ == "__main__":
+    from experiments.script import main
+
+    main(__spec__.name)

@@ -1,0 +1,115 @@
+"""SpecTrain predicts the weights that there will be when a mini-batch is done, and passes it on those.
+
+The pipeline is PipeDream's, 1F1B without a flush, but nothing is stashed. With momentum the next updates are nearly
+known, so a pass that will be overtaken by n of them reads
+
+    u = w - n lr v            v <- m v + g        w <- w - lr v
+
+Of S stages, S-1-s updates of stage s lie between a forward and its own backward, and [s/2] more until the mini-batch
+has come back to stage 0. `form` says for when: end, the weights when stage 0 is done, n = S-1-s + [s/2] forward and
+[s/2] backward; own, the weights at its own backward, n = S-1-s forward, stashed and read again backward.
+
+    stage 0   F0 F1 F2 .. .. B0 F3 B1 F4 B2
+    stage 1   .. F0 F1 .. B0 F2 B1 F3 B2 F4
+    stage 2   .. .. F0 B0 F1 B1 F2 B2 F3 B3        . idle only while the pipeline fills
+
+`fading` sums the velocity as it would decay without new gradients, (m - m^(n+1)) / (1 - m) times, instead of n times.
+Without momentum the velocity is one noisy gradient, and predicting does harm.
+
+Price: where a numbers per sample cross from one stage to the next, 2 batch a per step. One copy of the weights and a
+scratch (own: S-s stashed predictions), the activations of S-s mini-batches. Staleness: S-1-s updates, less what is
+foreseen of them.
+Source: Chen, Yang & Cheng, arXiv:1809.02839; the numbers n as in the authors' code, whose version 2 is `own`.
+"""
+
+from functools import partial
+from math import inf
+from typing import Literal
+
+import kernels
+from algorithms.declare import Equivalence, knob
+from algorithms.pipelined import settings
+from algorithms.pipelined.executor import Executor
+from algorithms.pipelined.plan import Stream
+from algorithms.pipelined.schedules import one_f_one_b
+
+SYNCHRONOUS = True  # stale, but always by the same updates: the network changes when, and not what
+START = settings.START
+EQUIVALENCES = (Equivalence("one stage has nothing to predict", to="momentum", to_settings={"momentum": 0.9}),)
+
+
+class Settings(settings.Pipeline):
+    learning_rate: float = knob(0.01, "step size", gt=0, le=1000)
+    momentum: float = knob(0.9, "share of the last step that goes on (heavy ball)", ge=0, lt=1)
+    form: Literal["end", "own"] = knob("end", "predict for when the mini-batch is done, or for its own backward")
+    fading: bool = knob(False, "expect the velocity to decay")
+
+
+def shards(workers, s):
+    return 1
+
+
+def plan(workers, s):
+    return Stream(workers, partial(one_f_one_b.without_flush, ranks=workers, chunks=inf))
+
+
+def refuse(workers, batch, workload, s):
+    return settings.refuse(batch, workload, plan(workers, s), s.cuts)
+
+
+def words(shape, s):
+    return 2 * shape.steps * shape.batch * sum(shape.boundaries)
+
+
+def worker(comm, task, s=Settings()):
+    def policy(stage, w):
+        return Predicted(ahead(stage.index, stage.count, s.form), w, s)
+
+    return Executor(comm, task, plan(comm.size, s), policy, settings.counts(s.cuts)).run()
+
+
+def ahead(stage, stages, form="end"):
+    """(forward, backward): how many updates of `stage` a pass looks ahead.
+
+    >>> [ahead(stage, 4) for stage in range(4)]
+    [(3, 0), (2, 0), (2, 1), (1, 1)]
+    """
+    until_own = stages - 1 - stage
+    return (until_own, 0) if form == "own" else (until_own + stage // 2, stage // 2)
+
+
+class Predicted:
+    """The policy of a stage: passes that look as many updates `ahead` as (forward, backward) say."""
+
+    keep = 1
+
+    def __init__(self, ahead, w, s):
+        self.ahead, self.s, self.stash = ahead, s, s.form == "own"
+        self.v = kernels.zeros_like(w)
+
+    def forward(self, weights, batch):
+        return self.predicted(weights, self.ahead[0])
+
+    def backward(self, weights, flight):
+        if self.stash:
+            return flight.version, flight.w
+        return self.predicted(weights, self.ahead[1])
+
+    def predicted(self, weights, n):
+        """(version, u): the newest weights, n updates later."""
+        version, w = weights.newest
+        if not n:
+            return version, w
+        m = self.s.momentum
+        w = kernels.copy(w)
+        kernels.sgd(w, self.v, self.s.learning_rate * ((m - m ** (n + 1)) / (1 - m) if self.s.fading else n))
+        return version, w
+
+    def update(self, w, g):
+        kernels.momentum(w, self.v, g, self.s.learning_rate, self.s.momentum)
+
+
+if __name__ == "__main__":
+    from experiments.script import main
+
+    main(__spec__.name)

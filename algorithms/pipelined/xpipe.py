@@ -1,0 +1,102 @@
+"""XPipe predicts weights as SpecTrain does, once per mini-batch of micro-batches, and by Adam's step.
+
+The pipeline is 1F1B over micro-batches without a flush, an update every M of them. The first micro-batch of a
+mini-batch, the bellwether, looks at how many updates are missing: mini-batch t ought to meet version t, and meets
+version v; so
+
+    u = w - (t - v) lr step        step: momentum's v, or Adam's m / (sqrt(v) + eps), both corrected for their start
+    w <- w - lr (what the rule makes of (g_0 + ... + g_{M-1}) / M)        all g at u
+
+The others of the mini-batch read the same u, and so do all their backwards.
+
+    stage 0   F0 F1 F2 .. .. B0 F3 B1 F4 B2 F5 B3        M = 2: updates after B1 and B3; the bellwethers are F0, F2, F4
+    stage 1   .. F0 F1 .. B0 F2 B1 F3 B2 F4 B3 F5
+    stage 2   .. .. F0 B0 F1 B1 F2 B2 F3 B3 F4 B4
+
+Price: where a numbers per sample cross from one stage to the next, 2 batch a per step. The newest weights and a
+prediction for each mini-batch in flight; the activations of S-s micro-batches. Staleness: (S-1-s) / M updates, rounded
+up, less what is foreseen of them.
+Source: Guan et al., arXiv:1911.04610 and arXiv:2312.00839. How far to look ahead is counted here: the formula of the
+paper could not be checked. With M = 1 and momentum it is SpecTrain's form `own`."""
+
+from functools import partial
+from typing import Literal
+
+import kernels
+from algorithms.declare import Equivalence, knob
+from algorithms.pipelined import settings
+from algorithms.pipelined.executor import Executor
+from algorithms.pipelined.plan import Stream
+from algorithms.pipelined.schedules.one_f_one_b import alternate
+from algorithms.pipelined.weights import Stashed
+from algorithms.updates import BETAS, EPS, optimizer
+
+SYNCHRONOUS = True  # stale, but always by the same updates: the network changes when, and not what
+START = settings.START
+EQUIVALENCES = (
+    Equivalence("one stage has nothing to predict", to="adam", settings={"chunks": 1}),
+    Equivalence(
+        "with one micro-batch and momentum it is SpecTrain", to="spectrain", workers=3, to_workers=3,
+        settings={"chunks": 1, "update": "momentum", "learning_rate": 0.02},
+        to_settings={"form": "own", "learning_rate": 0.02},
+    ),
+)  # fmt: skip
+
+
+class Settings(settings.Pipeline):
+    learning_rate: float = knob(0.003, "step size", gt=0, le=1000)
+    update: Literal["adam", "momentum"] = knob("adam", "the rule that makes steps and predicts them")
+    momentum: float = knob(0.9, "share of the last step that goes on, of the rule of that name", ge=0, lt=1)
+    chunks: int = knob(4, "micro-batches in an update", ge=1, le=1024)
+
+
+def shards(workers, s):
+    return 1
+
+
+def plan(workers, s):
+    return Stream(workers, lambda rank: alternate(rank, workers - 1 - rank, s.chunks), s.chunks)
+
+
+def refuse(workers, batch, workload, s):
+    return settings.refuse(batch, workload, plan(workers, s), s.cuts)
+
+
+def words(shape, s):
+    return 2 * shape.steps * shape.batch * sum(shape.boundaries)
+
+
+def worker(comm, task, s=Settings()):
+    return Executor(comm, task, plan(comm.size, s), partial(Foreseen, s), settings.counts(s.cuts)).run()
+
+
+class Foreseen(Stashed):
+    """The policy of a stage: a prediction per mini-batch, made by its first micro-batch."""
+
+    def __init__(self, s, stage, w):
+        rule = optimizer(s.update, w, s.momentum)
+        super().__init__(lambda w, g: rule.step(w, g, s.learning_rate))
+        self.s, self.rule = s, rule
+
+    def forward(self, weights, chunk):
+        batch, part = divmod(chunk, self.s.chunks)
+        if part == 0:
+            self.guess = weights.version, self.ahead(weights.w, batch - weights.version)
+        return self.guess
+
+    def ahead(self, w, n):
+        """Where the weights will be n updates from now, as far as the last one tells."""
+        if not n or not self.rule.steps:
+            return w
+        u = kernels.copy(w)
+        if self.s.update == "momentum":
+            kernels.sgd(u, *self.rule.state, n * self.s.learning_rate)
+        else:
+            kernels.adam_ahead(u, w, *self.rule.state, self.rule.steps, n, self.s.learning_rate, *BETAS, EPS)
+        return u
+
+
+if __name__ == "__main__":
+    from experiments.script import main
+
+    main(__spec__.name)
