@@ -9,7 +9,7 @@ if str(HERE.parent) not in sys.path:  # Streamlit puts app/ there, and not the r
 
 import streamlit as st  # noqa: E402
 
-from app.views import schedules, workbench  # noqa: E402
+from app.views import schedules, textbook, workbench  # noqa: E402
 
 st.set_page_config("Lockstep", str(HERE / "icon.png"), layout="wide", initial_sidebar_state=340)
 st.html(HERE / "style.css")
@@ -17,5 +17,6 @@ st.logo(HERE / "logo.svg", size="medium")
 PAGES = [
     st.Page(workbench.page, title="Workbench", url_path="workbench", default=True),
     st.Page(schedules.page, title="Schedules", url_path="schedules"),
+    st.Page(textbook.page, title="Textbook", url_path="textbook"),
 ]
 st.navigation(PAGES, position="top").run()

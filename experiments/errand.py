@@ -22,7 +22,7 @@ from typing import Any
 
 from experiments.summary import ROOT, source_version
 
-KINDS = {"study": "experiments.study"}
+KINDS = {"study": "experiments.study", "lesson": "lessons.errand"}
 """Kinds of errands, and whose `errand` does them."""
 
 

@@ -30,7 +30,7 @@ def graded(chapter: str, source: str, name: str, seed: int) -> Errand:
     return Errand(KIND, {"check": chapter, "source": source, "name": name, "seed": seed})
 
 
-def errand(values: dict[str, Any], root: Path, progress: Callable[[float], None]) -> Path:
+def errand(values: dict[str, Any], root: Path, progress: Callable[[float], None] = lambda part: None) -> Path:
     """Do it and give the folder. ValueError in one sentence if it cannot be done."""
     answer = _again(values["figure"], progress) if "figure" in values else _graded(**values)
     text = json.dumps(answer, ensure_ascii=False)
