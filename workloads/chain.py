@@ -129,6 +129,12 @@ class Chain:
         loss, dy = self.loss(y, target)
         return loss, self.backward(w, saved, dy)[1]
 
+    def infer(self, w, x):
+        """y of samples that are not trained on: by a layer's `evaluate` where it has one, else by its forward."""
+        for layer, parts in zip(self.layers, self._parts(w), strict=True):
+            x = layer.evaluate(parts, x) if hasattr(layer, "evaluate") else layer.forward(parts, x)[0]
+        return x
+
     def evaluate(self, w, x, target) -> Evaluation:
         """Loss and accuracy (NaN without classes); it costs nothing on the run's clock."""
         classes = self.criterion.name == "softmax_cross_entropy"
@@ -138,7 +144,7 @@ class Chain:
         with kernels.metered(None):
             for at in range(0, len(x), at_once):
                 some = slice(at, at + at_once)
-                y, _ = self.forward(w, x[some])
+                y = self.infer(w, x[some])
                 loss += self.loss(y, target[some])[0] * len(y)
                 right += float((y.argmax(-1) == target[some]).sum()) / positions if classes else math.nan
         return Evaluation(loss / len(x), right / len(x))

@@ -3,6 +3,7 @@
     forward(parts, x)                -> (y, saved)       saved: what the way back needs of this pass
     backward_input(parts, saved, dy) -> (dx, pending)    B: what the layer before waits for
     backward_weights(gradients, pending)                 W: what only the optimizer waits for
+    evaluate(parts, x)               -> y                only where this is not what forward gives
 
 A layer holds no numbers: `parts` are its parameters, of the shapes it asks for, and may be any version of them.
 backward_input multiplies by the transposed weights it is given; everything else comes from `saved`. Samples are the

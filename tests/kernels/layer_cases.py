@@ -56,6 +56,26 @@ def max_pool_backward(rng, n, dtype):
     return dx, dy, x, y, 2
 
 
+def batch_norm_forward(relu: bool):
+    def arguments(rng, n, dtype):
+        n = min(max(n, 1), 65)  # the mean of no samples is not a number
+        y, x, *channels = normal(rng, dtype, (n, 2, 3, 4), (n, 2, 3, 4), (2,), (2,), (2,), (2,))
+        mean, variance, gain, bias = channels
+        return y, mean, variance, 2 * x + 5, gain, bias, 1e-5, relu
+
+    return arguments
+
+
+def batch_norm_backward_weights(rng, n, dtype):
+    dgain, dbias, dy, x, mean, variance = normal(rng, dtype, (2,), (2,), *[(min(n, 65), 2, 3, 4)] * 2, (2,), (2,))
+    return dgain, dbias, dy + x + 1, x, mean, variance**2 + 1, 1e-5  # sums that do not cancel
+
+
+def batch_norm_backward_input(rng, n, dtype):
+    dx, dy, x, mean, variance, *weights = normal(rng, dtype, *[(min(n, 65), 2, 3, 4)] * 3, *[(2,)] * 5)
+    return dx, dy, x, mean, variance**2 + 1, *weights, 1e-5
+
+
 def softmax_cross_entropy(rng, n, dtype):
     n = max(n, 1)  # the mean over no samples is not a number
     return (*normal(rng, dtype, (n, 5), (n, 5)), rng.integers(0, 5, n))
@@ -83,6 +103,9 @@ LAYERS = {
     "conv2d_backward_weights": conv2d_backward_weights,
     "max_pool_forward": max_pool_forward,
     "max_pool_backward": max_pool_backward,
+    "batch_norm_forward": batch_norm_forward(relu=True),
+    "batch_norm_backward_weights": batch_norm_backward_weights,
+    "batch_norm_backward_input": batch_norm_backward_input,
     "softmax_cross_entropy": softmax_cross_entropy,
     "squared_error": squared_error,
     "quadratic": quadratic,

@@ -76,6 +76,34 @@ def test_max_pooling_goes_forward_and_backward_as_in_torch_ties_included(window)
     np.testing.assert_array_equal(dx, dx0)
 
 
+@pytest.mark.parametrize("shape", [(6, 3), (4, 3, 5, 2), (1, 3, 2, 2)])
+@pytest.mark.parametrize("relu", [True, False])
+def test_batch_norm_goes_forward_and_backward_as_in_torch(shape, relu):
+    x, gain, bias = 3 * normal(*shape) + 2, normal(3), normal(3)
+
+    def norm(torch, x, gain, bias):
+        y = torch.nn.functional.batch_norm(x, None, None, gain, bias, training=True, eps=1e-3)
+        return y.relu() if relu else y
+
+    expected, dy, (dx0, dgain0, dbias0) = torch_gradients(norm, x, gain, bias)
+    y, dz, dx = (np.empty_like(x) for _ in range(3))
+    mean, variance, dgain, dbias = (np.empty(3) for _ in range(4))
+    kernels.batch_norm_forward(y, mean, variance, x, gain, bias, 1e-3, relu)
+    kernels.relu_backward(dz, dy, y) if relu else np.copyto(dz, dy)
+    kernels.batch_norm_backward_weights(dgain, dbias, dz, x, mean, variance, 1e-3)
+    kernels.batch_norm_backward_input(dx, dz, x, mean, variance, gain, dgain, dbias, 1e-3)
+    for ours, theirs in ((y, expected), (dx, dx0), (dgain, dgain0), (dbias, dbias0)):
+        close(ours, theirs)
+
+
+def test_a_batch_norm_keeps_its_digits_far_from_zero():
+    x = (10_000 + RNG.standard_normal((50, 1, 4, 4))).astype(np.float32)
+    y, mean, variance, gain = np.empty_like(x), *(np.ones(1, np.float32) for _ in range(3))
+    kernels.batch_norm_forward(y, mean, variance, x, gain, np.zeros(1, np.float32), 1e-5, False)
+    np.testing.assert_allclose(variance, x.var(dtype=np.float64), rtol=1e-4)
+    assert abs(y.mean(dtype=np.float64)) < 1e-3
+
+
 def test_softmax_cross_entropy_is_torch_s_mean_loss_and_its_gradient():
     torch = pytest.importorskip("torch")
     z, target = normal(7, 5), RNG.integers(0, 5, 7)
@@ -135,7 +163,11 @@ def test_both_halves_of_a_backward_pass_cost_a_forward_pass_each_in_products():
 
 def test_a_kernel_moves_each_of_its_arrays_once():
     x, w, b, y = np.empty((2, 3, 8, 8)), np.empty((4, 3, 3, 3)), np.empty(4), np.empty((2, 4, 8, 8))
+    c = np.empty(3)
     for kernel, args in (
+        (kernels.batch_norm_forward, (x, c, c, x, c, c, 1e-5, True)),
+        (kernels.batch_norm_backward_weights, (c, c, x, x, c, c, 1e-5)),
+        (kernels.batch_norm_backward_input, (x, x, x, c, c, c, c, c, 1e-5)),
         (kernels.conv2d_forward, (y, x, w, b, True)),
         (kernels.conv2d_backward_input, (x, y, w)),
         (kernels.conv2d_backward_weights, (w, b, x, y)),

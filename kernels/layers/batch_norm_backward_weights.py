@@ -1,0 +1,64 @@
+"""Batch norm backward, weight half: the gradients of gain and bias, from which the input half is made, too.
+
+    dgain[c] = sum of dy[:, c] (x[:, c] - m) / sqrt(v + eps)        dbias[c] = sum of dy[:, c]
+
+x, dy (n, c, ...), the others (c,); m and v are the mean and variance that the forward pass found. Other layers leave
+this half, W, for an idle moment; here B begins with it, since both sums are a part of dx.
+Price: 4 FLOPs per number, and every array once. On a GPU a channel is one block's.
+"""
+
+import math
+
+import numpy as np
+from numba import cuda
+
+from kernels.compiled import exact
+from kernels.compression.runs import block_sum
+from kernels.launch import MAX_BLOCKS, THREADS, stream_of
+
+
+def price(dgain, dbias, dy, x, mean, variance, eps):
+    numbers = math.prod(x.shape)
+    return 4 * numbers, 2 * numbers + 4 * len(mean)
+
+
+def reference(dgain, dbias, dy, x, mean, variance, eps):
+    axes, shape = (0, *range(2, x.ndim)), (-1, *[1] * (x.ndim - 2))
+    normal = (x - mean.reshape(shape)) / np.sqrt(variance.reshape(shape) + x.dtype.type(eps))
+    dgain[:], dbias[:] = (dy * normal).sum(axes), dy.sum(axes)
+
+
+@exact
+def cpu(dgain, dbias, dy, x, mean, variance, eps):
+    samples, channels = x.shape[0], x.shape[1]
+    x, dy = x.reshape(samples, channels, -1), dy.reshape(samples, channels, -1)
+    for c in range(channels):
+        along = total = 0.0
+        for n in range(samples):
+            for i in range(x.shape[2]):
+                along += dy[n, c, i] * (x[n, c, i] - mean[c])
+                total += dy[n, c, i]
+        dgain[c] = along / math.sqrt(variance[c] + eps)
+        dbias[c] = total
+
+
+@cuda.jit
+def _launch(dgain, dbias, dy, x, mean, variance, eps):
+    scratch = cuda.shared.array(THREADS, x.dtype)
+    samples, channels, pixels = x.shape
+    for c in range(cuda.blockIdx.x, channels, cuda.gridDim.x):
+        along = total = x.dtype.type(0)
+        for at in range(cuda.threadIdx.x, samples * pixels, THREADS):
+            slope = dy[at // pixels, c, at % pixels]
+            along += slope * (x[at // pixels, c, at % pixels] - mean[c])
+            total += slope
+        along, total = block_sum(scratch, along), block_sum(scratch, total)
+        if cuda.threadIdx.x == 0:
+            dgain[c] = along / math.sqrt(variance[c] + x.dtype.type(eps))
+            dbias[c] = total
+
+
+def gpu(dgain, dbias, dy, x, mean, variance, eps):
+    shape = *x.shape[:2], math.prod(x.shape[2:])
+    launch = min(MAX_BLOCKS, shape[1]), THREADS, stream_of(x)
+    _launch[launch](dgain, dbias, dy.reshape(shape), x.reshape(shape), mean, variance, eps)
