@@ -15,7 +15,7 @@ def main() -> None:
         run(Experiment.of({"algorithm": name, "steps": 2}))
     for name in COMPRESSIONS:
         run(Experiment.of({"compression": name, "steps": 2}))
-    for model in ("residual", "cnn"):
+    for model in ("residual", "cnn", "cnn_bn"):
         run(Experiment.of({"algorithm": "sgd", "steps": 2, "workers": 1, "model": model}))
     run(Experiment.of({"algorithm": "sgd", "steps": 2, "workers": 1, "workload": "quadratic"}))
 

@@ -3,6 +3,7 @@
 mlp        dense layers with ReLU; `hidden` says how large
 residual   a dense layer, `depth` equal blocks h + 1/2 act(h W + b), a dense layer: many layers to cut in stages
 cnn        two convolutions with pooling, two dense layers; for images
+cnn_bn     the same with batch norm in both convolutions
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ import kernels
 from knobs import Knobs, knob
 from workloads.chain import Chain
 from workloads.layers import Convolution, Dense, Layer, Residual
+from workloads.normalised import NormedConvolution
 
 MAX_WIDTH = 65536
 MAX_HIDDEN = 64
@@ -27,11 +29,13 @@ MAX_HIDDEN = 64
 class ModelKnobs(Knobs):
     """The model of a supervised workload."""
 
-    model: Literal["mlp", "residual", "cnn"] = knob("mlp", "the model: dense, deep and residual, or convolutional")
+    model: Literal["mlp", "residual", "cnn", "cnn_bn"] = knob(
+        "mlp", "the model: dense, deep and residual, or convolutional, with batch norm or without"
+    )
     hidden: str = knob("128,128", "mlp: sizes of its hidden layers, for example 128,128; none if empty")
     depth: int = knob(16, "residual: how many blocks", ge=1, le=256, unit="blocks")
     width: int = knob(32, "residual: neurons in each block", ge=1, le=8192, unit="neurons")
-    channels: int = knob(8, "cnn: filters of the first convolution; the second has twice as many", ge=1, le=512)
+    channels: int = knob(8, "cnn, cnn_bn: filters of the first convolution; twice as many in the second", ge=1, le=512)
     activation: Literal["relu", "tanh"] = knob("relu", "mlp and residual: what follows each hidden layer")
 
     @field_validator("hidden")
@@ -57,7 +61,7 @@ def sizes(text: str) -> list[int]:
 
 def build(knobs: ModelKnobs, inputs: tuple[int, ...], classes: int, dtype=np.float32) -> Chain:
     """The chain that the knobs ask for, from samples of shape `inputs` to one number per class."""
-    make = {"mlp": mlp, "residual": residual, "cnn": cnn}[knobs.model]
+    make = {"mlp": mlp, "residual": residual, "cnn": cnn, "cnn_bn": cnn_bn}[knobs.model]
     return Chain(make(knobs, inputs, classes), kernels.softmax_cross_entropy, dtype)
 
 
@@ -74,10 +78,14 @@ def residual(knobs: ModelKnobs, inputs: tuple[int, ...], classes: int) -> list[L
     return [first, *[block] * knobs.depth, Dense(width, classes, "none")]
 
 
-def cnn(knobs: ModelKnobs, inputs: tuple[int, ...], classes: int) -> list[Layer]:
+def cnn(knobs: ModelKnobs, inputs: tuple[int, ...], classes: int, block=Convolution) -> list[Layer]:
     if len(inputs) != 3 or min(inputs[1:]) < 4:
         raise ValueError("a cnn needs images of at least 4 x 4 pixels, which this workload does not have; use mlp.")
-    one = Convolution(inputs, knobs.channels)
-    two = Convolution(one.outputs, 2 * knobs.channels)
+    one = block(inputs, knobs.channels)
+    two = block(one.outputs, 2 * knobs.channels)
     dense = Dense(two.outputs, 64)
     return [one, two, dense, Dense(dense.outputs, classes, "none")]
+
+
+def cnn_bn(knobs: ModelKnobs, inputs: tuple[int, ...], classes: int) -> list[Layer]:
+    return cnn(knobs, inputs, classes, NormedConvolution)

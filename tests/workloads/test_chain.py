@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import kernels
-from tests.workloads.test_layers import in_torch
+from tests.workloads.test_layers import beside, in_torch
 from workloads import models
 from workloads.chain import Chain, balanced
 from workloads.layers import Dense
@@ -20,6 +20,7 @@ SETTINGS = {
     "residual": {"model": "residual", "depth": 6, "width": 8},
     "residual tanh": {"model": "residual", "depth": 6, "width": 8, "activation": "tanh"},
     "cnn": {"model": "cnn", "channels": 2},
+    "cnn_bn": {"model": "cnn_bn", "channels": 2},
 }
 both_types = pytest.mark.parametrize("dtype", [np.float32, np.float64])
 each_model = pytest.mark.parametrize("name", SETTINGS)
@@ -48,13 +49,14 @@ def test_the_gradient_of_a_whole_model_is_the_one_of_autograd(name):
     loss, g = model.gradient(w, x, target)
 
     vector = torch.tensor(w, requires_grad=True)
-    y, at = torch.tensor(x), 0
+    y, at, own = torch.tensor(x), 0, 0
     for layer in model.layers:
         sizes = [int(np.prod(shape)) for shape in layer.shapes]
         parts = [p.reshape(s) for p, s in zip(vector[at : at + sum(sizes)].split(sizes), layer.shapes, strict=True)]
+        own += beside(layer, parts, y)
         y, at = in_torch(layer, parts, y), at + sum(sizes)
     expected = torch.nn.functional.cross_entropy(y, torch.tensor(target))
-    expected.backward()
+    (expected + own).backward()
     assert loss == pytest.approx(expected.item(), rel=1e-12)
     np.testing.assert_allclose(g, vector.grad.numpy(), rtol=1e-10, atol=1e-13)
 

@@ -37,7 +37,7 @@ def test_every_class_is_in_both_parts():
 
 @pytest.mark.parametrize(
     "model, activation",
-    [("mlp", "relu"), ("mlp", "tanh"), ("residual", "relu"), ("residual", "tanh"), ("cnn", "relu")],
+    [("mlp", "relu"), ("mlp", "tanh"), ("residual", "relu"), ("residual", "tanh"), ("cnn", "relu"), ("cnn_bn", "relu")],
 )
 def test_every_model_learns_to_read(model, activation):
     workload = digits.build(digits.Settings(model=model, activation=activation))

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from workloads.layers import Convolution, Dense, Residual
+from workloads.normalised import EPS, NormedConvolution
 
 LAYERS = {
     "dense": Dense((6,), 4, "none"),
@@ -15,6 +16,7 @@ LAYERS = {
     "residual relu": Residual(Dense((6,), 6, "relu")),
     "residual tanh": Residual(Dense((6,), 6, "tanh"), scale=0.3),
     "convolution": Convolution((2, 7, 6), 3),
+    "normed convolution": NormedConvolution((2, 7, 6), 3),
 }
 each_layer = pytest.mark.parametrize("layer", LAYERS.values(), ids=LAYERS)
 
@@ -25,12 +27,29 @@ def in_torch(layer, parts, x):
 
     if isinstance(layer, Residual):
         return x + layer.scale * in_torch(layer.inner, parts, x)
+    if isinstance(layer, NormedConvolution):
+        w, gain, bias, *_ = parts
+        z = torch.nn.functional.conv2d(x, w, padding=layer.size // 2)
+        y = torch.nn.functional.batch_norm(z, None, None, gain, bias, training=True, eps=EPS).relu()
+        return torch.nn.functional.max_pool2d(y, layer.pool)
     w, b = parts
     if isinstance(layer, Convolution):
         y = torch.nn.functional.conv2d(x, w, b, padding=layer.size // 2).relu()
         return torch.nn.functional.max_pool2d(y, layer.pool)
     z = x.flatten(1) @ w + b
     return {"relu": torch.relu, "tanh": torch.tanh, "none": lambda z: z}[layer.activation](z)
+
+
+def beside(layer, parts, x):
+    """The loss that running statistics have of their own."""
+    import torch
+
+    if not isinstance(layer, NormedConvolution):
+        return 0
+    w, _, _, mean, square = parts
+    z = torch.nn.functional.conv2d(x, w, padding=layer.size // 2).detach()
+    m, q = z.mean((0, 2, 3)), (z * z).mean((0, 2, 3))
+    return ((mean - m) ** 2).sum() / 2 + ((square - q) ** 2).sum() / 2
 
 
 def passes(layer, seed=0, samples=5):
@@ -48,7 +67,8 @@ def test_a_backward_pass_by_hand_is_the_one_of_autograd(layer):
     parts, x, y, saved, dy = passes(layer)
     tensors = [torch.tensor(array, requires_grad=True) for array in (x, *parts)]
     expected = in_torch(layer, tensors[1:], tensors[0])
-    dx0, *g0 = torch.autograd.grad(expected, tensors, torch.tensor(dy))
+    objective = (expected * torch.tensor(dy)).sum() + beside(layer, tensors[1:], tensors[0])
+    dx0, *g0 = torch.autograd.grad(objective, tensors)
 
     dx, pending = layer.backward_input(parts, saved, dy)
     g = [np.full_like(part, np.nan) for part in parts]

@@ -26,9 +26,10 @@ def test_a_residual_model_is_a_row_of_equal_blocks():
     assert shapes(model="residual", depth=3, width=32) == [(64,), *[(32,)] * 4, (10,)]
 
 
+@pytest.mark.parametrize("model", ["cnn", "cnn_bn"])
 @pytest.mark.parametrize("pixels, flat", [(8, 16 * 2 * 2), (28, 16 * 7 * 7)])
-def test_a_cnn_reads_small_and_large_images(pixels, flat):
-    chain = models.build(ModelKnobs(model="cnn"), (1, pixels, pixels), 10)
+def test_a_cnn_reads_small_and_large_images(model, pixels, flat):
+    chain = models.build(ModelKnobs(model=model), (1, pixels, pixels), 10)
     assert chain.layers[2].shapes[0] == (flat, 64)
     y, _ = chain.forward(chain.start(0), np.zeros((2, 1, pixels, pixels), np.float32))
     assert y.shape == (2, 10)
@@ -44,9 +45,10 @@ def test_hidden_sizes_that_make_no_sense_are_refused_with_an_example(text):
     assert "\n" not in str(refusal.value)
 
 
-def test_a_cnn_on_points_is_refused():
+@pytest.mark.parametrize("model", ["cnn", "cnn_bn"])
+def test_a_cnn_on_points_is_refused(model):
     with pytest.raises(ValueError, match="a cnn needs images"):
-        models.build(ModelKnobs(model="cnn"), (2,), 3)
+        models.build(ModelKnobs(model=model), (2,), 3)
 
 
 def test_depth_does_not_let_a_residual_model_grow_what_passes():

@@ -27,6 +27,7 @@ MODELS = {
     "mlp": lambda: small("digits", hidden="8,6"),
     "residual": lambda: small("digits", model="residual", depth=3, width=8),
     "cnn": lambda: small("digits", model="cnn", channels=2),
+    "cnn_bn": lambda: small("digits", model="cnn_bn", channels=2),
     "bowl": lambda: small("quadratic", noise=1.0),
     "scalars": ScalarChain,
     "springs": lambda: Springs([1.0, -1.0], parameters=3),
@@ -80,7 +81,7 @@ def test_a_layer_reads_its_parameters_when_it_comes_to_them():
     assert np.array_equal(g, there) and not np.array_equal(g, before)
 
 
-@pytest.mark.parametrize("name", ["mlp", "residual", "cnn"])
+@pytest.mark.parametrize("name", ["mlp", "residual", "cnn", "cnn_bn"])
 def test_a_dense_layers_gradient_is_made_of_its_inputs_and_errors(name):
     workload = MODELS[name]()
 
@@ -90,7 +91,7 @@ def test_a_dense_layers_gradient_is_made_of_its_inputs_and_errors(name):
 
     layers, _ = passes(workload, program)
     dense = [(g, factors) for _, g, factors in layers if factors is not None]
-    assert len(dense) == {"mlp": 3, "residual": 5, "cnn": 2}[name]
+    assert len(dense) == {"mlp": 3, "residual": 5, "cnn": 2, "cnn_bn": 2}[name]
     for g, (inputs, errors) in dense:
         rebuilt = np.concatenate([(inputs.T @ errors).ravel(), errors.sum(0)])
         assert np.allclose(g, rebuilt, rtol=1e-12, atol=1e-15)

@@ -1,0 +1,87 @@
+"""Normalised: a convolution with batch norm, whose running statistics are parameters like all others.
+
+In training a channel of z = conv(x, w) is brought to mean 0 and variance 1 over the batch that passes: a worker's own
+mini-batch, a pipeline's own micro-batch. So how a batch is cut changes what is learned, as with no other layer.
+Samples to evaluate are judged one by one, by running statistics, which a little loss of their own trains:
+
+    1/2 (mean - m)^2 + 1/2 (square - q)^2        m, q: the means of z and of z^2 over the batch
+    gradient: mean - m, square - q               variance = square - mean^2
+
+A step of SGD is then the exponential average, mean <- (1 - lr) mean + lr m, with momentum lr. m and q are means over
+samples, which a variance is not: so the mean of the gradients of micro-batches, or of workers, is the gradient of the
+whole mini-batch (deferred batch norm), and since a pass counts nothing, going forward twice counts nothing twice.
+
+Other rules make something else of it, which training never notices and evaluation does. With momentum, statistics
+swing around what they follow, and so they do where gradients come late; rules that divide by the gradient's size (Adam,
+RMSprop, Adagrad) walk about lr a step, however long the way. Until both have arrived, square - mean^2 may be anything;
+where it is negative it counts as 0, and the model looks far worse than its weights are.
+Source: Ioffe & Szegedy, ICML 2015; Huang et al., NeurIPS 2019 (micro-batches); torchgpipe (deferred).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+import kernels
+from workloads.layers import Convolution
+
+EPS = 1e-5  # keeps the division by a channel's deviation finite
+
+
+@dataclass(frozen=True)
+class NormedConvolution(Convolution):
+    """y = maxpool(relu(gain (z - m) / sqrt(v + EPS) + bias)), z = conv(x, w), m and v its mean and variance."""
+
+    @property
+    def shapes(self) -> tuple[tuple[int, ...], ...]:
+        return super().shapes[0], *[(self.filters,)] * 4  # w, gain, bias, mean, square
+
+    @property
+    def flops(self) -> int:
+        return super().flops + 8 * self.filters * math.prod(self.inputs[1:])
+
+    def start(self, generator):
+        w, zeros = super().start(generator)
+        return w, zeros + 1, zeros, zeros, zeros + 1
+
+    def forward(self, parts, x):
+        w, gain, bias, *_ = parts
+        z = kernels.empty((len(x), self.filters, *self.inputs[1:]), x)
+        a, y = kernels.empty_like(z), kernels.empty((len(x), *self.outputs), x)
+        m, v = kernels.empty_like(gain), kernels.empty_like(gain)
+        kernels.conv2d_forward(z, x, w, kernels.zeros_like(bias), False)  # a bias in front would be taken off with m
+        kernels.batch_norm_forward(a, m, v, z, gain, bias, EPS, True)
+        kernels.max_pool_forward(y, a, self.pool)
+        return y, (x, z, m, v, a, y)
+
+    @np.errstate(over="ignore", invalid="ignore")  # a run that diverges is known by its loss
+    def backward_input(self, parts, saved, dy, needed=True):
+        w, gain, bias, mean, square = parts
+        x, z, m, v, a, y = saved
+        da, dz, dx = kernels.empty_like(a), kernels.empty_like(z), None
+        kernels.max_pool_backward(da, dy, a, y, self.pool)
+        kernels.relu_backward(da, da, a)
+        dgain, dbias = kernels.empty_like(gain), kernels.empty_like(bias)
+        kernels.batch_norm_backward_weights(dgain, dbias, da, z, m, v, EPS)
+        kernels.batch_norm_backward_input(dz, da, z, m, v, gain, dgain, dbias, EPS)
+        if needed:
+            dx = kernels.empty_like(x)
+            kernels.conv2d_backward_input(dx, dz, w)
+        return dx, ((dgain, dbias, mean - m, square - (v + m * m)), x, dz)
+
+    def backward_weights(self, gradients, pending):
+        dw, *others = gradients
+        ready, x, dz = pending
+        kernels.conv2d_backward_weights(dw, kernels.empty_like(others[0]), x, dz)
+        for gradient, found in zip(others, ready, strict=True):
+            gradient[:] = found
+
+    @np.errstate(over="ignore", invalid="ignore")
+    def evaluate(self, parts, x):
+        """y by the running statistics: with fixed ones a batch norm is a part of the filters."""
+        w, gain, bias, mean, square = parts
+        slope = gain / np.sqrt(np.maximum(square - mean * mean, 0) + EPS)
+        return super().forward((w * slope[:, None, None, None], bias - slope * mean), x)[0]
