@@ -57,7 +57,7 @@ class SectionedCommand(click.Command):
         sections: dict[str, list] = {}
         for parameter in self.get_params(ctx):
             record = parameter.get_help_record(ctx)
-            if record:
+            if record and isinstance(parameter, click.Option):
                 sections.setdefault(getattr(parameter, "section", "Options"), []).append(record)
         for title in sorted(sections, key=lambda title: title == "Options"):
             with formatter.section(title):

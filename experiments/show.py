@@ -112,6 +112,11 @@ def table(rows: Sequence[dict[str, Any]], words: int = 0) -> str:
     if not rows:
         return ""
     cells = [[name.replace("_", " ") for name in rows[0]], *([_cell(n, v) for n, v in row.items()] for row in rows)]
+    return aligned(cells, words)
+
+
+def aligned(cells: Sequence[Sequence[str]], words: int = 0) -> str:
+    """Lines of texts as columns, the first `words` of them to the left, the others to the right."""
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
     sides = [str.ljust] * words + [str.rjust] * (len(widths) - words)
     lines = ("  ".join(side(*cell) for side, *cell in zip(sides, line, widths, strict=True)) for line in cells)

@@ -1,0 +1,215 @@
+"""The command line of schedules: pictures, measures, comparisons, and schedules of one's own."""
+
+import re
+
+import pytest
+
+from algorithms.pipelined.schedules import SCHEDULES
+from experiments.scheduling import idea
+
+STUCK = "0F0 0B0 0F1 0B1\n1F1 1B1 1F0 1B0\n"
+
+
+@pytest.fixture
+def schedule(main, tmp_path):
+    """Run the command, on a file of this text if there is one; gives what `main` gives."""
+
+    def call(*words, text=None):
+        if text is not None:
+            (tmp_path / "mine.txt").write_text(text)
+            words = (*words, "--file", "mine.txt")
+        return main("schedule", *words)
+
+    return call
+
+
+def figures(out):
+    """The figures in the list, by name."""
+    return dict(re.findall(r"^  (\w[\w ]*?)  +(\S+(?: %)?)", out, re.MULTILINE))
+
+
+def columns(out):
+    """The figures in a comparison, by schedule and name."""
+    head, *rows = [re.split(r"  +", line) for line in out.splitlines()]
+    return {name: {row[0]: row[1 + n] for row in rows} for n, name in enumerate(head[1:])}
+
+
+def test_without_a_name_all_schedules_are_listed_with_their_idea(schedule):
+    code, out, err = schedule()
+    words = " ".join(re.sub(r"-\n +", "-", out).split())
+    assert (code, err) == (0, "") and max(map(len, out.splitlines())) <= 80
+    assert all(f"{name} {' '.join(idea(name).split())}" in words for name in SCHEDULES)
+
+
+def test_ideas_are_those_of_files_functions_and_variants():
+    assert idea("gpipe") == "GPipe: all micro-batches go forward, then all come back in reverse."
+    assert idea("gpipe_late") == "The same as gpipe, with recompute and with late."
+    assert idea("dapple_pb") == "The same as 1f1b, with policy PB."
+    assert idea("pipemare") == "The same as systolic, without fused."
+    assert idea("pipedream").startswith("PipeDream: a stream of")
+    assert len({idea(name) for name in SCHEDULES}) == len(SCHEDULES)
+
+
+def test_a_schedule_is_drawn_and_measured(schedule):
+    code, out, err = schedule("zb_h1", "--ranks", 4, "--chunks", 8)
+    assert (code, err) == (0, "")
+    assert out.startswith("zb_h1: 4 ranks, 8 micro-batches, F 1, I 1, W 1, B 2\n\ntime ")
+    assert "rank 3  ......F0I0F1I1F2I2F3I3W0F4I4W1F5I5W2F6I6W3F7I7W4W5W6W7\n" in out
+    assert figures(out) == {
+        "makespan": "27",
+        "idle": "3",
+        "bubble of total": "11.1 %",
+        "bubble of ideal": "12.5 %",
+        "bubble of span": "11.1 %",
+        "throughput": "0.2963",
+        "in flight": "4",
+        "held": "4",
+        "copies": "1",
+        "versions": "1",
+        "delay": "0",
+    }
+    assert "   3    24     3    24          1     4       1         1      0\n" in out
+    assert "critical path, 27 ops, " in out and max(map(len, out.splitlines())) <= 80
+
+
+def test_the_three_bubbles_of_gpipe_have_their_closed_forms(schedule):
+    found = figures(schedule("gpipe", "--ranks", 4, "--chunks", 8)[1])
+    assert found["bubble of total"] == f"{100 * 3 / 11:.1f} %" and found["bubble of ideal"] == f"{100 * 3 / 8:.1f} %"
+
+
+def test_stale_schedules_show_their_delays_and_versions(schedule):
+    rows = [line.split() for line in schedule("pipedream", "--chunks", 12)[1].splitlines() if re.match(r" +\d ", line)]
+    assert [row[-3:] for row in rows] == [[str(n), str(n), str(n - 1)] for n in (4, 3, 2, 1)]
+    assert figures(schedule("pipemare", "--chunks", 12)[1])["versions"] == "1"
+
+
+def test_names_are_compared_side_by_side_on_the_same_work(schedule):
+    code, out, _ = schedule("gpipe", "zb_h1", "interleaved", "zb_v", "pipedream")
+    found = columns(out)
+    assert code == 0 and [*found] == ["gpipe", "zb_h1", "interleaved", "zb_v", "pipedream"]
+    assert {name: figures["makespan"] for name, figures in found.items()} == {
+        "gpipe": "33",
+        "zb_h1": "27",
+        "interleaved": "28.5",
+        "zb_v": "25.5",
+        "pipedream": "33",
+    }
+    assert found["gpipe"]["in flight"] == "8" and found["pipedream"]["delay"] == "3"
+
+
+def test_costs_are_of_kinds_stages_ops_and_pairs(schedule):
+    assert figures(schedule("zb_h1", "--costs", "F=10,I=11,W=6")[1])["makespan"] == "261"
+    assert figures(schedule("1f1b", "--costs", "F=1 B=1")[1])["makespan"] == "22"
+    assert figures(schedule("dualpipe", "--costs", "F+B=3")[1])["makespan"] == "26"
+    slow = schedule("1f1b", "--costs", "2F=3")[1]
+    assert "B 2, 2F=3\n" in slow and float(figures(slow)["makespan"]) > 33
+
+
+def test_of_a_backward_and_its_halves_one_follows_from_the_others(schedule):
+    head = schedule("1f1b", "--costs", "B=3,I=1")[1].splitlines()[0]
+    assert head.endswith("F 1, I 1, W 2, B 3")
+    assert schedule("1f1b", "--costs", "B=3")[1].splitlines()[0].endswith("F 1, I 1.5, W 1.5, B 3")
+    code, _, err = schedule("1f1b", "--costs", "B=3,I=1,W=1")
+    assert (code, err) == (2, "B=3 is not both halves of a backward, I=1 and W=1; leave B out.\n")
+
+
+def test_options_of_a_schedule_are_options_of_the_command(schedule):
+    out = schedule("interleaved", "--pieces", 4, "--chunks", 16)[1]
+    assert figures(out)["makespan"] == "50.25"
+    assert "16 stages: ops on one of them cost 0.25 times that" in out
+    found = columns(schedule("1f1b", "dapple_pb", "gpipe", "--policy", "PB", "--latency", 1)[1])
+    assert found["1f1b"] == found["dapple_pb"] != found["gpipe"]
+    same = [figures(schedule(*words, "--chunks", 12)[1]) for words in (["systolic", "--no-fused"], ["pipemare"])]
+    assert same[0]["delay"] == same[1]["delay"] == "7"
+
+
+def test_help_of_a_schedule_shows_its_theory_and_its_options(schedule):
+    out = schedule("interleaved", "--help")[1]
+    assert idea("interleaved") in out and "Schedule interleaved:\n  --pieces INT  [default 2]" in out
+    out = schedule("--help")[1]
+    assert "An op is written stage, kind, micro-batch" in out and "--pieces" not in out
+
+
+def test_reasons_say_why_each_slot_is_idle(schedule):
+    out = schedule("1f1b", "--latency", 0.5, "--reasons")[1]
+    assert re.search(r"^rank 1 +0 to 1 +1F0 waits for 0F0 of rank 0$", out, re.MULTILINE)
+    assert re.search(r"^rank 1 +1 to 1.5 +1F0 waits for 0F0 to come over the link from rank 0$", out, re.MULTILINE)
+    assert re.search(r"^rank 3 +\S+ to \S+ +nothing left to do$", out, re.MULTILINE)
+    assert "waits for" not in schedule("1f1b", "--latency", 0.5)[1]
+
+
+def test_slots_that_are_only_rounding_are_not_told(schedule):
+    spans = re.findall(r"^rank \d +(\S+) to (\S+) ", schedule("zb_h1", "--latency", 0.1, "--reasons")[1], re.MULTILINE)
+    assert spans and all(start != end for start, end in spans)
+
+
+@pytest.mark.parametrize("name", SCHEDULES)
+def test_what_lists_prints_file_reads(schedule, name):
+    code, text, _ = schedule(name, "--lists")
+    assert code == 0 and len(text.splitlines()) == 4
+    again = schedule("--lists", text=f"# mine\n\n{text}")
+    assert again == (0, text, "")
+
+
+def test_a_schedule_of_one_s_own_is_timed_and_compared(schedule):
+    out = schedule(text="0F0 0F1 0B0 0B1 0U0\n1F0 1B0 1F1 1B1 1U0\n")[1]
+    assert out.startswith("mine.txt: 2 ranks, 2 micro-batches, ") and figures(out)["makespan"] == "9"
+    assert "rank 0  F0 F1 .. .. B0    .. B1    \n" in out
+    found = columns(
+        schedule("gpipe", "--ranks", 2, "--chunks", 2, text="0F0 0F1 0B1 0B0 0U0\n1F0 1F1 1B1 1B0 1U0\n")[1]
+    )
+    assert found["mine.txt"] == found["gpipe"]
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        (STUCK, "mine.txt: the schedule is stuck: rank 0 at 0B0 waits for 1B0 of rank 1, rank 1 at 1F1 waits for 0F1"),
+        ("0F0 0B0\n1F0\n", "mine.txt: 1B0 is missing: every stage does every micro-batch once."),
+        ("0B0 0F0\n", "mine.txt: 0B0 comes before 0F0 on rank 0."),
+        ("0F0 0F0 0B0\n", "mine.txt: 0F0 is done twice"),
+        ("0F0 hello\n", "mine.txt: 'hello' is no op; write stage, one of F, R, B, I, W, U, and a number, as in 2F0."),
+        ("# nothing\n", "mine.txt: there is no op yet; write a line for each rank"),
+    ],
+)
+def test_a_file_that_is_no_schedule_is_refused_with_op_and_rule(schedule, text, sentence):
+    code, out, err = schedule(text=text)
+    assert (code, out) == (2, "") and err.startswith(sentence) and err.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["zb_h3"], "there is no schedule 'zb_h3'; did you mean zb_h2?"),
+        (["own"], "there is no schedule 'own'; there are naive, gpipe"),
+        (["chimera", "--ranks", "3"], "3 ranks cannot be paired; Chimera needs an even number."),
+        (["interleaved", "--chunks", "6"], "4 ranks do not divide 6 micro-batches; use a multiple of 4."),
+        (["gpipe", "--ranks", "0"], "ranks is '0'; allowed is 1 to 256"),
+        (["gpipe", "--ranks", "256", "--chunks", "4096"], "at most 60,000 are studied"),
+        (["gpipe", "--pieces", "2"], "No such option '--pieces'"),
+        (["interleaved", "--pieces", "0"], "pieces is '0'; allowed is 1 to 64."),
+        (["1f1b", "--policy", "PC"], "policy is 'PC'; allowed is PA or PB."),
+        (["gpipe", "--costs", "X=1"], "'X=1' is no cost; write"),
+        (["gpipe", "--costs", "F=-1"], "'F=-1' is no cost; write"),
+        (["gpipe", "--latency", "-1"], "latency is '-1.0'; allowed is 0 to"),
+        (["gpipe", "1f1b", "--lists"], "--lists and --reasons are for one schedule; name one."),
+        (["--file", "nope.txt"], "nope.txt cannot be read: No such file or directory."),
+        (["--file", "."], ". cannot be read: Is a directory."),
+    ],
+)
+def test_what_cannot_be_drawn_is_refused_in_one_line(schedule, words, sentence):
+    code, out, err = schedule(*words)
+    assert (code, out) == (2, "") and sentence in err and err.count("\n") == 1
+
+
+def test_a_file_of_bytes_is_refused(main, tmp_path):
+    (tmp_path / "bytes").write_bytes(bytes(range(256)))
+    assert main("schedule", "--file", "bytes")[2].startswith("bytes is no text; write a line for each rank")
+
+
+def test_colours_are_for_terminals_only(schedule, monkeypatch):
+    assert "\x1b[" not in schedule("gpipe")[1]
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    assert "\x1b[" in schedule("gpipe")[1]
+    monkeypatch.setenv("NO_COLOR", "1")
+    assert "\x1b[3" not in schedule("gpipe")[1]
