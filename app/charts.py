@@ -17,11 +17,13 @@ import algorithms
 from app import curves, palette, units
 from cluster.trace import KINDS
 from experiments.experiment import Experiment
+from experiments.kernel_times import Report
 from experiments.result import Run
 
 CONFIG = {"displayModeBar": False}
 HEIGHT = 260  # px of a chart of curves
 ALWAYS = 5.0  # a loss up to which the axis shows everything: more than twice that of guessing among ten classes
+TIMED = {"Numba": "cpu", "torch": "torch", "NumPy": "numpy", "CUDA": "gpu"}  # what is timed of a kernel
 RANKS = 64  # rows and columns that can be told apart; more are drawn in groups
 LINKS = 300  # of a graph of ranks; what moves less is not drawn
 WIDEST = 8  # px of a link
@@ -195,6 +197,38 @@ def _round_table(ranks: int, servers: int) -> tuple[np.ndarray, np.ndarray]:
 
     inner = circle(servers, 0.0 if servers == 1 else 0.35)
     return tuple(np.concatenate([inner, circle(ranks - servers, 1.0)], axis=1))
+
+
+def roofline(report: Report, chosen: str) -> go.Figure:
+    """What kernels reach (FLOP/s) at their operational intensity (FLOPs per byte), under what the machine can do."""
+    figure = go.Figure()
+    rows = [row for row in report.rows if row.flops]
+    roofs = [("CPU", report.cpu)] + ([("GPU", report.gpu)] if report.gpu else [])
+    edges = [row.intensity for row in rows] + [peaks.flops / peaks.near for _, peaks in roofs]
+    x = np.geomspace(min(edges) / 2, max(edges) * 4, 60, dtype=np.float32)
+    for where, peaks in roofs:
+        for name, bandwidth, dash in (("of this size", peaks.near, "solid"), ("in memory", peaks.bandwidth, "dot")):
+            figure.add_scatter(
+                x=x, y=np.minimum(peaks.flops, x * bandwidth) / 1e9, mode="lines", hoverinfo="skip",
+                name=f"roof of the {where}, vectors {name}", line={"color": palette.MUTED, "width": 2, "dash": dash},
+            )  # fmt: skip
+    for (label, which), line in zip(TIMED.items(), palette.RUNS, strict=False):
+        timed = [row for row in rows if getattr(row, which) and (which in ("cpu", "gpu") or row.kernel == chosen)]
+        if timed:
+            large = np.array([row.kernel == chosen for row in timed])
+            figure.add_scatter(
+                x=np.array([row.intensity for row in timed], np.float32),
+                y=np.array([row.flops / getattr(row, which) / 1e9 for row in timed], np.float32),
+                mode="markers", name=label, customdata=[row.kernel for row in timed],
+                marker={"symbol": line.symbol, "color": line.colour, "size": np.where(large, 14, 7),
+                        "opacity": np.where(large, 1.0, 0.5)},
+                hovertemplate="%{customdata}: %{y:.3g} GFLOP/s at %{x:.3g} FLOPs per byte<extra>" + label + "</extra>",
+            )  # fmt: skip
+    _frame(figure, "operational intensity in FLOPs per byte; GFLOP/s")
+    figure.update_xaxes(type="log", rangemode="normal", exponentformat="power", dtick=1)
+    figure.update_yaxes(type="log", exponentformat="power", dtick=1)
+    figure.update_layout(height=400)
+    return figure
 
 
 def staleness(shown: list[Shown]) -> go.Figure:

@@ -9,6 +9,7 @@ import streamlit as st
 from app import runs
 from app.text import sentence
 from experiments.errand import Errand
+from experiments.experiment import Experiment
 from experiments.pool import JobState
 
 EVERY = 0.5  # s between two looks
@@ -19,8 +20,7 @@ def fetch(errand: Errand, waiting: str, place: str) -> Path | None:
 
     `place` names what the page wants it for: the next errand for the same place takes over from this one.
     """
-    owner = f"{runs.owner()}/{place}"
-    now = _ask(errand, owner)
+    owner, now = f"{runs.owner()}/{place}", ask(errand, place)
     if now.active:
         st.fragment(_wait, run_every=EVERY)(errand.key(), owner, waiting)
     elif now.folder is None:
@@ -29,14 +29,14 @@ def fetch(errand: Errand, waiting: str, place: str) -> Path | None:
     return now.folder
 
 
-def _ask(errand: Errand, owner: str) -> JobState:
-    """Where the errand stands. It is asked for once, since one that failed would fail again."""
-    state = st.session_state
+def ask(work: Errand | Experiment, place: str) -> JobState:
+    """Where the work for this place stands. It is asked for once, since what failed would fail again."""
+    state, owner = st.session_state, f"{runs.owner()}/{place}"
     try:
-        if state.get(owner) != errand.key():
-            state[owner] = runs.pool().submit(owner, errand)
+        if state.get(owner) != work.key():
+            state[owner] = runs.pool().submit(owner, work)
             return runs.wait(state[owner], runs.PATIENCE)
-        return runs.pool().state(errand.key())
+        return runs.pool().state(work.key())
     except (ValueError, OSError) as error:
         return JobState("failed", message=str(error))
 
@@ -47,4 +47,4 @@ def _wait(job: str, owner: str, waiting: str) -> None:
     if not now.active:
         st.rerun()
     ahead = f" {now.place - 1} ahead of it." if now.place > 1 else ""
-    st.info(f"{waiting}{ahead}", icon=":material/hourglass_top:")
+    st.progress(min(max(now.fraction, 0.0), 1.0), text=f"{waiting}{ahead}")

@@ -9,7 +9,7 @@ if str(HERE.parent) not in sys.path:  # Streamlit puts app/ there, and not the r
 
 import streamlit as st  # noqa: E402
 
-from app.views import schedules, textbook, workbench  # noqa: E402
+from app.views import kernels, schedules, textbook, workbench  # noqa: E402
 
 st.set_page_config("Lockstep", str(HERE / "icon.png"), layout="wide", initial_sidebar_state=340)
 st.html(HERE / "style.css")
@@ -18,5 +18,6 @@ PAGES = [
     st.Page(workbench.page, title="Workbench", url_path="workbench", default=True),
     st.Page(schedules.page, title="Schedules", url_path="schedules"),
     st.Page(textbook.page, title="Textbook", url_path="textbook"),
+    st.Page(kernels.page, title="Kernels", url_path="kernels"),
 ]
 st.navigation(PAGES, position="top").run()

@@ -2,8 +2,9 @@
 
     Errand("study", {"schedule": "1f1b", "ranks": 64})
 
-The module of its kind has `errand(values, root) -> Path`, which does it and says where the result lies. What it needs
-is plain values; what it gives is files; so the process that asked never has anything in its own memory but those.
+The module of its kind has `errand(values, root, progress) -> Path`, which does it, calls progress(part) now and then,
+and says where the result lies. What it needs is plain values; what it gives is files; so the process that asked never
+has anything in its own memory but those.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from typing import Any
 
 from experiments.summary import ROOT, source_version
 
-KINDS = {"study": "experiments.study", "lesson": "lessons.errand"}
+KINDS = {"study": "experiments.study", "kernels": "experiments.kernel_times", "lesson": "lessons.errand"}
 """Kinds of errands, and whose `errand` does them."""
 
 
@@ -49,9 +50,9 @@ class Errand:
         place = self.place(root)
         return place if place.is_dir() else None
 
-    def do(self, root: str | Path) -> Path:
+    def do(self, root: str | Path, progress: Callable[[float], None] = lambda part: None) -> Path:
         """Do it here, and say where the result lies. ValueError, OSError in one sentence."""
-        return importlib.import_module(KINDS[self.kind]).errand(self.values, Path(root))
+        return importlib.import_module(KINDS[self.kind]).errand(self.values, Path(root), progress)
 
     def keep(self, root: Path, write: Callable[[Path], None]) -> Path:
         """Let write(folder) make the files of the result; whole or not at all."""

@@ -67,13 +67,17 @@ class Teller:
             tried={name: _plain(column) for name, column in progress.tried.items()},
         )
 
+    def part(self, fraction: float) -> None:
+        """A line of an errand under way."""
+        self("progress", fraction=fraction, seconds=0.0, curve={}, tried={})
+
 
 def do(spec: dict[str, Any], tell: Teller) -> None:
     """Run the experiment, or do the errand; store what came of it, tell where."""
     if "errand" in spec:
         from experiments.errand import Errand
 
-        folder = Errand(**spec["errand"]).do(spec["root"])
+        folder = Errand(**spec["errand"]).do(spec["root"], tell.part)
         tell("result", status="finished", error="", folder=str(folder))
         return
     from experiments import store

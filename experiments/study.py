@@ -17,7 +17,7 @@ import math
 import re
 import sys
 import types
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -303,7 +303,7 @@ def _costs(plan: Plan, share: float) -> Mapping:
     return {**usual, **given}
 
 
-def errand(values: dict[str, Any], root: Path) -> Path:
+def errand(values: dict[str, Any], root: Path, progress: Callable[[float], None]) -> Path:
     """Do the study as an errand (see experiments.errand)."""
     return Errand("study", values).keep(root, partial(save, study(Plan.of(**values))))
 

@@ -127,7 +127,7 @@ def test_a_schedule_beyond_all_bounds_is_refused_in_a_sentence(page):
 def test_a_large_schedule_is_studied_by_the_pool(page):
     opened = page(ranks=32, micro_batches=200)
     until = time.monotonic() + 60
-    while opened.info and time.monotonic() < until:
+    while opened.get("progress") and time.monotonic() < until:
         time.sleep(0.1)
         opened.run()
     assert figure(opened, "Makespan") == "693"

@@ -1,0 +1,194 @@
+"""Kernels: the arithmetic, one kernel at a time: formula, its twins side by side, its price, and how long it takes."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+from dataclasses import dataclass
+from html import escape
+from pathlib import Path
+
+import streamlit as st
+
+import kernels
+from app import charts, errands, runs, units
+from app.text import escaped
+from app.views.pictures import heading
+from experiments import kernel_times
+from experiments.kernel_times import Report, Row
+
+FOLDER = Path(kernels.__file__).parent
+BOUND = {"bind": "query-params", "persist_state": "session"}
+SAID = {
+    "numpy": ("NumPy", "the reference on one thread"),
+    "cpu": ("Numba", "the CPU twin on one thread"),
+    "torch": ("torch", "the same in eager mode on one thread"),
+    "gpu": ("CUDA", "the GPU twin"),
+    "torch_gpu": ("torch on the GPU", "the same in eager mode"),
+}
+"""What was timed: label, meaning."""
+
+
+def page() -> None:
+    """Choose a kernel; read it, and see what it costs here."""
+    with st.sidebar:
+        name, n = _choose()
+    source = read(name)
+    st.markdown(f"## {escaped(name)}", anchors=False)
+    st.caption(f"kernels/{source.family}/{name}.py")
+    with st.container(key="source-code"):
+        _source(source)
+    _measured(name, n)
+
+
+def _choose() -> tuple[str, int]:
+    names = kernel_times.names()
+    name = st.selectbox("Kernel", names, key="kernel", help="Grouped by family. Type to search.", **BOUND)
+    st.markdown(f":small[{escaped(read(name).theory.splitlines()[0])}]")
+    n = st.select_slider(
+        "Numbers in a call", kernel_times.SIZES, kernel_times.SIZE, key="numbers",
+        help="About so many: a vector of this length, a table, a matrix, images or sequences of together as many.",
+        **BOUND,
+    )  # fmt: skip
+    return name, n
+
+
+def _source(source: Source) -> None:
+    left, right = st.columns(2, gap="medium")
+    with left:
+        heading("Formula, price and source")
+        st.code(source.theory, language=None, wrap_lines=True)
+        st.code(source.price, language="python", wrap_lines=True)
+    with right:
+        heading("Reference", "Plain NumPy, to which both twins are compared in the tests.")
+        st.code(source.reference, language="python", wrap_lines=True)
+        if source.shared:
+            heading("In both twins", "The same lines serve the CPU and the GPU, so they cannot differ there.")
+            st.code(source.shared, language="python", wrap_lines=True)
+    left, right = st.columns(2, gap="medium")
+    with left:
+        heading("CPU twin")
+        st.code(source.cpu, language="python", wrap_lines=True)
+    with right:
+        heading("GPU twin")
+        st.code(source.gpu, language="python", wrap_lines=True)
+
+
+# the source, cut in its parts without being loaded
+
+
+@dataclass(frozen=True)
+class Source:
+    """The text of a kernel's file, in parts."""
+
+    family: str
+    theory: str
+    price: str
+    reference: str
+    shared: str
+    cpu: str
+    gpu: str
+
+
+@st.cache_data(show_spinner=False)
+def read(name: str) -> Source:
+    """The parts of the file of kernel `name`. What both twins come to use is shared, what nobody uses is the price."""
+    family = next(family for family, names in kernels.FAMILIES.items() if name in names)
+    text = (FOLDER / family / f"{name}.py").read_text("utf-8")
+    tree = ast.parse(text)
+    defined = {one: node for node in tree.body for one in _names(node)}
+    reached = {part: _reached(part, defined) for part in ("reference", "cpu", "gpu")}
+    parts: dict[str, list[str]] = {part: [] for part in ("price", "reference", "shared", "cpu", "gpu")}
+    for node in dict.fromkeys(defined.values()):
+        whose = [part for part, names in reached.items() if not names.isdisjoint(_names(node))]
+        part = "shared" if {"cpu", "gpu"} <= {*whose} else whose[0] if whose else "price"
+        parts[part].append(_text(text, node))
+    texts = {part: "\n\n\n".join(some).replace("\n\n\n@", "\n\n@") for part, some in parts.items()}
+    return Source(family, inspect.cleandoc(ast.get_docstring(tree)), **texts)
+
+
+def _names(node: ast.stmt) -> list[str]:
+    """What a function or an assignment at the top of a file defines."""
+    if isinstance(node, ast.FunctionDef):
+        return [node.name]
+    targets = node.targets if isinstance(node, ast.Assign) else []
+    return [part.id for target in targets for part in ast.walk(target) if isinstance(part, ast.Name)]
+
+
+def _reached(start: str, defined: dict[str, ast.stmt]) -> set[str]:
+    """What `start` uses of its file, and what that uses."""
+    found, ahead = set(), [start]
+    while ahead:
+        name = ahead.pop()
+        if name in defined and name not in found:
+            found.add(name)
+            ahead += [part.id for part in ast.walk(defined[name]) if isinstance(part, ast.Name)]
+    return found
+
+
+def _text(text: str, node: ast.stmt) -> str:
+    first = min([node.lineno, *(decorator.lineno for decorator in getattr(node, "decorator_list", ()))])
+    return "\n".join(text.splitlines()[first - 1 : node.end_lineno])
+
+
+# what was measured
+
+
+def _measured(name: str, n: int) -> None:
+    """Times of this kernel, and the roofline: with all kernels, if all were measured."""
+    heading("Measured here", "By a process of its own on one thread: the best of a few rounds of calls.")
+    one, every = kernel_times.asked([name], n), kernel_times.asked(kernel_times.names(), n)
+    all_of_them = every.stored(runs.ROOT) is not None or st.session_state.get("roofline") == n
+    if all_of_them:
+        folder = errands.fetch(every, "Measuring all kernels: this takes a minute or two.", "kernels")
+    else:
+        folder = errands.fetch(one, f"Measuring {name}.", "kernels")
+    if folder is None:
+        return
+    report = _report(str(folder))
+    row = report.row(name)
+    _table(row, report)
+    st.caption(
+        f"{units.count(row.flops)} FLOPs and {units.size(row.bytes)} a call, by its price: "
+        f"{units.number(row.intensity)} FLOPs per byte. {report.machine}, {report.moment}."
+    )
+    heading("Roofline", "How near a kernel comes to what this machine can do for so many FLOPs per byte.")
+    if not all_of_them:
+        st.button("Measure all kernels", key="all", on_click=st.session_state.update, args=({"roofline": n},))
+    st.plotly_chart(charts.roofline(report, name), key="roofline-chart", config=charts.CONFIG, alt=_heard(row, report))
+
+
+@st.cache_resource(max_entries=64, show_spinner=False)
+def _report(folder: str) -> Report:
+    return kernel_times.load(Path(folder))
+
+
+def _table(row: Row, report: Report) -> None:
+    heads = ("", "a call takes", "as fast as NumPy", "GFLOP/s", "GB/s", "of the roof", "")
+    lines = []
+    for name, (label, meaning) in SAID.items():
+        took = getattr(row, name)
+        if took is None and (name.endswith("gpu") or name == "torch"):
+            continue
+        peaks = report.gpu if name.endswith("gpu") else report.cpu
+        cells = (
+            units.seconds(took),
+            f"{units.number(row.numpy / took)} ×",
+            units.number(row.flops / took / 1e9) if row.flops else "–",
+            units.number(row.bytes / took / 1e9),
+            units.percent(kernel_times.reached(row, peaks, name)),
+            meaning,
+        )
+        lines.append(f"<tr><th>{label}</th>{''.join(f'<td>{escape(cell)}</td>' for cell in cells)}</tr>")
+    head = "".join(f"<th>{word}</th>" for word in heads)
+    body = "".join(lines)
+    st.html(f'<div class="figures explained"><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>')
+
+
+def _heard(row: Row, report: Report) -> str:
+    """The chart in a sentence, for readers who do not see it."""
+    return (
+        f"Roofline of {len(report.rows)} kernels: {row.kernel} does {units.number(row.flops / row.cpu / 1e9)} GFLOP/s "
+        f"at {units.number(row.intensity)} FLOPs per byte, "
+        f"{units.percent(kernel_times.reached(row, report.cpu))} of the roof."
+    )

@@ -1,0 +1,108 @@
+"""Calls of kernels, and what is measured of them. How long a call takes is not asserted."""
+
+import json
+import math
+
+import numpy as np
+import pytest
+
+import kernels
+from experiments import kernel_times
+from experiments.__main__ import main
+from experiments.calls import CALLS
+from experiments.kernel_times import Peaks, Row
+
+PEERS = [name for name, call in CALLS.items() if call.peer]
+
+
+def arguments(name, n=1000):
+    return CALLS[name].arguments(np.random.default_rng(2), n)
+
+
+def own(args):
+    return tuple(x.copy() if isinstance(x, np.ndarray) else x for x in args)
+
+
+def test_every_kernel_has_a_call():
+    assert sorted(CALLS) == sorted(kernel_times.names())
+
+
+@pytest.mark.parametrize("n", [1, 63, 1000])
+def test_a_call_of_any_size_has_a_price(n):
+    for name in CALLS:
+        flops, words = getattr(kernels, name).price(*arguments(name, n))
+        assert flops >= 0 and words > 0, name
+
+
+def test_a_call_handles_about_so_many_numbers():
+    for name in CALLS:
+        largest = max(x.size for x in arguments(name, 50_000) if isinstance(x, np.ndarray))
+        assert 40_000 <= largest <= 500_000, name
+
+
+@pytest.mark.parametrize("name", PEERS)
+def test_torch_says_the_same(name):
+    torch = pytest.importorskip("torch")
+    args, peer = own(arguments(name)), CALLS[name].peer
+    with torch.no_grad():
+        tensors = [torch.from_numpy(x.copy()) if isinstance(x, np.ndarray) else x for x in args]
+        given = getattr(kernels, name).module.reference(*tensors) if peer == "eager" else peer(torch, *tensors)
+    returned = getattr(kernels, name).module.reference(*args)
+    expected = [x for x in args if isinstance(x, np.ndarray)]
+    if returned is not None:
+        expected = [*map(np.asarray, returned if isinstance(returned, tuple) else (returned,)), *expected]
+    found = given if isinstance(given, tuple) else [x for x in tensors if hasattr(x, "shape")]
+    if not isinstance(given, tuple) and returned is not None:
+        expected = expected[1:]  # a loss, which the peer computes and does not give
+    for one, other in zip(found, expected, strict=False):
+        np.testing.assert_allclose(one, other, rtol=1e-3, atol=1e-4)
+
+
+def test_a_kernel_is_timed_beside_numpy_and_torch():
+    report = kernel_times.measure(["sgd", "pack"], 200)
+    sgd, pack = report.rows
+    assert (sgd.kernel, sgd.family, sgd.flops, sgd.bytes) == ("sgd", "updates", 400, 2400)
+    assert sgd.intensity == pytest.approx(1 / 6)
+    assert sgd.numpy > 0 and sgd.cpu > 0 and pack.torch is None
+    assert report.cpu.flops > 0 and report.cpu.bandwidth > 0 and report.cpu.near > 0
+
+
+def test_the_roof_is_a_slope_and_then_flat():
+    peaks = Peaks(flops=100.0, bandwidth=10.0, near=20.0)
+    assert [peaks.roof(intensity) for intensity in (0.5, 5.0, 50.0)] == [10.0, 100.0, 100.0]
+
+
+def test_what_is_reached_is_a_share_of_the_roof_and_of_the_bandwidth_where_nothing_is_computed():
+    peaks = Peaks(flops=100.0, bandwidth=10.0, near=20.0)
+    assert kernel_times.reached(Row("a", "b", 1, flops=40, bytes=80, cpu=8.0), peaks) == 0.5
+    assert kernel_times.reached(Row("a", "b", 1, flops=0, bytes=80, cpu=8.0), peaks) == 0.5
+
+
+def test_a_call_is_timed_until_the_device_is_done():
+    order = []
+    kernel_times.seconds(lambda: order.append("call"), lambda: order.append("wait"))
+    assert order[:2] == ["call", "wait"] and order[-1] == "wait"
+
+
+def test_an_errand_keeps_the_report(tmp_path):
+    errand, parts = kernel_times.asked(["gather"], 100), []
+    folder = errand.do(tmp_path, parts.append)
+    report = kernel_times.load(folder)
+    assert errand.stored(tmp_path) == folder and parts == [0.0]
+    assert report.rows[0].flops == 0 and math.isfinite(report.rows[0].cpu)
+    assert report.row("gather") and report.row("sgd") is None
+
+
+def test_the_command_prints_the_same_table(capsys):
+    assert main(["kernels", "sgd", "--size", "100"]) == 0
+    out = capsys.readouterr().out
+    assert "GFLOP/s (matrix product)" in out
+    head, row = out.splitlines()[-2:]
+    assert head.split()[0] == "kernel" and row.split()[:3] == ["sgd", "200", "1,200"]
+    assert main(["kernels", "sgd", "--size", "100", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["rows"][0]["bytes"] == 1200
+
+
+def test_the_command_knows_no_other_kernels(capsys):
+    assert main(["kernels", "sgdd"]) == 2
+    assert "there is no kernel 'sgdd'; did you mean sgd?" in capsys.readouterr().err
