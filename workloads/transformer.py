@@ -7,7 +7,7 @@
 
 Samples are (time, width), but for the tokens that come in, (time,), whole numbers. Norms come first in a block, so the
 path from the last layer to the first passes no norm. All products have biases. A block of each kind, of t positions and
-width h, costs t h (24 h + 4 t) FLOPs forward, t h (24 h + 8 t) for B and 24 t h^2 for W, and small change.
+width h, cost t h (24 h + 4 t) FLOPs forward, t h (24 h + 8 t) for B and 24 t h^2 for W, and small change.
 Source: Vaswani et al., NeurIPS 2017; norms as in GPT-2 (Radford et al., 2019); FLOPs as Qi et al., ICLR 2024, count.
 """
 
@@ -25,14 +25,14 @@ EPS = 1e-5  # in the variance of a layer norm
 GROWTH = 4  # hidden numbers of an MLP block for each of its width
 
 
-def layers(tokens: int, time: int, width: int, heads: int, blocks: int) -> list[Layer]:
-    """The layers of a model with `blocks` blocks of each kind. ValueError if heads do not divide the width."""
+def layers(tokens: int, time: int, width: int, heads: int, depth: int) -> list[Layer]:
+    """The layers of a model with `depth` blocks, two more. ValueError if heads do not divide the width."""
     if width % heads:
         lower = max(heads, width - width % heads)
         raise ValueError(f"{heads} heads do not divide a width of {width}; use a width of {lower} or {lower + heads}.")
-    gain = 1 / math.sqrt(2 * blocks)
+    gain = 1 / math.sqrt(depth)
     pair = AttentionBlock(time, width, heads, gain), MlpBlock(time, width, gain)
-    return [Embedding(tokens, time, width), *pair * blocks, Head(time, width, tokens)]
+    return [Embedding(tokens, time, width), *(pair[i % 2] for i in range(depth)), Head(time, width, tokens)]
 
 
 @dataclass(frozen=True)

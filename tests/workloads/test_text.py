@@ -16,7 +16,7 @@ from experiments.run import run
 from workloads import text
 from workloads.batches import Batches
 
-SMALL = {"context": 8, "width": 8, "heads": 2}
+SMALL = {"context": 8, "width": 8, "heads": 2, "depth": 2}
 
 
 def build(**knobs):
@@ -52,9 +52,22 @@ def test_targets_are_what_follows_and_samples_are_the_text_in_a_row():
 
 def test_the_last_tenth_is_held_out():
     workload, length = build(), len(text.read(text.ALICE))
-    x, _ = workload.held_out
-    assert length // 10 - 8 <= x.size <= length // 10
     assert length - length // 10 - 8 <= workload.x.size < length - length // 10
+    characters = "".join(sorted(set(text.read(text.ALICE))))
+    first = "".join(characters[token] for token in workload.held_out[0][0])
+    assert text.read(text.ALICE)[length - length // 10 :].startswith(first)
+
+
+@pytest.mark.parametrize(("most", "tried"), [(10**6, 1804), (8192, 1024), (6000, 750), (16, 2), (1, 1)])
+def test_what_a_model_is_tried_on_is_spread_over_all_that_is_held_out(monkeypatch, most, tried):
+    monkeypatch.setattr(text, "JUDGED", 10**6)
+    every, targets = build().held_out
+    monkeypatch.setattr(text, "JUDGED", most)
+    x, target = build().held_out
+    assert len(x) == len(target) == tried
+    for place in {0, tried // 2, tried - 1}:
+        there = place * (len(every) - 1) // max(1, tried - 1)
+        np.testing.assert_array_equal((x[place], target[place]), (every[there], targets[there]))
 
 
 def test_less_than_the_entropy_of_single_characters_is_learned():
@@ -131,7 +144,7 @@ def test_a_home_that_nobody_has_is_no_file():
 def test_a_pipeline_trains_it_as_one_rank_does_and_real_processes_as_simulated_ones():
     values = {"workload": "text", **SMALL, "steps": 6, "batch": 8, "learning_rate": 0.2, "evaluations": 2}
     pipeline = Experiment.of({**values, "algorithm": "gpipe", "workers": 2, "chunks": 4})
-    alone = run(Experiment.of({**values, "algorithm": "sgd", "workers": 1, "blocks": pipeline.data["blocks"]}))
+    alone = run(Experiment.of({**values, "algorithm": "sgd", "workers": 1}))
     simulated, real = run(pipeline), run(pipeline.change(cluster="processes"))
     assert real.status == simulated.status == "finished", real.error
     np.testing.assert_allclose(simulated.parameters, alone.parameters, rtol=0, atol=1e-6)

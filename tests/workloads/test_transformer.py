@@ -54,8 +54,8 @@ def passes(layer, seed=0, samples=4):
     return parts, x, y, saved, rng.standard_normal(y.shape)
 
 
-def model(dtype=np.float64, blocks=2):
-    layers = transformer.layers(TOKENS, TIME, WIDTH, HEADS, blocks)
+def model(dtype=np.float64, depth=4):
+    layers = transformer.layers(TOKENS, TIME, WIDTH, HEADS, depth)
     return Chain(layers, kernels.softmax_cross_entropy, dtype)
 
 
@@ -184,6 +184,11 @@ def test_stages_one_after_the_other_are_the_whole_bit_for_bit(dtype):
         np.testing.assert_array_equal(np.concatenate(w), chain.start(4))
 
 
+def test_blocks_of_attention_and_mlp_take_turns_between_the_embedding_and_the_head():
+    kinds = [type(layer) for layer in model(depth=3).layers]
+    assert kinds == [Embedding, AttentionBlock, MlpBlock, AttentionBlock, Head]
+
+
 def test_boundaries_are_positions_times_width():
     assert model().boundaries(6) == (TIME * WIDTH,) * 5
 
@@ -246,8 +251,8 @@ def test_a_pair_of_blocks_costs_what_the_literature_says_and_small_change():
 
 
 def test_blocks_leave_the_size_of_what_passes_within_a_constant_however_many():
-    for blocks in (1, 16):
-        layers = transformer.layers(TOKENS, TIME, 32, 4, blocks)
+    for depth in (2, 32):
+        layers = transformer.layers(TOKENS, TIME, 32, 4, depth)
         body = Chain(layers[:-1], kernels.softmax_cross_entropy, np.float64)
         y, _ = body.forward(body.start(0), samples(20)[0])
         assert 0.3 < np.mean(y**2) < 5
