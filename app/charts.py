@@ -80,6 +80,95 @@ def loss(shown: list[Shown], axis: str, log: bool = False) -> go.Figure:
     return figure
 
 
+def panel(shown: list[Shown], axis: str, log: bool, most: float, top: float) -> go.Figure:
+    """One of several small pictures of the loss, that share their axes: x to `most` in SI units, y to `top`."""
+    figure = go.Figure()
+    scale, word = unit(axis, most)
+    for s in shown:
+        _, smooth = curves.training(s.run, axis)
+        held = curves.held_out(s.run, axis)
+        figure.add_scatter(
+            x=smooth.x / scale, y=smooth.y, mode="lines", line={"color": s.line.colour, "width": 2}, name="training",
+            hovertemplate="training %{y:.4g}<extra></extra>",
+        )  # fmt: skip
+        figure.add_scatter(
+            x=held.x / scale, y=held.y, mode="markers", name="held-out",
+            hovertemplate="held-out %{y:.4g}<extra></extra>",
+            marker={"symbol": s.line.symbol, "size": 4, "color": "rgba(0,0,0,0)",
+                    "line": {"color": s.line.colour, "width": 1.2}},
+        )  # fmt: skip
+    _frame(figure, word or axis)
+    figure.update_layout(height=170, showlegend=False, margin={"l": 6, "r": 6, "t": 4, "b": 4})
+    figure.update_xaxes(range=[0, most / scale], nticks=4)
+    if log:
+        figure.update_yaxes(type="log", exponentformat="power", nticks=4)
+    else:
+        figure.update_yaxes(range=[0, top], nticks=4)
+    return figure
+
+
+def reach(shown: list[Shown], axis: str) -> tuple[float, float]:
+    """(farthest x in SI units, highest loss worth seeing) of all runs: what panels beside each other share."""
+    farthest, tops = 0.0, []
+    for s in shown:
+        _, smooth = curves.training(s.run, axis)
+        farthest = max(farthest, _last(smooth))
+        tops.append(_top(smooth.y, curves.held_out(s.run, axis).y))
+    return farthest or 1.0, max((top for _, top in filter(None, tops)), default=1.0) * 1.08
+
+
+def speed_up(shown: list[Shown], workers: tuple[int, ...], loss: float | None) -> go.Figure:
+    """How many times faster than the first run: in samples per second, and in the time to a held-out `loss`."""
+    figure = _against_ideal(shown, workers, loss, lambda times, count: times, "times as fast", ideal=True)
+    return figure.update_yaxes(type="log", dtick=np.log10(2), exponentformat="none")
+
+
+def efficiency(shown: list[Shown], workers: tuple[int, ...], loss: float | None) -> go.Figure:
+    """The same as a share of the ideal, in percent."""
+    figure = _against_ideal(shown, workers, loss, lambda times, count: 100 * times / count, "% of the ideal")
+    return figure.update_yaxes(rangemode="tozero")
+
+
+def _against_ideal(shown, workers, loss, measure, title: str, ideal: bool = False) -> go.Figure:
+    figure = go.Figure()
+    count = np.array(workers) / workers[0]
+    if ideal:
+        figure.add_scatter(
+            x=[str(n) for n in workers], y=count.astype(np.float32), mode="lines", name="ideal", hoverinfo="skip",
+            line={"color": palette.MUTED, "width": 1.5, "dash": "dot"},
+        )  # fmt: skip
+    rates = np.array([s.run.summary["samples_per_second"] or np.nan for s in shown])
+    lines = {"samples per second": rates / rates[0]}
+    if loss is not None:
+        times = np.array([curves.reached(s.run, loss) or np.nan for s in shown])
+        lines[f"time to a held-out loss of {units.number(loss)}"] = times[0] / times
+    for (name, faster), look in zip(lines.items(), palette.RUNS, strict=False):
+        figure.add_scatter(
+            x=[str(n) for n in workers], y=measure(faster, count).astype(np.float32), mode="lines+markers", name=name,
+            line={"color": look.colour, "width": 2.2, "dash": look.dash}, marker={"symbol": look.symbol, "size": 8},
+            hovertemplate="%{y:.3g} " + title + "<extra>" + name + "</extra>",
+        )  # fmt: skip
+    _frame(figure, "workers")
+    figure.update_layout(height=HEIGHT, hovermode="x unified")
+    figure.update_xaxes(type="category", rangemode="normal")
+    return figure.update_yaxes(title_text=title)
+
+
+def outcome(shown: list[Shown], names: tuple[str, ...], figure: str, title: str, word: str) -> go.Figure:
+    """A figure of the summary for each of several runs, as bars."""
+    values = np.array([s.run.summary[figure] if s.run.summary[figure] is not None else np.nan for s in shown])
+    bars = go.Figure(
+        go.Bar(
+            x=list(names), y=values.astype(np.float32), marker={"color": shown[0].line.colour, "line": {"width": 0}},
+            hovertemplate="%{x}: %{y:.4g}<extra></extra>",
+        )
+    )  # fmt: skip
+    _frame(bars, word)
+    bars.update_layout(height=HEIGHT, bargap=0.35)
+    bars.update_xaxes(type="category", rangemode="normal")
+    return bars.update_yaxes(title_text=title, rangemode="tozero")
+
+
 def accuracy(shown: list[Shown], axis: str) -> go.Figure:
     """Held-out accuracy of all runs against `axis`."""
     figure = go.Figure()

@@ -23,7 +23,7 @@ from app import units
 from cluster.devices import DEVICES
 from cluster.disturbances import JITTERS
 from cluster.network import NETWORKS
-from experiments.experiment import NESTED, Experiment, coding_settings, starting_point
+from experiments.experiment import NESTED, PAGE, Experiment, coding_settings, starting_point
 from knobs import Knobs, local
 
 PRESETS: dict[str, Any] = {
@@ -243,15 +243,13 @@ def _sources(field: str) -> str:
 
 # what is chosen, and where it is kept
 
-VIEW = ("axis", "log", "keep", "source", "embed", "embed_options")  # names in the address that are not settings
-
 
 def read_address() -> str:
     """Take over the settings in the page's address, once per session; a sentence about what is wrong there, or ""."""
     if "algorithm" in st.session_state:
         return ""
     try:
-        given = {name: st.query_params[name] for name in st.query_params if name not in VIEW}
+        given = {name: st.query_params[name] for name in st.query_params if name not in PAGE}
         put(Experiment.from_query(urlencode(given)))
     except ValueError as error:
         put(Experiment())
@@ -262,7 +260,7 @@ def read_address() -> str:
 def write_address(experiment: Experiment) -> None:
     """Make the page's address the experiment's own link."""
     wanted = dict(parse_qsl(experiment.query(), keep_blank_values=True))
-    there = {name: st.query_params[name] for name in st.query_params if name not in VIEW}
+    there = {name: st.query_params[name] for name in st.query_params if name not in PAGE}
     for name in there.keys() - wanted.keys():
         del st.query_params[name]
     if changed := {name: value for name, value in wanted.items() if there.get(name) != value}:

@@ -44,6 +44,12 @@ def held_out(run: Run, axis: str, quantity: str = "loss") -> Line:
     return _line(*_every(tried[axis][known].astype(float), tried[quantity][known], POINTS))
 
 
+def reached(run: Run, loss: float) -> float:
+    """The time, s, of the first report with a held-out loss of at most `loss`; NaN if there was none."""
+    there = np.flatnonzero(run.evaluations["loss"] <= loss)
+    return float(run.evaluations["seconds"][there[0]]) if len(there) else np.nan
+
+
 def measured(run: Run, quantity: str) -> Line:
     """What the method measured in each step, the mean over ranks."""
     steps, values = run.course(quantity)

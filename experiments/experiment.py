@@ -27,7 +27,7 @@ from workloads.task import Budget
 
 MAX_WORKERS = 4096
 MAX_QUERY = 8000  # characters; longer queries are refused unread
-PAGE = ("axis", "log", "keep", "source", "embed", "embed_options")  # in a link, how the workbench looks; no setting
+PAGE = ("axis", "log", "keep", "source", "sweep", "embed", "embed_options")  # of a link: how the workbench looks
 NESTED = ("settings", "coding", "data")  # whose values have names of their own
 OTHER_BUDGETS = ("epochs", "seconds", "target_loss")
 

@@ -95,6 +95,14 @@ def table(shown: list[Shown]) -> None:
     st.html(f'<div class="figures"><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>')
 
 
+def ending(one: Shown) -> str:
+    """How a run ended, in a sentence, for readers who do not see its picture."""
+    loss = one.run.summary.get("held_out_loss")
+    return f"{one.name}: " + (
+        "no held-out loss." if loss is None else f"held-out loss {units.number(loss)} at the end."
+    )
+
+
 def let_go(shown: list[Shown]) -> None:
     """A button per kept run."""
     with st.container(horizontal=True, gap="small"):

@@ -25,12 +25,12 @@ def loss_and_accuracy(shown: list[Shown]) -> None:
         left, right = st.columns([3, 2], gap="medium") if judged else (st.container(), None)
     with left:
         axis, log = against("Loss")
-        _chart(charts.loss, shown, _heard(shown, "held_out_loss", units.number), axis, log)
+        chart(charts.loss, shown, _heard(shown, "held_out_loss", units.number), axis, log)
     if right:
         with right:
             with st.container(height=HEAD, border=False):
                 heading("Held-out accuracy, %")
-            _chart(charts.accuracy, judged, _heard(judged, "accuracy", units.percent), axis)
+            chart(charts.accuracy, judged, _heard(judged, "accuracy", units.percent), axis)
 
 
 def measured(shown: list[Shown]) -> None:
@@ -40,7 +40,7 @@ def measured(shown: list[Shown]) -> None:
         for one in shown
         for quantity in one.run.quantities
     ]
-    _chart(charts.measured, shown, f"What the method measured: {'; '.join(ends)}.")
+    chart(charts.measured, shown, f"What the method measured: {'; '.join(ends)}.")
 
 
 def lanes(folder: str) -> None:
@@ -72,32 +72,32 @@ def details(one: Shown, shown: list[Shown]) -> None:
     )  # what is not looked at is not drawn
     with time:
         if time.open:
-            _chart(charts.shares, [one], timeline.describe(run))
+            chart(charts.shares, [one], timeline.describe(run))
     with traffic:
         if traffic.open and len(run.trace.messages["bytes"]):
             told = _traffic(run)
             left, right = st.columns(2, gap="medium", vertical_alignment="center")
             with left:
-                _chart(charts.topology, [one], told)
+                chart(charts.topology, [one], told)
             with right:
-                _chart(charts.traffic, [one], told)
+                chart(charts.traffic, [one], told)
             st.markdown(told)
         elif traffic.open:
             st.info("Nobody sent anything: these ranks train alone.", icon=":material/wifi_off:")
     with stale:
         if stale.open and any(len(other.run.applied["staleness"]) for other in shown):
-            _chart(charts.staleness, shown, _heard(shown, "staleness_mean", units.updates))
+            chart(charts.staleness, shown, _heard(shown, "staleness_mean", units.updates))
         elif stale.open:
             st.info(_fresh(run.experiment), icon=":material/sync:")
     with memory:
         if memory.open and run.held().any():
-            _chart(charts.memory, [one], _fullest(run))
+            chart(charts.memory, [one], _fullest(run))
             st.caption(_fullest(run))
         elif memory.open:
             st.info("Nobody wrote down what it held in this run.", icon=":material/memory:")
     with ranks:
         if ranks.open and (rows := charts.ranked(run)):
-            _chart(charts.by_rank, [one], f"By rank: {', '.join(rows)}.")
+            chart(charts.by_rank, [one], f"By rank: {', '.join(rows)}.")
         elif ranks.open:
             st.info("Nothing in this run was measured by several ranks one by one.", icon=":material/groups:")
 
@@ -136,11 +136,11 @@ def heading(text: str, help: str | None = None) -> None:
     st.markdown(f"### {text}", help=help, anchors=False)
 
 
-def _chart(draw, shown: list[Shown], alt: str, *how) -> None:
+def chart(draw, shown: list[Shown], alt: str, *how, key: str = "") -> None:
     """The figure draw(shown, *how): it takes Plotly 30 ms to build one, and nothing to send it again."""
     what = [(one.folder, one.name, one.colour) for one in shown]
     figure = _built(draw.__name__, what, how, lambda: draw(shown, *how))
-    st.plotly_chart(figure, key=draw.__name__, config=charts.CONFIG, alt=alt)
+    st.plotly_chart(figure, key=key or draw.__name__, config=charts.CONFIG, alt=alt)
 
 
 @st.cache_resource(max_entries=128, show_spinner=False)

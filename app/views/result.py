@@ -8,7 +8,7 @@ import streamlit as st
 
 from app import runs, units
 from app.text import escaped, sentence
-from app.views import compare, pictures, predict, take
+from app.views import compare, pictures, predict, sweep, take
 from app.views.pictures import heading
 from experiments.experiment import Experiment
 from experiments.result import Run
@@ -63,6 +63,7 @@ def show(folder: str, wanted: Experiment | None) -> None:
             compare.table(shown)
             compare.let_go(shown)
         st.fragment(pictures.details)(next(one for one in shown if one.folder == name), shown)
+        sweep.show(run)
 
 
 def _title(run: Run, folder: str, name: str, changed: list[str]) -> None:

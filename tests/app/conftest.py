@@ -29,15 +29,21 @@ def made():
 
 @pytest.fixture(scope="session")
 def folders(tmp_path_factory):
-    """Where the pages of this session find their runs."""
+    """Where the pages of this session find their runs, also if the source is edited meanwhile."""
     from app import runs
+    from experiments import pool
+    from experiments.summary import source_version
 
-    before, runs.ROOT = runs.ROOT, tmp_path_factory.mktemp("runs")
-    runs.pool.clear()
-    yield runs.ROOT
-    runs.pool().close()
-    runs.pool.clear()
-    runs.ROOT = before
+    before, version = runs.ROOT, source_version()
+    with pytest.MonkeyPatch.context() as patch:
+        for module in (fabricated, pool):
+            patch.setattr(module, "source_version", lambda: version)
+        runs.ROOT = tmp_path_factory.mktemp("runs")
+        runs.pool.clear()
+        yield runs.ROOT
+        runs.pool().close()
+        runs.pool.clear()
+        runs.ROOT = before
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ import workloads
 from algorithms import compression
 from app import controls, runs
 from app.views import choose, pictures
-from experiments.experiment import NESTED, Experiment
+from experiments.experiment import NESTED, PAGE, Experiment
 from experiments.pool import JobState
 from knobs import local
 
@@ -39,7 +39,7 @@ def said(page) -> str:
 
 def address(page) -> Experiment:
     """The experiment in the page's address."""
-    query = {name: page.query_params[name] for name in page.query_params if name not in controls.VIEW}
+    query = {name: page.query_params[name] for name in page.query_params if name not in PAGE}
     return Experiment.of({name: value[-1] if isinstance(value, list) else value for name, value in query.items()})
 
 

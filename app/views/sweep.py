@@ -1,0 +1,166 @@
+"""The sweep: the run on the page again and again, with one setting turned; small pictures beside each other."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import streamlit as st
+
+import algorithms
+from app import charts, curves, errands, runs, units
+from app.charts import Shown
+from app.controls import Control, control, owners, spoken
+from app.text import escaped, sentence
+from app.views import compare
+from app.views.pictures import chart, heading
+from experiments.experiment import Experiment
+from experiments.pool import JobState
+from experiments.result import Run
+
+EVERY = 0.5  # s between two looks
+COMMON = ("workers", "batch", "latency")
+DELAYS = (0.0, 1e-5, 1e-4, 1e-3, 1e-2)  # s, for a latency that was left to the preset
+MOST = 64  # workers of a sweep, unless the run on the page has more
+
+
+def axes(e: Experiment) -> list[str]:
+    """What can be turned: workers, batch size, latency, and the algorithm's own delays."""
+    own = algorithms.find(e.algorithm).Settings
+    return [*COMMON, *(name for name in own.model_fields if control(own, name).delay)]
+
+
+def values(one: Control, now: Any) -> list:
+    """Where to stop on the way: around `now`, two steps to each side."""
+    if one.kind in ("choice", "list"):
+        return list(one.options)
+    if one.kind == "switch":
+        return [False, True]
+    if not one.whole:
+        stops = [now * factor for factor in (0.01, 0.1, 1, 10, 100)] if now else DELAYS
+    else:
+        start = now or 1
+        stops = [0] * (now == 0) + [max(1, round(start * 2.0**n)) for n in (-2, -1, 0, 1, 2)]
+        if one.name == "workers":
+            stops = [1, *(n for n in stops if n <= max(MOST, now))]
+    low, high = one.low if one.low is not None else 0, one.high if one.high is not None else float("inf")
+    return sorted({stop for stop in stops if low <= stop <= high})
+
+
+def show(run: Run) -> None:
+    """The choice of what is turned, and what came of it."""
+    heading("Sweep", "The same run again and again with one setting turned, everything else as it is on the page.")
+    e = run.experiment
+    if e.cluster != "simulated":
+        st.info("Sweeps are made on the simulated cluster: run this there first.", icon=":material/tune:")
+        return
+    names = axes(e)
+    st.segmented_control(
+        "Turn", names, key="sweep", bind="query-params", label_visibility="collapsed",
+        format_func=lambda name: spoken(name).replace("_", " "),
+    )  # fmt: skip
+    axis = st.session_state.sweep
+    if axis not in names:
+        st.caption("Choose what to turn: five or six runs are made, those that were made before are just shown.")
+        return
+    one = control(owners(e.algorithm, e.compression, e.workload)[axis], axis)
+    now = getattr(e, axis) if axis in COMMON else e.settings[axis]
+    stops = values(one, now)
+    states = [_ask(e, axis, value, number) for number, value in enumerate(stops)]
+    if any(state.active for state in states):
+        st.fragment(_progress, run_every=EVERY)(_keys(e, axis, stops), sum(state.active for state in states))
+    _strip(one, [(value, state) for value, state in zip(stops, states, strict=True) if not state.active])
+
+
+def _ask(e: Experiment, axis: str, value: Any, number: int) -> JobState:
+    """Where the run with this value stands; it is asked for once."""
+    try:
+        return errands.ask(e.change(**{axis: value}), f"sweep-{number}")
+    except ValueError as error:
+        return JobState("failed", message=str(error))
+
+
+def _keys(e: Experiment, axis: str, stops: list) -> list[str]:
+    keys = []
+    for value in stops:
+        try:
+            keys.append(e.change(**{axis: value}).key())
+        except ValueError:
+            continue
+    return keys
+
+
+def _progress(keys: list[str], were: int) -> None:
+    """How far the runs are; when one more is done the page draws it."""
+    for number in range(len(keys)):
+        runs.pool().touch(f"{runs.owner()}/sweep-{number}")
+    states = [runs.pool().state(key) for key in keys]
+    if sum(state.active for state in states) < were:
+        st.rerun()
+    done = sum(1.0 if not state.active else state.fraction for state in states) / len(states)
+    st.progress(min(done, 1.0), text=f"{len(states) - were} of {len(states)} runs are done.")
+
+
+def _strip(one: Control, made: list[tuple[Any, JobState]]) -> None:
+    """A small picture of the loss for each run, what the runs have in common beneath, and what could not run."""
+    shown, stops = [], []
+    for value, state in made:
+        if state.folder is None:
+            st.caption(
+                f":material/block: {escaped(f'{spoken(one.name)} {one.words(value)}')}: {sentence(state.message)}"
+            )
+            continue
+        folder = str(state.folder)
+        shown.append(Shown(f"{spoken(one.name)} {one.words(value)}", runs.load(folder), 0, folder))
+        stops.append(value)
+    if not shown:
+        return
+    axis, log = st.session_state.axis, st.session_state.log
+    most, top = charts.reach(shown, axis)
+    grid = st.grid(min_column_width=190, gap="small", key="strip")
+    for number, each in enumerate(shown):
+        with grid.container(gap="xxsmall"):
+            st.markdown(f"**{escaped(each.name)}**")
+            chart(charts.panel, [each], compare.ending(each), axis, log, most, top, key=f"panel-{number}")
+    left, right = st.columns(2, gap="medium")
+    if one.name == "workers" and len(shown) > 1:
+        loss = _common(shown)
+        told = _scaling(shown, stops, loss)
+        with left:
+            heading("Speed-up", "How many times faster than the run with the fewest workers; the dotted line is ideal.")
+            chart(charts.speed_up, shown, told, tuple(stops), loss)
+        with right:
+            heading("Efficiency", "Speed-up as a share of the ideal one.")
+            chart(charts.efficiency, shown, told, tuple(stops), loss)
+        st.caption(told)
+    elif len(shown) > 1:
+        names = tuple(one.words(value) for value in stops)
+        for side, figure, word, title in (
+            (left, "samples_per_second", "Samples per second", ""),
+            (right, "held_out_loss", "Held-out loss at the end", ""),
+        ):
+            with side:
+                heading(word)
+                chart(charts.outcome, shown, word, names, figure, title, spoken(one.name), key=f"outcome-{figure}")
+    compare.table(shown)
+
+
+def _common(shown: list[Shown]) -> float | None:
+    """The lowest held-out loss that all of them reached."""
+    best = [one.run.summary["best_held_out_loss"] for one in shown]
+    return max(best) if None not in best else None
+
+
+def _scaling(shown: list[Shown], stops: list[int], loss: float | None) -> str:
+    """The speed-up in words."""
+    first, last = shown[0].run.summary, shown[-1].run.summary
+    faster = (last["samples_per_second"] or 0.0) / (first["samples_per_second"] or 1.0)
+    told = f"{stops[-1]} workers do {units.number(faster)} times as many samples per second as {stops[0]}"
+    ideal = stops[-1] / stops[0]
+    told += f", {units.percent(faster / ideal)} of the ideal {units.number(ideal)}"
+    if loss is None:
+        return f"{told}."
+    times = [curves.reached(one.run, loss) for one in (shown[0], shown[-1])]
+    if not all(times):  # the start was not improved on
+        return f"{told}."
+    sooner = units.number(times[0] / times[1])
+    return f"{told}; to a held-out loss of {units.number(loss)} they come {sooner} times as fast."

@@ -1,0 +1,130 @@
+"""The sweep: which values, which runs, and what they come to beside each other."""
+
+import json
+
+import numpy as np
+import pytest
+
+from app import charts, curves
+from app.charts import Shown
+from app.controls import control
+from app.views import sweep
+from experiments.experiment import Experiment
+from experiments.pool import JobState
+
+
+@pytest.mark.parametrize(
+    ("name", "now", "stops"),
+    [
+        ("workers", 4, [1, 2, 4, 8, 16]),
+        ("workers", 1, [1, 2, 4]),
+        ("workers", 40, [1, 10, 20, 40]),
+        ("batch", 32, [8, 16, 32, 64, 128]),
+        ("batch", 1, [1, 2, 4]),
+        ("latency", None, [0.0, 1e-5, 1e-4, 1e-3, 1e-2]),
+        ("latency", 1.0, [0.01, 0.1, 1.0, 10.0]),
+    ],
+)
+def test_a_sweep_stops_around_the_value_of_the_run_and_within_bounds(name, now, stops):
+    assert sweep.values(control(Experiment, name), now) == pytest.approx(stops)
+
+
+def test_the_delays_of_an_algorithm_can_be_turned_too():
+    assert sweep.axes(Experiment(algorithm="downpour")) == [
+        "workers",
+        "batch",
+        "latency",
+        "n_push",
+        "n_fetch",
+        "overlap",
+    ]
+    settings = Experiment(algorithm="downpour").module.Settings
+    assert sweep.values(control(settings, "overlap"), True) == [False, True]
+    assert sweep.values(control(Experiment(algorithm="delayed").module.Settings, "delay"), 0) == [0, 1, 2, 4]
+
+
+@pytest.fixture
+def scaled(made):
+    """Runs with 1, 2 and 4 workers, of which each does twice as much as the one before, but not in less time."""
+    shown = [Shown(f"workers {n}", made(Experiment(workers=n)), 0) for n in (1, 2, 4)]
+    for one, rate in zip(shown, (100.0, 150.0, 250.0), strict=True):
+        one.run.summary["samples_per_second"] = rate
+    return shown
+
+
+def test_speed_up_and_efficiency_are_those_of_samples_per_second(scaled):
+    ideal, faster = charts.speed_up(scaled, (1, 2, 4), None).data
+    assert list(ideal.y) == [1, 2, 4] and list(faster.y) == [1, 1.5, 2.5]
+    (share,) = charts.efficiency(scaled, (1, 2, 4), None).data
+    assert list(share.y) == [100, 75, 62.5]
+
+
+def test_the_time_to_a_loss_is_a_speed_up_of_its_own(scaled):
+    loss = 0.5
+    times = [curves.reached(one.run, loss) for one in scaled]
+    *_, sooner = charts.speed_up(scaled, (1, 2, 4), loss).data
+    np.testing.assert_allclose(sooner.y, times[0] / np.array(times), rtol=1e-6)
+    assert "time to a held-out loss of 0.5" in sooner.name
+
+
+def test_a_loss_that_was_not_reached_has_no_time(made):
+    assert np.isnan(curves.reached(made(Experiment()), 0.0))
+
+
+def test_panels_beside_each_other_share_their_axes(scaled):
+    most, top = charts.reach(scaled, "seconds")
+    ranges = {(p.layout.xaxis.range, p.layout.yaxis.range) for s in scaled for p in
+              [charts.panel([s], "seconds", False, most, top)]}  # fmt: skip
+    assert len(ranges) == 1
+
+
+def test_a_sweep_over_workers_draws_a_picture_each_the_speed_up_and_the_table(page, stored):
+    for workers in (1, 2, 4, 8, 16):
+        stored(Experiment(workers=workers))
+    opened = page("sweep=workers")
+    assert not opened.exception
+    assert len(opened.get("plotly_chart")) == 3 + 5 + 2
+    words = [element.value for element in opened.caption if "times as many samples per second as 1" in element.value]
+    assert words and "of the ideal 16" in words[0]
+    table = next(element.value for element in opened.get("html") if "<table>" in str(element.value))
+    assert all(f"workers {n}" in table for n in (1, 2, 4, 8, 16))
+
+
+def test_a_sweep_over_another_setting_shows_what_it_costs_and_gives(page, stored):
+    for period in (1, 2, 4, 8, 16):
+        stored(Experiment.of({"algorithm": "easgd", "period": period}))
+    opened = page("algorithm=easgd&sweep=period")
+    assert not opened.exception
+    rates = json.loads(opened.get("plotly_chart")[-2].proto.spec)
+    assert rates["data"][0]["x"] == ["1", "2", "4", "8", "16"]
+
+
+def test_a_value_that_cannot_run_says_why_and_the_others_are_shown(page, stored, monkeypatch):
+    stored(Experiment(workers=4))
+    done = stored(Experiment(workers=2))
+
+    def ask(work, place):
+        if work.workers == 16:
+            return JobState("failed", message="16 stages do not fit 3 layers")
+        return JobState("finished", folder=done)
+
+    monkeypatch.setattr(sweep.errands, "ask", ask)
+    opened = page("sweep=workers")
+    assert not opened.exception and len(opened.get("plotly_chart")) == 3 + 4 + 2
+    assert any("workers 16" in c.value and "16 stages do not fit 3 layers." in c.value for c in opened.caption)
+
+
+def test_what_is_not_swept_yet_says_how(page, stored):
+    stored(Experiment())
+    opened = page()
+    assert any("Choose what to turn" in caption.value for caption in opened.caption)
+    opened.button_group("sweep").set_value("batch")
+    assert not opened.exception
+
+
+def test_real_processes_are_not_swept(page, stored):
+    stored(Experiment())
+    opened = page("sweep=workers")
+    opened.session_state.shown = str(stored(Experiment(cluster="processes", workers=2)))
+    opened.run()
+    assert any("Sweeps are made on the simulated cluster" in info.value for info in opened.info)
