@@ -1,8 +1,10 @@
-"""Every figure of the textbook is run, and shows what it claims to show."""
+"""Every figure of the textbook is run, shows what it claims to show, and is what the text says it is."""
 
 import pytest
 
 import lessons
+from experiments.chart import chart
+from lessons import golden
 from lessons.figure import figure
 
 FIGURES = [(chapter, name) for chapter in lessons.CHAPTERS for name in lessons.figures(chapter)]
@@ -11,11 +13,13 @@ each = pytest.mark.parametrize(("chapter", "name"), FIGURES, ids=[".".join(pair)
 
 @pytest.mark.slow
 @each
-def test_it_shows_what_it_claims(chapter, name):
-    shown = lessons.figures(chapter)[name]
+def test_it_shows_what_it_claims_and_what_the_text_says(chapter, name):
+    shown, kept = lessons.figures(chapter)[name], lessons.known(f"{chapter}.{name}")
     rows = shown.rows()
     missed = [claim for claim, holds in shown.claims.items() if not holds(rows)]
     assert not missed, rows
+    assert kept is None or golden.differences(kept.rows, rows) == []
+    assert chart(rows, shown.look).data
 
 
 @each

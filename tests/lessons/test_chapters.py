@@ -1,0 +1,122 @@
+"""Chapters: every one that is written has all its parts, and its text says nothing that is not in a row."""
+
+import importlib
+import re
+from pathlib import Path
+
+import pytest
+
+import lessons
+from lessons import golden, prose
+from lessons.chapters import Chapter
+from lessons.grader import grade
+
+WRITTEN = lessons.written()
+GRADED = [one for one in WRITTEN if one.exercise]
+SOLUTIONS = Path(__file__).with_name("solutions")
+each = pytest.mark.parametrize("chapter", WRITTEN, ids=lambda one: one.name)
+each_exercise = pytest.mark.parametrize("chapter", GRADED, ids=lambda one: one.name)
+
+
+@each
+def test_it_has_a_text_a_quiz_an_exercise_a_check_and_a_lab_sheet(chapter):
+    assert {
+        "text.md",
+        "experiments.py",
+        "golden.json",
+        "quiz.toml",
+        "answers.py",
+        "exercise.py",
+        "check.py",
+        "lab.md",
+    } <= {path.name for path in chapter.folder.iterdir()}
+    assert chapter.text().startswith("# ") and chapter.title()
+    assert len(chapter.items) >= 4
+
+
+@each
+def test_its_marks_are_understood_in_every_language(chapter):
+    for language in chapter.languages:
+        assert any(isinstance(block, prose.Drawing) for block in chapter.blocks(language))
+        assert prose.blocks(chapter.lab(language), chapter.name, chapter.golden)
+
+
+@each
+def test_the_golden_file_has_what_is_shown_and_asked_and_nothing_else(chapter):
+    assert set(chapter.golden.figures) == set(chapter.figures)
+    assert set(chapter.golden.answers) == {item.name for item in chapter.items}
+    for item in chapter.items:
+        assert [drawn for drawn, _ in chapter.golden.answers[item.name]] == item.every()
+
+
+@each
+def test_its_golden_figures_ask_claim_and_look_as_the_figures_do(chapter):
+    for name, kept in chapter.golden.figures.items():
+        figure = lessons.find(name)
+        now = golden.drawn(name, figure, kept.rows, kept.runs)
+        assert now == kept
+        assert all(holds(kept.rows) for holds in figure.claims.values())
+
+
+@each
+def test_every_measured_number_in_its_text_comes_from_a_row(chapter):
+    """A decimal point outside of marks, formulas, code, tables' heads and sources gives a typed number away."""
+    for language in chapter.languages:
+        text, *sources = re.split(r"(?m)^## (?:Sources|출처)", chapter.text(language))
+        assert sources
+        for pattern in (r"(?s)```.*?```", r"(?s)\$\$.*?\$\$", r"\$[^$]*\$", r"\{\{ .*? \}\}", r"`[^`]*`"):
+            text = re.sub(pattern, "", text)
+        assert re.findall(r".{0,30}\d\.\d.{0,10}", text) == []
+
+
+@each
+def test_its_predictions_are_questions_of_its_quiz(chapter):
+    asked = [block.item for block in chapter.blocks() if isinstance(block, prose.Predict)]
+    assert asked and all(chapter.item(name) for name in asked)
+
+
+@each
+def test_every_wrong_choice_says_why_it_is_wrong(chapter):
+    for item in chapter.items:
+        right = {answer for _, answer in chapter.golden.answers[item.name]}
+        assert right <= {choice.key for choice in item.choices} or not item.choices
+        assert all(choice.but for choice in item.choices if right != {choice.key})
+
+
+@each_exercise
+def test_a_perfect_solution_gets_all_marks(chapter):
+    report = grade(chapter, (SOLUTIONS / f"{chapter.name}.py").read_text(), seed=11)
+    assert report.score == 100, report
+
+
+@each_exercise
+def test_the_file_to_begin_with_works_but_does_not_pass(chapter):
+    report = grade(chapter, chapter.exercise, seed=12)
+    assert report.score < 60, report
+    assert importlib.import_module(f"lessons.{chapter.name}.exercise").TARGETS
+
+
+@pytest.mark.slow
+@each
+def test_its_quiz_is_answered_as_it_was(chapter):
+    for item in chapter.items:
+        for drawn, answer in chapter.golden.answers[item.name]:
+            now = item.computed(chapter.name, drawn)
+            assert golden.differences([{"answer": answer}], [{"answer": now}]) == [], (item.name, drawn)
+
+
+def test_a_language_that_nobody_has_written_falls_back_to_english(tmp_path):
+    folder = tmp_path / "tiny"
+    folder.mkdir()
+    chapter = Chapter(folder)
+    assert (chapter.written, chapter.title(), chapter.text("ko")) == (False, "Tiny", "")
+    (folder / "text.md").write_text("# One\n\nwords\n")
+    assert (chapter.title("ko"), chapter.languages) == ("One", ["en"])
+    (folder / "text.ko.md").write_text("# 하나\n\n말\n", "utf-8")
+    (folder / "lab.md").write_text("# Lab\n")
+    assert (chapter.title("ko"), chapter.lab("ko"), chapter.languages) == ("하나", "# Lab\n", ["en", "ko"])
+
+
+def test_an_unknown_chapter_is_refused_with_a_hint():
+    with pytest.raises(ValueError, match="did you mean stragglers"):
+        lessons.chapter("straglers")

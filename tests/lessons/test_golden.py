@@ -1,0 +1,54 @@
+"""Golden: what is kept comes back, and what has changed is told."""
+
+import math
+
+import numpy as np
+import pytest
+
+from lessons import golden
+from lessons.figure import Look, figure
+
+
+@figure("Is it?", source="nobody", claims={"it is": lambda rows: True}, look=Look("n", ("t",), log="x"))
+def made(run):
+    """It is."""
+    return [{"n": np.int64(1), "t": 1 / 3, "kind": "a"}, {"n": 2, "t": math.inf, "kind": "b"}]
+
+
+def test_what_is_written_is_what_is_read(tmp_path):
+    drawn = golden.drawn("here.made", made, made.rows(), ["x=1", "x=2", "x=1"])
+    whole = golden.Golden({"here.made": drawn}, {"item": [({"n": 1}, 2.5), ({"n": 2}, "one")]})
+    golden.write(whole, tmp_path / "golden.json")
+    back = golden.read(tmp_path / "golden.json")
+    assert back == whole
+    assert back.figure("here.made").rows[0] == {"n": 1, "t": 0.333333, "kind": "a"}
+    assert back.figure("here.made").runs == ("x=1", "x=2")
+    assert back.answer("item", {"n": 2}) == "one"
+
+
+def test_a_row_has_a_line_of_its_own(tmp_path):
+    golden.write(golden.Golden({"here.made": golden.drawn("here.made", made, made.rows())}, {}), tmp_path / "g")
+    assert '    {"n": 2, "t": Infinity, "kind": "b"}' in (tmp_path / "g").read_text().splitlines()
+
+
+def test_a_folder_without_a_golden_file_has_nothing(tmp_path):
+    assert golden.read(tmp_path / "golden.json") == golden.EMPTY
+    with pytest.raises(ValueError, match=r"here.made is not in the golden file"):
+        golden.EMPTY.figure("here.made")
+    with pytest.raises(ValueError, match="the answer of item"):
+        golden.EMPTY.answer("item", {})
+
+
+@pytest.mark.parametrize(
+    ("now", "told"),
+    [
+        ([{"n": 1, "t": 10.2}, {"n": 2, "t": math.inf}], 0),
+        ([{"n": 1, "t": 11.0}, {"n": 2, "t": math.inf}], 1),
+        ([{"n": 1, "t": 10.0}, {"n": 3, "t": 5.0}], 2),
+        ([{"n": 1, "t": 10.0}], 1),
+        ([{"n": 1, "s": 10.0}, {"n": 2, "s": math.inf}], 1),
+        ([{"n": 1, "t": "10"}, {"n": 2, "t": math.inf}], 1),
+    ],
+)
+def test_numbers_may_move_a_little_and_nothing_else_may(now, told):
+    assert len(golden.differences([{"n": 1, "t": 10.0}, {"n": 2, "t": math.inf}], now)) == told

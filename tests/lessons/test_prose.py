@@ -1,0 +1,91 @@
+"""Prose: what stands in double braces becomes what it means, and everything else stays as it is."""
+
+import pytest
+
+from experiments.chart import Look
+from lessons import prose
+from lessons.golden import Drawn, Golden
+
+ROWS = [
+    {"law": "cloud", "workers": 2, "speed-up": 1.5},
+    {"law": "one slow machine", "workers": 2, "speed-up": 0.75},
+    {"law": "cloud", "workers": 32, "speed-up": 23.456},
+]
+FIGURE = Drawn("here.speed", "How fast?", "nobody", "", (), Look("workers", ("speed-up",)), ROWS, ())
+GOLDEN = Golden({"here.speed": FIGURE, "there.speed": FIGURE}, {})
+
+
+def parts(text):
+    return prose.blocks(text, "here", GOLDEN)
+
+
+@pytest.mark.parametrize(
+    ("mark", "said"),
+    [
+        ("value speed.speed-up where law=cloud, workers=32", "23.5"),
+        ("value speed.speed-up where law=cloud, workers=32 : .1f", "23.5"),
+        ("value speed.speed-up where law=cloud, workers=32 : d", "23"),
+        ("value speed.speed-up where law=one slow machine : .0%", "75%"),
+        ("value there.speed.speed-up where workers=32 : .2f", "23.46"),
+        ("value speed.law where workers=32", "cloud"),
+        (
+            "value speed.speed-up where law=cloud, workers=2 over speed.speed-up where law=one slow machine : .1f",
+            "2.0",
+        ),
+    ],
+)
+def test_a_number_comes_from_the_row_that_fits(mark, said):
+    assert parts("It is {{ " + mark + " }} times.") == [prose.Text(f"It is {said} times.")]
+    assert parts("{{ " + mark + " }}") == [prose.Text(said)]
+
+
+def test_figures_code_and_predictions_stand_between_texts():
+    text = "# Title\n\none\n{{ predict it }}\n{{ speed }}\n{{ other.figure }}\n\n{{ code lessons.prose.full }}\ntwo\n"
+    title, ask, mine, others, code, end = parts(text)
+    assert (title.markdown, end.markdown) == ("# Title\n\none", "two")
+    assert (ask, mine, others) == (
+        prose.Predict("it"),
+        prose.Drawing("here.speed"),
+        prose.Drawing("other.figure"),
+    )
+    assert code.path == "lessons/prose.py" and code.source.startswith("def full(")
+
+
+def test_formulas_and_blocks_of_code_keep_their_braces():
+    text = "$\\frac{{a}}{{b}}$ and {x}\n\n```\n{{ speed }}\n{{ value a.b }}\n```"
+    assert parts(text) == [prose.Text(text)]
+    assert prose.named(text, "here") == []
+
+
+def test_figures_are_named_in_the_order_of_their_first_mention():
+    text = "{{ value b.y where x=1 over c.z }}\n{{ a }}\n{{ there.b }}\n{{ b }}\n{{ code lessons.prose }}\n"
+    assert prose.named(text, "here") == ["here.b", "here.c", "here.a", "there.b"]
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("{{ value speed.speed-up where workers=2 }}", "2 rows fit"),
+        ("{{ value speed.nothing where workers=32 }}", "expected one with this column"),
+        ("{{ value gone.speed-up }}", "here.gone is not in the golden file"),
+        ("so {{ speed }} it is", "must stand alone"),
+        ("{{ draw speed }}", "means nothing"),
+        ("{{ code lessons.prose.nothing }}", "there is no 'nothing' in lessons/prose.py"),
+        ("{{ code nowhere.at.all }}", "no module"),
+    ],
+)
+def test_a_mark_that_means_nothing_is_refused_in_a_sentence(text, words):
+    with pytest.raises(ValueError, match=words):
+        parts(text)
+
+
+def test_source_is_found_with_its_decorators_and_the_comments_above():
+    assert prose.source("lessons.figure.Figure").source.startswith("@dataclass(frozen=True)\nclass Figure:")
+    assert prose.source("lessons.figure.Figure.rows").source.lstrip().startswith("def rows(self")
+    assert prose.source("lessons.prose.MARK").source.startswith("MARK = ")
+    assert prose.source("algorithms.synchronous.backup").source.startswith('"""Backup workers')
+
+
+def test_source_is_read_and_not_run(monkeypatch):
+    monkeypatch.setattr("importlib.import_module", lambda *_: pytest.fail("it was imported"))
+    assert prose.source("lessons.__main__.show").line > 1

@@ -1,0 +1,42 @@
+"""Quiz: numbers are drawn by seed, and guesses are judged by what the simulator says."""
+
+import pytest
+
+from lessons import quiz
+from lessons.quiz import Choice, Item
+
+NUMBER = Item("n", "{a} and {b:.1f} in $\\frac{1}{2}$?", "f", "{answer:.2f} of {a}", {"a": [1, 2, 3], "b": [0.5]})
+WORDS = Item("w", "?", "f", "so", choices=(Choice("x", "It is x."), Choice("y", "It is y.", "No.")))
+
+
+def test_the_same_seed_asks_the_same_and_others_ask_all_there_is():
+    assert NUMBER.drawn(5) == NUMBER.drawn(5)
+    assert {NUMBER.drawn(seed)["a"] for seed in range(50)} == {1, 2, 3}
+    assert NUMBER.every() == [{"a": a, "b": 0.5} for a in (1, 2, 3)]
+
+
+def test_what_was_drawn_is_filled_in_and_formulas_are_left_alone():
+    assert NUMBER.asked({"a": 2, "b": 0.5}) == "2 and 0.5 in $\\frac{1}{2}$?"
+    assert NUMBER.explained({"a": 2, "b": 0.5}, 1 / 3) == "0.33 of 2"
+
+
+@pytest.mark.parametrize(("guess", "right"), [(100, True), (109, True), (91, True), (111, False), (-100, False)])
+def test_a_number_is_right_within_its_bounds(guess, right):
+    assert NUMBER.right(guess, 100.0) is right
+
+
+def test_of_choices_one_is_right():
+    assert WORDS.right("x", "x") and not WORDS.right("y", "x")
+    assert WORDS.choice("y").but == "No."
+    with pytest.raises(ValueError, match="it has x, y"):
+        WORDS.choice("z")
+
+
+def test_a_file_is_read_and_one_that_is_not_right_is_refused(tmp_path):
+    path = tmp_path / "quiz.toml"
+    assert quiz.read(path) == ()
+    path.write_text('[[item]]\nname="a"\nask="?"\nanswer="f"\nwhy="."\n[[item.choice]]\nkey="k"\nsays="K"\n')
+    assert quiz.read(path) == (Item("a", "?", "f", ".", choices=(Choice("k", "K"),)),)
+    path.write_text('[[item]]\nname="a"\nasks="?"\n')
+    with pytest.raises(ValueError, match=r"item 'a'.*asks"):
+        quiz.read(path)
