@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from kernels.compression import pack
+from kernels.layers import gelu_forward
 
 WIDTH = 64  # of tables: classes, channels, features of a transformer
 BATCH = 64  # samples that go through a dense layer
@@ -269,6 +270,13 @@ def layer_norm_backward_weights(rng, n):
     return draw(rng, WIDTH, WIDTH, *[(samples(n), WIDTH)] * 2)
 
 
+def gelu_backward(rng, n):
+    dz, dy, z = draw(rng, *[(samples(n), WIDTH)] * 3)
+    y = np.empty_like(z)
+    gelu_forward.reference(y, z)
+    return dz, dy, z, y
+
+
 def softmax_cross_entropy(rng, n):
     dz, z = draw(rng, *[(samples(n), WIDTH)] * 2)
     return dz, z, rng.integers(0, WIDTH, len(z))
@@ -494,7 +502,7 @@ CALLS: dict[str, Call] = {
         tables(2), lambda torch, y, z: (torch.nn.functional.gelu(z, approximate="tanh"),)
     ),
     "gelu_backward": Call(
-        tables(3), lambda torch, dz, dy, z: (torch.ops.aten.gelu_backward(dy, z, approximate="tanh"),)
+        gelu_backward, lambda torch, dz, dy, z, y: (torch.ops.aten.gelu_backward(dy, z, approximate="tanh"),)
     ),
     "softmax_cross_entropy": Call(softmax_cross_entropy, torch_softmax_cross_entropy),
     "squared_error": Call(tables(3), torch_squared_error),

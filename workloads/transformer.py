@@ -177,7 +177,7 @@ class MlpBlock:
         gain, _, w1, _, w2, _ = parts
         u, r, h, z, a = saved
         dz = back(dy, w2)
-        kernels.gelu_backward(dz, dz, z)
+        kernels.gelu_backward(dz, dz, z, a)
         dh = back(dz, w1)
         dx = norm_back(dy, dh, u, r, gain) if needed else None
         return dx, (u, dh, h, dz, a, dy)
