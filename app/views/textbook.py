@@ -22,7 +22,7 @@ from lessons.chapters import LANGUAGES, Chapter
 from lessons.golden import Drawn
 from lessons.quiz import Item
 
-BOUND = {"bind": "query-params", "persist_state": "session"}
+KEPT = {"persist_state": "session"}
 SEEDS = 10**6
 PARTS = {"text": "Text", "quiz": "Quiz", "exercise": "Exercise", "lab": "For the instructor"}
 
@@ -31,10 +31,11 @@ def page() -> None:
     """Chapters on the left; the chosen one on the right, a part at a time."""
     st.session_state.setdefault("dice", secrets.randbelow(SEEDS))
     chapters = {one.name: one for one in lessons.written()}
+    _read_address(chapter=list(chapters), language=list(LANGUAGES), part=list(PARTS), everything=[False, True])
     with st.sidebar:
-        name = st.radio("Chapter", list(chapters), key="chapter", format_func=lambda n: chapters[n].title(), **BOUND)
+        name = st.radio("Chapter", list(chapters), key="chapter", format_func=lambda n: chapters[n].title(), **KEPT)
         language = st.segmented_control(
-            "Language", list(LANGUAGES), default="en", key="language", required=True, format_func=LANGUAGES.get, **BOUND
+            "Language", list(LANGUAGES), key="language", required=True, format_func=LANGUAGES.get, **KEPT
         )
         chapter = chapters[name]
         if language not in chapter.languages:
@@ -46,12 +47,25 @@ def page() -> None:
         "lab": (chapter.lab(language), _lab),
     }
     offered = [part for part, (there, _) in parts.items() if there]
+    if st.session_state.part not in offered:
+        st.session_state.part = "text"
     with st.container(key="reading"):
         part = st.segmented_control(
-            "Part", offered, default="text", key="part", required=True, format_func=PARTS.get,
-            label_visibility="collapsed", **BOUND,
-        )  # fmt: skip
+            "Part", offered, key="part", required=True, format_func=PARTS.get, label_visibility="collapsed", **KEPT
+        )
         parts[part][1](chapter, language)
+
+
+def _read_address(**options: list) -> None:
+    """Take over what the address says at first, and let it say what is chosen ever after."""
+    state = st.session_state
+    for name, values in options.items():
+        if name not in state:
+            state[name] = next((v for v in values if str(v).lower() == st.query_params.get(name)), values[0])
+        if state[name] == values[0] and name != "chapter":
+            st.query_params.pop(name, None)
+        else:
+            st.query_params[name] = str(state[name]).lower()
 
 
 def _contents(chapter: Chapter, language: str) -> str:
@@ -69,7 +83,7 @@ def _text(chapter: Chapter, language: str) -> None:
     state = st.session_state
     with st.sidebar:
         everything = st.toggle(
-            "Show everything", key="everything", help="The whole text at once, predictions made or not.", **BOUND
+            "Show everything", key="everything", help="The whole text at once, predictions made or not.", **KEPT
         )
         st.markdown(_contents(chapter, language))
     for block in chapter.blocks(language):

@@ -1,0 +1,72 @@
+"""Chart: rows become the figure that was declared, or the one that suggests itself."""
+
+import math
+
+import pytest
+
+from app import palette
+from experiments.chart import LINES, Look, chart, guess, page, write_rows
+
+ROWS = [
+    {"law": law, "workers": n, "step": n * k, "theory": n + k, "note": "-"}
+    for law, k in (("flat", 1), ("steep", 2.5))
+    for n in (2, 8, 32)
+]
+
+
+@pytest.mark.parametrize(
+    ("rows", "look"),
+    [
+        (ROWS, Look("workers", ("step",), "law")),
+        ([{"start": "none", "loss": 2.0}, {"start": "gradual", "loss": 1.0}], Look("start", ("loss",), kind="bar")),
+        ([{"b": 1, "s": 9, "t": 1.0}, {"b": 2, "s": 9, "t": 2.0}], Look("b", ("s",))),
+        ([{"k": "a", "on": True, "v": 1}, {"k": "a", "on": False, "v": 2}], Look("k", ("v",), "on", "bar")),
+        ([{"only": 3}], Look("only", ("only",))),
+    ],
+)
+def test_what_was_varied_goes_across_and_what_came_of_it_goes_up(rows, look):
+    assert guess(rows) == look
+    assert chart(rows).data
+
+
+def test_there_is_a_line_for_each_group_and_a_dotted_one_for_its_theory():
+    figure = chart(ROWS, Look("workers", ("step",), "law", theory=("theory",), log="xy"))
+    assert [trace.name for trace in figure.data] == ["flat", "flat, theory", "steep", "steep, theory"]
+    measured, theory = figure.data[:2]
+    assert (list(measured.x), list(measured.y), list(theory.y)) == ([2, 8, 32], [2, 8, 32], [3, 9, 33])
+    assert (measured.mode, theory.mode, theory.line.dash) == ("lines+markers", "lines", "dot")
+    assert theory.line.color == measured.line.color
+    assert figure.layout.xaxis.type == figure.layout.yaxis.type == "log"
+    assert list(figure.layout.xaxis.tickvals) == [2, 8, 32]
+
+
+def test_groups_differ_in_more_than_colour():
+    lines = chart(ROWS, Look("workers", ("step",), "law")).data
+    assert len({(t.line.dash, t.marker.symbol) for t in lines}) == 2
+    bars = chart(ROWS, Look("law", ("step",), "workers", kind="bar")).data
+    assert [t.name for t in bars] == ["workers 2", "workers 8", "workers 32"]
+    assert len({t.marker.pattern.shape for t in bars}) == 3
+
+
+def test_colours_are_those_of_the_workbench():
+    assert [line[:3] for line in LINES] == [tuple(line) for line in palette.RUNS]
+
+
+def test_what_was_never_reached_leaves_a_gap():
+    rows = [{"b": 1, "t": math.inf}, {"b": 2, "t": 3.0}]
+    assert list(chart(rows, Look("b", ("t",))).data[0].y) == [None, 3.0]
+
+
+def test_a_look_survives_json():
+    look = Look("workers", ("step", "theory"), "law", "bar", title="t")
+    assert Look.of(look.plain()) == look
+
+
+def test_a_page_holds_its_figures_and_escapes_its_words():
+    text = page("<A>", [("B & C", "d", chart(ROWS)), ("E", "f", chart(ROWS))])
+    assert "&lt;A&gt;" in text and "B &amp; C" in text and text.count("Plotly.newPlot") >= 2
+
+
+def test_rows_are_written_with_a_header(tmp_path):
+    path = write_rows(ROWS[:2], tmp_path / "deep" / "rows.csv")
+    assert path.read_text().splitlines() == ["law,workers,step,theory,note", "flat,2,2,3,-", "flat,8,8,9,-"]
