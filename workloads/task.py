@@ -15,6 +15,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from kernels import metered, to_device, to_numpy
+from kernels.arrays import extents
 from knobs import Knobs, knob
 from workloads.batches import Batches
 from workloads.passing import Passing, places
@@ -139,6 +140,11 @@ class Task:
         """The first parameters, (d,): the same on every rank."""
         return to_device(self.workload.start(self.seed), self.comm.device)
 
+    @property
+    def open_ended(self) -> bool:
+        """Whether the budget may be spent before its steps are: it has seconds or a target loss."""
+        return self.budget.seconds is not None or self.budget.target_loss is not None
+
     def steps(self, together: bool = False) -> Iterator[int]:
         """Count this rank's steps, or a server's updates, until the budget is spent.
 
@@ -146,10 +152,9 @@ class Task:
         of steps or epochs says so by itself; one in seconds or with a target loss is agreed by reducing one number.
         """
         limit = self.budget.limit(self.per_epoch)
-        open_ended = self.budget.seconds is not None or self.budget.target_loss is not None
         step = 0
         while limit is None or step < limit:
-            if open_ended and self._spent(together):
+            if self.open_ended and self._spent(together):
                 break
             self.at(step)
             yield step
@@ -243,6 +248,18 @@ class Task:
         from workloads.module import Module
 
         return Module(self, index, count)
+
+    def shard(self, rank: int, ranks: int):
+        """Shard `rank` of the model dealt out to `ranks` that take every sample together, by columns and rows."""
+        from workloads.shard import Shard
+
+        return Shard(self, rank, ranks)
+
+    def needs(self, w, g, saved) -> None:
+        """This rank holds w, a gradient g like it, and the arrays in `saved`, nested as they like, for the way back."""
+        self.journal.hold("parameters", w.nbytes)
+        self.journal.hold("gradients", g.nbytes)
+        self.holds("activations", sum(extents(saved).values()))
 
     def applied(self, staleness: int) -> None:
         """One update entered the shared model, computed from parameters `staleness` updates old."""

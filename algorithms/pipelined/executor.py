@@ -8,11 +8,10 @@ Ops that are joined begin when all has come that they need, and what they make i
 takes the gradients that have come back since the last one, summed in the order of micro-batches, whatever order they
 came back in; where several ranks hold a stage, they sum theirs first.
 
-The end: where ranks meet in every update (`Flush`), they stop together. In an endless stream stage 0 asks the budget
-before each mini-batch, and when it is spent sends None down instead of activations; each stage then brings home what
-it has in flight. The target loss is seen on the last stage; there, a gradient that travels up wrapped in a tuple says
-that it is reached.
-"""
+The end: where ranks meet in every update (`Flush`), they stop together. In an endless stream a budget of steps is
+known to all; one in seconds or with a target loss is asked by rank 0 before each round, and it tells the others. Each
+stage then brings home what it has in flight. The target loss is seen on the last stage; a gradient that travels up
+wrapped in a tuple says that it is reached."""
 
 from __future__ import annotations
 
@@ -73,7 +72,9 @@ class Executor:
             if group:
                 self.held[index].group = group
         self.here: dict[tuple[str, int, int], Any] = {}  # what goes from one stage of this rank to another
-        self.ended = self.enough = False
+        self.limit = task.budget.limit(task.per_epoch)
+        self.enough = False  # whether the target loss was seen
+        self.asked, self.end = -1, None  # the round that was asked for last; mini-batches in all, once it is known
 
     def run(self):
         """Train until the budget is spent; gives the weights of this rank's stages, one after the other."""
@@ -94,60 +95,67 @@ class Executor:
         return w
 
     def _stream(self) -> None:
-        self.steps = self.task.steps()
         (held,) = self.held.values()
         for op in self.plan.of_rank(self.comm.rank):
-            if self._due(op, held):
+            if op.kind == "F":
+                if self.end is None and self._goes_on(op.chunk):
+                    self._do([op])
+            elif op.kind == "U":
+                if any(flight.g is not None for flight in held.flying.values()) or self._owes(held):
+                    self._do([op])
+            elif op.chunk in held.flying:
                 self._do([op])
-            if self.ended and not held.flying:
+            if self.end is not None and not held.flying and not self._owes(held):
                 return
 
-    def _due(self, op: Op, held: Held) -> bool:
-        """Whether there is anything to do for this op, now that the end may have come."""
-        if op.kind == "F":
-            return not self.ended
-        if op.kind == "U":
-            return any(flight.g is not None for flight in held.flying.values())
-        return op.chunk in held.flying
+    def _goes_on(self, chunk: int) -> bool:
+        """Whether the mini-batch of this micro-batch is still within the budget; if not, `end` says how many were."""
+        batch, part = divmod(chunk, self.plan.chunks)
+        first = batch - batch % self.plan.round
+        if part == 0 and self.limit is not None and batch >= self.limit:
+            self.end = self.limit
+        elif part == 0 and self.task.open_ended and first > self.asked:
+            self.asked = first
+            if not self._another():
+                self.end = first
+        return self.end is None
+
+    def _another(self) -> bool:
+        """Whether there is another round: rank 0 decides, and tells the others."""
+        if self.comm.rank:
+            return self.comm.recv(0, tag=0) is not None
+        over = self.enough or self.task.spent()
+        for rank in range(1, self.comm.size):
+            self.comm.send(None if over else 1, rank, tag=0)
+        return not over
+
+    def _owes(self, held: Held) -> bool:
+        """Whether the other replicas wait for this one to update, though it has no mini-batch in the last turn."""
+        replicas = self.plan.replicas[held.stage.index]
+        over = self.end is not None and not held.flying
+        return over and held.group is not None and held.weights.version < -(-self.end // replicas)
 
     def _do(self, ops) -> None:
         """Carry out ops that are joined, mostly a single one."""
         inputs = [self._take(*op) for op in ops]
-        if self.ended and inputs[0] is None and ops[0].kind == "F":
-            return
         outputs = [self._work(op, x) for op, x in zip(ops, inputs, strict=True)]
         for op, y in zip(ops, outputs, strict=True):
             if y is not None:
                 self._give(op, y)
 
     def _take(self, kind: str, stage: int, chunk: int):
-        """What `stage` needs from its neighbours for this op."""
+        """What `stage` needs for this op, from its neighbours or from the data."""
         held = self.held[stage]
         if kind == "F":
             if held.stage.first:
-                return self._inputs(held, chunk)
-            x = self._receive("F", stage - 1, stage, chunk)
-            if x is None:
-                self._end(held, chunk)
-            return x
+                return held.stage.chunk(*divmod(chunk, self.plan.chunks), self.plan.chunks)[0]
+            return self._receive("F", stage - 1, stage, chunk)
         if kind in "BI" and not held.stage.last:
             dy = self._receive("B", stage + 1, stage, chunk)
             if isinstance(dy, tuple):
                 self.enough, (dy,) = True, dy
             return dy
         return None
-
-    def _inputs(self, held: Held, chunk: int):
-        batch, part = divmod(chunk, self.plan.chunks)
-        if isinstance(self.plan, Stream) and part == 0 and (self.enough or next(self.steps, None) is None):
-            self._end(held, chunk)
-            return None
-        return held.stage.chunk(batch, part, self.plan.chunks)[0]
-
-    def _end(self, held: Held, chunk: int) -> None:
-        self.ended = True
-        if not held.stage.last:
-            self._send(None, "F", held.stage.index + 1, chunk)
 
     def _work(self, op: Op, x):
         """Compute; gives what a neighbour waits for, or None."""
@@ -195,19 +203,29 @@ class Executor:
 
     def _update(self, held: Held) -> None:
         done = sorted(chunk for chunk, flight in held.flying.items() if flight.g is not None)
-        first, *others = flights = [held.flying.pop(chunk) for chunk in done]
-        g = first.g
-        for other in others:
+        flights = [held.flying.pop(chunk) for chunk in done]
+        g = flights[0].g if flights else kernels.zeros_like(held.weights.w)
+        for other in flights[1:]:
             kernels.add(g, other.g)
         if held.group:
             held.group.all_reduce(g)
-        if self.plan.chunks > 1:
-            kernels.scale(g, 1 / self.plan.chunks)
-        self.task.applied(max(held.weights.version - flight.version for flight in flights))
-        if gap := max(flight.gap for flight in flights):
-            self.task.measure("version gap", gap)
+        batches = self._batches(held)
+        if batches * self.plan.chunks > 1:
+            kernels.scale(g, 1 / (batches * self.plan.chunks))
+        if flights:
+            self.task.applied(max(held.weights.version - flight.version for flight in flights))
+            if gap := max(flight.gap for flight in flights):
+                self.task.measure("version gap", gap)
         held.weights.step(held.policy, g)
-        self.task.report(held.weights.w, held.stage.where)
+        for _ in range(batches):  # a report for each mini-batch, so that those of all stages go together
+            self.task.report(held.weights.w, held.stage.where)
+
+    def _batches(self, held: Held) -> int:
+        """How many mini-batches are in this update."""
+        if isinstance(self.plan, Flush):
+            return 1
+        replicas = self.plan.replicas[held.stage.index]
+        return replicas if self.limit is None else min(replicas, self.limit - held.weights.version * replicas)
 
     def _give(self, op: Op, y) -> None:
         if op.kind == "F":

@@ -43,7 +43,7 @@ def shards(workers, s):
 
 
 def plan(workers, s):
-    return Stream(workers, partial(systolic.schedule, ranks=workers, chunks=inf))
+    return Stream([1] * workers, partial(systolic.schedule, ranks=workers, chunks=inf))
 
 
 def refuse(workers, batch, workload, s):

@@ -13,11 +13,14 @@ that F read, and B reads it again. With w_s(b) the weights of stage s after b up
 `weights` chooses the versions. stash: as above. vertical: every stage reads version b-S+1, one consistent model.
 none: B reads the newest weights, which is the gradient of nothing, but stores one copy.
 
+A slow stage may be given several ranks, `replicas`: mini-batch b goes to replica b mod r of a stage, and after each
+turn the replicas average their gradients and update together.
+
 Price: where a numbers per sample cross from one stage to the next, 2 batch a per step, there and back. Stage s holds
-S-s versions of its weights (vertical: S) and the activations of S-s mini-batches.
+S-s versions of its weights (vertical: S) and the activations of S-s mini-batches. Replicas move 2(r-1) numbers for
+every parameter in r mini-batches.
 Staleness: S-1-s updates on stage s (vertical: S-1 everywhere), decided by the schedule and not by the network.
-Source: Harlap et al., arXiv:1806.03377; Narayanan et al., SOSP 2019; msr-fiddle/pipedream.
-"""
+Source: Harlap et al., arXiv:1806.03377; Narayanan et al., SOSP 2019; msr-fiddle/pipedream."""
 
 from functools import partial
 from math import inf
@@ -30,6 +33,7 @@ from algorithms.pipelined.executor import Executor
 from algorithms.pipelined.plan import Stream
 from algorithms.pipelined.schedules import one_f_one_b
 from algorithms.pipelined.weights import Named, Newest, Stashed
+from knobs import Counts, counts
 
 SYNCHRONOUS = True  # stale, but always by the same updates: the network changes when, and not what
 START = settings.START
@@ -41,6 +45,7 @@ EQUIVALENCES = (
 
 class Settings(settings.Pipeline):
     weights: Literal["stash", "vertical", "none"] = knob("stash", "which version the passes read", delay=True)
+    replicas: Counts = knob("", "ranks of each stage, for example 2,1; one each if empty")
 
 
 def shards(workers, s):
@@ -48,15 +53,29 @@ def shards(workers, s):
 
 
 def plan(workers, s):
-    return Stream(workers, partial(one_f_one_b.without_flush, ranks=workers, chunks=inf))
+    replicas = counts(s.replicas) or [1] * workers
+    return Stream(replicas, partial(one_f_one_b.replicated, replicas=replicas, chunks=inf))
 
 
 def refuse(workers, batch, workload, s):
+    wanted = sum(counts(s.replicas)) or workers
+    if wanted != workers:
+        return (
+            f"replicas {s.replicas} are {wanted} ranks and there are {workers} workers; let them add up to {workers}."
+        )
+    if s.replicas and s.weights == "vertical":
+        return "vertical sync is not defined for stages of several ranks; use stash or none."
     return settings.refuse(batch, workload, plan(workers, s), s.cuts)
 
 
 def words(shape, s):
+    if s.replicas:
+        return None  # that depends on how large each stage is
     return 2 * shape.steps * shape.batch * sum(shape.boundaries)
+
+
+def stages(workers, s):
+    return plan(workers, s).stages
 
 
 def worker(comm, task, s=Settings()):
@@ -74,7 +93,7 @@ def executor(comm, task, s):
             return Named(update, lambda batch: max(0, batch - (stage.count - 1)), keep=stage.index + 1)
         return Stashed(update) if s.weights == "stash" else Newest(update)
 
-    return Executor(comm, task, plan(comm.size, s), policy, settings.counts(s.cuts))
+    return Executor(comm, task, plan(comm.size, s), policy, counts(s.cuts))
 
 
 if __name__ == "__main__":

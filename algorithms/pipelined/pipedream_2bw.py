@@ -45,7 +45,7 @@ def shards(workers, s):
 
 
 def plan(workers, s):
-    return Stream(workers, partial(pipedream_2bw.stream, ranks=workers, per_update=s.chunks), s.chunks)
+    return Stream([1] * workers, partial(pipedream_2bw.stream, ranks=workers, per_update=s.chunks), s.chunks)
 
 
 def refuse(workers, batch, workload, s):

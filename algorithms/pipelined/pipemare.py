@@ -47,7 +47,7 @@ def shards(workers, s):
 
 
 def plan(workers, warm=0):
-    return Stream(workers, lambda rank: schedule(rank, workers, warm))
+    return Stream([1] * workers, lambda rank: schedule(rank, workers, warm))
 
 
 def schedule(rank, ranks, warm):

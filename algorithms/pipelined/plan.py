@@ -6,8 +6,11 @@ endless stream. Whoever carries out a list must know who has the other end of ea
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from bisect import bisect
+from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property, lru_cache
+from itertools import accumulate
+from math import lcm
 
 from algorithms.pipelined.schedule import Joined, Op, rematerialise
 from algorithms.pipelined.schedules import lists
@@ -63,21 +66,26 @@ class Flush:
 
 
 class Stream:
-    """An endless list for each rank, which holds the stage of its number; an update every `chunks` micro-batches."""
+    """An endless list for each rank, which holds one stage; an update every `chunks` micro-batches.
 
-    shared = ()
+    Stage s is on replicas[s] ranks, neighbours, which take turns: micro-batch b goes to replica b mod replicas[s], and
+    after each turn they update together.
+    """
 
-    def __init__(self, ranks: int, of_rank: Callable[[int], Iterator[Op]], chunks: int = 1):
-        self.stages, self.of_rank, self.chunks = ranks, of_rank, chunks
+    def __init__(self, replicas: Sequence[int], of_rank: Callable[[int], Iterator[Op]], chunks: int = 1):
+        self.replicas, self.of_rank, self.chunks = tuple(replicas), of_rank, chunks
+        self.stages, self.round = len(self.replicas), lcm(*self.replicas)
+        self.first = [0, *accumulate(self.replicas)]  # rank of each stage
+        self.shared = [stage for stage, ranks in enumerate(self.replicas) if ranks > 1]
         of_rank(0)  # which may say that there is no such schedule
 
     def home(self, stage: int, chunk: int) -> int:
         """The rank that takes this micro-batch through `stage`."""
-        return stage
+        return self.first[stage] + chunk % self.replicas[stage]
 
     def stages_of(self, rank: int) -> list[int]:
         """The stage that `rank` holds."""
-        return [rank]
+        return [bisect(self.first, rank) - 1]
 
     def compared(self, rank: int) -> int:
         """How many micro-batches of a mini-batch the last rank compares with their targets."""

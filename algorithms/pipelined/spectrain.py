@@ -50,7 +50,7 @@ def shards(workers, s):
 
 
 def plan(workers, s):
-    return Stream(workers, partial(one_f_one_b.without_flush, ranks=workers, chunks=inf))
+    return Stream([1] * workers, partial(one_f_one_b.without_flush, ranks=workers, chunks=inf))
 
 
 def refuse(workers, batch, workload, s):

@@ -55,7 +55,7 @@ def shards(workers, s):
 
 
 def plan(workers, s):
-    return Stream(workers, lambda rank: alternate(rank, workers - 1 - rank, s.chunks), s.chunks)
+    return Stream([1] * workers, lambda rank: alternate(rank, workers - 1 - rank, s.chunks), s.chunks)
 
 
 def refuse(workers, batch, workload, s):

@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 
 from algorithms.pipelined import pipedream, schedules, timing
+from algorithms.pipelined.schedules import one_f_one_b
 from cluster import simulated
 from cluster.network import Link, Network
 from tests.training import ScalarChain, train
@@ -109,3 +110,65 @@ def test_a_full_pipeline_makes_one_step_per_slowest_stage_and_idles_not_at_all()
     assert start["B30"] - start["B20"] == pytest.approx(10 * (f + b), rel=0.01)
     lists = schedules.lists("pipedream", 4, 40)
     assert run.outcome.trace().seconds() == pytest.approx(timing.simulate(lists, {"F": f, "B": b}).makespan, rel=0.01)
+
+
+REPLICATED = ScalarChain(w=(0.5, 0.6, 0.7, 1.2), x=np.linspace(0.5, 1.5, 24))
+
+
+@pytest.mark.parametrize("workers", [1, 2, 3])
+def test_one_stage_on_several_ranks_is_synchronous_sgd_bit_for_bit(workers):
+    settings = {"learning_rate": 0.1, "replicas": str(workers)}
+    mine = train("pipedream", REPLICATED, workers, settings, batch=2, steps=4 * workers)
+    other = train("sync_sgd", REPLICATED, workers, {"learning_rate": 0.1}, batch=2, steps=4)
+    assert all(np.array_equal(w, other.models[0]) for w in mine.outcome.results)
+
+
+@pytest.mark.parametrize("steps", [1, 2, 7, 12])
+@pytest.mark.parametrize("replicas", ["2,1", "1,2", "2,3", "3,1,2", "2,2"])
+def test_replicas_take_turns_update_together_and_bring_every_mini_batch_home(replicas, steps):
+    ranks = [int(count) for count in replicas.split(",")]
+    settings = {"learning_rate": 0.05, "replicas": replicas}
+    run = train("pipedream", REPLICATED, sum(ranks), settings, steps=steps)  # a message left unread would fail here
+    journals, results = run.outcome.journals, run.outcome.results
+    first = 0
+    for count in ranks:
+        mine = range(first, first + count)
+        assert all(np.array_equal(results[rank], results[first]) for rank in mine)
+        forwards = [{row[4] for row in journals[rank].spans if row[4].startswith("F")} for rank in mine]
+        assert forwards == [{f"F{batch}" for batch in range(replica, steps, count)} for replica in range(count)]
+        updates = {len({row[0] for row in journals[rank].reports}) for rank in mine}
+        assert updates == {steps}
+        first += count
+
+
+@pytest.mark.parametrize("budget", [{"seconds": 0.05}, {"target_loss": 0.02}, {"steps": 500, "seconds": 0.05}], ids=str)
+def test_replicas_end_together_when_the_budget_is_open(budget):
+    chain = ScalarChain(w=(0.7, 0.8, 0.9, 1.0), x=np.ones(24), flops=1e6)
+    run = train("pipedream", chain, 3, {"learning_rate": 0.05, "replicas": "2,1"}, budget=budget)
+    losses = run.outcome.journals[2].losses
+    assert len(losses) > 10 and len(losses) % 2 == 0
+    assert {len(journal.reports) for journal in run.outcome.journals} == {len(losses)}
+
+
+def test_a_replicated_stream_takes_as_long_as_the_list_simulator_says():
+    network = Network(Link(0.0, float("inf")), Link(0.0, float("inf")))
+    chain = ScalarChain(w=(0.9,) * 6, x=np.ones(24))
+    run = train(
+        "pipedream", chain, 3, {"learning_rate": 0.01, "replicas": "2,1", "cuts": "4,2"}, steps=12, network=network
+    )
+    spans = [[row for row in journal.spans if row[4][0] in "FB"] for journal in run.outcome.journals]
+    cost = {(row[4][0], stage): row[2] - row[1] for stage, rank in ((0, 0), (1, 2)) for row in spans[rank]}
+    lists = [list(one_f_one_b.replicated(rank, [2, 1], 12)) for rank in range(3)]
+    times = timing.simulate(lists, cost)
+    assert max(row[2] for mine in spans for row in mine) == pytest.approx(times.makespan, rel=2e-3)
+    assert cost["F", 0] == pytest.approx(2 * cost["F", 1], rel=1e-2)  # so two ranks are as fast as one behind them
+    assert times.busy[2] / times.makespan > 0.85
+
+
+def test_replicas_that_do_not_add_up_to_the_workers_are_refused():
+    s = pipedream.Settings(replicas="2,1")
+    assert pipedream.refuse(3, 4, REPLICATED, s) is None
+    sentence = "replicas 2,1 are 3 ranks and there are 4 workers; let them add up to 4."
+    assert pipedream.refuse(4, 4, REPLICATED, s) == sentence
+    vertical = pipedream.Settings(replicas="2,1", weights="vertical")
+    assert "use stash or none" in pipedream.refuse(3, 4, REPLICATED, vertical)

@@ -94,7 +94,7 @@ def test_gpipe_goes_back_in_reverse_with_a_forward_once_more_if_it_kept_only_the
 
 
 def test_pipedream_is_1f1b_without_end_and_an_update_after_every_backward():
-    endless = list(islice(pipedream.plan(4, None).of_rank(1), 23))
+    endless = list(islice(pipedream.plan(4, pipedream.Settings()).of_rank(1), 23))
     assert spell(endless[:11]) == "1F0 1F1 1F2 1B0 1U0 1F3 1B1 1U1 1F4 1B2 1U2"
     finite = schedules.lists("pipedream", 4, 100)[1]
     assert endless == finite[:23]

@@ -35,12 +35,12 @@ def without_flush(rank: int, ranks: int, chunks: int) -> Iterator[Op]:
     return alternate(rank, ranks - 1 - rank, 1, chunks)
 
 
-def replicated(rank: int, replicas: Sequence[int], chunks: int) -> Iterator[Op]:
+def replicated(rank: int, replicas: Sequence[int], chunks: float) -> Iterator[Op]:
     """The same with stages of several ranks, neighbours, who take turns: mini-batch b goes to replica b mod r.
 
     Each replica is as far ahead as it takes to keep the later ranks busy; after each turn a stage updates together.
     """
-    if uneven := [count for count in replicas if count < 1 or chunks % count]:
+    if chunks < inf and (uneven := [count for count in replicas if chunks % count]):
         raise ValueError(
             f"{chunks} mini-batches cannot be dealt to {uneven[0]} replicas; use a multiple of {uneven[0]}."
         )
@@ -49,7 +49,8 @@ def replicated(rank: int, replicas: Sequence[int], chunks: int) -> Iterator[Op]:
         before += replicas[stage]
         stage += 1
     turns, mine = replicas[stage], rank - before
-    for op in alternate(stage, (sum(replicas) - 1 - before) // turns, 1, chunks // turns):
+    each = chunks // turns if chunks < inf else inf
+    for op in alternate(stage, (sum(replicas) - 1 - before) // turns, 1, each):
         yield op if op.kind == "U" else op._replace(chunk=op.chunk * turns + mine)
 
 
