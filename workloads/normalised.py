@@ -47,30 +47,30 @@ class NormedConvolution(Convolution):
         w, zeros = super().start(generator)
         return w, zeros + 1, zeros, zeros, zeros + 1
 
+    @np.errstate(over="ignore", invalid="ignore")  # a run that diverges is known by its loss
     def forward(self, parts, x):
-        w, gain, bias, *_ = parts
+        w, gain, bias, mean, square = parts
         z = kernels.empty((len(x), self.filters, *self.inputs[1:]), x)
         a, y = kernels.empty_like(z), kernels.empty((len(x), *self.outputs), x)
         m, v = kernels.empty_like(gain), kernels.empty_like(gain)
         kernels.conv2d_forward(z, x, w, kernels.zeros_like(bias), False)  # a bias in front would be taken off with m
         kernels.batch_norm_forward(a, m, v, z, gain, bias, EPS, True)
         kernels.max_pool_forward(y, a, self.pool)
-        return y, (x, z, m, v, a, y)
+        return y, (x, z, m, v, mean - m, square - (v + m * m), a, y)
 
-    @np.errstate(over="ignore", invalid="ignore")  # a run that diverges is known by its loss
     def backward_input(self, parts, saved, dy, needed=True):
-        w, gain, bias, mean, square = parts
-        x, z, m, v, a, y = saved
+        w, gain, *_ = parts
+        x, z, m, v, dmean, dsquare, a, y = saved
         da, dz, dx = kernels.empty_like(a), kernels.empty_like(z), None
         kernels.max_pool_backward(da, dy, a, y, self.pool)
         kernels.relu_backward(da, da, a)
-        dgain, dbias = kernels.empty_like(gain), kernels.empty_like(bias)
+        dgain, dbias = kernels.empty_like(gain), kernels.empty_like(gain)
         kernels.batch_norm_backward_weights(dgain, dbias, da, z, m, v, EPS)
         kernels.batch_norm_backward_input(dz, da, z, m, v, gain, dgain, dbias, EPS)
         if needed:
             dx = kernels.empty_like(x)
             kernels.conv2d_backward_input(dx, dz, w)
-        return dx, ((dgain, dbias, mean - m, square - (v + m * m)), x, dz)
+        return dx, ((dgain, dbias, dmean, dsquare), x, dz)
 
     def backward_weights(self, gradients, pending):
         dw, *others = gradients

@@ -85,6 +85,16 @@ def test_in_training_samples_depend_on_their_batch_and_in_evaluation_they_do_not
     assert np.abs(LAYER.forward(parts, x[:2])[0] - LAYER.forward(parts, x)[0][:2]).max() > 0.01
 
 
+def test_statistics_follow_the_forward_pass_whatever_weights_the_backward_pass_reads():
+    parts, other = trained(), trained(seed=1)
+    y, saved = LAYER.forward(parts, np.random.default_rng(1).standard_normal((6, *LAYER.inputs)))
+    own, strange = [np.empty_like(part) for part in parts], [np.empty_like(part) for part in parts]
+    for weights, gradients in ((parts, own), (other, strange)):
+        LAYER.backward_weights(gradients, LAYER.backward_input(weights, saved, np.ones_like(y))[1])
+    np.testing.assert_array_equal(own[3:], strange[3:])
+    assert not np.array_equal(own[0], strange[0])
+
+
 def test_a_model_is_evaluated_by_its_running_statistics():
     workload = digits(channels=2)
     w, x = workload.start(0), workload.held_out[0]
