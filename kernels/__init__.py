@@ -81,6 +81,7 @@ FAMILIES: dict[str, tuple[str, ...]] = {
         *("embedding_forward", "embedding_backward_weights", "attention_forward", "attention_backward"),
         *("layer_norm_forward", "layer_norm_backward_input", "layer_norm_backward_weights"),
         *("gelu_forward", "gelu_backward"),
+        *("bias_forward", "row_largest", "vocabulary_sums", "vocabulary_cross_entropy"),
         *("softmax_cross_entropy", "squared_error", "quadratic"),
     ),
 }

@@ -8,14 +8,19 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
+from itertools import pairwise
 
 import numpy as np
 
 import algorithms
+import kernels
 from cluster import simulated
 from cluster.trace import Outcome
 from kernels.meter import METER
+from workloads.chain import Chain
+from workloads.layers import Dense
 from workloads.quadratic import Quadratic
+from workloads.supervised import Supervised
 from workloads.task import Budget, Evaluation, Task
 
 
@@ -32,7 +37,8 @@ class Training:
         """The models of those who train; the stages of a pipeline hold one together, in any order."""
         results = self.outcome.results[self.servers :]
         whole = all(result is not None and result.shape == (self.parameters,) for result in results)
-        return results if whole else [self.shipped]
+        in_order = not any(journal.places for journal in self.outcome.journals)
+        return results if whole and in_order else [self.shipped]
 
     @property
     def shipped(self) -> np.ndarray:
@@ -177,6 +183,25 @@ class ScalarChain:
 
     def evaluate(self, w):
         return Evaluation(float(np.square(w.prod() * self.x - 1).mean()) / 2, np.nan)
+
+
+class WideChain(Supervised):
+    """The same function, each weight spread over a dense layer without activation, so that ranks can share it."""
+
+    def __init__(self, w=(0.5, 0.6, 0.7), x=(1.0, 2.0, 1.5, 0.5), dtype=np.float64, flops=None, units=12):
+        sizes = list(pairwise([*[units] * len(w), 1]))
+        spread = [(np.full(i * o, weight / i), np.zeros(o)) for weight, (i, o) in zip(w, sizes, strict=True)]
+        self.w = np.concatenate([part for layer in spread for part in layer]).astype(dtype)
+        layers = [Dense((i,), o, "none") for i, o in sizes]
+        data = np.repeat(x, units).reshape(-1, units), np.ones((len(x), 1))
+        super().__init__("wide chain", Chain(layers, kernels.squared_error, dtype), data, data)
+        self.shuffle, self.arguments = False, (w, x, dtype, flops, units)
+
+    def __reduce__(self):
+        return WideChain, self.arguments  # a kernel does not go to other processes
+
+    def start(self, seed):
+        return self.w.copy()
 
 
 class ScalarPart:

@@ -46,6 +46,18 @@ class Supervised:
         """The chain cut in so many stages, or in stages of so many layers each."""
         return self.chain.split(stages)
 
+    def blocks(self, rank: int, ranks: int) -> list:
+        """The chain's blocks dealt out by columns and rows, as far as `rank` has them. ValueError if they cannot be."""
+        from workloads.dealing import blocks
+
+        dealt = blocks(self.chain.layers, rank, ranks)
+        if not dealt[-1].partial and self.chain.criterion.name != "softmax_cross_entropy":
+            raise ValueError(
+                f"{self.chain.depth} dense layers leave the last one without a partner and its outputs dealt out, "
+                "which needs softmax cross-entropy; use one layer more or less."
+            )
+        return dealt
+
     def boundaries(self, stages: int | Sequence[int]) -> tuple[int, ...]:
         """Numbers per sample that cross from each stage to the next."""
         return self.chain.boundaries(stages)

@@ -14,6 +14,7 @@ import numpy as np
 
 from tests.kernels.code_cases import CODES
 from tests.kernels.layer_cases import LAYERS
+from tests.kernels.parallel_cases import PARALLEL
 from tests.kernels.sparse_cases import SPARSE
 from tests.kernels.transformer_cases import TRANSFORMER
 
@@ -136,4 +137,5 @@ CASES: dict[str, Case] = {
     # ---- layers: cases of the kernels in kernels/layers/ go below this line ----
     **{name: Case(arguments) for name, arguments in LAYERS.items()},
     **{name: Case(arguments) for name, arguments in TRANSFORMER.items()},
+    **{name: Case(arguments) for name, arguments in PARALLEL.items()},
 }

@@ -1,0 +1,155 @@
+"""Tensor parallelism cuts every matrix: a rank has columns of one and rows of the next, and what they make is summed.
+
+All T ranks take the same samples. Of two products with something in between, Y = phi(X A), Z = Y B, rank r has columns
+A_r and rows B_r, and two operators keep the ranks together:
+
+    Y_r = phi(f(X) A_r)          Z = g(Y_r B_r)          w_r <- w_r - lr (what the rule makes of g_r)
+
+    f   forward:  X                              backward:  dX <- dX_1 + ... + dX_T
+    g   forward:  Z <- Z_1 + ... + Z_T           backward:  dZ
+
+Columns come first, since phi of a sum is not the sum of the phis. An attention block is such a pair, too, whose columns
+are heads, and the logits at the end stay dealt out (`vocabulary.py`). Norms, biases of B and residual paths are outside
+and computed by all alike: in the sequence-parallel form by each rank for its own rows, where f gathers rows and g
+leaves each rank the sums of its own.
+
+Price: of each block the n x h numbers of X twice, forward and backward, 2 (T-1) n h each by the ring; the sequence form
+moves the same. A rank holds 1/T of matrices and their activations. All wait for all in every block, so T stays within
+a node. Staleness: none.
+Source: Shoeybi et al., arXiv:1909.08053; Korthikanti et al., arXiv:2205.05198 (sequence parallelism).
+"""
+
+import math
+
+import kernels
+from algorithms.declare import Equivalence, Knobs, knob
+from algorithms.model_parallel.vocabulary import cross_entropy
+from algorithms.updates import Rule, optimizer
+from kernels.arrays import joined, shares
+
+SYNCHRONOUS = True
+EQUIVALENCES = (
+    Equivalence("one rank is SGD", to="sgd", exactness="RND"),
+    Equivalence("so are three", to="sgd", exactness="RND", workers=3),
+    Equivalence("the sequence-parallel form, too", to="sgd", exactness="RND", workers=2, settings={"sequence": True}),
+)
+
+
+class Settings(Knobs):
+    learning_rate: float = knob(0.2, "step size", gt=0, le=1000)
+    update: Rule = knob("sgd", "what every rank does with the gradient of its shard")
+    momentum: float = knob(0.9, "mu, of the rules momentum and nesterov", ge=0, lt=1)
+    sequence: bool = knob(False, "between two blocks a rank has its own rows, not all of them")
+
+
+def shards(workers, s):
+    return 1
+
+
+def refuse(workers, batch, workload, s):
+    if not hasattr(workload, "blocks"):
+        return f"{workload.name} has no layers to be cut by columns and rows; use digits, spirals, mnist or text."
+    workload.blocks(0, workers)  # or it says to how many ranks it can be dealt out
+    rows = batch * math.prod(workload.chain.outputs[:-1])
+    if s.sequence and rows % workers:
+        return f"{workers} ranks do not divide {rows} rows; use a batch that is a multiple of {workers}."
+
+
+def words(shape, s):
+    return None if shape.workers > 1 else 0  # it depends on the model's layers
+
+
+def worker(comm, task, s=Settings()):
+    shard = task.shard(comm.rank, comm.size)
+    w = shard.start()  # (d_r,)
+    rule = optimizer(s.update, w, s.momentum)
+    between = Rows(comm) if s.sequence else Alike(comm)
+    for _ in task.steps(together=True):
+        x, target = task.next_batch()
+        y, saved = forward(shard.blocks, w, x, between)
+        if shard.dealt:
+            _, dy = cross_entropy(comm, shard, y, target)
+        else:
+            _, dy = shard.loss(between.whole(y), target)
+            dy = between.own(dy)
+        g = kernels.empty_like(w)
+        task.needs(w, g, saved)
+        backward(shard.blocks, w, saved, dy, g, between)
+        if s.sequence:
+            comm.all_reduce(g[shard.norms])  # of its own rows on each rank
+        rule.step(w, g, s.learning_rate)
+        shard.report(w)
+    return w
+
+
+def forward(blocks, w, x, between):
+    """(y, saved)."""
+    saved = []
+    for block in blocks:
+        h, entered = block.enter(w, x)
+        z, inside = block.inner(w, h if block.first else between.f(h))
+        x, left = block.leave(w, between.g(z) if block.partial else z, x)
+        saved.append((entered, inside, left))
+    return x, saved
+
+
+def backward(blocks, w, saved, dy, g, between):
+    """Write g; gives dx, None where the first block is the model's."""
+    for block, (entered, inside, left) in zip(reversed(blocks), reversed(saved), strict=True):
+        dz, past = block.leave_back(left, dy)
+        dh = block.inner_back(w, inside, between.g_back(dz) if block.partial else dz, g)
+        dy = None if block.first else block.enter_back(w, entered, between.f_back(dh), past, g)
+    return dy
+
+
+class Alike:
+    """Between two blocks every rank has all rows."""
+
+    def __init__(self, comm):
+        self.comm = comm
+
+    def f(self, h):
+        return h
+
+    def f_back(self, dh):
+        return self.comm.all_reduce(dh)
+
+    def g(self, z):
+        return self.comm.all_reduce(z)
+
+    def g_back(self, dz):
+        return dz
+
+    def whole(self, y):
+        return y
+
+    def own(self, dy):
+        return dy
+
+
+class Rows(Alike):
+    """Between two blocks every rank has rows of its own: sequence parallelism."""
+
+    def f(self, h):
+        return joined(self.comm.all_gather(h))
+
+    def f_back(self, dh):
+        return self.comm.reduce_scatter(dh.reshape(-1)).reshape(-1, dh.shape[1])
+
+    def g(self, z):
+        return self.f_back(z)
+
+    def g_back(self, dz):
+        return self.f(dz)
+
+    def whole(self, y):
+        return self.f(y)
+
+    def own(self, dy):
+        return kernels.copy(dy[shares(len(dy), self.comm.size)[self.comm.rank]])
+
+
+if __name__ == "__main__":
+    from experiments.script import main
+
+    main(__spec__.name)

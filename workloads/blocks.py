@@ -1,0 +1,119 @@
+"""Blocks: a model as tensor parallelism sees it, cut between two sums over the ranks.
+
+The middle of a block is dealt out, columns of its first matrices and rows of the last, so that in between each rank has
+units or heads of its own. Around it is what every rank computes alike.
+
+    enter   h = norm(x)                 where the block has a norm
+    inner   z = this rank's share       `partial`: a summand of the whole z; else, in a last block, some of the outputs
+    leave   y = act(z + bias),  or  x + z + bias
+
+x, h, z and y are (rows, width): a row is a sample, or a position of one. `axes` says along which axis each parameter of
+the block's layers is dealt out; None: every rank has all of it. The first `norms` of them belong to `enter`. What the
+ranks say to each other in between is `algorithms/model_parallel/tensor.py`.
+Source: Shoeybi et al., Megatron-LM, arXiv:1909.08053, section 3.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import kernels
+from workloads.layers import Dense
+from workloads.transformer import back
+
+
+class Block(Protocol):
+    """One rank's part of a block. `parts` are its parameters, and `g` their gradients, to be written."""
+
+    axes: tuple[int | None, ...]
+    norms: int
+    partial: bool
+
+    def enter(self, parts, x) -> tuple:
+        """(h, saved)."""
+
+    def inner(self, parts, h) -> tuple:
+        """(z, saved)."""
+
+    def leave(self, parts, z, x) -> tuple:
+        """(y, saved). It may write into z."""
+
+    def leave_back(self, saved, dy) -> tuple:
+        """(dz, past); past is the gradient that goes past the middle, None where x does not."""
+
+    def inner_back(self, parts, saved, dz, g, needed: bool):
+        """dh, this rank's summand of it; None where it is not `needed`."""
+
+    def enter_back(self, parts, saved, dh, past, g):
+        """dx."""
+
+
+class Plain:
+    """What a block does before and after its middle that has no norm, and no bias and nothing passing by either."""
+
+    norms, partial = 0, True
+
+    def enter(self, parts, x):
+        return x, ()
+
+    def leave(self, parts, z, x):
+        return z, ()
+
+    def leave_back(self, saved, dy):
+        return dy, None
+
+    def enter_back(self, parts, saved, dh, past, g):
+        return dh
+
+
+@dataclass(frozen=True)
+class DensePair(Plain):
+    """Two dense layers: a rank has some units of the first, columns of its weights, and the same rows of the second."""
+
+    first: Dense  # with the units of this rank
+    second: Dense
+    axes = (1, 0, 0, None)
+
+    def inner(self, parts, h):
+        y, kept = self.first.forward(parts[:2], h)
+        z = kernels.empty((len(y), self.second.units), y)
+        kernels.product(z, y, parts[2])
+        return z, (kept, y)
+
+    def leave(self, parts, z, x):
+        kernels.bias_forward(z, z, parts[3], self.second.activation == "relu")
+        if self.second.activation == "tanh":
+            kernels.tanh_forward(z, z)
+        return z, (z,)
+
+    def leave_back(self, saved, dy):
+        if self.second.activation == "none":
+            return dy, None
+        dz = kernels.empty_like(dy)
+        undo = kernels.relu_backward if self.second.activation == "relu" else kernels.tanh_backward
+        undo(dz, dy, *saved)
+        return dz, None
+
+    def inner_back(self, parts, saved, dz, g, needed):
+        kept, y = saved
+        kernels.dense_backward_weights(g[2], g[3], y, dz)
+        dh, pending = self.first.backward_input(parts[:2], kept, back(dz, parts[2]), needed)
+        self.first.backward_weights(g[:2], pending)
+        return dh
+
+
+@dataclass(frozen=True)
+class DenseEnd(Plain):
+    """A dense layer at the end: a rank has some of its outputs, and the loss is found without the others'."""
+
+    layer: Dense  # with the outputs of this rank
+    axes, partial = (1, 0), False
+
+    def inner(self, parts, h):
+        return self.layer.forward(parts, h)
+
+    def inner_back(self, parts, saved, dz, g, needed):
+        dh, pending = self.layer.backward_input(parts, saved, dz, needed)
+        self.layer.backward_weights(g, pending)
+        return dh

@@ -1,0 +1,74 @@
+"""Dealing: the blocks of a model, and to how many ranks they can be dealt out.
+
+Dense layers go in pairs; one that is left over at the end keeps its outputs dealt out, as a transformer's head does.
+The ranks must divide units and heads. They need not divide outputs and tokens, of which some then have one more.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from kernels.arrays import shares
+from workloads.blocks import Block, DenseEnd, DensePair
+from workloads.layers import Dense, Layer
+from workloads.transformer import GROWTH, AttentionBlock, Embedding, Head, MlpBlock
+from workloads.transformer_blocks import HeadsBlock, HiddenBlock, LogitsBlock, TokenBlock
+
+
+def blocks(layers: Sequence[Layer], rank: int, ranks: int) -> list[Block]:
+    """The blocks of rank `rank`. ValueError, in one sentence, if `ranks` cannot have such."""
+    groups, cuts, most = list(_groups(layers)), [], math.inf  # cuts: (size that the ranks must divide, in words)
+    for first, (layer, *others) in groups:
+        match layer:
+            case Dense(units=units) if others:
+                cuts.append((units, f"the {units} units of layer {first}"))
+            case Dense(units=units):
+                most = units
+            case Embedding(tokens=tokens):
+                most = tokens
+            case AttentionBlock(heads=heads):
+                cuts.append((heads, f"the {heads} heads of layer {first}"))
+            case MlpBlock(width=width):
+                cuts.append((GROWTH * width, f"the {GROWTH * width} hidden units of layer {first}"))
+    common = math.gcd(*(size for size, _ in cuts))  # 0 if there are none
+    allowed = [n for n in range(1, min(most, common or most) + 1) if common % n == 0]
+    if ranks not in allowed:
+        undivided = (f"do not divide {words}" for size, words in cuts if size % ranks)
+        problem = next(undivided, f"are too many for {most} output{'s' * (most > 1)}")
+        *fewer, last = map(str, allowed)
+        raise ValueError(f"{ranks} ranks {problem}; use {', '.join(fewer)}{' or ' * bool(fewer)}{last}.")
+    return [_block(group, rank, ranks) for _, group in groups]
+
+
+def _groups(layers: Sequence[Layer]) -> Iterator[tuple[int, tuple[Layer, ...]]]:
+    """(number of its first layer, layers) of each block: dense layers go in pairs."""
+    at = 0
+    while at < len(layers):
+        layer = layers[at]
+        if not isinstance(layer, Dense | Embedding | AttentionBlock | MlpBlock | Head):
+            raise ValueError(
+                f"layer {at} is a {type(layer).__name__}, which tensor parallelism does not cut here; "
+                "use the model mlp, or the workload text."
+            )
+        pair = isinstance(layer, Dense) and at + 1 < len(layers) and isinstance(layers[at + 1], Dense)
+        yield at, tuple(layers[at : at + 1 + pair])
+        at += 1 + pair
+
+
+def _block(layers: tuple[Layer, ...], rank: int, ranks: int) -> Block:
+    match layers:
+        case [Dense() as one, two]:
+            return DensePair(replace(one, units=one.units // ranks), two)
+        case [Dense() as one]:
+            mine = shares(one.units, ranks)[rank]
+            return DenseEnd(replace(one, units=mine.stop - mine.start))
+        case [Embedding() as one]:
+            return TokenBlock(shares(one.tokens, ranks)[rank], rank == 0)
+        case [AttentionBlock() as one]:
+            return HeadsBlock(one.time, one.heads // ranks)
+        case [MlpBlock()]:
+            return HiddenBlock()
+        case _:
+            return LogitsBlock()

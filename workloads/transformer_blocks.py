@@ -1,0 +1,147 @@
+"""The blocks of a transformer, dealt out to ranks; see `blocks.py` for what a block is.
+
+A rank has heads of its own in an attention block, hidden units in an MLP block, tokens in the embedding and the head.
+Rows are positions, (samples time, width). Norms, the biases after a sum and the residual path are everybody's.
+Source: Shoeybi et al., Megatron-LM, arXiv:1909.08053, section 3.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import kernels
+from workloads.blocks import Plain
+from workloads.transformer import back, norm, norm_weights, project, rows
+
+
+@dataclass(frozen=True)
+class TokenBlock(Plain):
+    """An embedding: a rank finds the tokens that its part of the table has, and nothing for the others."""
+
+    here: slice  # of the tokens
+    first: bool  # one rank adds the places
+    axes = (0, None)
+
+    def inner(self, parts, x):
+        table, places = parts
+        elsewhere = (x < self.here.start) | (x >= self.here.stop)
+        local = x - self.here.start
+        local[elsewhere] = 0
+        z = kernels.empty((*x.shape, table.shape[1]), table)
+        kernels.embedding_forward(z, local, table, kernels.zeros_like(places))
+        z[elsewhere] = 0
+        if self.first:
+            z += places
+        return rows(z), (local, elsewhere)
+
+    def inner_back(self, parts, saved, dz, g, needed):
+        local, elsewhere = saved
+        dz = dz.reshape(*local.shape, -1)
+        mine = kernels.copy(dz)
+        mine[elsewhere] = 0
+        kernels.embedding_backward_weights(g[0], g[1], local, mine)
+        g[1][:] = dz.sum(0)  # the places' gradient is that of all tokens
+        return None
+
+
+class Normed:
+    """What a block does before and after its middle that begins with a norm, and ends with a bias and what passes by."""
+
+    norms, partial = 2, True
+
+    def enter(self, parts, x):
+        h, u, r = norm(x, *parts[:2])
+        return h, (u, r)
+
+    def leave(self, parts, z, x):
+        kernels.bias_forward(z, z, parts[-1], False)
+        kernels.residual_add(z, x, z, 1.0)
+        return z, ()
+
+    def leave_back(self, saved, dy):
+        return dy, dy
+
+    def enter_back(self, parts, saved, dh, past, g):
+        u, r = saved
+        norm_weights(g[:2], u, dh)
+        dx = kernels.empty_like(dh)
+        kernels.layer_norm_backward_input(dx, dh, u, r, parts[0])
+        if past is not None:
+            kernels.residual_add(dx, dx, past, 1.0)
+        return dx
+
+
+@dataclass(frozen=True)
+class HeadsBlock(Normed):
+    """An attention block: a rank has columns of Wq, Wk and Wv, those of its heads, and the same rows of Wo."""
+
+    time: int
+    heads: int  # of this rank
+    axes = (None, None, 1, 0, 1, 0, 1, 0, 0, None)
+
+    def inner(self, parts, h):
+        _, _, wq, bq, wk, bk, wv, bv, wo, _ = parts
+        h = h.reshape(-1, self.time, h.shape[1])
+        q, k, v = project(h, wq, bq), project(h, wk, bk), project(h, wv, bv)
+        a, p = kernels.empty_like(q), kernels.empty((len(h), self.heads, self.time, self.time), q)
+        kernels.attention_forward(a, p, q, k, v)
+        z = kernels.empty((len(h) * self.time, wo.shape[1]), q)
+        kernels.product(z, rows(a), wo)
+        return z, (h, q, k, v, p, a)
+
+    def inner_back(self, parts, saved, dz, g, needed):
+        _, _, wq, _, wk, _, wv, _, wo, _ = parts
+        h, q, k, v, p, a = saved
+        dq, dk, dv = (kernels.empty_like(x) for x in (q, k, v))
+        kernels.attention_backward(dq, dk, dv, back(dz, wo).reshape(a.shape), p, q, k, v)
+        for i, (x, dy) in enumerate(((h, dq), (h, dk), (h, dv), (a, dz)), 1):
+            kernels.dense_backward_weights(*g[2 * i : 2 * i + 2], rows(x), rows(dy))
+        dh = back(dq, wq)
+        for other in back(dk, wk), back(dv, wv):
+            kernels.residual_add(dh, dh, other, 1.0)
+        return rows(dh)
+
+
+@dataclass(frozen=True)
+class HiddenBlock(Normed):
+    """An MLP block: a rank has columns of W1, those of its hidden units, and the same rows of W2."""
+
+    axes = (None, None, 1, 0, 0, None)
+
+    def inner(self, parts, h):
+        _, _, w1, b1, w2, _ = parts
+        z = project(h, w1, b1)
+        a = kernels.empty_like(z)
+        kernels.gelu_forward(a, z)
+        y = kernels.empty((len(h), w2.shape[1]), h)
+        kernels.product(y, a, w2)
+        return y, (h, z, a)
+
+    def inner_back(self, parts, saved, dy, g, needed):
+        _, _, w1, _, w2, _ = parts
+        h, z, a = saved
+        kernels.dense_backward_weights(g[4], g[5], a, dy)
+        dz = back(dy, w2)
+        kernels.gelu_backward(dz, dz, z, a)
+        kernels.dense_backward_weights(g[2], g[3], h, dz)
+        return back(dz, w1)
+
+
+@dataclass(frozen=True)
+class LogitsBlock(Normed):
+    """The head: a rank has columns of W, the logits of some tokens, and the loss is found without the others'."""
+
+    axes, partial = (None, None, 1, 0), False
+
+    def inner(self, parts, h):
+        return project(h, *parts[2:]), (h,)
+
+    def leave(self, parts, z, x):
+        return z, ()
+
+    def leave_back(self, saved, dy):
+        return dy, None
+
+    def inner_back(self, parts, saved, dz, g, needed):
+        kernels.dense_backward_weights(g[2], g[3], *saved, dz)
+        return back(dz, parts[2])
