@@ -22,7 +22,7 @@ import kernels
 from algorithms.declare import Equivalence, knob
 from algorithms.pipelined import settings
 from algorithms.pipelined.balance import by_slowest
-from algorithms.pipelined.executor import Executor
+from algorithms.pipelined.endless import Endless
 from algorithms.pipelined.plan import Stream
 from algorithms.pipelined.schedules import systolic
 from algorithms.pipelined.weights import Newest
@@ -66,7 +66,7 @@ def worker(comm, task, s=Settings()):
         v = kernels.zeros_like(w)
         return Newest(lambda w, g: kernels.momentum(w, v, g, s.learning_rate, s.momentum))
 
-    return Executor(comm, task, plan(comm.size, s), policy, settings.counts(s.cuts)).run()
+    return Endless(comm, task, plan(comm.size, s), policy, settings.counts(s.cuts)).run()
 
 
 if __name__ == "__main__":

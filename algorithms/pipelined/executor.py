@@ -8,51 +8,19 @@ Ops that are joined begin when all has come that they need, and what they make i
 takes the gradients that have come back since the last one, summed in the order of micro-batches, whatever order they
 came back in; where several ranks hold a stage, they sum theirs first.
 
-The end: where ranks meet in every update (`Flush`), they stop together. In an endless stream a budget of steps is
-known to all; one in seconds or with a target loss is asked by rank 0 before each round, and it tells the others. Each
-stage then brings home what it has in flight. The target loss is seen on the last stage; a gradient that travels up
-wrapped in a tuple says that it is reached."""
+Ranks stop together, after the same number of mini-batches; how an endless stream ends is in `endless.py`.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import kernels
+from algorithms.pipelined.held import Flight, Held
 from algorithms.pipelined.plan import Flush, Stream
 from algorithms.pipelined.schedule import Op
-from algorithms.pipelined.weights import Policy, Weights
-
-
-@dataclass
-class Flight:
-    """A micro-batch on one stage, from its forward until its gradient is used."""
-
-    version: int  # of the weights that its forward read
-    w: Any  # these weights, if its backward is to read them again
-    saved: Any  # what backward needs of the forward; with re-materialisation the input, until it has gone again
-    dy: Any = None  # gradient of the outputs, on the last stage
-    pending: Any = None  # what W needs of I
-    gap: int = 0  # how many versions newer its backward read
-    g: Any = None  # gradient of the weights, once it is back
-
-
-class Held:
-    """One stage that this rank holds."""
-
-    def __init__(self, stage, policy: Callable[[Any, Any], Policy]):
-        w = stage.start()
-        self.stage, self.policy = stage, policy(stage, w)
-        self.weights = Weights(w, self.policy.keep)
-        self.flying: dict[int, Flight] = {}  # by micro-batch
-        self.group = None  # the ranks that hold it, if there are others
-
-    @property
-    def versions(self) -> int:
-        """How many versions of its weights are held now."""
-        stashed = (flight.version for flight in self.flying.values() if flight.w is not None)
-        return len({version for version, _ in self.weights.history}.union(stashed))
+from algorithms.pipelined.weights import Policy
 
 
 class Executor:
@@ -72,18 +40,13 @@ class Executor:
             if group:
                 self.held[index].group = group
         self.here: dict[tuple[str, int, int], Any] = {}  # what goes from one stage of this rank to another
-        self.limit = task.budget.limit(task.per_epoch)
-        self.enough = False  # whether the target loss was seen
-        self.asked, self.end = -1, None  # the round that was asked for last; mini-batches in all, once it is known
+        self.enough = False  # whether the target loss was seen, in an endless stream
 
     def run(self):
         """Train until the budget is spent; gives the weights of this rank's stages, one after the other."""
-        if isinstance(self.plan, Stream):
-            self._stream()
-        else:
-            for batch in self.task.steps(together=True):
-                for ops in self.plan.of_batch(self.comm.rank, batch):
-                    self._do(ops)
+        for batch in self.task.steps(together=True):
+            for ops in self.plan.of_batch(self.comm.rank, batch):
+                self._do(ops)
         return self._together()
 
     def _together(self):
@@ -93,47 +56,6 @@ class Executor:
             w[at : at + len(part)] = part
             at += len(part)
         return w
-
-    def _stream(self) -> None:
-        (held,) = self.held.values()
-        for op in self.plan.of_rank(self.comm.rank):
-            if op.kind == "F":
-                if self.end is None and self._goes_on(op.chunk):
-                    self._do([op])
-            elif op.kind == "U":
-                if any(flight.g is not None for flight in held.flying.values()) or self._owes(held):
-                    self._do([op])
-            elif op.chunk in held.flying:
-                self._do([op])
-            if self.end is not None and not held.flying and not self._owes(held):
-                return
-
-    def _goes_on(self, chunk: int) -> bool:
-        """Whether the mini-batch of this micro-batch is still within the budget; if not, `end` says how many were."""
-        batch, part = divmod(chunk, self.plan.chunks)
-        first = batch - batch % self.plan.round
-        if part == 0 and self.limit is not None and batch >= self.limit:
-            self.end = self.limit
-        elif part == 0 and self.task.open_ended and first > self.asked:
-            self.asked = first
-            if not self._another():
-                self.end = first
-        return self.end is None
-
-    def _another(self) -> bool:
-        """Whether there is another round: rank 0 decides, and tells the others."""
-        if self.comm.rank:
-            return self.comm.recv(0, tag=0) is not None
-        over = self.enough or self.task.spent()
-        for rank in range(1, self.comm.size):
-            self.comm.send(None if over else 1, rank, tag=0)
-        return not over
-
-    def _owes(self, held: Held) -> bool:
-        """Whether the other replicas wait for this one to update, though it has no mini-batch in the last turn."""
-        replicas = self.plan.replicas[held.stage.index]
-        over = self.end is not None and not held.flying
-        return over and held.group is not None and held.weights.version < -(-self.end // replicas)
 
     def _do(self, ops) -> None:
         """Carry out ops that are joined, mostly a single one."""
@@ -187,8 +109,7 @@ class Executor:
             return y
         _, target = stage.chunk(batch, part, self.plan.chunks)
         _, flight.dy = stage.loss(y, target, batch, self.plan.compared(self.comm.rank))
-        if isinstance(self.plan, Stream):
-            self.enough = self.enough or self.task.spent()
+        self._compared()
         return None
 
     def _backward(self, held: Held, flight: Flight, kind: str, dy, label: str):
@@ -220,12 +141,12 @@ class Executor:
         for _ in range(batches):  # a report for each mini-batch, so that those of all stages go together
             self.task.report(held.weights.w, held.stage.where)
 
+    def _compared(self) -> None:
+        """A loss was seen here."""
+
     def _batches(self, held: Held) -> int:
         """How many mini-batches are in this update."""
-        if isinstance(self.plan, Flush):
-            return 1
-        replicas = self.plan.replicas[held.stage.index]
-        return replicas if self.limit is None else min(replicas, self.limit - held.weights.version * replicas)
+        return 1
 
     def _give(self, op: Op, y) -> None:
         if op.kind == "F":

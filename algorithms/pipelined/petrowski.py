@@ -23,7 +23,7 @@ from math import inf
 import kernels
 from algorithms.declare import Equivalence, Knobs, knob
 from algorithms.pipelined import settings
-from algorithms.pipelined.executor import Executor
+from algorithms.pipelined.endless import Endless
 from algorithms.pipelined.plan import Stream
 from algorithms.pipelined.schedules import systolic
 from algorithms.pipelined.weights import Newest
@@ -58,7 +58,7 @@ def worker(comm, task, s=Settings()):
     def policy(stage, w):
         return Newest(lambda w, g: kernels.sgd(w, g, s.learning_rate))
 
-    return Executor(comm, task, plan(comm.size, s), policy, settings.counts(s.cuts)).run()
+    return Endless(comm, task, plan(comm.size, s), policy, settings.counts(s.cuts)).run()
 
 
 if __name__ == "__main__":

@@ -29,7 +29,7 @@ from typing import Literal
 import kernels
 from algorithms.declare import Equivalence, knob
 from algorithms.pipelined import settings
-from algorithms.pipelined.executor import Executor
+from algorithms.pipelined.endless import Endless
 from algorithms.pipelined.plan import Stream
 from algorithms.pipelined.schedules import one_f_one_b
 from algorithms.pipelined.weights import Named, Newest, Stashed
@@ -93,7 +93,7 @@ def executor(comm, task, s):
             return Named(update, lambda batch: max(0, batch - (stage.count - 1)), keep=stage.index + 1)
         return Stashed(update) if s.weights == "stash" else Newest(update)
 
-    return Executor(comm, task, plan(comm.size, s), policy, counts(s.cuts))
+    return Endless(comm, task, plan(comm.size, s), policy, counts(s.cuts))
 
 
 if __name__ == "__main__":

@@ -20,7 +20,7 @@ from functools import partial
 import kernels
 from algorithms.declare import Equivalence, knob
 from algorithms.pipelined import settings
-from algorithms.pipelined.executor import Executor
+from algorithms.pipelined.endless import Endless
 from algorithms.pipelined.plan import Stream
 from algorithms.pipelined.schedules import pipedream_2bw
 from algorithms.pipelined.weights import Named
@@ -65,7 +65,7 @@ def worker(comm, task, s=Settings()):
 
         return Named(lambda w, g: kernels.momentum(w, v, g, s.learning_rate, s.momentum), version, keep=2)
 
-    return Executor(comm, task, plan(comm.size, s), policy, settings.counts(s.cuts)).run()
+    return Endless(comm, task, plan(comm.size, s), policy, settings.counts(s.cuts)).run()
 
 
 if __name__ == "__main__":

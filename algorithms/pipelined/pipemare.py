@@ -24,7 +24,7 @@ from math import inf
 import kernels
 from algorithms.declare import Equivalence, knob
 from algorithms.pipelined import settings
-from algorithms.pipelined.executor import Executor
+from algorithms.pipelined.endless import Endless
 from algorithms.pipelined.plan import Stream
 from algorithms.pipelined.schedule import Op
 from algorithms.pipelined.schedules import systolic
@@ -71,7 +71,7 @@ def worker(comm, task, s=Settings()):
     def policy(stage, w):
         return Repaired(2 * (stage.count - 1 - stage.index) + 1, w, warm, s)
 
-    return Executor(comm, task, plan(comm.size, warm), policy, settings.counts(s.cuts)).run()
+    return Endless(comm, task, plan(comm.size, warm), policy, settings.counts(s.cuts)).run()
 
 
 class Repaired:

@@ -29,7 +29,7 @@ from typing import Literal
 import kernels
 from algorithms.declare import Equivalence, knob
 from algorithms.pipelined import settings
-from algorithms.pipelined.executor import Executor
+from algorithms.pipelined.endless import Endless
 from algorithms.pipelined.plan import Stream
 from algorithms.pipelined.schedules import one_f_one_b
 
@@ -65,7 +65,7 @@ def worker(comm, task, s=Settings()):
     def policy(stage, w):
         return Predicted(ahead(stage.index, stage.count, s.form), w, s)
 
-    return Executor(comm, task, plan(comm.size, s), policy, settings.counts(s.cuts)).run()
+    return Endless(comm, task, plan(comm.size, s), policy, settings.counts(s.cuts)).run()
 
 
 def ahead(stage, stages, form="end"):

@@ -25,7 +25,7 @@ from typing import Literal
 import kernels
 from algorithms.declare import Equivalence, knob
 from algorithms.pipelined import settings
-from algorithms.pipelined.executor import Executor
+from algorithms.pipelined.endless import Endless
 from algorithms.pipelined.plan import Stream
 from algorithms.pipelined.schedules.one_f_one_b import alternate
 from algorithms.pipelined.weights import Stashed
@@ -67,7 +67,7 @@ def words(shape, s):
 
 
 def worker(comm, task, s=Settings()):
-    return Executor(comm, task, plan(comm.size, s), partial(Foreseen, s), settings.counts(s.cuts)).run()
+    return Endless(comm, task, plan(comm.size, s), partial(Foreseen, s), settings.counts(s.cuts)).run()
 
 
 class Foreseen(Stashed):
