@@ -6,9 +6,12 @@ import numpy as np
 import pytest
 
 import workloads
+from algorithms.pipelined.partition import plan_of
 from algorithms.pipelined.profile import load, save
 from cluster.devices import DEVICES, Device
+from experiments.experiment import Experiment
 from experiments.profiler import measured, priced
+from experiments.run import run
 from kernels import metered
 
 
@@ -60,6 +63,7 @@ def test_prices_are_the_same_every_time_and_the_same_for_equal_layers():
     first = priced(DEEP, BATCH, DEVICES["laptop"])
     assert first == priced(DEEP, BATCH, DEVICES["laptop"])
     assert len(set(first.times[1:4])) == 1
+    assert first.backward[0] > first.backward[4]  # 64 inputs against 16
 
 
 @pytest.mark.parametrize("settings", [{"model": "residual", "depth": 3}, {"model": "cnn", "channels": 2}])
@@ -114,3 +118,21 @@ def test_a_workload_without_layers_is_refused():
     workload = bowl.build(bowl.Settings())
     with pytest.raises(ValueError, match=r"^a quadratic has no layers to cut in stages"):
         measured(workload, workload.batch(np.arange(2)))
+
+
+def test_a_pipeline_on_the_simulated_cluster_is_as_slow_as_the_profile_s_slowest_stage_and_its_update():
+    model = {"model": "residual", "depth": 6, "width": 64}
+    workload = digits(**model)
+    profile = priced(workload, workload.batch(np.arange(32)), DEVICES["laptop"])
+
+    def period(cuts):
+        first, last = (
+            run(Experiment.of({"algorithm": "pipedream", "workers": 2, "network": "ideal", "steps": steps,
+                               "cuts": cuts, "evaluations": 1, **model})).summary["seconds"]
+            for steps in (10, 20)
+        )  # fmt: skip
+        return (last - first) / 10
+
+    for cuts in ((4, 4), (7, 1)):
+        predicted = plan_of(profile, cuts, float("inf")).period
+        assert predicted < period(",".join(map(str, cuts))) < 1.3 * predicted
