@@ -125,6 +125,11 @@ class Experiment(Knobs):
         return self.servers + self.workers
 
     @property
+    def files(self) -> list[str]:
+        """Settings by which it names files of the machine that runs it, as only that machine's owner may."""
+        return [name for name in local(workloads.find(self.workload).Settings) if self.data[name]]
+
+    @property
     def budget(self) -> Budget:
         """When to stop."""
         return Budget(steps=self.steps, epochs=self.epochs, seconds=self.seconds, target_loss=self.target_loss)
@@ -206,12 +211,11 @@ class Experiment(Knobs):
         except ValueError:
             raise ValueError("the link is damaged: it should read name=value&name=value; copy it once more.") from None
         experiment = cls.of({name: value for name, value in pairs if name not in PAGE})
-        for name in local(workloads.find(experiment.workload).Settings):
-            if experiment.data[name]:
-                raise ValueError(
-                    f"the link gives a {name}, and no link may name files of the machine that runs it; "
-                    f"leave {name} out, or say it on the command line."
-                )
+        if experiment.files:
+            raise ValueError(
+                f"the link gives a {experiment.files[0]}, and no link may name files of the machine that runs it; "
+                f"leave {experiment.files[0]} out, or say it on the command line."
+            )
         return experiment
 
     def command(self) -> str:

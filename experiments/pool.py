@@ -139,8 +139,14 @@ class Pool:
     def submit(self, owner: str, work: Experiment | Errand) -> str:
         """Do `work` for `owner`, or find it done already; gives the job's id, the work's key.
 
-        The owner's other job, if there is one, is given up. ValueError in one sentence if the queue is full.
+        The owner's other job, if there is one, is given up. ValueError in one sentence if the queue is full, or if an
+        experiment names files of this machine: it may have come from anywhere.
         """
+        if isinstance(work, Experiment) and work.files:
+            raise ValueError(
+                f"the experiment gives a {work.files[0]}, and readers may not name files of this machine; "
+                "its owner may, on the command line."
+            )
         name, folder = work.key(), self._stored(work)
         with self._lock:
             if self._closing:

@@ -94,6 +94,12 @@ def test_progress_and_curves_arrive_while_it_runs(pool):
     assert kept.status == "cancelled" and len(kept.losses["loss"]) > 3
 
 
+@pytest.mark.parametrize("values", [{"workload": "text", "file": "/etc/passwd"}, {"workload": "mnist", "folder": "/"}])
+def test_an_experiment_that_names_files_of_the_machine_is_not_done_for_a_reader(pool, values):
+    with pytest.raises(ValueError, match="readers may not name files of this machine"):
+        pool.submit("ada", Experiment.of(values))
+
+
 def test_a_mistake_of_the_reader_is_told_in_the_jobs_own_sentence(pool):
     state = end(pool, pool.submit("ada", small(batch=60_000)))
     assert state.status == "failed" and "larger than the shard" in state.message and state.folder is None
