@@ -67,6 +67,7 @@ def test_costs_that_have_no_common_unit_are_drawn_to_scale():
 
 def test_the_unit_is_the_largest_that_all_costs_and_the_latency_are_multiples_of():
     assert "a cell is 1 of time" in drawn("1f1b", chunks=2)[1].plain
+    assert "a cell is 1 of time" in drawn("1f1b", chunks=2, forward=2, inputs=1.5, weights=1.5)[1].plain
     assert "a cell is 0.5 of time" in drawn("1f1b", chunks=2, latency=0.5)[1].plain
     assert "a cell is 2e-06 of time" in drawn("gpipe", chunks=2, forward=2e-6, inputs=2e-6, weights=4e-6)[1].plain
 
