@@ -3,7 +3,7 @@
     Look(x="workers", y=("step",), colour="law", theory=("theory",), log="x")
 
 A line, or a group of bars, for each value of `colour` and each column of `y`; columns of `theory` are drawn beside
-them as dotted lines without points. Who declares nothing gets `guess(rows)`.
+them as grey lines without points. Who declares nothing gets `guess(rows)`.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ LINES = (
     ("#7566C2", "longdash", "cross", "."),
 )
 """Colour, dash, symbol and hatching of the first, second, ... group: the workbench's colours of runs."""
+MUTED = "#87919C"
 HEIGHT = 340  # px
 
 
@@ -71,22 +72,16 @@ def chart(rows: Rows, look: Look | None = None):
     for number, (name, column, some) in enumerate((g, c, s) for c in look.y for g, s in groups.items()):
         colour, dash, symbol, hatch = LINES[number % len(LINES)]
         label = ", ".join(filter(None, (name, column if len(look.y) > 1 or not name else "")))
-        x, y = [row[look.x] for row in some], [_finite(row[column]) for row in some]
+        x, y = _across(some, look), [_finite(row[column]) for row in some]
         if look.kind == "bar":
             pattern = {"shape": hatch, "size": 6, "fgcolor": "rgba(255,255,255,0.6)", "fillmode": "overlay"}
-            figure.add_bar(x=[str(v) for v in x], y=y, name=label, marker={"color": colour, "pattern": pattern})
+            figure.add_bar(x=x, y=y, name=label, marker={"color": colour, "pattern": pattern})
         else:
             figure.add_scatter(
-                x=x, y=y, name=label, mode="lines+markers", line={"color": colour, "dash": dash, "width": 2},
-                marker={"symbol": symbol, "size": 8, "color": colour},
+                x=x, y=y, name=label, mode="lines+markers", marker={"symbol": symbol, "size": 8, "color": colour},
+                line={"color": colour, "dash": "solid" if look.theory else dash, "width": 2},
             )  # fmt: skip
-        if column == look.y[-1]:
-            for theory in look.theory:
-                figure.add_scatter(
-                    x=[str(v) for v in x] if look.kind == "bar" else x, y=[_finite(row[theory]) for row in some],
-                    name=", ".join(filter(None, (name, theory))), mode="lines", opacity=0.8, showlegend=not name,
-                    line={"color": colour, "dash": "dot", "width": 1.5},
-                )  # fmt: skip
+    _add_theory(figure, groups, look)
     figure.update_layout(
         height=HEIGHT, margin={"l": 10, "r": 10, "t": 26, "b": 10}, barmode="group", bargap=0.25,
         showlegend=len(figure.data) > 1,
@@ -98,10 +93,23 @@ def chart(rows: Rows, look: Look | None = None):
         places = sorted({row[look.x] for row in rows})
         figure.update_xaxes(tickvals=places, ticktext=[f"{place:g}" for place in places])
     if "y" in look.log:
-        figure.update_yaxes(type="log", exponentformat="power")
+        heights = [abs(row[column]) for row in rows for column in look.y if _finite(row[column])]
+        few = max(heights, default=1) < 1000 * min(heights, default=1)
+        figure.update_yaxes(type="log", dtick="D2" if few else 1, exponentformat="none" if few else "power")
     else:
         figure.update_yaxes(rangemode="tozero")
     return figure
+
+
+def _add_theory(figure: Any, groups: dict[str, Rows], look: Look) -> None:
+    """Grey lines without points, in the legend once; where they are the same for all groups, one of them."""
+    for theory, dash in zip(look.theory, ("dot", "dashdot", "longdash"), strict=False):
+        lines = [(_across(some, look), [_finite(row[theory]) for row in some]) for some in groups.values()]
+        for number, (x, y) in enumerate(lines[:1] if all(line == lines[0] for line in lines) else lines):
+            figure.add_scatter(
+                x=x, y=y, name=theory, legendgroup=theory, mode="lines", showlegend=not number,
+                line={"color": MUTED, "dash": dash, "width": 1.8},
+            )  # fmt: skip
 
 
 def page(title: str, charts: list[tuple[str, str, Any]]) -> str:
@@ -137,6 +145,10 @@ def _groups(rows: Rows, look: Look) -> dict[str, Rows]:
         ]
         groups.setdefault(", ".join(words), []).append(row)
     return groups
+
+
+def _across(rows: Rows, look: Look) -> list:
+    return [str(row[look.x]) if look.kind == "bar" else row[look.x] for row in rows]
 
 
 def _apart(rows: Rows, names: list[str]) -> bool:

@@ -138,7 +138,7 @@ def _figure(drawn: Drawn, place: str) -> None:
         st.markdown(f"**{escaped(drawn.question)}**")
         shown = _built(drawn.name, str(drawn.rows), drawn)
         st.plotly_chart(shown, key=f"chart-{key}", config=CONFIG, alt=". ".join((drawn.question, *drawn.claims)))
-        st.markdown(f":small[{escaped(' '.join(drawn.text.split()))}]")
+        st.markdown(f":small[{_with_code(' '.join(drawn.text.split()))}]")
         marks = {True: ":green[:material/check:]", False: ":red[:material/close:]"}
         st.markdown("  \n".join(f"{marks[holds[claim]]} {escaped(claim)}" for claim in drawn.claims))
         with st.container(horizontal=True, vertical_alignment="center", gap="small"):
@@ -155,6 +155,12 @@ def _figure(drawn: Drawn, place: str) -> None:
                 with st.popover("Workbench", icon=":material/tune:"):
                     _to_workbench(drawn, key)
             st.caption(f"After {escaped(drawn.source)}")
+
+
+def _with_code(text: str) -> str:
+    """Text as it is, but for what stands between backquotes."""
+    parts = text.split("`")
+    return "".join(f"`{part}`" if number % 2 else escaped(part) for number, part in enumerate(parts))
 
 
 @st.cache_resource(max_entries=128, show_spinner=False)

@@ -5,7 +5,7 @@ import math
 import pytest
 
 from app import palette
-from experiments.chart import LINES, Look, chart, guess, page, write_rows
+from experiments.chart import LINES, MUTED, Look, chart, guess, page, write_rows
 
 ROWS = [
     {"law": law, "workers": n, "step": n * k, "theory": n + k, "note": "-"}
@@ -29,15 +29,21 @@ def test_what_was_varied_goes_across_and_what_came_of_it_goes_up(rows, look):
     assert chart(rows).data
 
 
-def test_there_is_a_line_for_each_group_and_a_dotted_one_for_its_theory():
+def test_there_is_a_line_for_each_group_and_a_grey_one_for_its_theory():
     figure = chart(ROWS, Look("workers", ("step",), "law", theory=("theory",), log="xy"))
-    assert [trace.name for trace in figure.data] == ["flat", "flat, theory", "steep", "steep, theory"]
-    measured, theory = figure.data[:2]
+    assert [trace.name for trace in figure.data] == ["flat", "steep", "theory", "theory"]
+    measured, theory = figure.data[0], figure.data[2]
     assert (list(measured.x), list(measured.y), list(theory.y)) == ([2, 8, 32], [2, 8, 32], [3, 9, 33])
     assert (measured.mode, theory.mode, theory.line.dash) == ("lines+markers", "lines", "dot")
-    assert theory.line.color == measured.line.color
+    assert [trace.showlegend for trace in figure.data[2:]] == [True, False]
     assert figure.layout.xaxis.type == figure.layout.yaxis.type == "log"
     assert list(figure.layout.xaxis.tickvals) == [2, 8, 32]
+
+
+def test_a_theory_that_is_the_same_for_all_is_drawn_once():
+    rows = [row | {"theory": row["workers"]} for row in ROWS]
+    names = [trace.name for trace in chart(rows, Look("workers", ("step",), "law", theory=("theory",))).data]
+    assert names == ["flat", "steep", "theory"]
 
 
 def test_groups_differ_in_more_than_colour():
@@ -50,6 +56,7 @@ def test_groups_differ_in_more_than_colour():
 
 def test_colours_are_those_of_the_workbench():
     assert [line[:3] for line in LINES] == [tuple(line) for line in palette.RUNS]
+    assert MUTED == palette.MUTED
 
 
 def test_what_was_never_reached_leaves_a_gap():
