@@ -17,7 +17,8 @@ def main() -> None:
         run(Experiment.of({"compression": name, "steps": 2}))
     for model in ("residual", "cnn", "cnn_bn"):
         run(Experiment.of({"algorithm": "sgd", "steps": 2, "workers": 1, "model": model}))
-    run(Experiment.of({"algorithm": "sgd", "steps": 2, "workers": 1, "workload": "quadratic"}))
+    for workload in ("quadratic", "text"):
+        run(Experiment.of({"algorithm": "sgd", "steps": 2, "workers": 1, "workload": workload}))
 
 
 if __name__ == "__main__":

@@ -28,6 +28,7 @@ MODELS = {
     "residual": lambda: small("digits", model="residual", depth=3, width=8),
     "cnn": lambda: small("digits", model="cnn", channels=2),
     "cnn_bn": lambda: small("digits", model="cnn_bn", channels=2),
+    "transformer": lambda: small("text", context=4, width=8, heads=2),
     "bowl": lambda: small("quadratic", noise=1.0),
     "scalars": ScalarChain,
     "springs": lambda: Springs([1.0, -1.0], parameters=3),
