@@ -20,9 +20,10 @@ import algorithms
 import workloads
 from algorithms.compression import COMPRESSIONS
 from app import units
-from cluster.devices import DEVICES
+from cluster.devices import DEVICES, parse_device
 from cluster.disturbances import JITTERS
-from cluster.network import NETWORKS
+from cluster.network import NETWORKS, parse_network
+from experiments import here
 from experiments.experiment import NESTED, PAGE, Experiment, coding_settings, starting_point
 from knobs import Knobs, local
 
@@ -197,7 +198,7 @@ def draw(one: Control, disabled: bool = False, on_change=None) -> None:
             st.segmented_control(one.label, one.options, required=True, width="stretch", **common)
         case "list":
             common["help"] += _sources(one.name)
-            st.selectbox(one.label, one.options, format_func=lambda name: _told(one.name, name), **common)
+            st.selectbox(one.label, _offered(one, value), format_func=lambda name: _told(one.name, name), **common)
         case "switch":
             st.toggle(one.label, **common)
         case "slider":
@@ -223,14 +224,24 @@ def _typed(one: Control, value: float) -> float | int:
     return int(value) if one.whole else float(value)
 
 
+def _offered(one: Control, value: Any) -> tuple:
+    """The options of a list; this machine, if it was fitted; and what came with a link."""
+    fit = here.load() if one.name in ("device", "network") else None
+    return tuple(dict.fromkeys((*one.options, *((getattr(fit, one.name),) if fit else ()), value)))
+
+
 def _told(field: str, name: str) -> str:
-    """A preset with the figures that matter: "10GbE · 20 µs · 1.17 GB/s"."""
+    """A preset with the figures that matter: "10GbE · 20 µs · 1.17 GB/s"; of one in numbers, whose they are."""
+    if field not in ("network", "device"):
+        return name
+    called = name
+    if name not in PRESETS[field]:
+        fit = here.load()
+        called = "this machine" if fit and getattr(fit, field) == name else "in numbers"
     if field == "network":
-        link = NETWORKS[name].between
-        return f"{name} · {units.seconds(link.latency)} · {units.rate(link.bandwidth)}"
-    if field == "device":
-        return f"{name} · {units.number(DEVICES[name].flops / 1e9)} GFLOP/s"
-    return name
+        link = parse_network(name).between
+        return f"{called} · {units.seconds(link.latency)} · {units.rate(link.bandwidth)}"
+    return f"{called} · {units.number(parse_device(name).flops / 1e9)} GFLOP/s"
 
 
 def _sources(field: str) -> str:

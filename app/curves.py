@@ -50,6 +50,14 @@ def reached(run: Run, loss: float) -> float:
     return float(run.evaluations["seconds"][there[0]]) if len(there) else np.nan
 
 
+def step_time(run: Run) -> float:
+    """Seconds from one mini-batch of a rank to its next, the median over all; NaN if no rank had two."""
+    order = np.lexsort([run.losses["seconds"], run.losses["rank"]])
+    same = np.diff(run.losses["rank"][order]) == 0
+    between = np.diff(run.losses["seconds"][order])[same]
+    return float(np.median(between)) if len(between) else np.nan
+
+
 def measured(run: Run, quantity: str) -> Line:
     """What the method measured in each step, the mean over ranks."""
     steps, values = run.course(quantity)

@@ -24,6 +24,7 @@ import algorithms
 from algorithms import compression
 from experiments import options, show, store
 from experiments.experiment import Experiment
+from experiments.fit import fit_command
 from experiments.kernel_times import kernels_command
 from experiments.options import ExperimentCommand
 from experiments.partitioning import partition_command, profile_command
@@ -180,7 +181,7 @@ def export_command(name: str, form: str, out: str | None, runs: str) -> None:
         click.echo(str(path))
 
 
-for _command in (schedule_command, profile_command, partition_command, kernels_command):
+for _command in (schedule_command, profile_command, partition_command, kernels_command, fit_command):
     cli.add_command(_command)
 
 

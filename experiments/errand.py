@@ -23,7 +23,12 @@ from typing import Any
 
 from experiments.summary import ROOT, source_version
 
-KINDS = {"study": "experiments.study", "kernels": "experiments.kernel_times", "lesson": "lessons.errand"}
+KINDS = {
+    "fit": "experiments.fit",
+    "study": "experiments.study",
+    "kernels": "experiments.kernel_times",
+    "lesson": "lessons.errand",
+}
 """Kinds of errands, and whose `errand` does them."""
 
 

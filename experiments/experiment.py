@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from typing import Any, Literal, get_args, get_origin
 from urllib.parse import parse_qsl, urlencode
 
-from pydantic import model_validator
+from pydantic import ValidationInfo, field_validator, model_validator
 
 import algorithms
 import algorithms.compression as compressions
@@ -22,6 +22,7 @@ import workloads
 from cluster.devices import DEVICES, parse_device
 from cluster.disturbances import JITTERS, parse_crash, parse_pause, parse_slow
 from cluster.network import NETWORKS, parse_network
+from experiments import here
 from knobs import Knobs, knob, local, make
 from workloads.task import Budget
 
@@ -45,10 +46,10 @@ class Experiment(Knobs):
 
     cluster: Literal["simulated", "processes", "threads", "gpus"] = knob("simulated", "where it runs")
     workers: int = knob(4, "ranks that train; servers come on top", ge=1, le=MAX_WORKERS)
-    network: str = knob("10GbE", "the network between nodes, by preset, or as latency:bandwidth:overhead")
+    network: str = knob("10GbE", "the network between nodes, by preset; here; or latency:bandwidth:overhead")
     latency: float | None = knob(None, "one-way latency instead of the preset's", ge=0, le=10, unit="s", delay=True)
     bandwidth: float | None = knob(None, "bandwidth instead of the preset's", gt=0, le=1e13, unit="bytes/s")
-    device: str = knob("laptop", "what a simulated rank computes on, by preset, or as FLOP/s:bytes/s:overhead")
+    device: str = knob("laptop", "what a simulated rank computes on, by preset; here; or FLOP/s:bytes/s:overhead")
     rank_memory: float | None = knob(None, "memory of a rank; what needs more is refused", gt=0, le=1e15, unit="bytes")
     per_node: int = knob(1, "ranks that share a node and its network port", ge=1, le=64)
     collective: Literal[
@@ -67,6 +68,12 @@ class Experiment(Knobs):
     evaluations: int = knob(40, "times the model is tried on held-out data", ge=1, le=10_000)
     precision: Literal["float32", "float64"] = knob("float32", "numbers of the model")
     seed: int = knob(0, "seed of everything random", ge=0, le=2**31 - 1)
+
+    @field_validator("device", "network")
+    @classmethod
+    def _here(cls, text: str, info: ValidationInfo) -> str:
+        """The numbers of this machine in the place of "here", so that the experiment means the same elsewhere."""
+        return here.resolved(info.field_name, text)
 
     @model_validator(mode="after")
     def _known(self) -> Experiment:

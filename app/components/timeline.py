@@ -14,7 +14,7 @@ import numpy as np
 from app import palette, units
 from app.charts import lane_names
 from app.components import canvas
-from cluster.trace import KINDS, Trace
+from cluster.trace import KINDS, Trace, ordered
 from experiments.codec import pack, pack_messages, pack_timeline
 from experiments.result import Run
 
@@ -28,8 +28,14 @@ Window = tuple[float, float]
 
 def frame(run: Run, name: str, window: Window | None = None) -> bytes:
     """All that the browser needs; `name` tells runs apart. `window`, in s, is where single spans are wanted."""
-    trace, columns = run.trace, {}
-    total = trace.seconds()
+    return framed(run.trace, lane_names(run), describe(run), name, window, run.experiment.cluster == "simulated")
+
+
+def framed(
+    trace: Trace, lanes: list[str], description: str, name: str, window: Window | None = None, clickable: bool = False
+) -> bytes:
+    """The same of any trace, with names for its lanes that can be clicked or not."""
+    columns, total = {}, trace.seconds()
     part, exact = trace, (0.0, total)
     if len(trace.spans["start"]) > SPANS:
         part, exact = _within(trace, window, total)
@@ -41,13 +47,33 @@ def frame(run: Run, name: str, window: Window | None = None) -> bytes:
         "seconds": total,
         "spans": len(trace.spans["start"]),
         "exact": exact,
-        "lanes": lane_names(run),
+        "lanes": lanes,
         "kinds": list(KINDS),
         "look": {kind: look._asdict() for kind, look in palette.DOING.items()},
-        "description": describe(run),
-        "clickable": run.experiment.cluster == "simulated",
+        "description": description,
+        "clickable": clickable,
     }
     return pack(header, columns)
+
+
+def beside(one: Trace, other: Trace) -> Trace:
+    """Both traces in one: rank r of the first is lane 2r, that of the second the lane below."""
+    labels = tuple(dict.fromkeys((*one.labels, *other.labels)))
+    sides = []
+    for lane, trace in enumerate((one, other)):
+        place = np.array([labels.index(label) for label in trace.labels] or [0], np.int32)
+        sides.append(
+            (
+                {**trace.spans, "rank": 2 * trace.spans["rank"] + lane, "label": place[trace.spans["label"]]},
+                {**trace.messages, "src": 2 * trace.messages["src"] + lane, "dst": 2 * trace.messages["dst"] + lane},
+            )
+        )
+    spans, messages = (
+        {name: np.concatenate([side[table][name] for side in sides]) for name in sides[0][table]} for table in (0, 1)
+    )
+    return Trace(
+        2 * max(one.ranks, other.ranks), ordered(spans, "start", "rank"), ordered(messages, "sent", "src"), labels
+    )
 
 
 def wanted(state: Any, name: str) -> Window | None:

@@ -11,7 +11,7 @@ import workloads
 from algorithms import compression
 from app import controls, runs
 from app.text import escaped
-from app.views import predict, trouble
+from app.views import fitting, predict, trouble
 from experiments.experiment import Experiment, coding_settings
 from experiments.run import ONLY_SIMULATED
 
@@ -26,6 +26,7 @@ LATE = {
 
 def choose() -> tuple[Experiment | None, str]:
     """Draw all controls; (the experiment they say, ""), or (None, why there is no such experiment)."""
+    fitting.settle()
     _algorithm()
     actions = st.container(key="actions")
     trouble_with = _controls()
@@ -150,6 +151,7 @@ def _controls():
         own(*controls.MORE_BUDGET)
     _heading("Cluster")
     own(*controls.PLACE)
+    fitting.offer()
     ranks = st.container()
     with st.expander("More: links, and troubles in writing"):
         own(*controls.MORE)

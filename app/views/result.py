@@ -8,7 +8,7 @@ import streamlit as st
 
 from app import runs, units
 from app.text import escaped, sentence
-from app.views import compare, pictures, predict, sweep, take
+from app.views import compare, pictures, predict, sweep, take, twin
 from app.views.pictures import heading
 from experiments.experiment import Experiment
 from experiments.result import Run
@@ -58,6 +58,7 @@ def show(folder: str, wanted: Experiment | None) -> None:
             "it down, let it pause or lose it.",
         )
         st.fragment(pictures.lanes)(folder)
+        twin.show(run, folder)
         if len(shown) > 1:
             heading("Comparison")
             compare.table(shown)

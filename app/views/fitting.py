@@ -1,0 +1,47 @@
+"""Fit to this machine: measured where the reader sits at it, so that the simulated cluster has its numbers."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+import streamlit as st
+
+from app import errands
+from experiments import fit, here
+
+LOCAL = ("127.0.0.1", "localhost", "::1")
+
+
+def allowed() -> bool:
+    """Whether this server serves its own machine only: a class shall not measure a host that it shares."""
+    return st.get_option("server.address") in LOCAL
+
+
+def settle() -> None:
+    """After a fit, and before the controls are drawn: choose what was fitted."""
+    if st.session_state.pop("fitted", False) and (made := here.load()):
+        st.session_state.update(device=made.device, network=made.network)
+
+
+def offer() -> None:
+    """The button, and how far the measuring is."""
+    state = st.session_state
+    if not allowed():
+        return
+    if not state.get("fitting"):
+        known = here.load()
+        when = f" It was fitted on {known.moment[:10]}." if known else ""
+        st.button(
+            "Fit again to this machine" if known else "Fit to this machine", key="fit", icon=":material/straighten:",
+            type="tertiary", on_click=_begin,
+            help="Measures kernels and messages on two processes of this machine for half a minute, and gives the "
+            f"simulated cluster its device and network.{when} Also: python -m experiments fit",
+        )  # fmt: skip
+        return
+    if errands.fetch(fit.asked(state.fitting), "This machine is being measured.", "fit"):
+        state.fitting, state.fitted = None, True
+        st.rerun()
+
+
+def _begin() -> None:
+    st.session_state.fitting = datetime.now().astimezone().isoformat()

@@ -1,0 +1,127 @@
+"""Fit to this machine from the page, and the same experiment predicted and measured."""
+
+import numpy as np
+import pytest
+
+from app import curves
+from app.components import timeline
+from app.views import fitting, twin
+from experiments import here
+from experiments.experiment import Experiment
+from experiments.here import Fit
+from experiments.pool import JobState
+
+MADE = Fit(device="3e+10:2e+10:2e-06", network="5e-05:1.5e+09:0", machine="a machine", moment="2026-11-21T20:00+00:00")
+HERE = {"device": MADE.device, "network": MADE.network}
+
+
+@pytest.fixture
+def home(tmp_path, monkeypatch):
+    monkeypatch.setenv("LOCKSTEP_HOME", str(tmp_path))
+    return tmp_path
+
+
+@pytest.fixture
+def fitted(home):
+    here.save(MADE)
+
+
+def test_a_simulated_run_with_the_numbers_of_this_machine_has_a_real_twin_and_the_other_way_round(fitted):
+    simulated, real = Experiment(workers=2, **HERE), Experiment(workers=2, cluster="processes")
+    assert twin.of(simulated) == real and twin.of(real) == simulated
+
+
+def test_what_a_real_cluster_cannot_obey_is_left_out_of_the_twin(fitted):
+    assert twin.of(Experiment(workers=2, slow="1:3", jitter="cloud", **HERE)) == Experiment(
+        workers=2, cluster="processes"
+    )
+
+
+@pytest.mark.parametrize("experiment", [Experiment(), Experiment(cluster="threads"), Experiment(workers=9, **HERE)])
+def test_other_runs_have_no_twin(fitted, experiment):
+    assert twin.of(experiment) is None
+
+
+def test_without_a_fit_there_are_no_twins(home):
+    assert twin.of(Experiment(workers=2, cluster="processes")) is None
+
+
+def test_the_time_of_a_step_is_the_median_between_two_mini_batches_of_a_rank(made):
+    run = made(Experiment(workers=2))
+    run.losses.update(rank=np.array([0, 1, 0, 1, 0]), seconds=np.array([1.0, 1.5, 3.0, 3.75, 9.0]))
+    assert curves.step_time(run) == 2.25
+
+
+def test_rank_by_rank_both_traces_are_one(made):
+    one, other = made(Experiment(workers=2)).trace, made(Experiment(workers=2, seed=4)).trace
+    both = timeline.beside(one, other)
+    assert both.ranks == 4
+    np.testing.assert_allclose(both.busy()[0::2], one.busy())
+    np.testing.assert_allclose(both.busy()[1::2], other.busy())
+    np.testing.assert_allclose(both.traffic()[1::2, 1::2], other.traffic())
+    assert not both.traffic()[0::2, 1::2].any()
+    assert (np.diff(both.spans["start"]) >= 0).all() and (np.diff(both.messages["sent"]) >= 0).all()
+
+
+def test_the_labels_of_both_are_kept_apart(made):
+    one, other = made(Experiment(workers=1)).trace, made(Experiment(workers=1)).trace
+    other = timeline.Trace(1, other.spans, other.messages, ("other", *other.labels[1:]))
+    both = timeline.beside(one, other)
+    words = {rank: {both.labels[n] for n in both.spans["label"][both.spans["rank"] == rank]} for rank in (0, 1)}
+    assert "gradient" in words[0] and "other" in words[1] and "gradient" not in words[1]
+
+
+def test_the_twin_is_offered_and_then_laid_beside_the_run(page, stored, fitted, monkeypatch):
+    simulated = Experiment(workers=2, **HERE)
+    stored(simulated)
+    folder = stored(Experiment(workers=2, cluster="processes", seed=0))
+    monkeypatch.setattr(twin.errands, "ask", lambda work, place: JobState("finished", folder=folder))
+    opened = page(simulated.query())
+    assert len(opened.get("bidi_component")) == 1
+    opened.button("twin-run").click().run()
+    assert not opened.exception and len(opened.get("bidi_component")) == 2
+    assert any("A step took " in element.value and "100.0 % of it" in element.value for element in opened.markdown)
+
+
+def test_a_machine_that_was_fitted_is_among_the_devices_and_networks(page, stored, fitted):
+    stored(Experiment())
+    opened = page()
+    assert "this machine · 30 GFLOP/s" in opened.selectbox("device").options
+    assert "this machine · 50 µs · 1.5 GB/s" in opened.selectbox("network").options
+
+
+def test_numbers_from_a_link_are_shown_as_numbers(page, stored, home):
+    experiment = Experiment(device="4e+10:1e+10:1e-06", network="1e-05:1e+09:0")
+    stored(experiment)
+    opened = page(experiment.query())
+    assert not opened.exception and opened.selectbox("device").value == "4e+10:1e+10:1e-06"
+    assert "in numbers · 40 GFLOP/s" in opened.selectbox("device").options
+
+
+def test_a_fit_is_chosen_when_it_is_done(page, stored, home, monkeypatch):
+    stored(Experiment())
+    monkeypatch.setattr(fitting, "allowed", lambda: True)
+    opened = page()
+    asked = []
+
+    def done(errand, waiting, place):
+        asked.append(errand.kind)
+        here.save(MADE)
+        return home
+
+    monkeypatch.setattr(fitting.errands, "fetch", done)
+    opened.button("fit").click().run()
+    assert asked == ["fit"] and not opened.exception
+    assert (opened.session_state.device, opened.session_state.network) == (MADE.device, MADE.network)
+
+
+def test_a_server_for_others_does_not_offer_to_measure_itself(page, stored, monkeypatch):
+    stored(Experiment())
+    monkeypatch.setattr(fitting, "allowed", lambda: False)
+    assert "fit" not in [button.key for button in page().button]
+
+
+def test_a_server_that_is_for_this_machine_only_is_known_by_its_address(monkeypatch):
+    for address, ours in (("127.0.0.1", True), ("localhost", True), ("0.0.0.0", False), (None, False)):
+        monkeypatch.setattr(fitting.st, "get_option", lambda name, address=address: address)
+        assert fitting.allowed() is ours

@@ -1,0 +1,126 @@
+"""Fit to this machine: what is fitted comes out, where it is kept, and how an experiment takes it over."""
+
+import json
+
+import numpy as np
+import pytest
+
+from cluster import threads
+from cluster.devices import Device, parse_device
+from cluster.network import Link, parse_network
+from cluster.simulated import run as simulate
+from experiments import fit, here
+from experiments.__main__ import main
+from experiments.errand import Errand
+from experiments.experiment import Experiment
+from experiments.here import Fit
+
+TRUE = Device(flops=3e10, bandwidth=2e10, overhead=2e-6)
+LINK = Link(latency=5e-5, bandwidth=1.5e9)
+PRICES = [(f, b) for f, b in ((1e3, 8e3), (2e3, 1.2e4), (2e6, 1.2e7), (8e6, 4.8e7), (1e8, 5e6), (5e8, 2e7))]
+MADE = Fit(device=TRUE.spelled, network=LINK.spelled, machine="a machine", moment="2026-11-21T20:00+00:00")
+
+
+@pytest.fixture
+def home(tmp_path, monkeypatch):
+    monkeypatch.setenv("LOCKSTEP_HOME", str(tmp_path / "home"))
+    return tmp_path / "home"
+
+
+def test_the_constants_of_a_device_are_found_again_from_the_times_of_its_kernels():
+    found = fit.fitted_device([("kernel", f, b, TRUE.seconds(f, b)) for f, b in PRICES])
+    np.testing.assert_allclose(
+        (found.flops, found.bandwidth, found.overhead), (TRUE.flops, TRUE.bandwidth, TRUE.overhead), rtol=1e-3
+    )
+
+
+def test_one_kernel_that_was_disturbed_does_not_move_the_others():
+    rows = [("kernel", f, b, TRUE.seconds(f, b)) for f, b in 2 * PRICES]
+    rows[2] = (*rows[2][:3], 10 * rows[2][3])
+    assert fit.fitted_device(rows).bandwidth == pytest.approx(TRUE.bandwidth, rel=0.3)
+
+
+def test_the_constants_of_a_link_are_found_again_from_the_times_of_its_messages():
+    rows = [("message", n, LINK.latency + n / LINK.bandwidth) for n in map(float, fit.MESSAGES)]
+    found = fit.fitted_link(rows)
+    assert (found.latency, found.bandwidth) == pytest.approx((LINK.latency, LINK.bandwidth), rel=1e-3)
+    sums = [("all-reduce", n, fit.exchange("all-reduce", n, LINK, TRUE)) for n in map(float, fit.SUMS)]
+    assert fit.fitted_to_sums(Link(LINK.latency, 9e9), sums, TRUE).bandwidth == pytest.approx(1.5e9, rel=1e-3)
+
+
+@pytest.mark.parametrize("nbytes", [1 << 20, 1 << 22])
+def test_an_all_reduce_takes_what_the_simulated_cluster_makes_of_it(nbytes):
+    network = parse_network(LINK.spelled)
+
+    def program(comm):
+        comm.all_reduce(np.zeros(nbytes // 4, np.float32))
+        return comm.journal.clock()
+
+    ends = simulate(program, 2, network=network, device=TRUE).results
+    assert fit.exchange("all-reduce", nbytes, LINK, TRUE) == pytest.approx(max(ends), rel=1e-6)
+
+
+def test_both_ranks_measure_every_kernel_and_every_exchange_at_the_same_time(monkeypatch):
+    for name, few in (("KERNELS", ("add", "sgd")), ("SIZES", (100, 1_000)), ("MESSAGES", (8, 1024)), ("SUMS", (4096,))):
+        monkeypatch.setattr(fit, name, few)
+    monkeypatch.setattr(fit, "ROUND", 1e-4)
+    outcome = threads.run(fit.measure, 2)
+    assert outcome.error is None
+    for calls, exchanges in outcome.results:
+        assert [row[:3] for row in calls] == [
+            ("add", 100, 1200), ("add", 1000, 12000), ("sgd", 200, 1200), ("sgd", 2000, 12000)
+        ]  # fmt: skip
+        assert [row[:2] for row in exchanges] == [("message", 8), ("message", 1024), ("all-reduce", 4096)]
+        assert all(row[-1] > 0 for row in (*calls, *exchanges))
+
+
+def test_what_was_measured_is_fitted_and_kept(home, monkeypatch):
+    calls = [("add", n, 12 * n, 1e-6 + n * 1e-9) for n in (1e3, 1e5, 1e6)]
+    exchanges = [(what, n, 1e-4 + n * 1e-9) for what, n in (("message", 8.0), ("message", 1e6), ("all-reduce", 1e6))]
+
+    class Outcome:
+        error, results = None, [(calls, exchanges)] * 2
+
+    monkeypatch.setattr("cluster.processes.run", lambda *args, **options: Outcome)
+    made = fit.fit()
+    assert here.load() == made and [len(row) for row in (*made.kernels, *made.messages)] == [5] * 3 + [4] * 3
+    assert parse_device(made.device).overhead == pytest.approx(1e-6, rel=0.05)
+
+
+def test_here_becomes_numbers_so_that_the_experiment_means_the_same_elsewhere(home):
+    here.save(MADE)
+    experiment = Experiment(device="here", network="here")
+    assert (experiment.device, experiment.network) == (MADE.device, MADE.network)
+    (home / "here.json").unlink()
+    assert Experiment.from_query(experiment.query()) == experiment
+
+
+@pytest.mark.parametrize("kind", ["device", "network"])
+def test_who_has_not_fitted_is_told_how(home, kind):
+    with pytest.raises(ValueError, match=f"there is no {kind} here: .*; run python -m experiments fit"):
+        Experiment.of({kind: "here"})
+
+
+def test_a_damaged_fit_is_none(home):
+    here.save(MADE)
+    (home / "here.json").write_text('{"device": 3}')
+    assert here.load() is None
+
+
+def test_the_command_tells_the_constants_and_how_to_use_them(home, monkeypatch, capsys):
+    made = MADE.model_copy(
+        update={"kernels": (("add", 1e6, 1.2e7, 5e-4, 6e-4),), "messages": (("message", 8, 1e-4, 5e-5),)}
+    )
+    monkeypatch.setattr(fit, "fit", lambda: made)
+    assert main(["fit"]) == 0
+    told = capsys.readouterr().out
+    assert f"--device {made.device}" in told and f"--network {made.network}" in told
+    assert "1.20" in told and "0.50" in told  # fitted over measured
+    assert main(["fit", "--json"]) == 0
+    assert Fit(**json.loads(capsys.readouterr().out)) == made
+
+
+def test_a_fit_as_an_errand_leaves_its_file(home, monkeypatch, tmp_path):
+    monkeypatch.setattr(fit, "fit", lambda progress: MADE)
+    folder = Errand("fit", {"moment": "now"}).do(tmp_path)
+    assert Fit.model_validate_json((folder / "fit.json").read_text()) == MADE
