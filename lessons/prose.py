@@ -4,7 +4,7 @@ A mark stands in double braces, with a space on each side. Alone in its line:
 
     {{ waiting_for_everybody }}           a figure of this chapter; large_batches.warm_up is one of another
     {{ code algorithms.updates.Sgd }}     the source of a module, class or function, as it is now
-    {{ predict speed_up }}                a quiz item, to be answered before the figure that follows is shown
+    {{ predict speed_up }}                a quiz item, to be answered before the text goes on
 
 and inside a line, a number out of the rows of a figure, or how many times a second one goes into it:
 

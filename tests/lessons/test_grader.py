@@ -138,10 +138,10 @@ def test_frames_that_the_solution_writes_itself_are_only_its_answers():
 
 
 @linux
-def test_all_parts_of_the_fence_hold_on_this_system():
+def test_limits_and_system_calls_are_fenced_on_every_linux():
     solution = Solution("def f(): pass")
     with solution.attempt():
-        assert set(solution.fence) == set(fence.ALL)
+        assert {fence.LIMITS, fence.CALLS} <= set(solution.fence) <= set(fence.ALL)
 
 
 DEEDS = (
@@ -191,7 +191,12 @@ def f(deeds, bait):
             pass
     return done
 """
-    assert answering(source, list(DEEDS), str(bait)) == []
+    solution = Solution(source)
+    with solution.attempt() as attempt:
+        done = attempt.call("f", list(DEEDS), str(bait))
+    if fence.FILES not in solution.fence:  # an old kernel: there one can read
+        done = [deed for deed in done if "read()" not in deed and "listdir" not in deed and "__import__" not in deed]
+    assert done == []
     assert bait.read_text() == "ours"
 
 
