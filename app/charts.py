@@ -140,8 +140,9 @@ def _against_ideal(shown, workers, loss, measure, title: str, ideal: bool = Fals
     rates = np.array([s.run.summary["samples_per_second"] or np.nan for s in shown])
     lines = {"samples per second": rates / rates[0]}
     if loss is not None:
-        times = np.array([curves.reached(s.run, loss) or np.nan for s in shown])
-        lines[f"time to a held-out loss of {units.number(loss)}"] = times[0] / times
+        times = np.array([curves.reached(s.run, loss) for s in shown])
+        if times.all():  # not as good as at the start
+            lines[f"time to a held-out loss of {units.number(loss)}"] = times[0] / times
     for (name, faster), look in zip(lines.items(), palette.RUNS, strict=False):
         figure.add_scatter(
             x=[str(n) for n in workers], y=measure(faster, count).astype(np.float32), mode="lines+markers", name=name,

@@ -62,10 +62,10 @@ def _algorithm() -> None:
     module = algorithms.find(state.algorithm)
     st.markdown(f":small[{algorithms.idea(module)}]")
     if claims := getattr(module, "EQUIVALENCES", ()):
-        more = f" and {len(claims) - 1} more" if claims[1:] else ""
+        more = f" :green-badge[and {len(claims) - 1} more]" if claims[1:] else ""
         told = [f"- {escaped(one.claim)}: {EXACTNESS[one.exactness]}" for one in claims]
         st.markdown(
-            f":green-badge[:material/equal: {escaped(claims[0].claim)}{more}]",
+            f":green-badge[:material/equal: {escaped(claims[0].claim)}]{more}",
             help="What it becomes in limit cases, as the tests hold it to:\n\n" + "\n".join(told),
         )
 

@@ -116,7 +116,7 @@ def _strip(one: Control, made: list[tuple[Any, JobState]]) -> None:
         return
     axis, log = st.session_state.axis, st.session_state.log
     most, top = charts.reach(shown, axis)
-    grid = st.grid(min_column_width=190, gap="small", key="strip")
+    grid = st.grid(min_column_width=165, gap="small", key="strip")
     for number, each in enumerate(shown):
         with grid.container(gap="xxsmall"):
             st.markdown(f"**{escaped(each.name)}**")

@@ -67,6 +67,11 @@ def test_the_time_to_a_loss_is_a_speed_up_of_its_own(scaled):
     assert "time to a held-out loss of 0.5" in sooner.name
 
 
+def test_a_loss_that_was_never_better_than_at_the_start_has_no_speed_up(scaled):
+    worst = max(one.run.evaluations["loss"][0] for one in scaled)
+    assert [line.name for line in charts.speed_up(scaled, (1, 2, 4), worst).data] == ["ideal", "samples per second"]
+
+
 def test_a_loss_that_was_not_reached_has_no_time(made):
     assert np.isnan(curves.reached(made(Experiment()), 0.0))
 
