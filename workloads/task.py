@@ -244,8 +244,8 @@ class Task:
         return Stage(self, index, count, replica, replicas, cuts)
 
     def module(self, index: int, count: int):
-        """The same stage for methods in which it learns without the error of the one after it (`workloads.module`)."""
-        from workloads.module import Module
+        """The same stage for methods in which it learns without the error of the one after it."""
+        from workloads.decoupled import Module
 
         return Module(self, index, count)
 

@@ -1,0 +1,98 @@
+"""DDG lets all modules go back at once, each with the error that the module above made an iteration ago.
+
+Rank k holds module k of K. In iteration t mini-batch t goes forward through all modules; then every module goes back at
+once: the last one through mini-batch t, the one below it through t-1, module k through t-(K-1-k).
+
+    w_k <- w_k - lr dL/dw_k at (x_b; w_k as it was when b went forward)        b = t - (K-1-k)
+
+    module 0   F0 .. .. | F1 .. .. | F2 .. .. B0 | F3 .. .. B1
+    module 1   .. F0 .. | .. F1 .. B0 | .. F2 .. B1 | .. F3 .. B2
+    module 2   .. .. F0 B0 | .. .. F1 B1 | .. .. F2 B2 | .. .. F3 B3
+
+`weights`: stash, as in the paper, goes back through the weights that went forward; none, as in its code, through the
+newest. Each gives what PipeDream of that name gives, bit for bit. What differs is time: with the paper's `barrier`
+between going forward and going back, an iteration takes T_F + T_B / K; without it (T_F + T_B) / K, as in PipeDream.
+
+Price: where a numbers per sample cross from one module to the next, 2 batch a per step, there and back. Module k keeps
+the activations of K-k mini-batches, and with stash as many versions of its weights.
+Staleness: K-1-k updates on module k.
+Source: Huo, Gu, Yang & Huang, ICML 2018, arXiv:1804.10574; slowbull/DDG.
+"""
+
+from collections import deque
+from typing import Literal
+
+import kernels
+from algorithms.declare import Equivalence, Knobs, knob
+from algorithms.decoupled.row import Row
+from algorithms.updates import Rule, optimizer
+
+SYNCHRONOUS = True  # stale, but always by the same updates: the network changes when, and not what
+START = {"model": "residual", "depth": 6, "width": 64, "activation": "tanh"}  # eight layers to cut
+EQUIVALENCES = (
+    Equivalence("one module is SGD", to="sgd"),
+    Equivalence("it is PipeDream", to="pipedream", workers=4, to_workers=4),
+    Equivalence(
+        "as its code has it, it is PipeDream without stashing",
+        to="pipedream",
+        workers=4,
+        settings={"weights": "none", "update": "momentum", "momentum": 0.5},
+        to_workers=4,
+        to_settings={"weights": "none", "momentum": 0.5},
+    ),
+)
+
+
+class Settings(Knobs):
+    learning_rate: float = knob(0.1, "step size", gt=0, le=1000)
+    update: Rule = knob("sgd", "what every module does with its gradient")
+    momentum: float = knob(0.9, "mu, of the rules momentum and nesterov", ge=0, lt=1)
+    weights: Literal["stash", "none"] = knob("stash", "which version the way back reads", delay=True)
+    barrier: bool = knob(True, "nobody goes back before all have gone forward, as in the paper")
+
+
+def shards(workers, s):
+    return 1
+
+
+def refuse(workers, batch, workload, s):
+    workload.split(workers)  # or it says into how many modules it can be cut
+
+
+def words(shape, s):
+    return 2 * shape.steps * shape.batch * sum(shape.boundaries)
+
+
+def worker(comm, task, s=Settings()):
+    row = Row(comm, task)
+    module, behind = row.module, row.above
+    w = module.start()  # (d_k,)
+    rule = optimizer(s.update, w, s.momentum)
+    kept = deque()  # (w, saved, its version) of mini-batches that have gone forward and not back, oldest first
+    updates = 0
+    for t, x, target in row.batches(more=behind):
+        if x is not None:
+            y, saved = module.forward(w, x, f"F{t}")
+            kept.append((w, saved, updates))
+            dy = row.onward(y, target, t)
+            if s.barrier:
+                comm.barrier()
+        if t >= behind:
+            seen, saved, version = kept.popleft()
+            if behind:
+                dy = row.error()
+            dx, g = module.backward(seen if s.weights == "stash" else w, saved, dy, f"B{t - behind}")
+            row.back(dx)
+            row.holds([w, seen, *(later for later, *_ in kept)], g, [saved, *(later for _, later, _ in kept)])
+            w = kernels.copy(w) if s.weights == "stash" else w
+            rule.step(w, g, s.learning_rate)
+            task.applied(updates - version)
+            updates += 1
+            task.report(w, module.where)
+    return w
+
+
+if __name__ == "__main__":
+    from experiments.script import main
+
+    main(__spec__.name)

@@ -1,0 +1,96 @@
+"""Features replay keeps the inputs of a module only, and goes forward again when an error comes for them.
+
+Rank k holds module k of K. As in DDG, in iteration t mini-batch t goes forward, then all modules go back at once,
+module k with an error of mini-batch b = t - (K-1-k). But all that module k has kept of b is its input h; it goes
+forward from h again with its newest weights, and back through these:
+
+    w_k <- w_k - lr (d F_k(h; w_k) / d w_k)^T delta        h, delta: of mini-batch b, and K-1-k updates old
+
+    module 0   F0 .. .. | F1 .. .. | F2 .. .. R0 B0 | F3 .. .. R1 B1
+    module 1   .. F0 .. | .. F1 .. R0 B0 | .. F2 .. R1 B1 | .. F3 .. R2 B2
+    module 2   .. .. F0 B0 | .. .. F1 B1 | .. .. F2 B2 | .. .. F3 B3
+
+Layers that draw random numbers draw new ones when they go again. With a `barrier` between going forward and going back,
+an iteration takes T_F + (T_F + T_B) / K; without it (2 T_F + T_B) / K, in a full pipeline.
+
+Price: where a numbers per sample cross from one module to the next, 2 batch a per step, there and back; one more
+forward on all modules but the last. Module k keeps K-k inputs, and the activations of one mini-batch.
+Staleness: features and errors are K-1-k updates old on module k; the weights are the newest.
+Source: Huo, Gu & Huang, NeurIPS 2018, arXiv:1807.04511; slowbull/FeaturesReplay.
+"""
+
+from collections import deque
+
+from algorithms.declare import Equivalence, Knobs, knob
+from algorithms.decoupled.row import Row
+from algorithms.updates import Rule, optimizer
+
+SYNCHRONOUS = True
+START = {"model": "residual", "depth": 6, "width": 64, "activation": "tanh"}  # eight layers to cut
+EQUIVALENCES = (
+    Equivalence("one module is SGD", to="sgd"),
+    Equivalence(
+        "where a module is one linear layer, it is PipeDream without stashing",
+        to="pipedream",
+        workers=8,
+        to_workers=8,
+        to_settings={"weights": "none"},
+    ),
+)
+
+
+class Settings(Knobs):
+    learning_rate: float = knob(0.1, "step size", gt=0, le=1000)
+    update: Rule = knob("sgd", "what every module does with its gradient")
+    momentum: float = knob(0.9, "mu, of the rules momentum and nesterov", ge=0, lt=1)
+    first_rate: float = knob(1.0, "times the step size on the first module; the authors' code has 2", gt=0, le=100)
+    barrier: bool = knob(True, "nobody goes back before all have gone forward, as in the paper")
+
+
+def shards(workers, s):
+    return 1
+
+
+def refuse(workers, batch, workload, s):
+    workload.split(workers)  # or it says into how many modules it can be cut
+
+
+def words(shape, s):
+    return 2 * shape.steps * shape.batch * sum(shape.boundaries)
+
+
+def worker(comm, task, s=Settings()):
+    row = Row(comm, task)
+    module, behind = row.module, row.above
+    w = module.start()  # (d_k,)
+    rule = optimizer(s.update, w, s.momentum)
+    rate = s.learning_rate * (s.first_rate if module.first and behind else 1)
+    kept = deque()  # (h, version of w that it met) of mini-batches that have gone forward and not back, oldest first
+    updates = 0
+    for t, x, target in row.batches(more=behind):
+        if x is not None:
+            y, saved = module.forward(w, x, f"F{t}")
+            kept.append((x, updates))
+            dy = row.onward(y, target, t)
+            if s.barrier:
+                comm.barrier()
+        if t >= behind:
+            h, version = kept.popleft()
+            if behind:
+                _, saved = module.forward(w, h, f"R{t - behind}")
+                dy = row.error()
+            dx, g = module.backward(w, saved, dy, f"B{t - behind}")
+            row.back(dx)
+            row.holds([w], g, saved)
+            task.holds("buffers", sum(later.nbytes for later, _ in kept))
+            rule.step(w, g, rate)
+            task.applied(updates - version)
+            updates += 1
+            task.report(w, module.where)
+    return w
+
+
+if __name__ == "__main__":
+    from experiments.script import main
+
+    main(__spec__.name)

@@ -1,0 +1,77 @@
+"""Feedback alignment sends errors back through random matrices, which the weights learn to agree with.
+
+Back-propagation multiplies an error by the transposed weights of every layer that it passes. Here fixed random numbers
+stand in their place, B, and learning works all the same: the weights come to be such that what B says is downhill.
+
+    FA    delta_l = (delta_(l+1) B_l) * phi'        from layer to layer, as errors always went
+    DFA   delta_l = (e B_l) * phi'                  e = dL/da, the error at the outputs, straight to every layer
+          dW_l = h_(l-1)^T delta_l                  W_l <- W_l - lr dW_l
+
+Rank k holds module k. In FA an error comes down through all modules, so only one works at a time; residual blocks pass
+it on through B and along their shortcut. In DFA the last module broadcasts e, and then all layers of all modules go
+back at once, the last one with e itself: a step takes T_F and the longest of the ways back.
+
+Price: where a numbers per sample cross from one module to the next, FA moves 2 batch a per step, there and back; DFA
+batch a up, and batch e to each of the other ranks. B is as large as the weights, in DFA outputs x features of each
+layer. Staleness: none.
+Source: Lillicrap et al., Nature Communications 7:13276, 2016, arXiv:1411.0247; Nokland, NIPS 2016, arXiv:1609.01596.
+"""
+
+from algorithms.declare import Equivalence, Knobs, knob
+from algorithms.decoupled.row import Row
+from algorithms.updates import Rule, optimizer
+
+SYNCHRONOUS = True
+START = {"model": "residual", "depth": 6, "width": 64, "activation": "tanh"}  # eight layers to cut
+EQUIVALENCES = tuple(
+    Equivalence(claim, "feedback_alignment", "BIT", 3, {"direct": direct}, to_settings={"direct": direct})
+    for claim, direct in (("a cut changes nothing", True), ("nor where errors go from layer to layer", False))
+)
+
+
+class Settings(Knobs):
+    learning_rate: float = knob(0.2, "step size", gt=0, le=1000)
+    update: Rule = knob("sgd", "what every module does with its gradient")
+    momentum: float = knob(0.9, "mu, of the rules momentum and nesterov", ge=0, lt=1)
+    direct: bool = knob(True, "straight from the outputs to every layer (DFA), not from layer to layer (FA)")
+
+
+def shards(workers, s):
+    return 1
+
+
+def refuse(workers, batch, workload, s):
+    workload.split(workers)  # or it says into how many modules it can be cut
+
+
+def words(shape, s):
+    errors = (shape.workers - 1) * shape.outputs if s.direct else sum(shape.boundaries)
+    return shape.steps * shape.batch * (sum(shape.boundaries) + errors)
+
+
+def worker(comm, task, s=Settings()):
+    row = Row(comm, task)
+    module = row.module
+    w = module.start()  # (d_k,)
+    rule = optimizer(s.update, w, s.momentum)
+    layers = module.direct() if s.direct else module
+    b = layers.matrices if s.direct else module.feedback()
+    for t, x, target in row.batches():
+        y, saved = layers.forward(w, x, f"F{t}")
+        dy = row.onward(y, target, t)
+        if s.direct:
+            g = layers.backward(w, saved, row.everywhere(dy), f"B{t}")
+        else:
+            dx, g = layers.backward(b, saved, row.error() if row.above else dy, f"B{t}")
+            row.back(dx)
+        row.holds([w, b], g, saved)
+        rule.step(w, g, s.learning_rate)
+        task.applied(0)
+        task.report(w, module.where)
+    return w
+
+
+if __name__ == "__main__":
+    from experiments.script import main
+
+    main(__spec__.name)
