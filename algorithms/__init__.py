@@ -60,6 +60,7 @@ CATALOGUE: tuple[str, ...] = (
     "batch.sandblaster",
     "pipelined.petrowski",
     "pipelined.chen",
+    "model_parallel.layer_wise",
     "model_parallel.tensor",
     "pipelined.gpipe",
     "pipelined.dapple",

@@ -75,6 +75,7 @@ VARIANTS = [(module, {}) for module in MODULES] + [
         ("nearest_neighbour", {"update": "sgd", "synchronous": True, "restart": "mean", "period": 5}),
         ("nearest_neighbour", {"weights": "lazy", "restart": "none", "learning_rate": 0.1}),
         ("adpsgd", {"topology": "star"}),
+        ("layer_wise", {"update": "nesterov", "learning_rate": 0.02}),
         ("tensor", {"sequence": True, "update": "momentum", "learning_rate": 0.02}),
         ("gpipe", {"chunks": 2, "recompute": "early"}),
         ("pipedream", {"weights": "vertical", "momentum": 0.5, "learning_rate": 0.01}),

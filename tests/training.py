@@ -6,9 +6,9 @@ be cut in stages.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import partial
-from itertools import pairwise
 
 import numpy as np
 
@@ -185,23 +185,31 @@ class ScalarChain:
         return Evaluation(float(np.square(w.prod() * self.x - 1).mean()) / 2, np.nan)
 
 
+@dataclass(frozen=True)
+class Spread(Dense):
+    """A dense layer that starts with one weight spread over all inputs of each unit."""
+
+    weight: float = 1.0
+
+    def start(self, generator):
+        return np.full(self.shapes[0], self.weight / self.units), np.zeros(self.units)
+
+
 class WideChain(Supervised):
-    """The same function, each weight spread over a dense layer without activation, so that ranks can share it."""
+    """The same function, each weight spread over a dense layer without activation, so that ranks can share it.
+
+    Inputs and targets are so small that losses, and what a step does to each spread weight, are the scalar's.
+    """
 
     def __init__(self, w=(0.5, 0.6, 0.7), x=(1.0, 2.0, 1.5, 0.5), dtype=np.float64, flops=None, units=12):
-        sizes = list(pairwise([*[units] * len(w), 1]))
-        spread = [(np.full(i * o, weight / i), np.zeros(o)) for weight, (i, o) in zip(w, sizes, strict=True)]
-        self.w = np.concatenate([part for layer in spread for part in layer]).astype(dtype)
-        layers = [Dense((i,), o, "none") for i, o in sizes]
-        data = np.repeat(x, units).reshape(-1, units), np.ones((len(x), 1))
+        layers = [Spread((units,), units, "none", weight) for weight in w]
+        each = np.repeat(x, units).reshape(-1, units) / math.sqrt(units)
+        data = each, np.full_like(each, 1 / math.sqrt(units))
         super().__init__("wide chain", Chain(layers, kernels.squared_error, dtype), data, data)
         self.shuffle, self.arguments = False, (w, x, dtype, flops, units)
 
     def __reduce__(self):
         return WideChain, self.arguments  # a kernel does not go to other processes
-
-    def start(self, seed):
-        return self.w.copy()
 
 
 class ScalarPart:

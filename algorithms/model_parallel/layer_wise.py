@@ -1,0 +1,71 @@
+"""Layer-wise model parallelism cuts a model that is too large between its layers, and one rank at a time works.
+
+Rank s holds stage s of S. A mini-batch goes forward through all stages and all the way back; then w_s <- w_s - lr g_s
+(or what another update rule makes of g_s), which no other stage has to wait for:
+
+    stage 0   F .. .. .. .. .. B F
+    stage 1   .. F .. .. .. B .. ..
+    stage 2   .. .. F .. B .. .. ..
+    stage 3   .. .. .. F B .. .. ..        . idle: (S-1)/S of the time
+
+Price: where a numbers per sample cross from one stage to the next, 2 batch a per step, there and back. Slower than
+one rank; what is gained is memory: each holds its own layers, and their activations. Staleness: none.
+Source: folklore; the baseline of Huang et al., NeurIPS 2019 (Figure 2b), and of Harlap et al., arXiv:1806.03377.
+"""
+
+from algorithms.declare import Equivalence, Knobs, knob
+from algorithms.updates import Rule, optimizer
+
+SYNCHRONOUS = True
+START = {"model": "residual", "depth": 6, "width": 64, "activation": "tanh"}  # eight layers to cut
+EQUIVALENCES = (
+    Equivalence("one stage is SGD", to="sgd"),
+    Equivalence("three stages are SGD, bit for bit", to="sgd", workers=3),
+)
+
+
+class Settings(Knobs):
+    learning_rate: float = knob(0.1, "step size", gt=0, le=1000)
+    update: Rule = knob("sgd", "what every stage does with its gradient")
+    momentum: float = knob(0.9, "mu, of the rules momentum and nesterov", ge=0, lt=1)
+
+
+def shards(workers, s):
+    return 1
+
+
+def refuse(workers, batch, workload, s):
+    workload.split(workers)  # or it says into how many stages it can be cut
+
+
+def words(shape, s):
+    return 2 * shape.steps * shape.batch * sum(shape.boundaries)
+
+
+def worker(comm, task, s=Settings()):
+    stage = task.stage(comm.rank, comm.size)
+    w = stage.start()  # (d_s,)
+    rule = optimizer(s.update, w, s.momentum)
+    for step in task.steps(together=True):
+        x, target = stage.chunk(step)
+        if not stage.first:
+            x = comm.recv(comm.rank - 1)
+        y, saved = stage.forward(w, x)
+        if stage.last:
+            _, dy = stage.loss(y, target, step)
+        else:
+            comm.send(y, comm.rank + 1)
+            dy = comm.recv(comm.rank + 1)
+        dx, g = stage.backward(w, saved, dy)
+        if not stage.first:
+            comm.send(dx, comm.rank - 1)
+        task.needs(w, g, saved)
+        rule.step(w, g, s.learning_rate)
+        task.report(w, stage.where)
+    return w
+
+
+if __name__ == "__main__":
+    from experiments.script import main
+
+    main(__spec__.name)
