@@ -4,17 +4,18 @@ In training a channel of z = conv(x, w) is brought to mean 0 and variance 1 over
 mini-batch, a pipeline's own micro-batch. So how a batch is cut changes what is learned, as with no other layer.
 Samples to evaluate are judged one by one, by running statistics, which a little loss of their own trains:
 
-    1/2 (mean - m)^2 + 1/2 (square - q)^2        m, q: the means of z and of z^2 over the batch
-    gradient: mean - m, square - q               variance = square - mean^2
+    1/2 (mean - m)^2 + 1/2 (variance - q)^2        m, q: the means of z and of (z - mean)^2 over the batch
+    gradient: mean - m, variance - q               in q, mean is a constant
 
 A step of SGD is then the exponential average, mean <- (1 - lr) mean + lr m, with momentum lr. m and q are means over
-samples, which a variance is not: so the mean of the gradients of micro-batches, or of workers, is the gradient of the
-whole mini-batch (deferred batch norm), and since a pass counts nothing, going forward twice counts nothing twice.
+samples, which the batch's own variance is not: so the mean of the gradients of micro-batches, or of workers, is that of
+the whole mini-batch (deferred batch norm), and since a pass counts nothing, going forward twice counts nothing twice.
+(Means of z^2 would do as well on paper, but square - mean^2 is what rounding and unequal steps leave of it.)
 
 Other rules make something else of it, which training never notices and evaluation does. With momentum, statistics
 swing around what they follow, and so they do where gradients come late; rules that divide by the gradient's size (Adam,
-RMSprop, Adagrad) walk about lr a step, however long the way. Until both have arrived, square - mean^2 may be anything;
-where it is negative it counts as 0, and the model looks far worse than its weights are.
+RMSprop, Adagrad) walk about lr a step, however long the way. Where a variance swings below 0 it counts as 0, and the
+model looks far worse than its weights are.
 Source: Ioffe & Szegedy, ICML 2015; Huang et al., NeurIPS 2019 (micro-batches); torchgpipe (deferred).
 """
 
@@ -37,7 +38,7 @@ class NormedConvolution(Convolution):
 
     @property
     def shapes(self) -> tuple[tuple[int, ...], ...]:
-        return super().shapes[0], *[(self.filters,)] * 4  # w, gain, bias, mean, square
+        return super().shapes[0], *[(self.filters,)] * 4  # w, gain, bias, mean, variance
 
     @property
     def flops(self) -> int:
@@ -49,18 +50,18 @@ class NormedConvolution(Convolution):
 
     @np.errstate(over="ignore", invalid="ignore")  # a run that diverges is known by its loss
     def forward(self, parts, x):
-        w, gain, bias, mean, square = parts
+        w, gain, bias, mean, variance = parts
         z = kernels.empty((len(x), self.filters, *self.inputs[1:]), x)
         a, y = kernels.empty_like(z), kernels.empty((len(x), *self.outputs), x)
         m, v = kernels.empty_like(gain), kernels.empty_like(gain)
         kernels.conv2d_forward(z, x, w, kernels.zeros_like(bias), False)  # a bias in front would be taken off with m
         kernels.batch_norm_forward(a, m, v, z, gain, bias, EPS, True)
         kernels.max_pool_forward(y, a, self.pool)
-        return y, (x, z, m, v, mean - m, square - (v + m * m), a, y)
+        return y, (x, z, m, v, mean - m, variance - (v + (m - mean) ** 2), a, y)
 
     def backward_input(self, parts, saved, dy, needed=True):
         w, gain, *_ = parts
-        x, z, m, v, dmean, dsquare, a, y = saved
+        x, z, m, v, dmean, dvariance, a, y = saved
         da, dz, dx = kernels.empty_like(a), kernels.empty_like(z), None
         kernels.max_pool_backward(da, dy, a, y, self.pool)
         kernels.relu_backward(da, da, a)
@@ -70,7 +71,7 @@ class NormedConvolution(Convolution):
         if needed:
             dx = kernels.empty_like(x)
             kernels.conv2d_backward_input(dx, dz, w)
-        return dx, ((dgain, dbias, dmean, dsquare), x, dz)
+        return dx, ((dgain, dbias, dmean, dvariance), x, dz)
 
     def backward_weights(self, gradients, pending):
         dw, *others = gradients
@@ -82,6 +83,6 @@ class NormedConvolution(Convolution):
     @np.errstate(over="ignore", invalid="ignore")
     def evaluate(self, parts, x):
         """y by the running statistics: with fixed ones a batch norm is a part of the filters."""
-        w, gain, bias, mean, square = parts
-        slope = gain / np.sqrt(np.maximum(square - mean * mean, 0) + EPS)
+        w, gain, bias, mean, variance = parts
+        slope = gain / np.sqrt(np.maximum(variance, 0) + EPS)
         return super().forward((w * slope[:, None, None, None], bias - slope * mean), x)[0]

@@ -46,10 +46,10 @@ def beside(layer, parts, x):
 
     if not isinstance(layer, NormedConvolution):
         return 0
-    w, _, _, mean, square = parts
+    w, _, _, mean, variance = parts
     z = torch.nn.functional.conv2d(x, w, padding=layer.size // 2).detach()
-    m, q = z.mean((0, 2, 3)), (z * z).mean((0, 2, 3))
-    return ((mean - m) ** 2).sum() / 2 + ((square - q) ** 2).sum() / 2
+    m, q = z.mean((0, 2, 3)), ((z - mean.detach().reshape(-1, 1, 1)) ** 2).mean((0, 2, 3))
+    return ((mean - m) ** 2).sum() / 2 + ((variance - q) ** 2).sum() / 2
 
 
 def passes(layer, seed=0, samples=5):
