@@ -69,14 +69,17 @@ def assemble(journals: Sequence[Journal], index: int, parameters: int) -> Model 
 def final(journals: Sequence[Journal], results: Sequence, parameters: int) -> np.ndarray | None:
     """The model at the end: what the reporting ranks returned, or reported last; None if nobody reported it.
 
-    Ranks that returned nothing, because they were lost, are left out if the others have every part.
+    A rank with several parts returns them one after the other. Ranks that returned nothing, because they were lost, are
+    left out if the others have every part.
     """
     returned, reported = [], []
     for journal, result in zip(journals, results, strict=True):
         latest = {(start, stop): part for _, _, start, stop, part in journal.reports}
-        for (start, stop), part in latest.items():
-            whole = len(latest) == 1 and getattr(result, "shape", None) == (stop - start,)
-            reported.append(_part(journal, start, stop, to_numpy(result) if whole else part))
+        ends = np.cumsum([stop - start for start, stop in sorted(latest)], dtype=int)
+        whole = len(ends) > 0 and getattr(result, "shape", None) == (ends[-1],)
+        parts = np.split(to_numpy(result), ends[:-1]) if whole else [latest[place] for place in sorted(latest)]
+        for (start, stop), part in zip(sorted(latest), parts, strict=True):
+            reported.append(_part(journal, start, stop, part))
             if result is not None:
                 returned.append(reported[-1])
     whole = _joined(returned, parameters)

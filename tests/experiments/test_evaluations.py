@@ -80,6 +80,13 @@ def test_the_final_model_is_what_reporting_ranks_returned():
     assert final(shards, results, 5).tolist() == [7, 7, 8, 8, 8]
 
 
+def test_a_rank_with_several_parts_returns_them_one_after_the_other():
+    two = journal(0, (1, 0, 3, 5, 1), (1, 0, 0, 2, 1))
+    one = journal(1, (1, 0, 2, 3, 1))
+    results = [np.array([1, 2, 4, 5], np.float32), np.array([3], np.float32)]
+    assert final([two, one], results, 5).tolist() == [1, 2, 3, 4, 5]
+
+
 def test_without_a_result_the_final_model_is_the_last_report():
     assert final([journal(0, (1, 0, 0, 2, 1), (2, 1, 0, 2, 5))], [None], 2).tolist() == [5, 5]
     assert final([journal(0)], [np.zeros(2, np.float32)], 2) is None
