@@ -63,7 +63,7 @@ def striped(work, stages, stripes=1):
 
 def worker(comm, task, s=Settings()):
     def policy(stage, w):
-        v = kernels.zeros_like(w)
+        v = kernels.state_like(w)
         return Newest(lambda w, g: kernels.momentum(w, v, g, s.learning_rate, s.momentum))
 
     return Endless(comm, task, plan(comm.size, s), policy, settings.counts(s.cuts)).run()

@@ -22,8 +22,8 @@ SYNCHRONOUS = True
 START = settings.START
 EQUIVALENCES = (
     Equivalence(
-        "it sums as GPipe does, in the order of micro-batches",
-        to="gpipe",
+        "it sums as DAPPLE does, in the order of micro-batches",
+        to="dapple",
         workers=2,
         to_workers=4,
         settings={"chunks": 4},

@@ -31,11 +31,11 @@ class Endless(Executor):
                 if self.end is None and self._goes_on(op.chunk):
                     self._do([op])
             elif op.kind == "U":
-                if any(flight.g is not None for flight in held.flying.values()) or self._owes(held):
+                if held.g is not None or self._owes(held):
                     self._do([op])
             elif op.chunk in held.flying:
                 self._do([op])
-            if self.end is not None and not held.flying and not self._owes(held):
+            if self.end is not None and not held.flying and held.g is None and not self._owes(held):
                 break
         return held.weights.w
 
@@ -63,7 +63,7 @@ class Endless(Executor):
     def _owes(self, held: Held) -> bool:
         """Whether the other replicas wait for this one to update, though it has no mini-batch in the last turn."""
         replicas = self.plan.replicas[held.stage.index]
-        over = self.end is not None and not held.flying
+        over = self.end is not None and not held.flying and held.g is None
         return over and held.group is not None and held.weights.version < -(-self.end // replicas)
 
     def _compared(self) -> None:

@@ -5,8 +5,8 @@ stage after, and each arrives when it has been computed. So the list of ops is a
 weights its passes read is left to a policy (`weights.py`), one for each stage that this rank holds.
 
 Ops that are joined begin when all has come that they need, and what they make is sent when all are done. An update
-takes the gradients that have come back since the last one, summed in the order of micro-batches, whatever order they
-came back in; where several ranks hold a stage, they sum theirs first.
+takes the gradients that have come back since the last one, added up in the order in which they did; where several ranks
+hold a stage, they sum theirs first.
 
 Ranks stop together, after the same number of mini-batches; how an endless stream ends is in `endless.py`.
 """
@@ -64,6 +64,18 @@ class Executor:
         for op, y in zip(ops, outputs, strict=True):
             if y is not None:
                 self._give(op, y)
+        for op in ops:
+            if op.kind in "BW":
+                self.held[op.stage].lands(op.chunk)
+        self._account()
+
+    def _account(self) -> None:
+        """Say what this rank holds now."""
+        held = self.held.values()
+        flights = [flight for one in held for flight in one.flying.values()]
+        self.task.holds("parameters", sum(one.versions * one.weights.w.nbytes for one in held))
+        self.task.holds("gradients", sum(one.g.nbytes for one in held if one.g is not None))
+        self.task.holds("activations", sum(flight.kept for flight in flights))
 
     def _take(self, kind: str, stage: int, chunk: int):
         """What `stage` needs for this op, from its neighbours or from the data."""
@@ -91,20 +103,19 @@ class Executor:
         flight, label = held.flying[chunk], self._label(op)
         if kind == "R":
             w = held.policy.backward(held.weights, flight)[1]
-            _, flight.saved = held.stage.forward(w, flight.saved, label)
+            flight.saved = flight.keeps(held.stage.forward(w, flight.saved, label)[1])
         elif kind == "W":
             flight.g = held.stage.backward_weights(flight.pending, label)
-            flight.pending = None
         else:
-            return self._backward(held, flight, kind, flight.dy if x is None else x, label)
+            return self._backward(held, op, flight.dy if x is None else x, label)
         return None
 
     def _forward(self, held: Held, chunk: int, x):
         stage, (batch, part) = held.stage, divmod(chunk, self.plan.chunks)
         version, w = held.policy.forward(held.weights, chunk)
         y, saved = stage.forward(w, x, self._label(Op("F", stage.index, chunk)))
-        flight = Flight(version, w if held.policy.stash else None, x if stage.index in self.again else saved)
-        held.flying[chunk] = flight
+        flight = held.flying[chunk] = Flight(version, w if held.policy.stash else None)
+        flight.saved = flight.keeps(x if stage.index in self.again else saved)
         if not stage.last:
             return y
         _, target = stage.chunk(batch, part, self.plan.chunks)
@@ -112,31 +123,29 @@ class Executor:
         self._compared()
         return None
 
-    def _backward(self, held: Held, flight: Flight, kind: str, dy, label: str):
+    def _backward(self, held: Held, op: Op, dy, label: str):
+        flight = held.flying[op.chunk]
         version, w = held.policy.backward(held.weights, flight)
-        if kind == "B":
+        flight.gap = version - flight.version
+        if op.kind == "B":
             dx, flight.g = held.stage.backward(w, flight.saved, dy, label)
         else:
             dx, flight.pending = held.stage.backward_input(w, flight.saved, dy, label)
-        flight.gap = version - flight.version
+        flight.keeps(flight.pending)
         flight.w = flight.saved = flight.dy = None
         return None if held.stage.first else dx
 
     def _update(self, held: Held) -> None:
-        done = sorted(chunk for chunk, flight in held.flying.items() if flight.g is not None)
-        flights = [held.flying.pop(chunk) for chunk in done]
-        g = flights[0].g if flights else kernels.zeros_like(held.weights.w)
-        for other in flights[1:]:
-            kernels.add(g, other.g)
+        mine, g = held.g is not None, held.gradient()
         if held.group:
             held.group.all_reduce(g)
         batches = self._batches(held)
         if batches * self.plan.chunks > 1:
             kernels.scale(g, 1 / (batches * self.plan.chunks))
-        if flights:
-            self.task.applied(max(held.weights.version - flight.version for flight in flights))
-            if gap := max(flight.gap for flight in flights):
-                self.task.measure("version gap", gap)
+        if mine:
+            self.task.applied(held.delay)
+            if held.gap:
+                self.task.measure("version gap", held.gap)
         held.weights.step(held.policy, g)
         for _ in range(batches):  # a report for each mini-batch, so that those of all stages go together
             self.task.report(held.weights.w, held.stage.where)

@@ -1,7 +1,7 @@
 """GPipe streams the micro-batches of one mini-batch through the stages, then makes one synchronous update.
 
 Rank s holds stage s of the model. A mini-batch is cut in `chunks` micro-batches; all go forward, all come back, and
-the mean of their gradients, summed in the order of micro-batches, is the gradient of the mini-batch:
+the mean of their gradients, added up as they come, is the gradient of the mini-batch:
 
     w <- w - lr (g_0 + g_1 + ... + g_{M-1}) / M
 

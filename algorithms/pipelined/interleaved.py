@@ -24,8 +24,8 @@ START = settings.START
 EQUIVALENCES = (
     Equivalence("one stage and one micro-batch is SGD", to="sgd", settings={"chunks": 1, "pieces": 1}),
     Equivalence(
-        "it sums as GPipe does, in the order of micro-batches",
-        to="gpipe",
+        "it sums as DAPPLE does, in the order of micro-batches",
+        to="dapple",
         workers=2,
         to_workers=4,
         settings={"chunks": 4},

@@ -84,7 +84,7 @@ def worker(comm, task, s=Settings()):
 
 def executor(comm, task, s):
     def policy(stage, w):
-        v = kernels.zeros_like(w)
+        v = kernels.state_like(w)
 
         def update(w, g):
             kernels.momentum(w, v, g, s.learning_rate, s.momentum)

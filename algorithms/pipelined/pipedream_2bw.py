@@ -58,7 +58,7 @@ def words(shape, s):
 
 def worker(comm, task, s=Settings()):
     def policy(stage, w):
-        v = kernels.zeros_like(w)
+        v = kernels.state_like(w)
 
         def version(chunk):
             return pipedream_2bw.version(chunk, s.chunks, comm.size)

@@ -81,7 +81,7 @@ class Repaired:
 
     def __init__(self, tau, w, warm, s):
         self.tau, self.warm, self.s = tau, warm, s
-        self.v, self.d = kernels.zeros_like(w), kernels.zeros_like(w)
+        self.v, self.d = kernels.state_like(w), kernels.state_like(w)
         self.updates = count()
 
     def forward(self, weights, batch):

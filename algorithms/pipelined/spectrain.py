@@ -85,7 +85,7 @@ class Predicted:
 
     def __init__(self, ahead, w, s):
         self.ahead, self.s, self.stash = ahead, s, s.form == "own"
-        self.v = kernels.zeros_like(w)
+        self.v = kernels.state_like(w)
 
     def forward(self, weights, batch):
         return self.predicted(weights, self.ahead[0])

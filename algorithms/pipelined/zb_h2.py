@@ -26,8 +26,8 @@ START = settings.START
 EQUIVALENCES = (
     Equivalence("one stage and one micro-batch is SGD", to="sgd", settings={"chunks": 1}),
     Equivalence(
-        "it sums as GPipe does, in the order of micro-batches",
-        to="gpipe",
+        "it sums as DAPPLE does, in the order of micro-batches",
+        to="dapple",
         workers=3,
         to_workers=3,
         settings={"chunks": 8},

@@ -8,7 +8,9 @@ import pytest
 from algorithms.pipelined import schedules, timing
 from algorithms.pipelined.plan import flush
 from algorithms.pipelined.schedule import rematerialise
+from cluster.devices import Device
 from cluster.network import Link, Network
+from cluster.trace import HELD
 from tests.training import ScalarChain, train
 from workloads.task import Budget
 
@@ -37,6 +39,7 @@ STREAMED = [
     ("pipemare", {"correct": False}, "pipemare", {}),
 ]
 CHUNKS = 8
+BARE = Device(40e9, float("inf"), 0.0)  # on which adding up a few numbers costs next to nothing
 OPS = re.compile(r"\d*[FRBIW]\d+")
 
 
@@ -63,9 +66,9 @@ def agree(spans, times):
         assert [kind for _, _, kind in mine] == [ops[at].kind for at in passing]
         for at, (start, end, _) in zip(passing, mine, strict=True):
             if at in joined:  # joined ops start and end together there, and one after the other here
-                assert starts[at] - 1e-12 <= start * (1 + 1e-9) and end * (1 - 1e-9) <= ends[at] + 1e-12
+                assert starts[at] - 1e-9 <= start * (1 + 1e-6) and end * (1 - 1e-6) <= ends[at] + 1e-9
             else:
-                assert (start, end) == pytest.approx((starts[at], ends[at]), rel=1e-9, abs=1e-12)
+                assert (start, end) == pytest.approx((starts[at], ends[at]), rel=1e-6, abs=1e-9)
 
 
 @pytest.mark.parametrize("latency", [0.0, 3e-4])
@@ -74,7 +77,7 @@ def test_a_step_of_every_schedule_takes_as_long_as_the_list_simulator_says(case,
     name, settings, schedule, options, ranks = case
     chain = ScalarChain(w=(0.9,) * 8, x=np.ones(16))
     settings = {"chunks": CHUNKS} | settings
-    run = train(name, chain, ranks, settings, batch=16, steps=1, network=network(latency))
+    run = train(name, chain, ranks, settings, batch=16, steps=1, network=network(latency), device=BARE)
     spans = passes(run)
     lists = schedules.lists(schedule, ranks, CHUNKS, **options)
     agree(spans, timing.simulate(lists, costs(spans), latency))
@@ -87,7 +90,7 @@ def test_every_stream_takes_as_long_as_the_list_simulator_says(case, latency):
     chain = ScalarChain(w=(0.9,) * 8, x=np.ones(16))
     per_update = options.get("per_update", 1)
     steps = 12 // per_update
-    run = train(name, chain, 4, settings, batch=8, steps=steps, network=network(latency))
+    run = train(name, chain, 4, settings, batch=8, steps=steps, network=network(latency), device=BARE)
     spans = passes(run)
     updates = [row for row in run.outcome.journals[0].spans if row[0] == 1]
     update = sum(row[2] - row[1] for row in updates) / steps
@@ -130,14 +133,32 @@ def test_messages_between_two_ranks_are_taken_in_the_order_in_which_they_are_sen
                     assert sent == taken
 
 
-def test_every_flush_schedule_gives_the_weights_of_gpipe_bit_for_bit_where_one_rank_sums():
+def test_flush_schedules_that_add_in_the_same_order_give_the_same_weights_bit_for_bit():
     chain = ScalarChain(w=np.linspace(0.7, 1, 8), x=np.linspace(0.6, 1.2, 48))
     settings = {"chunks": CHUNKS, "learning_rate": 0.3}
-    (expected,) = train("gpipe", chain, 4, settings, batch=24, steps=6).models
-    for name in ("dapple", "interleaved", "zb_h1", "zb_h2", "zb_v", "dualpipe_v"):
+    (expected,) = train("dapple", chain, 4, settings, batch=24, steps=6).models
+    for name in ("interleaved", "zb_h1", "zb_h2", "zb_v", "dualpipe_v"):
         assert np.array_equal(train(name, chain, 4, settings, batch=24, steps=6).shipped, expected), name
-    for name in ("chimera", "dualpipe"):  # two ranks sum their halves first
+    for name in ("gpipe", "chimera", "dualpipe"):  # backwards; and two ranks, each adding its half first
         assert np.allclose(train(name, chain, 4, settings, batch=24, steps=6).shipped, expected, rtol=1e-12, atol=0)
+
+
+def test_a_rank_holds_one_sum_of_gradients_and_the_activations_of_what_is_in_flight():
+    chain = ScalarChain(w=np.linspace(0.7, 1, 8), x=np.linspace(0.6, 1.2, 48))
+
+    def most(name, kind, **settings):
+        run = train(name, chain, 4, {"chunks": CHUNKS} | settings, batch=8, steps=3)
+        rows = [[row[3] for row in journal.memory if row[2] == HELD.index(kind)] for journal in run.outcome.journals]
+        return [max(mine) for mine in rows]
+
+    one = 2 * 8  # two layers, each of which keeps a float64 for the one sample of a micro-batch
+    assert most("gpipe", "activations") == [8 * one] * 4
+    assert most("dapple", "activations") == [4 * one, 3 * one, 2 * one, one]
+    assert most("gpipe", "activations", recompute="early") == [7 * 8 + one] * 4
+    assert most("gpipe", "gradients") == most("zb_v", "gradients") == [2 * 8] * 4
+    assert most("gpipe", "parameters") == [2 * 8] * 4
+    assert most("chimera", "parameters") == [4 * 8] * 4
+    assert most("pipedream_2bw", "parameters") == [4 * 8] * 4
 
 
 def test_going_forward_once_more_may_be_asked_of_any_schedule():
