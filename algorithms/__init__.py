@@ -99,7 +99,7 @@ def find(name: str) -> ModuleType:
     entry = next((entry for entry in CATALOGUE if name in (entry, entry.split(".")[1])), None)
     if entry is None:
         close = difflib.get_close_matches(name, names(), n=1)
-        hint = f"did you mean {close[0]}?" if close else f"there are {', '.join(names())}."
+        hint = f"did you mean {close[0]}?" if close else f"there are {len(CATALOGUE)}; `list` names them."
         raise ValueError(f"there is no algorithm {name[:60]!r}; {hint}")
     return importlib.import_module(f"algorithms.{entry}")
 

@@ -10,12 +10,13 @@ micro-batches, however many there are. The gradient is that of the mini-batch:
     stage 2   .. .. F0 B0 F1 B1 F2 B2 F3 B3 .. ..        . idle: as much as GPipe, (S-1)(f+b)
 
 `policy` PA is that; it idles also in the steady state if links have a latency. PB sends 2(S-s)-1 micro-batches ahead,
-which hides it.
+which hides it. `copies` of the pipeline, on ranks of their own, share the micro-batches out; the ranks that hold a
+stage add their gradients up before they update alike, which is data parallelism around a pipeline.
 
 Price: where a numbers per sample cross from one stage to the next, 2 batch a per step, there and back. Stage s stores
-the activations of min(M, S-s) micro-batches; with `recompute` their inputs only. Staleness: none.
-Source: Fan et al., PPoPP 2021, arXiv:2007.01045; PipeDream-Flush of Narayanan et al., ICML 2021, arXiv:2006.09503.
-"""
+the activations of min(M, S-s) micro-batches; with `recompute` their inputs only. R copies move 2(R-1) d more, to sum
+the gradients of d parameters. Staleness: none.
+Source: Fan et al., PPoPP 2021, arXiv:2007.01045; PipeDream-Flush of Narayanan et al., ICML 2021, arXiv:2006.09503."""
 
 from typing import Literal
 
@@ -37,11 +38,14 @@ EQUIVALENCES = (
         settings={"chunks": 4},
         to_settings={"chunks": 4},
     ),
+    Equivalence("copies are SGD", to="sgd", exactness="RND", workers=4, settings={"copies": 2}),
+    Equivalence("copies of one stage are SGD", to="sgd", exactness="RND", workers=2, settings={"copies": 2}),
 )
 
 
 class Settings(settings.Flushed):
     policy: Literal["PA", "PB"] = knob("PA", "how many micro-batches are on their way: few, or enough to hide latency")
+    copies: int = knob(1, "pipelines that share the mini-batch out", ge=1, le=1024)
     recompute: Literal["none", "early", "late"] = knob("none", "store inputs only, and go forward once more")
 
 
@@ -50,7 +54,7 @@ def shards(workers, s):
 
 
 def plan(workers, s):
-    return flush("1f1b", workers, s.chunks, s.recompute, policy=s.policy)
+    return flush("1f1b", workers, s.chunks, s.recompute, s.copies, policy=s.policy)
 
 
 def refuse(workers, batch, workload, s):

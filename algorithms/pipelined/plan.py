@@ -97,12 +97,20 @@ class Stream:
 
 
 @lru_cache(maxsize=64)  # every simulated rank asks for the same
-def flush(name: str, ranks: int, chunks: int, recompute: str = "none", **options) -> Flush:
+def flush(name: str, ranks: int, chunks: int, recompute: str = "none", copies: int = 1, **options) -> Flush:
     """The schedule of that name (`schedules.SCHEDULES`) with an update at the end of each mini-batch.
 
-    recompute: "early" goes forward once more as soon as it can, "late" when the gradient has come.
+    recompute: "early" goes forward once more as soon as it can, "late" when the gradient has come. `copies` of the
+    pipeline, on ranks of their own, share the micro-batches out and update together. ValueError if that does not go.
     """
-    ops = lists(name, ranks, chunks, **options)
+    for number, what in ((ranks, "workers"), (chunks, "micro-batches")):
+        if number % copies:
+            raise ValueError(f"{copies} copies do not divide {number} {what}; use as many as divide both, or 1.")
+    ops = []
+    for copy in range(copies):
+        first = copy * (chunks // copies)
+        for mine in lists(name, ranks // copies, chunks // copies, **options):
+            ops.append([op if op.kind == "U" else op._replace(chunk=first + op.chunk) for op in mine])
     if recompute != "none":
         ops = [list(rematerialise(mine, late=recompute == "late")) for mine in ops]
     return Flush(ops, chunks)
