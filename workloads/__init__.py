@@ -10,7 +10,7 @@ import difflib
 import importlib
 from types import ModuleType
 
-WORKLOADS: tuple[str, ...] = ("digits", "spirals", "mnist", "text", "quadratic", "sparse")
+WORKLOADS: tuple[str, ...] = ("digits", "spirals", "mnist", "text", "quadratic", "sparse", "table", "own_module")
 
 
 def find(name: str) -> ModuleType:

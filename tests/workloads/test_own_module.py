@@ -1,0 +1,82 @@
+"""Networks of one's own: off unless asked for, and never another file than the one that was added."""
+
+import numpy as np
+import pytest
+
+from workloads import own_module
+from workloads.own_module import Settings, build, save
+
+torch = pytest.importorskip("torch")
+
+NET = b"""
+import torch
+from torch import nn
+
+torch.manual_seed(0)
+x = torch.randn(60, 5)
+y = (x[:, 0] > 0).long()
+net = nn.Sequential(nn.Linear(5, 8), nn.GELU(), nn.Linear(8, 2))
+loss = nn.functional.cross_entropy
+train, test = (x[:48], y[:48]), (x[48:].numpy(), y[48:].numpy())
+"""
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.setenv("LOCKSTEP_MODULES", str(tmp_path))
+    return tmp_path
+
+
+def test_without_the_setting_nothing_is_kept_and_nothing_is_run(tmp_path, monkeypatch):
+    monkeypatch.delenv("LOCKSTEP_MODULES", raising=False)
+    assert own_module.folder() is None
+    for use in (lambda: save(NET, "net.py"), lambda: build(Settings(net="net_01234567"))):
+        with pytest.raises(ValueError, match=r"it is off, since it runs files; .*\$LOCKSTEP_MODULES"):
+            use()
+
+
+def test_a_file_is_kept_under_its_name_and_a_hash_and_trains(folder):
+    name = save(NET, "my net.py")
+    assert name.startswith("my_net_") and (folder / f"{name}.py").read_bytes() == NET
+    workload = build(Settings(net=name), np.float64)
+    assert workload.samples == 48 and workload.parameters == 5 * 8 + 8 + 8 * 2 + 2
+    loss, g = workload.gradient(workload.start(0), workload.batch(np.arange(8)))
+    assert np.isfinite(loss) and g.shape == (workload.parameters,) and g.dtype == np.float64
+    assert 0 <= workload.evaluate(workload.start(0)).accuracy <= 1
+
+
+def test_a_file_that_was_changed_since_is_not_run(folder):
+    name = save(NET, "net.py")
+    (folder / f"{name}.py").write_bytes(b"open('never', 'w')")
+    with pytest.raises(ValueError, match="was changed since it was added"):
+        build(Settings(net=name))
+
+
+@pytest.mark.parametrize("name", ["", "../net", "net", "net_0123456g", "a/b_01234567", "net_01234567"])
+def test_another_name_is_no_path(folder, name):
+    (folder.parent / "net.py").write_bytes(NET)
+    with pytest.raises(ValueError, match=r"^own_module: [^\n]+$"):
+        build(Settings(net=name))
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        (b"net = 1", "it does not define loss, train, test"),
+        (b"1 / 0", "ZeroDivisionError: division by zero"),
+        (b"import nothing_of_this_name", "ModuleNotFoundError"),
+        (NET.replace(b"nn.Sequential(nn.Linear(5, 8), nn.GELU(), nn.Linear(8, 2))", b"nn.GELU()"), "parameters"),
+        (NET.replace(b"(x[:48], y[:48])", b"3"), "own_module"),
+    ],
+)
+def test_what_is_wrong_with_a_file_is_said_in_one_sentence(folder, text, words):
+    with pytest.raises(ValueError, match=r"^own_module: [^\n]+$") as refused:
+        build(Settings(net=save(text, "net.py")))
+    assert words in str(refused.value)
+
+
+@pytest.mark.parametrize("content", [b"def f(:", b"\0", b"x" * 2_000_000])
+def test_what_is_no_python_is_not_kept(folder, content):
+    with pytest.raises(ValueError, match=r"^net.py (is no Python|has 2,000,000 bytes)[^\n]+$"):
+        save(content, "net.py")
+    assert list(folder.iterdir()) == []

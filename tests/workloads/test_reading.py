@@ -1,0 +1,167 @@
+"""Tables out of files, and what is said of files that are none."""
+
+import gzip
+import re
+
+import numpy as np
+import pytest
+
+from workloads import reading
+from workloads.reading import from_csv, from_idx
+
+ROWS = "\n".join(f"{n}.5,{n % 3},{'yes' if n % 2 else 'no'}" for n in range(12))
+
+
+def csv(text):
+    return from_csv(text.encode(), "x.csv")
+
+
+def idx(array):
+    kind = {"u1": 0x08, "i1": 0x09, "i2": 0x0B, "i4": 0x0C, "f4": 0x0D, "f8": 0x0E}[array.dtype.str[1:]]
+    shape = b"".join(size.to_bytes(4, "big") for size in array.shape)
+    return bytes([0, 0, kind, array.ndim]) + shape + array.astype(array.dtype.newbyteorder(">")).tobytes()
+
+
+PIXELS = np.arange(15 * 4 * 5, dtype=np.uint8).reshape(15, 4, 5)
+LABELS = np.arange(15, dtype=np.uint8) % 3
+
+
+def is_a_sentence(error):
+    text = str(error)
+    return "\n" not in text and 10 < len(text) < 400 and text[-1] in ".?"
+
+
+def test_a_table_has_names_numbers_and_words():
+    table = csv("size,kind,sold\n" + ROWS)
+    assert table.names == ("size", "kind", "sold") and table.cells.shape == (12, 3)
+    assert table.words == {"sold": ("no", "yes")}
+    np.testing.assert_array_equal(table.cells[:4], [[0.5, 0, 0], [1.5, 1, 1], [2.5, 2, 0], [3.5, 0, 1]])
+
+
+def test_without_names_columns_are_numbered():
+    assert csv(ROWS).names == ("column 1", "column 2", "column 3")
+    assert len(csv(ROWS).cells) == 12
+
+
+def quoted(text):
+    return "\n".join(",".join(f'"{cell}"' for cell in line.split(",")) for line in text.splitlines())
+
+
+CHANGES = {
+    "semicolons": lambda text: text.replace(",", ";"),
+    "tabs": lambda text: text.replace(",", "\t"),
+    "Windows": lambda text: text.replace("\n", "\r\n"),
+    "byte order mark": lambda text: "\ufeff" + text,
+    "blank lines": lambda text: text + "\n\n",
+    "spaces": lambda text: text.replace(",", ", "),
+    "quotes": quoted,
+}
+
+
+@pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
+def test_tables_are_read_as_programs_write_them(change):
+    text = "size,kind,sold\n" + ROWS
+    assert csv(change(text)).names == csv(text).names
+    np.testing.assert_array_equal(csv(change(text)).cells, csv(text).cells)
+
+
+def test_a_column_of_many_different_words_is_left_out_and_that_is_said():
+    table = csv("name,a,b\n" + "\n".join(f"n{n},{n},{n % 2}" for n in range(150)))
+    assert table.names == ("a", "b") and table.notes == (
+        "table: name was left out, it has more than 100 different words.",
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("", "is empty"),
+        ("a,b\n1,2\n", "has 2 rows; a table has 10 or more"),
+        ("a\n1\n2\n", "has 1 column; 2 to 2,000 are read"),
+        ("a,b\n" + "1,2\n" * 12 + "3\n", "line 14: 1 cells where the first row has 2"),
+        ("a,b\n" + "1,2\n" * 12 + "3,\n", "line 14: b is empty"),
+        ("a,b\n" + "1,2\n" * 12 + "3,x\n", "line 14: b is 'x' there, and mostly numbers elsewhere"),
+        ("a,b\n" + "1,2\n" * 12 + "3,nan\n", "line 14: b is 'nan' there"),
+        ("a,b\n" + "1,2\n" * 12 + "3,1e999\n", "line 14: b is '1e999' there"),
+        ("a,a\n" + "1,2\n" * 12, "two columns that are called 'a'"),
+        ("a,b\n" + "1,2\n" * 12 + '"3,4', "line 14: this is no CSV"),
+        ("a,b\n" + "1,2\0\n" * 12, "zero bytes"),
+        (",".join("a" * 3000) + "\n", "has 3,000 columns"),
+    ],
+)
+def test_a_file_that_is_no_table_says_where_and_why(text, words):
+    with pytest.raises(ValueError, match=re.escape(words)) as refused:
+        csv(text)
+    assert is_a_sentence(refused.value)
+
+
+def test_a_file_that_is_no_text_or_too_large_is_refused(monkeypatch):
+    with pytest.raises(ValueError, match="no text in UTF-8, byte 4 is none"):
+        from_csv(b"abcd\xff\xfe", "x.csv")
+    monkeypatch.setattr(reading, "MOST_BYTES", 10)
+    with pytest.raises(ValueError, match="has 11 bytes; at most 10 are read"):
+        from_csv(b"a" * 11, "x.csv")
+    monkeypatch.setattr(reading, "MOST_BYTES", 10_000)
+    monkeypatch.setattr(reading, "MOST_CELLS", 20)
+    with pytest.raises(ValueError, match="too large"):
+        csv(ROWS)
+
+
+@pytest.mark.parametrize("packed", [False, True])
+@pytest.mark.parametrize("order", [1, -1])
+def test_images_and_labels_come_in_two_idx_files_in_any_order(packed, order):
+    files = [idx(PIXELS), idx(LABELS)][::order]
+    table = from_idx([gzip.compress(file) for file in files] if packed else files, "two")
+    assert table.shape == (1, 4, 5) and table.names[0] == "pixel 0" and table.names[-1] == "label"
+    np.testing.assert_array_equal(table.cells, np.column_stack([PIXELS.reshape(15, -1), LABELS]))
+
+
+@pytest.mark.parametrize("kind", ["u1", "i1", "i2", "i4", "f4", "f8"])
+def test_idx_of_any_type_is_read(kind):
+    rows = (np.arange(60).reshape(20, 3) - 7 * (kind[0] != "u")).astype(kind)
+    assert from_idx([idx(rows), idx(np.arange(20, dtype="u1") % 2)], "two").cells[5, 0] == rows[5, 0]
+
+
+@pytest.mark.parametrize(
+    ("files", "words"),
+    [
+        ([idx(PIXELS)], "two files, images and labels, and 1 came"),
+        ([idx(PIXELS), idx(PIXELS)], "these have 3 and 3"),
+        ([idx(PIXELS), idx(LABELS[:12])], "12 labels for 15 images"),
+        ([idx(PIXELS[:3]), idx(LABELS[:3])], "3 images; a table has 10"),
+        ([idx(PIXELS)[:-1], idx(LABELS)], "299 bytes of data where it announces 15 x 4 x 5"),
+        ([b"hello", idx(LABELS)], "begins with 68 65 6c 6c"),
+        ([b"", idx(LABELS)], "begins with nothing"),
+        ([gzip.compress(idx(PIXELS))[:-9], idx(LABELS)], "cut short"),
+        ([b"\x1f\x8b" + b"x" * 50, idx(LABELS)], "cannot be unpacked"),
+        ([gzip.compress(b"\0" * 60_000_000), idx(LABELS)], "more than 50,000,000 bytes"),
+        ([idx(np.full((12, 2), np.nan, "f4")), idx(LABELS[:12])], "not finite"),
+        ([idx(np.zeros((12, 3000), "u1")), idx(LABELS[:12])], "2,000 in a row"),
+        ([bytes([0, 0, 8, 3]) + b"\xff" * 12, idx(LABELS)], "announces 4294967295 x 4294967295"),
+    ],
+)
+def test_idx_files_that_do_not_fit_say_why(files, words):
+    with pytest.raises(ValueError, match=re.escape(words)) as refused:
+        from_idx(files, "two")
+    assert is_a_sentence(refused.value)
+
+
+def test_a_thousand_damaged_files_are_tables_or_one_sentence():
+    draw = np.random.default_rng(0)
+    good = ["size,kind,sold\n" + ROWS, ROWS, ROWS.replace(",", ";")]
+    marks = [b",", b"\n", b'"', b";", b"\0", b"\xff", b"nan", b"-", b"1e400", b"\t", "é".encode(), b"__", b" ", b""]
+    read = 0
+    for case in range(1000):
+        content = (
+            bytearray(good[case % 3].encode()) if case % 4 else bytearray([idx(PIXELS), idx(LABELS)][case % 8 // 4])
+        )
+        for _ in range(draw.integers(1, 4)):
+            a = int(draw.integers(0, len(content)))
+            content[a : a + int(draw.integers(0, 9))] = marks[draw.integers(len(marks))]
+        try:
+            made = from_csv(bytes(content), "x") if case % 4 else from_idx([bytes(content), idx(LABELS)], "x")
+            assert np.isfinite(made.cells).all() and made.cells.shape[1] == len(made.names)
+            read += 1
+        except ValueError as error:
+            assert is_a_sentence(error), error
+    assert 30 < read < 970

@@ -1,0 +1,193 @@
+"""Reading: tables out of files that people have, CSV and IDX, or one sentence about what is wrong with them.
+
+Nothing is guessed where a guess could be wrong: a cell that is empty, or a word among numbers, is told with its line
+and column. Sizes are bounded before anything large is made.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+import zlib
+from collections.abc import Iterator
+
+import numpy as np
+
+from workloads.table import CLASSES, LEAST, Table
+
+MOST_BYTES = 10_000_000  # of a file as it comes
+MOST_UNPACKED = 50_000_000  # of one that was gzipped
+MOST_ROWS, MOST_COLUMNS, MOST_CELLS = 200_000, 2000, 10_000_000
+LONGEST = 60  # characters of a name
+TYPES = {0x08: ">u1", 0x09: ">i1", 0x0B: ">i2", 0x0C: ">i4", 0x0D: ">f4", 0x0E: ">f8"}  # of IDX
+
+
+def from_csv(content: bytes, file: str) -> Table:
+    """The table in a CSV file called `file`: rows of equal length, with names in the first one or without."""
+    rows = list(_rows(_text(content, file), file))
+    if len(rows) < LEAST:
+        raise ValueError(f"{file} has {len(rows)} rows; a table has {LEAST} or more.")
+    named = _names_stand_first(rows)
+    first = [cell.strip() for cell in rows[0][1]]
+    names = [name[:LONGEST] or f"column {n}" for n, name in enumerate(first, 1)] if named else []
+    names = names or [f"column {n}" for n in range(1, len(first) + 1)]
+    if twice := next((name for name in names if names.count(name) > 1), None):
+        raise ValueError(f"{file} has two columns that are called {twice!r}; names must differ.")
+    rows = rows[1:] if named else rows
+    columns, words, left = [], {}, []
+    for place, name in enumerate(names):
+        cells = [(line, row[place].strip()) for line, row in rows]
+        numbers = _column(cells, name, file)
+        if numbers is None:
+            known = sorted({cell for _, cell in cells})
+            if len(known) > CLASSES:
+                left.append(name)
+                continue
+            words[name] = tuple(word[:LONGEST] for word in known)
+            code = {word: float(n) for n, word in enumerate(known)}
+            numbers = [code[cell] for _, cell in cells]
+        columns.append((name, numbers))
+    if len(columns) < 2:
+        raise ValueError(f"{file} has {len(columns)} usable columns; features and a label are needed.")
+    notes = tuple(f"table: {name} was left out, it has more than {CLASSES} different words." for name in left)
+    cells = np.array([numbers for _, numbers in columns]).T
+    return Table(tuple(name for name, _ in columns), cells, words, notes=notes)
+
+
+def from_idx(contents: list[bytes], file: str) -> Table:
+    """The table of two IDX files, gzipped or not, in any order: images or rows (n, ...), and labels (n,)."""
+    if len(contents) != 2:
+        raise ValueError(f"IDX comes in two files, images and labels, and {len(contents)} came; add both together.")
+    one, two = (_idx(content, file) for content in contents)
+    rows, labels = (one, two) if one.ndim > two.ndim else (two, one)
+    if labels.ndim != 1 or rows.ndim < 2:
+        raise ValueError(
+            f"of two IDX files one has labels, in 1 dimension, and one rows or images, in 2 or more; these have "
+            f"{one.ndim} and {two.ndim}."
+        )
+    if len(rows) != len(labels):
+        raise ValueError(
+            f"there are {len(labels):,} labels for {len(rows):,} images; these files do not belong together."
+        )
+    if len(rows) < LEAST:
+        raise ValueError(f"there are {len(rows)} images; a table has {LEAST} or more.")
+    flat = rows.reshape(len(rows), -1)
+    cells = np.concatenate([flat, labels[:, None]], axis=1).astype(np.float64)
+    if not np.isfinite(cells).all():
+        raise ValueError(f"{file} has numbers that are not finite; replace them or leave their rows out.")
+    names = [f"pixel {n}" for n in range(flat.shape[1])]
+    shape = (1, *rows.shape[1:]) if rows.ndim == 3 else rows.shape[1:] if rows.ndim == 4 else ()
+    return Table((*names, "label"), cells, {}, tuple(map(int, shape)))
+
+
+def _text(content: bytes, file: str) -> str:
+    if len(content) > MOST_BYTES:
+        raise ValueError(f"{file} has {len(content):,} bytes; at most {MOST_BYTES:,} are read.")
+    try:
+        text = content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{file} is no text in UTF-8, byte {error.start:,} is none; save it as CSV UTF-8.") from None
+    if "\0" in text:
+        raise ValueError(f"{file} has zero bytes in it and is no CSV; save the table as CSV UTF-8.")
+    if not text.strip():
+        raise ValueError(f"{file} is empty; a table has {LEAST} rows or more.")
+    return text
+
+
+def _rows(text: str, file: str) -> Iterator[tuple[int, list[str]]]:
+    """(line, cells) of every row that is not blank, all of one length."""
+    first = text.lstrip().partition("\n")[0]
+    delimiter = max(",;\t", key=first.count)
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True, skipinitialspace=True)
+    width = count = 0
+    try:
+        for row in reader:
+            if not any(cell.strip() for cell in row):
+                continue
+            if not width:
+                width = len(row)
+                if not 2 <= width <= MOST_COLUMNS:
+                    raise ValueError(
+                        f"{file} has {width:,} column{'s' * (width != 1)}; 2 to {MOST_COLUMNS:,} are read, between "
+                        "commas, semicolons or tabs."
+                    )
+            if len(row) != width:
+                raise ValueError(f"{file}, line {reader.line_num}: {len(row)} cells where the first row has {width}.")
+            count += 1
+            if count > MOST_ROWS or count * width > MOST_CELLS:
+                raise ValueError(
+                    f"{file} is too large; at most {MOST_ROWS:,} rows and {MOST_CELLS:,} cells are read, so take some "
+                    "of its rows."
+                )
+            yield reader.line_num, row
+    except csv.Error as error:
+        raise ValueError(f"{file}, line {reader.line_num}: this is no CSV ({error}).") from None
+
+
+def _names_stand_first(rows: list[tuple[int, list[str]]]) -> bool:
+    """Whether the first row has names: words where the second has numbers, or nothing but words."""
+    first, second = ([_number(cell) for cell in row] for _, row in rows[:2])
+    return all(a is None for a in first) or any(a is None and b is not None for a, b in zip(first, second, strict=True))
+
+
+def _column(cells: list[tuple[int, str]], name: str, file: str) -> list[float] | None:
+    """The numbers of a column, None if it has words."""
+    if empty := next((line for line, cell in cells if not cell), None):
+        raise ValueError(f"{file}, line {empty}: {name} is empty; fill it in, or leave the row out.")
+    numbers = [_number(cell) for _, cell in cells]
+    known = sum(number is not None for number in numbers)
+    if known == len(numbers):
+        return numbers
+    if 2 * known > len(numbers):
+        line, cell = next(pair for pair, number in zip(cells, numbers, strict=True) if number is None)
+        raise ValueError(
+            f"{file}, line {line}: {name} is {cell[:40]!r} there, and mostly numbers elsewhere; correct it."
+        )
+    return None
+
+
+def _number(cell: str) -> float | None:
+    """The cell as a finite number, None if it is none."""
+    cell = cell.strip()
+    if "_" in cell or not cell:
+        return None
+    try:
+        number = float(cell)
+    except ValueError:
+        return None
+    return number if math.isfinite(number) else None
+
+
+def _idx(content: bytes, file: str) -> np.ndarray:
+    """The array of an IDX file."""
+    if len(content) > MOST_BYTES:
+        raise ValueError(f"{file} has {len(content):,} bytes; at most {MOST_BYTES:,} are read.")
+    if content[:2] == b"\x1f\x8b":
+        try:
+            unpack = zlib.decompressobj(wbits=31)
+            content = unpack.decompress(content, MOST_UNPACKED)
+        except zlib.error as error:
+            raise ValueError(f"{file} cannot be unpacked: {error}.") from None
+        if not unpack.eof:
+            raise ValueError(f"{file} is cut short, or unpacks to more than {MOST_UNPACKED:,} bytes.")
+    if len(content) < 4 or content[:2] != b"\0\0" or content[2] not in TYPES or not 1 <= content[3] <= 4:
+        raise ValueError(
+            f"{file} begins with {content[:4].hex(' ') or 'nothing'}; IDX begins with two zeros, a type and 1 to 4 "
+            "dimensions."
+        )
+    kind, dimensions = np.dtype(TYPES[content[2]]), content[3]
+    header = 4 + 4 * dimensions
+    shape = [int.from_bytes(content[at : at + 4], "big") for at in range(4, header, 4)]
+    announced = math.prod(shape)
+    if len(content) != header + announced * kind.itemsize or not announced:
+        raise ValueError(
+            f"{file} has {max(0, len(content) - header):,} bytes of data where it announces "
+            f"{' x '.join(map(str, shape))} numbers of {kind.itemsize}."
+        )
+    if announced > MOST_CELLS or announced // shape[0] > MOST_COLUMNS:
+        raise ValueError(
+            f"{file} has {announced:,} numbers in {shape[0]:,} rows; at most {MOST_CELLS:,} are read, "
+            f"{MOST_COLUMNS:,} in a row."
+        )
+    return np.frombuffer(content, kind, offset=header).reshape(shape)

@@ -1,0 +1,130 @@
+"""Table: data of your own, rows of numbers and a column that says what each row is.
+
+A table is kept in a file that is named by its content, so an experiment that names it is repeatable, and a link to it
+says nothing of the machine. `python -m experiments add FILE.csv` keeps one and prints its name; so does the workbench.
+Every feature is standardised, to mean 0 and variance 1 over the rows that are trained on. The label may be words or
+numbers, of which each is a class of its own. Of images, the pixels stay where they are, so a cnn can see them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import os
+import re
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from knobs import knob
+from workloads import models
+from workloads.supervised import Supervised
+
+CLASSES = 100  # of a label
+LEAST = 10  # rows of a table
+
+
+class Settings(models.ModelKnobs):
+    """Which table, what is predicted, which rows are held out, and which model reads it."""
+
+    table: str = knob("", "the table, by the name that it got when it was added", max_length=16)
+    label: str = knob("", "column to be predicted; empty: the last", max_length=100)
+    held_out: float = knob(0.2, "share of the rows that the model is tried on", ge=0.01, le=0.9)
+    split: int = knob(0, "seed of the choice of these rows", ge=0, le=2**31 - 1)
+
+
+@dataclass(frozen=True)
+class Table:
+    """Rows of numbers, (rows, columns), no NaN among them.
+
+    `words` has, for columns of words, the words that their numbers stand for; `shape` is that of an image whose pixels
+    all columns but the last are, () if there is none; `notes` is what a reader should know.
+    """
+
+    names: tuple[str, ...]
+    cells: np.ndarray
+    words: dict[str, tuple[str, ...]]
+    shape: tuple[int, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    def classes(self, column: str) -> tuple[np.ndarray, list[str]]:
+        """(class of each row, their names) if `column` is the label. ValueError in one sentence if it cannot be."""
+        cells = self.cells[:, self.names.index(column)]
+        values, target = np.unique(cells, return_inverse=True)
+        if not 2 <= len(values) <= CLASSES:
+            hint = (
+                "choose another column" if len(values) < 2 else "a number to be estimated is no class: choose another"
+            )
+            raise ValueError(
+                f"table: {column} has {len(values):,} different values; a label has 2 to {CLASSES}, so {hint}."
+            )
+        words = self.words.get(column)
+        return target.astype(np.int64), [words[int(v)] if words else f"{v:g}" for v in values]
+
+    def features(self, label: str) -> list[str]:
+        """The columns of numbers that are not the label."""
+        return [name for name in self.names if name != label and name not in self.words]
+
+
+def folder() -> Path:
+    """Where tables are kept: $LOCKSTEP_TABLES, or data/tables beside the source."""
+    return Path(os.environ.get("LOCKSTEP_TABLES") or Path(__file__).resolve().parents[1] / "data" / "tables")
+
+
+def save(table: Table) -> str:
+    """Keep `table`; gives its name, the same for the same table. OSError if it cannot be written."""
+    facts = {"names": table.names, "words": table.words, "shape": table.shape, "notes": table.notes}
+    about = json.dumps(facts, sort_keys=True).encode()
+    cells = np.ascontiguousarray(table.cells, _least(table.cells))
+    name = hashlib.sha256(about + str(cells.dtype).encode() + cells.tobytes()).hexdigest()[:16]
+    folder().mkdir(parents=True, exist_ok=True)
+    with tempfile.NamedTemporaryFile(dir=folder(), prefix=".part-", delete=False) as part:
+        np.savez_compressed(part, cells=cells, about=np.frombuffer(about, np.uint8))
+    os.replace(part.name, folder() / f"{name}.npz")
+    return name
+
+
+def load(name: str) -> Table:
+    """The table of this name. ValueError in one sentence if there is none."""
+    if not name:
+        raise ValueError("table: none was named; add one with python -m experiments add FILE.csv, or in the workbench.")
+    path = folder() / f"{name}.npz"
+    if not re.fullmatch(r"[0-9a-f]{16}", name) or not path.is_file():
+        raise ValueError(f"table: there is no table {name[:40]!r} here; add its file once more.")
+    try:
+        with np.load(io.BytesIO(path.read_bytes())) as file:  # pickles are refused
+            about, cells = json.loads(file["about"].tobytes()), file["cells"]
+        words = {column: tuple(words) for column, words in about["words"].items()}
+        return Table(tuple(about["names"]), cells, words, tuple(about["shape"]), tuple(about["notes"]))
+    except Exception as error:  # a damaged file may be wrong in any way
+        raise ValueError(f"table: {name} cannot be read: {' '.join(str(error).split())[:200]}") from None
+
+
+def build(settings: Settings, dtype=np.float32) -> Supervised:
+    """The workload. ValueError in one sentence if the table is not there or has no such label."""
+    s, table = settings, load(settings.table)
+    label = s.label or table.names[-1]
+    if label not in table.names:
+        raise ValueError(f"table: there is no column {label[:60]!r}; there are {', '.join(table.names[:20])}.")
+    target, classes = table.classes(label)
+    features = table.features(label)
+    if not features:
+        raise ValueError(f"table: beside {label} there is no column of numbers to predict it from.")
+    x = table.cells[:, [table.names.index(name) for name in features]].astype(np.float64)
+    order = np.random.default_rng(s.split).permutation(len(x))
+    cut = len(x) - min(max(1, round(s.held_out * len(x))), len(x) - 1)
+    train, test = order[:cut], order[cut:]
+    spread = x[train].std(0)
+    x = (x - x[train].mean(0)) / np.where(spread > 0, spread, 1)
+    images = table.shape and label == table.names[-1]
+    chain = models.build(s, table.shape if images else (len(features),), len(classes), dtype)
+    return Supervised("table", chain, (x[train], target[train]), (x[test], target[test]), notes=table.notes)
+
+
+def _least(cells: np.ndarray) -> type:
+    """The smallest type that has all of these numbers exactly."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        return next(kind for kind in (np.uint8, np.float32, np.float64) if np.array_equal(cells.astype(kind), cells))
