@@ -9,7 +9,7 @@ if str(HERE.parent) not in sys.path:  # Streamlit puts app/ there, and not the r
 
 import streamlit as st  # noqa: E402
 
-from app.views import kernels, schedules, textbook, workbench  # noqa: E402
+from app.views import kernels, own, schedules, textbook, workbench  # noqa: E402
 
 st.set_page_config("Lockstep", str(HERE / "icon.png"), layout="wide", initial_sidebar_state=340)
 st.html(HERE / "style.css")
@@ -19,5 +19,6 @@ PAGES = [
     st.Page(schedules.page, title="Schedules", url_path="schedules"),
     st.Page(textbook.page, title="Textbook", url_path="textbook"),
     st.Page(kernels.page, title="Kernels", url_path="kernels"),
+    st.Page(own.page, title="Your own", url_path="own"),
 ]
 st.navigation(PAGES, position="top").run()

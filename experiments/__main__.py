@@ -30,6 +30,7 @@ from experiments.options import ExperimentCommand
 from experiments.partitioning import partition_command, profile_command
 from experiments.result import Run
 from experiments.scheduling import schedule_command
+from experiments.upload import add_command
 
 EXIT = {"finished": 0, "diverged": 1, "failed": 1, "cancelled": 130}
 
@@ -181,7 +182,7 @@ def export_command(name: str, form: str, out: str | None, runs: str) -> None:
         click.echo(str(path))
 
 
-for _command in (schedule_command, profile_command, partition_command, kernels_command, fit_command):
+for _command in (schedule_command, profile_command, partition_command, kernels_command, fit_command, add_command):
     cli.add_command(_command)
 
 

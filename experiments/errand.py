@@ -28,6 +28,7 @@ KINDS = {
     "study": "experiments.study",
     "kernels": "experiments.kernel_times",
     "lesson": "lessons.errand",
+    "upload": "experiments.upload",
 }
 """Kinds of errands, and whose `errand` does them."""
 

@@ -11,6 +11,7 @@ from app.charts import Shown
 from app.controls import control, owners, spoken
 from experiments.experiment import NESTED, Experiment
 from experiments.result import Run
+from experiments.upload import uploaded
 
 FIGURES = {
     "held_out_loss": ("held-out loss", units.number),
@@ -44,7 +45,8 @@ def named(these: list[tuple[str, Run]]) -> list[Shown]:
     shown = []
     for (name, run), flat in zip(these, flats, strict=True):
         parts = [said(run.experiment, setting, flat[setting]) for setting in differing if setting in flat]
-        shown.append(Shown(", ".join([run.experiment.algorithm, *parts[:3]]), run, colours[name], name))
+        origin = ["uploaded"] if uploaded(name) else []
+        shown.append(Shown(", ".join([run.experiment.algorithm, *parts[:3], *origin]), run, colours[name], name))
     return shown
 
 

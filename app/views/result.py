@@ -40,8 +40,8 @@ def show(folder: str, wanted: Experiment | None) -> None:
     if changed:
         predict.offer(wanted)
     predict.compared(run)
-    _remarks(run, missing)
-    _figures(run)
+    remarks(run, missing)
+    figures(run)
     charts_side = st.container()
     if st.session_state.get("source"):
         charts_side, code_side = st.columns([3, 2], gap="medium")
@@ -120,7 +120,7 @@ def headline(e: Experiment) -> str:
     return " · ".join([ranks, f"batch {e.batch}", " or ".join(budget), *coded, where, f"seed {e.seed}"])
 
 
-def _remarks(run: Run, missing: list[str]) -> None:
+def remarks(run: Run, missing: list[str]) -> None:
     """What the reader must know before reading the charts."""
     why = sentence(run.error)
     if run.status == "diverged":
@@ -141,7 +141,7 @@ def _remarks(run: Run, missing: list[str]) -> None:
                 st.caption(sentence(note))
 
 
-def _figures(run: Run) -> None:
+def figures(run: Run) -> None:
     grid = st.grid(min_column_width=125, gap="small", key="figures")
     for name, label, say, help in FIGURES:
         value = run.summary.get(name)

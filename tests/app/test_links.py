@@ -1,0 +1,102 @@
+"""Links that nobody sane would write: every page opens, and says at most a sentence."""
+
+import numpy as np
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from experiments import kernel_times, study
+from experiments.study import NAMES, Plan
+
+ODD = ["", "0", "-1", "1e400", "nan", "999999999999999999999", "1.5", "true", "🍰", "<script>alert(1)</script>"]
+ODD += ["../../etc/passwd", "%00", "None", "[]", "0F0 0B0", "1", "2", "7", "64", "own", "1f1b", "chimera", "a" * 3000]
+
+
+def schedules():
+    from app.views import schedules
+
+    schedules.page()
+
+
+def kernels():
+    from app.views import kernels
+
+    kernels.page()
+
+
+def own():
+    from app.views import own
+
+    own.page()
+
+
+PAGES = {
+    "schedules": (schedules, 60, ("schedule_a", "schedule_b", "ranks", "micro_batches", "cost_f", "cost_i", "cost_w",
+                                  "link_takes", "other_costs", "own_schedule", "pieces_a", "pipes_b", "policy_a",
+                                  "cap_a", "behind", "per_update_b", "recompute_a")),
+    "kernels": (kernels, 15, ("kernel", "numbers", "family")),
+    "own": (own, 15, ("run", "table", "axis", "log", "tab", "source")),
+}  # fmt: skip
+
+
+def is_a_sentence(text):
+    return "\n" not in text and "Traceback" not in text and len(text) < 1000
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_a_page_opens_with_any_link(name, folders, monkeypatch):
+    view, cases, names = PAGES[name]
+    monkeypatch.setattr(kernel_times, "asked", lambda wanted, n: study_errand())  # nothing has to be measured for this
+    draw = np.random.default_rng(len(name))
+    for _ in range(cases):
+        page = AppTest.from_function(view, default_timeout=60)
+        link = {str(one): ODD[draw.integers(len(ODD))] for one in draw.choice(names, draw.integers(1, 5))}
+        for key, value in link.items():
+            page.query_params[key] = value
+        page.run()
+        assert not page.exception, link
+        assert all(is_a_sentence(element.value) for element in (*page.error, *page.warning)), link
+
+
+def study_errand():
+    from experiments.errand import Errand
+
+    return Errand("study", {"ranks": -1})
+
+
+def test_six_hundred_plans_are_studied_or_refused_in_a_sentence():
+    draw = np.random.default_rng(5)
+    words = [
+        "0F0",
+        "0B0",
+        "1F0",
+        "1B0",
+        "0I0",
+        "0W0",
+        "0U0",
+        "0F1+0B0",
+        "0R0",
+        "9F9",
+        "\n",
+        "\n",
+        "+",
+        "0X0",
+        "99999999F1",
+    ]
+    numbers = [0, 1, 2, 3, 4, 5, 8, 13, 64, 10**9, -1, 0.5, float("nan"), "4", "x", None, True]
+    done = 0
+    for case in range(600):
+        values = {name: numbers[draw.integers(len(numbers))] for name in ("ranks", "chunks") if draw.random() < 0.7}
+        values |= {name: numbers[draw.integers(len(numbers))] for name in ("forward", "latency") if draw.random() < 0.3}
+        values["schedule"] = NAMES[draw.integers(len(NAMES))] if case % 20 else "nonsense"
+        known = [*study.options(values["schedule"])] if values["schedule"] in NAMES else []
+        values["options"] = {name: numbers[draw.integers(len(numbers))] for name in known if draw.random() < 0.7}
+        values["costs"] = ["", "2F=3", "F=0", "F+B=2 U=1", "0F=1e9", "=", "F=-1"][draw.integers(7)]
+        values["own"] = " ".join(draw.choice(words, draw.integers(0, 20))) if case % 3 else study.EXAMPLE
+        try:
+            plan = Plan.of(**values)
+            if study.size(plan) <= 2000:
+                study.study(plan)
+            done += 1
+        except ValueError as error:
+            assert is_a_sentence(str(error)), values
+    assert 50 < done < 550

@@ -1,0 +1,160 @@
+"""The page for what is one's own, driven without a browser; uploads go through the real pool."""
+
+import io
+import time
+import zipfile
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from app import runs
+from app.views import compare
+from experiments import record, upload
+from experiments.experiment import Experiment
+
+CSV = b"size,age,kind\n" + b"".join(b"%d,%d,%s\n" % (n, n % 7, (b"cat", b"dog")[n % 2]) for n in range(40))
+
+
+def script():
+    from app.views import own
+
+    own.page()
+
+
+@pytest.fixture
+def page(folders, tmp_path_factory, monkeypatch):
+    """page(name=value, ...) is the page as it opens with that link."""
+    monkeypatch.setenv("LOCKSTEP_TABLES", str(tmp_path_factory.mktemp("tables")))
+    monkeypatch.delenv("LOCKSTEP_MODULES", raising=False)
+
+    def opened(**link):
+        test = AppTest.from_function(script, default_timeout=60)
+        for name, value in link.items():
+            test.query_params[name] = str(value)
+        return test.run()
+
+    return opened
+
+
+@pytest.fixture
+def packed(made, tmp_path):
+    """The zip of a run."""
+    record.write(made(Experiment(algorithm="easgd", seed=8)), tmp_path)
+    content = io.BytesIO()
+    with zipfile.ZipFile(content, "w") as archive:
+        for path in tmp_path.iterdir():
+            archive.write(path, f"run/{path.name}")
+    return content.getvalue()
+
+
+def bring(page, key, *files):
+    """Put files into the field `key`, and wait until they have been read."""
+    page.file_uploader(f"{key}_files").set_value([(name, content, "") for name, content in files]).run()
+    until = time.monotonic() + 60
+    while page.get("progress") and time.monotonic() < until:
+        time.sleep(0.1)
+        page.run()
+    assert not page.exception
+    return page
+
+
+def link(page, name):
+    """What the page's address says."""
+    value = page.query_params[name]
+    return value if isinstance(value, str) else value[0]
+
+
+def said(page):
+    return " ".join(element.value for element in (*page.warning, *page.error, *page.caption, *page.markdown))
+
+
+def test_a_run_is_opened_and_marked_as_uploaded(page, packed):
+    opened = bring(page(), "run", ("run.zip", packed))
+    assert {metric.label: metric.value for metric in opened.metric}["Held-out accuracy"] == "95.5 %"
+    assert "uploaded" in said(opened)
+    assert len(opened.get("plotly_chart")) == 3 and len(opened.get("bidi_component")) == 1
+    name = link(opened, "run")
+    again = page(run=name)
+    assert {metric.label for metric in again.metric} == {metric.label for metric in opened.metric}
+
+
+def test_an_uploaded_run_says_so_beside_others(page, packed):
+    name = link(bring(page(), "run", ("run.zip", packed)), "run")
+    runs.st.session_state.clear()
+    assert [shown.name for shown in compare.named([(name, runs.find(name))])] == ["easgd, uploaded"]
+
+
+def test_a_table_is_looked_at_and_trained_on(page, stored):
+    opened = bring(page(), "table", ("pets.csv", CSV))
+    assert "40 rows, 3 columns" in said(opened) and "2 classes, from 2 columns of numbers." in said(opened)
+    name = link(opened, "table")
+    opened.selectbox(f"label-{name}").select("age").run()
+    assert "7 classes, from 1 columns of numbers." in said(opened)
+    wanted = Experiment.of({"workload": "table", "table": name, "label": "age"})
+    stored(wanted)
+    opened.button("train-table").click().run()  # there is no workbench to go to in this test
+    assert opened.session_state.asked == wanted
+
+
+def test_a_label_that_cannot_be_is_said_so(page):
+    opened = bring(page(), "table", ("pets.csv", CSV.replace(b"size", b"mass")))
+    name = link(opened, "table")
+    many = b"a,b\n" + b"".join(b"%d,%d\n" % (n, n % 3) for n in range(150))
+    opened = bring(page(), "table", ("many.csv", many))
+    assert link(opened, "table") != name
+    opened.selectbox(f"label-{link(opened, 'table')}").select("a").run()
+    assert "a has 150 different values; a label has 2 to 100" in said(opened)
+
+
+@pytest.mark.parametrize(
+    ("key", "name", "content", "words"),
+    [
+        ("run", "x.zip", b"PK\x03\x04nothing", "X.zip cannot be unpacked"),
+        ("run", "x.exe", b"MZ", "There is no run.json among the files (x.exe)"),
+        ("table", "x.csv", b"a,b\n1,2\n3\n", "line 3: 1 cells where the first row has 2"),
+        ("table", "<b>.csv", b"\xff\xfe", "is no text in UTF-8"),
+    ],
+)
+def test_a_file_that_is_none_is_refused_in_a_sentence(page, key, name, content, words):
+    opened = bring(page(), key, (name, content))
+    assert words in said(opened).replace("\\", "")
+    assert key not in opened.query_params
+
+
+@pytest.mark.parametrize(
+    "link",
+    [
+        {"run": "../../etc/passwd"},
+        {"run": "0123456789abcdef-upload01234567"},
+        {"run": "0123456789abcdef-01234567"},
+        {"table": "../../etc/passwd"},
+        {"table": "0123456789abcdef"},
+        {"run": "", "table": ""},
+    ],
+)
+def test_a_link_to_what_is_not_there_opens_the_page_all_the_same(page, link):
+    opened = page(**link)
+    assert not opened.exception and not opened.metric
+    assert any(link.values()) == bool(opened.warning)
+
+
+def test_a_run_that_was_done_here_is_not_shown_as_uploaded(page, stored):
+    folder = stored(Experiment(seed=77))
+    assert "not on this machine" in said(page(run=folder.name))
+
+
+def test_networks_are_off_unless_the_machine_says_otherwise(page, tmp_path, monkeypatch):
+    assert "module_file" not in {field.key for field in page().file_uploader}
+    monkeypatch.setenv("LOCKSTEP_MODULES", str(tmp_path))
+    opened = page()
+    opened.file_uploader("module_file").set_value(("net.py", b"net = 1", "")).run()
+    assert any(button.key == "train-module" for button in opened.button)
+    opened.file_uploader("module_file").set_value(("net.py", b"net = (", "")).run()
+    assert "is no Python" in said(opened) and not opened.exception
+    assert len(list(tmp_path.iterdir())) == 1
+
+
+def test_files_beyond_the_bound_are_refused_before_they_are_kept(page, folders, monkeypatch):
+    monkeypatch.setattr(upload, "MOST_BYTES", 100)
+    opened = bring(page(), "table", ("pets.csv", CSV))
+    assert "at most 100 are taken" in said(opened)
