@@ -141,7 +141,7 @@ def _against_ideal(shown, workers, loss, measure, title: str, ideal: bool = Fals
     lines = {"samples per second": rates / rates[0]}
     if loss is not None:
         times = np.array([curves.reached(s.run, loss) for s in shown])
-        if times.all():  # not as good as at the start
+        if times.all():  # 0: somebody was there from the start
             lines[f"time to a held-out loss of {units.number(loss)}"] = times[0] / times
     for (name, faster), look in zip(lines.items(), palette.RUNS, strict=False):
         figure.add_scatter(

@@ -17,6 +17,8 @@ import json
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from statistics import median
+from time import perf_counter
 from typing import Any
 
 import click
@@ -33,8 +35,8 @@ KERNELS = ("dense_forward", "dense_backward_input", "dense_backward_weights", "s
 SIZES = (1_000, 1_000_000, 4_000_000)  # numbers in a call: overhead, a large layer, one far beyond the cache
 MESSAGES = (8, 4_096, 65_536, 1 << 20, 1 << 22, 1 << 24)  # bytes
 SUMS = (1 << 20, 1 << 22, 1 << 24)  # bytes of an all-reduce
-ROUNDS = 5
-ROUND = 0.05  # s of exchanges that are timed together
+ROUNDS = 7  # of which the median counts: the quickest would be one in which the other process stood still
+ROUND = 0.03  # s of calls or exchanges that are timed together
 
 Row = tuple[str, float, float, float]
 
@@ -75,7 +77,6 @@ def measure(comm) -> tuple[list[Row], list[tuple[str, float, float]]]:
 
 def _kernels(comm) -> list[Row]:
     from experiments.calls import CALLS
-    from experiments.kernel_times import seconds
 
     rows = []
     for name in KERNELS:
@@ -83,48 +84,43 @@ def _kernels(comm) -> list[Row]:
         for n in SIZES:
             args = CALLS[name].arguments(np.random.default_rng(0), n)
             flops, words = kernel.price(*args)
-            comm.barrier()
-            rows.append((name, float(flops), float(words * args[0].itemsize), seconds(partial(kernel, *args))))
+            rows.append((name, float(flops), float(words * args[0].itemsize), _typical(comm, partial(kernel, *args))))
     return rows
 
 
 def _exchanges(comm) -> list[tuple[str, float, float]]:
-    rows = []
-    for what, sizes, once in (("message", MESSAGES, _to_and_fro), ("all-reduce", SUMS, _sum)):
-        for nbytes in sizes:
-            x = np.zeros(nbytes // 4, np.float32)
-            rows.append((what, float(nbytes), _best(comm, partial(once, comm, x))))
+    other, rows = 1 - comm.rank, []
+
+    def to_and_fro() -> None:
+        if comm.rank == 0:
+            comm.send(x, other)
+        comm.recv(other)
+        if comm.rank == 1:
+            comm.send(x, other)
+
+    for nbytes in MESSAGES:
+        x = np.zeros(nbytes // 4, np.float32)
+        rows.append(("message", float(nbytes), _typical(comm, to_and_fro) / 2))
+    for nbytes in SUMS:
+        x = np.zeros(nbytes // 4, np.float32)
+        rows.append(("all-reduce", float(nbytes), _typical(comm, partial(comm.all_reduce, x))))
     return rows
 
 
-def _to_and_fro(comm, x) -> float:
-    """One message there and one back count as two."""
-    other = 1 - comm.rank
-    if comm.rank == 0:
-        comm.send(x, other)
-    comm.recv(other)
-    if comm.rank == 1:
-        comm.send(x, other)
-    return 2
-
-
-def _sum(comm, x) -> float:
-    comm.all_reduce(x)
-    return 1
-
-
-def _best(comm, once: Callable[[], float]) -> float:
-    """Seconds of one exchange, the best of ROUNDS rounds that all ranks begin together."""
-    from time import perf_counter
+def _typical(comm, once: Callable[[], Any]) -> float:
+    """Seconds of once(), the median of rounds that both ranks begin together and that have as many calls on both."""
 
     def timed(repeat: int) -> float:
         comm.barrier()
         begin = perf_counter()
-        count = sum(once() for _ in range(repeat))
-        return (perf_counter() - begin) / count
+        for _ in range(repeat):
+            once()
+        return (perf_counter() - begin) / repeat
 
-    repeat = int(comm.all_reduce(np.array([ROUND / timed(1)]), op="mean")[0]) or 1  # the same on both
-    return min(timed(min(repeat, 1000)) for _ in range(ROUNDS))
+    timed(1)  # compiles, connects, and brings everything near
+    agreed = float(comm.all_reduce(np.array([timed(1)]), op="mean")[0])
+    repeat = max(1, min(1000, round(ROUND / agreed)))
+    return median(timed(repeat) for _ in range(ROUNDS))
 
 
 # on neither
