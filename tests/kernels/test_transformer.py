@@ -53,10 +53,10 @@ def test_each_position_shares_itself_out_among_those_before_it_and_itself():
 
 
 def test_attention_to_products_too_large_for_an_exponential_is_finite():
-    q = np.full((1, 2, 1), 1e3)
-    y, p = attend(q, q, np.array([[[1.0], [2.0]]]), heads=1)
-    np.testing.assert_array_equal(p[0, 0], [[1, 0], [0.5, 0.5]])
-    np.testing.assert_array_equal(y.ravel(), [1, 1.5])
+    q, k, v = np.full((1, 3, 1), 1e3), np.array([[[-1e3], [1e3], [1e3]]]), np.array([[[1.0], [2.0], [3.0]]])
+    y, p = attend(q, k, v, heads=1)
+    np.testing.assert_array_equal(p[0, 0], [[1, 0, 0], [0, 1, 0], [0, 0.5, 0.5]])
+    np.testing.assert_array_equal(y.ravel(), [1, 2, 2.5])
 
 
 def test_a_nan_is_seen_by_all_that_look_at_it_and_by_nobody_before():

@@ -211,6 +211,14 @@ def test_equal_tokens_in_other_places_are_told_apart():
     assert not np.allclose(y[0, 0], y[0, 1])
 
 
+def test_evaluation_passes_so_many_positions_at_once_whatever_the_length_of_a_sample(monkeypatch):
+    chain, at_once, whole = model(), [], Chain.loss
+    monkeypatch.setattr("workloads.chain.AT_ONCE", 3 * TIME + 1)
+    monkeypatch.setattr(Chain, "loss", lambda self, y, target: at_once.append(len(y)) or whole(self, y, target))
+    chain.evaluate(chain.start(0), *samples(8))
+    assert at_once == [3, 3, 2]
+
+
 def test_accuracy_counts_positions(monkeypatch):
     chain, (x, target) = model(), samples(50)
     w = chain.start(0)
