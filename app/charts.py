@@ -15,7 +15,7 @@ from plotly.subplots import make_subplots
 
 import algorithms
 from app import curves, palette, units
-from cluster.trace import KINDS
+from cluster.trace import HELD, KINDS
 from experiments.experiment import Experiment
 from experiments.kernel_times import Report
 from experiments.result import Run
@@ -417,8 +417,8 @@ def by_rank(shown: list[Shown]) -> go.Figure:
 
 
 def ranked(run: Run) -> dict[str, tuple[np.ndarray, np.ndarray, np.ndarray]]:
-    """(ranks, mean, most) of the staleness and of every quantity that several ranks, at most RANKS, have."""
-    tables = {"staleness": (run.applied["rank"], run.applied["staleness"])}
+    """(ranks, mean, most) of what several ranks, at most RANKS, have: staleness, versions, and quantities measured."""
+    tables = {"staleness": (run.applied["rank"], run.applied["staleness"]), "versions of the weights": _versions(run)}
     tables |= {name: (run.measured(name)["rank"], run.measured(name)["value"]) for name in run.quantities}
     found = {}
     for name, (rank, values) in tables.items():
@@ -428,6 +428,17 @@ def ranked(run: Run) -> dict[str, tuple[np.ndarray, np.ndarray, np.ndarray]]:
             np.maximum.at(most, place, values)
             found[name] = ranks, np.bincount(place, values) / np.bincount(place), most
     return found
+
+
+def _versions(run: Run) -> tuple[np.ndarray, np.ndarray]:
+    """(rank, how many times its own weights it holds) at every change; nothing if all hold them once all the time."""
+    weights = (run.memory["kind"] == HELD.index("parameters")) & (run.memory["bytes"] > 0)
+    rank, nbytes = run.memory["rank"][weights], run.memory["bytes"][weights]
+    once = np.full(run.trace.ranks, np.iinfo(np.int64).max)
+    np.minimum.at(once, rank, nbytes)
+    times = nbytes / once[rank]
+    several = times.max(initial=1.0) > 1
+    return (rank, times) if several else (rank[:0], times[:0])
 
 
 def lane_names(run: Run) -> list[str]:

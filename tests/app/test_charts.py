@@ -115,6 +115,19 @@ def test_how_late_each_stage_is_stands_rank_by_rank(made):
     assert list(bars.y) == ["stage 0", "stage 1", "stage 2"] and list(bars.x) == [2, 1, 0]
 
 
+def test_stages_that_keep_old_weights_say_how_many_versions_they_hold(made):
+    run = made(Experiment(algorithm="pipedream", workers=2), stale=False)
+    rows = [(0, 100), (1, 50), (0, 200), (0, 300), (1, 50)]
+    run.memory = {
+        "rank": np.array([rank for rank, _ in rows]), "bytes": np.array([size for _, size in rows]),
+        "kind": np.zeros(5, np.int8),
+    }  # fmt: skip
+    ranks, mean, most = charts.ranked(run)["versions of the weights"]
+    assert (list(ranks), list(mean), list(most)) == ([0, 1], [2, 1], [3, 1])
+    run.memory["bytes"] = np.array([100, 50, 100, 100, 50])
+    assert "versions of the weights" not in charts.ranked(run)
+
+
 def test_the_shares_of_staleness_add_up(two):
     (bars,) = charts.staleness(two).data  # the synchronous run has none
     assert sum(bars.y) == pytest.approx(100, rel=1e-5)
