@@ -49,15 +49,15 @@ def show(folder: str, wanted: Experiment | None) -> None:
             take.source(run)
     with charts_side:
         st.fragment(pictures.loss_and_accuracy)(shown)
-        if any(one.run.quantities for one in shown):
-            heading("What the method measured", "Numbers that the algorithm itself found worth a curve.")
-            st.fragment(pictures.measured)(shown)
         heading(
             "Timeline",
             "Who did what when: one lane per rank, one bar per span. Arrows are messages. Click a rank's name to slow "
             "it down, let it pause or lose it.",
         )
         st.fragment(pictures.lanes)(folder)
+        if any(one.run.quantities for one in shown):
+            heading("What the method measured", "Numbers that the algorithm itself found worth a curve.")
+            st.fragment(pictures.measured)(shown)
         twin.show(run, folder)
         if len(shown) > 1:
             heading("Comparison")
