@@ -2,7 +2,9 @@
 
 import io
 import time
+import tomllib
 import zipfile
+from pathlib import Path
 
 import pytest
 from streamlit.testing.v1 import AppTest
@@ -11,6 +13,7 @@ from app import runs
 from app.views import compare
 from experiments import record, upload
 from experiments.experiment import Experiment
+from workloads import reading
 
 CSV = b"size,age,kind\n" + b"".join(b"%d,%d,%s\n" % (n, n % 7, (b"cat", b"dog")[n % 2]) for n in range(40))
 
@@ -152,6 +155,11 @@ def test_networks_are_off_unless_the_machine_says_otherwise(page, tmp_path, monk
     opened.file_uploader("module_file").set_value(("net.py", b"net = (", "")).run()
     assert "is no Python" in said(opened) and not opened.exception
     assert len(list(tmp_path.iterdir())) == 1
+
+
+def test_the_server_takes_what_is_read_and_no_more():
+    config = tomllib.loads((Path(runs.__file__).parent / ".streamlit" / "config.toml").read_text())
+    assert config["server"]["maxUploadSize"] * 1_000_000 == upload.MOST_BYTES == reading.MOST_BYTES
 
 
 def test_files_beyond_the_bound_are_refused_before_they_are_kept(page, folders, monkeypatch):
