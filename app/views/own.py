@@ -8,12 +8,14 @@ import streamlit as st
 from streamlit.navigation.page import StreamlitPage
 
 from app import controls, errands, runs, units
-from app.charts import Shown
+from app.charts import Shown, lane_names
+from app.components import timeline
 from app.text import sentence
 from app.views import pictures, result, workbench
 from app.views.pictures import heading
 from experiments import upload
 from experiments.experiment import Experiment
+from experiments.result import Run
 from workloads import own_module
 from workloads import table as tables
 from workloads.table import Table
@@ -85,8 +87,14 @@ def _run(name: str) -> None:
         heading("What the method measured", "Numbers that the algorithm itself found worth a curve.")
         st.fragment(pictures.measured)(shown)
     heading("Timeline", "Who did what when: one lane per rank, one bar per span. Arrows are messages.")
-    st.fragment(pictures.lanes)(str(runs.ROOT / name))
+    st.fragment(_lanes)(run, name)
     st.fragment(pictures.details)(shown[0], shown)
+
+
+def _lanes(run: Run, name: str) -> None:
+    """The timeline, whose ranks cannot be brought into trouble: this run was not done here."""
+    window = timeline.wanted(st.session_state.get("uploaded"), name)
+    timeline.timeline(timeline.framed(run.trace, lane_names(run), timeline.describe(run), name, window), key="uploaded")
 
 
 # a table
