@@ -450,6 +450,9 @@ def rank_names(experiment: Experiment, ranks: int) -> list[str]:
     """The same for so many ranks of an experiment."""
     servers = experiment.servers
     role = "stage" if algorithms.family(experiment.algorithm) in ("pipelined", "model_parallel") else "worker"
+    if hasattr(experiment.module, "plan"):
+        plan = experiment.module.plan(experiment.workers, experiment.knobs)
+        role = "stage" if plan.stages == ranks and not plan.shared else "rank"  # which holds several, or shares one
     return [f"{'server' if rank < servers else role} {rank}" for rank in range(ranks)]
 
 

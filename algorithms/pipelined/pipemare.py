@@ -46,7 +46,7 @@ def shards(workers, s):
     return 1
 
 
-def plan(workers, warm=0):
+def plan(workers, s, warm=0):
     return Stream([1] * workers, lambda rank: schedule(rank, workers, warm))
 
 
@@ -58,7 +58,7 @@ def schedule(rank, ranks, warm):
 
 
 def refuse(workers, batch, workload, s):
-    return settings.refuse(batch, workload, plan(workers), s.cuts)
+    return settings.refuse(batch, workload, plan(workers, s), s.cuts)
 
 
 def words(shape, s):
@@ -71,7 +71,7 @@ def worker(comm, task, s=Settings()):
     def policy(stage, w):
         return Repaired(2 * (stage.count - 1 - stage.index) + 1, w, warm, s)
 
-    return Endless(comm, task, plan(comm.size, warm), policy, settings.counts(s.cuts)).run()
+    return Endless(comm, task, plan(comm.size, s, warm), policy, settings.counts(s.cuts)).run()
 
 
 class Repaired:
