@@ -61,6 +61,8 @@ CATALOGUE: tuple[str, ...] = (
     "pipelined.petrowski",
     "pipelined.chen",
     "model_parallel.layer_wise",
+    "model_parallel.distbelief",
+    "model_parallel.hybrid",
     "model_parallel.tensor",
     "pipelined.gpipe",
     "pipelined.dapple",

@@ -104,7 +104,7 @@ def train(text: str, comm, instead: Callable[[Any, Any, Any], Any] | None = None
         comm,
         budget=experiment.budget,
         batch=_batch(experiment, workload),
-        shard=worker % shards if worker >= 0 else None,
+        shard=worker * shards // experiment.workers if worker >= 0 else None,
         shards=shards,
         seed=experiment.seed,
         keep=experiment.evaluations,

@@ -48,13 +48,13 @@ def empty(shape, like, kind: str | None = None):
     return like.new_empty(shape, dtype=getattr(torch, kind))
 
 
-def joined(parts):
-    """One vector of several, one after the other."""
+def joined(parts, axis: int = 0):
+    """One array of several, one after the other along `axis`."""
     if isinstance(parts[0], np.ndarray):
-        return np.concatenate(parts)
+        return np.concatenate(parts, axis)
     import torch
 
-    return torch.cat(tuple(parts))
+    return torch.cat(tuple(parts), axis)
 
 
 def beside(x: np.ndarray, like):

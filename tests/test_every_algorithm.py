@@ -75,6 +75,9 @@ VARIANTS = [(module, {}) for module in MODULES] + [
         ("nearest_neighbour", {"update": "sgd", "synchronous": True, "restart": "mean", "period": 5}),
         ("nearest_neighbour", {"weights": "lazy", "restart": "none", "learning_rate": 0.1}),
         ("adpsgd", {"topology": "star"}),
+        ("distbelief", {"assignment": "shuffled", "update": "adam", "learning_rate": 0.02}),
+        ("hybrid", {"layout": "data", "update": "momentum", "learning_rate": 0.02}),
+        ("hybrid", {"layout": "model"}),
         ("layer_wise", {"update": "nesterov", "learning_rate": 0.02}),
         ("tensor", {"sequence": True, "update": "momentum", "learning_rate": 0.02}),
         ("gpipe", {"chunks": 2, "recompute": "early"}),
@@ -102,7 +105,7 @@ VARIANTS = [(module, {}) for module in MODULES] + [
 ]
 WORKERS, BATCH = 3, 4
 DEEP = 8  # layers to cut, and samples to cut in micro-batches, for pipelines
-FOUR = ("interleaved", "chimera", "dualpipe", "tensor")  # ranks, since these need an even number, or one for 8 rows
+FOUR = ("interleaved", "chimera", "dualpipe", "tensor", "hybrid")  # ranks, since 3 do not divide what these have
 RAGGED = {"network": NETWORKS["1GbE"], "disturbances": Disturbances(slow={0: 1.3, 2: 2.2}, jitter=JITTERS["cloud"])}
 
 
@@ -183,7 +186,7 @@ def test_it_finds_the_optimum_of_a_problem_without_noise(variant):
     module, settings = variant
     variant = module, {"learning_rate": GENTLE.get(name_of(module), 0.1)} | settings
     if is_pipeline(module):  # a bowl has no layers to cut: a pipeline learns a product of four numbers instead
-        workload = toy(module)(w=(0.5, 0.6, 0.7, 1.2, *np.ones(layers_of(module) - 4)), x=np.ones(12))
+        workload = toy(module)(w=(0.5, 0.6, 0.7, 1.2, *np.ones(layers_of(module) - 4)), x=np.ones(48))
     else:
         workload = quadratic.build(quadratic.Settings(condition=4.0), np.float64)
     started = workload.evaluate(workload.start(0)).loss
@@ -323,8 +326,9 @@ def test_it_moves_the_numbers_it_declares(variant, workers, dtype):
     ids=str,
 )
 def test_it_stops_with_every_kind_of_budget_on_ragged_speeds(variant, budget):
-    module, _ = variant
-    shards = 1 if is_pipeline(module) else WORKERS
+    module, settings = variant
+    workers = workers_of(module)
+    shards = module.shards(workers, module.Settings(**settings)) if is_pipeline(module) else workers
     w = np.linspace(0.7, 1, layers_of(module))
     flops = 1e6 if is_pipeline(module) else 1e7  # each of many micro-batches costs as much as a mini-batch
     workload = toy(module)(w=w, x=np.ones(48), flops=flops)  # without noise: the loss can reach any target

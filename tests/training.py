@@ -94,7 +94,7 @@ def one_rank(name, s, workload, servers, shards, batch, seed, budget, comm):
         comm,
         budget=budget,
         batch=batch,
-        shard=worker % shards if worker >= 0 else None,
+        shard=worker * shards // (comm.size - servers) if worker >= 0 else None,
         shards=shards,
         seed=seed,
     )

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 import kernels
-from workloads.layers import Dense
+from workloads.layers import Dense, Layer
 from workloads.transformer import back
 
 
@@ -104,11 +104,13 @@ class DensePair(Plain):
 
 
 @dataclass(frozen=True)
-class DenseEnd(Plain):
-    """A dense layer at the end: a rank has some of its outputs, and the loss is found without the others'."""
+class Outputs(Plain):
+    """A layer of which a rank has some outputs: columns of a dense layer's weights, filters of a convolution."""
 
-    layer: Dense  # with the outputs of this rank
-    axes, partial = (1, 0), False
+    layer: Layer  # with the outputs of this rank
+    axes: tuple[int, ...] = (1, 0)
+
+    partial = False
 
     def inner(self, parts, h):
         return self.layer.forward(parts, h)
@@ -116,4 +118,23 @@ class DenseEnd(Plain):
     def inner_back(self, parts, saved, dz, g, needed):
         dh, pending = self.layer.backward_input(parts, saved, dz, needed)
         self.layer.backward_weights(g, pending)
+        return dh
+
+
+@dataclass(frozen=True)
+class ResidualOutputs(Outputs):
+    """A residual block of which a rank has some outputs, and so the inputs that pass by to them."""
+
+    scale: float = 1.0
+
+    def leave(self, parts, z, x):
+        y = kernels.empty_like(x)
+        kernels.residual_add(y, x, z, self.scale)
+        return y, ()
+
+    def leave_back(self, saved, dy):
+        return self.scale * dy, dy
+
+    def enter_back(self, parts, saved, dh, past, g):
+        kernels.residual_add(dh, dh, past, 1.0)
         return dh

@@ -1,7 +1,10 @@
-"""Dealing: the blocks of a model, and to how many ranks they can be dealt out.
+"""Dealing: the blocks of a model, and to whom they can be dealt out.
 
-Dense layers go in pairs; one that is left over at the end keeps its outputs dealt out, as a transformer's head does.
-The ranks must divide units and heads. They need not divide outputs and tokens, of which some then have one more.
+By columns and rows (`blocks`), dense layers go in pairs; one that is left over at the end keeps its outputs dealt out,
+as a transformer's head does. The ranks must divide units and heads. They need not divide outputs and tokens, of which
+some then have one more.
+
+By units (`outputs`), every layer is a block, of whose outputs each rank has those that it is assigned.
 """
 
 from __future__ import annotations
@@ -11,8 +14,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from kernels.arrays import shares
-from workloads.blocks import Block, DenseEnd, DensePair
-from workloads.layers import Dense, Layer
+from workloads.blocks import Block, DensePair, Outputs, ResidualOutputs
+from workloads.layers import Convolution, Dense, Layer, Residual
 from workloads.transformer import GROWTH, AttentionBlock, Embedding, Head, MlpBlock
 from workloads.transformer_blocks import HeadsBlock, HiddenBlock, LogitsBlock, TokenBlock
 
@@ -42,6 +45,25 @@ def blocks(layers: Sequence[Layer], rank: int, ranks: int) -> list[Block]:
     return [_block(group, rank, ranks) for _, group in groups]
 
 
+def outputs(layers: Sequence[Layer], units: Sequence[int]) -> list[Block]:
+    """The blocks of a rank that has so many `units` of each layer. ValueError if a layer has none to deal out."""
+    return [_outputs(number, layer, mine) for number, (layer, mine) in enumerate(zip(layers, units, strict=True))]
+
+
+def _outputs(number: int, layer: Layer, units: int) -> Block:
+    match layer:
+        case Dense():
+            return Outputs(replace(layer, units=units))
+        case Convolution():
+            return Outputs(replace(layer, filters=units), (0,) * len(layer.shapes))
+        case Residual(inner=inner, scale=scale):
+            return ResidualOutputs(replace(inner, units=units), scale=scale)
+    raise ValueError(
+        f"layer {number}, of kind {type(layer).__name__}, cannot be dealt out unit by unit; "
+        "use the models mlp, residual or cnn, or the algorithm tensor."
+    )
+
+
 def _groups(layers: Sequence[Layer]) -> Iterator[tuple[int, tuple[Layer, ...]]]:
     """(number of its first layer, layers) of each block: dense layers go in pairs."""
     at = 0
@@ -49,7 +71,7 @@ def _groups(layers: Sequence[Layer]) -> Iterator[tuple[int, tuple[Layer, ...]]]:
         layer = layers[at]
         if not isinstance(layer, Dense | Embedding | AttentionBlock | MlpBlock | Head):
             raise ValueError(
-                f"layer {at} is a {type(layer).__name__}, which tensor parallelism does not cut here; "
+                f"layer {at}, of kind {type(layer).__name__}, cannot be cut by columns and rows; "
                 "use the model mlp, or the workload text."
             )
         pair = isinstance(layer, Dense) and at + 1 < len(layers) and isinstance(layers[at + 1], Dense)
@@ -63,7 +85,7 @@ def _block(layers: tuple[Layer, ...], rank: int, ranks: int) -> Block:
             return DensePair(replace(one, units=one.units // ranks), two)
         case [Dense() as one]:
             mine = shares(one.units, ranks)[rank]
-            return DenseEnd(replace(one, units=mine.stop - mine.start))
+            return Outputs(replace(one, units=mine.stop - mine.start))
         case [Embedding() as one]:
             return TokenBlock(shares(one.tokens, ranks)[rank], rank == 0)
         case [AttentionBlock() as one]:

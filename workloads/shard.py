@@ -6,7 +6,8 @@ norms' last of these. Alike they stay, since every rank finds the same gradient 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from itertools import islice
 from typing import NamedTuple
 
@@ -14,7 +15,6 @@ import numpy as np
 
 import kernels
 from kernels import to_device
-from kernels.arrays import shares
 from workloads.blocks import Block
 
 _COMPUTE = 0
@@ -29,25 +29,29 @@ class Piece(NamedTuple):
 
 
 class Shard:
-    """Shard `rank` of `ranks`. Arrays: w (d_r,), y (rows, outputs); where outputs are `dealt`, those of this rank."""
+    """The shard of rank `rank`: `blocks`, of which it has those places along a cut axis that `own(block, size)` gives.
 
-    def __init__(self, task, rank: int, ranks: int):
+    Arrays: w (d_r,), y (rows, outputs); where outputs are `dealt`, those of this rank, `classes`.
+    """
+
+    def __init__(self, task, rank: int, blocks: Sequence[Block], own: Callable[[int, int], np.ndarray]):
         self.task, self.rank, self.chain = task, rank, task.workload.chain
+        self.assigned: list[Sequence[np.ndarray]] = []  # by layer and rank, where units are dealt out
         tensors = iter(self.chain.tensors)
-        dealt = task.workload.blocks(rank, ranks)
-        pieces = [piece for block in dealt for piece in _pieces(block, tensors, rank, ranks)]
+        mine = [partial(own, number) for number in range(len(blocks))]
+        pieces = [piece for block, of in zip(blocks, mine, strict=True) for piece in _pieces(block, tensors, of)]
         order = sorted(range(len(pieces)), key=lambda i: pieces[i].kind)
         ends = np.cumsum([pieces[i].places.size for i in order]).tolist()
         lies = {i: slice(end - pieces[i].places.size, end) for i, end in zip(order, ends, strict=True)}
         bound = ((lies[i], piece.places.shape) for i, piece in enumerate(pieces))
         self.blocks = [
-            BlockHere(task, number, block, list(islice(bound, len(block.axes)))) for number, block in enumerate(dealt)
+            BlockHere(task, number, block, list(islice(bound, len(block.axes)))) for number, block in enumerate(blocks)
         ]
         self.where = np.concatenate([pieces[i].places.ravel() for i in order])  # (d_r,), of each number in the model
         sizes = np.bincount([p.kind for p in pieces], [p.places.size for p in pieces], 3).astype(int)
         self.alone, self.norms = int(sizes[_ALONE]), slice(int(sizes[:_NORM].sum()), len(self.where))
-        self.dealt = not dealt[-1].partial
-        self.classes = shares(self.chain.outputs[-1], ranks)[rank] if self.dealt else slice(0, self.chain.outputs[-1])
+        self.dealt = not blocks[-1].partial
+        self.classes = mine[-1](self.chain.outputs[-1]) if self.dealt else np.arange(self.chain.outputs[-1])
 
     def start(self):
         """The first parameters of this shard, (d_r,)."""
@@ -78,14 +82,14 @@ class Shard:
         """(2, rows): this rank's sums of exp(z - largest), and of z[target] - largest."""
         with self.task.journal.doing(_COMPUTE, "loss"):
             sums = kernels.empty((2, len(z)), z)
-            kernels.vocabulary_sums(sums, z, largest, target.reshape(-1), self.classes.start)
+            kernels.vocabulary_sums(sums, z, largest, target.reshape(-1), int(self.classes[0]))
             return sums
 
     def cross_entropy(self, z, largest, sums, target) -> tuple:
         """(loss, dz) from the sums over all ranks."""
         with self.task.journal.doing(_COMPUTE, "loss"):
             dz = kernels.empty_like(z)
-            loss = kernels.vocabulary_cross_entropy(dz, z, largest, sums, target.reshape(-1), self.classes.start)
+            loss = kernels.vocabulary_cross_entropy(dz, z, largest, sums, target.reshape(-1), int(self.classes[0]))
         self._record(loss, target)
         return loss, dz
 
@@ -136,11 +140,10 @@ class BlockHere:
         return [vector[place].reshape(shape) for place, shape in self.places]
 
 
-def _pieces(block: Block, tensors: Iterator, rank: int, ranks: int) -> Iterator[Piece]:
+def _pieces(block: Block, tensors: Iterator, own: Callable[[int], np.ndarray]) -> Iterator[Piece]:
     for number, (axis, (place, shape)) in enumerate(zip(block.axes, tensors, strict=False)):  # tensors go on
         places = np.arange(place.start, place.stop).reshape(shape)
         if axis is None:
             yield Piece(_NORM if number < block.norms else _ALIKE, places)
         else:
-            mine = np.arange(shape[axis])[shares(shape[axis], ranks)[rank]]
-            yield Piece(_ALONE, places.take(mine, axis))
+            yield Piece(_ALONE, places.take(own(shape[axis]), axis))

@@ -58,6 +58,17 @@ class Supervised:
             )
         return dealt
 
+    @property
+    def units(self) -> tuple[int, ...]:
+        """How many outputs of each layer can be dealt out: units, or the filters of a convolution."""
+        return tuple(layer.outputs[0] for layer in self.chain.layers)
+
+    def unit_blocks(self, units: Sequence[int]) -> list:
+        """The blocks of a rank that has so many units of each layer. ValueError if they cannot be dealt out."""
+        from workloads.dealing import outputs
+
+        return outputs(self.chain.layers, units)
+
     def boundaries(self, stages: int | Sequence[int]) -> tuple[int, ...]:
         """Numbers per sample that cross from each stage to the next."""
         return self.chain.boundaries(stages)

@@ -8,14 +8,14 @@ algorithm stops the same way, diverges the same way and is measured the same way
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
 from kernels import metered, to_device, to_numpy
-from kernels.arrays import extents
+from kernels.arrays import extents, shares
 from knobs import Knobs, knob
 from workloads.batches import Batches
 from workloads.passing import Passing, places
@@ -253,7 +253,21 @@ class Task:
         """Shard `rank` of the model dealt out to `ranks` that take every sample together, by columns and rows."""
         from workloads.shard import Shard
 
-        return Shard(self, rank, ranks)
+        blocks = self.workload.blocks(rank, ranks)
+        return Shard(self, rank, blocks, lambda _, size: np.arange(size)[shares(size, ranks)[rank]])
+
+    def units(self, rank: int, assign: Callable[[int], Sequence[np.ndarray]]):
+        """The shard of `rank` where assign(n), called layer by layer, deals out its n units: an array for each rank.
+
+        What was assigned is (layer, rank) in the shard's `assigned`.
+        """
+        from workloads.shard import Shard
+
+        assigned = [assign(units) for units in self.workload.units]
+        mine = [ranks[rank] for ranks in assigned]
+        shard = Shard(self, rank, self.workload.unit_blocks([*map(len, mine)]), lambda layer, _: mine[layer])
+        shard.assigned = assigned
+        return shard
 
     def needs(self, w, g, saved) -> None:
         """This rank holds w, a gradient g like it, and the arrays in `saved`, nested as they like, for the way back."""

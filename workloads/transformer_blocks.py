@@ -45,7 +45,7 @@ class TokenBlock(Plain):
 
 
 class Normed:
-    """What a block does before and after its middle that begins with a norm, and ends with a bias and what passes by."""
+    """What a block does around its middle that begins with a norm, and ends with a bias and what passes by."""
 
     norms, partial = 2, True
 

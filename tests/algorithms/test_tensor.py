@@ -170,7 +170,7 @@ def test_matrices_and_what_lies_between_them_are_dealt_out_and_rows_too_in_the_s
     [
         ({"workers": 3}, "3 ranks do not divide the 128 units of layer 0; use 1, 2, 4 or 8."),
         ({"workload": "quadratic"}, "quadratic has no layers to be cut by columns and rows; use digits"),
-        ({"model": "cnn"}, "layer 0 is a Convolution"),
+        ({"model": "cnn"}, "layer 0, of kind Convolution, cannot be cut"),
         ({"workload": "text", "workers": 8}, "8 ranks do not divide the 4 heads of layer 1; use 1, 2 or 4."),
         ({"sequence": True, "batch": 30}, "4 ranks do not divide 30 rows; use a batch that is a multiple of 4."),
     ],

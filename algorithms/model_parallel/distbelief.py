@@ -1,0 +1,135 @@
+"""DistBelief deals out the nodes of a network: a machine computes its own, and hears of others only what it needs.
+
+Any assignment of units to machines will do. An output crosses once to each machine that needs it, however many edges
+lead there, and in layers where every unit sees all inputs that is every machine; a layer begins when all has come:
+
+    x <- outputs of all machines' units          forward: one message from each machine to each other
+    d_r <- sum over machines q of d_q[r]         backward: what q knows of r's units, one message from q to r
+    w_r <- w_r - lr (what the rule makes of g_r)
+
+Price: 2 (P-1) numbers for each unit's output between two layers and for each sample, in 2 P (P-1) messages a layer. All
+wait for all in each layer. Beyond some machines messages cost more than they save (`partition_cost.py`); where units
+see a neighbourhood only, much later. Staleness: none.
+Source: Dean et al., Large Scale Distributed Deep Networks, NIPS 2012, section 3.
+"""
+
+from typing import Literal
+
+import numpy as np
+
+import kernels
+from algorithms.declare import Equivalence, Knobs, knob
+from algorithms.updates import Rule, optimizer
+from kernels.arrays import shares
+
+SYNCHRONOUS = True
+EQUIVALENCES = (
+    Equivalence("one machine is SGD", to="sgd"),
+    Equivalence("three machines are SGD, in a row", to="sgd", exactness="RND", workers=3),
+    Equivalence("or by turns", to="sgd", exactness="RND", workers=3, settings={"assignment": "by turns"}),
+    Equivalence("or as it happens", to="sgd", exactness="RND", workers=3, settings={"assignment": "shuffled"}),
+)
+
+
+class Settings(Knobs):
+    learning_rate: float = knob(0.2, "step size", gt=0, le=1000)
+    update: Rule = knob("sgd", "what every machine does with the gradient of its nodes")
+    momentum: float = knob(0.9, "mu, of the rules momentum and nesterov", ge=0, lt=1)
+    assignment: Literal["in a row", "by turns", "shuffled"] = knob("in a row", "which nodes a machine has")
+
+
+def shards(workers, s):
+    return 1
+
+
+def refuse(workers, batch, workload, s):
+    if not hasattr(workload, "units"):
+        return f"{workload.name} has no units to deal out; use digits, spirals or mnist."
+    workload.unit_blocks(workload.units)  # or it says which layer cannot be dealt out
+    if workers > (most := min(workload.units)):
+        return f"{workers} machines are too many for a layer of {most} units; use at most {most}."
+
+
+def words(shape, s):
+    return None if shape.workers > 1 else 0  # it depends on the model's layers
+
+
+def assign(units, machines, assignment):
+    """The units of each machine."""
+    order = np.arange(units)
+    if assignment == "by turns":
+        return [order[machine::machines] for machine in range(machines)]
+    if assignment == "shuffled":
+        order = np.random.default_rng(units).permutation(units)  # the same on every machine
+    return [np.sort(order[share]) for share in shares(units, machines)]
+
+
+def worker(comm, task, s=Settings()):
+    model = task.units(comm.rank, lambda units: assign(units, comm.size, s.assignment))
+    w = model.start()  # (d_r,)
+    rule = optimizer(s.update, w, s.momentum)
+    for _ in task.steps(together=True):
+        x, target = task.next_batch()
+        y, saved = forward(comm, model, w, x)
+        _, dy = model.loss(y, target)
+        g = kernels.empty_like(w)
+        task.needs(w, g, saved)
+        backward(comm, model, w, saved, dy, g)
+        rule.step(w, g, s.learning_rate)
+        model.report(w)
+    return w
+
+
+def forward(comm, model, w, x):
+    """(y, saved): every machine has all outputs in the end."""
+    mine, saved = x, []
+    for block, units in zip(model.blocks, model.assigned, strict=True):
+        z, inside = block.inner(w, x)
+        mine, _ = block.leave(w, z, mine)
+        x = gathered(comm, mine, units)
+        saved.append(inside)
+    return x, saved
+
+
+def backward(comm, model, w, saved, dy, g):
+    d = kernels.copy(dy[:, model.assigned[-1][comm.rank]])
+    for number, block in reversed(list(enumerate(model.blocks))):
+        dz, past = block.leave_back((), d)
+        dx = block.inner_back(w, saved[number], dz, g)
+        if number:
+            d = block.enter_back(w, (), summed(comm, dx, model.assigned[number - 1]), past, g)
+
+
+def gathered(comm, mine, units):
+    """(samples, units, ...) from (samples, units of this machine, ...)."""
+    x = kernels.empty((len(mine), sum(map(len, units)), *mine.shape[2:]), mine)
+    tell(comm, lambda machine: mine)
+    for machine in range(comm.size):
+        x[:, units[machine]] = mine if machine == comm.rank else comm.recv(machine)
+    return x
+
+
+def summed(comm, dx, units):
+    """(samples, units of this machine, ...): what all machines know of them, added in the order of machines."""
+    tell(comm, lambda machine: dx[:, units[machine]])
+    d = None
+    for machine in range(comm.size):
+        known = kernels.copy(dx[:, units[machine]]) if machine == comm.rank else comm.recv(machine)
+        if d is None:
+            d = known
+        else:
+            kernels.add(d.reshape(-1), known.reshape(-1))
+    return d
+
+
+def tell(comm, what):
+    """Send each other machine `what(machine)`, beginning with the next, so that not all begin with the same."""
+    for step in range(1, comm.size):
+        machine = (comm.rank + step) % comm.size
+        comm.send(what(machine), machine)
+
+
+if __name__ == "__main__":
+    from experiments.script import main
+
+    main(__spec__.name)

@@ -1,0 +1,134 @@
+"""Hybrid parallelism forms groups: inside a group ranks share a model unit by unit, among groups they share the data.
+
+N ranks are G groups of P. Every layer's units, or feature maps, are dealt out in a group, whose ranks take the same
+samples. What a layer needs of the layer before is gathered, and what it knows of it is summed:
+
+    X <- X_1, ..., X_P                           before a layer, for its forward
+    dX_r <- its part of dX_1 + ... + dX_P        after it, on its way back
+    g_r <- mean over the groups of g_r           at the end, among the ranks with the same units
+    w_r <- w_r - lr (what the rule makes of g_r)
+
+layout: "data" is a group for each rank, "model" one group for all. Which moves least, `groups.py` says: the more
+parameters for the work of a sample, the fewer groups. (That speaks for data parallel convolutions and model parallel
+dense layers: Krizhevsky, arXiv:1404.5997.)
+
+Price: 2 (P-1) numbers of a group for each activation between two layers, 2 (G-1) d for gradients; a rank holds 1/P of
+the parameters. Staleness: none.
+Source: Yadan, Adams, Taigman & Ranzato, arXiv:1312.5853; node groups: Das et al., arXiv:1602.06709 (MLSL).
+"""
+
+import math
+from typing import Literal
+
+import numpy as np
+
+import kernels
+from algorithms.declare import Equivalence, Knobs, knob
+from algorithms.model_parallel.groups import divisors, either
+from algorithms.model_parallel.tensor import Alike, backward, forward
+from algorithms.updates import Rule, optimizer
+from kernels.arrays import joined, shares
+
+SYNCHRONOUS = True
+EQUIVALENCES = (
+    Equivalence("one rank is SGD", to="sgd", settings={"layout": "model"}),
+    Equivalence(
+        "three ranks that share a model are SGD", to="sgd", exactness="RND", workers=3, settings={"layout": "model"}
+    ),
+    Equivalence(
+        "a group for each rank is synchronous SGD, bit for bit",
+        to="sync_sgd",
+        workers=3,
+        settings={"layout": "data"},
+        to_workers=3,
+    ),
+    Equivalence("two groups are SGD with twice the batch", to="sgd", exactness="RND", workers=4, to_batch=2),
+)
+
+
+class Settings(Knobs):
+    learning_rate: float = knob(0.2, "step size", gt=0, le=1000)
+    update: Rule = knob("sgd", "what every rank does with the gradient of its units")
+    momentum: float = knob(0.9, "mu, of the rules momentum and nesterov", ge=0, lt=1)
+    layout: Literal["data", "model", "hybrid"] = knob("hybrid", "a group for each rank, one for all, or so many groups")
+    groups: int = knob(2, "G, groups of the hybrid layout", ge=1, le=4096, unit="groups")
+
+
+def shards(workers, s):
+    return {"data": workers, "model": 1, "hybrid": s.groups}[s.layout]
+
+
+def refuse(workers, batch, workload, s):
+    if not hasattr(workload, "units"):
+        return f"{workload.name} has no units to deal out; use digits, spirals or mnist."
+    groups, allowed = shards(workers, s), divisors(workers)
+    if groups not in allowed:
+        n = f"{workers} worker{'s' * (workers > 1)}"
+        return f"{groups} groups do not divide {n}; use {either(allowed)} groups, or another layout."
+    members, (*hidden, last) = workers // groups, workload.units
+    common = math.gcd(*hidden)
+    if members > last or common % members:
+        fitting = [g for g in allowed if workers // g <= last and common % (workers // g) == 0]
+        return (
+            f"{members} ranks of a group cannot share layers of {', '.join(map(str, workload.units))} units: they must "
+            f"divide all but the last, and have one each of those; use {either(fitting)} groups."
+        )
+    workload.unit_blocks(workload.units)  # or it says which layer cannot be dealt out
+
+
+def words(shape, s):
+    groups = shards(shape.workers, s)
+    if groups < shape.workers:
+        return None  # it depends on the model's layers
+    return 2 * (groups - 1) * shape.parameters * shape.steps
+
+
+def worker(comm, task, s=Settings()):
+    members = comm.size // shards(comm.size, s)
+    number, place = divmod(comm.rank, members)
+    group, peers = comm.split(number), comm.split(place)  # who shares a model with this rank, and who its part of it
+    model = task.units(place, lambda units: in_a_row(units, members))
+    w = model.start()  # (d_r,)
+    rule = optimizer(s.update, w, s.momentum)
+    between = Units(group)
+    for _ in task.steps(together=True):
+        x, target = task.next_batch()
+        y, saved = forward(model.blocks, w, x, between)
+        _, dy = model.loss(between.whole(y), target)
+        g = kernels.empty_like(w)
+        task.needs(w, g, saved)
+        backward(model.blocks, w, saved, between.own(dy), g, between)
+        peers.all_reduce(g, op="mean")
+        rule.step(w, g, s.learning_rate)
+        if number == 0:
+            model.report(w)
+    return w
+
+
+def in_a_row(units, ranks):
+    """The units of each rank: as many for each as can be, one after the other."""
+    return [np.arange(units)[share] for share in shares(units, ranks)]
+
+
+class Units(Alike):
+    """Between two layers every rank has the outputs of its own units."""
+
+    def f(self, h):
+        return joined(self.comm.all_gather(h), axis=1)
+
+    def f_back(self, dh):
+        size = self.comm.size
+        pieces = [dh[:, share].reshape(-1) for share in shares(dh.shape[1], size)]  # of each rank, equally long
+        return self.comm.reduce_scatter(joined(pieces)).reshape(len(dh), -1, *dh.shape[2:])
+
+    def whole(self, y):
+        return self.f(y)
+
+    def own(self, dy):
+        return kernels.copy(dy[:, shares(dy.shape[1], self.comm.size)[self.comm.rank]])
+
+
+if __name__ == "__main__":
+    from experiments.script import main
+
+    main(__spec__.name)
