@@ -1,6 +1,7 @@
 """How tests are dealt to the cores: file by file, since a file's tests share servers and count processes, but for the
 large ones, whose tests share nothing."""
 
+import pytest
 from xdist.scheduler import LoadScopeScheduling
 
 SPREAD = ("test_every_algorithm.py", "test_every_compression.py", "test_twins.py", "test_figures.py", "test_kills.py")
@@ -12,6 +13,12 @@ class FileByFile(LoadScopeScheduling):
     def _split_scope(self, nodeid):
         file = nodeid.partition("::")[0]
         return nodeid if file.endswith(SPREAD) else file
+
+
+def pytest_collection_modifyitems(items):
+    """A test that is named by an address has another name in every process, and xdist gives up without saying why."""
+    if unnamed := [item.nodeid for item in items if " object at 0x" in item.nodeid]:
+        raise pytest.UsageError(f"{unnamed[0]} is named by an address; give its parameters ids.")
 
 
 def pytest_xdist_make_scheduler(config, log):
