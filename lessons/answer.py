@@ -130,7 +130,7 @@ class Comm:
 
 
 class Task:
-    """What a rank trains, as `workloads.task.Task` has it."""
+    """What a rank trains, as `workloads.task.Task` has it; `forward` and `backward` mean what a check makes of them."""
 
     def __init__(self, ask: Callable[..., Any], per_epoch: int):
         self._ask, self.per_epoch = ask, per_epoch
@@ -144,6 +144,12 @@ class Task:
 
     def gradient(self, w: np.ndarray) -> tuple[float, np.ndarray]:
         return self._ask("gradient", w)
+
+    def forward(self, *given: Any) -> Any:
+        return self._ask("forward", *given)
+
+    def backward(self, *given: Any) -> Any:
+        return self._ask("backward", *given)
 
     def report(self, w: np.ndarray) -> None:
         self._ask("report", w)

@@ -50,7 +50,7 @@ LONGEST = 200_000  # characters of a solution
 SYSTEM = ("/usr", "/lib", "/lib64", "/etc/ld.so.cache", "/etc/localtime", "/dev/urandom", "/dev/null")
 MALLOC = {"MALLOC_MMAP_THRESHOLD_": "65536"}  # what is large is given back at once, so that memory can be counted
 RANK = {"send", "recv", "recv_any", "poll", "all_reduce", "broadcast", "barrier"}
-TASK = {"start", "gradient", "report", "measure", "at", "spent"}
+TASK = {"start", "gradient", "forward", "backward", "report", "measure", "at", "spent"}
 
 
 class Failed(Exception):

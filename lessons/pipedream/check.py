@@ -1,0 +1,182 @@
+"""Judges the stage of this chapter's exercise: by the weights that its passes are given, and by what it takes."""
+
+from __future__ import annotations
+
+import random
+
+import numpy as np
+
+import kernels
+from lessons.figure import run_now
+from lessons.grader import Failed
+from lessons.pipedream.exercise import TARGETS
+
+POINTS = {
+    "every mini-batch goes all the way and back, and each brings its update": 3,
+    "the pipeline is never empty": 4,
+    "no gradient is later than that takes": 2,
+    "each backward reads what its forward read": 5,
+    "it sends no more than it must": 1,
+    "it holds no more versions than it must": 2,
+    "fewer mini-batches than stages come home, too": 1,
+}
+WIDE = 300  # neurons of the layers whose memory is measured: 90,300 numbers each
+
+
+def check(solution, seed):
+    """Yield (mark, whether it is earned, what was seen)."""
+    right, full, fresh, stashed, frugal, lean, short = POINTS
+    dice = random.Random(seed)
+    stages, batches = dice.choice([4, 5, 6]), dice.randint(18, 24)
+    values = {
+        "algorithm": "pipedream", "workers": stages, "depth": 2 * stages - 2, "width": 64, "batch": 32,
+        "network": "ideal", "learning_rate": 0.05, "steps": batches, "evaluations": 1, "seed": dice.randrange(10**6),
+    }  # fmt: skip
+    best = run_now(**values).summary
+    with solution.attempt() as attempt:
+        seen, done = _pipeline(attempt, **values)
+        yield right, not seen.missing, seen.missing or f"{batches} mini-batches, {stages} stages"
+        time, sent = (done.summary[what] / best[what] for what in ("seconds", "bytes"))
+        quick = not seen.missing and time <= TARGETS["time"]
+        yield full, quick, f"{time:.2f} times what the textbook's pipeline takes; at most {TARGETS['time']} is asked"
+
+        def if_quick(told):
+            return told if quick else "looked at when the pipeline is full"
+
+        later = max(delay - (stages - 1 - stage) for stage, delay in enumerate(seen.delays))
+        yield fresh, quick and later <= TARGETS["staleness"], if_quick(f"updates in between {_listed(seen.delays)}")
+        yield stashed, quick and not any(seen.gaps), if_quick(f"updates between the two {_listed(seen.gaps)}")
+        asked = f"at most {TARGETS['traffic']:g} is asked"
+        yield frugal, sent <= TARGETS["traffic"], f"{sent:.2f} times the bytes of the textbook's pipeline; {asked}"
+    with solution.attempt() as attempt:
+        seen, _ = _pipeline(attempt, **{**values, "width": WIDE, "batch": 1, "steps": 3 * stages})
+        needed = 4 * sum((stages - stage + 1) * size for stage, size in enumerate(seen.sizes))  # bytes
+        held = attempt.most()
+        few = held is None or held <= TARGETS["memory"] * needed
+        asked = f"at most {TARGETS['memory']} is asked"
+        told = "not measured on this system" if held is None else f"{held / needed:.2f} times what it takes; {asked}"
+        yield lean, quick and few and not seen.missing, if_quick(told)
+    with solution.attempt() as attempt:
+        few = dice.randint(1, stages - 2)
+        seen, _ = _pipeline(attempt, **{**values, "steps": few})
+        yield short, not seen.missing, seen.missing or f"{few} through {stages} stages"
+
+
+def _listed(counts):
+    return f"on stage 0, 1, ...: {', '.join(map(str, counts))}"
+
+
+def _pipeline(attempt, **values):
+    """(what was seen, the Run) of a pipeline whose stages are the solution's."""
+    play, seen = attempt.role("stage"), Witness(values["workers"], values["steps"])
+    done = attempt.run(lambda comm, task, s: play(Neighbours(comm), Layers(comm, task, s, seen), s), **values)
+    return seen, done
+
+
+class Witness:
+    """What all stages of a pipeline do, seen from outside."""
+
+    def __init__(self, stages: int, batches: int):
+        self.batches = batches
+        self.crossed: dict[tuple[str, int, int], np.ndarray] = {}  # ("F" or "B", from stage, mini-batch) -> what
+        self.delays, self.gaps, self.updates, self.sizes = ([0] * stages for _ in range(4))
+
+    @property
+    def missing(self) -> str:
+        """Where an update is, "" if none is."""
+        for stage, count in enumerate(self.updates):
+            if count < self.batches:
+                return f"stage {stage} made {count} updates for {self.batches} mini-batches"
+        return ""
+
+
+class Layers:
+    """The layers of one stage as the solution has them, and the versions of its weights as we know them."""
+
+    def __init__(self, comm, task, s, seen: Witness):
+        self.task, self.rate, self.seen, self.index = task, s.learning_rate, seen, comm.rank
+        self.stage = task.stage(comm.rank, comm.size)
+        self.per_epoch, self.steps = task.per_epoch, lambda together=False: iter(range(seen.batches))
+        self.versions = [self.stage.start()]  # (d_s,) each, oldest first; the last is the newest
+        self.v = kernels.state_like(self.versions[0])
+        self.flying = {}  # mini-batch -> version of its forward, what backward needs, dy on the last stage
+        self.landed = None  # the gradient that waits for its update, and the version of its forward
+        seen.sizes[self.index] = len(self.versions[0])
+
+    def start(self):
+        return self.versions[0].copy()
+
+    def forward(self, w, x, batch):
+        newest = len(self.versions) - 1
+        if batch != newest + len(self.flying) + bool(self.landed) or batch >= self.seen.batches:
+            raise Failed(f"stage {self.index} went forward with mini-batch {batch}, which was not the next.")
+        ours, target = self.stage.chunk(batch) if self.stage.first or self.stage.last else (None, None)
+        x = ours if self.stage.first else self._sent("F", self.index - 1, batch, x)
+        version = self._version(w, f"the forward of mini-batch {batch}")
+        y, saved = self.stage.forward(self.versions[version], x, f"F{batch}")
+        dy = None
+        if self.stage.last:
+            y, (_, dy) = None, self.stage.loss(y, target, batch)
+        self.flying[batch] = version, saved, dy
+        self.seen.crossed["F", self.index, batch] = y
+        return y
+
+    def backward(self, w, dy, batch):
+        if batch not in self.flying or batch != min(self.flying):
+            raise Failed(f"stage {self.index} went backward with mini-batch {batch} before its turn.")
+        if self.landed:
+            raise Failed(f"stage {self.index} went backward with mini-batch {batch} before the last update.")
+        before, saved, ours = self.flying.pop(batch)
+        dy = ours if self.stage.last else self._sent("B", self.index + 1, batch, dy)
+        version = self._version(w, f"the backward of mini-batch {batch}")
+        self.seen.gaps[self.index] = max(self.seen.gaps[self.index], abs(version - before))
+        dx, g = self.stage.backward(self.versions[version], saved, dy, f"B{batch}")
+        self.landed = g, before
+        self.seen.crossed["B", self.index, batch] = dx
+        return (None if self.stage.first else dx), g
+
+    def report(self, w):
+        if not self.landed:
+            raise Failed(f"stage {self.index} reported an update without a gradient.")
+        (g, version), self.landed = self.landed, None
+        newest, seen = self.versions[-1], self.seen
+        wanted, w = kernels.copy(newest), np.asarray(w, newest.dtype)
+        kernels.momentum(wanted, self.v, g, self.rate, 0.0)  # as the textbook's, so that it takes as long
+        if w.shape != wanted.shape or not np.allclose(w, wanted, rtol=1e-4, atol=1e-6):
+            raise Failed(f"update {len(self.versions) - 1} of stage {self.index} is not w - learning_rate * g.")
+        seen.delays[self.index] = max(seen.delays[self.index], len(self.versions) - 1 - version)
+        self.versions.append(w)
+        seen.updates[self.index] += 1
+        self.task.report(w, self.stage.where)
+
+    def _sent(self, kind, stage, batch, given):
+        """What that stage computed for this mini-batch, if it is what was given."""
+        sent = self.seen.crossed.get((kind, stage, batch))
+        if sent is None or not np.array_equal(given, sent):
+            passes = "forward" if kind == "F" else "backward"
+            raise Failed(
+                f"stage {self.index} went {passes} with mini-batch {batch}, but not with what stage {stage} sent."
+            )
+        return given
+
+    def _version(self, w, where) -> int:
+        """Which version of the weights `w` is."""
+        for version in reversed(range(len(self.versions))):
+            if np.array_equal(w, self.versions[version]):
+                return version
+        raise Failed(f"{where} on stage {self.index} was given weights that are no version of this stage.")
+
+
+class Neighbours:
+    """A rank's connection to the ranks beside it."""
+
+    def __init__(self, comm):
+        self.comm, self.rank, self.size = comm, comm.rank, comm.size
+        self.recv, self.poll = comm.recv, comm.poll
+
+    def send(self, x, dst, tag=0):
+        if abs(dst - self.rank) != 1 or not 0 <= dst < self.size or not isinstance(x, np.ndarray):
+            raise Failed(
+                f"stage {self.rank} sent a {type(x).__name__} to rank {dst}; expected an array, to a neighbour."
+            )
+        self.comm.send(x, dst, tag)
