@@ -2,19 +2,22 @@
 
 Two real processes measure at the same time, as they share cores and memory in a run:
 
-    kernels     seconds = overhead + max(FLOPs / flops, bytes / bandwidth)       on arrays in and far beyond the cache
-    messages    seconds = overhead + latency + bytes / bandwidth                 to and fro between the two
-    all-reduce  the same link both ways at once, ring of two                     of vectors of 1 MB and more
+    kernels     seconds = overhead + max(FLOPs / flops, bytes / bandwidth)       each after all others, as in a step
+    message     seconds = latency + bytes / bandwidth                            to and fro between the two
+    ring        a reduce-scatter and an all-gather: the same link both ways at once
+    all-reduce  as this cluster does it best, which above 1 MB is torch.distributed's
 
 Constants are those with the least sum of squared logarithms of ratios, measured over predicted: a kernel that is twice
-too slow counts as one that is twice too fast. One bandwidth cannot tell a cache from memory, so what fits a cache is
-predicted too slow; large messages and large layers, for which this is made, are not.
+too slow counts as one that is twice too fast. This is made for large layers and messages above 1 MB: only they decide
+on rates and bandwidth. Small layers, whose numbers stay in a cache, are predicted too slow in memory and too fast in
+arithmetic. On one machine both ways of a link share the processor, so its bandwidth is a middle: what travels one way
+only is predicted too slow, and what travels both ways too fast.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 from statistics import median
@@ -32,11 +35,12 @@ from experiments.errand import Errand
 from experiments.here import Fit
 
 KERNELS = ("dense_forward", "dense_backward_input", "dense_backward_weights", "sgd", "momentum", "add", "scale")
-SIZES = (1_000, 1_000_000, 4_000_000)  # numbers in a call: overhead, a large layer, one far beyond the cache
+SIZES = (1_000, 1_000_000, 4_000_000)  # numbers in a call
+LARGE = 1e6  # bytes that a kernel moves, from which on its call costs next to nothing
 MESSAGES = (8, 4_096, 65_536, 1 << 20, 1 << 22, 1 << 24)  # bytes
-SUMS = (1 << 20, 1 << 22, 1 << 24)  # bytes of an all-reduce
-ROUNDS = 7  # of which the median counts: the quickest would be one in which the other process stood still
-ROUND = 0.03  # s of calls or exchanges that are timed together
+SUMS = (1 << 20, 1 << 22, 1 << 24)  # bytes of a ring or all-reduce
+TIME = 0.3  # s for the rounds of a size; the median counts, since in the quickest the other process stood still
+FEW, MANY = 7, 300  # rounds
 
 Row = tuple[str, float, float, float]
 
@@ -52,8 +56,8 @@ def fit(progress: Callable[[float], None] = lambda part: None) -> Fit:
     if outcome.error:
         raise outcome.error
     calls, exchanges = outcome.results[0]
-    device, link = fitted_device(calls), fitted_link([row for row in exchanges if row[0] == "message"])
-    link = fitted_to_sums(link, [row for row in exchanges if row[0] == "all-reduce"], device)
+    device = fitted_device(calls)
+    link = fitted_link(exchanges, device)
     made = Fit(
         device=device.spelled,
         network=link.spelled,
@@ -76,89 +80,102 @@ def measure(comm) -> tuple[list[Row], list[tuple[str, float, float]]]:
 
 
 def _kernels(comm) -> list[Row]:
+    """Each kernel after all others, as in a step: what the others have touched meanwhile is no longer near."""
     from experiments.calls import CALLS
 
     rows = []
-    for name in KERNELS:
-        kernel = getattr(kernels, name)
-        for n in SIZES:
-            args = CALLS[name].arguments(np.random.default_rng(0), n)
+    for n in SIZES:
+        prices, calls = [], []
+        for name in KERNELS:
+            kernel, args = getattr(kernels, name), CALLS[name].arguments(np.random.default_rng(0), n)
             flops, words = kernel.price(*args)
-            rows.append((name, float(flops), float(words * args[0].itemsize), _typical(comm, partial(kernel, *args))))
+            prices.append((name, float(flops), float(words * args[0].itemsize)))
+            calls.append(partial(kernel, *args))
+        laps = [[_timed(call) for call in calls] for _ in _rounds(comm, lambda calls=calls: [call() for call in calls])]
+        rows += [(*price, median(times)) for price, times in zip(prices, zip(*laps, strict=True), strict=True)]
     return rows
 
 
 def _exchanges(comm) -> list[tuple[str, float, float]]:
-    other, rows = 1 - comm.rank, []
-
-    def to_and_fro() -> None:
-        if comm.rank == 0:
-            comm.send(x, other)
-        comm.recv(other)
-        if comm.rank == 1:
-            comm.send(x, other)
-
-    for nbytes in MESSAGES:
-        x = np.zeros(nbytes // 4, np.float32)
-        rows.append(("message", float(nbytes), _typical(comm, to_and_fro) / 2))
-    for nbytes in SUMS:
-        x = np.zeros(nbytes // 4, np.float32)
-        rows.append(("all-reduce", float(nbytes), _typical(comm, partial(comm.all_reduce, x))))
+    ways = ("message", MESSAGES, _to_and_fro), ("ring", SUMS, _ring), ("all-reduce", SUMS, _all_reduce)
+    rows = []
+    for what, sizes, once in ways:
+        for nbytes in sizes:
+            took = _typical(comm, partial(once, comm, np.zeros(nbytes // 4, np.float32)))
+            rows.append((what, float(nbytes), took / 2 if what == "message" else took))
     return rows
 
 
+def _to_and_fro(comm, x) -> None:
+    other = 1 - comm.rank
+    if comm.rank == 0:
+        comm.send(x, other)
+    comm.recv(other)
+    if comm.rank == 1:
+        comm.send(x, other)
+
+
+def _ring(comm, x) -> None:
+    comm.all_gather(comm.reduce_scatter(x))
+
+
+def _all_reduce(comm, x) -> None:
+    comm.all_reduce(x)
+
+
 def _typical(comm, once: Callable[[], Any]) -> float:
-    """Seconds of once(), the median of rounds that both ranks begin together and that have as many calls on both."""
+    """Seconds of once(), the median over rounds."""
+    return median(_timed(once) for _ in _rounds(comm, once))
 
-    def timed(repeat: int) -> float:
+
+def _rounds(comm, once: Callable[[], Any]) -> Iterator[int]:
+    """As many rounds on both ranks as take TIME, which both begin together."""
+    once()  # compiles, connects, and brings everything near
+    agreed = float(comm.all_reduce(np.array([_timed(once)]), op="mean")[0])
+    for number in range(max(FEW, min(MANY, round(TIME / agreed)))):
         comm.barrier()
-        begin = perf_counter()
-        for _ in range(repeat):
-            once()
-        return (perf_counter() - begin) / repeat
+        yield number
 
-    timed(1)  # compiles, connects, and brings everything near
-    agreed = float(comm.all_reduce(np.array([timed(1)]), op="mean")[0])
-    repeat = max(1, min(1000, round(ROUND / agreed)))
-    return median(timed(repeat) for _ in range(ROUNDS))
+
+def _timed(once: Callable[[], Any]) -> float:
+    begin = perf_counter()
+    once()
+    return perf_counter() - begin
 
 
 # on neither
 
 
 def fitted_device(rows: list[Row]) -> Device:
-    """The device whose kernels take what was measured, as nearly as three constants can."""
+    """The device whose large kernels take what was measured, as nearly as two rates can; small ones say the rest."""
     flops, nbytes, took = np.array([row[1:] for row in rows], float).T
-    start = (max(flops / took), max(nbytes / took), min(took))
-    f, b, o = _least(lambda f, b, o: o + np.maximum(flops / f, nbytes / b), took, start)
-    return Device(f, b, o)
+    large = nbytes >= LARGE
+    start = (max(flops[large] / took[large]), max(nbytes[large] / took[large]))
+    f, b = _least(lambda f, b: np.maximum(flops[large] / f, nbytes[large] / b), took[large], start)
+    rest = (took - np.maximum(flops / f, nbytes / b))[~large]
+    return Device(f, b, max(0.0, median(rest)))
 
 
-def fitted_link(rows: list[tuple[str, float, float]]) -> Link:
-    """The link whose messages take what was measured one way."""
-    nbytes, took = np.array([row[1:] for row in rows], float).T
-    latency, bandwidth = _least(lambda a, b: a + nbytes / b, took, (min(took), max(nbytes / took)))
+def fitted_link(rows: list[tuple[str, float, float]], device: Device) -> Link:
+    """The link with the latency of small messages, and a bandwidth amid what large exchanges of all kinds have."""
+    latency = min(took for what, _, took in rows if what == "message")
+    large = [row for row in rows if row[1] >= LARGE]
+    took = np.array([took for _, _, took in large])
+
+    def model(bandwidth: float) -> np.ndarray:
+        link = Link(latency, bandwidth)
+        return np.array([exchange(what, nbytes, link, device) for what, nbytes, _ in large])
+
+    (bandwidth,) = _least(model, took, (max(nbytes / took for _, nbytes, took in large),))
     return Link(latency, bandwidth)
 
 
-def fitted_to_sums(link: Link, rows: list[tuple[str, float, float]], device: Device) -> Link:
-    """The same latency, with the bandwidth that both ways have at once, which is what training exchanges."""
-    nbytes, took = np.array([row[1:] for row in rows], float).T
-
-    def model(b):
-        return np.array([exchange("all-reduce", n, Link(link.latency, b), device) for n in nbytes])
-
-    (bandwidth,) = _least(model, took, (link.bandwidth,))
-    return Link(link.latency, bandwidth)
-
-
 def exchange(what: str, nbytes: float, link: Link, device: Device) -> float:
-    """Seconds of a message or of an all-reduce of two, as the simulated cluster has it."""
+    """Seconds of a message, or of an all-reduce of two however it is done, as the simulated cluster has it."""
     if what == "message":
-        return link.overhead + link.latency + nbytes / link.bandwidth
+        return link.latency + nbytes / link.bandwidth
     half = nbytes / 2
-    add = device.seconds(half / 4, 3 * half)
-    return 2 * (link.overhead + link.latency + half / link.bandwidth) + add
+    return 2 * (link.latency + half / link.bandwidth) + device.seconds(half / 4, 3 * half)
 
 
 def _least(model: Callable, took: np.ndarray, start: tuple[float, ...]) -> tuple[float, ...]:

@@ -1,8 +1,8 @@
 """The simulated cluster, fitted to this machine, against real processes on it. `python -m tests.benchmarks.fitted`
 
 Step times of two ranks with messages above 1 MB (an MLP of 64-1024-1024-10, 4.5 MB of parameters), and whether the
-strategies come in the same order. Each is measured a few times in turn with the others; the quickest counts, as in the
-fit, since whatever else the machine does only slows down.
+strategies come in the same order. A step is the median of a run; each strategy is run a few times in turn with the
+others, and its quickest run counts, since whatever else the machine does only slows down.
 """
 
 from tests.benchmarks.measure import one_thread, row
@@ -22,14 +22,15 @@ STRATEGIES = {
     "zero1": {"update": "sgd"},
     "local_sgd, period 8": {"algorithm": "local_sgd", "period": 8},
     "dpsgd": {},
-    "gpipe, 4 chunks": {"algorithm": "gpipe", "chunks": 4, "model": "mlp"},
+    "sync_sgd, recursive doubling": {"algorithm": "sync_sgd", "collective": "recursive_doubling"},
     "asgd, 1 worker and its server": {"algorithm": "asgd", "workers": 1},
 }
 TURNS = 3
 
 
-def mean_step(done) -> float:
-    """Seconds per step of the whole run, or of its steadier part."""
+def step(experiment: Experiment) -> float:
+    """Seconds of a step of this experiment."""
+    done = run(experiment)
     if done.error:
         raise RuntimeError(done.error)
     return step_time(done)
@@ -46,9 +47,9 @@ def main() -> None:
     measured = {name: float("inf") for name in asked}
     for _ in range(TURNS):
         for name, e in asked.items():
-            measured[name] = min(measured[name], mean_step(run(e.change(cluster="processes"))))
+            measured[name] = min(measured[name], step(e.change(cluster="processes")))
     here = {"device": made.device, "network": made.network}
-    predicted = {name: mean_step(run(e.change(**here))) for name, e in asked.items()}
+    predicted = {name: step(e.change(**here)) for name, e in asked.items()}
     for name in asked:
         a, b = predicted[name], measured[name]
         told = f"{1e3 * a:.2f} ms, measured {1e3 * b:.2f} ms: {a / b:.2f}x"

@@ -17,7 +17,7 @@ from experiments.here import Fit
 
 TRUE = Device(flops=3e10, bandwidth=2e10, overhead=2e-6)
 LINK = Link(latency=5e-5, bandwidth=1.5e9)
-PRICES = [(f, b) for f, b in ((1e3, 8e3), (2e3, 1.2e4), (2e6, 1.2e7), (8e6, 4.8e7), (1e8, 5e6), (5e8, 2e7))]
+PRICES = ((1e3, 8e3), (2e3, 1.2e4), (3e3, 1.6e4), (2e6, 1.2e7), (8e6, 4.8e7), (1e8, 5e6), (5e8, 2e7))
 MADE = Fit(device=TRUE.spelled, network=LINK.spelled, machine="a machine", moment="2026-11-21T20:00+00:00")
 
 
@@ -30,22 +30,20 @@ def home(tmp_path, monkeypatch):
 def test_the_constants_of_a_device_are_found_again_from_the_times_of_its_kernels():
     found = fit.fitted_device([("kernel", f, b, TRUE.seconds(f, b)) for f, b in PRICES])
     np.testing.assert_allclose(
-        (found.flops, found.bandwidth, found.overhead), (TRUE.flops, TRUE.bandwidth, TRUE.overhead), rtol=1e-3
+        (found.flops, found.bandwidth, found.overhead), (TRUE.flops, TRUE.bandwidth, TRUE.overhead), rtol=0.01
     )
 
 
 def test_one_kernel_that_was_disturbed_does_not_move_the_others():
     rows = [("kernel", f, b, TRUE.seconds(f, b)) for f, b in 2 * PRICES]
-    rows[2] = (*rows[2][:3], 10 * rows[2][3])
+    rows[3] = (*rows[3][:3], 10 * rows[3][3])
     assert fit.fitted_device(rows).bandwidth == pytest.approx(TRUE.bandwidth, rel=0.3)
 
 
-def test_the_constants_of_a_link_are_found_again_from_the_times_of_its_messages():
-    rows = [("message", n, LINK.latency + n / LINK.bandwidth) for n in map(float, fit.MESSAGES)]
-    found = fit.fitted_link(rows)
+def test_the_constants_of_a_link_are_found_again_from_the_times_of_its_exchanges():
+    sizes = [("message", n) for n in fit.MESSAGES] + [(what, n) for what in ("ring", "all-reduce") for n in fit.SUMS]
+    found = fit.fitted_link([(what, n, fit.exchange(what, n, LINK, TRUE)) for what, n in sizes], TRUE)
     assert (found.latency, found.bandwidth) == pytest.approx((LINK.latency, LINK.bandwidth), rel=1e-3)
-    sums = [("all-reduce", n, fit.exchange("all-reduce", n, LINK, TRUE)) for n in map(float, fit.SUMS)]
-    assert fit.fitted_to_sums(Link(LINK.latency, 9e9), sums, TRUE).bandwidth == pytest.approx(1.5e9, rel=1e-3)
 
 
 @pytest.mark.parametrize("nbytes", [1 << 20, 1 << 22])
@@ -63,19 +61,21 @@ def test_an_all_reduce_takes_what_the_simulated_cluster_makes_of_it(nbytes):
 def test_both_ranks_measure_every_kernel_and_every_exchange_at_the_same_time(monkeypatch):
     for name, few in (("KERNELS", ("add", "sgd")), ("SIZES", (100, 1_000)), ("MESSAGES", (8, 1024)), ("SUMS", (4096,))):
         monkeypatch.setattr(fit, name, few)
-    monkeypatch.setattr(fit, "ROUND", 1e-4)
+    monkeypatch.setattr(fit, "TIME", 1e-4)
     outcome = threads.run(fit.measure, 2)
     assert outcome.error is None
     for calls, exchanges in outcome.results:
         assert [row[:3] for row in calls] == [
-            ("add", 100, 1200), ("add", 1000, 12000), ("sgd", 200, 1200), ("sgd", 2000, 12000)
+            ("add", 100, 1200), ("sgd", 200, 1200), ("add", 1000, 12000), ("sgd", 2000, 12000)
         ]  # fmt: skip
-        assert [row[:2] for row in exchanges] == [("message", 8), ("message", 1024), ("all-reduce", 4096)]
+        assert [row[:2] for row in exchanges] == [
+            ("message", 8), ("message", 1024), ("ring", 4096), ("all-reduce", 4096)
+        ]  # fmt: skip
         assert all(row[-1] > 0 for row in (*calls, *exchanges))
 
 
 def test_what_was_measured_is_fitted_and_kept(home, monkeypatch):
-    calls = [("add", n, 12 * n, 1e-6 + n * 1e-9) for n in (1e3, 1e5, 1e6)]
+    calls = [("add", n, 12 * n, 1e-6 + n * 1e-9) for n in (1e3, 1e6, 1e7)]
     exchanges = [(what, n, 1e-4 + n * 1e-9) for what, n in (("message", 8.0), ("message", 1e6), ("all-reduce", 1e6))]
 
     class Outcome:
