@@ -64,6 +64,7 @@ CATALOGUE: tuple[str, ...] = (
     "model_parallel.distbelief",
     "model_parallel.hybrid",
     "model_parallel.tensor",
+    "model_parallel.three_d",
     "pipelined.gpipe",
     "pipelined.dapple",
     "pipelined.interleaved",

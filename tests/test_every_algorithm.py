@@ -78,6 +78,8 @@ VARIANTS = [(module, {}) for module in MODULES] + [
         ("distbelief", {"assignment": "shuffled", "update": "adam", "learning_rate": 0.02}),
         ("hybrid", {"layout": "data", "update": "momentum", "learning_rate": 0.02}),
         ("hybrid", {"layout": "model"}),
+        ("three_d", {"tensor": 1, "update": "momentum", "learning_rate": 0.02}),
+        ("three_d", {"stages": 1, "chunks": 2}),
         ("layer_wise", {"update": "nesterov", "learning_rate": 0.02}),
         ("tensor", {"sequence": True, "update": "momentum", "learning_rate": 0.02}),
         ("gpipe", {"chunks": 2, "recompute": "early"}),
@@ -105,7 +107,7 @@ VARIANTS = [(module, {}) for module in MODULES] + [
 ]
 WORKERS, BATCH = 3, 4
 DEEP = 8  # layers to cut, and samples to cut in micro-batches, for pipelines
-FOUR = ("interleaved", "chimera", "dualpipe", "tensor", "hybrid")  # ranks, since 3 do not divide what these have
+FOUR = ("interleaved", "chimera", "dualpipe", "tensor", "hybrid", "three_d")  # ranks, where three would not do
 RAGGED = {"network": NETWORKS["1GbE"], "disturbances": Disturbances(slow={0: 1.3, 2: 2.2}, jitter=JITTERS["cloud"])}
 
 

@@ -187,9 +187,18 @@ class ScalarChain:
 
 @dataclass(frozen=True)
 class Spread(Dense):
-    """A dense layer that starts with one weight spread over all inputs of each unit."""
+    """A dense layer that starts with one weight spread over all inputs of each unit, and costs `toll` FLOPs a pass."""
 
     weight: float = 1.0
+    toll: float = 0.0
+
+    def forward(self, parts, x):
+        pay(self.toll)
+        return super().forward(parts, x)
+
+    def backward_input(self, parts, saved, dy, needed=True):
+        pay(2 * self.toll)
+        return super().backward_input(parts, saved, dy, needed)
 
     def start(self, generator):
         return np.full(self.shapes[0], self.weight / self.units), np.zeros(self.units)
@@ -201,8 +210,8 @@ class WideChain(Supervised):
     Inputs and targets are so small that losses, and what a step does to each spread weight, are the scalar's.
     """
 
-    def __init__(self, w=(0.5, 0.6, 0.7), x=(1.0, 2.0, 1.5, 0.5), dtype=np.float64, flops=None, units=12):
-        layers = [Spread((units,), units, "none", weight) for weight in w]
+    def __init__(self, w=(0.5, 0.6, 0.7), x=(1.0, 2.0, 1.5, 0.5), dtype=np.float64, flops=1e7, units=12):
+        layers = [Spread((units,), units, "none", weight, flops) for weight in w]
         each = np.repeat(x, units).reshape(-1, units) / math.sqrt(units)
         data = each, np.full_like(each, 1 / math.sqrt(units))
         super().__init__("wide chain", Chain(layers, kernels.squared_error, dtype), data, data)

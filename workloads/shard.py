@@ -31,27 +31,39 @@ class Piece(NamedTuple):
 class Shard:
     """The shard of rank `rank`: `blocks`, of which it has those places along a cut axis that `own(block, size)` gives.
 
+    `some` are the blocks that it holds, if not all, and `chunks` the micro-batches whose mean loss is one record.
     Arrays: w (d_r,), y (rows, outputs); where outputs are `dealt`, those of this rank, `classes`.
     """
 
-    def __init__(self, task, rank: int, blocks: Sequence[Block], own: Callable[[int, int], np.ndarray]):
-        self.task, self.rank, self.chain = task, rank, task.workload.chain
+    def __init__(
+        self,
+        task,
+        rank: int,
+        blocks: Sequence[Block],
+        own: Callable[[int, int], np.ndarray],
+        some: slice = slice(None),
+        chunks: int = 1,
+    ):
+        self.task, self.rank, self.chain, self.chunks = task, rank, task.workload.chain, chunks
         self.assigned: list[Sequence[np.ndarray]] = []  # by layer and rank, where units are dealt out
+        self._losses: list[float] = []  # of micro-batches whose mini-batch is not complete
         tensors = iter(self.chain.tensors)
-        mine = [partial(own, number) for number in range(len(blocks))]
-        pieces = [piece for block, of in zip(blocks, mine, strict=True) for piece in _pieces(block, tensors, of)]
+        every = [[*_pieces(block, tensors, partial(own, number))] for number, block in enumerate(blocks)]
+        here = range(len(blocks))[some]
+        pieces = [piece for number in here for piece in every[number]]
         order = sorted(range(len(pieces)), key=lambda i: pieces[i].kind)
         ends = np.cumsum([pieces[i].places.size for i in order]).tolist()
         lies = {i: slice(end - pieces[i].places.size, end) for i, end in zip(order, ends, strict=True)}
         bound = ((lies[i], piece.places.shape) for i, piece in enumerate(pieces))
         self.blocks = [
-            BlockHere(task, number, block, list(islice(bound, len(block.axes)))) for number, block in enumerate(blocks)
+            BlockHere(task, number, blocks[number], list(islice(bound, len(blocks[number].axes)))) for number in here
         ]
         self.where = np.concatenate([pieces[i].places.ravel() for i in order])  # (d_r,), of each number in the model
         sizes = np.bincount([p.kind for p in pieces], [p.places.size for p in pieces], 3).astype(int)
         self.alone, self.norms = int(sizes[_ALONE]), slice(int(sizes[:_NORM].sum()), len(self.where))
         self.dealt = not blocks[-1].partial
-        self.classes = mine[-1](self.chain.outputs[-1]) if self.dealt else np.arange(self.chain.outputs[-1])
+        classes = self.chain.outputs[-1]
+        self.classes = own(len(blocks) - 1, classes) if self.dealt else np.arange(classes)
 
     def start(self):
         """The first parameters of this shard, (d_r,)."""
@@ -94,8 +106,11 @@ class Shard:
         return loss, dz
 
     def _record(self, loss: float, target) -> None:
-        if self.rank == 0:
-            self.task.record(loss, len(target))
+        self._losses.append(loss)
+        if len(self._losses) == self.chunks:
+            if self.rank == 0:
+                self.task.record(sum(self._losses) / self.chunks, len(target) * self.chunks)
+            self._losses.clear()
 
 
 class BlockHere:

@@ -249,12 +249,16 @@ class Task:
 
         return Module(self, index, count)
 
-    def shard(self, rank: int, ranks: int):
-        """Shard `rank` of the model dealt out to `ranks` that take every sample together, by columns and rows."""
+    def shard(self, rank: int, ranks: int, stage: int = 0, stages: int = 1, chunks: int = 1):
+        """Shard `rank` of the model dealt out to `ranks` that take every sample together, by columns and rows.
+
+        Of a pipeline only the blocks of `stage`; mini-batches come in so many `chunks`, equally large.
+        """
         from workloads.shard import Shard
 
         blocks = self.workload.blocks(rank, ranks)
-        return Shard(self, rank, blocks, lambda _, size: np.arange(size)[shares(size, ranks)[rank]])
+        some = shares(len(blocks), stages)[stage]
+        return Shard(self, rank, blocks, lambda _, size: np.arange(size)[shares(size, ranks)[rank]], some, chunks)
 
     def units(self, rank: int, assign: Callable[[int], Sequence[np.ndarray]]):
         """The shard of `rank` where assign(n), called layer by layer, deals out its n units: an array for each rank.

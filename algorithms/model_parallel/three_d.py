@@ -1,0 +1,122 @@
+"""Three dimensions: matrices are cut inside a node, stages lie across nodes, and replicas of all that share the data.
+
+Of N = D S T ranks, T that are neighbours share a stage by columns and rows (`tensor.py`), S of these groups are a
+pipeline, and D pipelines each take their own samples. A mini-batch goes through a pipeline in M micro-batches, forward
+all and then back all; then ranks with the same piece of the model average over the replicas:
+
+    rank = (replica S + stage) T + place
+    g <- (g_0 + ... + g_{M-1}) / M        g <- mean over replicas of g        w <- w - lr (what the rule makes of g)
+
+Messages become fewer from the inside out: sums in every block, activations between stages, gradients once a step. So T
+goes where the fastest links are, then S, then D.
+
+Price: in a stage that of tensor parallelism; between stages 2 T batch a numbers, where a numbers per sample cross; for
+the gradients 2 (D-1) d. The pipeline idles (S-1)/(M+S-1) of the time. Staleness: none.
+Source: Narayanan et al., SC 2021, arXiv:2104.04473 (PTD-P).
+"""
+
+import kernels
+from algorithms.declare import Equivalence, Knobs, knob
+from algorithms.model_parallel.groups import either
+from algorithms.model_parallel.tensor import Alike, backward, forward
+from algorithms.model_parallel.vocabulary import cross_entropy
+from algorithms.updates import Rule, optimizer
+from kernels.arrays import shares
+
+SYNCHRONOUS = True
+START = {"model": "mlp", "hidden": "64,64,64"}  # two pairs of layers to cut
+EQUIVALENCES = (
+    Equivalence("one rank is SGD", to="sgd", exactness="RND", settings={"tensor": 1, "stages": 1, "chunks": 1}),
+    Equivalence("two stages of two are SGD", to="sgd", exactness="RND", workers=4),
+    Equivalence(
+        "two replicas of two stages are SGD with twice the batch",
+        to="sgd",
+        exactness="RND",
+        workers=4,
+        settings={"tensor": 1},
+        to_batch=2,
+    ),
+    Equivalence(
+        "two replicas of two that share matrices, too",
+        to="sgd",
+        exactness="RND",
+        workers=4,
+        settings={"stages": 1},
+        to_batch=2,
+    ),
+)
+
+
+class Settings(Knobs):
+    learning_rate: float = knob(0.3, "step size", gt=0, le=1000)
+    update: Rule = knob("sgd", "what every rank does with the gradient of its shard")
+    momentum: float = knob(0.9, "mu, of the rules momentum and nesterov", ge=0, lt=1)
+    tensor: int = knob(2, "T, ranks that share a stage by columns and rows", ge=1, le=4096, unit="ranks")
+    stages: int = knob(2, "S, stages of a pipeline", ge=1, le=4096, unit="stages")
+    chunks: int = knob(4, "M, micro-batches in a mini-batch", ge=1, le=1024)
+
+
+def shards(workers, s):
+    return workers // (s.tensor * s.stages)  # replicas
+
+
+def refuse(workers, batch, workload, s):
+    if not hasattr(workload, "blocks"):
+        return f"{workload.name} has no layers to be cut by columns and rows; use digits, spirals, mnist or text."
+    ranks = s.tensor * s.stages
+    if workers % ranks:
+        n = f"{workers} worker{'s' * (workers > 1)}"
+        return f"tensor {s.tensor} times stages {s.stages} does not divide {n}; use a multiple of {ranks} workers."
+    if s.stages > (most := len(workload.blocks(0, s.tensor))):
+        return f"{s.stages} stages are too many for {most} blocks; use at most {most}."
+    if batch % s.chunks:
+        fitting = [n for n in range(1, batch + 1) if batch % n == 0]
+        return f"{s.chunks} micro-batches do not divide a batch of {batch}; use {either(fitting)}."
+
+
+def words(shape, s):
+    return None if s.tensor * s.stages > 1 else 2 * (shape.workers - 1) * shape.parameters * shape.steps
+
+
+def worker(comm, task, s=Settings()):
+    line, place = divmod(comm.rank, s.tensor)
+    replica, stage = divmod(line, s.stages)
+    between = Alike(comm.split(line))  # who shares this stage
+    pipe = comm.split(replica * s.tensor + place)  # who has the same place in the other stages
+    peers = comm.split(stage * s.tensor + place)  # who has the same piece in other replicas
+    shard = task.shard(place, s.tensor, stage, s.stages, s.chunks)
+    w = shard.start()
+    rule = optimizer(s.update, w, s.momentum)
+    for _ in task.steps(together=True):
+        x, target = task.next_batch()
+        flying = []
+        for chunk in shares(len(x), s.chunks):
+            y, saved = forward(shard.blocks, w, pipe.recv(stage - 1) if stage else x[chunk], between)
+            dy = None
+            if stage < s.stages - 1:
+                pipe.send(y, stage + 1)
+            elif shard.dealt:
+                _, dy = cross_entropy(between.comm, shard, y, target[chunk])
+            else:
+                _, dy = shard.loss(y, target[chunk])
+            flying.append((saved, dy))
+        g = kernels.zeros_like(w)
+        task.needs(w, g, [saved for saved, _ in flying])
+        for saved, dy in flying:
+            own = kernels.empty_like(w)
+            dx = backward(shard.blocks, w, saved, pipe.recv(stage + 1) if dy is None else dy, own, between)
+            if stage:
+                pipe.send(dx, stage - 1)
+            kernels.add(g, own)
+        kernels.scale(g, 1 / s.chunks)
+        peers.all_reduce(g, op="mean")
+        rule.step(w, g, s.learning_rate)
+        if replica == 0:
+            shard.report(w)
+    return w
+
+
+if __name__ == "__main__":
+    from experiments.script import main
+
+    main(__spec__.name)
