@@ -45,6 +45,8 @@ class Held:
     @property
     def versions(self) -> int:
         """How many versions of its weights are held now."""
+        if not self.policy.stash and self.policy.keep == 1:
+            return 1
         stashed = (id(flight.w) for flight in self.flying.values() if flight.w is not None)
         return len({id(w) for _, w in self.weights.history}.union(stashed))
 
