@@ -18,6 +18,8 @@ CHAPTERS: tuple[str, ...] = (
     "gossip",
     "sandblaster",
     "shared_memory",
+    "model_parallel",
+    "decoupled",
 )
 """In teaching order. Naming a chapter here is all the registration there is."""
 
