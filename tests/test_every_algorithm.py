@@ -97,12 +97,13 @@ VARIANTS = [(module, {}) for module in MODULES] + [
         ("xpipe", {"update": "momentum", "chunks": 2, "learning_rate": 0.01}),
         ("zb_h1", {"chunks": 4, "update": "momentum", "learning_rate": 0.02}),
         ("ddg", {"weights": "none", "update": "momentum", "momentum": 0.5, "learning_rate": 0.05, "barrier": False}),
-        ("features_replay", {"update": "nesterov", "learning_rate": 0.02, "first_rate": 2.0, "barrier": False}),
-        ("dni", {"labels": False, "late": 0, "guess_layers": 0}),
+        ("features_replay", {"update": "nesterov", "momentum": 0.5, "learning_rate": 0.02, "barrier": False}),
+        ("features_replay", {"first_rate": 2.0, "learning_rate": 0.05}),
+        ("dni", {"labels": False, "late": 3, "guess_layers": 0}),
         ("dni", {"mix": 0.5, "update": "momentum", "momentum": 0.5, "learning_rate": 0.05}),
-        ("greedy", {"phase": 7, "head_layers": 0, "ahead": 1}),
-        ("greedy", {"update": "momentum", "learning_rate": 0.02, "ahead": 5}),
-        ("feedback_alignment", {"direct": False, "update": "momentum", "learning_rate": 0.02}),
+        ("greedy", {"phase": 7, "head_layers": 2, "ahead": 1}),
+        ("greedy", {"update": "momentum", "momentum": 0.5, "learning_rate": 0.05, "ahead": 5}),
+        ("feedback_alignment", {"direct": False, "update": "momentum", "momentum": 0.5, "learning_rate": 0.05}),
     )
 ]
 WORKERS, BATCH = 3, 4
