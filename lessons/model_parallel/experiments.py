@@ -1,0 +1,229 @@
+"""Model parallel: what ranks hold, and what they say to each other, when none of them has the whole model."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from algorithms.model_parallel import groups as node_groups
+from algorithms.model_parallel.partition_cost import Machine, connected, local, speed_up
+from algorithms.synchronous.model_states import RECIPES, nbytes
+from cluster.devices import DEVICES
+from cluster.trace import HELD
+from experiments.chart import Look
+from lessons.figure import column, figure, value
+
+MS, KB, MB = 1e3, 1e-3, 1e-6
+DEEP = {"model": "residual", "depth": 30, "width": 32, "batch": 4}
+STATES = [HELD.index(kind) for kind in ("parameters", "gradients", "optimizer state")]
+
+
+@figure(
+    "What does a rank still hold when state, gradients and parameters are dealt out one after the other?",
+    source="Rajbhandari et al., SC 2020, Figure 1",
+    claims={
+        "with each stage of ZeRO a rank holds less": lambda rows: all(
+            column(rows, "kB", ranks=ranks) == sorted(column(rows, "kB", ranks=ranks), reverse=True)
+            for ranks in (2, 4, 8)
+        ),
+        "but for one layer it is what the formula says": lambda rows: all(
+            -0.01 < row["kB"] - row["formula"] < 2.01 * row["kB of the largest layer"] for row in rows
+        ),
+        "at stage 3 eight ranks need less than a sixth of what each of them had": lambda rows: (
+            value(rows, "kB", ranks=8, stage=3) < value(rows, "kB", ranks=8, stage=0) / 6
+        ),
+        "and only stage 3 costs traffic, half as much again": lambda rows: all(
+            abs(value(rows, "MB sent", ranks=ranks, stage=3) / value(rows, "MB sent", ranks=ranks, stage=stage) - 1.5)
+            < 1e-6
+            for ranks in (2, 4, 8)
+            for stage in (0, 1, 2)
+        ),
+        "all end with the same loss": lambda rows: all(
+            abs(row["loss"] - rows[0]["loss"]) < 1e-3 for row in rows if row["ranks"] == rows[0]["ranks"]
+        ),
+    },
+    look=Look("ranks", ("kB",), colour="stage", theory=("formula",), title="kB on a rank, without activations"),
+)
+def stages_of_zero(run):
+    """Adam on a deep residual model in float32: parameters, gradients and moments, at the fullest moment of a rank."""
+    rows = []
+    for ranks in (2, 4, 8):
+        for stage, algorithm in enumerate(("sync_sgd", "zero1", "zero2", "zero3")):
+            done = run(
+                algorithm=algorithm, update="adam", learning_rate=0.01, workers=ranks, steps=4, evaluations=1, **DEEP
+            )
+            d = len(done.parameters)
+            rows.append(
+                {
+                    "ranks": ranks,
+                    "stage": stage,
+                    "kB": KB * float(done.peaks()[:, STATES].sum(axis=1).max()),
+                    "formula": KB * nbytes(d, ranks, stage, RECIPES["float32 Adam"]),
+                    "kB of the largest layer": KB * 4 * (64 * 32 + 32),
+                    "MB sent": MB * done.summary["bytes"],
+                    "loss": done.summary["held_out_loss"],
+                }
+            )
+    return rows
+
+
+@figure(
+    "When should ranks share the model, and when the data?",
+    source="Yadan et al., arXiv:1312.5853; Das et al., arXiv:1602.06709",
+    claims={
+        "with a small batch one group sends least, with a large one a group for each rank": lambda rows: (
+            (least(rows, "kB sent", 8), least(rows, "kB sent", 1024)) == (1, 8)
+        ),
+        "in between, groups in between do, more of them the larger the batch": lambda rows: (
+            [least(rows, "kB sent", batch) for batch in BATCHES] == [1, 1, 2, 4, 8]
+        ),
+        "what is sent is what the formula says": lambda rows: all(
+            abs(row["kB sent"] / row["formula"] - 1) < 0.05 for row in rows
+        ),
+        "the quickest number of groups grows with the batch as well": lambda rows: (
+            (times := [least(rows, "ms", batch) for batch in BATCHES]) == sorted(times) and times[0] < times[-1]
+        ),
+    },
+    look=Look("batch of all", ("kB sent",), colour="groups", theory=("formula",), log="xy", title="kB from each rank"),
+)
+def share_model_or_data(run):
+    """Eight ranks in 1, 2, 4 or 8 groups, layers of 256 units, one step; a group shares a model, groups the batch."""
+    rows = []
+    for batch in BATCHES:
+        for groups in node_groups.divisors(RANKS):
+            done = run(
+                algorithm="hybrid",
+                groups=groups,
+                workers=RANKS,
+                batch=batch // groups,
+                hidden="256,256",
+                steps=1,
+                evaluations=1,
+            )
+            members = RANKS // groups
+            outputs = (members - 1) / members * batch / groups * 10  # logits, gathered once more
+            sent = node_groups.sent(512, len(done.parameters), batch, RANKS, groups) + outputs
+            rows.append(
+                {
+                    "batch of all": batch,
+                    "groups": groups,
+                    "kB sent": KB * done.summary["bytes"] / RANKS,
+                    "formula": KB * 4 * sent,
+                    "ms": MS * done.trace.seconds(),
+                }
+            )
+    return rows
+
+
+RANKS = 8
+BATCHES = 8, 32, 128, 512, 1024
+
+
+def least(rows, quantity, batch):
+    """The number of groups with the least of a quantity."""
+    return min((row for row in rows if row["batch of all"] == batch), key=lambda row: row[quantity])["groups"]
+
+
+@figure(
+    "Over how many machines is it worth while to spread one layer?",
+    source="Dean et al., NIPS 2012, sections 3 and 5",
+    claims={
+        "a fully connected network is quickest on some machines, and slower again on more": lambda rows: (
+            0 < (best := best_place(rows, "connected")) < len(rows) - 1
+            and column(rows, "connected")[-1] < 0.9 * column(rows, "connected")[best]
+        ),
+        "the formula for one of its layers bends as well": lambda rows: (
+            0 < best_place(rows, "connected, formula") < len(rows) - 1
+        ),
+        "where units see a neighbourhood only, every further machine helps": lambda rows: (
+            column(rows, "local, formula") == sorted(column(rows, "local, formula"))
+            and rows[-1]["local, formula"] > 2 * max(column(rows, "connected"))
+        ),
+    },
+    look=Look("machines", ("connected",), theory=("connected, formula", "local, formula"), title="speed-up over one"),
+)
+def spread_a_layer(run):
+    """Steps of a network with two layers of 512 units, 128 samples, 60 us for each message; a machine is one core."""
+    machine = Machine(DEVICES["laptop"].flops, bandwidth=1.17e9, message=6e-5)
+    rows = []
+    for machines in (1, 2, 3, 4, 5, 6, 8, 10):
+        done = run(
+            algorithm="distbelief",
+            workers=machines,
+            batch=128,
+            hidden="512,512",
+            steps=2,
+            evaluations=1,
+            network=f"2e-5:{machine.bandwidth}:{machine.message}",
+        )
+        rows.append(
+            {
+                "machines": machines,
+                "ms": MS * done.trace.seconds() / 2,
+                "connected, formula": speed_up(lambda n: connected(512, 512, 128, n, machine), machines),
+                "local, formula": speed_up(lambda n: local(64, 8, 3, 128, n, machine), machines),
+            }
+        )
+    return [row | {"connected": rows[0]["ms"] / row["ms"]} for row in rows]
+
+
+def best_place(rows, quantity):
+    return int(np.argmax(column(rows, quantity)))
+
+
+@figure(
+    "How many ranks should share every matrix?",
+    source="Narayanan et al., SC 2021, section 5.4; Shoeybi et al., arXiv:1909.08053",
+    claims={
+        "on a slow network as many as a node has": lambda rows: all(
+            min((row["ms"], row["tensor"]) for row in rows if row["ranks per node"] == node)[1] == node
+            for node in (2, 4)
+        ),
+        "beyond the node the same step takes half as long again, and more": lambda rows: all(
+            value(rows, "ms", tensor=2 * node, **{"ranks per node": node})
+            > 1.5 * value(rows, "ms", tensor=node, **{"ranks per node": node})
+            for node in (2, 4)
+        ),
+        "since twice as much, and more, goes between the nodes": lambda rows: all(
+            value(rows, "MB between nodes", tensor=2 * node, **{"ranks per node": node})
+            > 1.9 * value(rows, "MB between nodes", tensor=node, **{"ranks per node": node})
+            for node in (2, 4)
+        ),
+        "where all ranks share a node, eight take little longer than one": lambda rows: (
+            value(rows, "ms", tensor=8, **{"ranks per node": 8})
+            < 2 * value(rows, "ms", tensor=1, **{"ranks per node": 8})
+        ),
+    },
+    look=Look("tensor", ("ms",), colour="ranks per node", log="x", title="ms of a step"),
+)
+def tensor_inside_the_node(run):
+    """A transformer on 8 ranks with 1 GbE between nodes: T ranks share matrices, 8/T replicas the same 32 samples."""
+    rows = []
+    for node in (2, 4, 8):
+        for tensor in (1, 2, 4, 8):
+            done = run(
+                algorithm="three_d",
+                workload="text",
+                width=64,
+                heads=8,
+                depth=2,
+                tensor=tensor,
+                stages=1,
+                chunks=1,
+                workers=8,
+                batch=4 * tensor,
+                steps=1,
+                evaluations=1,
+                network="1GbE",
+                per_node=node,
+            )
+            nodes = np.arange(8) // node
+            between = done.trace.traffic()[nodes[:, None] != nodes].sum()
+            rows.append(
+                {
+                    "ranks per node": node,
+                    "tensor": tensor,
+                    "ms": MS * done.trace.seconds(),
+                    "MB between nodes": MB * float(between),
+                }
+            )
+    return rows
