@@ -1,0 +1,67 @@
+"""Answers to the quiz on PipeDream: counted along schedules, timed, solved, or trained."""
+
+from __future__ import annotations
+
+from math import pi, sin
+
+from algorithms.pipelined import schedules, timing, versions
+from algorithms.pipelined.partition import partition
+from algorithms.pipelined.profile import Profile
+from algorithms.pipelined.schedules import one_f_one_b
+from lessons.figure import run_now
+from lessons.pipedream.gradients import PLACES, distance
+
+COSTS = {"F": 1.0, "B": 2.0}
+SMALL_VGG = Profile(forward=(3.0, 1.0), backward=(5.0, 1.0), activations=(0.5, 0.1), weights=(0.0, 9.0))
+
+
+def faster(stages: int, chunks: int) -> float:
+    """How many times as much a pipeline does that is never drained, compared with GPipe."""
+    flushed = timing.simulate(schedules.lists("gpipe", stages, chunks), COSTS).makespan / chunks
+    return flushed / _period(lambda count: schedules.lists("pipedream", stages, count), COSTS)
+
+
+def late(stages: int, stage: int) -> float:
+    """Updates of a stage between the forward of a mini-batch and its own update."""
+    ops = one_f_one_b.without_flush(stage, stages, 4 * stages)
+    return versions.count(ops)[stage].delay[-1]
+
+
+def copies(stages: int, weights: str) -> float:
+    """How many models fit in the versions that all stages hold together."""
+    policy = (lambda batch: max(0, batch - (stages - 1))) if weights == "vertical" else None
+    alive = [
+        versions.count(ops, stash=weights != "none", policy=policy)[stage].alive
+        for stage, ops in enumerate(schedules.lists("pipedream", stages, 4 * stages))
+    ]
+    return sum(alive) / stages
+
+
+def follows(weights: str) -> str:
+    """Of which loss an update is the gradient."""
+    tried = {"algorithm": "pipedream", "workers": 4, "learning_rate": 0.1, "batch": 32, "width": 16, "weights": weights}
+    far = distance(run_now, **tried, network="ideal", precision="float64", evaluations=1)
+    near = [place for place in PLACES if far[place] < 1e-6]
+    return dict(zip(PLACES, ("mixed", "older", "newest"), strict=True))[near[0]] if near else "nothing"
+
+
+def stable(delay: int) -> float:
+    """The largest rate at which gradients that are so many updates late still find the bottom of w^2/2."""
+    return 2 * sin(pi / (4 * delay + 2))
+
+
+def period(seconds: str) -> float:
+    """Seconds from one mini-batch to the next in a full pipeline whose stages take so long, a third of it forward."""
+    times = [float(word) for word in seconds.split(", ")]
+    costs = {(kind, stage): part * time / 3 for stage, time in enumerate(times) for kind, part in COSTS.items()}
+    return _period(lambda count: schedules.lists("pipedream", len(times), count), costs)
+
+
+def plan(bandwidth: int) -> str:
+    """How PipeDream's partitioner shares a model of two layers out to three workers."""
+    return partition(SMALL_VGG, [(3, bandwidth)]).name
+
+
+def _period(lists, costs) -> float:
+    """Time per mini-batch in the steady state."""
+    return (timing.simulate(lists(240), costs).makespan - timing.simulate(lists(120), costs).makespan) / 120
