@@ -5,9 +5,10 @@ from math import log10
 import numpy as np
 
 import workloads
-from lessons.figure import column, figure, value
+from lessons.figure import Look, column, figure, value
 
 SMALL = {"hidden": "32"}  # the digits' model: 2,410 parameters
+NO_NETWORK = {"network": "ideal", "device": "1e9:1e15:0"}  # only gradients take time
 
 
 @figure(
@@ -25,6 +26,7 @@ SMALL = {"hidden": "32"}  # the digits' model: 2,410 parameters
             value(rows, "loss", workers=100) > 0.95 * value(rows, "bias", workers=100)
         ),
     },
+    look=Look("workers", ("loss",), theory=("theory", "bias"), log="x", title="loss of the average"),
 )
 def one_average(run):
     """A bowl of 400 coordinates, 20 noisy steps of every worker alone, one average at the end.
@@ -62,6 +64,7 @@ def one_average(run):
             value(rows, "loss", starts="different", along=0.5) > 2 * max(_ends(rows, "different"))
         ),
     },
+    look=Look("along", ("loss",), "starts", title="held-out loss on the way from one to the other"),
 )
 def two_starts(run):
     """Digits; held-out loss along the line from one trained network to another, which saw other images.
@@ -105,6 +108,7 @@ def _ends(rows, starts):
             max(column(rows, "loss", method="BMUF")) < 1.5 * value(rows, "loss", method="BMUF", workers=1)
         ),
     },
+    look=Look("workers", ("loss",), "method", log="xy", title="held-out loss"),
 )
 def more_workers(run):
     """Digits, 16 epochs whatever the number of workers, meetings every two mini-batches of 16 images.
@@ -126,6 +130,97 @@ def more_workers(run):
                     "accuracy": done["accuracy"],
                 }
             )
+    return rows
+
+
+RATES = (0.03, 0.06, 0.125, 0.25, 0.5, 1.0)
+
+
+def _lowest(rows, method):
+    return min(column(rows, "loss", method=method))
+
+
+@figure(
+    "Would averages keep up if only the rate were larger?",
+    source="Chen & Huo, 2016; the question is every student's",
+    claims={
+        "with the rates that suit one worker, eight averaged end at more than twice its loss": lambda rows: all(
+            value(rows, "loss", method="averaging", rate=rate) > 2 * value(rows, "loss", method="one worker", rate=rate)
+            for rate in (0.06, 0.125, 0.25)
+        ),
+        "an average stands a rate that throws one worker out": lambda rows: (
+            value(rows, "loss", method="averaging", rate=1.0) < value(rows, "loss", method="one worker", rate=1.0) / 4
+        ),
+        "yet with its own best rate it is still a quarter higher than one worker with his": lambda rows: (
+            _lowest(rows, "averaging") > 1.25 * _lowest(rows, "one worker")
+        ),
+        "block momentum is near one worker wherever that is good": lambda rows: all(
+            value(rows, "loss", method="block momentum", rate=rate)
+            < 1.1 * value(rows, "loss", method="one worker", rate=rate)
+            for rate in (0.125, 0.25, 0.5)
+        ),
+        "and breaks where it breaks": lambda rows: (
+            value(rows, "loss", method="block momentum", rate=1.0) > 1.5 * _lowest(rows, "block momentum")
+        ),
+    },
+    look=Look("rate", ("loss",), "method", log="xy", title="held-out loss"),
+)
+def best_rate(run):
+    """Digits, six epochs: one worker with all the images, or eight that share them and meet every four steps.
+
+    Averages move an eighth as far per image; a larger rate would make up for that, if the loss were nowhere steep.
+    Block momentum leaves the steps as short as they are and makes more of their mean. With the smallest rates it is
+    late: its filter has 17 blocks, and takes about eight to fill.
+    """
+    methods = {
+        "one worker": {"algorithm": "sgd", "workers": 1},
+        "averaging": {"algorithm": "model_averaging", "workers": 8, "period": 4},
+        "block momentum": {"algorithm": "bmuf", "workers": 8, "period": 4},
+    }
+    rows = []
+    for method, values in methods.items():
+        for rate in RATES:
+            done = run(batch=16, epochs=6, learning_rate=rate, evaluations=2, **SMALL, **values).summary
+            rows.append({"method": method, "rate": rate, "loss": done["held_out_loss"], "accuracy": done["accuracy"]})
+    return rows
+
+
+@figure(
+    "May workers that turn their gradients by curvature be averaged more boldly?",
+    source="Povey, Zhang & Khudanpur, 2015",
+    claims={
+        "natural gradients keep their loss up to eight workers": lambda rows: (
+            max(column(rows, "loss", gradient="natural")) < 1.3 * value(rows, "loss", gradient="natural", workers=1)
+        ),
+        "plain ones lose it": lambda rows: (
+            value(rows, "loss", gradient="plain", workers=8) > 5 * value(rows, "loss", gradient="plain", workers=1)
+        ),
+        "for one worker, too, natural ones are better": lambda rows: (
+            value(rows, "loss", gradient="natural", workers=1) < value(rows, "loss", gradient="plain", workers=1)
+        ),
+    },
+    look=Look("workers", ("loss",), "gradient", log="xy"),
+)
+def natural_gradient_and_averaging(run):
+    """Digits, 12 epochs of all workers together, an average every ten steps; held-out loss.
+
+    The more workers, the fewer steps has each; so each has N times the rate, and N together move as far per image as
+    one. Plain SGD cannot stand such rates where the loss is steep, and steepness is what the Fisher matrices take out.
+    """
+    rows = []
+    for gradient, smoothing in (("natural", 4.0), ("plain", 1e12)):
+        for workers in (1, 4, 8):
+            done = run(
+                algorithm="natural_gradient",
+                workers=workers,
+                learning_rate=0.25 * workers,
+                smoothing=smoothing,
+                batch=16,
+                epochs=12,
+                hidden="64",
+                evaluations=2,
+            )
+            rows.append({"gradient": gradient, "workers": workers, "loss": done.summary["held_out_loss"]})
     return rows
 
 
@@ -196,12 +291,13 @@ def _distances(done):
             max(column(rows, "held-out loss")) < 1.05 * value(rows, "held-out loss", period=1)
         ),
     },
+    look=Look("period", ("time", "loss"), log="x", title="as a part of that with a meeting in every step"),
 )
 def local_period(run):
     """Digits, eight workers with 16 images each, 256 steps; 1 Gb Ethernet.
 
     spread: squared distance of the replicas from their mean when they meet. The training loss is that of the replicas,
-    each on its own next mini-batch, in the last 32 steps.
+    each on its own next mini-batch, in the last 32 steps. Drawn are the seconds and the held-out loss.
     """
     rows = []
     for period in (1, 4, 16, 64, 256):
@@ -217,6 +313,10 @@ def local_period(run):
                 "held-out loss": done.summary["held_out_loss"],
             }
         )
+    always = rows[0]
+    for row in rows:
+        row["time"] = row["seconds"] / always["seconds"]
+        row["loss"] = row["held-out loss"] / always["held-out loss"]
     return rows
 
 
@@ -234,24 +334,31 @@ def local_period(run):
         "every worker's own loss falls, while that of their average rises": lambda rows: (
             (np.diff(column(rows, "workers' loss")) < 0).all() and (np.diff(column(rows, "loss")) > 0).all()
         ),
+        "springs settle farther off still, and beside the optimum even if they visit in every step": lambda rows: all(
+            row["elastic"] > row["settled"] + 0.03 for row in rows
+        ),
     },
+    look=Look("period", ("settled", "elastic"), theory=("formula", "optimum"), log="x", title="where it settles"),
 )
 def unlike_shards(run):
     """Two workers, each in a bowl of its own: curvatures 1 and 0.2, centres -1 and 1. Nothing is random.
 
     The optimum of both together is -2/3, near the steeper one's centre. In a long stretch of local steps both arrive
-    at their own centres, and the average forgets who had the better reason.
+    at their own centres, and the average forgets who had the better reason. elastic: the centre of EASGD, whose
+    springs let both stay apart for good.
     """
     rate, h, centres = 0.1, np.array([1, 0.2]), np.array([-1, 1])
     bowls = {"workload": "quadratic", "dimension": 1, "start": 0, "points": 64, "kinds": 2, "apart": 2, "unequal": 5}
     rows = []
     for period in (1, 5, 20, 50):
-        done = run(algorithm="local_sgd", workers=2, period=period, learning_rate=rate, steps=600, **bowls)
+        values = {"workers": 2, "period": period, "learning_rate": rate, "steps": 600, **bowls}
+        done, elastic = run(algorithm="local_sgd", **values), run(algorithm="easgd", synchronous=True, **values)
         q = 1 - (1 - rate * h) ** period
         rows.append(
             {
                 "period": period,
                 "settled": float(done.parameters[0]),
+                "elastic": float(elastic.parameters[0]),
                 "formula": float(q @ centres / q.sum()),
                 "optimum": float(h @ centres / h.sum()),
                 "loss": done.summary["held_out_loss"],
@@ -311,6 +418,101 @@ def post_local(run):
     return rows
 
 
+LATE = {"all, now and then": ("exponential", 1), "one machine, always": ("none", 3)}
+
+
+@figure(
+    "Does meeting seldom end the waiting?",
+    source="order statistics; Zhang, Choromanska & LeCun, 2015, on why to be asynchronous",
+    claims={
+        "eight machines do the work that order statistics say": lambda rows: all(
+            abs(row["speed-up"] / row["theory"] - 1) < 0.05 for row in rows
+        ),
+        "if all are late now and then, the waiting is shared out": lambda rows: (
+            value(rows, "speed-up", late="all, now and then", period=1) < 3.2
+            and value(rows, "speed-up", late="all, now and then", period=256) > 7
+        ),
+        "for one slow machine all the others wait, however seldom they meet": lambda rows: (
+            max(column(rows, "speed-up", late="one machine, always")) < 2.7
+        ),
+    },
+    look=Look("period", ("speed-up",), "late", theory=("theory",), log="x", title="times as fast as one machine"),
+)
+def waiting_to_meet(run):
+    """Eight workers on a network that takes no time, so that there is nothing but gradients, and waiting.
+
+    A gradient takes an exponential time, or the same always, but three times as long on one machine. The last of eight
+    sums of H exponential times is less late, compared with H, the larger H is.
+    """
+    workers, dice = 8, np.random.default_rng(0)
+    bowl = {"workload": "quadratic", "batch": 64, "dimension": 20, "points": 512, "evaluations": 1, **NO_NETWORK}
+    alone = run(algorithm="sgd", workers=1, steps=10, **bowl).summary["seconds"] / 10
+    rows = []
+    for late, (jitter, slowest) in LATE.items():
+        for period in (1, 4, 16, 64, 256):
+            values = {"period": period, "steps": 768, "jitter": jitter, "slow": f"{workers - 1}:{slowest}"}
+            step = run(algorithm="local_sgd", workers=workers, **values, **bowl).summary["seconds"] / 768
+            last = slowest if slowest > 1 else dice.gamma(period, size=(20_000, workers)).max(1).mean() / period
+            rows.append(
+                {"late": late, "period": period, "speed-up": workers * alone / step, "theory": float(workers / last)}
+            )
+    return rows
+
+
+CLUSTERS = {"quiet": ("none", 1), "noisy cloud": ("noisy cloud", 1), "one slow machine": ("none", 3)}
+
+
+@figure(
+    "Who is first, those who meet or those who visit?",
+    source="Zhang, Choromanska & LeCun, 2015",
+    claims={
+        "on quiet machines averaging is first": lambda rows: (
+            value(rows, "seconds", cluster="quiet", method="local SGD")
+            < value(rows, "seconds", cluster="quiet", method="EASGD")
+        ),
+        "in a noisy cloud they are about level": lambda rows: (
+            abs(
+                value(rows, "seconds", cluster="noisy cloud", method="local SGD")
+                / value(rows, "seconds", cluster="noisy cloud", method="EASGD")
+                - 1
+            )
+            < 0.15
+        ),
+        "one slow machine makes averaging take more than twice as long": lambda rows: (
+            value(rows, "seconds", cluster="one slow machine", method="local SGD")
+            > 2 * value(rows, "seconds", cluster="quiet", method="local SGD")
+        ),
+        "the centre hardly notices it": lambda rows: (
+            value(rows, "seconds", cluster="one slow machine", method="EASGD")
+            < 1.1 * value(rows, "seconds", cluster="quiet", method="EASGD")
+        ),
+    },
+    look=Look("cluster", ("seconds",), "method", kind="bar", title="seconds to a held-out loss of 0.3"),
+)
+def who_is_first(run):
+    """Digits, eight workers with 16 images each, a meeting or a visit every 16 steps; messages take no time.
+
+    The slow machine takes three times as long for every gradient. Those who visit take its share of the work upon
+    them; those who meet wait.
+    """
+    rows = []
+    for cluster, (jitter, slowest) in CLUSTERS.items():
+        for method, algorithm, last in (("local SGD", "local_sgd", 7), ("EASGD", "easgd", 8)):
+            seconds = to_a_loss(run, algorithm, jitter, f"{last}:{slowest}")
+            rows.append({"cluster": cluster, "method": method, "seconds": seconds})
+    return rows
+
+
+def to_a_loss(run, algorithm, jitter, slow, loss=0.3):
+    """Seconds until the held-out loss is this; infinite if it never is."""
+    done = run(
+        algorithm=algorithm, workers=8, batch=16, steps=256, period=16, learning_rate=0.2, jitter=jitter, slow=slow,
+        evaluations=1000, **SMALL, **NO_NETWORK,
+    )  # fmt: skip
+    reached = np.flatnonzero(done.evaluations["loss"] <= loss)
+    return float(done.evaluations["seconds"][reached[0]]) if len(reached) else np.inf
+
+
 @figure(
     "How seldom may replicas visit a server?",
     source="Zhang, Choromanska & LeCun, 2015, figure 2",
@@ -334,6 +536,7 @@ def post_local(run):
             for p in (1, 4, 16, 64)
         ),
     },
+    look=Look("period", ("loss",), "method", log="xy", title="held-out loss of the centre"),
 )
 def elastic_period(run):
     """Digits, four replicas with 16 images each and unequal steps, 256 steps each; loss of the server's model.
