@@ -27,6 +27,7 @@ TIMED = {"Numba": "cpu", "torch": "torch", "NumPy": "numpy", "CUDA": "gpu"}  # w
 RANKS = 64  # rows and columns that can be told apart; more are drawn in groups
 LINKS = 300  # of a graph of ranks; what moves less is not drawn
 WIDEST = 8  # px of a link
+ROLES = {"pipelined": "stage", "model_parallel": "stage", "decoupled": "module"}  # of a rank that trains; else worker
 
 
 @dataclass(frozen=True)
@@ -449,7 +450,7 @@ def lane_names(run: Run) -> list[str]:
 def rank_names(experiment: Experiment, ranks: int) -> list[str]:
     """The same for so many ranks of an experiment."""
     servers = experiment.servers
-    role = "stage" if algorithms.family(experiment.algorithm) in ("pipelined", "model_parallel") else "worker"
+    role = ROLES.get(algorithms.family(experiment.algorithm), "worker")
     if hasattr(experiment.module, "plan"):
         plan = experiment.module.plan(experiment.workers, experiment.knobs)
         role = "stage" if plan.stages == ranks and not plan.shared else "rank"  # which holds several, or shares one

@@ -5,8 +5,8 @@ once: the last one through mini-batch t, the one below it through t-1, module k 
 
     w_k <- w_k - lr dL/dw_k at (x_b; w_k as it was when b went forward)        b = t - (K-1-k)
 
-    module 0   F0 .. .. | F1 .. .. | F2 .. .. B0 | F3 .. .. B1
-    module 1   .. F0 .. | .. F1 .. B0 | .. F2 .. B1 | .. F3 .. B2
+    module 0   F0 .. .. .. | F1 .. .. .. | F2 .. .. B0 | F3 .. .. B1
+    module 1   .. F0 .. .. | .. F1 .. B0 | .. F2 .. B1 | .. F3 .. B2
     module 2   .. .. F0 B0 | .. .. F1 B1 | .. .. F2 B2 | .. .. F3 B3
 
 `weights`: stash, as in the paper, goes back through the weights that went forward; none, as in its code, through the

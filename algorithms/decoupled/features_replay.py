@@ -6,9 +6,9 @@ forward from h again with its newest weights, and back through these:
 
     w_k <- w_k - lr (d F_k(h; w_k) / d w_k)^T delta        h, delta: of mini-batch b, and K-1-k updates old
 
-    module 0   F0 .. .. | F1 .. .. | F2 .. .. R0 B0 | F3 .. .. R1 B1
-    module 1   .. F0 .. | .. F1 .. R0 B0 | .. F2 .. R1 B1 | .. F3 .. R2 B2
-    module 2   .. .. F0 B0 | .. .. F1 B1 | .. .. F2 B2 | .. .. F3 B3
+    module 0   F0 .. .. .. .. | F1 .. .. .. .. | F2 .. .. R0 B0 | F3 .. .. R1 B1
+    module 1   .. F0 .. .. .. | .. F1 .. R0 B0 | .. F2 .. R1 B1 | .. F3 .. R2 B2
+    module 2   .. .. F0 B0 .. | .. .. F1 B1 .. | .. .. F2 B2 .. | .. .. F3 B3 ..
 
 Layers that draw random numbers draw new ones when they go again. With a `barrier` between going forward and going back,
 an iteration takes T_F + (T_F + T_B) / K; without it (2 T_F + T_B) / K, in a full pipeline.

@@ -153,3 +153,4 @@ def test_a_last_leap_does_not_flatten_the_curve(two):
 def test_ranks_are_called_by_their_role(made):
     assert charts.lane_names(made(Experiment(algorithm="easgd", workers=2))) == ["server 0", "worker 1", "worker 2"]
     assert charts.lane_names(made(Experiment(algorithm="gpipe", workers=2))) == ["stage 0", "stage 1"]
+    assert charts.lane_names(made(Experiment(algorithm="ddg", workers=2))) == ["module 0", "module 1"]
