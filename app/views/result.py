@@ -37,10 +37,11 @@ def show(folder: str, wanted: Experiment | None) -> None:
     shown = compare.named(kept if name in dict(kept) else [*kept, (name, run)])
     changed = compare.changes(run.experiment, wanted) if wanted else []
     _title(run, folder, name, changed)
-    if changed:
-        predict.offer(wanted)
-    predict.compared(run)
-    remarks(run, missing)
+    with st.container():  # one element however much is in it: what follows keeps its place, and the reader his zoom
+        if changed:
+            predict.offer(wanted)
+        predict.compared(run)
+        remarks(run, missing)
     figures(run)
     charts_side = st.container()
     if st.session_state.get("source"):
