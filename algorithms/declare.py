@@ -2,7 +2,8 @@
 
     SYNCHRONOUS = True          the network changes when, but not what: same weights on any network
     def servers(s): ...         ranks that hold parameters and train nothing; they come first (default: none)
-    def shards(workers, s): ... parts the data is dealt in (default: one per worker; the stages of a pipeline share one)
+    def shards(workers, s): ... parts the data is dealt in, to ranks in a row (default: one per worker; the stages of a
+                                pipeline share one)
     def stages(workers, s): ... stages that a pipeline cuts the model in (default: one per worker)
     def refuse(workers, batch, workload, s): ...   one sentence why it cannot run like this, or None: too few workers,
                                 micro-batches that do not divide the batch; a ValueError of workload.split does as well

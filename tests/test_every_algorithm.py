@@ -159,7 +159,7 @@ def batch_of(module):
 
 
 def layers_of(module):
-    return DEEP if is_pipeline(module) else 4
+    return DEEP if is_pipeline(module) and toy(module) is ScalarChain else 4
 
 
 def deterministic(variant):
