@@ -193,7 +193,9 @@ def test_it_finds_the_optimum_of_a_problem_without_noise(variant):
     else:
         workload = quadratic.build(quadratic.Settings(condition=4.0), np.float64)
     started = workload.evaluate(workload.start(0)).loss
-    reached = workload.evaluate(course(variant, workload, steps=400).shipped).loss
+    many = "chunks" in module.Settings.model_fields or toy(module) is WideChain  # passes or messages in a step
+    steps = 150 if many else 400
+    reached = workload.evaluate(course(variant, workload, steps=steps).shipped).loss
     assert reached < 1e-4 * started
 
 
