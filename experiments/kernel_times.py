@@ -65,7 +65,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Peaks:
-    """What a device reaches: FLOP/s of a large matrix product; bytes/s of adding vectors, large ones and (near) of n."""
+    """What a device reaches: FLOP/s of a large matrix product; bytes/s of adding vectors, large and (near) of n."""
 
     flops: float
     bandwidth: float
