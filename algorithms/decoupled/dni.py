@@ -14,7 +14,7 @@ it. `mix` is lambda of BP(lambda): d^ <- (1 - mix) d^ + mix d_k, which waits for
 Price: where a numbers per sample cross from one module to the next, 2 batch a per step, there and back, and a label for
 each sample and boundary; a forward and a backward of the synthesiser. Staleness: none, but guesses are biased.
 Source: Jaderberg et al., ICML 2017, arXiv:1608.05343, whose synthesisers have batch norm; Czarnecki et al., ICML 2017,
-arXiv:1703.00522; BP(lambda) as in the first.
+arXiv:1703.00522.
 """
 
 from collections import deque

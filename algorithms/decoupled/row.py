@@ -1,8 +1,7 @@
 """A row of modules: features go up from rank to rank, and whatever stands for an error comes down.
 
-The end goes the way of the executor of pipelines: module 0 asks the budget before each mini-batch and says the end with
-None instead of features. The target loss is seen on the last module; an error that is wrapped in a tuple says that it
-is reached.
+Module 0 asks the budget before each mini-batch, and when it is spent sends None up instead of features. The target loss
+is seen on the last module; there, an error that comes down wrapped in a tuple says that it is reached.
 """
 
 from itertools import count
@@ -40,14 +39,13 @@ class Row:
         yield from ((t + extra, None, None) for extra in range(more))
 
     def _arriving(self, t):
-        last = not self.above
         if self.module.first:
             over = self.enough or next(self.steps, None) is None
             return (None, None) if over else self.module.chunk(t)
         x = self.comm.recv(self.comm.rank - 1)
         if x is None or self.labels:
             return x or (None, None)
-        return x, self.module.chunk(t)[1] if last else None
+        return x, None if self.above else self.module.chunk(t)[1]
 
     def onward(self, y, target, t):
         """Hand features up; the last module compares them with the target instead, and has its error, dy."""
