@@ -10,8 +10,8 @@ loss of A_k trains A_k and module k, and nothing below: what comes from there is
     module 2   .. .. F0 B0 F1 B1 F2 B2 F3 B3        . idle only while the row fills
 
 All modules learn at once (DGL); or, with `phase`, one after the other, each for so many steps and then no more, as in
-layer-wise pre-training. A module may be `ahead` of the next one by so many mini-batches; that it has taken one, the next
-one says with an empty message.
+layer-wise pre-training. A module may be `ahead` of the next one by so many mini-batches; the next one sends an empty
+message for each that it has taken.
 
 Price: features and labels go up, nothing comes down: where a numbers per sample cross from one module to the next,
 batch (a + 1) per step; a forward and a backward of the classifier. Staleness: none.
