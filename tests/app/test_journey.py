@@ -41,7 +41,8 @@ def served(runs: Path, command=AS_MODULE, folder: Path = ROOT, script: str = "ap
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
     words = [*command, "run", script, "--server.port", str(port), "--server.headless", "true"]
-    environment = {**os.environ, "LOCKSTEP_RUNS": str(runs), "OMP_NUM_THREADS": "1"}
+    places = {"LOCKSTEP_RUNS": str(runs), "LOCKSTEP_TABLES": str(runs / "tables")}
+    environment = {**os.environ, **places, "OMP_NUM_THREADS": "1"}
     environment.pop("PYTHONPATH", None)
     server = subprocess.Popen(words, cwd=folder, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
     family = psutil.Process(server.pid)
@@ -296,3 +297,47 @@ def test_it_starts_either_way_and_finds_its_settings(tab, runs, tmp_path, comman
         run, background = page.get_by_role("button", name="Run", exact=True), page.locator(".stApp")
         assert run.evaluate("e => getComputedStyle(e).backgroundColor") == "rgb(0, 114, 178)"  # config.toml was read
         assert background.evaluate("e => getComputedStyle(e).backgroundColor") == colour
+
+
+def test_a_schedule_is_changed_compared_explained_and_shared(tab, address):
+    page = tab(f"{address}/schedules")
+    makespan = page.locator(".figures tr", has_text="Makespan")
+    expect(makespan).to_contain_text("33")
+    page.locator(".st-key-ranks input").fill("8")
+    page.locator(".st-key-ranks input").press("Enter")
+    expect(makespan).to_contain_text("45")
+    page.locator(".st-key-schedule_b").get_by_role("combobox").fill("zb_h1")
+    page.get_by_role("option", name="zb_h1", exact=True).click()
+    expect(makespan).to_contain_text("−14 (−31.1 %)")
+    stage = page.locator(".stage").first
+    stage.scroll_into_view_if_needed()
+    box = stage.bounding_box()
+    page.mouse.move(box["x"] + box["width"] * 0.4, box["y"] + 34 + 10)
+    expect(page.locator(".tip").first).to_contain_text("rank 0 · idle · 0B0 waits for 1B0 of rank 1")
+    assert (query(page)["ranks"], query(page)["schedule_b"]) == ("8", "zb_h1")
+    again = tab(page.url)
+    expect(again.locator(".figures tr", has_text="Makespan")).to_contain_text("−14 (−31.1 %)")
+
+
+def test_a_kernel_is_read_and_measured(tab, address):
+    page = tab(f"{address}/kernels?kernel=forget&numbers=1000")
+    expect(page.get_by_role("heading", name="forget")).to_be_visible()
+    expect(page.locator(".st-key-source-code")).to_contain_text("v[index] <- 0")
+    expect(page.locator(".figures tr", has_text="Numba")).to_contain_text("the CPU twin")
+    expect(page.get_by_role("button", name="Measure all kernels")).to_be_visible()
+
+
+def test_a_table_is_uploaded_and_trained_on_and_a_run_opened(tab, address, made, tmp_path):
+    rows = "".join(f"{n % 2 + n / 100},{n % 7},{'even' if n % 2 else 'odd'}\n" for n in range(300))
+    page = tab(f"{address}/own")
+    table = {"name": "numbers.csv", "mimeType": "text/csv", "buffer": f"a,b,kind\n{rows}".encode()}
+    page.locator(".st-key-table_files input[type=file]").set_input_files(table)
+    page.get_by_role("button", name="Train on it").click()
+    expect(page.get_by_role("heading", name="sync_sgd on table")).to_be_visible()
+    assert result(page)
+    folder = store.save(made(Experiment(algorithm="easgd", seed=9)), tmp_path)
+    page = tab(f"{address}/own")
+    page.locator(".st-key-run_files input[type=file]").set_input_files(list(folder.iterdir()))
+    expect(page.get_by_role("heading", name="easgd on digits")).to_be_visible()
+    expect(page.get_by_text(re.compile("uploaded$"))).to_be_visible()
+    assert "95.5 %" in result(page)
