@@ -46,9 +46,7 @@ def test_a_machine_alone_hears_nothing(layer):
     assert speed_up(layer, 1) == 1
 
 
-def test_a_wide_neighbourhood_helps_less():
-    def seconds(radius):
-        return speed_up(lambda machines: local(64, 8, radius, 64, machines, XEON) / (2 * radius + 1) ** 2, 64)
-
-    speeds = [seconds(radius) for radius in (1, 4, 16)]
-    assert all(speed > 1 for speed in speeds)
+def test_a_machine_hears_of_the_rim_around_its_block():
+    only_hearing = Machine(flops=math.inf, bandwidth=4.0, message=0.0)  # a number a second
+    assert local(side=8, features=3, radius=1, batch=5, machines=4, on=only_hearing) == (6 * 6 - 4 * 4) * 3 * 5
+    assert connected(inputs=8, outputs=2, batch=5, machines=4, on=only_hearing) == 8 * 3 / 4 * 5
