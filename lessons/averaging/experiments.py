@@ -8,6 +8,10 @@ import workloads
 from lessons.figure import Look, column, figure, value
 
 SMALL = {"hidden": "32"}  # the digits' model: 2,410 parameters
+NOISY = {
+    "workload": "quadratic", "condition": 4, "noise": 3.0, "dimension": 400, "points": 20_000,
+    "batch": 1, "steps": 20, "learning_rate": 0.1, "evaluations": 2,
+}  # fmt: skip
 NO_NETWORK = {"network": "ideal", "device": "1e9:1e15:0"}  # only gradients take time
 
 
@@ -34,20 +38,20 @@ def one_average(run):
     The bias is how far even a worker without noise would still have to go; only more steps help against that. The
     paper's picture, on e-mail spam, has the same shape: from 1 to 10 machines much is won, from 10 to 100 little.
     """
-    steps, rate, condition, noise, dimension = 20, 0.1, 4, 3.0, 400
-    h = np.geomspace(1, 1 / condition, dimension)
+    steps, rate, noise = (NOISY[name] for name in ("steps", "learning_rate", "noise"))
+    h = np.geomspace(1, 1 / NOISY["condition"], NOISY["dimension"])
     left = (1 - rate * h) ** steps
     bias = float(h @ left**2 / 2)
     variance = float(h @ (rate * h * noise**2 / (2 - rate * h) * (1 - left**2)) / 2)
-    bowl = {"workload": "quadratic", "condition": condition, "noise": noise, "dimension": dimension, "points": 20_000}
-    rows = []
-    for workers in (1, 3, 10, 30, 100):
-        done = run(
-            algorithm="one_shot", workers=workers, batch=1, steps=steps, learning_rate=rate, evaluations=2, **bowl
-        )
-        theory = bias + variance / workers
-        rows.append({"workers": workers, "loss": done.summary["held_out_loss"], "theory": theory, "bias": bias})
-    return rows
+    return [
+        {"workers": workers, "loss": once_averaged(run, workers), "theory": bias + variance / workers, "bias": bias}
+        for workers in (1, 3, 10, 30, 100)
+    ]
+
+
+def once_averaged(run, workers):
+    """The loss of the average of so many workers, each of them alone in the noisy bowl until the end."""
+    return run(algorithm="one_shot", workers=workers, **NOISY).summary["held_out_loss"]
 
 
 @figure(
@@ -120,8 +124,7 @@ def more_workers(run):
     rows = []
     for workers in (1, 2, 4, 8, 16):
         for method, algorithm in methods.items():
-            values = {"batch": 16, "epochs": 16, "period": 2, "learning_rate": 0.06, "evaluations": 2, **SMALL}
-            done = run(algorithm=algorithm, workers=workers, **values).summary
+            done = sharing(run, algorithm, workers)
             rows.append(
                 {
                     "workers": workers,
@@ -131,6 +134,12 @@ def more_workers(run):
                 }
             )
     return rows
+
+
+def sharing(run, algorithm, workers):
+    """What becomes of 16 epochs that so many workers share."""
+    values = {"batch": 16, "epochs": 16, "period": 2, "learning_rate": 0.06, "evaluations": 2, **SMALL}
+    return run(algorithm=algorithm, workers=workers, **values).summary
 
 
 RATES = (0.03, 0.06, 0.125, 0.25, 0.5, 1.0)
@@ -246,24 +255,32 @@ def block_forms(run):
     gain: on its flank, with a rate so small that it looks like a slope. overshoot: with a larger rate, how far the
     model gets to the other side of the optimum, as a part of where it began.
     """
-    bowl = {"workload": "quadratic", "dimension": 1, "points": 80, "workers": 16, "batch": 1, "precision": "float64"}
-    bowl["evaluations"] = 1000  # all of them
     rows = []
     for form in ("classical", "nesterov", "nesterov_code"):
-        values = {"algorithm": "bmuf", "form": form, **bowl}
-        slope = {"period": 1, "learning_rate": 1e-7}
-        before, after = _distances(run(steps=170, **slope, **values))[[-31, -1]]
-        distance = _distances(run(period=5, learning_rate=0.02, steps=200, **values))
+        distance = _distances(run(form=form, period=5, learning_rate=0.02, steps=200, **BLOCKS))
         past = distance[int(np.argmax(distance < 0.25)) :]  # it is near for the first time on the way through
         rows.append(
             {
                 "form": form,
-                "gain": float((before - after) / (30 * slope["learning_rate"])),
+                "gain": gain(run, form=form),
                 "overshoot": float(past.max()),
                 "left after 40 blocks": float(distance[-1]),
             }
         )
     return rows
+
+
+BLOCKS = {
+    "algorithm": "bmuf", "workload": "quadratic", "dimension": 1, "points": 80, "workers": 16, "batch": 1,
+    "precision": "float64", "evaluations": 1000,
+}  # fmt: skip
+
+
+def gain(run, **values):
+    """How many times as far as model averaging block momentum gets down a slope, once its filter is full."""
+    rate = 1e-7
+    before, after = _distances(run(period=1, learning_rate=rate, steps=170, **BLOCKS, **values))[[-31, -1]]
+    return float((before - after) / (30 * rate))
 
 
 def _distances(done):
@@ -301,8 +318,7 @@ def local_period(run):
     """
     rows = []
     for period in (1, 4, 16, 64, 256):
-        values = {"batch": 16, "steps": 256, "learning_rate": 0.2, "network": "1GbE", "evaluations": 2, "hidden": "64"}
-        done = run(algorithm="local_sgd", workers=8, period=period, **values)
+        done = meeting(run, period)
         rows.append(
             {
                 "period": period,
@@ -318,6 +334,18 @@ def local_period(run):
         row["time"] = row["seconds"] / always["seconds"]
         row["loss"] = row["held-out loss"] / always["held-out loss"]
     return rows
+
+
+UNLIKE = {
+    "workload": "quadratic", "dimension": 1, "start": 0, "points": 64, "kinds": 2, "apart": 2, "unequal": 5,
+    "workers": 2, "learning_rate": 0.1, "steps": 600,
+}  # fmt: skip
+
+
+def meeting(run, period):
+    """The Run of eight workers who meet every `period` steps."""
+    values = {"batch": 16, "steps": 256, "learning_rate": 0.2, "network": "1GbE", "evaluations": 2, "hidden": "64"}
+    return run(algorithm="local_sgd", workers=8, period=period, **values)
 
 
 @figure(
@@ -347,12 +375,11 @@ def unlike_shards(run):
     at their own centres, and the average forgets who had the better reason. elastic: the centre of EASGD, whose
     springs let both stay apart for good.
     """
-    rate, h, centres = 0.1, np.array([1, 0.2]), np.array([-1, 1])
-    bowls = {"workload": "quadratic", "dimension": 1, "start": 0, "points": 64, "kinds": 2, "apart": 2, "unequal": 5}
+    rate, h, centres = UNLIKE["learning_rate"], np.array([1, 0.2]), np.array([-1, 1])
     rows = []
     for period in (1, 5, 20, 50):
-        values = {"workers": 2, "period": period, "learning_rate": rate, "steps": 600, **bowls}
-        done, elastic = run(algorithm="local_sgd", **values), run(algorithm="easgd", synchronous=True, **values)
+        done = run(algorithm="local_sgd", period=period, **UNLIKE)
+        elastic = run(algorithm="easgd", synchronous=True, period=period, **UNLIKE)
         q = 1 - (1 - rate * h) ** period
         rows.append(
             {
@@ -418,7 +445,7 @@ def post_local(run):
     return rows
 
 
-LATE = {"all, now and then": ("exponential", 1), "one machine, always": ("none", 3)}
+LATE = {"all are late now and then": ("exponential", 1), "one is always late": ("none", 3)}
 
 
 @figure(
@@ -429,11 +456,11 @@ LATE = {"all, now and then": ("exponential", 1), "one machine, always": ("none",
             abs(row["speed-up"] / row["theory"] - 1) < 0.05 for row in rows
         ),
         "if all are late now and then, the waiting is shared out": lambda rows: (
-            value(rows, "speed-up", late="all, now and then", period=1) < 3.2
-            and value(rows, "speed-up", late="all, now and then", period=256) > 7
+            value(rows, "speed-up", late="all are late now and then", period=1) < 3.2
+            and value(rows, "speed-up", late="all are late now and then", period=256) > 7
         ),
         "for one slow machine all the others wait, however seldom they meet": lambda rows: (
-            max(column(rows, "speed-up", late="one machine, always")) < 2.7
+            max(column(rows, "speed-up", late="one is always late")) < 2.7
         ),
     },
     look=Look("period", ("speed-up",), "late", theory=("theory",), log="x", title="times as fast as one machine"),
@@ -444,19 +471,24 @@ def waiting_to_meet(run):
     A gradient takes an exponential time, or the same always, but three times as long on one machine. The last of eight
     sums of H exponential times is less late, compared with H, the larger H is.
     """
-    workers, dice = 8, np.random.default_rng(0)
-    bowl = {"workload": "quadratic", "batch": 64, "dimension": 20, "points": 512, "evaluations": 1, **NO_NETWORK}
-    alone = run(algorithm="sgd", workers=1, steps=10, **bowl).summary["seconds"] / 10
-    rows = []
-    for late, (jitter, slowest) in LATE.items():
+    dice, rows = np.random.default_rng(0), []
+    for late, (_, slowest) in LATE.items():
         for period in (1, 4, 16, 64, 256):
-            values = {"period": period, "steps": 768, "jitter": jitter, "slow": f"{workers - 1}:{slowest}"}
-            step = run(algorithm="local_sgd", workers=workers, **values, **bowl).summary["seconds"] / 768
-            last = slowest if slowest > 1 else dice.gamma(period, size=(20_000, workers)).max(1).mean() / period
+            last = slowest if slowest > 1 else dice.gamma(period, size=(20_000, 8)).max(1).mean() / period
             rows.append(
-                {"late": late, "period": period, "speed-up": workers * alone / step, "theory": float(workers / last)}
+                {"late": late, "period": period, "speed-up": speed_up(run, late, period), "theory": float(8 / last)}
             )
     return rows
+
+
+def speed_up(run, late, period):
+    """How many times as much as one machine eight do that meet so often."""
+    bowl = {"workload": "quadratic", "batch": 64, "dimension": 20, "points": 512, "evaluations": 1, **NO_NETWORK}
+    jitter, slowest = LATE[late]
+    values = {"period": period, "steps": 768, "jitter": jitter, "slow": f"7:{slowest}"}
+    step = run(algorithm="local_sgd", workers=8, **values, **bowl).summary["seconds"] / 768
+    alone = run(algorithm="sgd", workers=1, steps=10, **bowl).summary["seconds"] / 10
+    return 8 * alone / step
 
 
 CLUSTERS = {"quiet": ("none", 1), "noisy cloud": ("noisy cloud", 1), "one slow machine": ("none", 3)}
@@ -545,16 +577,10 @@ def elastic_period(run):
     of: at 16 steps the four sums together are a step that is far too long. A spring never pulls farther than to where
     the replicas are. The paper's test error even improves with the period; on these few images it does not.
     """
-    methods = {
-        "EASGD": {"algorithm": "easgd", "learning_rate": 0.1},
-        "EAMSGD": {"algorithm": "easgd", "learning_rate": 0.01, "momentum": 0.9},
-        "Downpour": {"algorithm": "downpour", "update": "sgd", "learning_rate": 0.05},
-    }
     rows = []
     for period in (1, 4, 16, 64):
-        for method, values in methods.items():
-            often = {"n_push": period, "n_fetch": period} if method == "Downpour" else {"period": period}
-            done = run(workers=4, batch=16, steps=256, jitter="cloud", evaluations=2, **SMALL, **often, **values)
+        for method in VISITORS:
+            done = visiting(run, method, period)
             rows.append(
                 {
                     "period": period,
@@ -564,6 +590,20 @@ def elastic_period(run):
                 }
             )
     return rows
+
+
+VISITORS = {
+    "EASGD": {"algorithm": "easgd", "learning_rate": 0.1},
+    "EAMSGD": {"algorithm": "easgd", "learning_rate": 0.01, "momentum": 0.9},
+    "Downpour": {"algorithm": "downpour", "update": "sgd", "learning_rate": 0.05},
+}
+
+
+def visiting(run, method, period):
+    """The Run of four replicas that visit a server every `period` steps."""
+    often = {"n_push": period, "n_fetch": period} if method == "Downpour" else {"period": period}
+    values = {"workers": 4, "batch": 16, "steps": 256, "jitter": "cloud", "evaluations": 2, **SMALL, **often}
+    return run(**VISITORS[method], **values)
 
 
 @figure(

@@ -1,0 +1,141 @@
+"""Judges the worker of this chapter's exercise: by what its model has learned, and by what that takes."""
+
+from __future__ import annotations
+
+import contextlib
+import random
+from math import inf, isfinite, log10
+
+import numpy as np
+
+from lessons.averaging.exercise import TARGETS
+from lessons.figure import run_now
+from lessons.grader import Failed
+
+POINTS = {
+    "together they learn what one learns who sees it all": 4,
+    "down a valley they get farther than averages do": 3,
+    "one worker alone is plain SGD": 1,
+    "they send no more than averages do": 1,
+    "they take no longer": 1,
+    "each holds few vectors at once": 2,
+}
+
+
+def check(solution, seed):
+    """Yield (mark, whether it is earned, what was seen)."""
+    together, valley, plain, frugal, quick, lean = POINTS
+    dice = random.Random(seed)
+    workers = dice.randint(5, 6)
+    averaging = {"algorithm": "model_averaging", "period": dice.randint(3, 4)}
+    digits = {
+        "batch": 16, "epochs": 8, "hidden": "32", "learning_rate": 0.12, "network": "1GbE", "evaluations": 2,
+        "seed": dice.randrange(10**6),
+    }  # fmt: skip
+    one = run_now(algorithm="sgd", workers=1, **digits).summary
+    averages = run_now(workers=workers, **averaging, **digits).summary
+    with _ranks(solution, workers) as ranks:
+        done = _run(ranks, averages["steps"], **averaging, **digits).summary
+        for mark, target, part, of in (
+            (together, "loss", done["held_out_loss"] / one["held_out_loss"], "the loss of one worker"),
+            (frugal, "traffic", done["bytes"] / averages["bytes"], "the bytes of averages"),
+            (quick, "time", done["seconds"] / averages["seconds"], "the time of averages"),
+        ):
+            yield mark, part <= TARGETS[target], f"{part:.2f} times {of}; at most {TARGETS[target]} is asked"
+        narrow = {
+            **averaging, "workload": "quadratic", "condition": 300, "dimension": 20, "points": 64 * workers, "batch": 1,
+            "steps": 200, "period": 3, "learning_rate": 1.5, "precision": "float64", "evaluations": 2,
+        }  # fmt: skip
+        gain = _progress(_run(ranks, 200, **narrow)) / _progress(run_now(workers=workers, **narrow))
+        told = f"{gain:.2f} times as many powers of ten as averages" if gain > 0 else "it was thrown out"
+        yield valley, gain >= TARGETS["progress"], f"{told}; at least {TARGETS['progress']} is asked"
+        few = {**digits, "epochs": None, "steps": 30}
+        alone, sgd = _run(ranks[:1], 30, **averaging, **few), run_now(algorithm="sgd", workers=1, **few)
+        apart = float(np.abs(alone.parameters - sgd.parameters).max())
+        yield plain, apart < 1e-4, f"after 30 steps alone, parameters are up to {apart:.2g} away from those of SGD"
+        large = {"workload": "quadratic", "dimension": 250_000, "points": 64, "batch": 1, "evaluations": 1}
+        _run(ranks, 6, steps=6, **averaging, **large)
+        held = max((attempt.most() or 0) / (4 * large["dimension"]) for attempt in ranks)
+        told = f"{held:.1f} vectors at once; at most {TARGETS['memory']} are asked"
+        yield lean, held <= TARGETS["memory"], told if held else "not measured on this system"
+
+
+@contextlib.contextmanager
+def _ranks(solution, workers):
+    """An attempt for every rank: what one of them keeps in a variable, no other sees."""
+    attempts = [solution.attempt() for _ in range(workers)]
+    with contextlib.ExitStack() as stack:
+        for attempt in attempts:
+            stack.callback(attempt.__exit__)
+        for attempt in attempts:
+            attempt.__enter__()
+        yield attempts
+
+
+def _run(ranks, gradients, **values):
+    """The Run in which each of `ranks` plays the rank of its number, and is given so many gradients at most."""
+    roles = [attempt.role("worker") for attempt in ranks]
+
+    def worker(comm, task, s):
+        return roles[comm.rank](Arrays(comm), Gradients(task, comm.rank, gradients), s)
+
+    done = ranks[0].run(worker, workers=len(ranks), **values)
+    if done.parameters is None:
+        raise Failed(done.error or "no rank has reported a model; rank 0 is to call task.report(w) when it has one.")
+    return done
+
+
+def _progress(done):
+    """Powers of ten by which the loss has fallen; minus infinity if it has not."""
+    loss = done.evaluations["loss"]
+    return log10(loss[0] / loss[-1]) if isfinite(loss[-1]) and loss[-1] > 0 else -inf
+
+
+class Arrays:
+    """A comm through which arrays go and nothing else, since a number's digits would travel for nothing."""
+
+    def __init__(self, comm):
+        self.comm = comm
+        self.recv, self.recv_any, self.poll, self.barrier = comm.recv, comm.recv_any, comm.poll, comm.barrier
+
+    rank = property(lambda self: self.comm.rank)
+    size = property(lambda self: self.comm.size)
+
+    def send(self, x, dst, tag=0):
+        self.comm.send(_array(x), dst, tag)
+
+    def broadcast(self, x, src=0):
+        return self.comm.broadcast(_array(x) if self.rank == src else None, src)
+
+    def all_reduce(self, x, op="sum"):
+        return self.comm.all_reduce(_array(x), op)
+
+
+class Gradients:
+    """A task that gives so many gradients."""
+
+    def __init__(self, task, rank, gradients):
+        self.task, self.rank, self.left = task, rank, gradients
+        self.per_epoch, self.start, self.steps = task.per_epoch, task.start, task.steps
+        self.measure, self.at, self.spent = task.measure, task.at, task.spent
+        self.shape = task.start().shape
+
+    def gradient(self, w):
+        if not self.left:
+            raise Failed(f"rank {self.rank} asked for more gradients than it has steps.")
+        self.left -= 1
+        return self.task.gradient(self._parameters(w))
+
+    def report(self, w):
+        self.task.report(self._parameters(w))
+
+    def _parameters(self, w):
+        if _array(w).shape != self.shape:
+            raise Failed(f"rank {self.rank} has parameters of shape {w.shape}; expected {self.shape}.")
+        return w
+
+
+def _array(x):
+    if not isinstance(x, np.ndarray):
+        raise Failed(f"it gave a {type(x).__name__} where an array is expected.")
+    return x
