@@ -22,7 +22,8 @@ NAMES = algorithms.names()
 
 
 def small(algorithm="sync_sgd", **values):
-    return Experiment.of({"algorithm": algorithm, "workers": 2, "steps": 12, "evaluations": 4, **values})
+    workers = 4 if algorithm == "three_d" else 2
+    return Experiment.of({"algorithm": algorithm, "workers": workers, "steps": 12, "evaluations": 4, **values})
 
 
 @pytest.mark.parametrize("name", NAMES)
