@@ -9,6 +9,7 @@ them as grey lines without points. Who declares nothing gets `guess(rows)`.
 from __future__ import annotations
 
 import csv
+import math
 from dataclasses import asdict, dataclass
 from numbers import Real
 from pathlib import Path
@@ -94,8 +95,11 @@ def chart(rows: Rows, look: Look | None = None):
         figure.update_xaxes(tickvals=places, ticktext=[f"{place:g}" for place in places])
     if "y" in look.log:
         heights = [abs(row[column]) for row in rows for column in look.y if _finite(row[column])]
-        few = max(heights, default=1) < 1000 * min(heights, default=1)
-        figure.update_yaxes(type="log", dtick="D2" if few else 1, exponentformat="none" if few else "power")
+        figure.update_yaxes(type="log", dtick=1, exponentformat="power")
+        if heights and 0 < max(heights) < 1000 * min(heights):
+            decades = range(math.floor(math.log10(min(heights))), math.ceil(math.log10(max(heights))) + 1)
+            ticks = [round(n * 10.0**k, 12) for k in decades for n in (1, 2, 5)]
+            figure.update_yaxes(tickvals=ticks, ticktext=[f"{tick:g}" for tick in ticks])
     else:
         figure.update_yaxes(rangemode="tozero")
     return figure

@@ -40,6 +40,14 @@ def test_there_is_a_line_for_each_group_and_a_grey_one_for_its_theory():
     assert list(figure.layout.xaxis.tickvals) == [2, 8, 32]
 
 
+def test_a_logarithmic_scale_says_its_numbers_in_full_and_powers_of_ten_where_they_are_far_apart():
+    near, far = ([{"b": 1, "loss": 0.3}, {"b": 2, "loss": high}] for high in (2.0, 2000.0))
+    axis = chart(near, Look("b", ("loss",), log="y")).layout.yaxis
+    assert dict(zip(axis.ticktext, axis.tickvals, strict=True)).items() >= {"0.2": 0.2, "0.5": 0.5, "1": 1}.items()
+    axis = chart(far, Look("b", ("loss",), log="y")).layout.yaxis
+    assert (axis.tickvals, axis.dtick, axis.exponentformat) == (None, 1, "power")
+
+
 def test_a_theory_that_is_the_same_for_all_is_drawn_once():
     rows = [row | {"theory": row["workers"]} for row in ROWS]
     names = [trace.name for trace in chart(rows, Look("workers", ("step",), "law", theory=("theory",))).data]
