@@ -58,7 +58,8 @@ def spring(period: int) -> str:
     return "elastic" if elastic < downpour else "downpour"
 
 
-def settles(period: int) -> str:
+def settles(often: str) -> str:
     """Where the average of two unlike workers comes to rest."""
+    period = {"in every step": 1, "every 20 steps": 20, "every 200 steps": 200}[often]
     where = float(run_now(algorithm="local_sgd", period=period, **experiments.UNLIKE).parameters[0])
     return "optimum" if abs(where + 2 / 3) < 0.02 else "middle" if abs(where) < 0.05 else "between"

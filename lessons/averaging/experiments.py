@@ -68,7 +68,7 @@ def once_averaged(run, workers):
             value(rows, "loss", starts="different", along=0.5) > 2 * max(_ends(rows, "different"))
         ),
     },
-    look=Look("along", ("loss",), "starts", title="held-out loss on the way from one to the other"),
+    look=Look("along", ("loss",), "starts", title="held-out loss"),
 )
 def two_starts(run):
     """Digits; held-out loss along the line from one trained network to another, which saw other images.
