@@ -145,7 +145,6 @@ def checked(run: Run) -> Run:
         losses=_sorted(run.losses, "seconds"),
         evaluations=_sorted(run.evaluations, "seconds"),
         environment={name: value for name, value in run.environment.items() if len(str(value)) <= 100},
-        summary={},
     )
     wall = run.summary.get("wall_seconds")
     sound.summary = summarise(sound, float(wall) if isinstance(wall, int | float) and 0 <= wall <= LATEST else 0.0)

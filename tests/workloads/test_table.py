@@ -40,6 +40,12 @@ def test_a_table_that_is_not_there_is_one_sentence(name):
         load(name)
 
 
+def test_a_name_is_no_path(folder):
+    (folder / f"{save(pets())}.npz").rename(folder.parent / "outside.npz")
+    with pytest.raises(ValueError, match="there is no table '../outside' here"):
+        load("../outside")
+
+
 @pytest.mark.parametrize("damage", [b"", b"PK\x03\x04rubbish", b"\x80\x04cos\nsystem\n"])
 def test_a_damaged_table_is_one_sentence(folder, damage):
     name = save(pets())
