@@ -18,6 +18,7 @@ import os
 import platform
 import sys
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import nullcontext
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from functools import partial
@@ -122,8 +123,10 @@ def measure(wanted: Iterable[str], n: int) -> Report:
     from experiments.calls import CALLS
 
     torch, gpu = _torch()
+    with torch.no_grad() if torch else nullcontext():
+        rows = tuple(_row(name, CALLS[name], n, torch, gpu) for name in wanted)
     return Report(
-        rows=tuple(_row(name, CALLS[name], n, torch, gpu) for name in wanted),
+        rows=rows,
         cpu=_peaks(np.empty(0, np.float32), np.dot, n),
         gpu=_peaks(torch.empty(0, device=gpu), torch.mm, n) if gpu else None,
         machine=machine() + (f"; {torch.cuda.get_device_name()}" if gpu else ""),
@@ -181,13 +184,12 @@ def _tensors(torch: Any, args: tuple, device: str) -> tuple:
 
 
 def _torch() -> tuple[Any, str | None]:
-    """(torch on one thread and without gradients, the GPU's name), each None where there is none."""
+    """(torch on one thread, the GPU's name), each None where there is none."""
     try:
         import torch
     except ImportError:
         return None, None
     torch.set_num_threads(1)
-    torch.set_grad_enabled(False)
     return torch, "cuda:0" if torch.cuda.is_available() else None
 
 
