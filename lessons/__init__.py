@@ -19,6 +19,7 @@ CHAPTERS: tuple[str, ...] = (
     "sandblaster",
     "shared_memory",
     "model_parallel",
+    "pipedream",
     "decoupled",
 )
 """In teaching order. Naming a chapter here is all the registration there is."""

@@ -1,0 +1,471 @@
+"""PipeDream and stale weights: what a pipeline that never empties costs in learning, memory and network."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from algorithms.pipelined.chen import striped
+from algorithms.pipelined.partition import partition
+from cluster.devices import parse_device
+from cluster.trace import COMPUTE, HELD, UPDATE
+from experiments.profiler import priced
+from lessons.figure import Look, column, figure, value
+from workloads import digits
+
+SMOOTH = "1e9:1e15:0"  # a device that takes time for arithmetic and nothing else
+EXACT = {"network": "ideal", "precision": "float64", "evaluations": 1}  # whose courses rounding does not turn
+DEEP = {"depth": 14, "width": 32, "batch": 32, "device": SMOOTH, **EXACT}  # 16 layers
+GUESSING = float(np.log(10))  # the loss of a model that takes every digit for as likely
+
+SYNCHRONOUS = {"algorithm": "gpipe", "update": "momentum"}
+STASH = {"algorithm": "pipedream"}
+NONE = {"algorithm": "pipedream", "weights": "none"}
+VERTICAL = {"algorithm": "pipedream", "weights": "vertical"}
+SPECTRAIN = {"algorithm": "spectrain", "form": "end"}
+SPECTRAIN_OWN = {"algorithm": "spectrain", "form": "own"}
+TWO_VERSIONS = {"algorithm": "pipedream_2bw"}
+PIPEMARE = {"algorithm": "pipemare", "rescale": 0, "correct": False}
+
+
+def tail(done, last=60):
+    """The mean loss of the last mini-batches; infinite if the run got away, to twice what guessing gives or more."""
+    loss = float(done.losses["loss"][-last:].mean())
+    return loss if done.status == "finished" and loss < 2 * GUESSING else float("inf")
+
+
+STALE = {
+    "stash": STASH,
+    "none": NONE,
+    "vertical sync": VERTICAL,
+    "SpecTrain": SPECTRAIN,
+    "SpecTrain, own": SPECTRAIN_OWN,
+}
+
+
+@figure(
+    "What do stale weights cost, the deeper the pipeline is?",
+    source="Harlap et al., 2018; Chen, Yang & Cheng, 2018 (SpecTrain)",
+    claims={
+        "a pipeline that flushes learns the same at every depth": lambda rows: (
+            np.ptp(column(rows, "synchronous")) < 1e-3
+        ),
+        "with stale weights the loss grows with every doubling of the stages": lambda rows: all(
+            (np.diff(column(rows, "loss", weights=weights)) > 0).all() for weights in STALE
+        ),
+        "with two stages hardly, with eight to more than twice": lambda rows: (
+            value(rows, "loss", weights="stash", stages=2) < 1.1 * value(rows, "synchronous", weights="stash", stages=2)
+            and value(rows, "loss", weights="stash", stages=8)
+            > 2 * value(rows, "synchronous", weights="stash", stages=8)
+        ),
+        "vertical sync, the tidiest, is the worst: every stage is as stale as the first": lambda rows: (
+            max(rows, key=lambda row: row["loss"])["weights"] == "vertical sync"
+        ),
+        "in this smooth net it hardly matters whether the weights of the forward pass are stashed": lambda rows: (
+            0.7 < value(rows, "loss", weights="none", stages=8) / value(rows, "loss", weights="stash", stages=8) < 1.4
+        ),
+        "prediction wins back most of what is lost": lambda rows: all(
+            _lost(rows, weights, 8) < share * _lost(rows, "stash", 8)
+            for weights, share in (("SpecTrain", 0.3), ("SpecTrain, own", 0.7))
+        ),
+    },
+    look=Look(
+        "stages",
+        ("loss",),
+        "weights",
+        theory=("synchronous",),
+        log="xy",
+        title="loss of the last 60 mini-batches",
+    ),
+)
+def stale_weights(run):
+    """Digits, 16 layers (residual, tanh), 300 mini-batches, momentum 0.9, the same rate for all.
+
+    Stage s of S meets every mini-batch S-1-s updates before its gradient is applied; with vertical sync all stages are
+    S-1 updates behind. SpecTrain predicts the weights that there will be when a mini-batch is done; own: when its own
+    gradient is.
+    """
+    rows, where = [], DEEP | {"momentum": 0.9, "learning_rate": 0.003, "steps": 300}
+    synchronous = {n: tail(run(**SYNCHRONOUS, chunks=1, workers=n, **where)) for n in (2, 4, 8)}
+    for weights, how in STALE.items():
+        for stages, flushed in synchronous.items():
+            loss = tail(run(**how, workers=stages, **where))
+            rows.append({"weights": weights, "stages": stages, "loss": loss, "synchronous": flushed})
+    return rows
+
+
+def _lost(rows, weights, stages):
+    """How much higher the loss is than without staleness."""
+    where = {"weights": weights, "stages": stages}
+    return value(rows, "loss", **where) - value(rows, "synchronous", **where)
+
+
+@figure(
+    "When must a stage keep the weights that its forward pass read?",
+    source="Harlap et al., 2018, who call stashing critical; the comparison is ours",
+    claims={
+        "in the smooth residual net stashing changes the loss by less than a third": lambda rows: all(
+            0.7 < _trained(rows, net, "none") / _trained(rows, net, "stash") < 1.4
+            for net in ("smooth, 4 stages", "smooth, 8 stages")
+        ),
+        "with plain ReLU, four stages learn either way": lambda rows: all(
+            _trained(rows, "ReLU, 4 stages", weights) < GUESSING / 2 for weights in ("stash", "none")
+        ),
+        "with plain ReLU and eight stages only the stashed weights train at all": lambda rows: (
+            _trained(rows, "ReLU, 8 stages", "stash") < GUESSING < _trained(rows, "ReLU, 8 stages", "none")
+        ),
+        "without momentum there is nothing to predict by: SpecTrain is no better than doing nothing": lambda rows: all(
+            row["loss"] >= _trained(rows, row["net"], "none") for row in rows if row["weights"] == "SpecTrain"
+        ),
+    },
+    look=Look("net", ("loss",), "weights", kind="bar", title="loss of the last 60 mini-batches"),
+)
+def where_stashing_matters(run):
+    """Digits, 300 mini-batches, without momentum, eight dense layers of 64 (ReLU) or 16 residual ones of 32 (smooth).
+
+    A ReLU that was on when the input went forward may be off at the newest weights, and a plain net multiplies the
+    error by every layer's weights on the way back: the products of old activations and new weights are the gradient of
+    nothing. Where a bar is missing, the run got away.
+    """
+    plain = {"model": "mlp", "hidden": ",".join(["64"] * 7), "activation": "relu", "learning_rate": 0.1}
+    smooth = {"model": "residual", "depth": 14, "width": 32, "learning_rate": 0.03}
+    rows, where = [], {"batch": 32, "momentum": 0.0, "steps": 300, **EXACT}
+    for net, layers in (("smooth", smooth), ("ReLU", plain)):
+        for stages in (4, 8):
+            for weights, how in {"stash": STASH, "none": NONE, "SpecTrain": SPECTRAIN}.items():
+                loss = tail(run(**how, workers=stages, **layers, **where))
+                rows.append({"net": f"{net}, {stages} stages", "weights": weights, "loss": loss})
+    return rows
+
+
+def _trained(rows, net, weights):
+    return value(rows, "loss", net=net, weights=weights)
+
+
+@figure(
+    "How large may a step be, if it is late?",
+    source="Yang et al., 2021 (PipeMare), lemma 1; with momentum by trying",
+    claims={
+        "without momentum less than 2 sin(pi / (4 t + 2)) on curvature 1, for every delay t": lambda rows: all(
+            abs(row["largest rate"] / row["theory"] - 1) < 0.01 for row in rows if row["momentum"] == 0
+        ),
+        "which falls as one over the delay": lambda rows: 1.9 < _rate(rows, 0, 10) / _rate(rows, 0, 20) < 2.1,
+        "undelayed, momentum bears larger steps": lambda rows: _rate(rows, 0.9, 0) > _rate(rows, 0, 0),
+        "delayed, it bears far smaller ones: a tenth already at five updates": lambda rows: (
+            _rate(rows, 0.9, 5) < _rate(rows, 0, 5) / 10
+        ),
+    },
+    look=Look("delay", ("largest rate",), "momentum", theory=("theory",), log="y"),
+)
+def stability(run):
+    """A bowl without noise and gradients of a fixed age: the largest rate at which it is not left, of 200 tried.
+
+    In a pipeline the delay is S-1-s on stage s for PipeDream, 2(S-1-s) for the pipelines of 1993 and 2012, and
+    2(S-1-s) + 1 for PipeMare. Rate r on curvature h is rate r h on curvature 1, so one bowl with 200 curvatures tries
+    all rates at once.
+    """
+    rows = []
+    for momentum in (0.0, 0.5, 0.9):
+        for delay in (0, 1, 2, 3, 5, 10, 20):
+            highest = 4.2 if not delay else 2.2 / delay
+            lowest = highest / (3 if momentum == 0 else 100 if momentum < 0.9 else 600)
+            bowl = {"workload": "quadratic", "dimension": 200, "condition": highest / lowest, "points": 64, "batch": 1}
+            done = run(
+                algorithm="delayed", workers=1, delay=delay, update="momentum" if momentum else "sgd",
+                momentum=momentum, learning_rate=highest, steps=1500, **EXACT, **bowl,
+            )  # fmt: skip
+            grown = int((~(np.abs(done.parameters) < 1)).sum())
+            rate = highest * (lowest / highest) ** (grown / 200)
+            theory = 2 * np.sin(np.pi / (4 * delay + 2))
+            rows.append({"momentum": momentum, "delay": delay, "largest rate": rate, "theory": float(theory)})
+    return rows
+
+
+def _rate(rows, momentum, delay):
+    return value(rows, "largest rate", momentum=momentum, delay=delay)
+
+
+@figure(
+    "What do PipeMare's repairs repair?",
+    source="Yang et al., 2021 (PipeMare), techniques T1 and T2; a rate that stays small is ours",
+    claims={
+        "at a small rate there is nothing to repair, and small steps (T1) only make it slower": lambda rows: (
+            _repaired(rows, 0.02, "T1") > 1.1 * _repaired(rows, 0.02, "none")
+            and _repaired(rows, 0.02, "T1 for good") > 2 * _repaired(rows, 0.02, "none")
+        ),
+        "at a large one, without repairs, training gets away": lambda rows: (
+            _repaired(rows, 0.6, "none") == float("inf")
+        ),
+        "going back on corrected weights (T2) keeps it from that, and no more": lambda rows: (
+            1 < _repaired(rows, 0.6, "T2") < GUESSING
+        ),
+        "a rate that stays divided by the delay learns there": lambda rows: _repaired(rows, 0.6, "T1 for good") < 0.5,
+        "one that comes back in full (T1) is in between": lambda rows: (
+            _repaired(rows, 0.6, "T1 for good") < _repaired(rows, 0.6, "T1") < GUESSING
+        ),
+        "weights that are stashed need no repair": lambda rows: all(
+            _repaired(rows, rate, "stash instead") < 1.1 * min(r["loss"] for r in rows if r["rate"] == rate)
+            for rate in (0.02, 0.2)
+        ),
+    },
+    look=Look("rate", ("loss",), "repair", log="xy", title="loss of the last 60 mini-batches"),
+)
+def repairs(run):
+    """Digits, 8 layers in 4 stages, 300 mini-batches, without momentum; the stages are 7, 5, 3 and 1 updates behind.
+
+    T1 divides a stage's rate by its delay at first, and has it back in full after 100 updates; for good: it never has.
+    Where a point is missing, the run got away. The paper's stages are single layers of networks with a hundred of them,
+    trained for many epochs: take what helps and what hurts from here, not how much.
+    """
+    repairs = {
+        "none": PIPEMARE,
+        "T1": PIPEMARE | {"rescale": 100},
+        "T1 for good": PIPEMARE | {"rescale": 10_000_000},
+        "T2": PIPEMARE | {"correct": True},
+        "stash instead": STASH,
+    }
+    rows = []
+    for rate in (0.02, 0.2, 0.6):
+        for repair, how in repairs.items():
+            where = DEEP | {"depth": 6, "momentum": 0.0, "learning_rate": rate, "steps": 300}
+            rows.append({"rate": rate, "repair": repair, "loss": tail(run(**how, workers=4, **where))})
+    return rows
+
+
+def _repaired(rows, rate, repair):
+    return value(rows, "loss", rate=rate, repair=repair)
+
+
+KEPT = [HELD.index("parameters"), HELD.index("activations")]
+HOLDS = {
+    "GPipe": SYNCHRONOUS | {"chunks": 8, "batch": 64},
+    "stash": STASH,
+    "vertical sync": VERTICAL,
+    "2BW": TWO_VERSIONS | {"chunks": 8, "batch": 64},
+    "SpecTrain": SPECTRAIN,
+    "PipeMare": PIPEMARE,
+}
+
+
+@figure(
+    "What does a stage hold, and how old is what it learns from?",
+    source="Harlap et al., 2018; Narayanan et al., 2021 (2BW); Yang et al., 2021 (PipeMare)",
+    claims={
+        "stashing holds S-s versions of stage s, vertical sync S of every stage, 2BW two, others one": lambda rows: (
+            column(rows, "versions of all") == ["1 1 1 1", "4 3 2 1", "4 4 4 4", "2 2 2 2", "1 1 1 1", "1 1 1 1"]
+        ),
+        "GPipe holds all micro-batches, 1F1B S-s, PipeMare twice as many": lambda rows: (
+            column(rows, "micro-batches of all") == ["8 8 8 8", "4 3 2 1", "4 3 2 1", "4 3 2 1", "4 3 2 1", "8 6 4 2"]
+        ),
+        "a gradient is 0, S-1-s, S-1, 1, S-1-s or 2(S-1-s)+1 updates old": lambda rows: (
+            column(rows, "delay of all") == ["0 0 0 0", "3 2 1 0", "3 3 3 3", "1 1 1 1", "3 2 1 0", "7 5 3 1"]
+        ),
+    },
+    look=Look("method", ("versions", "micro-batches", "delay"), kind="bar", title="of the first stage"),
+)
+def what_a_stage_holds(run):
+    """Four stages of a model of 24 layers; most bytes that were held at one time, as the run counted them.
+
+    versions: weights held, in times of the stage's own; micro-batches: activations, in times of what one leaves behind;
+    delay: updates between reading weights and changing them. 8 samples are a micro-batch everywhere, and GPipe and 2BW
+    update after eight of them.
+    """
+    rows, where = [], DEEP | {"depth": 22, "batch": 8, "workers": 4}
+    alone = run(**SYNCHRONOUS, chunks=1, steps=1, **where).peaks()[:, KEPT]
+    for method, how in HOLDS.items():
+        done = run(**where | how, learning_rate=0.001, momentum=0.9, steps=24)
+        versions, batches = (done.peaks()[:, KEPT] / alone).round(2).T
+        delays = [done.applied["staleness"][done.applied["rank"] == stage].max() for stage in range(4)]
+        counts = {"versions": versions, "micro-batches": batches, "delay": delays}
+        row = {"method": method, **{name: float(found[0]) for name, found in counts.items()}}
+        rows.append(row | {f"{name} of all": " ".join(f"{n:g}" for n in found) for name, found in counts.items()})
+    return rows
+
+
+@figure(
+    "Is a pipeline that never empties faster, whatever the network?",
+    source="Harlap et al., 2018; the latency of 1F1B is ours, and follows from Little's law",
+    claims={
+        "without latency PipeDream beats GPipe with 8 micro-batches by the bubble, 11/8": lambda rows: (
+            1.3 < _ahead(rows, 0) < 1.4
+        ),
+        "with latency it loses time in every mini-batch, since no more than S are on their way": lambda rows: all(
+            abs(row["PipeDream"] / row["(f+b) / (f+b + 2c (S-1)/S)"] - 1) < 0.05 for row in rows
+        ),
+        "GPipe pays for it once a mini-batch, and is ahead in the end": lambda rows: _ahead(rows, 4) < 0.85,
+        "with twice as many on their way PipeMare hides a latency as long as a forward pass": lambda rows: (
+            _speed(rows, "PipeMare", 1) > 0.95 > 0.7 > _speed(rows, "PipeDream", 1)
+        ),
+        "2BW is PipeDream here: an update less often makes it no faster": lambda rows: all(
+            abs(row["2BW"] / row["PipeDream"] - 1) < 0.04 for row in rows
+        ),
+    },
+    look=Look(
+        "latency",
+        ("PipeDream", "GPipe", "2BW", "PipeMare"),
+        theory=("(f+b) / (f+b + 2c (S-1)/S)",),
+        title="share of the time that a stage computes",
+    ),
+)
+def slow_links(run):
+    """Four stages; the latency c of a message, in times of a forward pass f of one stage. A backward b takes 2 f.
+
+    Counted in the middle of a run, when the pipelines are full.
+    """
+    where = DEEP | {"depth": 30, "batch": 64, "workers": 4, "learning_rate": 0.001}
+    streams = {"PipeDream": STASH, "2BW": TWO_VERSIONS | {"chunks": 8, "batch": 512}, "PipeMare": PIPEMARE}
+    busy = run(**STASH, steps=48, latency=0.0, **where).trace.busy()
+    work = (busy[:, COMPUTE] + busy[:, UPDATE]).max() / 48  # of the slowest stage, f + b
+    rows = []
+    for latency in (0, 0.5, 1, 2, 4):
+        where |= {"latency": latency * work / 3}
+        row = {"latency": latency}
+        for name, how in streams.items():
+            chunks = how.get("chunks", 1)
+            row[name] = chunks * work / _period(run(**where | how, steps=48 // chunks + 4))
+        row["GPipe"] = 8 * work / _period(run(**where | SYNCHRONOUS | {"chunks": 8, "batch": 512}, steps=6))
+        rows.append({**row, "(f+b) / (f+b + 2c (S-1)/S)": 3 / (3 + 2 * latency * 3 / 4)})
+    return rows
+
+
+def _period(done):
+    """Seconds from one update of the first stage, the slowest, to the next, once the pipeline is full."""
+    at = done.applied["seconds"][done.applied["rank"] == 0]
+    first, last = len(at) // 3, len(at) * 5 // 6
+    return float(at[last] - at[first]) / (last - first)
+
+
+def _speed(rows, name, latency):
+    return value(rows, name, latency=latency)
+
+
+def _ahead(rows, latency):
+    return _speed(rows, "PipeDream", latency) / _speed(rows, "GPipe", latency)
+
+
+@figure(
+    "Who has learned first?",
+    source="Harlap et al., 2018; Chen, Yang & Cheng, 2018; Narayanan et al., 2021; the comparison is ours",
+    claims={
+        "at a small rate all need the same mini-batches, and who never idles is first": lambda rows: (
+            max(column(rows, "steps", rate=0.002)) < 1.05 * min(column(rows, "steps", rate=0.002))
+            and value(rows, "seconds", rate=0.002, method="stash")
+            < 0.7 * value(rows, "seconds", rate=0.002, method="GPipe")
+        ),
+        "at a larger one staleness costs more mini-batches than the bubble costs time": lambda rows: (
+            value(rows, "seconds", rate=0.008, method="stash")
+            > 1.5 * value(rows, "seconds", rate=0.008, method="GPipe")
+        ),
+        "prediction and a delay of one keep up with GPipe there": lambda rows: all(
+            value(rows, "seconds", rate=0.008, method=m) < 1.1 * value(rows, "seconds", rate=0.008, method="GPipe")
+            for m in ("SpecTrain", "2BW")
+        ),
+        "each at its best rate, GPipe is no slower than stashing": lambda rows: (
+            min(column(rows, "seconds", method="GPipe")) < min(column(rows, "seconds", method="stash"))
+        ),
+    },
+    look=Look("rate", ("seconds",), "method", log="xy", title="seconds until the loss is 0.5"),
+)
+def who_learns_first(run):
+    """Digits, 16 layers in 4 stages, momentum 0.9, until the loss of 20 mini-batches is 0.5 in the mean.
+
+    Mini-batches are 32 samples for all; GPipe and 2BW cut each in four micro-batches. The network takes no time.
+    """
+    chunks = {"chunks": 4}
+    methods = {"GPipe": SYNCHRONOUS | chunks, "stash": STASH, "SpecTrain": SPECTRAIN, "2BW": TWO_VERSIONS | chunks}
+    rows = []
+    for rate in (0.002, 0.004, 0.008):
+        for method, how in methods.items():
+            done = run(**how, workers=4, momentum=0.9, learning_rate=rate, steps=800, target_loss=0.5, **DEEP)
+            steps, seconds = done.summary["steps"], done.summary["seconds"]
+            rows.append({"rate": rate, "method": method, "steps": steps, "seconds": seconds})
+    return rows
+
+
+@figure(
+    "Which of three machines should hold what?",
+    source="Harlap et al., 2018, section 3.2: the partitioner, and plans such as 2-1-1 for VGG-16",
+    claims={
+        "a straight pipeline is as slow as its fattest stage, on any network": lambda rows: (
+            max(column(rows, "1-1-1")) < 1.5
+        ),
+        "that stage on two machines wins where the network is slow": lambda rows: all(
+            row["2-1"] > 1.15 * max(row["data parallel"], row["1-1-1"])
+            for row in rows
+            if 1e8 <= row["bandwidth"] <= 1e9
+        ),
+        "all three with the whole model win where it is fast": lambda rows: (
+            rows[-1]["data parallel"] > 1.1 * rows[-1]["2-1"]
+        ),
+        "the partitioner knows: from 1-1-1 over 2-1 to data parallelism, the faster the network": lambda rows: (
+            [rows[0]["plan"], rows[2]["plan"], rows[-1]["plan"]] == ["1-1-1", "2-1", "3"]
+        ),
+    },
+    look=Look(
+        "bandwidth",
+        ("data parallel", "1-1-1", "2-1"),
+        theory=("planned",),
+        log="x",
+        title="times as fast as one machine",
+    ),
+)
+def replicas(run):
+    """A VGG in miniature: two convolutions that are most of the work, two dense layers that are most of the weights.
+
+    2-1: two machines take turns with the convolutions and sum their few weights; the third has the dense layers.
+    plan: what PipeDream's dynamic program (the form of 2018) makes of the layers' times and sizes on three machines,
+    and planned the speed-up that it expects. Bandwidth in bytes per second, no latency.
+    """
+    cnn = {"model": "cnn", "channels": 8}
+    where = {"network": "ideal", "latency": 0.0, "device": "40e9:1e15:0", "batch": 8, "evaluations": 1, **cnn}
+    workload = digits.build(digits.Settings(**cnn), np.dtype("float32"))
+    profile = priced(workload, workload.batch(np.arange(8)), parse_device(where["device"]))
+    ways = {
+        "data parallel": {"algorithm": "sync_sgd", "steps": 60},
+        "1-1-1": {"algorithm": "pipedream", "steps": 180},
+        "2-1": {"algorithm": "pipedream", "replicas": "2,1", "cuts": "2,2", "steps": 180},
+    }
+    rows = []
+    for bandwidth in (3e7, 1e8, 3e8, 1e9, 3e9, 1e10):
+        net = where | {"bandwidth": bandwidth}
+        alone = run(algorithm="sgd", workers=1, steps=60, **net).summary["samples_per_second"]
+        row = {"bandwidth": bandwidth}
+        for name, how in ways.items():
+            row[name] = run(workers=3, **how, **net).summary["samples_per_second"] / alone
+        plan = partition(profile, [(3, bandwidth)])
+        rows.append({**row, "plan": plan.name, "planned": plan.speed_up})
+    return rows
+
+
+@figure(
+    "What if the last layer alone is as much work as all the others?",
+    source="Chen et al., 2012, who striped it; the sizes are ours",
+    claims={
+        "whole, it is the slowest stage, and a fourth machine is for nothing": lambda rows: (
+            value(rows, "speed-up", machines=8, top="whole") < 1.05 * value(rows, "speed-up", machines=3, top="whole")
+        ),
+        "striped, four machines are worth more than three": lambda rows: (
+            value(rows, "speed-up", machines=4, top="striped") > 3
+        ),
+        "of two machines it makes no difference": lambda rows: (
+            abs(
+                value(rows, "speed-up", machines=2, top="striped") / value(rows, "speed-up", machines=2, top="whole")
+                - 1
+            )
+            < 0.1
+        ),
+    },
+    look=Look("machines", ("speed-up",), "top", theory=("ideal",), title="times as fast as one machine"),
+)
+def stripes(run):
+    """Seven layers of 2,000 neurons and 10,000 classes, as large speech models had them, in a full pipeline.
+
+    The work of a layer is the number of its weights. Striped: the classes are dealt to half of the machines, rounded
+    up, each with stages of its own.
+    """
+    work = [500 * 2000, *[2000 * 2000] * 6, 2000 * 10_000]
+    rows = []
+    for machines in (1, 2, 3, 4, 6, 8):
+        for top, stripes in (("whole", 1), ("striped", (machines + 1) // 2)):
+            speed_up = striped(work, machines, stripes)
+            rows.append({"machines": machines, "top": top, "speed-up": speed_up, "ideal": machines})
+    return rows
