@@ -88,7 +88,9 @@ def chart(rows: Rows, look: Look | None = None):
         showlegend=len(figure.data) > 1,
         legend={"orientation": "h", "x": 0, "y": 1.0, "yanchor": "bottom", "title": {"text": ""}},
     )  # fmt: skip
-    figure.update_xaxes(title_text=look.x, type="log" if "x" in look.log else None, zeroline=False)
+    # A bar stands where its words stand, also where they read as numbers.
+    scale = "category" if look.kind == "bar" else "log" if "x" in look.log else None
+    figure.update_xaxes(title_text=look.x, type=scale, zeroline=False)
     figure.update_yaxes(title_text=look.title or ", ".join(look.y), zeroline=False)
     if "x" in look.log:
         places = sorted({row[look.x] for row in rows})

@@ -54,6 +54,11 @@ def test_a_theory_that_is_the_same_for_all_is_drawn_once():
     assert names == ["flat", "steep", "theory"]
 
 
+def test_bars_stand_side_by_side_also_where_their_names_are_numbers_far_apart():
+    figure = chart([{"bound": bound, "time": 1.0} for bound in (0, 1, 16)], Look("bound", ("time",), kind="bar"))
+    assert (figure.layout.xaxis.type, list(figure.data[0].x)) == ("category", ["0", "1", "16"])
+
+
 def test_groups_differ_in_more_than_colour():
     lines = chart(ROWS, Look("workers", ("step",), "law")).data
     assert len({(t.line.dash, t.marker.symbol) for t in lines}) == 2
