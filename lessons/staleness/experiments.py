@@ -6,7 +6,7 @@ import numpy as np
 
 from cluster.network import NETWORKS
 from cluster.trace import WAIT
-from lessons.figure import column, figure, value
+from lessons.figure import Look, column, figure, value
 from lessons.staleness.ensemble import mean_course
 
 HEAVY = 300  # times as long as its few numbers take: a gradient of a large model, beside which the server takes no time
@@ -34,6 +34,117 @@ def _loss(done):
     """The held-out loss in the end; infinite if the run diverged."""
     loss = done.summary["held_out_loss"]
     return float("inf") if loss is None else loss
+
+
+@figure(
+    "How much work do machines do that never wait?",
+    source="Dean et al., 2012; Chen et al., 2016",
+    claims={
+        "of 32 machines that wait for each other, the work of fewer than 18 is left": lambda rows: (
+            value(rows, "speed-up", method="synchronous", workers=32) < 18
+        ),
+        "if nobody waits they do the work of 32": lambda rows: all(
+            abs(row["speed-up"] / row["workers"] - 1) < 0.06 for row in rows if row["method"] == "asynchronous"
+        ),
+        "with as many gradients each, at the same rate, they learn far more": lambda rows: (
+            value(rows, "loss", method="asynchronous", workers=32)
+            < value(rows, "loss", method="synchronous", workers=32) / 5
+        ),
+    },
+    look=Look("workers", ("speed-up",), "method", title="times as fast as one machine"),
+)
+def nobody_waits(run):
+    """Digits on a noisy cloud, 100 gradients of 16 images by each worker, at a timid rate; messages take no time.
+
+    Synchronous SGD makes a step of N gradients, asynchronous SGD N steps. Gradients are counted up to where four fifths
+    of them have come: in the end machines stop one after the other.
+    """
+    cloud = DIGITS | {"jitter": "noisy cloud", "network": "ideal", "learning_rate": 0.025}
+    alone = _pace(run(algorithm="asgd", workers=1, slow=_slow(1), steps=2000, **cloud))
+    rows = []
+    for method, algorithm, more in (("synchronous", "backup", {"backups": 0}), ("asynchronous", "asgd", {})):
+        for workers in (1, 2, 4, 8, 16, 32):
+            done = run(algorithm=algorithm, workers=workers, slow=_slow(workers), steps=100, **more, **cloud)
+            rows.append({"method": method, "workers": workers, "speed-up": _pace(done) / alone, "loss": _loss(done)})
+    return rows
+
+
+def _pace(done):
+    """Gradients a second, while most workers are busy."""
+    most = len(done.losses["seconds"]) * 4 // 5
+    return most / float(np.sort(done.losses["seconds"])[most - 1])
+
+
+@figure(
+    "How many workers may push at a given rate?",
+    source="Hermans, 2017, where Downpour is fine with 10 workers and diverges with 20",
+    claims={
+        "a few workers learn as well as one": lambda rows: all(
+            value(rows, "loss", rate=rate, workers=2) < 1.1 * value(rows, "loss", rate=rate, workers=1)
+            for rate in RATES
+        ),
+        "many learn nothing": lambda rows: all(
+            row["loss"] > 0.98 * GUESSING for row in rows if row["rate"] * row["workers"] > 2
+        ),
+        "a quarter of the rate cures it: four times the workers learn": lambda rows: (
+            [_most(rows, rate) for rate in RATES] == [2, 8, 32]
+        ),
+    },
+    look=Look("workers", ("loss",), "rate", log="x", title="held-out loss"),
+)
+def too_many_workers(run):
+    """Digits; the same 1,536 gradients of 16 images, made by one worker or shared out among many. Guessing costs 2.3.
+
+    Up to its limit staleness is hardly seen. Beyond it the first steps, where the loss is steepest, throw the network
+    to where no neuron answers, and no later gradient brings it back.
+    """
+    rows = []
+    for rate in RATES:
+        for workers in (1, 2, 8, 32):
+            done = run(algorithm="asgd", workers=workers, learning_rate=rate, steps=1536 // workers, **DIGITS)
+            rows.append({"rate": rate, "workers": workers, "loss": _loss(done)})
+    return rows
+
+
+RATES = (0.32, 0.08, 0.02)
+
+
+def _most(rows, rate):
+    return max(row["workers"] for row in rows if row["rate"] == rate and row["loss"] < LEARNED)
+
+
+@figure(
+    "Which ages do gradients have?",
+    source="Mitliagkas et al., 2016, for exponential times",
+    claims={
+        "if times are exponential, ages are geometric: the youngest is the most frequent": lambda rows: all(
+            abs(row["share"] - row["geometric"]) < 0.015 for row in rows if row["times"] == "exponential"
+        ),
+        "if times are nearly alike, almost all are near N-1": lambda rows: (
+            sum(row["share"] for row in rows if row["times"] == "nearly alike" and 5 <= row["age"] <= 9) > 0.9
+        ),
+        "a heavy tail, too, leaves most of them near N-1": lambda rows: (
+            sum(row["share"] for row in rows if row["times"] == "heavy tail" and 5 <= row["age"] <= 9) > 0.5
+        ),
+    },
+    look=Look("age", ("share",), "times", theory=("geometric",), title="share of all gradients"),
+)
+def ages(run):
+    """Asynchronous SGD in a bowl with 8 workers; age is how many updates others made since the worker looked.
+
+    The mean is 7 in all three. If all take exactly the same time, every age is 7.
+    """
+    workers, rows = 8, []
+    seconds = _seconds(run, 20_000 / workers, 1)
+    for times in ("nearly alike", "heavy tail", "exponential"):
+        where = {"slow": _slow(workers), "jitter": TIMES[times], "seconds": seconds}
+        done = run(algorithm="asgd", workers=workers, learning_rate=0.01, dimension=1, **where, **BOWL)
+        staleness = done.applied["staleness"][10 * workers :]
+        for age in range(3 * workers):
+            geometric = (1 / workers) * (1 - 1 / workers) ** age
+            share = float((staleness == age).mean())
+            rows.append({"times": times, "age": age, "share": share, "geometric": geometric})
+    return rows
 
 
 @figure(
@@ -108,8 +219,31 @@ def _critical(done):
 
 
 @figure(
+    "What does an old gradient do?",
+    source="the theory of linear recursions with a delay",
+    claims={
+        "alone, w goes straight down": lambda rows: (np.diff(column(rows, "w", workers=1)) < 0).all(),
+        "with four workers it swings, and comes to rest": lambda rows: (
+            min(column(rows, "w", workers=4)) < -0.3 and abs(column(rows, "w", workers=4)[-1]) < 0.1
+        ),
+        "with eight it swings farther every time": lambda rows: (
+            max(column(rows, "w", workers=8)[20:]) > 1 > 0 > -0.9 > min(column(rows, "w", workers=8)[:20])
+        ),
+    },
+    look=Look("update", ("w",), "workers"),
+)
+def overshoot(run):
+    """The bowl w^2/2 from w = 1 at rate 0.3; workers are all alike and take turns, so a gradient is N-1 updates old."""
+    return [
+        {"workers": workers, "update": update, "w": float(w)}
+        for workers in (1, 4, 8)
+        for update, w in enumerate(mean_course(workers, 0.3, "none", 40, 1))
+    ]
+
+
+@figure(
     "How large may the rate be, if gradients are old?",
-    source="The theory of linear recursions with a delay",
+    source="the theory of linear recursions with a delay",
     claims={
         "2 sin(pi / (2 (2 s + 1))) on curvature 1, for every staleness s": lambda rows: all(
             abs(row["critical rate"] / row["theory"] - 1) < 0.01 for row in rows
@@ -120,6 +254,7 @@ def _critical(done):
             if fewer["workers"] > 1
         ),
     },
+    look=Look("workers", ("critical rate",), theory=("theory",), log="xy"),
 )
 def critical_delay(run):
     """A bowl without noise and workers that are all alike, a round robin: every gradient is s = N-1 updates old.
@@ -136,7 +271,7 @@ def critical_delay(run):
 
 @figure(
     "Is the mean staleness all that matters?",
-    source="After Mitliagkas et al., 2016; the critical rates are ours",
+    source="Mitliagkas et al., 2016; the critical rates are ours",
     claims={
         "no: the mean is the same, and the more unlike the times, the higher the critical rate": lambda rows: all(
             (np.diff(column(rows, "critical rate", workers=n)) > 0).all() for n in (4, 16)
@@ -152,6 +287,7 @@ def critical_delay(run):
         ),
         "the young ones do": lambda rows: all((np.diff(column(rows, "young", workers=n)) > 0).all() for n in (4, 16)),
     },
+    look=Look("times", ("critical rate",), "workers", kind="bar"),
 )
 def equal_means(run):
     """Critical rates on curvature 1, as before, for times that differ from step to step; young: less than N/2 old.
@@ -184,43 +320,6 @@ def _gain(rows, workers):
 
 
 @figure(
-    "How many workers may push at a given rate?",
-    source="Hermans, 2017, where Downpour is fine with 10 workers and diverges with 20",
-    claims={
-        "a few workers learn as well as one": lambda rows: all(
-            value(rows, "loss", rate=rate, workers=2) < 1.1 * value(rows, "loss", rate=rate, workers=1)
-            for rate in RATES
-        ),
-        "many learn nothing": lambda rows: all(
-            value(rows, "loss", rate=rate, workers=32) > 2.2 for rate in RATES if rate > 0.05
-        ),
-        "half the rate cures it: twice the workers learn": lambda rows: (
-            [_most(rows, rate) for rate in RATES] == [2, 4, 8, 16]
-        ),
-    },
-)
-def too_many_workers(run):
-    """Digits; the same 1,536 gradients of 16 images, made by one worker or shared out among many. Guessing costs 2.3.
-
-    Up to its limit staleness is hardly seen. Beyond it the first steps, where the loss is steepest, throw the network
-    to where no neuron answers, and no later gradient brings it back.
-    """
-    rows = []
-    for rate in RATES:
-        for workers in (1, 2, 4, 8, 16, 32):
-            done = run(algorithm="asgd", workers=workers, learning_rate=rate, steps=1536 // workers, **DIGITS)
-            rows.append({"rate": rate, "workers": workers, "loss": _loss(done)})
-    return rows
-
-
-RATES = (0.4, 0.2, 0.1, 0.05)
-
-
-def _most(rows, rate):
-    return max(row["workers"] for row in rows if row["rate"] == rate and row["loss"] < LEARNED)
-
-
-@figure(
     "Does asynchrony beget momentum?",
     source="Mitliagkas, Zhang, Hadjis & Ré, 2016, theorem 3",
     claims={
@@ -250,8 +349,7 @@ def begets_momentum(run):
         for workers in (2, 4, 8):
             rate = 1.2 / workers
             w = mean_course(workers, rate, TIMES[times], 16, clusters)
-            steps = np.diff(w)
-            momentum, fitted = np.linalg.lstsq(np.stack([steps[:-1], -w[1:-1]], 1), steps[1:], rcond=None)[0]
+            momentum, fitted = fit(w)
             predicted = [w[0], w[1]]
             while len(predicted) < len(w):
                 step = (1 - 1 / workers) * (predicted[-1] - predicted[-2]) - rate / workers * predicted[-1]
@@ -269,6 +367,12 @@ def begets_momentum(run):
     return rows
 
 
+def fit(w):
+    """(momentum, rate) of the recursion w(t+1) - w(t) = momentum (w(t) - w(t-1)) - rate w(t) that is nearest to w."""
+    steps = np.diff(w)
+    return np.linalg.lstsq(np.stack([steps[:-1], -w[1:-1]], 1), steps[1:], rcond=None)[0]
+
+
 @figure(
     "How much momentum should a server add?",
     source="Mitliagkas, Zhang, Hadjis & Ré, 2016",
@@ -281,31 +385,33 @@ def begets_momentum(run):
             0.6 <= _favourite(rows, n)["in all"] <= 0.8 for n in (1, 2, 4, 8)
         ),
     },
+    look=Look("added", ("progress",), "workers", log="y", title="powers of ten that the loss falls by"),
 )
 def negative_momentum(run):
     """A bowl 20 times as steep one way as the other, exponential times; 160 updates, each time with the best rate.
 
     Progress is in powers of ten of the loss. Of the momentum in all, N workers beget 1 - 1/N; the server adds the rest.
     """
-    bowl = BOWL | {"dimension": 20, "condition": 20, "jitter": "exponential"}
     rows = []
     for workers in (1, 2, 4, 8):
-        for momentum in (0.0, 0.2, 0.4, 0.6, 0.8, 0.95):
-            where = {"workers": workers, "steps": 160 // workers, "slow": _slow(workers), **bowl}
-            tried = [
-                run(algorithm="implicit_momentum", momentum=momentum, learning_rate=rate, **where)
-                for rate in (2.0, 1.0, 0.5, 0.25)
-            ]
-            loss = min(_loss(done) for done in tried)
-            rows.append(
-                {
-                    "workers": workers,
-                    "in all": momentum,
-                    "added": momentum - (1 - 1 / workers),
-                    "progress": float(np.log10(tried[0].evaluations["loss"][0] / loss)),
-                }
-            )
+        for momentum in MOMENTA:
+            row = {"workers": workers, "in all": momentum, "added": momentum - (1 - 1 / workers)}
+            rows.append({**row, "progress": progress(run, workers, momentum)})
     return rows
+
+
+MOMENTA = (0.0, 0.2, 0.4, 0.6, 0.8, 0.95)
+
+
+def progress(run, workers, momentum):
+    """By how many powers of ten the loss falls in 160 updates with this momentum in all, at the best of four rates."""
+    bowl = BOWL | {"dimension": 20, "condition": 20, "jitter": "exponential"}
+    where = {"workers": workers, "steps": 160 // workers, "slow": _slow(workers), **bowl}
+    tried = [
+        run(algorithm="implicit_momentum", momentum=momentum, learning_rate=rate, **where)
+        for rate in (2.0, 1.0, 0.5, 0.25)
+    ]
+    return float(np.log10(tried[0].evaluations["loss"][0] / min(_loss(done) for done in tried)))
 
 
 def _favourite(rows, workers):
@@ -326,6 +432,7 @@ def _favourite(rows, workers):
             row["loss"] > 0.75 * rows[0]["loss"] for row in rows if row["method"] != "asynchronous SGD"
         ),
     },
+    look=Look("workers", ("loss",), "method", log="x", title="held-out loss"),
 )
 def staleness_aware(run):
     """Digits, 100 steps of 16 images by each worker, all at the rate that suits a single one, 0.4.
@@ -336,7 +443,7 @@ def staleness_aware(run):
     methods = {"asynchronous SGD": "asgd", "softsync, divided": "softsync", "DynSGD": "dynsgd"}
     rows = []
     for method, algorithm in methods.items():
-        for workers in (1, 4, 16, 32):
+        for workers in (1, 8, 16, 32):
             more = {"splits": workers} if algorithm == "softsync" else {}
             done = run(algorithm=algorithm, workers=workers, learning_rate=0.4, steps=100, **more, **DIGITS)
             rows.append({"method": method, "workers": workers, "loss": _loss(done)})
@@ -347,38 +454,40 @@ def staleness_aware(run):
     "Can a late gradient be brought up to date?",
     source="Zheng et al., 2017",
     claims={
-        "with a good lam both forms end between asynchronous SGD and SGD without delay": lambda rows: all(
-            _undelayed(rows) < _best(rows, form) < 0.5 * _plain(rows) for form in ("constant", "adaptive")
+        "with a good lam both forms make good more than half of what staleness costs": lambda rows: all(
+            _best(rows, "no delay") < _best(rows, form) < (_best(rows, "no delay") + _plain(rows)) / 2 for form in FORMS
         ),
         "too large a lam is worse than none: a valley": lambda rows: all(
-            column(rows, "loss", form=form)[-1] > _plain(rows) for form in ("constant", "adaptive")
+            value(rows, "loss", form=form, lam=100) > 2 * _plain(rows) for form in FORMS
         ),
-        "the adaptive form forgives more: one value of lam is good, and ten times as much": lambda rows: all(
-            value(rows, "loss", form="adaptive", lam=lam) < 0.5 * _plain(rows) for lam in (1, 10)
+        "the adaptive form is good at a lam of 1, the constant one at ten times as much": lambda rows: (
+            [min((row for row in rows if row["form"] == form), key=lambda row: row["loss"])["lam"] for form in FORMS]
+            == [10, 1]
         ),
     },
+    look=Look("lam", ("loss",), "form", kind="bar", log="y", title="held-out loss"),
 )
 def compensated(run):
-    """Digits, 8 workers at 0.2, a rate at the edge of what asynchronous SGD can stand; 768 updates, mean of 3 seeds.
+    """Digits, 8 workers at 0.15, nearly as much as asynchronous SGD can stand; 768 updates, the median of 7 seeds.
 
-    lam 0 is asynchronous SGD. Well below the edge there is nothing to be won here. The mean gradient of 16 images is
+    lam 0 is asynchronous SGD. Well below that rate there is nothing to be won here. The mean gradient of 16 images is
     short, and so is its square, which stands in for the curvature: the constant lam has to be larger than the paper's
-    0.04. `without delay` is one worker.
+    0.04. Worse than guessing counts as guessing. `no delay` is one worker.
     """
-    rows = [{"form": "without delay", "lam": 0, "loss": _mean_loss(run, algorithm="sgd", workers=1, steps=768)}]
-    for form, lams in (("constant", (0, 3, 10, 30)), ("adaptive", (0, 0.1, 1, 10, 30))):
-        for lam in lams:
+    rows = [{"form": "no delay", "lam": 0, "loss": _median_loss(run, algorithm="sgd", workers=1, steps=768)}]
+    for form in FORMS:
+        for lam in (0, 1, 10, 100):
             late = {"algorithm": "dc_asgd", "form": form, "compensation": lam, "workers": 8, "steps": 96}
-            rows.append({"form": form, "lam": lam, "loss": _mean_loss(run, **late)})
+            rows.append({"form": form, "lam": lam, "loss": _median_loss(run, **late)})
     return rows
 
 
-def _mean_loss(run, **values):
-    return float(np.mean([_loss(run(learning_rate=0.2, seed=seed, **values, **DIGITS)) for seed in range(3)]))
+FORMS = ("constant", "adaptive")
 
 
-def _undelayed(rows):
-    return value(rows, "loss", form="without delay")
+def _median_loss(run, **values):
+    tried = [_loss(run(learning_rate=0.15, seed=seed, **values, **DIGITS)) for seed in range(7)]
+    return float(np.median(np.minimum(tried, GUESSING)))
 
 
 def _plain(rows):
@@ -414,6 +523,7 @@ def _best(rows, form):
             (np.diff(column(rows, "waiting", times=times)) <= 1e-9).all() for times in WAITED
         ),
     },
+    look=Look("bound", ("time",), "times", kind="bar", title="time until the loss is 0.4"),
 )
 def bounded_staleness(run):
     """Digits, 8 workers, until the loss is 0.4; SSP, which lets a worker be `bound` steps ahead of the slowest.
@@ -422,30 +532,26 @@ def bounded_staleness(run):
     gradient; waiting is the share of the workers' time; means of two seeds. If times are exponential, ages are so
     mixed that staleness even helps, as momentum does: fewer gradients are needed, not more.
     """
-    model = {"hidden": "32", "batch": 16}
-    alone = run(algorithm="asgd", workers=1, steps=10, slow=_slow(1), evaluations=2, **model)
+    alone = run(algorithm="asgd", workers=1, steps=10, slow=_slow(1), evaluations=2, **READER)
     gradient = float(alone.evaluations["seconds"][-1]) / 10
     rows = []
     for times in WAITED:
         for bound in (0, 1, 4, 16):
-            where = {"jitter": TIMES[times], "slow": _slow(8), "steps": 80, "evaluations": 80, **model}
-            both = [
-                run(algorithm="ssp", bound=bound, workers=8, learning_rate=1.0, seed=seed, **where) for seed in (0, 1)
-            ]
-            time, gradients, waiting = np.mean([_reached(done) for done in both], axis=0)
-            rows.append(
-                {
-                    "times": times,
-                    "bound": bound,
-                    "time": float(time / gradient),
-                    "gradients": float(gradients),
-                    "waiting": float(waiting),
-                }
-            )
+            seconds, gradients, waiting = until_it_reads(run, times, bound)
+            row = {"times": times, "bound": bound, "time": seconds / gradient}
+            rows.append({**row, "gradients": gradients, "waiting": waiting})
     return rows
 
 
 WAITED = ("all alike", "nearly alike", "exponential")
+READER = {"hidden": "32", "batch": 16}
+
+
+def until_it_reads(run, times, bound):
+    """(seconds, gradients) until the held-out loss is below 0.4, and the share of waiting; mean of two seeds of SSP."""
+    where = {"jitter": TIMES[times], "slow": _slow(8), "steps": 80, "evaluations": 80, **READER}
+    both = [run(algorithm="ssp", bound=bound, workers=8, learning_rate=1.0, seed=seed, **where) for seed in (0, 1)]
+    return tuple(float(mean) for mean in np.mean([_reached(done) for done in both], axis=0))
 
 
 def _reached(done):
@@ -573,6 +679,13 @@ def commits(run):
             < 1.6 * value(rows, "ring", workers=32)
         ),
     },
+    look=Look(
+        "workers",
+        ("one server", "four servers", "ring"),
+        theory=("limit of one",),
+        log="xy",
+        title="gradients in the time of one",
+    ),
 )
 def server_bottleneck(run):
     """Downpour, and synchronous SGD over a ring; gradients in the time T of one gradient. A model has M bytes.

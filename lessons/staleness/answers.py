@@ -1,0 +1,89 @@
+"""Answers to the quiz on staleness, by the simulator or by a formula that the simulator is tested against."""
+
+from __future__ import annotations
+
+from cluster.network import NETWORKS
+from lessons.figure import run_now
+from lessons.staleness.ensemble import mean_course
+from lessons.staleness.experiments import (
+    BOWL,
+    DIGITS,
+    GUESSING,
+    MOMENTA,
+    TIMES,
+    _critical,
+    _loss,
+    _seconds,
+    _slow,
+    _stability,
+    fit,
+    progress,
+    until_it_reads,
+)
+
+
+def shared_out(workers: int) -> str:
+    """What becomes of the model if the gradients of one worker are made by many."""
+    alone, many = (
+        _loss(run_now(algorithm="asgd", workers=n, learning_rate=0.32, steps=1536 // n, **DIGITS)) for n in (1, workers)
+    )
+    if many > 0.98 * GUESSING:
+        return "nothing"
+    return "same" if many < 1.2 * alone else "worse"
+
+
+def mean_age(workers: int, slowest: int) -> float:
+    """The mean staleness, if the slowest takes so many times as long as the fastest."""
+    return float(_ages(workers, "cloud", slowest).mean())
+
+
+def fresh(workers: int) -> float:
+    """Percent of the gradients that are not stale at all, if times are exponential."""
+    return 100 * float((_ages(workers, "exponential") == 0).mean())
+
+
+def _ages(workers, jitter, slowest=1):
+    where = {"slow": _slow(workers, slowest), "jitter": jitter, "seconds": _seconds(run_now, 6000 / workers, 1)}
+    done = run_now(algorithm="asgd", workers=workers, learning_rate=0.01, dimension=1, **where, **BOWL)
+    return done.applied["staleness"][10 * workers :]
+
+
+def critical(workers: int) -> float:
+    """The largest stable rate on curvature 1, if workers take turns."""
+    return _critical(_stability(run_now, workers, 2.5 / workers, 1.25 / workers, steps=400))
+
+
+def best_bound(times: str) -> str:
+    """How far a worker should be let ahead of the slowest."""
+    seconds = [until_it_reads(run_now, times, bound)[0] for bound in (0, 1, 16)]
+    if max(seconds) < 1.1 * min(seconds):
+        return "all one"
+    return ("none", "one", "far")[seconds.index(min(seconds))]
+
+
+def divided(workers: int) -> str:
+    """What 100 gradients of each worker are worth, if each is divided by its age."""
+    values = {"algorithm": "dynsgd", "learning_rate": 0.4, **DIGITS}
+    many, one, all_in_turn = (
+        _loss(run_now(workers=n, steps=steps, **values)) for n, steps in ((workers, 100), (1, 100), (1, 100 * workers))
+    )
+    if many > 0.98 * GUESSING:
+        return "nothing"
+    return "one" if abs(many - one) < abs(many - all_in_turn) else "all"
+
+
+def momentum(workers: int) -> float:
+    """The momentum that workers at exponential times beget."""
+    return float(fit(mean_course(workers, 1.2 / workers, TIMES["exponential"], 16, 200))[0])
+
+
+def added(workers: int) -> str:
+    """How much momentum the server should add."""
+    best = max(MOMENTA, key=lambda momentum: progress(run_now, workers, momentum))
+    missing = best - (1 - 1 / workers)
+    return "brake" if missing < 0 else "much" if missing > 0.5 else "little"
+
+
+def fed(megabytes: int, seconds: float) -> float:
+    """How many workers one server feeds over 10 Gb Ethernet."""
+    return NETWORKS["10GbE"].between.bandwidth * seconds / (1e6 * megabytes)

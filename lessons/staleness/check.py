@@ -1,0 +1,198 @@
+"""Judges the server of this chapter's exercise: by what it does with every gradient and by whom it answers when."""
+
+from __future__ import annotations
+
+import random
+
+import numpy as np
+
+from lessons.figure import run_now
+from lessons.grader import Failed
+from lessons.staleness.exercise import TARGETS
+from lessons.staleness.experiments import BOWL, HEAVY, _seconds, _slow
+
+SERVER = 0
+POINTS = {
+    "every gradient counts when it comes": 2,
+    "nobody is answered before the bound allows it": 3,
+    "nobody waits longer than that": 3,
+    "it sends no more than it must": 1,
+    "it holds few vectors at once": 2,
+    "a lost worker does not stop it": 2,
+}
+OTHERWISE = "judged when gradients and answers are right"
+
+
+def check(solution, seed):
+    """Yield (mark, whether it is earned, what was seen)."""
+    counts, bounded, quick, frugal, lean, steadfast = POINTS
+    dice = random.Random(seed)
+    workers, bound, steps = dice.randint(10, 14), dice.randint(2, 4), 40
+    values = {
+        **BOWL, "algorithm": "ssp", "workers": workers, "bound": bound, "dimension": 40, "noise": 1.0, "steps": steps,
+        "slow": _slow(workers), "jitter": "exponential", "network": "10GbE", "precision": "float32",
+        "learning_rate": 0.1, "seed": dice.randrange(10**6),
+    }  # fmt: skip
+    best = run_now(**values).summary
+    with solution.attempt() as attempt:
+        witness = Witness()
+        done = attempt.run(_with(attempt, witness), **values)
+        yield (
+            counts,
+            not witness.miscounted and witness.counted == workers * steps,
+            witness.miscounted or f"{witness.counted} of {workers * steps} gradients, each by itself",
+        )
+        yield bounded, not witness.misled, witness.misled or f"{witness.answers} answers, with a bound of {bound}"
+        right = not (witness.miscounted or witness.misled)
+        for mark, quantity, target, kept in (
+            (quick, "seconds", "time", witness.kept),
+            (frugal, "bytes", "traffic", ""),
+        ):
+            part = done.summary[quantity] / best[quantity]
+            yield (
+                mark,
+                right and not kept and part <= TARGETS[target],
+                OTHERWISE if not right
+                else kept or f"{part:.2f} times what the textbook's server takes; at most {TARGETS[target]} is asked",
+            )  # fmt: skip
+    with solution.attempt() as attempt:
+        large = {**values, "dimension": 250_000, "noise": 0.0, "steps": 6, "evaluations": 1}
+        attempt.run(_with(attempt, Witness()), **large)
+        held = attempt.most()
+        vectors = held / (4 * large["dimension"]) if held else None
+        yield (
+            lean,
+            right and (vectors is None or vectors <= TARGETS["memory"]),
+            OTHERWISE if not right
+            else "not measured on this system" if vectors is None
+            else f"{vectors:.1f} vectors at once, for {workers} workers; at most {TARGETS['memory']} are asked",
+        )  # fmt: skip
+    lost = dice.randint(1, workers)  # ten times as slow as all the others, who wait for it when it is lost
+    limping = {
+        **values, "jitter": "none", "crash": f"{lost}:{800 / HEAVY * _seconds(run_now, 1, values['dimension'])}",
+        "slow": ",".join(f"{rank}:{1000 if rank == lost else 100}" for rank in range(1, workers + 1)),
+    }  # fmt: skip
+    with solution.attempt() as attempt:
+        witness = Witness()
+        attempt.run(_with(attempt, witness), **limping)
+        through = sum(sent == steps for sent in witness.sent.values())
+        wrong = witness.miscounted or witness.misled
+        yield (
+            steadfast,
+            not wrong and through == workers - 1,
+            wrong or f"{through} of the {workers - 1} others finished",
+        )
+
+
+def _with(attempt, witness):
+    """The ranks of a run: the solution, seen by `witness`, and workers as they should be."""
+    serve = attempt.role("server")
+
+    def worker(comm, task, s):
+        if comm.rank != SERVER:
+            return trainer(comm, task)
+        return serve(*witness.between(comm, task, s))
+
+    return worker
+
+
+def trainer(comm, task):
+    """A worker: a gradient, the server's answer, and so on, as many steps as there are; then None."""
+    w = task.start()
+    for _ in task.steps():
+        _, g = task.gradient(w)
+        comm.send(g, SERVER)
+        w = comm.recv(SERVER)
+    comm.send(None, SERVER)
+    return w
+
+
+class Witness:
+    """Stands between a server and its cluster, and sees whether gradients count and answers go as they should.
+
+    `miscounted`, `misled` and `kept` say what was wrong: with an update, with an answer, and who waited in vain. They
+    are "" as long as all is well.
+    """
+
+    def __init__(self):
+        self.miscounted, self.misled, self.kept = "", "", ""
+        self.counted, self.answers = 0, 0
+
+    def between(self, comm, task, s):
+        """(comm, task, s) for the server, through which this sees all."""
+        self.comm, self.task, self.bound = comm, task, s.bound
+        self.rate = s.learning_rate / (comm.size - 1)
+        self.w = task.start()
+        self.new = []  # gradients that have come since w was reported
+        self.sent = dict.fromkeys(range(1, comm.size), 0)  # worker -> its gradients
+        self.left, self.waiting = set(self.sent), set()
+        seen = {"rank": comm.rank, "size": comm.size, "send": self.send, "recv_any": self.recv_any}
+        return Only("comm", **seen), Only("task", per_epoch=task.per_epoch, start=task.start, report=self.report), s
+
+    def recv_any(self, tag=0):
+        patient = next((rank for rank in self.waiting if self.ahead(rank) <= self.bound), None)
+        if patient and not self.kept:
+            self.kept = (
+                f"rank {patient}, {self.ahead(patient)} ahead of the slowest, was kept waiting for the next message"
+            )
+        rank, g = self.comm.recv_any(tag)
+        if g is None:
+            self.left.discard(rank)
+            self.waiting.discard(rank)
+        else:
+            self.new.append(g)
+            self.sent[rank] += 1
+            self.waiting.add(rank)
+        return rank, g
+
+    def send(self, x, dst, tag=0):
+        if dst not in self.sent or np.shape(x) != self.w.shape:
+            raise Failed(f"it sent something of shape {np.shape(x)} to rank {dst}; expected w, to a worker.")
+        if not self.misled and dst in self.left:
+            if dst not in self.waiting:
+                self.misled = f"rank {dst} was answered without having asked"
+            elif self.ahead(dst) > self.bound:
+                self.misled = (
+                    f"rank {dst}, {self.ahead(dst)} ahead of the slowest, was answered; the bound is {self.bound}"
+                )
+            elif not _close(x, self.now()):
+                self.misled = f"rank {dst} was answered with other parameters than the newest"
+        self.waiting.discard(dst)
+        self.answers += 1
+        self.comm.send(np.asarray(x, self.w.dtype), dst, tag)
+
+    def report(self, w):
+        w = np.asarray(w, self.w.dtype)
+        if w.shape != self.w.shape:
+            raise Failed(f"it reported something of shape {w.shape}; expected w.")
+        if not self.miscounted and len(self.new) != 1:
+            self.miscounted = f"update {self.counted} was made of {len(self.new)} gradients; expected 1"
+        elif not self.miscounted and not _close(w, self.now()):
+            self.miscounted = f"update {self.counted} is not w - learning_rate / workers * gradient"
+        self.counted += len(self.new)
+        self.w, self.new = w, []
+        self.task.report(w)
+
+    def ahead(self, rank):
+        """How many gradients more than the slowest a worker has sent."""
+        return self.sent[rank] - min(self.sent[other] for other in self.left)
+
+    def now(self):
+        """The parameters as they should be, with every gradient that has come."""
+        return self.w - self.rate * np.sum(self.new, axis=0) if self.new else self.w
+
+
+def _close(a, b) -> bool:
+    return np.allclose(a, b, rtol=1e-4, atol=1e-5)
+
+
+class Only:
+    """A few parts of something, and nothing else of it."""
+
+    def __init__(self, name: str, **parts):
+        self._name, self._parts = name, parts
+
+    def __getattr__(self, part):
+        if part not in self._parts:
+            raise Failed(f"this server has no {self._name}.{part}; it has {', '.join(self._parts)}.")
+        return self._parts[part]
