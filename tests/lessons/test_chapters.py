@@ -37,7 +37,9 @@ def test_it_has_a_text_a_quiz_an_exercise_a_check_and_a_lab_sheet(chapter):
 @each
 def test_its_marks_are_understood_in_every_language(chapter):
     for language in chapter.languages:
-        assert any(isinstance(block, prose.Drawing) for block in chapter.blocks(language))
+        blocks = chapter.blocks(language)
+        assert any(isinstance(block, prose.Drawing) for block in blocks)
+        assert not any("{{ " in block.markdown for block in blocks if isinstance(block, prose.Text))
         assert prose.blocks(chapter.lab(language), chapter.name, chapter.golden)
 
 
