@@ -223,7 +223,7 @@ def test_one_worker_trains_too_or_is_refused_with_a_reason(variant):
     if reason := refusal(variant, 1, workload):
         assert re.search("(1|one) (worker|rank)", reason)
         return
-    start, shipped = workload.start(0), course(variant, workload, 1, steps=40).shipped
+    start, shipped = workload.start(0), course(variant, workload, 1, steps=80).shipped
     assert workload.evaluate(shipped).loss < 0.93 * workload.evaluate(start).loss
 
 
