@@ -19,6 +19,7 @@ CHAPTERS: tuple[str, ...] = (
     "sandblaster",
     "shared_memory",
     "model_parallel",
+    "pipelines",
     "pipedream",
     "decoupled",
 )
