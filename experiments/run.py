@@ -30,7 +30,7 @@ from experiments.result import Run
 from experiments.summary import environment, summarise
 from kernels import metered
 from workloads.batches import Batches
-from workloads.task import Diverged, Task
+from workloads.task import Diverged, Task, TooLarge
 
 ONLY_SIMULATED = (
     "network",
@@ -128,10 +128,12 @@ def warm_up(text: str) -> None:
 def gather(experiment: Experiment, outcome: Outcome, began: float) -> Run:
     """The Run that this outcome of `experiment` is; `began` is the perf_counter of its beginning.
 
-    Raises the ValueError of a rank that refused before any had trained: the experiment cannot run like this.
+    Raises the ValueError of a rank that refused before any had trained, or that has too little memory at whatever step:
+    the experiment cannot run like this.
     """
     mistake = getattr(outcome.error, "__cause__", None)
-    if isinstance(mistake, ValueError) and not any(journal.losses for journal in outcome.journals):
+    trained = any(journal.losses for journal in outcome.journals)
+    if isinstance(mistake, TooLarge) or isinstance(mistake, ValueError) and not trained:
         raise ValueError(str(mistake)) from outcome.error
     _, workload = _prepared(experiment.json())
     journals, trace = outcome.journals, outcome.trace()

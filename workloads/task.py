@@ -88,6 +88,10 @@ class Diverged(ArithmeticError):
         return type(self), (math.nan, self.rank, self.step)
 
 
+class TooLarge(ValueError):
+    """A rank needs more memory than it has."""
+
+
 class Task:
     """One rank's share of a workload.
 
@@ -287,12 +291,12 @@ class Task:
         """This rank holds so many bytes of a kind (`cluster.trace.HELD`) from now on, whatever it held before.
 
         A gradient says by itself that it needs parameters, gradients and activations, and an update rule what it
-        remembers. ValueError if it is more than the rank has.
+        remembers. TooLarge if it is more than the rank has.
         """
         journal = self.journal
         journal.hold(kind, nbytes)
         if self.memory is not None and sum(journal.held) > self.memory:
-            raise ValueError(
+            raise TooLarge(
                 f"rank {journal.rank} has {self.memory:,.0f} bytes of memory and needs {journal.inventory()}; "
                 "use a smaller model or batch, or deal the model out to more ranks."
             )

@@ -63,3 +63,9 @@ def test_a_run_that_needs_more_memory_than_a_rank_has_is_refused():
         ValueError, match="rank 0 has 100,000 bytes of memory and needs 251,216: 104,488 for parameters, 104,488 for gr"
     ):
         run(Experiment.of({"algorithm": "sync_sgd", "rank_memory": 100_000}))
+
+
+@pytest.mark.parametrize("algorithm", ["tensor", "layer_wise", "ddg", "features_replay", "zero3"])
+def test_so_is_one_that_needs_it_once_it_has_seen_a_loss(algorithm):
+    with pytest.raises(ValueError, match=r"^rank \d has 70,000 bytes of memory and needs .* use a smaller model"):
+        run(Experiment.of({"algorithm": algorithm, "rank_memory": 70_000, "update": "adam", "steps": 9}))
