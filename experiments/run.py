@@ -133,7 +133,7 @@ def gather(experiment: Experiment, outcome: Outcome, began: float) -> Run:
     """
     mistake = getattr(outcome.error, "__cause__", None)
     trained = any(journal.losses for journal in outcome.journals)
-    if isinstance(mistake, TooLarge) or isinstance(mistake, ValueError) and not trained:
+    if isinstance(mistake, TooLarge) or (isinstance(mistake, ValueError) and not trained):
         raise ValueError(str(mistake)) from outcome.error
     _, workload = _prepared(experiment.json())
     journals, trace = outcome.journals, outcome.trace()
