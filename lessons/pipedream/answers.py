@@ -9,6 +9,7 @@ from algorithms.pipelined.partition import partition
 from algorithms.pipelined.profile import Profile
 from algorithms.pipelined.schedules import one_f_one_b
 from lessons.figure import run_now
+from lessons.pipedream.experiments import EXACT, NONE, STASH, TIMED, VERTICAL, loss_after, to_a_loss
 from lessons.pipedream.gradients import PLACES, distance
 
 COSTS = {"F": 1.0, "B": 2.0}
@@ -40,9 +41,23 @@ def copies(stages: int, weights: str) -> float:
 def follows(weights: str) -> str:
     """Of which loss an update is the gradient."""
     tried = {"algorithm": "pipedream", "workers": 4, "learning_rate": 0.1, "batch": 32, "width": 16, "weights": weights}
-    far = distance(run_now, **tried, network="ideal", precision="float64", evaluations=1)
+    far = distance(run_now, **tried, **EXACT)
     near = [place for place in PLACES if far[place] < 1e-6]
     return dict(zip(PLACES, ("mixed", "older", "newest"), strict=True))[near[0]] if near else "nothing"
+
+
+def worst(stages: int) -> str:
+    """Which weights for the two passes end with the highest loss."""
+    kinds = {"stash": STASH, "none": NONE, "vertical": VERTICAL}
+    losses = {key: loss_after(run_now, kind, stages) for key, kind in kinds.items()}
+    return max(losses, key=losses.get)
+
+
+def first(rate: float) -> str:
+    """Who reaches the loss in less time."""
+    methods = {"pipedream": "stash", "gpipe": "GPipe"}
+    seconds = {key: to_a_loss(run_now, TIMED[method], rate)[1] for key, method in methods.items()}
+    return min(seconds, key=seconds.get)
 
 
 def stable(delay: int) -> float:

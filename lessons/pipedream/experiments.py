@@ -10,6 +10,7 @@ from cluster.devices import parse_device
 from cluster.trace import COMPUTE, HELD, UPDATE
 from experiments.profiler import priced
 from lessons.figure import Look, column, figure, value
+from lessons.pipedream.gradients import PLACES, distance
 from workloads import digits
 
 SMOOTH = "1e9:1e15:0"  # a device that takes time for arithmetic and nothing else
@@ -27,10 +28,99 @@ TWO_VERSIONS = {"algorithm": "pipedream_2bw"}
 PIPEMARE = {"algorithm": "pipemare", "rescale": 0, "correct": False}
 
 
+FOUR = {"chunks": 4}
+TIMED = {"GPipe": SYNCHRONOUS | FOUR, "stash": STASH, "SpecTrain": SPECTRAIN, "2BW": TWO_VERSIONS | FOUR}
+
+
+def loss_after(run, how, stages):
+    """The loss at the end of 300 mini-batches with momentum, at the rate that all are given."""
+    return tail(run(**how, workers=stages, momentum=0.9, learning_rate=0.003, steps=300, **DEEP))
+
+
+def to_a_loss(run, how, rate):
+    """(mini-batches, seconds) that four stages with momentum take to a loss of 0.5."""
+    done = run(**how, workers=4, momentum=0.9, learning_rate=rate, steps=800, target_loss=0.5, **DEEP)
+    return done.summary["steps"], done.summary["seconds"]
+
+
 def tail(done, last=60):
     """The mean loss of the last mini-batches; infinite if the run got away, to twice what guessing gives or more."""
     loss = float(done.losses["loss"][-last:].mean())
     return loss if done.status == "finished" and loss < 2 * GUESSING else float("inf")
+
+
+@figure(
+    "What is gained if a pipeline is never emptied?",
+    source="Petrowski, Dreyfus & Girault, 1993; Harlap et al., 2018",
+    claims={
+        "all of the bubble: eight stages do the work of more than six machines, not of four": lambda rows: (
+            value(rows, "speed-up", stages=8, pipeline="never emptied") > 6
+            and value(rows, "speed-up", stages=8, pipeline="GPipe") < 4.2
+        ),
+        "the more stages, the more is gained": lambda rows: (np.diff([_gain(rows, n) for n in (2, 4, 8)]) > 0).all(),
+        "at a timid rate, after as many mini-batches, it has learned as much, but for a few percent": lambda rows: all(
+            row["loss"] < 1.05 * rows[0]["loss"] < 0.8 * GUESSING for row in rows
+        ),
+    },
+    look=Look("stages", ("speed-up",), "pipeline", theory=("ideal",), log="xy", title="times as fast as one machine"),
+)
+def never_empty(run):
+    """Digits, 32 layers, 100 mini-batches of 32, momentum, a small rate; the network takes no time.
+
+    GPipe cuts each mini-batch in eight, and is empty before the next begins. never emptied: 1F1B without a flush, a
+    mini-batch in one piece, an update after each backward, and every pass on whatever weights there are.
+    """
+    where = DEEP | {"depth": 30, "momentum": 0.9, "learning_rate": 0.001, "steps": 100}
+    ways = {"GPipe": SYNCHRONOUS | {"chunks": 8}, "never emptied": NONE}
+    alone, rows = run(**SYNCHRONOUS, chunks=1, workers=1, **where).summary["samples_per_second"], []
+    for pipeline, how in ways.items():
+        for stages in (2, 4, 8):
+            done = run(**how, workers=stages, **where)
+            speed = done.summary["samples_per_second"] / alone
+            row = {"pipeline": pipeline, "stages": stages, "speed-up": speed, "ideal": stages}
+            rows.append({**row, "loss": tail(done, 20)})
+    return rows
+
+
+def _gain(rows, stages):
+    """How many times as fast it is if it is not emptied."""
+    streams, flushed = (value(rows, "speed-up", stages=stages, pipeline=p) for p in ("never emptied", "GPipe"))
+    return streams / flushed
+
+
+PLAIN = {"model": "mlp", "hidden": ",".join(["64"] * 7), "activation": "relu", "learning_rate": 0.1}
+RESIDUAL = {"model": "residual", "depth": 14, "width": 32, "learning_rate": 0.03}
+NETS = {"smooth": RESIDUAL, "ReLU": PLAIN}
+
+
+@figure(
+    "Whose gradient is an update?",
+    source="Harlap et al., 2018, section 3.3, on which weights a mini-batch meets; the measurement is ours",
+    claims={
+        "without a stash, of none of the three": lambda rows: all(
+            value(rows, place, weights="none") > 0.1 for place in PLACES
+        ),
+        "with one, of the weights it met, a version of another age on each stage": lambda rows: (
+            value(rows, PLACES[0], weights="stash") < 1e-6
+        ),
+        "with vertical sync, of one older version of the model": lambda rows: (
+            value(rows, PLACES[1], weights="vertical sync") < 1e-6
+        ),
+        "never of the newest": lambda rows: all(row[PLACES[2]] > 1 for row in rows),
+    },
+    look=Look("weights", PLACES, kind="bar", title="distance from the gradient there"),
+)
+def whose_gradient(run):
+    """Digits, eight dense layers with ReLU in four stages, without momentum; the mean of mini-batches 24 to 27.
+
+    How far an update is from the gradient of its mini-batch at three places, in times of that gradient's length: at
+    the weights that its forward met on its way, at the version that the first stage read, and at the newest.
+    """
+    rows = []
+    for weights, how in {"none": NONE, "stash": STASH, "vertical sync": VERTICAL}.items():
+        far = distance(run, **how, workers=4, batch=32, **PLAIN, **EXACT)
+        rows.append({"weights": weights, **{place: round(length, 6) for place, length in far.items()}})
+    return rows
 
 
 STALE = {
@@ -84,11 +174,11 @@ def stale_weights(run):
     S-1 updates behind. SpecTrain predicts the weights that there will be when a mini-batch is done; own: when its own
     gradient is.
     """
-    rows, where = [], DEEP | {"momentum": 0.9, "learning_rate": 0.003, "steps": 300}
-    synchronous = {n: tail(run(**SYNCHRONOUS, chunks=1, workers=n, **where)) for n in (2, 4, 8)}
+    rows = []
+    synchronous = {n: loss_after(run, SYNCHRONOUS | {"chunks": 1}, n) for n in (2, 4, 8)}
     for weights, how in STALE.items():
         for stages, flushed in synchronous.items():
-            loss = tail(run(**how, workers=stages, **where))
+            loss = loss_after(run, how, stages)
             rows.append({"weights": weights, "stages": stages, "loss": loss, "synchronous": flushed})
     return rows
 
@@ -103,7 +193,11 @@ def _lost(rows, weights, stages):
     "When must a stage keep the weights that its forward pass read?",
     source="Harlap et al., 2018, who call stashing critical; the comparison is ours",
     claims={
-        "in the smooth residual net stashing changes the loss by less than a third": lambda rows: all(
+        "smooth and residual, an update without a stash is nearly a gradient; plain with ReLU it is not": lambda rows: (
+            all((row["off"] < 0.05) == row["net"].startswith("smooth") for row in rows)
+            and _trained(rows, "ReLU, 8 stages", "none", "off") > 0.4
+        ),
+        "where it is, stashing changes the loss by less than a third": lambda rows: all(
             0.7 < _trained(rows, net, "none") / _trained(rows, net, "stash") < 1.4
             for net in ("smooth, 4 stages", "smooth, 8 stages")
         ),
@@ -124,21 +218,21 @@ def where_stashing_matters(run):
 
     A ReLU that was on when the input went forward may be off at the newest weights, and a plain net multiplies the
     error by every layer's weights on the way back: the products of old activations and new weights are the gradient of
-    nothing. Where a bar is missing, the run got away.
+    nothing. off: how far they are from the gradient at the weights that the forward met, in times of its length. Where
+    a bar is missing, the run got away.
     """
-    plain = {"model": "mlp", "hidden": ",".join(["64"] * 7), "activation": "relu", "learning_rate": 0.1}
-    smooth = {"model": "residual", "depth": 14, "width": 32, "learning_rate": 0.03}
     rows, where = [], {"batch": 32, "momentum": 0.0, "steps": 300, **EXACT}
-    for net, layers in (("smooth", smooth), ("ReLU", plain)):
+    for net, layers in NETS.items():
         for stages in (4, 8):
+            off = distance(run, **NONE, workers=stages, batch=32, **layers, **EXACT)[PLACES[0]]
             for weights, how in {"stash": STASH, "none": NONE, "SpecTrain": SPECTRAIN}.items():
                 loss = tail(run(**how, workers=stages, **layers, **where))
-                rows.append({"net": f"{net}, {stages} stages", "weights": weights, "loss": loss})
+                rows.append({"net": f"{net}, {stages} stages", "weights": weights, "loss": loss, "off": off})
     return rows
 
 
-def _trained(rows, net, weights):
-    return value(rows, "loss", net=net, weights=weights)
+def _trained(rows, net, weights, quantity="loss"):
+    return value(rows, quantity, net=net, weights=weights)
 
 
 @figure(
@@ -306,7 +400,7 @@ def what_a_stage_holds(run):
         title="share of the time that a stage computes",
     ),
 )
-def slow_links(run):
+def few_on_their_way(run):
     """Four stages; the latency c of a message, in times of a forward pass f of one stage. A backward b takes 2 f.
 
     Counted in the middle of a run, when the pipelines are full.
@@ -370,13 +464,10 @@ def who_learns_first(run):
 
     Mini-batches are 32 samples for all; GPipe and 2BW cut each in four micro-batches. The network takes no time.
     """
-    chunks = {"chunks": 4}
-    methods = {"GPipe": SYNCHRONOUS | chunks, "stash": STASH, "SpecTrain": SPECTRAIN, "2BW": TWO_VERSIONS | chunks}
     rows = []
     for rate in (0.002, 0.004, 0.008):
-        for method, how in methods.items():
-            done = run(**how, workers=4, momentum=0.9, learning_rate=rate, steps=800, target_loss=0.5, **DEEP)
-            steps, seconds = done.summary["steps"], done.summary["seconds"]
+        for method, how in TIMED.items():
+            steps, seconds = to_a_loss(run, how, rate)
             rows.append({"rate": rate, "method": method, "steps": steps, "seconds": seconds})
     return rows
 

@@ -14,7 +14,7 @@ from workloads.batches import Batches
 PLACES = "the weights it met", "one older version", "the newest version"
 
 
-def distance(run: Callable[..., Run], batches=range(8, 12), **values) -> dict[str, float]:
+def distance(run: Callable[..., Run], batches=range(24, 28), **values) -> dict[str, float]:
     """How far updates are from the gradient of their mini-batch at each of PLACES, as a part of that gradient.
 
     `values` are those of an experiment with pipedream, without momentum. Mini-batch b met version b-(S-1-s) of stage
@@ -23,17 +23,16 @@ def distance(run: Callable[..., Run], batches=range(8, 12), **values) -> dict[st
     """
     workload = check(Experiment.of(values))
     stages, rate, seed = values["workers"], values["learning_rate"], values.get("seed", 0)
-    runs = [run(**values, steps=steps).parameters for steps in range(1, batches[-1] + 2)]
-    versions = [workload.start(seed), *runs]  # (d,) each
+    versions = {v: run(**values, steps=v).parameters for v in range(batches[0] - stages + 1, batches[-1] + 2)}  # (d,)
     stream = Batches(workload.samples, values["batch"], seed=seed, shuffle=workload.shuffle)
     samples = [workload.batch(next(stream)) for _ in range(batches[-1] + 1)]
     found = []
     for b in batches:
-        met = np.empty_like(versions[0])
+        met = np.empty_like(versions[b])
         for s, part in enumerate(workload.split(stages)):
             here = slice(part.offset, part.offset + part.parameters)
-            met[here] = versions[max(0, b - (stages - 1 - s))][here]
+            met[here] = versions[b - (stages - 1 - s)][here]
         update = (versions[b] - versions[b + 1]) / rate
-        gradients = [workload.gradient(w, samples[b])[1] for w in (met, versions[max(0, b - stages + 1)], versions[b])]
+        gradients = [workload.gradient(w, samples[b])[1] for w in (met, versions[b - stages + 1], versions[b])]
         found.append([np.linalg.norm(update - g) / np.linalg.norm(g) for g in gradients])
     return dict(zip(PLACES, np.mean(found, axis=0).tolist(), strict=True))
