@@ -1,0 +1,103 @@
+"""Judges the schedule of this chapter's exercise: its lists are checked, timed, counted, and trained with."""
+
+from __future__ import annotations
+
+import random
+import re
+
+from algorithms.pipelined import schedule, settings
+from algorithms.pipelined.executor import Executor
+from algorithms.pipelined.memory import in_flight_until_weights
+from algorithms.pipelined.plan import Flush
+from algorithms.pipelined.schedule import Op
+from algorithms.pipelined.timing import simulate
+from lessons.figure import run_now
+from lessons.grader import Failed
+from lessons.pipelines.exercise import TARGETS
+
+POINTS = {
+    "trained with it, a model learns what it learns on one machine": 3,
+    "stages are idle no longer than GPipe's": 3,
+    "no stage holds more micro-batches than there are stages": 4,
+    "with backwards in halves, they are idle for a third of that": 4,
+    "fewer micro-batches than stages come home, too": 1,
+}
+COSTS = {"F": 1, "B": 2, "I": 1, "W": 1}
+WORD = re.compile(r"[FBIW][0-9]{1,6}")
+BITS = 1e-9  # what rounding may do
+
+
+def check(solution, seed):
+    """Yield (mark, whether it is earned, what was seen)."""
+    right, full, lean, split, short = POINTS
+    dice = random.Random(seed)
+    sizes = [(stages, dice.randint(2 * stages, 4 * stages)) for stages in dice.sample(range(4, 9), 3)]
+    with solution.attempt() as attempt:
+        plans = {size: _lists(attempt, *size) for size in sizes}
+        (stages, chunks), lists = next(iter(plans.items()))
+        apart, sent = _trained(attempt, lists, chunks, dice.randrange(10**6))
+        told = f"{chunks} micro-batches, {stages} stages: losses {apart:.1g} apart, {sent:.2f} times the bytes of GPipe"
+        yield right, apart < BITS and sent <= TARGETS["traffic"], told
+
+        bubble = max(_idle(lists) / (3 * (stages - 1)) for (stages, _), lists in plans.items())
+        quick = bubble <= TARGETS["time"] + BITS
+        yield full, quick, f"{bubble:.2f} times the bubble of GPipe; at most {TARGETS['time']:g} is asked"
+
+        held = max(max(in_flight_until_weights(lists)) / stages for (stages, _), lists in plans.items())
+        few = quick and held <= TARGETS["memory"]
+        told = f"{held:.2f} times as many as stages; at most {TARGETS['memory']:g} is asked"
+        yield lean, few, told if quick else "looked at when stages are idle no longer than GPipe's"
+
+        told = f"{bubble:.2f} times the bubble of GPipe; at most {TARGETS['split']:.2f} is asked"
+        halves = few and bubble <= TARGETS["split"] + BITS
+        yield split, halves, told if few else "looked at when they hold so few"
+
+        stages = dice.randint(5, 8)
+        chunks = dice.randint(1, stages - 2)
+        _lists(attempt, stages, chunks)
+        yield short, True, f"{chunks} through {stages} stages"
+
+
+def _lists(attempt, stages: int, chunks: int) -> list[list[Op]]:
+    """What the solution has each stage do, and an update at the end. Failed if micro-batches do not come home by it."""
+    lists = []
+    for stage in range(stages):
+        words = attempt.call("schedule", stage, stages, chunks)
+        what = f"schedule({stage}, {stages}, {chunks})"
+        if not isinstance(words, list) or len(words) > 3 * chunks:
+            raise Failed(f"{what} gave no list of at most {3 * chunks} words.")
+        for word in words:
+            if not (isinstance(word, str) and WORD.fullmatch(word)):
+                raise Failed(f"{what} has {str(word)[:40]!r}; words are F, B, I or W and a number, as in F0.")
+        ops = [Op(word[0], stage, int(word[1:])) for word in words]
+        if {op.chunk for op in ops if op.kind == "F"} != set(range(chunks)):
+            raise Failed(f"{what} does not go forward with each of 0 to {chunks - 1}.")
+        lists.append([*ops, Op("U", stage, 0)])
+    try:
+        schedule.check(lists)
+        simulate(lists, COSTS)
+    except ValueError as error:
+        raise Failed(f"{chunks} micro-batches on {stages} stages, 2F0 being the F0 of stage 2: {error}") from None
+    return lists
+
+
+def _idle(lists) -> float:
+    """Time that a stage does nothing, in the mean of all."""
+    return sum(simulate(lists, COSTS).idle) / len(lists)
+
+
+def _trained(attempt, lists, chunks: int, seed: int) -> tuple[float, float]:
+    """(how far the loss ends from that of one machine, bytes in times of GPipe's), training with these lists."""
+    plan = Flush(lists, chunks)
+
+    def worker(comm, task, s):
+        return Executor(comm, task, plan, settings.rule(s), settings.counts(s.cuts)).run()
+
+    values = {
+        "algorithm": "gpipe", "workers": len(lists), "chunks": chunks, "depth": len(lists), "width": 16,
+        "batch": 2 * chunks, "steps": 4, "learning_rate": 0.05, "evaluations": 1, "network": "ideal",
+        "precision": "float64", "seed": seed,
+    }  # fmt: skip
+    done, gpipe = attempt.run(worker, **values).summary, run_now(**values).summary
+    alone = run_now(**values | {"workers": 1, "chunks": 1}).summary
+    return abs(done["held_out_loss"] - alone["held_out_loss"]), done["bytes"] / gpipe["bytes"]
