@@ -22,15 +22,9 @@ TAIL = 8_000  # bytes of stderr that are kept
 
 
 class Child:
-    """`command`, told `spec` on stdin; what it writes on stdout goes to `heard`. OSError if it cannot be started."""
+    """`command`, which waits for what `begin` tells it. OSError if it cannot be started."""
 
-    def __init__(
-        self,
-        command: Sequence[str],
-        spec: dict[str, Any],
-        selector: selectors.BaseSelector,
-        heard: Callable[[dict[str, Any]], None],
-    ):
+    def __init__(self, command: Sequence[str], selector: selectors.BaseSelector):
         path = os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH"))))
         self.process = subprocess.Popen(
             command,
@@ -41,11 +35,8 @@ class Child:
             env={**os.environ, "PYTHONPATH": path},
             start_new_session=True,
         )
-        self.selector, self.heard = selector, heard
+        self.selector, self.heard = selector, lambda line: None
         self.unread, self.stderr, self.flooded = b"", b"", False
-        with contextlib.suppress(OSError):  # it may be dead already
-            self.process.stdin.write(json.dumps(spec).encode())
-            self.process.stdin.close()
         for pipe, read in ((self.process.stdout, self._read_lines), (self.process.stderr, self._read_tail)):
             os.set_blocking(pipe.fileno(), False)
             selector.register(pipe, selectors.EVENT_READ, read)
@@ -54,6 +45,13 @@ class Child:
             with contextlib.suppress(OSError):
                 self.pidfd = os.pidfd_open(self.process.pid)
                 selector.register(self.pidfd, selectors.EVENT_READ, lambda _: 0)
+
+    def begin(self, spec: dict[str, Any], heard: Callable[[dict[str, Any]], None]) -> None:
+        """Tell it `spec` on stdin; what it writes on stdout from now on goes to `heard`."""
+        self.heard = heard
+        with contextlib.suppress(OSError):  # it may be dead already
+            self.process.stdin.write(json.dumps(spec).encode())
+            self.process.stdin.close()
 
     def ask(self) -> None:
         """Ask it to stop."""
@@ -83,6 +81,8 @@ class Child:
             with contextlib.suppress(KeyError):
                 self.selector.unregister(pipe)
             pipe.close()
+        with contextlib.suppress(OSError):
+            self.process.stdin.close()
         if self.pidfd is not None:
             self.selector.unregister(self.pidfd)
             os.close(self.pidfd)

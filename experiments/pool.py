@@ -5,7 +5,7 @@
     pool.state(job)                           # queued with its place, running with its curve, finished with its folder
     pool.cancel(job, owner)
 
-One thread owns the processes: it starts them, reads what they tell, holds them to their limits, and reaps them.
+One thread owns the processes: it starts them, if it is to foresee one before it is needed, reads what they tell, holds them to their limits, and reaps them.
 Other threads only ask and read. A job that crashes, runs away or eats all memory ends as a state with a sentence;
 nothing it does reaches this process. A new job of an owner replaces the owner's old one; a job whose last owner is
 gone is killed with all that it started.
@@ -74,6 +74,7 @@ class _Job:
     work: Experiment | Errand
     state: JobState
     owners: set[str] = field(default_factory=set)
+    version: str = ""  # of the source it was asked of
     child: Child | None = None
     deadline: float = FOREVER
     ending: str = ""
@@ -118,13 +119,14 @@ class Pool:
     ):
         self.root, self.wall, self.lease, self.grace = Path(root).resolve(), wall, lease, grace
         self.slots, self.most = slots or max(1, (os.cpu_count() or 2) - 1), queue
-        self.limits, self.command = {"cpu": cpu, "memory": memory, "nice": 5}, tuple(command)
+        self.limits, self.command = {"cpu": cpu, "memory": memory}, tuple(command)
         self._lock = threading.RLock()
         self._jobs: dict[str, _Job] = {}
         self._queue: deque[_Job] = deque()
         self._running: list[_Job] = []
         self._owners: dict[str, float] = {}  # owner -> monotonic time at which it is gone
-        self._closing = False
+        self._closing = self._foresight = False
+        self._spare: tuple[Child, str] | None = None  # and the source that it knows
         self._selector = selectors.DefaultSelector()
         self._bell, self._ring = os.pipe()
         for end in (self._bell, self._ring):
@@ -147,7 +149,8 @@ class Pool:
                 f"the experiment gives a {work.files[0]}, and readers may not name files of this machine; "
                 "its owner may, on the command line."
             )
-        name, folder = work.key(), self._stored(work)
+        name, version = work.key(), source_version()
+        folder = self._stored(work, version)
         with self._lock:
             if self._closing:
                 raise ValueError("the pool is closed; start the workbench again.")
@@ -162,7 +165,7 @@ class Pool:
                     return name
                 if len(self._queue) >= self.most:
                     raise ValueError(f"{len(self._queue)} runs are waiting and no more can; try again in a minute.")
-                job = _Job(name, work, JobState("queued"))
+                job = _Job(name, work, JobState("queued"), version=version)
                 self._remember(job)
                 self._queue.append(job)
             job.owners.add(owner)
@@ -207,6 +210,11 @@ class Pool:
                     self._owners[name] = time.monotonic() + self.grace
         self._wake()
 
+    def foresee(self) -> None:
+        """From now on keep a process ready for the next job, which then begins without importing anything."""
+        self._foresight = True
+        self._wake()
+
     def close(self) -> None:
         """Kill all jobs, wait until they are gone, and end."""
         atexit.unregister(self.close)
@@ -235,6 +243,7 @@ class Pool:
                 while self._queue and len(self._running) < self.slots:
                     self._start(self._queue.popleft())
                 patience = self._patience()
+            self._prepare()
             events = self._selector.select(patience)
             with self._lock:
                 for key, _ in events:
@@ -243,6 +252,7 @@ class Pool:
                     self._running.remove(job)
                     job.state = self._end(job, job.child.reap())
                     job.owners.clear()
+        self._dismiss()
         self._selector.close()
         for end in (self._bell, self._ring):
             os.close(end)
@@ -256,12 +266,35 @@ class Pool:
             if job.work.cluster != "simulated":
                 spec["memory"] = None  # torch, and more so CUDA, reserve addresses far beyond what they use
         try:
-            job.child = Child(self.command, spec, self._selector, job.hear)
+            job.child = self._ready(job.version) or Child(self.command, self._selector)
         except OSError as error:
             job.state = replace(job.state, status="failed", message=f"no process could be started: {error.strerror}.")
             return
+        job.child.begin(spec, job.hear)
         job.state, job.deadline = replace(job.state, status="running"), time.monotonic() + self.wall
         self._running.append(job)
+
+    def _prepare(self) -> None:
+        if self._spare and self._spare[0].ended():
+            self._foresight = False  # another would end like it; jobs are started when they come
+            self._dismiss()
+        if self._foresight and not self._spare and (self._queue or not self._running):  # no job has to share its core
+            with contextlib.suppress(OSError):
+                version = source_version()
+                self._spare = Child([*self.command, "early"], self._selector), version
+
+    def _ready(self, version: str) -> Child | None:
+        """The process that waits for a job, if there is one, it lives, and the source is still what it knows."""
+        if self._spare and self._spare[1] == version and not self._spare[0].ended():
+            (child, _), self._spare = self._spare, None
+            return child
+        self._dismiss()
+        return None
+
+    def _dismiss(self) -> None:
+        if self._spare:
+            self._spare[0].reap()
+            self._spare = None
 
     def _end(self, job: _Job, code: int) -> JobState:
         """The last state of a job whose process ended with `code`."""
@@ -314,10 +347,10 @@ class Pool:
         longest = 0.05 if any(job.child.pidfd is None for job in self._running) else 5.0
         return max(0.0, min([longest, *(moment - time.monotonic() for moment in due)]))
 
-    def _stored(self, work: Experiment | Errand) -> Path | None:
+    def _stored(self, work: Experiment | Errand, version: str) -> Path | None:
         if isinstance(work, Errand):
             return work.stored(self.root)
-        return store.stored(work, source_version(), self.root)
+        return store.stored(work, version, self.root)
 
     # with the lock held, by any thread
 

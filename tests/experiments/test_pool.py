@@ -281,6 +281,38 @@ def test_the_ranks_of_a_real_cluster_end_with_their_job(pool):
     assert not alive
 
 
+def ready(pool):
+    """The process that waits for a job."""
+    patience = time.monotonic() + 60
+    while not (waiting := children(pool)) and time.monotonic() < patience:
+        time.sleep(0.005)
+    return waiting[0]
+
+
+def test_a_process_that_was_foreseen_does_the_next_job_and_another_takes_its_place(pool):
+    pool.foresee()
+    first = ready(pool)
+    state = end(pool, pool.submit("ada", small()))
+    assert (state.status, state.message) == ("finished", "") and not first.is_running()
+    assert store.load(state.folder).experiment == small()
+    assert ready(pool) != first
+
+
+def test_a_process_that_knows_an_older_source_does_no_job(pool, monkeypatch):
+    pool.foresee()
+    first = ready(pool)
+    monkeypatch.setattr("experiments.pool.source_version", lambda: "0" * 8)
+    job = pool.submit("ada", small(steps=1_000_000))
+    until(pool, job, lambda state: state.fraction)
+    assert not first.is_running()
+
+
+def test_a_foreseen_process_that_ends_is_not_missed(pool):
+    pool.foresee()
+    ready(pool).kill()
+    assert end(pool, pool.submit("ada", small())).status == "finished"
+
+
 def test_an_unknown_job_is_refused(pool):
     with pytest.raises(ValueError, match="there is no job"):
         pool.state("0123456789abcdef")
