@@ -6,9 +6,9 @@
     pool.cancel(job, owner)
 
 One thread owns the processes: it starts them, reads what they tell, holds them to their limits, and reaps them. If it
-shall foresee, it has the next process started before there is a job for it. Other threads only ask and read. A job that crashes, runs away or eats all memory ends as a state with a sentence;
-nothing it does reaches this process. A new job of an owner replaces the owner's old one; a job whose last owner is
-gone is killed with all that it started.
+shall foresee, the next process is started before there is a job for it. Other threads only ask and read. A job that
+crashes, runs away or eats all memory ends as a state with a sentence; nothing it does reaches this process. A new job
+of an owner replaces the owner's old one; a job whose last owner is gone is killed with all that it started.
 """
 
 from __future__ import annotations
