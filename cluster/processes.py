@@ -32,6 +32,7 @@ from kernels import ONE_THREAD
 
 BACKENDS = ("gloo", "sockets", "nccl")
 METHOD = "forkserver" if "forkserver" in multiprocessing.get_all_start_methods() else "spawn"
+PRELOADED = ["cluster.real.preload"]  # by the fork server, once for all ranks; who has many programs may add to it
 ROOT = Path(__file__).resolve().parent.parent
 
 
@@ -84,7 +85,7 @@ def prepare(program: Callable | None = None, backend: str = "gloo") -> None:
 
         module = getattr(getattr(program, "func", program), "__module__", None)  # also of a partial
         torch = None if backend == "sockets" else "torch.distributed"
-        wanted = [name for name in ("cluster.real.preload", torch, module) if name not in (None, "__main__")]
+        wanted = [name for name in (*PRELOADED, torch, module) if name not in (None, "__main__")]
         multiprocessing.set_forkserver_preload(wanted)
         with _environment():
             ensure_running()

@@ -1,8 +1,12 @@
 """How tests are dealt to the cores: file by file, since a file's tests share servers and count processes, but for the
-large ones, whose tests share nothing."""
+large ones, whose tests share nothing. Ranks that are processes find loaded what their programs import."""
 
 import pytest
 from xdist.scheduler import LoadScopeScheduling
+
+from cluster import processes
+
+processes.PRELOADED += ["torch.distributed", "pytest", "tests.training"]
 
 SPREAD = ("test_every_algorithm.py", "test_every_compression.py", "test_twins.py", "test_figures.py", "test_kills.py")
 

@@ -22,11 +22,6 @@ CLUSTERS = {
 LARGE = 2_000_000  # numbers: more than a socket holds
 
 
-@pytest.fixture(scope="module", autouse=True)
-def fork_server_with_torch():
-    processes.prepare(backend="gloo")
-
-
 @pytest.fixture(params=CLUSTERS)
 def run(request):
     """run(program, size): an outcome without error, on one cluster after the other."""

@@ -23,11 +23,6 @@ ROOT = Path(__file__).resolve().parents[2]
 BACKENDS = ("sockets", "gloo")
 
 
-@pytest.fixture(scope="module", autouse=True)
-def fork_server_with_torch():
-    processes.prepare(backend="gloo")
-
-
 @pytest.fixture(autouse=True)
 def nothing_left_in_shared_memory():
     before = segments()
