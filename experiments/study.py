@@ -41,6 +41,7 @@ NEWEST = ("systolic", "pipemare")  # whose backward reads the newest weights, no
 EXAMPLE = "0F0 0F1 0B0 0B1 0U0\n1F0 1B0 1F1 1B1 1U0"
 REASONS = ("waits", "link", "over")
 MOST_OPTION = 64  # of an option that is a number
+COSTS = ("forward", "inputs", "weights", "latency")  # what a plan tells a schedule that is made for them
 
 
 class Plan(Knobs):
@@ -101,22 +102,35 @@ class Option:
 
 
 def options(name: str) -> dict[str, Option]:
-    """The settings of a schedule, read off its function; those that its name has decided already are not among them."""
+    """The settings of a schedule, read off its function, but for those that its name or the plan's costs decide."""
     if name == OWN:
         return {}
     call = SCHEDULES[name]
     made, decided = (call.func, call.keywords) if isinstance(call, partial) else (call, {})
     hints = get_type_hints(made)
     found = {}
-    for one in itertools.islice(inspect.signature(made).parameters.values(), 3, None):
+    for one in _parameters(name):
         kind = hints[one.name]
         if get_origin(kind) in (Union, types.UnionType):
             kind = next(part for part in get_args(kind) if part is not type(None))
         if get_origin(kind) is Literal:
             kind = get_args(kind)
-        if one.name not in decided:
+        if one.name not in decided and one.name not in COSTS:
             found[one.name] = Option(one.name, kind, one.default)
     return found
+
+
+def _parameters(name: str) -> list[inspect.Parameter]:
+    """What a schedule can be told beside a rank, the ranks and the micro-batches."""
+    call = SCHEDULES[name]
+    made = call.func if isinstance(call, partial) else call
+    return list(inspect.signature(made).parameters.values())[3:]
+
+
+def _told(plan: Plan) -> dict[str, Any]:
+    """What the plan tells its schedule: options, and costs if it is made for them."""
+    names = {one.name for one in _parameters(plan.schedule)}
+    return plan.options | {name: getattr(plan, name) for name in COSTS if name in names}
 
 
 def module(name: str) -> ModuleType:
@@ -173,10 +187,12 @@ def size(plan: Plan) -> int:
         if (ops := len(plan.own.split())) > MOST:
             raise ValueError(f"a schedule of {ops:,} ops is too large; at most {MOST:,} are studied.")
         return ops
-    ops = sum(1 for _ in SCHEDULES[plan.schedule](0, plan.ranks, plan.chunks, **plan.options)) * plan.ranks
+    ops = 2 * plan.ranks * plan.chunks  # or more
+    if ops <= MOST:
+        ops = sum(1 for _ in SCHEDULES[plan.schedule](0, plan.ranks, plan.chunks, **_told(plan))) * plan.ranks
     if ops > MOST:
         raise ValueError(
-            f"{plan.schedule} does {ops:,} ops with {plan.chunks:,} micro-batches on {plan.ranks} ranks; "
+            f"{plan.schedule} does {ops:,} ops or more with {plan.chunks:,} micro-batches on {plan.ranks} ranks; "
             f"at most {MOST:,} are studied, so use fewer of one or the other."
         )
     return ops
@@ -186,7 +202,7 @@ def study(plan: Plan) -> Study:
     """Time, measure and explain a plan. ValueError in one sentence if it cannot be carried out."""
     size(plan)
     lists = read_own(plan.own) if plan.schedule == OWN else schedules.lists(
-        plan.schedule, plan.ranks, plan.chunks, **plan.options
+        plan.schedule, plan.ranks, plan.chunks, **_told(plan)
     )  # fmt: skip
     stages = 1 + max(op.stage for ops in lists for op in ops)
     share = len(lists) / stages  # of what a rank holds of the model, a stage's part

@@ -6,7 +6,7 @@ from itertools import islice, pairwise
 import pytest
 
 from algorithms.pipelined import pipedream, schedules
-from algorithms.pipelined.memory import in_flight, in_flight_until_weights
+from algorithms.pipelined.memory import Sizes, in_flight, in_flight_until_weights, peak_bytes
 from algorithms.pipelined.schedule import Joined, Op, check, spell
 from algorithms.pipelined.schedules import (
     chimera,
@@ -18,6 +18,7 @@ from algorithms.pipelined.schedules import (
     pipedream_2bw,
     systolic,
     zero_bubble,
+    zero_bubble_auto,
     zero_bubble_v,
 )
 from algorithms.pipelined.timing import bubble_of_span, simulate
@@ -419,6 +420,41 @@ def test_the_zero_bubble_papers_table_5_comes_out_to_four_digits(row):
     assert [round(rate, 4) for rate in rates] == printed
 
 
+AUTOMATIC = [0.0433, 0.0039, 0.0026, 0.0029, 0.0022, 0.0010, 0.0066, 0.0054, 0.0028, 0.0038, 0.0029]  # printed: ZB-2p
+
+
+@pytest.mark.parametrize(
+    ("row", "zb_2p"),
+    list(zip(PROFILES, AUTOMATIC, strict=True)),
+    ids=[f"{row[0]}x{row[1]}-{row[2]}" for row in PROFILES],
+)
+def test_the_schedules_that_are_found_have_the_papers_bubbles_to_four_digits_and_keep_within_memory(row, zb_2p):
+    stages, chunks, f, i, w, latency, _, zb_1p, _ = row  # what the paper finds in the memory of 1F1B is as good as H1
+    for limit, printed in ((1, zb_1p), (2, zb_2p)):
+        lists = zero_bubble_auto.best(stages, chunks, limit * stages, f, i, w, latency)
+        assert round(bubble_of_span(simulate(lists, {"F": f, "I": i, "W": w}, latency)), 4) == printed
+        late = zero_bubble_auto.KEPT
+        held = peak_bytes(lists, Sizes([0] * stages, [1] * stages, [0] * stages, [late] * stages))
+        assert max(held) <= limit * stages + 1e-9
+
+
+def test_where_all_passes_take_equally_long_zb_1p_is_h1_and_zb_2p_has_no_gap():
+    for stages in (2, 4, 8):
+        assert schedules.lists("zb_1p", stages, 3 * stages) == schedules.lists("zb_h1", stages, 3 * stages)
+        times = simulate(schedules.lists("zb_2p", stages, 3 * stages), dict.fromkeys("FIW", 1))
+        assert times.span == [3 * 3 * stages] * stages
+
+
+@pytest.mark.parametrize("limit", [1, 2, 3])
+@pytest.mark.parametrize("costs", [(1, 0, 0, 0), (0, 1, 1, 0.5), (2, 1, 3, 0.2), (1, 2, 0, 1)])
+def test_schedules_are_found_for_any_times(costs, limit):
+    for stages in (1, 2, 5):
+        for chunks in (1, 2, 7):
+            lists = zero_bubble_auto.best(stages, chunks, limit * stages, *costs)
+            check(lists)
+            assert simulate(lists, dict(zip("FIW", costs, strict=False)), costs[3]).makespan > 0
+
+
 @pytest.mark.parametrize(("row", "pieces", "printed"), [(r, *p) for r, p in zip(PROFILES, INTERLEAVED, strict=True)])
 def test_the_zero_bubble_papers_interleaved_column_comes_out_to_four_thousandths(row, pieces, printed):
     stages, chunks, f, i, w, latency, *_ = row
@@ -465,6 +501,7 @@ DRAWN = {
     interleaved: ("interleaved", 2, 4),
     chimera: ("chimera", 4, 4),
     zero_bubble: ("zb_h1", 3, 4),
+    zero_bubble_auto: ("zb_2p", 3, 4),
     zero_bubble_v: ("zb_v", 2, 4),
     dualpipe: ("dualpipe", 2, 4),
     pipedream_2bw: ("pipedream_2bw", 3, 6),

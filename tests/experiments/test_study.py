@@ -162,6 +162,13 @@ def test_a_plan_that_cannot_be_is_refused_in_a_sentence(values, words):
     assert words in str(refused.value)
 
 
+def test_a_schedule_that_is_made_for_costs_is_told_those_of_the_plan():
+    paper = {"ranks": 8, "chunks": 24, "forward": 18.522, "inputs": 18.086, "weights": 9.337, "latency": 0.601}
+    found = {name: done(name, **paper).summary["bubble_of_span"] for name in ("zb_1p", "zb_2p")}
+    assert found == {"zb_1p": pytest.approx(0.1585, abs=5e-5), "zb_2p": pytest.approx(0.0433, abs=5e-5)}
+    assert study.options("zb_2p") == {}
+
+
 def test_the_options_of_a_schedule_are_those_that_its_name_has_not_decided():
     assert study.options("interleaved") == {"pieces": Option("pieces", int, 2)}
     assert study.options("1f1b")["policy"].kind == ("PA", "PB")

@@ -21,6 +21,7 @@ from algorithms.pipelined.schedules import (
     pipedream_2bw,
     systolic,
     zero_bubble,
+    zero_bubble_auto,
     zero_bubble_v,
 )
 
@@ -35,6 +36,8 @@ SCHEDULES: dict[str, Callable] = {  # in teaching order
     "chimera": chimera.schedule,
     "zb_h1": zero_bubble.h1,
     "zb_h2": zero_bubble.h2,
+    "zb_1p": zero_bubble_auto.schedule,
+    "zb_2p": partial(zero_bubble_auto.schedule, limit=2),
     "zb_v": zero_bubble_v.schedule,
     "dualpipe": dualpipe.schedule,
     "dualpipe_v": dualpipe.v,
