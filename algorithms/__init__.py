@@ -71,6 +71,7 @@ CATALOGUE: tuple[str, ...] = (
     "pipelined.chimera",
     "pipelined.zb_h1",
     "pipelined.zb_h2",
+    "pipelined.zb_auto",
     "pipelined.zb_v",
     "pipelined.dualpipe",
     "pipelined.dualpipe_v",

@@ -96,6 +96,7 @@ VARIANTS = [(module, {}) for module in MODULES] + [
         ("spectrain", {"form": "own", "fading": True, "learning_rate": 0.01}),
         ("xpipe", {"update": "momentum", "chunks": 2, "learning_rate": 0.01}),
         ("zb_h1", {"chunks": 4, "update": "momentum", "learning_rate": 0.02}),
+        ("zb_auto", {"limit": 1, "time_w": 0.5, "time_link": 0.1, "update": "momentum", "learning_rate": 0.02}),
         ("ddg", {"weights": "none", "update": "momentum", "momentum": 0.5, "learning_rate": 0.05, "barrier": False}),
         ("features_replay", {"update": "nesterov", "momentum": 0.5, "learning_rate": 0.02, "barrier": False}),
         ("features_replay", {"first_rate": 2.0, "learning_rate": 0.05}),
