@@ -195,17 +195,17 @@ def _lost(rows, weights, stages):
     claims={
         "smooth and residual, an update without a stash is nearly a gradient; plain with ReLU it is not": lambda rows: (
             all((row["off"] < 0.05) == row["net"].startswith("smooth") for row in rows)
-            and _trained(rows, "ReLU, 8 stages", "none", "off") > 0.4
+            and _trained(rows, "ReLU on 8 stages", "none", "off") > 0.4
         ),
         "where it is, stashing changes the loss by less than a third": lambda rows: all(
             0.7 < _trained(rows, net, "none") / _trained(rows, net, "stash") < 1.4
-            for net in ("smooth, 4 stages", "smooth, 8 stages")
+            for net in ("smooth on 4 stages", "smooth on 8 stages")
         ),
         "with plain ReLU, four stages learn either way": lambda rows: all(
-            _trained(rows, "ReLU, 4 stages", weights) < GUESSING / 2 for weights in ("stash", "none")
+            _trained(rows, "ReLU on 4 stages", weights) < GUESSING / 2 for weights in ("stash", "none")
         ),
         "with plain ReLU and eight stages only the stashed weights train at all": lambda rows: (
-            _trained(rows, "ReLU, 8 stages", "stash") < GUESSING < _trained(rows, "ReLU, 8 stages", "none")
+            _trained(rows, "ReLU on 8 stages", "stash") < GUESSING < _trained(rows, "ReLU on 8 stages", "none")
         ),
         "without momentum there is nothing to predict by: SpecTrain is no better than doing nothing": lambda rows: all(
             row["loss"] >= _trained(rows, row["net"], "none") for row in rows if row["weights"] == "SpecTrain"
@@ -227,7 +227,7 @@ def where_stashing_matters(run):
             off = distance(run, **NONE, workers=stages, batch=32, **layers, **EXACT)[PLACES[0]]
             for weights, how in {"stash": STASH, "none": NONE, "SpecTrain": SPECTRAIN}.items():
                 loss = tail(run(**how, workers=stages, **layers, **where))
-                rows.append({"net": f"{net}, {stages} stages", "weights": weights, "loss": loss, "off": off})
+                rows.append({"net": f"{net} on {stages} stages", "weights": weights, "loss": loss, "off": off})
     return rows
 
 
@@ -307,8 +307,8 @@ def repairs(run):
     """Digits, 8 layers in 4 stages, 300 mini-batches, without momentum; the stages are 7, 5, 3 and 1 updates behind.
 
     T1 divides a stage's rate by its delay at first, and has it back in full after 100 updates; for good: it never has.
-    Where a point is missing, the run got away. The paper's stages are single layers of networks with a hundred of them,
-    trained for many epochs: take what helps and what hurts from here, not how much.
+    Where a point is missing, the run got away. The paper's stages are single layers of far deeper networks, trained for
+    many epochs: take what helps and what hurts from here, not how much.
     """
     repairs = {
         "none": PIPEMARE,
