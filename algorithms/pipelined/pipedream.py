@@ -40,7 +40,11 @@ START = settings.START
 EQUIVALENCES = (
     Equivalence("one stage is SGD", to="sgd"),
     Equivalence("one stage has no other version to read", to="sgd", settings={"weights": "vertical"}),
-)
+    Equivalence(
+        "with vertical sync every stage is as late as the first: a delay of S-1, bit for bit", to="delayed", workers=4,
+        settings={"weights": "vertical"}, to_settings={"delay": 3, "layerwise": False},
+    ),
+)  # fmt: skip
 
 
 class Settings(settings.Pipeline):

@@ -50,6 +50,14 @@ def test_the_largest_stable_step_shrinks_as_the_theory_says(delay, curvature):
     assert late[1.02] > 5 * early[1.02]
 
 
+@pytest.mark.parametrize(("momentum", "limit"), [(0.0, 0.2846), (0.5, 0.1286), (0.9, 0.0215), (0.99, 0.0020)])
+def test_the_more_momentum_the_smaller_the_steps_that_a_delay_of_five_bears(momentum, limit):
+    for share, grows in ((0.9, False), (1.1, True)):
+        rule = {"update": "momentum", "momentum": momentum, "layerwise": False}
+        path = np.abs(iterates(5, share * limit, 1500, **rule))
+        assert (path[-500:].max() > path[500:1000].max()) == grows
+
+
 def test_a_delay_of_one_halves_the_largest_stable_step():
     assert [round(bound(k), 4) for k in (0, 1, 2, 3, 5)] == [2.0, 1.0, 0.6180, 0.4450, 0.2846]
     for k in (0, 1, 2, 3, 5):  # x_t+1 = x_t - lr h x_t-k grows by the largest root of z^(k+1) = z^k - lr h

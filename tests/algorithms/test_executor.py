@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from algorithms.pipelined import schedules, timing
+from algorithms.pipelined.held import Held
 from algorithms.pipelined.plan import flush
 from algorithms.pipelined.schedule import rematerialise
 from cluster.devices import Device
@@ -143,6 +144,28 @@ def test_flush_schedules_that_add_in_the_same_order_give_the_same_weights_bit_fo
         assert np.array_equal(train(name, chain, 4, settings, batch=24, steps=6).shipped, expected), name
     for name in ("gpipe", "chimera", "dualpipe"):  # backwards; and two ranks, each adding its half first
         assert np.allclose(train(name, chain, 4, settings, batch=24, steps=6).shipped, expected, rtol=1e-12, atol=0)
+
+
+def test_every_flush_schedule_has_the_same_gradients_of_every_micro_batch_bit_for_bit(monkeypatch):
+    chain = ScalarChain(w=np.linspace(0.7, 1, 8), x=np.linspace(0.6, 1.2, 24))
+
+    def gradients(name, ranks, settings):
+        found = {}
+
+        def remember(held, chunk, lands=Held.lands):
+            found[chunk, held.stage.index] = held.flying[chunk].g.copy()
+            lands(held, chunk)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(Held, "lands", remember)
+            train(name, chain, ranks, {"chunks": CHUNKS} | settings, batch=24, steps=1)
+        stages = 1 + max(stage for _, stage in found)
+        return np.array([np.concatenate([found[chunk, s] for s in range(stages)]) for chunk in range(CHUNKS)])
+
+    alone = gradients("gpipe", 1, {})
+    assert np.unique(alone, axis=0).shape == (CHUNKS, 8)
+    for name, settings, *_, ranks in FLUSHED:
+        assert np.array_equal(gradients(name, ranks, settings), alone), (name, settings)
 
 
 def test_a_rank_holds_one_sum_of_gradients_and_the_activations_of_what_is_in_flight():

@@ -43,3 +43,13 @@ def test_with_many_ranks_the_short_formula_is_the_long_one():
 def test_the_groups_there_can_be_divide_the_ranks():
     assert divisors(12) == [1, 2, 3, 4, 6, 12]
     assert np.all(12 % np.array(divisors(12)) == 0)
+
+
+@pytest.mark.parametrize("units", [64, 512])
+def test_the_more_samples_for_the_weights_the_more_groups_from_model_parallel_to_data_parallel(units):
+    def least(batch):
+        return min(divisors(16), key=lambda groups: sent(units, units**2, batch, ranks=16, groups=groups))
+
+    chosen = [least(batch) for batch in (1, units // 16, units, 16 * units, 256 * units)]
+    assert chosen == sorted(chosen)
+    assert (chosen[0], chosen[-1]) == (1, 16)

@@ -21,7 +21,7 @@ from algorithms.pipelined.schedules import (
     zero_bubble_auto,
     zero_bubble_v,
 )
-from algorithms.pipelined.timing import bubble_of_span, simulate
+from algorithms.pipelined.timing import bubble_of_span, bubble_of_total, simulate
 
 UNIT = {"F": 1, "B": 2, "R": 1, "I": 1, "W": 1}
 GOLDEN = {  # of the book; capitals are the first half of the stages, small letters the second, where a rank holds two
@@ -235,6 +235,15 @@ def test_1f1b_pays_latency_in_every_round_of_the_steady_state(stages, rounds, f,
     assert times.idle == pytest.approx([idle] * stages)
 
 
+@pytest.mark.parametrize("stages", [1, 3, 4])
+@pytest.mark.parametrize("chunks", [1, 2, 5, 6, 7])
+@pytest.mark.parametrize(("f", "b"), [(1, 1), (1, 2), (3, 2)])
+def test_without_latency_1f1b_takes_as_long_as_gpipe_whatever_divides_what(stages, chunks, f, b):
+    for name in ("gpipe", "1f1b", "dapple_pb"):
+        times = simulate(schedules.lists(name, stages, chunks), {"F": f, "B": b})
+        assert times.makespan == (chunks + stages - 1) * (f + b)
+
+
 @pytest.mark.parametrize("stages", [2, 4, 8])
 @pytest.mark.parametrize("latency", [0, 0.1, 0.5, 1])
 def test_twice_as_many_on_their_way_hide_the_latency(stages, latency):
@@ -289,8 +298,12 @@ def test_chimera_has_a_place_for_every_slot_and_idles_s_minus_2(ranks, units):
 
 def test_chimera_with_more_pipelines_idles_less():
     for pipes, idle in ((1, 6), (2, 2), (4, 0)):
-        times = simulate(schedules.lists("chimera", 8, 8, pipes=pipes), {"F": 1, "B": 1})
+        lists = schedules.lists("chimera", 8, 8, pipes=pipes)
+        times = simulate(lists, {"F": 1, "B": 1})
         assert times.idle == [8 // pipes - 2] * 8 == [idle] * 8
+        assert bubble_of_total(times) == (8 - 2 * pipes) / (2 * pipes * 8 + 8 - 2 * pipes)
+        held = in_flight(lists)
+        assert (min(held), max(held)) == (8 - 8 // (2 * pipes) + 1, 8)
 
 
 @pytest.mark.parametrize("ranks", [2, 4, 6])

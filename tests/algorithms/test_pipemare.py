@@ -34,6 +34,14 @@ def test_the_delay_is_twice_the_way_to_the_end_and_one():
     assert [delays[-1] for delays in run.staleness] == [7, 5, 3, 1]
 
 
+def test_one_stage_of_one_layer_is_sgd_with_a_delay_of_one_bit_for_bit_and_of_more_layers_it_is_not():
+    for w, agrees in (((0.5,), True), ((0.5, 0.6), False)):
+        chain = ScalarChain(w=w, x=np.linspace(0.5, 1.5, 12))
+        mine = course(12, 1, chain)  # whose backward reads newer weights than its forward, if there are any to read
+        late = train("delayed", chain, 1, {"delay": 1, "layerwise": False, "learning_rate": 0.1}, steps=12)
+        assert np.array_equal(mine.shipped, late.models[0]) == agrees
+
+
 def test_the_rate_starts_divided_by_the_delay_and_is_whole_after_K_updates():
     s = pipemare.Settings(learning_rate=0.4, rescale=10)
     stage = pipemare.Repaired(5, np.zeros(1), 0, s)
@@ -90,3 +98,18 @@ def longest_stable(tau, grid):
 def test_a_delay_bears_rates_up_to_2_sin_of_pi_over_4_tau_plus_2(tau, limit):
     assert 2 * np.sin(np.pi / (4 * tau + 2)) == pytest.approx(limit, abs=6e-5)
     assert longest_stable(tau, np.linspace(0.97, 1.03, 61) * limit) == pytest.approx(limit, rel=2e-3)
+
+
+def largest_root(a, discrepancy, back, tau=10):
+    """Of w(t+1) = w(t) - a ((1 + D) w(t - tau) - D w(t - back)): beyond 1 it grows."""
+    polynomial = np.zeros(tau + 2)
+    polynomial[:2] = 1, -1
+    polynomial[tau + 1] += a * (1 + discrepancy)
+    polynomial[back + 1] -= a * discrepancy
+    return np.abs(np.roots(polynomial)).max()
+
+
+@pytest.mark.parametrize(("back", "limit"), [(6, 0.038), (0, 0.0177)])
+def test_other_weights_on_the_way_back_make_it_unstable_earlier_still(back, limit):
+    assert largest_root(0.96 * limit, 5, back) < 1 < largest_root(1.04 * limit, 5, back)
+    assert limit < min(2 / (5 * (10 - back)), 2 * np.sin(np.pi / 42))

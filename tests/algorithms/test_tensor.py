@@ -193,3 +193,22 @@ def test_a_transformer_reads_with_its_heads_on_different_ranks():
     workload = text.build(text.Settings(), np.float32)
     tried = workload.evaluate(train("tensor", workload, 4, {"learning_rate": 0.5}, batch=16, steps=60).shipped)
     assert tried.loss < 3.15  # who knows only how often each character comes
+
+
+@pytest.mark.parametrize("ranks", [2, 4])
+def test_rows_before_columns_need_one_sum_more_since_phi_of_a_sum_is_not_the_sum_of_phis(ranks):
+    x, a, b = (np.random.default_rng(n).standard_normal(shape) for n, shape in enumerate([(3, 8), (8, 8), (8, 3)]))
+    whole = np.tanh(x @ a) @ b
+
+    def program(comm):
+        own = slice(comm.rank * 8 // ranks, (comm.rank + 1) * 8 // ranks)
+        columns_first = comm.all_reduce(np.tanh(x @ a[:, own]) @ b[own])
+        partial = x[:, own] @ a[own]
+        rows_first = comm.all_reduce(np.tanh(partial)[:, own] @ b[own])
+        summed = comm.all_reduce(np.tanh(comm.all_reduce(partial))[:, own] @ b[own])
+        return columns_first, summed, rows_first
+
+    for columns_first, summed, rows_first in simulated.run(program, ranks).results:
+        np.testing.assert_allclose(columns_first, whole, rtol=1e-12)
+        np.testing.assert_allclose(summed, whole, rtol=1e-12)
+        assert np.abs(rows_first - whole).max() > 0.1
