@@ -91,6 +91,7 @@ VARIANTS = [(module, {}) for module in MODULES] + [
         ("dapple", {"policy": "PB", "recompute": "late", "update": "momentum", "learning_rate": 0.02}),
         ("interleaved", {"pieces": 1, "update": "adam", "learning_rate": 0.02}),
         ("chimera", {"pipes": 2}),
+        ("chimera", {"doubling": True, "recompute": "late"}),
         ("chimera", {"chunks": 2, "update": "nesterov", "learning_rate": 0.02}),
         ("pipemare", {"warm_up": 1.5, "rescale": 5, "correct": False, "learning_rate": 0.02}),
         ("spectrain", {"form": "own", "fading": True, "learning_rate": 0.01}),

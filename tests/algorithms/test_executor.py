@@ -25,6 +25,7 @@ FLUSHED = [  # algorithm, its settings, the schedule it carries out and its opti
     ("interleaved", {"pieces": 4}, "interleaved", {"pieces": 4}, 2),
     ("chimera", {}, "chimera", {}, 4),
     ("chimera", {"pipes": 2}, "chimera", {"pipes": 2}, 8),
+    ("chimera", {"doubling": True}, "chimera", {"doubling": True}, 4),
     ("zb_h1", {}, "zb_h1", {}, 4),
     ("zb_h2", {}, "zb_h2", {}, 4),
     ("zb_auto", {"limit": 1}, "zb_1p", {}, 4),

@@ -306,6 +306,24 @@ def test_chimera_with_more_pipelines_idles_less():
         assert (min(held), max(held)) == (8 - 8 // (2 * pipes) + 1, 8)
 
 
+@pytest.mark.parametrize("ranks", [2, 4, 6, 8])
+@pytest.mark.parametrize("units", [1, 2, 3])
+def test_where_backward_takes_twice_as_long_chimeras_units_fit_together_only_if_forwards_take_two(ranks, units):
+    chunks = 2 * ranks * units
+    pairs, single = (schedules.lists("chimera", ranks, chunks, doubling=doubling) for doubling in (True, False))
+    check(pairs)
+    assert simulate(pairs, UNIT).idle == [2 * (ranks - 2)] * ranks
+    assert simulate(single, UNIT).idle == [(2 * units + 1) * (ranks - 2)] * ranks
+    assert max(in_flight(pairs)) == 2 * max(in_flight(single)) == 2 * ranks
+
+
+def test_forwards_of_two_go_through_several_pipelines_each_way_as_well():
+    for pipes in (2, 4):
+        lists = schedules.lists("chimera", 8, 32, pipes=pipes, doubling=True)
+        check(lists)
+        assert simulate(lists, UNIT).idle == [2 * (8 // pipes - 2)] * 8
+
+
 @pytest.mark.parametrize("ranks", [2, 4, 6])
 def test_chimera_takes_fewer_micro_batches_than_ranks(ranks):
     for chunks in range(2, ranks):
@@ -484,6 +502,15 @@ def test_the_zero_bubble_papers_interleaved_column_comes_out_to_four_thousandths
         ("chimera", 3, 3, {}, "3 ranks cannot be paired; Chimera needs an even number"),
         ("chimera", 4, 6, {}, "4 ranks do not divide 6 micro-batches; use a multiple of 4, or fewer"),
         ("chimera", 8, 8, {"pipes": 3}, "3 pipelines each way do not divide 8 ranks; use 1 or 2 or 4"),
+        (
+            "chimera",
+            4,
+            12,
+            {"doubling": True},
+            "4 ranks that take pairs do not divide 12 micro-batches; use a multiple of 8",
+        ),
+        ("chimera", 4, 5, {"doubling": True}, "5 micro-batches do not go forward in pairs; use an even number"),
+        ("chimera", 4, 2, {"doubling": True}, "2 micro-batches leave one of 2 pipelines empty; use 4 or more"),
         ("chimera", 8, 2, {"pipes": 2}, "2 micro-batches leave one of 4 pipelines empty; use 4 or more"),
         ("zb_h2", 4, 6, {}, "6 micro-batches do not fill 4 ranks in ZB-H2; use 7 or more"),
         ("dualpipe", 3, 8, {}, "3 ranks cannot be paired; DualPipe needs an even number"),
