@@ -1,6 +1,8 @@
-"""Lockstep's workbench: `streamlit run app/main.py`. Navigation only; what is on a page is said in views/."""
+"""Lockstep's workbench: `streamlit run app/main.py`. The server; which pages there are is said in pages.py."""
 
 import sys
+import threading
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
@@ -9,16 +11,20 @@ if str(HERE.parent) not in sys.path:  # Streamlit puts app/ there, and not the r
 
 import streamlit as st  # noqa: E402
 
-from app.views import kernels, own, schedules, textbook, workbench  # noqa: E402
 
-st.set_page_config("Lockstep", str(HERE / "icon.png"), layout="wide", initial_sidebar_state=340)
-st.html(HERE / "style.css")
-st.logo(HERE / "logo.svg", size="medium")
-PAGES = [
-    st.Page(workbench.page, title="Workbench", url_path="workbench", default=True),
-    st.Page(schedules.page, title="Schedules", url_path="schedules"),
-    st.Page(textbook.page, title="Textbook", url_path="textbook"),
-    st.Page(kernels.page, title="Kernels", url_path="kernels"),
-    st.Page(own.page, title="Your own", url_path="own"),
-]
-st.navigation(PAGES, position="top").run()
+def prepare() -> None:
+    """Import what pages need, and have a process ready for the first run."""
+    from app import runs
+    from app.views import kernels, own, schedules, textbook, workbench  # noqa: F401
+
+    runs.pool().foresee()
+
+
+@asynccontextmanager
+async def lifespan(_):
+    """Prepare while the first browser still fetches Streamlit's own files."""
+    threading.Thread(target=prepare, daemon=True).start()
+    yield
+
+
+app = st.App(HERE / "pages.py", lifespan=lifespan)

@@ -23,7 +23,7 @@ from experiments.pool import JobState, Pool
 from experiments.result import Run
 
 ROOT = Path(os.environ.get("LOCKSTEP_RUNS") or Path(__file__).parents[1] / "runs").resolve()
-PATIENCE = 0.35  # s in which a run may end before a page shows that it is under way
+PATIENCE = 0.35  # s in which a run may end, or begin its curve, before a page shows that it is under way
 POLITE = 3.5  # s in which a stopped run stores what it has
 KEPT = 4  # runs beside the one that is shown
 
@@ -58,7 +58,7 @@ def start(experiment: Experiment) -> None:
     state.trouble, state.remark, state.asked = "", "", experiment
     try:
         state.job = pool().submit(owner(), experiment)
-        wait(state.job, PATIENCE)
+        wait(state.job, PATIENCE, or_curve=True)
     except (ValueError, OSError) as error:
         state.job, state.trouble = None, str(error)
 
@@ -92,11 +92,13 @@ def under_way() -> JobState | None:
     return None
 
 
-def wait(job: str, seconds: float) -> JobState:
-    """Give the job a moment to end, so that the page need not say that it is under way."""
+def wait(job: str, seconds: float, or_curve: bool = False) -> JobState:
+    """Give the job a moment to end, or to have the beginning of a curve, so that the page need not say that it waits."""
     deadline = time.monotonic() + seconds
     while (now := pool().state(job)).active and time.monotonic() < deadline:
-        time.sleep(0.02)
+        if or_curve and len(now.curve.get("loss", ())):
+            break
+        time.sleep(0.01)
     return now
 
 

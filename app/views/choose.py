@@ -134,8 +134,8 @@ def _controls():
     for knob in others[:FIRST]:
         controls.draw(knob)
     if others[FIRST:]:
-        with st.expander(f"More of {state.algorithm}"):
-            for knob in others[FIRST:]:
+        with _folded(f"More of {state.algorithm}", "algorithm") as more:
+            for knob in others[FIRST:] if more.open else ():
                 controls.draw(knob)
     if controls.compresses(state.algorithm):
         own("compression")
@@ -145,17 +145,22 @@ def _controls():
     for knob in data[:1]:
         controls.draw(knob)
     own(*controls.BUDGET)
-    with st.expander("More: data, other budgets, precision"):
-        for knob in data[1:]:
+    with _folded("More: data, other budgets, precision", "work") as more:
+        for knob in data[1:] if more.open else ():
             controls.draw(knob)
-        own(*controls.MORE_BUDGET)
+        own(*(controls.MORE_BUDGET if more.open else ()))
     _heading("Cluster")
     own(*controls.PLACE)
     fitting.offer()
     ranks = st.container()
-    with st.expander("More: links, and troubles in writing"):
-        own(*controls.MORE)
+    with _folded("More: links, and troubles in writing", "cluster") as more:
+        own(*(controls.MORE if more.open else ()))
     return ranks
+
+
+def _folded(label: str, of: str):
+    """A place for settings that few turn: drawn while it is open, and in force all the time."""
+    return st.expander(label, key=f"more-{of}", on_change="rerun")
 
 
 def _compression(name: str) -> None:

@@ -8,7 +8,7 @@ import pytest
 from experiments import store
 
 HERE = Path(__file__).parent
-MAIN = HERE.parents[1] / "app" / "main.py"
+MAIN = HERE.parents[1] / "app" / "pages.py"
 
 
 def _beside(name: str):
@@ -54,13 +54,15 @@ def stored(folders):
 
 @pytest.fixture
 def page(folders):
-    """page(query) is the workbench as it opens with that link."""
+    """page(query) is the workbench as it opens with that link, with all settings unfolded."""
     from urllib.parse import parse_qsl
 
     from streamlit.testing.v1 import AppTest
 
-    def opened(query: str = ""):
+    def opened(query: str = "", unfolded: bool = True):
         test = AppTest.from_file(str(MAIN), default_timeout=30)
+        for part in ("algorithm", "work", "cluster") if unfolded else ():
+            test.session_state[f"more-{part}"] = True
         for name, value in parse_qsl(query, keep_blank_values=True):
             test.query_params[name] = value
         return test.run()

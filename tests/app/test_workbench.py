@@ -55,6 +55,25 @@ def test_every_setting_of_every_algorithm_has_a_widget(page, stored, name):
     assert any(algorithms.idea(algorithms.find(name)) in element.value for element in opened.markdown)
 
 
+def test_settings_that_are_folded_away_are_in_force_all_the_same(page, stored):
+    experiment = Experiment(algorithm="easgd", slow="1:3", precision="float64")
+    stored(experiment)
+    opened = page(experiment.query(), unfolded=False)
+    assert "slow" not in widgets(opened) and "precision" not in widgets(opened)
+    opened.select_slider("workers").set_value(2).run()
+    assert address(opened) == experiment.change(workers=2)
+
+
+def test_what_was_changed_stays_when_it_is_folded_away(page, stored):
+    stored(Experiment())
+    opened = page()
+    opened.text_input("slow").set_value("1:3").run()
+    opened.session_state["more-cluster"] = False
+    opened.run()
+    assert "slow" not in widgets(opened)
+    assert address(opened.run()) == Experiment(slow="1:3")
+
+
 @pytest.mark.parametrize("name", algorithms.names())
 def test_a_finished_run_shows_its_figures_curves_and_timeline(page, stored, name):
     experiment = Experiment(algorithm=name)
@@ -477,7 +496,7 @@ def test_the_page_needs_neither_torch_nor_compilers_nor_scikit_learn(stored, fol
     program = (
         "import sys\n"
         "from streamlit.testing.v1 import AppTest\n"
-        "page = AppTest.from_file('app/main.py', default_timeout=30).run()\n"
+        "page = AppTest.from_file('app/pages.py', default_timeout=30).run()\n"
         "assert not page.exception and page.metric, page\n"
         "print([name for name in ('torch', 'numba', 'sklearn', 'llvmlite') if name in sys.modules])\n"
     )

@@ -1,0 +1,20 @@
+"""The pages. Navigation only; what is on a page is said in views/."""
+
+from pathlib import Path
+
+import streamlit as st
+
+from app.views import kernels, own, schedules, textbook, workbench
+
+HERE = Path(__file__).resolve().parent
+st.set_page_config("Lockstep", str(HERE / "icon.png"), layout="wide", initial_sidebar_state=340)
+st.html(HERE / "style.css")
+st.logo(HERE / "logo.svg", size="medium")
+PAGES = [
+    st.Page(workbench.page, title="Workbench", url_path="workbench", default=True),
+    st.Page(schedules.page, title="Schedules", url_path="schedules"),
+    st.Page(textbook.page, title="Textbook", url_path="textbook"),
+    st.Page(kernels.page, title="Kernels", url_path="kernels"),
+    st.Page(own.page, title="Your own", url_path="own"),
+]
+st.navigation(PAGES, position="top").run()
