@@ -97,6 +97,8 @@ VARIANTS = [(module, {}) for module in MODULES] + [
         ("spectrain", {"form": "own", "fading": True, "learning_rate": 0.01}),
         ("xpipe", {"update": "momentum", "chunks": 2, "learning_rate": 0.01}),
         ("zb_h1", {"chunks": 4, "update": "momentum", "learning_rate": 0.02}),
+        ("zb_h2", {"clip": 0.05, "update": "adam", "learning_rate": 0.02}),
+        ("zb_h2", {"clip": 0.05, "validation": "before"}),
         ("zb_auto", {"limit": 1, "time_w": 0.5, "time_link": 0.1, "update": "momentum", "learning_rate": 0.02}),
         ("ddg", {"weights": "none", "update": "momentum", "momentum": 0.5, "learning_rate": 0.05, "barrier": False}),
         ("features_replay", {"update": "nesterov", "momentum": 0.5, "learning_rate": 0.02, "barrier": False}),

@@ -146,8 +146,16 @@ class Executor:
             self.task.applied(held.delay)
             if held.gap:
                 self.task.measure("version gap", held.gap)
+        self._step(held, g)
+        self._show(held, batches)
+
+    def _step(self, held: Held, g) -> None:
+        """The next version of the weights."""
         held.weights.step(held.policy, g)
-        for _ in range(batches):  # a report for each mini-batch, so that those of all stages go together
+
+    def _show(self, held: Held, batches: int) -> None:
+        """A report for each mini-batch, so that those of all stages go together."""
+        for _ in range(batches):
             self.task.report(held.weights.w, held.stage.where)
 
     def _compared(self) -> None:
@@ -169,13 +177,13 @@ class Executor:
         if rank == self.comm.rank:
             self.here[kind, stage, chunk] = x
         else:
-            self.comm.send(x, rank, tag=_tag(kind, stage))
+            self.comm.send(x, rank, tag=tag(kind, stage))
 
     def _receive(self, kind: str, source: int, stage: int, chunk: int):
         rank = self.plan.home(source, chunk)
         if rank == self.comm.rank:
             return self.here.pop((kind, stage, chunk))
-        return self.comm.recv(rank, tag=_tag(kind, stage))
+        return self.comm.recv(rank, tag=tag(kind, stage))
 
     def _label(self, op: Op) -> str:
         """F3 is micro-batch 3 of its mini-batch, where mini-batches are cut; 2F3 on stage 2, where a rank has many."""
@@ -184,6 +192,6 @@ class Executor:
         return f"{kind}{number}" if len(self.held) == 1 else f"{stage}{kind}{number}"
 
 
-def _tag(kind: str, stage: int) -> int:
+def tag(kind: str, stage: int) -> int:
     """Messages of one kind to one stage come in the order in which it takes them; of others, in any order."""
     return 2 * stage + (kind == "B")
