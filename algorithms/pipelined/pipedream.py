@@ -14,7 +14,8 @@ that F read, and B reads it again. With w_s(b) the weights of stage s after b up
 none: B reads the newest weights, which is the gradient of nothing, but stores one copy.
 
 A slow stage may be given several ranks, `replicas`: mini-batch b goes to replica b mod r of a stage, and after each
-turn the replicas average their gradients and update together.
+turn the replicas average their gradients and update together. They make fewer updates of more mini-batches each, so
+with `scale_rate`, as in the authors' code, the rate of a stage with r_s replicas is lr r_s / r_0.
 
 Price: where a numbers per sample cross from one stage to the next, 2 batch a per step, there and back. Stage s holds
 S-s versions of its weights (vertical: S) and the activations of S-s mini-batches. Replicas move 2(r-1) numbers for
@@ -50,6 +51,7 @@ EQUIVALENCES = (
 class Settings(settings.Pipeline):
     weights: Literal["stash", "vertical", "none"] = knob("stash", "which version the passes read", delay=True)
     replicas: Counts = knob("", "ranks of each stage, for example 2,1; one each if empty")
+    scale_rate: bool = knob(False, "the step size of a stage grows with its replicas, over those of the first")
 
 
 def shards(workers, s):
@@ -87,17 +89,20 @@ def worker(comm, task, s=Settings()):
 
 
 def executor(comm, task, s):
+    pipe = plan(comm.size, s)
+
     def policy(stage, w):
         v = kernels.state_like(w)
+        rate = s.learning_rate * (pipe.replicas[stage.index] / pipe.replicas[0] if s.scale_rate else 1)
 
         def update(w, g):
-            kernels.momentum(w, v, g, s.learning_rate, s.momentum)
+            kernels.momentum(w, v, g, rate, s.momentum)
 
         if s.weights == "vertical":  # when a mini-batch arrives, stage s is s updates ahead of stage 0
             return Named(update, lambda batch: max(0, batch - (stage.count - 1)), keep=stage.index + 1)
         return Stashed(update) if s.weights == "stash" else Newest(update)
 
-    return Endless(comm, task, plan(comm.size, s), policy, counts(s.cuts))
+    return Endless(comm, task, pipe, policy, counts(s.cuts))
 
 
 if __name__ == "__main__":

@@ -123,6 +123,16 @@ def test_one_stage_on_several_ranks_is_synchronous_sgd_bit_for_bit(workers):
     assert all(np.array_equal(w, other.models[0]) for w in mine.outcome.results)
 
 
+@pytest.mark.parametrize(("replicas", "shares"), [("2,1", [1, 0.5]), ("1,2", [1, 2]), ("2,2", [1, 1])])
+def test_the_rate_of_a_stage_may_be_that_of_the_first_times_its_replicas_for_each_of_the_firsts(replicas, shares):
+    start, steps = REPLICATED.start(0), []
+    for scaled in (False, True):
+        settings = {"learning_rate": 0.05, "replicas": replicas, "scale_rate": scaled, "cuts": "2,2"}
+        workers = sum(map(int, replicas.split(",")))
+        steps.append(train("pipedream", REPLICATED, workers, settings, steps=1).shipped - start)
+    assert steps[1] / steps[0] == pytest.approx(np.repeat(shares, 2), rel=1e-9)
+
+
 @pytest.mark.parametrize("steps", [1, 2, 7, 12])
 @pytest.mark.parametrize("replicas", ["2,1", "1,2", "2,3", "3,1,2", "2,2"])
 def test_replicas_take_turns_update_together_and_bring_every_mini_batch_home(replicas, steps):
