@@ -93,7 +93,7 @@ def under_way() -> JobState | None:
 
 
 def wait(job: str, seconds: float, or_curve: bool = False) -> JobState:
-    """Give the job a moment to end, or to have the beginning of a curve, so that the page need not say that it waits."""
+    """Give the job a moment to end, or to begin its curve, so that the page need not say that it waits."""
     deadline = time.monotonic() + seconds
     while (now := pool().state(job)).active and time.monotonic() < deadline:
         if or_curve and len(now.curve.get("loss", ())):

@@ -1,10 +1,15 @@
 """Links that nobody sane would write: every page opens, and says at most a sentence."""
 
+from urllib.parse import urlencode
+
 import numpy as np
 import pytest
 from streamlit.testing.v1 import AppTest
 
+import algorithms
+from app import controls
 from experiments import kernel_times, study
+from experiments.experiment import Experiment
 from experiments.study import NAMES, Plan
 
 ODD = ["", "0", "-1", "1e400", "nan", "999999999999999999999", "1.5", "true", "🍰", "<script>alert(1)</script>"]
@@ -29,12 +34,19 @@ def own():
     own.page()
 
 
+def textbook():
+    from app.views import textbook
+
+    textbook.page()
+
+
 PAGES = {
     "schedules": (schedules, 60, ("schedule_a", "schedule_b", "ranks", "micro_batches", "cost_f", "cost_i", "cost_w",
                                   "link_takes", "other_costs", "own_schedule", "pieces_a", "pipes_b", "policy_a",
                                   "cap_a", "behind", "per_update_b", "recompute_a")),
     "kernels": (kernels, 15, ("kernel", "numbers", "family")),
     "own": (own, 15, ("run", "table", "axis", "log", "tab", "source")),
+    "textbook": (textbook, 10, ("chapter", "language", "part", "everything", "workers")),
 }  # fmt: skip
 
 
@@ -55,6 +67,24 @@ def test_a_page_opens_with_any_link(name, folders, monkeypatch):
         page.run()
         assert not page.exception, link
         assert all(is_a_sentence(element.value) for element in (*page.error, *page.warning)), link
+
+
+def test_a_thousand_links_that_are_almost_right_are_an_experiment_or_a_sentence():
+    draw = np.random.default_rng(4)
+    opened = 0
+    for case in range(1000):
+        algorithm = algorithms.names()[case % len(algorithms.names())]
+        known = [*controls.owners(algorithm, "none", "digits"), "nonsense", "coding", "settings"]
+        odd = [*ODD, "0.01", "10", "none", "auto", "1:3", "2:0.1-0.2", "digits", "10GbE", "a&b", "=", "+", "\ud83d"]
+        link = {name: odd[draw.integers(len(odd))] for name in draw.choice(known, draw.integers(1, 3), replace=False)}
+        text = f"algorithm={algorithm}&{urlencode(link, errors='replace')}"
+        try:
+            experiment = Experiment.from_query(text if case % 3 else text.replace("%", "", 1))
+            assert Experiment.from_query(experiment.query()) == experiment
+            opened += 1
+        except ValueError as error:
+            assert is_a_sentence(str(error)), link
+    assert 50 < opened < 700
 
 
 def study_errand():
