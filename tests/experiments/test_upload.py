@@ -1,6 +1,7 @@
 """Uploads of strangers: a run is opened, or one sentence says why not; and nothing else ever happens."""
 
 import copy
+import gzip
 import importlib.util
 import io
 import json
@@ -256,6 +257,31 @@ def test_five_hundred_damaged_folders_are_opened_or_refused_in_a_sentence(files,
         except ValueError as error:
             assert is_a_sentence(error), error
     assert 20 < opened < 480
+
+
+def test_three_hundred_damaged_tables_are_kept_or_refused_in_a_sentence(tmp_path, monkeypatch):
+    monkeypatch.setenv("LOCKSTEP_TABLES", str(tmp_path))
+    draw = np.random.default_rng(3)
+    csv = ("a,b,kind\n" + "".join(f"{n},{n % 7},{'even' if n % 2 else 'odd'}\n" for n in range(40))).encode()
+    images = b"\0\0\x08\x03" + (np.array([20, 3, 3], ">u4").tobytes()) + bytes(range(180))
+    labels = b"\0\0\x08\x01" + (np.array([20], ">u4").tobytes()) + bytes(range(10)) * 2
+    odd = [b"", b"\0", b",", b"\n", b'"', b"nan", b"1e999", b"\xff\xfe", b"\r", "🍰".encode(), b"9" * 400, b"\x1f\x8b"]
+    kept = 0
+    for case in range(300):
+        files = [[("x.csv", csv)], [("images", images), ("labels", labels)], [("x.gz", gzip.compress(images))]][
+            case % 3
+        ]
+        damaged = []
+        for name, content in files:
+            for _ in range(draw.integers(0, 3)):
+                at = int(draw.integers(len(content) + 1))
+                content = content[:at] + odd[draw.integers(len(odd))] + content[at + int(draw.integers(0, 4)) :]
+            damaged.append((name, content))
+        try:
+            kept += upload.take_table(damaged).is_file()
+        except ValueError as error:
+            assert is_a_sentence(error), error
+    assert 20 < kept < 280
 
 
 def test_the_pool_opens_an_upload_and_leaves_nothing_of_it_unread(files, tmp_path):
