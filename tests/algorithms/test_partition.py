@@ -165,6 +165,33 @@ def test_the_program_spreads_the_gradients_of_a_single_stage_over_the_level_belo
     assert plan.period == pytest.approx((inside + 4 * 1 * 3 / 2 / 2) / 2)
 
 
+PUBLISHED = """
+    22.307,24.613,1644.2,7168 4.446,5.553,1644.2,0 46.201,113.330,1644.2,147712 4.455,5.311,1644.2,0 3.795,5.579,411.0,0
+    15.155,39.648,822.1,295424 2.359,2.738,822.1,0 22.062,53.379,822.1,590336 2.513,2.620,822.1,0 2.211,2.788,205.5,0
+    10.814,18.335,411.0,1180672 1.377,1.380,411.0,0 17.458,27.023,411.0,2360320 1.640,1.463,411.0,0
+    14.245,33.888,411.0,2360320 1.549,1.321,411.0,0 1.169,1.513,102.8,0 9.249,14.574,205.5,4720640 1.026,0.696,205.5,0
+    15.359,21.900,205.5,9439232 0.848,0.679,205.5,0 11.775,28.670,205.5,9439232 0.881,0.642,205.5,0 0.802,0.781,51.4,0
+    5.608,7.381,51.4,9439232 0.784,0.266,51.4,0 4.070,7.396,51.4,9439232 0.463,0.190,51.4,0 4.042,8.648,51.4,9439232
+    0.455,0.175,51.4,0 0.553,0.234,12.8,0 0,0,0,0 0,0,12.8,0 2.475,4.575,2.1,411058176 0.377,0.030,2.1,0 0,0,2.1,0
+    0.709,0.734,2.1,67125248 0.277,0.032,2.1,0 0,0,2.1,0 0.393,0.548,0.5,16388000
+"""  # VGG-16 as PipeDream's authors measured it: forward and backward in ms, activations in MB, weights in bytes
+
+
+def test_of_the_authors_own_profile_of_vgg_16_the_program_makes_their_plans():
+    rows = [[float(number) for number in row.split(",")] for row in PUBLISHED.split()]
+    units = (1e-3, 1e-3, 1e6, 1)
+    p = Profile(*(tuple(unit * n for n in column) for unit, column in zip(units, zip(*rows, strict=True), strict=True)))
+    assert len(rows) == 40 and sum(p.times) == pytest.approx(0.6725, abs=5e-5)
+    plan = partition(p, [(4, 1.25e9)], "code")
+    assert (plan.name, cuts(plan)) == ("3-1", [15])
+    assert (plan.period, plan.speed_up) == (pytest.approx(0.1745, abs=5e-5), pytest.approx(3.85, abs=5e-3))
+    alone = FORMS["code"](sum(p.times), sum(p.weights), 4, 1.25e9)  # all four have all layers
+    assert (plan.alone / alone, alone / plan.period) == (pytest.approx(1.34, abs=5e-3), pytest.approx(2.87, abs=5e-3))
+    many = partition(p, [(16, 1.25e9)], "code")
+    assert many.name.startswith("9-1-2-1-") and many.speed_up == pytest.approx(14.4, abs=0.05)
+    assert plan.alone / FORMS["code"](sum(p.times), sum(p.weights), 16, 1.25e9) == pytest.approx(4.6, abs=0.05)
+
+
 @pytest.mark.parametrize("form", FORMS)
 def test_a_level_of_one_worker_changes_nothing(form):
     for p, workers, bandwidth in cases(10, 4):
