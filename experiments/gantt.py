@@ -118,9 +118,10 @@ def _grid(drawn: list[Piece], latency: float, makespan: float, width: int) -> Gr
 
 def _unit(times: list[float]) -> float:
     """The largest number that all of these are multiples of, but for rounding."""
-    parts = {Fraction(time / min(times)).limit_denominator(1000) for time in times}
+    least = min(times)
+    parts = {Fraction(time / least).limit_denominator(1000) for time in set(times)}
     whole = math.lcm(*(part.denominator for part in parts))
-    return min(times) * math.gcd(*(int(part * whole) for part in parts)) / whole
+    return least * math.gcd(*(int(part * whole) for part in parts)) / whole
 
 
 def _named(drawn: list[Piece], ranks: int, grid: Grid) -> list[list[tuple[str, str]]]:
