@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import json
 import random
+import re
 import secrets
 import sys
 from collections.abc import Iterator
@@ -29,6 +30,7 @@ import lessons
 from lessons import chapters, golden, prose
 
 console = Console()
+SMALL_SPACE = re.compile(r"\\[,;:!]")
 
 
 @click.group(help="The textbook: its chapters, figures, quizzes and exercises.")
@@ -101,7 +103,7 @@ def quiz(name: str, seed: int | None) -> None:
         right = 0
         for item in one.items:
             drawn = item.drawn(seed)
-            console.print(Markdown(item.asked(drawn)))
+            console.print(_markdown(item.asked(drawn)))
             order = random.Random(seed).sample(item.choices, len(item.choices))
             for letter, choice in zip("abcdefgh", order, strict=False):
                 console.print(f"  {letter}  {choice.says}", highlight=False)
@@ -116,8 +118,8 @@ def quiz(name: str, seed: int | None) -> None:
             right += good
             console.print("[green]right[/]" if good else "[red]no[/]", highlight=False)
             if item.choices and not good:
-                console.print(Markdown(item.choice(guess).but))
-            console.print(Markdown(item.explained(drawn, answer)))
+                console.print(_markdown(item.choice(guess).but))
+            console.print(_markdown(item.explained(drawn, answer)))
             console.print()
     console.print(f"{right} of {len(one.items)} right; --seed {seed} asks the same again.", highlight=False)
 
@@ -184,13 +186,18 @@ def _terminal(one: chapters.Chapter, block: prose.Block):
     """A part of a text as the terminal can show it."""
     match block:
         case prose.Text(markdown):
-            return Markdown(markdown)
+            return _markdown(markdown)
         case prose.Code(_, path, line, source):
             return Markdown(f"*{path}, line {line}*\n```python\n{source}\n```")
         case prose.Drawing(name):
             return Markdown(f"> **{one.golden.figure(name).question}** `python -m lessons show {name}`")
         case prose.Predict(item):
-            return Markdown(f"> Predict: {one.item(item).asked(one.item(item).drawn(0))}")
+            return _markdown(f"> Predict: {one.item(item).asked(one.item(item).drawn(0))}")
+
+
+def _markdown(text: str) -> Markdown:
+    """Markdown that a terminal can show: TeX's small spaces would turn into punctuation, `\\;` into a semicolon."""
+    return Markdown(SMALL_SPACE.sub(" ", text))
 
 
 @contextmanager

@@ -48,6 +48,12 @@ def test_a_chapter_can_be_read(command):
     assert "def server(comm, task, s):" in done.output and "{{" not in done.output
 
 
+def test_formulas_gain_no_punctuation_in_a_terminal(command):
+    done = command("show", "pipedream")
+    assert "w_s^{(b+1)}" in done.output and "\\eta" in done.output
+    assert ";=;" not in done.output and "^{!" not in done.output
+
+
 def test_a_figure_is_run_again_and_says_what_it_shows(command):
     done = command("show", "a_hundred_machines")
     assert done.exit_code == 0 and "yes  the first backup saves most" in done.output
