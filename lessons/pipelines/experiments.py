@@ -104,19 +104,19 @@ def bubble(run):
             max(column(rows, "speed", stages=8)) < 4
         ),
         "cut into single samples, they are slower than one machine with the whole": lambda rows: (
-            value(rows, "speed", stages=8, micro_batches=256) < 1
+            value(rows, "speed", stages=8, M=256) < 1
         ),
     },
-    look=Look("micro_batches", ("speed",), "stages", log="xy", title="times as fast as one machine"),
+    look=Look("M", ("speed",), "stages", log="xy", title="times as fast as one machine"),
 )
 def too_thin(run):
-    """A mini-batch of 256 digits, 32 layers, 10 Gb Ethernet, and a processor on which every call of a kernel takes a
-    microsecond, however little there is to compute. One machine has it in one piece."""
+    """256 digits in M micro-batches, 32 layers, 10 Gb Ethernet, and a processor on which every call of a kernel takes a
+    microsecond, however little there is to compute. One machine has them in one piece."""
     alone, rows = speed(in_pieces(run, 1, 1)), []
     for stages in (2, 4, 8):
         for chunks in (1, 2, 4, 8, 16, 32, 64, 256):
             done = in_pieces(run, stages, chunks)
-            row = {"stages": stages, "micro_batches": chunks, "speed": speed(done) / alone, "idle": idle(done)}
+            row = {"stages": stages, "M": chunks, "speed": speed(done) / alone, "idle": idle(done)}
             rows.append(row)
     return rows
 
@@ -128,7 +128,7 @@ def in_pieces(run, stages, chunks):
 
 
 def _best(rows, stages):
-    return max((row for row in rows if row["stages"] == stages), key=lambda row: row["speed"])["micro_batches"]
+    return max((row for row in rows if row["stages"] == stages), key=lambda row: row["speed"])["M"]
 
 
 @figure(
@@ -136,24 +136,23 @@ def _best(rows, stages):
     source="Huang et al., 2019, section 2.2, on batch norm",
     claims={
         "no: 32 micro-batches teach it what one does, but for rounding": lambda rows: all(
-            abs(row["convolutions"] / rows[0]["convolutions"] - 1) < 1e-9 for row in rows
+            abs(row["convolutions"]) < 1e-6 for row in rows
         ),
-        "but with batch norm it does: a sample's neighbours are others": lambda rows: (
-            rows[-1]["batch norm"] > 1.03 * rows[0]["batch norm"]
-        ),
+        "but with batch norm it does: a sample's neighbours are others": lambda rows: rows[-1]["batch norm"] > 3,
         "the smaller the micro-batch, the noisier what it is normalised by": lambda rows: (
             np.diff(column(rows, "batch norm")) > 0
         ).all(),
     },
-    look=Look("micro_batches", ("convolutions", "batch norm"), log="x", title="loss of the last 20 mini-batches"),
+    look=Look("M", ("convolutions", "batch norm"), log="x", title="loss, % above that of whole mini-batches"),
 )
 def the_same_model(run):
-    """Digits, mini-batches of 64, 40 of them, a small convolutional net in two stages, without and with batch norm."""
-    rows = []
+    """Digits, mini-batches of 64 in M micro-batches, 40 of them, a small convolutional net in two stages, without batch
+    norm and with it; the mean loss of the last 20."""
+    rows, whole = [], {name: learned(run, name, 1) for name in MODELS}
     for chunks in (1, 2, 4, 8, 16, 32):
-        row = {"micro_batches": chunks}
+        row = {"M": chunks}
         for name in MODELS:
-            row[name] = learned(run, name, chunks)
+            row[name] = round(100 * (learned(run, name, chunks) / whole[name] - 1), 6) + 0.0  # and no -0
         rows.append(row)
     return rows
 
@@ -393,7 +392,7 @@ def zoo(run):
 
 @figure(
     "What do slow links cost?",
-    source="The two policies of Fan et al., 2021 (DAPPLE); the formulas are ours, by counting",
+    source="Fan et al., 2021 (DAPPLE), policies PA and PB; the formulas are ours, by counting",
     claims={
         "GPipe pays the way there and back once: (S-1) (f+b+2c)": lambda rows: all(
             abs(row["GPipe"] - row["once"]) < 1.5 for row in rows
@@ -462,7 +461,7 @@ TABLE_5 = """
             for case in column(rows, "case", schedule="1F1B")
         ),
     },
-    look=Look("case", ("bubble",), "schedule", kind="bar", theory=("paper",), title="bubble, share of the span"),
+    look=Look("paper", ("bubble",), "schedule", theory=("paper",), title="bubble, share of the span"),
 )
 def published_table(run):
     """Language models of 1.5 to 28.3 billion parameters on 8 to 32 GPUs; case: model, stages, micro-batches.
