@@ -6,7 +6,7 @@ from xdist.scheduler import LoadScopeScheduling
 
 from cluster import processes
 
-processes.PRELOADED += ["torch.distributed", "pytest", "tests.training"]
+processes.PRELOADED += ["torch.distributed", "pytest", "experiments.run", "tests.training"]
 
 SPREAD = ("test_every_algorithm.py", "test_every_compression.py", "test_twins.py", "test_figures.py", "test_kills.py")
 

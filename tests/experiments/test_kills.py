@@ -40,7 +40,7 @@ def killed(algorithm, rank, after):
             ).start()
 
     shots, name = [], f"rank {rank}"
-    values = {"algorithm": algorithm, "workers": 3, "steps": 500, "evaluations": 2, "cluster": "processes"}
+    values = {"algorithm": algorithm, "workers": 3, "steps": 250, "evaluations": 2, "cluster": "processes"}
     return run(Experiment.of(values), kill)
 
 
