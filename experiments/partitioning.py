@@ -19,6 +19,7 @@ import click
 
 from algorithms.pipelined import balance
 from algorithms.pipelined.partition import FORMS, Cell, Plan, flat, partition, plan_of
+from algorithms.pipelined.partition_step import partition_step
 from algorithms.pipelined.profile import Profile, load, save
 from cluster.devices import parse_device
 from cluster.network import NETWORKS
@@ -35,12 +36,16 @@ BALANCES: dict[str, tuple[str, Callable]] = {  # what is balanced, and how
     "torchgpipe_size": ("sizes", balance.by_blocks),
     "blocks": ("times", lambda costs, parts: balance.by_blocks(costs, parts, offset=False)),
 }
-METHODS = (*FORM_OF, *BALANCES)
+STEP = "dapple"  # which makes a step with a flush quick, not the period of a full pipeline
+METHODS = (*FORM_OF, STEP, *BALANCES)
 GOES_WITH = {  # option -> methods
-    **dict.fromkeys(("memory", "straight", "fewer"), tuple(FORM_OF)),
+    **dict.fromkeys(("memory", "straight"), (*FORM_OF, STEP)),
+    "fewer": tuple(FORM_OF),
     "compression": ("pipedream_code",),
-    **dict.fromkeys(("chunks", "copies"), ("torchgpipe_size",)),
+    "chunks": (STEP, "torchgpipe_size"),
+    "copies": ("torchgpipe_size",),
 }
+CHUNKS = 8  # micro-batches of a step, if none are given
 
 
 @click.command("profile", cls=WorkloadCommand, knobs=("batch", "precision", "device"))
@@ -96,7 +101,9 @@ def profile_command(workload: str, out: str | None, passes: int, **given: Any) -
 @click.option("--straight", is_flag=True, help="one worker for each stage, no replicas")
 @click.option("--fewer", is_flag=True, help="workers may stay idle")
 @click.option("--compression", type=float, metavar="FLOAT", help="pipedream_code: how much smaller activations get")
-@click.option("--chunks", type=click.IntRange(1), metavar="INT", help="torchgpipe_size: micro-batches [default 1]")
+@click.option(
+    "--chunks", type=click.IntRange(1), metavar="INT", help="micro-batches [default: dapple 8, torchgpipe_size 1]"
+)
 @click.option(
     "--copies", type=click.FloatRange(0), metavar="FLOAT", help="torchgpipe_size: of the weights held [default 2]"
 )
@@ -109,6 +116,7 @@ def partition_command(path: str, workers: str | None, bandwidth: str, table: boo
     pipedream_code   as the authors' program: computing and exchanging add up
     sosp             as in the paper of 2019, which also knows machines of workers
     ring             the same with a ring all-reduce
+    dapple           quickest step of --chunks micro-batches, with filling and draining
     min_max          a worker for each stage: slowest stage as fast as can be
     variance         a worker for each stage: times as equal as can be (GPipe)
     torchgpipe_time  torchgpipe's heuristic for times
@@ -128,7 +136,7 @@ def partition_command(path: str, workers: str | None, bandwidth: str, table: boo
         raise ValueError(f"{method} fills no table; {', '.join(FORM_OF)} do.")
     click.echo(f"{method}: {len(profile.layers)} layers, {_where(levels)}\n")
     click.echo(stages(profile, plan, FORM_OF.get(method, "2018"), levels))
-    click.echo(f"\n{figures(plan)}")
+    click.echo(f"\n{figures(plan, given['chunks'] or CHUNKS if method == STEP else 0)}")
     if table:
         click.echo(f"\n{program(profile, plan)}")
 
@@ -173,15 +181,19 @@ def stages(profile: Profile, plan: Plan, form: str, levels: Sequence[tuple[int, 
     return show.table(rows, words=2)
 
 
-def figures(plan: Plan) -> str:
-    """What to expect of a plan, a line each."""
+def figures(plan: Plan, chunks: int = 0) -> str:
+    """What to expect of a plan, a line each; of one for a step with a flush, if it has `chunks` micro-batches."""
     cuts = ",".join(str(stage.last - stage.first + 1) for stage in plan.stages)
     single = all(stage.replicas == 1 for stage in plan.stages)
-    lines = [
-        ("replicas", plan.name, ""),
-        ("cuts", cuts, f"run {MODEL_OF} --workers {len(plan.stages)} --cuts {cuts}" if single else "layers per stage"),
+    trained = f"{STEP} --chunks {chunks}" if chunks else MODEL_OF
+    full = [
         ("in flight", str(plan.in_flight), "mini-batches per replica of the first stage (NOAM)"),
         ("period", show.duration(plan.period), "per mini-batch, once the pipeline is full"),
+    ]
+    lines = [
+        ("replicas", plan.name, ""),
+        ("cuts", cuts, f"run {trained} --workers {len(plan.stages)} --cuts {cuts}" if single else "layers per stage"),
+        *([("step", show.duration(plan.period), f"of {chunks} micro-batches, filled and drained")] if chunks else full),
         ("speed-up", show.number(plan.speed_up), f"over one worker, which takes {show.duration(plan.alone)}"),
     ]
     return "\n".join(f"  {name:<11}{figure:<11} {remark}".rstrip() for name, figure, remark in lines)
@@ -223,6 +235,8 @@ def _plan(profile: Profile, levels, method: str, own: Sequence[int], **given: An
     if method in FORM_OF:
         plan = partition(profile, levels, FORM_OF[method], **given)
         return replace(plan, stages=flat(plan.stages))
+    if method == STEP and len(levels) == 1:
+        return partition_step(profile, *levels[0], **{"chunks": CHUNKS} | given)
     if len(levels) > 1:
         raise ValueError(f"{method} knows no machines of workers; give one number of workers, or use sosp.")
     workers, bandwidth = levels[0]

@@ -114,6 +114,7 @@ def test_the_table_is_the_dynamic_program_s_and_marks_the_way_back(cut):
         ("ring", "3,1"),
         ("sosp", "3,1"),
         ("pipedream_code", "1,1,1,1"),
+        ("dapple", "3,1"),
         ("min_max", "1,1,1,1"),
         ("variance", "1,1,1,1"),
         ("torchgpipe_time", "1,1,1,1"),
@@ -152,6 +153,14 @@ def test_cuts_of_one_s_own_are_worth_what_their_slowest_stage_or_link_is(cut):
     assert figure(cut("--cuts", "1,3", "--bandwidth", 0.5)[1], "period") == "16 s"
 
 
+def test_a_plan_for_a_step_with_a_flush_says_how_long_the_step_takes(cut):
+    out = cut("--method", "dapple", "--workers", 2, "--chunks", 4, "--straight", "--bandwidth", 1e9)[1]
+    assert figure(out, "step") == "14 s"  # (3 times 12 of the slower stage, and 20 of both) / 4
+    assert "of 4 micro-batches, filled and drained" in out and "in flight" not in out
+    assert "run dapple --chunks 4 --workers 2 --cuts 2,2" in out
+    assert figure(cut("--method", "dapple", "--chunks", 1)[1], "replicas") == "4"
+
+
 def test_machines_of_workers_are_levels(cut):
     table = "layer,forward,backward,activations,weights\na,4,4,.5,0\nb,1,1,.1,9\n"
     out = cut("--workers", "2,2", "--bandwidth", "10,1", "--method", "sosp", table=table)[1]
@@ -186,9 +195,14 @@ def test_options_of_the_program_reach_it(cut):
         (["--bandwidth", "0"], "bandwidth is '0'; give bytes per second, for example 1e9, or ideal, 1GbE, 10GbE"),
         (["--bandwidth", "fast"], "bandwidth is 'fast'; give bytes per second"),
         (["--memory", "10"], "no plan for 4 workers fits 10 bytes each; the least that does is"),
+        (["--memory", "10", "--method", "dapple"], "no plan for 4 workers fits 10 bytes each; the least that does is"),
+        (["--fewer", "--method", "dapple"], "--fewer goes with pipedream, pipedream_code, sosp, ring, not with dapple"),
         (["--memory", "-1"], "'--memory': -1.0 is not in the range"),
-        (["--method", "guess"], "there is no method 'guess'; there are pipedream, pipedream_code, sosp, ring, min_max"),
-        (["--method", "min_max", "--straight"], "--straight goes with pipedream, pipedream_code, sosp, ring, not"),
+        (["--method", "guess"], "there is no method 'guess'; there are pipedream, pipedream_code, sosp, ring, dapple"),
+        (
+            ["--method", "min_max", "--straight"],
+            "--straight goes with pipedream, pipedream_code, sosp, ring, dapple, not",
+        ),
         (["--copies", "2"], "--copies goes with torchgpipe_size, not with pipedream; leave it out."),
         (["--compression", "2"], "--compression goes with pipedream_code, not with pipedream"),
         (["--method", "variance", "--table"], "variance fills no table; pipedream, pipedream_code, sosp, ring do."),
