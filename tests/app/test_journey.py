@@ -23,6 +23,7 @@ expect = playwright.expect
 expect.set_options(timeout=45_000)  # ms, for what takes one or two: the machine may be busy
 
 ROOT = Path(__file__).resolve().parents[2]
+SOLUTIONS = ROOT / "tests" / "lessons" / "solutions"
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 SWITCHES = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-sync"]
 AS_MODULE = [sys.executable, "-m", "streamlit"]
@@ -186,6 +187,22 @@ def test_two_tabs_do_not_disturb_each_other(tab, address):
     expect(two.get_by_role("heading", name="downpour on digits")).to_be_visible()
 
 
+@pytest.mark.timeout(300)
+def test_a_reload_runs_what_was_chosen_and_back_leads_to_the_page_before(tab, address):
+    page = tab(f"{address}?algorithm=easgd&seed=3")
+    result(page)
+    slide(page, "workers", 1)
+    expect(page).to_have_url(re.compile("workers=6"))
+    page.reload()
+    expect(page.get_by_text("6 workers and 1 server · batch 32")).to_be_visible()
+    figures = result(page)
+    page.get_by_role("link", name="Schedules").click()
+    expect(page.locator(".figures tr", has_text="Makespan")).to_be_visible()
+    page.go_back()
+    expect(page.get_by_text("6 workers and 1 server · batch 32")).to_be_visible()
+    assert result(page) == figures
+
+
 def test_a_server_that_ends_leaves_no_run_behind(window, tmp_path):
     with served(tmp_path) as address:
         page = window.new_page()
@@ -317,6 +334,19 @@ def test_a_schedule_is_changed_compared_explained_and_shared(tab, address):
     assert (query(page)["ranks"], query(page)["schedule_b"]) == ("8", "zb_h1")
     again = tab(page.url)
     expect(again.locator(".figures tr", has_text="Makespan")).to_contain_text("−14 (−31.1 %)")
+
+
+@pytest.mark.timeout(300)
+def test_an_instructor_opens_a_chapter_runs_a_figure_of_it_and_grades_a_solution(tab, address):
+    page = tab(f"{address}/textbook?chapter=stragglers&everything=true")
+    figure = page.locator(".st-key-figure-text-stragglers-a_hundred_machines")
+    figure.get_by_role("button", name="Run it here").click()
+    expect(figure.get_by_text("run here, just now")).to_be_visible(timeout=120_000)
+    page.get_by_role("radio", name="Exercise").click(force=True)
+    page.locator("input[type=file]").set_input_files(SOLUTIONS / "stragglers.py")
+    page.get_by_role("button", name="Grade it").click()
+    expect(page.get_by_role("heading", name="100 of 100")).to_be_visible(timeout=120_000)
+    expect(page.get_by_test_id("stException")).to_have_count(0)
 
 
 def test_a_kernel_is_read_and_measured(tab, address):
