@@ -13,10 +13,12 @@ import streamlit as st  # noqa: E402
 
 
 def prepare() -> None:
-    """Import what pages need, and have a process ready for the first run."""
+    """Import what pages need, do the run that the first page shows, and have a process ready for the next one."""
     from app import runs
     from app.views import kernels, own, schedules, textbook, workbench  # noqa: F401
+    from experiments.experiment import Experiment
 
+    runs.pool().submit("the first reader", Experiment())
     runs.pool().foresee()
 
 
