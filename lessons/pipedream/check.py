@@ -40,12 +40,15 @@ def check(solution, seed):
         quick = not seen.missing and time <= TARGETS["time"]
         yield full, quick, f"{time:.2f} times what the textbook's pipeline takes; at most {TARGETS['time']} is asked"
 
-        def if_quick(told):
-            return told if quick else "looked at when the pipeline is full"
-
         later = max(delay - (stages - 1 - stage) for stage, delay in enumerate(seen.delays))
-        yield fresh, quick and later <= TARGETS["staleness"], if_quick(f"updates in between {_listed(seen.delays)}")
-        yield stashed, quick and not any(seen.gaps), if_quick(f"updates between the two {_listed(seen.gaps)}")
+        timely = quick and later <= TARGETS["staleness"]
+
+        def if_timely(told):  # who goes forward with all before anything goes back has no other weights to read
+            return told if timely else f"looked at when the pipeline is full{' and no gradient too late' * quick}"
+
+        told = f"updates in between {_listed(seen.delays)}"
+        yield fresh, timely, told if quick else "looked at when the pipeline is full"
+        yield stashed, timely and not any(seen.gaps), if_timely(f"updates between the two {_listed(seen.gaps)}")
         asked = f"at most {TARGETS['traffic']:g} is asked"
         yield frugal, sent <= TARGETS["traffic"], f"{sent:.2f} times the bytes of the textbook's pipeline; {asked}"
     with solution.attempt() as attempt:
@@ -55,7 +58,7 @@ def check(solution, seed):
         few = held is None or held <= TARGETS["memory"] * needed
         asked = f"at most {TARGETS['memory']} is asked"
         told = "not measured on this system" if held is None else f"{held / needed:.2f} times what it takes; {asked}"
-        yield lean, quick and few and not seen.missing, if_quick(told)
+        yield lean, timely and few and not seen.missing, if_timely(told)
     with solution.attempt() as attempt:
         few = dice.randint(1, stages - 2)
         seen, _ = _pipeline(attempt, **{**values, "steps": few})
@@ -171,11 +174,16 @@ class Neighbours:
     """A rank's connection to the ranks beside it."""
 
     def __init__(self, comm):
-        self.comm, self.rank, self.size = comm, comm.rank, comm.size
-        self.recv, self.poll = comm.recv, comm.poll
+        self.comm, self.rank, self.size, self.poll = comm, comm.rank, comm.size, comm.poll
+        self.beside = {comm.rank - 1, comm.rank + 1} & set(range(comm.size))
+
+    def recv(self, src, tag=0):
+        if src not in self.beside:
+            raise Failed(f"stage {self.rank} waited for a message of rank {src}, which is no neighbour of it.")
+        return self.comm.recv(src, tag)
 
     def send(self, x, dst, tag=0):
-        if abs(dst - self.rank) != 1 or not 0 <= dst < self.size or not isinstance(x, np.ndarray):
+        if dst not in self.beside or not isinstance(x, np.ndarray):
             raise Failed(
                 f"stage {self.rank} sent a {type(x).__name__} to rank {dst}; expected an array, to a neighbour."
             )
