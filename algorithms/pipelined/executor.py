@@ -31,7 +31,7 @@ class Executor:
 
     def __init__(self, comm, task, plan: Flush | Stream, policy: Callable[[Any, Any], Policy], cuts=()):
         self.comm, self.task, self.plan = comm, task, plan
-        self.again = plan.again(comm.rank)  # stages that store their inputs only
+        self.again = plan.again(comm.rank)  # micro-batches whose inputs only are stored
         self.held: dict[int, Held] = {}
         for index in plan.stages_of(comm.rank):
             self.held[index] = Held(task.stage(index, plan.stages, cuts=cuts), policy)
@@ -115,7 +115,7 @@ class Executor:
         version, w = held.policy.forward(held.weights, chunk)
         y, saved = stage.forward(w, x, self._label(Op("F", stage.index, chunk)))
         flight = held.flying[chunk] = Flight(version, w if held.policy.stash else None)
-        flight.saved = flight.keeps(x if stage.index in self.again else saved)
+        flight.saved = flight.keeps(x if (stage.index, part) in self.again else saved)
         if not stage.last:
             return y
         _, target = stage.chunk(batch, part, self.plan.chunks)

@@ -11,7 +11,8 @@ the mean of their gradients, added up as they come, is the gradient of the mini-
 
 Price: where a numbers per sample cross from one stage to the next, 2 batch a per step, there and back. A stage stores
 the activations of M micro-batches; with `recompute` only their inputs, for a third more work: early, while it waits for
-the gradient, or late, when it has come. Staleness: none.
+the gradient, or late, when it has come. `except_last` stores the micro-batch that comes back first as a whole.
+Staleness: none.
 Source: Huang et al., NeurIPS 2019, arXiv:1811.06965; order of the backward passes as in torchgpipe.
 """
 
@@ -34,6 +35,7 @@ EQUIVALENCES = (
 class Settings(settings.Flushed):
     chunks: int = knob(4, "micro-batches in a mini-batch", ge=1, le=1024)
     recompute: Literal["none", "early", "late"] = knob("none", "store inputs only, and go forward once more")
+    except_last: bool = knob(False, "but not of the last micro-batch, which comes back at once, as in torchgpipe")
 
 
 def shards(workers, s):
@@ -41,7 +43,7 @@ def shards(workers, s):
 
 
 def plan(workers, s):
-    return flush("gpipe", workers, s.chunks, s.recompute)
+    return flush("gpipe", workers, s.chunks, s.recompute, except_last=s.except_last)
 
 
 def refuse(workers, batch, workload, s):

@@ -43,9 +43,9 @@ class Flush:
         """How many micro-batches of a mini-batch `rank` compares with their targets."""
         return sum(op.kind == "F" and op.stage == self.stages - 1 for op in self.ops[rank])
 
-    def again(self, rank: int) -> set[int]:
-        """The stages of `rank` that go forward once more before they go backward."""
-        return {op.stage for op in self.ops[rank] if op.kind == "R"}
+    def again(self, rank: int) -> set[tuple[int, int]]:
+        """Stage and micro-batch of all that goes forward once more on `rank` before it goes backward."""
+        return {(op.stage, op.chunk) for op in self.ops[rank] if op.kind == "R"}
 
     def words(self, shape) -> float:
         """Numbers moved in a run of `shape` (`declare.Shape`): what crosses from rank to rank, there and back, and the
@@ -91,17 +91,20 @@ class Stream:
         """How many micro-batches of a mini-batch the last rank compares with their targets."""
         return self.chunks
 
-    def again(self, rank: int) -> set[int]:
-        """No stage goes forward twice."""
+    def again(self, rank: int) -> set[tuple[int, int]]:
+        """Nothing goes forward twice."""
         return set()
 
 
 @lru_cache(maxsize=64)  # every simulated rank asks for the same
-def flush(name: str, ranks: int, chunks: int, recompute: str = "none", copies: int = 1, **options) -> Flush:
+def flush(
+    name: str, ranks: int, chunks: int, recompute: str = "none", copies: int = 1, except_last: bool = False, **options
+) -> Flush:
     """The schedule of that name (`schedules.SCHEDULES`) with an update at the end of each mini-batch.
 
-    recompute: "early" goes forward once more as soon as it can, "late" when the gradient has come. `copies` of the
-    pipeline, on ranks of their own, share the micro-batches out and update together. ValueError if that does not go.
+    recompute: "early" goes forward once more as soon as it can, "late" when the gradient has come; `except_last` spares
+    that to the micro-batch that goes forward last. `copies` of the pipeline, on ranks of their own, share the
+    micro-batches out and update together. ValueError if that does not go.
     """
     for number, what in ((ranks, "workers"), (chunks, "micro-batches")):
         if number % copies:
@@ -112,7 +115,8 @@ def flush(name: str, ranks: int, chunks: int, recompute: str = "none", copies: i
         for mine in lists(name, ranks // copies, chunks // copies, **options):
             ops.append([op if op.kind == "U" else op._replace(chunk=first + op.chunk) for op in mine])
     if recompute != "none":
-        ops = [list(rematerialise(mine, late=recompute == "late")) for mine in ops]
+        last = [{max(op.chunk for op in mine if op.kind == "F")} if except_last else () for mine in ops]
+        ops = [list(rematerialise(mine, recompute == "late", stored)) for mine, stored in zip(ops, last, strict=True)]
     return Flush(ops, chunks)
 
 

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -62,10 +62,13 @@ def spell(ops: Iterable[Op]) -> str:
     return " ".join(map(str, ops)).replace("+ ", "+")
 
 
-def rematerialise(ops: Iterable[Op], late: bool = False) -> Iterator[Op]:
-    """The same ops, with a forward once more before each backward: at once, or (`late`) when its gradient is there."""
+def rematerialise(ops: Iterable[Op], late: bool = False, stored: Collection[int] = ()) -> Iterator[Op]:
+    """The same ops, with a forward once more before each backward: at once, or (`late`) when its gradient is there.
+
+    Micro-batches that are `stored` as a whole go forward once only.
+    """
     for op in ops:
-        if op.kind in "BI":
+        if op.kind in "BI" and op.chunk not in stored:
             yield (Joined if late else Op)("R", op.stage, op.chunk)
         yield op
 

@@ -19,6 +19,7 @@ FLUSHED = [  # algorithm, its settings, the schedule it carries out and its opti
     ("gpipe", {}, "gpipe", {}, 4),
     ("gpipe", {"recompute": "early"}, "gpipe_early", {}, 4),
     ("gpipe", {"recompute": "late"}, "gpipe_late", {}, 4),
+    ("gpipe", {"recompute": "late", "except_last": True}, "gpipe_late", {"except_last": True}, 4),
     ("dapple", {}, "1f1b", {}, 4),
     ("dapple", {"policy": "PB"}, "dapple_pb", {}, 4),
     ("interleaved", {}, "interleaved", {}, 4),
@@ -181,6 +182,7 @@ def test_a_rank_holds_one_sum_of_gradients_and_the_activations_of_what_is_in_fli
     assert most("gpipe", "activations") == [8 * one] * 4
     assert most("dapple", "activations") == [4 * one, 3 * one, 2 * one, one]
     assert most("gpipe", "activations", recompute="early") == [7 * 8 + one] * 4
+    assert most("gpipe", "activations", recompute="early", except_last=True) == [7 * 8 + one] * 4
     assert most("gpipe", "gradients") == most("zb_v", "gradients") == [2 * 8] * 4
     assert most("gpipe", "parameters") == [2 * 8] * 4
     assert most("chimera", "parameters") == [4 * 8] * 4

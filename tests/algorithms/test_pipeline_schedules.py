@@ -94,6 +94,17 @@ def test_gpipe_goes_back_in_reverse_with_a_forward_once_more_if_it_kept_only_the
     assert spell(gpipe.schedule(0, 2, 2, recompute=True, late=True)) == "0F0 0F1 0R1+0B1 0R0+0B0 0U0"
 
 
+@pytest.mark.parametrize("name", ["gpipe_early", "gpipe_late"])
+@pytest.mark.parametrize(("stages", "chunks"), [(2, 3), (4, 8)])
+def test_if_the_last_micro_batch_is_stored_as_a_whole_the_step_is_shorter_by_a_forward(name, stages, chunks):
+    spared, again = (schedules.lists(name, stages, chunks, except_last=on) for on in (True, False))
+    check(spared)
+    assert all(sum(op.kind == "R" for op in ops) == chunks - 1 for ops in spared)
+    assert simulate(spared, UNIT).makespan == simulate(again, UNIT).makespan - 1
+    sizes = Sizes([7] * stages, [100] * stages, [0] * stages)
+    assert peak_bytes(spared, sizes) == [(chunks - 1) * 7 + 100] * stages
+
+
 def test_pipedream_is_1f1b_without_end_and_an_update_after_every_backward():
     endless = list(islice(pipedream.plan(4, pipedream.Settings()).of_rank(1), 23))
     assert spell(endless[:11]) == "1F0 1F1 1F2 1B0 1U0 1F3 1B1 1U1 1F4 1B2 1U2"
