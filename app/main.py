@@ -1,7 +1,9 @@
 """Lockstep's workbench: `streamlit run app/main.py`. The server; which pages there are is said in pages.py."""
 
+import asyncio
 import sys
 import threading
+import webbrowser
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -22,10 +24,17 @@ def prepare() -> None:
     runs.pool().foresee()
 
 
+def welcome() -> None:
+    """Open a browser where there is a screen. Streamlit leaves that to apps."""
+    if not st.get_option("server.headless"):
+        webbrowser.open(f"http://localhost:{st.get_option('server.port')}/{st.get_option('server.baseUrlPath')}")
+
+
 @asynccontextmanager
 async def lifespan(_):
     """Prepare while the first browser still fetches Streamlit's own files."""
     threading.Thread(target=prepare, daemon=True).start()
+    asyncio.get_running_loop().call_soon(threading.Thread(target=welcome, daemon=True).start)  # some browsers block
     yield
 
 
