@@ -82,14 +82,19 @@ def address(runs):
 
 
 @pytest.fixture(scope="module")
-def window():
+def window(tmp_path_factory):
     """A browser window, whose tabs share what they have fetched once."""
     with playwright.sync_playwright() as driver:
-        browser = driver.chromium.launch(executable_path=CHROMIUM, args=SWITCHES)
-        context = browser.new_context(viewport={"width": 1280, "height": 900})
+        context = driver.chromium.launch_persistent_context(
+            tmp_path_factory.mktemp("chromium"),  # where compiled scripts are kept, too
+            executable_path=CHROMIUM,
+            args=SWITCHES,
+            viewport={"width": 1280, "height": 900},
+            reduced_motion="reduce",  # drawing what moves without a GPU took as long as all else
+        )
         context.set_default_timeout(45_000)
         yield context
-        browser.close()
+        context.close()
 
 
 @pytest.fixture
