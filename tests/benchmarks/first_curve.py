@@ -13,9 +13,9 @@ from tests.benchmarks.measure import machine, row
 
 ROUNDS = 3
 CURVE = """() => {
-    const wait = document.querySelector('.stProgress'), title = document.querySelector('.st-key-title');
-    const growing = wait && wait.innerText.includes('loss');
-    const done = !wait && !title.innerText.includes('Not run yet') && document.querySelector('.st-key-loss .main-svg');
+    const wait = document.querySelector('.stProgress'), title = document.querySelector('.st-key-title')?.innerText;
+    const growing = wait?.innerText.includes('loss');
+    const done = !wait && title && !title.includes('Not run yet') && document.querySelector('.st-key-loss .main-svg');
     return (growing || done) && performance.now() - window.began;
 }"""
 
