@@ -188,6 +188,7 @@ GENTLE = {"rmsprop": 0.01, "xpipe": 0.003}  # whose steps stay about as long as 
 GENTLE |= {"pipemare": 0.03, "spectrain": 0.01}  # and those whose delays bear no more
 
 
+@pytest.mark.slow
 @every_variant
 def test_it_finds_the_optimum_of_a_problem_without_noise(variant):
     module, settings = variant
@@ -210,6 +211,7 @@ DIGITS = 0.9  # held-out accuracy after 200 steps of 32 images with the default 
 PATIENT = {"pipemare": 400}  # steps of one that starts with a fraction of its rate
 
 
+@pytest.mark.slow
 @every_module
 def test_it_learns_to_read_digits(module):
     digits = workloads.find("digits")
@@ -290,6 +292,7 @@ def test_timing_is_arithmetic_only_where_it_is_asynchronous(variant):
 REAL = [(module, {}) for module in MODULES] + [(algorithms.find("easgd"), {"synchronous": True})]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("variant", REAL, ids=spelled)
 def test_real_processes_give_the_same_numbers(variant):
     workers = 2 if deterministic(variant) else 1  # alone with its server even an asynchronous worker is predictable
@@ -329,6 +332,7 @@ def test_it_moves_the_numbers_it_declares(variant, workers, dtype):
 # it ends well
 
 
+@pytest.mark.slow
 @every_variant
 @pytest.mark.parametrize(
     "budget",

@@ -58,6 +58,7 @@ def launch(tmp_path, ranks, backend="gloo", work="pass"):
     return json.loads(lines[0].removeprefix("outcome ")), told
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("backend", ["gloo", "sockets"])
 def test_ranks_of_torchrun_run_a_program_and_rank_0_has_the_outcome_of_all(tmp_path, backend):
     outcome, told = launch(tmp_path, 3, backend)
@@ -69,12 +70,14 @@ def test_ranks_of_torchrun_run_a_program_and_rank_0_has_the_outcome_of_all(tmp_p
     assert outcome["notes"] == ["rank 1 never read 1 message from rank 0, tag 9"]
 
 
+@pytest.mark.slow
 def test_a_rank_that_fails_under_torchrun_is_named_and_nothing_recorded_is_lost(tmp_path):
     outcome, _ = launch(tmp_path, 3, work="if comm.rank == 2: raise ValueError('no data')")
     assert outcome["error"] == ["RankFailed", "rank 2 failed at step 2: ValueError: no data"]
     assert outcome["losses"] == [1, 1, 1] and outcome["results"] == [None] * 3
 
 
+@pytest.mark.slow
 def test_a_rank_that_is_killed_under_torchrun_is_named(tmp_path):
     outcome, told = launch(tmp_path, 2, work="if comm.rank == 1: os.kill(os.getpid(), signal.SIGKILL)")
     assert outcome["error"][0] == "RankLost" and outcome["error"][1].startswith("rank 1 was lost at ")

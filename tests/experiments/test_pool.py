@@ -320,6 +320,7 @@ def test_an_unknown_job_is_refused(pool):
     pool.release("nobody")
 
 
+@pytest.mark.slow
 def test_many_jobs_end_and_nothing_piles_up(pool):
     jobs = [pool.submit(f"owner {n}", small(algorithm="sgd", workload="quadratic", seed=n)) for n in range(4)]
     assert {end(pool, job).status for job in jobs} == {"finished"}

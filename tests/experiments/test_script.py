@@ -47,6 +47,7 @@ def ranks(size, *words):
     return [(*one.communicate(), one.returncode) for one in started]
 
 
+@pytest.mark.slow
 def test_ranks_of_torchrun_are_as_many_workers_as_servers_leave_and_the_first_speaks_for_all(tmp_path):
     (out, err, code), (silence, _, other) = ranks(2, "--steps", "8", "--json", "--runs", str(tmp_path))
     assert code == 0, err

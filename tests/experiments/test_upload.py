@@ -184,6 +184,7 @@ def drawn(run):
         charts.traffic(shown)
 
 
+@pytest.mark.slow
 def test_five_hundred_runs_with_other_numbers_are_drawn_or_refused_in_a_sentence():
     draw = np.random.default_rng(1)
     odd = [0, -1, 1, 7, 2**31 - 1, -(2**31), 2**62, np.nan, np.inf, -np.inf, 1e300, -0.0, 1e-300, 1e9, 0.5]
@@ -218,6 +219,7 @@ def test_five_hundred_runs_with_other_numbers_are_drawn_or_refused_in_a_sentence
     assert 100 < opened < 450
 
 
+@pytest.mark.slow
 def test_five_hundred_damaged_folders_are_opened_or_refused_in_a_sentence(files, tmp_path):
     draw = np.random.default_rng(2)
     values = [None, -1, 0, 10**30, 1.5, "", "x" * 3000, "../..", [], {}, [None], True, "<script>", "\ud800", 1e999]

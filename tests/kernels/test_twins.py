@@ -89,6 +89,7 @@ def test_the_gpu_twin_computes_the_reference_on_a_gpu(name, dtype, n, gpu):
     expect_same(name, dtype, outcome(getattr(kernels, name), there), expected)
 
 
+@pytest.mark.slow
 @without_simulator
 @each_kernel
 @both_types

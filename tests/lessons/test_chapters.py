@@ -85,12 +85,14 @@ def test_every_wrong_choice_says_why_it_is_wrong(chapter):
         assert all(choice.but for choice in item.choices if right != {choice.key})
 
 
+@pytest.mark.slow
 @each_exercise
 def test_a_perfect_solution_gets_all_marks(chapter):
     report = grade(chapter, (SOLUTIONS / f"{chapter.name}.py").read_text(), seed=11)
     assert report.score == 100, report
 
 
+@pytest.mark.slow
 @each_exercise
 def test_the_file_to_begin_with_works_but_does_not_pass(chapter):
     report = grade(chapter, chapter.exercise, seed=12)

@@ -302,6 +302,7 @@ def experiment(variant, **values):
     return Experiment.of({"compression": name, **settings, **values})
 
 
+@pytest.mark.slow
 @every_codec
 def test_it_learns_to_read_digits(name):
     done = run(experiment((name, DIGITS.get(name, {})), evaluations=2))
