@@ -1,0 +1,66 @@
+"""What all charts share: which run is which line, what its ranks are called, units, and the frame around a figure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import plotly.graph_objects as go
+
+import algorithms
+from app import palette
+from experiments.experiment import Experiment
+from experiments.result import Run
+
+CONFIG = {"displayModeBar": False}
+HEIGHT = 260  # px of a chart of curves
+ROLES = {"pipelined": "stage", "model_parallel": "stage", "decoupled": "module"}  # of a rank that trains; else worker
+
+
+@dataclass(frozen=True)
+class Shown:
+    """A run on the page: its name there, its colour (an index of palette.RUNS), and the name of its folder."""
+
+    name: str
+    run: Run
+    colour: int
+    folder: str = ""
+
+    @property
+    def line(self) -> palette.Line:
+        """How it is drawn."""
+        return palette.RUNS[self.colour % len(palette.RUNS)]
+
+
+def unit(axis: str, largest: float) -> tuple[float, str]:
+    """(how many SI units one unit of the axis is, its name), so that labels have few digits."""
+    if axis == "seconds":
+        return next(((scale, name) for scale, name in ((1, "s"), (1e-3, "ms")) if largest >= scale), (1e-6, "µs"))
+    if axis == "bytes":
+        steps = ((1e9, "GB"), (1e6, "MB"), (1e3, "kB"))
+        return next(((scale, name) for scale, name in steps if largest >= scale), (1, "bytes"))
+    return 1, ""
+
+
+def frame(figure: go.Figure, x: str) -> None:
+    figure.update_layout(
+        margin={"l": 10, "r": 10, "t": 22, "b": 8},
+        legend={"orientation": "h", "x": 0, "y": 1.0, "yanchor": "bottom", "title": {"text": ""}},
+        dragmode="zoom",
+    )
+    figure.update_xaxes(title_text=x, title_standoff=8, rangemode="tozero", zeroline=False)
+    figure.update_yaxes(title_text="", zeroline=False)
+
+
+def lane_names(run: Run) -> list[str]:
+    """What ranks are called: their number and their role."""
+    return rank_names(run.experiment, run.trace.ranks)
+
+
+def rank_names(experiment: Experiment, ranks: int) -> list[str]:
+    """The same for so many ranks of an experiment."""
+    servers = experiment.servers
+    role = ROLES.get(algorithms.family(experiment.algorithm), "worker")
+    if hasattr(experiment.module, "plan"):
+        plan = experiment.module.plan(experiment.workers, experiment.knobs)
+        role = "stage" if plan.stages == ranks and not plan.shared else "rank"  # which holds several, or shares one
+    return [f"{'server' if rank < servers else role} {rank}" for rank in range(ranks)]

@@ -1,0 +1,209 @@
+"""What each rank did, held and sent, and to whom: the first run of those that are shown."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+import plotly.graph_objects as go
+from plotly.subplots import make_subplots
+
+from app import palette, units
+from app.charts.frame import Shown, frame, lane_names, unit
+from cluster.trace import HELD, KINDS
+from experiments.result import Run
+
+RANKS = 64  # rows and columns that can be told apart; more are drawn in groups
+LINKS = 300  # of a graph of ranks; what moves less is not drawn
+WIDEST = 8  # px of a link
+
+
+def shares(shown: list[Shown]) -> go.Figure:
+    """What each rank of the first run spent its time on, in percent of the run."""
+    run = shown[0].run
+    busy = run.trace.busy()
+    busy, names = _grouped(busy, lane_names(run))
+    total = np.maximum(busy.sum(axis=1, keepdims=True), 1e-30)
+    figure = go.Figure()
+    for index, kind in enumerate(KINDS):
+        if not busy[:, index].any():
+            continue
+        look = palette.DOING[kind]
+        figure.add_bar(
+            x=(100 * busy[:, index] / total[:, 0]).astype(np.float32), y=names, orientation="h", name=kind,
+            customdata=[units.seconds(value) for value in busy[:, index]],
+            marker={"color": look.colour, "pattern": {"shape": look.hatch.replace(".", ""), "size": 6,
+                    "fillmode": "overlay", "fgcolor": "rgba(255,255,255,0.55)"}, "line": {"width": 0}},
+            hovertemplate="%{y} · " + kind + ": %{customdata} (%{x:.1f} %)<extra></extra>",
+        )  # fmt: skip
+    frame(figure, "share of the time, %")
+    figure.update_layout(barmode="stack", bargap=0.25, height=max(200, min(520, 80 + 26 * len(names))))
+    figure.update_layout(legend_traceorder="normal")
+    figure.update_xaxes(range=[0, 100])
+    figure.update_yaxes(autorange="reversed", type="category")
+    return figure
+
+
+def traffic(shown: list[Shown]) -> go.Figure:
+    """Bytes from each rank (rows) to each rank (columns) of the first run."""
+    run = shown[0].run
+    table, names = _grouped(run.trace.traffic(), lane_names(run), both=True)
+    words = [[units.size(cell) if cell else "" for cell in row] for row in table]
+    to = names if len(names) <= 6 else [name.split()[-1] for name in names]
+    cells = np.where(table > 0, table, np.nan).astype(np.float32)
+    figure = go.Figure(
+        go.Heatmap(
+            z=cells, x=to, y=names, customdata=words, xgap=2, ygap=2, zmin=0, zmax=float(table.max()), showscale=False,
+            colorscale=[list(stop) for stop in palette.TRAFFIC],
+            text=words if len(names) <= 8 else None, texttemplate="%{text}" if len(names) <= 8 else None,
+            hovertemplate="from %{y} to %{x}: %{customdata}<extra></extra>", hoverongaps=False,
+        )
+    )  # fmt: skip
+    figure.update_layout(height=max(220, min(460, 90 + 34 * len(names))), margin={"l": 10, "r": 10, "t": 10, "b": 10})
+    figure.update_xaxes(title_text="to rank", showgrid=False, type="category", tickangle=0)
+    figure.update_yaxes(title_text="", autorange="reversed", showgrid=False, type="category")
+    return figure
+
+
+def topology(shown: list[Shown]) -> go.Figure:
+    """Who talks to whom in the first run: ranks on a circle, servers in its middle, links as wide as their bytes."""
+    run = shown[0].run
+    table, names = _grouped(run.trace.traffic(), lane_names(run), both=True)
+    both = np.triu(table + table.T, 1)
+    servers = run.experiment.servers if len(names) == run.trace.ranks else 0
+    x, y = _round_table(len(names), servers)
+    figure = go.Figure()
+    a, b = np.nonzero(both)
+    busiest = np.argsort(-both[a, b], kind="stable")[:LINKS]
+    a, b, moved = a[busiest], b[busiest], both[a, b][busiest]
+    width = np.ceil(WIDEST * moved / moved.max(initial=1.0))
+    for wide in np.unique(width):
+        of = width == wide
+        gap = np.full(of.sum(), np.nan)
+        figure.add_scatter(
+            x=np.stack([x[a[of]], x[b[of]], gap], 1).ravel().astype(np.float32),
+            y=np.stack([y[a[of]], y[b[of]], gap], 1).ravel().astype(np.float32),
+            mode="lines", line={"color": palette.DOING["communicate"].colour, "width": float(wide)}, opacity=0.75,
+            hoverinfo="skip",
+        )  # fmt: skip
+    figure.add_scatter(  # where the pointer finds a link, and its bytes stand if there are few
+        x=((x[a] + x[b]) / 2).astype(np.float32), y=((y[a] + y[b]) / 2).astype(np.float32),
+        mode="markers+text" if len(a) <= 12 else "markers", text=[units.size(size) for size in moved],
+        marker={"size": 12, "opacity": 0},
+        textposition=["middle right" if s else "top center" for s in abs(x[a] - x[b]) < abs(y[a] - y[b])],
+        customdata=[
+            "<br>".join(f"{names[s]} to {names[d]}: {units.size(table[s, d])}" for s, d in ((i, j), (j, i)))
+            for i, j in zip(a, b, strict=True)
+        ],
+        hovertemplate="%{customdata}<extra></extra>",
+    )  # fmt: skip
+    figure.add_scatter(
+        x=x.astype(np.float32), y=y.astype(np.float32), mode="markers+text" if len(names) <= 24 else "markers",
+        text=[name.split()[-1] for name in names], textfont={"color": "#FFFFFF"},
+        marker={"size": 24 if len(names) <= 24 else 11, "color": palette.RANK, "line": {"width": 0},
+                "symbol": ["square" if rank < servers else "circle" for rank in range(len(names))]},
+        customdata=[f"sends {units.size(s)}<br>receives {units.size(r)}"
+                    for s, r in zip(table.sum(axis=1), table.sum(axis=0), strict=True)],
+        hovertemplate="%{hovertext}<br>%{customdata}<extra></extra>", hovertext=names,
+    )  # fmt: skip
+    figure.update_layout(height=380, showlegend=False, margin={"l": 0, "r": 0, "t": 8, "b": 8}, dragmode=False)
+    figure.update_xaxes(visible=False, range=[-1.25, 1.25], constrain="domain")
+    figure.update_yaxes(visible=False, range=[-1.2, 1.2], scaleanchor="x")
+    return figure
+
+
+def _round_table(ranks: int, servers: int) -> tuple[np.ndarray, np.ndarray]:
+    """x and y of each rank: clockwise from the top on a circle, servers in its middle."""
+
+    def circle(count: int, radius: float) -> np.ndarray:
+        turn = 2 * np.pi * np.arange(count) / max(count, 1)
+        return radius * np.stack([np.sin(turn), np.cos(turn)])
+
+    inner = circle(servers, 0.0 if servers == 1 else 0.35)
+    return tuple(np.concatenate([inner, circle(ranks - servers, 1.0)], axis=1))
+
+
+def memory(shown: list[Shown]) -> go.Figure:
+    """What each rank of the first run held when it held most, by what it was held for."""
+    run = shown[0].run
+    held, names = run.held(), lane_names(run)
+    if len(names) > RANKS:  # of a group, its fullest rank
+        edges = np.linspace(0, len(names), RANKS + 1).astype(int)
+        fullest = [a + int(held[a:b].sum(axis=1).argmax()) for a, b in pairwise(edges)]
+        held, names = held[fullest], [names[rank] for rank in fullest]
+    scale, word = unit("bytes", float(held.sum(axis=1).max()))
+    figure = go.Figure()
+    for kind, (name, (colour, hatch)) in enumerate(palette.HOLDING.items()):
+        if held[:, kind].any():
+            figure.add_bar(
+                x=(held[:, kind] / scale).astype(np.float32), y=names, orientation="h", name=name,
+                customdata=[units.size(value) for value in held[:, kind]],
+                marker={"color": colour, "line": {"width": 0}, "pattern": {"shape": hatch, "size": 6,
+                        "fillmode": "overlay", "fgcolor": "rgba(255,255,255,0.55)"}},
+                hovertemplate="%{y} · " + name + ": %{customdata}<extra></extra>",
+            )  # fmt: skip
+    frame(figure, f"held at the fullest moment of each rank, {word}")
+    figure.update_layout(barmode="stack", bargap=0.25, height=max(200, min(520, 80 + 26 * len(names))))
+    figure.update_layout(legend_traceorder="normal")
+    if run.experiment.rank_memory:
+        figure.add_vline(run.experiment.rank_memory / scale, line_dash="dot", annotation_text="there is")
+    figure.update_yaxes(autorange="reversed", type="category")
+    return figure
+
+
+def by_rank(shown: list[Shown]) -> go.Figure:
+    """What the ranks of the first run measured one by one, in the mean: of stages, how late and how far apart."""
+    run, names = shown[0].run, lane_names(shown[0].run)
+    rows = ranked(run)
+    across = min(3, len(rows))
+    down = -(-len(rows) // across)
+    figure = make_subplots(down, across, subplot_titles=list(rows), horizontal_spacing=0.1, vertical_spacing=0.3 / down)
+    for place, (rank, mean, most) in enumerate(rows.values()):
+        row, column = divmod(place, across)
+        figure.add_bar(
+            x=mean.astype(np.float32), y=[names[one] for one in rank], orientation="h", showlegend=False,
+            marker={"color": shown[0].line.colour, "line": {"width": 0}}, name="",
+            customdata=most.astype(np.float32), row=row + 1, col=column + 1,
+            hovertemplate="%{y}: %{x:.4g} in the mean, %{customdata:.4g} at most",
+        )  # fmt: skip
+    frame(figure, "mean over the run")
+    figure.update_layout(height=down * max(170, min(420, 90 + 24 * len(next(iter(rows.values()))[0]))), bargap=0.3)
+    figure.update_yaxes(autorange="reversed", type="category")
+    figure.update_annotations(font_size=13)
+    return figure
+
+
+def ranked(run: Run) -> dict[str, tuple[np.ndarray, np.ndarray, np.ndarray]]:
+    """(ranks, mean, most) of what several ranks, at most RANKS, have: staleness, versions, and quantities measured."""
+    tables = {"staleness": (run.applied["rank"], run.applied["staleness"]), "versions of the weights": _versions(run)}
+    tables |= {name: (run.measured(name)["rank"], run.measured(name)["value"]) for name in run.quantities}
+    found = {}
+    for name, (rank, values) in tables.items():
+        ranks, place = np.unique(rank, return_inverse=True)
+        if 1 < len(ranks) <= RANKS:
+            most = np.full(len(ranks), -np.inf)
+            np.maximum.at(most, place, values)
+            found[name] = ranks, np.bincount(place, values) / np.bincount(place), most
+    return found
+
+
+def _versions(run: Run) -> tuple[np.ndarray, np.ndarray]:
+    """(rank, how many times its own weights it holds) at every change; nothing if all hold them once all the time."""
+    weights = (run.memory["kind"] == HELD.index("parameters")) & (run.memory["bytes"] > 0)
+    rank, nbytes = run.memory["rank"][weights], run.memory["bytes"][weights]
+    once = np.full(run.trace.ranks, np.iinfo(np.int64).max)
+    np.minimum.at(once, rank, nbytes)
+    times = nbytes / once[rank]
+    several = times.max(initial=1.0) > 1
+    return (rank, times) if several else (rank[:0], times[:0])
+
+
+def _grouped(table: np.ndarray, names: list[str], both: bool = False) -> tuple[np.ndarray, list[str]]:
+    """Neighbouring ranks added up until there are at most RANKS rows (and columns)."""
+    if len(table) <= RANKS:
+        return table, names
+    edges = np.linspace(0, len(table), RANKS + 1).astype(int)
+    table = np.add.reduceat(table, edges[:-1], axis=0)
+    if both:
+        table = np.add.reduceat(table, edges[:-1], axis=1)
+    return table, [f"{a}-{b - 1}" for a, b in pairwise(edges)]
