@@ -54,6 +54,7 @@ def is_a_sentence(text):
     return "\n" not in text and "Traceback" not in text and len(text) < 1000
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", PAGES)
 def test_a_page_opens_with_any_link(name, folders, monkeypatch):
     view, cases, names = PAGES[name]

@@ -43,6 +43,7 @@ def address(page) -> Experiment:
     return Experiment.of({name: value[-1] if isinstance(value, list) else value for name, value in query.items()})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", algorithms.names())
 def test_every_setting_of_every_algorithm_has_a_widget(page, stored, name):
     experiment = Experiment(algorithm=name)
@@ -74,6 +75,7 @@ def test_what_was_changed_stays_when_it_is_folded_away(page, stored):
     assert address(opened.run()) == Experiment(slow="1:3")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", algorithms.names())
 def test_a_finished_run_shows_its_figures_curves_and_timeline(page, stored, name):
     experiment = Experiment(algorithm=name)
