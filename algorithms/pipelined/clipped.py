@@ -1,13 +1,13 @@
 """Clipping by the norm of the whole gradient, which no stage of a pipeline knows: before the update, or after it.
 
-    g <- g min(1, clip / |g|)        |g|^2 = |g_0|^2 + ... + |g_{S-1}|^2, over all stages
+    g <- g min(1, max_norm / |g|)        |g|^2 = |g_0|^2 + ... + |g_{S-1}|^2, over all stages
 
 Each stage adds its part and passes the sum on; the last one knows |g|, and tells the others, back up the pipeline.
 Waiting for that before every update puts a barrier between mini-batches, just where zero-bubble schedules have none.
 
 Post-validation (`after`) does not wait. A stage updates as if nothing had to be clipped, keeps what it had, and goes
-on: while |g| is on its way back to it, stage s does S-1-s forwards of the next mini-batch. If |g| <= clip, as nearly
-always, all is well. If not, it takes the update back, makes it again with the clipped gradient, and does those
+on: while |g| is on its way back to it, stage s does S-1-s forwards of the next mini-batch. Nearly always |g| is small
+enough, and all is well. If not, it takes the update back, makes it again with the clipped gradient, and does those
 forwards again; so all that is learned is the same, bit for bit.
 
     stage 0   ... W5 U F0 F1 V F2        U: update, V: |g| has come back
@@ -37,7 +37,7 @@ class Clipped(Executor):
     def __init__(self, comm, task, plan, s, cuts=()):
         super().__init__(comm, task, plan, lambda stage, w: Undone(s, w), cuts)
         (self.mine,) = self.held.values()
-        self.clip, self.up, self.down = s.clip, 2 * plan.stages, 2 * plan.stages + 1  # tags no activations have
+        self.max_norm, self.up, self.down = s.max_norm, 2 * plan.stages, 2 * plan.stages + 1  # tags no activations have
 
     def _step(self, held: Held, g) -> None:
         squares = self._add(g)
@@ -46,7 +46,7 @@ class Clipped(Executor):
 
     def _add(self, g) -> float:
         """|g|^2 of the stages up to this one, which the next one is told; the last one tells those before it."""
-        squares = float(g @ g)
+        squares = kernels.squared_norm(g)
         if not self.mine.stage.first:
             squares += self.comm.recv(self.comm.rank - 1, tag=self.up)
         if not self.mine.stage.last:
@@ -63,8 +63,8 @@ class Clipped(Executor):
         return squares
 
     def _clip(self, g, squares: float) -> bool:
-        if too_long := self.clip**2 < squares < inf:  # what diverges shall be seen
-            kernels.scale(g, self.clip / sqrt(squares))
+        if too_long := self.max_norm**2 < squares < inf:  # what diverges shall be seen
+            kernels.scale(g, self.max_norm / sqrt(squares))
         return too_long
 
 

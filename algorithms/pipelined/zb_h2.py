@@ -9,7 +9,7 @@ before its first I, and its W are 2s micro-batches behind:
     stage 1   .. F0 F1 F2 I0 F3 I1 F4 I2 W0 I3 W1 I4 W2 W3 W4
     stage 2   .. .. F0 I0 F1 I1 F2 I2 F3 I3 F4 I4 W0 W1 W2 W3 W4        no gap between first and last op of a stage
 
-Each stage updates when its own W are done, and goes on with the next mini-batch: nobody waits for all. To `clip` the
+Each stage updates when its own W are done, and goes on with the next mini-batch: nobody waits for all. To clip the
 whole gradient all have to know its norm; with `validation` after, they update first and learn it later (`clipped.py`).
 
 Price: where a numbers per sample cross from one stage to the next, 2 batch a per step. Stage s holds 2(S-s)-1
@@ -40,13 +40,14 @@ EQUIVALENCES = (
     ),
     Equivalence(
         "an update that is taken back is as one that waited for the norm", to="zb_h2", workers=3, to_workers=3,
-        settings={"clip": 0.01, "update": "adam"}, to_settings={"clip": 0.01, "update": "adam", "validation": "before"},
+        settings={"max_norm": 0.01, "update": "adam"},
+        to_settings={"max_norm": 0.01, "update": "adam", "validation": "before"},
     ),
 )  # fmt: skip
 
 
 class Settings(settings.Flushed):
-    clip: float = knob(0.0, "largest norm of the whole gradient; 0 for any", ge=0, le=1e6)
+    max_norm: float = knob(0.0, "largest norm of the whole gradient; 0 for any", ge=0, le=1e6)
     validation: Literal["before", "after"] = knob("after", "the norm is known before the update, or it is taken back")
 
 
@@ -63,13 +64,13 @@ def refuse(workers, batch, workload, s):
 
 
 def words(shape, s):
-    if s.clip and shape.workers > 1:
+    if s.max_norm and shape.workers > 1:
         return None  # the norms as well, and what goes forward again
     return plan(shape.workers, s).words(shape)
 
 
 def worker(comm, task, s=Settings()):
-    if s.clip:
+    if s.max_norm:
         form = PostValidated if s.validation == "after" else Clipped
         return form(comm, task, plan(comm.size, s), s, settings.counts(s.cuts)).run()
     return Executor(comm, task, plan(comm.size, s), settings.rule(s), settings.counts(s.cuts)).run()

@@ -13,7 +13,7 @@ RATE = 0.1
 
 
 def course(stages, clip, steps=6, **settings):
-    values = {"chunks": 8, "learning_rate": RATE, "clip": clip} | settings
+    values = {"chunks": 8, "learning_rate": RATE, "max_norm": clip} | settings
     return train("zb_h2", CHAIN, stages, values, batch=16, steps=steps)
 
 
@@ -69,9 +69,9 @@ def test_only_where_stages_wait_for_the_norm_a_step_takes_longer():
         return train("zb_h2", CHAIN, 4, values | more, batch=16, steps=6, network=network).outcome.trace().seconds()
 
     free = seconds()
-    assert seconds(clip=1e6) == pytest.approx(free, rel=1e-3)
-    assert seconds(clip=1e6, validation="before") > 1.05 * free
-    assert seconds(clip=1e-3) > 1.05 * free  # every step is taken back
+    assert seconds(max_norm=1e6) == pytest.approx(free, rel=1e-3)
+    assert seconds(max_norm=1e6, validation="before") > 1.05 * free
+    assert seconds(max_norm=1e-3) > 1.05 * free  # every step is taken back
 
 
 def test_while_the_norm_is_on_its_way_stage_s_does_so_many_forwards_as_stages_come_after_it():
