@@ -1,5 +1,6 @@
 """The pool: whatever a job does, it ends as a state with a sentence, and leaves nothing behind."""
 
+import contextlib
 import os
 import subprocess
 import sys
@@ -307,9 +308,13 @@ def test_a_process_that_knows_an_older_source_does_no_job(pool, monkeypatch):
     assert not first.is_running()
 
 
-def test_a_foreseen_process_that_ends_is_not_missed(pool):
+def test_a_foreseen_process_that_has_ended_is_not_missed(pool):
     pool.foresee()
-    ready(pool).kill()
+    waiting = ready(pool)
+    waiting.kill()
+    with contextlib.suppress(psutil.NoSuchProcess):
+        while waiting.status() != psutil.STATUS_ZOMBIE:
+            time.sleep(0.001)
     assert end(pool, pool.submit("ada", small())).status == "finished"
 
 
