@@ -43,7 +43,8 @@ def shards(workers, s):
 
 
 def plan(workers, s):
-    return flush("gpipe", workers, s.chunks, s.recompute, except_last=s.except_last)
+    name = "gpipe" if s.recompute == "none" else f"gpipe_{s.recompute}"
+    return flush(name, workers, s.chunks, except_last=s.except_last)
 
 
 def refuse(workers, batch, workload, s):

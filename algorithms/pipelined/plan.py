@@ -97,14 +97,11 @@ class Stream:
 
 
 @lru_cache(maxsize=64)  # every simulated rank asks for the same
-def flush(
-    name: str, ranks: int, chunks: int, recompute: str = "none", copies: int = 1, except_last: bool = False, **options
-) -> Flush:
+def flush(name: str, ranks: int, chunks: int, recompute: str = "none", copies: int = 1, **options) -> Flush:
     """The schedule of that name (`schedules.SCHEDULES`) with an update at the end of each mini-batch.
 
-    recompute: "early" goes forward once more as soon as it can, "late" when the gradient has come; `except_last` spares
-    that to the micro-batch that goes forward last. `copies` of the pipeline, on ranks of their own, share the
-    micro-batches out and update together. ValueError if that does not go.
+    recompute: "early" goes forward once more as soon as it can, "late" when the gradient has come. `copies` of the
+    pipeline, on ranks of their own, share the micro-batches out and update together. ValueError if that does not go.
     """
     for number, what in ((ranks, "workers"), (chunks, "micro-batches")):
         if number % copies:
@@ -115,8 +112,7 @@ def flush(
         for mine in lists(name, ranks // copies, chunks // copies, **options):
             ops.append([op if op.kind == "U" else op._replace(chunk=first + op.chunk) for op in mine])
     if recompute != "none":
-        last = [{max(op.chunk for op in mine if op.kind == "F")} if except_last else () for mine in ops]
-        ops = [list(rematerialise(mine, recompute == "late", stored)) for mine, stored in zip(ops, last, strict=True)]
+        ops = [list(rematerialise(mine, late=recompute == "late")) for mine in ops]
     return Flush(ops, chunks)
 
 

@@ -14,7 +14,8 @@ times that are alike, and idle where W is quicker; with limit 2 and enough micro
 
 Price: where a numbers per sample cross from one stage to the next, 2 batch a per step. No stage holds more than limit S
 micro-batches, where what only W still needs counts for less than half of one. Staleness: none.
-Source: Qi et al., ICLR 2024, arXiv:2401.10241, section 3.1."""
+Source: Qi et al., ICLR 2024, arXiv:2401.10241, section 3.1.
+"""
 
 from algorithms.declare import Equivalence, knob
 from algorithms.pipelined import settings
