@@ -36,7 +36,7 @@ def check(solution, seed):
     best = run_now(**values).summary
     with solution.attempt() as attempt:
         witness = Witness()
-        done = attempt.run(_with(attempt, witness), **values)
+        done = attempt.run(attempt.served(witness, trainer), **values)
         yield (
             counts,
             not witness.miscounted and witness.counted == workers * steps,
@@ -57,7 +57,7 @@ def check(solution, seed):
             )  # fmt: skip
     with solution.attempt() as attempt:
         large = {**values, "dimension": 250_000, "noise": 0.0, "steps": 6, "evaluations": 1}
-        attempt.run(_with(attempt, Witness()), **large)
+        attempt.run(attempt.served(Witness(), trainer), **large)
         held = attempt.most()
         vectors = held / (4 * large["dimension"]) if held else None
         yield (
@@ -74,7 +74,7 @@ def check(solution, seed):
     }  # fmt: skip
     with solution.attempt() as attempt:
         witness = Witness()
-        attempt.run(_with(attempt, witness), **limping)
+        attempt.run(attempt.served(witness, trainer), **limping)
         through = sum(sent == steps for sent in witness.sent.values())
         wrong = witness.miscounted or witness.misled
         yield (
@@ -82,18 +82,6 @@ def check(solution, seed):
             not wrong and through == workers - 1,
             wrong or f"{through} of the {workers - 1} others finished",
         )
-
-
-def _with(attempt, witness):
-    """The ranks of a run: the solution, seen by `witness`, and workers as they should be."""
-    serve = attempt.role("server")
-
-    def worker(comm, task, s):
-        if comm.rank != SERVER:
-            return trainer(comm, task)
-        return serve(*witness.between(comm, task, s))
-
-    return worker
 
 
 def trainer(comm, task):

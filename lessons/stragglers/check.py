@@ -35,7 +35,7 @@ def check(solution, seed):
     best = run_now(**values).summary
     with solution.attempt() as attempt:
         witness = Witness(workers - backups)
-        done = attempt.run(_with(attempt, witness), **values)
+        done = attempt.run(attempt.served(witness, trainer), **values)
         yield (
             right,
             not witness.wrong and len(witness.updates) == values["steps"],
@@ -53,7 +53,7 @@ def check(solution, seed):
             )
     with solution.attempt() as attempt:
         large = {**values, "dimension": 250_000, "noise": 0.0, "points": 64, "steps": 6, "evaluations": 1}
-        attempt.run(_with(attempt, Witness(workers - backups)), **large)
+        attempt.run(attempt.served(Witness(workers - backups), trainer), **large)
         held = attempt.most()
         vectors = held / (4 * large["dimension"]) if held else None
         yield lean, not witness.wrong and (vectors is None or vectors <= TARGETS["memory"]), (
@@ -63,24 +63,12 @@ def check(solution, seed):
     with solution.attempt() as attempt:
         lost = {**values, "crash": f"{dice.randint(1, workers)}:{best['seconds'] / 3}"}
         survivor = Witness(workers - backups)
-        attempt.run(_with(attempt, survivor), **lost)
+        attempt.run(attempt.served(survivor, trainer), **lost)
         yield (
             steadfast,
             not survivor.wrong and len(survivor.updates) == values["steps"],
             (survivor.wrong or f"{len(survivor.updates)} updates of {values['steps']}"),
         )
-
-
-def _with(attempt, witness):
-    """The ranks of a run: the solution, seen by `witness`, and workers as they should be."""
-    serve = attempt.role("server")
-
-    def worker(comm, task, s):
-        if comm.rank != SERVER:
-            return trainer(comm, task)
-        return serve(*witness.between(comm, task, s))
-
-    return worker
 
 
 def trainer(comm, task):
