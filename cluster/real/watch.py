@@ -160,10 +160,12 @@ class Watch:
         if now - self.told < PERIOD:
             return
         self.told = now
-        if self.on_progress and self.states:
+        if len(self.states) < self.size:
+            return  # not all have begun
+        if self.on_progress:
             self.record.settle()
             self.on_progress(self.record.journals, self.seconds)
-        if len(self.states) == self.size > len(self.lost) and not self.failures:
+        if len(self.lost) < self.size and not self.failures:
             alive = [state for rank, state in self.states.items() if rank not in self.lost]
             since, until, states = zip(*alive, strict=True)
             stuck, _, sent, received, complaints = zip(*states, strict=True)

@@ -76,15 +76,14 @@ def exit_with_three():
     os._exit(3)
 
 
+@pytest.mark.timeout(120)  # far less than the run's own: nobody waits for that
 @pytest.mark.parametrize("backend", BACKENDS)
 @pytest.mark.parametrize(("way", "why"), [(kill_myself, "killed by SIGKILL"), (exit_with_three, "exit code 3")])
-def test_a_rank_that_dies_is_named_within_five_seconds_and_no_process_is_left(backend, way, why):
-    began = time.monotonic()
-    outcome = processes.run(partial(die, way=way), 3, backend=backend)
+def test_a_rank_that_dies_is_named_without_waiting_for_a_timeout_and_no_process_is_left(backend, way, why):
+    outcome = processes.run(partial(die, way=way), 3, backend=backend, timeout=600)
     assert isinstance(outcome.error, RankLost) and (outcome.error.rank, outcome.error.step) == (1, 12)
     assert str(outcome.error).startswith("rank 1 was lost at ") and why in str(outcome.error)
     assert not alive(numbers(outcome))
-    assert time.monotonic() - began < 0.5 + 5 + 10  # start-up included
 
 
 def serve_though_some_die(comm, victims):

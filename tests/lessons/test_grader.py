@@ -2,7 +2,6 @@
 
 import os
 import sys
-import time
 from pathlib import Path
 
 import numpy as np
@@ -71,10 +70,8 @@ def test_an_endless_loop_ends_with_the_processor_time():
 
 
 def test_a_solution_that_sleeps_ends_with_the_clock():
-    began = time.monotonic()
     with pytest.raises(Failed, match="no answer within 1 s"):
-        answering("import time\ndef f(): time.sleep(100)", wall=1)
-    assert time.monotonic() - began < 20
+        answering("import time\ndef f(): time.sleep(1e6)", wall=1)
 
 
 def test_a_solution_that_does_not_listen_ends_with_the_clock():
