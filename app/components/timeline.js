@@ -2,6 +2,9 @@
 //
 // Few spans in view are drawn one by one, with labels and arrows of messages; many become, per pixel column, a stack
 // of the shares that each kind has of that time. The strip above shows the whole run and where the window is.
+//
+// A cursor sweeps over the window when it is played, or is dragged along the axis. It has a canvas of its own above the
+// other, so that a frame of it costs the same however many spans lie below.
 
 const GUTTER = 84;   // px for the names of lanes
 const STRIP = 16;    // px of the overview
@@ -13,6 +16,10 @@ const MANY = 30000;  // spans of a window that are worth asking for
 const BLUR = 4;      // px to each side over which shares are averaged
 const ARROWS = 300;  // messages that are drawn at once
 const READABLE = 14; // spans per lane with which a run opens as a whole
+const SWEEP = 10;    // s that playing a window takes
+const SPEEDS = [1, 2, 0.5];
+const SPOKEN = 200;  // ms between two sentences while it is played
+const NAMED = 8;     // lanes of which each is told by name and by what it does in detail
 const timelines = new WeakMap();
 
 export default function ({ data, parentElement, setStateValue, setTriggerValue }) {
@@ -30,6 +37,8 @@ class Timeline {
     this.box = root.querySelector(".timeline");
     this.stage = root.querySelector(".stage");
     this.canvas = root.querySelector("canvas");
+    this.playButton = root.querySelector('[data-do="play"]');
+    this.speedButton = root.querySelector('[data-do="speed"]');
     this.tip = root.querySelector(".tip");
     this.status = root.querySelector(".status");
     this.legend = root.querySelector(".legend");
@@ -38,10 +47,22 @@ class Timeline {
     this.arrows = true;
     this.pointers = new Map();
     this.surface = fit(this.canvas, this.stage, 200, (...args) => this.draw(...args));
+    this.overlay = fit(root.querySelector(".overlay"), this.stage, 200, (...args) => this.drawCursor(...args));
+    this.cursor = null;  // the moment that is looked at, in s
+    this.playing = false;
+    this.speed = 0;
+    this.calm = matchMedia("(prefers-reduced-motion: reduce)");
+    this.calm.onchange = () => { this.pause(); this.offer(); };
+    this.offer();
     this.listen(root);
   }
 
-  stop() { this.surface.stop(); clearTimeout(this.later); }
+  stop() {
+    this.surface.stop();
+    this.overlay.stop();
+    this.calm.onchange = null;
+    clearTimeout(this.later);
+  }
 
   // ---- what is shown
 
@@ -57,9 +78,9 @@ class Timeline {
     Object.assign(this, { whole, readable, brief, inTime: unit === "s" ? inSeconds : inUnits, timed: unit === "s" });
     this.total = Math.max(frame.seconds, 1e-9);
     this.index();
-    if (!again) { [this.from, this.to] = this.opening(); this.scroll = 0; }
+    if (!again) { [this.from, this.to] = this.opening(); this.scroll = 0; this.leave(); }
     this.pitch = Math.max(7, Math.min(30, Math.floor(300 / this.names.length)));
-    this.surface.height = TOP + Math.min(this.names.length * this.pitch, TALLEST) + AXIS;
+    this.surface.height = this.overlay.height = TOP + Math.min(this.names.length * this.pitch, TALLEST) + AXIS;
     this.messagesButton.hidden = !messages.columns.sent.length;
     this.stage.setAttribute("aria-label", frame.description);
     this.legend.replaceChildren(...this.kinds.filter((kind) => this.look[kind].meaning).map((kind) => {
@@ -74,6 +95,7 @@ class Timeline {
     }));
     this.strip = null;
     this.surface.request();
+    this.overlay.request();
     this.say();
   }
 
@@ -392,32 +414,44 @@ class Timeline {
   }
 
   drawMessages(g, page) {
-    const { src, dst, sent, arrived } = this.messages.columns;
-    let low = 0, high = sent.length;
-    while (low < high) { const m = (low + high) >> 1; if (this.landed[m] > this.from) high = m; else low = m + 1; }
-    const visible = [];
-    for (let n = low; n < sent.length && sent[n] < this.to; n++) {
-      if (arrived[n] >= this.from && src[n] !== dst[n]) visible.push(n);
-      if (visible.length > ARROWS) return;
-    }
+    const visible = this.travelling(this.from, this.to);
+    if (visible.length > ARROWS) return;
     g.strokeStyle = g.fillStyle = page.text;
     g.globalAlpha = visible.length > 60 ? 0.3 : 0.6;
     g.lineWidth = 1;
-    const middle = this.pitch / 2 - 1;
-    for (const n of visible) {
-      const x0 = this.x(sent[n]), y0 = this.y(src[n]) + middle, x1 = this.x(arrived[n]), y1 = this.y(dst[n]) + middle;
-      const angle = Math.atan2(y1 - y0, x1 - x0);
-      g.beginPath();
-      g.moveTo(x0, y0);
-      g.lineTo(x1, y1);
-      g.stroke();
-      g.beginPath();
-      g.moveTo(x1, y1);
-      g.lineTo(x1 - 6 * Math.cos(angle - 0.35), y1 - 6 * Math.sin(angle - 0.35));
-      g.lineTo(x1 - 6 * Math.cos(angle + 0.35), y1 - 6 * Math.sin(angle + 0.35));
-      g.fill();
-    }
+    for (const n of visible) this.arrow(g, n);
     g.globalAlpha = 1;
+  }
+
+  // Messages between two lanes that are on their way at some time in [from, to); no more than are drawn, and one.
+  travelling(from, to) {
+    const { src, dst, sent, arrived } = this.messages.columns;
+    let low = 0, high = sent.length;
+    while (low < high) { const m = (low + high) >> 1; if (this.landed[m] > from) high = m; else low = m + 1; }
+    const found = [];
+    for (let n = low; n < sent.length && sent[n] < to && found.length <= ARROWS; n++) {
+      if (arrived[n] >= from && src[n] !== dst[n]) found.push(n);
+    }
+    return found;
+  }
+
+  // Message n, as far as it has come at `time`.
+  arrow(g, n, time = Infinity) {
+    const { src, dst, sent, arrived } = this.messages.columns;
+    const come = Math.min(1, (time - sent[n]) / Math.max(arrived[n] - sent[n], 1e-12));
+    const middle = this.pitch / 2 - 1;
+    const x0 = this.x(sent[n]), y0 = this.y(src[n]) + middle;
+    const x1 = x0 + come * (this.x(arrived[n]) - x0), y1 = y0 + come * (this.y(dst[n]) + middle - y0);
+    const angle = Math.atan2(y1 - y0, x1 - x0);
+    g.beginPath();
+    g.moveTo(x0, y0);
+    g.lineTo(x1, y1);
+    g.stroke();
+    g.beginPath();
+    g.moveTo(x1, y1);
+    g.lineTo(x1 - 6 * Math.cos(angle - 0.35), y1 - 6 * Math.sin(angle - 0.35));
+    g.lineTo(x1 - 6 * Math.cos(angle + 0.35), y1 - 6 * Math.sin(angle + 0.35));
+    g.fill();
   }
 
   outline(g, n, page) {
@@ -426,6 +460,161 @@ class Timeline {
     g.strokeStyle = page.text;
     g.lineWidth = 1.5;
     g.strokeRect(left - 0.5, this.y(lane[n]) + 0.5, Math.max(right - left, 2), this.pitch - (this.pitch > 12 ? 3 : 0));
+  }
+
+  // ---- the cursor
+
+  // Whether the moment that is looked at lies in the window.
+  looking() { return this.cursor !== null && this.cursor >= this.from && this.cursor <= this.to; }
+
+  drawCursor(g, width, height) {
+    if (!this.spans || this.cursor === null) return;
+    if (this.playing) this.tick();
+    const page = pageColours(this.box), plot = width - GUTTER - 4;
+    g.strokeStyle = g.fillStyle = page.text;
+    g.lineWidth = 1.5;
+    const whole = GUTTER + (this.cursor / this.total) * plot;
+    g.strokeRect(whole, 3, 0, STRIP - 2);
+    if (!this.looking()) return;
+    const x = this.x(this.cursor), bottom = height - AXIS;
+    g.globalAlpha = 0.66;
+    g.fillStyle = page.page; // what is still to come
+    g.fillRect(x, TOP - 1, GUTTER + plot + 2 - x, bottom - TOP + 2);
+    g.globalAlpha = 1;
+    g.fillStyle = page.text;
+    g.save();
+    g.beginPath();
+    g.rect(GUTTER, TOP, plot, bottom - TOP);
+    g.clip();
+    const flying = this.arrows && this.near() ? this.travelling(this.cursor, this.cursor) : [];
+    if (flying.length <= ARROWS) flying.forEach((n) => this.arrow(g, n, this.cursor));
+    g.restore();
+    g.beginPath();
+    g.moveTo(x, TOP - 5);
+    g.lineTo(x, bottom + 4);
+    g.stroke();
+    g.beginPath();
+    g.moveTo(x - 6, TOP - 13);
+    g.lineTo(x + 6, TOP - 13);
+    g.lineTo(x, TOP - 3);
+    g.fill();
+    const said = this.inTime(this.cursor);
+    g.font = `11px ${FONT}`;
+    g.textAlign = "center";
+    g.textBaseline = "middle";
+    const wide = g.measureText(said).width + 10, left = Math.max(GUTTER - 6, Math.min(x - wide / 2, width - wide));
+    g.fillRect(left, bottom + 4, wide, AXIS - 5);
+    g.fillStyle = page.page;
+    g.fillText(said, left + wide / 2, bottom + 4 + (AXIS - 5) / 2 + 0.5);
+  }
+
+  // The next frame of what is played. Time does not pass while the page is not looked at.
+  tick() {
+    const now = performance.now(), passed = Math.min(now - this.ticked, 100) / 1000;
+    this.ticked = now;
+    if (!this.looking()) this.cursor = this.from;
+    this.cursor += (passed * SPEEDS[this.speed] * (this.to - this.from)) / SWEEP;
+    if (this.cursor >= this.to) { this.cursor = this.to; return this.pause(); }
+    if (now - this.spoke > SPOKEN) { this.spoke = now; this.say(); }
+    this.overlay.request();
+  }
+
+  play() {
+    if (this.calm.matches) return this.step(1);
+    if (this.playing) return this.pause();
+    if (!this.looking() || this.cursor >= this.to) this.cursor = this.from;
+    this.playing = true;
+    this.ticked = performance.now();
+    this.spoke = 0;
+    this.offer();
+    this.overlay.request();
+  }
+
+  pause() {
+    if (!this.playing) return;
+    this.playing = false;
+    this.offer();
+    this.say();
+  }
+
+  // Look at this moment.
+  seek(time) {
+    this.pause();
+    this.cursor = Math.max(this.from, Math.min(this.to, time));
+    this.overlay.request();
+    this.say();
+  }
+
+  // Look at the next moment at which something begins or ends, or with -1 at the one before.
+  step(way) {
+    if (!this.near()) return this.seek((this.looking() ? this.cursor : this.from) + (way * (this.to - this.from)) / 20);
+    const at = this.looking() ? this.cursor : way > 0 ? this.from : this.to;
+    const least = way * this.instant() * 2;
+    let next = way > 0 ? this.to : this.from;
+    const consider = (time) => { if ((time - at - least) * way > 0 && (time - next) * way < 0) next = time; };
+    for (let r = 0; r < this.names.length; r++) {
+      const { start, duration } = this.spans.columns;
+      const [i, j] = this.within(r, this.from, this.to);
+      for (let n = i; n < j; n++) { consider(start[n]); consider(start[n] + duration[n]); }
+    }
+    this.seek(next);
+  }
+
+  leave() {
+    this.playing = false;
+    this.cursor = null;
+    this.offer();
+    this.overlay.request();
+  }
+
+  // What the buttons do now, and whether the words below are read aloud: not while they change all the time.
+  offer() {
+    const calm = this.calm.matches;
+    this.playButton.textContent = calm ? "Step" : this.playing ? "❚❚ Pause" : "▶\uFE0E Play";
+    this.playButton.setAttribute("aria-label", calm ? "Step" : this.playing ? "Pause" : "Play");
+    this.playButton.title = calm ? "Go to the next event (space; comma for the one before)" : "Play or pause (space)";
+    this.speedButton.hidden = calm;
+    this.speedButton.textContent = { 0.5: "½×", 1: "1×", 2: "2×" }[SPEEDS[this.speed]];
+    this.speedButton.setAttribute("aria-label", `Speed ${this.speedButton.textContent}`);
+    this.status.setAttribute("aria-live", this.playing ? "off" : "polite");
+  }
+
+  faster() {
+    this.speed = (this.speed + 1) % SPEEDS.length;
+    this.offer();
+  }
+
+  // s that nobody sees
+  instant() { return (this.to - this.from) * 1e-5; }
+
+  // The span of lane r at that time, -1 if there is none: work before waiting.
+  doing(r, time) {
+    const { start, duration, kind } = this.spans.columns;
+    const [i, j] = this.within(r, time, time + this.instant());
+    let found = -1;
+    for (let n = i; n < j; n++) {
+      if (start[n] + duration[n] > time && (found < 0 || kind[n] < kind[found])) found = n;
+    }
+    return found;
+  }
+
+  // What each lane does at the cursor, in words; lanes that do the same are told together.
+  told() {
+    const time = Math.min(this.cursor + this.instant(), this.to - this.instant());
+    const when = `At ${this.inTime(this.cursor)}`;
+    if (!this.near()) return `${when}. Zoom in to hear what each rank is doing.`;
+    const { kind, label } = this.spans.columns, few = this.names.length <= NAMED, together = new Map();
+    this.names.forEach((name, r) => {
+      const n = this.doing(r, time), does = n < 0 ? "nothing" : this.kinds[kind[n]];
+      const detail = n < 0 || !few ? "" : this.spans.labels[label[n]] ?? "";
+      const words = detail && detail !== does ? `${does} (${detail})` : does;
+      together.set(words, [...(together.get(words) ?? []), name]);
+    });
+    const parts = [...together].map(([words, names]) => `${names.length > 4 ? `${names.length} ranks` : names.join(", ")}: ${words}`);
+    const { src, dst } = this.messages.columns, flying = this.travelling(this.cursor, this.cursor);
+    const ways = flying.slice(0, 3).map((n) => `${this.names[src[n]]} → ${this.names[dst[n]]}`);
+    if (flying.length) parts.push(`on its way: ${flying.length > 3 ? `${flying.length > ARROWS ? `more than ${ARROWS}` : flying.length} messages` : ways.join(", ")}`);
+    return `${when} · ${parts.join(" · ")}.`;
   }
 
   // ---- moving about
@@ -449,6 +638,7 @@ class Timeline {
   moved() {
     this.hide();
     this.surface.request();
+    if (this.cursor !== null) this.overlay.request();
     clearTimeout(this.later);
     this.later = setTimeout(() => this.say(), 300);
   }
@@ -458,8 +648,10 @@ class Timeline {
     const expected = (this.count * (this.to - this.from)) / this.total;
     const thinned = this.near() ? "" : ` as shares of the time (${this.count.toLocaleString("en")} spans; zoom in for single ones)`;
     if (!this.near() && expected < MANY) this.ask("window", { run: this.run, from: this.from, to: this.to });
+    this.status.classList.toggle("at", this.looking());
+    if (this.looking()) { this.status.textContent = this.told(); return; }
     const where = all ? `the ${this.whole}, ${this.inTime(this.total)}` : `${this.inTime(this.from)} to ${this.inTime(this.to)} of ${this.inTime(this.total)}`;
-    this.status.textContent = `Showing ${where}${thinned}. Drag to move, + and − or Ctrl+wheel to zoom, double-click to zoom in, Home for all.`;
+    this.status.textContent = `Showing ${where}${thinned}. Drag to move, + and − or Ctrl+wheel to zoom, double-click to zoom in, Home for all; space to play, a click on the axis to look at a moment.`;
   }
 
   time(x) { return this.from + (x - GUTTER) / this.scaleX; }
@@ -477,13 +669,16 @@ class Timeline {
       this.pointers.set(event.pointerId, [x, y]);
       this.pressed = [x, y];
       this.onStrip = y < STRIP + 6 && x >= GUTTER;
+      this.onAxis = !this.onStrip && this.axis(x, y);
       if (this.onStrip) jump(x);
+      else if (this.onAxis) this.seek(this.time(x));
     });
     this.stage.addEventListener("pointermove", (event) => {
       const [x, y] = at(event);
       const before = this.pointers.get(event.pointerId);
       if (!before) return this.hover(x, y);
       if (this.onStrip) jump(x);
+      else if (this.onAxis) this.seek(this.time(x));
       else if (this.pointers.size === 2) {
         const other = [...this.pointers].find(([id]) => id !== event.pointerId)[1];
         const was = Math.abs(before[0] - other[0]), is = Math.abs(x - other[0]);
@@ -513,6 +708,8 @@ class Timeline {
       ArrowUp: () => { this.scroll -= this.pitch * 3; this.moved(); }, ArrowDown: () => { this.scroll += this.pitch * 3; this.moved(); },
       "+": () => this.zoom(1 / 1.6), "=": () => this.zoom(1 / 1.6), "-": () => this.zoom(1.6),
       Home: () => this.window(0, this.total), m: () => this.toggle(),
+      " ": () => this.play(), ".": () => this.step(1), ",": () => this.step(-1),
+      Escape: () => { this.leave(); this.say(); },
     };
     this.stage.addEventListener("keydown", (event) => {
       const act = keys[event.key];
@@ -521,9 +718,12 @@ class Timeline {
       event.stopPropagation();
       act();
     });
-    const tools = { in: () => this.zoom(1 / 2), out: () => this.zoom(2), all: () => this.window(0, this.total), messages: () => this.toggle() };
+    const tools = { play: () => this.play(), speed: () => this.faster(), in: () => this.zoom(1 / 2), out: () => this.zoom(2), all: () => this.window(0, this.total), messages: () => this.toggle() };
     root.querySelectorAll("button").forEach((button) => button.addEventListener("click", () => tools[button.dataset.do]()));
   }
+
+  // Whether the axis is there, or the handle of the cursor above the lanes.
+  axis(x, y) { return x >= GUTTER - 6 && (y >= this.surface.height - AXIS || (y >= STRIP + 6 && y < TOP - 2)); }
 
   // The lane whose name lies there, where names may be clicked; otherwise -1.
   named(x, y) {
@@ -549,7 +749,7 @@ class Timeline {
       const worth = (n) => (kind[n] < 2 ? 0 : kind[n]) * 1e6 * slack + Math.max(0, start[n] - time, time - start[n] - duration[n]);
       for (let n = i; n < Math.min(j, i + 400); n++) if (found < 0 || worth(n) < worth(found)) found = n;
     }
-    this.stage.style.cursor = y < STRIP + 6 && x >= GUTTER ? "ew-resize" : this.named(x, y) >= 0 ? "pointer" : found >= 0 ? "default" : "grab";
+    this.stage.style.cursor = (y < STRIP + 6 && x >= GUTTER) || this.axis(x, y) ? "ew-resize" : this.named(x, y) >= 0 ? "pointer" : found >= 0 ? "default" : "grab";
     if (found !== this.over) { this.over = found; this.surface.request(); }
     if (found < 0) return this.hide();
     const { start, duration, kind, label, step, marked } = this.spans.columns;
