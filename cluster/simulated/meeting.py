@@ -49,7 +49,7 @@ class Reduction:
 
     def __init__(self, comm):
         self.sim, self.members = comm._sim, comm.members
-        self.joined: list[tuple | None] = [None] * comm.size
+        self.joined: list = [None] * comm.size
         self.missing = comm.size
         self.ends: np.ndarray | None = None
 
@@ -93,6 +93,7 @@ class Reduction:
         for _, _, _, joined in self.joined:
             if joined.waiter:
                 sim.resume(float(self.ends[joined.rank]), joined.waiter)
+        self.joined = []  # who joined knows this reduction: a circle, which would keep all vectors until the run ends
 
     def _times(self, pieces: list[slice], scaled: bool, itemsize: int) -> np.ndarray:
         sim, size = self.sim, len(self.members)

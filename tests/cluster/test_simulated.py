@@ -1,6 +1,7 @@
 """The simulated cluster: time, links, disturbances, and what goes wrong."""
 
 import math
+import weakref
 
 import numpy as np
 import pytest
@@ -254,6 +255,22 @@ def test_a_reduction_beside_the_rank_overlaps_with_its_work():
             for b in (False, True)
         )
         assert max(overlapped) < max(alone) - 0.009
+
+
+@pytest.mark.parametrize("collective", ["fast", "ring"])
+def test_a_sum_that_is_done_lets_go_of_its_vector(collective):
+    def program(comm):
+        for async_op in (False, True):
+            x = np.ones(3)
+            known = weakref.ref(x)
+            work = comm.all_reduce(x, async_op=async_op)
+            if async_op:
+                work.wait()
+            del work, x
+            comm.barrier()
+            assert known() is None
+
+    assert run(program, 3, collective=collective).error is None
 
 
 def test_reductions_beside_each_other_share_the_port():
