@@ -1,26 +1,19 @@
-"""Charts: what was recorded, as Plotly figures. The only room of the app that knows the plotting library.
+"""Charts: what was recorded, as pictures. The only room of the app that knows the plotting library.
 
-Figures are built from float32 arrays and carry no theme: Streamlit lays its own, light or dark, under them. Axes are
-in units that people read; the arrays stay in SI.
+What the first page shows is drawn by the browser itself, from plain data: curves on a canvas, bars as a table. The rest
+are Plotly figures, built from float32 arrays and without a theme: Streamlit lays its own, light or dark, under them.
+Axes are in units that people read; the arrays stay in SI.
 
-    frame.py      what all of them share        progress.py   how runs went, one beside the other
-    ranks.py      what each rank of a run did   roofline.py   how fast kernels are
+    frame.py      what all of them share        lines.py      curves of runs
+    progress.py   how runs compare              bars.py       what each rank did and held
+    ranks.py      who sent what to whom         roofline.py   how fast kernels are
 """
 
-from app.charts.frame import CONFIG, HEIGHT, Shown, lane_names, rank_names, unit
-from app.charts.progress import (
-    accuracy,
-    efficiency,
-    loss,
-    measured,
-    outcome,
-    panel,
-    reach,
-    speed_up,
-    staleness,
-    title,
-)
-from app.charts.ranks import LINKS, RANKS, WIDEST, by_rank, memory, ranked, shares, topology, traffic
+from app.charts.bars import memory, shares
+from app.charts.frame import CONFIG, HEIGHT, RANKS, Shown, lane_names, rank_names, unit
+from app.charts.lines import accuracy, along, loss, measured, panel, reach
+from app.charts.progress import efficiency, outcome, speed_up, staleness
+from app.charts.ranks import LINKS, WIDEST, by_rank, ranked, topology, traffic
 from app.charts.roofline import roofline
 
 __all__ = [
@@ -31,6 +24,7 @@ __all__ = [
     "Shown",
     "WIDEST",
     "accuracy",
+    "along",
     "by_rank",
     "efficiency",
     "lane_names",
@@ -46,7 +40,6 @@ __all__ = [
     "shares",
     "speed_up",
     "staleness",
-    "title",
     "topology",
     "traffic",
     "unit",

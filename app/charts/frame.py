@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 
+import numpy as np
 import plotly.graph_objects as go
 
 import algorithms
@@ -13,6 +15,7 @@ from experiments.result import Run
 
 CONFIG = {"displayModeBar": False}
 HEIGHT = 260  # px of a chart of curves
+RANKS = 64  # rows and columns that can be told apart; more are drawn in groups
 ROLES = {"pipelined": "stage", "model_parallel": "stage", "decoupled": "module"}  # of a rank that trains; else worker
 
 
@@ -64,3 +67,14 @@ def rank_names(experiment: Experiment, ranks: int) -> list[str]:
         plan = experiment.module.plan(experiment.workers, experiment.knobs)
         role = "stage" if plan.stages == ranks and not plan.shared else "rank"  # which holds several, or shares one
     return [f"{'server' if rank < servers else role} {rank}" for rank in range(ranks)]
+
+
+def grouped(table: np.ndarray, names: list[str], both: bool = False) -> tuple[np.ndarray, list[str]]:
+    """Neighbouring ranks added up until there are at most RANKS rows (and columns)."""
+    if len(table) <= RANKS:
+        return table, names
+    edges = np.linspace(0, len(table), RANKS + 1).astype(int)
+    table = np.add.reduceat(table, edges[:-1], axis=0)
+    if both:
+        table = np.add.reduceat(table, edges[:-1], axis=1)
+    return table, [f"{a}-{b - 1}" for a, b in pairwise(edges)]

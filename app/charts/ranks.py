@@ -1,53 +1,24 @@
-"""What each rank did, held and sent, and to whom: the first run of those that are shown."""
+"""Who sent what to whom, and what ranks measured one by one: the first run of those that are shown."""
 
 from __future__ import annotations
-
-from itertools import pairwise
 
 import numpy as np
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
 from app import palette, units
-from app.charts.frame import Shown, frame, lane_names, unit
-from cluster.trace import HELD, KINDS
+from app.charts.frame import RANKS, Shown, frame, grouped, lane_names
+from cluster.trace import HELD
 from experiments.result import Run
 
-RANKS = 64  # rows and columns that can be told apart; more are drawn in groups
 LINKS = 300  # of a graph of ranks; what moves less is not drawn
 WIDEST = 8  # px of a link
-
-
-def shares(shown: list[Shown]) -> go.Figure:
-    """What each rank of the first run spent its time on, in percent of the run."""
-    run = shown[0].run
-    busy = run.trace.busy()
-    busy, names = _grouped(busy, lane_names(run))
-    total = np.maximum(busy.sum(axis=1, keepdims=True), 1e-30)
-    figure = go.Figure()
-    for index, kind in enumerate(KINDS):
-        if not busy[:, index].any():
-            continue
-        look = palette.DOING[kind]
-        figure.add_bar(
-            x=(100 * busy[:, index] / total[:, 0]).astype(np.float32), y=names, orientation="h", name=kind,
-            customdata=[units.seconds(value) for value in busy[:, index]],
-            marker={"color": look.colour, "pattern": {"shape": look.hatch.replace(".", ""), "size": 6,
-                    "fillmode": "overlay", "fgcolor": "rgba(255,255,255,0.55)"}, "line": {"width": 0}},
-            hovertemplate="%{y} · " + kind + ": %{customdata} (%{x:.1f} %)<extra></extra>",
-        )  # fmt: skip
-    frame(figure, "share of the time, %")
-    figure.update_layout(barmode="stack", bargap=0.25, height=max(200, min(520, 80 + 26 * len(names))))
-    figure.update_layout(legend_traceorder="normal")
-    figure.update_xaxes(range=[0, 100])
-    figure.update_yaxes(autorange="reversed", type="category")
-    return figure
 
 
 def traffic(shown: list[Shown]) -> go.Figure:
     """Bytes from each rank (rows) to each rank (columns) of the first run."""
     run = shown[0].run
-    table, names = _grouped(run.trace.traffic(), lane_names(run), both=True)
+    table, names = grouped(run.trace.traffic(), lane_names(run), both=True)
     words = [[units.size(cell) if cell else "" for cell in row] for row in table]
     to = names if len(names) <= 6 else [name.split()[-1] for name in names]
     cells = np.where(table > 0, table, np.nan).astype(np.float32)
@@ -68,7 +39,7 @@ def traffic(shown: list[Shown]) -> go.Figure:
 def topology(shown: list[Shown]) -> go.Figure:
     """Who talks to whom in the first run: ranks on a circle, servers in its middle, links as wide as their bytes."""
     run = shown[0].run
-    table, names = _grouped(run.trace.traffic(), lane_names(run), both=True)
+    table, names = grouped(run.trace.traffic(), lane_names(run), both=True)
     both = np.triu(table + table.T, 1)
     servers = run.experiment.servers if len(names) == run.trace.ranks else 0
     x, y = _round_table(len(names), servers)
@@ -123,34 +94,6 @@ def _round_table(ranks: int, servers: int) -> tuple[np.ndarray, np.ndarray]:
     return tuple(np.concatenate([inner, circle(ranks - servers, 1.0)], axis=1))
 
 
-def memory(shown: list[Shown]) -> go.Figure:
-    """What each rank of the first run held when it held most, by what it was held for."""
-    run = shown[0].run
-    held, names = run.held(), lane_names(run)
-    if len(names) > RANKS:  # of a group, its fullest rank
-        edges = np.linspace(0, len(names), RANKS + 1).astype(int)
-        fullest = [a + int(held[a:b].sum(axis=1).argmax()) for a, b in pairwise(edges)]
-        held, names = held[fullest], [names[rank] for rank in fullest]
-    scale, word = unit("bytes", float(held.sum(axis=1).max()))
-    figure = go.Figure()
-    for kind, (name, (colour, hatch)) in enumerate(palette.HOLDING.items()):
-        if held[:, kind].any():
-            figure.add_bar(
-                x=(held[:, kind] / scale).astype(np.float32), y=names, orientation="h", name=name,
-                customdata=[units.size(value) for value in held[:, kind]],
-                marker={"color": colour, "line": {"width": 0}, "pattern": {"shape": hatch, "size": 6,
-                        "fillmode": "overlay", "fgcolor": "rgba(255,255,255,0.55)"}},
-                hovertemplate="%{y} · " + name + ": %{customdata}<extra></extra>",
-            )  # fmt: skip
-    frame(figure, f"held at the fullest moment of each rank, {word}")
-    figure.update_layout(barmode="stack", bargap=0.25, height=max(200, min(520, 80 + 26 * len(names))))
-    figure.update_layout(legend_traceorder="normal")
-    if run.experiment.rank_memory:
-        figure.add_vline(run.experiment.rank_memory / scale, line_dash="dot", annotation_text="there is")
-    figure.update_yaxes(autorange="reversed", type="category")
-    return figure
-
-
 def by_rank(shown: list[Shown]) -> go.Figure:
     """What the ranks of the first run measured one by one, in the mean: of stages, how late and how far apart."""
     run, names = shown[0].run, lane_names(shown[0].run)
@@ -196,14 +139,3 @@ def _versions(run: Run) -> tuple[np.ndarray, np.ndarray]:
     times = nbytes / once[rank]
     several = times.max(initial=1.0) > 1
     return (rank, times) if several else (rank[:0], times[:0])
-
-
-def _grouped(table: np.ndarray, names: list[str], both: bool = False) -> tuple[np.ndarray, list[str]]:
-    """Neighbouring ranks added up until there are at most RANKS rows (and columns)."""
-    if len(table) <= RANKS:
-        return table, names
-    edges = np.linspace(0, len(table), RANKS + 1).astype(int)
-    table = np.add.reduceat(table, edges[:-1], axis=0)
-    if both:
-        table = np.add.reduceat(table, edges[:-1], axis=1)
-    return table, [f"{a}-{b - 1}" for a, b in pairwise(edges)]

@@ -1,12 +1,8 @@
-"""The curve of a run under way, drawn frame by frame."""
+"""Curves on a canvas: they keep the reader's zoom while they grow, and cost a page little."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
-import numpy as np
-
-from app.charts import HEIGHT
+from app.charts.lines import Axis, Picture
 from app.components import canvas
 from experiments.codec import pack
 
@@ -15,31 +11,21 @@ DASHES = {"solid": [], "dash": [8, 5], "dot": [2, 4], "dashdot": [8, 4, 2, 4], "
 _mount = canvas("curve")
 
 
-@dataclass(frozen=True)
-class Series:
-    """One line: x and y of one length; `points` marks them, `faint` puts the line in the background."""
-
-    x: np.ndarray
-    y: np.ndarray
-    colour: str
-    dash: str = "solid"
-    points: bool = False
-    faint: bool = False
-
-
-def frame(series: list[Series], title: str, most: float, top: float, description: str, height: int = HEIGHT) -> bytes:
-    """All that the browser needs: x from 0 to `most`, y from 0 to `top`, in the units of the arrays."""
+def frame(picture: Picture, description: str, of: str = "") -> bytes:
+    """All that the browser needs; while `of`, whatever names the axes, is the same the reader's zoom stays."""
     columns, lines = {}, []
-    for number, one in enumerate(series):
+    for number, one in enumerate(picture.series):
         columns |= {f"x{number}": one.x.astype("f4"), f"y{number}": one.y.astype("f4")}
-        look = {"colour": one.colour, "dash": DASHES[one.dash], "points": one.points, "faint": one.faint}
-        lines.append({"x": f"x{number}", "y": f"y{number}", **look})
+        look = {name: getattr(one, name) for name in ("colour", "symbol", "name", "key", "bare", "faint", "width")}
+        lines.append({"x": f"x{number}", "y": f"y{number}", "dash": DASHES[one.dash], **look})
     header = {
         "lines": lines,
-        "x": {"title": title, "most": max(most, 1e-30)},
-        "y": {"least": 0, "most": max(top, 1e-30)},
-        "height": height,
+        "x": _axis(picture.x),
+        "y": _axis(picture.y),
+        "height": picture.height,
+        "growing": picture.growing,
         "description": description,
+        "of": of,
     }
     return pack(header, columns)
 
@@ -47,3 +33,7 @@ def frame(series: list[Series], title: str, most: float, top: float, description
 def curve(frame: bytes, key: str):
     """Draw it."""
     return _mount(data=frame, key=key)
+
+
+def _axis(axis: Axis) -> dict:
+    return {**vars(axis), "most": max(axis.most, axis.least + 1e-30)}

@@ -6,8 +6,8 @@ import numpy as np
 import streamlit as st
 
 from app import charts, palette, runs, units
+from app.charts.lines import Axis, Picture, Series
 from app.components import curve
-from app.components.curve import Series
 from app.views import pictures, result
 from experiments.pool import JobState
 
@@ -62,15 +62,14 @@ def _panel(now: JobState, quantity: str) -> bytes:
     if now.fraction > 0:  # the axis is what has been reached, doubled whenever it is full, up to the whole run
         most = so_far / now.fraction / 2 ** np.floor(np.log2(1 / now.fraction))
     scale, unit = charts.unit(axis, most)
-    series = [Series(tried_x / scale, y, line.colour, "dot", points=True)]
-    top = 100.0
+    series = [Series(tried_x / scale, y, line.colour, "dot", line.symbol, "held-out", "held-out", width=1)]
     if quantity == "loss":
         loss = now.curve.get("loss", np.zeros(0))
-        series.insert(0, Series(x / scale, loss, line.colour))
+        series.insert(0, Series(x / scale, loss, line.colour, name="training", key="training"))
         known = np.concatenate([loss, y])
         known = known[np.isfinite(known)]
-        top = float(min(known.max(), 4 * known[0])) * 1.08 if len(known) else 1.0
-    title = charts.title(axis, unit)
-    return curve.frame(
-        series, title, most / scale, top, f"{quantity} of the run under way, at {units.percent(now.fraction)}"
-    )
+        top = Axis("loss", 0.0, float(min(known.max(), 4 * known[0])) * 1.08 if len(known) else 1.0)
+    else:
+        top = Axis("accuracy", 0.0, 102, "%")
+    picture = Picture(series, charts.along(axis, most / scale, unit), top, growing=True)
+    return curve.frame(picture, f"{quantity} of the run under way, at {units.percent(now.fraction)}.")

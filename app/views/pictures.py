@@ -6,7 +6,9 @@ import streamlit as st
 
 from app import charts, curves, runs, units
 from app.charts import Shown
-from app.components import timeline
+from app.charts.bars import html
+from app.components import curve, timeline
+from app.text import escaped
 from app.views import compare, trouble
 from cluster.trace import HELD
 from experiments.experiment import Experiment
@@ -25,22 +27,24 @@ def loss_and_accuracy(shown: list[Shown]) -> None:
         left, right = st.columns([3, 2], gap="medium") if judged else (st.container(), None)
     with left:
         axis, log = against("Loss")
-        chart(charts.loss, shown, _heard(shown, "held_out_loss", units.number), axis, log)
+        lines(charts.loss, shown, _heard(shown, "held_out_loss", units.number), axis, log)
     if right:
         with right:
             with st.container(height=HEAD, border=False):
                 heading("Held-out accuracy, %")
-            chart(charts.accuracy, judged, _heard(judged, "accuracy", units.percent), axis)
+            lines(charts.accuracy, judged, _heard(judged, "accuracy", units.percent), axis)
 
 
 def measured(shown: list[Shown]) -> None:
     """What the methods of all runs measured, a small chart for each quantity."""
-    ends = [
-        f"{quantity} of {one.name} ends at {units.number(float(one.run.course(quantity)[1][-1]))}"
-        for one in shown
-        for quantity in one.run.quantities
-    ]
-    chart(charts.measured, shown, f"What the method measured: {'; '.join(ends)}.")
+    grid = st.grid(min_column_width=260, gap="small", key="measured")
+    for quantity in dict.fromkeys(quantity for one in shown for quantity in one.run.quantities):
+        having = [one for one in shown if quantity in one.run.quantities]
+        ends = [f"{units.number(float(one.run.course(quantity)[1][-1]))} ({one.name})" for one in having]
+        with grid.container(gap="xxsmall"):
+            st.markdown(f"**{escaped(quantity)}**")
+            told = f"{quantity} ends at {', '.join(ends)}."
+            lines(charts.measured, shown, told, quantity, key=f"measured-{quantity}")
 
 
 def lanes(folder: str) -> None:
@@ -72,7 +76,7 @@ def details(one: Shown, shown: list[Shown]) -> None:
     )  # what is not looked at is not drawn
     with time:
         if time.open:
-            chart(charts.shares, [one], timeline.describe(run))
+            bars(charts.shares, one, timeline.describe(run))
     with traffic:
         if traffic.open and len(run.trace.messages["bytes"]):
             told = _traffic(run)
@@ -91,7 +95,7 @@ def details(one: Shown, shown: list[Shown]) -> None:
             st.info(_fresh(run.experiment), icon=":material/sync:")
     with memory:
         if memory.open and run.held().any():
-            chart(charts.memory, [one], _fullest(run))
+            bars(charts.memory, one, _fullest(run))
             st.caption(_fullest(run))
         elif memory.open:
             st.info("Nobody wrote down what it held in this run.", icon=":material/memory:")
@@ -136,11 +140,26 @@ def heading(text: str, help: str | None = None) -> None:
     st.markdown(f"### {text}", help=help, anchors=False)
 
 
+def lines(draw, shown: list[Shown], told: str, *how, key: str = "") -> None:
+    """The curves draw(shown, *how) on a canvas; `told` is their finding in words."""
+    axes = " ".join(map(str, (*how, *(one.folder for one in shown))))
+    frame = _built(draw.__name__, _named(shown), how, lambda: curve.frame(draw(shown, *how), told, axes))
+    curve.curve(frame, key or draw.__name__)
+
+
+def bars(draw, one: Shown, told: str) -> None:
+    """The bars draw([one]), a row for each rank."""
+    st.html(_built(draw.__name__, _named([one]), (), lambda: html(draw([one]), told)))
+
+
 def chart(draw, shown: list[Shown], alt: str, *how, key: str = "") -> None:
     """The figure draw(shown, *how): it takes Plotly 30 ms to build one, and nothing to send it again."""
-    what = [(one.folder, one.name, one.colour) for one in shown]
-    figure = _built(draw.__name__, what, how, lambda: draw(shown, *how))
+    figure = _built(draw.__name__, _named(shown), how, lambda: draw(shown, *how))
     st.plotly_chart(figure, key=key or draw.__name__, config=charts.CONFIG, alt=alt)
+
+
+def _named(shown: list[Shown]) -> list[tuple]:
+    return [(one.folder, one.name, one.colour) for one in shown]
 
 
 @st.cache_resource(max_entries=128, show_spinner=False)

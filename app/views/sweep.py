@@ -12,7 +12,7 @@ from app.charts import Shown
 from app.controls import Control, control, owners, spoken
 from app.text import escaped, sentence
 from app.views import compare
-from app.views.pictures import chart, heading
+from app.views.pictures import chart, heading, lines
 from experiments.experiment import Experiment
 from experiments.pool import JobState
 from experiments.result import Run
@@ -120,7 +120,7 @@ def _strip(one: Control, made: list[tuple[Any, JobState]]) -> None:
     for number, each in enumerate(shown):
         with grid.container(gap="xxsmall"):
             st.markdown(f"**{escaped(each.name)}**")
-            chart(charts.panel, [each], compare.ending(each), axis, log, most, top, key=f"panel-{number}")
+            lines(charts.panel, [each], compare.ending(each), axis, log, most, top, key=f"panel-{number}")
     left, right = st.columns(2, gap="medium")
     if one.name == "workers" and len(shown) > 1:
         loss = _common(shown)

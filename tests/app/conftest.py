@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from experiments import store
+from experiments.codec import unpack
 
 HERE = Path(__file__).parent
 MAIN = HERE.parents[1] / "app" / "pages.py"
@@ -53,6 +54,14 @@ def stored(folders):
 
 
 @pytest.fixture
+def canvases():
+    """canvases(page) gives what the page draws on canvases, as {key: (header, columns)}."""
+    return lambda page: {
+        node.proto.id.split("-", 2)[2]: unpack(node.proto.bytes) for node in page.get("bidi_component")
+    }
+
+
+@pytest.fixture
 def page(folders):
     """page(query) is the workbench as it opens with that link, with all settings unfolded."""
     from urllib.parse import parse_qsl
@@ -60,7 +69,7 @@ def page(folders):
     from streamlit.testing.v1 import AppTest
 
     def opened(query: str = "", unfolded: bool = True):
-        test = AppTest.from_file(str(MAIN), default_timeout=30)
+        test = AppTest.from_file(str(MAIN), default_timeout=300)
         for part in ("algorithm", "work", "cluster") if unfolded else ():
             test.session_state[f"more-{part}"] = True
         for name, value in parse_qsl(query, keep_blank_values=True):

@@ -1,8 +1,11 @@
+import re
+
 import numpy as np
 import pytest
 
 from app import charts, palette
 from app.charts import Shown
+from app.charts.bars import html
 from app.curves import AXES, POINTS
 from cluster.trace import Trace
 from experiments.experiment import Experiment
@@ -17,56 +20,63 @@ def two(made):
     ]
 
 
-def figures(shown):
-    return [
-        *(charts.loss(shown, axis) for axis in AXES),
-        charts.loss(shown, "step", log=True),
-        charts.accuracy(shown, "seconds"),
-        charts.staleness(shown),
-        charts.traffic(shown[:1]),
-        charts.topology(shown[:1]),
-        charts.memory(shown[:1]),
-        charts.shares(shown[:1]),
-    ]
-
-
 def test_a_curve_has_at_most_so_many_small_numbers(two):
-    for figure in figures(two):
+    pictures = [*(charts.loss(two, axis) for axis in AXES), charts.accuracy(two, "seconds")]
+    for series in [one for picture in pictures for one in picture.series]:
+        for values in (series.x, series.y):
+            assert 0 < len(values) <= POINTS and values.dtype == np.float32
+
+
+def test_a_plotly_figure_is_sent_small_numbers(two):
+    for figure in (charts.staleness(two), charts.traffic(two[:1]), charts.topology(two[:1])):
         for trace in figure.data:
             for values in (trace.x, trace.y):
-                assert len(values) <= POINTS
                 assert np.asarray(values).dtype.kind in "fUO" and np.asarray(values).dtype != np.float64
 
 
-def test_every_quantity_has_a_picture_of_its_own_with_all_runs_that_measured_it(made):
+def test_a_quantity_has_a_picture_with_all_runs_that_measured_it(made):
     shown = [
         Shown("one", made(Experiment(), quantities=("noise", "signal")), 0),
         Shown("two", made(Experiment(seed=5), quantities=("signal", "a", "b")), 1),
     ]
-    figure = charts.measured(shown)
-    assert [note.text for note in figure.layout.annotations] == ["noise", "signal", "a", "b"]
-    assert [(trace.name, trace.xaxis) for trace in figure.data] == [
-        ("one", "x"), ("one", "x2"), ("two", "x2"), ("two", "x3"), ("two", "x4")
-    ]  # fmt: skip
+    names = {name: [one.name for one in charts.measured(shown, name).series] for name in ("noise", "signal", "b")}
+    assert names == {"noise": ["one, noise"], "signal": ["one, signal", "two, signal"], "b": ["two, b"]}
 
 
 def test_a_run_has_its_colour_in_every_chart(two):
-    for figure in (charts.loss(two, "step"), charts.accuracy(two, "step")):
-        assert {trace.line.color or trace.marker.line.color for trace in figure.data} == {
-            palette.RUNS[0].colour,
-            palette.RUNS[1].colour,
-        }
+    for picture in (charts.loss(two, "step"), charts.accuracy(two, "step")):
+        assert {one.colour for one in picture.series} == {palette.RUNS[0].colour, palette.RUNS[1].colour}
+
+
+def test_a_run_alone_says_in_the_legend_which_line_is_which(two):
+    assert [one.key for one in charts.loss(two[:1], "step").series] == ["", "training", "held-out"]
+    assert not any(one.key for one in charts.loss(two, "step").series)  # a legend of runs stands above
 
 
 def test_a_kind_has_its_colour_in_the_bars(two):
-    bars = {bar.name: bar.marker.color for bar in charts.shares(two[:1]).data}
+    bars = {part.name: part.colour for part in charts.shares(two[:1]).parts}
     assert bars == {kind: palette.DOING[kind].colour for kind in bars}
     assert "compute" in bars
 
 
 def test_the_bars_of_a_rank_are_the_whole_of_its_time(two):
-    total = sum(np.asarray(bar.x, float) for bar in charts.shares(two[:1]).data)
+    total = sum(part.values for part in charts.shares(two[:1]).parts)
     np.testing.assert_allclose(total[1:], 100, rtol=1e-5)  # the server of this run did nothing at all
+
+
+def test_a_bar_is_as_wide_as_its_share_and_tells_it_in_words(two):
+    bars = charts.shares(two[:1])
+    page = html(bars, "in words")
+    compute = next(part for part in bars.parts if part.name == "compute")
+    assert f'<i style="width: {compute.values[1]:.3f}%; background: {compute.colour}" title="worker 1 · compute' in page
+    assert sum(float(width) for width in re.findall(r"width: ([\d.]+)%", page)) == pytest.approx(300, abs=0.1)
+    assert 'aria-label="in words"' in page and re.findall(r"%\">([\d.]+)</span>", page) == [
+        "0",
+        "25",
+        "50",
+        "75",
+        "100",
+    ]
 
 
 def test_the_matrix_holds_the_bytes_of_every_link(two):
@@ -101,10 +111,17 @@ def test_of_very_many_links_the_busiest_are_drawn(made, monkeypatch):
 
 
 def test_the_bars_of_memory_are_what_a_rank_held_at_its_fullest(two):
-    bars = charts.memory(two[:1]).data
-    assert [bar.name for bar in bars] == ["parameters", "gradients", "activations"]
-    assert sum(np.asarray(bar.x) for bar in bars)[0] == pytest.approx(4 * 13 * (1 + 2 + 4))  # kB
-    assert {bar.name: bar.marker.color for bar in bars} == {bar.name: palette.HOLDING[bar.name][0] for bar in bars}
+    bars = charts.memory(two[:1])
+    assert [part.name for part in bars.parts] == ["parameters", "gradients", "activations"]
+    assert sum(part.values for part in bars.parts)[0] == pytest.approx(4 * 13 * (1 + 2 + 4))  # kB
+    assert {part.name: part.colour for part in bars.parts} == {
+        part.name: palette.HOLDING[part.name][0] for part in bars.parts
+    }
+
+
+def test_what_a_rank_has_is_a_line_across_the_bars_of_memory(made):
+    bars = charts.memory([Shown("tight", made(Experiment(rank_memory=2e6)), 0)])
+    assert bars.line[0] == bars.most == 2.0 and "all it has" in html(bars, "")
 
 
 def test_how_late_each_stage_is_stands_rank_by_rank(made):
@@ -134,23 +151,38 @@ def test_the_shares_of_staleness_add_up(two):
 
 
 def test_times_are_drawn_in_a_unit_that_people_read(two):
-    assert charts.loss(two, "seconds").layout.xaxis.title.text == "time, ms"
+    x = charts.loss(two, "seconds").x
+    assert (x.name, x.unit) == ("time", "ms") and 1 < x.most < 1000
 
 
 def test_hundreds_of_ranks_are_drawn_in_groups(made):
     shown = [Shown("many", made(Experiment(workers=130)), 0)]
     assert len(charts.traffic(shown).data[0].y) == charts.RANKS
-    assert len(charts.shares(shown).data[0].y) == charts.RANKS
+    assert len(charts.shares(shown).ranks) == len(charts.shares(shown).parts[0].values) == charts.RANKS
     assert len(charts.topology(shown).data[-1].x) == charts.RANKS
-    assert len(charts.memory(shown).data[0].y) == charts.RANKS
+    assert len(charts.memory(shown).ranks) == len(charts.memory(shown).parts[0].values) == charts.RANKS
 
 
 def test_a_last_leap_does_not_flatten_the_curve(two):
     two[0].run.losses["loss"][-1] = 1e9
-    assert charts.loss(two, "step").layout.yaxis.range[1] < 100
+    assert charts.loss(two, "step").y.most < 100
 
 
 def test_ranks_are_called_by_their_role(made):
     assert charts.lane_names(made(Experiment(algorithm="easgd", workers=2))) == ["server 0", "worker 1", "worker 2"]
     assert charts.lane_names(made(Experiment(algorithm="gpipe", workers=2))) == ["stage 0", "stage 1"]
     assert charts.lane_names(made(Experiment(algorithm="ddg", workers=2))) == ["module 0", "module 1"]
+
+
+def test_a_logarithmic_axis_holds_every_loss_that_has_a_logarithm(two):
+    two[0].run.losses["loss"][-1] = 0.0
+    y = charts.loss(two, "step", log=True).y
+    assert y.log and 0 < y.least < 1 < y.most
+
+
+def test_a_run_that_recorded_nothing_has_empty_axes(made):
+    run = made(Experiment())
+    run.losses = {name: column[:0] for name, column in run.losses.items()}
+    run.evaluations = {name: column[:0] for name, column in run.evaluations.items()}
+    for picture in (charts.loss([Shown("none", run, 0)], "bytes"), charts.accuracy([Shown("none", run, 0)], "step")):
+        assert picture.x.most > picture.x.least and picture.y.most > picture.y.least

@@ -20,7 +20,7 @@ from experiments.experiment import Experiment
 
 playwright = pytest.importorskip("playwright.sync_api")
 expect = playwright.expect
-expect.set_options(timeout=45_000)  # ms, for what takes one or two: the machine may be busy
+expect.set_options(timeout=240_000)  # ms, for what takes one or two seconds: the machine may be slow and busy
 
 ROOT = Path(__file__).resolve().parents[2]
 SOLUTIONS = ROOT / "tests" / "lessons" / "solutions"
@@ -31,6 +31,7 @@ AS_PROGRAM = [str(Path(sys.executable).with_name("streamlit"))]
 
 pytestmark = [
     pytest.mark.browser,
+    pytest.mark.timeout(1200),
     pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium on this machine"),
 ]
 
@@ -49,7 +50,7 @@ def served(runs: Path, command=AS_MODULE, folder: Path = ROOT, script: str = "ap
     family = psutil.Process(server.pid)
     try:
         address = f"http://127.0.0.1:{port}"
-        until = time.monotonic() + 60
+        until = time.monotonic() + 300
         while True:
             with contextlib.suppress(OSError), urllib.request.urlopen(f"{address}/_stcore/health", timeout=5):
                 break
@@ -60,11 +61,11 @@ def served(runs: Path, command=AS_MODULE, folder: Path = ROOT, script: str = "ap
         children = family.children(recursive=True)
         server.terminate()
         with contextlib.suppress(subprocess.TimeoutExpired):
-            server.wait(15)
+            server.wait(60)
         server.kill()
         server.wait()
         server.stdout.close()
-        _, left = psutil.wait_procs(children, timeout=10)
+        _, left = psutil.wait_procs(children, timeout=60)
         for process in left:
             process.kill()
     assert not left, f"left behind: {left}"
@@ -92,7 +93,7 @@ def window(tmp_path_factory):
             viewport={"width": 1280, "height": 900},
             reduced_motion="reduce",  # drawing what moves without a GPU took as long as all else
         )
-        context.set_default_timeout(45_000)
+        context.set_default_timeout(240_000)
         yield context
         context.close()
 
@@ -119,7 +120,7 @@ def tab(window):
 
 def result(page):
     """Wait for a finished run; gives the values of its figures."""
-    expect(page.locator(".st-key-loss .main-svg").first).to_be_visible()
+    expect(page.locator(".st-key-loss canvas")).to_be_visible()
     expect(page.locator(".timeline .status")).to_contain_text("Showing")
     expect(page.get_by_test_id("stException")).to_have_count(0)
     return page.get_by_test_id("stMetricValue").all_inner_texts()
@@ -153,7 +154,7 @@ def test_a_student_runs_compares_and_shares(tab, address):
     expect(table).to_contain_text("sync_sgd, workers 4")
     expect(table).to_contain_text("sync_sgd, workers 8")
     page.get_by_role("radio", name="seconds").click(force=True)
-    expect(page.locator(".st-key-loss[data-stale=false]")).to_contain_text("time, ms")
+    expect(page.locator(".st-key-loss .stage")).to_have_attribute("aria-label", re.compile("Against time, ms"))
 
     page.get_by_role("button", name="Share", exact=True).click()
     link = page.get_by_test_id("stPopoverBody").locator("code").first.inner_text().strip()
@@ -192,7 +193,6 @@ def test_two_tabs_do_not_disturb_each_other(tab, address):
     expect(two.get_by_role("heading", name="downpour on digits")).to_be_visible()
 
 
-@pytest.mark.timeout(300)
 def test_a_reload_runs_what_was_chosen_and_back_leads_to_the_page_before(tab, address):
     page = tab(f"{address}?algorithm=easgd&seed=3")
     result(page)
@@ -341,16 +341,15 @@ def test_a_schedule_is_changed_compared_explained_and_shared(tab, address):
     expect(again.locator(".figures tr", has_text="Makespan")).to_contain_text("−14 (−31.1 %)")
 
 
-@pytest.mark.timeout(300)
 def test_an_instructor_opens_a_chapter_runs_a_figure_of_it_and_grades_a_solution(tab, address):
     page = tab(f"{address}/textbook?chapter=stragglers&everything=true")
     figure = page.locator(".st-key-figure-text-stragglers-a_hundred_machines")
     figure.get_by_role("button", name="Run it here").click()
-    expect(figure.get_by_text("run here, just now")).to_be_visible(timeout=120_000)
+    expect(figure.get_by_text("run here, just now")).to_be_visible()
     page.get_by_role("radio", name="Exercise").click(force=True)
     page.locator("input[type=file]").set_input_files(SOLUTIONS / "stragglers.py")
     page.get_by_role("button", name="Grade it").click()
-    expect(page.get_by_role("heading", name="100 of 100")).to_be_visible(timeout=120_000)
+    expect(page.get_by_role("heading", name="100 of 100")).to_be_visible()
     expect(page.get_by_test_id("stException")).to_have_count(0)
 
 

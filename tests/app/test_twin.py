@@ -71,15 +71,15 @@ def test_the_labels_of_both_are_kept_apart(made):
     assert "gradient" in words[0] and "other" in words[1] and "gradient" not in words[1]
 
 
-def test_the_twin_is_offered_and_then_laid_beside_the_run(page, stored, fitted, monkeypatch):
+def test_the_twin_is_offered_and_then_laid_beside_the_run(page, stored, fitted, canvases, monkeypatch):
     simulated = Experiment(workers=2, **HERE)
     stored(simulated)
     folder = stored(Experiment(workers=2, cluster="processes", seed=0))
     monkeypatch.setattr(twin.errands, "ask", lambda work, place: JobState("finished", folder=folder))
     opened = page(simulated.query())
-    assert len(opened.get("bidi_component")) == 1
+    assert "twins" not in canvases(opened)
     opened.button("twin-run").click().run()
-    assert not opened.exception and len(opened.get("bidi_component")) == 2
+    assert not opened.exception and "twins" in canvases(opened)
     assert any("A step took " in element.value and "100.0 % of it" in element.value for element in opened.markdown)
 
 

@@ -15,7 +15,7 @@ ROUNDS = 3
 CURVE = """() => {
     const wait = document.querySelector('.stProgress'), title = document.querySelector('.st-key-title')?.innerText;
     const growing = wait?.innerText.includes('loss');
-    const done = !wait && title && !title.includes('Not run yet') && document.querySelector('.st-key-loss .main-svg');
+    const done = !wait && title && !title.includes('Not run yet') && document.querySelector('.st-key-loss');
     return (growing || done) && performance.now() - window.began;
 }"""
 
@@ -37,7 +37,7 @@ def main() -> None:
     with served() as (address, _), tab() as page:
         page.goto(f"http://{address}/")
         for _ in range(ROUNDS):
-            page.locator(".st-key-loss .main-svg").first.wait_for()
+            page.locator(".st-key-loss canvas").wait_for()
             time.sleep(3)  # a reader looks at the result
             there = "() => document.body.innerText.includes('Not run yet') && performance.now() - window.began"
             slides.append(press(page, "ArrowRight", there))

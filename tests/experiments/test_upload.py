@@ -13,7 +13,8 @@ import pytest
 
 from app import charts
 from app.charts import Shown
-from app.components import timeline
+from app.charts.bars import html
+from app.components import curve, timeline
 from experiments import record, store, upload
 from experiments.__main__ import main
 from experiments.errand import Errand
@@ -176,10 +177,11 @@ def test_rows_in_any_order_are_put_in_order():
 def drawn(run):
     """All pictures of a run, as a page has them."""
     shown = [Shown("it", run, 0, "it")]
-    charts.loss(shown, "samples"), charts.accuracy(shown, "seconds")
-    if run.quantities:
-        charts.measured(shown)
-    charts.shares(shown), charts.staleness(shown), timeline.frame(run, "it"), timeline.describe(run)
+    pictures = [charts.loss(shown, "samples"), charts.accuracy(shown, "seconds"), charts.loss(shown, "step", log=True)]
+    for picture in (*pictures, *(charts.measured(shown, quantity) for quantity in run.quantities)):
+        curve.frame(picture, "it")
+    html(charts.shares(shown), "it")
+    charts.staleness(shown), timeline.frame(run, "it"), timeline.describe(run)
     if len(run.trace.messages["bytes"]):
         charts.traffic(shown)
 

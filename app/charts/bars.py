@@ -1,0 +1,117 @@
+"""Bars of ranks, as a table that the browser lays out: what each rank of a run spent its time on, and what it held."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from html import escape
+from itertools import pairwise
+
+import numpy as np
+
+from app import palette, units
+from app.charts.frame import RANKS, Shown, grouped, lane_names, unit
+from cluster.trace import KINDS
+
+HATCHES = {"\\": "45deg", "/": "135deg", "x": "135deg"}
+STOPS = 4  # of the axis, beside 0
+
+
+@dataclass(frozen=True)
+class Part:
+    """One kind of thing in all bars: a value per rank, what it is in words, colour and hatching."""
+
+    name: str
+    values: np.ndarray
+    words: list[str]
+    colour: str
+    hatch: str = ""
+
+
+@dataclass(frozen=True)
+class Bars:
+    """A bar per rank, stacked from `parts`; the axis reaches to `most`. `line` is marked across all bars, and named."""
+
+    ranks: list[str]
+    parts: list[Part]
+    most: float
+    title: str
+    line: tuple[float, str] | None = None
+
+
+def shares(shown: list[Shown]) -> Bars:
+    """What each rank of the first run spent its time on, in percent of the run."""
+    run = shown[0].run
+    busy, names = grouped(run.trace.busy(), lane_names(run))
+    share = 100 * busy / np.maximum(busy.sum(axis=1, keepdims=True), 1e-30)
+    parts = []
+    for kind, seconds, percent in zip(KINDS, busy.T, share.T, strict=True):
+        if seconds.any():
+            told = [f"{units.seconds(s)} ({units.percent(p / 100)})" for s, p in zip(seconds, percent, strict=True)]
+            parts.append(Part(kind, percent, told, palette.DOING[kind].colour, palette.DOING[kind].hatch))
+    return Bars(names, parts, 100.0, "share of the time, %")
+
+
+def memory(shown: list[Shown]) -> Bars:
+    """What each rank of the first run held when it held most, by what it was held for."""
+    run = shown[0].run
+    held, names = run.held(), lane_names(run)
+    if len(names) > RANKS:  # of a group, its fullest rank
+        edges = np.linspace(0, len(names), RANKS + 1).astype(int)
+        fullest = [a + int(held[a:b].sum(axis=1).argmax()) for a, b in pairwise(edges)]
+        held, names = held[fullest], [names[rank] for rank in fullest]
+    there = run.experiment.rank_memory or 0.0
+    most = max(float(held.sum(axis=1).max()), there)
+    scale, word = unit("bytes", most)
+    parts = [
+        Part(name, nbytes / scale, [units.size(value) for value in nbytes], *look)
+        for (name, look), nbytes in zip(palette.HOLDING.items(), held.T, strict=True)
+        if nbytes.any()
+    ]
+    line = (there / scale, "all it has") if there else None
+    return Bars(names, parts, most / scale, f"held at the fullest moment of each rank, {word}", line)
+
+
+def html(bars: Bars, description: str) -> str:
+    """The table; `description` is for readers who do not see it."""
+    legend = "".join(f'<span><i style="{_look(part)}"></i>{escape(part.name)}</span>' for part in bars.parts)
+    rows = "".join(
+        f"<div>{escape(name)}</div><div>{''.join(_piece(bars, part, row) for part in bars.parts)}</div>"
+        for row, name in enumerate(bars.ranks)
+    )
+    step = _step(bars.most / STOPS)
+    stops = np.arange(0, bars.most * 1.0001, step)
+    axis = "".join(f'<span style="left: {_share(at, bars)}">{units.number(at)}</span>' for at in stops)
+    line = ""
+    if bars.line:
+        at, word = bars.line
+        line = f'<div class="line" style="left: {_share(at, bars)}" title="{escape(word)}"></div>'
+    return (
+        f'<div class="legend">{legend}</div>'
+        f'<div class="bars" role="img" aria-label="{escape(description)}">{rows}'
+        f'<div></div><div class="axis">{axis}{line}</div></div>'
+        f'<div class="bars-title">{escape(bars.title)}</div>'
+    )
+
+
+def _piece(bars: Bars, part: Part, row: int) -> str:
+    if not part.values[row]:
+        return ""
+    told = escape(f"{bars.ranks[row]} · {part.name}: {part.words[row]}")
+    return f'<i style="width: {_share(part.values[row], bars)}; {_look(part)}" title="{told}"></i>'
+
+
+def _look(part: Part) -> str:
+    if part.hatch not in HATCHES:
+        return f"background: {part.colour}"
+    stripes = f"repeating-linear-gradient({HATCHES[part.hatch]}, #FFFFFF66 0 1.5px, transparent 1.5px 6px)"
+    return f"background: {stripes}, {part.colour}"
+
+
+def _share(value: float, bars: Bars) -> str:
+    return f"{100 * value / bars.most:.3f}%"
+
+
+def _step(rough: float) -> float:
+    """The next 1, 2, 2.5 or 5 times a power of ten."""
+    power = 10.0 ** np.floor(np.log10(rough))
+    return next(m * power for m in (1, 2, 2.5, 5, 10) if m * power >= rough * 0.999)

@@ -1,0 +1,174 @@
+"""Curves of runs as pictures: plain data, which components/curve.py has the browser draw.
+
+Loss, accuracy and what methods measured, of one run or of several laid over each other, finished or under way. Axes are
+in units that people read; the arrays of a run stay in SI.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from app import curves
+from app.charts.frame import HEIGHT, Shown, unit
+
+ALWAYS = 5.0  # a loss up to which the axis shows everything: more than twice that of guessing among ten classes
+
+
+@dataclass(frozen=True)
+class Series:
+    """One line: x and y of one length, in the units of the axes.
+
+    `symbol` marks its points, `bare` leaves the line out, `faint` puts it in the background where no pointer finds
+    it. `name` is what the pointer is told, `key` what the legend says, "" for no entry.
+    """
+
+    x: np.ndarray
+    y: np.ndarray
+    colour: str
+    dash: str = "solid"
+    symbol: str = ""
+    name: str = ""
+    key: str = ""
+    bare: bool = False
+    faint: bool = False
+    width: float = 2.2
+
+
+@dataclass(frozen=True)
+class Axis:
+    """From `least` to `most`; `name` and `unit` are what its title and the pointer say."""
+
+    name: str
+    least: float
+    most: float
+    unit: str = ""
+    log: bool = False
+
+
+@dataclass(frozen=True)
+class Picture:
+    """Series over two axes, and the height in px; one that is `growing` shows where it is."""
+
+    series: list[Series]
+    x: Axis
+    y: Axis
+    height: int = HEIGHT
+    growing: bool = False
+
+
+def loss(shown: list[Shown], axis: str, log: bool = False) -> Picture:
+    """Training loss (faint: mini-batches, bold: running mean) and held-out loss (points) of all runs against `axis`."""
+    alone, series, most = len(shown) == 1, [], _reach(shown, axis)
+    scale, word = unit(axis, most)
+    for s in shown:
+        every, smooth = curves.training(s.run, axis)
+        held = curves.held_out(s.run, axis)
+        colour, dash, symbol = s.line
+        if alone:
+            series.append(Series(every.x / scale, every.y, colour, faint=True, width=1))
+        series.append(Series(smooth.x / scale, smooth.y, colour, dash, name=_said(s, shown, "training")))
+        series.append(
+            Series(held.x / scale, held.y, colour, "dot", symbol, _said(s, shown, "held-out"), bare=not alone, width=1)
+        )
+    if alone:
+        series[1:] = [_keyed(series[1], "training"), _keyed(series[2], "held-out")]
+    low, high = _span(series)
+    if log:
+        low, high = _decades(series)
+    return Picture(series, along(axis, most / scale, word), Axis("loss", low, high, log=log))
+
+
+def accuracy(shown: list[Shown], axis: str) -> Picture:
+    """Held-out accuracy, in percent, of all runs against `axis`."""
+    lines = [curves.held_out(s.run, axis, "accuracy") for s in shown]
+    most = _reach(shown, axis)
+    scale, word = unit(axis, most)
+    series = [
+        Series(line.x / scale, 100 * line.y, s.line.colour, s.line.dash, s.line.symbol, _said(s, shown, "accuracy"))
+        for s, line in zip(shown, lines, strict=True)
+    ]
+    best = max((float(line.y.max(initial=0.0)) for line in lines), default=0.0)
+    high = 102 if best > 0.5 else 110 * max(best, 0.01)
+    return Picture(series, along(axis, most / scale, word), Axis("accuracy", 0, high, "%"))
+
+
+def panel(shown: list[Shown], axis: str, log: bool, most: float, top: float) -> Picture:
+    """One of several small pictures of the loss, that share their axes: x to `most` in SI units, y to `top`."""
+    scale, word = unit(axis, most)
+    series = []
+    for s in shown:
+        _, smooth = curves.training(s.run, axis)
+        held = curves.held_out(s.run, axis)
+        series += [
+            Series(smooth.x / scale, smooth.y, s.line.colour, name="training", width=2),
+            Series(held.x / scale, held.y, s.line.colour, "dot", s.line.symbol, "held-out", bare=True, width=1),
+        ]
+    low, high = _decades(series) if log else (0.0, top)
+    return Picture(series, along(axis, most / scale, word), Axis("loss", low, high, log=log), height=170)
+
+
+def measured(shown: list[Shown], quantity: str) -> Picture:
+    """What the methods of all runs measured under this name, against the step."""
+    series = []
+    for s in shown:
+        if quantity in s.run.quantities:
+            line = curves.measured(s.run, quantity)
+            series.append(Series(line.x, line.y, s.line.colour, s.line.dash, name=_said(s, shown, quantity), width=2))
+    most = max((float(one.x[-1]) for one in series if len(one.x)), default=1.0)
+    low, high = _span(series)
+    least = min((float(np.nanmin(one.y)) for one in series if len(one.y)), default=low)
+    if least > high / 2:  # far from 0 what happens is small
+        low = least - (high - least) / 8
+    return Picture(series, along("step", most, ""), Axis(quantity, low, high), height=170)
+
+
+def reach(shown: list[Shown], axis: str) -> tuple[float, float]:
+    """(farthest x in SI units, highest loss worth seeing) of all runs: what panels beside each other share."""
+    tops = [_top(curves.training(s.run, axis)[1].y, curves.held_out(s.run, axis).y) for s in shown]
+    return _reach(shown, axis), max((top for _, top in filter(None, tops)), default=1.0) * 1.08
+
+
+def along(axis: str, most: float, word: str) -> Axis:
+    """The axis that all curves of a run lie along; `word` is its unit."""
+    names = {"step": "step", "samples": "samples seen by all workers", "seconds": "time", "bytes": "sent by all ranks"}
+    return Axis(names[axis], 0.0, most, word)
+
+
+def _said(s: Shown, shown: list[Shown], word: str) -> str:
+    return word if len(shown) == 1 else f"{s.name}, {word}"
+
+
+def _keyed(series: Series, key: str) -> Series:
+    return Series(**{**vars(series), "key": key})
+
+
+def _reach(shown: list[Shown], axis: str) -> float:
+    """How far the runs come, in SI units."""
+    lines = [line for s in shown for line in (curves.training(s.run, axis)[1], curves.held_out(s.run, axis))]
+    return max((float(line.x[-1]) for line in lines if len(line.x)), default=0.0) or 1.0
+
+
+def _span(series: list[Series]) -> tuple[float, float]:
+    """(lowest, highest) of a linear axis, 0 among them."""
+    known = list(filter(None, (_top(one.y) for one in series if not one.faint)))
+    low, high = min([0.0, *(low for low, _ in known)]), max((high for _, high in known), default=1.0)
+    return (low, high * 1.08) if high > low else (low, low + 1.0)
+
+
+def _decades(series: list[Series]) -> tuple[float, float]:
+    """(lowest, highest) of a logarithmic axis."""
+    values = np.concatenate([one.y for one in series if not one.faint] or [np.ones(1)])
+    values = values[np.isfinite(values) & (values > 0)]
+    return (float(values.min()) / 1.3, float(values.max()) * 1.3) if len(values) else (0.1, 1.0)
+
+
+def _top(*lines: np.ndarray) -> tuple[float, float] | None:
+    """(lowest, highest) that deserves to be seen: not the first leap of a bad start, nor the last of a divergence."""
+    values = np.concatenate(lines)
+    values = values[np.isfinite(values)]
+    if not len(values):
+        return None
+    usual = float(np.quantile(np.abs(values), 0.9))
+    return float(values.min()), min(float(values.max()), max(8 * usual, ALWAYS))
