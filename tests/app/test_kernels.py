@@ -25,7 +25,7 @@ def page(folders):
     """page(name=value, ...) is the page as it opens with that link."""
 
     def opened(**link):
-        test = AppTest.from_function(script, default_timeout=60)
+        test = AppTest.from_function(script, default_timeout=300)
         for name, value in link.items():
             test.query_params[name] = str(value)
         return test.run()
@@ -103,7 +103,7 @@ def test_once_all_kernels_are_measured_they_are_all_in_the_picture(page, measure
 
 def test_what_is_not_measured_yet_is_measured_by_the_pool(page):
     opened = page(kernel="forget", numbers=1000)
-    until = time.monotonic() + 100
+    until = time.monotonic() + 300
     while not opened.get("plotly_chart") and time.monotonic() < until:
         assert not opened.exception and not opened.error
         time.sleep(0.2)

@@ -61,7 +61,7 @@ def test_a_page_opens_with_any_link(name, folders, monkeypatch):
     monkeypatch.setattr(kernel_times, "asked", lambda wanted, n: study_errand())  # nothing has to be measured for this
     draw = np.random.default_rng(len(name))
     for _ in range(cases):
-        page = AppTest.from_function(view, default_timeout=60)
+        page = AppTest.from_function(view, default_timeout=300)
         link = {str(one): ODD[draw.integers(len(ODD))] for one in draw.choice(names, draw.integers(1, 5))}
         for key, value in link.items():
             page.query_params[key] = value

@@ -30,7 +30,7 @@ def page(folders):
     """page(name=value, ...) is the page as it opens with that link."""
 
     def opened(**link):
-        test = AppTest.from_function(view, default_timeout=60)
+        test = AppTest.from_function(view, default_timeout=300)
         for name, value in link.items():
             test.query_params[name] = str(value)
         return test.run()
@@ -126,7 +126,7 @@ def test_a_schedule_beyond_all_bounds_is_refused_in_a_sentence(page):
 
 def test_a_large_schedule_is_studied_by_the_pool(page):
     opened = page(ranks=32, micro_batches=200)
-    until = time.monotonic() + 60
+    until = time.monotonic() + 300
     while opened.get("progress") and time.monotonic() < until:
         time.sleep(0.1)
         opened.run()

@@ -40,7 +40,7 @@ def book(folders):
     """book(**address) is the textbook as it opens with that link."""
 
     def opened(**address):
-        test = AppTest.from_function(script, default_timeout=30)
+        test = AppTest.from_function(script, default_timeout=300)
         for key, value in address.items():
             test.query_params[key] = value
         return test.run()
@@ -204,10 +204,10 @@ def test_the_textbook_needs_neither_torch_nor_compilers(folders):
         "from streamlit.testing.v1 import AppTest\n"
         "script = 'from app.views import textbook\\ntextbook.page()'\n"
         "for part in ('text', 'quiz', 'exercise'):\n"
-        "    page = AppTest.from_string(script, default_timeout=60)\n"
+        "    page = AppTest.from_string(script, default_timeout=300)\n"
         "    page.query_params['part'] = part\n"
         "    assert not page.run().exception, page.exception\n"
         "print([name for name in ('torch', 'numba', 'sklearn', 'llvmlite') if name in sys.modules])\n"
     )
-    done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, timeout=100)
+    done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, timeout=500)
     assert done.stdout.strip() == "[]", done.stderr
