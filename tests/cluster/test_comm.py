@@ -15,9 +15,9 @@ from cluster.trace import COMMUNICATE, KINDS, UPDATE, WAIT
 
 CLUSTERS = {
     "simulated": simulated.run,
-    "sockets": partial(processes.run, backend="sockets", timeout=20.0),
-    "gloo": partial(processes.run, backend="gloo", timeout=20.0),
-    "threads": partial(threads.run, timeout=20.0),
+    "sockets": partial(processes.run, backend="sockets"),
+    "gloo": partial(processes.run, backend="gloo"),
+    "threads": threads.run,
 }
 LARGE = 2_000_000  # numbers: more than a socket holds
 

@@ -21,13 +21,17 @@ from workloads.task import Diverged
 
 ROOT = Path(__file__).resolve().parents[2]
 BACKENDS = ("sockets", "gloo")
+PATIENCE = 4.0  # s that a run waits which shall wait in vain; its ranks meet well within it, on a busy machine, too
 
 
 @pytest.fixture(autouse=True)
 def nothing_left_in_shared_memory():
     before = segments()
     yield
-    assert segments() == before
+    until = time.monotonic() + 60
+    while not segments() <= before and time.monotonic() < until:
+        time.sleep(0.01)  # other programs of this machine have some for a moment
+    assert segments() <= before
 
 
 def segments():
@@ -38,6 +42,14 @@ def sign_in(comm):
     """Leave the process's number in the journal, where a test can find it whatever happens."""
     comm.journal.losses.append((0, os.getpid(), comm.journal.clock(), 0.0))
     comm.barrier()
+
+
+def wait_until_told(comm):
+    """Until all that is in the journal now has reached the parent's pipe."""
+    for _ in range(2):  # what a second report takes was noted after the first had been sent
+        comm.journal.losses.append((0, os.getpid(), comm.journal.clock(), 0.0))
+        while comm.journal.losses:
+            time.sleep(0.01)
 
 
 def numbers(outcome):
@@ -60,7 +72,7 @@ def die(comm, way):
     shared = comm.shared(np.zeros(1000))
     comm.journal.step = 12
     if comm.rank == 1:
-        time.sleep(0.5)  # long enough for what was recorded to have left
+        wait_until_told(comm)
         way()
     shared.add(np.ones(1000))
     if comm.rank == 0:
@@ -76,11 +88,10 @@ def exit_with_three():
     os._exit(3)
 
 
-@pytest.mark.timeout(120)  # far less than the run's own: nobody waits for that
 @pytest.mark.parametrize("backend", BACKENDS)
 @pytest.mark.parametrize(("way", "why"), [(kill_myself, "killed by SIGKILL"), (exit_with_three, "exit code 3")])
 def test_a_rank_that_dies_is_named_without_waiting_for_a_timeout_and_no_process_is_left(backend, way, why):
-    outcome = processes.run(partial(die, way=way), 3, backend=backend, timeout=600)
+    outcome = processes.run(partial(die, way=way), 3, backend=backend, timeout=6000)  # which nobody waits for
     assert isinstance(outcome.error, RankLost) and (outcome.error.rank, outcome.error.step) == (1, 12)
     assert str(outcome.error).startswith("rank 1 was lost at ") and why in str(outcome.error)
     assert not alive(numbers(outcome))
@@ -101,7 +112,7 @@ def serve_though_some_die(comm, victims):
         comm.send(comm.journal.step, 0)
         comm.recv(0)
         if comm.rank in victims and comm.journal.step == 2:
-            time.sleep(0.5)  # long enough for what was recorded to have left
+            wait_until_told(comm)
             kill_myself()
     comm.send(None, 0)
     comm.recv(0)
@@ -127,7 +138,7 @@ def test_a_server_hears_of_each_lost_worker_once_and_the_others_go_on(backend, v
 def poll_for_the_dead(comm):
     sign_in(comm)
     if comm.rank:
-        time.sleep(0.3)
+        wait_until_told(comm)
         kill_myself()
     while not comm.poll(tag=5):
         time.sleep(0.01)
@@ -141,7 +152,7 @@ def test_poll_tells_of_a_lost_rank_until_its_last_none_is_taken():
 
 def die_all(comm):
     sign_in(comm)
-    time.sleep(0.4)
+    wait_until_told(comm)
     kill_myself()
 
 
@@ -154,7 +165,7 @@ def wait_for_each_other_after_a_loss(comm):
     sign_in(comm)
     if comm.rank == 2:
         comm.send(1, 0)
-        time.sleep(0.4)
+        wait_until_told(comm)
         kill_myself()
     if comm.rank == 0:
         comm.recv(2)
@@ -238,7 +249,7 @@ def test_an_exception_or_a_result_that_cannot_be_sent_is_still_named():
 def sleep_while_others_wait(comm):
     sign_in(comm)
     if comm.rank == 0:
-        time.sleep(60)
+        time.sleep(600)
     elif comm.rank == 1:
         comm.recv_any(tag=3)
     else:
@@ -250,23 +261,23 @@ def reduce_alone(comm):
     if comm.rank == 0:
         comm.all_reduce(np.ones(200_000))
     else:
-        time.sleep(60)
+        time.sleep(600)
 
 
 def test_waiting_longer_than_the_timeout_is_a_deadlock_that_says_who_waits():
-    outcome = processes.run(sleep_while_others_wait, 3, backend="sockets", timeout=1.0)
+    outcome = processes.run(sleep_while_others_wait, 3, backend="sockets", timeout=PATIENCE)
     assert isinstance(outcome.error, Deadlock)
     assert "rank 1 waits for a message from any rank (tag 3) since " in str(outcome.error)
     assert "rank 2 waits for a message from rank 1 (tag 0) since " in str(outcome.error)
-    assert "longer than the timeout of 1 s" in str(outcome.error)
+    assert "longer than the timeout of 4 s" in str(outcome.error)
     assert not alive(numbers(outcome))
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
 def test_an_all_reduce_that_others_do_not_join_is_a_deadlock(backend):
-    outcome = processes.run(reduce_alone, 2, backend=backend, timeout=1.0)
+    outcome = processes.run(reduce_alone, 2, backend=backend, timeout=PATIENCE)
     assert isinstance(outcome.error, Deadlock), outcome.error
-    assert "rank 0 waits in all-reduce for " in str(outcome.error) and "the timeout of 1 s" in str(outcome.error)
+    assert "rank 0 waits in all-reduce for " in str(outcome.error) and "the timeout of 4 s" in str(outcome.error)
     assert not alive(numbers(outcome))
 
 
@@ -285,26 +296,30 @@ def test_the_record_reaches_the_parent_while_the_ranks_go_on_and_stop_ends_them(
     stop, seen = threading.Event(), []
 
     def on_progress(journals, seconds):
-        seen.append((seconds, [len(journal.reports) for journal in journals], journals[0].step))
-        if len(seen) == 4:
+        if counts := [len(journal.reports) for journal in journals if journal.reports]:
+            seen.append((seconds, counts, journals[0].step))
+        if len(seen) > 3 and len(counts) == 2 and min(counts) > max(seen[0][1]):
             stop.set()
 
     outcome = processes.run(go_on_for_ever, 2, backend="sockets", on_progress=on_progress, stop=stop)
     assert isinstance(outcome.error, Cancelled) and str(outcome.error).startswith("cancelled at ")
     assert not alive(numbers(outcome))
-    assert seen == sorted(seen) and sum(seen[0][1]) > 0  # after the first report of the first rank
-    assert seen[0][1][0] < seen[-1][1][0] <= len(outcome.journals[0].reports)
+    assert [seconds for seconds, *_ in seen] == sorted(seconds for seconds, *_ in seen)
+    assert [step for *_, step in seen] == sorted(step for *_, step in seen)
+    assert seen[-1][1][0] <= len(outcome.journals[0].reports)
     for journal in outcome.journals:
         assert [row[0] for row in journal.reports] == list(range(1, len(journal.reports) + 1))  # each once, in order
         assert all((row[4] == row[0] - 1).all() for row in journal.reports)
         arrived = [np.isfinite(row[4]) for row in journal.messages]
-        assert all(arrived[: len(arrived) // 2])  # only what was under way at the end is unknown
+        assert arrived[0] and arrived == sorted(arrived, reverse=True)  # only what was under way at the end is unknown
 
 
 def test_ctrl_c_ends_the_run_and_keeps_the_record():
-    outcome = processes.run(
-        go_on_for_ever, 2, backend="sockets", on_progress=lambda *_: signal.raise_signal(signal.SIGINT)
-    )
+    def on_progress(journals, seconds):
+        if journals[1].reports:
+            signal.raise_signal(signal.SIGINT)
+
+    outcome = processes.run(go_on_for_ever, 2, backend="sockets", on_progress=on_progress)
     assert isinstance(outcome.error, Cancelled)
     assert not alive(numbers(outcome)) and outcome.journals[1].reports
 
@@ -313,12 +328,13 @@ def test_an_error_of_the_listener_ends_the_ranks_and_is_raised():
     seen = []
 
     def on_progress(journals, seconds):
-        seen.extend(journal.losses[0][1] for journal in journals if journal.losses)
-        raise OSError("disk full")
+        seen[:] = [journal.losses[0][1] for journal in journals if journal.losses]
+        if len(seen) == 2:
+            raise OSError("disk full")
 
     with pytest.raises(OSError, match="disk full"):
         processes.run(go_on_for_ever, 2, backend="sockets", on_progress=on_progress)
-    assert seen and not alive(seen)
+    assert len(seen) == 2 and not alive(seen)
 
 
 SCRIPT = """
@@ -335,7 +351,7 @@ SCRIPT = """
 """
 
 
-@pytest.mark.parametrize("work", ["time.sleep(60)", "comm.recv(1 - comm.rank) if comm.rank else sum(range(10**12))"])
+@pytest.mark.parametrize("work", ["time.sleep(600)", "comm.recv(1 - comm.rank) if comm.rank else sum(range(10**12))"])
 def test_ranks_end_with_their_parent_whatever_they_are_doing(tmp_path, work):
     script = tmp_path / "script.py"
     script.write_text(textwrap.dedent(SCRIPT).format(work=work))
@@ -345,14 +361,14 @@ def test_ranks_end_with_their_parent_whatever_they_are_doing(tmp_path, work):
         tree = [child.pid for child in psutil.Process(parent.pid).children(recursive=True)]
         assert set(ranks) <= set(tree) and alive(ranks) == ranks
         parent.kill()
-    _, left = psutil.wait_procs([psutil.Process(p) for p in alive(tree)], timeout=20)
+    _, left = psutil.wait_procs([psutil.Process(p) for p in alive(tree)], timeout=60)
     assert not alive([process.pid for process in left])
 
 
 def told_by(*command, **options):
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     told = subprocess.run(
-        [sys.executable, *command], capture_output=True, env=environment, text=True, timeout=100, check=True, **options
+        [sys.executable, *command], capture_output=True, env=environment, text=True, timeout=500, check=True, **options
     )
     return told.stdout
 

@@ -318,6 +318,9 @@ def test_a_thousand_ranks_are_no_trouble():
         (parse_slow, "1:0", "allowed is 0.01 to 1000"),
         (parse_pause, "1:0.8-0.5", "would go on at 0.5 s before it stops at 0.8 s"),
         (parse_crash, "x", "write rank:second"),
+        (parse_crash, "1:0.5-", "does not read"),
+        (parse_crash, "1:0.8-0.5", "would come back at 0.5 s before it is lost at 0.8 s"),
+        (parse_crash, "1:0.5,1:0.8", "rank 1 is lost twice"),
     ],
 )
 def test_a_disturbance_that_does_not_read_is_refused_in_one_sentence(parse, text, sentence):
@@ -329,4 +332,5 @@ def test_disturbances_read_as_they_are_written():
     assert parse_slow("2:3, 0:1.5", 4) == {2: 3.0, 0: 1.5}
     assert parse_pause("1:0.5-0.8,1:0.1-0.2", 4) == {1: ((0.1, 0.2), (0.5, 0.8))}
     assert parse_crash("", 4) == {}
+    assert parse_crash("1:0.5,0:0.1-0.2", 4) == {1: (0.5, math.inf), 0: (0.1, 0.2)}
     assert len(KINDS) == 5

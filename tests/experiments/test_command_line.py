@@ -275,7 +275,7 @@ def test_interrupted_it_keeps_what_was_recorded_and_exits_with_130(tmp_path):
     try:
         assert "loss" in job.stderr.readline()  # it tells how far it is
         job.send_signal(signal.SIGINT)
-        _, err = job.communicate(timeout=60)
+        _, err = job.communicate(timeout=300)
     finally:
         job.kill()
     (folder,) = store.recent(tmp_path)
@@ -290,7 +290,7 @@ def test_a_closed_pipe_ends_it_quietly(tmp_path):
         os.close(read)
         job = process(*words, stdout=write)
         os.close(write)
-        _, err = job.communicate(timeout=60)
+        _, err = job.communicate(timeout=300)
         assert err == "" and job.returncode == 0, words
     assert len(store.recent(tmp_path)) == 1
 

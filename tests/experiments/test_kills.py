@@ -30,8 +30,8 @@ STOPS = {"sync_sgd": (0, 1, 2), "dpsgd": (0, 1, 2), "asgd": (0,), "easgd": (0,),
 CASES = [(name, ranks, True) for name, ranks in SURVIVES.items()] + [(n, ranks, False) for n, ranks in STOPS.items()]
 
 
-def killed(algorithm, rank, after):
-    """The run whose `rank` was killed `after` seconds of training."""
+def killed(algorithm, rank, after, seconds):
+    """The run of about so many `seconds` whose `rank` was killed `after` some of training."""
 
     def kill(progress):
         if not shots and len(progress.curve["loss"]):
@@ -40,7 +40,7 @@ def killed(algorithm, rank, after):
             shots[0].start()
 
     shots = []
-    budget = {"steps": 600} if algorithm in AGREE else {"seconds": 1.0}  # long enough to be hit on any machine
+    budget = {"steps": round(600 * seconds)} if algorithm in AGREE else {"seconds": seconds}
     values = {"algorithm": algorithm, "workers": 3, "evaluations": 2, "cluster": "processes", **budget}
     done = run(Experiment.of(values), kill)
     for shot in shots:
@@ -49,24 +49,23 @@ def killed(algorithm, rank, after):
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(300)
 @pytest.mark.parametrize(("algorithm", "ranks", "survives"), CASES, ids=lambda value: str(value))
 def test_killed_at_random_moments_it_goes_on_or_names_the_rank_and_loses_nothing(algorithm, ranks, survives, tmp_path):
     draw = random.Random(f"{algorithm} {survives}")
-    hit = 0
-    for trial in range(4 if survives else 3):
+    hits, seconds = 0, 0.8
+    while hits < 2:
         rank = draw.choice(ranks)
-        done = killed(algorithm, rank, draw.uniform(0.0, 0.3))
-        if done.status == "finished" and not done.notes:
-            continue  # it had finished before the shot
-        hit += 1
-        told = done.notes[0] if survives else done.error
+        done = killed(algorithm, rank, draw.uniform(0.0, 0.3), seconds)
+        told = next((note for note in done.notes if " was lost " in note), "") if survives else done.error
+        if done.status == "finished" and not told:
+            seconds *= 2  # it had finished before the shot
+            continue
+        hits += 1
         assert done.status == ("finished" if survives else "failed"), done.error
         assert re.match(rf"rank {rank} was lost at [\d.]+ s \((step \d+|before its first step)\)", told)
         assert len(done.losses["loss"]) > 0
-        assert store.load(store.save(done, tmp_path / str(trial))).summary == done.summary
-        deadline = time.monotonic() + 10
+        assert store.load(store.save(done, tmp_path / str(hits))).summary == done.summary
+        deadline = time.monotonic() + 60
         while multiprocessing.active_children() and time.monotonic() < deadline:
             time.sleep(0.01)
         assert not multiprocessing.active_children()
-    assert hit

@@ -30,7 +30,7 @@ def trick(name, batch=32):
 
 def until(pool, job, wanted):
     """The first state of `job` that `wanted` accepts."""
-    patience = time.monotonic() + 60
+    patience = time.monotonic() + 240
     while time.monotonic() < patience:
         state = pool.state(job)
         if wanted(state):
@@ -82,8 +82,9 @@ def test_what_was_done_once_is_found_and_not_done_again(pool, tmp_path):
     assert (state.status, state.folder) == ("finished", folder)
 
 
-def test_progress_and_curves_arrive_while_it_runs(pool):
-    job = pool.submit("ada", small(workers=8, steps=20_000))
+def test_progress_and_curves_arrive_while_it_runs(pool, monkeypatch):
+    monkeypatch.setattr("experiments.pool.POLITE", 240.0)
+    job = pool.submit("ada", small(workers=8, steps=1_000_000))
     state = until(pool, job, lambda state: len(state.curve.get("loss", ())) > 3)
     assert state.status == "running" and 0 < state.fraction < 1 and state.seconds > 0
     assert {len(column) for column in state.curve.values()} == {len(state.curve["loss"])}
@@ -153,7 +154,7 @@ def test_cancelling_ends_the_grandchildren_too(pool):
     assert len(pids) == 3 and all(psutil.pid_exists(pid) for pid in pids)
     pool.cancel(job)
     assert end(pool, job).status == "cancelled"
-    _, alive = psutil.wait_procs([psutil.Process(pid) for pid in pids if psutil.pid_exists(pid)], timeout=20)
+    _, alive = psutil.wait_procs([psutil.Process(pid) for pid in pids if psutil.pid_exists(pid)], timeout=60)
     assert not alive
 
 
@@ -228,8 +229,9 @@ def test_a_released_owners_job_ends_after_the_grace_unless_the_owner_returns(poo
     job, kept = pool.submit("ada", trick("waits", 1)), pool.submit("bob", trick("waits", 2))
     for each in (job, kept):
         until(pool, each, lambda state: state.fraction)
-    pool.release("bob")
-    pool.touch("bob")
+    with pool._lock:  # or the grace may be over between the two
+        pool.release("bob")
+        pool.touch("bob")
     pool.release("ada")
     state = end(pool, job)
     assert state.status == "cancelled" and "nobody was there" in state.message
@@ -266,11 +268,12 @@ def test_closing_waits_for_the_children_and_refuses_new_jobs(pool):
     assert pool.state(job).status == pool.state(waiting).status == "cancelled"
     with pytest.raises(ValueError, match="closed"):
         pool.submit("cy", small())
-    psutil.wait_procs([psutil.Process(pid) for pid in pids if psutil.pid_exists(pid)], timeout=20)
+    psutil.wait_procs([psutil.Process(pid) for pid in pids if psutil.pid_exists(pid)], timeout=60)
     assert not any(psutil.pid_exists(pid) for pid in pids)
 
 
-def test_the_ranks_of_a_real_cluster_end_with_their_job(pool):
+def test_the_ranks_of_a_real_cluster_end_with_their_job(pool, monkeypatch):
+    monkeypatch.setattr("experiments.pool.POLITE", 240.0)
     job = pool.submit("ada", small(cluster="processes", steps=1_000_000))
     until(pool, job, lambda state: state.status == "failed" or len(state.curve.get("loss", ())))
     family = children(pool)
@@ -278,13 +281,13 @@ def test_the_ranks_of_a_real_cluster_end_with_their_job(pool):
     pool.cancel(job)
     state = end(pool, job)
     assert state.status == "cancelled" and store.load(state.folder).experiment.cluster == "processes"
-    _, alive = psutil.wait_procs(family, timeout=20)
+    _, alive = psutil.wait_procs(family, timeout=60)
     assert not alive
 
 
 def ready(pool):
     """The process that waits for a job."""
-    patience = time.monotonic() + 60
+    patience = time.monotonic() + 240
     while not (waiting := children(pool)) and time.monotonic() < patience:
         time.sleep(0.005)
     return waiting[0]
@@ -348,7 +351,7 @@ def test_the_death_of_the_server_ends_its_jobs(tmp_path):
     server.kill()
     server.wait()
     server.stdout.close()
-    job.wait(timeout=20) if job.is_running() else None
+    job.wait(timeout=60) if job.is_running() else None
     assert not psutil.pid_exists(job.pid) or job.status() == psutil.STATUS_ZOMBIE
 
 
