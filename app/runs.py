@@ -136,6 +136,11 @@ def keep(folder: str) -> None:
     _write([*kept(), Path(folder).name])
 
 
+def keep_only(folder: str | None) -> None:
+    """Keep the run in `folder`, and no other."""
+    _write([Path(folder).name] if folder else [])
+
+
 def drop(name: str) -> None:
     """Keep it no longer."""
     _write([one for one in kept() if one != name])

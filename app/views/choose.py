@@ -11,7 +11,7 @@ import workloads
 from algorithms import compression
 from app import controls, runs
 from app.text import escaped
-from app.views import fitting, predict, trouble
+from app.views import ask, fitting, predict, trouble
 from experiments.experiment import Experiment, coding_settings
 from experiments.run import ONLY_SIMULATED
 
@@ -27,6 +27,7 @@ LATE = {
 def choose() -> tuple[Experiment | None, str]:
     """Draw all controls; (the experiment they say, ""), or (None, why there is no such experiment)."""
     fitting.settle()
+    ask.menu()
     _algorithm()
     actions = st.container(key="actions")
     trouble_with = _controls()

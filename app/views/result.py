@@ -8,7 +8,7 @@ import streamlit as st
 
 from app import runs, units
 from app.text import escaped, sentence
-from app.views import compare, pictures, predict, sweep, take, twin
+from app.views import ask, compare, pictures, predict, sweep, take, twin
 from app.views.pictures import heading
 from experiments.experiment import Experiment
 from experiments.result import Run
@@ -41,6 +41,7 @@ def show(folder: str, wanted: Experiment | None) -> None:
         if changed:
             predict.offer(wanted)
         predict.compared(run)
+        ask.told(run)
         remarks(run, missing)
     figures(run)
     charts_side = st.container()

@@ -1,0 +1,120 @@
+"""Questions that a student would ask, each with the run that answers it and the one it is compared with.
+
+What a question finds is a fact of these two runs: tests/app/test_questions.py does both, and holds every sentence to
+their figures.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import NamedTuple
+
+from experiments.experiment import Experiment
+
+
+class Question(NamedTuple):
+    """`query` is the experiment that answers it, `against` what that is laid over: links, "" for the default.
+
+    `axis` is what the curves are drawn against, so that the difference is seen.
+    """
+
+    asks: str
+    query: str
+    finds: str
+    axis: str
+    against: str = ""
+
+    @property
+    def experiment(self) -> Experiment:
+        return Experiment.from_query(self.query)
+
+    @property
+    def reference(self) -> Experiment:
+        return Experiment.from_query(self.against)
+
+
+QUESTIONS = (
+    Question(
+        "What if the network is slow?",
+        "network=1GbE",
+        "On 1GbE the same steps take almost four times as long, nine tenths of it for communication. Only the clock "
+        "changes: the model is the same, bit for bit.",
+        "seconds",
+    ),
+    Question(
+        "What does one straggler cost a synchronous step?",
+        "slow=3:4",
+        "Every step waits for the slowest: one worker of four at a quarter of its speed, and all take twice as long. "
+        "The model is the same, bit for bit.",
+        "seconds",
+    ),
+    Question(
+        "And if nobody waits for the straggler?",
+        "algorithm=asgd&slow=3:4&seconds=0.1",
+        "In the same tenth of a second asynchronous SGD goes through twice as many samples. The price is staleness: "
+        "an update is three updates old in the mean.",
+        "seconds",
+        against="slow=3:4&seconds=0.1",
+    ),
+    Question(
+        "Can we send 100 times fewer bytes?",
+        "compression=top_k&density=0.0025",
+        "Top-k sends the largest 0.25 % of a gradient, each number with its place, and keeps the rest for later: 100 "
+        "times fewer bytes, and an accuracy within one point.",
+        "bytes",
+    ),
+    Question(
+        "Must workers talk after every step?",
+        "algorithm=local_sgd&period=10",
+        "Local SGD averages the models after ten steps: a tenth of the bytes, less than half of the time, and an "
+        "accuracy within one point.",
+        "bytes",
+    ),
+    Question(
+        "Do more workers always help?",
+        "workers=16&steps=50",
+        "Sixteen workers go through the same samples less than twice as fast as four, since they mostly communicate. "
+        "And they make a quarter of the updates, so the loss stays higher.",
+        "seconds",
+    ),
+    Question(
+        "Does it matter if gradients come late?",
+        "algorithm=delayed&delay=20",
+        "One step late does no harm. Twenty steps late, at the same learning rate, each step answers a loss that is "
+        "long past: they overshoot, and the model ends little better than guessing.",
+        "step",
+        against="algorithm=delayed&delay=1",
+    ),
+    Question(
+        "Why does a pipeline idle?",
+        "algorithm=gpipe&batch=256&steps=50&chunks=8",
+        "A stage waits for what the stage before hands on, and on the way back for the one behind it. With the batch "
+        "in one piece only one of four works at a time; in eight pieces they work together, in half the time.",
+        "seconds",
+        against="algorithm=gpipe&batch=256&steps=50&chunks=1",
+    ),
+    Question(
+        "What happens when a worker dies?",
+        "crash=2:0.04",
+        "A synchronous step needs the gradient of every worker, so one that is lost at 40 ms stops all of them.",
+        "step",
+    ),
+    Question(
+        "Can training survive the loss of a worker?",
+        "algorithm=asgd&crash=2:0.04",
+        "Asynchronous workers only need the server: the other three go on to their last step, and more than "
+        "nine of ten digits are read right in the end.",
+        "step",
+        against="crash=2:0.04",
+    ),
+)
+
+
+def asked(experiment: Experiment) -> Question | None:
+    """The question that this experiment answers, if there is one."""
+    return _by_experiment().get(experiment.key())
+
+
+@cache
+def _by_experiment() -> dict[str, Question]:
+    return {question.experiment.key(): question for question in QUESTIONS}

@@ -1,0 +1,35 @@
+"""Questions to begin with: one is chosen, its two runs are done, and its finding stands above them."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from app import controls, errands, runs
+from app.questions import QUESTIONS, Question, asked
+from experiments.result import Run
+
+
+def menu() -> None:
+    """The questions. To choose one sets all controls, runs what they say, and lays it over what it is compared with."""
+    st.menu_button(
+        "Try a question", QUESTIONS, key="question", icon=":material/psychology_alt:", width="stretch",
+        format_func=lambda question: question.asks, on_click=_try,
+        help="Sets all controls and runs them. What is pinned makes room for the run that the question compares with.",
+    )  # fmt: skip
+
+
+def _try() -> None:
+    question: Question = st.session_state.question
+    controls.put(question.experiment)
+    st.session_state.update(complaint="", axis=question.axis)
+    reference = errands.ask(question.reference, "question")
+    if reference.active:
+        reference = runs.wait(question.reference.key(), runs.POLITE)
+    runs.keep_only(str(reference.folder) if reference.folder else None)
+    runs.start(question.experiment)
+
+
+def told(run: Run) -> None:
+    """What the question finds that this run answers."""
+    if question := asked(run.experiment):
+        st.info(f"**{question.asks}** {question.finds}", icon=":material/psychology_alt:")

@@ -1,0 +1,103 @@
+"""Questions: each is an experiment of its own, and what it finds is so."""
+
+import pytest
+
+from app import runs
+from app.curves import AXES
+from app.questions import QUESTIONS, asked
+from experiments.experiment import Experiment
+from experiments.run import run
+
+
+def grows(name, low, high):
+    """The figure of the answer is so many times that of the reference."""
+    return lambda now, was: low <= now[name] / was[name] <= high
+
+
+def within_a_point(now, was):
+    return abs(now["accuracy"] - was["accuracy"]) <= 0.01
+
+
+def same_model(now, was):
+    return now["weights"] == was["weights"]
+
+
+FINDS = {
+    "What if the network is slow?": (
+        grows("seconds", 3.6, 4), lambda now, _: 0.88 <= now["share_communicate"] <= 0.92, same_model,
+    ),
+    "What does one straggler cost a synchronous step?": (grows("seconds", 1.9, 2.1), same_model),
+    "And if nobody waits for the straggler?": (
+        grows("seconds", 0.99, 1.01), grows("samples", 2, 2.3), lambda now, _: 2.8 <= now["staleness_mean"] <= 3.2,
+    ),
+    "Can we send 100 times fewer bytes?": (grows("bytes", 0.0095, 0.0105), within_a_point),
+    "Must workers talk after every step?": (
+        grows("bytes", 0.1, 0.1), grows("seconds", 0.3, 0.499), within_a_point,
+    ),
+    "Do more workers always help?": (
+        grows("samples", 1, 1), grows("seconds", 0.501, 0.7), grows("steps", 0.25, 0.25),
+        grows("held_out_loss", 1.2, 10), lambda now, _: now["share_communicate"] > 0.8,
+    ),
+    "Does it matter if gradients come late?": (
+        lambda now, _: now["accuracy"] < 0.25, lambda _, was: was["accuracy"] > 0.9,
+    ),
+    "Why does a pipeline idle?": (
+        grows("seconds", 0.45, 0.5), lambda _, was: 0.74 <= was["share_wait"] <= 0.75,
+        lambda now, was: now["share_wait"] < was["share_wait"] / 2,
+    ),
+    "What happens when a worker dies?": (lambda now, was: now["steps"] < was["steps"],),
+    "Can training survive the loss of a worker?": (
+        lambda now, was: now["steps"] == 200 > was["steps"], lambda now, _: now["accuracy"] > 0.9,
+    ),
+}  # fmt: skip
+DIES = "What happens when a worker dies?"
+
+
+def test_every_question_is_another_experiment_than_the_others_and_than_what_it_is_compared_with():
+    experiments = [question.experiment.key() for question in QUESTIONS]
+    assert len({*experiments, Experiment().key()}) == len(QUESTIONS) + 1
+    assert all(question.reference != question.experiment and question.axis in AXES for question in QUESTIONS)
+
+
+def test_the_question_of_a_run_is_found_by_its_experiment_only():
+    assert all(asked(question.experiment) is question for question in QUESTIONS)
+    assert asked(Experiment()) is None and asked(QUESTIONS[0].experiment.change(seed=1)) is None
+
+
+@pytest.mark.parametrize("question", QUESTIONS, ids=lambda question: question.asks)
+def test_what_a_question_finds_is_so(question):
+    now, was = run(question.experiment), run(question.reference)
+    assert now.status == ("failed" if question.asks == DIES else "finished")
+    for number, claim in enumerate(FINDS[question.asks]):
+        assert claim(now.summary, was.summary), (number, now.summary, was.summary)
+
+
+def test_a_question_sets_the_controls_runs_them_and_lays_the_run_over_what_it_is_compared_with(page, stored):
+    question = QUESTIONS[2]
+    stored(Experiment())
+    pinned, answer, reference = (stored(e) for e in (Experiment(seed=9), question.experiment, question.reference))
+    opened = page(f"keep={pinned.name}")
+    assert not any(question.finds in info.value for info in opened.info)
+    opened.menu_button("question").click(question).run()
+    assert not opened.exception
+    assert opened.session_state.asked == question.experiment and opened.session_state.algorithm == "asgd"
+    assert opened.session_state.shown == str(answer) and opened.session_state.axis == "seconds"
+    assert opened.query_params["keep"] in (reference.name, [reference.name])
+    assert any(question.finds in info.value for info in opened.info)
+
+
+def test_a_question_is_answered_also_where_what_it_is_compared_with_cannot_be_run(page, stored, monkeypatch):
+    question = QUESTIONS[3]
+    stored(Experiment(seed=8))
+    answer, submit = stored(question.experiment), runs.pool().submit
+
+    def refuse(owner, work):
+        if owner.endswith("/question"):
+            raise ValueError("100 runs are waiting, and no more can; try again in a minute.")
+        return submit(owner, work)
+
+    opened = page("seed=8")
+    monkeypatch.setattr(runs.pool(), "submit", refuse)
+    opened.menu_button("question").click(question).run()
+    assert not opened.exception and "keep" not in opened.query_params
+    assert opened.session_state.shown == str(answer)
