@@ -1,6 +1,5 @@
 import os
 import signal
-import time
 from itertools import pairwise
 
 import numpy as np
@@ -13,7 +12,8 @@ from cluster.disturbances import JITTERS, Disturbances
 from cluster.network import NETWORKS
 from experiments.experiment import Experiment
 from experiments.run import check
-from tests.training import ScalarChain, Springs, train
+from kernels.meter import METER
+from tests.training import ScalarChain, Springs, train, wait_until_told
 
 RATE = {"learning_rate": 0.1}
 IDEAL = {"network": NETWORKS["ideal"]}
@@ -178,11 +178,11 @@ def test_what_is_sent_to_a_lost_worker_is_nobodys_mistake():
 
 
 class Mortal(Springs):
-    """Its process kills itself in its sixth gradient, long enough after the others' for the record to have left."""
+    """Its process kills itself in its sixth gradient, when all that it has recorded has left."""
 
     def gradient(self, w, batch):
         if len(self.seen.get(0.0, ())) == 5:
-            time.sleep(0.5)
+            wait_until_told(METER.get())
             os.kill(os.getpid(), signal.SIGKILL)
         return super().gradient(w, batch)
 

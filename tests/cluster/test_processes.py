@@ -17,6 +17,7 @@ import pytest
 
 from cluster import processes
 from cluster.comm import Cancelled, Deadlock, RankFailed, RankLost
+from tests.training import wait_until_told
 from workloads.task import Diverged
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -44,14 +45,6 @@ def sign_in(comm):
     comm.barrier()
 
 
-def wait_until_told(comm):
-    """Until all that is in the journal now has reached the parent's pipe."""
-    for _ in range(2):  # what a second report takes was noted after the first had been sent
-        comm.journal.losses.append((0, os.getpid(), comm.journal.clock(), 0.0))
-        while comm.journal.losses:
-            time.sleep(0.01)
-
-
 def numbers(outcome):
     found = [journal.losses[0][1] for journal in outcome.journals]
     assert len(set(found)) == len(outcome.journals)
@@ -72,7 +65,7 @@ def die(comm, way):
     shared = comm.shared(np.zeros(1000))
     comm.journal.step = 12
     if comm.rank == 1:
-        wait_until_told(comm)
+        wait_until_told(comm.journal)
         way()
     shared.add(np.ones(1000))
     if comm.rank == 0:
@@ -112,7 +105,7 @@ def serve_though_some_die(comm, victims):
         comm.send(comm.journal.step, 0)
         comm.recv(0)
         if comm.rank in victims and comm.journal.step == 2:
-            wait_until_told(comm)
+            wait_until_told(comm.journal)
             kill_myself()
     comm.send(None, 0)
     comm.recv(0)
@@ -138,7 +131,7 @@ def test_a_server_hears_of_each_lost_worker_once_and_the_others_go_on(backend, v
 def poll_for_the_dead(comm):
     sign_in(comm)
     if comm.rank:
-        wait_until_told(comm)
+        wait_until_told(comm.journal)
         kill_myself()
     while not comm.poll(tag=5):
         time.sleep(0.01)
@@ -152,7 +145,7 @@ def test_poll_tells_of_a_lost_rank_until_its_last_none_is_taken():
 
 def die_all(comm):
     sign_in(comm)
-    wait_until_told(comm)
+    wait_until_told(comm.journal)
     kill_myself()
 
 
@@ -165,7 +158,7 @@ def wait_for_each_other_after_a_loss(comm):
     sign_in(comm)
     if comm.rank == 2:
         comm.send(1, 0)
-        wait_until_told(comm)
+        wait_until_told(comm.journal)
         kill_myself()
     if comm.rank == 0:
         comm.recv(2)
