@@ -1,10 +1,12 @@
-"""Predictions: offered before a run, never asked for, and laid beside what came of it."""
+"""Predictions: offered before a run, never asked for, and laid beside what came of it and what others had said."""
 
 from __future__ import annotations
 
+from collections import Counter
+
 import streamlit as st
 
-from app import runs, units
+from app import runs, tally, units
 from app.text import escaped
 from app.views import compare
 from experiments.experiment import Experiment
@@ -37,6 +39,8 @@ def seal(experiment: Experiment) -> None:
     state, found = st.session_state, _reference()
     said = {name: answer for name in QUESTIONS if (answer := state.get(f"predict-{name}"))}
     state.sealed = (experiment.key(), found[0], said) if found and said else None
+    for name, answer in said.items() if found else ():
+        tally.count(_question(name, experiment, found[1]), answer)
     for name in QUESTIONS:
         state[f"predict-{name}"] = None
 
@@ -46,10 +50,12 @@ def compared(run: Run) -> None:
     key, folder, said = st.session_state.get("sealed") or ("", "", {})
     if key != run.experiment.key():
         return
-    before = runs.load(folder).summary
+    before = runs.load(folder)
     for name, answer in said.items():
-        if line := verdict(name, answer, before[name], run.summary[name]):
+        if line := verdict(name, answer, before.summary[name], run.summary[name]):
             st.markdown(line)
+            if others := among(QUESTIONS[name][1], tally.counted(_question(name, run.experiment, before))):
+                st.caption(others)
 
 
 def verdict(name: str, answer: str, before: float | None, after: float | None) -> str:
@@ -64,6 +70,17 @@ def verdict(name: str, answer: str, before: float | None, after: float | None) -
     )
     told = f"{question}: {is_so}" if right else f"{question}: {is_so}, and you said {answer}"
     return f"{badge} {told}. {say(after)}, against {say(before)} of the other run."
+
+
+def among(answers: tuple[str, ...], counts: Counter) -> str:
+    """What all have said, in the order of `answers`; "" if there are no counts."""
+    said = [f"{counts[answer]} said {answer}" for answer in answers if counts[answer]]
+    return f"Of {counts.total()} predictions here, {', '.join(said)}." if said else ""
+
+
+def _question(name: str, experiment: Experiment, before: Run) -> tuple[str, ...]:
+    """What was asked, to the tally: the same for all who lay this experiment over that run."""
+    return name, experiment.key(), before.experiment.key()
 
 
 def _reference() -> tuple[str, Run] | None:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import ast
 import random
 import secrets
+from collections import Counter
 from urllib.parse import parse_qsl
 
 import pandas as pd
 import streamlit as st
 
 import lessons
-from app import controls, errands, runs, units
+from app import controls, errands, runs, tally, units
 from app.charts import CONFIG
 from app.text import escaped, sentence
 from app.views import compare, workbench
@@ -225,12 +226,24 @@ def _ask(chapter: Chapter, item: Item, place: str) -> bool:
                 f"{item.unit}."
             )
         st.markdown(item.explained(drawn, answer))
+        question, said = (chapter.name, item.name), guess if item.choices else ""  # whatever numbers were drawn
+        tally.count(question, (said, right))
+        if counts := tally.counted(question):
+            st.caption(_others(counts, said, right))
         more = len(item.every()) > 1
         st.button(
             "Ask again" + (", with other numbers" if more else ""), key=f"other-{key}", type="tertiary",
             on_click=_another, args=(key,),
         )  # fmt: skip
     return True
+
+
+def _others(counts: Counter, said: str, right: bool) -> str:
+    """How many of all were right at first, and how many said what this reader said; numbers never are the same."""
+    known = sum(number for (_, was_right), number in counts.items() if was_right)
+    alike = sum(number for (other, _), number in counts.items() if other == said)
+    told = f"Of {counts.total()} first answers here, {known} {'was' if known == 1 else 'were'} right"
+    return f"{told}." if right or not said else f"{told}, and {alike} said what you said."
 
 
 def _answer(item: Item, key: str) -> None:

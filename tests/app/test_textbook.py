@@ -9,7 +9,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 import lessons
-from app import runs
+from app import runs, tally
 from app.views import textbook
 from experiments.experiment import Experiment
 from experiments.pool import JobState
@@ -111,6 +111,15 @@ def test_the_text_goes_on_when_a_prediction_was_made(book):
     assert not page.exception and charts(page) == 1 and len(page.markdown) > before
     assert "not so" in words(page) and "puts them in the order of ranks" in words(page)
     assert "It is: It is the same, to the last bit." in words(page)
+
+
+def test_who_has_answered_hears_how_many_of_all_were_right(book):
+    tally.here.clear()
+    for answer, said in (("same", []), ("noise", ["Of 2 first answers here, 1 was right, and 1 said what you said."])):
+        page = book(chapter="stragglers")
+        page.radio("choice-predict-stragglers-elsewhere").set_value(answer)
+        next(b for b in page.button if b.label == "That is my answer").click().run()
+        assert [caption.value for caption in page.caption if "answers here" in caption.value] == said
 
 
 def test_the_text_goes_on_without_an_answer_if_the_reader_says_so(book):
