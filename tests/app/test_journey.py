@@ -234,7 +234,7 @@ def test_a_hostile_link_gives_a_sentence_and_the_defaults(tab, address, link):
 def test_the_timeline_is_moved_by_keys_and_tells_what_lies_under_the_pointer(tab, address):
     page = tab(f"{address}?algorithm=easgd&seed=3")
     result(page)
-    stage, status = page.locator(".stage"), page.locator(".timeline .status")
+    stage, status = page.locator(".timeline .stage"), page.locator(".timeline .status")
     stage.focus()
     page.keyboard.press("Home")
     expect(status).to_contain_text("Showing the whole run")
@@ -246,14 +246,41 @@ def test_the_timeline_is_moved_by_keys_and_tells_what_lies_under_the_pointer(tab
     stage.scroll_into_view_if_needed()
     box = stage.bounding_box()
     page.mouse.move(box["x"] + box["width"] / 2, box["y"] + 34 + 45)
-    expect(page.locator(".tip")).to_contain_text(re.compile("worker 1 · .*takes", re.DOTALL))
+    expect(page.locator(".timeline .tip")).to_contain_text(re.compile("worker 1 · .*takes", re.DOTALL))
     expect(stage).to_have_attribute("aria-label", re.compile("^Timeline of 5 ranks"))
+
+
+def test_the_timeline_is_played_stepped_through_and_scrubbed(tab, address):
+    page = tab(f"{address}?algorithm=easgd&seed=3")
+    result(page)
+    stage, status = page.locator(".timeline .stage"), page.locator(".timeline .status")
+    stage.focus()
+    page.keyboard.press(" ")  # who wants less motion goes from event to event
+    expect(status).to_contain_text(re.compile("^At .* server 0.*: .* worker 1"))
+    moment = status.inner_text()
+    page.keyboard.press(".")
+    expect(status).not_to_have_text(moment)
+    page.keyboard.press(",")
+    expect(status).to_have_text(moment)
+    page.emulate_media(reduced_motion="no-preference")
+    page.get_by_role("button", name="Play", exact=True).click()
+    expect(status).to_have_attribute("aria-live", "off")
+    expect(status).to_contain_text("on its way: ")
+    page.get_by_role("button", name="Pause", exact=True).click()
+    expect(status).to_have_attribute("aria-live", "polite")
+    moment = status.inner_text()
+    box = stage.bounding_box()
+    stage.click(position={"x": box["width"] - 8, "y": box["height"] - 8})
+    expect(status).not_to_have_text(moment)
+    expect(status).to_contain_text(re.compile("^At "))
+    stage.press("Escape")
+    expect(status).to_contain_text("Showing")
 
 
 def test_a_click_on_a_rank_slows_it_down_and_the_prediction_meets_the_result(tab, address):
     page = tab(f"{address}?algorithm=easgd&seed=3")
     result(page)
-    page.locator(".stage").click(position={"x": 20, "y": 34 + 3 * 30 + 15})
+    page.locator(".timeline .stage").click(position={"x": 20, "y": 34 + 3 * 30 + 15})
     dialog = page.get_by_role("dialog")
     expect(dialog).to_contain_text("Trouble with worker 3")
     dialog.get_by_role("slider").focus()
@@ -271,7 +298,7 @@ def test_a_click_on_a_rank_slows_it_down_and_the_prediction_meets_the_result(tab
 def test_a_window_into_the_timeline_survives_another_setting(tab, address):
     page = tab(f"{address}?algorithm=easgd&seed=3")
     result(page)
-    page.locator(".stage").focus()
+    page.locator(".timeline .stage").focus()
     page.keyboard.press("Home")
     expect(page.locator(".timeline .status")).to_contain_text("Showing the whole run")
     slide(page, "workers", 1)
@@ -285,7 +312,7 @@ def test_zooming_into_a_long_run_brings_its_single_spans(tab, address, runs, mad
     page = tab(f"{address}?{experiment.query()}")
     result(page)
     status = page.locator(".timeline .status")
-    page.locator(".stage").focus()
+    page.locator(".timeline .stage").focus()
     page.keyboard.press("Home")
     expect(status).to_contain_text("as shares of the time")
     for _ in range(7):
