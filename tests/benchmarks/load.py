@@ -44,21 +44,21 @@ class Session:
 
 
 @contextlib.contextmanager
-def served() -> Iterator[tuple[str, psutil.Process]]:
-    """(address, process) of a workbench with no runs yet."""
+def served(script: str = "app/main.py", folder: str = "") -> Iterator[tuple[str, psutil.Process]]:
+    """(address, process) of a workbench whose runs are in `folder`, by default none yet; or of another page."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
-    words = [sys.executable, "-m", "streamlit", "run", "app/main.py", "--server.port", str(port)]
-    with tempfile.TemporaryDirectory() as runs:
-        environment = {**os.environ, "LOCKSTEP_RUNS": runs}
+    words = [sys.executable, "-m", "streamlit", "run", script, "--server.port", str(port)]
+    with tempfile.TemporaryDirectory() as empty:
+        environment = {**os.environ, "LOCKSTEP_RUNS": folder or empty}
         quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
         server = subprocess.Popen([*words, "--server.headless", "true"], env=environment, **quiet)
         try:
             while True:
                 with contextlib.suppress(OSError), urllib.request.urlopen(f"http://127.0.0.1:{port}/_stcore/health"):
                     break
-                time.sleep(0.1)
+                time.sleep(0.02)
             yield f"127.0.0.1:{port}", psutil.Process(server.pid)
         finally:
             server.terminate()
