@@ -34,7 +34,7 @@ def page() -> None:
     with st.sidebar:
         name, n = _choose()
     source = read(name)
-    st.markdown(f"## {escaped(name)}", anchors=False)
+    st.markdown(f"# {escaped(name)}", anchors=False)
     st.caption(f"kernels/{source.family}/{name}.py")
     with st.container(key="source-code"):
         _source(source)

@@ -23,7 +23,7 @@ def _frame() -> None:
     now = runs.under_way()
     if now is None:
         st.rerun()
-    st.markdown(f"## {result.title(st.session_state.asked)}", anchors=False)
+    st.markdown(f"# {result.title(st.session_state.asked)}", anchors=False)
     st.progress(min(max(now.fraction, 0.0), 1.0), text=_words(now))
     with st.container(key="curves"):
         left, right = st.columns([3, 2], gap="medium")
@@ -32,7 +32,7 @@ def _frame() -> None:
         curve.curve(_panel(now, "loss"), key="live-loss")
     with right:
         with st.container(height=pictures.HEAD, border=False):
-            st.markdown("### Held-out accuracy, %", anchors=False)
+            st.markdown("## Held-out accuracy, %", anchors=False)
         curve.curve(_panel(now, "accuracy"), key="live-accuracy")
     st.caption("The timeline, the traffic and the staleness follow when the run is done.")
 

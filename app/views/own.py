@@ -26,7 +26,7 @@ PREVIEW = 6  # rows of a table
 
 def page() -> None:
     """Bring it, have it checked, look at it, and go on."""
-    st.markdown("## Your own runs and data", anchors=False)
+    st.markdown("# Your own runs and data", anchors=False)
     left, right = st.columns(2, gap="medium")
     with left:
         heading("Open a run", "What is uploaded is read in a process of its own; nothing in it is executed.")
@@ -74,7 +74,7 @@ def _run(name: str) -> None:
         return
     st.divider()
     with st.container(horizontal=True, vertical_alignment="center"):
-        st.markdown(f"## {result.title(run.experiment)}", anchors=False)
+        st.markdown(f"# {result.title(run.experiment)}", anchors=False)
         st.badge("uploaded", icon=":material/upload_file:", color="orange")
         if st.button("Compare in the workbench", key="compare", icon=":material/stacked_line_chart:"):
             st.switch_page(_workbench(), query_params={"keep": name})
@@ -108,7 +108,7 @@ def _table(name: str) -> None:
         return
     st.divider()
     columns = f"{units.count(len(table.names))} columns"
-    st.markdown(f"### Table {name}: {units.count(len(table.cells))} rows, {columns}", anchors=False)
+    st.markdown(f"## Table {name}: {units.count(len(table.cells))} rows, {columns}", anchors=False)
     for note in table.notes:
         st.caption(f":material/info: {sentence(note)}")
     left, right = st.columns([2, 3], gap="medium", vertical_alignment="bottom")

@@ -137,7 +137,7 @@ def _fresh(e: Experiment) -> str:
 
 def heading(text: str, help: str | None = None) -> None:
     """The heading of a part of the page."""
-    st.markdown(f"### {text}", help=help, anchors=False)
+    st.markdown(f"## {text}", help=help, anchors=False)
 
 
 def lines(draw, shown: list[Shown], told: str, *how, key: str = "") -> None:

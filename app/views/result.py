@@ -72,7 +72,7 @@ def show(folder: str, wanted: Experiment | None) -> None:
 def _title(run: Run, folder: str, name: str, changed: list[str]) -> None:
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
         with st.container(width="stretch", gap="xxsmall", key="title"):
-            st.markdown(f"## {title(run.experiment)}", anchors=False)
+            st.markdown(f"# {title(run.experiment)}", anchors=False)
             if changed:
                 more = f" and {len(changed) - 2} more" if len(changed) > 2 else ""
                 st.markdown(f":orange-badge[Not run yet: {escaped(', '.join(changed[:2]))}{more}]")

@@ -60,11 +60,11 @@ def page() -> None:
         return
     until = max(done.summary["makespan"] for done in studies.values())
     for slot, done in studies.items():
-        st.markdown(f"### {escaped(done.plan.schedule)}", anchors=False)
+        st.markdown(f"## {escaped(done.plan.schedule)}", anchors=False)
         timeline.timeline(_frame(done.plan.model_dump_json(), until, done), key=f"lanes_{slot}")
         if done.summary["stages"] > done.summary["ranks"] or done.summary["copies"] > done.summary["versions"]:
             st.caption("Lighter bars are those of a rank's second stage, third stage and so on.")
-    st.markdown("### Differences" if len(studies) > 1 else "### In numbers", anchors=False)
+    st.markdown("## Differences" if len(studies) > 1 else "## In numbers", anchors=False)
     _table(list(studies.values()))
     st.fragment(_behind)(list(studies.values()))
 
@@ -159,7 +159,7 @@ def _common(own: bool) -> dict:
 
 def _title(plans: dict[str, Plan]) -> None:
     st.markdown(
-        f"## {escaped(' beside '.join(plan.schedule for plan in plans.values()) or 'Schedules')}", anchors=False
+        f"# {escaped(' beside '.join(plan.schedule for plan in plans.values()) or 'Schedules')}", anchors=False
     )
     if plans:
         plan = next((p for p in plans.values() if p.schedule != study.OWN), next(iter(plans.values())))

@@ -51,5 +51,5 @@ def source(run: Run) -> None:
     with st.container(key="source-code"):
         for module in modules:
             path = Path(module.__file__)
-            st.markdown(f"### algorithms/{path.parent.name}/{path.name}", anchors=False)
+            st.markdown(f"## algorithms/{path.parent.name}/{path.name}", anchors=False)
             st.code(path.read_text("utf-8"), language="python", wrap_lines=True)

@@ -302,7 +302,7 @@ def _hand_in(key: str) -> None:
 
 def _report(report: dict) -> None:
     """Score and marks."""
-    st.markdown(f"### {report['score']} of 100", anchors=False)
+    st.markdown(f"## {report['score']} of 100", anchors=False)
     for mark in report["marks"]:
         sign = ":green[:material/check:]" if mark["earned"] else ":red[:material/close:]"
         worth = f"{mark['earned']} of {mark['points']}"

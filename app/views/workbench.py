@@ -38,7 +38,7 @@ def page() -> None:
     if state.get("shown"):
         result.show(state.shown, experiment)
     elif experiment and not state.get("trouble"):
-        st.markdown(f"## {result.title(experiment)}", anchors=False)
+        st.markdown(f"# {result.title(experiment)}", anchors=False)
         st.caption(result.headline(experiment))
         st.info(f"{WHY[experiment.cluster]} Press **Run**.", icon=":material/play_arrow:")
 
