@@ -487,6 +487,7 @@ class Timeline {
     g.rect(GUTTER, TOP, plot, bottom - TOP);
     g.clip();
     const flying = this.arrows && this.near() ? this.travelling(this.cursor, this.cursor) : [];
+    g.lineWidth = flying.length > 60 ? 0.7 : 1.5;
     if (flying.length <= ARROWS) flying.forEach((n) => this.arrow(g, n, this.cursor));
     g.restore();
     g.beginPath();
@@ -498,7 +499,7 @@ class Timeline {
     g.lineTo(x + 6, TOP - 13);
     g.lineTo(x, TOP - 3);
     g.fill();
-    const said = this.inTime(this.cursor);
+    const said = this.moment();
     g.font = `11px ${FONT}`;
     g.textAlign = "center";
     g.textBaseline = "middle";
@@ -584,6 +585,13 @@ class Timeline {
     this.offer();
   }
 
+  // The cursor's time as the axis writes times, as finely as it can be set.
+  moment() {
+    const finest = (this.to - this.from) / 500;
+    if (this.timed) return timeLabels(finest, this.to)(this.cursor);
+    return inUnits(Number(this.cursor.toFixed(Math.max(0, Math.ceil(-Math.log10(finest))))));
+  }
+
   // s that nobody sees
   instant() { return (this.to - this.from) * 1e-5; }
 
@@ -601,8 +609,8 @@ class Timeline {
   // What each lane does at the cursor, in words; lanes that do the same are told together.
   told() {
     const time = Math.min(this.cursor + this.instant(), this.to - this.instant());
-    const when = `At ${this.inTime(this.cursor)}`;
-    if (!this.near()) return `${when}. Zoom in to hear what each rank is doing.`;
+    const when = `At ${this.moment()}`;
+    if (!this.near()) return `${when}. Zoom in to see what each rank is doing.`;
     const { kind, label } = this.spans.columns, few = this.names.length <= NAMED, together = new Map();
     this.names.forEach((name, r) => {
       const n = this.doing(r, time), does = n < 0 ? "nothing" : this.kinds[kind[n]];
