@@ -7,6 +7,8 @@
     def stages(workers, s): ... stages that a pipeline cuts the model in (default: one per worker)
     def refuse(workers, batch, workload, s): ...   one sentence why it cannot run like this, or None: too few workers,
                                 micro-batches that do not divide the batch; a ValueError of workload.split does as well
+    def rejoins(s): ...         whether a worker that was lost may come back with nothing but the newest model that was
+                                reported: whoever serves it goes on with what it asks next (default: no)
     def words(shape, s): ...    numbers moved in the whole run, all ranks together and collectives by the ring: the
                                 price in communication, exact for a budget in steps and held to by a test; None where
                                 it depends on timing

@@ -7,7 +7,8 @@
 
 A message is None, a number, an array, or a tuple of messages. It is a snapshot: the sender may overwrite `x` in
 the next line. A rank that is lost (crashed, killed) is heard by `recv_any` as one last None from it, which is how a
-server learns that a worker will not come back; waiting for that rank by name raises `RankLost`.
+server learns that a worker will not come back; waiting for that rank by name raises `RankLost`. Of one that will come
+back, having forgotten everything, nobody is told; what it is sent meanwhile is lost.
 
 Names follow torch.distributed. Several clusters keep this contract; `tests/cluster/test_comm.py` holds each clause of
 it against every one of them.

@@ -3,11 +3,12 @@
 slow     a rank is `factor` times slower than the others, all the time
 jitter   every step of every rank takes a random factor longer, drawn from one law, seeded per rank
 pause    a rank stops from one time to another and then goes on
-crash    a rank is lost at a time, for good
+crash    a rank is lost at a time, for good or until it comes back with nothing: its program begins again
 """
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -53,6 +54,7 @@ class Disturbances:
     jitter: Jitter | None = None
     pause: dict[int, tuple[tuple[float, float], ...]] = field(default_factory=dict)  # rank -> ((from, to), ...)
     crash: dict[int, float] = field(default_factory=dict)  # rank -> time
+    back: dict[int, float] = field(default_factory=dict)  # rank -> when it comes back, of some of those in `crash`
     seed: int = 0
 
 
@@ -82,9 +84,17 @@ def parse_pause(text: str, ranks: int) -> dict[int, tuple[tuple[float, float], .
     return pauses
 
 
-def parse_crash(text: str, ranks: int) -> dict[int, float]:
-    """Read "3:0.4": rank 3 is lost at that second."""
-    return {r: at for r, (at,) in _entries(text, ranks, _NUMBER, "crash", "rank:second, for example 3:0.4")}
+def parse_crash(text: str, ranks: int) -> dict[int, tuple[float, float]]:
+    """Read "3:0.4,1:0.5-0.8": rank 3 is lost for good, rank 1 comes back. By rank (lost, back), back inf for good."""
+    crashes: dict[int, tuple[float, float]] = {}
+    form = "rank:second, for example 3:0.4, or rank:from-to if it comes back, for example 1:0.5-0.8"
+    for rank, (lost, back) in _entries(text, ranks, _NUMBER + f"(?:-{_NUMBER})?", "crash", form):
+        if rank in crashes:
+            raise ValueError(f"crash: rank {rank} is lost twice; a rank can be lost once in a run.")
+        if back <= lost < math.inf:
+            raise ValueError(f"crash: rank {rank} would come back at {back:g} s before it is lost at {lost:g} s.")
+        crashes[rank] = lost, back
+    return crashes
 
 
 def spell_slow(slow: dict[int, float]) -> str:
@@ -97,9 +107,11 @@ def spell_pause(pause: dict[int, tuple[tuple[float, float], ...]]) -> str:
     return ",".join(f"{rank}:{a:g}-{b:g}" for rank, pauses in sorted(pause.items()) for a, b in pauses)
 
 
-def spell_crash(crash: dict[int, float]) -> str:
+def spell_crash(crash: dict[int, tuple[float, float]]) -> str:
     """What `parse_crash` reads."""
-    return ",".join(f"{rank}:{at:g}" for rank, at in sorted(crash.items()))
+    return ",".join(
+        f"{rank}:{lost:g}" + (f"-{back:g}" if back < math.inf else "") for rank, (lost, back) in sorted(crash.items())
+    )
 
 
 def _entries(text: str, ranks: int, value: str, name: str, form: str):
@@ -109,4 +121,4 @@ def _entries(text: str, ranks: int, value: str, name: str, form: str):
             raise ValueError(f"{name}: {entry[:40]!r} does not read; write {form}.")
         if int(match[1]) >= ranks:
             raise ValueError(f"{name}: there is no rank {match[1]}; ranks are 0 to {ranks - 1}.")
-        yield int(match[1]), tuple(float(v) for v in match.groups()[1:])
+        yield int(match[1]), tuple(math.inf if v is None else float(v) for v in match.groups()[1:])

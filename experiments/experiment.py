@@ -58,7 +58,7 @@ class Experiment(Knobs):
     jitter: str = knob("none", "how compute times vary from step to step, by preset")
     slow: str = knob("", "ranks slower than the others, as rank:factor, for example 2:3,5:1.5")
     pause: str = knob("", "ranks that stop for a while, as rank:from-to in seconds, for example 1:0.5-0.8")
-    crash: str = knob("", "ranks that are lost, as rank:second, for example 3:0.4")
+    crash: str = knob("", "ranks that are lost, as rank:second, or rank:from-to if they come back: 3:0.4 or 3:0.4-0.6")
 
     steps: int | None = knob(200, "stop after so many mini-batches per worker", ge=1, le=10_000_000, unit="steps")
     epochs: float | None = knob(None, "stop after so many passes over the data", gt=0, le=10_000, unit="epochs")
@@ -130,6 +130,12 @@ class Experiment(Knobs):
     def ranks(self) -> int:
         """All ranks: servers and workers."""
         return self.servers + self.workers
+
+    @property
+    def rejoins(self) -> bool:
+        """Whether a worker that is lost may come back with nothing."""
+        may = getattr(self.module, "rejoins", None)
+        return bool(may and may(self.knobs))
 
     @property
     def files(self) -> list[str]:

@@ -6,6 +6,7 @@ Whatever goes wrong later ends the run, and the Run has everything that was reco
 
 from __future__ import annotations
 
+import math
 import os
 import time
 from collections.abc import Callable
@@ -15,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+import algorithms
 import workloads
 from algorithms import compression
 from cluster.comm import Cancelled
@@ -30,6 +32,7 @@ from experiments.result import Run
 from experiments.summary import environment, summarise
 from kernels import metered
 from workloads.batches import Batches
+from workloads.checkpoints import Checkpoints
 from workloads.task import Diverged, Task, TooLarge
 
 ONLY_SIMULATED = (
@@ -90,11 +93,35 @@ def check(experiment: Experiment, here: bool = True):
     reason = refuse(experiment.workers, experiment.batch, workload, experiment.knobs) if refuse else None
     if reason:
         raise ValueError(reason)
+    _let_back(experiment)
     _batches(experiment, workload)
     return workload
 
 
-def train(text: str, comm, instead: Callable[[Any, Any, Any], Any] | None = None) -> Any:
+def _let_back(experiment: Experiment) -> None:
+    """ValueError if a rank would come back, having lost everything, where the others cannot go on with it."""
+    name, back = experiment.algorithm, disturbances(experiment).back if experiment.cluster == "simulated" else {}
+    for rank in sorted(back):
+        if not experiment.rejoins:
+            able = [other for other in algorithms.names() if hasattr(algorithms.find(other), "rejoins")]
+            where = f"{name} with these settings" if name in able else name
+            raise ValueError(
+                f"crash: rank {rank} would come back with nothing, and in {where} others wait for what it was to send; "
+                f"let it pause, lose it for good, or use {', '.join(other for other in able if other != name)}."
+            )
+        if rank < experiment.servers:
+            raise ValueError(
+                f"crash: rank {rank} is a server and would come back without the model that it keeps for the others; "
+                f"let it pause, or take a worker: ranks {experiment.servers} to {experiment.ranks - 1}."
+            )
+
+
+def train(
+    text: str,
+    comm,
+    instead: Callable[[Any, Any, Any], Any] | None = None,
+    checkpoints: Checkpoints | None = None,
+) -> Any:
     """What every rank of every cluster runs: its share of the experiment in `text`, JSON."""
     experiment, workload = _prepared(text)
     worker = comm.rank - experiment.servers  # below 0 on a server
@@ -109,6 +136,7 @@ def train(text: str, comm, instead: Callable[[Any, Any, Any], Any] | None = None
         seed=experiment.seed,
         keep=experiment.evaluations,
         memory=experiment.rank_memory,
+        checkpoints=checkpoints,
     )
     if experiment.compression != "none":
         s = compression.find(experiment.compression).Settings(**experiment.coding)
@@ -188,12 +216,15 @@ def _on_cluster(experiment: Experiment, watch: Watch | None, stop: Any, instead:
     if experiment.cluster == "simulated":
         from cluster import simulated
 
+        trouble = disturbances(experiment)
+        workload = _prepared(experiment.json())[1]
+        saved = Checkpoints(workload.start(experiment.seed), trouble.back.values()) if trouble.back else None
         return simulated.run(
-            partial(program, instead=instead),
+            partial(program, instead=instead, checkpoints=saved),
             experiment.ranks,
             network=network(experiment),
             device=parse_device(experiment.device),
-            disturbances=disturbances(experiment),
+            disturbances=trouble,
             collective=experiment.collective,
             on_progress=watch,
             stop=stop,
@@ -218,11 +249,13 @@ def network(experiment: Experiment) -> Network:
 
 def disturbances(experiment: Experiment) -> Disturbances:
     """What the experiment's jitter, slow, pause and crash say."""
+    crashes = parse_crash(experiment.crash, experiment.ranks)
     return Disturbances(
         slow=parse_slow(experiment.slow, experiment.ranks),
         jitter=JITTERS[experiment.jitter],
         pause=parse_pause(experiment.pause, experiment.ranks),
-        crash=parse_crash(experiment.crash, experiment.ranks),
+        crash={rank: lost for rank, (lost, _) in crashes.items()},
+        back={rank: back for rank, (_, back) in crashes.items() if back < math.inf},
         seed=experiment.seed,
     )
 

@@ -13,9 +13,21 @@ import numpy as np
 
 
 class Batches:
-    """The endless stream of batches of one shard; every shard's stream depends on the seed alone, never on timing."""
+    """The endless stream of batches of one shard; every shard's stream depends on the seed alone, never on timing.
 
-    def __init__(self, samples: int, batch: int, shard: int = 0, shards: int = 1, seed: int = 0, shuffle: bool = True):
+    It begins after those that were `taken` before.
+    """
+
+    def __init__(
+        self,
+        samples: int,
+        batch: int,
+        shard: int = 0,
+        shards: int = 1,
+        seed: int = 0,
+        shuffle: bool = True,
+        taken: int = 0,
+    ):
         self.per_epoch = samples // (batch * shards)
         if not self.per_epoch:
             raise ValueError(
@@ -24,7 +36,7 @@ class Batches:
             )
         self.samples, self.batch, self.shard, self.shards = samples, batch, shard, shards
         self.seed, self.shuffle = seed, shuffle
-        self._taken, self._epoch, self._order = 0, -1, None
+        self._taken, self._epoch, self._order = taken, -1, None
 
     def __next__(self) -> np.ndarray:
         """Indices of the next batch, shape (batch,)."""

@@ -18,6 +18,7 @@ from kernels import metered, to_device, to_numpy
 from kernels.arrays import extents, shares
 from knobs import Knobs, knob
 from workloads.batches import Batches
+from workloads.checkpoints import Checkpoints
 from workloads.passing import Passing, places
 from workloads.walking import Walk
 
@@ -99,6 +100,9 @@ class Task:
     `report_every` is kept for evaluation; whenever they have become twice `keep`, every second one is dropped, so
     that a run of any length keeps between `keep` and twice as many, evenly spaced. `memory` is how many bytes a rank
     has, None for as many as it likes.
+
+    A rank that comes back after it was lost begins with the newest model of `checkpoints`, and goes on in its budget
+    and its data after the last loss that its former life has written down.
     """
 
     def __init__(
@@ -114,16 +118,21 @@ class Task:
         report_every: int = 1,
         keep: int | None = None,
         memory: float | None = None,
+        checkpoints: Checkpoints | None = None,
     ):
         self.workload, self.comm, self.budget, self.seed = workload, comm, budget, seed
         self.batch, self.shards, self.memory = batch, shards, memory
         self.journal = comm.journal
         self.report_every, self.keep = report_every, keep
         self.serves = shard is None
-        self.batches = Batches(workload.samples, batch, shard or 0, shards, seed, workload.shuffle)
-        self._samples = self._kept = 0
+        self.checkpoints = checkpoints
+        self._restart = checkpoints.read(self.journal.clock()) if checkpoints else None
+        before = [] if self._restart is None else self.journal.losses  # those of a former life
+        self._first, self._samples = (before[-1][0] + 1, before[-1][1]) if before else (0, 0)
+        self._recent = [loss for *_, loss in before[-_RECENT:]]
+        self.batches = Batches(workload.samples, batch, shard or 0, shards, seed, workload.shuffle, len(before))
+        self._kept = 0
         self._reports: dict[tuple[int, int], int] = {}  # part of the model -> how often it was reported
-        self._recent: list[float] = []
 
     @property
     def tensors(self) -> tuple[tuple[slice, tuple[int, ...]], ...]:
@@ -141,8 +150,9 @@ class Task:
         return self.batches.per_epoch
 
     def start(self) -> np.ndarray:
-        """The first parameters, (d,): the same on every rank."""
-        return to_device(self.workload.start(self.seed), self.comm.device)
+        """The first parameters, (d,): the same on every rank but on one that comes back."""
+        w = self.workload.start(self.seed) if self._restart is None else self._restart.copy()
+        return to_device(w, self.comm.device)
 
     @property
     def open_ended(self) -> bool:
@@ -156,7 +166,7 @@ class Task:
         of steps or epochs says so by itself; one in seconds or with a target loss is agreed by reducing one number.
         """
         limit = self.budget.limit(self.per_epoch)
-        step = 0
+        step = self._first
         while limit is None or step < limit:
             if self.open_ended and self._spent(together):
                 break
@@ -319,6 +329,8 @@ class Task:
             self.journal.places[start, stop] = where
         else:
             return
+        if self.checkpoints:
+            self.checkpoints.write(self.journal.clock(), where, to_numpy(w))
         index = self._reports[start, stop] = self._reports.get((start, stop), 0) + 1
         if index % self.report_every:
             return

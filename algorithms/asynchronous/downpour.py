@@ -54,6 +54,10 @@ def servers(s):
     return s.shards
 
 
+def rejoins(s):
+    return not s.warm  # who waits to be told to begin is told once
+
+
 def refuse(workers, batch, workload, s):
     if s.shards > workload.parameters:
         return f"{s.shards} shards are more than the {workload.parameters} parameters; use at most that many."
@@ -75,13 +79,15 @@ def replica(comm, task, s):
     if s.warm and comm.rank > s.shards:  # not the first one
         for k, _ in shards:
             comm.recv(k)
+    fetching = False  # whether an answer is on its way
     for step in task.steps():
         if step % s.n_fetch == 0:
             for k, _ in shards:
                 comm.send(FETCH, k)
-            if step or not s.overlap:
+            if fetching or not s.overlap:
                 for k, part in shards:
                     w[part] = comm.recv(k)
+            fetching = s.overlap
         _, g = task.gradient(w)
         kernels.add(a, g)
         kernels.sgd(w, g, s.learning_rate)
@@ -90,7 +96,7 @@ def replica(comm, task, s):
                 comm.send(a[part], k)
             a[:] = 0
     for k, part in shards:
-        if s.overlap:
+        if fetching:
             w[part] = comm.recv(k)
         comm.send(None, k)  # no more pushes
     return w

@@ -34,6 +34,10 @@ def servers(s):
     return 1
 
 
+def rejoins(s):
+    return True
+
+
 def words(shape, s):
     return None  # it depends on the model's layers
 

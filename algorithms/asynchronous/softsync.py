@@ -38,6 +38,10 @@ def servers(s):
     return 1
 
 
+def rejoins(s):
+    return True
+
+
 def words(shape, s):
     return 2 * shape.workers * shape.parameters * shape.steps
 
@@ -78,7 +82,7 @@ def server(comm, task, s):
             step[:] = 0
             version += 1
             task.report(w)
-        for waiting in gathered if s.hard and full else [sender] if g is not None and not s.hard else []:
+        for waiting in dict.fromkeys(gathered) if s.hard and full else [sender] if g is not None and not s.hard else []:
             comm.send(w, waiting)
             read[waiting] = version
         if full:

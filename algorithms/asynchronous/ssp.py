@@ -40,6 +40,10 @@ def servers(s):
     return 1
 
 
+def rejoins(s):
+    return True
+
+
 def words(shape, s):
     return None if s.cache else shape.workers * (2 * shape.parameters + 1) * shape.steps
 

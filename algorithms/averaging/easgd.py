@@ -46,6 +46,10 @@ def servers(s):
     return 0 if s.synchronous else 1
 
 
+def rejoins(s):
+    return not s.synchronous
+
+
 def words(shape, s):
     visits = -(-shape.steps // s.period)
     return 2 * shape.parameters * visits * (shape.workers - 1 if s.synchronous else shape.workers)

@@ -1,6 +1,8 @@
-"""Trouble: a rank that is slow, stops for a while, or is lost. Click the rank, here or in the timeline."""
+"""Trouble: a rank that is slow, stops for a while, is lost, or comes back. Click it, here or in the timeline."""
 
 from __future__ import annotations
+
+import math
 
 import streamlit as st
 
@@ -28,8 +30,8 @@ def choose(experiment: Experiment | None) -> None:
 
     common = {
         "key": "rank", "format_func": said, "on_change": _clicked, "disabled": real,
-        "help": "Click a rank to slow it down (×), to let it pause (‖), or to lose it (✕). A click on its name in the "
-        "timeline does the same. Only the simulated cluster can obey.",
+        "help": "Click a rank to slow it down (×), to let it pause (‖), or to lose it, for good (✕) or until it "
+        "comes back (↺). A click on its name in the timeline does the same. Only the simulated cluster can obey.",
     }  # fmt: skip
     if ranks <= FEW:
         st.pills("Trouble with a rank", range(ranks), **common)
@@ -72,8 +74,15 @@ def _form(experiment: Experiment, rank: int, at: float) -> None:
             _time("from, ms", "trouble-from", start)
         with right:
             _time("for, ms", "trouble-for", end - start)
-    if st.toggle("Is lost, for good", crash is not None, key="trouble-lost"):
-        _time("at, ms", "trouble-at", at if crash is None else crash)
+    lost, back = crash or (at, math.inf)
+    returns = experiment.rejoins and rank >= experiment.servers
+    if st.toggle("Is lost" if returns else "Is lost, for good", crash is not None, key="trouble-lost"):
+        left, right = st.columns(2)
+        with left:
+            _time("at, ms", "trouble-at", lost)
+        with right:
+            if returns and st.toggle("Comes back, having forgotten all", back < math.inf, key="trouble-returns"):
+                _time("after, ms", "trouble-away", back - lost if back < math.inf else at / 2)
     st.caption(f"Times are of the run's own clock; the run on the page took {units.seconds(2 * _moment())}.")
     with st.container(horizontal=True):
         done = [
@@ -102,11 +111,13 @@ def _apply(experiment: Experiment, rank: int) -> None:
         start = state["trouble-from"] * MS
         pauses = ((start, start + state["trouble-for"] * MS),)
     if state["trouble-lost"]:
-        crash = state["trouble-at"] * MS
+        lost = state["trouble-at"] * MS
+        away = state["trouble-away"] * MS if state.get("trouble-returns") else 0
+        crash = lost, (lost + away if away else math.inf)
     _write(experiment, rank, state["trouble-slow"], pauses, crash)
 
 
-def _write(experiment: Experiment, rank: int, factor: float, pauses: tuple, crash: float | None) -> None:
+def _write(experiment: Experiment, rank: int, factor: float, pauses: tuple, crash: tuple | None) -> None:
     """Make the controls say so, and leave the other ranks as they are."""
     slow, pause, lost = _all(experiment)
     for table, value in ((slow, factor if factor != 1 else None), (pause, pauses or None), (lost, crash)):
@@ -121,14 +132,15 @@ def _all(e: Experiment) -> tuple[dict, dict, dict]:
     return parse_slow(e.slow, e.ranks), parse_pause(e.pause, e.ranks), parse_crash(e.crash, e.ranks)
 
 
-def _of(experiment: Experiment, rank: int) -> tuple[float, tuple, float | None]:
-    """(how many times slower, its pauses, when it is lost)."""
+def _of(experiment: Experiment, rank: int) -> tuple[float, tuple, tuple | None]:
+    """(how many times slower, its pauses, when it is lost and comes back)."""
     slow, pause, crash = _all(experiment)
     return slow.get(rank, 1), pause.get(rank, ()), crash.get(rank)
 
 
-def _mark(slow: float, pauses: tuple, crash: float | None) -> str:
-    return " ".join(filter(None, (_times(slow) if slow != 1 else "", "‖" if pauses else "", "✕" * (crash is not None))))
+def _mark(slow: float, pauses: tuple, crash: tuple | None) -> str:
+    lost = "" if crash is None else "↺" if crash[1] < math.inf else "✕"
+    return " ".join(filter(None, (_times(slow) if slow != 1 else "", "‖" if pauses else "", lost)))
 
 
 def _times(factor: float) -> str:

@@ -7,6 +7,7 @@ moves it on by the kernel's price on the rank's device, a message by the link it
     rank.py     one rank: its time, its mailbox, its disturbances; the meter of its kernels
     queue.py    what waits for ports and may be overtaken there: sums with a priority
     comm.py     the Comm contract on top of all this
+    lives.py    the same where a lost rank comes back: which life of it a message goes to
     meeting.py  what all ranks of a group do at one moment: the fast all-reduce, split
     memory.py   memory that all ranks of a group see, and who overwrites whom in it
 """

@@ -157,7 +157,7 @@ class SimulatedComm:
                     for c in dict.fromkeys(colors) if c is not None}  # fmt: skip
 
         made = meet(self, "split", color, groups)
-        return None if color is None else SimulatedComm(self._rank, self._actor, *made[color])
+        return None if color is None else type(self)(self._rank, self._actor, *made[color])
 
     def shared(self, like: np.ndarray, guard: Guard = "none") -> SharedVector:
         memory = meet(self, "shared", like, lambda vectors: Memory(vectors[0]))

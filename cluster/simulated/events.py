@@ -28,9 +28,10 @@ from greenlet import GreenletExit, getcurrent, greenlet
 from cluster.collectives import known
 from cluster.comm import Cancelled, ClusterError, Deadlock
 from cluster.simulated.comm import SimulatedComm
+from cluster.simulated.lives import ReturningComm
 from cluster.simulated.queue import Queue
 from cluster.simulated.rank import Actor, Rank
-from cluster.trace import IDLE, Outcome
+from cluster.trace import HELD, IDLE, Outcome
 
 PROGRESS = 0.2  # s of real time between two calls of on_progress; the first comes after a quarter of it
 
@@ -51,6 +52,8 @@ class Simulation:
         self.out_free = [0.0] * (self.nodes + size)
         self.in_free = [0.0] * (self.nodes + size)
         self.ranks = [Rank(self, number, disturbances) for number in range(size)]
+        self.disturbances = disturbances
+        self.comm = ReturningComm if disturbances.back else SimulatedComm
         self.error: Exception | None = None
         self.notes: list[str] = []
         self.on_progress, self._due = on_progress, time.monotonic() + PROGRESS / 4
@@ -58,11 +61,9 @@ class Simulation:
 
     def run(self, program: Callable) -> Outcome:
         """Everything, from the first rank's first line to the last message."""
-        self.hub = getcurrent()
-        world = list(range(len(self.ranks)))
+        self.hub, self.program, self.world = getcurrent(), program, list(range(len(self.ranks)))
         for rank in self.ranks:
-            rank.greenlet = greenlet(partial(rank.main, program, SimulatedComm(rank, rank, 0, world)))
-            self.at(0.0, rank.greenlet.switch)  # from the hub, whose stack is the lowest
+            self._begin(rank)
             if rank.crash < math.inf:
                 self.at(rank.crash, self._lose, rank)
         gc_was_on = gc.isenabled()
@@ -159,16 +160,33 @@ class Simulation:
         """Keep the first error; the loop ends at the next event."""
         self.error = self.error or error
 
+    def _begin(self, rank: Rank) -> None:
+        comm = self.comm(rank, rank, 0, self.world)
+        rank.greenlet = greenlet(partial(rank.main, self.program, comm))
+        self.at(rank.born, rank.greenlet.switch)  # from the hub, whose stack is the lowest
+
     def _lose(self, rank: Rank) -> None:
-        """A rank crashes: what has left it is on its way, then its silence is heard."""
+        """A rank crashes: what has left it is on its way, then its silence is heard, unless it will be back."""
         if rank.done:
             return
-        rank.gone, rank.lost_step, rank.idle_from = rank.crash, rank.journal.step, min(rank.now, rank.crash)
-        for actor in (rank, *rank.helpers):
-            actor.greenlet.throw(GreenletExit)
+        rank.lose()
+        if rank.back < math.inf:
+            self.at(rank.back, self._return, rank)
+            return
         for other in self.ranks:
             if other is not rank:
-                self.at(rank.crash + self.network.between.latency, other.hear_loss, rank)
+                self.at(rank.crash + self.network.between.latency, self._tell, other.number, rank)
+
+    def _tell(self, number: int, lost: Rank) -> None:
+        self.ranks[number].hear_loss(lost)
+
+    def _return(self, former: Rank) -> None:
+        """A lost rank comes back: its program begins again, on the same journal."""
+        rank = self.ranks[former.number] = Rank(self, former.number, self.disturbances, former)
+        rank.journal.spans.append((IDLE, former.idle_from, rank.born, former.lost_step, "lost"))
+        for kind in HELD:
+            rank.journal.hold(kind, 0)
+        self._begin(rank)
 
     def _check_stuck(self) -> None:
         stuck = [] if self.error else [rank for rank in self.ranks if not rank.done and rank.gone == math.inf]
@@ -177,11 +195,14 @@ class Simulation:
             raise lost[0].loss(f"rank {stuck[0].number} cannot go on without it: {stuck[0].complaints()[0]}")
         if stuck:
             complaints = [line for rank in stuck for line in rank.complaints()]
-            more = f"; and {len(complaints) - 8} more" if len(complaints) > 8 else ""
-            raise Deadlock(f"deadlock, nothing is on its way: {'; '.join(complaints[:8])}{more}.")
+            more = [f"and {len(complaints) - 8} more"] if len(complaints) > 8 else []
+            past = [line for rank in self.ranks for line in rank.past()]
+            raise Deadlock(f"deadlock, nothing is on its way: {'; '.join([*complaints[:8], *more, *past])}.")
 
     def _close(self) -> None:
         for rank in self.ranks:
+            if self.error is None:
+                self.notes += rank.past()
             if rank.gone < math.inf:
                 end = max(self.now, rank.crash)
                 rank.journal.spans.append((IDLE, rank.idle_from, end, rank.lost_step, "lost"))

@@ -40,14 +40,16 @@ class Actor:
 
 
 class Rank(Actor):
-    """One rank; `main` is the body of its greenlet."""
+    """One rank, or one life of it: one that comes back is another Rank. `main` is the body of its greenlet."""
 
-    def __init__(self, sim, number: int, disturbances: Disturbances):
-        super().__init__(self, 0.0)
+    def __init__(self, sim, number: int, disturbances: Disturbances, former: Rank | None = None):
+        self.former, self.born = former, former.back if former else 0.0
+        super().__init__(self, self.born)
         self.sim, self.number = sim, number
         device = sim.device
         self._flops, self._bandwidth, self._overhead = device.flops, device.bandwidth, device.overhead
-        self.journal = Journal(number, lambda: self.now)
+        self.journal = former.journal if former else Journal(number, lambda: 0.0)
+        self.journal.clock = lambda: self.now
         self.boxes: dict[tuple, deque] = {}  # (group, tag) -> arrived messages (ready, src, x, sent)
         self.waiting: dict[tuple, tuple] = {}  # (group, tag) -> (actor, src or None for anybody, src in the world)
         self.in_flight = self.charges = 0
@@ -55,12 +57,13 @@ class Rank(Actor):
         self.crowded = sim.network.per_node > 1  # others use the same port: sends must come in the order of time
         self.result, self.done = None, False
 
-        self.crash = disturbances.crash.get(number, math.inf)
+        self.crash = math.inf if former else disturbances.crash.get(number, math.inf)
+        self.back = disturbances.back.get(number, math.inf)
         self.gone = math.inf  # when it was lost
         self.lost_step, self.idle_from = -1, 0.0
-        self.heard: dict[int, Rank] = {}  # lost ranks this one knows of
+        self.heard: dict[int, Rank] = dict(former.heard) if former else {}  # lost ranks this one knows of
         self.told: set[tuple] = set()  # (group, tag, src) of which recv_any has said so
-        self.pauses = list(disturbances.pause.get(number, ()))
+        self.pauses = [(max(a, self.born), b) for a, b in disturbances.pause.get(number, ())]
         self.watched = bool(self.pauses) or self.crash < math.inf
         self.slow = disturbances.slow.get(number, 1.0)
         self.jitter, self.seed = disturbances.jitter, disturbances.seed
@@ -140,6 +143,17 @@ class Rank(Actor):
                 return
         spans.append((kind, start, end, self.journal.step, label))
 
+    def lose(self) -> None:
+        """The rank is lost now, wherever it is; what it has written down of later does not happen."""
+        self.gone, self.lost_step, self.idle_from = self.crash, self.journal.step, min(self.now, self.crash)
+        for actor in (self, *self.helpers):
+            actor.greenlet.throw(GreenletExit)
+        self.journal.spans[:] = [
+            (kind, start, min(end, self.gone), step, label)
+            for kind, start, end, step, label in self.journal.spans
+            if start < self.gone
+        ]
+
     def hear_loss(self, lost: Rank) -> None:
         """Another rank's silence reaches this one: wake whoever waits for it, or for anybody."""
         self.heard[lost.number] = lost
@@ -155,6 +169,10 @@ class Rank(Actor):
         return RankLost(
             f"rank {self.number} was lost at {self.crash:.4g} s ({step}); {consequence}", self.number, self.lost_step
         )
+
+    def past(self) -> list[str]:
+        """What became of its former life, as a sentence, if there was one."""
+        return [str(self.former.loss(f"it came back at {self.born:.4g} s with nothing"))] if self.former else []
 
     def complaints(self) -> list[str]:
         """Who waits for whom since when, as sentences."""

@@ -1,5 +1,7 @@
 """Ranks in trouble: clicked, changed in a dialog, and written into the experiment."""
 
+import math
+
 import pytest
 
 from app.views import trouble
@@ -14,7 +16,7 @@ def click(page, rank):
 
 
 def test_what_is_spelled_is_read_again():
-    slow, pause, crash = {3: 2.5, 0: 4.0}, {1: ((0.5, 0.75), (1.0, 2.0))}, {2: 0.125}
+    slow, pause, crash = {3: 2.5, 0: 4.0}, {1: ((0.5, 0.75), (1.0, 2.0))}, {2: (0.125, math.inf), 1: (0.5, 0.75)}
     assert parse_slow(spell_slow(slow), 4) == slow
     assert parse_pause(spell_pause(pause), 4) == pause
     assert parse_crash(spell_crash(crash), 4) == crash
@@ -46,6 +48,21 @@ def test_no_trouble_takes_it_all_away_and_leaves_the_others(page, stored):
     assert (state.slow, state.pause, state.crash) == ("1:3", "", "")
 
 
+def test_a_worker_that_a_server_serves_can_be_lost_and_come_back(page, stored):
+    experiment = Experiment(algorithm="asgd")
+    stored(experiment)
+    opened = click(page(experiment.query()), 2)
+    opened.toggle("trouble-lost").set_value(True).run()
+    opened.toggle("trouble-returns").set_value(True).run()
+    opened.number_input("trouble-at").set_value(30.0)
+    opened.number_input("trouble-away").set_value(12.5)
+    opened.button("trouble-apply").click().run()
+    assert not opened.exception and opened.session_state.crash == "2:0.03-0.0425"
+    assert opened.button_group("rank").options[2] == "worker 2 ↺"
+    link = experiment.change(crash=opened.session_state.crash).query()
+    assert "crash=2%3A0.03-0.0425" in link and click(page(link), 2).number_input("trouble-away").value == 12.5
+
+
 def test_run_with_it_runs_at_once(page, stored):
     stored(Experiment())
     slower = Experiment(slow="0:2")
@@ -61,6 +78,16 @@ def test_every_rank_says_what_its_trouble_is(page, stored):
     stored(experiment)
     ranks = page(experiment.query()).button_group("rank")
     assert ranks.options == ["worker 0", "worker 1 × 3", "worker 2 ‖", "worker 3 ✕"]
+
+
+@pytest.mark.parametrize(("algorithm", "rank"), [("sync_sgd", 2), ("asgd", 0)], ids=["no server", "a server"])
+def test_who_cannot_come_back_is_not_offered_to(page, stored, algorithm, rank):
+    experiment = Experiment(algorithm=algorithm)
+    stored(experiment)
+    opened = click(page(experiment.query()), rank)
+    opened.toggle("trouble-lost").set_value(True).run()
+    assert "trouble-returns" not in [toggle.key for toggle in opened.toggle]
+    assert opened.toggle("trouble-lost").label == "Is lost, for good"
 
 
 def test_hundreds_of_ranks_are_picked_from_a_list(page, stored):

@@ -76,7 +76,8 @@ def experiments(draw):
             f"{r}:{f}" for r, f in draw(st.dictionaries(st.integers(0, workers - 1), _factors(), max_size=3)).items()
         ),
         "crash": ",".join(
-            f"{r}:{t}" for r, t in draw(st.dictionaries(st.integers(0, workers - 1), _factors(), max_size=2)).items()
+            f"{r}:{t}{draw(st.sampled_from(['', '-10', '-12.5']))}"
+            for r, t in draw(st.dictionaries(st.integers(0, workers - 1), _factors(), max_size=2)).items()
         ),
         **draw(of_knobs(Experiment, SPECIAL)),
         **draw(of_knobs(algorithms.find(algorithm).Settings)),

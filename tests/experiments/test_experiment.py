@@ -91,6 +91,8 @@ def test_a_hostile_link_is_an_experiment_or_one_sentence(query):
         "pause=0:2-1",
         "crash=a:b",
         "crash=99:1",
+        "crash=0:2-1",
+        "crash=0:1,0:2",
         "settings={}",
         "data=1",
         "model_config=1",

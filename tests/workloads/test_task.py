@@ -12,6 +12,7 @@ import kernels
 from cluster.trace import HELD, Journal
 from knobs import make
 from workloads.chain import Chain
+from workloads.checkpoints import Checkpoints
 from workloads.layers import Dense
 from workloads.quadratic import Quadratic
 from workloads.supervised import Supervised
@@ -237,3 +238,59 @@ def test_staleness_is_recorded_with_its_time():
 def test_a_budget_of_nothing_is_refused(values):
     with pytest.raises(ValueError, match="the budget"):
         make(Budget, values, "the budget")
+
+
+# a rank that was lost and comes back at 5 s
+
+
+def come_back(losses=(), **more):
+    """Its task, when its former life has recorded these losses, one a step, of two samples each."""
+    comm = Alone(now=5.0)
+    comm.journal.losses += [(step, 2 * step + 2, 0.1, loss) for step, loss in enumerate(losses)]
+    saved = Checkpoints(np.array([1.0, 2.0, 3.0]), [5.0])
+    return task(comm, checkpoints=saved, **more)
+
+
+def test_who_comes_back_begins_with_the_newest_model_and_a_copy_of_its_own():
+    t = come_back()
+    w = t.start()
+    assert w.tolist() == [1, 2, 3]
+    w[:] = 0
+    assert t.start().tolist() == [1, 2, 3]
+
+
+def test_who_was_there_all_the_time_begins_with_the_first_model():
+    saved = Checkpoints(np.ones(3), [5.0])
+    assert np.array_equal(task(checkpoints=saved).start(), task().start())
+
+
+def test_who_comes_back_goes_on_with_the_step_after_its_last_loss():
+    assert list(come_back([0.5, 0.5], budget=Budget(steps=4)).steps()) == [2, 3]
+    assert list(come_back([], budget=Budget(steps=4)).steps()) == [0, 1, 2, 3]
+
+
+def test_who_comes_back_goes_on_in_its_data():
+    alone = task()
+    batches = [next(alone.batches).tolist() for _ in range(4)]
+    again = come_back([0.5, 0.5])
+    assert [next(again.batches).tolist() for _ in range(2)] == batches[2:]
+
+
+def test_who_comes_back_goes_on_counting_samples():
+    again = come_back([0.5, 0.5])
+    again.record(0.5, 2)
+    assert again.journal.losses[-1][1] == 6
+
+
+def test_the_losses_of_a_former_life_count_towards_the_target():
+    again = come_back([0.1] * 20, budget=Budget(target_loss=0.2))
+    assert again.spent() and not come_back([0.1] * 19, budget=Budget(target_loss=0.2)).spent()
+
+
+def test_what_is_reported_before_a_rank_comes_back_is_what_it_begins_with():
+    saved, comm = Checkpoints(np.zeros(3), [5.0]), Alone(now=4.0)
+    server = task(comm, checkpoints=saved, shard=None)
+    server.report(np.array([1.0, 2.0]), slice(0, 2))
+    comm.now = 6.0
+    server.report(np.array([8.0, 9.0]), slice(0, 2))
+    assert saved.read(5.0).tolist() == [1, 2, 0]

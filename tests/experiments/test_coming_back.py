@@ -1,0 +1,149 @@
+"""Coming back: a worker is lost, comes back with nothing, and the run goes on with it; or is refused beforehand."""
+
+from functools import cache
+
+import numpy as np
+import pytest
+
+import algorithms
+from cluster.trace import KINDS
+from experiments.compare import difference
+from experiments.experiment import Experiment
+from experiments.run import check, run
+
+STEPS, WORKERS = 24, 3
+OTHER_FORMS = [
+    ("downpour", {"overlap": True}),
+    ("downpour", {"shards": 2, "n_push": 2, "n_fetch": 3}),
+    ("easgd", {"momentum": 0.5}),
+    ("softsync", {"hard": True}),
+    ("softsync", {"hard": True, "splits": 1}),
+    ("ssp", {"bound": 0}),
+    ("ssp", {"cache": True}),
+    ("asgd", {"compression": "top_k"}),
+]
+NAMES = [name for name in algorithms.names() if hasattr(algorithms.find(name), "rejoins")]
+FORMS = [(name, {}) for name in NAMES] + OTHER_FORMS
+every_form = pytest.mark.parametrize(("name", "settings"), FORMS, ids=lambda value: str(value or ""))
+
+
+def experiment(name, lost=None, back=None, **values):
+    """Worker 1 of three is lost and comes back at these parts of the time that the run takes without that."""
+    values = {"algorithm": name, "workers": WORKERS, "steps": STEPS, "evaluations": 200, "batch": 8, **values}
+    whole = Experiment.of(values)
+    if lost is None:
+        return whole
+    seconds = length(whole.query())
+    return whole.change(crash=f"{whole.servers + 1}:{lost * seconds:.9f}-{back * seconds:.9f}")
+
+
+@cache
+def length(query):
+    return run(Experiment.from_query(query)).summary["seconds"]
+
+
+@every_form
+@pytest.mark.parametrize(("lost", "back"), [(0.3, 0.6), (0.4, 0.400001), (0.5, 1.5)], ids=["away", "at once", "long"])
+def test_every_worker_makes_every_step_once_and_the_run_learns_with_it(name, settings, lost, back):
+    e = experiment(name, lost, back, **settings)
+    done = run(e)
+    rank = e.servers + 1
+    assert done.status == "finished"
+    assert [note.split(" at ")[0] for note in done.notes] == [f"rank {rank} was lost"]
+    for worker in range(e.servers, e.ranks):
+        assert done.losses["step"][done.losses["rank"] == worker].tolist() == list(range(STEPS))
+    returned = float(e.crash.split("-")[1])
+    mine = done.losses["rank"] == rank
+    again = mine & (done.losses["seconds"] > returned)
+    assert again.any() and done.losses["loss"][again].mean() < done.losses["loss"][mine & ~again].mean()
+
+
+@every_form
+def test_two_runs_are_the_same_bit_for_bit(name, settings):
+    e = experiment(name, 0.3, 0.6, **settings, jitter="cloud")
+    assert difference(run(e), run(Experiment.from_query(e.query()))) == ""
+
+
+def test_where_both_its_lives_wait_for_the_same_update_it_is_answered_once():
+    e = experiment("softsync", 0.38, 0.381, hard=True, splits=1, slow="1:100")
+    done = run(e)
+    lost = float(e.crash[2:].split("-")[0])
+    assert len(done.notes) == 1  # none of an answer that nobody read
+    pushed = done.trace.messages["sent"][done.trace.messages["src"] == 2]
+    updates = done.trace.messages["sent"][done.trace.messages["src"] == 0]
+    assert ((updates[updates < lost].max() < pushed) & (pushed < updates[updates > lost].min())).sum() == 2
+
+
+def test_a_new_life_that_does_not_fetch_any_more_waits_for_no_answer():
+    e = experiment("downpour", n_fetch=2 * STEPS, overlap=True)
+    mine = run(e).losses
+    lost = mine["seconds"][(mine["rank"] == 2) & (mine["step"] == 9)][0]
+    done = run(e.change(crash=f"2:{lost:.9f}-{lost + 1e-5:.9f}"))
+    assert done.status == "finished" and len(done.notes) == 1 and done.losses["step"].size == WORKERS * STEPS
+
+
+def test_the_time_away_is_a_gap_in_its_trace():
+    e = experiment("asgd", 0.3, 0.6)
+    lost, back = map(float, e.crash.split(":")[1].split("-"))
+    spans = run(e).trace.spans
+    mine = spans["rank"] == 2
+    inside = mine & (spans["start"] < back) & (spans["end"] > lost)
+    assert [KINDS[kind] for kind in spans["kind"][inside]] == ["idle"]
+    assert spans["end"][inside] == back and spans["start"][inside] <= lost
+    assert (spans["start"][mine] >= back).any()
+
+
+def test_its_new_life_begins_with_the_newest_model_that_the_server_had_reported():
+    seen = []
+
+    def worker(comm, task, s):
+        if comm.rank == 2 and task.journal.clock() > 0:
+            seen.append((task.journal.clock(), task.start()))
+        return algorithms.find("asgd").worker(comm, task, s)
+
+    e = experiment("asgd", 0.3, 0.6)
+    run(e, instead=worker)
+    seconds, w = seen[0]
+    workload = check(e)
+    tried = run(e).evaluations
+    newest = tried["seconds"] <= seconds
+    assert workload.evaluate(w).loss == tried["loss"][newest][-1] != tried["loss"][0]
+
+
+def test_how_often_a_model_is_evaluated_changes_nothing():
+    e = experiment("asgd", 0.3, 0.6)
+    few, many = run(e.change(evaluations=1)), run(e)
+    assert np.array_equal(few.parameters, many.parameters) and len(many.evaluations["loss"]) > 20
+
+
+def test_two_workers_may_come_back_in_one_run():
+    e = experiment("downpour", 0.3, 0.6)
+    done = run(e.change(crash=f"{e.crash},3:{e.crash[2:]}"))
+    assert done.status == "finished" and len(done.notes) == 2 and done.losses["step"].size == WORKERS * STEPS
+
+
+@pytest.mark.parametrize("name", [name for name in algorithms.names() if name not in NAMES])
+def test_every_other_method_says_before_it_begins_that_it_cannot(name):
+    e = Experiment.of({"algorithm": name, "crash": "1:0.1-0.2"})
+    with pytest.raises(ValueError, match=f"rank 1 would come back with nothing, and in {name} others wait") as told:
+        check(e)
+    assert "use easgd, asgd" in str(told.value) and "\n" not in str(told.value)
+
+
+@pytest.mark.parametrize(("name", "settings"), [("easgd", {"synchronous": True}), ("downpour", {"warm": 9})])
+def test_a_form_that_cannot_says_so(name, settings):
+    with pytest.raises(ValueError, match=f"{name} with these settings"):
+        check(Experiment.of({"algorithm": name, "crash": "1:0.1-0.2", **settings}))
+
+
+def test_a_server_cannot_come_back_without_its_model():
+    with pytest.raises(ValueError, match=r"rank 1 is a server .* ranks 2 to 5"):
+        check(Experiment.of({"algorithm": "downpour", "shards": 2, "crash": "1:0.1-0.2"}))
+
+
+def test_what_can_be_lost_for_good_still_can():
+    assert check(Experiment.of({"algorithm": "sync_sgd", "crash": "1:0.1"}))
+
+
+def test_real_ranks_do_not_obey_it_and_are_not_refused():
+    assert check(Experiment.of({"algorithm": "sync_sgd", "workers": 2, "cluster": "processes", "crash": "1:0.1-0.2"}))
