@@ -133,6 +133,23 @@ def slide(page, key: str, presses: int):
         slider.press("ArrowRight" if presses > 0 else "ArrowLeft")
 
 
+def zoom_into_the_loss(page):
+    """Read the curve by keys, then drag a part of it over the whole."""
+    stage, whole = page.locator(".st-key-loss .stage"), page.locator(".st-key-loss .whole")
+    stage.press("ArrowRight")
+    expect(page.locator(".st-key-loss .heard")).to_have_text(re.compile(r"^step \d+: training [\d.]+"))
+    box = stage.bounding_box()
+    page.mouse.move(box["x"] + 100, box["y"] + 80)
+    page.mouse.down()
+    page.mouse.move(box["x"] + 200, box["y"] + 85, steps=3)
+    page.mouse.up()
+    expect(whole).to_be_visible()
+    stage.press("Home")
+    expect(whole).to_be_hidden()
+    stage.press("+")
+    expect(whole).to_be_visible()
+
+
 def query(page) -> dict:
     return {name: values[-1] for name, values in parse_qs(urlsplit(page.url).query).items()}
 
@@ -142,8 +159,11 @@ def test_a_student_runs_compares_and_shares(tab, address):
     figures = result(page)  # without being asked
     expect(page.get_by_role("heading", name="sync_sgd on digits")).to_be_visible()
 
+    zoom_into_the_loss(page)
+
     slide(page, "workers", 2)
     expect(page.get_by_text("Not run yet: workers 4 → 8")).to_be_visible()
+    expect(page.locator(".st-key-loss .whole")).to_be_visible()  # still zoomed
     page.get_by_role("button", name="Keep", exact=True).click()
     page.get_by_role("button", name="Run", exact=True).click()
     expect(page.get_by_text("8 workers · batch 32")).to_be_visible()
