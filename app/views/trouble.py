@@ -80,9 +80,9 @@ def _form(experiment: Experiment, rank: int, at: float) -> None:
         left, right = st.columns(2)
         with left:
             _time("at, ms", "trouble-at", lost)
-        with right:
-            if returns and st.toggle("Comes back, having forgotten all", back < math.inf, key="trouble-returns"):
-                _time("after, ms", "trouble-away", back - lost if back < math.inf else at / 2)
+        if returns and st.toggle("Comes back, having forgotten everything", back < math.inf, key="trouble-returns"):
+            with right:
+                _time("away for, ms", "trouble-away", back - lost if back < math.inf else at / 2)
     st.caption(f"Times are of the run's own clock; the run on the page took {units.seconds(2 * _moment())}.")
     with st.container(horizontal=True):
         done = [
