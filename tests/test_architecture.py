@@ -1,6 +1,7 @@
 """The house: imports point one way, the core is light, and nothing of a machine is written down."""
 
 import ast
+import functools
 import re
 import subprocess
 import sys
@@ -21,6 +22,7 @@ MAY_IMPORT = {
     "app": {"lessons", "experiments", "workloads", "cluster", "algorithms", "kernels", "knobs"},
 }
 PLOTTING = ("experiments/export.py", "experiments/chart.py")
+each_room = pytest.mark.parametrize("name", MAY_IMPORT)
 FILES = [*sorted(p for room in ROOMS for p in (ROOT / room).rglob("*.py")), ROOT / "knobs.py"]
 
 
@@ -28,6 +30,7 @@ def room(path: Path) -> str:
     return path.relative_to(ROOT).parts[0].removesuffix(".py")
 
 
+@functools.cache
 def imports(path: Path) -> list[tuple[str, ast.AST, bool]]:
     """(module, node, whether it is imported when the file is) of every import, the script footer left out."""
     tree = ast.parse(path.read_text())
@@ -45,35 +48,38 @@ def imports(path: Path) -> list[tuple[str, ast.AST, bool]]:
     return found
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda p: str(p.relative_to(ROOT)))
-def test_imports_point_one_way(path):
-    mine = room(path)
-    for module, _, _ in imports(path):
+def imported(name: str) -> list[tuple[Path, str]]:
+    """(file, module) of every import in a room."""
+    return [(path, module) for path in FILES if room(path) == name for module, _, _ in imports(path)]
+
+
+@each_room
+def test_imports_point_one_way(name):
+    for path, module in imported(name):
         target = module.split(".")[0]
-        if target in MAY_IMPORT and target != mine:
-            assert target in MAY_IMPORT[mine], f"{path.relative_to(ROOT)} imports {module}"
+        if target in MAY_IMPORT and target != name:
+            assert target in MAY_IMPORT[name], f"{path.relative_to(ROOT)} imports {module}"
 
 
-@pytest.mark.parametrize("path", [p for p in FILES if room(p) == "algorithms"], ids=lambda p: p.stem)
-def test_an_algorithm_imports_the_standard_library_numpy_kernels_and_its_own_family(path):
-    family = path.relative_to(ROOT).parts[1]
-    for module, _, _ in imports(path):
+def test_an_algorithm_imports_the_standard_library_numpy_kernels_and_its_own_family():
+    for path, module in imported("algorithms"):
+        family = path.relative_to(ROOT).parts[1]
         first = module.split(".")[0]
         if first == "algorithms":
             shared = (ROOT / (module.replace(".", "/") + ".py")).exists() and module.count(".") == 1
-            assert shared or module.split(".")[1] == family or "." not in module
+            assert shared or module.split(".")[1] == family or "." not in module, path
         else:
-            assert first in sys.stdlib_module_names or first in ("numpy", "kernels", "knobs"), module
+            assert first in sys.stdlib_module_names or first in ("numpy", "kernels", "knobs"), (path, module)
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda p: str(p.relative_to(ROOT)))
-def test_streamlit_stays_in_the_app_and_plotly_in_the_app_and_the_exports(path):
-    for module, _, _ in imports(path):
+@each_room
+def test_streamlit_stays_in_the_app_and_plotly_in_the_app_and_the_exports(name):
+    for path, module in imported(name):
         first = module.split(".")[0]
         if first == "streamlit":
-            assert room(path) == "app"
+            assert name == "app", path
         if first == "plotly":
-            assert room(path) == "app" or path.relative_to(ROOT).as_posix() in PLOTTING
+            assert name == "app" or path.relative_to(ROOT).as_posix() in PLOTTING, path
 
 
 def imported_by(statement: str, *names: str) -> list[str]:

@@ -11,17 +11,17 @@ from app.controls import control
 from experiments.experiment import NESTED, Experiment
 from knobs import Knobs, knob
 
-FIELDS = [
-    (owner, name)
-    for owner in (
-        Experiment,
-        *(algorithms.find(name).Settings for name in algorithms.names()),
-        *(workloads.find(name).Settings for name in workloads.WORKLOADS),
-        *(compressions.find(name).Settings for name in compressions.COMPRESSIONS),
-    )
-    for name in owner.model_fields
-    if name not in (*NESTED, "algorithm")
-]
+OWNERS = (
+    Experiment,
+    *(algorithms.find(name).Settings for name in algorithms.names()),
+    *(workloads.find(name).Settings for name in workloads.WORKLOADS),
+    *(compressions.find(name).Settings for name in compressions.COMPRESSIONS),
+)
+each_owner = pytest.mark.parametrize("owner", OWNERS, ids=lambda owner: owner.__module__)
+
+
+def knobs_of(owner):
+    return [name for name in owner.model_fields if name not in (*NESTED, "algorithm")]
 
 
 class Sample(Knobs):
@@ -48,23 +48,25 @@ def test_type_and_bounds_choose_the_widget(name, kind):
     assert control(Sample, name).kind == kind
 
 
-@pytest.mark.parametrize(("owner", "name"), FIELDS, ids=lambda x: getattr(x, "__module__", x))
-def test_every_stop_of_every_scale_is_allowed(owner, name):
-    one = control(owner, name)
-    for value in one.options if one.kind == "scale" else ():
-        if value is not None or name != "steps":  # a budget there must be, this one or another
-            assert getattr(owner(**{name: value}), name) == value
+@each_owner
+def test_every_stop_of_every_scale_is_allowed(owner):
+    for name in knobs_of(owner):
+        one = control(owner, name)
+        for value in one.options if one.kind == "scale" else ():
+            if value is not None or name != "steps":  # a budget there must be, this one or another
+                assert getattr(owner(**{name: value}), name) == value
 
 
-@pytest.mark.parametrize(("owner", "name"), FIELDS, ids=lambda x: getattr(x, "__module__", x))
-def test_every_widget_offers_its_default_and_explains_itself(owner, name):
-    one = control(owner, name)
-    assert one.help
-    if one.kind in ("choice", "list", "scale"):
-        assert one.default in one.options
-    if one.kind == "scale":
-        assert 3 <= len(one.options) <= 60
-        assert len({one.words(value) for value in one.options}) == len(one.options)
+@each_owner
+def test_every_widget_offers_its_default_and_explains_itself(owner):
+    for name in knobs_of(owner):
+        one = control(owner, name)
+        assert one.help, name
+        if one.kind in ("choice", "list", "scale"):
+            assert one.default in one.options, name
+        if one.kind == "scale":
+            assert 3 <= len(one.options) <= 60, name
+            assert len({one.words(value) for value in one.options}) == len(one.options), name
 
 
 def test_a_scale_of_times_starts_with_the_preset_and_reads_in_units():
