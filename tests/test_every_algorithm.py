@@ -205,7 +205,7 @@ def test_it_finds_the_optimum_of_a_problem_without_noise(variant):
     assert reached < 1e-4 * started
 
 
-DIGITS = 0.9  # held-out accuracy after 200 steps of 32 images with the default settings; fewer if steps are SLOW
+DIGITS = 0.9  # held-out accuracy after 200 steps of 32 images at most, with the default settings; fewer if SLOW
 
 
 PATIENT = {"pipemare": 400}  # steps of one that starts with a fraction of its rate
@@ -217,7 +217,8 @@ def test_it_learns_to_read_digits(module):
     digits = workloads.find("digits")
     workload = digits.build(digits.Settings(**getattr(module, "START", {})), np.dtype("float32"))
     steps = PATIENT.get(name_of(module), 200 // SLOW.get(name_of(module), 1))
-    tried = workload.evaluate(course((module, {}), workload, 4, batch=32, steps=steps).shipped)
+    budget = {"steps": steps, "target_loss": 0.15}  # most are there long before
+    tried = workload.evaluate(course((module, {}), workload, 4, batch=32, budget=budget).shipped)
     assert tried.accuracy > DIGITS
     assert tried.loss < 0.5
 
