@@ -7,6 +7,7 @@ ValueError, in one sentence, where a schedule does not exist for these numbers.
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Callable
 from functools import partial
 
@@ -54,4 +55,10 @@ def lists(name: str, ranks: int, chunks: int, **options) -> list[list[Op]]:
         raise ValueError(f"there is no schedule {name!r}; there are {', '.join(SCHEDULES)}.")
     if ranks < 1 or chunks < 1:
         raise ValueError(f"{chunks} micro-batches on {ranks} ranks are no schedule; use at least 1 of each.")
-    return [list(SCHEDULES[name](rank, ranks, chunks, **options)) for rank in range(ranks)]
+    collects = gc.isenabled()
+    gc.disable()  # ops are many and never cyclic: looking through them again and again takes as long as making them
+    try:
+        return [list(SCHEDULES[name](rank, ranks, chunks, **options)) for rank in range(ranks)]
+    finally:
+        if collects:
+            gc.enable()
