@@ -27,6 +27,7 @@ from kernels import copy
 from kernels.arrays import shares as shares  # part of the contract: reduce_scatter deals by it
 
 Message = Any  # None | float | int | array | tuple[Message, ...]
+NUMBERS = int, float, np.generic
 Op = Literal["sum", "mean"]
 Guard = Literal["none", "atomic", "writes", "locked"]
 GUARDS: tuple[Guard, ...] = get_args(Guard)
@@ -157,9 +158,9 @@ def guarded(guard: Guard) -> Guard:
 
 def snapshot(x: Message) -> Message:
     """A copy of a message that shares no memory with it."""
-    if isinstance(x, tuple):
-        return tuple(snapshot(part) for part in x)
-    return x if x is None or isinstance(x, int | float | np.generic) else copy(x)
+    if x is None or isinstance(x, NUMBERS):
+        return x
+    return tuple(snapshot(part) for part in x) if isinstance(x, tuple) else copy(x)
 
 
 def nbytes(x: Message) -> int:
@@ -170,7 +171,7 @@ def nbytes(x: Message) -> int:
         return x.nbytes
     if isinstance(x, tuple):
         return sum(nbytes(part) for part in x)
-    if isinstance(x, int | float | np.generic):
+    if isinstance(x, NUMBERS):
         return 8
     if hasattr(x, "numel"):
         return x.numel() * x.element_size()

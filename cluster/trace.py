@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import chain
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -168,7 +169,7 @@ def joined(journals: Sequence[Journal], table: str, names: Sequence[str], types:
     rows = list(chain.from_iterable(tables))
     ranks = np.repeat(np.array([journal.rank for journal in journals], rank), [len(rows) for rows in tables])
     cells = {
-        name: np.array([row[i] for row in rows], code)
+        name: np.fromiter(map(itemgetter(i), rows), code, len(rows))
         for i, (name, code) in enumerate(zip(names[1:], codes, strict=True))
     }
     return {names[0]: ranks, **cells}

@@ -219,7 +219,7 @@ class SimulatedComm:
             if actor is self._rank:
                 if not actor.doing:
                     if sent > start:
-                        actor.span(WAIT, start, min(sent, ready), "receive")
+                        actor.span(WAIT, start, sent if sent < ready else ready, "receive")
                         start = sent
                     actor.span(COMMUNICATE, start, ready, "receive")
                 elif sent > start:  # a collective writes the time between its waits when it is done
