@@ -34,16 +34,16 @@ def shared_out(workers: int) -> str:
 
 def mean_age(workers: int, slowest: int) -> float:
     """The mean staleness, if the slowest takes so many times as long as the fastest."""
-    return float(_ages(workers, "cloud", slowest).mean())
+    return float(_ages(workers, "cloud", 1500, slowest).mean())
 
 
 def fresh(workers: int) -> float:
     """Percent of the gradients that are not stale at all, if times are exponential."""
-    return 100 * float((_ages(workers, "exponential") == 0).mean())
+    return 100 * float((_ages(workers, "exponential", 6000) == 0).mean())
 
 
-def _ages(workers, jitter, slowest=1):
-    where = {"slow": _slow(workers, slowest), "jitter": jitter, "seconds": _seconds(run_now, 6000 / workers, 1)}
+def _ages(workers, jitter, gradients, slowest=1):
+    where = {"slow": _slow(workers, slowest), "jitter": jitter, "seconds": _seconds(run_now, gradients / workers, 1)}
     done = run_now(algorithm="asgd", workers=workers, learning_rate=0.01, dimension=1, **where, **BOWL)
     return done.applied["staleness"][10 * workers :]
 
