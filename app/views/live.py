@@ -62,14 +62,17 @@ def _panel(now: JobState, quantity: str) -> bytes:
     if now.fraction > 0:  # the axis is what has been reached, doubled whenever it is full, up to the whole run
         most = so_far / now.fraction / 2 ** np.floor(np.log2(1 / now.fraction))
     scale, unit = charts.unit(axis, most)
-    series = [Series(tried_x / scale, y, line.colour, "dot", line.symbol, "held-out", "held-out", width=1)]
-    if quantity == "loss":
+    if quantity == "accuracy":
+        series = [Series(tried_x / scale, y, line.colour, symbol=line.symbol, name="accuracy")]
+        up = Axis("accuracy", 0.0, 102, "%")
+    else:
         loss = now.curve.get("loss", np.zeros(0))
-        series.insert(0, Series(x / scale, loss, line.colour, name="training", key="training"))
+        series = [
+            Series(x / scale, loss, line.colour, name="training", key="training"),
+            Series(tried_x / scale, y, line.colour, "dot", line.symbol, "held-out", "held-out", width=1),
+        ]
         known = np.concatenate([loss, y])
         known = known[np.isfinite(known)]
-        top = Axis("loss", 0.0, float(min(known.max(), 4 * known[0])) * 1.08 if len(known) else 1.0)
-    else:
-        top = Axis("accuracy", 0.0, 102, "%")
-    picture = Picture(series, charts.along(axis, most / scale, unit), top, growing=True)
+        up = Axis("loss", 0.0, float(min(known.max(), 4 * known[0])) * 1.08 if len(known) else 1.0)
+    picture = Picture(series, charts.along(axis, most / scale, unit), up, growing=True)
     return curve.frame(picture, f"{quantity} of the run under way, at {units.percent(now.fraction)}.")
