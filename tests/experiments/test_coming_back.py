@@ -4,6 +4,8 @@ from functools import cache
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import algorithms
 from cluster.trace import KINDS
@@ -24,7 +26,7 @@ OTHER_FORMS = [
 ]
 NAMES = [name for name in algorithms.names() if hasattr(algorithms.find(name), "rejoins")]
 FORMS = [(name, {}) for name in NAMES] + OTHER_FORMS
-every_form = pytest.mark.parametrize(("name", "settings"), FORMS, ids=lambda value: str(value or ""))
+every_form = pytest.mark.parametrize(("name", "knobs"), FORMS, ids=lambda value: str(value or ""))
 
 
 def experiment(name, lost=None, back=None, **values):
@@ -42,25 +44,43 @@ def length(query):
     return run(Experiment.from_query(query)).summary["seconds"]
 
 
+def steps_of_workers(done):
+    ranks = range(done.experiment.servers, done.experiment.ranks)
+    return [done.losses["step"][done.losses["rank"] == rank].tolist() for rank in ranks]
+
+
 @every_form
 @pytest.mark.parametrize(("lost", "back"), [(0.3, 0.6), (0.4, 0.400001), (0.5, 1.5)], ids=["away", "at once", "long"])
-def test_every_worker_makes_every_step_once_and_the_run_learns_with_it(name, settings, lost, back):
-    e = experiment(name, lost, back, **settings)
+def test_every_worker_makes_every_step_once_and_the_run_learns_with_it(name, knobs, lost, back):
+    e = experiment(name, lost, back, **knobs)
     done = run(e)
     rank = e.servers + 1
     assert done.status == "finished"
     assert [note.split(" at ")[0] for note in done.notes] == [f"rank {rank} was lost"]
-    for worker in range(e.servers, e.ranks):
-        assert done.losses["step"][done.losses["rank"] == worker].tolist() == list(range(STEPS))
+    assert steps_of_workers(done) == WORKERS * [list(range(STEPS))]
     returned = float(e.crash.split("-")[1])
     mine = done.losses["rank"] == rank
     again = mine & (done.losses["seconds"] > returned)
     assert again.any() and done.losses["loss"][again].mean() < done.losses["loss"][mine & ~again].mean()
 
 
+PARTS = st.tuples(st.floats(0, 1), st.floats(1e-5, 2))  # of the run's time: when it is lost, how long it is away
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.sampled_from(FORMS), st.lists(PARTS, min_size=1, max_size=WORKERS), st.sampled_from(["none", "pareto"]))
+def test_whenever_they_are_lost_and_come_back_every_step_is_made_once(form, away, jitter):
+    name, knobs = form
+    whole = experiment(name, steps=8, jitter=jitter, **knobs)
+    seconds = length(whole.query())
+    times = enumerate(((lost * seconds, (lost + part) * seconds) for lost, part in away), whole.servers)
+    done = run(whole.change(crash=",".join(f"{rank}:{lost:.9f}-{back:.9f}" for rank, (lost, back) in times)))
+    assert done.status == "finished" and steps_of_workers(done) == WORKERS * [list(range(8))]
+
+
 @every_form
-def test_two_runs_are_the_same_bit_for_bit(name, settings):
-    e = experiment(name, 0.3, 0.6, **settings, jitter="cloud")
+def test_two_runs_are_the_same_bit_for_bit(name, knobs):
+    e = experiment(name, 0.3, 0.6, **knobs, jitter="cloud")
     assert difference(run(e), run(Experiment.from_query(e.query()))) == ""
 
 
@@ -130,10 +150,10 @@ def test_every_other_method_says_before_it_begins_that_it_cannot(name):
     assert "use easgd, asgd" in str(told.value) and "\n" not in str(told.value)
 
 
-@pytest.mark.parametrize(("name", "settings"), [("easgd", {"synchronous": True}), ("downpour", {"warm": 9})])
-def test_a_form_that_cannot_says_so(name, settings):
+@pytest.mark.parametrize(("name", "knobs"), [("easgd", {"synchronous": True}), ("downpour", {"warm": 9})])
+def test_a_form_that_cannot_says_so(name, knobs):
     with pytest.raises(ValueError, match=f"{name} with these settings"):
-        check(Experiment.of({"algorithm": name, "crash": "1:0.1-0.2", **settings}))
+        check(Experiment.of({"algorithm": name, "crash": "1:0.1-0.2", **knobs}))
 
 
 def test_a_server_cannot_come_back_without_its_model():
