@@ -46,7 +46,7 @@ class Simulation:
         self.group_ids = count(1).__next__
         self.meetings: dict[tuple, Any] = {}
         self._queues: dict[tuple[int, ...], Queue] = {}
-        self.now = 0.0
+        self.now, self._handled = 0.0, 0
         # one port each way per node, then one each way per rank for messages inside a node
         self.nodes = -(-size // network.per_node)
         self.out_free = [0.0] * (self.nodes + size)
@@ -108,7 +108,7 @@ class Simulation:
                     what(*ready)
                     continue
             else:
-                first_byte, serial, dst, port, busy, sender, src, key, nbytes, sent, x = heappop(heap)
+                first_byte, _, dst, port, busy, sender, src, key, nbytes, sent, x = heappop(heap)
                 self.now = first_byte
                 sender.in_flight -= 1
                 if sent > sender.gone:
@@ -116,7 +116,8 @@ class Simulation:
                 free = in_free[port]
                 in_free[port] = arrived = (first_byte if first_byte > free else free) + busy
                 sender.journal.messages.append((dst.number, key[1], nbytes, sent, arrived, key[1] < 0))
-                if not serial & 255:
+                self._handled += 1
+                if not self._handled & 255:
                     self.tick()
                 waiting = dst.waiting.get(key)
                 if waiting is None or waiting[1] != src:

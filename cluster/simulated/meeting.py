@@ -51,7 +51,7 @@ class Reduction:
         self.sim, self.members = comm._sim, comm.members
         self.joined: list = [None] * comm.size
         self.missing = comm.size
-        self.ends: np.ndarray | None = None
+        self.ends: list[float] | None = None
 
     @classmethod
     def join(cls, comm, x: np.ndarray, scale: float, priority: int = 0) -> Joined:
@@ -80,10 +80,10 @@ class Reduction:
         lengths = {len(x) for x in vectors}
         if len(lengths) > 1:
             raise ValueError(f"all_reduce got vectors of different lengths: {sorted(lengths)}; they must be one.")
-        self.arrived = np.array([at for at, *_ in self.joined])
-        self.last = float(self.arrived.max())
+        self.arrived = [at for at, *_ in self.joined]
+        self.last = max(self.arrived)
         pieces = shares(len(vectors[0]), size)
-        self.ends = self._times(pieces, scale != 1.0, vectors[0].itemsize) if size > 1 else self.arrived
+        self.ends = self._times(pieces, scale != 1.0, vectors[0]) if size > 1 else self.arrived
         with metered(None):
             total = ring_sum(vectors, pieces)
             if scale != 1.0:
@@ -92,32 +92,31 @@ class Reduction:
             x[...] = total
         for _, _, _, joined in self.joined:
             if joined.waiter:
-                sim.resume(float(self.ends[joined.rank]), joined.waiter)
+                sim.resume(self.ends[joined.rank], joined.waiter)
         self.joined = []  # who joined knows this reduction: a circle, which would keep all vectors until the run ends
 
-    def _times(self, pieces: list[slice], scaled: bool, itemsize: int) -> np.ndarray:
+    def _times(self, pieces: list[slice], scaled: bool, x: np.ndarray) -> list[float]:
+        """When each rank has the sum; `x` is like all the vectors. Takes the ports and writes down the messages."""
         sim, size = self.sim, len(self.members)
         comms = [joined.comm for *_, joined in self.joined]
-        routes = [comm._route((rank + 1) % size) for rank, comm in enumerate(comms)]  # to the right
-        nbytes = np.array([(piece.stop - piece.start) * itemsize for piece in pieces], float)
-        adds, scales = np.zeros((2, size, 2))
+        rights = [*range(1, size), 0]
+        routes = [comm._routes.get(right) or comm._route(right) for comm, right in zip(comms, rights, strict=True)]
+        nbytes = np.array([(piece.stop - piece.start) * x.itemsize for piece in pieces], float)
         shorter = pieces[-1].stop - pieces[-1].start
-        for rank, (_, x, paid, joined) in enumerate(self.joined):
-            if paid:
-                slowness = joined.comm._rank.slowness()
-                for longer in (0, 1):
-                    piece = x[: shorter + longer]
-                    adds[rank, longer] = _seconds(sim, kernels.add, piece, itemsize) * slowness
-                    if scaled:
-                        scales[rank, longer] = _seconds(sim, kernels.scale, piece, itemsize, 1.0) * slowness
+        slowness = np.array([[joined.comm._rank.slowness() if paid else 0.0] for *_, paid, joined in self.joined])
+        adds = slowness * [_seconds(sim, kernels.add, x[: shorter + longer]) for longer in (0, 1)]
+        scales = slowness * [_seconds(sim, kernels.scale, x[: shorter + longer], 1.0) for longer in (0, 1)] * scaled
         out_free = np.array([sim.out_free[route[1]] for route in routes])
         in_free = np.array([sim.in_free[route[2]] for route in routes])
         link = np.array([route[3:] for route in routes])
-        ends = ring_times(self.arrived, out_free, in_free, link, nbytes, shorter * itemsize, adds, scales)
-        for rank, route in enumerate(routes):
-            sim.out_free[route[1]], sim.in_free[route[2]] = float(out_free[rank]), float(in_free[rank])
-            sent = 2 * nbytes.sum() - nbytes[rank] - nbytes[(rank + 1) % size]
-            row = (self.members[(rank + 1) % size], -1, int(sent), self.arrived[rank], ends[(rank + 1) % size], True)
+        arrived = np.array(self.arrived)
+        ends = ring_times(arrived, out_free, in_free, link, nbytes, shorter * x.itemsize, adds, scales).tolist()
+        sent = (2 * nbytes.sum() - nbytes - nbytes[rights]).astype(int).tolist()
+        for rank, (right, route, left, came) in enumerate(
+            zip(rights, routes, out_free.tolist(), in_free.tolist(), strict=True)
+        ):
+            sim.out_free[route[1]], sim.in_free[route[2]] = left, came
+            row = (self.members[right], -1, sent[rank], self.arrived[rank], ends[right], True)
             comms[rank].journal.messages.append(row)
         return ends
 
@@ -135,7 +134,7 @@ class Joined:
             self.waiter, actor.since, actor.doing = actor, actor.now, "all-reduce"
             work.sim.wait(actor)
             actor.doing = ""
-        end, start = float(work.ends[self.rank]), actor.now
+        end, start = work.ends[self.rank], actor.now
         if end > start:
             actor.now = end
             if work.last > start:
@@ -200,6 +199,6 @@ def ring_times(arrived, out_free, in_free, link, nbytes, shorter, adds, scales):
     return now
 
 
-def _seconds(sim, kernel, x: np.ndarray, itemsize: int, *args: Any) -> float:
+def _seconds(sim, kernel, x: np.ndarray, *args: Any) -> float:
     flops, words = kernel.price(x, *(args or (x,)))
-    return sim.device.seconds(flops, words * itemsize)
+    return sim.device.seconds(flops, words * x.itemsize)
