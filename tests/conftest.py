@@ -2,11 +2,16 @@
 large ones, whose tests share nothing. Ranks that are processes find loaded what their programs import."""
 
 import pytest
+from hypothesis import HealthCheck, settings
 from xdist.scheduler import LoadScopeScheduling
 
 from cluster import processes
 
 processes.PRELOADED += ["torch.distributed", "pytest", "experiments.run", "tests.training"]
+
+# the same examples in every run, however slowly they are drawn
+settings.register_profile("house", derandomize=True, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("house")
 
 SPREAD = ("test_every_algorithm.py", "test_every_compression.py", "test_twins.py", "test_figures.py", "test_kills.py")
 
