@@ -54,7 +54,7 @@ def show(folder: str, wanted: Experiment | None) -> None:
         heading(
             "Timeline",
             "Who did what when: one lane per rank, one bar per span. Arrows are messages. Click a rank's name to slow "
-            "it down, let it pause or lose it.",
+            "it down, let it pause, or lose it and have it come back.",
         )
         st.fragment(pictures.lanes)(folder)
         if any(one.run.quantities for one in shown):
