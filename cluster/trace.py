@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import chain
-from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -168,11 +167,8 @@ def joined(journals: Sequence[Journal], table: str, names: Sequence[str], types:
     tables = [getattr(journal, table) for journal in journals]
     rows = list(chain.from_iterable(tables))
     ranks = np.repeat(np.array([journal.rank for journal in journals], rank), [len(rows) for rows in tables])
-    cells = {
-        name: np.fromiter(map(itemgetter(i), rows), code, len(rows))
-        for i, (name, code) in enumerate(zip(names[1:], codes, strict=True))
-    }
-    return {names[0]: ranks, **cells}
+    cells = np.fromiter(rows, list(zip(names[1:], codes, strict=True)), len(rows))  # a row is looked up once
+    return {names[0]: ranks, **{name: cells[name].copy() for name in names[1:]}}
 
 
 def ordered(table: dict[str, np.ndarray], *keys: str) -> dict[str, np.ndarray]:
