@@ -24,7 +24,7 @@ from experiments.result import Run
 
 ROOT = Path(os.environ.get("LOCKSTEP_RUNS") or Path(__file__).parents[1] / "runs").resolve()
 PATIENCE = 0.35  # s in which a run may end, or begin its curve, before a page shows that it is under way
-POLITE = 3.5  # s in which a stopped run stores what it has
+POLITE = 10.5  # s in which a stopped run stores what it has: a little more than the pool gives it
 KEPT = 4  # runs beside the one that is shown
 
 gc.collect()

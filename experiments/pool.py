@@ -38,7 +38,7 @@ from experiments.summary import source_version
 
 COMMAND = (sys.executable, "-u", "-m", "experiments.job")
 KEPT = 1000  # jobs whose end is remembered
-POLITE = 3.0  # s a job has to store what it recorded when it is asked to stop
+POLITE = 10.0  # s a job has to store what it recorded when it is asked to stop; on a busy machine it takes them
 FOREVER = float("inf")
 
 
