@@ -67,8 +67,9 @@ def stop() -> None:
     """End the run under way; what it has recorded is stored and shown."""
     state = st.session_state
     if state.get("job"):
-        pool().cancel(state.job, owner())
-        if wait(state.job, POLITE).active:
+        if pool().cancel(state.job, owner()):
+            wait(state.job, POLITE)
+        else:
             state.job = None  # somebody else still waits for the very same run
 
 

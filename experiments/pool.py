@@ -182,20 +182,25 @@ class Pool:
                 return replace(known.state, place=self._queue.index(known) + 1)
             return known.state
 
-    def cancel(self, job: str, owner: str | None = None) -> None:
-        """Give `job` up for `owner`; without other owners, or without `owner`, it stops and keeps what it recorded."""
+    def cancel(self, job: str, owner: str | None = None) -> bool:
+        """Give `job` up for `owner`; without other owners, or without `owner`, it stops and keeps what it recorded.
+
+        Gives whether it stops, or has ended; False if somebody else still waits for it.
+        """
         with self._lock:
             known = self._jobs.get(job)
             if known is None or not known.state.active:
-                return
+                return True
             if owner is not None and known.owners - {owner}:
                 known.owners.discard(owner)
-            elif known in self._queue:
+                return False
+            if known in self._queue:
                 self._drop(known, "cancelled")
             elif not known.ending:
                 known.ending, known.deadline = "cancelled", time.monotonic() + POLITE
                 known.child.ask()
         self._wake()
+        return True
 
     def touch(self, owner: str) -> None:
         """`owner` is still there."""

@@ -8,6 +8,8 @@ from app import controls, errands, runs
 from app.questions import QUESTIONS, Question, asked
 from experiments.result import Run
 
+PATIENCE = 3.5  # s in which the run that a question compares with may come; in a long queue it goes without
+
 
 def menu() -> None:
     """The questions. To choose one sets all controls, runs what they say, and lays it over what it is compared with."""
@@ -24,7 +26,7 @@ def _try() -> None:
     st.session_state.update(complaint="", axis=question.axis)
     reference = errands.ask(question.reference, "question")
     if reference.active:
-        reference = runs.wait(question.reference.key(), runs.POLITE)
+        reference = runs.wait(question.reference.key(), PATIENCE)
     runs.keep_only(str(reference.folder) if reference.folder else None)
     runs.start(question.experiment)
 

@@ -158,9 +158,7 @@ def _common(own: bool) -> dict:
 
 
 def _title(plans: dict[str, Plan]) -> None:
-    st.markdown(
-        f"# {escaped(' beside '.join(plan.schedule for plan in plans.values()) or 'Schedules')}", anchors=False
-    )
+    st.markdown(f"# {escaped(' beside '.join(plan.schedule for plan in plans.values()) or 'Schedules')}", anchors=False)
     if plans:
         plan = next((p for p in plans.values() if p.schedule != study.OWN), next(iter(plans.values())))
         where = (

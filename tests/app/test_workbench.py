@@ -418,6 +418,7 @@ class Pool:
     def cancel(self, job, owner):
         self.cancelled.append(job)
         self.now = JobState("cancelled", message="cancelled.")
+        return True
 
     def touch(self, owner): ...
 

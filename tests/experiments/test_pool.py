@@ -204,11 +204,11 @@ def test_a_job_of_two_owners_ends_only_when_both_gave_it_up(pool):
     assert pool.submit("bob", trick("waits")) == job
     until(pool, job, lambda state: state.fraction)
     child = pool._jobs[job].child
-    pool.cancel(job, "bob")
+    assert not pool.cancel(job, "bob")
     assert pool.submit("bob", trick("waits")) == job
-    pool.cancel(job, "ada")
+    assert not pool.cancel(job, "ada")
     assert pool.state(job).status == "running" and pool._jobs[job].child is child
-    pool.submit("bob", trick("waits", 2))
+    assert pool.cancel(job, "bob")
     assert end(pool, job).status == "cancelled"
 
 
