@@ -122,6 +122,8 @@ def result(page):
     """Wait for a finished run; gives the values of its figures."""
     expect(page.locator(".st-key-loss canvas")).to_be_visible()
     expect(page.locator(".timeline .status")).to_contain_text("Showing")
+    expect(page.get_by_test_id("stApp")).to_have_attribute("data-test-script-state", "notRunning")
+    expect(page.get_by_test_id("stMetricValue")).to_have_count(6)
     expect(page.get_by_test_id("stException")).to_have_count(0)
     return page.get_by_test_id("stMetricValue").all_inner_texts()
 
