@@ -3,6 +3,7 @@
 import asyncio
 import sys
 import threading
+import time
 import webbrowser
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -13,14 +14,24 @@ if str(HERE.parent) not in sys.path:  # Streamlit puts app/ there, and not the r
 
 import streamlit as st  # noqa: E402
 
+LATER = 3.0  # s that the first page has the machine to itself, before a process is made ready for the next run
+
 
 def prepare() -> None:
-    """Import what pages need, do the run that the first page shows, and have a process ready for the next one."""
+    """Load what pages need and what the first one shows, and have a process ready for the next run."""
+    from PIL import Image
+
     from app import runs
+    from app.questions import asked
     from app.views import kernels, own, schedules, textbook, workbench  # noqa: F401
     from experiments.experiment import Experiment
 
-    runs.pool().submit("the first reader", Experiment())
+    Image.preinit()  # Streamlit looks at the page's icon with it
+    asked(Experiment())  # imports the algorithms of all questions
+    folder = runs.pool().state(runs.pool().submit("the first reader", Experiment())).folder
+    if folder:
+        runs.timeline_frame(str(folder), None)
+    time.sleep(LATER)
     runs.pool().foresee()
 
 
