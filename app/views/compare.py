@@ -44,7 +44,9 @@ def named(these: list[tuple[str, Run]]) -> list[Shown]:
     differing = _differing(flats)
     shown = []
     for (name, run), flat in zip(these, flats, strict=True):
-        parts = [said(run.experiment, setting, flat[setting]) for setting in differing if setting in flat]
+        alike = _differing([other for other in flats if other["algorithm"] == flat["algorithm"]])
+        tells = [n for n in differing if n in flat and (n in alike or n not in run.experiment.settings)]
+        parts = [said(run.experiment, setting, flat[setting]) for setting in tells]
         origin = ["uploaded"] if uploaded(name) else []
         shown.append(Shown(", ".join([run.experiment.algorithm, *parts[:3], *origin]), run, colours[name], name))
     return shown

@@ -315,6 +315,13 @@ def test_kept_runs_are_laid_over_the_next_one(page, stored, canvases):
     assert len({line["colour"] for line in header["lines"] if not line["bare"]}) == 2
 
 
+def test_algorithms_are_told_apart_by_what_both_could_have_and_not_by_knobs_of_their_own(page, stored, canvases):
+    kept = stored(Experiment.of({"algorithm": "easgd", "momentum": 0.5})).name
+    stored(Experiment(workers=3))
+    header, _ = canvases(page(Experiment(workers=3).query() + f"&keep={kept}"))["loss"]
+    assert {line["name"].rpartition(",")[0] for line in header["lines"]} == {"easgd, workers 4", "sync_sgd, workers 3"}
+
+
 def test_a_run_keeps_its_colour_when_another_is_let_go(page, stored):
     experiments = [Experiment(seed=seed) for seed in (1, 2, 3)]
     names = [stored(experiment).name for experiment in experiments]
