@@ -12,6 +12,7 @@ import numpy as np
 
 from app import curves
 from app.charts.frame import HEIGHT, Shown, unit
+from app.curves import Line
 
 ALWAYS = 5.0  # a loss up to which the axis shows everything: more than twice that of guessing among ten classes
 
@@ -60,30 +61,29 @@ class Picture:
 
 def loss(shown: list[Shown], axis: str, log: bool = False) -> Picture:
     """Training loss (faint: mini-batches, bold: running mean) and held-out loss (points) of all runs against `axis`."""
-    alone, series, most = len(shown) == 1, [], _reach(shown, axis)
+    alone, drawn = len(shown) == 1, _drawn(shown, axis)
+    series, most = [], _farthest(drawn)
     scale, word = unit(axis, most)
-    for s in shown:
-        every, smooth = curves.training(s.run, axis)
-        held = curves.held_out(s.run, axis)
+    for s, (every, smooth, held) in zip(shown, drawn, strict=True):
         colour, dash, symbol = s.line
         if alone:
             series.append(Series(every.x / scale, every.y, colour, faint=True, width=1))
-        series.append(Series(smooth.x / scale, smooth.y, colour, dash, name=_said(s, shown, "training")))
-        series.append(
-            Series(held.x / scale, held.y, colour, "dot", symbol, _said(s, shown, "held-out"), bare=not alone, width=1)
-        )
-    if alone:
-        series[1:] = [_keyed(series[1], "training"), _keyed(series[2], "held-out")]
-    low, high = _span(series)
-    if log:
-        low, high = _decades(series)
+        training, held_out = ("training", "held-out") if alone else ("", "")  # of several a legend stands above
+        series += [
+            Series(smooth.x / scale, smooth.y, colour, dash, name=_said(s, shown, "training"), key=training),
+            Series(
+                held.x / scale, held.y, colour, "dot", symbol, _said(s, shown, "held-out"), held_out,
+                bare=not alone, width=1,
+            ),
+        ]  # fmt: skip
+    low, high = _decades(series) if log else _span(series)
     return Picture(series, along(axis, most / scale, word), Axis("loss", low, high, log=log))
 
 
 def accuracy(shown: list[Shown], axis: str) -> Picture:
     """Held-out accuracy, in percent, of all runs against `axis`."""
     lines = [curves.held_out(s.run, axis, "accuracy") for s in shown]
-    most = _reach(shown, axis)
+    most = _farthest(_drawn(shown, axis))
     scale, word = unit(axis, most)
     series = [
         Series(line.x / scale, 100 * line.y, s.line.colour, s.line.dash, s.line.symbol, _said(s, shown, "accuracy"))
@@ -98,9 +98,7 @@ def panel(shown: list[Shown], axis: str, log: bool, most: float, top: float) -> 
     """One of several small pictures of the loss, that share their axes: x to `most` in SI units, y to `top`."""
     scale, word = unit(axis, most)
     series = []
-    for s in shown:
-        _, smooth = curves.training(s.run, axis)
-        held = curves.held_out(s.run, axis)
+    for s, (_, smooth, held) in zip(shown, _drawn(shown, axis), strict=True):
         series += [
             Series(smooth.x / scale, smooth.y, s.line.colour, name="training", width=2),
             Series(held.x / scale, held.y, s.line.colour, "dot", s.line.symbol, "held-out", bare=True, width=1),
@@ -126,8 +124,9 @@ def measured(shown: list[Shown], quantity: str) -> Picture:
 
 def reach(shown: list[Shown], axis: str) -> tuple[float, float]:
     """(farthest x in SI units, highest loss worth seeing) of all runs: what panels beside each other share."""
-    tops = [_top(curves.training(s.run, axis)[1].y, curves.held_out(s.run, axis).y) for s in shown]
-    return _reach(shown, axis), max((top for _, top in filter(None, tops)), default=1.0) * 1.08
+    drawn = _drawn(shown, axis)
+    tops = [_top(smooth.y, held.y) for _, smooth, held in drawn]
+    return _farthest(drawn), max((top for _, top in filter(None, tops)), default=1.0) * 1.08
 
 
 def along(axis: str, most: float, word: str) -> Axis:
@@ -140,14 +139,15 @@ def _said(s: Shown, shown: list[Shown], word: str) -> str:
     return word if len(shown) == 1 else f"{s.name}, {word}"
 
 
-def _keyed(series: Series, key: str) -> Series:
-    return Series(**{**vars(series), "key": key})
+def _drawn(shown: list[Shown], axis: str) -> list[tuple[Line, Line, Line]]:
+    """Of each run every mini-batch's loss, their running mean, and the held-out loss."""
+    return [(*curves.training(s.run, axis), curves.held_out(s.run, axis)) for s in shown]
 
 
-def _reach(shown: list[Shown], axis: str) -> float:
+def _farthest(drawn: list[tuple[Line, Line, Line]]) -> float:
     """How far the runs come, in SI units."""
-    lines = [line for s in shown for line in (curves.training(s.run, axis)[1], curves.held_out(s.run, axis))]
-    return max((float(line.x[-1]) for line in lines if len(line.x)), default=0.0) or 1.0
+    ends = [float(line.x[-1]) for _, *lines in drawn for line in lines if len(line.x)]
+    return max(ends, default=0.0) or 1.0
 
 
 def _span(series: list[Series]) -> tuple[float, float]:

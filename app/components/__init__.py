@@ -8,7 +8,8 @@ _FOLDER = Path(__file__).parent
 
 
 def canvas(name: str):
-    """The mounting command of the component whose files are name.js, name.css and name.html, beside canvas.js."""
+    """The mounting command of the component whose files are name.js, name.css and name.html, after what all share."""
     text = {kind: (_FOLDER / f"{name}.{kind}").read_text("utf-8") for kind in ("js", "css", "html")}
-    text["js"] = (_FOLDER / "canvas.js").read_text("utf-8") + text["js"]
+    for kind in ("js", "css"):
+        text[kind] = (_FOLDER / f"canvas.{kind}").read_text("utf-8") + text[kind]
     return st.components.v2.component(f"lockstep_{name}", **text)

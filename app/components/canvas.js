@@ -72,6 +72,17 @@ function timeLabels(step, largest) {
   return (value) => `${(value / unit).toFixed(digits)} ${name}`;
 }
 
+// While `element` has the focus, a key of `keys` does what it says there and nothing else.
+function obey(element, keys) {
+  element.addEventListener("keydown", (event) => {
+    const act = keys[event.key];
+    if (!act || event.ctrlKey || event.metaKey || event.altKey) return;
+    event.preventDefault();
+    event.stopPropagation();
+    act();
+  });
+}
+
 // A canvas of sharp pixels that follows the width of its box; calls `draw` at most once a frame.
 function fit(canvas, box, height, draw) {
   const state = { width: 0, height, ratio: 1, frame: 0 };

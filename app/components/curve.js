@@ -228,6 +228,13 @@ class Curve {
     this.surface.request();
   }
 
+  // Go on by so many points, and say what is there.
+  read(further) {
+    if (!this.frame) return;
+    this.look(null, further);
+    if (this.at !== null) this.heard.textContent = this.words;
+  }
+
   tell(to) {
     const { name, unit } = this.frame.x, { unit: per } = this.frame.y;
     const head = document.createElement("b");
@@ -259,6 +266,7 @@ class Curve {
   }
 
   by(factor) {
+    if (!this.frame) return;
     const { from, to } = this.axis("x"), { least, most } = this.frame.x;
     const middle = this.at ?? (from + to) / 2, wide = Math.min((to - from) * factor, most - least);
     if (wide >= (most - least) * 0.999) return this.zoom(null);
@@ -311,17 +319,10 @@ class Curve {
     this.stage.addEventListener("blur", () => this.leave());
     this.whole.addEventListener("click", () => { this.zoom(null); this.stage.focus(); });
     const keys = {
-      ArrowLeft: () => this.look(null, -1), ArrowRight: () => this.look(null, 1),
+      ArrowLeft: () => this.read(-1), ArrowRight: () => this.read(1),
       "+": () => this.by(1 / 1.6), "=": () => this.by(1 / 1.6), "-": () => this.by(1.6), Home: () => this.zoom(null),
     };
-    this.stage.addEventListener("keydown", (event) => {
-      const act = keys[event.key];
-      if (!act || !this.frame || event.ctrlKey || event.metaKey || event.altKey) return;
-      event.preventDefault();
-      event.stopPropagation();
-      act();
-      if (this.at !== null) this.heard.textContent = this.words;
-    });
+    obey(this.stage, keys);
   }
 }
 

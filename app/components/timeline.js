@@ -719,13 +719,7 @@ class Timeline {
       " ": () => this.play(), ".": () => this.step(1), ",": () => this.step(-1),
       Escape: () => { this.leave(); this.say(); },
     };
-    this.stage.addEventListener("keydown", (event) => {
-      const act = keys[event.key];
-      if (!act || event.ctrlKey || event.metaKey || event.altKey) return;
-      event.preventDefault();
-      event.stopPropagation();
-      act();
-    });
+    obey(this.stage, keys);
     const tools = { play: () => this.play(), speed: () => this.faster(), in: () => this.zoom(1 / 2), out: () => this.zoom(2), all: () => this.window(0, this.total), messages: () => this.toggle() };
     root.querySelectorAll("button").forEach((button) => button.addEventListener("click", () => tools[button.dataset.do]()));
   }

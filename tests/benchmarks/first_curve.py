@@ -54,9 +54,8 @@ def main() -> None:
     script = Path(tempfile.mkdtemp(), "bare.py")
     script.write_text(BARE, "utf-8")
     with served() as (address, _), served(str(script)) as (other, _), tab() as page:
-        for turn in range(ROUNDS):
-            if turn == 0:
-                page.goto(f"http://{address}/")
+        page.goto(f"http://{address}/")
+        for _ in range(ROUNDS):
             page.locator(".st-key-loss canvas").wait_for()
             time.sleep(3)  # a reader looks at the result
             there = "() => document.body.innerText.includes('Not run yet') && performance.now() - window.began"
