@@ -79,7 +79,9 @@ def install() -> int:
         if subprocess.run(command, cwd=ROOT, check=False).returncode:
             return fail("pip could not install the requirements; its message is above. Try again, or by hand (README).")
     say("compiling the kernels")
-    subprocess.run([str(PYTHON), "-m", "experiments.warm"], cwd=ROOT, check=False)  # if not now, then at first use
+    subprocess.run(
+        [str(PYTHON), "-m", "experiments.jobs.precompile"], cwd=ROOT, check=False
+    )  # if not now, then at first use
     STAMP.write_text(wanted + "\n")
     say("done")
     return 0

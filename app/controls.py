@@ -21,10 +21,10 @@ import workloads
 from algorithms.compression import COMPRESSIONS
 from app import units
 from cluster.devices import DEVICES, parse_device
-from cluster.disturbances import JITTERS
+from cluster.faults import JITTERS
 from cluster.network import NETWORKS, parse_network
-from experiments import here
 from experiments.experiment import NESTED, PAGE, Experiment, coding_settings, starting_point
+from experiments.measure import this_machine
 from knobs import Knobs, local
 
 PRESETS: dict[str, Any] = {
@@ -226,7 +226,7 @@ def _typed(one: Control, value: float) -> float | int:
 
 def _offered(one: Control, value: Any) -> tuple:
     """The options of a list; this machine, if it was fitted; and what came with a link."""
-    fit = here.load() if one.name in ("device", "network") else None
+    fit = this_machine.load() if one.name in ("device", "network") else None
     return tuple(dict.fromkeys((*one.options, *((getattr(fit, one.name),) if fit else ()), value)))
 
 
@@ -236,7 +236,7 @@ def _told(field: str, name: str) -> str:
         return name
     called = name
     if name not in PRESETS[field]:
-        fit = here.load()
+        fit = this_machine.load()
         called = "this machine" if fit and getattr(fit, field) == name else "in numbers"
     if field == "network":
         link = parse_network(name).between

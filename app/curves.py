@@ -10,8 +10,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from experiments.evaluations import Axes
-from experiments.result import Run
+from experiments.runs.evaluations import Axes
+from experiments.runs.record import Run
 
 AXES = ("step", "samples", "seconds", "bytes")
 

@@ -21,18 +21,18 @@ def prepare() -> None:
     """Load what pages need and what the first one shows, and have a process ready for the next run."""
     from PIL import Image
 
-    from app import runs
+    from app import session
     from app.questions import asked
-    from app.views import kernels, own, schedules, textbook, workbench  # noqa: F401
+    from app.views import kernels, schedules, textbook, upload, workbench  # noqa: F401
     from experiments.experiment import Experiment
 
     Image.preinit()  # Streamlit looks at the page's icon with it
     asked(Experiment())  # imports the algorithms of all questions
-    folder = runs.pool().state(runs.pool().submit("the first reader", Experiment())).folder
+    folder = session.pool().state(session.pool().submit("the first reader", Experiment())).folder
     if folder:
-        runs.timeline_frame(str(folder), None)
+        session.timeline_frame(str(folder), None)
     time.sleep(LATER)
-    runs.pool().foresee()
+    session.pool().foresee()
 
 
 def welcome() -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from cluster.trace import HELD, KINDS
+from tracing import HELD, KINDS
 
 DARK, LIGHT = "#10202C", "#FFFFFF"  # words on bars, in both themes
 

@@ -20,9 +20,9 @@ import algorithms
 import algorithms.compression as compressions
 import workloads
 from cluster.devices import DEVICES, parse_device
-from cluster.disturbances import JITTERS, parse_crash, parse_pause, parse_slow
+from cluster.faults import JITTERS, parse_crash, parse_pause, parse_slow
 from cluster.network import NETWORKS, parse_network
-from experiments import here
+from experiments.measure import this_machine
 from knobs import Knobs, knob, local, make
 from workloads.task import Budget
 
@@ -73,7 +73,7 @@ class Experiment(Knobs):
     @classmethod
     def _here(cls, text: str, info: ValidationInfo) -> str:
         """The numbers of this machine in the place of "here", so that the experiment means the same elsewhere."""
-        return here.resolved(info.field_name, text)
+        return this_machine.resolved(info.field_name, text)
 
     @model_validator(mode="after")
     def _known(self) -> Experiment:

@@ -21,16 +21,16 @@ import workloads
 from algorithms import compression
 from cluster.comm import Cancelled
 from cluster.devices import parse_device
-from cluster.disturbances import JITTERS, Disturbances, parse_crash, parse_pause, parse_slow
+from cluster.faults import JITTERS, Disturbances, parse_crash, parse_pause, parse_slow
 from cluster.network import Network, parse_network
-from cluster.trace import APPLIED, LOSSES, MEASURES, MEMORY, Outcome, joined, numbered, ordered
-from experiments import evaluations
-from experiments.evaluations import Axes, Model
 from experiments.experiment import Experiment
-from experiments.progress import Progress, Watch
-from experiments.result import Run
-from experiments.summary import environment, summarise
+from experiments.runs import evaluations
+from experiments.runs.evaluations import Axes, Model
+from experiments.runs.progress import Progress, Watch
+from experiments.runs.record import Run
+from experiments.runs.summary import environment, summarise
 from kernels import metered
+from tracing import APPLIED, LOSSES, MEASURES, MEMORY, Outcome, joined, numbered, ordered
 from workloads.batches import Batches
 from workloads.checkpoints import Checkpoints
 from workloads.task import Diverged, Task, TooLarge
@@ -69,7 +69,7 @@ def run(
 
 def join(experiment: Experiment) -> Run | None:
     """Do `experiment` as one of the ranks that torchrun has started: the record on rank 0, None on the others."""
-    from cluster import torchrun
+    from cluster.real import torchrun
 
     began = time.perf_counter()
     check(experiment, here=False)
@@ -231,10 +231,10 @@ def _on_cluster(experiment: Experiment, watch: Watch | None, stop: Any, instead:
         )
     options = {"collective": experiment.collective, "on_progress": watch, "stop": stop, "warm_up": warm}
     if experiment.cluster == "threads":
-        from cluster import threads
+        from cluster.real import threads
 
         return threads.run(program, experiment.ranks, **options)
-    from cluster import processes
+    from cluster.real import processes
 
     return processes.run(program, experiment.ranks, backend=BACKENDS[experiment.cluster], **options)
 

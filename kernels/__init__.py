@@ -60,14 +60,14 @@ FAMILIES: dict[str, tuple[str, ...]] = {
         "adam",
     ),
     "averaging": (
-        *("running_mean", "elastic", "mean", "add", "scale", "mix"),
+        *("ema", "elastic", "mean", "add", "scale", "mix"),
         *("squared_norm", "displacement", "block_momentum"),
     ),
     "compression": (
         *("residual", "kth_largest", "select", "gather", "scatter_add"),
         *("threshold", "scatter_signs", "correct", "forget", "clip"),
-        *("norms", "two_means", "choose", "pack", "dither", "undither", "vote"),
-        *("to_fixed", "from_fixed", "to_bf16", "from_bf16", "product", "gram_schmidt"),
+        *("norms", "two_means", "choose", "pack", "stochastic_quantize", "stochastic_dequantize", "majority_vote"),
+        *("to_fixed", "from_fixed", "to_bf16", "from_bf16", "matmul", "gram_schmidt"),
     ),
     "vectors": ("dot",),
     "sparse": ("margins", "logistic", "hogwild", "svrg", "descend_atomic"),

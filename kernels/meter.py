@@ -20,7 +20,7 @@ class Meter(Protocol):
         """One call of `kernel` did `flops` floating-point operations and moved `nbytes` bytes."""
 
     def keep(self, kind: str, nbytes: int) -> None:
-        """The rank holds so many bytes more of this kind from now on (`cluster.trace.HELD`)."""
+        """The rank holds so many bytes more of this kind from now on (`tracing.HELD`)."""
 
 
 METER: ContextVar[Meter | None] = ContextVar("lockstep_meter", default=None)

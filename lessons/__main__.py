@@ -27,7 +27,7 @@ from rich.markdown import Markdown
 from rich.table import Table
 
 import lessons
-from lessons import chapters, golden, prose
+from lessons import chapters, golden, markup
 
 console = Console()
 SMALL_SPACE = re.compile(r"\\[,;:!]")
@@ -71,7 +71,7 @@ def show(name: str, language: str) -> None:
 @click.argument("name")
 @click.option("--out", type=click.Path(file_okay=False, path_type=Path), help="the folder to write to")
 def run(name: str, out: Path | None) -> None:
-    from experiments.chart import chart, page, write_rows
+    from experiments.plots.chart import chart, page, write_rows
 
     with _mistakes():
         one = lessons.chapter(name)
@@ -130,7 +130,7 @@ def quiz(name: str, seed: int | None) -> None:
 @click.option("--json", "to", type=click.Path(dir_okay=False, path_type=Path), help="write the report here, as JSON")
 @click.option("--seed", type=click.IntRange(0), help="of the hidden cases; drawn anew if not given")
 def check(name: str, file: Path, to: Path | None, seed: int | None) -> None:
-    from lessons import fence, grader
+    from lessons.grading import grader, sandbox
 
     with _mistakes(), console.status("grading"):
         report = grader.grade(lessons.chapter(name), file.read_text("utf-8", "replace"), seed, file.name)
@@ -143,7 +143,7 @@ def check(name: str, file: Path, to: Path | None, seed: int | None) -> None:
     if report.printed:
         console.print(f"\nIt printed:\n{report.printed}", highlight=False, markup=False)
     console.print(f"\n[bold]{report.score} of 100[/]   (seed {report.seed}, {report.seconds:.1f} s)", highlight=False)
-    if missing := [part for part in fence.ALL if part not in report.fence]:
+    if missing := [part for part in sandbox.ALL if part not in report.fence]:
         console.print(f"Not protected on this system: {', '.join(missing)}.", style="dim")
     if to:
         to.write_text(json.dumps(report.plain(), indent=1, ensure_ascii=False) + "\n", "utf-8")
@@ -182,16 +182,16 @@ def _print(figure, drawn: golden.Drawn) -> bool:
     return all(shown.values())
 
 
-def _terminal(one: chapters.Chapter, block: prose.Block):
+def _terminal(one: chapters.Chapter, block: markup.Block):
     """A part of a text as the terminal can show it."""
     match block:
-        case prose.Text(markdown):
+        case markup.Text(markdown):
             return _markdown(markdown)
-        case prose.Code(_, path, line, source):
+        case markup.Code(_, path, line, source):
             return Markdown(f"*{path}, line {line}*\n```python\n{source}\n```")
-        case prose.Drawing(name):
+        case markup.Drawing(name):
             return Markdown(f"> **{one.golden.figure(name).question}** `python -m lessons show {name}`")
-        case prose.Predict(item):
+        case markup.Predict(item):
             return _markdown(f"> Predict: {one.item(item).asked(one.item(item).drawn(0))}")
 
 

@@ -1,12 +1,12 @@
 """A chapter: a folder, and what is in it.
 
-text.md          the text; its first line is the title (lessons.prose says what may be live in it)
+text.md          the text; its first line is the title (lessons.markup says what may be live in it)
 text.ko.md       the same in Korean, where somebody has written it
 experiments.py   its figures (lessons.figure)
 golden.json      what figures and quiz items gave (lessons.golden)
 quiz.toml        questions (lessons.quiz), and answers.py, which answers them
 exercise.py      one function to write: a program that works, but not well enough yet
-check.py         what is asked of it (lessons.grader)
+check.py         what is asked of it (lessons.grading.grader)
 lab.md           a sheet for 45 minutes with a class
 """
 
@@ -17,7 +17,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from lessons import golden, prose, quiz
+from lessons import golden, markup, quiz
 from lessons.golden import Golden
 
 LANGUAGES = {"en": "English", "ko": "한국어"}
@@ -53,15 +53,15 @@ class Chapter:
         """The lab sheet, likewise."""
         return self._read("lab", language)
 
-    def blocks(self, language: str = "en") -> list[prose.Block]:
+    def blocks(self, language: str = "en") -> list[markup.Block]:
         """The text in parts, numbers filled in. ValueError in one sentence if something in it is not right."""
-        return prose.blocks(self.text(language), self.name, self.golden)
+        return markup.blocks(self.text(language), self.name, self.golden)
 
     @property
     def figures(self) -> list[str]:
         """The full names of the figures that its texts draw or take numbers from."""
         texts = (read(language) for language in self.languages for read in (self.text, self.lab))
-        return list(dict.fromkeys(name for text in texts for name in prose.named(text, self.name)))
+        return list(dict.fromkeys(name for text in texts for name in markup.named(text, self.name)))
 
     @cached_property
     def golden(self) -> Golden:

@@ -14,7 +14,7 @@
 A figure is called with a function `run(**flat values of an experiment) -> Run` and gives rows, dicts of plain values:
 what is drawn, printed and claimed comes from them. Each claim is a sentence about the *shape* (who is above whom, where
 it bends) with the test that proves it. It takes at most 20 s on two cores. `look` says how the rows are drawn; without,
-`experiments.chart.guess` finds out.
+`experiments.plots.chart.guess` finds out.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from experiments.chart import Look as Look
-from experiments.chart import Rows
 from experiments.experiment import Experiment
-from experiments.result import Run
+from experiments.plots.chart import Look as Look
+from experiments.plots.chart import Rows
 from experiments.run import run as run_experiment
+from experiments.runs.record import Run
 
 
 @dataclass(frozen=True)

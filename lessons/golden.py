@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from experiments.chart import Look, Rows, guess
+from experiments.plots.chart import Look, Rows, guess
 
 CLOSE = 0.05  # of a number, or of the largest in its column: other processors round otherwise, and training amplifies
 RUNS = 60  # links to single runs that are kept

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 from xdist.scheduler import LoadScopeScheduling
 
-from cluster import processes
+from cluster.real import processes
 
 processes.PRELOADED += ["torch.distributed", "pytest", "experiments.run", "tests.training"]
 

@@ -6,8 +6,8 @@ import numpy as np
 
 import workloads
 from cluster.network import Link, Network
-from cluster.trace import HELD
 from tests.training import ScalarChain
+from tracing import HELD
 
 CHAIN = ScalarChain(w=(0.5, 0.6, 0.7, 1.2), x=np.linspace(0.5, 1.5, 12))
 IDEAL = Network(Link(0.0, float("inf")), Link(0.0, float("inf")))

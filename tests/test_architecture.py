@@ -10,20 +10,22 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
-ROOMS = ("kernels", "workloads", "cluster", "algorithms", "experiments", "lessons", "app")
+ROOMS = ("kernels", "workloads", "cluster", "algorithms", "theory", "experiments", "lessons", "app")
 MAY_IMPORT = {
     "knobs": set(),
-    "kernels": set(),
-    "workloads": {"kernels", "knobs"},
-    "cluster": {"kernels", "knobs"},
+    "tracing": set(),
+    "kernels": {"knobs", "tracing"},
+    "workloads": {"kernels", "knobs", "tracing"},
+    "cluster": {"kernels", "knobs", "tracing"},
     "algorithms": {"kernels", "knobs"},
-    "experiments": {"workloads", "cluster", "algorithms", "kernels", "knobs"},
-    "lessons": {"experiments", "workloads", "cluster", "algorithms", "kernels", "knobs"},
-    "app": {"lessons", "experiments", "workloads", "cluster", "algorithms", "kernels", "knobs"},
+    "theory": {"algorithms", "kernels", "knobs", "tracing"},
+    "experiments": {"theory", "workloads", "cluster", "algorithms", "kernels", "knobs", "tracing"},
+    "lessons": {"experiments", "theory", "workloads", "cluster", "algorithms", "kernels", "knobs", "tracing"},
+    "app": {"lessons", "experiments", "theory", "workloads", "cluster", "algorithms", "kernels", "knobs", "tracing"},
 }
-PLOTTING = ("experiments/export.py", "experiments/chart.py")
+PLOTTING = ("experiments/plots/export.py", "experiments/plots/chart.py")
 each_room = pytest.mark.parametrize("name", MAY_IMPORT)
-FILES = [*sorted(p for room in ROOMS for p in (ROOT / room).rglob("*.py")), ROOT / "knobs.py"]
+FILES = [*sorted(p for room in ROOMS for p in (ROOT / room).rglob("*.py")), ROOT / "knobs.py", ROOT / "tracing.py"]
 
 
 def room(path: Path) -> str:
@@ -61,13 +63,12 @@ def test_imports_point_one_way(name):
             assert target in MAY_IMPORT[name], f"{path.relative_to(ROOT)} imports {module}"
 
 
-def test_an_algorithm_imports_the_standard_library_numpy_kernels_and_its_own_family():
+def test_an_algorithm_imports_the_standard_library_numpy_kernels_parts_and_its_own_family():
     for path, module in imported("algorithms"):
-        family = path.relative_to(ROOT).parts[1]
-        first = module.split(".")[0]
+        family, first = path.relative_to(ROOT).parts[1], module.split(".")[0]
         if first == "algorithms":
-            shared = (ROOT / (module.replace(".", "/") + ".py")).exists() and module.count(".") == 1
-            assert shared or module.split(".")[1] == family or "." not in module, path
+            shared = module.count(".") == 1 or module.split(".")[1] in ("parts", family)
+            assert shared or "." not in module, path
         else:
             assert first in sys.stdlib_module_names or first in ("numpy", "kernels", "knobs"), (path, module)
 
@@ -91,7 +92,7 @@ def imported_by(statement: str, *names: str) -> list[str]:
 
 
 def test_the_core_imports_without_torch():
-    rooms = "import kernels, workloads.task, cluster.simulated, algorithms, experiments.run, experiments.store"
+    rooms = "import kernels, workloads.task, cluster.simulated, algorithms, experiments.run, experiments.runs.store"
     every = "; [algorithms.find(name) for name in algorithms.names()]; [workloads.find(n) for n in workloads.WORKLOADS]"
     assert imported_by(rooms + every, "torch", "streamlit", "plotly", "sklearn") == []
 

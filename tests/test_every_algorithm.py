@@ -14,11 +14,11 @@ import pytest
 
 import algorithms
 import workloads
-from algorithms.declare import Knobs, Shape
-from cluster import processes
+from algorithms.algorithm import Knobs, Shape
 from cluster.comm import RankLost
-from cluster.disturbances import JITTERS, Disturbances
+from cluster.faults import JITTERS, Disturbances
 from cluster.network import NETWORKS
+from cluster.real import processes
 from tests.training import ScalarChain, WideChain, train
 from workloads import quadratic
 from workloads.task import Diverged

@@ -16,11 +16,11 @@ import numpy as np
 import algorithms
 import kernels
 from cluster import simulated
-from cluster.trace import Outcome
 from kernels.meter import METER
-from workloads.chain import Chain
+from tracing import Outcome
 from workloads.layers import Dense
 from workloads.quadratic import Quadratic
+from workloads.sequential import Chain
 from workloads.supervised import Supervised
 from workloads.task import Budget, Evaluation, Task
 

@@ -78,7 +78,7 @@ class DensePair(Plain):
     def inner(self, parts, h):
         y, kept = self.first.forward(parts[:2], h)
         z = kernels.empty((len(y), self.second.units), y)
-        kernels.product(z, y, parts[2])
+        kernels.matmul(z, y, parts[2])
         return z, (kept, y)
 
     def leave(self, parts, z, x):

@@ -23,8 +23,8 @@ import numpy as np
 
 import kernels
 from kernels import to_device
-from workloads.chain import Chain
 from workloads.layers import Dense
+from workloads.sequential import Chain
 from workloads.stage import Stage
 
 _COMPUTE = 0
@@ -191,7 +191,7 @@ class Direct:
                 dy = e
                 if b is not None:
                     dy = kernels.empty((len(e), b.shape[1]), e)
-                    kernels.product(dy, e, b)
+                    kernels.matmul(dy, e, b)
                 g[place] = layer.backward(w[place], kept, dy.reshape(shape))[1]
             return g
 

@@ -18,9 +18,9 @@ from pydantic import field_validator
 
 import kernels
 from knobs import Knobs, knob
-from workloads.chain import Chain
+from workloads.batch_norm import NormedConvolution
 from workloads.layers import Convolution, Dense, Layer, Residual
-from workloads.normalised import NormedConvolution
+from workloads.sequential import Chain
 
 MAX_WIDTH = 65536
 MAX_HIDDEN = 64

@@ -18,8 +18,8 @@ import numpy as np
 
 import kernels
 from knobs import Knobs, knob
+from workloads.shared_memory import Walk
 from workloads.task import Evaluation
-from workloads.walking import Walk
 
 CLEAR = 8.0  # how long a feature's part in t is, in the mean: the larger the surer a row's y
 MOST = 2000  # features of a problem whose minimum is looked for

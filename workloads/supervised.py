@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from workloads.chain import Chain
+from workloads.sequential import Chain
 from workloads.task import Evaluation
 
 
@@ -48,7 +48,7 @@ class Supervised:
 
     def blocks(self, rank: int, ranks: int) -> list:
         """The chain's blocks dealt out by columns and rows, as far as `rank` has them. ValueError if they cannot be."""
-        from workloads.dealing import blocks
+        from workloads.tensor_split import blocks
 
         dealt = blocks(self.chain.layers, rank, ranks)
         if not dealt[-1].partial and self.chain.criterion.name != "softmax_cross_entropy":
@@ -65,7 +65,7 @@ class Supervised:
 
     def unit_blocks(self, units: Sequence[int]) -> list:
         """The blocks of a rank that has so many units of each layer. ValueError if they cannot be dealt out."""
-        from workloads.dealing import outputs
+        from workloads.tensor_split import outputs
 
         return outputs(self.chain.layers, units)
 

@@ -19,10 +19,10 @@ from kernels.arrays import extents, shares
 from knobs import Knobs, knob
 from workloads.batches import Batches
 from workloads.checkpoints import Checkpoints
-from workloads.passing import Passing, places
-from workloads.walking import Walk
+from workloads.layerwise import Passing, places
+from workloads.shared_memory import Walk
 
-_COMPUTE = 0  # cluster.trace.COMPUTE; the task knows the journal only by its rows
+_COMPUTE = 0  # tracing.COMPUTE; the task knows the journal only by its rows
 _RECENT = 20  # mini-batches in the running mean that a target loss is compared with
 
 
@@ -298,7 +298,7 @@ class Task:
         self.journal.applied.append((self.journal.clock(), staleness))
 
     def holds(self, kind: str, nbytes: int) -> None:
-        """This rank holds so many bytes of a kind (`cluster.trace.HELD`) from now on, whatever it held before.
+        """This rank holds so many bytes of a kind (`tracing.HELD`) from now on, whatever it held before.
 
         A gradient says by itself that it needs parameters, gradients and activations, and an update rule what it
         remembers. TooLarge if it is more than the rank has.

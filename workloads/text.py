@@ -18,7 +18,7 @@ import numpy as np
 import kernels
 from knobs import Knobs, knob
 from workloads import transformer
-from workloads.chain import Chain
+from workloads.sequential import Chain
 from workloads.supervised import Supervised
 
 ALICE = Path(__file__).parent / "texts" / "alice.txt"

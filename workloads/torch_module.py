@@ -17,7 +17,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from workloads.chain import cut
+from workloads.sequential import cut
 from workloads.task import Evaluation
 from workloads.torch_stage import TorchStage
 

@@ -86,7 +86,7 @@ class HeadsBlock(Normed):
         a, p = kernels.empty_like(q), kernels.empty((len(h), self.heads, self.time, self.time), q)
         kernels.attention_forward(a, p, q, k, v)
         z = kernels.empty((len(h) * self.time, wo.shape[1]), q)
-        kernels.product(z, rows(a), wo)
+        kernels.matmul(z, rows(a), wo)
         return z, (h, q, k, v, p, a)
 
     def inner_back(self, parts, saved, dz, g, needed):
@@ -114,7 +114,7 @@ class HiddenBlock(Normed):
         a = kernels.empty_like(z)
         kernels.gelu_forward(a, z)
         y = kernels.empty((len(h), w2.shape[1]), h)
-        kernels.product(y, a, w2)
+        kernels.matmul(y, a, w2)
         return y, (h, z, a)
 
     def inner_back(self, parts, saved, dy, g, needed):

@@ -13,7 +13,7 @@ Source: Hermans, On Scalable Deep Learning and Parallelizing Gradient Descent, M
 """
 
 import kernels
-from algorithms.declare import Equivalence, Knobs, knob
+from algorithms.algorithm import Equivalence, Knobs, knob
 
 SYNCHRONOUS = False
 COMPRESSES = "push"
@@ -79,6 +79,6 @@ def server(comm, task, s):
 
 
 if __name__ == "__main__":
-    from experiments.script import main
+    from experiments.cli.script import main
 
     main(__spec__.name)

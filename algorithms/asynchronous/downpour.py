@@ -23,7 +23,7 @@ from collections import deque
 from typing import Literal
 
 import kernels
-from algorithms.declare import Equivalence, Knobs, knob
+from algorithms.algorithm import Equivalence, Knobs, knob
 from kernels.arrays import shares
 
 SYNCHRONOUS = False
@@ -134,6 +134,6 @@ def server(comm, task, s):
 
 
 if __name__ == "__main__":
-    from experiments.script import main
+    from experiments.cli.script import main
 
     main(__spec__.name)

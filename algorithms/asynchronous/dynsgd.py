@@ -13,7 +13,7 @@ Source: Jiang, Cui, Zhang & Yu, Heterogeneity-aware Distributed Parameter Server
 """
 
 import kernels
-from algorithms.declare import Equivalence, Knobs, knob
+from algorithms.algorithm import Equivalence, Knobs, knob
 
 SYNCHRONOUS = False
 COMPRESSES = "push"
@@ -80,6 +80,6 @@ def server(comm, task, s):
 
 
 if __name__ == "__main__":
-    from experiments.script import main
+    from experiments.cli.script import main
 
     main(__spec__.name)

@@ -16,7 +16,7 @@ Source: Mitliagkas, Zhang, Hadjis & Ré, Allerton 2016, arXiv:1605.09774, Theore
 """
 
 import kernels
-from algorithms.declare import Equivalence, Knobs, knob
+from algorithms.algorithm import Equivalence, Knobs, knob
 
 SYNCHRONOUS = False
 COMPRESSES = "push"
@@ -85,6 +85,6 @@ def server(comm, task, s):
 
 
 if __name__ == "__main__":
-    from experiments.script import main
+    from experiments.cli.script import main
 
     main(__spec__.name)

@@ -16,7 +16,7 @@ Source: Keuper & Pfreundt, MLHPC 2015, arXiv:1505.04956; whether lr scales the a
 import numpy as np
 
 import kernels
-from algorithms.declare import Equivalence, Knobs, knob
+from algorithms.algorithm import Equivalence, Knobs, knob
 
 SYNCHRONOUS = False
 EQUIVALENCES = (Equivalence("one worker is SGD", to="sgd"),)
@@ -79,6 +79,6 @@ def ahead(w, g, theirs, rate):
 
 
 if __name__ == "__main__":
-    from experiments.script import main
+    from experiments.cli.script import main
 
     main(__spec__.name)

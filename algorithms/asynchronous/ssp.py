@@ -18,7 +18,7 @@ Source: Ho et al., More Effective Distributed ML via a Stale Synchronous Paralle
 import numpy as np
 
 import kernels
-from algorithms.declare import Equivalence, Knobs, knob
+from algorithms.algorithm import Equivalence, Knobs, knob
 
 SYNCHRONOUS = False
 EQUIVALENCES = (
@@ -101,6 +101,6 @@ def server(comm, task, s):
 
 
 if __name__ == "__main__":
-    from experiments.script import main
+    from experiments.cli.script import main
 
     main(__spec__.name)

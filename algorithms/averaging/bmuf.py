@@ -23,10 +23,10 @@ Source: Chen & Huo, ICASSP 2016; BlockMomentumSGD.h of CNTK and bmuf.py of fairs
 from typing import Literal
 
 import kernels
-from algorithms.averaging import meeting
-from algorithms.averaging.meeting import State, settle
-from algorithms.declare import Equivalence, Knobs, knob
-from algorithms.updates import Rule, optimizer
+from algorithms.algorithm import Equivalence, Knobs, knob
+from algorithms.parts import periodic_averaging
+from algorithms.parts.optimizers import Rule, optimizer
+from algorithms.parts.periodic_averaging import State, settle
 
 SYNCHRONOUS = True
 COMPRESSES = True
@@ -59,7 +59,7 @@ class Settings(Knobs):
     state: State = knob("reset", "what the end of a block does to the memory of the update rule")
 
 
-words = meeting.words
+words = periodic_averaging.words
 
 
 def worker(comm, task, s=Settings()):
@@ -93,6 +93,6 @@ def worker(comm, task, s=Settings()):
 
 
 if __name__ == "__main__":
-    from experiments.script import main
+    from experiments.cli.script import main
 
     main(__spec__.name)

@@ -16,9 +16,9 @@ Source: Douillard et al., arXiv:2311.08105, Algorithm 1 (outer rate 0.7, mu 0.9,
 """
 
 import kernels
-from algorithms.averaging import meeting
-from algorithms.declare import Equivalence, Knobs, knob
-from algorithms.updates import Rule, optimizer
+from algorithms.algorithm import Equivalence, Knobs, knob
+from algorithms.parts import periodic_averaging
+from algorithms.parts.optimizers import Rule, optimizer
 
 SYNCHRONOUS = True
 COMPRESSES = True
@@ -58,7 +58,7 @@ class Settings(Knobs):
     weight_decay: float = knob(0.0, "how much of w an inner step takes away, as a multiple of lr", ge=0, le=1)
 
 
-words = meeting.words
+words = periodic_averaging.words
 
 
 def worker(comm, task, s=Settings()):
@@ -90,6 +90,6 @@ def worker(comm, task, s=Settings()):
 
 
 if __name__ == "__main__":
-    from experiments.script import main
+    from experiments.cli.script import main
 
     main(__spec__.name)

@@ -22,7 +22,7 @@ Source: Zhang, Choromanska & LeCun, NIPS 2015, Algorithms 1 and 2, equations 2 a
 """
 
 import kernels
-from algorithms.declare import Equivalence, Knobs, knob
+from algorithms.algorithm import Equivalence, Knobs, knob
 
 SYNCHRONOUS = False  # unless s.synchronous
 EQUIVALENCES = (
@@ -123,6 +123,6 @@ def move(x, y, v, g, s):
 
 
 if __name__ == "__main__":
-    from experiments.script import main
+    from experiments.cli.script import main
 
     main(__spec__.name)

@@ -12,10 +12,10 @@ Staleness: none; the models drift apart for at most period - 1 steps.
 Source: McDonald, Hall & Mann, NAACL 2010; Su & Chen, arXiv:1507.01239.
 """
 
-from algorithms.averaging import meeting
-from algorithms.averaging.meeting import State, settle
-from algorithms.declare import Equivalence, Knobs, knob
-from algorithms.updates import Rule, optimizer
+from algorithms.algorithm import Equivalence, Knobs, knob
+from algorithms.parts import periodic_averaging
+from algorithms.parts.optimizers import Rule, optimizer
+from algorithms.parts.periodic_averaging import State, settle
 
 SYNCHRONOUS = True
 EVERY_STEP = {"exactness": "RND", "workers": 4, "to_workers": 4}
@@ -54,7 +54,7 @@ class Settings(Knobs):
     state: State = knob("keep", "what an average does to the memory of the update rule")
 
 
-words = meeting.words
+words = periodic_averaging.words
 
 
 def worker(comm, task, s=Settings()):
@@ -81,6 +81,6 @@ def average(comm, task, w, rule, s):
 
 
 if __name__ == "__main__":
-    from experiments.script import main
+    from experiments.cli.script import main
 
     main(__spec__.name)

@@ -15,9 +15,9 @@ Source: Povey, Zhang & Khudanpur, arXiv:1410.7455 (ICLR 2015 workshop).
 """
 
 import kernels
-from algorithms.averaging import meeting
-from algorithms.averaging.fisher import Fisher
-from algorithms.declare import Equivalence, Knobs, knob
+from algorithms.algorithm import Equivalence, Knobs, knob
+from algorithms.parts import periodic_averaging
+from algorithms.parts.fisher import Fisher
 
 SYNCHRONOUS = True
 EQUIVALENCES = (
@@ -36,7 +36,7 @@ class Settings(Knobs):
     max_change: float | None = knob(None, "the longest step of a mini-batch, as a 2-norm; no limit if empty", gt=0)
 
 
-words = meeting.words
+words = periodic_averaging.words
 
 
 def worker(comm, task, s=Settings()):
@@ -72,7 +72,7 @@ def natural(task, w, sides, s):
                 sides[part.start] = [Fisher(s.fisher_rank, s.smoothing, s.forget, s.refresh) for _ in factors]
             of_inputs, of_errors = sides[part.start]
             X, Y = of_inputs.precondition(X), of_errors.precondition(n * errors)  # n: errors are those of the mean
-            kernels.product(gradient.reshape(width + 1, -1), X.T, Y)
+            kernels.matmul(gradient.reshape(width + 1, -1), X.T, Y)
             kernels.scale(gradient, 1 / n)
         g[part] = gradient
     return g
@@ -85,6 +85,6 @@ def average(comm, task, w):
 
 
 if __name__ == "__main__":
-    from experiments.script import main
+    from experiments.cli.script import main
 
     main(__spec__.name)

@@ -14,7 +14,7 @@ Source: Zinkevich, Weimer, Smola & Li, Parallelized Stochastic Gradient Descent,
 """
 
 import kernels
-from algorithms.declare import Equivalence, Knobs, knob
+from algorithms.algorithm import Equivalence, Knobs, knob
 
 SYNCHRONOUS = True
 EQUIVALENCES = (Equivalence("one worker is SGD", to="sgd"),)
@@ -42,6 +42,6 @@ def worker(comm, task, s=Settings()):
 
 
 if __name__ == "__main__":
-    from experiments.script import main
+    from experiments.cli.script import main
 
     main(__spec__.name)

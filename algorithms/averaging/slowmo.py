@@ -14,10 +14,10 @@ Source: Wang, Tantia, Ballas & Rabbat, ICLR 2020, arXiv:1910.00643, Algorithm 1,
 """
 
 import kernels
-from algorithms.averaging import meeting
-from algorithms.averaging.meeting import State, settle
-from algorithms.declare import Equivalence, Knobs, knob
-from algorithms.updates import Rule, optimizer
+from algorithms.algorithm import Equivalence, Knobs, knob
+from algorithms.parts import periodic_averaging
+from algorithms.parts.optimizers import Rule, optimizer
+from algorithms.parts.periodic_averaging import State, settle
 
 SYNCHRONOUS = True
 COMPRESSES = True
@@ -57,7 +57,7 @@ class Settings(Knobs):
     state: State = knob("keep", "what a slow step does to the memory of the update rule")
 
 
-words = meeting.words
+words = periodic_averaging.words
 
 
 def worker(comm, task, s=Settings()):
@@ -88,6 +88,6 @@ def worker(comm, task, s=Settings()):
 
 
 if __name__ == "__main__":
-    from experiments.script import main
+    from experiments.cli.script import main
 
     main(__spec__.name)

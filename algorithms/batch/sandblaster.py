@@ -18,10 +18,24 @@ Source: Dean et al., Large Scale Distributed Deep Networks, NIPS 2012, section 4
 import numpy as np
 
 import kernels
-from algorithms.batch.lbfgs import direction
-from algorithms.batch.portions import Portions
-from algorithms.batch.sharded import COMMAND, COORDINATOR, FETCH, G0, PAIRS, W0, WORK, Do, G, P, Sharded, W, shard
-from algorithms.declare import Knobs, knob
+from algorithms.algorithm import Knobs, knob
+from algorithms.parts.lbfgs import direction
+from algorithms.parts.sharded_vectors import (
+    COMMAND,
+    COORDINATOR,
+    FETCH,
+    G0,
+    PAIRS,
+    W0,
+    WORK,
+    Do,
+    G,
+    P,
+    Sharded,
+    W,
+    shard,
+)
+from algorithms.parts.work_queue import Portions
 from kernels.arrays import shares
 
 SYNCHRONOUS = False
@@ -192,6 +206,6 @@ def work(comm, task, s):
 
 
 if __name__ == "__main__":
-    from experiments.script import main
+    from experiments.cli.script import main
 
     main(__spec__.name)

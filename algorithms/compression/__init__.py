@@ -53,7 +53,7 @@ def attach(comm, name: str, s, tensors, seed: int, servers: int = 0, dtype="floa
 
     `tensors` are those of the model (see workloads.task.Task), `dtype` its numbers.
     """
-    from algorithms.compression.exchange import CompressedComm, CompressedPushes, Exchange
+    from algorithms.parts.error_feedback import CompressedComm, CompressedPushes, Exchange
 
     codec = find(name).Codec(s, tensors, comm.rank, comm.size - servers, seed)
     exchange, length = Exchange(codec, getattr(s, "error_feedback", False)), tensors[-1][0].stop

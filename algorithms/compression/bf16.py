@@ -11,8 +11,8 @@ Source: Kalamkar et al., arXiv:1905.12322.
 """
 
 import kernels
-from algorithms.compression.owners import Owned
-from algorithms.declare import Knobs, knob
+from algorithms.algorithm import Knobs, knob
+from algorithms.parts.reduce_scatter_codec import Owned
 
 
 class Settings(Knobs):

@@ -22,7 +22,7 @@ Source: Lin, Han, Mao, Wang & Dally, ICLR 2018; selection as in the authors' cod
 import math
 
 import kernels
-from algorithms.declare import Knobs, knob
+from algorithms.algorithm import Knobs, knob
 
 FEW, MANY, TRIES = 0.8, 1.3, 10  # of the numbers wanted; guesses
 

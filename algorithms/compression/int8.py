@@ -12,8 +12,8 @@ Source: Sridharan et al., arXiv:1801.08030 (MLSL's dynamic fixed point with erro
 """
 
 import kernels
-from algorithms.compression.owners import Owned
-from algorithms.declare import Knobs, knob
+from algorithms.algorithm import Knobs, knob
+from algorithms.parts.reduce_scatter_codec import Owned
 
 
 class Settings(Knobs):

@@ -14,10 +14,10 @@ Source: Seide, Fu, Droppo, Li & Yu, Interspeech 2014.
 import math
 
 import kernels
-from algorithms.compression.bits import packed
-from algorithms.compression.owners import Owned
-from algorithms.compression.runs import Runs
-from algorithms.declare import Knobs, knob
+from algorithms.algorithm import Knobs, knob
+from algorithms.parts.bit_packing import packed
+from algorithms.parts.reduce_scatter_codec import Owned
+from algorithms.parts.segments import Runs
 
 
 class Settings(Knobs):

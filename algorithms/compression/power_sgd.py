@@ -20,7 +20,7 @@ from typing import NamedTuple
 import numpy as np
 
 import kernels
-from algorithms.declare import Knobs, knob
+from algorithms.algorithm import Knobs, knob
 
 LEAST = 1e-5  # of a column of P that is its own, below which it depends on the others
 
@@ -72,7 +72,7 @@ class Codec:
         p, q = message
         for m in self.matrices:
             columns, rows = self.columns(p, m.p), self.columns(q, m.q)
-            kernels.product(out[m.place].reshape(m.rows, m.columns), columns, rows.T)
+            kernels.matmul(out[m.place].reshape(m.rows, m.columns), columns, rows.T)
         for place, where in self.others:
             out[place] = p[where]
 
@@ -81,13 +81,13 @@ class Codec:
         p, q = (kernels.empty(length, v) for length in self.lengths)
         before = self.before(q)
         for m in self.matrices:
-            kernels.product(self.columns(p, m.p), matrix(v, m), self.columns(before, m.q))
+            kernels.matmul(self.columns(p, m.p), matrix(v, m), self.columns(before, m.q))
         for place, where in self.others:
             p[where] = v[place]
         mean(p)
         for m in self.matrices:
             kernels.gram_schmidt(self.columns(p, m.p), LEAST)
-            kernels.product(self.columns(q, m.q), matrix(v, m).T, self.columns(p, m.p))
+            kernels.matmul(self.columns(q, m.q), matrix(v, m).T, self.columns(p, m.p))
         mean(q)
         self.q = kernels.copy(q)
         for m in self.matrices:  # a direction that had nothing to say would stay 0 for ever

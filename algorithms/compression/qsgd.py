@@ -16,9 +16,9 @@ from typing import Literal
 import numpy as np
 
 import kernels
-from algorithms.compression.bits import packed
-from algorithms.compression.runs import Runs
-from algorithms.declare import Knobs, knob
+from algorithms.algorithm import Knobs, knob
+from algorithms.parts.bit_packing import packed
+from algorithms.parts.segments import Runs
 
 
 class Settings(Knobs):
@@ -40,10 +40,10 @@ class Codec:
         edges = self.buckets.edges(slice(0, len(v)), v)
         norms, codes = kernels.empty(len(edges) - 1, v), kernels.empty(len(v), v, "uint8")
         kernels.norms(norms, v, edges, self.order)
-        kernels.dither(codes, v, norms, edges, self.levels, int(self.keys.integers(2**63)))
+        kernels.stochastic_quantize(codes, v, norms, edges, self.levels, int(self.keys.integers(2**63)))
         return packed(codes, self.width), norms
 
     def decode(self, message, out):
         bits, norms = message
         edges = self.buckets.edges(slice(0, len(out)), out)
-        kernels.undither(out, bits, norms, edges, self.levels, self.width)
+        kernels.stochastic_dequantize(out, bits, norms, edges, self.levels, self.width)

@@ -13,7 +13,7 @@ Source: Stich, Cordonnier & Jaggi, NeurIPS 2018; Vogels, Karimireddy & Jaggi, Ne
 import numpy as np
 
 import kernels
-from algorithms.declare import Knobs, knob
+from algorithms.algorithm import Knobs, knob
 
 
 class Settings(Knobs):

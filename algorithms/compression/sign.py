@@ -22,10 +22,10 @@ from itertools import pairwise
 import numpy as np
 
 import kernels
-from algorithms.compression.bits import packed
-from algorithms.compression.owners import Owned, through
-from algorithms.compression.runs import of_tensors
-from algorithms.declare import Knobs, knob
+from algorithms.algorithm import Knobs, knob
+from algorithms.parts.bit_packing import packed
+from algorithms.parts.reduce_scatter_codec import Owned, through
+from algorithms.parts.segments import of_tensors
 from kernels.arrays import shares
 
 
@@ -56,7 +56,7 @@ class Codec:
         """g <- what the majority votes; gives this rank's own votes."""
         if self.m is None:
             self.m = kernels.zeros_like(g)
-        kernels.running_mean(self.m, g, 1 - self.beta)
+        kernels.ema(self.m, g, 1 - self.beta)
         self.step += 1
         parts, kept = shares(len(g), comm.size), kernels.empty_like(g)
         ballots = [ballot(self.m[part], self.step % 2) for part in parts]
@@ -70,7 +70,7 @@ class Codec:
             for voter, votes in enumerate(several):
                 box[voter] = votes
             result = kernels.empty_like(several[0])
-            kernels.vote(result, box, comm.rank)
+            kernels.majority_vote(result, box, comm.rank)
             return result
 
         for votes, part in zip(through(comm, ballots, count), parts, strict=True):

@@ -16,10 +16,10 @@ from functools import reduce
 import numpy as np
 
 import kernels
-from algorithms.compression.bits import packed
-from algorithms.compression.owners import through
-from algorithms.compression.runs import of_tensors
-from algorithms.declare import Knobs, knob
+from algorithms.algorithm import Knobs, knob
+from algorithms.parts.bit_packing import packed
+from algorithms.parts.reduce_scatter_codec import through
+from algorithms.parts.segments import of_tensors
 from kernels.arrays import shares
 
 
@@ -76,13 +76,13 @@ class Codec:
     def ternary(self, v, scales):
         """0, 1 or 2 for every number, which stand for -1, 0 and 1."""
         codes, edges = kernels.empty(len(v), v, "uint8"), self.tensors.edges(slice(0, len(v)), v)
-        kernels.dither(codes, v, scales, edges, 1, int(self.keys.integers(2**63)))
+        kernels.stochastic_quantize(codes, v, scales, edges, 1, int(self.keys.integers(2**63)))
         return codes
 
     def read(self, bits, scales, many, out, part):
         """out <- scale times the mean of so many codes -1, 0 and 1, from their sums."""
         runs, edges = self.tensors.within(part, out)
-        kernels.undither(out, bits, scales[runs], edges, many, width(many))
+        kernels.stochastic_dequantize(out, bits, scales[runs], edges, many, width(many))
 
 
 def width(many: int) -> int:

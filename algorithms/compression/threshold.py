@@ -11,7 +11,7 @@ Source: Strom, Interspeech 2015.
 """
 
 import kernels
-from algorithms.declare import Knobs, knob
+from algorithms.algorithm import Knobs, knob
 
 
 class Settings(Knobs):

@@ -11,7 +11,7 @@ Source: Aji & Heafield, EMNLP 2017; Stich, Cordonnier & Jaggi, NeurIPS 2018 (err
 """
 
 import kernels
-from algorithms.declare import Knobs, knob
+from algorithms.algorithm import Knobs, knob
 
 
 class Settings(Knobs):

@@ -20,8 +20,8 @@ Source: Lian, Zhang, Zhang & Liu, ICML 2018, arXiv:1710.06952, Algorithm 1; role
 import numpy as np
 
 import kernels
-from algorithms.decentralized.topology import Topology, across, neighbours, sides
-from algorithms.declare import Equivalence, Knobs, knob
+from algorithms.algorithm import Equivalence, Knobs, knob
+from algorithms.parts.topology import Topology, across, neighbours, sides
 
 SYNCHRONOUS = False
 EQUIVALENCES = (Equivalence("one worker is SGD", to="sgd"),)
@@ -103,6 +103,6 @@ def answering(comm, task, s, training):
 
 
 if __name__ == "__main__":
-    from experiments.script import main
+    from experiments.cli.script import main
 
     main(__spec__.name)

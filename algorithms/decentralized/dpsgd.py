@@ -16,8 +16,8 @@ Source: Lian et al., NIPS 2017, arXiv:1705.09056, Algorithm 1.
 from typing import Literal
 
 import kernels
-from algorithms.decentralized.topology import Topology, mixing, neighbours
-from algorithms.declare import Equivalence, Knobs, knob
+from algorithms.algorithm import Equivalence, Knobs, knob
+from algorithms.parts.topology import Topology, mixing, neighbours
 
 SYNCHRONOUS = True
 EQUIVALENCES = (Equivalence("one worker is SGD", to="sgd"),)
@@ -62,6 +62,6 @@ def worker(comm, task, s=Settings()):
 
 
 if __name__ == "__main__":
-    from experiments.script import main
+    from experiments.cli.script import main
 
     main(__spec__.name)

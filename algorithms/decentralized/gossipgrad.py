@@ -20,8 +20,8 @@ from typing import Literal
 import numpy as np
 
 import kernels
-from algorithms.decentralized.hearing import hear
-from algorithms.declare import Equivalence, Knobs, knob
+from algorithms.algorithm import Equivalence, Knobs, knob
+from algorithms.parts.neighbour_messages import hear
 
 SYNCHRONOUS = True
 EQUIVALENCES = (
@@ -81,6 +81,6 @@ def worker(comm, task, s=Settings()):
 
 
 if __name__ == "__main__":
-    from experiments.script import main
+    from experiments.cli.script import main
 
     main(__spec__.name)

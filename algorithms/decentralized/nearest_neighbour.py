@@ -22,9 +22,9 @@ from typing import Literal
 import numpy as np
 
 import kernels
-from algorithms.decentralized.topology import Topology, mixing, neighbours
-from algorithms.declare import Equivalence, Knobs, knob
-from algorithms.updates import Rule, optimizer
+from algorithms.algorithm import Equivalence, Knobs, knob
+from algorithms.parts.optimizers import Rule, optimizer
+from algorithms.parts.topology import Topology, mixing, neighbours
 
 SYNCHRONOUS = False  # unless s.synchronous
 EQUIVALENCES = (Equivalence("one worker is SGD", to="sgd", settings={"update": "sgd"}),)
@@ -95,6 +95,6 @@ def restart(comm, w, lost, s):
 
 
 if __name__ == "__main__":
-    from experiments.script import main
+    from experiments.cli.script import main
 
     main(__spec__.name)

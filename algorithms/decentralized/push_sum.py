@@ -13,8 +13,8 @@ Source: Assran, Loizou, Ballas & Rabbat, Stochastic Gradient Push, ICML 2019, Al
 """
 
 import kernels
-from algorithms.decentralized.hearing import hear
-from algorithms.declare import Equivalence, Knobs, knob
+from algorithms.algorithm import Equivalence, Knobs, knob
+from algorithms.parts.neighbour_messages import hear
 
 SYNCHRONOUS = True
 EQUIVALENCES = (Equivalence("one worker is SGD", to="sgd"),)
@@ -57,6 +57,6 @@ def worker(comm, task, s=Settings()):
 
 
 if __name__ == "__main__":
-    from experiments.script import main
+    from experiments.cli.script import main
 
     main(__spec__.name)

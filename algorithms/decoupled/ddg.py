@@ -23,9 +23,9 @@ from collections import deque
 from typing import Literal
 
 import kernels
-from algorithms.declare import Equivalence, Knobs, knob
-from algorithms.decoupled.row import Row
-from algorithms.updates import Rule, optimizer
+from algorithms.algorithm import Equivalence, Knobs, knob
+from algorithms.parts.module_chain import Row
+from algorithms.parts.optimizers import Rule, optimizer
 
 SYNCHRONOUS = True  # stale, but always by the same updates: the network changes when, and not what
 START = {"model": "residual", "depth": 6, "width": 64, "activation": "tanh"}  # eight layers to cut
@@ -93,6 +93,6 @@ def worker(comm, task, s=Settings()):
 
 
 if __name__ == "__main__":
-    from experiments.script import main
+    from experiments.cli.script import main
 
     main(__spec__.name)

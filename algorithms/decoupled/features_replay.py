@@ -21,9 +21,9 @@ Source: Huo, Gu & Huang, NeurIPS 2018, arXiv:1807.04511; slowbull/FeaturesReplay
 
 from collections import deque
 
-from algorithms.declare import Equivalence, Knobs, knob
-from algorithms.decoupled.row import Row
-from algorithms.updates import Rule, optimizer
+from algorithms.algorithm import Equivalence, Knobs, knob
+from algorithms.parts.module_chain import Row
+from algorithms.parts.optimizers import Rule, optimizer
 
 SYNCHRONOUS = True
 START = {"model": "residual", "depth": 6, "width": 64, "activation": "tanh"}  # eight layers to cut
@@ -91,6 +91,6 @@ def worker(comm, task, s=Settings()):
 
 
 if __name__ == "__main__":
-    from experiments.script import main
+    from experiments.cli.script import main
 
     main(__spec__.name)

@@ -17,9 +17,9 @@ layer. Staleness: none.
 Source: Lillicrap et al., Nature Communications 7:13276, 2016, arXiv:1411.0247; Nokland, NIPS 2016, arXiv:1609.01596.
 """
 
-from algorithms.declare import Equivalence, Knobs, knob
-from algorithms.decoupled.row import Row
-from algorithms.updates import Rule, optimizer
+from algorithms.algorithm import Equivalence, Knobs, knob
+from algorithms.parts.module_chain import Row
+from algorithms.parts.optimizers import Rule, optimizer
 
 SYNCHRONOUS = True
 START = {"model": "residual", "depth": 6, "width": 64, "activation": "tanh"}  # eight layers to cut
@@ -72,6 +72,6 @@ def worker(comm, task, s=Settings()):
 
 
 if __name__ == "__main__":
-    from experiments.script import main
+    from experiments.cli.script import main
 
     main(__spec__.name)

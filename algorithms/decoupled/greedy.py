@@ -18,9 +18,9 @@ batch (a + 1) per step; a forward and a backward of the classifier. Staleness: n
 Source: Belilovsky, Eickenberg & Oyallon, ICML 2019, arXiv:1812.11446, and ICML 2020, arXiv:1901.08164 (DGL).
 """
 
-from algorithms.declare import Equivalence, Knobs, knob
-from algorithms.decoupled.row import Row
-from algorithms.updates import Rule, optimizer
+from algorithms.algorithm import Equivalence, Knobs, knob
+from algorithms.parts.module_chain import Row
+from algorithms.parts.optimizers import Rule, optimizer
 
 SYNCHRONOUS = True
 START = {"model": "residual", "depth": 6, "width": 64, "activation": "tanh"}  # eight layers to cut
@@ -85,6 +85,6 @@ def worker(comm, task, s=Settings()):
 
 
 if __name__ == "__main__":
-    from experiments.script import main
+    from experiments.cli.script import main
 
     main(__spec__.name)

@@ -18,8 +18,8 @@ from typing import Literal
 import numpy as np
 
 import kernels
-from algorithms.declare import Equivalence, Knobs, knob
-from algorithms.updates import Rule, optimizer
+from algorithms.algorithm import Equivalence, Knobs, knob
+from algorithms.parts.optimizers import Rule, optimizer
 from kernels.arrays import shares
 
 SYNCHRONOUS = True
@@ -130,6 +130,6 @@ def tell(comm, what):
 
 
 if __name__ == "__main__":
-    from experiments.script import main
+    from experiments.cli.script import main
 
     main(__spec__.name)

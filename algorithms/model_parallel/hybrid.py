@@ -23,10 +23,10 @@ from typing import Literal
 import numpy as np
 
 import kernels
-from algorithms.declare import Equivalence, Knobs, knob
-from algorithms.model_parallel.groups import divisors, either
+from algorithms.algorithm import Equivalence, Knobs, knob
 from algorithms.model_parallel.tensor import Alike, backward, forward
-from algorithms.updates import Rule, optimizer
+from algorithms.parts.optimizers import Rule, optimizer
+from algorithms.parts.rank_groups import divisors, either
 from kernels.arrays import joined, shares
 
 SYNCHRONOUS = True
@@ -129,6 +129,6 @@ class Units(Alike):
 
 
 if __name__ == "__main__":
-    from experiments.script import main
+    from experiments.cli.script import main
 
     main(__spec__.name)

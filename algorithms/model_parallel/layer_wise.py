@@ -13,8 +13,8 @@ one rank; what is gained is memory: each holds its own layers, and their activat
 Source: folklore; the baseline of Huang et al., NeurIPS 2019 (Figure 2b), and of Harlap et al., arXiv:1806.03377.
 """
 
-from algorithms.declare import Equivalence, Knobs, knob
-from algorithms.updates import Rule, optimizer
+from algorithms.algorithm import Equivalence, Knobs, knob
+from algorithms.parts.optimizers import Rule, optimizer
 
 SYNCHRONOUS = True
 START = {"model": "residual", "depth": 6, "width": 64, "activation": "tanh"}  # eight layers to cut
@@ -66,6 +66,6 @@ def worker(comm, task, s=Settings()):
 
 
 if __name__ == "__main__":
-    from experiments.script import main
+    from experiments.cli.script import main
 
     main(__spec__.name)

@@ -22,9 +22,9 @@ Source: Shoeybi et al., arXiv:1909.08053; Korthikanti et al., arXiv:2205.05198 (
 import math
 
 import kernels
-from algorithms.declare import Equivalence, Knobs, knob
-from algorithms.model_parallel.vocabulary import cross_entropy
-from algorithms.updates import Rule, optimizer
+from algorithms.algorithm import Equivalence, Knobs, knob
+from algorithms.parts.optimizers import Rule, optimizer
+from algorithms.parts.vocabulary_loss import cross_entropy
 from kernels.arrays import joined, shares
 
 SYNCHRONOUS = True
@@ -150,6 +150,6 @@ class Rows(Alike):
 
 
 if __name__ == "__main__":
-    from experiments.script import main
+    from experiments.cli.script import main
 
     main(__spec__.name)

@@ -16,11 +16,11 @@ Source: Narayanan et al., SC 2021, arXiv:2104.04473 (PTD-P).
 """
 
 import kernels
-from algorithms.declare import Equivalence, Knobs, knob
-from algorithms.model_parallel.groups import either
+from algorithms.algorithm import Equivalence, Knobs, knob
 from algorithms.model_parallel.tensor import Alike, backward, forward
-from algorithms.model_parallel.vocabulary import cross_entropy
-from algorithms.updates import Rule, optimizer
+from algorithms.parts.optimizers import Rule, optimizer
+from algorithms.parts.rank_groups import either
+from algorithms.parts.vocabulary_loss import cross_entropy
 from kernels.arrays import shares
 
 SYNCHRONOUS = True
@@ -117,6 +117,6 @@ def worker(comm, task, s=Settings()):
 
 
 if __name__ == "__main__":
-    from experiments.script import main
+    from experiments.cli.script import main
 
     main(__spec__.name)

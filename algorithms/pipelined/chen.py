@@ -15,17 +15,15 @@ Source: Chen, Eversole, Li, Yu & Seide, Interspeech 2012 (mini-batches on GPUs);
 """
 
 from functools import partial
-from itertools import accumulate
 from math import inf
 
 import kernels
-from algorithms.declare import Equivalence, knob
-from algorithms.pipelined import settings
-from algorithms.pipelined.balance import by_slowest
-from algorithms.pipelined.endless import Endless
-from algorithms.pipelined.plan import Stream
+from algorithms.algorithm import Equivalence, knob
+from algorithms.parts.pipeline import settings
+from algorithms.parts.pipeline.plan import Stream
+from algorithms.parts.pipeline.stream_executor import Endless
+from algorithms.parts.pipeline.weight_policies import Newest
 from algorithms.pipelined.schedules import systolic
-from algorithms.pipelined.weights import Newest
 
 SYNCHRONOUS = True  # stale, but always by the same updates: the network changes when, and not what
 START = settings.START
@@ -52,15 +50,6 @@ def words(shape, s):
     return 2 * shape.steps * shape.batch * sum(shape.boundaries)
 
 
-def striped(work, stages, stripes=1):
-    """The speed-up over one GPU of a full pipeline: layers with this `work` cut in `stages`, the last in stripes."""
-    *layers, top = work
-    pieces = [*layers, *[top / stripes] * stripes]
-    counts = by_slowest(pieces, stages)
-    ends = list(accumulate(counts))
-    return sum(work) / max(sum(pieces[end - count : end]) for end, count in zip(ends, counts, strict=True))
-
-
 def worker(comm, task, s=Settings()):
     def policy(stage, w):
         v = kernels.state_like(w)
@@ -70,6 +59,6 @@ def worker(comm, task, s=Settings()):
 
 
 if __name__ == "__main__":
-    from experiments.script import main
+    from experiments.cli.script import main
 
     main(__spec__.name)

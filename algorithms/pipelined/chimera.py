@@ -21,10 +21,10 @@ Source: Li & Hoefler, SC 2021, arXiv:2107.06925 (direct concatenation of units; 
 
 from typing import Literal
 
-from algorithms.declare import Equivalence, knob
-from algorithms.pipelined import settings
-from algorithms.pipelined.executor import Executor
-from algorithms.pipelined.plan import flush
+from algorithms.algorithm import Equivalence, knob
+from algorithms.parts.pipeline import settings
+from algorithms.parts.pipeline.executor import Executor
+from algorithms.parts.pipeline.plan import flush
 
 SYNCHRONOUS = True
 START = settings.START
@@ -69,6 +69,6 @@ def worker(comm, task, s=Settings()):
 
 
 if __name__ == "__main__":
-    from experiments.script import main
+    from experiments.cli.script import main
 
     main(__spec__.name)

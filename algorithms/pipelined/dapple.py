@@ -20,10 +20,10 @@ Source: Fan et al., PPoPP 2021, arXiv:2007.01045; PipeDream-Flush of Narayanan e
 
 from typing import Literal
 
-from algorithms.declare import Equivalence, knob
-from algorithms.pipelined import settings
-from algorithms.pipelined.executor import Executor
-from algorithms.pipelined.plan import flush
+from algorithms.algorithm import Equivalence, knob
+from algorithms.parts.pipeline import settings
+from algorithms.parts.pipeline.executor import Executor
+from algorithms.parts.pipeline.plan import flush
 
 SYNCHRONOUS = True
 START = settings.START
@@ -70,6 +70,6 @@ def worker(comm, task, s=Settings()):
 
 
 if __name__ == "__main__":
-    from experiments.script import main
+    from experiments.cli.script import main
 
     main(__spec__.name)

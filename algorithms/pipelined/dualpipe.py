@@ -14,10 +14,10 @@ Price: idle (S/2-1)(f&b + b - 3w) if f = i = w, for two copies of the weights an
 Source: DeepSeek-AI, arXiv:2412.19437, section 3.2.1; the steps are those of the authors' code.
 """
 
-from algorithms.declare import Equivalence
-from algorithms.pipelined import settings
-from algorithms.pipelined.executor import Executor
-from algorithms.pipelined.plan import flush
+from algorithms.algorithm import Equivalence
+from algorithms.parts.pipeline import settings
+from algorithms.parts.pipeline.executor import Executor
+from algorithms.parts.pipeline.plan import flush
 
 SYNCHRONOUS = True
 START = settings.START
@@ -46,6 +46,6 @@ def worker(comm, task, s=Settings()):
 
 
 if __name__ == "__main__":
-    from experiments.script import main
+    from experiments.cli.script import main
 
     main(__spec__.name)

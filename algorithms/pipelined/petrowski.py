@@ -21,12 +21,12 @@ from functools import partial
 from math import inf
 
 import kernels
-from algorithms.declare import Equivalence, Knobs, knob
-from algorithms.pipelined import settings
-from algorithms.pipelined.endless import Endless
-from algorithms.pipelined.plan import Stream
+from algorithms.algorithm import Equivalence, Knobs, knob
+from algorithms.parts.pipeline import settings
+from algorithms.parts.pipeline.plan import Stream
+from algorithms.parts.pipeline.stream_executor import Endless
+from algorithms.parts.pipeline.weight_policies import Newest
 from algorithms.pipelined.schedules import systolic
-from algorithms.pipelined.weights import Newest
 
 SYNCHRONOUS = True  # stale, but always by the same updates: the network changes when, and not what
 START = settings.START
@@ -62,6 +62,6 @@ def worker(comm, task, s=Settings()):
 
 
 if __name__ == "__main__":
-    from experiments.script import main
+    from experiments.cli.script import main
 
     main(__spec__.name)

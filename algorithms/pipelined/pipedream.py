@@ -28,12 +28,12 @@ from math import inf
 from typing import Literal
 
 import kernels
-from algorithms.declare import Equivalence, knob
-from algorithms.pipelined import settings
-from algorithms.pipelined.endless import Endless
-from algorithms.pipelined.plan import Stream
+from algorithms.algorithm import Equivalence, knob
+from algorithms.parts.pipeline import settings
+from algorithms.parts.pipeline.plan import Stream
+from algorithms.parts.pipeline.stream_executor import Endless
+from algorithms.parts.pipeline.weight_policies import Named, Newest, Stashed
 from algorithms.pipelined.schedules import one_f_one_b
-from algorithms.pipelined.weights import Named, Newest, Stashed
 from knobs import Counts, counts
 
 SYNCHRONOUS = True  # stale, but always by the same updates: the network changes when, and not what
@@ -106,6 +106,6 @@ def executor(comm, task, s):
 
 
 if __name__ == "__main__":
-    from experiments.script import main
+    from experiments.cli.script import main
 
     main(__spec__.name)

@@ -18,12 +18,12 @@ Source: Narayanan et al., ICML 2021, arXiv:2006.09503; version rule as in the au
 from functools import partial
 
 import kernels
-from algorithms.declare import Equivalence, knob
-from algorithms.pipelined import settings
-from algorithms.pipelined.endless import Endless
-from algorithms.pipelined.plan import Stream
+from algorithms.algorithm import Equivalence, knob
+from algorithms.parts.pipeline import settings
+from algorithms.parts.pipeline.plan import Stream
+from algorithms.parts.pipeline.stream_executor import Endless
+from algorithms.parts.pipeline.weight_policies import Named
 from algorithms.pipelined.schedules import pipedream_2bw
-from algorithms.pipelined.weights import Named
 
 SYNCHRONOUS = True  # stale, but always by one update: the network changes when, and not what
 START = settings.START
@@ -69,6 +69,6 @@ def worker(comm, task, s=Settings()):
 
 
 if __name__ == "__main__":
-    from experiments.script import main
+    from experiments.cli.script import main
 
     main(__spec__.name)

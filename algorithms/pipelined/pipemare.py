@@ -22,11 +22,11 @@ from itertools import count
 from math import inf
 
 import kernels
-from algorithms.declare import Equivalence, knob
-from algorithms.pipelined import settings
-from algorithms.pipelined.endless import Endless
-from algorithms.pipelined.plan import Stream
-from algorithms.pipelined.schedule import Op
+from algorithms.algorithm import Equivalence, knob
+from algorithms.parts.pipeline import settings
+from algorithms.parts.pipeline.ops import Op
+from algorithms.parts.pipeline.plan import Stream
+from algorithms.parts.pipeline.stream_executor import Endless
 from algorithms.pipelined.schedules import systolic
 
 SYNCHRONOUS = True  # stale, but always by the same updates: the network changes when, and not what
@@ -98,7 +98,7 @@ class Repaired:
         before = kernels.copy(w)
         kernels.momentum(w, self.v, g, self.rate(next(self.updates) - self.warm), self.s.momentum)
         if self.s.correct:
-            kernels.running_mean(self.d, w - before, 1 - self.s.decay ** (1 / self.tau))
+            kernels.ema(self.d, w - before, 1 - self.s.decay ** (1 / self.tau))
 
     def rate(self, k):
         """The step size of update k after the warm-up."""
@@ -108,6 +108,6 @@ class Repaired:
 
 
 if __name__ == "__main__":
-    from experiments.script import main
+    from experiments.cli.script import main
 
     main(__spec__.name)

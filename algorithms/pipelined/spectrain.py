@@ -27,10 +27,10 @@ from math import inf
 from typing import Literal
 
 import kernels
-from algorithms.declare import Equivalence, knob
-from algorithms.pipelined import settings
-from algorithms.pipelined.endless import Endless
-from algorithms.pipelined.plan import Stream
+from algorithms.algorithm import Equivalence, knob
+from algorithms.parts.pipeline import settings
+from algorithms.parts.pipeline.plan import Stream
+from algorithms.parts.pipeline.stream_executor import Endless
 from algorithms.pipelined.schedules import one_f_one_b
 
 SYNCHRONOUS = True  # stale, but always by the same updates: the network changes when, and not what
@@ -110,6 +110,6 @@ class Predicted:
 
 
 if __name__ == "__main__":
-    from experiments.script import main
+    from experiments.cli.script import main
 
     main(__spec__.name)

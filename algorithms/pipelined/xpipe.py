@@ -23,13 +23,13 @@ from functools import partial
 from typing import Literal
 
 import kernels
-from algorithms.declare import Equivalence, knob
-from algorithms.pipelined import settings
-from algorithms.pipelined.endless import Endless
-from algorithms.pipelined.plan import Stream
+from algorithms.algorithm import Equivalence, knob
+from algorithms.parts.optimizers import BETAS, EPS, optimizer
+from algorithms.parts.pipeline import settings
+from algorithms.parts.pipeline.plan import Stream
+from algorithms.parts.pipeline.stream_executor import Endless
+from algorithms.parts.pipeline.weight_policies import Stashed
 from algorithms.pipelined.schedules.one_f_one_b import alternate
-from algorithms.pipelined.weights import Stashed
-from algorithms.updates import BETAS, EPS, optimizer
 
 SYNCHRONOUS = True  # stale, but always by the same updates: the network changes when, and not what
 START = settings.START
@@ -97,6 +97,6 @@ class Foreseen(Stashed):
 
 
 if __name__ == "__main__":
-    from experiments.script import main
+    from experiments.cli.script import main
 
     main(__spec__.name)

@@ -17,10 +17,10 @@ micro-batches, where what only W still needs counts for less than half of one. S
 Source: Qi et al., ICLR 2024, arXiv:2401.10241, section 3.1.
 """
 
-from algorithms.declare import Equivalence, knob
-from algorithms.pipelined import settings
-from algorithms.pipelined.executor import Executor
-from algorithms.pipelined.plan import flush
+from algorithms.algorithm import Equivalence, knob
+from algorithms.parts.pipeline import settings
+from algorithms.parts.pipeline.executor import Executor
+from algorithms.parts.pipeline.plan import flush
 
 SYNCHRONOUS = True
 START = settings.START
@@ -67,6 +67,6 @@ def worker(comm, task, s=Settings()):
 
 
 if __name__ == "__main__":
-    from experiments.script import main
+    from experiments.cli.script import main
 
     main(__spec__.name)

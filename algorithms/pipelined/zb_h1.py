@@ -14,10 +14,10 @@ as 1F1B does, and what W needs of s more. Staleness: none.
 Source: Qi et al., ICLR 2024, arXiv:2401.10241; the order is that of torch.distributed.
 """
 
-from algorithms.declare import Equivalence
-from algorithms.pipelined import settings
-from algorithms.pipelined.executor import Executor
-from algorithms.pipelined.plan import flush
+from algorithms.algorithm import Equivalence
+from algorithms.parts.pipeline import settings
+from algorithms.parts.pipeline.executor import Executor
+from algorithms.parts.pipeline.plan import flush
 
 SYNCHRONOUS = True
 START = settings.START
@@ -56,6 +56,6 @@ def worker(comm, task, s=Settings()):
 
 
 if __name__ == "__main__":
-    from experiments.script import main
+    from experiments.cli.script import main
 
     main(__spec__.name)

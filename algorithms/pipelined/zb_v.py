@@ -13,10 +13,10 @@ twice the traffic: 2 batch a per step over each of 2S-1 boundaries but the one a
 Source: Qi et al., ICLR 2024, section 6; the order is that of torch.distributed.
 """
 
-from algorithms.declare import Equivalence
-from algorithms.pipelined import settings
-from algorithms.pipelined.executor import Executor
-from algorithms.pipelined.plan import flush
+from algorithms.algorithm import Equivalence
+from algorithms.parts.pipeline import settings
+from algorithms.parts.pipeline.executor import Executor
+from algorithms.parts.pipeline.plan import flush
 
 SYNCHRONOUS = True
 START = settings.START
@@ -58,6 +58,6 @@ def worker(comm, task, s=Settings()):
 
 
 if __name__ == "__main__":
-    from experiments.script import main
+    from experiments.cli.script import main
 
     main(__spec__.name)

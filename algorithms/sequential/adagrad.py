@@ -11,7 +11,7 @@ Source: Duchi, Hazan & Singer, Journal of Machine Learning Research 12, 2011.
 """
 
 import kernels
-from algorithms.declare import Knobs, knob
+from algorithms.algorithm import Knobs, knob
 
 SYNCHRONOUS = True
 EQUIVALENCES = ()
@@ -38,6 +38,6 @@ def worker(comm, task, s=Settings()):
 
 
 if __name__ == "__main__":
-    from experiments.script import main
+    from experiments.cli.script import main
 
     main(__spec__.name)

@@ -15,7 +15,7 @@ Source: Polyak, USSR Computational Mathematics and Mathematical Physics 4(5), 19
 """
 
 import kernels
-from algorithms.declare import Equivalence, Knobs, knob
+from algorithms.algorithm import Equivalence, Knobs, knob
 
 SYNCHRONOUS = True
 EQUIVALENCES = (Equivalence("without momentum it is SGD", to="sgd", settings={"momentum": 0}),)
@@ -42,6 +42,6 @@ def worker(comm, task, s=Settings()):
 
 
 if __name__ == "__main__":
-    from experiments.script import main
+    from experiments.cli.script import main
 
     main(__spec__.name)

@@ -15,7 +15,7 @@ Source: Nesterov, Soviet Mathematics Doklady 27(2), 1983; Sutskever, Martens, Da
 from typing import Literal
 
 import kernels
-from algorithms.declare import Equivalence, Knobs, knob
+from algorithms.algorithm import Equivalence, Knobs, knob
 
 SYNCHRONOUS = True
 EQUIVALENCES = (
@@ -61,6 +61,6 @@ def sutskever(comm, task, s):
 
 
 if __name__ == "__main__":
-    from experiments.script import main
+    from experiments.cli.script import main
 
     main(__spec__.name)

@@ -13,7 +13,7 @@ Source: Polyak & Juditsky, SIAM Journal on Control and Optimization 30(4), 1992;
 from typing import Literal
 
 import kernels
-from algorithms.declare import Equivalence, Knobs, knob
+from algorithms.algorithm import Equivalence, Knobs, knob
 
 SYNCHRONOUS = True
 EQUIVALENCES = (
@@ -49,13 +49,13 @@ def worker(comm, task, s=Settings()):
     for step in task.steps():
         _, g = task.gradient(w)
         kernels.sgd(w, g, s.learning_rate * (step + 1) ** -s.decay)
-        kernels.running_mean(z, w, s.share(step))
+        kernels.ema(z, w, s.share(step))
         if comm.rank == 0:
             task.report(z)
     return z
 
 
 if __name__ == "__main__":
-    from experiments.script import main
+    from experiments.cli.script import main
 
     main(__spec__.name)

@@ -11,7 +11,7 @@ Source: Tieleman & Hinton, Coursera: Neural Networks for Machine Learning, lectu
 """
 
 import kernels
-from algorithms.declare import Knobs, knob
+from algorithms.algorithm import Knobs, knob
 
 SYNCHRONOUS = True
 EQUIVALENCES = ()
@@ -44,6 +44,6 @@ def worker(comm, task, s=Settings()):
 
 
 if __name__ == "__main__":
-    from experiments.script import main
+    from experiments.cli.script import main
 
     main(__spec__.name)

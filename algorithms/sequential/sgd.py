@@ -9,7 +9,7 @@ Source: Robbins & Monro, Annals of Mathematical Statistics 22(3), 1951.
 """
 
 import kernels
-from algorithms.declare import Knobs, knob
+from algorithms.algorithm import Knobs, knob
 
 SYNCHRONOUS = True
 EQUIVALENCES = ()
@@ -34,6 +34,6 @@ def worker(comm, task, s=Settings()):
 
 
 if __name__ == "__main__":
-    from experiments.script import main
+    from experiments.cli.script import main
 
     main(__spec__.name)

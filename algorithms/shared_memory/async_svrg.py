@@ -17,7 +17,7 @@ Source: Zhao & Li, AAAI 2016; Johnson & Zhang, NIPS 2013 (SVRG).
 from typing import Literal
 
 import kernels
-from algorithms.declare import Knobs, knob
+from algorithms.algorithm import Knobs, knob
 
 SYNCHRONOUS = False
 EQUIVALENCES = ()
@@ -53,7 +53,7 @@ def worker(comm, task, s=Settings()):
         else:
             task.walk(shared, s.learning_rate, anchor=(a, G))
             if s.average:
-                kernels.running_mean(seen, shared.read(), 1 / (1 + k - share))
+                kernels.ema(seen, shared.read(), 1 / (1 + k - share))
             if k == share + walks - 1:
                 a = anchor(comm, shared, seen if s.average else None)
         if comm.rank == 0:
@@ -74,6 +74,6 @@ def anchor(comm, shared, mean):
 
 
 if __name__ == "__main__":
-    from experiments.script import main
+    from experiments.cli.script import main
 
     main(__spec__.name)

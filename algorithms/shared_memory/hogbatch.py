@@ -12,7 +12,7 @@ Staleness: about N-1 writes, each of b samples.
 Source: Sallinen, Satish, Smelyanskiy, Sury & Re, IPDPS 2016.
 """
 
-from algorithms.declare import Equivalence, Knobs, knob
+from algorithms.algorithm import Equivalence, Knobs, knob
 from algorithms.shared_memory.hogwild import finished
 
 SYNCHRONOUS = False
@@ -51,6 +51,6 @@ def worker(comm, task, s=Settings()):
 
 
 if __name__ == "__main__":
-    from experiments.script import main
+    from experiments.cli.script import main
 
     main(__spec__.name)

@@ -13,7 +13,7 @@ Staleness: the steps that others write between a look and a write, about N-1; me
 Source: Niu, Recht, Re & Wright, NIPS 2011.
 """
 
-from algorithms.declare import Equivalence, Knobs, knob
+from algorithms.algorithm import Equivalence, Knobs, knob
 
 SYNCHRONOUS = False
 EQUIVALENCES = (Equivalence("one thread that takes single samples is SGD", to="sgd", batch=1),)
@@ -49,6 +49,6 @@ def finished(comm, shared):
 
 
 if __name__ == "__main__":
-    from experiments.script import main
+    from experiments.cli.script import main
 
     main(__spec__.name)

@@ -18,8 +18,8 @@ Source: Smith, Kindermans, Ying & Le, Don't Decay the Learning Rate, Increase th
 """
 
 import kernels
-from algorithms.declare import Equivalence, Knobs, knob
-from algorithms.schedules import Growth, less_noise, passed
+from algorithms.algorithm import Equivalence, Knobs, knob
+from algorithms.parts.lr_schedules import Growth, less_noise, passed
 from knobs import Rising, rising
 
 SYNCHRONOUS = True
@@ -83,6 +83,6 @@ def worker(comm, task, s=Settings()):
 
 
 if __name__ == "__main__":
-    from experiments.script import main
+    from experiments.cli.script import main
 
     main(__spec__.name)

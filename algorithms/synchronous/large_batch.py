@@ -15,8 +15,8 @@ Source: Goyal et al., Accurate, Large Minibatch SGD, arXiv:1706.02677, 2017.
 """
 
 import kernels
-from algorithms.declare import Equivalence, Knobs, knob
-from algorithms.schedules import WarmUp, linear_scaling, passed, warmed_up
+from algorithms.algorithm import Equivalence, Knobs, knob
+from algorithms.parts.lr_schedules import WarmUp, linear_scaling, passed, warmed_up
 from knobs import Rising, rising
 
 SYNCHRONOUS = True
@@ -66,6 +66,6 @@ def worker(comm, task, s=Settings()):
 
 
 if __name__ == "__main__":
-    from experiments.script import main
+    from experiments.cli.script import main
 
     main(__spec__.name)

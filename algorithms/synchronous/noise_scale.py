@@ -18,8 +18,8 @@ Source: McCandlish, Kaplan, Amodei et al., arXiv:1812.06162, appendix A.1.
 """
 
 import kernels
-from algorithms.declare import Equivalence, Knobs, knob
-from algorithms.updates import Rule, optimizer
+from algorithms.algorithm import Equivalence, Knobs, knob
+from algorithms.parts.optimizers import Rule, optimizer
 
 SYNCHRONOUS = True
 EQUIVALENCES = (Equivalence("measuring changes nothing", to="sync_sgd", workers=3, to_workers=3),)
@@ -68,6 +68,6 @@ def worker(comm, task, s=Settings()):
 
 
 if __name__ == "__main__":
-    from experiments.script import main
+    from experiments.cli.script import main
 
     main(__spec__.name)

@@ -17,8 +17,8 @@ Asynchronicity in Gradient Descent for Scalable Deep Learning", OpenReview rkFd2
 """
 
 import kernels
-from algorithms.declare import Equivalence, Knobs, knob
-from algorithms.updates import Rule, optimizer
+from algorithms.algorithm import Equivalence, Knobs, knob
+from algorithms.parts.optimizers import Rule, optimizer
 
 SYNCHRONOUS = True
 EQUIVALENCES = (
@@ -71,6 +71,6 @@ def worker(comm, task, s=Settings()):
 
 
 if __name__ == "__main__":
-    from experiments.script import main
+    from experiments.cli.script import main
 
     main(__spec__.name)

@@ -20,8 +20,8 @@ arXiv:1801.08030, whose newest-first order is the same, since the newest gradien
 from functools import cache
 from typing import Literal
 
-from algorithms.declare import Equivalence, Knobs, knob
-from algorithms.updates import Rule, optimizer
+from algorithms.algorithm import Equivalence, Knobs, knob
+from algorithms.parts.optimizers import Rule, optimizer
 
 SYNCHRONOUS = True
 EQUIVALENCES = (
@@ -86,6 +86,6 @@ def worker(comm, task, s=Settings()):
 
 
 if __name__ == "__main__":
-    from experiments.script import main
+    from experiments.cli.script import main
 
     main(__spec__.name)

@@ -14,8 +14,8 @@ Source: Akiba, Suzuki & Fukuda, Extremely Large Minibatch SGD, arXiv:1711.04325,
 """
 
 import kernels
-from algorithms.declare import Equivalence, Knobs, knob
-from algorithms.schedules import blend, linear_scaling, slow_start
+from algorithms.algorithm import Equivalence, Knobs, knob
+from algorithms.parts.lr_schedules import blend, linear_scaling, slow_start
 
 SYNCHRONOUS = True
 COMPRESSES = True
@@ -66,6 +66,6 @@ def worker(comm, task, s=Settings()):
 
 
 if __name__ == "__main__":
-    from experiments.script import main
+    from experiments.cli.script import main
 
     main(__spec__.name)

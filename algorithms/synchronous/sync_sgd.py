@@ -11,8 +11,8 @@ Staleness: none.
 Source: Valiant, CACM 33(8), 1990 (supersteps); Goyal et al., arXiv:1706.02677 (mean, linear scaling of lr).
 """
 
-from algorithms.declare import Equivalence, Knobs, knob
-from algorithms.updates import Rule, optimizer
+from algorithms.algorithm import Equivalence, Knobs, knob
+from algorithms.parts.optimizers import Rule, optimizer
 
 SYNCHRONOUS = True
 COMPRESSES = True
@@ -45,6 +45,6 @@ def worker(comm, task, s=Settings()):
 
 
 if __name__ == "__main__":
-    from experiments.script import main
+    from experiments.cli.script import main
 
     main(__spec__.name)

@@ -16,8 +16,8 @@ Source: Rajbhandari, Rasley, Ruwase & He, SC 2020.
 
 from functools import cache
 
-from algorithms.declare import Equivalence, Knobs, knob
-from algorithms.updates import Rule, optimizer
+from algorithms.algorithm import Equivalence, Knobs, knob
+from algorithms.parts.optimizers import Rule, optimizer
 from kernels.arrays import shares
 
 SYNCHRONOUS = True
@@ -83,6 +83,6 @@ def worker(comm, task, s=Settings()):
 
 
 if __name__ == "__main__":
-    from experiments.script import main
+    from experiments.cli.script import main
 
     main(__spec__.name)

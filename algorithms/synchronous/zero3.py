@@ -18,8 +18,8 @@ Source: Rajbhandari, Rasley, Ruwase & He, SC 2020; Zhao et al., VLDB 2023 (FSDP)
 import numpy as np
 
 import kernels
-from algorithms.declare import Equivalence, Knobs, knob
-from algorithms.updates import Rule, optimizer
+from algorithms.algorithm import Equivalence, Knobs, knob
+from algorithms.parts.optimizers import Rule, optimizer
 from kernels.arrays import joined, shares
 
 SYNCHRONOUS = True
@@ -85,6 +85,6 @@ class Dealt:
 
 
 if __name__ == "__main__":
-    from experiments.script import main
+    from experiments.cli.script import main
 
     main(__spec__.name)

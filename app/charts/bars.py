@@ -10,7 +10,7 @@ import numpy as np
 
 from app import palette, units
 from app.charts.frame import RANKS, Shown, grouped, lane_names, unit
-from cluster.trace import KINDS
+from tracing import KINDS
 
 HATCHES = {"\\": "45deg", "/": "135deg", "x": "135deg"}
 STOPS = 4  # of the axis, beside 0

@@ -11,7 +11,7 @@ import plotly.graph_objects as go
 import algorithms
 from app import palette
 from experiments.experiment import Experiment
-from experiments.result import Run
+from experiments.runs.record import Run
 
 CONFIG = {"displayModeBar": False}
 HEIGHT = 260  # px of a chart of curves

@@ -8,8 +8,8 @@ from plotly.subplots import make_subplots
 
 from app import palette, units
 from app.charts.frame import RANKS, Shown, frame, grouped, lane_names
-from cluster.trace import HELD
-from experiments.result import Run
+from experiments.runs.record import Run
+from tracing import HELD
 
 LINKS = 300  # of a graph of ranks; what moves less is not drawn
 WIDEST = 8  # px of a link

@@ -7,7 +7,7 @@ import plotly.graph_objects as go
 
 from app import palette
 from app.charts.frame import frame
-from experiments.kernel_times import Report
+from experiments.measure.kernel_times import Report
 
 TIMED = {"Numba": "cpu", "torch": "torch", "NumPy": "numpy", "CUDA": "gpu"}  # what is timed of a kernel
 

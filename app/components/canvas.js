@@ -1,4 +1,4 @@
-// What both canvases need: the decoder of experiments/codec.py, the page's colours, axes and units.
+// What both canvases need: the decoder of experiments/plots/timeline_codec.py, the page's colours, axes and units.
 // Put before a component's own module by components/__init__.py.
 
 const FONT = '"Source Sans", "Source Sans Pro", system-ui, sans-serif';

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from algorithms.pipelined.schedule import KINDS
+from algorithms.parts.pipeline.ops import KINDS
 from app import palette, units
-from experiments.codec import pack
-from experiments.study import Study
+from experiments.plots.timeline_codec import pack
+from experiments.study.schedules import Study
 
 IDLE = "idle"
 READABLE = 200  # ops per lane that are shown at once

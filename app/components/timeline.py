@@ -14,9 +14,9 @@ import numpy as np
 from app import palette, units
 from app.charts import lane_names
 from app.components import canvas
-from cluster.trace import KINDS, Trace, ordered
-from experiments.codec import pack, pack_messages, pack_timeline
-from experiments.result import Run
+from experiments.plots.timeline_codec import pack, pack_messages, pack_timeline
+from experiments.runs.record import Run
+from tracing import KINDS, Trace, ordered
 
 SPANS, MESSAGES = 50_000, 20_000  # that are sent at once
 CELLS = 2_000_000  # of the table of shares

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import streamlit as st
 
-from app import controls, errands, runs
+from app import background, controls, session
 from app.questions import QUESTIONS, Question, asked
-from experiments.result import Run
+from experiments.runs.record import Run
 
 PATIENCE = 3.5  # s in which the run that a question compares with may come; in a long queue it goes without
 
@@ -24,11 +24,11 @@ def _try() -> None:
     question: Question = st.session_state.question
     controls.put(question.experiment)
     st.session_state.update(complaint="", axis=question.axis)
-    reference = errands.ask(question.reference, "question")
+    reference = background.ask(question.reference, "question")
     if reference.active:
-        reference = runs.wait(question.reference.key(), PATIENCE)
-    runs.keep_only(str(reference.folder) if reference.folder else None)
-    runs.start(question.experiment)
+        reference = session.wait(question.reference.key(), PATIENCE)
+    session.keep_only(str(reference.folder) if reference.folder else None)
+    session.start(question.experiment)
 
 
 def told(run: Run) -> None:

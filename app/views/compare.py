@@ -6,12 +6,12 @@ from html import escape
 
 import streamlit as st
 
-from app import runs, units
+from app import session, units
 from app.charts import Shown
 from app.controls import control, owners, spoken
 from experiments.experiment import NESTED, Experiment
-from experiments.result import Run
-from experiments.upload import uploaded
+from experiments.runs.record import Run
+from experiments.runs.upload import uploaded
 
 FIGURES = {
     "held_out_loss": ("held-out loss", units.number),
@@ -28,8 +28,8 @@ COLUMNS = 6  # settings in the table; more would not fit
 def kept() -> tuple[list[tuple[str, Run]], list[str]]:
     """(name and run of each kept one, names of those that are not here any more)."""
     found, missing = [], []
-    for name in runs.kept():
-        run = runs.find(name)
+    for name in session.kept():
+        run = session.find(name)
         if run:
             found.append((name, run))
         else:
@@ -39,7 +39,7 @@ def kept() -> tuple[list[tuple[str, Run]], list[str]]:
 
 def named(these: list[tuple[str, Run]]) -> list[Shown]:
     """Runs with a colour each, and a name that says in what they differ."""
-    colours = runs.colours([name for name, _ in these])
+    colours = session.colours([name for name, _ in these])
     flats = [_flat(run.experiment) for _, run in these]
     differing = _differing(flats)
     shown = []
@@ -110,11 +110,11 @@ def ending(one: Shown) -> str:
 def let_go(shown: list[Shown]) -> None:
     """A button per kept run."""
     with st.container(horizontal=True, gap="small"):
-        for name in runs.kept():
-            run = runs.find(name)
+        for name in session.kept():
+            run = session.find(name)
             label = next((one.name for one in shown if one.run is run), name)
             st.button(
-                f"Let go: {label}", key=f"drop-{name}", on_click=runs.drop, args=(name,),
+                f"Let go: {label}", key=f"drop-{name}", on_click=session.drop, args=(name,),
                 type="tertiary", icon=":material/close:",
             )  # fmt: skip
 

@@ -6,8 +6,8 @@ from datetime import datetime
 
 import streamlit as st
 
-from app import errands
-from experiments import fit, here
+from app import background
+from experiments.measure import fit, this_machine
 
 LOCAL = ("127.0.0.1", "localhost", "::1")
 
@@ -19,7 +19,7 @@ def allowed() -> bool:
 
 def settle() -> None:
     """After a fit, and before the controls are drawn: choose what was fitted."""
-    if st.session_state.pop("fitted", False) and (made := here.load()):
+    if st.session_state.pop("fitted", False) and (made := this_machine.load()):
         st.session_state.update(device=made.device, network=made.network)
 
 
@@ -29,7 +29,7 @@ def offer() -> None:
     if not allowed():
         return
     if not state.get("fitting"):
-        known = here.load()
+        known = this_machine.load()
         when = f" It was fitted on {known.moment[:10]}." if known else ""
         st.button(
             "Fit again to this machine" if known else "Fit to this machine", key="fit", icon=":material/straighten:",
@@ -38,7 +38,7 @@ def offer() -> None:
             f"simulated cluster its device and network.{when} Also: python -m experiments fit",
         )  # fmt: skip
         return
-    if errands.fetch(fit.asked(state.fitting), "This machine is being measured.", "fit"):
+    if background.fetch(fit.asked(state.fitting), "This machine is being measured.", "fit"):
         state.fitting, state.fitted = None, True
         st.rerun()
 

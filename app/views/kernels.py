@@ -11,11 +11,11 @@ from pathlib import Path
 import streamlit as st
 
 import kernels
-from app import charts, errands, runs, units
+from app import background, charts, session, units
 from app.text import escaped
 from app.views.pictures import heading
-from experiments import kernel_times
-from experiments.kernel_times import Report, Row
+from experiments.measure import kernel_times
+from experiments.measure.kernel_times import Report, Row
 
 FOLDER = Path(kernels.__file__).parent
 BOUND = {"bind": "query-params", "persist_state": "session"}
@@ -138,11 +138,11 @@ def _measured(name: str, n: int) -> None:
     """Times of this kernel, and the roofline: with all kernels, if all were measured."""
     heading("Measured here", "By a process of its own on one thread: the best of a few rounds of calls.")
     one, every = kernel_times.asked([name], n), kernel_times.asked(kernel_times.names(), n)
-    all_of_them = every.stored(runs.ROOT) is not None or st.session_state.get("roofline") == n
+    all_of_them = every.stored(session.ROOT) is not None or st.session_state.get("roofline") == n
     if all_of_them:
-        folder = errands.fetch(every, "Measuring all kernels: this takes a minute or two.", "kernels")
+        folder = background.fetch(every, "Measuring all kernels: this takes a minute or two.", "kernels")
     else:
-        folder = errands.fetch(one, f"Measuring {name}.", "kernels")
+        folder = background.fetch(one, f"Measuring {name}.", "kernels")
     if folder is None:
         return
     report = _report(str(folder))

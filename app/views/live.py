@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import streamlit as st
 
-from app import charts, palette, runs, units
+from app import charts, palette, session, units
 from app.charts.lines import Axis, Picture, Series
 from app.components import curve
 from app.views import pictures, result
-from experiments.pool import JobState
+from experiments.jobs.pool import JobState
 
 EVERY = 0.5  # s between two frames
 
@@ -20,7 +20,7 @@ def show() -> None:
 
 
 def _frame() -> None:
-    now = runs.under_way()
+    now = session.under_way()
     if now is None:
         st.rerun()
     st.markdown(f"# {result.title(st.session_state.asked)}", anchors=False)

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import streamlit as st
 
-from app import charts, curves, runs, units
+from app import charts, curves, session, units
 from app.charts import Shown
 from app.charts.bars import html
 from app.components import curve, timeline
 from app.text import escaped
-from app.views import compare, trouble
-from cluster.trace import HELD
+from app.views import compare, faults
 from experiments.experiment import Experiment
-from experiments.result import Run
+from experiments.runs.record import Run
+from tracing import HELD
 
 TABS = ("Where the time goes", "Who sends to whom", "Staleness", "Memory", "Rank by rank")
 HEAD = 38  # px of the headings of both charts, so that they stand in one line
@@ -50,9 +50,9 @@ def measured(shown: list[Shown]) -> None:
 def lanes(folder: str) -> None:
     """The communication timeline of the run in `folder`."""
     window = timeline.wanted(st.session_state.get("timeline"), folder)
-    state = timeline.timeline(runs.timeline_frame(folder, window))
-    if click := timeline.clicked(state, runs.load(folder), folder):
-        trouble.ask(*click)
+    state = timeline.timeline(session.timeline_frame(folder, window))
+    if click := timeline.clicked(state, session.load(folder), folder):
+        faults.ask(*click)
         st.rerun()
 
 

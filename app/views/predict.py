@@ -6,11 +6,11 @@ from collections import Counter
 
 import streamlit as st
 
-from app import runs, tally, units
+from app import poll, session, units
 from app.text import escaped
 from app.views import compare
 from experiments.experiment import Experiment
-from experiments.result import Run
+from experiments.runs.record import Run
 
 QUESTIONS = {
     "samples_per_second": ("Samples per second", ("fewer", "as many", "more"), units.count),
@@ -26,7 +26,7 @@ def offer(wanted: Experiment) -> None:
     found = _reference()
     if found is None or not (changes := compare.changes(found[1].experiment, wanted)):
         return
-    which = "the pinned run" if runs.kept() else "the run below"
+    which = "the pinned run" if session.kept() else "the run below"
     with st.container(gap="xsmall", key="predict"):
         st.caption(f"Predict before you run, if you like. Against {which}, {escaped(', '.join(changes[:3]))}, will be:")
         with st.container(horizontal=True, gap="medium"):
@@ -40,7 +40,7 @@ def seal(experiment: Experiment) -> None:
     said = {name: answer for name in QUESTIONS if (answer := state.get(f"predict-{name}"))}
     state.sealed = (experiment.key(), found[0], said) if found and said else None
     for name, answer in said.items() if found else ():
-        tally.count(_question(name, experiment, found[1]), answer)
+        poll.count(_question(name, experiment, found[1]), answer)
     for name in QUESTIONS:
         state[f"predict-{name}"] = None
 
@@ -50,11 +50,11 @@ def compared(run: Run) -> None:
     key, folder, said = st.session_state.get("sealed") or ("", "", {})
     if key != run.experiment.key():
         return
-    before = runs.load(folder)
+    before = session.load(folder)
     for name, answer in said.items():
         if line := verdict(name, answer, before.summary[name], run.summary[name]):
             st.markdown(line)
-            if others := among(QUESTIONS[name][1], tally.counted(_question(name, run.experiment, before))):
+            if others := among(QUESTIONS[name][1], poll.counted(_question(name, run.experiment, before))):
                 st.caption(others)
 
 
@@ -85,11 +85,11 @@ def _question(name: str, experiment: Experiment, before: Run) -> tuple[str, ...]
 
 def _reference() -> tuple[str, Run] | None:
     """(folder, run) that the next one is compared with: the first that is pinned, or the one on the page."""
-    for name in runs.kept():
-        if run := runs.find(name):
-            return str(runs.ROOT / name), run
+    for name in session.kept():
+        if run := session.find(name):
+            return str(session.ROOT / name), run
     try:
         folder = st.session_state.get("shown", "")
-        return folder, runs.load(folder)
+        return folder, session.load(folder)
     except ValueError:
         return None

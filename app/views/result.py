@@ -6,12 +6,12 @@ from pathlib import Path
 
 import streamlit as st
 
-from app import runs, units
+from app import session, units
 from app.text import escaped, sentence
-from app.views import ask, compare, pictures, predict, sweep, take, twin
+from app.views import ask, compare, export, pictures, predict, predicted_vs_measured, sweep
 from app.views.pictures import heading
 from experiments.experiment import Experiment
-from experiments.result import Run
+from experiments.runs.record import Run
 
 NOTES = 4  # remarks of a run before the others are folded away
 FIGURES = (
@@ -28,7 +28,7 @@ FIGURES = (
 def show(folder: str, wanted: Experiment | None) -> None:
     """The page of the run in `folder`; `wanted` is what the controls say now, which may be something else."""
     try:
-        run = runs.load(folder)
+        run = session.load(folder)
     except ValueError as error:
         st.error(sentence(str(error)), icon=":material/folder_off:")
         return
@@ -48,7 +48,7 @@ def show(folder: str, wanted: Experiment | None) -> None:
     if st.session_state.get("source"):
         charts_side, code_side = st.columns([3, 2], gap="medium")
         with code_side:
-            take.source(run)
+            export.source(run)
     with charts_side:
         st.fragment(pictures.loss_and_accuracy)(shown)
         heading(
@@ -60,7 +60,7 @@ def show(folder: str, wanted: Experiment | None) -> None:
         if any(one.run.quantities for one in shown):
             heading("What the method measured", "Numbers that the algorithm itself found worth a curve.")
             st.fragment(pictures.measured)(shown)
-        twin.show(run, folder)
+        predicted_vs_measured.show(run, folder)
         if len(shown) > 1:
             heading("Comparison")
             compare.table(shown)
@@ -82,22 +82,22 @@ def _title(run: Run, folder: str, name: str, changed: list[str]) -> None:
             _keep(name, folder)
             st.toggle("Source", key="source", bind="query-params", help="The algorithm's own file beside the charts.")
             with st.popover("Share", icon=":material/link:"):
-                take.share(run.experiment)
+                export.share(run.experiment)
             with st.popover("Download", icon=":material/download:"):
-                take.downloads(run, name)
+                export.downloads(run, name)
 
 
 def _keep(name: str, folder: str) -> None:
-    kept = runs.kept()
+    kept = session.kept()
     if name in kept:
         st.button(
-            "Kept", key="keep-it", icon=":material/keep_off:", help="Let it go.", on_click=runs.drop, args=(name,)
+            "Kept", key="keep-it", icon=":material/keep_off:", help="Let it go.", on_click=session.drop, args=(name,)
         )
         return
-    full = len(kept) >= runs.KEPT
-    help = f"{runs.KEPT} runs are kept; let one go first." if full else "Keep it to compare others with it."
+    full = len(kept) >= session.KEPT
+    help = f"{session.KEPT} runs are kept; let one go first." if full else "Keep it to compare others with it."
     st.button(
-        "Keep", key="keep-it", icon=":material/keep:", help=help, disabled=full, on_click=runs.keep, args=(folder,)
+        "Keep", key="keep-it", icon=":material/keep:", help=help, disabled=full, on_click=session.keep, args=(folder,)
     )
 
 

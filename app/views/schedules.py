@@ -9,12 +9,12 @@ import pandas as pd
 import streamlit as st
 
 import algorithms
-from app import errands, units
+from app import background, units
 from app.components import schedule, timeline
 from app.text import escaped, sentence
-from experiments import study
-from experiments.errand import Errand
-from experiments.study import Plan, Study
+from experiments.jobs.spec import Errand
+from experiments.study import schedules as study
+from experiments.study.schedules import Plan, Study
 
 NOTHING = "nothing"
 TABS = ("Per rank", "Idle slots", "Critical path", "As text", "Source")
@@ -179,7 +179,9 @@ def _studied(plan: Plan, slot: str) -> Study | None:
         if study.size(plan) <= study.QUICK:
             return _here(plan.model_dump_json(), plan)
         errand = Errand("study", plan.model_dump(exclude_defaults=True))
-        folder = errands.fetch(errand, f"{plan.schedule} is large: it is studied outside this page.", f"study-{slot}")
+        folder = background.fetch(
+            errand, f"{plan.schedule} is large: it is studied outside this page.", f"study-{slot}"
+        )
         return _kept(str(folder)) if folder else None
     except (ValueError, OSError) as error:
         st.error(f"**{escaped(plan.schedule)}** {_refusal(str(error))}", icon=":material/block:")

@@ -7,15 +7,15 @@ from typing import Any
 import streamlit as st
 
 import algorithms
-from app import charts, curves, errands, runs, units
+from app import background, charts, curves, session, units
 from app.charts import Shown
 from app.controls import Control, control, owners, spoken
 from app.text import escaped, sentence
 from app.views import compare
 from app.views.pictures import chart, heading, lines
 from experiments.experiment import Experiment
-from experiments.pool import JobState
-from experiments.result import Run
+from experiments.jobs.pool import JobState
+from experiments.runs.record import Run
 
 EVERY = 0.5  # s between two looks
 COMMON = ("workers", "batch", "latency")
@@ -74,7 +74,7 @@ def show(run: Run) -> None:
 def _ask(e: Experiment, axis: str, value: Any, number: int) -> JobState:
     """Where the run with this value stands; it is asked for once."""
     try:
-        return errands.ask(e.change(**{axis: value}), f"sweep-{number}")
+        return background.ask(e.change(**{axis: value}), f"sweep-{number}")
     except ValueError as error:
         return JobState("failed", message=str(error))
 
@@ -92,8 +92,8 @@ def _keys(e: Experiment, axis: str, stops: list) -> list[str]:
 def _progress(keys: list[str], were: int) -> None:
     """How far the runs are; when one more is done the page draws it."""
     for number in range(len(keys)):
-        runs.pool().touch(f"{runs.owner()}/sweep-{number}")
-    states = [runs.pool().state(key) for key in keys]
+        session.pool().touch(f"{session.owner()}/sweep-{number}")
+    states = [session.pool().state(key) for key in keys]
     if sum(state.active for state in states) < were:
         st.rerun()
     done = sum(1.0 if not state.active else state.fraction for state in states) / len(states)
@@ -110,7 +110,7 @@ def _strip(one: Control, made: list[tuple[Any, JobState]]) -> None:
             )
             continue
         folder = str(state.folder)
-        shown.append(Shown(f"{spoken(one.name)} {one.words(value)}", runs.load(folder), 0, folder))
+        shown.append(Shown(f"{spoken(one.name)} {one.words(value)}", session.load(folder), 0, folder))
         stops.append(value)
     if not shown:
         return

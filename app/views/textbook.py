@@ -12,13 +12,13 @@ import pandas as pd
 import streamlit as st
 
 import lessons
-from app import controls, errands, runs, tally, units
+from app import background, controls, poll, session, units
 from app.charts import CONFIG
 from app.text import escaped, sentence
 from app.views import compare, workbench
-from experiments.chart import chart
 from experiments.experiment import Experiment
-from lessons import errand, prose
+from experiments.plots.chart import chart
+from lessons import job_specs, markup
 from lessons.chapters import LANGUAGES, Chapter
 from lessons.golden import Drawn
 from lessons.quiz import Item
@@ -88,7 +88,7 @@ def _text(chapter: Chapter, language: str) -> None:
         )
         st.markdown(_contents(chapter, language))
     for block in chapter.blocks(language):
-        if not isinstance(block, prose.Predict):
+        if not isinstance(block, markup.Predict):
             _block(chapter, block, "text")
             continue
         passed = f"passed-{chapter.name}-{block.item}"
@@ -107,19 +107,19 @@ def _quiz(chapter: Chapter, language: str) -> None:
 
 
 def _lab(chapter: Chapter, language: str) -> None:
-    for block in prose.blocks(chapter.lab(language), chapter.name, chapter.golden):
+    for block in markup.blocks(chapter.lab(language), chapter.name, chapter.golden):
         _block(chapter, block, "lab")
 
 
-def _block(chapter: Chapter, block: prose.Block, place: str) -> None:
+def _block(chapter: Chapter, block: markup.Block, place: str) -> None:
     match block:
-        case prose.Text(markdown):
+        case markup.Text(markdown):
             st.markdown(markdown)
-        case prose.Code(_, path, line, source):
+        case markup.Code(_, path, line, source):
             with st.container(key=f"source-code-{place}-{block.name}", gap="xxsmall"):
                 st.caption(f"{path}, line {line}")
                 st.code(source, language="python", wrap_lines=True)
-        case prose.Drawing(name):
+        case markup.Drawing(name):
             _figure(chapter.golden.figure(name), place)
 
 
@@ -132,9 +132,9 @@ def _figure(drawn: Drawn, place: str) -> None:
     with st.container(border=True, key=f"figure-{key}"):
         holds = dict.fromkeys(drawn.claims, True)
         if state.get(f"again-{key}") and (
-            folder := errands.fetch(errand.again(drawn.name), "Running its experiments.", f"figure-{key}")
+            folder := background.fetch(job_specs.again(drawn.name), "Running its experiments.", f"figure-{key}")
         ):
-            answer = errand.read(folder)
+            answer = job_specs.read(folder)
             drawn, holds = Drawn.of(drawn.name, answer), answer["holds"]
         st.markdown(f"**{escaped(drawn.question)}**")
         shown = _built(drawn.name, str(drawn.rows), drawn)
@@ -177,7 +177,7 @@ def _to_workbench(drawn: Drawn, key: str) -> None:
         experiment = Experiment.from_query(query)
         controls.put(experiment)
         st.session_state.complaint = ""
-        runs.start(experiment)
+        session.start(experiment)
         st.switch_page(st.Page(workbench.page, title="Workbench", url_path="workbench", default=True))
 
 
@@ -227,8 +227,8 @@ def _ask(chapter: Chapter, item: Item, place: str) -> bool:
             )
         st.markdown(item.explained(drawn, answer))
         question, said = (chapter.name, item.name), guess if item.choices else ""  # whatever numbers were drawn
-        tally.count(question, (said, right))
-        if counts := tally.counted(question):
+        poll.count(question, (said, right))
+        if counts := poll.counted(question):
             st.caption(_others(counts, said, right))
         more = len(item.every()) > 1
         st.button(
@@ -288,9 +288,9 @@ def _exercise(chapter: Chapter, language: str) -> None:
     st.caption(f"Or on your own machine: `python -m lessons check {chapter.name} {name}`")
     if handed := state.get(key):
         text, name, seed = handed
-        work = errand.graded(chapter.name, text, name, seed)
-        if folder := errands.fetch(work, "Grading, in a process of its own.", key):
-            _report(errand.read(folder))
+        work = job_specs.graded(chapter.name, text, name, seed)
+        if folder := background.fetch(work, "Grading, in a process of its own.", key):
+            _report(job_specs.read(folder))
 
 
 def _hand_in(key: str) -> None:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import streamlit as st
 
-from app import controls, runs
+from app import controls, session
 from app.text import sentence
-from app.views import live, result, trouble
-from app.views.choose import choose
+from app.views import faults, live, result
+from app.views.sidebar import choose
 
 WHY = {
     "simulated": "This has not run yet.",
@@ -22,10 +22,10 @@ def page() -> None:
     state = st.session_state
     if "algorithm" not in state:
         _open()
-    now = runs.under_way()
+    now = session.under_way()
     with st.sidebar:
         experiment, refusal = choose()
-    trouble.show(experiment)
+    faults.show(experiment)
     if state.get("complaint"):
         st.warning(state.complaint, icon=":material/link_off:")
     if refusal:
@@ -51,4 +51,4 @@ def _open() -> None:
         state.complaint = f"This link is not quite right: {sentence(trouble)} Here is the default experiment instead."
     experiment = controls.chosen()
     if experiment.cluster == "simulated":
-        runs.start(experiment)
+        session.start(experiment)

@@ -9,10 +9,10 @@ ranks, a the latency and b the seconds per byte of a link, n the bytes of the ve
     halving/doubling      2 log2 P            2 log2 P a + 2 (P-1)/P n b         long vectors, P a power of two
     tree                  2 log2 P            2 ceil(log2 P) (a + n b)           the root has the sum first
     double tree           a few per chunk     about 2 n b + 2 log2 P a           long vectors, many ranks
-    hierarchical          2 (g-1) + 2 (k-1)   see cluster.costs                  k nodes of g ranks
+    hierarchical          2 (g-1) + 2 (k-1)   see theory.collective_costs                  k nodes of g ranks
 
 All of them take any P. Sums are formed in a fixed order, the same on every rank, so all ranks end with identical
-bits; the order differs between algorithms, and so does the rounding. Closed forms are in `cluster.costs`.
+bits; the order differs between algorithms, and so does the rounding. Closed forms are in `theory.collective_costs`.
 
     rings.py       ring, reduce_scatter, all_gather
     exchanges.py   recursive_doubling, halving_doubling, barrier

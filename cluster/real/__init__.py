@@ -10,8 +10,9 @@
     notebook.py  what a rank writes down while it runs, and how the notes of all ranks become one record
     failure.py   what a rank tells about its end, and which end is the cause of the others
     rank.py      how a rank enters the run and leaves it
-    child.py     a rank that was started by `cluster.processes`; preload.py is what all of them have loaded
-    watch.py     the parent of such ranks: hears from them, and ends the run when something goes wrong
+    child.py     a rank that was started by `cluster.real.processes`; preload.py is what all of them have loaded
+    supervisor.py     the parent of such ranks: hears from them, and ends the run when something goes wrong
 
-`cluster.processes` starts such ranks and watches them; `cluster.torchrun` joins ranks that somebody else started.
+`processes.py` starts such ranks and watches them; `torchrun.py` joins ranks that torchrun started; `threads.py` has
+ranks that are threads of one process.
 """

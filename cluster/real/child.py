@@ -1,4 +1,4 @@
-"""A rank that was started by `cluster.processes`: what it runs, and what it tells its parent.
+"""A rank that was started by `cluster.real.processes`: what it runs, and what it tells its parent.
 
 A thread of its own sends what the rank has noted, and how it stands, a few times a second; the same thread hears when
 the run is over, or when there is no parent any more.

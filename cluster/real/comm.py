@@ -24,7 +24,7 @@ from cluster.real import memory
 from cluster.real.links import Gone, Slot
 from cluster.real.sums import LARGE, SumBeside, TorchSum
 from cluster.real.world import World, complaint
-from cluster.trace import COMMUNICATE
+from tracing import COMMUNICATE
 
 
 class RealComm:

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from threading import Lock
 from typing import Any
 
-from cluster.trace import COMMUNICATE, UPDATE, WAIT, Journal
+from tracing import COMMUNICATE, UPDATE, WAIT, Journal
 
 _TABLES = ("spans", "messages", "losses", "applied", "measures", "memory")
 _APPENDED = (*_TABLES, "arrivals", "meetings")

@@ -6,9 +6,9 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any
 
+from cluster.real.background import Threads
 from cluster.real.links import Links
 from cluster.real.notebook import Notebook
-from cluster.real.threads import Threads
 
 
 @dataclass

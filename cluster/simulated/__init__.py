@@ -18,10 +18,10 @@ from collections.abc import Callable
 from typing import Any
 
 from cluster.devices import DEVICES, Device
-from cluster.disturbances import NONE, Disturbances
+from cluster.faults import NONE, Disturbances
 from cluster.network import NETWORKS, Network
 from cluster.simulated.events import Simulation
-from cluster.trace import Journal, Outcome
+from tracing import Journal, Outcome
 
 
 def run(

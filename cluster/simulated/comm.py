@@ -20,7 +20,7 @@ from cluster.network import Link
 from cluster.simulated.meeting import Reduction, meet
 from cluster.simulated.memory import Memory, SharedVector
 from cluster.simulated.rank import Actor, Rank
-from cluster.trace import COMMUNICATE, WAIT
+from tracing import COMMUNICATE, WAIT
 
 IN_FLIGHT = 64  # messages a rank may have under way before it waits for the clock: bounds the memory of snapshots
 POLL = 1e-6  # s that a look into the mailbox takes, so that whoever looks again and again gets older

@@ -28,10 +28,10 @@ from greenlet import GreenletExit, getcurrent, greenlet
 from cluster.collectives import known
 from cluster.comm import Cancelled, ClusterError, Deadlock
 from cluster.simulated.comm import SimulatedComm
-from cluster.simulated.lives import ReturningComm
 from cluster.simulated.queue import Queue
 from cluster.simulated.rank import Actor, Rank
-from cluster.trace import HELD, IDLE, Outcome
+from cluster.simulated.restart import ReturningComm
+from tracing import HELD, IDLE, Outcome
 
 PROGRESS = 0.2  # s of real time between two calls of on_progress; the first comes after a quarter of it
 

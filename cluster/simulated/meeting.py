@@ -16,8 +16,8 @@ from numba import njit
 
 import kernels
 from cluster.comm import shares
-from cluster.trace import COMMUNICATE, WAIT
 from kernels import METER, metered
+from tracing import COMMUNICATE, WAIT
 
 
 def meet(comm, name: str, value: Any, build: Callable[[list], Any]) -> Any:

@@ -22,8 +22,8 @@ import numpy as np
 from numba import njit
 
 from cluster.comm import Guard, Tally, Walk, shares
-from cluster.trace import UPDATE
 from kernels import METER, metered
+from tracing import UPDATE
 
 PIECES = 4  # in which a whole vector is looked at and written
 LINE = 64  # bytes that move for a coordinate that is touched alone

@@ -10,9 +10,9 @@ import numpy as np
 from greenlet import GreenletExit, greenlet
 
 from cluster.comm import ClusterError, RankFailed, RankLost
-from cluster.disturbances import Disturbances
-from cluster.trace import IDLE, UPDATE, Journal
+from cluster.faults import Disturbances
 from kernels import METER
+from tracing import IDLE, UPDATE, Journal
 
 
 class Crashed(BaseException):

@@ -10,7 +10,7 @@ import numpy as np
 
 from lessons.averaging.exercise import TARGETS
 from lessons.figure import run_now
-from lessons.grader import Failed
+from lessons.grading.grader import Failed
 
 POINTS = {
     "together they learn what one learns who sees it all": 4,

@@ -1,7 +1,7 @@
 """Exchanges: ways to give everybody the sum of everybody's vector, and the time they take on the simulated cluster.
 
 Every message is really sent, over 10 GbE (20 us, 1.17 GB/s) if nothing else is said, and all ranks come at once.
-Arithmetic is free here, so that the closed forms of `cluster.costs` are exact.
+Arithmetic is free here, so that the closed forms of `theory.collective_costs` are exact.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ import kernels
 from cluster import simulated
 from cluster.devices import Device
 from cluster.network import NETWORKS
-from cluster.trace import Outcome
 from kernels.arrays import shares
+from tracing import Outcome
 
 NETWORK = NETWORKS["10GbE"]
 FREE = Device(math.inf, math.inf, 0.0)  # arithmetic takes no time

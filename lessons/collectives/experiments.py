@@ -9,7 +9,7 @@ from zlib import crc32
 
 import numpy as np
 
-from cluster import costs, nccl, simulated
+from cluster import simulated
 from lessons.collectives.exchanges import (
     FREE,
     MS,
@@ -23,6 +23,7 @@ from lessons.collectives.exchanges import (
     took,
 )
 from lessons.figure import column, figure, value
+from theory import collective_costs, nccl
 
 ALPHA, BETA = NETWORK.between.latency, 1 / NETWORK.between.bandwidth
 
@@ -30,7 +31,7 @@ ALPHA, BETA = NETWORK.between.latency, 1 / NETWORK.between.bandwidth
 # every all-reduce has its size
 
 RANKS = 8
-HALVING, RING = (costs.doubling_up_to(RANKS, ALPHA, BETA, other) for other in ("halving_doubling", "ring"))
+HALVING, RING = (collective_costs.doubling_up_to(RANKS, ALPHA, BETA, other) for other in ("halving_doubling", "ring"))
 SIZES = [256 * round(nbytes / 256) for nbytes in (256, 8e3, 0.9 * HALVING, 1.1 * HALVING, 0.9 * RING, 1.1 * RING, 4e6)]
 CLOSED = "ring", "recursive_doubling", "halving_doubling", "tree"
 
@@ -162,9 +163,9 @@ def servers(run):
     rows = []
     for workers in (2, 4, 8, 16, 32):
         formulas = {
-            "one server": costs.server(workers, MODEL, ALPHA, BETA),
-            "as many servers": costs.server(workers, MODEL, ALPHA, BETA, shards=workers),
-            "everybody serves": costs.colocated(workers, MODEL, ALPHA, BETA),
+            "one server": collective_costs.server(workers, MODEL, ALPHA, BETA),
+            "as many servers": collective_costs.server(workers, MODEL, ALPHA, BETA, shards=workers),
+            "everybody serves": collective_costs.colocated(workers, MODEL, ALPHA, BETA),
         }
         rows.append(
             {
@@ -206,7 +207,7 @@ SHORT, LONG = 1 << 14, 1 << 20  # bytes
             slower(rows, "recursive_doubling", nodes=2, bytes=LONG) > 6
         ),
         "the part of the bytes that leaves a node is (k-1)/(P-1)": lambda rows: all(
-            math.isclose(row["leaving"], costs.leaving(row["nodes"], GPUS), rel_tol=1e-9) for row in rows
+            math.isclose(row["leaving"], collective_costs.leaving(row["nodes"], GPUS), rel_tol=1e-9) for row in rows
         ),
     },
 )
@@ -230,7 +231,8 @@ def nodes_of_eight(run):
                         all_reduce, GPUS * nodes, nbytes, collective="recursive_doubling", network=network
                     ),
                     "hierarchical": MS * max(outcome.results),
-                    "a port each": MS * costs.hierarchical(nodes, GPUS, nbytes, within, (ALPHA, BETA), shared=False),
+                    "a port each": MS
+                    * collective_costs.hierarchical(nodes, GPUS, nbytes, within, (ALPHA, BETA), shared=False),
                     "leaving": float(traffic[node[:, None] != node].sum() / traffic.sum()),
                 }
             )

@@ -6,8 +6,8 @@ from math import sqrt
 import numpy as np
 
 from algorithms.compression import qsgd
-from cluster.trace import COMMUNICATE, COMPUTE, UPDATE
 from lessons.figure import column, figure, value
+from tracing import COMMUNICATE, COMPUTE, UPDATE
 
 BIASED = ("one_bit", "power_sgd", "top_k", "threshold")
 UNBIASED = ("qsgd", "terngrad")

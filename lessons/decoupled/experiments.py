@@ -3,8 +3,8 @@
 import numpy as np
 
 import workloads
-from cluster.trace import HELD
 from lessons.figure import Look, column, figure, value
+from tracing import HELD
 from workloads.batches import Batches
 
 DEEP = {"model": "residual", "depth": 14, "width": 32, "activation": "tanh"}  # sixteen layers

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from cluster.trace import HELD
 from lessons.figure import column, figure, value
+from tracing import HELD
 
 MS = 1e3
 ADAM = HELD.index("optimizer state")

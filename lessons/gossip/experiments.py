@@ -4,7 +4,7 @@ import numpy as np
 
 from algorithms.decentralized.gossipgrad import Settings as Gossip
 from algorithms.decentralized.gossipgrad import partners
-from algorithms.decentralized.topology import mixing, neighbours, ring, spectral_gap
+from algorithms.parts.topology import mixing, neighbours, ring, spectral_gap
 from lessons.figure import column, figure, value
 
 BOWL = {"workload": "quadratic", "condition": 1, "noise": 1, "start": 0, "batch": 1, "network": "ideal"}

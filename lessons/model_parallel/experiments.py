@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from algorithms.model_parallel import groups as node_groups
-from algorithms.model_parallel.partition_cost import Machine, connected, local, speed_up
-from algorithms.synchronous.model_states import RECIPES, nbytes
+from algorithms.parts import rank_groups as node_groups
 from cluster.devices import DEVICES
-from cluster.trace import HELD
-from experiments.chart import Look
+from experiments.plots.chart import Look
 from lessons.figure import column, figure, value
+from theory.partition_cost import Machine, connected, local, speed_up
+from theory.zero_memory import RECIPES, nbytes
+from tracing import HELD
 
 MS, KB, MB = 1e3, 1e-3, 1e-6
 DEEP = {"model": "residual", "depth": 30, "width": 32, "batch": 4}

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from math import pi, sin
 
-from algorithms.pipelined import schedules, timing, versions
-from algorithms.pipelined.partition import partition
-from algorithms.pipelined.profile import Profile
+from algorithms.pipelined import schedules
 from algorithms.pipelined.schedules import one_f_one_b
 from lessons.figure import run_now
 from lessons.pipedream.experiments import EXACT, NONE, STASH, TIMED, VERTICAL, loss_after, to_a_loss
 from lessons.pipedream.gradients import PLACES, distance
+from theory import schedule_timing, staleness
+from theory.partition_pipedream import partition
+from theory.profile import Profile
 
 COSTS = {"F": 1.0, "B": 2.0}
 SMALL_VGG = Profile(forward=(3.0, 1.0), backward=(5.0, 1.0), activations=(0.5, 0.1), weights=(0.0, 9.0))
@@ -18,21 +19,21 @@ SMALL_VGG = Profile(forward=(3.0, 1.0), backward=(5.0, 1.0), activations=(0.5, 0
 
 def faster(stages: int, chunks: int) -> float:
     """How many times as much a pipeline does that is never drained, compared with GPipe."""
-    flushed = timing.simulate(schedules.lists("gpipe", stages, chunks), COSTS).makespan / chunks
+    flushed = schedule_timing.simulate(schedules.lists("gpipe", stages, chunks), COSTS).makespan / chunks
     return flushed / _period(lambda count: schedules.lists("pipedream", stages, count), COSTS)
 
 
 def late(stages: int, stage: int) -> float:
     """Updates of a stage between the forward of a mini-batch and its own update."""
     ops = one_f_one_b.without_flush(stage, stages, 4 * stages)
-    return versions.count(ops)[stage].delay[-1]
+    return staleness.count(ops)[stage].delay[-1]
 
 
 def copies(stages: int, weights: str) -> float:
     """How many models fit in the versions that all stages hold together."""
     policy = (lambda batch: max(0, batch - (stages - 1))) if weights == "vertical" else None
     alive = [
-        versions.count(ops, stash=weights != "none", policy=policy)[stage].alive
+        staleness.count(ops, stash=weights != "none", policy=policy)[stage].alive
         for stage, ops in enumerate(schedules.lists("pipedream", stages, 4 * stages))
     ]
     return sum(alive) / stages
@@ -79,4 +80,6 @@ def plan(bandwidth: int) -> str:
 
 def _period(lists, costs) -> float:
     """Time per mini-batch in the steady state."""
-    return (timing.simulate(lists(240), costs).makespan - timing.simulate(lists(120), costs).makespan) / 120
+    return (
+        schedule_timing.simulate(lists(240), costs).makespan - schedule_timing.simulate(lists(120), costs).makespan
+    ) / 120

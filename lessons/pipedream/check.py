@@ -8,7 +8,7 @@ import numpy as np
 
 import kernels
 from lessons.figure import run_now
-from lessons.grader import Failed
+from lessons.grading.grader import Failed
 from lessons.pipedream.exercise import TARGETS
 
 POINTS = {

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from algorithms.pipelined.chen import striped
-from algorithms.pipelined.partition import partition
 from cluster.devices import parse_device
-from cluster.trace import COMPUTE, HELD, UPDATE
-from experiments.profiler import priced
+from experiments.measure.profile import priced
 from lessons.figure import Look, column, figure, value
 from lessons.pipedream.gradients import PLACES, distance
+from theory.balance import striped
+from theory.partition_pipedream import partition
+from tracing import COMPUTE, HELD, UPDATE
 from workloads import digits
 
 SMOOTH = "1e9:1e15:0"  # a device that takes time for arithmetic and nothing else

@@ -7,8 +7,8 @@ from collections.abc import Callable
 import numpy as np
 
 from experiments.experiment import Experiment
-from experiments.result import Run
 from experiments.run import check
+from experiments.runs.record import Run
 from workloads.batches import Batches
 
 PLACES = "the weights it met", "one older version", "the newest version"

@@ -5,15 +5,16 @@ from __future__ import annotations
 import random
 import re
 
-from algorithms.pipelined import schedule, settings
-from algorithms.pipelined.executor import Executor
-from algorithms.pipelined.memory import in_flight_until_weights
-from algorithms.pipelined.plan import Flush
-from algorithms.pipelined.schedule import Op
-from algorithms.pipelined.timing import simulate
+from algorithms.parts.pipeline import settings
+from algorithms.parts.pipeline.executor import Executor
+from algorithms.parts.pipeline.ops import Op
+from algorithms.parts.pipeline.ops import check as check_lists
+from algorithms.parts.pipeline.plan import Flush
 from lessons.figure import run_now
-from lessons.grader import Failed
+from lessons.grading.grader import Failed
 from lessons.pipelines.exercise import TARGETS
+from theory.pipeline_memory import in_flight_until_weights
+from theory.schedule_timing import simulate
 
 POINTS = {
     "trained with it, a model learns what it learns on one machine": 3,
@@ -74,7 +75,7 @@ def _lists(attempt, stages: int, chunks: int) -> list[list[Op]]:
             raise Failed(f"{what} does not go forward with each of 0 to {chunks - 1}.")
         lists.append([*ops, Op("U", stage, 0)])
     try:
-        schedule.check(lists)
+        check_lists(lists)
         simulate(lists, COSTS)
     except ValueError as error:
         raise Failed(f"{chunks} micro-batches on {stages} stages, 2F0 being the F0 of stage 2: {error}") from None

@@ -6,13 +6,13 @@ from itertools import pairwise
 
 import numpy as np
 
-from algorithms.pipelined.memory import Sizes, peak_bytes
-from algorithms.pipelined.schedule import rematerialise
+from algorithms.parts.pipeline.ops import rematerialise
 from algorithms.pipelined.schedules import lists
-from algorithms.pipelined.timing import bubble_of_span, simulate
-from cluster.trace import COMPUTE, HELD, UPDATE
-from experiments.study import COSTS, Plan, study
+from experiments.study.schedules import COSTS, Plan, study
 from lessons.figure import Look, column, figure, value
+from theory.pipeline_memory import Sizes, peak_bytes
+from theory.schedule_timing import bubble_of_span, simulate
+from tracing import COMPUTE, HELD, UPDATE
 
 SMOOTH = "1e9:1e15:0"  # a device that takes time for arithmetic and nothing else
 DEEP = {"width": 64, "network": "ideal", "device": SMOOTH, "steps": 1, "evaluations": 1}

@@ -7,7 +7,7 @@ import random
 import numpy as np
 
 from lessons.figure import run_now
-from lessons.grader import Failed
+from lessons.grading.grader import Failed
 from lessons.staleness.exercise import TARGETS
 from lessons.staleness.experiments import BOWL, HEAVY, _seconds, _slow
 

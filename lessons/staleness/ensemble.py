@@ -6,7 +6,7 @@ import numpy as np
 
 from algorithms.asynchronous import asgd
 from cluster import simulated
-from cluster.disturbances import JITTERS, Disturbances
+from cluster.faults import JITTERS, Disturbances
 from cluster.network import NETWORKS
 from workloads import quadratic
 from workloads.task import Budget, Task

@@ -5,9 +5,9 @@ from itertools import pairwise
 import numpy as np
 
 from cluster.network import NETWORKS
-from cluster.trace import WAIT
 from lessons.figure import Look, column, figure, value
 from lessons.staleness.ensemble import mean_course
+from tracing import WAIT
 
 HEAVY = 300  # times as long as its few numbers take: a gradient of a large model, beside which the server takes no time
 BOWL = {"workload": "quadratic", "batch": 1, "network": "ideal", "precision": "float64", "evaluations": 2, "points": 64}

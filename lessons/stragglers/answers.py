@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from cluster import stragglers
 from lessons.figure import run_now
 from lessons.stragglers.experiments import LAWS, to_a_tenth
+from theory import order_statistics
 
 
 def speed_up(workers: int) -> float:
     """How many times as fast as one are workers whose times are exponential."""
-    return workers / stragglers.exponential(workers, workers)
+    return workers / order_statistics.exponential(workers, workers)
 
 
 def dearest(workers: int) -> str:
@@ -28,7 +28,7 @@ def elsewhere(workers: int, cluster: str) -> str:
 
 def saved(workers: int, backups: int) -> float:
     """Percent of a step's time that backup workers save, stragglers finishing what they began."""
-    return 100 * (1 - stragglers.backup_step(workers, backups) / stragglers.exponential(workers, workers))
+    return 100 * (1 - order_statistics.backup_step(workers, backups) / order_statistics.exponential(workers, workers))
 
 
 def wasted(workers: int, backups: int) -> float:

@@ -8,7 +8,7 @@ from itertools import count
 import numpy as np
 
 from lessons.figure import run_now
-from lessons.grader import Failed
+from lessons.grading.grader import Failed
 from lessons.stragglers.exercise import TARGETS
 from lessons.stragglers.experiments import BOWL, _slow
 

@@ -2,16 +2,16 @@
 
 import numpy as np
 
-from cluster import stragglers
 from lessons.figure import Look, column, figure, value
+from theory import order_statistics
 
 HEAVY = 300  # times as long as its few numbers take: a gradient of a large model, beside which all else takes no time
 BOWL = {"workload": "quadratic", "batch": 1, "network": "ideal"}
 CLOUDS = {"quiet": "none", "cloud": "cloud", "noisy cloud": "noisy cloud"}
 LAWS = {
-    "exponential": stragglers.exponential,
-    "shifted exponential": lambda n, k: stragglers.exponential(n, k, mean=0.2, shift=0.8),
-    "cloud": lambda n, k: stragglers.lognormal(n, k, sigma=0.15),
+    "exponential": order_statistics.exponential,
+    "shifted exponential": lambda n, k: order_statistics.exponential(n, k, mean=0.2, shift=0.8),
+    "cloud": lambda n, k: order_statistics.lognormal(n, k, sigma=0.15),
 }
 
 
@@ -145,8 +145,8 @@ def waiting_for_fewer(run):
             {
                 "backups": backups,
                 "step": step,
-                "stragglers finish": stragglers.backup_step(workers, backups),
-                "all begin anew": stragglers.exponential(workers, workers - backups),
+                "stragglers finish": order_statistics.backup_step(workers, backups),
+                "all begin anew": order_statistics.exponential(workers, workers - backups),
                 "used": (workers - backups) / step,
             }
         )
@@ -182,8 +182,8 @@ def a_hundred_machines(run):
     """
     machines, rows = 100, []
     for backups in (0, 1, 2, 4, 8, 16, 32):
-        step = stragglers.backup_step(machines, backups)
-        anew = stragglers.exponential(machines, machines - backups)
+        step = order_statistics.backup_step(machines, backups)
+        anew = order_statistics.exponential(machines, machines - backups)
         used = (machines - backups) / step
         rows.append({"backups": backups, "stragglers finish": step, "all begin anew": anew, "used": used})
     return rows

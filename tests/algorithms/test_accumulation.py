@@ -1,9 +1,9 @@
 import numpy as np
 import pytest
 
-from cluster import costs
 from cluster.network import Link, Network
 from tests.training import ScalarChain, Springs, train
+from theory import collective_costs
 
 SAMPLES = np.linspace(0.6, 1.2, 48)
 
@@ -44,6 +44,6 @@ def test_a_round_takes_its_gradients_one_after_the_other_and_one_all_reduce():
         run = train("accumulation", Springs([0.0] * 8, parameters=64), 4, settings, steps=12, **where)
         return run.outcome.trace().seconds()
 
-    exchange = costs.ring(4, 64 * 8, link.latency, 1 / link.bandwidth)
+    exchange = collective_costs.ring(4, 64 * 8, link.latency, 1 / link.bandwidth)
     for accumulate in (1, 2, 6):
         assert seconds(accumulate) == pytest.approx(12 * once + 12 / accumulate * exchange, rel=0.02)

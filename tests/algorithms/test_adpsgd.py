@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from algorithms.decentralized import adpsgd
-from cluster.disturbances import JITTERS, Disturbances
+from cluster.faults import JITTERS, Disturbances
 from experiments.experiment import Experiment
 from experiments.run import check
 from tests.algorithms.test_dpsgd import Apart

@@ -3,7 +3,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from cluster.disturbances import JITTERS
+from cluster.faults import JITTERS
 from tests.algorithms.test_asgd import long, served
 from tests.training import Springs, train
 

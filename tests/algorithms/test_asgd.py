@@ -4,7 +4,7 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from cluster.disturbances import JITTERS, Disturbances
+from cluster.faults import JITTERS, Disturbances
 from cluster.network import NETWORKS
 from tests.training import Springs, train
 

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from algorithms import find
-from cluster import processes
 from cluster.comm import RankLost
-from cluster.disturbances import JITTERS, Disturbances
+from cluster.faults import JITTERS, Disturbances
 from cluster.network import NETWORKS
+from cluster.real import processes
 from experiments.experiment import Experiment
 from experiments.run import check
 from kernels.meter import METER

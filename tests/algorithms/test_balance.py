@@ -5,7 +5,7 @@ from itertools import combinations, pairwise
 
 import pytest
 
-from algorithms.pipelined.balance import by_blocks, by_slowest, by_variance
+from theory.balance import by_blocks, by_slowest, by_variance
 
 WAYS = by_variance, by_slowest, by_blocks
 

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
+from algorithms.parts.pipeline.norm_clipping import Undone
 from algorithms.pipelined import zb_h2
-from algorithms.pipelined.clipped import Undone
 from cluster.network import Link, Network
 from tests.training import ScalarChain, train
 

@@ -3,7 +3,7 @@ import math
 import numpy as np
 import pytest
 
-from cluster.disturbances import JITTERS, Disturbances
+from cluster.faults import JITTERS, Disturbances
 from cluster.network import NETWORKS
 from tests.algorithms.test_overlap import residual
 from tests.training import ScalarChain, Springs, train

@@ -3,7 +3,7 @@ import math
 import numpy as np
 import pytest
 
-from cluster.disturbances import JITTERS, Disturbances
+from cluster.faults import JITTERS, Disturbances
 from cluster.network import NETWORKS
 from experiments.experiment import Experiment
 from experiments.run import check

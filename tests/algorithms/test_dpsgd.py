@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from algorithms.decentralized import dpsgd
-from algorithms.decentralized.topology import mixing, ring, spectral_gap
+from algorithms.parts.topology import mixing, ring, spectral_gap
 from cluster.comm import RankLost
-from cluster.disturbances import Disturbances
+from cluster.faults import Disturbances
 from cluster.network import NETWORKS
 from experiments.experiment import Experiment
 from experiments.run import check

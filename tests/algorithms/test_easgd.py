@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from cluster.disturbances import Disturbances
+from cluster.faults import Disturbances
 from cluster.network import NETWORKS
 from tests.training import ScalarChain, Springs, train
 

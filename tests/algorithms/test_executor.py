@@ -5,14 +5,15 @@ import re
 import numpy as np
 import pytest
 
-from algorithms.pipelined import schedules, timing
-from algorithms.pipelined.held import Held
-from algorithms.pipelined.plan import flush
-from algorithms.pipelined.schedule import rematerialise
+from algorithms.parts.pipeline.ops import rematerialise
+from algorithms.parts.pipeline.plan import flush
+from algorithms.parts.pipeline.stage_state import Held
+from algorithms.pipelined import schedules
 from cluster.devices import Device
 from cluster.network import Link, Network
-from cluster.trace import HELD
 from tests.training import ScalarChain, train
+from theory import schedule_timing
+from tracing import HELD
 from workloads.task import Budget
 
 FLUSHED = [  # algorithm, its settings, the schedule it carries out and its options, ranks
@@ -85,7 +86,7 @@ def test_a_step_of_every_schedule_takes_as_long_as_the_list_simulator_says(case,
     run = train(name, chain, ranks, settings, batch=16, steps=1, network=network(latency), device=BARE)
     spans = passes(run)
     lists = schedules.lists(schedule, ranks, CHUNKS, **options)
-    agree(spans, timing.simulate(lists, costs(spans), latency))
+    agree(spans, schedule_timing.simulate(lists, costs(spans), latency))
 
 
 @pytest.mark.parametrize("latency", [0.0, 3e-4])
@@ -100,7 +101,7 @@ def test_every_stream_takes_as_long_as_the_list_simulator_says(case, latency):
     updates = [row for row in run.outcome.journals[0].spans if row[0] == 1]
     update = sum(row[2] - row[1] for row in updates) / steps
     lists = schedules.lists(schedule, 4, 12, **options)
-    agree(spans, timing.simulate(lists, costs(spans) | {"U": update}, latency))
+    agree(spans, schedule_timing.simulate(lists, costs(spans) | {"U": update}, latency))
 
 
 @pytest.mark.parametrize("name", ["zb_h2", "zb_v", "interleaved", "chimera", "dualpipe"])

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from algorithms.updates import Optimizer
+from algorithms.parts.optimizers import Optimizer
 from tests.rows import CHAIN, IDEAL, after_iteration, digits, most, numbers, passes, period, times
 from tests.training import ScalarChain, train
 

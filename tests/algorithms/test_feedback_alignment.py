@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from algorithms.declare import Shape
+from algorithms.algorithm import Shape
 from algorithms.decoupled import feedback_alignment
 from tests.rows import CHAIN, IDEAL, digits, period, times, versions
 from tests.training import train

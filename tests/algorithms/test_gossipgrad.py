@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from algorithms.decentralized import gossipgrad
-from cluster.disturbances import Disturbances
+from cluster.faults import Disturbances
 from experiments.experiment import Experiment
 from experiments.run import check
 from tests.algorithms.test_dpsgd import Apart

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 import workloads
-from algorithms.declare import Shape
+from algorithms.algorithm import Shape
 from algorithms.pipelined import gpipe
 from tests.training import ScalarChain, train
 

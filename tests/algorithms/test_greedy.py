@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from cluster.disturbances import Disturbances
+from cluster.faults import Disturbances
 from tests.rows import CHAIN, IDEAL, digits, measured, most, passes, period, times, versions
 from tests.training import ScalarChain, train
 from workloads.decoupled import Classifier

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from algorithms.model_parallel.groups import about, best, divisors, sent
+from algorithms.parts.rank_groups import about, best, divisors, sent
 
 
 def test_64_ranks_with_a_wide_layer_should_form_four_groups():

@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 
-from cluster import processes, simulated, threads
-from cluster.disturbances import JITTERS, Disturbances
+from cluster import simulated
+from cluster.faults import JITTERS, Disturbances
+from cluster.real import processes, threads
 from tests.training import Springs, train
 from workloads import sparse
 from workloads.sparse import Sparse

@@ -1,12 +1,12 @@
 import numpy as np
 import pytest
 
-from algorithms.model_parallel.groups import sent
-from cluster.trace import HELD
+from algorithms.parts.rank_groups import sent
 from experiments.experiment import Experiment
 from experiments.run import run
 from tests.algorithms.test_distbelief import digits
 from tests.training import train
+from tracing import HELD
 
 
 @pytest.mark.parametrize(

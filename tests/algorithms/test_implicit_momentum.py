@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from algorithms.asynchronous import asgd
-from cluster.disturbances import JITTERS, Disturbances
+from cluster.faults import JITTERS, Disturbances
 from cluster.network import NETWORKS
 from tests.algorithms.test_asgd import long, served
 from tests.training import Springs, train

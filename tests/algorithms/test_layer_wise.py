@@ -2,10 +2,10 @@ import numpy as np
 import pytest
 
 from cluster.network import Link, Network
-from cluster.trace import COMPUTE, HELD
 from experiments.experiment import Experiment
 from experiments.run import run
 from tests.training import ScalarChain, train
+from tracing import COMPUTE, HELD
 
 SLOW_LINK = Link(0.5, float("inf"))  # s of latency; it takes no time to send anything
 

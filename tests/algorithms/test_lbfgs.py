@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from algorithms.batch.lbfgs import direction
+from algorithms.parts.lbfgs import direction
 
 
 class Here:

@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
 
+from algorithms.algorithm import Shape
 from algorithms.averaging import local_sgd
-from algorithms.declare import Shape
 from tests.training import ScalarChain, Springs, train
 
 

@@ -1,6 +1,6 @@
 import pytest
 
-from algorithms.synchronous.model_states import RECIPES, nbytes, words
+from theory.zero_memory import RECIPES, nbytes, words
 
 
 def test_seven_and_a_half_billion_parameters_on_64_ranks_take_the_papers_gigabytes():

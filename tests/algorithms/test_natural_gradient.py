@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 import workloads
-from algorithms.averaging.fisher import Fisher
+from algorithms.parts.fisher import Fisher
 from tests.training import train
 
 

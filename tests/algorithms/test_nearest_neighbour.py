@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from algorithms.decentralized import nearest_neighbour
-from algorithms.decentralized.topology import neighbours
+from algorithms.parts.topology import neighbours
 from tests.algorithms.test_dpsgd import Apart
 from tests.training import Springs, train
 

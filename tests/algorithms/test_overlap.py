@@ -2,10 +2,10 @@ import numpy as np
 import pytest
 
 import workloads
-from algorithms.synchronous.timeline import Cost, Profile, bucketed
 from cluster.network import Link, Network
-from cluster.trace import COMPUTE
 from tests.training import ScalarChain, Springs, train
+from theory.overlap import Cost, Profile, bucketed
+from tracing import COMPUTE
 
 SLOW = Network(Link(1e-4, 1e7), Link(1e-4, 1e7))
 RULES = ["sgd", "momentum", "nesterov", "adagrad", "rmsprop", "adam"]

@@ -6,12 +6,12 @@ from math import ceil
 
 import pytest
 
+from algorithms.parts.pipeline.ops import check
 from algorithms.pipelined import schedules
-from algorithms.pipelined.partition import FORMS, Stage, partition
-from algorithms.pipelined.profile import Profile
-from algorithms.pipelined.schedule import check
 from algorithms.pipelined.schedules.one_f_one_b import replicated
-from algorithms.pipelined.timing import simulate
+from theory.partition_pipedream import FORMS, Stage, partition
+from theory.profile import Profile
+from theory.schedule_timing import simulate
 
 HUGE = 1e9  # weights that nobody replicates
 

@@ -4,7 +4,7 @@ from functools import partial
 import numpy as np
 import pytest
 
-from algorithms.model_parallel.partition_cost import Machine, connected, local, speed_up
+from theory.partition_cost import Machine, connected, local, speed_up
 
 XEON = Machine(flops=50e9, bandwidth=1.17e9, message=50e-6)
 MACHINES = np.arange(1, 257)

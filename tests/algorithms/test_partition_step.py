@@ -5,10 +5,10 @@ import random
 import pytest
 
 from algorithms.pipelined import schedules
-from algorithms.pipelined.partition import Stage, partition
-from algorithms.pipelined.partition_step import partition_step
-from algorithms.pipelined.timing import simulate
 from tests.algorithms.test_partition import HUGE, cuts, every_plan, profile
+from theory.partition_dapple import partition_step
+from theory.partition_pipedream import Stage, partition
+from theory.schedule_timing import simulate
 
 
 def length(p, plan, bandwidth, chunks):

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from algorithms.asynchronous.parzen import Settings, ahead, worker
-from cluster.disturbances import Disturbances
+from cluster.faults import Disturbances
 from tests.algorithms.test_dpsgd import Apart
 from tests.training import Springs, train
 

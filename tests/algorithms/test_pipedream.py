@@ -1,11 +1,12 @@
 import numpy as np
 import pytest
 
-from algorithms.pipelined import pipedream, schedules, timing
+from algorithms.pipelined import pipedream, schedules
 from algorithms.pipelined.schedules import one_f_one_b
 from cluster import simulated
 from cluster.network import Link, Network
 from tests.training import ScalarChain, train
+from theory import schedule_timing
 from workloads.task import Budget, Task
 
 BOOK = {  # (w0, w1, w2) after 1, 2, 4 and 8 updates of every stage; a scalar chain, eta 0.1
@@ -109,7 +110,9 @@ def test_a_full_pipeline_makes_one_step_per_slowest_stage_and_idles_not_at_all()
     f, b = (next(row[2] - row[1] for row in spans if row[4][0] == kind) for kind in "FB")
     assert start["B30"] - start["B20"] == pytest.approx(10 * (f + b), rel=0.01)
     lists = schedules.lists("pipedream", 4, 40)
-    assert run.outcome.trace().seconds() == pytest.approx(timing.simulate(lists, {"F": f, "B": b}).makespan, rel=0.01)
+    assert run.outcome.trace().seconds() == pytest.approx(
+        schedule_timing.simulate(lists, {"F": f, "B": b}).makespan, rel=0.01
+    )
 
 
 REPLICATED = ScalarChain(w=(0.5, 0.6, 0.7, 1.2), x=np.linspace(0.5, 1.5, 24))
@@ -169,7 +172,7 @@ def test_a_replicated_stream_takes_as_long_as_the_list_simulator_says():
     spans = [[row for row in journal.spans if row[4][0] in "FB"] for journal in run.outcome.journals]
     cost = {(row[4][0], stage): row[2] - row[1] for stage, rank in ((0, 0), (1, 2)) for row in spans[rank]}
     lists = [list(one_f_one_b.replicated(rank, [2, 1], 12)) for rank in range(3)]
-    times = timing.simulate(lists, cost)
+    times = schedule_timing.simulate(lists, cost)
     assert max(row[2] for mine in spans for row in mine) == pytest.approx(times.makespan, rel=2e-3)
     assert cost["F", 0] == pytest.approx(2 * cost["F", 1], rel=1e-2)  # so two ranks are as fast as one behind them
     assert times.busy[2] / times.makespan > 0.85

@@ -5,9 +5,8 @@ from itertools import islice, pairwise
 
 import pytest
 
+from algorithms.parts.pipeline.ops import Joined, Op, check, spell
 from algorithms.pipelined import pipedream, schedules
-from algorithms.pipelined.memory import Sizes, in_flight, in_flight_until_weights, peak_bytes
-from algorithms.pipelined.schedule import Joined, Op, check, spell
 from algorithms.pipelined.schedules import (
     chimera,
     dualpipe,
@@ -21,7 +20,8 @@ from algorithms.pipelined.schedules import (
     zero_bubble_auto,
     zero_bubble_v,
 )
-from algorithms.pipelined.timing import bubble_of_span, bubble_of_total, simulate
+from theory.pipeline_memory import Sizes, in_flight, in_flight_until_weights, peak_bytes
+from theory.schedule_timing import bubble_of_span, bubble_of_total, simulate
 
 UNIT = {"F": 1, "B": 2, "R": 1, "I": 1, "W": 1}
 GOLDEN = {  # of the book; capitals are the first half of the stages, small letters the second, where a rank holds two

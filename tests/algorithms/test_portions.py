@@ -3,7 +3,7 @@ import random
 
 import pytest
 
-from algorithms.batch.portions import Portions
+from algorithms.parts.work_queue import Portions
 
 
 def play(portions, workers, seed, losses=0.0, most_lost=2):

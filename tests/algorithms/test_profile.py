@@ -2,7 +2,7 @@
 
 import pytest
 
-from algorithms.pipelined.profile import Profile, load, ranges, read
+from theory.profile import Profile, load, ranges, read
 
 TABLE = """layer,forward,backward,activations,weights
 conv,0.5,1.0,1000,20

@@ -3,7 +3,7 @@ import pytest
 
 import workloads
 from algorithms.asynchronous.project_adam import gradient
-from cluster.disturbances import Disturbances
+from cluster.faults import Disturbances
 from tests.training import Springs, train
 from workloads.layers import Dense
 

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from cluster.disturbances import Disturbances
+from cluster.faults import Disturbances
 from tests.algorithms.test_dpsgd import Apart
 from tests.training import train
 

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from algorithms.schedules import blend
+from algorithms.parts.lr_schedules import blend
 from tests.training import ScalarChain, train
 
 EPOCH = {"batch": 2, "workload": ScalarChain(x=np.linspace(0.6, 1.2, 16))}  # 8 steps of one worker

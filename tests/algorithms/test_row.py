@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from algorithms.decoupled.row import Row
+from algorithms.parts.module_chain import Row
 from cluster import simulated
 from tests.rows import CHAIN, digits
 from tests.training import ScalarChain, train

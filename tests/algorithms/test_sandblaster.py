@@ -5,9 +5,9 @@ import pytest
 
 import workloads
 from algorithms.batch.sandblaster import Coordinator
-from algorithms.batch.sharded import G0, PAIRS, W0, G, W
+from algorithms.parts.sharded_vectors import G0, PAIRS, W0, G, W
 from cluster.comm import RankLost
-from cluster.disturbances import JITTERS, Disturbances
+from cluster.faults import JITTERS, Disturbances
 from cluster.network import NETWORKS
 from experiments.experiment import Experiment
 from experiments.run import check, run

@@ -2,7 +2,7 @@
 
 import pytest
 
-from algorithms.pipelined.schedule import Joined, Op, check, needs, parse, rematerialise, spell
+from algorithms.parts.pipeline.ops import Joined, Op, check, needs, parse, rematerialise, spell
 
 
 def test_the_text_of_a_schedule_reads_back():

@@ -4,8 +4,8 @@ from math import exp
 import numpy as np
 import pytest
 
-from algorithms import schedules
-from algorithms.schedules import blend, less_noise, linear_scaling, noise_scale, passed, slow_start, warmed_up
+from algorithms.parts import lr_schedules
+from algorithms.parts.lr_schedules import blend, less_noise, linear_scaling, noise_scale, passed, slow_start, warmed_up
 
 CIFAR = 50_000  # training images
 SMITH = {"rate": 0.1, "batch": 128, "momentum": 0.9, "factor": 5}  # for a Wide-ResNet-16-4
@@ -19,7 +19,7 @@ def smith(schedule, epoch):
 
 
 def test_its_examples_are_true():
-    failed, tried = doctest.testmod(schedules)
+    failed, tried = doctest.testmod(lr_schedules)
     assert not failed and tried >= 7
 
 

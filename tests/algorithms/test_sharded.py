@@ -3,7 +3,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from algorithms.batch.sharded import COMMAND, G0, W0, G, P, Sharded, W, shard
+from algorithms.parts.sharded_vectors import COMMAND, G0, W0, G, P, Sharded, W, shard
 from cluster import simulated
 
 START = np.array([3.0, -1.0, 0.5, 2.0, -4.0, 1.0, 7.0])  # what every vector is at first

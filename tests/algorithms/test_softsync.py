@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from cluster.disturbances import JITTERS, Disturbances
+from cluster.faults import JITTERS, Disturbances
 from tests.algorithms.test_asgd import long, served
 from tests.training import Springs, train
 

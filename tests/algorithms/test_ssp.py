@@ -3,11 +3,11 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from cluster.disturbances import JITTERS, Disturbances
-from cluster.trace import WAIT
+from cluster.faults import JITTERS, Disturbances
 from experiments.experiment import Experiment
 from tests.algorithms.test_asgd import long, served
 from tests.training import Springs, train
+from tracing import WAIT
 
 UNEQUAL = {"slow": {1: 1.0, 2: 1.3, 3: 2.0, 4: 4.0}, "jitter": JITTERS["cloud"]}
 both = pytest.mark.parametrize("cache", [False, True], ids=["pulling", "cached"])

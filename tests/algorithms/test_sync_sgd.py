@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from cluster.collectives import ALL_REDUCE
-from cluster.disturbances import Disturbances
+from cluster.faults import Disturbances
 from cluster.network import NETWORKS
 from tests.training import ScalarChain, Springs, train
 

@@ -6,13 +6,13 @@ import pytest
 import kernels
 import workloads
 from algorithms.model_parallel import tensor
-from algorithms.model_parallel.vocabulary import cross_entropy
+from algorithms.parts.vocabulary_loss import cross_entropy
 from cluster import simulated
-from cluster.trace import HELD
 from experiments.experiment import Experiment
 from experiments.run import run
 from tests.training import train
 from tests.workloads.test_shard import dense, text
+from tracing import HELD
 from workloads.task import Budget, Task
 
 MODELS = {

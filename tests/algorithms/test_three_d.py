@@ -1,11 +1,11 @@
 import numpy as np
 import pytest
 
-from cluster.trace import COMPUTE, HELD
 from experiments.experiment import Experiment
 from experiments.run import run
 from tests.training import train
 from tests.workloads.test_shard import dense, text
+from tracing import COMPUTE, HELD
 
 LAYOUTS = [(1, 1, 1), (2, 1, 1), (1, 3, 1), (1, 1, 2), (2, 2, 1), (2, 1, 2), (1, 2, 2), (2, 3, 2), (4, 2, 1)]
 

@@ -9,7 +9,10 @@ import pytest
 
 import kernels
 import workloads
-from algorithms.synchronous.timeline import (
+from cluster.devices import DEVICES
+from cluster.network import NETWORKS, Link, Network
+from tests.training import train
+from theory.overlap import (
     Cost,
     Profile,
     bucketed,
@@ -20,9 +23,6 @@ from algorithms.synchronous.timeline import (
     steps,
     wait_free,
 )
-from cluster.devices import DEVICES
-from cluster.network import NETWORKS, Link, Network
-from tests.training import train
 
 EACH = Cost(0.0, 1.0)  # sizes are seconds
 PARAMETERS = 34_944, 307_456, 885_120, 663_936, 442_624, 37_752_832, 16_781_312, 4_097_000

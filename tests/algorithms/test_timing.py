@@ -4,16 +4,17 @@ import random
 
 import pytest
 
-from algorithms.pipelined import graph, schedules
-from algorithms.pipelined.schedule import Op, parse, rematerialise
-from algorithms.pipelined.timing import bubble_of_ideal, bubble_of_span, bubble_of_total, simulate
+from algorithms.parts.pipeline.ops import Op, parse, rematerialise
+from algorithms.pipelined import schedules
+from theory import op_graph
+from theory.schedule_timing import bubble_of_ideal, bubble_of_span, bubble_of_total, simulate
 
 UNIT = {"F": 1, "B": 2, "R": 1, "I": 1, "W": 1}
 
 
 def relaxed(lists, costs, latency):
     """The same times found by asking again and again who starts too early: no queue, no order, no waiting."""
-    net = graph.Graph(lists)
+    net = op_graph.Graph(lists)
     start = {(rank, n): 0.0 for rank, ops in enumerate(lists) for n in range(len(ops))}
     length = {}
     for rank, n in start:

@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from algorithms.decentralized.topology import (
+from algorithms.parts.topology import (
     across,
     complete,
     components,

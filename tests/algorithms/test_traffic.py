@@ -3,7 +3,7 @@ import math
 import numpy as np
 import pytest
 
-from algorithms.synchronous.traffic import best_replicas, hybrid, intensity
+from theory.traffic import best_replicas, hybrid, intensity
 
 
 def test_how_much_a_layer_computes_per_byte_is_set_by_its_output_area_and_the_batch_alone():

@@ -2,11 +2,11 @@
 
 import pytest
 
+from algorithms.parts.pipeline.ops import parse
 from algorithms.pipelined import schedules
-from algorithms.pipelined.schedule import parse
 from algorithms.pipelined.schedules import pipedream_2bw
 from algorithms.pipelined.schedules.one_f_one_b import alternate
-from algorithms.pipelined.versions import count
+from theory.staleness import count
 
 FLUSH = [
     "naive",

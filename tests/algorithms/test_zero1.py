@@ -1,10 +1,10 @@
 import numpy as np
 import pytest
 
-from cluster.trace import HELD
 from experiments.experiment import Experiment
 from experiments.run import run
 from tests.training import ScalarChain, train
+from tracing import HELD
 
 
 @pytest.mark.parametrize("workers", [1, 2, 3, 5, 8])

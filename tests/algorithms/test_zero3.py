@@ -1,11 +1,11 @@
 import numpy as np
 import pytest
 
-from algorithms.synchronous.model_states import RECIPES, nbytes
-from cluster.trace import HELD
 from experiments.experiment import Experiment
 from experiments.run import run
 from tests.training import ScalarChain, train
+from theory.zero_memory import RECIPES, nbytes
+from tracing import HELD
 
 PARAMETERS, GRADIENTS, STATE, ACTIVATIONS, _ = range(len(HELD))
 

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from experiments import store
-from experiments.codec import unpack
+from experiments.plots.timeline_codec import unpack
+from experiments.runs import store
 
 HERE = Path(__file__).parent
 MAIN = HERE.parents[1] / "app" / "pages.py"
@@ -31,20 +31,20 @@ def made():
 @pytest.fixture(scope="session")
 def folders(tmp_path_factory):
     """Where the pages of this session find their runs, also if the source is edited meanwhile."""
-    from app import runs
-    from experiments import pool
-    from experiments.summary import source_version
+    from app import session
+    from experiments.jobs import pool
+    from experiments.runs.summary import source_version
 
-    before, version = runs.ROOT, source_version()
+    before, version = session.ROOT, source_version()
     with pytest.MonkeyPatch.context() as patch:
         for module in (fabricated, pool):
             patch.setattr(module, "source_version", lambda: version)
-        runs.ROOT = tmp_path_factory.mktemp("runs")
-        runs.pool.clear()
-        yield runs.ROOT
-        runs.pool().close()
-        runs.pool.clear()
-        runs.ROOT = before
+        session.ROOT = tmp_path_factory.mktemp("runs")
+        session.pool.clear()
+        yield session.ROOT
+        session.pool().close()
+        session.pool.clear()
+        session.ROOT = before
 
 
 @pytest.fixture

@@ -2,7 +2,10 @@
 
 import numpy as np
 
-from cluster.trace import (
+from experiments.experiment import Experiment
+from experiments.runs.record import Run
+from experiments.runs.summary import source_version, summarise
+from tracing import (
     APPLIED,
     COMMUNICATE,
     COMPUTE,
@@ -16,9 +19,6 @@ from cluster.trace import (
     WAIT,
     Trace,
 )
-from experiments.experiment import Experiment
-from experiments.result import Run
-from experiments.summary import source_version, summarise
 
 STEPS = 40
 DIMENSIONS = 13_000

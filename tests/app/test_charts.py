@@ -7,8 +7,8 @@ from app import charts, palette
 from app.charts import Shown
 from app.charts.bars import html
 from app.curves import AXES, POINTS
-from cluster.trace import Trace
 from experiments.experiment import Experiment
+from tracing import Trace
 
 
 @pytest.fixture

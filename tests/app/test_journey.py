@@ -15,8 +15,8 @@ from urllib.parse import parse_qs, urlsplit
 import psutil
 import pytest
 
-from experiments import store
 from experiments.experiment import Experiment
+from experiments.runs import store
 
 playwright = pytest.importorskip("playwright.sync_api")
 expect = playwright.expect

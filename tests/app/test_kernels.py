@@ -10,8 +10,8 @@ from streamlit.testing.v1 import AppTest
 import kernels
 from app import charts
 from app.views import kernels as view
-from experiments import kernel_times
-from experiments.kernel_times import Peaks, Report, Row
+from experiments.measure import kernel_times
+from experiments.measure.kernel_times import Peaks, Report, Row
 
 
 def script():

@@ -8,9 +8,10 @@ from streamlit.testing.v1 import AppTest
 
 import algorithms
 from app import controls
-from experiments import kernel_times, study
 from experiments.experiment import Experiment
-from experiments.study import NAMES, Plan
+from experiments.measure import kernel_times
+from experiments.study import schedules as study
+from experiments.study.schedules import NAMES, Plan
 
 ODD = ["", "0", "-1", "1e400", "nan", "999999999999999999999", "1.5", "true", "🍰", "<script>alert(1)</script>"]
 ODD += ["../../etc/passwd", "%00", "None", "[]", "0F0 0B0", "1", "2", "7", "64", "own", "1f1b", "chimera", "a" * 3000]
@@ -29,9 +30,9 @@ def kernels():
 
 
 def own():
-    from app.views import own
+    from app.views import upload
 
-    own.page()
+    upload.page()
 
 
 def textbook():
@@ -89,7 +90,7 @@ def test_a_thousand_links_that_are_almost_right_are_an_experiment_or_a_sentence(
 
 
 def study_errand():
-    from experiments.errand import Errand
+    from experiments.jobs.spec import Errand
 
     return Errand("study", {"ranks": -1})
 

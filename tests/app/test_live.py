@@ -2,9 +2,9 @@ import numpy as np
 import pytest
 
 from app.views import live
-from experiments.codec import unpack
 from experiments.experiment import Experiment
-from experiments.pool import JobState
+from experiments.jobs.pool import JobState
+from experiments.plots.timeline_codec import unpack
 
 
 @pytest.fixture

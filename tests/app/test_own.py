@@ -9,19 +9,19 @@ from pathlib import Path
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from app import runs
+from app import session
 from app.views import compare
-from experiments import record, upload
 from experiments.experiment import Experiment
-from workloads import reading
+from experiments.runs import run_files, upload
+from workloads import csv_idx
 
 CSV = b"size,age,kind\n" + b"".join(b"%d,%d,%s\n" % (n, n % 7, (b"cat", b"dog")[n % 2]) for n in range(40))
 
 
 def script():
-    from app.views import own
+    from app.views import upload
 
-    own.page()
+    upload.page()
 
 
 @pytest.fixture
@@ -42,7 +42,7 @@ def page(folders, tmp_path_factory, monkeypatch):
 @pytest.fixture
 def packed(made, tmp_path):
     """The zip of a run."""
-    record.write(made(Experiment(algorithm="easgd", seed=8)), tmp_path)
+    run_files.write(made(Experiment(algorithm="easgd", seed=8)), tmp_path)
     content = io.BytesIO()
     with zipfile.ZipFile(content, "w") as archive:
         for path in tmp_path.iterdir():
@@ -83,8 +83,8 @@ def test_a_run_is_opened_and_marked_as_uploaded(page, packed, canvases):
 
 def test_an_uploaded_run_says_so_beside_others(page, packed):
     name = link(bring(page(), "run", ("run.zip", packed)), "run")
-    runs.st.session_state.clear()
-    assert [shown.name for shown in compare.named([(name, runs.find(name))])] == ["easgd, uploaded"]
+    session.st.session_state.clear()
+    assert [shown.name for shown in compare.named([(name, session.find(name))])] == ["easgd, uploaded"]
 
 
 def test_a_table_is_looked_at_and_trained_on(page, stored):
@@ -158,8 +158,8 @@ def test_networks_are_off_unless_the_machine_says_otherwise(page, tmp_path, monk
 
 
 def test_the_server_takes_what_is_read_and_no_more():
-    config = tomllib.loads((Path(runs.__file__).parent / ".streamlit" / "config.toml").read_text())
-    assert config["server"]["maxUploadSize"] * 1_000_000 == upload.MOST_BYTES == reading.MOST_BYTES
+    config = tomllib.loads((Path(session.__file__).parent / ".streamlit" / "config.toml").read_text())
+    assert config["server"]["maxUploadSize"] * 1_000_000 == upload.MOST_BYTES == csv_idx.MOST_BYTES
 
 
 def test_files_beyond_the_bound_are_refused_before_they_are_kept(page, folders, monkeypatch):

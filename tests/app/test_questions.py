@@ -2,7 +2,7 @@
 
 import pytest
 
-from app import runs
+from app import session
 from app.curves import AXES
 from app.questions import QUESTIONS, asked
 from experiments.experiment import Experiment
@@ -89,7 +89,7 @@ def test_a_question_sets_the_controls_runs_them_and_lays_the_run_over_what_it_is
 def test_a_question_is_answered_also_where_what_it_is_compared_with_cannot_be_run(page, stored, monkeypatch):
     question = QUESTIONS[3]
     stored(Experiment(seed=8))
-    answer, submit = stored(question.experiment), runs.pool().submit
+    answer, submit = stored(question.experiment), session.pool().submit
 
     def refuse(owner, work):
         if owner.endswith("/question"):
@@ -97,7 +97,7 @@ def test_a_question_is_answered_also_where_what_it_is_compared_with_cannot_be_ru
         return submit(owner, work)
 
     opened = page("seed=8")
-    monkeypatch.setattr(runs.pool(), "submit", refuse)
+    monkeypatch.setattr(session.pool(), "submit", refuse)
     opened.menu_button("question").click(question).run()
     assert not opened.exception and "keep" not in opened.query_params
     assert opened.session_state.shown == str(answer)

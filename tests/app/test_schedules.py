@@ -10,13 +10,13 @@ from streamlit.testing.v1 import AppTest
 import algorithms
 import workloads
 from algorithms import compression
-from algorithms.pipelined.schedule import KINDS
+from algorithms.parts.pipeline.ops import KINDS
 from app import palette
 from app.components import schedule
-from experiments import study
-from experiments.codec import unpack
 from experiments.experiment import Experiment
-from experiments.study import NAMES, Plan
+from experiments.plots.timeline_codec import unpack
+from experiments.study import schedules as study
+from experiments.study.schedules import NAMES, Plan
 
 
 def view():

@@ -10,7 +10,7 @@ from app.charts import Shown
 from app.controls import control
 from app.views import sweep
 from experiments.experiment import Experiment
-from experiments.pool import JobState
+from experiments.jobs.pool import JobState
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,8 @@ from collections import Counter
 
 import pytest
 
-from app import tally
-from app.tally import Tally
+from app import poll
+from app.poll import Tally
 from app.views import predict, textbook
 from experiments.experiment import Experiment
 
@@ -15,7 +15,7 @@ from experiments.experiment import Experiment
 @pytest.fixture
 def nobody():
     """Nobody has answered yet."""
-    tally.here.clear()
+    poll.here.clear()
 
 
 def test_answers_are_counted_question_by_question():

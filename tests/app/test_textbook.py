@@ -9,11 +9,11 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 import lessons
-from app import runs, tally
+from app import poll, session
 from app.views import textbook
 from experiments.experiment import Experiment
-from experiments.pool import JobState
-from lessons import errand, prose
+from experiments.jobs.pool import JobState
+from lessons import job_specs, markup
 
 ROOT = Path(__file__).resolve().parents[2]
 CHAPTERS = [one.name for one in lessons.written()]
@@ -69,7 +69,7 @@ def pool(monkeypatch):
     def put(now):
         made = Pool()
         made.now = now
-        monkeypatch.setattr(runs, "pool", lambda: made)
+        monkeypatch.setattr(session, "pool", lambda: made)
         return made
 
     return put
@@ -88,10 +88,10 @@ def test_a_chapter_shows_all_of_its_text_figures_and_sources(book, name):
     page = book(chapter=name, everything="true")
     blocks = lessons.chapter(name).blocks()
     assert not page.exception
-    assert charts(page) == sum(isinstance(block, prose.Drawing) for block in blocks)
-    assert [block.source for block in blocks if isinstance(block, prose.Code)] == [code.value for code in page.code]
+    assert charts(page) == sum(isinstance(block, markup.Drawing) for block in blocks)
+    assert [block.source for block in blocks if isinstance(block, markup.Code)] == [code.value for code in page.code]
     said = [element.value for element in page.markdown]
-    assert all(block.markdown in said for block in blocks if isinstance(block, prose.Text))
+    assert all(block.markdown in said for block in blocks if isinstance(block, markup.Text))
 
 
 @pytest.mark.parametrize("part", list(textbook.PARTS))
@@ -114,7 +114,7 @@ def test_the_text_goes_on_when_a_prediction_was_made(book):
 
 
 def test_who_has_answered_hears_how_many_of_all_were_right(book):
-    tally.here.clear()
+    poll.here.clear()
     for answer, said in (("same", []), ("noise", ["Of 2 first answers here, 1 was right, and 1 said what you said."])):
         page = book(chapter="stragglers")
         page.radio("choice-predict-stragglers-elsewhere").set_value(answer)
@@ -161,9 +161,9 @@ def test_a_figure_is_run_again_in_the_pool_and_shows_what_came_out(book, pool, t
     made = pool(JobState("running", fraction=0.4))
     page = book(chapter="stragglers", everything="true")
     page.button(f"run-text-{name}").click().run()
-    assert not page.exception and made.asked == (errand.again(name),)
+    assert not page.exception and made.asked == (job_specs.again(name),)
     assert page.get("progress")[0].proto.text == "Running its experiments."
-    made.now = JobState("finished", folder=errand.errand(errand.again(name).values, tmp_path))
+    made.now = JobState("finished", folder=job_specs.errand(job_specs.again(name).values, tmp_path))
     page.run()
     assert not page.exception and charts(page) == 6
     assert not any(button.key == f"run-text-{name}" for button in page.button)
@@ -202,8 +202,8 @@ def test_a_solution_is_graded_in_the_pool_and_its_marks_are_shown(book, pool, tm
 
 
 def test_the_errand_grades_in_its_own_process(tmp_path):
-    work = errand.graded("stragglers", "def server(comm, task, s): raise ValueError('no')", "mine.py", 3)
-    report = errand.read(work.do(tmp_path))
+    work = job_specs.graded("stragglers", "def server(comm, task, s): raise ValueError('no')", "mine.py", 3)
+    report = job_specs.read(work.do(tmp_path))
     assert report["score"] == 0 and "no" in report["trouble"] and work.stored(tmp_path)
 
 

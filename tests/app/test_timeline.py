@@ -5,9 +5,9 @@ import pytest
 
 from app import palette
 from app.components import timeline
-from cluster.trace import KINDS
-from experiments.codec import unpack
 from experiments.experiment import Experiment
+from experiments.plots.timeline_codec import unpack
+from tracing import KINDS
 
 
 def test_a_frame_holds_the_spans_the_messages_and_how_they_look(made):

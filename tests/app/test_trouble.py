@@ -4,8 +4,8 @@ import math
 
 import pytest
 
-from app.views import trouble
-from cluster.disturbances import parse_crash, parse_pause, parse_slow, spell_crash, spell_pause, spell_slow
+from app.views import faults
+from cluster.faults import parse_crash, parse_pause, parse_slow, spell_crash, spell_pause, spell_slow
 from experiments.experiment import Experiment
 
 
@@ -116,5 +116,5 @@ def test_a_rank_that_is_not_there_any_more_opens_nothing(page, stored):
 
 def test_a_moment_is_the_middle_of_the_run_on_the_page(stored, monkeypatch):
     run = stored(Experiment())
-    monkeypatch.setattr(trouble.st, "session_state", {"shown": str(run)})
-    assert trouble._moment() == pytest.approx(trouble.runs.load(str(run)).summary["seconds"] / 2)
+    monkeypatch.setattr(faults.st, "session_state", {"shown": str(run)})
+    assert faults._moment() == pytest.approx(faults.runs.load(str(run)).summary["seconds"] / 2)

@@ -5,11 +5,11 @@ import pytest
 
 from app import curves
 from app.components import timeline
-from app.views import fitting, twin
-from experiments import here
+from app.views import fitting, predicted_vs_measured
 from experiments.experiment import Experiment
-from experiments.here import Fit
-from experiments.pool import JobState
+from experiments.jobs.pool import JobState
+from experiments.measure import this_machine
+from experiments.measure.this_machine import Fit
 
 MADE = Fit(device="3e+10:2e+10:2e-06", network="5e-05:1.5e+09:0", machine="a machine", moment="2026-11-21T20:00+00:00")
 HERE = {"device": MADE.device, "network": MADE.network}
@@ -23,27 +23,27 @@ def home(tmp_path, monkeypatch):
 
 @pytest.fixture
 def fitted(home):
-    here.save(MADE)
+    this_machine.save(MADE)
 
 
 def test_a_simulated_run_with_the_numbers_of_this_machine_has_a_real_twin_and_the_other_way_round(fitted):
     simulated, real = Experiment(workers=2, **HERE), Experiment(workers=2, cluster="processes")
-    assert twin.of(simulated) == real and twin.of(real) == simulated
+    assert predicted_vs_measured.of(simulated) == real and predicted_vs_measured.of(real) == simulated
 
 
 def test_what_a_real_cluster_cannot_obey_is_left_out_of_the_twin(fitted):
-    assert twin.of(Experiment(workers=2, slow="1:3", jitter="cloud", **HERE)) == Experiment(
+    assert predicted_vs_measured.of(Experiment(workers=2, slow="1:3", jitter="cloud", **HERE)) == Experiment(
         workers=2, cluster="processes"
     )
 
 
 @pytest.mark.parametrize("experiment", [Experiment(), Experiment(cluster="threads"), Experiment(workers=9, **HERE)])
 def test_other_runs_have_no_twin(fitted, experiment):
-    assert twin.of(experiment) is None
+    assert predicted_vs_measured.of(experiment) is None
 
 
 def test_without_a_fit_there_are_no_twins(home):
-    assert twin.of(Experiment(workers=2, cluster="processes")) is None
+    assert predicted_vs_measured.of(Experiment(workers=2, cluster="processes")) is None
 
 
 def test_the_time_of_a_step_is_the_median_between_two_mini_batches_of_a_rank(made):
@@ -75,7 +75,7 @@ def test_the_twin_is_offered_and_then_laid_beside_the_run(page, stored, fitted, 
     simulated = Experiment(workers=2, **HERE)
     stored(simulated)
     folder = stored(Experiment(workers=2, cluster="processes", seed=0))
-    monkeypatch.setattr(twin.errands, "ask", lambda work, place: JobState("finished", folder=folder))
+    monkeypatch.setattr(predicted_vs_measured.errands, "ask", lambda work, place: JobState("finished", folder=folder))
     opened = page(simulated.query())
     assert "twins" not in canvases(opened)
     opened.button("twin-run").click().run()
@@ -106,7 +106,7 @@ def test_a_fit_is_chosen_when_it_is_done(page, stored, home, monkeypatch):
 
     def done(errand, waiting, place):
         asked.append(errand.kind)
-        here.save(MADE)
+        this_machine.save(MADE)
         return home
 
     monkeypatch.setattr(fitting.errands, "fetch", done)

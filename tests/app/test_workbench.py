@@ -11,10 +11,10 @@ import pytest
 import algorithms
 import workloads
 from algorithms import compression
-from app import controls, runs
-from app.views import choose, pictures
+from app import controls, session
+from app.views import pictures, sidebar
 from experiments.experiment import NESTED, PAGE, Experiment
-from experiments.pool import JobState
+from experiments.jobs.pool import JobState
 from knobs import local
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -206,7 +206,7 @@ def test_what_an_algorithm_becomes_in_limit_cases_stands_under_its_idea(page, st
 
 def test_the_other_meanings_of_delay_lead_to_algorithms_that_have_them(page, stored):
     stored(Experiment())
-    for field, (_, name) in choose.LATE.items():
+    for field, (_, name) in sidebar.LATE.items():
         opened = page()
         opened.button(f"late-{field}").click().run()
         assert address(opened) == Experiment(algorithm=name)
@@ -438,7 +438,7 @@ def pool(monkeypatch):
 
     def put(*args, **kwargs):
         made = Pool(*args, **kwargs)
-        monkeypatch.setattr(runs, "pool", lambda: made)
+        monkeypatch.setattr(session, "pool", lambda: made)
         return made
 
     return put

@@ -17,9 +17,9 @@ from itertools import pairwise  # noqa: E402
 import numpy as np  # noqa: E402
 
 import kernels  # noqa: E402
-from cluster import processes  # noqa: E402
-from workloads.chain import Chain  # noqa: E402
+from cluster.real import processes  # noqa: E402
 from workloads.layers import Dense  # noqa: E402
+from workloads.sequential import Chain  # noqa: E402
 
 ROUNDS = 11
 

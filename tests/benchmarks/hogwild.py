@@ -17,7 +17,7 @@ from numba import njit  # noqa: E402
 
 import kernels  # noqa: E402
 import workloads  # noqa: E402
-from cluster import processes, threads  # noqa: E402
+from cluster.real import processes, threads  # noqa: E402
 from workloads.task import Budget, Task  # noqa: E402
 
 FEATURES, ROWS, NONZEROS = 1_000_000, 65_536, 16

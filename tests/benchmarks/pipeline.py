@@ -16,9 +16,9 @@ import numpy as np  # noqa: E402
 
 import kernels  # noqa: E402
 from algorithms.pipelined import gpipe  # noqa: E402
-from cluster import processes  # noqa: E402
-from workloads.chain import Chain  # noqa: E402
+from cluster.real import processes  # noqa: E402
 from workloads.layers import Dense  # noqa: E402
+from workloads.sequential import Chain  # noqa: E402
 from workloads.supervised import Supervised  # noqa: E402
 from workloads.task import Budget, Task  # noqa: E402
 

@@ -3,8 +3,8 @@
 import time
 
 from algorithms.pipelined import schedules
-from algorithms.pipelined.timing import simulate
 from tests.benchmarks.measure import row
+from theory.schedule_timing import simulate
 
 
 def seconds(stages: int, chunks: int) -> float:

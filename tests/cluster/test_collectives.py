@@ -6,12 +6,14 @@ import numpy as np
 import pytest
 
 import kernels
-from cluster import costs, nccl, processes, simulated
+from cluster import simulated
 from cluster.collectives import ALL_REDUCE
 from cluster.collectives.trees import place
 from cluster.devices import Device
-from cluster.disturbances import JITTERS, Disturbances
+from cluster.faults import JITTERS, Disturbances
 from cluster.network import Link, Network
+from cluster.real import processes
+from theory import collective_costs, nccl
 
 ALPHA, BETA = 20e-6, 1 / 1.17e9
 LINK = Network(Link(ALPHA, 1 / BETA), Link(ALPHA, 1 / BETA))
@@ -220,7 +222,7 @@ def test_a_hierarchy_sends_the_fewest_bytes_and_keeps_most_of_them_in_the_nodes(
     traffic = outcome.trace().traffic() / 4
     np.testing.assert_array_equal(traffic.sum(axis=1), 2 * (size - 1) * 12)
     node = np.arange(size) // ranks
-    assert traffic[node[:, None] != node].sum() / traffic.sum() == pytest.approx(costs.leaving(nodes, ranks))
+    assert traffic[node[:, None] != node].sum() / traffic.sum() == pytest.approx(collective_costs.leaving(nodes, ranks))
 
 
 @every_size
@@ -244,7 +246,7 @@ def test_recursive_doubling_sends_more_to_send_less_often(ranks):
 @pytest.mark.parametrize("collective", ["fast", "ring", "halving_doubling"])
 def test_ranks_arriving_together_finish_at_the_closed_form_whatever_their_number(collective, ranks):
     nbytes = 4 * 12 * 16 * ranks  # a multiple of the ranks, and of the power of two below
-    closed = costs.time(collective, ranks, nbytes, ALPHA, BETA)
+    closed = collective_costs.time(collective, ranks, nbytes, ALPHA, BETA)
     assert seconds(collective, ranks, nbytes) == pytest.approx(closed, rel=1e-12)
 
 
@@ -255,9 +257,9 @@ def test_powers_of_two_arriving_together_finish_at_the_closed_form(collective, r
     if collective == "double_tree":
         return  # see below
     if collective == "hierarchical":
-        closed = costs.hierarchical(ranks, 1, nbytes, (0, 0), (ALPHA, BETA))
+        closed = collective_costs.hierarchical(ranks, 1, nbytes, (0, 0), (ALPHA, BETA))
     else:
-        closed = costs.time(collective, ranks, nbytes, ALPHA, BETA)
+        closed = collective_costs.time(collective, ranks, nbytes, ALPHA, BETA)
     assert seconds(collective, ranks, nbytes) == pytest.approx(closed, rel=1e-12)
 
 
@@ -265,7 +267,7 @@ def test_powers_of_two_arriving_together_finish_at_the_closed_form(collective, r
 @pytest.mark.parametrize("collective", ["recursive_doubling", "tree"])
 def test_other_numbers_of_ranks_take_no_longer_than_the_closed_form(collective, ranks):
     for nbytes in (4, 1 << 20):
-        closed = costs.time(collective, ranks, nbytes, ALPHA, BETA)
+        closed = collective_costs.time(collective, ranks, nbytes, ALPHA, BETA)
         assert closed / 2 < seconds(collective, ranks, nbytes) <= closed * (1 + 1e-12) or ranks == 1
 
 
@@ -273,7 +275,7 @@ def test_other_numbers_of_ranks_take_no_longer_than_the_closed_form(collective, 
 @every_algorithm
 def test_nothing_is_quicker_than_the_lower_bound(collective, ranks):
     for nbytes in (4 * ranks, 1 << 20):
-        assert seconds(collective, ranks, nbytes) >= costs.least(ranks, nbytes, ALPHA, BETA) * (1 - 1e-6)
+        assert seconds(collective, ranks, nbytes) >= collective_costs.least(ranks, nbytes, ALPHA, BETA) * (1 - 1e-6)
 
 
 @pytest.mark.parametrize("collective", ["ring", "recursive_doubling", "halving_doubling", "tree"])
@@ -285,7 +287,7 @@ def test_adding_up_takes_its_time_as_well(collective):
         return comm.journal.clock()
 
     at = max(run(program, 8, collective=collective, device=memory).results)
-    assert at == pytest.approx(costs.time(collective, 8, 4 * 4096, ALPHA, BETA, 5e-10), rel=1e-12)
+    assert at == pytest.approx(collective_costs.time(collective, 8, 4 * 4096, ALPHA, BETA, 5e-10), rel=1e-12)
 
 
 @pytest.mark.parametrize(
@@ -300,8 +302,11 @@ def test_adding_up_takes_its_time_as_well(collective):
 )
 def test_the_worked_times_of_the_cost_model_come_out(nbytes, ranks, milliseconds):
     names = "ring", "recursive_doubling", "halving_doubling", "tree"
-    closed = [costs.time(name, ranks, nbytes, ALPHA, BETA) for name in names]
-    closed += [costs.server(ranks, nbytes, ALPHA, BETA), costs.colocated(ranks, nbytes, ALPHA, BETA)]
+    closed = [collective_costs.time(name, ranks, nbytes, ALPHA, BETA) for name in names]
+    closed += [
+        collective_costs.server(ranks, nbytes, ALPHA, BETA),
+        collective_costs.colocated(ranks, nbytes, ALPHA, BETA),
+    ]
     for value, expected in zip(closed, milliseconds, strict=True):
         digits = len(str(expected).partition(".")[2])
         assert 1e3 * value == pytest.approx(expected, abs=0.51 * 10**-digits)
@@ -311,7 +316,9 @@ def test_the_worked_times_of_the_cost_model_come_out(nbytes, ranks, milliseconds
 
 
 def test_long_vectors_take_the_ring_as_long_as_their_bytes():
-    assert costs.ring(8, 1e12, ALPHA, BETA) / 1e12 == pytest.approx(costs.share(8) * BETA, rel=1e-6)
+    assert collective_costs.ring(8, 1e12, ALPHA, BETA) / 1e12 == pytest.approx(
+        collective_costs.share(8) * BETA, rel=1e-6
+    )
 
 
 @pytest.mark.parametrize(
@@ -319,7 +326,7 @@ def test_long_vectors_take_the_ring_as_long_as_their_bytes():
 )
 def test_short_and_long_vectors_part_where_the_closed_forms_cross(ranks, ring, halving):
     for other, expected in (("ring", ring), ("halving_doubling", halving)):
-        crossing = costs.doubling_up_to(ranks, ALPHA, BETA, other)
+        crossing = collective_costs.doubling_up_to(ranks, ALPHA, BETA, other)
         assert crossing == pytest.approx(expected, rel=0.01)
         if ranks == 8:
             for nbytes, first in ((0.9 * crossing, True), (1.1 * crossing, False)):
@@ -360,10 +367,10 @@ def test_the_trees_are_those_of_nccl():
 @pytest.mark.parametrize("ranks", [2, 3, 6, 8, 13, 16])
 @pytest.mark.parametrize("nbytes", [4096, 1 << 16, 1 << 20])
 def test_a_double_tree_is_as_quick_as_two_trees_can_be(ranks, nbytes):
-    chunks = max(1, round((costs.rounds(ranks) * nbytes / 8192) ** 0.5))
+    chunks = max(1, round((collective_costs.rounds(ranks) * nbytes / 8192) ** 0.5))
     took = seconds("double_tree", ranks, nbytes)
-    assert took <= costs.double_tree(ranks, nbytes, ALPHA, BETA, chunks)
-    assert took >= 2 * max(costs.rounds(ranks) // 2 * ALPHA, nbytes / 2 * BETA)
+    assert took <= collective_costs.double_tree(ranks, nbytes, ALPHA, BETA, chunks)
+    assert took >= 2 * max(collective_costs.rounds(ranks) // 2 * ALPHA, nbytes / 2 * BETA)
 
 
 def test_a_long_vector_takes_a_double_tree_hardly_longer_than_twice_its_bytes():
@@ -385,7 +392,7 @@ def test_nobody_sends_more_than_the_vector_up_and_the_vector_down_a_double_tree(
 def test_a_hierarchy_whose_nodes_have_one_port_takes_its_closed_form(nodes, ranks, latency):
     network = Network(Link(latency, 1 / BETA), Link(1e-6, 8e9), per_node=ranks)
     nbytes = 4 * 48 * nodes * ranks
-    closed = costs.hierarchical(nodes, ranks, nbytes, (1e-6, 1 / 8e9), (latency, BETA))
+    closed = collective_costs.hierarchical(nodes, ranks, nbytes, (1e-6, 1 / 8e9), (latency, BETA))
     took = seconds("hierarchical", nodes * ranks, nbytes, network=network)
     assert took == pytest.approx(closed, rel=1e-12)
 
@@ -400,45 +407,48 @@ def test_a_hierarchy_of_rings_with_a_port_for_every_rank_takes_the_time_of_a_tor
         return comm.journal.clock()
 
     took = max(run(program, nodes * ranks, collective="hierarchical", device=INSTANT).results)
-    closed = costs.hierarchical(nodes, ranks, nbytes, (ALPHA, BETA), (ALPHA, BETA), shared=False)
+    closed = collective_costs.hierarchical(nodes, ranks, nbytes, (ALPHA, BETA), (ALPHA, BETA), shared=False)
     assert took == pytest.approx(closed, rel=1e-12)
-    assert took == pytest.approx(costs.torus((nodes, ranks), nbytes, ALPHA, BETA), rel=1e-12)
-    assert took < costs.ring(nodes * ranks, nbytes, ALPHA, BETA)
+    assert took == pytest.approx(collective_costs.torus((nodes, ranks), nbytes, ALPHA, BETA), rel=1e-12)
+    assert took < collective_costs.ring(nodes * ranks, nbytes, ALPHA, BETA)
 
 
 def test_four_nodes_of_eight_gpus_with_a_port_each_were_measured_between_overlap_and_none():
     gib, card, link = 2**30, 50e9, 740.6e9
-    phases = costs.hierarchical(4, 8, 4 * gib, (0, 0), (0, 1 / card), shared=False)
-    both = costs.hierarchical(4, 8, 4 * gib, (0, 1 / link), (0, 1 / card), shared=False)
+    phases = collective_costs.hierarchical(4, 8, 4 * gib, (0, 0), (0, 1 / card), shared=False)
+    both = collective_costs.hierarchical(4, 8, 4 * gib, (0, 1 / link), (0, 1 / card), shared=False)
     assert 1e3 * phases == pytest.approx(16.1, abs=0.05)
     assert 1e3 * both == pytest.approx(26.4, rel=0.01)
     assert 1e3 * phases < 22.05 < 1e3 * both  # measured
-    assert 1e3 * costs.ring(32, 4 * gib, 0, 1 / card) == pytest.approx(166, abs=0.5)
+    assert 1e3 * collective_costs.ring(32, 4 * gib, 0, 1 / card) == pytest.approx(166, abs=0.5)
 
 
 # what else has a closed form
 
 
 def test_a_pipeline_of_chunks_has_a_best_length():
-    times = [costs.pipelined_tree(16, 1e8, ALPHA, BETA, m) for m in range(1, 400)]
-    assert 1 + int(np.argmin(times)) == 160 == round(costs.best_chunks(2 * 4 - 2, 1e8, ALPHA, BETA))
-    chained = [costs.chain(8, 1e6, ALPHA, BETA, m) for m in range(1, 60)]
-    assert 1 + int(np.argmin(chained)) == round(costs.best_chunks(8 - 2, 1e6, ALPHA, BETA))
+    times = [collective_costs.pipelined_tree(16, 1e8, ALPHA, BETA, m) for m in range(1, 400)]
+    assert 1 + int(np.argmin(times)) == 160 == round(collective_costs.best_chunks(2 * 4 - 2, 1e8, ALPHA, BETA))
+    chained = [collective_costs.chain(8, 1e6, ALPHA, BETA, m) for m in range(1, 60)]
+    assert 1 + int(np.argmin(chained)) == round(collective_costs.best_chunks(8 - 2, 1e6, ALPHA, BETA))
 
 
 def test_servers_with_all_of_the_workers_bandwidth_are_as_quick_as_the_ring():
     n = 1e6
-    assert costs.server(8, n, ALPHA, BETA, shards=8) <= costs.ring(8, n, ALPHA, BETA) + 0.15 * n * BETA * 2
-    assert costs.colocated(8, n, ALPHA, BETA) == costs.ring(8, n, ALPHA, BETA) - 12 * ALPHA
-    one, many = ([costs.server(P, n, 0, BETA, shards=s or P) for P in (2, 4, 8, 16)] for s in (1, None))
+    assert (
+        collective_costs.server(8, n, ALPHA, BETA, shards=8)
+        <= collective_costs.ring(8, n, ALPHA, BETA) + 0.15 * n * BETA * 2
+    )
+    assert collective_costs.colocated(8, n, ALPHA, BETA) == collective_costs.ring(8, n, ALPHA, BETA) - 12 * ALPHA
+    one, many = ([collective_costs.server(P, n, 0, BETA, shards=s or P) for P in (2, 4, 8, 16)] for s in (1, None))
     np.testing.assert_allclose(np.array(one) / one[0], [1, 2, 4, 8])
     np.testing.assert_allclose(many, many[0])
 
 
 def test_machines_that_only_serve_take_load_off_the_others():
-    assert costs.helped(8, 0, 1, 1) == pytest.approx(costs.share(8))
-    assert costs.helped(8, 8, 1, 1) == pytest.approx(1)
-    assert costs.helped(8, 4, 1, 1) == pytest.approx(1.27, abs=0.005)
+    assert collective_costs.helped(8, 0, 1, 1) == pytest.approx(collective_costs.share(8))
+    assert collective_costs.helped(8, 8, 1, 1) == pytest.approx(1)
+    assert collective_costs.helped(8, 4, 1, 1) == pytest.approx(1.27, abs=0.005)
 
 
 def test_nccl_expects_latency_to_grow_with_the_ring_and_with_the_depth_of_the_tree():
@@ -456,15 +466,15 @@ def test_nccl_expects_latency_to_grow_with_the_ring_and_with_the_depth_of_the_tr
 
 
 def test_a_superstep_is_the_slowest_work_the_longest_queue_and_the_barrier():
-    assert costs.superstep([1.0, 3.0], [10, 4], gap=0.1, latency=0.5) == pytest.approx(4.5)
-    assert costs.slowest(100) == pytest.approx(5.187, abs=5e-4)
-    assert 100 / costs.slowest(100) == pytest.approx(19, abs=0.5)  # useful workers
+    assert collective_costs.superstep([1.0, 3.0], [10, 4], gap=0.1, latency=0.5) == pytest.approx(4.5)
+    assert collective_costs.slowest(100) == pytest.approx(5.187, abs=5e-4)
+    assert 100 / collective_costs.slowest(100) == pytest.approx(19, abs=0.5)  # useful workers
 
 
 def test_zero_deals_out_memory_and_its_last_stage_pays_with_half_as_much_traffic_again():
-    gigabytes = [costs.zero_memory(7.5e9, 64, stage) / 1e9 for stage in range(4)]
+    gigabytes = [collective_costs.zero_memory(7.5e9, 64, stage) / 1e9 for stage in range(4)]
     np.testing.assert_allclose(gigabytes, [120, 31.406, 16.641, 1.875], atol=5e-4)
-    assert costs.zero_traffic(7.5e9, 64, 3) / costs.zero_traffic(7.5e9, 64, 1) == 1.5
+    assert collective_costs.zero_traffic(7.5e9, 64, 3) / collective_costs.zero_traffic(7.5e9, 64, 1) == 1.5
 
 
 def test_a_collective_says_how_many_messages_it_takes():

@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 
 import kernels
-from cluster import processes, simulated, threads
+from cluster import simulated
 from cluster.comm import Deadlock, RankFailed, RankLost, shares
-from cluster.trace import COMMUNICATE, KINDS, UPDATE, WAIT
+from cluster.real import processes, threads
+from tracing import COMMUNICATE, KINDS, UPDATE, WAIT
 
 CLUSTERS = {
     "simulated": simulated.run,

@@ -11,7 +11,7 @@ import pytest
 from cluster.real.failure import Failure, lost
 from cluster.real.links import Door, Gone, Links
 from cluster.real.notebook import Notebook, Record
-from cluster.trace import COMMUNICATE, UPDATE, WAIT
+from tracing import COMMUNICATE, UPDATE, WAIT
 
 
 @pytest.fixture

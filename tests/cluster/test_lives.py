@@ -9,9 +9,9 @@ import kernels
 from cluster import simulated
 from cluster.comm import Deadlock
 from cluster.devices import Device
-from cluster.disturbances import JITTERS, Disturbances
+from cluster.faults import JITTERS, Disturbances
 from cluster.network import Link, Network
-from cluster.trace import COMPUTE, HELD, IDLE
+from tracing import COMPUTE, HELD, IDLE
 
 LATENCY = 0.01
 LINK = Network(Link(LATENCY, math.inf), Link(LATENCY, math.inf))

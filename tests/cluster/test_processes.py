@@ -15,8 +15,8 @@ import numpy as np
 import psutil
 import pytest
 
-from cluster import processes
 from cluster.comm import Cancelled, Deadlock, RankFailed, RankLost
+from cluster.real import processes
 from tests.training import wait_until_told
 from workloads.task import Diverged
 
@@ -384,7 +384,7 @@ def test_a_script_that_starts_runs_of_its_own_functions_when_it_is_imported_is_t
 
 
 def test_the_parent_needs_neither_torch_nor_numba(tmp_path):
-    code = "import sys, cluster.processes; print([m for m in ('torch', 'numba') if m in sys.modules])"
+    code = "import sys, cluster.real.processes; print([m for m in ('torch', 'numba') if m in sys.modules])"
     told = subprocess.run([sys.executable, "-c", code], capture_output=True, cwd=ROOT, text=True, check=True)
     assert told.stdout.strip() == "[]"
 

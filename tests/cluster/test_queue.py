@@ -7,7 +7,7 @@ import pytest
 
 from cluster import simulated
 from cluster.devices import Device
-from cluster.disturbances import JITTERS, Disturbances
+from cluster.faults import JITTERS, Disturbances
 from cluster.network import Link, Network
 from tests.cluster.test_simulated import work
 

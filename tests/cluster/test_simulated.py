@@ -10,9 +10,9 @@ import kernels
 from cluster import simulated
 from cluster.comm import Cancelled, Deadlock, RankFailed, RankLost
 from cluster.devices import Device
-from cluster.disturbances import JITTERS, Disturbances, parse_crash, parse_pause, parse_slow
+from cluster.faults import JITTERS, Disturbances, parse_crash, parse_pause, parse_slow
 from cluster.network import Link, Network
-from cluster.trace import COMMUNICATE, COMPUTE, IDLE, KINDS, WAIT
+from tracing import COMMUNICATE, COMPUTE, IDLE, KINDS, WAIT
 
 ALPHA, BANDWIDTH = 1e-3, 1e6
 LINK = Network(Link(ALPHA, BANDWIDTH), Link(1e-6, 1e9))

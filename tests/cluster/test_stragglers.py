@@ -5,11 +5,12 @@ from functools import partial
 import numpy as np
 import pytest
 
-from cluster import simulated, stragglers
+from cluster import simulated
 from cluster.devices import Device
-from cluster.disturbances import JITTERS, Disturbances, Jitter
+from cluster.faults import JITTERS, Disturbances, Jitter
 from cluster.network import NETWORKS
 from tests.training import Springs, pay, train
+from theory import order_statistics
 
 SECOND = Device(1e7, 1e30, 0.0)  # what a gradient of Springs takes; everything else takes nothing
 EXPONENTIAL = JITTERS["exponential"]
@@ -23,8 +24,8 @@ def lognormal(sigma):
 
 
 def test_all_of_100_exponential_workers_take_five_times_as_long_as_one():
-    assert stragglers.harmonic(100) == pytest.approx(5.187, abs=5e-4)
-    assert 100 / stragglers.exponential(100, 100) == pytest.approx(19.3, abs=0.05)
+    assert order_statistics.harmonic(100) == pytest.approx(5.187, abs=5e-4)
+    assert 100 / order_statistics.exponential(100, 100) == pytest.approx(19.3, abs=0.05)
 
 
 @pytest.mark.parametrize(
@@ -32,33 +33,33 @@ def test_all_of_100_exponential_workers_take_five_times_as_long_as_one():
     [(100, 0, 5.187, 19.3), (96, 4, 3.104, 30.9), (90, 10, 2.258, 39.9), (80, 20, 1.590, 50.3)],
 )
 def test_the_nth_of_n_plus_b_takes_h_of_all_minus_h_of_the_backups(n, backups, step, throughput):
-    time = stragglers.exponential(n + backups, n)
+    time = order_statistics.exponential(n + backups, n)
     assert time == pytest.approx(step, abs=5e-4)
-    assert time == pytest.approx(stragglers.harmonic(n + backups) - stragglers.harmonic(backups), rel=1e-13)
+    assert time == pytest.approx(order_statistics.harmonic(n + backups) - order_statistics.harmonic(backups), rel=1e-13)
     assert n / time == pytest.approx(throughput, abs=0.05)
 
 
 def test_shifted_exponential_times_have_the_tail_of_the_exponential_part():
-    assert stragglers.exponential(100, 100, mean=0.2, shift=1.0) == pytest.approx(2.037, abs=5e-4)
-    assert stragglers.exponential(100, 96, mean=0.2, shift=1.0) == pytest.approx(1.621, abs=5e-4)
+    assert order_statistics.exponential(100, 100, mean=0.2, shift=1.0) == pytest.approx(2.037, abs=5e-4)
+    assert order_statistics.exponential(100, 96, mean=0.2, shift=1.0) == pytest.approx(1.621, abs=5e-4)
 
 
 @pytest.mark.parametrize(
     "sigma, of_8, of_64", [(0.05, 1.07, 1.12), (0.1, 1.15, 1.26), (0.25, 1.40, 1.75), (0.5, 1.88, 2.93)]
 )
 def test_the_slowest_of_many_log_normal_times(sigma, of_8, of_64):
-    assert stragglers.lognormal(8, 8, sigma) == pytest.approx(of_8, abs=0.01)
-    assert stragglers.lognormal(64, 64, sigma) == pytest.approx(of_64, abs=0.01)
+    assert order_statistics.lognormal(8, 8, sigma) == pytest.approx(of_8, abs=0.01)
+    assert order_statistics.lognormal(64, 64, sigma) == pytest.approx(of_64, abs=0.01)
 
 
 LAWS = {
-    "exponential": (stragglers.exponential, lambda g, size: g.exponential(1.0, size)),
+    "exponential": (order_statistics.exponential, lambda g, size: g.exponential(1.0, size)),
     "shifted exponential": (
-        partial(stragglers.exponential, mean=0.2, shift=0.8),
+        partial(order_statistics.exponential, mean=0.2, shift=0.8),
         lambda g, size: 0.8 + g.exponential(0.2, size),
     ),
-    "pareto": (partial(stragglers.pareto, shape=4.0), lambda g, size: (g.pareto(4.0, size) + 1) * 0.75),
-    "log-normal": (partial(stragglers.lognormal, sigma=0.5), lambda g, size: g.lognormal(-0.125, 0.5, size)),
+    "pareto": (partial(order_statistics.pareto, shape=4.0), lambda g, size: (g.pareto(4.0, size) + 1) * 0.75),
+    "log-normal": (partial(order_statistics.lognormal, sigma=0.5), lambda g, size: g.lognormal(-0.125, 0.5, size)),
 }
 each_law = pytest.mark.parametrize("law", list(LAWS))
 
@@ -80,18 +81,18 @@ def test_the_times_of_all_together_are_n_times_the_mean(law):
 
 def test_backups_whose_stragglers_finish_lie_between_no_backups_and_those_that_all_begin_anew():
     for n, backups in ((3, 1), (96, 4), (80, 20)):
-        finishing = stragglers.backup_step(n + backups, backups)
-        assert stragglers.exponential(n + backups, n) < finishing < stragglers.exponential(n, n)
-    assert stragglers.backup_step(100, 0) == pytest.approx(stragglers.harmonic(100), rel=1e-12)
+        finishing = order_statistics.backup_step(n + backups, backups)
+        assert order_statistics.exponential(n + backups, n) < finishing < order_statistics.exponential(n, n)
+    assert order_statistics.backup_step(100, 0) == pytest.approx(order_statistics.harmonic(100), rel=1e-12)
     # of two workers one computes anew; of the two under way either comes first, the stale one in vain
-    assert stragglers.backup_step(2, 1) == pytest.approx(1 / 2 + 1 / 2 * 1 / 2, rel=1e-12)
-    assert stragglers.backup_step(4096, 100) > 0
+    assert order_statistics.backup_step(2, 1) == pytest.approx(1 / 2 + 1 / 2 * 1 / 2, rel=1e-12)
+    assert order_statistics.backup_step(4096, 100) > 0
 
 
 @pytest.mark.parametrize("n, k", [(4, 0), (4, 5), (0, 0)])
 def test_more_than_there_are_cannot_be_waited_for(n, k):
     with pytest.raises(ValueError, match="cannot be waited for; allowed is 1 to"):
-        stragglers.exponential(n, k)
+        order_statistics.exponential(n, k)
 
 
 # the simulated cluster
@@ -114,11 +115,11 @@ def mean_step(ranks, jitter, steps):
 @pytest.mark.parametrize(
     "jitter, expected",
     [
-        (JITTERS["shifted exponential"], stragglers.exponential(8, 8, mean=0.2, shift=0.8)),
-        (JITTERS["exponential"], stragglers.exponential(8, 8)),
-        (JITTERS["hpc"], stragglers.lognormal(8, 8, 0.03)),
-        (JITTERS["cloud"], stragglers.lognormal(8, 8, 0.15)),
-        (lognormal(0.5), stragglers.lognormal(8, 8, 0.5)),
+        (JITTERS["shifted exponential"], order_statistics.exponential(8, 8, mean=0.2, shift=0.8)),
+        (JITTERS["exponential"], order_statistics.exponential(8, 8)),
+        (JITTERS["hpc"], order_statistics.lognormal(8, 8, 0.03)),
+        (JITTERS["cloud"], order_statistics.lognormal(8, 8, 0.15)),
+        (lognormal(0.5), order_statistics.lognormal(8, 8, 0.5)),
     ],
     ids=["shifted exponential", "exponential", "hpc", "cloud", "sigma 0.5"],
 )
@@ -151,5 +152,5 @@ def test_the_first_step_with_backups_is_the_nth_of_n_plus_b(n, backups, expected
 @pytest.mark.parametrize("workers, backups", [(2, 1), (16, 3)])
 def test_later_steps_take_a_little_longer_since_stragglers_finish_what_they_began(workers, backups):
     times = step_times(workers, backups, 3000 // workers + 400, 1)[20:]
-    expected = stragglers.backup_step(workers, backups)
+    expected = order_statistics.backup_step(workers, backups)
     assert times.mean() == pytest.approx(expected, rel=0.02 + 2 * times.std() / expected / len(times) ** 0.5)

@@ -9,8 +9,8 @@ from functools import partial
 import numpy as np
 import pytest
 
-from cluster import threads
 from cluster.comm import Cancelled, RankFailed
+from cluster.real import threads
 from experiments.experiment import Experiment
 from experiments.run import run
 from tests.training import train

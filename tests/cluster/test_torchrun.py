@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from cluster import torchrun
+from cluster.real import torchrun
 
 ROOT = Path(__file__).resolve().parents[2]
 SCRIPT = """

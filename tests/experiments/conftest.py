@@ -2,7 +2,7 @@
 
 import pytest
 
-from experiments import __main__ as command_line
+from experiments.cli import main as command_line
 from experiments.experiment import Experiment
 from experiments.run import run
 

@@ -1,4 +1,4 @@
-"""A job that misbehaves as the seed of its experiment says; started by test_pool.py in place of experiments.job."""
+"""A job that misbehaves as the seed of its experiment says; started by test_pool.py in place of a job's worker."""
 
 import json
 import os
@@ -7,11 +7,11 @@ import subprocess
 import sys
 import time
 
-from experiments import job
+from experiments.jobs import worker
 
 spec = json.loads(sys.stdin.read())
-tell = job.Teller()
-job.limit(spec)
+tell = worker.Teller()
+worker.limit(spec)
 
 
 def forever():

@@ -6,7 +6,7 @@ import algorithms
 import workloads
 from algorithms.compression import COMPRESSIONS, pushable
 from cluster.devices import DEVICES
-from cluster.disturbances import JITTERS
+from cluster.faults import JITTERS
 from cluster.network import NETWORKS
 from experiments.experiment import Experiment, coding_settings
 

@@ -5,7 +5,7 @@ import math
 import pytest
 
 from app import palette
-from experiments.chart import LINES, MUTED, Look, chart, guess, page, write_rows
+from experiments.plots.chart import LINES, MUTED, Look, chart, guess, page, write_rows
 
 ROWS = [
     {"law": law, "workers": n, "step": n * k, "theory": n + k, "note": "-"}

@@ -7,8 +7,8 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from cluster.trace import Journal, Trace
-from experiments.codec import pack_messages, pack_timeline, unpack
+from experiments.plots.timeline_codec import pack_messages, pack_timeline, unpack
+from tracing import Journal, Trace
 
 
 def journal(rank, spans=(), messages=()):

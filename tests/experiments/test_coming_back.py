@@ -8,10 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import algorithms
-from cluster.trace import KINDS
-from experiments.compare import difference
 from experiments.experiment import Experiment
 from experiments.run import check, run
+from experiments.runs.compare import difference
+from tracing import KINDS
 
 STEPS, WORKERS = 24, 3
 OTHER_FORMS = [

@@ -12,9 +12,9 @@ import pytest
 
 import algorithms
 from algorithms.compression import COMPRESSIONS, find
-from experiments import store
-from experiments.compare import difference
 from experiments.experiment import Experiment
+from experiments.runs import store
+from experiments.runs.compare import difference
 
 ROOT = Path(__file__).resolve().parents[2]
 SMALL = ["--workers", "2", "--steps", "6", "--evaluations", "2"]
@@ -297,7 +297,7 @@ def test_a_closed_pipe_ends_it_quietly(tmp_path):
 
 def test_nothing_heavy_is_imported_for_help_and_list():
     code = (
-        "import sys; from experiments.__main__ import main; main(['list']); main(['run', 'easgd', '--help']);"
+        "import sys; from experiments.cli.main import main; main(['list']); main(['run', 'easgd', '--help']);"
         "heavy = {'numba', 'torch', 'pyarrow', 'plotly', 'pandas', 'rich', 'scipy', 'streamlit'} & set(sys.modules);"
         "sys.exit(f'imported {heavy}' if heavy else 0)"
     )
@@ -307,7 +307,7 @@ def test_nothing_heavy_is_imported_for_help_and_list():
 
 def test_a_run_imports_neither_torch_nor_pandas_nor_a_plotting_library(tmp_path):
     code = (
-        f"import sys; from experiments.__main__ import main; main(['run', '--steps', '2', '--runs', '{tmp_path}']);"
+        f"import sys; from experiments.cli.main import main; main(['run', '--steps', '2', '--runs', '{tmp_path}']);"
         "heavy = {'torch', 'plotly', 'pandas', 'rich', 'streamlit', 'sklearn'} & set(sys.modules);"
         "sys.exit(f'imported {heavy}' if heavy else 0)"
     )

@@ -5,8 +5,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from experiments.compare import compare, difference, grid, sweep
 from experiments.experiment import Experiment
+from experiments.runs.compare import compare, difference, grid, sweep
 
 BASE = Experiment.of({"algorithm": "easgd", "workers": 2, "steps": 6, "evaluations": 2})
 
@@ -45,7 +45,7 @@ def test_a_sweep_over_algorithms_keeps_what_they_share():
 
 
 def test_a_sweep_with_an_impossible_combination_runs_nothing(monkeypatch):
-    monkeypatch.setattr("experiments.compare.run", lambda *_: pytest.fail("it ran"))
+    monkeypatch.setattr("experiments.runs.compare.run", lambda *_: pytest.fail("it ran"))
     with pytest.raises(ValueError, match="larger than the shard"):
         sweep(BASE, workers=(2, 4096))
     with pytest.raises(ValueError, match="no setting 'perod'"):

@@ -3,9 +3,9 @@ import time
 
 import pytest
 
-from experiments import study
-from experiments.errand import KINDS, Errand, keep
-from experiments.pool import Pool
+from experiments.jobs.pool import Pool
+from experiments.jobs.spec import KINDS, Errand, keep
+from experiments.study import schedules
 
 LARGE = Errand("study", {"schedule": "gpipe", "ranks": 16, "chunks": 100})
 
@@ -14,7 +14,7 @@ def test_an_errand_is_done_once_and_kept(tmp_path):
     assert LARGE.stored(tmp_path) is None
     folder = LARGE.do(tmp_path)
     assert LARGE.stored(tmp_path) == folder
-    assert study.load(folder).summary["ops"] == 16 * 201
+    assert schedules.load(folder).summary["ops"] == 16 * 201
     before = (folder / "study.json").stat().st_mtime_ns
     assert LARGE.do(tmp_path) == folder and (folder / "study.json").stat().st_mtime_ns == before
 
@@ -41,7 +41,7 @@ def test_the_pool_does_errands_beside_runs(tmp_path):
         refused = pool.submit("bob", Errand("study", {"ranks": 200, "chunks": 4000}))
         while pool.state(job).active or pool.state(refused).active:
             time.sleep(0.01)
-        assert study.load(pool.state(job).folder).summary["ops"] == 16 * 201
+        assert schedules.load(pool.state(job).folder).summary["ops"] == 16 * 201
         assert pool.state(refused).status == "failed" and "at most 60,000" in pool.state(refused).message
     finally:
         pool.close()

@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from cluster.trace import LOSSES, MESSAGES, Journal, joined, ordered
-from experiments.evaluations import Axes, assemble, complete, evenly, final, table
+from experiments.runs.evaluations import Axes, assemble, complete, evenly, final, table
+from tracing import LOSSES, MESSAGES, Journal, joined, ordered
 from workloads.task import Evaluation
 
 

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 import algorithms
 import workloads
 from algorithms.compression import COMPRESSIONS
-from experiments.__main__ import _experiment, cli
+from experiments.cli.main import _experiment, cli
+from experiments.cli.options import values
 from experiments.experiment import MAX_QUERY, PAGE, Experiment, coding_settings
-from experiments.options import values
 from tests.experiments.strategies import experiments
 
 

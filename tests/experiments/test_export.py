@@ -11,10 +11,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from cluster.trace import KINDS
-from experiments import export as module
 from experiments.experiment import Experiment
-from experiments.export import chrome_trace, csv_text, export, report
+from experiments.plots import export as module
+from experiments.plots.export import chrome_trace, csv_text, export, report
+from tracing import KINDS
 
 
 def test_csv_has_every_row_and_reads_back_to_the_same_numbers(small_run, tmp_path):

@@ -5,15 +5,15 @@ import json
 import numpy as np
 import pytest
 
-from cluster import threads
 from cluster.devices import Device, parse_device
 from cluster.network import Link, parse_network
+from cluster.real import threads
 from cluster.simulated import run as simulate
-from experiments import fit, here
-from experiments.__main__ import main
-from experiments.errand import Errand
+from experiments.cli.main import main
 from experiments.experiment import Experiment
-from experiments.here import Fit
+from experiments.jobs.spec import Errand
+from experiments.measure import fit, this_machine
+from experiments.measure.this_machine import Fit
 
 TRUE = Device(flops=3e10, bandwidth=2e10, overhead=2e-6)
 LINK = Link(latency=5e-5, bandwidth=1.5e9)
@@ -81,14 +81,14 @@ def test_what_was_measured_is_fitted_and_kept(home, monkeypatch):
     class Outcome:
         error, results = None, [(calls, exchanges)] * 2
 
-    monkeypatch.setattr("cluster.processes.run", lambda *args, **options: Outcome)
+    monkeypatch.setattr("cluster.real.processes.run", lambda *args, **options: Outcome)
     made = fit.fit()
-    assert here.load() == made and [len(row) for row in (*made.kernels, *made.messages)] == [5] * 3 + [4] * 3
+    assert this_machine.load() == made and [len(row) for row in (*made.kernels, *made.messages)] == [5] * 3 + [4] * 3
     assert parse_device(made.device).overhead == pytest.approx(1e-6, rel=0.05)
 
 
 def test_here_becomes_numbers_so_that_the_experiment_means_the_same_elsewhere(home):
-    here.save(MADE)
+    this_machine.save(MADE)
     experiment = Experiment(device="here", network="here")
     assert (experiment.device, experiment.network) == (MADE.device, MADE.network)
     (home / "here.json").unlink()
@@ -102,9 +102,9 @@ def test_who_has_not_fitted_is_told_how(home, kind):
 
 
 def test_a_damaged_fit_is_none(home):
-    here.save(MADE)
+    this_machine.save(MADE)
     (home / "here.json").write_text('{"device": 3}')
-    assert here.load() is None
+    assert this_machine.load() is None
 
 
 def test_the_command_tells_the_constants_and_how_to_use_them(home, monkeypatch, capsys):

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from algorithms.pipelined.schedules import SCHEDULES
-from experiments.gantt import LOOKS, chart, pieces
-from experiments.study import OWN, Plan, study
+from experiments.plots.gantt import LOOKS, chart, pieces
+from experiments.study.schedules import OWN, Plan, study
 
 
 def drawn(schedule, width=80, **values):

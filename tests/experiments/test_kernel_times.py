@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 import kernels
-from experiments import kernel_times
-from experiments.__main__ import main
-from experiments.calls import CALLS
-from experiments.kernel_times import Peaks, Row
+from experiments.cli.main import main
+from experiments.measure import kernel_times
+from experiments.measure.kernel_cases import CALLS
+from experiments.measure.kernel_times import Peaks, Row
 
 PEERS = [name for name, call in CALLS.items() if call.peer]
 

@@ -8,9 +8,9 @@ import time
 
 import pytest
 
-from experiments import store
 from experiments.experiment import Experiment
 from experiments.run import run
+from experiments.runs import store
 
 SURVIVES = {  # algorithm -> the ranks that it can do without, of 3 workers and their servers
     "asgd": (1, 2, 3),

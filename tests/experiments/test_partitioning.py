@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from algorithms.pipelined.profile import load
+from theory.profile import load
 
 VGG = """layer,forward,backward,activations,weights
 conv1,2,4,4,.1

@@ -11,9 +11,9 @@ from pathlib import Path
 import psutil
 import pytest
 
-from experiments import store
 from experiments.experiment import Experiment
-from experiments.pool import Pool
+from experiments.jobs.pool import Pool
+from experiments.runs import store
 
 NAUGHTY = (sys.executable, "-u", str(Path(__file__).with_name("naughty.py")))
 TRICKS = ("raises", "segfaults", "eats_memory", "forever", "is_killed", "has_grandchildren", "floods",
@@ -59,7 +59,7 @@ def pool(tmp_path, request):
     made.close()
     assert not children(made), "children are left"
     assert psutil.Process().num_fds() <= handles, "handles are left"
-    assert not any(thread.name == "experiments.pool" for thread in set(threading.enumerate()) - threads)
+    assert not any(thread.name == "experiments.jobs.pool" for thread in set(threading.enumerate()) - threads)
 
 
 naughty = pytest.mark.parametrize("pool", [{"command": NAUGHTY}], indirect=True)
@@ -83,7 +83,7 @@ def test_what_was_done_once_is_found_and_not_done_again(pool, tmp_path):
 
 
 def test_progress_and_curves_arrive_while_it_runs(pool, monkeypatch):
-    monkeypatch.setattr("experiments.pool.POLITE", 240.0)
+    monkeypatch.setattr("experiments.jobs.pool.POLITE", 240.0)
     job = pool.submit("ada", small(workers=8, steps=1_000_000))
     state = until(pool, job, lambda state: len(state.curve.get("loss", ())) > 3)
     assert state.status == "running" and 0 < state.fraction < 1 and state.seconds > 0
@@ -160,7 +160,7 @@ def test_cancelling_ends_the_grandchildren_too(pool):
 
 @naughty
 def test_a_job_that_does_not_listen_is_killed(pool, monkeypatch):
-    monkeypatch.setattr("experiments.pool.POLITE", 0.2)
+    monkeypatch.setattr("experiments.jobs.pool.POLITE", 0.2)
     job = pool.submit("ada", trick("is_deaf"))
     until(pool, job, lambda state: state.fraction)
     pool.cancel(job)
@@ -214,7 +214,7 @@ def test_a_job_of_two_owners_ends_only_when_both_gave_it_up(pool):
 
 @naughty
 def test_a_job_may_be_asked_for_again_while_it_is_being_cancelled(pool, monkeypatch):
-    monkeypatch.setattr("experiments.pool.POLITE", 0.3)
+    monkeypatch.setattr("experiments.jobs.pool.POLITE", 0.3)
     job = pool.submit("ada", trick("is_deaf"))
     until(pool, job, lambda state: state.fraction)
     old = pool._jobs[job].child
@@ -273,7 +273,7 @@ def test_closing_waits_for_the_children_and_refuses_new_jobs(pool):
 
 
 def test_the_ranks_of_a_real_cluster_end_with_their_job(pool, monkeypatch):
-    monkeypatch.setattr("experiments.pool.POLITE", 240.0)
+    monkeypatch.setattr("experiments.jobs.pool.POLITE", 240.0)
     job = pool.submit("ada", small(cluster="processes", steps=1_000_000))
     until(pool, job, lambda state: state.status == "failed" or len(state.curve.get("loss", ())))
     family = children(pool)
@@ -305,7 +305,7 @@ def test_a_process_that_was_foreseen_does_the_next_job_and_another_takes_its_pla
 def test_a_process_that_knows_an_older_source_does_no_job(pool, monkeypatch):
     pool.foresee()
     first = ready(pool)
-    monkeypatch.setattr("experiments.pool.source_version", lambda: "0" * 8)
+    monkeypatch.setattr("experiments.jobs.pool.source_version", lambda: "0" * 8)
     job = pool.submit("ada", small(steps=1_000_000))
     until(pool, job, lambda state: state.fraction)
     assert not first.is_running()
@@ -338,7 +338,7 @@ def test_many_jobs_end_and_nothing_piles_up(pool):
 @pytest.mark.skipif(sys.platform != "linux", reason="PR_SET_PDEATHSIG is Linux's")
 def test_the_death_of_the_server_ends_its_jobs(tmp_path):
     code = (
-        "import sys, time; from experiments.pool import Pool; from experiments.experiment import Experiment\n"
+        "import sys, time; from experiments.jobs.pool import Pool; from experiments.experiment import Experiment\n"
         f"pool = Pool({str(tmp_path)!r}, 1, command={NAUGHTY!r})\n"
         f"e = Experiment.from_json({trick('is_deaf').json()!r})\n"
         "job = pool.submit('ada', e)\n"
@@ -357,7 +357,8 @@ def test_the_death_of_the_server_ends_its_jobs(tmp_path):
 
 def test_what_the_workbench_imports_is_light():
     code = (
-        "import sys, experiments.pool, experiments.run, experiments.store, experiments.export, experiments.codec;"
+        "import sys, experiments.jobs.pool, experiments.run, experiments.runs.store;"
+        "import experiments.plots.export, experiments.plots.timeline_codec;"
         "heavy = {'numba', 'torch', 'pyarrow', 'plotly', 'pandas', 'streamlit', 'greenlet'} & set(sys.modules);"
         "sys.exit(f'imported {heavy}' if heavy else 0)"
     )

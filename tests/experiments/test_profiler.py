@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 
 import workloads
-from algorithms.pipelined.partition import plan_of
-from algorithms.pipelined.profile import load, save
 from cluster.devices import DEVICES, Device
 from experiments.experiment import Experiment
-from experiments.profiler import measured, priced
+from experiments.measure.profile import measured, priced
 from experiments.run import run
 from kernels import metered
+from theory.partition_pipedream import plan_of
+from theory.profile import load, save
 
 
 def digits(**settings):

@@ -6,10 +6,10 @@ import re
 import numpy as np
 import pytest
 
-from cluster import processes
-from experiments import store
+from cluster.real import processes
 from experiments.experiment import Experiment
 from experiments.run import run
+from experiments.runs import store
 
 
 def small(algorithm, **values):

@@ -5,9 +5,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from cluster.trace import HELD
 from experiments.experiment import Experiment
 from experiments.run import run
+from tracing import HELD
 
 PARAMETERS, GRADIENTS, STATE, ACTIVATIONS, BUFFERS = range(len(HELD))
 

@@ -10,13 +10,13 @@ import pytest
 import algorithms
 import kernels
 from cluster.network import NETWORKS
-from cluster.trace import KINDS
-from experiments.compare import difference
-from experiments.evaluations import evaluate
 from experiments.experiment import Experiment
 from experiments.run import check, disturbances, join, network, run
-from experiments.summary import digest
+from experiments.runs.compare import difference
+from experiments.runs.evaluations import evaluate
+from experiments.runs.summary import digest
 from kernels import metered
+from tracing import KINDS
 
 NAMES = algorithms.names()
 
@@ -194,7 +194,7 @@ def test_a_mistake_is_found_before_any_rank_trains(values, sentence):
 
 def test_ranks_of_other_machines_are_not_too_many_for_this_one(monkeypatch):
     monkeypatch.setattr("os.cpu_count", lambda: 1)
-    monkeypatch.setattr("cluster.torchrun.run", lambda program, **_: None)
+    monkeypatch.setattr("cluster.real.torchrun.run", lambda program, **_: None)
     many = small(cluster="processes", workers=40, batch=8)
     assert join(many) is None
     with pytest.raises(ValueError, match="40 ranks are too many"):
@@ -264,7 +264,7 @@ def test_settings_a_real_cluster_cannot_obey_are_noted():
 def test_environment_names_what_is_loaded_only(monkeypatch):
     import sys
 
-    from experiments.summary import environment
+    from experiments.runs.summary import environment
 
     monkeypatch.setitem(sys.modules, "torch", SimpleNamespace(__version__="2.99"))
     assert environment()["torch"] == "2.99"

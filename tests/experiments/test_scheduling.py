@@ -5,7 +5,7 @@ import re
 import pytest
 
 from algorithms.pipelined.schedules import SCHEDULES
-from experiments.scheduling import idea
+from experiments.cli.schedule import idea
 
 STUCK = "0F0 0B0 0F1 0B1\n1F1 1B1 1F0 1B0\n"
 

@@ -65,5 +65,5 @@ def test_too_few_ranks_of_torchrun_are_told_once():
 
 @pytest.mark.parametrize("name", algorithms.names())
 def test_every_module_ends_with_the_lines_that_make_it_a_script(name):
-    footer = 'if __name__ == "__main__":\n    from experiments.script import main\n\n    main(__spec__.name)\n'
+    footer = 'if __name__ == "__main__":\n    from experiments.cli.script import main\n\n    main(__spec__.name)\n'
     assert Path(algorithms.find(name).__file__).read_text().endswith("\n\n\n" + footer)

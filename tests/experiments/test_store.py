@@ -11,9 +11,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from experiments import record, store
-from experiments.compare import difference
 from experiments.experiment import Experiment
+from experiments.runs import run_files, store
+from experiments.runs.compare import difference
 
 
 def test_a_stored_run_is_read_back_bit_for_bit(small_run, stale_run, tmp_path):
@@ -95,8 +95,8 @@ def test_a_folder_that_cannot_be_made_gives_one_sentence(small_run, tmp_path):
 
 def test_nobody_sees_a_run_that_is_being_written(small_run, tmp_path, monkeypatch):
     seen = []
-    write = record.write
-    monkeypatch.setattr(record, "write", lambda run, part: (write(run, part), seen.append(store.recent(tmp_path))))
+    write = run_files.write
+    monkeypatch.setattr(run_files, "write", lambda run, part: (write(run, part), seen.append(store.recent(tmp_path))))
     store.save(small_run, tmp_path)
     assert seen == [[]] and len(store.recent(tmp_path)) == 1
 
@@ -234,7 +234,7 @@ def test_files_larger_than_any_run_are_not_read(small_run, tmp_path, monkeypatch
     folder = store.save(small_run, tmp_path)
     for limit, most in (("MAX_JSON", 100), ("MAX_ROWS", 3), ("MAX_PARAMETERS", 100)):
         with monkeypatch.context() as patch, pytest.raises(ValueError, match=f"at most {most} are read"):
-            patch.setattr(record, limit, most)
+            patch.setattr(run_files, limit, most)
             store.load(folder)
     store.load(folder)
 

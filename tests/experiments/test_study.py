@@ -3,15 +3,15 @@
 import numpy as np
 import pytest
 
-from algorithms.pipelined.schedule import KINDS
-from experiments import study
-from experiments.study import EXAMPLE, NAMES, OWN, Option, Plan
+from algorithms.parts.pipeline.ops import KINDS
+from experiments.study import schedules
+from experiments.study.schedules import EXAMPLE, NAMES, OWN, Option, Plan
 
 MANY = {"ranks": 4, "chunks": 8}
 
 
 def done(schedule, **values):
-    return study.study(Plan.of(schedule=schedule, **{**MANY, **values}))
+    return schedules.study(Plan.of(schedule=schedule, **{**MANY, **values}))
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -110,7 +110,7 @@ def test_one_op_can_take_longer_than_all_others():
 @pytest.mark.parametrize("name", ["1f1b", "zb_v", "dualpipe", "chimera", "gpipe_late"])
 def test_a_schedule_that_is_written_out_and_typed_in_again_is_the_same(name):
     s = done(name)
-    again = study.study(Plan.of(schedule=OWN, own=s.spelled()))
+    again = schedules.study(Plan.of(schedule=OWN, own=s.spelled()))
     for column in s.ops:
         np.testing.assert_array_equal(s.ops[column], again.ops[column])
 
@@ -136,7 +136,7 @@ def test_a_schedule_that_is_written_out_and_typed_in_again_is_the_same(name):
 )
 def test_an_own_schedule_that_cannot_be_is_refused_with_op_and_rule(text, words):
     with pytest.raises(ValueError, match=r"^[^\n]+$") as refused:
-        study.study(Plan.of(schedule=OWN, own=text))
+        schedules.study(Plan.of(schedule=OWN, own=text))
     assert words in str(refused.value)
 
 
@@ -158,7 +158,7 @@ def test_an_own_schedule_that_cannot_be_is_refused_with_op_and_rule(text, words)
 )
 def test_a_plan_that_cannot_be_is_refused_in_a_sentence(values, words):
     with pytest.raises(ValueError, match=r"^[^\n]+$") as refused:
-        study.study(Plan.of(**{**MANY, **values}))
+        schedules.study(Plan.of(**{**MANY, **values}))
     assert words in str(refused.value)
 
 
@@ -166,14 +166,14 @@ def test_a_schedule_that_is_made_for_costs_is_told_those_of_the_plan():
     paper = {"ranks": 8, "chunks": 24, "forward": 18.522, "inputs": 18.086, "weights": 9.337, "latency": 0.601}
     found = {name: done(name, **paper).summary["bubble_of_span"] for name in ("zb_1p", "zb_2p")}
     assert found == {"zb_1p": pytest.approx(0.1585, abs=5e-5), "zb_2p": pytest.approx(0.0433, abs=5e-5)}
-    assert study.options("zb_2p") == {}
+    assert schedules.options("zb_2p") == {}
 
 
 def test_the_options_of_a_schedule_are_those_that_its_name_has_not_decided():
-    assert study.options("interleaved") == {"pieces": Option("pieces", int, 2)}
-    assert study.options("1f1b")["policy"].kind == ("PA", "PB")
-    assert "policy" not in study.options("dapple_pb")
-    assert study.options(OWN) == {}
+    assert schedules.options("interleaved") == {"pieces": Option("pieces", int, 2)}
+    assert schedules.options("1f1b")["policy"].kind == ("PA", "PB")
+    assert "policy" not in schedules.options("dapple_pb")
+    assert schedules.options(OWN) == {}
 
 
 def test_a_plan_is_named_by_what_its_schedule_uses():
@@ -184,8 +184,8 @@ def test_a_plan_is_named_by_what_its_schedule_uses():
 
 def test_a_study_comes_back_from_its_files(tmp_path):
     s = done("zb_h1", latency=0.5)
-    study.save(s, tmp_path)
-    again = study.load(tmp_path)
+    schedules.save(s, tmp_path)
+    again = schedules.load(tmp_path)
     assert (again.plan, again.summary) == (s.plan, s.summary)
     for table in ("ops", "idle", "ranks"):
         for name, column in getattr(s, table).items():

@@ -15,12 +15,12 @@ from app import charts
 from app.charts import Shown
 from app.charts.bars import html
 from app.components import curve, timeline
-from experiments import record, store, upload
-from experiments.__main__ import main
-from experiments.errand import Errand
+from experiments.cli.main import main
 from experiments.experiment import Experiment
-from experiments.pool import Pool
-from experiments.upload import checked, take_run
+from experiments.jobs.pool import Pool
+from experiments.jobs.spec import Errand
+from experiments.runs import run_files, store, upload
+from experiments.runs.upload import checked, take_run
 
 spec = importlib.util.spec_from_file_location("fabricated", Path(__file__).parents[1] / "app" / "fabricated.py")
 fabricated = importlib.util.module_from_spec(spec)
@@ -33,7 +33,7 @@ EXPERIMENT = Experiment(algorithm="easgd", workers=3, seed=4)
 def files(tmp_path_factory):
     """The files of a run, by name."""
     folder = tmp_path_factory.mktemp("run")
-    record.write(fabricated.run(EXPERIMENT, quantities=("signal",)), folder)
+    run_files.write(fabricated.run(EXPERIMENT, quantities=("signal",)), folder)
     return {path.name: path.read_bytes() for path in folder.iterdir()}
 
 

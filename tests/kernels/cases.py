@@ -106,7 +106,7 @@ CASES: dict[str, Case] = {
     "sutskever": Case(vectors(4, 0.1, 0.9), bits=True),
     "rmsprop": Case(rmsprop, bits=True),
     "rmsprop_blend": Case(rmsprop_blend, bits=True),
-    "running_mean": Case(vectors(2, 0.3), bits=True),
+    "ema": Case(vectors(2, 0.3), bits=True),
     "adam": Case(adam),
     "adam_ahead": Case(adam_ahead),
     "elastic": Case(vectors(3, 0.2), bits=True),

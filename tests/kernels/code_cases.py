@@ -37,7 +37,7 @@ def packed(width, kind):
     )
 
 
-def dither(levels, kind):
+def stochastic_quantize(levels, kind):
     def arguments(rng, n, dtype):
         scales = np.array([1.0, 1.0, 0.0, 3.0], dtype)  # the first run is cut off, the third has nothing to send
         return np.empty(n, kind), draw(rng, n, dtype), scales, edges(n), levels, 1234567
@@ -45,7 +45,7 @@ def dither(levels, kind):
     return arguments
 
 
-def undither(levels):
+def stochastic_dequantize(levels):
     def arguments(rng, n, dtype):
         width = (2 * levels).bit_length()
         packed = np.empty(pack.size(n, width), np.uint8)
@@ -55,7 +55,7 @@ def undither(levels):
     return arguments
 
 
-def vote(voters):
+def majority_vote(voters):
     return lambda rng, n, dtype: (
         np.empty(n, np.uint8),
         rng.integers(0, 256, (voters, n), np.uint8),
@@ -85,7 +85,7 @@ def from_bf16(rng, n, dtype):
     return np.empty(n, dtype), codes
 
 
-def product(transposed):
+def matmul(transposed):
     def arguments(rng, n, dtype):
         n = max(min(n, 33), 1)
         a = draw(rng, n * 20, dtype).reshape(n, 20) if not transposed else draw(rng, n * 20, dtype).reshape(20, n).T
@@ -106,21 +106,25 @@ CODES = {
     "two_means": two_means,
     "choose": choose,
     "pack": packed(3, np.uint8),
-    "dither": dither(4, np.uint8),
-    "undither": undither(4),
-    "vote": vote(4),
+    "stochastic_quantize": stochastic_quantize(4, np.uint8),
+    "stochastic_dequantize": stochastic_dequantize(4),
+    "majority_vote": majority_vote(4),
     "to_fixed": to_fixed,
     "from_fixed": from_fixed,
     "to_bf16": to_bf16,
     "from_bf16": from_bf16,
-    "product": product(transposed=True),
+    "matmul": matmul(transposed=True),
     "gram_schmidt": gram_schmidt,
 }
 MORE = {
     "norms": (norms(0), norms(1)),
     "pack": (packed(1, bool), packed(1, np.uint8), packed(8, np.uint8), packed(11, np.uint16), packed(6, None)),
-    "dither": (dither(1, np.uint8), dither(127, np.uint8), dither(1000, np.uint16)),
-    "undither": (undither(1), undither(127), undither(1000)),
-    "vote": (vote(1), vote(5)),
-    "product": (product(transposed=False),),
+    "stochastic_quantize": (
+        stochastic_quantize(1, np.uint8),
+        stochastic_quantize(127, np.uint8),
+        stochastic_quantize(1000, np.uint16),
+    ),
+    "stochastic_dequantize": (stochastic_dequantize(1), stochastic_dequantize(127), stochastic_dequantize(1000)),
+    "majority_vote": (majority_vote(1), majority_vote(5)),
+    "matmul": (matmul(transposed=False),),
 }

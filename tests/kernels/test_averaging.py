@@ -66,14 +66,14 @@ def test_the_mean_of_two_equal_vectors_is_that_vector_bit_for_bit(dtype):
 def test_the_running_mean_with_one_over_t_is_the_arithmetic_mean():
     rows, z = draw(1, np.float64, 50, 257), draw(2, np.float64, 257)
     for t, row in enumerate(rows, 1):
-        kernels.running_mean(z, row, 1 / t)
+        kernels.ema(z, row, 1 / t)
         np.testing.assert_allclose(z, rows[:t].mean(0), rtol=0, atol=1e-14)
 
 
 def test_the_running_mean_with_a_constant_forgets_exponentially():
     rows, z = draw(1, np.float64, 20, 257), np.zeros(257)
     for row in rows:
-        kernels.running_mean(z, row, 0.1)
+        kernels.ema(z, row, 0.1)
     weights = 0.1 * 0.9 ** np.arange(19, -1, -1)
     np.testing.assert_allclose(z, weights @ rows, rtol=0, atol=1e-14)
 
@@ -106,9 +106,9 @@ def test_adding_all_and_scaling_is_the_mean(dtype):
         lambda x: kernels.scale(x, 0.5),
         lambda x: kernels.elastic(np.zeros_like(x), x, np.ones_like(x), 0.5),
         lambda x: kernels.mean(x, np.stack([x, np.ones_like(x)])),
-        lambda x: kernels.running_mean(x, np.ones_like(x), 0.5),
+        lambda x: kernels.ema(x, np.ones_like(x), 0.5),
     ],
-    ids=["add", "scale", "elastic", "mean", "running_mean"],
+    ids=["add", "scale", "elastic", "mean", "ema"],
 )
 def test_a_nan_stays_where_it_is_and_is_seen(call, dtype):
     x = draw(1, dtype, 257)

@@ -89,7 +89,7 @@ def test_the_norm_of_a_run_with_no_number_is_none(order, bad):
 
 def test_a_dither_of_zeros_is_zeros_and_of_the_scale_is_the_scale():
     v, codes = np.array([0.0, 2.0, -2.0, 0.0]), np.empty(4, np.uint8)
-    kernels.dither(codes, v, np.array([2.0]), np.array([0, 4]), 3, 99)
+    kernels.stochastic_quantize(codes, v, np.array([2.0]), np.array([0, 4]), 3, 99)
     assert codes.tolist() == [3, 6, 0, 3]
 
 
@@ -97,13 +97,13 @@ def test_another_key_throws_other_dice():
     v, edges = np.full(1000, 0.5), np.array([0, 1000])
     codes = np.empty((2, 1000), np.uint8)
     for row, key in zip(codes, (1, 2), strict=True):
-        kernels.dither(row, v, np.ones(1), edges, 1, key)
+        kernels.stochastic_quantize(row, v, np.ones(1), edges, 1, key)
     assert 0.4 < (codes[0] == codes[1]).mean() < 0.6  # as likely the same as not
 
 
 def test_the_dice_are_even():
     codes, v = np.empty(10**6, np.uint8), np.full(10**6, 0.3)
-    kernels.dither(codes, v, np.ones(1), np.array([0, 10**6]), 1, 5)
+    kernels.stochastic_quantize(codes, v, np.ones(1), np.array([0, 10**6]), 1, 5)
     ups = codes - 1.0
     assert abs(ups.mean() - 0.3) < 4 * np.sqrt(0.3 * 0.7 / 10**6)
     neighbours = np.corrcoef(ups[:-1], ups[1:])[0, 1]

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 import lessons
-from lessons import golden, prose
+from lessons import golden, markup
 from lessons.chapters import Chapter
-from lessons.grader import grade
+from lessons.grading.grader import grade
 
 WRITTEN = lessons.written()
 GRADED = [one for one in WRITTEN if one.exercise]
@@ -38,9 +38,9 @@ def test_it_has_a_text_a_quiz_an_exercise_a_check_and_a_lab_sheet(chapter):
 def test_its_marks_are_understood_in_every_language(chapter):
     for language in chapter.languages:
         blocks = chapter.blocks(language)
-        assert any(isinstance(block, prose.Drawing) for block in blocks)
-        assert not any("{{ " in block.markdown for block in blocks if isinstance(block, prose.Text))
-        assert prose.blocks(chapter.lab(language), chapter.name, chapter.golden)
+        assert any(isinstance(block, markup.Drawing) for block in blocks)
+        assert not any("{{ " in block.markdown for block in blocks if isinstance(block, markup.Text))
+        assert markup.blocks(chapter.lab(language), chapter.name, chapter.golden)
 
 
 @each
@@ -73,7 +73,7 @@ def test_every_measured_number_in_its_text_comes_from_a_row(chapter):
 
 @each
 def test_its_predictions_are_questions_of_its_quiz(chapter):
-    asked = [block.item for block in chapter.blocks() if isinstance(block, prose.Predict)]
+    asked = [block.item for block in chapter.blocks() if isinstance(block, markup.Predict)]
     assert asked and all(chapter.item(name) for name in asked)
 
 

@@ -3,7 +3,7 @@
 import pytest
 
 import lessons
-from experiments.chart import chart
+from experiments.plots.chart import chart
 from lessons import golden
 from lessons.figure import figure
 

@@ -9,9 +9,9 @@ import numpy as np
 import psutil
 import pytest
 
-from lessons import fence, grader
-from lessons.answer import packed, read
-from lessons.grader import Failed, Solution, judge
+from lessons.grading import grader, sandbox
+from lessons.grading.grader import Failed, Solution, judge
+from lessons.grading.sandbox_worker import packed, read
 
 linux = pytest.mark.skipif(sys.platform != "linux", reason="only the limits hold here")
 ROOT = Path(__file__).resolve().parents[2]
@@ -141,7 +141,7 @@ def test_frames_that_the_solution_writes_itself_are_only_its_answers():
 def test_limits_and_system_calls_are_fenced_on_every_linux():
     solution = Solution("def f(): pass")
     with solution.attempt():
-        assert {fence.LIMITS, fence.CALLS} <= set(solution.fence) <= set(fence.ALL)
+        assert {sandbox.LIMITS, sandbox.CALLS} <= set(solution.fence) <= set(sandbox.ALL)
 
 
 DEEDS = (
@@ -194,7 +194,7 @@ def f(deeds, bait):
     solution = Solution(source)
     with solution.attempt() as attempt:
         done = attempt.call("f", list(DEEDS), str(bait))
-    if fence.FILES not in solution.fence:  # an old kernel: there one can read
+    if sandbox.FILES not in solution.fence:  # an old kernel: there one can read
         done = [deed for deed in done if "read()" not in deed and "listdir" not in deed and "__import__" not in deed]
     assert done == []
     assert bait.read_text() == "ours"
@@ -209,7 +209,7 @@ def test_no_process_is_made_by_a_bomb_of_them():
 
 def test_whoever_ends_the_grader_ends_the_solution():
     program = (
-        "import os, sys\nfrom lessons.grader import Solution\n"
+        "import os, sys\nfrom lessons.grading.grader import Solution\n"
         "with Solution('import time\\ndef f(): time.sleep(600)').attempt() as attempt:\n"
         "    print(attempt.process.pid, flush=True)\n    attempt.call('f')\n"
     )

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 import lessons
-from lessons.grader import grade
+from lessons.grading.grader import grade
 
 SOLUTION = (Path(__file__).with_name("solutions") / "pipedream.py").read_text()
 AHEAD = "ahead = comm.size - 1 - comm.rank"

@@ -2,8 +2,8 @@
 
 import pytest
 
-from experiments.chart import Look
-from lessons import prose
+from experiments.plots.chart import Look
+from lessons import markup
 from lessons.golden import Drawn, Golden
 
 ROWS = [
@@ -16,7 +16,7 @@ GOLDEN = Golden({"here.speed": FIGURE, "there.speed": FIGURE}, {})
 
 
 def parts(text):
-    return prose.blocks(text, "here", GOLDEN)
+    return markup.blocks(text, "here", GOLDEN)
 
 
 @pytest.mark.parametrize(
@@ -35,31 +35,31 @@ def parts(text):
     ],
 )
 def test_a_number_comes_from_the_row_that_fits(mark, said):
-    assert parts("It is {{ " + mark + " }} times.") == [prose.Text(f"It is {said} times.")]
-    assert parts("{{ " + mark + " }}") == [prose.Text(said)]
+    assert parts("It is {{ " + mark + " }} times.") == [markup.Text(f"It is {said} times.")]
+    assert parts("{{ " + mark + " }}") == [markup.Text(said)]
 
 
 def test_figures_code_and_predictions_stand_between_texts():
-    text = "# Title\n\none\n{{ predict it }}\n{{ speed }}\n{{ other.figure }}\n\n{{ code lessons.prose.full }}\ntwo\n"
+    text = "# Title\n\none\n{{ predict it }}\n{{ speed }}\n{{ other.figure }}\n\n{{ code lessons.markup.full }}\ntwo\n"
     title, ask, mine, others, code, end = parts(text)
     assert (title.markdown, end.markdown) == ("# Title\n\none", "two")
     assert (ask, mine, others) == (
-        prose.Predict("it"),
-        prose.Drawing("here.speed"),
-        prose.Drawing("other.figure"),
+        markup.Predict("it"),
+        markup.Drawing("here.speed"),
+        markup.Drawing("other.figure"),
     )
-    assert code.path == "lessons/prose.py" and code.source.startswith("def full(")
+    assert code.path == "lessons/markup.py" and code.source.startswith("def full(")
 
 
 def test_formulas_and_blocks_of_code_keep_their_braces():
     text = "$\\frac{{a}}{{b}}$ and {x}\n\n```\n{{ speed }}\n{{ value a.b }}\n```"
-    assert parts(text) == [prose.Text(text)]
-    assert prose.named(text, "here") == []
+    assert parts(text) == [markup.Text(text)]
+    assert markup.named(text, "here") == []
 
 
 def test_figures_are_named_in_the_order_of_their_first_mention():
-    text = "{{ value b.y where x=1 over c.z }}\n{{ a }}\n{{ there.b }}\n{{ b }}\n{{ code lessons.prose }}\n"
-    assert prose.named(text, "here") == ["here.b", "here.c", "here.a", "there.b"]
+    text = "{{ value b.y where x=1 over c.z }}\n{{ a }}\n{{ there.b }}\n{{ b }}\n{{ code lessons.markup }}\n"
+    assert markup.named(text, "here") == ["here.b", "here.c", "here.a", "there.b"]
 
 
 @pytest.mark.parametrize(
@@ -70,7 +70,7 @@ def test_figures_are_named_in_the_order_of_their_first_mention():
         ("{{ value gone.speed-up }}", "here.gone is not in the golden file"),
         ("so {{ speed }} it is", "must stand alone"),
         ("{{ draw speed }}", "means nothing"),
-        ("{{ code lessons.prose.nothing }}", "there is no 'nothing' in lessons/prose.py"),
+        ("{{ code lessons.markup.nothing }}", "there is no 'nothing' in lessons/markup.py"),
         ("{{ code nowhere.at.all }}", "no module"),
     ],
 )
@@ -80,12 +80,12 @@ def test_a_mark_that_means_nothing_is_refused_in_a_sentence(text, words):
 
 
 def test_source_is_found_with_its_decorators_and_the_comments_above():
-    assert prose.source("lessons.figure.Figure").source.startswith("@dataclass(frozen=True)\nclass Figure:")
-    assert prose.source("lessons.figure.Figure.rows").source.lstrip().startswith("def rows(self")
-    assert prose.source("lessons.prose.MARK").source.startswith("MARK = ")
-    assert prose.source("algorithms.synchronous.backup").source.startswith('"""Backup workers')
+    assert markup.source("lessons.figure.Figure").source.startswith("@dataclass(frozen=True)\nclass Figure:")
+    assert markup.source("lessons.figure.Figure.rows").source.lstrip().startswith("def rows(self")
+    assert markup.source("lessons.markup.MARK").source.startswith("MARK = ")
+    assert markup.source("algorithms.synchronous.backup").source.startswith('"""Backup workers')
 
 
 def test_source_is_read_and_not_run(monkeypatch):
     monkeypatch.setattr("importlib.import_module", lambda *_: pytest.fail("it was imported"))
-    assert prose.source("lessons.__main__.show").line > 1
+    assert markup.source("lessons.__main__.show").line > 1

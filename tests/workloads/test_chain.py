@@ -10,8 +10,8 @@ import pytest
 import kernels
 from tests.workloads.test_layers import beside, in_torch
 from workloads import models
-from workloads.chain import Chain, balanced
 from workloads.layers import Dense
+from workloads.sequential import Chain, balanced
 
 SETTINGS = {
     "mlp": {"hidden": "12,9"},
@@ -247,7 +247,7 @@ def test_evaluation_is_the_same_in_one_go_and_in_pieces(monkeypatch):
     x, target = samples(model, 50)
     w = model.start(0)
     whole = model.evaluate(w, x, target)
-    monkeypatch.setattr("workloads.chain.AT_ONCE", 7)
+    monkeypatch.setattr("workloads.sequential.AT_ONCE", 7)
     pieces = model.evaluate(w, x, target)
     assert pieces.accuracy == whole.accuracy == np.mean(model.forward(w, x)[0].argmax(1) == target)
     assert pieces.loss == pytest.approx(whole.loss, rel=1e-12)

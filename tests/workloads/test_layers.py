@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from workloads.batch_norm import EPS, NormedConvolution
 from workloads.layers import Convolution, Dense, Residual
-from workloads.normalised import EPS, NormedConvolution
 
 LAYERS = {
     "dense": Dense((6,), 4, "none"),

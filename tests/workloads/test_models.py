@@ -7,8 +7,8 @@ import pytest
 
 from knobs import make
 from workloads import models
-from workloads.chain import Chain
 from workloads.models import ModelKnobs
+from workloads.sequential import Chain
 
 
 def shapes(inputs=(1, 8, 8), classes=10, **knobs):

@@ -8,8 +8,8 @@ import pytest
 import workloads
 from tests.training import train
 from tests.workloads.test_layers import in_torch
+from workloads.batch_norm import EPS, NormedConvolution
 from workloads.batches import Batches
-from workloads.normalised import EPS, NormedConvolution
 
 LAYER = NormedConvolution((2, 7, 6), 3)
 RATE, BATCH, STEPS = 0.1, 16, 12

@@ -3,8 +3,8 @@ import pytest
 
 import workloads
 from cluster import simulated
-from cluster.trace import HELD
 from tests.training import ScalarChain, Springs
+from tracing import HELD
 from workloads.task import Budget, Task
 
 

@@ -6,8 +6,8 @@ import re
 import numpy as np
 import pytest
 
-from workloads import reading
-from workloads.reading import from_csv, from_idx
+from workloads import csv_idx
+from workloads.csv_idx import from_csv, from_idx
 
 ROWS = "\n".join(f"{n}.5,{n % 3},{'yes' if n % 2 else 'no'}" for n in range(12))
 
@@ -98,11 +98,11 @@ def test_a_file_that_is_no_table_says_where_and_why(text, words):
 def test_a_file_that_is_no_text_or_too_large_is_refused(monkeypatch):
     with pytest.raises(ValueError, match="no text in UTF-8, byte 4 is none"):
         from_csv(b"abcd\xff\xfe", "x.csv")
-    monkeypatch.setattr(reading, "MOST_BYTES", 10)
+    monkeypatch.setattr(csv_idx, "MOST_BYTES", 10)
     with pytest.raises(ValueError, match="has 11 bytes; at most 10 are read"):
         from_csv(b"a" * 11, "x.csv")
-    monkeypatch.setattr(reading, "MOST_BYTES", 10_000)
-    monkeypatch.setattr(reading, "MOST_CELLS", 20)
+    monkeypatch.setattr(csv_idx, "MOST_BYTES", 10_000)
+    monkeypatch.setattr(csv_idx, "MOST_CELLS", 20)
     with pytest.raises(ValueError, match="too large"):
         csv(ROWS)
 

@@ -7,8 +7,8 @@ import kernels
 import workloads
 from cluster import simulated
 from workloads import transformer
-from workloads.chain import Chain
 from workloads.layers import Convolution, Dense
+from workloads.sequential import Chain
 from workloads.supervised import Supervised
 from workloads.task import Budget, Task
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from workloads import sparse
-from workloads.walking import Walk
+from workloads.shared_memory import Walk
 
 
 def problem(dtype=np.float64, **settings):

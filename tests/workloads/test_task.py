@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 
 import kernels
-from cluster.trace import HELD, Journal
 from knobs import make
-from workloads.chain import Chain
+from tracing import HELD, Journal
 from workloads.checkpoints import Checkpoints
 from workloads.layers import Dense
 from workloads.quadratic import Quadratic
+from workloads.sequential import Chain
 from workloads.supervised import Supervised
 from workloads.task import Budget, Diverged, Task
 

@@ -7,7 +7,7 @@ import pytest
 
 import kernels
 from workloads import transformer
-from workloads.chain import Chain
+from workloads.sequential import Chain
 from workloads.transformer import AttentionBlock, Embedding, Head, MlpBlock
 
 TOKENS, TIME, WIDTH, HEADS = 7, 5, 6, 2
@@ -213,7 +213,7 @@ def test_equal_tokens_in_other_places_are_told_apart():
 
 def test_evaluation_passes_so_many_positions_at_once_whatever_the_length_of_a_sample(monkeypatch):
     chain, at_once, whole = model(), [], Chain.loss
-    monkeypatch.setattr("workloads.chain.AT_ONCE", 3 * TIME + 1)
+    monkeypatch.setattr("workloads.sequential.AT_ONCE", 3 * TIME + 1)
     monkeypatch.setattr(Chain, "loss", lambda self, y, target: at_once.append(len(y)) or whole(self, y, target))
     chain.evaluate(chain.start(0), *samples(8))
     assert at_once == [3, 3, 2]
@@ -226,7 +226,7 @@ def test_accuracy_counts_positions(monkeypatch):
     y, _ = chain.forward(w, x)
     assert evaluation.accuracy == pytest.approx((y.argmax(2) == target).mean(), rel=1e-12)
     assert evaluation.loss == pytest.approx(chain.loss(y, target)[0], rel=1e-12)
-    monkeypatch.setattr("workloads.chain.AT_ONCE", 3 * TIME)
+    monkeypatch.setattr("workloads.sequential.AT_ONCE", 3 * TIME)
     assert chain.evaluate(w, x, target) == pytest.approx(evaluation, rel=1e-12)
 
 

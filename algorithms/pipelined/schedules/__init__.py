@@ -11,7 +11,7 @@ import gc
 from collections.abc import Callable
 from functools import partial
 
-from algorithms.pipelined.schedule import Op
+from algorithms.parts.pipeline.ops import Op
 from algorithms.pipelined.schedules import (
     chimera,
     dualpipe,

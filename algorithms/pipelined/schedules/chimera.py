@@ -22,7 +22,7 @@ The price: two copies of the weights. Every stage is on two ranks, which sum the
 Source: Li & Hoefler, SC 2021, arXiv:2107.06925 (direct concatenation of units; forward doubling, whose slots are ours).
 """
 
-from algorithms.pipelined.schedule import Joined, Op
+from algorithms.parts.pipeline.ops import Joined, Op
 
 
 def schedule(rank: int, ranks: int, chunks: int, pipes: int = 1, doubling: bool = False) -> list[Op]:

@@ -19,7 +19,7 @@ Source: DeepSeek-AI, "DeepSeek-V3 Technical Report", arXiv:2412.19437; the steps
 
 from collections import deque
 
-from algorithms.pipelined.schedule import Joined, Op
+from algorithms.parts.pipeline.ops import Joined, Op
 
 
 def schedule(rank: int, ranks: int, chunks: int) -> list[Op]:

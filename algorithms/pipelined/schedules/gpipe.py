@@ -12,7 +12,7 @@ is stored as a whole, for no more memory, and the step is shorter by f.
 Source: Huang et al., NeurIPS 2019, arXiv:1811.06965; order of the backward passes, and except_last, as in torchgpipe.
 """
 
-from algorithms.pipelined.schedule import Op, rematerialise
+from algorithms.parts.pipeline.ops import Op, rematerialise
 
 
 def schedule(

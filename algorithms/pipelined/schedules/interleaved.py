@@ -13,7 +13,7 @@ where f and b are the times of all stages of a rank; S-1 boundaries become piece
 Source: Narayanan et al., SC 2021, arXiv:2104.04473; the order is that of Megatron-LM.
 """
 
-from algorithms.pipelined.schedule import Op
+from algorithms.parts.pipeline.ops import Op
 
 
 def schedule(rank: int, ranks: int, chunks: int, pieces: int = 2) -> list[Op]:

@@ -9,7 +9,7 @@ Source: folklore; the baseline of Huang et al., NeurIPS 2019, and of Harlap et a
 
 from collections.abc import Iterator
 
-from algorithms.pipelined.schedule import Op
+from algorithms.parts.pipeline.ops import Op
 from algorithms.pipelined.schedules.one_f_one_b import alternate
 
 

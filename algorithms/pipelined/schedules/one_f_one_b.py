@@ -15,7 +15,7 @@ from itertools import count
 from math import inf
 from typing import Literal
 
-from algorithms.pipelined.schedule import Op
+from algorithms.parts.pipeline.ops import Op
 
 
 def schedule(rank: int, ranks: int, chunks: int, policy: Literal["PA", "PB"] = "PA", cap: float = inf) -> Iterator[Op]:

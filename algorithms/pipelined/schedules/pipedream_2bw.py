@@ -14,7 +14,7 @@ Source: Narayanan et al., ICML 2021, arXiv:2006.09503; version rule as in the au
 from collections.abc import Iterator
 from math import inf
 
-from algorithms.pipelined.schedule import Op
+from algorithms.parts.pipeline.ops import Op
 from algorithms.pipelined.schedules.one_f_one_b import alternate
 
 

@@ -16,7 +16,7 @@ Source: Petrowski, Dreyfus & Girault, IEEE Trans. Neural Networks 1993 (patterns
 
 from collections.abc import Iterator
 
-from algorithms.pipelined.schedule import Op
+from algorithms.parts.pipeline.ops import Op
 from algorithms.pipelined.schedules.one_f_one_b import alternate
 
 

@@ -18,7 +18,7 @@ Source: Qi et al., ICLR 2024, arXiv:2401.10241; H1 as in torch.distributed, H2 a
 
 from collections.abc import Iterator
 
-from algorithms.pipelined.schedule import Op
+from algorithms.parts.pipeline.ops import Op
 
 
 def h1(rank: int, ranks: int, chunks: int) -> Iterator[Op]:

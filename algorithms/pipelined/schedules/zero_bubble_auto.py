@@ -26,7 +26,7 @@ from __future__ import annotations
 from functools import lru_cache
 from itertools import product
 
-from algorithms.pipelined.schedule import Op
+from algorithms.parts.pipeline.ops import Op
 
 KEPT = 32 / (34 + 5 * 8)  # of a transformer's block: 32 sbh of 34 sbh + 5 s^2 ab bytes, if s a = 8 h
 

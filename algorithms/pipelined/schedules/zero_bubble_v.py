@@ -11,7 +11,7 @@ inputs, and every rank holds as much (2S thin micro-batches, the memory of 1F1B'
 Source: Qi et al., ICLR 2024, section 6; the order is that of torch.distributed.
 """
 
-from algorithms.pipelined.schedule import Op
+from algorithms.parts.pipeline.ops import Op
 
 
 def schedule(rank: int, ranks: int, chunks: int) -> list[Op]:

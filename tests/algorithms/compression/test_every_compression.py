@@ -10,15 +10,16 @@ import pytest
 import algorithms
 import algorithms.compression as compressions
 from algorithms.compression import COMPRESSIONS, attach, find
-from algorithms.compression.exchange import Exchange
+from algorithms.parts.error_feedback import Exchange
 from algorithms.synchronous import sync_sgd
-from cluster import processes, simulated
+from cluster import simulated
 from cluster.comm import nbytes
-from cluster.disturbances import JITTERS, Disturbances
+from cluster.faults import JITTERS, Disturbances
 from cluster.network import NETWORKS
-from experiments.compare import difference
+from cluster.real import processes
 from experiments.experiment import Experiment
 from experiments.run import run
+from experiments.runs.compare import difference
 from knobs import Knobs
 from workloads.task import Budget, Diverged, Task
 

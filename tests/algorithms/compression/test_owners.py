@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from algorithms.compression import attach, find
-from algorithms.compression.owners import through
+from algorithms.parts.reduce_scatter_codec import through
 from cluster import simulated
 from tests.algorithms.compression.meetings import draw, layout, meet
 

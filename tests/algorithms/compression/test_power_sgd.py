@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from algorithms.compression import attach, find
-from algorithms.compression.exchange import Exchange
+from algorithms.parts.error_feedback import Exchange
 from cluster import simulated
 from cluster.comm import nbytes
 from tests.algorithms.compression.meetings import codec, draw, layout, meet, told

@@ -5,7 +5,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from algorithms.compression.exchange import Exchange
+from algorithms.parts.error_feedback import Exchange
 from cluster.comm import nbytes
 from tests.algorithms.compression.meetings import codec, draw, expect_right_in_the_mean, layout, meet, told
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from algorithms.compression.runs import Runs
+from algorithms.parts.segments import Runs
 
 
 @pytest.mark.parametrize("part", [slice(0, 10), slice(3, 7), slice(4, 4), slice(5, 5), slice(9, 10), slice(0, 0)])

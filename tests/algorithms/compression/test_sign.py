@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from algorithms.compression.exchange import Exchange
+from algorithms.parts.error_feedback import Exchange
 from tests.algorithms.compression.meetings import codec, descend, draw, layout, meet, told
 
 D = 300

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from algorithms.compression.bits import packed
 from algorithms.compression.terngrad import width
+from algorithms.parts.bit_packing import packed
 from tests.algorithms.compression.meetings import codec, draw, expect_right_in_the_mean, layout, meet, told
 
 D = 1000

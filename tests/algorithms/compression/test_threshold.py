@@ -3,7 +3,7 @@
 import numpy as np
 
 from algorithms.compression import threshold
-from algorithms.compression.exchange import Exchange
+from algorithms.parts.error_feedback import Exchange
 
 D = 500
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from algorithms.compression import attach, top_k
-from algorithms.compression.exchange import Exchange
+from algorithms.parts.error_feedback import Exchange
 from cluster import simulated
 
 D = 1000

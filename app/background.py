@@ -1,0 +1,50 @@
+"""Errands: what a page wants done that is too much for this process. The pool does it, and the page waits for it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import streamlit as st
+
+from app import session
+from app.text import sentence
+from experiments.experiment import Experiment
+from experiments.jobs.pool import JobState
+from experiments.jobs.spec import Errand
+
+EVERY = 0.5  # s between two looks
+
+
+def fetch(errand: Errand, waiting: str, place: str) -> Path | None:
+    """The folder of its result. None while it is under way, which the page says with `waiting`, or if it failed.
+
+    `place` names what the page wants it for: the next errand for the same place takes over from this one.
+    """
+    owner, now = f"{session.owner()}/{place}", ask(errand, place)
+    if now.active:
+        st.fragment(_wait, run_every=EVERY)(errand.key(), owner, waiting)
+    elif now.folder is None:
+        st.error(sentence(now.message), icon=":material/error:")
+        st.button("Try again", key=f"again-{place}", on_click=st.session_state.pop, args=(owner, None))
+    return now.folder
+
+
+def ask(work: Errand | Experiment, place: str) -> JobState:
+    """Where the work for this place stands. It is asked for once, since what failed would fail again."""
+    state, owner = st.session_state, f"{session.owner()}/{place}"
+    try:
+        if state.get(owner) != work.key():
+            state[owner] = session.pool().submit(owner, work)
+            return session.wait(state[owner], session.PATIENCE)
+        return session.pool().state(work.key())
+    except (ValueError, OSError) as error:
+        return JobState("failed", message=str(error))
+
+
+def _wait(job: str, owner: str, waiting: str) -> None:
+    session.pool().touch(owner)
+    now = session.pool().state(job)
+    if not now.active:
+        st.rerun()
+    ahead = f" {now.place - 1} ahead of it." if now.place > 1 else ""
+    st.progress(min(max(now.fraction, 0.0), 1.0), text=f"{waiting}{ahead}")

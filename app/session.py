@@ -1,0 +1,164 @@
+"""Runs: the door to the pool, which does them outside this process, and to the folders in which they are kept.
+
+Everything heavy that a page needs is imported before this module is, and then taken out of the garbage collector's
+rounds: with Streamlit's own forced collections off, thirty readers cost what one did.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+import re
+import secrets
+import time
+from pathlib import Path
+
+import pyarrow.parquet  # noqa: F401  (the store reads with it; better now than at the first result)
+import streamlit as st
+
+from app.components import timeline
+from experiments.experiment import Experiment
+from experiments.jobs.pool import JobState, Pool
+from experiments.runs import store
+from experiments.runs.record import Run
+
+ROOT = Path(os.environ.get("LOCKSTEP_RUNS") or Path(__file__).parents[1] / "runs").resolve()
+PATIENCE = 0.35  # s in which a run may end, or begin its curve, before a page shows that it is under way
+POLITE = 10.5  # s in which a stopped run stores what it has: a little more than the pool gives it
+KEPT = 4  # runs beside the one that is shown
+
+gc.collect()
+gc.freeze()
+
+
+@st.cache_resource(show_spinner=False)
+def pool() -> Pool:
+    """The one pool of this process."""
+    return Pool(ROOT)
+
+
+def owner() -> str:
+    """This reader, to the pool. When the tab is closed the pool is told."""
+    name = st.session_state.setdefault("owner", secrets.token_hex(8))
+    _presence(name)
+    return name
+
+
+@st.cache_resource(scope="session", show_spinner=False, on_release=lambda name: pool().release(name))
+def _presence(name: str) -> str:
+    return name
+
+
+# one run at a time per reader: session_state.job is under way, session_state.shown is the folder on the page
+
+
+def start(experiment: Experiment) -> None:
+    """Show this run if it was done before; otherwise have it done. The pool gives up this reader's older one."""
+    state = st.session_state
+    state.trouble, state.remark, state.asked = "", "", experiment
+    try:
+        state.job = pool().submit(owner(), experiment)
+        wait(state.job, PATIENCE, or_curve=True)
+    except (ValueError, OSError) as error:
+        state.job, state.trouble = None, str(error)
+
+
+def stop() -> None:
+    """End the run under way; what it has recorded is stored and shown."""
+    state = st.session_state
+    if state.get("job"):
+        if pool().cancel(state.job, owner()):
+            wait(state.job, POLITE)
+        else:
+            state.job = None  # somebody else still waits for the very same run
+
+
+def under_way() -> JobState | None:
+    """Where the run under way stands; one that has ended is taken over first: its folder, or why there is none."""
+    state = st.session_state
+    if not state.get("job"):
+        return None
+    pool().touch(owner())
+    try:
+        now = pool().state(state.job)
+    except ValueError as error:
+        now = JobState("failed", message=str(error))
+    if now.active:
+        return now
+    state.job = None
+    if now.folder:
+        state.shown, state.remark = str(now.folder), now.message
+    elif now.status == "failed":
+        state.trouble = now.message
+    return None
+
+
+def wait(job: str, seconds: float, or_curve: bool = False) -> JobState:
+    """Give the job a moment to end, or to begin its curve, so that the page need not say that it waits."""
+    deadline = time.monotonic() + seconds
+    while (now := pool().state(job)).active and time.monotonic() < deadline:
+        if or_curve and len(now.curve.get("loss", ())):
+            break
+        time.sleep(0.01)
+    return now
+
+
+@st.cache_resource(max_entries=32, show_spinner=False)
+def load(folder: str) -> Run:
+    """The run in `folder`; shared by all readers, so nobody may change it. ValueError in one sentence."""
+    return store.load(folder)
+
+
+def find(name: str) -> Run | None:
+    """The kept run of this name, None if it is not here any more."""
+    try:
+        return load(str(ROOT / name))
+    except ValueError:
+        return None
+
+
+@st.cache_resource(max_entries=32, show_spinner=False)
+def timeline_frame(folder: str, window: timeline.Window | None) -> bytes:
+    """The timeline of the run in `folder`, packed for the browser."""
+    return timeline.frame(load(folder), folder, window)
+
+
+# runs that were kept to be compared: names of folders, in the page's address
+
+
+def kept() -> list[str]:
+    """The names of the kept runs, in the order they were kept."""
+    names = st.query_params.get("keep", "").split(",")
+    return [name for name in dict.fromkeys(names) if re.fullmatch(r"[0-9a-f]{16}-\w{1,16}(-\d{1,6})?", name)][:KEPT]
+
+
+def keep(folder: str) -> None:
+    """Keep the run in `folder`."""
+    _write([*kept(), Path(folder).name])
+
+
+def keep_only(folder: str | None) -> None:
+    """Keep the run in `folder`, and no other."""
+    _write([Path(folder).name] if folder else [])
+
+
+def drop(name: str) -> None:
+    """Keep it no longer."""
+    _write([one for one in kept() if one != name])
+
+
+def _write(names: list[str]) -> None:
+    if names:
+        st.query_params["keep"] = ",".join(dict.fromkeys(names))
+    else:
+        st.query_params.pop("keep", None)
+
+
+def colours(names: list[str]) -> dict[str, int]:
+    """A colour per run that stays its own for as long as it is on the page."""
+    held = {name: colour for name, colour in st.session_state.get("colours", {}).items() if name in names}
+    for name in names:
+        if name not in held:
+            held[name] = next(n for n in range(len(names)) if n not in held.values())
+    st.session_state.colours = held
+    return held

@@ -1,0 +1,55 @@
+"""What can be taken away from a run: its link, its command line, its files, and the algorithm's source."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import streamlit as st
+
+import algorithms
+from algorithms import compression
+from app import session
+from experiments.experiment import Experiment
+from experiments.plots import export
+from experiments.runs.record import Run
+
+
+def share(e: Experiment) -> None:
+    """The link and the command line, each with a button that copies it."""
+    query = e.query()
+    if kept := session.kept():
+        query += "&keep=" + ",".join(kept)
+    st.markdown("**Link to this run**")
+    st.code(f"{(st.context.url or '').partition('?')[0]}?{query}", language=None, wrap_lines=True)
+    st.markdown("**Repeat it on the command line**")
+    st.code(e.command(), language="bash", wrap_lines=True)
+    if e.cluster == "simulated":
+        st.caption("On the simulated cluster it gives the same numbers, bit for bit.")
+
+
+def downloads(run: Run, name: str) -> None:
+    """The files; each is made when it is asked for."""
+    files = (
+        ("Losses (CSV)", "losses.csv", "text/csv", lambda: export.csv_text(run.losses)),
+        ("Held-out (CSV)", "held-out.csv", "text/csv", lambda: export.csv_text(run.evaluations)),
+        ("Timeline (Chrome trace)", "trace.json", "application/json", lambda: _trace(run)),
+        ("Report (HTML)", "report.html", "text/html", lambda: export.report(run)),
+    )
+    for label, suffix, mime, make in files:
+        st.download_button(label, make, f"{name}-{suffix}", mime, key=suffix, on_click="ignore", width="stretch")
+    st.caption("ui.perfetto.dev and chrome://tracing open a Chrome trace.")
+
+
+def _trace(run: Run) -> str:
+    return export.chrome_trace(run.trace, run.experiment.servers)
+
+
+def source(run: Run) -> None:
+    """The algorithm's own file, as it is, and the compression's beneath it."""
+    e = run.experiment
+    modules = [algorithms.find(e.algorithm)] + ([compression.find(e.compression)] if e.compression != "none" else [])
+    with st.container(key="source-code"):
+        for module in modules:
+            path = Path(module.__file__)
+            st.markdown(f"## algorithms/{path.parent.name}/{path.name}", anchors=False)
+            st.code(path.read_text("utf-8"), language="python", wrap_lines=True)

@@ -1,0 +1,76 @@
+"""The twin: the same experiment on the simulated cluster with this machine's numbers, and on real processes."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from app import background, curves, session, units
+from app.charts import lane_names
+from app.components import timeline
+from app.text import sentence
+from app.views.pictures import heading
+from experiments.experiment import Experiment
+from experiments.measure import this_machine
+from experiments.run import ONLY_SIMULATED
+from experiments.runs.record import Run
+
+REAL = 4  # ranks of a real twin; more would wait for each other's cores
+
+
+def of(e: Experiment) -> Experiment | None:
+    """Its twin; None if there is none: this machine was not fitted, or `e` is not of it."""
+    fit = this_machine.load()
+    if fit is None:
+        return None
+    bare = dict.fromkeys(ONLY_SIMULATED)
+    if e.cluster == "processes":
+        return e.change(**bare | {"cluster": None, "device": fit.device, "network": fit.network})
+    mine = e.cluster == "simulated" and (e.device, e.network) == (fit.device, fit.network)
+    return e.change(**bare | {"cluster": "processes"}) if mine and e.ranks <= REAL else None
+
+
+def show(run: Run, folder: str) -> None:
+    """Offer the twin of the run on the page; when it is there, lay both timelines beside each other."""
+    e = run.experiment
+    twin = of(e)
+    if twin is None or run.status != "finished":
+        return
+    state = st.session_state
+    heading("Predicted and measured", "The same experiment, simulated with what was measured here, and for real.")
+    if state.get("twin") != e.key():
+        what = "Predict it with the simulated cluster" if e.cluster == "processes" else "Run it on real processes"
+        st.button(
+            what, key="twin-run", icon=":material/compare_arrows:", on_click=state.update, kwargs={"twin": e.key()}
+        )
+        return
+    now = background.ask(twin, "twin")
+    if now.active:
+        st.fragment(_wait, run_every=background.EVERY)(twin.key())
+    elif now.folder is None:
+        st.error(sentence(now.message), icon=":material/error:")
+    else:
+        other = session.load(str(now.folder))
+        st.fragment(_beside)(*((run, other) if e.cluster == "processes" else (other, run)), f"{folder} {now.folder}")
+
+
+def _wait(job: str) -> None:
+    now = session.pool().state(job)
+    if not now.active:
+        st.rerun()
+    session.pool().touch(f"{session.owner()}/twin")
+    st.progress(now.fraction, text="The twin is under way.")
+
+
+def _beside(measured: Run, predicted: Run, name: str) -> None:
+    steps = curves.step_time(measured), curves.step_time(predicted)
+    told = (
+        f"A step took {units.seconds(steps[0])} and was predicted to take {units.seconds(steps[1])}, "
+        f"{units.percent(steps[1] / steps[0])} of it."
+    )
+    st.markdown(told)
+    lanes = [f"{n.split()[-1]} {word}" for n in lane_names(measured) for word in ("measured", "predicted")]
+    window = timeline.wanted(st.session_state.get("twins"), name)
+    both = timeline.beside(measured.trace, predicted.trace)
+    timeline.timeline(
+        timeline.framed(both, lanes, f"Measured and predicted, rank by rank. {told}", name, window), "twins"
+    )

@@ -1,0 +1,181 @@
+"""The left side: what to run."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import streamlit as st
+
+import algorithms
+import workloads
+from algorithms import compression
+from app import controls, session
+from app.text import escaped
+from app.views import ask, faults, fitting, predict
+from experiments.experiment import Experiment, coding_settings
+from experiments.run import ONLY_SIMULATED
+
+FIRST = 2  # of an algorithm's settings, before the others are folded away
+EXACTNESS = {"BIT": "bit for bit", "RND": "to rounding"}
+LATE = {
+    "delay": ("Gradients late by a fixed lag", "delayed"),
+    "period": ("An average once in a period", "local_sgd"),
+}
+"""The other meanings of delay, by the name of the setting: offered where an algorithm has no such setting."""
+
+
+def choose() -> tuple[Experiment | None, str]:
+    """Draw all controls; (the experiment they say, ""), or (None, why there is no such experiment)."""
+    fitting.settle()
+    ask.menu()
+    _algorithm()
+    actions = st.container(key="actions")
+    trouble_with = _controls()
+    try:
+        experiment, refusal = controls.chosen(), ""
+        controls.write_address(experiment)
+    except ValueError as error:
+        experiment, refusal = None, str(error)
+    with actions:
+        _actions(experiment)
+    with trouble_with:
+        faults.choose(experiment)
+    return experiment, refusal
+
+
+def _algorithm() -> None:
+    """Which algorithm, its idea, and what it becomes in limit cases."""
+    state = st.session_state
+    families = dict.fromkeys(map(algorithms.family, algorithms.names()))
+    if state.get("family") not in (None, algorithms.family(state.algorithm)):  # a link or a lesson brought another one
+        state.family = None
+    st.selectbox(
+        "Family", families, None, _words, key="family", placeholder="All families", on_change=_settle_family,
+        persist_state="session", help="Only algorithms of this family, in teaching order.",
+    )  # fmt: skip
+    family = state.family
+    names = [name for name in algorithms.names() if family in (None, algorithms.family(name))]
+    st.selectbox(
+        "Algorithm", names, key="algorithm", on_change=controls.settle, args=("algorithm",), persist_state="session",
+        format_func=lambda name: name if family else f"{name} · {_words(algorithms.family(name))}",
+        help="In teaching order. Type to search.",
+    )  # fmt: skip
+    module = algorithms.find(state.algorithm)
+    st.markdown(f":small[{algorithms.idea(module)}]")
+    if claims := getattr(module, "EQUIVALENCES", ()):
+        more = f" :green-badge[and {len(claims) - 1} more]" if claims[1:] else ""
+        told = [f"- {escaped(one.claim)}: {EXACTNESS[one.exactness]}" for one in claims]
+        st.markdown(
+            f":green-badge[:material/equal: {escaped(claims[0].claim)}]{more}",
+            help="What it becomes in limit cases, as the tests hold it to:\n\n" + "\n".join(told),
+        )
+
+
+def _settle_family() -> None:
+    state = st.session_state
+    if state.family and algorithms.family(state.algorithm) != state.family:
+        _switch(next(name for name in algorithms.names() if algorithms.family(name) == state.family))
+
+
+def _switch(algorithm: str) -> None:
+    """Another algorithm, with its own defaults."""
+    st.session_state.algorithm = algorithm
+    controls.settle("algorithm")
+
+
+def _actions(experiment: Experiment | None) -> None:
+    busy = st.session_state.get("job") is not None
+    with st.container(horizontal=True, gap="xsmall", wrap=False):
+        st.button(
+            "Run", type="primary", icon=":material/play_arrow:", width="stretch", key="run",
+            disabled=experiment is None, on_click=_run, args=(experiment,),
+        )  # fmt: skip
+        st.button("Stop", key="stop", disabled=not busy, on_click=session.stop)
+        st.button("Reset", key="reset", on_click=_reset, help="All settings back to their defaults.")
+
+
+def _run(experiment: Experiment) -> None:
+    predict.seal(experiment)
+    session.start(experiment)
+
+
+def _reset() -> None:
+    controls.put(Experiment())
+    session.start(Experiment())
+
+
+def _controls():
+    """Everything but the algorithm; gives the place for the ranks that are in trouble."""
+    state = st.session_state
+    algorithm, workload = algorithms.find(state.algorithm).Settings, workloads.find(state.workload).Settings
+    knobs = [controls.control(algorithm, name) for name in algorithm.model_fields]
+    delays, others = [k for k in knobs if k.delay], [k for k in knobs if not k.delay]
+    owners = controls.owners(state.algorithm, state.compression, state.workload)
+    data = [controls.control(workload, name) for name, owner in owners.items() if owner is workload]
+
+    def own(*names: str) -> None:
+        for name in names:
+            real = state.get("cluster", "simulated") != "simulated"
+            settle = partial(controls.settle, name) if name in ("compression", "workload") else None
+            controls.draw(controls.control(Experiment, name), real and name in ONLY_SIMULATED, settle)
+
+    own("workers", "batch")
+    _heading("Delay", "What makes information late: links that take time, and what the algorithm itself puts off.")
+    own(*controls.DELAY)
+    for knob in delays:
+        controls.draw(knob)
+    with st.container(gap="xxsmall"):
+        for field, (words, name) in LATE.items():
+            if field not in algorithm.model_fields:
+                st.button(
+                    f"{words}: {name}", key=f"late-{field}", type="tertiary", icon=":material/arrow_forward:",
+                    on_click=_switch, args=(name,), help="Another meaning of delay: go to the algorithm that has it.",
+                )  # fmt: skip
+    _heading(f"Settings of {state.algorithm}")
+    for knob in others[:FIRST]:
+        controls.draw(knob)
+    if others[FIRST:]:
+        with _folded(f"More of {state.algorithm}", "algorithm") as more:
+            for knob in others[FIRST:] if more.open else ():
+                controls.draw(knob)
+    if controls.compresses(state.algorithm):
+        own("compression")
+        _compression(state.compression)
+    _heading("Work")
+    own("workload")
+    for knob in data[:1]:
+        controls.draw(knob)
+    own(*controls.BUDGET)
+    with _folded("More: data, other budgets, precision", "work") as more:
+        for knob in data[1:] if more.open else ():
+            controls.draw(knob)
+        own(*(controls.MORE_BUDGET if more.open else ()))
+    _heading("Cluster")
+    own(*controls.PLACE)
+    fitting.offer()
+    ranks = st.container()
+    with _folded("More: links, and troubles in writing", "cluster") as more:
+        own(*(controls.MORE if more.open else ()))
+    return ranks
+
+
+def _folded(label: str, of: str):
+    """A place for settings that few turn: drawn while it is open, and in force all the time."""
+    return st.expander(label, key=f"more-{of}", on_change="rerun")
+
+
+def _compression(name: str) -> None:
+    """What is to be known about this compression, and its settings."""
+    if name != "none":
+        st.markdown(f":small[{algorithms.idea(compression.find(name))}]")
+    coding = coding_settings(name)
+    for knob in coding.model_fields:
+        controls.draw(controls.control(coding, knob))
+
+
+def _heading(text: str, help: str | None = None) -> None:
+    st.markdown(f"### {text}", help=help, anchors=False)
+
+
+def _words(family: str) -> str:
+    return family.replace("_", " ")

@@ -1,0 +1,194 @@
+"""Your own: a run that was made elsewhere, a table to train on, and, on your own machine, a network."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import streamlit as st
+from streamlit.navigation.page import StreamlitPage
+
+from app import background, controls, session, units
+from app.charts import Shown, lane_names
+from app.components import timeline
+from app.text import sentence
+from app.views import pictures, result, workbench
+from app.views.pictures import heading
+from experiments.experiment import Experiment
+from experiments.runs import upload
+from experiments.runs.record import Run
+from workloads import own_module
+from workloads import table as tables
+from workloads.table import Table
+
+MOST = upload.MOST_BYTES // 1_000_000  # MB
+PREVIEW = 6  # rows of a table
+
+
+def page() -> None:
+    """Bring it, have it checked, look at it, and go on."""
+    st.markdown("# Your own runs and data", anchors=False)
+    left, right = st.columns(2, gap="medium")
+    with left:
+        heading("Open a run", "What is uploaded is read in a process of its own; nothing in it is executed.")
+        _bring("run", "A run's folder, as a zip or as all its files", "Reading the run.")
+    with right:
+        heading("Train on a table", "CSV with a row for each sample, or two IDX files: images and labels.")
+        _bring("table", "A CSV file, or two IDX files", "Reading the table.")
+    if name := st.query_params.get("table"):
+        _table(name)
+    if name := st.query_params.get("run"):
+        _run(name)
+    _module()
+
+
+def _bring(kind: str, label: str, waiting: str) -> None:
+    """A field for files of this kind; what was understood goes into the page's address, under the name of its kind."""
+    given = st.file_uploader(label, accept_multiple_files=True, key=f"{kind}_files", max_upload_size=MOST)
+    if not given:
+        return
+    files = [(file.name, file.getvalue()) for file in given]
+    try:
+        errand = upload.asked(kind, files)
+    except ValueError as error:
+        st.error(sentence(str(error)), icon=":material/block:")
+        return
+    if st.session_state.get(f"brought-{kind}") != errand.key():
+        st.session_state[f"brought-{kind}"] = errand.key()
+        try:
+            upload.put(session.ROOT, files)
+        except OSError as error:
+            st.error(sentence(f"this could not be taken: {error.strerror}"), icon=":material/block:")
+            return
+    found = background.fetch(errand, waiting, f"upload-{kind}")
+    if found and found.stem != st.session_state.get(f"opened-{kind}"):
+        st.session_state[f"opened-{kind}"] = st.query_params[kind] = found.stem
+
+
+# a run
+
+
+def _run(name: str) -> None:
+    run = session.find(name) if upload.uploaded(name) else None
+    if run is None:
+        st.warning("This run is not on this machine any more; upload it once more.", icon=":material/folder_off:")
+        return
+    st.divider()
+    with st.container(horizontal=True, vertical_alignment="center"):
+        st.markdown(f"# {result.title(run.experiment)}", anchors=False)
+        st.badge("uploaded", icon=":material/upload_file:", color="orange")
+        if st.button("Compare in the workbench", key="compare", icon=":material/stacked_line_chart:"):
+            st.switch_page(_workbench(), query_params={"keep": name})
+    st.caption(result.headline(run.experiment))
+    result.remarks(run, [])
+    result.figures(run)
+    shown = [Shown(f"{run.experiment.algorithm}, uploaded", run, 0, name)]
+    st.fragment(pictures.loss_and_accuracy)(shown)
+    if run.quantities:
+        heading("What the method measured", "Numbers that the algorithm itself found worth a curve.")
+        st.fragment(pictures.measured)(shown)
+    heading("Timeline", "Who did what when: one lane per rank, one bar per span. Arrows are messages.")
+    st.fragment(_lanes)(run, name)
+    st.fragment(pictures.details)(shown[0], shown)
+
+
+def _lanes(run: Run, name: str) -> None:
+    """The timeline, whose ranks cannot be brought into trouble: this run was not done here."""
+    window = timeline.wanted(st.session_state.get("uploaded"), name)
+    timeline.timeline(timeline.framed(run.trace, lane_names(run), timeline.describe(run), name, window), key="uploaded")
+
+
+# a table
+
+
+def _table(name: str) -> None:
+    try:
+        table = _load(name)
+    except ValueError as error:
+        st.warning(sentence(str(error)), icon=":material/folder_off:")
+        return
+    st.divider()
+    columns = f"{units.count(len(table.names))} columns"
+    st.markdown(f"## Table {name}: {units.count(len(table.cells))} rows, {columns}", anchors=False)
+    for note in table.notes:
+        st.caption(f":material/info: {sentence(note)}")
+    left, right = st.columns([2, 3], gap="medium", vertical_alignment="bottom")
+    with left:
+        names = [*table.names[-1:], *table.names[:-1]][:1000]
+        label = st.selectbox("What is to be predicted", names, key=f"label-{name}")
+        try:
+            target, classes = table.classes(label)
+        except ValueError as error:
+            st.warning(sentence(str(error)), icon=":material/tune:")
+            return
+        features = len(table.features(label))
+        st.caption(f"{len(classes)} classes, from {units.count(features)} columns of numbers.")
+        if features:
+            st.button(
+                "Train on it", type="primary", icon=":material/play_arrow:", on_click=_train,
+                args=({"workload": "table", "table": name, "label": label},), key="train-table",
+            )  # fmt: skip
+    with right:
+        counts = np.bincount(target, minlength=len(classes))
+        st.dataframe(pd.DataFrame({label: classes, "rows": counts}), hide_index=True, height=180)
+    st.dataframe(_preview(table), hide_index=True)
+    _go()
+
+
+@st.cache_resource(max_entries=4, show_spinner=False)
+def _load(name: str) -> Table:
+    return tables.load(name)
+
+
+def _preview(table: Table) -> pd.DataFrame:
+    """The first rows, with words where there were words."""
+    names = (*table.names[:30], *table.names[max(30, len(table.names) - 1) :])
+    shown = {}
+    for name in names:
+        cells = table.cells[:PREVIEW, table.names.index(name)]
+        words = table.words.get(name)
+        shown[name] = [words[int(cell)] for cell in cells] if words else cells
+    return pd.DataFrame(shown)
+
+
+# a network
+
+
+def _module() -> None:
+    if own_module.folder() is None:
+        st.caption(
+            "A torch module of your own can be trained too, on your own machine: set LOCKSTEP_MODULES to a folder "
+            "before you start the workbench. It is off here, since its file would be run."
+        )
+        return
+    heading(
+        "Train your own network", "A Python file that defines net, loss, train and test. It is run on this machine."
+    )
+    given = st.file_uploader("A Python file", key="module_file", max_upload_size=1)
+    if given:
+        try:
+            name = own_module.save(given.getvalue(), given.name)
+        except (ValueError, OSError) as error:
+            st.error(sentence(str(error)), icon=":material/block:")
+            return
+        st.button(
+            f"Train {name}", icon=":material/play_arrow:", on_click=_train, key="train-module",
+            args=({"workload": "own_module", "net": name},),
+        )  # fmt: skip
+    _go()
+
+
+def _train(values: dict[str, str]) -> None:
+    """Have the default algorithm train it, and go to the workbench to see that."""
+    experiment = Experiment.of(values)
+    controls.put(experiment)
+    st.session_state.update(complaint="", go=True)
+    session.start(experiment)
+
+
+def _go() -> None:
+    if st.session_state.pop("go", False):
+        st.switch_page(_workbench())
+
+
+def _workbench() -> StreamlitPage:
+    return st.Page(workbench.page, title="Workbench", url_path="workbench", default=True)

@@ -1,0 +1,124 @@
+"""Disturbances: what makes real clusters unlike a diagram. All of them are values.
+
+slow     a rank is `factor` times slower than the others, all the time
+jitter   every step of every rank takes a random factor longer, drawn from one law, seeded per rank
+pause    a rank stops from one time to another and then goes on
+crash    a rank is lost at a time, for good or until it comes back with nothing: its program begins again
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+
+
+@dataclass(frozen=True)
+class Jitter:
+    """`draw(generator, count)` gives factors; `source` says which law, and whose. Sums: theory.order_statistics."""
+
+    draw: Callable[[np.random.Generator, int], np.ndarray]
+    source: str
+
+
+def _lognormal(sigma: float) -> Callable:
+    return lambda generator, count: generator.lognormal(-sigma * sigma / 2, sigma, count)
+
+
+def _noisy_cloud(generator: np.random.Generator, count: int) -> np.ndarray:
+    factors = generator.lognormal(-(0.15**2) / 2, 0.15, count)
+    return factors * np.where(generator.random(count) < 0.01, 4.0, 1.0)
+
+
+JITTERS: dict[str, Jitter | None] = {
+    "none": None,
+    "hpc": Jitter(_lognormal(0.03), "log-normal, mean 1, sigma 0.03: our choice for a quiet cluster"),
+    "cloud": Jitter(_lognormal(0.15), "log-normal, mean 1, sigma 0.15: our choice for rented machines"),
+    "noisy cloud": Jitter(_noisy_cloud, "as cloud, and one step in a hundred takes four times as long: our choice"),
+    "shifted exponential": Jitter(
+        lambda g, n: 0.8 + g.exponential(0.2, n), "0.8 + exponential of mean 0.2: our choice"
+    ),
+    "exponential": Jitter(lambda g, n: g.exponential(1.0, n), "exponential of mean 1: the law of the formulas"),
+    "pareto": Jitter(lambda g, n: (g.pareto(2.5, n) + 1) * 0.6, "Pareto, mean 1, shape 2.5: a heavy tail, our choice"),
+}
+
+
+@dataclass(frozen=True)
+class Disturbances:
+    """What happens to which rank. Times are seconds of the run's clock."""
+
+    slow: dict[int, float] = field(default_factory=dict)  # rank -> factor
+    jitter: Jitter | None = None
+    pause: dict[int, tuple[tuple[float, float], ...]] = field(default_factory=dict)  # rank -> ((from, to), ...)
+    crash: dict[int, float] = field(default_factory=dict)  # rank -> time
+    back: dict[int, float] = field(default_factory=dict)  # rank -> when it comes back, of some of those in `crash`
+    seed: int = 0
+
+
+NONE = Disturbances()
+
+_NUMBER = r"(\d+(?:\.\d*)?(?:[eE][-+]?\d+)?)"
+
+
+def parse_slow(text: str, ranks: int) -> dict[int, float]:
+    """Read "2:3,5:1.5": rank 2 is three times slower. ValueError in one sentence if it does not read."""
+    slow = {}
+    for rank, (factor,) in _entries(text, ranks, _NUMBER, "slow", "rank:factor, for example 2:3,5:1.5"):
+        if not 0.01 <= factor <= 1000:
+            raise ValueError(f"slow: factor {factor:g} of rank {rank} is out of bounds; allowed is 0.01 to 1000.")
+        slow[rank] = factor
+    return slow
+
+
+def parse_pause(text: str, ranks: int) -> dict[int, tuple[tuple[float, float], ...]]:
+    """Read "1:0.5-0.8": rank 1 stops between these seconds."""
+    pauses: dict[int, tuple] = {}
+    form = "rank:from-to in seconds, for example 1:0.5-0.8"
+    for rank, (start, end) in _entries(text, ranks, _NUMBER + "-" + _NUMBER, "pause", form):
+        if end <= start:
+            raise ValueError(f"pause: rank {rank} would go on at {end:g} s before it stops at {start:g} s.")
+        pauses[rank] = tuple(sorted((*pauses.get(rank, ()), (start, end))))
+    return pauses
+
+
+def parse_crash(text: str, ranks: int) -> dict[int, tuple[float, float]]:
+    """Read "3:0.4,1:0.5-0.8": rank 3 is lost for good, rank 1 comes back. By rank (lost, back), back inf for good."""
+    crashes: dict[int, tuple[float, float]] = {}
+    form = "rank:second, for example 3:0.4, or rank:from-to if it comes back, for example 1:0.5-0.8"
+    for rank, (lost, back) in _entries(text, ranks, _NUMBER + f"(?:-{_NUMBER})?", "crash", form):
+        if rank in crashes:
+            raise ValueError(f"crash: rank {rank} is lost twice; a rank can be lost once in a run.")
+        if back <= lost < math.inf:
+            raise ValueError(f"crash: rank {rank} would come back at {back:g} s before it is lost at {lost:g} s.")
+        crashes[rank] = lost, back
+    return crashes
+
+
+def spell_slow(slow: dict[int, float]) -> str:
+    """What `parse_slow` reads."""
+    return ",".join(f"{rank}:{factor:g}" for rank, factor in sorted(slow.items()))
+
+
+def spell_pause(pause: dict[int, tuple[tuple[float, float], ...]]) -> str:
+    """What `parse_pause` reads."""
+    return ",".join(f"{rank}:{a:g}-{b:g}" for rank, pauses in sorted(pause.items()) for a, b in pauses)
+
+
+def spell_crash(crash: dict[int, tuple[float, float]]) -> str:
+    """What `parse_crash` reads."""
+    return ",".join(
+        f"{rank}:{lost:g}" + (f"-{back:g}" if back < math.inf else "") for rank, (lost, back) in sorted(crash.items())
+    )
+
+
+def _entries(text: str, ranks: int, value: str, name: str, form: str):
+    for entry in filter(None, (part.strip() for part in text.split(","))):
+        match = re.fullmatch(r"(\d{1,6}):" + value, entry)
+        if not match:
+            raise ValueError(f"{name}: {entry[:40]!r} does not read; write {form}.")
+        if int(match[1]) >= ranks:
+            raise ValueError(f"{name}: there is no rank {match[1]}; ranks are 0 to {ranks - 1}.")
+        yield int(match[1]), tuple(math.inf if v is None else float(v) for v in match.groups()[1:])

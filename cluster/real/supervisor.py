@@ -1,0 +1,189 @@
+"""Watching: the parent's side of a run of processes.
+
+It hears from the ranks a few times a second, tells the reader, and ends the run when a rank fails, waits for ever, or
+cannot go on without one that is lost: it finds out which was the first cause, keeps what was recorded, and leaves no
+process behind.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import signal
+import time
+from collections.abc import Callable
+from multiprocessing import connection
+from typing import Any
+
+from cluster.comm import Cancelled
+from cluster.real.failure import Failure, deadlock, lost
+from cluster.real.notebook import Record
+from tracing import IDLE, Outcome
+
+PERIOD = 0.2  # s between two calls of on_progress
+MOMENT = 0.1  # s in which the first of several failures is found out
+GRACE = 1.0  # s that a complaint about another rank waits for that rank's own words
+LAST_WORDS = 0.5  # s that ranks have for their last notes when a run is ended
+
+
+class Watch:
+    """The parent's side of one run.
+
+    With `fragile` a lost rank ends it in any case: a sum by NCCL would wait for that rank until the timeout.
+    """
+
+    def __init__(self, size: int, on_progress: Callable | None, stop: Any, fragile: bool = False):
+        self.size, self.on_progress, self.fragile = size, on_progress, fragile
+        self.stopped = getattr(stop, "is_set", stop)
+        self.record = Record(size)
+        self.results: list[Any] = [None] * size
+        self.notes: list[tuple[int, list[str]]] = []
+        self.processes: list = []
+        self.pipes: dict[connection.Connection, int] = {}
+        self.offers: dict[int, Any] = {}
+        self.states: dict[int, tuple] = {}  # rank -> (since when, until when, its state): see rank.state
+        self.seconds = 0.0  # of the run's clock
+        self.closed: set[int] = set()
+        self.lost: dict[int, Failure] = {}  # ranks that the others may go on without
+        self.failures: list[Failure] = []
+        self.decided = math.inf  # when the run ends because of them
+        self.over = False
+        self.told = time.monotonic()
+
+    def run(self, start: Callable[[int], tuple[Any, connection.Connection]]) -> Outcome:
+        """Everything, from the first process to the last; `start(rank)` gives a process and the pipe to it."""
+        cancelled = False
+        try:
+            for rank in range(self.size):
+                process, pipe = start(rank)
+                self.processes.append(process)
+                self.pipes[pipe] = rank
+            while len(self.closed) < self.size and time.monotonic() < self.decided:
+                self._hear(min(PERIOD / 2, max(0.0, self.decided - time.monotonic())))
+                self._look()
+                if self.stopped and self.stopped():
+                    cancelled = True
+                    break
+        except KeyboardInterrupt:
+            cancelled = True
+        finally:
+            self._end()
+        self.record.settle(over=True)
+        if self.failures or len(self.lost) == self.size:
+            self.failures += self.lost.values()
+        error = min(self.failures).error() if self.failures else None
+        for rank, failure in sorted(self.lost.items()):
+            journal = self.record.journals[rank]
+            journal.spans.append((IDLE, journal.mark, max(journal.mark, self.seconds), journal.step, "lost"))
+            if not error:
+                self.notes.append((-1, [f"{failure.text}; the others went on without it"]))
+        if cancelled:
+            error = Cancelled(f"cancelled at {self.seconds:.4g} s of the run's clock")
+        notes = [line for _, lines in sorted(self.notes) for line in lines]
+        return Outcome(self.results, self.record.journals, error, tuple(notes))
+
+    def _hear(self, seconds: float) -> None:
+        """Take what the ranks say, waiting at most so long for it."""
+        for pipe in connection.wait(list(self.pipes), seconds):
+            rank = self.pipes[pipe]
+            try:
+                kind, content = pipe.recv()
+            except (EOFError, OSError):
+                del self.pipes[pipe]
+                pipe.close()
+                if rank not in self.closed and not self.over:
+                    self._lost(rank)
+            else:
+                getattr(self, f"_{kind}")(rank, content)
+
+    def _offer(self, rank: int, x: Any) -> None:
+        self.offers[rank] = x
+        if len(self.offers) == self.size:
+            for pipe in self.pipes:
+                with contextlib.suppress(OSError):
+                    pipe.send([self.offers[other] for other in range(self.size)])
+
+    def _news(self, rank: int, news: tuple) -> None:
+        notes, at, seconds, state = news
+        self.record.add(rank, notes)
+        self.seconds = max(self.seconds, seconds)
+        since, _, before = self.states.get(rank, (at, at, state))
+        self.states[rank] = (since if state == before else at, at, state)
+
+    def _notes(self, rank: int, lines: list[str]) -> None:
+        self.notes.append((-1, lines))
+
+    def _result(self, rank: int, result: Any) -> None:
+        self.results[rank] = result
+
+    def _closed(self, rank: int, unread: list[str]) -> None:
+        self.notes.append((rank, unread))
+        self.closed.add(rank)
+
+    def _failed(self, rank: int, failure: Failure) -> None:
+        self.closed.add(rank)
+        if failure.severity == 1:
+            others = [state[-1] for r, (_, _, state) in sorted(self.states.items()) if r != rank and state[-1]]
+            failure = failure._replace(text="; ".join([failure.text, *others]))
+        self._fail(failure)
+
+    def _lost(self, rank: int) -> None:
+        """The pipe of a rank that had not finished is closed."""
+        process = self.processes[rank]
+        process.join(GRACE)
+        code = process.exitcode
+        if code is None:
+            why = "it does not answer any more"
+        elif code < 0:
+            why = f"it was killed by {signal.Signals(-code).name}"
+        else:
+            why = f"its process ended with exit code {code}"
+        if rank not in self.states:
+            why += '; a script starts runs under `if __name__ == "__main__":`'
+        failure = lost(rank, self.seconds, self.record.journals[rank].step, why)
+        if self.fragile or self.failures or rank not in self.states:
+            self._fail(failure)
+        else:
+            self.lost[rank] = failure
+            self.closed.add(rank)
+
+    def _fail(self, failure: Failure) -> None:
+        if not self.over:
+            self.failures.append(failure)
+            self.decided = min(
+                self.decided, time.monotonic() + (MOMENT if failure.severity < 2 or self.lost else GRACE)
+            )
+
+    def _look(self) -> None:
+        """Now and then: tell the reader how far it has come, and see whether anything will ever move again."""
+        now = time.monotonic()
+        if now - self.told < PERIOD:
+            return
+        self.told = now
+        if len(self.states) < self.size:
+            return  # not all have begun
+        if self.on_progress:
+            self.record.settle()
+            self.on_progress(self.record.journals, self.seconds)
+        if len(self.lost) < self.size and not self.failures:
+            alive = [state for rank, state in self.states.items() if rank not in self.lost]
+            since, until, states = zip(*alive, strict=True)
+            stuck, _, sent, received, complaints = zip(*states, strict=True)
+            if all(stuck) and any(complaints) and max(since) < min(until) and sum(sent) == sum(received):
+                self._fail(deadlock([line for line in complaints if line]))
+
+    def _end(self) -> None:
+        """Let the ranks say their last words, then see to it that none is left."""
+        self.over = True
+        for pipe in self.pipes:
+            with contextlib.suppress(OSError):
+                pipe.send("over")
+        deadline = time.monotonic() + LAST_WORDS
+        while self.pipes and time.monotonic() < deadline:
+            self._hear(max(0.0, deadline - time.monotonic()))
+        for process in self.processes:
+            process.kill()
+        while self.pipes:
+            self._hear(0.0)
+        for process in self.processes:
+            process.join()

@@ -1,0 +1,209 @@
+"""Command-line options derived from knobs: one declaration, so that --help, validation and the workbench agree."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Sequence
+from typing import Any, Literal, get_args, get_origin
+
+import click
+
+import algorithms
+import workloads
+from algorithms.compression import COMPRESSIONS
+from cluster.devices import DEVICES
+from cluster.faults import JITTERS
+from cluster.network import NETWORKS
+from experiments.experiment import NESTED, Experiment, coding_settings, spelled
+from knobs import Knobs, allowed
+
+PRESETS = {
+    "compression": ("none", *COMPRESSIONS),
+    "network": NETWORKS,
+    "device": DEVICES,
+    "jitter": JITTERS,
+    "workload": workloads.WORKLOADS,
+}
+KNOB = "knob "
+FLAGS = ("--json", "--quiet", "--help")
+
+
+class KnobOption(click.Option):
+    """`--n-push`, as knob `n_push` of `kind` declares it. Values stay text: the knobs validate them.
+
+    Its parameter is called "knob n_push", so that a knob may have any name that options of other kinds have.
+    """
+
+    def __init__(self, kind: type[Knobs], name: str, section: str, many: bool = False):
+        self.kind, self.knob, self.section = kind, name, section
+        bare = {"is_flag": False, "flag_value": "true"} if kind.model_fields[name].annotation is bool else {}
+        super().__init__([f"--{name.replace('_', '-')}"], multiple=many, metavar=_metavar(kind, name), **bare)
+        self.name = KNOB + name
+
+    def get_help_record(self, ctx: click.Context) -> tuple[str, str]:
+        field = self.kind.model_fields[self.knob]
+        choices = ", ".join(PRESETS[self.knob]) if self.knob in PRESETS else allowed(self.kind, self.knob)
+        facts = [] if choices == "text" else [choices]
+        if field.default not in (None, ""):
+            facts.append(f"default {spelled(field.default)}")
+        help_text = f"{field.description}" + (f" [{'; '.join(facts)}]" if facts else "")
+        return f"{self.opts[0]} {self.metavar}", help_text
+
+
+class SectionedCommand(click.Command):
+    """A command whose help has its options by section; those of the command itself come last."""
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        sections: dict[str, list] = {}
+        for parameter in self.get_params(ctx):
+            record = parameter.get_help_record(ctx)
+            if record and isinstance(parameter, click.Option):
+                sections.setdefault(getattr(parameter, "section", "Options"), []).append(record)
+        for title in sorted(sections, key=lambda title: title == "Options"):
+            with formatter.section(title):
+                formatter.write_dl(sections[title])
+
+
+class ExperimentCommand(SectionedCommand):
+    """A command that takes an algorithm and every option of the experiment it makes.
+
+    Which options there are depends on algorithm, compression and workload: they are found when the arguments are known.
+    """
+
+    def __init__(self, *args: Any, many: bool = False, **kwargs: Any):
+        super().__init__(*args, **kwargs)
+        self.many, self.fixed, self.algorithm = many, list(self.params), None
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        start = _peek(args, "--from")
+        base = read(start, _peek(args, "--runs") or "runs") if start else Experiment()
+        name = _positional(args) or base.algorithm
+        module = algorithms.find(name.split(",")[0])
+        workload = workloads.find((_peek(args, "--workload") or base.workload).split(",")[0])
+        compression = (_peek(args, "--compression") or base.compression).split(",")
+        self.algorithm = module
+        self.params = [*self.fixed, *knob_options(module, compression, workload, self.many)]
+        return super().parse_args(ctx, args)
+
+    def format_help_text(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        formatter.write_paragraph()
+        formatter.write(f"{inspect.cleandoc(self.algorithm.__doc__ or '')}\n")
+
+
+class WorkloadCommand(SectionedCommand):
+    """A command that takes a workload, its settings, and those of an experiment that are named in `knobs`."""
+
+    def __init__(self, *args: Any, knobs: Sequence[str] = (), **kwargs: Any):
+        super().__init__(*args, **kwargs)
+        self.fixed, self.knobs = list(self.params), knobs
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        name = _positional(args) or Experiment().workload
+        settings = workloads.find(name).Settings
+        self.params = [
+            *self.fixed,
+            *(KnobOption(settings, field, f"Workload {name}") for field in settings.model_fields),
+            *(KnobOption(Experiment, field, "Experiment") for field in self.knobs),
+        ]
+        return super().parse_args(ctx, args)
+
+
+def knob_options(module, compressions: Sequence[str], workload, many: bool = False) -> list[KnobOption]:
+    """An option for each setting of the algorithm, the compressions, the workload and the experiment."""
+    name, data = (m.__name__.rsplit(".", 1)[-1] for m in (module, workload))
+    sections = [(f"Algorithm {name}", module.Settings)]
+    sections += [(f"Compression {one}", coding_settings(one)) for one in compressions]
+    sections += [(f"Workload {data}", workload.Settings), ("Experiment", Experiment)]
+    options: dict[str, KnobOption] = {}
+    for section, kind in sections:
+        for field in kind.model_fields:
+            if field not in (*NESTED, "algorithm", *options):
+                options[field] = KnobOption(kind, field, section, many)
+    return list(options.values())
+
+
+def read(text: str, root: str = "runs") -> Experiment:
+    """The experiment that `text` points at: a link, a JSON file, or a run. ValueError in one sentence if none."""
+    from pathlib import Path
+
+    from experiments.runs import store
+
+    path = Path(text)
+    try:
+        is_file = path.is_file()
+    except (OSError, ValueError):  # a link is longer than a path may be
+        is_file = False
+    if is_file and path.name != "run.json":
+        try:
+            return Experiment.from_json(path.read_text(encoding="utf-8"))
+        except OSError as error:
+            raise ValueError(f"{path} cannot be read: {error.strerror}.") from None
+        except ValueError as error:
+            raise ValueError(f"{path}: {error}") from None
+    if not is_file and any(mark in text for mark in "?=&"):
+        return Experiment.from_query(text)
+    return store.experiment(path.parent if is_file else store.find(text, root))
+
+
+def values(given: dict[str, Any]) -> dict[str, Any]:
+    """The knobs that were given, by their own names."""
+    return {name.removeprefix(KNOB): value for name, value in given.items() if value not in (None, ())}
+
+
+def axes(command: click.Command, given: dict[str, Sequence[str]]) -> tuple[dict[str, str], dict[str, list[str]]]:
+    """(fixed, swept): options with one value, and options with several, given twice or separated by commas.
+
+    Free text, which may have commas of its own, is not taken apart: `--slow 2:3,5:1.5` is one value.
+    """
+    kinds = {option.knob: option.kind for option in command.params if isinstance(option, KnobOption)}
+    fixed, swept = {}, {}
+    for name, texts in values(given).items():
+        whole = _has_commas(kinds[name], name)
+        parts = [part for text in texts for part in ([text] if whole else text.split(","))]
+        if len(parts) == 1:
+            fixed[name] = parts[0]
+        else:
+            swept[name] = parts
+    return fixed, swept
+
+
+def _has_commas(kind: type[Knobs], name: str) -> bool:
+    annotation = kind.model_fields[name].annotation
+    if name in PRESETS:
+        return False
+    return annotation is str or str in get_args(annotation) or get_origin(annotation) in (list, tuple)
+
+
+def _metavar(kind: type[Knobs], name: str) -> str:
+    annotation = kind.model_fields[name].annotation
+    kinds = [part for part in get_args(annotation) if part is not type(None)] or [annotation]
+    if get_origin(annotation) is Literal:
+        return "NAME"
+    if get_origin(annotation) in (list, tuple):
+        return f"{_NAMES.get(kinds[0], 'TEXT')},..."
+    return _NAMES.get(kinds[0], "TEXT")
+
+
+_NAMES = {int: "INT", float: "FLOAT", bool: "[true|false]"}
+
+
+def _peek(args: Sequence[str], option: str) -> str | None:
+    """The last value of `option` among raw arguments."""
+    found = None
+    for place, word in enumerate(args):
+        if word == option and place + 1 < len(args):
+            found = args[place + 1]
+        elif word.startswith(option + "="):
+            found = word[len(option) + 1 :]
+    return found
+
+
+def _positional(args: Sequence[str]) -> str | None:
+    """The first raw argument that is neither an option nor an option's value."""
+    for place, word in enumerate(args):
+        if word.startswith("-"):
+            continue
+        before = args[place - 1] if place else ""
+        if not before.startswith("--") or "=" in before or before in FLAGS:
+            return word
+    return None

@@ -1,0 +1,262 @@
+"""The command line of schedules: draw one, measure it, lay several side by side, or time one of your own.
+
+python -m experiments schedule zb_h1 --ranks 4 --chunks 8 --latency 0.1
+python -m experiments schedule zb_h1 --lists > mine.txt
+python -m experiments schedule gpipe 1f1b --file mine.txt
+"""
+
+from __future__ import annotations
+
+import difflib
+import inspect
+import textwrap
+from collections.abc import Iterator, Sequence
+from functools import partial
+from typing import Any
+
+import click
+
+import algorithms
+from algorithms.pipelined.schedules import SCHEDULES
+from experiments.cli import show
+from experiments.cli.options import SectionedCommand
+from experiments.study.schedules import OWN, Option, Plan, Study, module, options, read_costs, study
+
+FIGURES = (
+    ("makespan", "from the first start to the last end"),
+    ("idle", "time a rank does nothing, in the mean"),
+    ("bubble of total", "idle share of the whole (GPipe, Chimera)"),
+    ("bubble of ideal", "idle time over working time (Megatron-LM)"),
+    ("bubble of span", "idle share of the longest span (zero bubble)"),
+    ("throughput", "micro-batches per unit of time"),
+    ("in flight", "most micro-batches between F and B or I on a rank"),
+    ("held", "the same, of activations: until W, and not before R"),
+    ("copies", "of a rank's weights: old versions, stages held twice"),
+    ("versions", "of one stage: the newest, and those still to be read"),
+    ("delay", "updates between a gradient's forward and its own"),
+)
+"""What of a study's summary is shown, with spaces for underscores, and what it means."""
+COLUMNS = ("busy", "idle", "span", "in_flight", "held", "copies", "versions", "delay")
+PATH = 60  # ops of a critical path that are shown
+
+
+class ScheduleCommand(SectionedCommand):
+    """A command that takes schedules by name, and the options that these have."""
+
+    def __init__(self, *args: Any, **kwargs: Any):
+        super().__init__(*args, **kwargs)
+        self.fixed, self.names = list(self.params), []
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        self.names = [word for word in args if word in SCHEDULES]
+        own = {option.name: (option, name) for name in reversed(self.names) for option in options(name).values()}
+        self.params = [*self.fixed, *(_option(*which) for which in own.values())]
+        return super().parse_args(ctx, args)
+
+    def format_help_text(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        if not self.names:
+            super().format_help_text(ctx, formatter)
+        for name in self.names:
+            formatter.write_paragraph()
+            formatter.write(f"{inspect.cleandoc(module(name).__doc__ or '')}\n")
+
+
+def _option(option: Option, name: str) -> click.Option:
+    """The command-line option for a setting of the schedule `name`."""
+    flag = f"--{option.name.replace('_', '-')}"
+    if option.kind is bool:
+        made = click.Option(
+            [f"{flag}/--no-{flag[2:]}"], default=None, help=f"default {'on' if option.default else 'off'}"
+        )
+    elif isinstance(option.kind, tuple):
+        made = click.Option([flag], metavar="NAME", help=f"{' or '.join(option.kind)}; default {option.default}")
+    else:
+        default = option.default if isinstance(option.default, int) else "none"
+        made = click.Option([flag], type=int, metavar="INT", help=f"default {default}")
+    made.help = f"[{made.help}]"
+    made.section = f"Schedule {name}"
+    return made
+
+
+@click.command("schedule", cls=ScheduleCommand)
+@click.argument("names", nargs=-1, metavar="[NAME]...")
+@click.option("--ranks", type=int, default=4, metavar="INT", help="how many [default 4]")
+@click.option("--chunks", type=int, default=8, metavar="INT", help="micro-batches [default 8]")
+@click.option(
+    "--costs",
+    default="",
+    metavar="F=1,...",
+    help="time of each kind of op on a rank's share of the model, F=1,I=1,W=1,B=2, R as F, U=0; also 2F=3 for a stage, "
+    "2F0=3 for an op, F+B=2.5 for two that are joined",
+)
+@click.option("--latency", type=float, default=0.0, metavar="TIME", help="from rank to rank [default 0]")
+@click.option("--file", "files", multiple=True, metavar="FILE", help="a schedule of your own: a line of ops per rank")
+@click.option("--lists", is_flag=True, help="print the ops as text, as --file reads them, and nothing else")
+@click.option("--reasons", is_flag=True, help="say why each idle slot is idle")
+def schedule_command(
+    names: Sequence[str], ranks: int, chunks: int, costs: str, files: Sequence[str], lists: bool, reasons: bool, **given
+) -> None:
+    """Draw a pipeline schedule and measure it, or lay several side by side. Without a name: which there are.
+
+    An op is written stage, kind, micro-batch, as in 2F0. Kinds are F forward, B backward, or its halves I (gradient of
+    the inputs) and W (of the weights), R forward once more, and U update; 3F6+0B2 are done together. No model is
+    needed: times are what you say that ops take.
+    """
+    if not names and not files:
+        click.echo(catalogue(), nl=False)
+        return
+    for name in names:
+        if name not in SCHEDULES:
+            close = difflib.get_close_matches(name, SCHEDULES, n=1)
+            hint = (
+                f"did you mean {close[0]}?" if close else f"there are {', '.join(SCHEDULES)}; your own go in a --file."
+            )
+            raise ValueError(f"there is no schedule {name[:60]!r}; {hint}")
+    common = {"latency": given.pop("latency"), **_costs(costs)}
+    settings = {name: value for name, value in given.items() if value is not None}
+    plans = {name: Plan.of(schedule=name, ranks=ranks, chunks=chunks, options=settings, **common) for name in names}
+    plans |= {path: Plan.of(schedule=OWN, own=_ops(path), **common) for path in files}
+    studies = {name: _studied(name, plan) for name, plan in plans.items()}
+    if len(studies) > 1:
+        if lists or reasons:
+            raise ValueError("--lists and --reasons are for one schedule; name one.")
+        click.echo(comparison(studies))
+        return
+    ((name, done),) = studies.items()
+    if lists:
+        click.echo(done.spelled())
+        return
+    _print(name, done, reasons)
+
+
+def catalogue() -> str:
+    """All schedules, each with its idea."""
+    formatter = click.HelpFormatter()
+    formatter.write_dl([(name, idea(name)) for name in SCHEDULES])
+    formatter.write_paragraph()
+    formatter.write_text("schedule NAME draws one and measures it; two names are compared; --help says more.")
+    return formatter.getvalue()
+
+
+def idea(name: str) -> str:
+    """A schedule in a sentence: its file's, its function's where a file has several, or what it is a variant of."""
+    call = SCHEDULES[name]
+    if isinstance(call, partial):
+        twin = next(other for other, its in SCHEDULES.items() if its is call.func)
+        words = [
+            f"with {key}" if on is True else f"without {key}" if on is False else f"with {key} {on}"
+            for key, on in call.keywords.items()
+        ]
+        return f"The same as {twin}, {' and '.join(words)}."
+    if name == next(other for other in SCHEDULES if module(other) is module(name)):
+        return algorithms.idea(module(name))
+    return inspect.cleandoc(call.__doc__ or "").split("\n")[0]
+
+
+def comparison(studies: dict[str, Study]) -> str:
+    """The figures of several schedules, a column each."""
+    lines = [[label, *(_figure(label, done) for done in studies.values())] for label, _ in FIGURES]
+    return show.aligned([["", *studies], *lines], words=1)
+
+
+def figures(done: Study) -> str:
+    """The figures of one schedule, a line each, with what they mean."""
+    return "\n".join(f"  {label:<15}  {_figure(label, done):<8} {meaning}" for label, meaning in FIGURES)
+
+
+def ranks(done: Study) -> str:
+    """The measures of each rank, a line each."""
+    rows = zip(*(done.ranks[column].tolist() for column in COLUMNS), strict=True)
+    return show.table(
+        [
+            {"rank": rank} | {c: None if c == "delay" and v < 0 else v for c, v in zip(COLUMNS, row, strict=True)}
+            for rank, row in enumerate(rows)
+        ]
+    )
+
+
+def critical_path(done: Study, width: int) -> str:
+    """The ops that the makespan is made of."""
+    rows = (done.ops["critical"] & (done.ops["end"] > done.ops["start"])).nonzero()[0]
+    names = [done.op(row) for row in rows[done.ops["start"][rows].argsort(kind="stable")]]
+    more = len(names) - PATH
+    shown = names if more <= 0 else [*names[: PATH // 2], f"... {more} more ...", *names[-PATH // 2 :]]
+    links = done.summary["path_links"]
+    text = f"critical path, {len(names)} ops, {links} time{'s' * (links != 1)} from rank to rank: {' '.join(shown)}"
+    return textwrap.fill(text, width, subsequent_indent="  ", break_long_words=False)
+
+
+def reasons_of(done: Study) -> Iterator[str]:
+    """Why each idle slot is idle, a line each."""
+    slots = zip(*(done.idle[column].tolist() for column in ("rank", "start", "end")), strict=True)
+    for row, (rank, start, end) in enumerate(slots):
+        if end - start > 1e-9 * done.summary["makespan"]:  # more than rounding
+            yield f"rank {rank:<3} {f'{show.number(start)} to {show.number(end)}':<16} {done.why(row)}"
+
+
+def _print(name: str, done: Study, reasons: bool) -> None:
+    from rich.console import Console
+
+    from experiments.plots.gantt import chart
+
+    console = Console(highlight=False)
+    s = done.summary
+    click.echo(f"{name}: {s['ranks']} ranks, {round(s['throughput'] * s['makespan'])} micro-batches, {_priced(done)}\n")
+    console.print(chart(done, console.width))
+    click.echo(f"\n{figures(done)}\n\n{ranks(done)}\n\n{critical_path(done, console.width)}")
+    if reasons:
+        click.echo("\n" + "\n".join(reasons_of(done)))
+
+
+def _priced(done: Study) -> str:
+    plan, s = done.plan, done.summary
+    costs = f"F {plan.forward:g}, I {plan.inputs:g}, W {plan.weights:g}, B {plan.inputs + plan.weights:g}"
+    others = f", {plan.costs}" if plan.costs else ""
+    latency = f", latency {plan.latency:g}" if plan.latency else ""
+    share = s["ranks"] / s["stages"]
+    thin = "" if share == 1 else f"\n{s['stages']} stages: ops on one of them cost {show.number(share)} times that"
+    return f"{costs}{others}{latency}{thin}"
+
+
+def _studied(name: str, plan: Plan) -> Study:
+    try:
+        return study(plan)
+    except ValueError as error:
+        raise ValueError(f"{name}: {error}" if plan.schedule == OWN else str(error)) from None
+
+
+def _figure(label: str, done: Study) -> str:
+    value = done.summary[label.replace(" ", "_")]
+    if label.startswith("bubble"):
+        return show.percent(value)
+    return "–" if label == "delay" and value < 0 else show.number(value)
+
+
+def _costs(text: str) -> dict[str, Any]:
+    """What a plan is told of costs. A B is both halves of a backward, so one of B, I and W follows from the others."""
+    words = text.replace(",", " ").split()
+    given = {word[0]: read_costs(word)[word[0]] for word in words if word[:2] in ("F=", "I=", "W=", "B=")}
+    if "B" in given:
+        whole = given["B"]
+        inputs = given.get("I", whole - given["W"] if "W" in given else whole / 2)
+        weights = given.get("W", whole - inputs)
+        if min(inputs, weights) < 0 or abs(inputs + weights - whole) > 1e-9 * whole:
+            raise ValueError(
+                f"B={whole:g} is not both halves of a backward, I={inputs:g} and W={weights:g}; leave B out."
+            )
+        given |= {"I": inputs, "W": weights}
+    others = " ".join(word for word in words if word[:2] not in ("F=", "I=", "W=", "B="))
+    names = {"F": "forward", "I": "inputs", "W": "weights"}
+    return {"costs": others, **{names[kind]: cost for kind, cost in given.items() if kind in names}}
+
+
+def _ops(path: str) -> str:
+    """The text of a schedule in a file; lines that are empty or begin with # are left out."""
+    try:
+        with click.open_file(path, encoding="utf-8") as file:
+            lines = file.read().splitlines()
+    except OSError as error:
+        raise ValueError(f"{path} cannot be read: {error.strerror}.") from None
+    except UnicodeDecodeError:
+        raise ValueError(f"{path} is no text; write a line for each rank, for example 0F0 0B0 0U0.") from None
+    return "\n".join(line for line in lines if line.strip() and not line.lstrip().startswith("#"))

@@ -1,0 +1,1 @@
+"""Runs and other work in processes of their own, for many readers at once."""

@@ -1,0 +1,386 @@
+"""The pool: experiments and errands of many readers, a few at a time, each in a process of its own.
+
+    pool = Pool("runs")
+    job = pool.submit(owner, experiment)      # at once; the same experiment asked twice is one job
+    pool.state(job)                           # queued with its place, running with its curve, finished with its folder
+    pool.cancel(job, owner)
+
+One thread owns the processes: it starts them, reads what they tell, holds them to their limits, and reaps them. If it
+shall foresee, the next process is started before there is a job for it. Other threads only ask and read. A job that
+crashes, runs away or eats all memory ends as a state with a sentence; nothing it does reaches this process. A new job
+of an owner replaces the owner's old one; a job whose last owner is gone is killed with all that it started.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import json
+import os
+import selectors
+import signal
+import sys
+import threading
+import time
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+
+from experiments.experiment import Experiment
+from experiments.jobs.process import Child
+from experiments.jobs.spec import Errand
+from experiments.runs import store
+from experiments.runs.summary import source_version
+
+COMMAND = (sys.executable, "-u", "-m", "experiments.jobs.worker")
+KEPT = 1000  # jobs whose end is remembered
+POLITE = 10.0  # s a job has to store what it recorded when it is asked to stop; on a busy machine it takes them
+FOREVER = float("inf")
+
+
+@dataclass(frozen=True)
+class JobState:
+    """What there is to say about a job now.
+
+    curve has seconds, step, samples, loss; tried has seconds, loss, accuracy (see experiments.runs.progress.Progress).
+    `folder` is the stored run: of every finished job (one that diverged is finished, and `message` says so), and of
+    a failed or cancelled one that had something to store.
+    """
+
+    status: Literal["queued", "running", "finished", "failed", "cancelled"]
+    place: int = 0  # in the queue, from 1; 0 when not waiting
+    fraction: float = 0.0
+    seconds: float = 0.0  # of the run's own clock
+    message: str = ""  # one sentence: why it failed, or what to know about it
+    curve: dict[str, np.ndarray] = field(default_factory=dict)
+    tried: dict[str, np.ndarray] = field(default_factory=dict)
+    folder: Path | None = None
+
+    @property
+    def active(self) -> bool:
+        """Whether it is still to end."""
+        return self.status in ("queued", "running")
+
+
+@dataclass(eq=False)
+class _Job:
+    """A job, waiting, running or ended. `ending` says why it is being ended, "" while it is not."""
+
+    name: str
+    work: Experiment | Errand
+    state: JobState
+    owners: set[str] = field(default_factory=set)
+    version: str = ""  # of the source it was asked of
+    child: Child | None = None
+    deadline: float = FOREVER
+    ending: str = ""
+    result: dict[str, str] | None = None
+
+    def hear(self, line: dict[str, Any]) -> None:
+        """Take in one line of its output (see experiments.jobs.worker)."""
+        if line["kind"] == "progress":
+            self.state = replace(
+                self.state,
+                fraction=float(line["fraction"]),
+                seconds=float(line["seconds"]),
+                curve={name: np.array(column, np.float32) for name, column in line["curve"].items()},
+                tried={name: np.array(column, np.float32) for name, column in line["tried"].items()},
+            )
+        elif line["kind"] == "result":
+            self.result = {name: str(line[name]) for name in ("status", "error", "folder")}
+        elif line["kind"] == "error":
+            self.result = {"status": "failed", "error": str(line["error"]), "folder": ""}
+
+
+class Pool:
+    """`slots` jobs at a time (default: all cores but one), at most `queue` waiting. POSIX only.
+
+    Each job has `wall` seconds, `cpu` seconds of processor time and `memory` bytes. An owner not heard of for `lease`
+    seconds is gone; one that was released is gone after `grace` seconds, unless it is heard of before. Who wants
+    several jobs at once asks for them as "ada", "ada/study" and so on, which are released together.
+    """
+
+    def __init__(
+        self,
+        root: str | Path = "runs",
+        slots: int | None = None,
+        *,
+        queue: int = 100,
+        wall: float = 600.0,
+        cpu: int = 600,
+        memory: int = 4_000_000_000,
+        lease: float = 600.0,
+        grace: float = 30.0,
+        command: Sequence[str] = COMMAND,
+    ):
+        self.root, self.wall, self.lease, self.grace = Path(root).resolve(), wall, lease, grace
+        self.slots, self.most = slots or max(1, (os.cpu_count() or 2) - 1), queue
+        self.limits, self.command = {"cpu": cpu, "memory": memory}, tuple(command)
+        self._lock = threading.RLock()
+        self._jobs: dict[str, _Job] = {}
+        self._queue: deque[_Job] = deque()
+        self._running: list[_Job] = []
+        self._owners: dict[str, float] = {}  # owner -> monotonic time at which it is gone
+        self._closing = self._foresight = False
+        self._spare: tuple[Child, str] | None = None  # and the source that it knows
+        self._selector = selectors.DefaultSelector()
+        self._bell, self._ring = os.pipe()
+        for end in (self._bell, self._ring):
+            os.set_blocking(end, False)
+        self._selector.register(self._bell, selectors.EVENT_READ, lambda bell: os.read(bell, 4096))
+        self._thread = threading.Thread(target=self._loop, name="experiments.jobs.pool", daemon=True)
+        self._thread.start()
+        atexit.register(self.close)
+
+    # asked by any thread
+
+    def submit(self, owner: str, work: Experiment | Errand) -> str:
+        """Do `work` for `owner`, or find it done already; gives the job's id, the work's key.
+
+        The owner's other job, if there is one, is given up. ValueError in one sentence if the queue is full, or if an
+        experiment names files of this machine: it may have come from anywhere.
+        """
+        if isinstance(work, Experiment) and work.files:
+            raise ValueError(
+                f"the experiment gives a {work.files[0]}, and readers may not name files of this machine; "
+                "its owner may, on the command line."
+            )
+        name, version = work.key(), source_version()
+        folder = self._stored(work, version)
+        with self._lock:
+            if self._closing:
+                raise ValueError("the pool is closed; start the workbench again.")
+            self._owners[owner] = time.monotonic() + self.lease
+            for other in [*self._queue, *self._running]:
+                if other.name != name:
+                    self._leave(other, owner, "replaced by a newer run")
+            job = self._jobs.get(name)
+            if job is None or not job.state.active or job.ending:
+                if folder is not None:
+                    self._remember(_Job(name, work, JobState("finished", fraction=1.0, folder=folder)))
+                    return name
+                if len(self._queue) >= self.most:
+                    raise ValueError(f"{len(self._queue)} runs are waiting and no more can; try again in a minute.")
+                job = _Job(name, work, JobState("queued"), version=version)
+                self._remember(job)
+                self._queue.append(job)
+            job.owners.add(owner)
+        self._wake()
+        return name
+
+    def state(self, job: str) -> JobState:
+        """Where `job` stands. ValueError if this pool knows of no such job."""
+        with self._lock:
+            known = self._jobs.get(job)
+            if known is None:
+                raise ValueError(f"there is no job {job[:40]!r}; it was never asked for, or long ago.")
+            if known in self._queue:
+                return replace(known.state, place=self._queue.index(known) + 1)
+            return known.state
+
+    def cancel(self, job: str, owner: str | None = None) -> bool:
+        """Give `job` up for `owner`; without other owners, or without `owner`, it stops and keeps what it recorded.
+
+        Gives whether it stops, or has ended; False if somebody else still waits for it.
+        """
+        with self._lock:
+            known = self._jobs.get(job)
+            if known is None or not known.state.active:
+                return True
+            if owner is not None and known.owners - {owner}:
+                known.owners.discard(owner)
+                return False
+            if known in self._queue:
+                self._drop(known, "cancelled")
+            elif not known.ending:
+                known.ending, known.deadline = "cancelled", time.monotonic() + POLITE
+                known.child.ask()
+        self._wake()
+        return True
+
+    def touch(self, owner: str) -> None:
+        """`owner` is still there."""
+        with self._lock:
+            self._owners[owner] = time.monotonic() + self.lease
+
+    def release(self, owner: str) -> None:
+        """`owner` seems to be gone, with all owner/...: jobs are given up after the grace, unless heard of before."""
+        with self._lock:
+            for name in self._owners:
+                if name == owner or name.startswith(f"{owner}/"):
+                    self._owners[name] = time.monotonic() + self.grace
+        self._wake()
+
+    def foresee(self) -> None:
+        """From now on keep a process ready for the next job, which then begins without importing anything."""
+        self._foresight = True
+        self._wake()
+
+    def close(self) -> None:
+        """Kill all jobs, wait until they are gone, and end."""
+        atexit.unregister(self.close)
+        with self._lock:
+            self._closing = True
+        self._wake()
+        self._thread.join()
+
+    def _wake(self) -> None:
+        with contextlib.suppress(OSError):  # the bell rings already, or nobody is there to hear it
+            os.write(self._ring, b".")
+
+    # done by the pool's own thread
+
+    def _loop(self) -> None:
+        while True:
+            with self._lock:
+                self._expire()
+                if self._closing:
+                    for job in [*self._queue]:
+                        self._drop(job, "the pool was closed")
+                    for job in self._running:
+                        self._kill(job, "the pool was closed")
+                    if not self._running:
+                        break
+                while self._queue and len(self._running) < self.slots:
+                    self._start(self._queue.popleft())
+                patience = self._patience()
+            self._prepare()
+            events = self._selector.select(patience)
+            with self._lock:
+                for key, _ in events:
+                    key.data(key.fileobj)
+                for job in [job for job in self._running if job.child.ended()]:
+                    self._running.remove(job)
+                    job.state = self._end(job, job.child.reap())
+                    job.owners.clear()
+        self._dismiss()
+        self._selector.close()
+        for end in (self._bell, self._ring):
+            os.close(end)
+
+    def _start(self, job: _Job) -> None:
+        spec = {"root": str(self.root), "parent": os.getpid(), **self.limits}
+        if isinstance(job.work, Errand):
+            spec["errand"] = asdict(job.work)
+        else:
+            spec["experiment"] = json.loads(job.work.json())
+            if job.work.cluster != "simulated":
+                spec["memory"] = None  # torch, and more so CUDA, reserve addresses far beyond what they use
+        try:
+            job.child = self._ready(job.version) or Child(self.command, self._selector)
+        except OSError as error:
+            job.state = replace(job.state, status="failed", message=f"no process could be started: {error.strerror}.")
+            return
+        job.child.begin(spec, job.hear)
+        job.state, job.deadline = replace(job.state, status="running"), time.monotonic() + self.wall
+        self._running.append(job)
+
+    def _prepare(self) -> None:
+        if self._spare and self._spare[0].ended():
+            self._foresight = False  # another would end like it; jobs are started when they come
+            self._dismiss()
+        if self._foresight and not self._spare and (self._queue or not self._running):  # no job has to share its core
+            with contextlib.suppress(OSError):
+                version = source_version()
+                self._spare = Child([*self.command, "early"], self._selector), version
+
+    def _ready(self, version: str) -> Child | None:
+        """The process that waits for a job, if there is one, it lives, and the source is still what it knows."""
+        if self._spare and self._spare[1] == version and not self._spare[0].ended():
+            (child, _), self._spare = self._spare, None
+            return child
+        self._dismiss()
+        return None
+
+    def _dismiss(self) -> None:
+        if self._spare:
+            self._spare[0].reap()
+            self._spare = None
+
+    def _end(self, job: _Job, code: int) -> JobState:
+        """The last state of a job whose process ended with `code`."""
+        state, result = job.state, job.result
+        if result is None and job.ending:
+            status = "failed" if job.ending.startswith("it ") else "cancelled"
+            return replace(state, status=status, message=f"{job.ending}.")
+        if result is None:
+            return replace(state, status="failed", message=self._why(job.child, code))
+        status = {"finished": "finished", "diverged": "finished", "cancelled": "cancelled"}.get(
+            result["status"], "failed"
+        )
+        return replace(
+            state,
+            status=status,
+            fraction=1.0 if status == "finished" else state.fraction,
+            message=result["error"],
+            folder=Path(result["folder"]) if result["folder"] else None,
+        )
+
+    def _why(self, child: Child, code: int) -> str:
+        if code == -signal.SIGXCPU:
+            return f"it used more than {self.limits['cpu']} s of processor time; use fewer steps or workers."
+        if code == -signal.SIGKILL:
+            return "it was killed from outside; most likely the machine ran out of memory."
+        if code == -signal.SIGSEGV:
+            return "it crashed with a segmentation fault."
+        if code < 0:
+            return f"it was ended by signal {-code}."
+        return f"it ended with code {code} and without a result. {child.last_words()}".strip()
+
+    def _expire(self) -> None:
+        """Hold jobs to the wall limit, and give up those that nobody waits for any more."""
+        now = time.monotonic()
+        for job in self._running:
+            if job.child.flooded:
+                self._kill(job, "it wrote more than can be read")
+            elif now >= job.deadline:
+                self._kill(job, job.ending or f"it took longer than {self.wall:g} s; use fewer steps or workers")
+        for owner in [owner for owner, until in self._owners.items() if now >= until]:
+            del self._owners[owner]
+            for job in [*self._queue, *self._running]:
+                self._leave(job, owner, "nobody was there any more")
+
+    def _patience(self) -> float:
+        """Seconds until something is due that no event tells of."""
+        due = [job.deadline for job in self._running]
+        if due or self._queue:
+            due += self._owners.values()
+        longest = 0.05 if any(job.child.pidfd is None for job in self._running) else 5.0
+        return max(0.0, min([longest, *(moment - time.monotonic() for moment in due)]))
+
+    def _stored(self, work: Experiment | Errand, version: str) -> Path | None:
+        if isinstance(work, Errand):
+            return work.stored(self.root)
+        return store.stored(work, version, self.root)
+
+    # with the lock held, by any thread
+
+    def _leave(self, job: _Job, owner: str, why: str) -> None:
+        if owner not in job.owners:
+            return
+        job.owners.discard(owner)
+        if not job.owners:
+            if job in self._queue:
+                self._drop(job, why)
+            else:
+                self._kill(job, why)
+
+    def _kill(self, job: _Job, why: str) -> None:
+        job.ending, job.deadline = job.ending or why, FOREVER
+        job.child.kill()
+
+    def _drop(self, job: _Job, why: str) -> None:
+        self._queue.remove(job)
+        job.state = replace(job.state, status="cancelled", message=f"{why}.")
+        job.owners.clear()
+
+    def _remember(self, job: _Job) -> None:
+        self._jobs.pop(job.name, None)
+        self._jobs[job.name] = job
+        ended = [name for name, old in self._jobs.items() if not old.state.active]
+        for name in ended[: max(0, len(self._jobs) - KEPT)]:
+            del self._jobs[name]

@@ -1,0 +1,25 @@
+"""Compile what the first run would have to wait for: `python -m experiments.jobs.precompile`.
+
+Numba keeps compiled kernels on disk, so this is worth doing once after an installation.
+"""
+
+import algorithms
+from algorithms.compression import COMPRESSIONS
+from experiments.experiment import Experiment
+from experiments.run import run
+
+
+def main() -> None:
+    """Run two steps of every algorithm, of every compression, and of every model."""
+    for name in algorithms.names():
+        run(Experiment.of({"algorithm": name, "steps": 2}))
+    for name in COMPRESSIONS:
+        run(Experiment.of({"compression": name, "steps": 2}))
+    for model in ("residual", "cnn", "cnn_bn"):
+        run(Experiment.of({"algorithm": "sgd", "steps": 2, "workers": 1, "model": model}))
+    for workload in ("quadratic", "text"):
+        run(Experiment.of({"algorithm": "sgd", "steps": 2, "workers": 1, "workload": workload}))
+
+
+if __name__ == "__main__":
+    main()

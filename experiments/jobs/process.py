@@ -1,0 +1,119 @@
+"""A child: one job process, seen from the thread that owns it.
+
+It is started in a process group of its own, so that all it starts can be ended with it, and its pipes and its end
+are events of a selector. Used only by that thread, except for `ask`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import selectors
+import signal
+import subprocess
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from experiments.runs.summary import ROOT
+
+MAX_LINE = 4_000_000  # bytes of one line it may write
+TAIL = 8_000  # bytes of stderr that are kept
+
+
+class Child:
+    """`command`, which waits for what `begin` tells it. OSError if it cannot be started."""
+
+    def __init__(self, command: Sequence[str], selector: selectors.BaseSelector):
+        path = os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH"))))
+        self.process = subprocess.Popen(
+            command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            cwd=ROOT,
+            env={**os.environ, "PYTHONPATH": path},
+            start_new_session=True,
+        )
+        self.selector, self.heard = selector, lambda line: None
+        self.unread, self.stderr, self.flooded = b"", b"", False
+        for pipe, read in ((self.process.stdout, self._read_lines), (self.process.stderr, self._read_tail)):
+            os.set_blocking(pipe.fileno(), False)
+            selector.register(pipe, selectors.EVENT_READ, read)
+        self.pidfd = None
+        if hasattr(os, "pidfd_open"):  # its end is an event; elsewhere `ended` has to be asked again and again
+            with contextlib.suppress(OSError):
+                self.pidfd = os.pidfd_open(self.process.pid)
+                selector.register(self.pidfd, selectors.EVENT_READ, lambda _: 0)
+
+    def begin(self, spec: dict[str, Any], heard: Callable[[dict[str, Any]], None]) -> None:
+        """Tell it `spec` on stdin; what it writes on stdout from now on goes to `heard`."""
+        self.heard = heard
+        with contextlib.suppress(OSError):  # it may be dead already
+            self.process.stdin.write(json.dumps(spec).encode())
+            self.process.stdin.close()
+
+    def ask(self) -> None:
+        """Ask it to stop."""
+        with contextlib.suppress(OSError):
+            os.kill(self.process.pid, signal.SIGTERM)
+
+    def kill(self) -> None:
+        """End it with all that it started."""
+        with contextlib.suppress(OSError):
+            os.killpg(self.process.pid, signal.SIGKILL)
+
+    def ended(self) -> bool:
+        """Whether it has; it is not reaped yet, so that its number still means it and its group."""
+        if not hasattr(os, "waitid"):
+            return self.process.poll() is not None
+        try:
+            return os.waitid(os.P_PID, self.process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
+        except ChildProcessError:  # somebody else has reaped it
+            return True
+
+    def reap(self) -> int:
+        """Take in the rest of its output, end what it left behind, and give its exit code."""
+        self.kill()
+        for pipe, read in ((self.process.stdout, self._read_lines), (self.process.stderr, self._read_tail)):
+            while read(pipe):
+                pass
+            with contextlib.suppress(KeyError):
+                self.selector.unregister(pipe)
+            pipe.close()
+        with contextlib.suppress(OSError):
+            self.process.stdin.close()
+        if self.pidfd is not None:
+            self.selector.unregister(self.pidfd)
+            os.close(self.pidfd)
+        return self.process.wait()
+
+    def last_words(self) -> str:
+        """The last line on stderr."""
+        lines = self.stderr.decode(errors="replace").strip().splitlines()
+        return lines[-1][:300] if lines else ""
+
+    def _read_lines(self, pipe: Any) -> int:
+        chunk = self._chunk(pipe)
+        *lines, self.unread = (self.unread + chunk).split(b"\n")
+        for line in lines:
+            with contextlib.suppress(ValueError, TypeError, KeyError, AttributeError):  # no line of ours
+                self.heard(json.loads(line))
+        if len(self.unread) > MAX_LINE:
+            self.unread, self.flooded = b"", True
+        return len(chunk)
+
+    def _read_tail(self, pipe: Any) -> int:
+        chunk = self._chunk(pipe)
+        self.stderr = (self.stderr + chunk)[-TAIL:]
+        return len(chunk)
+
+    def _chunk(self, pipe: Any) -> bytes:
+        try:
+            chunk = os.read(pipe.fileno(), 1 << 16)
+        except BlockingIOError:
+            return b""
+        if not chunk:
+            with contextlib.suppress(KeyError):
+                self.selector.unregister(pipe)
+        return chunk

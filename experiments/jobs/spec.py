@@ -1,0 +1,82 @@
+"""An errand: work other than a run that is done in a process of the pool, and kept as a folder beside the runs.
+
+    Errand("study", {"schedule": "1f1b", "ranks": 64})
+
+The module of its kind has `errand(values, root, progress) -> Path`, which does it, calls progress(part) now and then,
+and says where the result lies. What it needs is plain values; what it gives is files; so the process that asked never
+has anything in its own memory but those.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import hashlib
+import importlib
+import json
+import shutil
+import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from experiments.runs.summary import ROOT, source_version
+
+KINDS = {
+    "fit": "experiments.measure.fit",
+    "study": "experiments.study.schedules",
+    "kernels": "experiments.measure.kernel_times",
+    "lesson": "lessons.job_specs",
+    "upload": "experiments.runs.upload",
+}
+"""Kinds of errands, and whose `errand` does them."""
+
+
+@dataclass(frozen=True)
+class Errand:
+    """One of KINDS with its values, which JSON can spell."""
+
+    kind: str
+    values: dict[str, Any]
+
+    def key(self) -> str:
+        """Kind and 16 hexadecimal digits: equal errands have equal keys."""
+        text = json.dumps(self.values, sort_keys=True)
+        return f"{self.kind}-{hashlib.sha256(text.encode()).hexdigest()[:16]}"
+
+    def place(self, root: str | Path) -> Path:
+        """Where the result is kept, as done by this version of the source."""
+        path = ROOT / f"{KINDS[self.kind].replace('.', '/')}.py"
+        version = hashlib.sha256(source_version().encode() + path.read_bytes()).hexdigest()[:8]
+        return Path(root) / f"{self.key()}-{version}"
+
+    def stored(self, root: str | Path) -> Path | None:
+        """Where the result lies already, None if it does not."""
+        place = self.place(root)
+        return place if place.is_dir() else None
+
+    def do(self, root: str | Path, progress: Callable[[float], None] = lambda part: None) -> Path:
+        """Do it here, and say where the result lies. ValueError, OSError in one sentence."""
+        return importlib.import_module(KINDS[self.kind]).errand(self.values, Path(root), progress)
+
+    def keep(self, root: Path, write: Callable[[Path], None]) -> Path:
+        """Let write(folder) make the files of the result; whole or not at all."""
+        return keep(self.place(root), write)
+
+
+def keep(place: Path, write: Callable[[Path], None]) -> Path:
+    """Make the folder `place` by write(folder), unless it is there: under a hidden name first, whole or not at all."""
+    place.parent.mkdir(parents=True, exist_ok=True)
+    part = Path(tempfile.mkdtemp(prefix=".part-", dir=place.parent))
+    try:
+        write(part)
+        part.chmod(0o755)
+        part.rename(place)
+    except OSError as error:
+        if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
+            raise
+    finally:
+        with contextlib.suppress(OSError):
+            shutil.rmtree(part)
+    return place

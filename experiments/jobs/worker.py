@@ -1,0 +1,146 @@
+"""A job: one experiment or errand in a process of its own. `python -m experiments.jobs.worker [early]`
+
+stdin    one JSON object: experiment or errand, root (folder of runs), parent (process id), cpu (s), memory (bytes)
+stdout   one JSON object per line:
+         {"kind": "progress", "fraction", "seconds", "loss", "curve": {...}, "tried": {...}}
+         {"kind": "result", "status", "error", "folder"}      the run is stored, whatever its status
+         {"kind": "error", "error"}                           nothing was stored; the sentence says why
+
+SIGTERM asks it to stop: what was recorded is stored and told as a result with status "cancelled".
+With `early` it comes before there is work for it, does once what is slow the first time, and waits for its spec.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import json
+import math
+import os
+import signal
+import sys
+import tempfile
+import threading
+from typing import Any
+
+NICE = 5  # how far a job stands back behind whoever serves the pages
+THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
+
+
+def limit(spec: dict[str, Any]) -> None:
+    """Bind this process to its limits: before anything large is imported, and not between fork and exec."""
+    for name in THREADS:
+        os.environ[name] = "1"
+    if sys.platform == "linux":
+        import ctypes
+
+        ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG: the parent's end is ours
+        if spec.get("parent") not in (None, os.getppid()):
+            sys.exit(1)  # it ended before we could ask
+    with contextlib.suppress(ImportError, OSError, ValueError):
+        import resource
+
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+        if spec.get("cpu"):
+            resource.setrlimit(resource.RLIMIT_CPU, (spec["cpu"], spec["cpu"] + 5))
+        if spec.get("memory"):
+            resource.setrlimit(resource.RLIMIT_AS, (spec["memory"], spec["memory"]))
+    with contextlib.suppress(OSError, AttributeError):
+        os.setpriority(os.PRIO_PROCESS, 0, NICE)
+
+
+class Teller:
+    """Writes the lines. Whatever else is printed in this process goes to stderr, so that it cannot disturb them."""
+
+    def __init__(self) -> None:
+        self.out = os.fdopen(os.dup(1), "w", encoding="utf-8", newline="\n")
+        os.dup2(2, 1)
+
+    def __call__(self, kind: str, **values: Any) -> None:
+        print(json.dumps({"kind": kind, **values}), file=self.out, flush=True)
+
+    def progress(self, progress: Any) -> None:
+        """A line of an experiments.runs.progress.Progress."""
+        self(
+            "progress",
+            fraction=progress.fraction,
+            seconds=progress.seconds,
+            loss=progress.loss if math.isfinite(progress.loss) else None,
+            curve={name: _plain(column) for name, column in progress.curve.items()},
+            tried={name: _plain(column) for name, column in progress.tried.items()},
+        )
+
+    def part(self, fraction: float) -> None:
+        """A line of an errand under way."""
+        self("progress", fraction=fraction, seconds=0.0, curve={}, tried={})
+
+
+def rehearse() -> None:
+    """Run and store two steps of the default experiment: what it imports and loads is there for what comes after."""
+    limit({})
+    from experiments.experiment import Experiment
+    from experiments.run import run
+    from experiments.runs import store
+
+    with tempfile.TemporaryDirectory() as folder:
+        store.save(run(Experiment.of({"steps": 2, "evaluations": 1}), lambda progress: None), folder)
+
+
+def do(spec: dict[str, Any], tell: Teller) -> None:
+    """Run the experiment, or do the errand; store what came of it, tell where."""
+    if "errand" in spec:
+        from experiments.jobs.spec import Errand
+
+        folder = Errand(**spec["errand"]).do(spec["root"], tell.part)
+        tell("result", status="finished", error="", folder=str(folder))
+        return
+    from experiments.experiment import Experiment
+    from experiments.run import run
+    from experiments.runs import store
+
+    stop = threading.Event()
+    signal.signal(signal.SIGTERM, lambda *_: stop.set())
+    done = run(Experiment.from_json(json.dumps(spec["experiment"])), tell.progress, stop)
+    folder, problem = store.save_somewhere(done, spec.get("root", "runs"))
+    tell("result", status=done.status, error=" ".join(filter(None, (done.error, problem))), folder=str(folder))
+
+
+def main() -> int:
+    """Read the spec, obey its limits, do it; 1 if nothing could be stored."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C in the terminal of the parent is the parent's affair
+    tell = Teller()
+    try:
+        if sys.argv[1:] == ["early"]:
+            rehearse()
+        if not (text := sys.stdin.read()):  # the pool has ended, or needs no process any more
+            return 0
+        spec = json.loads(text)
+        limit(spec)
+        do(spec, tell)
+        return 0
+    except BrokenPipeError:  # nobody listens any more
+        return 1
+    except MemoryError:
+        most = spec.get("memory")
+        tell(
+            "error", error=f"this needs more than {most / 1e9:.1f} GB of memory; use a smaller model or fewer workers."
+        )
+    except (ValueError, OSError) as error:
+        tell("error", error=str(error.strerror or error) if isinstance(error, OSError) else str(error))
+    except Exception as error:
+        import traceback
+
+        traceback.print_exc()
+        tell("error", error=f"{type(error).__name__}: {error}")
+    return 1
+
+
+def _plain(column: Any) -> list[float | None]:
+    return [value if math.isfinite(value) else None for value in column.tolist()]
+
+
+if __name__ == "__main__":
+    code = main()
+    atexit._run_exitfuncs()
+    sys.stderr.flush()
+    os._exit(code)  # to take all modules down takes as long as a small run

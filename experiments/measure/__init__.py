@@ -1,0 +1,1 @@
+"""What this machine can do: kernel times, message times, and the cost of a model's layers."""

@@ -1,0 +1,239 @@
+"""Fit to this machine: what a kernel call and a message take here, as the few constants of the simulated cluster.
+
+Two real processes measure at the same time, as they share cores and memory in a run:
+
+    kernels     seconds = overhead + max(FLOPs / flops, bytes / bandwidth)       each after all others, as in a step
+    message     seconds = latency + bytes / bandwidth                            to and fro between the two
+    ring        a reduce-scatter and an all-gather: the same link both ways at once
+    all-reduce  as this cluster does it best, which above 1 MB is torch.distributed's
+
+Constants are those with the least sum of squared logarithms of ratios, measured over predicted: a kernel that is twice
+too slow counts as one that is twice too fast. This is made for large layers and messages above 1 MB: only they decide
+on rates and bandwidth. Small layers, whose numbers stay in a cache, are predicted too slow in memory and too fast in
+arithmetic. On one machine both ways of a link share the processor, so its bandwidth is a middle: what travels one way
+only is predicted too slow, and what travels both ways too fast.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+from statistics import median
+from time import perf_counter
+from typing import Any
+
+import click
+import numpy as np
+
+import kernels
+from cluster.devices import Device, parse_device
+from cluster.network import Link, parse_network
+from experiments.jobs.spec import Errand
+from experiments.measure import this_machine
+from experiments.measure.this_machine import Fit
+
+KERNELS = ("dense_forward", "dense_backward_input", "dense_backward_weights", "sgd", "momentum", "add", "scale")
+SIZES = (1_000, 1_000_000, 4_000_000)  # numbers in a call
+LARGE = 1e6  # bytes that a kernel moves, from which on its call costs next to nothing
+MESSAGES = (8, 4_096, 65_536, 1 << 20, 1 << 22, 1 << 24)  # bytes
+SUMS = (1 << 20, 1 << 22, 1 << 24)  # bytes of a ring or all-reduce
+TIME = 0.3  # s for the rounds of a size; the median counts, since in the quickest the other process stood still
+FEW, MANY = 7, 300  # rounds
+
+Row = tuple[str, float, float, float]
+
+
+def fit(progress: Callable[[float], None] = lambda part: None) -> Fit:
+    """Measure this machine, fit device and network, and keep them in the user's folder. ClusterError, OSError."""
+    from datetime import datetime
+
+    from cluster.real import processes
+    from experiments.measure.kernel_times import machine
+
+    outcome = processes.run(measure, 2, timeout=120, on_progress=lambda journals, seconds: progress(seconds / 20))
+    if outcome.error:
+        raise outcome.error
+    calls, exchanges = outcome.results[0]
+    device = fitted_device(calls)
+    link = fitted_link(exchanges, device)
+    made = Fit(
+        device=device.spelled,
+        network=link.spelled,
+        machine=machine(),
+        moment=datetime.now().astimezone().isoformat(timespec="minutes"),
+        kernels=tuple((*row, device.seconds(row[1], row[2])) for row in calls),
+        messages=tuple((*row, exchange(row[0], row[1], link, device)) for row in exchanges),
+    )
+    this_machine.save(made)
+    return made
+
+
+# on both ranks
+
+
+def measure(comm) -> tuple[list[Row], list[tuple[str, float, float]]]:
+    """What kernels and exchanges take on this rank, while the other one does the same."""
+    with kernels.metered(None):
+        return _kernels(comm), _exchanges(comm)
+
+
+def _kernels(comm) -> list[Row]:
+    """Each kernel after all others, as in a step: what the others have touched meanwhile is no longer near."""
+    from experiments.measure.kernel_cases import CALLS
+
+    rows = []
+    for n in SIZES:
+        prices, calls = [], []
+        for name in KERNELS:
+            kernel, args = getattr(kernels, name), CALLS[name].arguments(np.random.default_rng(0), n)
+            flops, words = kernel.price(*args)
+            prices.append((name, float(flops), float(words * args[0].itemsize)))
+            calls.append(partial(kernel, *args))
+        laps = [[_timed(call) for call in calls] for _ in _rounds(comm, lambda calls=calls: [call() for call in calls])]
+        rows += [(*price, median(times)) for price, times in zip(prices, zip(*laps, strict=True), strict=True)]
+    return rows
+
+
+def _exchanges(comm) -> list[tuple[str, float, float]]:
+    ways = ("message", MESSAGES, _to_and_fro), ("ring", SUMS, _ring), ("all-reduce", SUMS, _all_reduce)
+    rows = []
+    for what, sizes, once in ways:
+        for nbytes in sizes:
+            took = _typical(comm, partial(once, comm, np.zeros(nbytes // 4, np.float32)))
+            rows.append((what, float(nbytes), took / 2 if what == "message" else took))
+    return rows
+
+
+def _to_and_fro(comm, x) -> None:
+    other = 1 - comm.rank
+    if comm.rank == 0:
+        comm.send(x, other)
+    comm.recv(other)
+    if comm.rank == 1:
+        comm.send(x, other)
+
+
+def _ring(comm, x) -> None:
+    comm.all_gather(comm.reduce_scatter(x))
+
+
+def _all_reduce(comm, x) -> None:
+    comm.all_reduce(x)
+
+
+def _typical(comm, once: Callable[[], Any]) -> float:
+    """Seconds of once(), the median over rounds."""
+    return median(_timed(once) for _ in _rounds(comm, once))
+
+
+def _rounds(comm, once: Callable[[], Any]) -> Iterator[int]:
+    """As many rounds on both ranks as take TIME, which both begin together."""
+    once()  # compiles, connects, and brings everything near
+    agreed = float(comm.all_reduce(np.array([_timed(once)]), op="mean")[0])
+    for number in range(max(FEW, min(MANY, round(TIME / agreed)))):
+        comm.barrier()
+        yield number
+
+
+def _timed(once: Callable[[], Any]) -> float:
+    begin = perf_counter()
+    once()
+    return perf_counter() - begin
+
+
+# on neither
+
+
+def fitted_device(rows: list[Row]) -> Device:
+    """The device whose large kernels take what was measured, as nearly as two rates can; small ones say the rest."""
+    flops, nbytes, took = np.array([row[1:] for row in rows], float).T
+    large = nbytes >= LARGE
+    start = (max(flops[large] / took[large]), max(nbytes[large] / took[large]))
+    f, b = _least(lambda f, b: np.maximum(flops[large] / f, nbytes[large] / b), took[large], start)
+    rest = (took - np.maximum(flops / f, nbytes / b))[~large]
+    return Device(f, b, max(0.0, median(rest)))
+
+
+def fitted_link(rows: list[tuple[str, float, float]], device: Device) -> Link:
+    """The link with the latency of small messages, and a bandwidth amid what large exchanges of all kinds have."""
+    latency = min(took for what, _, took in rows if what == "message")
+    large = [row for row in rows if row[1] >= LARGE]
+    took = np.array([took for _, _, took in large])
+
+    def model(bandwidth: float) -> np.ndarray:
+        link = Link(latency, bandwidth)
+        return np.array([exchange(what, nbytes, link, device) for what, nbytes, _ in large])
+
+    (bandwidth,) = _least(model, took, (max(nbytes / took for _, nbytes, took in large),))
+    return Link(latency, bandwidth)
+
+
+def exchange(what: str, nbytes: float, link: Link, device: Device) -> float:
+    """Seconds of a message, or of an all-reduce of two however it is done, as the simulated cluster has it."""
+    if what == "message":
+        return link.latency + nbytes / link.bandwidth
+    half = nbytes / 2
+    return 2 * (link.latency + half / link.bandwidth) + device.seconds(half / 4, 3 * half)
+
+
+def _least(model: Callable, took: np.ndarray, start: tuple[float, ...]) -> tuple[float, ...]:
+    """The constants, all above 0, for which model(*constants) has the least squared log-ratios to `took`."""
+    from scipy.optimize import least_squares
+
+    found = least_squares(lambda logs: np.log(model(*np.exp(logs)) / took), np.log(start), loss="soft_l1")
+    return tuple(float(x) for x in np.exp(found.x))
+
+
+# as an errand, and as a command
+
+
+def asked(moment: str) -> Errand:
+    """The errand that fits this machine; `moment` tells it from those before."""
+    return Errand("fit", {"moment": moment})
+
+
+def errand(values: dict[str, Any], root: Path, progress: Callable[[float], None]) -> Path:
+    """Fit, and keep a copy (see experiments.jobs.spec)."""
+    made = fit(progress)
+    return Errand("fit", values).keep(root, lambda folder: (folder / "fit.json").write_text(made.model_dump_json()))
+
+
+@click.command("fit")
+@click.option("--json", "as_json", is_flag=True, help="print what was measured and fitted as JSON, in SI units")
+def fit_command(as_json: bool) -> None:
+    """Measure kernels and messages here, and fit the simulated cluster to them: --device here --network here."""
+    from cluster.comm import ClusterError
+    from experiments.cli import show
+
+    try:
+        made = fit()
+    except ClusterError as error:
+        raise click.ClickException(f"this machine could not be measured: {error}") from None
+    if as_json:
+        click.echo(json.dumps(made.model_dump(), indent=1))
+        return
+    device, link = parse_device(made.device), parse_network(made.network).between
+    click.echo(f"{made.machine}, {made.moment}")
+    click.echo(
+        f"device   {device.flops / 1e9:.3g} GFLOP/s, {device.bandwidth / 1e9:.3g} GB/s, "
+        f"{device.overhead * 1e6:.3g} us a call          --device {made.device}"
+    )
+    click.echo(
+        f"network  {link.latency * 1e6:.3g} us, {link.bandwidth / 1e9:.3g} GB/s          --network {made.network}\n"
+    )
+    click.echo(show.table([*map(_told, made.kernels), *(_told((w, 0.0, n, t, p)) for w, n, t, p in made.messages)], 1))
+    click.echo(f"\nstored in {this_machine.place()}; --device here --network here use it.")
+
+
+def _told(row: tuple[str, float, float, float, float]) -> dict[str, str]:
+    what, flops, nbytes, took, predicted = row
+    return {
+        "what": what,
+        "FLOPs": f"{flops:,.0f}" if flops else "",
+        "bytes": f"{nbytes:,.0f}",
+        "measured us": f"{1e6 * took:,.3g}" if took < 1e-3 else f"{1e6 * took:,.0f}",
+        "fitted us": f"{1e6 * predicted:,.3g}" if predicted < 1e-3 else f"{1e6 * predicted:,.0f}",
+        "ratio": f"{predicted / took:.2f}",
+    }

@@ -1,0 +1,514 @@
+"""Calls: every kernel at a given size, and what torch says to the same.
+
+`CALLS[name].arguments(rng, n)` builds the arguments of a call that handles about n numbers, float32, outputs first.
+`CALLS[name].peer(torch, *tensors)` does the same in torch's eager mode, as one would write it there; None where torch
+has nothing of the kind. "eager" is the kernel's own reference on tensors: the same line, one torch operation each.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from kernels.compression import pack
+from kernels.layers import gelu_forward
+
+WIDTH = 64  # of tables: classes, channels, features of a transformer
+BATCH = 64  # samples that go through a dense layer
+TIME = 64  # positions of a sequence
+RUNS = 8  # pieces of a vector that share a scale
+BLOCK = 256  # numbers that share an exponent
+IMAGE = (16, 16)
+FILTERS = (8, 16)  # channels in and out of a convolution
+NONZEROS = 16  # numbers in a sparse row
+ROWS = 16  # sparse rows of one call
+
+
+@dataclass(frozen=True)
+class Call:
+    """How a kernel is called. The peer writes into its tensors as the kernel does, or gives what those would hold."""
+
+    arguments: Callable[[np.random.Generator, int], tuple]
+    peer: Callable | str | None = None
+
+
+def draw(rng: np.random.Generator, *shapes) -> tuple:
+    return tuple(rng.standard_normal(shape, np.float32) for shape in shapes)
+
+
+def vectors(count: int, *scalars: Any) -> Callable:
+    """`count` vectors of n numbers, then scalars."""
+    return lambda rng, n: (*draw(rng, *[n] * count), *scalars)
+
+
+def tables(count: int, *scalars: Any) -> Callable:
+    """`count` tables of n numbers in rows of WIDTH, then scalars."""
+    return lambda rng, n: (*draw(rng, *[(samples(n), WIDTH)] * count), *scalars)
+
+
+def samples(n: int, each: int = WIDTH) -> int:
+    """Of so many numbers each, to make n."""
+    return max(1, n // each)
+
+
+def edges(n: int) -> np.ndarray:
+    return np.linspace(0, n, RUNS + 1).astype(np.int64)
+
+
+def positive(arguments: Callable, *which: int) -> Callable:
+    """The same, with some of the arguments squared."""
+
+    def built(rng, n):
+        args = list(arguments(rng, n))
+        for place in which:
+            args[place] = args[place] ** 2
+        return tuple(args)
+
+    return built
+
+
+# vectors
+
+
+def places(rng, n):
+    return np.sort(rng.permutation(n)[: max(1, n // 100)]).astype(np.int32)  # one in a hundred is sent
+
+
+def mean(rng, n):
+    return (*draw(rng, n), *draw(rng, (8, n)))
+
+
+def gather(rng, n):
+    index = places(rng, n)
+    return (*draw(rng, len(index), n), index)
+
+
+def scatter_add(rng, n):
+    index = places(rng, n)
+    out, values = draw(rng, n, len(index))
+    return out, index, values
+
+
+def scatter_signs(rng, n):
+    index = places(rng, n)
+    return (*draw(rng, n), np.where(rng.random(len(index)) < 0.5, index, ~index), 0.25)
+
+
+def select(rng, n):
+    (v,) = draw(rng, n)
+    room = max(1, n // 100)
+    return np.zeros(room, np.float32), np.zeros(room, np.int32), v, np.sort(np.abs(v))[-room], 1
+
+
+def norms(rng, n):
+    return np.empty(RUNS, np.float32), *draw(rng, n), edges(n), 2
+
+
+def two_means(rng, n):
+    return np.empty(RUNS, np.float32), np.empty(RUNS, np.float32), *draw(rng, n), edges(n)
+
+
+def choose(rng, n):
+    packed = rng.integers(0, 256, pack.size(n, 1), np.uint8)
+    return np.empty(n, np.float32), packed, *draw(rng, RUNS, RUNS), edges(n)
+
+
+def stochastic_quantize(rng, n):
+    return np.empty(n, np.uint8), *draw(rng, n), np.full(RUNS, 3.0, np.float32), edges(n), 4, 1234567
+
+
+def stochastic_dequantize(rng, n):
+    packed = np.empty(pack.size(n, 4), np.uint8)
+    pack.cpu(packed, rng.integers(0, 9, n).astype(np.uint8), 4)
+    return np.empty(n, np.float32), packed, *draw(rng, RUNS), edges(n), 4, 4
+
+
+def low_rank(rng, n):
+    side = max(1, math.isqrt(n))
+    return draw(rng, (side, 4), (side, side), (side, 4))
+
+
+# sparse rows
+
+
+def rows(rng, n):
+    """(w, rows, target, indptr, index, values, penalty) with n coordinates."""
+    held = min(NONZEROS, n)
+    index = np.concatenate([rng.permutation(n)[:held] for _ in range(ROWS)]).astype(np.int32)
+    target = np.where(rng.random(ROWS) < 0.5, -1, 1).astype(np.float32)
+    w, values, penalty = draw(rng, n, len(index), n)
+    return w, np.arange(ROWS), target, held * np.arange(ROWS + 1), index, values, penalty**2
+
+
+def hogwild(rng, n):
+    w, *data = rows(rng, n)
+    return w, np.zeros_like(w), *data, 1e-3, 1, False
+
+
+def svrg(rng, n):
+    w, *data = rows(rng, n)
+    anchor, slope = draw(rng, n, n)
+    return w, np.zeros_like(w), *data, anchor, 1e-3 * slope, 1e-3, False
+
+
+def margins(rng, n):
+    w, which, *data, _ = rows(rng, n)
+    return np.empty(ROWS, np.float32), w, which, *data
+
+
+def logistic(rng, n):
+    w, *data = rows(rng, n)
+    return np.empty_like(w), w, *data
+
+
+# layers
+
+
+def dense_forward(rng, n):
+    side = max(1, math.isqrt(n))
+    return *draw(rng, (BATCH, side), (BATCH, side), (side, side), side), True
+
+
+def dense_backward_input(rng, n):
+    side = max(1, math.isqrt(n))
+    return draw(rng, (BATCH, side), (BATCH, side), (side, side))
+
+
+def dense_backward_weights(rng, n):
+    side = max(1, math.isqrt(n))
+    return draw(rng, (side, side), side, (BATCH, side), (BATCH, side))
+
+
+def images(rng, n, *channels):
+    return draw(rng, *((samples(n, FILTERS[0] * math.prod(IMAGE)), c, *IMAGE) for c in channels))
+
+
+def conv2d_forward(rng, n):
+    into, out = FILTERS
+    return *images(rng, n, out, into), *draw(rng, (out, into, 3, 3), out), True
+
+
+def conv2d_backward_input(rng, n):
+    into, out = FILTERS
+    return *images(rng, n, into, out), *draw(rng, (out, into, 3, 3))
+
+
+def conv2d_backward_weights(rng, n):
+    into, out = FILTERS
+    return *draw(rng, (out, into, 3, 3), out), *images(rng, n, into, out)
+
+
+def max_pool_forward(rng, n):
+    (x,) = images(rng, n, FILTERS[0])
+    return np.empty((*x.shape[:2], *(side // 2 for side in IMAGE)), np.float32), x, 2
+
+
+def max_pool_backward(rng, n):
+    _, x, window = max_pool_forward(rng, n)
+    y = np.maximum.reduce([x[:, :, u::2, v::2] for u in (0, 1) for v in (0, 1)])
+    return np.empty_like(x), *draw(rng, y.shape), x, y, window
+
+
+def batch_norm_forward(rng, n):
+    c = FILTERS[0]
+    return *images(rng, n, c)[:1], *draw(rng, c, c), *images(rng, n, c), *draw(rng, c, c), 1e-5, True
+
+
+def batch_norm_backward_weights(rng, n):
+    c = FILTERS[0]
+    return *draw(rng, c, c), *images(rng, n, c, c), *draw(rng, c), draw(rng, c)[0] ** 2 + 1, 1e-5
+
+
+def batch_norm_backward_input(rng, n):
+    c = FILTERS[0]
+    mean, variance, *others = draw(rng, c, c, c, c, c)
+    return *images(rng, n, c, c, c), mean, variance**2 + 1, *others, 1e-5
+
+
+def sequences(n: int) -> int:
+    return samples(n, TIME * WIDTH)
+
+
+def embedding_forward(rng, n):
+    shape = (sequences(n), TIME)
+    return *draw(rng, (*shape, WIDTH)), rng.integers(0, 256, shape), *draw(rng, (256, WIDTH), (TIME, WIDTH))
+
+
+def embedding_backward_weights(rng, n):
+    shape = (sequences(n), TIME)
+    return *draw(rng, (256, WIDTH), (TIME, WIDTH)), rng.integers(0, 256, shape), *draw(rng, (*shape, WIDTH))
+
+
+def attention_forward(rng, n):
+    whole, p = (sequences(n), TIME, WIDTH), (sequences(n), 4, TIME, TIME)
+    y, q, k, v = draw(rng, *[whole] * 4)
+    return y, np.empty(p, np.float32), q, k, v
+
+
+def attention_backward(rng, n):
+    whole, p = (sequences(n), TIME, WIDTH), (sequences(n), 4, TIME, TIME)
+    chances = np.tril(rng.random(p, np.float32))
+    dq, dk, dv, dy, q, k, v = draw(rng, *[whole] * 7)
+    return dq, dk, dv, dy, chances / chances.sum(3, keepdims=True), q, k, v
+
+
+def layer_norm_forward(rng, n):
+    y, u, x = draw(rng, *[(samples(n), WIDTH)] * 3)
+    return y, u, np.empty(len(x), np.float32), x, *draw(rng, WIDTH, WIDTH), 1e-5
+
+
+def layer_norm_backward_input(rng, n):
+    dx, dy, u = draw(rng, *[(samples(n), WIDTH)] * 3)
+    return dx, dy, u, np.ones(len(u), np.float32), *draw(rng, WIDTH)
+
+
+def layer_norm_backward_weights(rng, n):
+    return draw(rng, WIDTH, WIDTH, *[(samples(n), WIDTH)] * 2)
+
+
+def gelu_backward(rng, n):
+    dz, dy, z = draw(rng, *[(samples(n), WIDTH)] * 3)
+    y = np.empty_like(z)
+    gelu_forward.reference(y, z)
+    return dz, dy, z, y
+
+
+def softmax_cross_entropy(rng, n):
+    dz, z = draw(rng, *[(samples(n), WIDTH)] * 2)
+    return dz, z, rng.integers(0, WIDTH, len(z))
+
+
+def bias_forward(rng, n):
+    return *draw(rng, *[(samples(n), WIDTH)] * 2, WIDTH), True
+
+
+def row_largest(rng, n):
+    (z,) = draw(rng, (samples(n), WIDTH))
+    return np.empty(len(z), np.float32), z
+
+
+def vocabulary_sums(rng, n):
+    largest, z = row_largest(rng, n)
+    return np.empty((2, len(z)), np.float32), z, np.full_like(largest, 5), rng.integers(0, 2 * WIDTH, len(z)), 0
+
+
+def vocabulary_cross_entropy(rng, n):
+    sums, z, largest, target, first = vocabulary_sums(rng, n)
+    return np.empty_like(z), z, largest, np.ones_like(sums), target, first
+
+
+def quadratic(rng, n):
+    g, w, points, curvature = draw(rng, n, n, (8, n), n)
+    return g, w, points, curvature**2
+
+
+# what torch says
+
+
+def torch_adam(torch, w, m, v, g, t, rate, b1, b2, eps):
+    m.lerp_(g, 1 - b1)
+    v.mul_(b2).addcmul_(g, g, value=1 - b2)
+    w.addcdiv_(m, (v.sqrt() / math.sqrt(1 - b2**t)).add_(eps), value=-rate / (1 - b1**t))
+
+
+def torch_nesterov(torch, w, v, g, rate, momentum):
+    v.mul_(momentum).add_(g)
+    w.add_(torch.add(g, v, alpha=momentum), alpha=-rate)
+
+
+def torch_block_momentum(torch, start, model, step, drift, momentum, rate, stride, look):
+    step.mul_(momentum).add_(drift, alpha=rate)
+    model.add_(step, alpha=stride)
+    torch.add(model, step, alpha=look, out=start)
+
+
+def torch_clip(torch, g, most):
+    g.mul_(torch.clamp(most / torch.linalg.vector_norm(g), max=1.0))
+
+
+def torch_softmax_cross_entropy(torch, dz, z, target):
+    log_p = torch.log_softmax(z, 1)
+    torch.exp(log_p, out=dz)
+    dz[torch.arange(len(z), device=z.device), target] -= 1
+    dz.div_(len(z))
+    torch.nn.functional.nll_loss(log_p, target)
+
+
+def torch_squared_error(torch, dy, y, t):
+    torch.sub(y, t, out=dy)
+    dy.square().sum()
+    dy.div_(len(y))
+
+
+def torch_convolution_gradient(torch, dw, db, x, dz):
+    return torch.nn.grad.conv2d_weight(x, dw.shape, dz, padding=1), dz.sum((0, 2, 3))
+
+
+def torch_attention(torch, y, p, q, k, v):
+    heads = (x.unflatten(2, (4, -1)).transpose(1, 2) for x in (q, k, v))
+    done = torch.nn.functional.scaled_dot_product_attention(*heads, is_causal=True)
+    return (done.transpose(1, 2).flatten(2),)
+
+
+def torch_embedding_gradient(torch, dtable, dplaces, x, dy):
+    dtable.zero_().index_add_(0, x.flatten(), dy.flatten(0, 1))
+    torch.sum(dy, 0, out=dplaces)
+
+
+EAGER = "eager"
+
+CALLS: dict[str, Call] = {
+    # updates
+    "sgd": Call(vectors(2, 1e-3), lambda torch, w, g, rate: w.add_(g, alpha=-rate)),
+    "momentum": Call(
+        vectors(3, 1e-3, 0.9), lambda torch, w, v, g, rate, mu: w.add_(v.mul_(mu).add_(g), alpha=-rate)
+    ),
+    "nesterov": Call(vectors(3, 1e-3, 0.9), torch_nesterov),
+    "sutskever": Call(vectors(4, 1e-3, 0.9), EAGER),
+    "adagrad": Call(
+        positive(vectors(3, 1e-3, 1e-8), 1),
+        lambda torch, w, s, g, rate, eps: w.addcdiv_(g, s.addcmul_(g, g).sqrt().add_(eps), value=-rate),
+    ),
+    "rmsprop": Call(
+        positive(vectors(3, 1e-3, 0.99, 1e-8, 0.0), 1),
+        lambda torch, w, s, g, rate, a, eps, inside: w.addcdiv_(
+            g, s.mul_(a).addcmul_(g, g, value=1 - a).sqrt().add_(eps), value=-rate
+        ),
+    ),
+    "rmsprop_blend": Call(positive(vectors(4, 1e-3, 0.9, 0.99, 0.3, 0.02, 1e-8), 2)),
+    "adam": Call(positive(vectors(4, 3, 1e-3, 0.9, 0.999, 1e-8), 2), torch_adam),
+    # averaging
+    "ema": Call(vectors(2, 0.3), lambda torch, z, w, weight: z.lerp_(w, weight)),
+    "elastic": Call(vectors(3, 0.2), lambda torch, p, c, x, pull: c.add_(torch.sub(x, c, out=p).mul_(pull))),
+    "mean": Call(mean, lambda torch, out, rows: torch.mean(rows, 0, out=out)),
+    "add": Call(vectors(2), lambda torch, out, x: out.add_(x)),
+    "scale": Call(vectors(1, 1.0), lambda torch, x, factor: x.mul_(factor)),
+    "mix": Call(vectors(2, 0.5, 0.5), lambda torch, x, y, a, b: x.mul_(a).add_(y, alpha=b)),
+    "squared_norm": Call(vectors(1), lambda torch, x: (torch.dot(x, x),)),
+    "displacement": Call(vectors(3, 0.3), lambda torch, p, x, y, factor: torch.sub(x, y, out=p).mul_(factor)),
+    "block_momentum": Call(vectors(4, 0.9, 0.1, 1e-3, 0.4), torch_block_momentum),
+    # compression
+    "residual": Call(vectors(2), lambda torch, v, q: v.sub_(q)),
+    "kth_largest": Call(
+        lambda rng, n: (*draw(rng, n), max(1, n // 100)),
+        lambda torch, v, k: (torch.kthvalue(v.abs(), len(v) - k + 1).values,),
+    ),
+    "select": Call(select),
+    "gather": Call(gather, lambda torch, out, v, index: torch.index_select(v, 0, index, out=out)),
+    "scatter_add": Call(scatter_add, lambda torch, out, index, values: out.index_add_(0, index, values)),
+    "threshold": Call(lambda rng, n: (np.zeros(n, np.int32), *draw(rng, n), 2.5)),
+    "scatter_signs": Call(scatter_signs),
+    "correct": Call(vectors(3, 0.9, False), lambda torch, v, u, g, m, ahead: v.add_(u.mul_(m).add_(g))),
+    "forget": Call(
+        lambda rng, n: (*draw(rng, n), places(rng, n)), lambda torch, v, index: v.index_fill_(0, index.long(), 0)
+    ),
+    "clip": Call(vectors(1, 0.3), torch_clip),
+    "norms": Call(norms),
+    "two_means": Call(two_means),
+    "choose": Call(choose),
+    "pack": Call(
+        lambda rng, n: (np.empty(pack.size(n, 3), np.uint8), rng.integers(0, 8, n).astype(np.uint8), 3)
+    ),
+    "stochastic_quantize": Call(stochastic_quantize),
+    "stochastic_dequantize": Call(stochastic_dequantize),
+    "majority_vote": Call(lambda rng, n: (np.empty(n, np.uint8), rng.integers(0, 256, (8, n), np.uint8), 7)),
+    "to_fixed": Call(lambda rng, n: (np.empty(n, np.int8), np.empty(-(-n // BLOCK), np.int8), *draw(rng, n), BLOCK)),
+    "from_fixed": Call(
+        lambda rng, n: (
+            np.empty(n, np.float32),
+            rng.integers(-127, 128, n).astype(np.int8),
+            rng.integers(-9, 9, -(-n // BLOCK)).astype(np.int8),
+            BLOCK,
+        )
+    ),
+    "to_bf16": Call(
+        lambda rng, n: (np.empty(n, np.uint16), *draw(rng, n)),
+        lambda torch, codes, v: codes.view(torch.bfloat16).copy_(v),
+    ),
+    "from_bf16": Call(
+        lambda rng, n: (np.empty(n, np.float32), (draw(rng, n)[0].view(np.uint32) >> 16).astype(np.uint16)),
+        lambda torch, out, codes: out.copy_(codes.view(torch.bfloat16)),
+    ),
+    "matmul": Call(low_rank, lambda torch, c, a, b: torch.mm(a, b, out=c)),
+    "gram_schmidt": Call(lambda rng, n: (*draw(rng, (samples(n, 4), 4)), 1e-5)),
+    # vectors
+    "dot": Call(vectors(2), lambda torch, x, y: (torch.dot(x, y),)),
+    # sparse
+    "margins": Call(margins),
+    "logistic": Call(logistic),
+    "hogwild": Call(hogwild),
+    "svrg": Call(svrg),
+    "descend_atomic": Call(vectors(2, 1e-3)),
+    # staleness
+    "delay_compensated": Call(vectors(3, 1e-3, 0.04), EAGER),
+    "delay_compensated_adaptive": Call(positive(vectors(4, 1e-3, 2.0, 0.95, 1e-7), 1)),
+    "distance_scaled": Call(vectors(3, 1e-3)),
+    "adam_ahead": Call(positive(vectors(4, 3, 2, 1e-3, 0.9, 0.999, 1e-8), 3)),
+    # layers
+    "dense_forward": Call(
+        dense_forward, lambda torch, y, x, w, b, relu: torch.addmm(b, x, w, out=y).relu_()
+    ),
+    "dense_backward_input": Call(dense_backward_input, lambda torch, dx, dz, w: torch.mm(dz, w.T, out=dx)),
+    "dense_backward_weights": Call(
+        dense_backward_weights,
+        lambda torch, dw, db, x, dz: (torch.mm(x.T, dz, out=dw), torch.sum(dz, 0, out=db)),
+    ),
+    "relu_backward": Call(tables(3), lambda torch, dz, dy, y: (torch.ops.aten.threshold_backward(dy, y, 0),)),
+    "tanh_forward": Call(tables(2), lambda torch, y, z: torch.tanh(z, out=y)),
+    "tanh_backward": Call(tables(3), lambda torch, dz, dy, y: (torch.ops.aten.tanh_backward(dy, y),)),
+    "residual_add": Call(tables(3, 0.3), lambda torch, y, x, a, scale: torch.add(x, a, alpha=scale, out=y)),
+    "conv2d_forward": Call(
+        conv2d_forward,
+        lambda torch, y, x, w, b, relu: (torch.nn.functional.conv2d(x, w, b, padding=1).relu_(),),
+    ),
+    "conv2d_backward_input": Call(
+        conv2d_backward_input,
+        lambda torch, dx, dz, w: (torch.nn.grad.conv2d_input(dx.shape, w, dz, padding=1),),
+    ),
+    "conv2d_backward_weights": Call(conv2d_backward_weights, torch_convolution_gradient),
+    "max_pool_forward": Call(
+        max_pool_forward, lambda torch, y, x, window: (torch.nn.functional.max_pool2d(x, window),)
+    ),
+    "max_pool_backward": Call(max_pool_backward),
+    "batch_norm_forward": Call(
+        batch_norm_forward,
+        lambda torch, y, m, v, x, gain, bias, eps, relu: (
+            torch.nn.functional.batch_norm(x, None, None, gain, bias, True, 0.0, eps).relu_(),
+        ),
+    ),
+    "batch_norm_backward_weights": Call(batch_norm_backward_weights),
+    "batch_norm_backward_input": Call(batch_norm_backward_input),
+    "embedding_forward": Call(
+        embedding_forward,
+        lambda torch, y, x, table, places: (torch.nn.functional.embedding(x, table).add_(places),),
+    ),
+    "embedding_backward_weights": Call(embedding_backward_weights, torch_embedding_gradient),
+    "attention_forward": Call(attention_forward, torch_attention),
+    "attention_backward": Call(attention_backward),
+    "layer_norm_forward": Call(
+        layer_norm_forward,
+        lambda torch, y, u, r, x, gain, bias, eps: (torch.nn.functional.layer_norm(x, (WIDTH,), gain, bias, eps),),
+    ),
+    "layer_norm_backward_input": Call(layer_norm_backward_input),
+    "layer_norm_backward_weights": Call(
+        layer_norm_backward_weights,
+        lambda torch, dgain, dbias, dy, u: (torch.sum(dy * u, 0, out=dgain), torch.sum(dy, 0, out=dbias)),
+    ),
+    "gelu_forward": Call(
+        tables(2), lambda torch, y, z: (torch.nn.functional.gelu(z, approximate="tanh"),)
+    ),
+    "gelu_backward": Call(
+        gelu_backward, lambda torch, dz, dy, z, y: (torch.ops.aten.gelu_backward(dy, z, approximate="tanh"),)
+    ),
+    "softmax_cross_entropy": Call(softmax_cross_entropy, torch_softmax_cross_entropy),
+    "squared_error": Call(tables(3), torch_squared_error),
+    "quadratic": Call(quadratic),
+    "bias_forward": Call(bias_forward, lambda torch, y, z, b, relu: torch.add(z, b, out=y).relu_()),
+    "row_largest": Call(row_largest, lambda torch, largest, z: torch.amax(z, 1, out=largest)),
+    "vocabulary_sums": Call(vocabulary_sums),
+    "vocabulary_cross_entropy": Call(vocabulary_cross_entropy),
+}  # fmt: skip

@@ -1,0 +1,103 @@
+"""The profiler: what each layer of a workload costs, measured here or computed from prices.
+
+A mini-batch goes forward and backward as in a pipeline with a stage per layer, and a watch is read after every layer.
+The watch is this machine's, and the median of many passes is taken; or it is one that only prices move, as on the
+simulated cluster, and one pass says it all, the same on every machine. The loss belongs to the forward of the last
+layer; the first layer has no gradient to hand back; updates are left out.
+
+Source: the profiling run of Harlap et al., arXiv:1806.03377, which takes 1000 mini-batches on one GPU.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from statistics import median
+from time import perf_counter
+
+import kernels
+from cluster.devices import Device
+from theory.profile import Profile
+
+WARM_UP = 3  # passes whose times nobody wants: kernels load, buffers are made
+PASSES = 100
+
+
+def measured(workload, batch: tuple, passes: Iterable = range(PASSES), clock: Callable = perf_counter) -> Profile:
+    """Times of this machine, per layer the median over `passes`; `batch` is what workload.batch gives.
+
+    ValueError, in one sentence, for a workload that has no layers.
+    """
+    layers, lap = Layers(workload), Laps(clock)
+    for _ in range(WARM_UP):
+        layers.times(batch, lap)
+    forward, backward = zip(*(layers.times(batch, lap) for _ in passes), strict=True)  # (passes, layers) each
+    return layers.profile(*(_medians(rows) for rows in (forward, backward)))
+
+
+def priced(workload, batch: tuple, device: Device) -> Profile:
+    """Times that the simulated cluster would take on `device`. ValueError for a workload that has no layers."""
+    layers, bill = Layers(workload), Bill(device)
+    with kernels.metered(bill):
+        return layers.profile(*layers.times(batch, bill))
+
+
+def _medians(rows: Iterable[list[float]]) -> list[float]:
+    return [round(median(times), 9) for times in zip(*rows, strict=True)]  # a watch has no more digits
+
+
+class Layers:
+    """A workload cut in single layers, and the bytes of what each gives to the next, known after a pass."""
+
+    def __init__(self, workload):
+        self.parts = workload.split(workload.depth)
+        self.w = [part.start(0) for part in self.parts]
+        self.activations: list[int] = []
+
+    def times(self, batch: tuple, lap: Callable[[], float]) -> tuple[list[float], list[float]]:
+        """Forward and backward of every layer, s; lap() is the time since it was last called."""
+        x, target = batch
+        saved, forward, backward, self.activations = [], [], [], []
+        lap()
+        for part, w in zip(self.parts, self.w, strict=True):
+            x, kept = part.forward(w, x)
+            saved.append(kept)
+            forward.append(lap())
+            self.activations.append(x.nbytes)
+        lap()
+        _, dy = self.parts[-1].loss(x, target)
+        forward[-1] += lap()
+        for part, w in zip(reversed(self.parts), reversed(self.w), strict=True):
+            dy, _ = part.backward(w, saved.pop(), dy)
+            backward.insert(0, lap())
+        return forward, backward
+
+    def profile(self, forward: Iterable[float], backward: Iterable[float]) -> Profile:
+        """These times beside the sizes of the layers."""
+        names = tuple(f"{number} {part}" for number, part in enumerate(self.parts))
+        return Profile(tuple(forward), tuple(backward), tuple(self.activations), tuple(w.nbytes for w in self.w), names)
+
+
+class Laps:
+    """A stopwatch: a call gives the seconds since the last one."""
+
+    def __init__(self, clock: Callable[[], float]):
+        self.clock, self.last = clock, clock()
+
+    def __call__(self) -> float:
+        before, self.last = self.last, self.clock()
+        return self.last - before
+
+
+class Bill:
+    """A stopwatch that only prices move: the seconds that `device` takes for the kernels called since the last lap."""
+
+    def __init__(self, device: Device):
+        self.device, self.seconds = device, 0.0
+
+    def charge(self, kernel: str, flops: float, nbytes: float) -> None:
+        """Told by every kernel."""
+        self.seconds += self.device.seconds(flops, nbytes)
+
+    def __call__(self) -> float:
+        seconds, self.seconds = self.seconds, 0.0
+        return seconds

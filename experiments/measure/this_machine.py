@@ -1,0 +1,66 @@
+"""Here: this machine as it was fitted, in the user's own folder. `fit.py` measures it, everybody may read it.
+
+`--device here --network here` put its numbers into the experiment, which then means the same on every machine.
+LOCKSTEP_HOME names another folder.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from pathlib import Path
+
+import click
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+NAME = "here"
+
+
+class Fit(BaseModel):
+    """A device and a network as `parse_device` and `parse_network` read them, and how well they fit what was measured.
+
+    kernels   name, FLOPs, bytes, s measured, s by the device
+    messages  what ("message" or "all-reduce"), bytes, s measured, s by the network
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    device: str
+    network: str
+    machine: str
+    moment: str
+    kernels: tuple[tuple[str, float, float, float, float], ...] = ()
+    messages: tuple[tuple[str, float, float, float], ...] = ()
+
+
+def place() -> Path:
+    """The file."""
+    return Path(os.environ.get("LOCKSTEP_HOME") or click.get_app_dir("lockstep")) / "here.json"
+
+
+def load() -> Fit | None:
+    """The last fit; None if there is none, or none that this version can read."""
+    try:
+        return Fit.model_validate_json(place().read_bytes())
+    except (OSError, ValidationError):
+        return None
+
+
+def save(fit: Fit) -> Path:
+    """Keep `fit` instead of the last one, whole or not at all. OSError if that is impossible."""
+    path = place()
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.NamedTemporaryFile("w", dir=path.parent, prefix=".here-", delete=False) as part:
+        part.write(fit.model_dump_json(indent=1))
+    os.replace(part.name, path)
+    return path
+
+
+def resolved(kind: str, text: str) -> str:
+    """`text`, or the numbers of this machine's "device" or "network" if it is "here". ValueError if there are none."""
+    if text != NAME:
+        return text
+    fit = load()
+    if fit is None:
+        raise ValueError(f"there is no {kind} here: this machine was not fitted yet; run python -m experiments fit.")
+    return getattr(fit, kind)

@@ -1,0 +1,1 @@
+"""Pictures and files of runs: Plotly figures, HTML reports, charts of characters, the browser's timeline."""

@@ -1,0 +1,156 @@
+"""Evaluations: how good the reported models are on held-out data, outside the clock of the run.
+
+Ranks report the model they would ship, or their part of it; the reports with one index are one model: parts are
+put together, and several reports of one part (replicas, gossip) are averaged, with their spread, the mean square of
+their distance from that average. A rank that ended early is left out
+of later models as long as the others still have every part.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from kernels import metered, to_numpy
+from tracing import Journal
+from workloads.task import Evaluation, Workload
+
+COLUMNS = ("seconds", "step", "samples", "bytes", "loss", "accuracy", "spread")
+
+
+class Model(NamedTuple):
+    """A reported model: complete `seconds` after the start of the run; index 0 is the start itself."""
+
+    index: int
+    seconds: float
+    w: np.ndarray  # (d,)
+    spread: float = 0.0  # of the replicas that w is the mean of
+
+
+def complete(journals: Sequence[Journal], over: bool) -> list[int]:
+    """Indices at which every rank that reports, and had not ended before, has a report.
+
+    While the run is not `over` nobody is taken to have ended.
+    """
+    kept = [{row[0] for row in j.reports} for j in journals if j.reports]
+    if not kept:
+        return []
+    last = [max(indices) for indices in kept]
+    until = max(last) if over else min(last)
+    candidates = sorted({i for indices in kept for i in indices if i <= until})
+    return [i for i in candidates if all(i in mine or i > end for mine, end in zip(kept, last, strict=True))]
+
+
+def evenly(indices: Sequence[int], count: int) -> list[int]:
+    """At most `count` of the sorted `indices`, as evenly spread as they lie, the last one among them."""
+    if len(indices) <= count:
+        return list(indices)
+    wanted = np.linspace(indices[-1] / count, indices[-1], count)
+    array = np.asarray(indices)
+    right = np.clip(np.searchsorted(array, wanted), 1, len(array) - 1)
+    nearer = np.where(wanted - array[right - 1] < array[right] - wanted, right - 1, right)
+    return array[np.unique(nearer)].tolist()
+
+
+def assemble(journals: Sequence[Journal], index: int, parameters: int) -> Model | None:
+    """The model of the reports with this index; None if they do not cover all of it."""
+    parts, seconds = [], 0.0
+    for journal in journals:
+        for number, reported, start, stop, part in journal.reports:
+            if number == index:
+                parts.append(_part(journal, start, stop, part))
+                seconds = max(seconds, reported)
+    w = _joined(parts, parameters)
+    return None if w is None else Model(index, seconds, w, _spread(parts, w))
+
+
+def final(journals: Sequence[Journal], results: Sequence, parameters: int) -> np.ndarray | None:
+    """The model at the end: what the reporting ranks returned, or reported last; None if nobody reported it.
+
+    A rank with several parts returns them one after the other. Ranks that returned nothing, because they were lost, are
+    left out if the others have every part.
+    """
+    returned, reported = [], []
+    for journal, result in zip(journals, results, strict=True):
+        latest = {(start, stop): part for _, _, start, stop, part in journal.reports}
+        ends = np.cumsum([stop - start for start, stop in sorted(latest)], dtype=int)
+        whole = len(ends) > 0 and getattr(result, "shape", None) == (ends[-1],)
+        parts = np.split(to_numpy(result), ends[:-1]) if whole else [latest[place] for place in sorted(latest)]
+        for (start, stop), part in zip(sorted(latest), parts, strict=True):
+            reported.append(_part(journal, start, stop, part))
+            if result is not None:
+                returned.append(reported[-1])
+    whole = _joined(returned, parameters)
+    return _joined(reported, parameters) if whole is None else whole
+
+
+class Part(NamedTuple):
+    """A part of a model."""
+
+    key: tuple[int, int]  # the same for replicas of a part
+    where: slice | np.ndarray  # in the whole model
+    w: np.ndarray
+
+
+def _part(journal: Journal, start: int, stop: int, w: np.ndarray) -> Part:
+    return Part((start, stop), journal.places.get((start, stop), slice(start, stop)), w)
+
+
+def _joined(parts: list[Part], parameters: int) -> np.ndarray | None:
+    if not parts:
+        return None
+    total, count = np.zeros(parameters, parts[0].w.dtype), np.zeros(parameters, np.int32)
+    with np.errstate(all="ignore"):
+        for _, where, part in parts:
+            total[where] = total[where] + part if count[where].any() else part
+            count[where] += 1
+        if not count.all():
+            return None
+        return total if count.max() == 1 else total / count.astype(total.dtype)
+
+
+def _spread(parts: list[Part], w: np.ndarray) -> float:
+    """The mean over replicas of |x - w|^2; 0 if there is one of each part."""
+    replicas = len(parts) / len({part.key for part in parts})
+    if replicas == 1:
+        return 0.0
+    with np.errstate(all="ignore"):
+        return sum(float(np.square(part - w[where], dtype=float).sum()) for _, where, part in parts) / replicas
+
+
+class Axes:
+    """What a time of the run is in steps, samples and bytes."""
+
+    def __init__(self, losses: dict[str, np.ndarray], messages: dict[str, np.ndarray]):
+        """`losses` sorted by seconds, `messages` by sent."""
+        self.seconds, self.sent = losses["seconds"], messages["sent"]
+        self.ranks = max(1, len(np.unique(losses["rank"])))
+        per_rank = np.lexsort([losses["samples"], losses["rank"]])
+        before = np.diff(losses["samples"][per_rank], prepend=0)
+        first = np.diff(losses["rank"][per_rank], prepend=-1) != 0
+        new = np.empty(len(per_rank), np.int64)  # samples of each row alone
+        new[per_rank] = np.where(first, losses["samples"][per_rank], before)
+        self.samples = np.concatenate([[0], np.cumsum(new)])
+        self.bytes = np.concatenate([[0], np.cumsum(messages["bytes"])])
+
+    def at(self, seconds: float) -> tuple[float, int, int]:
+        """(mini-batches of a rank that trains, in the mean; samples of all ranks; bytes sent) by then."""
+        done = int(np.searchsorted(self.seconds, seconds, side="right"))
+        sent = int(np.searchsorted(self.sent, seconds, side="right"))
+        return done / self.ranks, int(self.samples[done]), int(self.bytes[sent])
+
+
+def evaluate(workload: Workload, w: np.ndarray) -> Evaluation:
+    """Held-out loss and accuracy at w; nobody is charged for it."""
+    with metered(None), np.errstate(all="ignore"):
+        return Evaluation(*map(float, workload.evaluate(w)))
+
+
+def table(models: Sequence[Model], measure: Callable[[np.ndarray], Evaluation], axes: Axes) -> dict[str, np.ndarray]:
+    """The columns of Run.evaluations, one row per model, in order of time."""
+    rows = [(m.seconds, *axes.at(m.seconds), *measure(m.w), m.spread) for m in sorted(models, key=lambda m: m.seconds)]
+    cells = zip(*rows, strict=True) if rows else ([] for _ in COLUMNS)
+    types = ("f8", "f8", "i8", "i8", "f8", "f8", "f8")
+    return {name: np.array(cell, dtype) for name, cell, dtype in zip(COLUMNS, cells, types, strict=True)}

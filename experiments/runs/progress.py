@@ -1,0 +1,128 @@
+"""Progress: what can be said about a run while it is under way."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from experiments.experiment import Experiment
+from experiments.runs import evaluations
+from tracing import Journal
+from workloads.task import Evaluation, Workload
+
+POINTS = 300  # of a live curve: more than a screen shows
+EVALUATING = 0.1  # share of the time that evaluating for the reader's sake may take
+
+
+@dataclass(frozen=True)
+class Progress:
+    """Where a run stands. Arrays are thinned; the finished Run has everything.
+
+    curve   seconds, step, samples, loss: means over ranks and neighbouring steps
+    tried   seconds, loss, accuracy: the reported model on held-out data so far
+    """
+
+    fraction: float  # of the budget, 0 to 1; 0 while unknown (a target loss)
+    seconds: float  # of the run's own clock
+    loss: float  # of the latest point, NaN before the first
+    evaluation: Evaluation | None
+    curve: dict[str, np.ndarray]
+    tried: dict[str, np.ndarray]
+
+
+class Curve:
+    """The training loss against the step, in bins that grow so that there are never more than twice POINTS."""
+
+    def __init__(self) -> None:
+        self.width = 1  # steps per bin
+        self.bins = np.zeros((0, 4))  # rows, seconds, loss, samples: sums over the rows of a bin
+        self._read: dict[int, tuple[int, int]] = {}  # rank -> (rows, samples) taken so far
+
+    def add(self, journals: Sequence[Journal]) -> None:
+        """Take in what was recorded since the last time."""
+        new = []
+        for journal in journals:
+            done, samples = self._read.get(journal.rank, (0, 0))
+            rows = journal.losses[done:]
+            for step, so_far, seconds, loss in rows:
+                new.append((step, seconds, loss, so_far - samples))
+                samples = so_far
+            self._read[journal.rank] = (done + len(rows), samples)
+        if not new:
+            return
+        rows = np.array(new)  # (rows, 4)
+        steps = np.maximum(rows[:, 0], 0).astype(int)
+        last = int(steps.max())
+        while last // self.width >= 2 * POINTS:
+            self.width *= 2
+            if len(self.bins) % 2:
+                self.bins = np.vstack([self.bins, np.zeros((1, 4))])
+            self.bins = self.bins[0::2] + self.bins[1::2]
+        missing = last // self.width + 1 - len(self.bins)
+        if missing > 0:
+            self.bins = np.vstack([self.bins, np.zeros((missing, 4))])
+        rows[:, 0] = 1
+        np.add.at(self.bins, steps // self.width, rows)
+
+    def columns(self) -> dict[str, np.ndarray]:
+        """seconds, step, samples, loss of the bins that have rows."""
+        full = np.flatnonzero(self.bins[:, 0])
+        count, seconds, loss, samples = self.bins[full].T if len(full) else np.zeros((4, 0))
+        return {
+            "seconds": seconds / count,
+            "step": (full + 0.5) * self.width,
+            "samples": np.cumsum(samples),
+            "loss": loss / count,
+        }
+
+
+class Watch:
+    """Turns what a cluster tells (journals, seconds) into Progress, and now and then tries the latest model."""
+
+    def __init__(self, experiment: Experiment, workload: Workload, per_epoch: int, tell: Callable[[Progress], None]):
+        self.experiment, self.workload, self.tell = experiment, workload, tell
+        self.limit = experiment.budget.limit(per_epoch)
+        self.workers = range(experiment.servers, experiment.ranks)
+        self.curve = Curve()
+        self.tried: list[tuple[float, float, float]] = []
+        self._index, self._spent, self._began = 0, 0.0, time.perf_counter()
+
+    def __call__(self, journals: Sequence[Journal], seconds: float) -> None:
+        self.curve.add(journals)
+        self._try(journals)
+        curve = self.curve.columns()
+        tried = np.array(self.tried).reshape(-1, 3).T
+        self.tell(
+            Progress(
+                fraction=self._fraction(journals, seconds),
+                seconds=seconds,
+                loss=float(curve["loss"][-1]) if len(curve["loss"]) else float("nan"),
+                evaluation=Evaluation(*self.tried[-1][1:]) if self.tried else None,
+                curve=curve,
+                tried=dict(zip(("seconds", "loss", "accuracy"), tried, strict=True)),
+            )
+        )
+
+    def _try(self, journals: Sequence[Journal]) -> None:
+        start = time.perf_counter()
+        if self._spent > EVALUATING * (start - self._began):
+            return
+        indices = evaluations.complete(journals, over=False)
+        if not indices or indices[-1] <= self._index:
+            return
+        self._index = indices[-1]
+        model = evaluations.assemble(journals, self._index, self.workload.parameters)
+        if model:
+            self.tried.append((model.seconds, *evaluations.evaluate(self.workload, model.w)))
+        self._spent += time.perf_counter() - start
+
+    def _fraction(self, journals: Sequence[Journal], seconds: float) -> float:
+        shares = [0.0]
+        if self.limit:
+            shares.append(sum(journals[rank].step + 1 for rank in self.workers) / len(self.workers) / self.limit)
+        if self.experiment.seconds:
+            shares.append(seconds / self.experiment.seconds)
+        return min(1.0, max(shares))

@@ -1,0 +1,85 @@
+"""Run: everything that was recorded of one experiment, in plain columns."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from experiments.experiment import Experiment
+from tracing import HELD, MEASURES, MEMORY, Trace, joined
+
+
+def no_measures() -> dict[str, np.ndarray]:
+    """An empty table of measures."""
+    return joined((), "measures", MEASURES, "i4 i4 f8 i4 f8")
+
+
+def no_memory() -> dict[str, np.ndarray]:
+    """An empty table of memory."""
+    return joined((), "memory", MEMORY, "i4 i4 f8 i1 i8")
+
+
+@dataclass
+class Run:
+    """The record of one run.
+
+    losses       columns of tracing.LOSSES: rank, step, samples, seconds, loss; one row per mini-batch
+    evaluations  columns seconds, step, samples, bytes, loss, accuracy, spread: the reported model on held-out data,
+                 and how far the replicas that it is the mean of are apart
+    applied      columns of tracing.APPLIED: rank, seconds, staleness
+    measures     columns of tracing.MEASURES, quantity indexing `quantities`: what the method measured itself
+    memory       columns of tracing.MEMORY, kind indexing tracing.HELD: what ranks hold, from when on
+    summary      plain values for people: what the command line prints and run.json keeps
+    status       "finished", "diverged", "failed" or "cancelled"; `error` says why in one sentence
+    parameters   the final model, (d,), None if the run ended before there was one
+    """
+
+    experiment: Experiment
+    trace: Trace
+    losses: dict[str, np.ndarray]
+    evaluations: dict[str, np.ndarray]
+    applied: dict[str, np.ndarray]
+    status: str = "finished"
+    error: str = ""
+    notes: tuple[str, ...] = ()
+    summary: dict[str, Any] = field(default_factory=dict)
+    environment: dict[str, Any] = field(default_factory=dict)
+    parameters: np.ndarray | None = None
+    measures: dict[str, np.ndarray] = field(default_factory=no_measures)
+    quantities: tuple[str, ...] = ()
+    memory: dict[str, np.ndarray] = field(default_factory=no_memory)
+
+    def measured(self, quantity: str) -> dict[str, np.ndarray]:
+        """The rows of one quantity: rank, step, seconds, value; empty if it was not measured."""
+        number = self.quantities.index(quantity) if quantity in self.quantities else -1
+        some = self.measures["quantity"] == number
+        return {name: column[some] for name, column in self.measures.items() if name != "quantity"}
+
+    def course(self, quantity: str) -> tuple[np.ndarray, np.ndarray]:
+        """(steps, values) of one quantity: a line whose points are means over the ranks that measured in a step."""
+        rows = self.measured(quantity)
+        steps, place = np.unique(rows["step"], return_inverse=True)
+        return steps, np.bincount(place, rows["value"]) / np.bincount(place)
+
+    def held(self) -> np.ndarray:
+        """Bytes per rank and kind, shape (ranks, len(HELD)), at the moment when that rank held most."""
+        return np.array([now[now.sum(axis=1).argmax()] for now in self._holdings()])
+
+    def peaks(self) -> np.ndarray:
+        """The same, each kind at its own highest."""
+        return np.array([now.max(axis=0) for now in self._holdings()])
+
+    def _holdings(self) -> Iterator[np.ndarray]:
+        """Of each rank what it held of each kind, from row to row: (rows, len(HELD))."""
+        order = np.argsort(self.memory["rank"], kind="stable")
+        ends = np.bincount(self.memory["rank"], minlength=self.trace.ranks).cumsum()[:-1]
+        for rows in np.split(order, ends):
+            kind, nbytes = self.memory["kind"][rows], self.memory["bytes"][rows]
+            now = np.zeros((len(kind) + 1, len(HELD)), np.int64)
+            for number in range(len(HELD)):
+                own = np.flatnonzero(kind == number)
+                now[1 + own, number] = np.diff(nbytes[own], prepend=0)
+            yield now.cumsum(axis=0)

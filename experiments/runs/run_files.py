@@ -1,0 +1,196 @@
+"""The files of a run folder: what is in them, and nothing that is not checked.
+
+    run.json                experiment, status, summary, environment, notes, labels of spans, names of quantities
+    losses.parquet  evaluations.parquet  applied.parquet  measures.parquet  memory.parquet
+    spans.parquet  messages.parquet
+    parameters.npy          the final model, if there is one
+
+Folders may come from strangers: types, sizes and ranges are checked, and nothing in them is executed.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+from pydantic import BaseModel, ConfigDict, Field
+
+from experiments.experiment import MAX_WORKERS, Experiment
+from experiments.runs.record import Run
+from tracing import HELD, KINDS, Trace
+
+FORMAT = 2
+MAX_JSON = 64_000_000  # bytes of run.json
+MAX_ROWS = 50_000_000  # of one table
+MAX_PARAMETERS = 1_000_000_000  # bytes
+
+TABLES: dict[str, dict[str, str]] = {
+    "losses": {"rank": "i4", "step": "i4", "samples": "i8", "seconds": "f8", "loss": "f8"},
+    "evaluations": {
+        "seconds": "f8",
+        "step": "f8",
+        "samples": "i8",
+        "bytes": "i8",
+        "loss": "f8",
+        "accuracy": "f8",
+        "spread": "f8",
+    },
+    "applied": {"rank": "i4", "seconds": "f8", "staleness": "i4"},
+    "measures": {"rank": "i4", "step": "i4", "seconds": "f8", "quantity": "i4", "value": "f8"},
+    "memory": {"rank": "i4", "step": "i4", "seconds": "f8", "kind": "i1", "bytes": "i8"},
+    "spans": {"rank": "i4", "kind": "i1", "start": "f8", "end": "f8", "step": "i4", "label": "i4"},
+    "messages": {
+        "src": "i4",
+        "dst": "i4",
+        "tag": "i4",
+        "bytes": "i8",
+        "sent": "f8",
+        "arrived": "f8",
+        "collective": "?",
+    },
+}
+"""The columns of each table, with their NumPy types."""
+
+
+class Record(BaseModel):
+    """run.json."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    format: Literal[2]
+    experiment: dict[str, Any]
+    status: Literal["finished", "diverged", "failed", "cancelled"]
+    error: str = Field(max_length=10_000)
+    notes: list[str] = Field(max_length=10_000)
+    summary: dict[str, str | int | float | None] = Field(max_length=200)
+    environment: dict[str, str | int | float | None] = Field(max_length=200)
+    ranks: int = Field(ge=1, le=4 * MAX_WORKERS)
+    labels: list[str]
+    quantities: list[str]
+
+
+def write(run: Run, folder: Path) -> None:
+    """Write the files of `run` into `folder`. OSError if that is impossible."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    tables = {
+        "losses": run.losses,
+        "evaluations": run.evaluations,
+        "applied": run.applied,
+        "measures": run.measures,
+        "memory": run.memory,
+        "spans": run.trace.spans,
+        "messages": run.trace.messages,
+    }
+    for table, columns in TABLES.items():
+        arrays = [_arrow(tables[table][column], dtype) for column, dtype in columns.items()]
+        pq.write_table(pa.table(arrays, list(columns)), folder / f"{table}.parquet", compression="zstd")
+    if run.parameters is not None:
+        np.save(folder / "parameters.npy", run.parameters, allow_pickle=False)
+    record = Record(
+        format=FORMAT,
+        experiment=json.loads(run.experiment.json()),
+        status=run.status,
+        error=run.error[:10_000],
+        notes=[*run.notes][:10_000],
+        summary=run.summary,
+        environment=run.environment,
+        ranks=run.trace.ranks,
+        labels=list(run.trace.labels),
+        quantities=list(run.quantities),
+    )
+    (folder / "run.json").write_text(record.model_dump_json(indent=1))
+
+
+def header(path: Path) -> Record:
+    """Only run.json. ValueError, OSError."""
+    file = path / "run.json"
+    if file.stat().st_size > MAX_JSON:
+        raise ValueError(f"run.json has {file.stat().st_size} bytes; at most {MAX_JSON} are read.")
+    return Record.model_validate_json(file.read_bytes())
+
+
+def read(path: Path) -> Run:
+    """All files of a run folder; raises whatever is wrong with them."""
+    record = header(path)
+    experiment = Experiment.from_json(json.dumps(record.experiment))
+    tables = {table: _table(path, table) for table in TABLES}
+    spans, messages = tables["spans"], tables["messages"]
+    for table, column, end in (
+        ("spans", "rank", record.ranks),
+        ("spans", "kind", len(KINDS)),
+        ("spans", "label", len(record.labels)),
+        ("messages", "src", record.ranks),
+        ("messages", "dst", record.ranks),
+        ("losses", "rank", record.ranks),
+        ("applied", "rank", record.ranks),
+        ("measures", "rank", record.ranks),
+        ("measures", "quantity", len(record.quantities)),
+        ("memory", "rank", record.ranks),
+        ("memory", "kind", len(HELD)),
+    ):
+        values = tables[table][column]
+        if len(values) and not (values.min() >= 0 and values.max() < end):
+            raise ValueError(
+                f"{table}.parquet: {column} is {values.min()} to {values.max()}; allowed is 0 to {end - 1}."
+            )
+    return Run(
+        experiment=experiment,
+        trace=Trace(record.ranks, spans, messages, tuple(record.labels)),
+        losses=tables["losses"],
+        evaluations=tables["evaluations"],
+        applied=tables["applied"],
+        measures=tables["measures"],
+        quantities=tuple(record.quantities),
+        memory=tables["memory"],
+        status=record.status,
+        error=record.error,
+        notes=tuple(record.notes),
+        summary=dict(record.summary),
+        environment=dict(record.environment),
+        parameters=_parameters(path / "parameters.npy"),
+    )
+
+
+def _table(path: Path, table: str) -> dict[str, np.ndarray]:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    columns = TABLES[table]
+    try:
+        with pq.ParquetFile(path / f"{table}.parquet") as file:
+            if file.metadata.num_rows > MAX_ROWS:
+                raise ValueError(f"{table}.parquet has {file.metadata.num_rows} rows; at most {MAX_ROWS} are read.")
+            wanted = {column: pa.from_numpy_dtype(np.dtype(dtype)) for column, dtype in columns.items()}
+            found = {field.name: field.type for field in file.schema_arrow}
+            if found != wanted:
+                raise ValueError(f"{table}.parquet has the columns {', '.join(found)}; expected {', '.join(wanted)}.")
+            data = file.read()
+    except pa.ArrowException as error:
+        raise ValueError(f"{table}.parquet: {error}") from None
+    if any(data[column].null_count for column in columns):
+        raise ValueError(f"{table}.parquet has empty cells.")
+    return {column: np.ascontiguousarray(data[column].to_numpy()) for column in columns}
+
+
+def _parameters(file: Path) -> np.ndarray | None:
+    if not file.exists():
+        return None
+    if file.stat().st_size > MAX_PARAMETERS:
+        raise ValueError(f"parameters.npy has {file.stat().st_size} bytes; at most {MAX_PARAMETERS} are read.")
+    w = np.lib.format.open_memmap(file, mode="r")  # no pickles, and no more than the file has, whatever its header says
+    if w.ndim != 1 or w.dtype not in (np.float32, np.float64):
+        raise ValueError(f"parameters.npy has shape {w.shape} and type {w.dtype}; expected one vector of floats.")
+    return np.array(w)
+
+
+def _arrow(column: np.ndarray, dtype: str):
+    """An Arrow array on the memory of `column`; pa.array would look for pandas, which takes a second to import."""
+    import pyarrow as pa
+
+    column = np.ascontiguousarray(column, dtype)
+    bits = np.packbits(column, bitorder="little") if dtype == "?" else column
+    return pa.Array.from_buffers(pa.from_numpy_dtype(column.dtype), len(column), [None, pa.py_buffer(bits)])

@@ -1,0 +1,168 @@
+"""Run folders: a finished record on disk, whole or not at all.
+
+    runs/<key>-<code>/      key: the experiment's, code: the version of the source that ran it
+
+A folder is written under a hidden name beside its place and renamed at the end, so nobody ever sees half a run. On
+the simulated cluster the name says the content: the same experiment and source give the same run, and saving it
+again changes nothing. Other runs of the same experiment get -2, -3 and so on. What is in a folder,
+and how it is checked, is experiments.runs.run_files's affair.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import json
+import shutil
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from experiments.experiment import Experiment
+from experiments.runs import run_files
+from experiments.runs.record import Run
+
+ABANDONED = 3600  # s after which a half-written folder belongs to nobody
+
+
+def name(one: Experiment, code: str) -> str:
+    """The folder of experiment `one` as done by this version of the source."""
+    return f"{one.key()}-{code}"
+
+
+def save(run: Run, root: str | Path = "runs") -> Path:
+    """Write `run` below `root` and give its folder; OSError in one sentence if that is impossible."""
+    root = Path(root)
+    try:
+        root.mkdir(parents=True, exist_ok=True)
+        _sweep(root)
+        part = Path(tempfile.mkdtemp(prefix=".part-", dir=root))
+    except OSError as error:
+        raise _refused(root, error) from error
+    try:
+        run_files.write(run, part)
+        part.chmod(0o755)
+        return _place(run, part, root)
+    except OSError as error:
+        raise _refused(root, error) from error
+    finally:
+        shutil.rmtree(part, ignore_errors=True)
+
+
+def save_somewhere(run: Run, root: str | Path = "runs") -> tuple[Path, str]:
+    """Save below `root`, or else in a new temporary folder: (folder, sentence about that or "")."""
+    try:
+        return save(run, root), ""
+    except OSError as error:
+        folder = save(run, tempfile.mkdtemp(prefix="lockstep-runs-"))
+        return folder, f"{error.strerror} It was kept in {folder} instead."
+
+
+def load(path: str | Path) -> Run:
+    """Read a run folder. ValueError in one sentence if it is not one, is damaged, or is of another version."""
+    path = Path(path)
+    if not _is_run(path):
+        raise ValueError(f"{path} is not a run folder: it has no run.json.")
+    try:
+        return run_files.read(path)
+    except ValidationError as error:
+        problem = error.errors()[0]
+        where = ".".join(map(str, problem["loc"][:2]))
+        raise ValueError(f"{path}/run.json is not of this version: {where}: {problem['msg']}.") from None
+    except Exception as error:  # a stranger's files may be wrong in any way
+        raise ValueError(f"{path} cannot be read as a run: {' '.join(str(error).split())[:300]}") from None
+
+
+def experiment(path: str | Path) -> Experiment:
+    """Only the experiment of a run folder. ValueError in one sentence if it cannot be read."""
+    try:
+        return Experiment.from_json(json.dumps(run_files.header(Path(path)).experiment))
+    except (ValueError, OSError) as error:
+        raise ValueError(f"{path} cannot be read as a run: {' '.join(str(error).split())[:300]}") from None
+
+
+def find(text: str, root: str | Path = "runs") -> Path:
+    """The folder that `text` names: a path, a folder's name, or the beginning of one (the latest of several)."""
+    path = Path(text)
+    if text and _is_run(path):
+        return path
+    matching = [folder for folder in recent(root) if folder.name.startswith(text)] if text else []
+    if not matching:
+        known = ", ".join(folder.name for folder in recent(root)[:3])
+        raise ValueError(
+            f"there is no run {text[:80]!r} in {root}; " + (f"the latest are {known}." if known else "it is empty.")
+        )
+    return matching[0]
+
+
+def recent(root: str | Path = "runs") -> list[Path]:
+    """The run folders below `root`, the latest first."""
+    try:
+        folders = [path for path in Path(root).iterdir() if not path.name.startswith(".") and _is_run(path)]
+    except OSError:
+        return []
+    return sorted(folders, key=lambda path: (path.stat().st_mtime_ns, path.name), reverse=True)
+
+
+def stored(one: Experiment, code: str, root: str | Path = "runs") -> Path | None:
+    """Where this very run lies already, finished; None if it does not, or if its cluster is not repeatable."""
+    if one.cluster != "simulated":
+        return None
+    for place in _places(Path(root), name(one, code)):
+        if not place.exists():
+            return None
+        with contextlib.suppress(ValueError, OSError):
+            if run_files.header(place).status in ("finished", "diverged"):
+                return place
+
+
+def _is_run(path: Path) -> bool:
+    try:
+        return (path / "run.json").is_file()
+    except (OSError, ValueError):  # no path at all: too long, or with a zero in it
+        return False
+
+
+def _place(run: Run, part: Path, root: Path) -> Path:
+    """Rename the finished folder to the first free name, unless the same run is there already."""
+    base = name(run.experiment, str(run.environment.get("code", "unknown")))
+    for place in _places(root, base):
+        try:
+            part.rename(place)
+            return place
+        except OSError as error:
+            if error.errno not in (errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR):
+                raise
+        if run.experiment.cluster == "simulated" and _same(run, place):
+            return place
+    raise AssertionError("unreachable")
+
+
+def _places(root: Path, base: str) -> Iterator[Path]:
+    yield root / base
+    number = 2
+    while True:
+        yield root / f"{base}-{number}"
+        number += 1
+
+
+def _same(run: Run, place: Path) -> bool:
+    with contextlib.suppress(ValueError, OSError):
+        there = run_files.header(place)
+        return (there.status, there.summary.get("digest")) == (run.status, run.summary.get("digest"))
+    return False
+
+
+def _sweep(root: Path) -> None:
+    """Remove what was left half-written here an hour ago or more."""
+    for part in root.glob(".part-*"):
+        with contextlib.suppress(OSError):
+            if time.time() - part.stat().st_mtime > ABANDONED:
+                shutil.rmtree(part, ignore_errors=True)
+
+
+def _refused(root: Path, error: OSError) -> OSError:
+    return OSError(error.errno, f"the run cannot be written to {root}: {error.strerror or error}.")

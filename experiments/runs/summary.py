@@ -1,0 +1,175 @@
+"""The summary of a run: a few figures for people, a digest for machines, and what it ran on."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import platform
+import sys
+import time
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from algorithms.algorithm import Shape
+from experiments.runs.record import Run
+from tracing import KINDS
+
+ROOT = Path(__file__).resolve().parents[2]
+DECISIVE = (
+    "knobs.py",
+    "kernels/**/*.py",
+    "workloads/**/*.py",
+    "cluster/**/*.py",
+    "algorithms/**/*.py",
+    *(f"experiments/{name}.py" for name in ("experiment", "run", "evaluations", "summary", "result", "record")),
+)
+"""The files that decide what a run gives."""
+
+_RECENT = 20
+
+
+def summarise(run: Run, wall: float) -> dict[str, Any]:
+    """Plain values: int, float, str, and None where a figure does not exist (no accuracy, no staleness)."""
+    trace, tried = run.trace, run.evaluations
+    seconds = max(trace.seconds(), float(run.losses["seconds"].max(initial=0.0)))
+    busy = trace.busy()[run.experiment.servers :].sum(axis=0)
+    staleness = run.applied["staleness"]
+    samples = int(np.bincount(*_last_of_each_rank(run.losses)).sum()) if len(run.losses["rank"]) else 0
+    summary = {
+        "loss": _mean(run.losses["loss"][-_RECENT:]),
+        "held_out_loss": _last(tried["loss"]),
+        "best_held_out_loss": _best(tried["loss"], np.min),
+        "accuracy": _last(tried["accuracy"]),
+        "best_accuracy": _best(tried["accuracy"], np.max),
+        "seconds": seconds,
+        "steps": int(run.losses["step"].max(initial=-1)) + 1,
+        "samples": samples,
+        "samples_per_second": samples / seconds if seconds else None,
+        "bytes": int(trace.messages["bytes"].sum()),
+        "messages": len(trace.messages["bytes"]),
+        "compression_ratio": None,
+        "memory": int(run.held().sum(axis=1).max()) or None,
+        "staleness_mean": _mean(staleness),
+        "staleness_max": int(staleness.max()) if len(staleness) else None,
+        "parameters": None if run.parameters is None else len(run.parameters),
+        "weights": None if run.parameters is None else _hash(run.parameters),
+        "digest": digest(run),
+        "wall_seconds": wall,
+    }
+    if summary["bytes"] and (uncompressed := _uncompressed(run, summary["steps"])):
+        summary["compression_ratio"] = uncompressed / summary["bytes"]
+    total = busy.sum()
+    summary |= {f"share_{kind}": float(busy[i] / total) if total else None for i, kind in enumerate(KINDS)}
+    return {name: _plain(value) for name, value in summary.items()}
+
+
+def digest(run: Run) -> str:
+    """16 hexadecimal digits of everything that was learned: equal for two runs that are equal bit for bit."""
+    parameters = np.zeros(0) if run.parameters is None else run.parameters
+    return _hash(parameters, *run.losses.values(), *run.evaluations.values())
+
+
+def environment() -> dict[str, Any]:
+    """What this process runs on."""
+    versions = {name: _version(name) for name in ("numpy", "numba", "torch") if name in sys.modules}
+    return {
+        "python": platform.python_version(),
+        **versions,
+        "machine": platform.machine(),
+        "system": platform.system(),
+        "cpus": _cpus(),
+        "date": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+        "code": code_version(),
+        "commit": commit(),
+    }
+
+
+@cache
+def code_version() -> str:
+    """The version of the source that this process has loaded."""
+    return source_version()
+
+
+def source_version() -> str:
+    """8 hexadecimal digits of the source on disk that decides what a run gives: what a new process would load."""
+    state = hashlib.sha256()
+    for path in sorted(path for pattern in DECISIVE for path in ROOT.glob(pattern)):
+        state.update(str(path.relative_to(ROOT).as_posix()).encode() + b"\0" + path.read_bytes() + b"\0")
+    return state.hexdigest()[:8]
+
+
+@cache
+def commit() -> str:
+    """The git commit that is checked out, "" without one; read from the files, since git may not be there."""
+    folder = ROOT / ".git"
+    try:
+        if folder.is_file():  # a worktree
+            folder = (ROOT / folder.read_text().removeprefix("gitdir:").strip()).resolve()
+        head = (folder / "HEAD").read_text().strip()
+        if not head.startswith("ref: "):
+            return head[:12]
+        name = head.removeprefix("ref: ")
+        common = folder / "commondir"
+        shared = (folder / common.read_text().strip()) if common.exists() else folder
+        for base in (folder, shared):
+            if (base / name).is_file():
+                return (base / name).read_text().strip()[:12]
+        for line in (shared / "packed-refs").read_text().splitlines():
+            if line.endswith(" " + name):
+                return line[:12]
+    except OSError:
+        pass
+    return ""
+
+
+def _uncompressed(run: Run, steps: int) -> float:
+    """Bytes that the same steps move without compression, by the method's own price; 0 where it was not compressed."""
+    e = run.experiment
+    if e.compression == "none" or run.status != "finished" or run.parameters is None:
+        return 0
+    shape = Shape(len(run.parameters), e.workers, steps, e.batch)
+    return e.module.words(shape, e.knobs) * run.parameters.itemsize
+
+
+def _last_of_each_rank(losses: dict[str, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
+    order = np.lexsort([losses["samples"], losses["rank"]])
+    ranks = losses["rank"][order]
+    last = np.append(ranks[1:] != ranks[:-1], True)
+    return ranks[last], losses["samples"][order][last]
+
+
+def _hash(*arrays: np.ndarray) -> str:
+    state = hashlib.sha256()
+    for array in arrays:
+        state.update(f"{array.dtype.str}{array.shape}".encode() + np.ascontiguousarray(array).tobytes())
+    return state.hexdigest()[:16]
+
+
+def _mean(values: np.ndarray) -> float | None:
+    return float(values.mean()) if len(values) else None
+
+
+def _last(values: np.ndarray) -> float | None:
+    return float(values[-1]) if len(values) else None
+
+
+def _best(values: np.ndarray, choose) -> float | None:
+    known = values[np.isfinite(values)]
+    return float(choose(known)) if len(known) else None
+
+
+def _plain(value: Any) -> Any:
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def _version(name: str) -> str:
+    return str(getattr(sys.modules[name], "__version__", "?"))
+
+
+def _cpus() -> int:
+    import os
+
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

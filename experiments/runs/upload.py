@@ -1,0 +1,262 @@
+"""Uploads: runs and tables that come from strangers, read in a process of their own and kept in our own words.
+
+    put, asked       in the web process: the bytes into files, unread, and the errand for them
+    errand           in the pool, under its limits: unpack, check, and write anew what was understood
+
+Nothing in an upload is executed, no name in it becomes a path, and nothing of it is kept as it came: a run is read as
+`run_files.py` reads one, held to what a run can be, and written again. Its folder is named KEY-uploadHASH, so
+that it is found beside the runs, and never taken for one that was done here.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import io
+import re
+import tempfile
+import time
+import zipfile
+import zlib
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path, PureWindowsPath
+from typing import Any
+
+import click
+import numpy as np
+
+from experiments.jobs.spec import Errand, keep
+from experiments.runs import run_files, store
+from experiments.runs.record import Run
+from experiments.runs.summary import summarise
+from tracing import Trace
+
+MOST_BYTES = 10_000_000  # of one file as it comes, and of all together
+MOST_UNPACKED = 100_000_000  # of a run when it is unpacked
+MOST_FILES = 40  # in a zip
+MOST_ROWS = 1_000_000  # of one table
+MOST_RANKS = 1024
+MOST_WORDS = 10_000  # labels; of them and of quantities and remarks, the characters of each:
+LONGEST = 2000
+MOST_QUANTITIES = 30
+ABANDONED = 3600  # s after which an upload that nobody has read is removed
+FILES = ("run.json", "parameters.npy", *(f"{table}.parquet" for table in run_files.TABLES))
+MARK = "upload"
+_NAME = re.compile(r"[0-9a-f]{16}-upload[0-9a-f]{8}")
+
+FREE = {("losses", "loss"), ("evaluations", "loss"), ("evaluations", "accuracy"), ("evaluations", "spread"),
+        ("measures", "value"), ("messages", "arrived"), ("messages", "tag")}  # fmt: skip
+"""Columns that may have any number, also none."""
+MOST = {"step": 1e9, "samples": 1e15, "bytes": 1e12, "staleness": 1e9}
+LATEST = 1e9  # s
+"""How large the others may be."""
+
+
+def asked(kind: str, files: Sequence[tuple[str, bytes]]) -> Errand:
+    """The errand that reads these files, (name, content) each, as a "run" or a "table"; `put` them first."""
+    if not files or len(files) > MOST_FILES:
+        raise ValueError(f"there are {len(files)} files; 1 to {MOST_FILES} are taken.")
+    if (total := sum(len(content) for _, content in files)) > MOST_BYTES:
+        raise ValueError(f"these files have {total:,} bytes; at most {MOST_BYTES:,} are taken.")
+    return Errand("upload", {"kind": kind, "files": [[name[-100:], _hash(content)] for name, content in files]})
+
+
+def put(root: str | Path, files: Sequence[tuple[str, bytes]]) -> None:
+    """Put the bytes of an upload, unread, where the errand finds them. OSError if that is impossible."""
+    place = _waiting(Path(root))
+    place.mkdir(parents=True, exist_ok=True)
+    for old in place.iterdir():
+        with contextlib.suppress(OSError):
+            if time.time() - old.stat().st_mtime > ABANDONED:
+                old.unlink()
+    for _, content in files:
+        with tempfile.NamedTemporaryFile(dir=place, delete=False) as part:
+            part.write(content)
+        Path(part.name).replace(place / _hash(content))
+
+
+def errand(values: dict[str, Any], root: Path, progress: Callable[[float], None]) -> Path:
+    """Read an upload (see experiments.jobs.spec): gives the folder of the run, or the file of the table."""
+    waiting = [(name, _waiting(root) / sha) for name, sha in values["files"]]
+    try:
+        files = [(name, path.read_bytes()) for name, path in waiting]
+    except FileNotFoundError:
+        raise ValueError("the upload is not here any more; upload it once more.") from None
+    finally:
+        for _, path in waiting:
+            path.unlink(missing_ok=True)
+    return take_run(files, root) if values["kind"] == "run" else take_table(files)
+
+
+def uploaded(name: str) -> bool:
+    """Whether a run's folder of this name was uploaded."""
+    return _NAME.fullmatch(name) is not None
+
+
+# runs
+
+
+def take_run(files: Sequence[tuple[str, bytes]], root: Path) -> Path:
+    """The folder of the run in these files, or in the one zip that they are. ValueError in one sentence if none is."""
+    if len(files) == 1 and files[0][1][:2] == b"PK":
+        files = list(_unzipped(*files[0]))
+    known = {_last(name): content for name, content in files}
+    if "run.json" not in known:
+        there = ", ".join(sorted(known)[:5]) or "nothing"
+        raise ValueError(f"there is no run.json among the files ({there}); upload a run's folder, zipped or all files.")
+    with tempfile.TemporaryDirectory() as folder:
+        for name in FILES:
+            if name in known:
+                Path(folder, name).write_bytes(known[name])
+        run = checked(_read(Path(folder)))
+    digest = hashlib.sha256(b"".join(known[name] for name in FILES if name in known)).hexdigest()[:8]
+    return keep(root / f"{run.experiment.key()}-{MARK}{digest}", lambda part: run_files.write(run, part))
+
+
+def checked(run: Run) -> Run:
+    """The run, sorted and summed up anew, if it is one that can have happened. ValueError in one sentence if not."""
+    trace = run.trace
+    tables = {
+        "losses": run.losses,
+        "evaluations": run.evaluations,
+        "applied": run.applied,
+        "measures": run.measures,
+        "memory": run.memory,
+        "spans": trace.spans,
+        "messages": trace.messages,
+    }
+    for table, columns in tables.items():
+        for name, column in columns.items():
+            _bounded(table, name, column)
+    if trace.ranks > MOST_RANKS:
+        raise ValueError(f"the run has {trace.ranks:,} ranks; runs of at most {MOST_RANKS:,} are opened.")
+    spans, messages = trace.spans, trace.messages
+    if (spans["end"] < spans["start"]).any():
+        raise ValueError("spans.parquet: a span ends before it starts.")
+    if not (messages["arrived"] >= messages["sent"]).all():
+        raise ValueError("messages.parquet: a message arrives before it is sent.")
+    words = (*trace.labels, *run.quantities, *run.notes, run.error)
+    if len(words) > MOST_WORDS or len(run.quantities) > MOST_QUANTITIES or any(len(word) > LONGEST for word in words):
+        raise ValueError("run.json: there are too many labels, quantities or remarks, or they are too long.")
+    sound = replace(
+        run,
+        trace=Trace(trace.ranks, _sorted(spans, "start"), _sorted(messages, "sent"), trace.labels),
+        losses=_sorted(run.losses, "seconds"),
+        evaluations=_sorted(run.evaluations, "seconds"),
+        environment={name: value for name, value in run.environment.items() if len(str(value)) <= 100},
+    )
+    wall = run.summary.get("wall_seconds")
+    sound.summary = summarise(sound, float(wall) if isinstance(wall, int | float) and 0 <= wall <= LATEST else 0.0)
+    return sound
+
+
+def _bounded(table: str, name: str, column: np.ndarray) -> None:
+    if len(column) > MOST_ROWS:
+        raise ValueError(f"{table}.parquet has {len(column):,} rows; runs with at most {MOST_ROWS:,} are opened.")
+    if (table, name) in FREE or column.dtype == bool or not len(column):
+        return
+    least, most = -1 if name == "step" else 0, MOST.get(name, LATEST)
+    if not (column.min() >= least and column.max() <= most):  # a NaN is neither
+        raise ValueError(
+            f"{table}.parquet: {name} is {column.min():g} to {column.max():g}; allowed is {least} to {most:g}."
+        )
+
+
+def _sorted(columns: dict[str, np.ndarray], by: str) -> dict[str, np.ndarray]:
+    order = np.argsort(columns[by], kind="stable")
+    return {name: column[order] for name, column in columns.items()}
+
+
+def _read(folder: Path) -> Run:
+    try:
+        return store.load(folder)
+    except ValueError as error:  # it names our folder, which the reader does not know
+        raise ValueError(str(error).replace(f"{folder}/", "").replace(str(folder), "this upload")) from None
+
+
+def _unzipped(file: str, content: bytes) -> Iterator[tuple[str, bytes]]:
+    """(name, content) of the files of a run in a zip. Sizes are counted while they are unpacked, not believed."""
+    left = MOST_UNPACKED
+    try:
+        with zipfile.ZipFile(io.BytesIO(content)) as archive:
+            entries = [entry for entry in archive.infolist() if not entry.is_dir()]
+            if len(entries) > MOST_FILES:
+                raise ValueError(f"{file} has {len(entries):,} files in it; a run has at most {MOST_FILES}.")
+            for entry in entries:
+                if _last(entry.filename) not in FILES:
+                    yield entry.filename, b""  # its name may help to say what is wrong
+                    continue
+                with archive.open(entry) as packed:
+                    text = packed.read(left + 1)
+                left -= len(text)
+                if left < 0:
+                    raise ValueError(f"{file} unpacks to more than {MOST_UNPACKED:,} bytes.")
+                yield entry.filename, text
+    except (zipfile.BadZipFile, NotImplementedError, RuntimeError, EOFError, OSError, zlib.error) as error:
+        raise ValueError(f"{file} cannot be unpacked: {' '.join(str(error).split())[:100]}.") from None
+
+
+# tables
+
+
+def take_table(files: Sequence[tuple[str, bytes]]) -> Path:
+    """The file of the table that was kept. ValueError in one sentence if these files are none."""
+    from workloads import csv_idx, table
+
+    name, content = files[0]
+    packed = content[:2] == b"\x1f\x8b"
+    if len(files) == 1 and not packed and content[:2] != b"\0\0":
+        made = csv_idx.from_csv(content, name)
+    else:
+        made = csv_idx.from_idx([content for _, content in files], " and ".join(name for name, _ in files))
+    return table.folder() / f"{table.save(made)}.npz"
+
+
+def _waiting(root: Path) -> Path:
+    return root / ".incoming"
+
+
+def _last(name: str) -> str:
+    """A file's own name, without the folders before it."""
+    return PureWindowsPath(name).name
+
+
+def _hash(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
+
+
+# on the command line
+
+
+@click.command("add")
+@click.argument("names", nargs=-1, required=True, metavar="FILE...")
+@click.option("--runs", default="runs", metavar="FOLDER", help="where runs are stored [default runs]")
+def add_command(names: Sequence[str], runs: str) -> None:
+    """Bring something of your own: a table (CSV, or two IDX files), a torch module (.py), or a run (zip or folder).
+
+    It is checked and kept, and the name is printed by which experiments know it.
+    """
+    from workloads import own_module, table
+
+    paths = [Path(name) for name in names]
+    if len(paths) == 1 and paths[0].is_dir():
+        paths = [paths[0] / name for name in FILES if (paths[0] / name).is_file()]
+        if not paths:
+            raise ValueError(f"{names[0]} is not a run folder: it has no run.json.")
+    try:
+        files = [(path.name, path.read_bytes()) for path in paths]
+    except OSError as error:
+        raise ValueError(f"{error.filename} cannot be read: {error.strerror}.") from None
+    if len(files) == 1 and paths[0].suffix == ".py":
+        name = own_module.save(files[0][1], files[0][0])
+        click.echo(f"kept as {name}\ntrain it  python -m experiments run sync_sgd --workload own_module --net {name}")
+    elif "run.json" in (name for name, _ in files) or files[0][1][:2] == b"PK":
+        click.echo(f"kept in {take_run(files, Path(runs))}")
+    else:
+        name = take_table(files).stem
+        made = table.load(name)
+        click.echo(f"kept as {name}: {len(made.cells):,} rows; columns {', '.join(made.names[:20])}")
+        for note in made.notes:
+            click.echo(f"note      {note}")
+        click.echo(f"train it  python -m experiments run sync_sgd --workload table --table {name}")

@@ -1,0 +1,357 @@
+"""A study: a pipeline schedule by itself, without a model - timed, measured, and every idle slot explained.
+
+    study(Plan(schedule="zb_h1", ranks=8, chunks=24, latency=0.1)).summary["makespan"]
+
+Costs of a kind are those of a rank's share of the model: where ranks hold several thin stages, each takes its part of
+them, so that schedules of one table do the same work. Those of one stage or op are taken as they are. What is recorded
+is columns, as of a run; `save` and `load` keep them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import inspect
+import itertools
+import json
+import math
+import re
+import sys
+import types
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from types import ModuleType
+from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
+
+import numpy as np
+
+from algorithms.parts.pipeline.ops import KINDS, Joined, Op, check, parse
+from algorithms.pipelined import schedules
+from algorithms.pipelined.schedules import SCHEDULES, pipedream_2bw
+from experiments.jobs.spec import Errand
+from knobs import Knobs, knob, make
+from theory import bubbles, pipeline_memory, schedule_timing, staleness
+
+OWN = "own"
+NAMES = (*SCHEDULES, OWN)
+QUICK = 6000  # ops that are studied in about a tenth of a second
+MOST = 60_000  # ops of one schedule
+LONGEST = 6000  # characters of a schedule that is typed in; one in a file may be as large as any other
+NEWEST = ("systolic", "pipemare")  # whose backward reads the newest weights, not those that its forward read
+EXAMPLE = "0F0 0F1 0B0 0B1 0U0\n1F0 1B0 1F1 1B1 1U0"
+REASONS = ("waits", "link", "over")
+MOST_OPTION = 64  # of an option that is a number
+COSTS = ("forward", "inputs", "weights", "latency")  # what a plan tells a schedule that is made for them
+
+
+class Plan(Knobs):
+    """Which schedule, on how many ranks, with which costs."""
+
+    schedule: str = knob("1f1b", "the schedule by name, or own")
+    ranks: int = knob(4, "ranks", ge=1, le=256)
+    chunks: int = knob(8, "micro-batches of the mini-batch, or of the stream", ge=1, le=4096)
+    options: dict[str, Any] = knob({}, "the schedule's own settings")
+    own: str = knob(EXAMPLE, "ops of a schedule of one's own, a line for each rank", max_length=10 * MOST)
+    forward: float = knob(1.0, "time of a forward (F)", gt=0, le=1e6)
+    inputs: float = knob(1.0, "time of the gradient of the inputs (I)", ge=0, le=1e6)
+    weights: float = knob(1.0, "time of the gradient of the weights (W); a whole backward is I and W", ge=0, le=1e6)
+    latency: float = knob(0.0, "time over a link from rank to rank", ge=0, le=1e6)
+    costs: str = knob("", "other costs, for example 2F=3 0B=1.5 2F0=5 F+B=2 U=0.5", max_length=1000)
+
+    def key(self) -> str:
+        """16 hexadecimal digits that name this plan."""
+        return hashlib.sha256(self.model_dump_json().encode()).hexdigest()[:16]
+
+    @classmethod
+    def of(cls, **values: Any) -> Plan:
+        """Build one. ValueError in one sentence if it cannot be; what the schedule does not use is left out."""
+        plan = make(cls, values, "the schedule")
+        if plan.schedule not in NAMES:
+            raise ValueError(f"there is no schedule {plan.schedule[:60]!r}; there are {', '.join(NAMES)}.")
+        read_costs(plan.costs)
+        if plan.schedule == OWN:
+            return plan.model_copy(update={"options": {}, "ranks": 1, "chunks": 1})
+        known = options(plan.schedule)
+        given = {name: value for name, value in plan.options.items() if name in known}
+        given = {name: value for name, value in given.items() if known[name].checked(value) != known[name].default}
+        return plan.model_copy(update={"own": "", "options": given})
+
+
+@dataclass(frozen=True)
+class Option:
+    """A setting of one schedule: `kind` is bool, int, float, or a tuple of words; None if it may be left out."""
+
+    name: str
+    kind: Any
+    default: Any
+
+    def checked(self, value: Any) -> Any:
+        """The value if it is allowed. ValueError in one sentence."""
+        if value == self.default:
+            return value
+        if isinstance(self.kind, tuple):
+            good, what = value in self.kind, " or ".join(self.kind)
+        elif self.kind is bool:
+            good, what = isinstance(value, bool), "true or false"
+        else:
+            good = isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= MOST_OPTION
+            what = f"1 to {MOST_OPTION}"
+        if not good:
+            raise ValueError(f"{self.name} is {str(value)[:60]!r}; allowed is {what}.")
+        return value
+
+
+def options(name: str) -> dict[str, Option]:
+    """The settings of a schedule, read off its function, but for those that its name or the plan's costs decide."""
+    if name == OWN:
+        return {}
+    call = SCHEDULES[name]
+    made, decided = (call.func, call.keywords) if isinstance(call, partial) else (call, {})
+    hints = get_type_hints(made)
+    found = {}
+    for one in _parameters(name):
+        kind = hints[one.name]
+        if get_origin(kind) in (Union, types.UnionType):
+            kind = next(part for part in get_args(kind) if part is not type(None))
+        if get_origin(kind) is Literal:
+            kind = get_args(kind)
+        if one.name not in decided and one.name not in COSTS:
+            found[one.name] = Option(one.name, kind, one.default)
+    return found
+
+
+def _parameters(name: str) -> list[inspect.Parameter]:
+    """What a schedule can be told beside a rank, the ranks and the micro-batches."""
+    call = SCHEDULES[name]
+    made = call.func if isinstance(call, partial) else call
+    return list(inspect.signature(made).parameters.values())[3:]
+
+
+def _told(plan: Plan) -> dict[str, Any]:
+    """What the plan tells its schedule: options, and costs if it is made for them."""
+    names = {one.name for one in _parameters(plan.schedule)}
+    return plan.options | {name: getattr(plan, name) for name in COSTS if name in names}
+
+
+def module(name: str) -> ModuleType:
+    """The file of a schedule."""
+    call = SCHEDULES[name]
+    return sys.modules[(call.func if isinstance(call, partial) else call).__module__]
+
+
+@dataclass
+class Study:
+    """What came of a plan, in columns.
+
+    ops       rank, kind (index of KINDS), stage, chunk, joined, start, end, critical; rank by rank, in their order
+    idle      rank, start, end, reason (index of REASONS), op and need (rows of ops, -1 for none)
+    ranks     one row per rank: busy, idle, span, in_flight, held, copies, versions, delay, gap. in_flight counts
+              micro-batches, held those whose activations are there (re-materialisation drops them, a W still needs
+              them), both as if thin stages were whole; copies counts a rank's share of the weights; delay is -1 where
+              nothing is updated
+    summary   plain numbers
+    """
+
+    plan: Plan
+    ops: dict[str, np.ndarray]
+    idle: dict[str, np.ndarray]
+    ranks: dict[str, np.ndarray]
+    summary: dict[str, Any]
+
+    def op(self, row: int) -> str:
+        """The op in a row, as one writes it."""
+        return f"{self.ops['stage'][row]}{KINDS[self.ops['kind'][row]]}{self.ops['chunk'][row]}"
+
+    def why(self, row: int) -> str:
+        """An idle slot in words."""
+        op, need = self.idle["op"][row], self.idle["need"][row]
+        reason = REASONS[self.idle["reason"][row]]
+        if reason == "over":
+            return "nothing left to do"
+        on = self.ops["rank"][need]
+        if reason == "link":
+            return f"{self.op(op)} waits for {self.op(need)} to come over the link from rank {on}"
+        return f"{self.op(op)} waits for {self.op(need)} of rank {on}"
+
+    def spelled(self) -> str:
+        """The schedule as it is typed in, a line for each rank."""
+        lines = [[] for _ in range(len(self.ranks["busy"]))]
+        for row, (rank, joined) in enumerate(zip(self.ops["rank"], self.ops["joined"], strict=True)):
+            lines[rank].append(self.op(row) + "+" * int(joined))
+        return "\n".join(" ".join(words).replace("+ ", "+") for words in lines)
+
+
+def size(plan: Plan) -> int:
+    """About how many ops a plan has. ValueError in one sentence if there is no such schedule, or it is too large."""
+    if plan.schedule == OWN:
+        if (ops := len(plan.own.split())) > MOST:
+            raise ValueError(f"a schedule of {ops:,} ops is too large; at most {MOST:,} are studied.")
+        return ops
+    ops = 2 * plan.ranks * plan.chunks  # or more
+    if ops <= MOST:
+        ops = sum(1 for _ in SCHEDULES[plan.schedule](0, plan.ranks, plan.chunks, **_told(plan))) * plan.ranks
+    if ops > MOST:
+        raise ValueError(
+            f"{plan.schedule} does {ops:,} ops or more with {plan.chunks:,} micro-batches on {plan.ranks} ranks; "
+            f"at most {MOST:,} are studied, so use fewer of one or the other."
+        )
+    return ops
+
+
+def study(plan: Plan) -> Study:
+    """Time, measure and explain a plan. ValueError in one sentence if it cannot be carried out."""
+    size(plan)
+    lists = read_own(plan.own) if plan.schedule == OWN else schedules.lists(
+        plan.schedule, plan.ranks, plan.chunks, **_told(plan)
+    )  # fmt: skip
+    stages = 1 + max(op.stage for ops in lists for op in ops)
+    share = len(lists) / stages  # of what a rank holds of the model, a stage's part
+    times = schedule_timing.simulate(lists, _costs(plan, share), plan.latency)
+    if not times.makespan:
+        raise ValueError("no op takes any time; give one of them a cost above 0.")
+    row = {op: n for n, op in enumerate(op for ops in lists for op in ops)}  # a shared update has its last row
+    path = bubbles.critical_path(times)
+    critical = set(path)
+    ops = [
+        (rank, KINDS.index(op.kind), op.stage, op.chunk, type(op) is Joined, start, end, (rank, n) in critical)
+        for rank, (mine, starts, ends) in enumerate(zip(lists, times.start, times.end, strict=True))
+        for n, (op, start, end) in enumerate(zip(mine, starts, ends, strict=True))
+    ]
+    slots = [
+        (s.rank, s.start, s.end, REASONS.index(s.reason), row.get(s.op, -1), row.get(s.need, -1))
+        for s in bubbles.idle(times)
+    ]
+    ranks = _ranks(lists, times, plan, stages)
+    return Study(
+        plan=plan,
+        ops=_columns(ops, "rank kind stage chunk joined start end critical", "i4 i1 i4 i4 ? f8 f8 ?"),
+        idle=_columns(slots, "rank start end reason op need", "i4 f8 f8 i1 i4 i4"),
+        ranks=ranks,
+        summary={
+            "ranks": len(lists),
+            "stages": stages,
+            "ops": len(ops),
+            "makespan": times.makespan,
+            "bubble_of_total": schedule_timing.bubble_of_total(times),
+            "bubble_of_ideal": schedule_timing.bubble_of_ideal(times),
+            "bubble_of_span": schedule_timing.bubble_of_span(times),
+            "throughput": times.throughput,
+            "idle": float(np.mean(times.idle)),
+            "in_flight": float(ranks["in_flight"].max()),
+            "held": float(ranks["held"].max()),
+            "copies": float(ranks["copies"].max()),
+            "versions": int(ranks["versions"].max()),
+            "delay": int(ranks["delay"].max()),
+            "gap": int(ranks["gap"].max()),
+            "path_ops": sum(times.end[rank][n] > times.start[rank][n] for rank, n in path),
+            "path_links": sum(a[0] != b[0] for a, b in itertools.pairwise(path)),
+        },
+    )
+
+
+def _ranks(lists, times, plan: Plan, stages: int) -> dict[str, np.ndarray]:
+    share = len(lists) / stages
+    policy = None
+    if plan.schedule == "pipedream_2bw":
+        policy = partial(
+            pipedream_2bw.version, per_update=plan.options.get("per_update") or plan.ranks, ranks=plan.ranks
+        )
+    read = [staleness.count(ops, stash=plan.schedule not in NEWEST, policy=policy) for ops in lists]
+    rows = {
+        "busy": times.busy,
+        "idle": times.idle,
+        "span": times.span,
+        "in_flight": [share * most for most in pipeline_memory.in_flight(lists)],
+        "held": pipeline_memory.peak_bytes(
+            lists, pipeline_memory.Sizes([0.0] * stages, [share] * stages, [share] * stages)
+        ),
+        "copies": [share * sum(v.alive for v in mine.values()) for mine in read],
+        "versions": [max((v.alive for v in mine.values()), default=0) for mine in read],
+        "delay": [max((d for v in mine.values() for d in v.delay), default=-1) for mine in read],
+        "gap": [max((g for v in mine.values() for g in v.gap), default=0) for mine in read],
+    }
+    return {name: np.array(column, float) for name, column in rows.items()}
+
+
+# what is typed in
+
+_COST = re.compile(rf"(\d{{0,6}})([{KINDS}](?:\+[{KINDS}])*)(\d{{0,6}})=(\S+)")
+
+
+def read_costs(text: str) -> dict[Any, float]:
+    """Read "2F=3 2F0=5 F+B=2.5": costs as `timing.simulate` takes them. ValueError for what does not read."""
+    costs: dict[Any, float] = {}
+    for word in text.replace(",", " ").split():
+        match = _COST.fullmatch(word)
+        stage, kind, chunk, number = match.groups() if match else ("", "", "", "")
+        try:
+            cost = float(number)
+        except ValueError:
+            cost = math.nan
+        if not 0 <= cost <= 1e6 or (chunk and not stage) or ("+" in kind and stage):
+            raise ValueError(
+                f"{word[:40]!r} is no cost; write 2F=3 for a stage, 2F0=5 for one op, U=0.5 for a kind or F+B=2 for a "
+                "pair, with times from 0 to 1000000."
+            )
+        key = (kind, int(stage), int(chunk)) if chunk else (kind, int(stage)) if stage else kind
+        costs[key] = cost
+    return costs
+
+
+def read_own(text: str) -> list[list[Op]]:
+    """The lists of a schedule that was typed in, a line for each rank. ValueError, naming op and rule, if none is."""
+    lines = text.strip().splitlines()
+    words = [word for line in lines for word in re.split(r"[\s+]+", line) if word]
+    if not words:
+        raise ValueError("there is no op yet; write a line for each rank, for example 0F0 0B0 0U0.")
+    if long := next((word for word in words if len(word) > 13), None):
+        raise ValueError(f"{long[:20]!r} is no op; write stage, kind and number, as in 2F0.")
+    lists = [parse(line) for line in lines]
+    most = max(op.stage for ops in lists for op in ops)
+    if most >= len(words):
+        raise ValueError(f"stage {most} is in a schedule of {len(words)} ops; number stages from 0.")
+    check(lists)
+    return lists
+
+
+def _costs(plan: Plan, share: float) -> Mapping:
+    forward, inputs, weights = (share * cost for cost in (plan.forward, plan.inputs, plan.weights))
+    usual = {"F": forward, "R": forward, "I": inputs, "W": weights, "B": inputs + weights, "U": 0.0}
+    given = {key: share * cost if isinstance(key, str) else cost for key, cost in read_costs(plan.costs).items()}
+    return {**usual, **given}
+
+
+def errand(values: dict[str, Any], root: Path, progress: Callable[[float], None]) -> Path:
+    """Do the study as an errand (see experiments.jobs.spec)."""
+    return Errand("study", values).keep(root, partial(save, study(Plan.of(**values))))
+
+
+# as files
+
+
+def save(study: Study, folder: Path) -> None:
+    """Write the files of `study` into `folder`."""
+    columns = {f"{table}.{name}": column for table in _TABLES for name, column in getattr(study, table).items()}
+    np.savez_compressed(folder / "study.npz", **columns)
+    told = {"plan": study.plan.model_dump(), "summary": study.summary}
+    (folder / "study.json").write_text(json.dumps(told))
+
+
+def load(folder: Path) -> Study:
+    """Read what `save` has written."""
+    told = json.loads((folder / "study.json").read_text())
+    tables: dict[str, dict[str, np.ndarray]] = {table: {} for table in _TABLES}
+    with np.load(folder / "study.npz") as file:
+        for name in file:
+            table, _, column = name.partition(".")
+            tables[table][column] = file[name]
+    return Study(plan=Plan(**told["plan"]), summary=told["summary"], **tables)
+
+
+_TABLES = ("ops", "idle", "ranks")
+
+
+def _columns(rows: list[tuple], names: str, types: str) -> dict[str, np.ndarray]:
+    cells = zip(*rows, strict=True) if rows else ((),) * len(names.split())
+    return {name: np.array(cell, kind) for name, kind, cell in zip(names.split(), types.split(), cells, strict=True)}

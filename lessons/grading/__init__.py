@@ -1,0 +1,1 @@
+"""Graded exercises: a stranger's solution in a sandbox, judged by what it does."""

@@ -1,0 +1,300 @@
+"""The grader: runs a stranger's solution of an exercise, and judges it by what it does.
+
+    report = grade(lessons.chapter("stragglers"), source)      # Report: score, marks, what it printed
+    python -m lessons check stragglers my_solution.py
+
+A chapter's `check.py` has POINTS, what each mark is worth, and `check(solution, seed)`, which yields a mark as
+(name, whether it is earned, what was seen). It lets the solution act in an attempt, a process of its own:
+
+    with solution.attempt() as attempt:
+        attempt.call("name", 3, vector)                        # a function of plain values
+        attempt.run(worker, algorithm="backup", workers=16)    # a run in which `attempt.role("server")` plays a rank
+
+What is protected: the solution's process has limits on time, memory, files and output, and on Linux can neither start
+a process nor open a connection, send a signal, write any file, or read ours (`sandbox.py`). Cluster, data, clock,
+books and everything that is expected stay on this side; over comes only what the solution answers, in a form that
+can do nothing but be read. Seeds are drawn when grading begins. What is not: whoever reads `check.py` beforehand
+knows what is asked; and elsewhere than on Linux only the limits hold. Grade strangers on a machine of their own.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import os
+import secrets
+import shutil
+import signal
+import site
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from experiments.experiment import Experiment
+from experiments.run import run
+from experiments.runs.record import Run
+from lessons.grading import sandbox_worker
+
+ROOT = Path(__file__).resolve().parents[2]
+CPU, WALL, MEMORY = 30, 60.0, 1_000_000_000  # s, s and bytes of an attempt
+PRINTS = 4000  # characters of what it prints that are kept
+SAYS = 1_000_000_000  # bytes it may say in all
+LONGEST = 200_000  # characters of a solution
+SYSTEM = ("/usr", "/lib", "/lib64", "/etc/ld.so.cache", "/etc/localtime", "/dev/urandom", "/dev/null")
+MALLOC = {"MALLOC_MMAP_THRESHOLD_": "65536"}  # what is large is given back at once, so that memory can be counted
+RANK = {"send", "recv", "recv_any", "poll", "all_reduce", "broadcast", "barrier"}
+TASK = {"start", "gradient", "forward", "backward", "report", "measure", "at", "spent"}
+
+
+class Failed(Exception):
+    """The solution did something that ends the grading; the message is a sentence for its author."""
+
+
+@dataclass(frozen=True)
+class Mark:
+    """One thing that was looked at: what it is worth, what was earned, and what was seen."""
+
+    name: str
+    points: int
+    earned: int
+    said: str
+
+
+@dataclass(frozen=True)
+class Report:
+    """What came of a solution. `score` is 0 to 100; `trouble` says what ended the grading early, "" if nothing did."""
+
+    chapter: str
+    score: int
+    marks: tuple[Mark, ...]
+    seed: int
+    seconds: float
+    trouble: str = ""
+    printed: str = ""
+    fence: tuple[str, ...] = ()
+
+    def plain(self) -> dict[str, Any]:
+        """As JSON has it."""
+        return asdict(self)
+
+
+@dataclass
+class Solution:
+    """A solution's source, and what is known of it after its attempts."""
+
+    source: str
+    name: str = "solution.py"
+    cpu: int = CPU
+    wall: float = WALL
+    memory: int = MEMORY
+    printed: str = ""
+    fence: tuple[str, ...] = field(default=())
+
+    def attempt(self) -> Attempt:
+        """A process in which it can act, to be used as a context. Raises Failed if it does not even load."""
+        return Attempt(self)
+
+
+def grade(chapter, source: str, seed: int | None = None, name: str = "solution.py") -> Report:
+    """Judge `source` as a solution of the chapter's exercise. ValueError if the chapter has none."""
+    if not chapter.exercise:
+        raise ValueError(f"chapter {chapter.name} has no exercise.")
+    check = importlib.import_module(f"lessons.{chapter.name}.check")
+    seed = secrets.randbelow(2**31) if seed is None else seed
+    return judge(check.check, check.POINTS, source, seed, chapter.name, name)
+
+
+def judge(
+    check: Callable[[Solution, int], Iterator[tuple[str, bool, str]]],
+    points: dict[str, int],
+    source: str,
+    seed: int,
+    chapter: str = "",
+    name: str = "solution.py",
+) -> Report:
+    """Judge `source` by `check`; marks that were not reached are not earned."""
+    began = time.monotonic()
+    solution, seen, trouble = Solution(source, name), {}, ""
+    try:
+        if len(source) > LONGEST:
+            raise Failed(f"the file has {len(source)} characters; at most {LONGEST} are read.")
+        for mark, earned, said in check(solution, seed):
+            seen[mark] = bool(earned), said
+    except Failed as error:
+        trouble = str(error)
+    marks = []
+    for mark, worth in points.items():
+        earned, said = seen.get(mark, (False, "not reached"))
+        marks.append(Mark(mark, worth, worth if earned else 0, said))
+    score = round(100 * sum(mark.earned for mark in marks) / sum(points.values()))
+    took = time.monotonic() - began
+    return Report(chapter, score, tuple(marks), seed, took, trouble, solution.printed, solution.fence)
+
+
+class Attempt:
+    """One process that holds the solution (`lessons.grading.sandbox_worker`), and this side of the talk with it."""
+
+    def __init__(self, solution: Solution):
+        self.solution = solution
+        self.said, self.before = 0, 0
+        self.until = time.monotonic() + solution.wall
+        self.folder = tempfile.mkdtemp(prefix="lockstep-check-")
+        mine, theirs = socket.socketpair()
+        self.channel = mine
+        with theirs:
+            self.process = subprocess.Popen(
+                [sys.executable, "-I", "-B", "-u", sandbox_worker.__file__, str(theirs.fileno())],
+                stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, cwd=self.folder,
+                env=dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1") | MALLOC,
+                pass_fds=[theirs.fileno()], start_new_session=True,
+            )  # fmt: skip
+        self.listener = threading.Thread(target=self._listen, daemon=True)
+        self.listener.start()
+
+    def __enter__(self) -> Attempt:
+        s = self.solution
+        try:
+            python = {*sys.path, sys.prefix, sys.base_prefix, *site.getsitepackages()} - {"", str(ROOT)}
+            readable = [*SYSTEM, *(p for p in python if not ROOT.is_relative_to(os.path.abspath(p))), self.folder]
+            self._say({"cpu": s.cpu, "memory": s.memory, "readable": readable, "root": str(ROOT)})
+            s.fence = tuple(self._hear()["holds"])
+            self.before = self._most()
+            self._say((s.name, s.source))
+            self._answer(self._hear())
+        except BaseException:
+            self.__exit__()
+            raise
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        with contextlib.suppress(OSError):
+            os.killpg(self.process.pid, signal.SIGKILL)
+        self.process.wait()
+        self.listener.join(5)
+        self.channel.close()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def call(self, function: str, *given: Any) -> Any:
+        """What `function` of the solution answers to these plain values; see `sandbox_worker.packed`."""
+        return self._answer(self._ask("call", function, *given))
+
+    def role(self, function: str) -> Callable[[Any, Any, Any], Any]:
+        """A program for ranks of a run, (comm, task, s) -> w: `function` of the solution, playing over there."""
+
+        def play(comm, task, s) -> Any:
+            steps = None
+            words = ("play", comm.rank, function, comm.size, task.per_epoch, s.model_dump())
+            while True:
+                said = self._ask(*words)
+                if not (isinstance(said, dict) and "asks" in said):
+                    return self._answer(said)
+                what, *given = said["asks"]
+                if what == "step":
+                    steps = steps or task.steps(bool(given[0]))
+                    value = next(steps, None)
+                elif what in RANK:
+                    value = getattr(comm, what)(*given)
+                elif what in TASK:
+                    value = getattr(task, what)(*given)
+                else:
+                    raise Failed(f"there is no {str(what)[:40]!r} to ask for.")
+                words = ("go on", comm.rank, list(value) if what == "poll" else value)
+
+        return play
+
+    def served(self, witness: Any, trainer: Callable[[Any, Any], Any]) -> Callable[[Any, Any, Any], Any]:
+        """A program for all ranks: the `server` of the solution on rank 0, seen by `witness`; `trainer` on the others.
+
+        witness.between(comm, task, s) gives what the server gets instead of these.
+        """
+        serve = self.role("server")
+
+        def worker(comm, task, s) -> Any:
+            return serve(*witness.between(comm, task, s)) if comm.rank == 0 else trainer(comm, task)
+
+        return worker
+
+    def run(self, worker: Callable[[Any, Any, Any], Any], **values: Any) -> Run:
+        """The Run of the experiment with these flat values, with `worker` in place of the algorithm's own."""
+        done = run(Experiment.of(values), instead=worker)
+        if done.status == "failed":
+            raise Failed(done.error.replace(f"{Failed.__name__}: ", ""))
+        return done
+
+    def most(self) -> int | None:
+        """Bytes of memory that the solution has used at most, beside what Python needs; None where nobody counts."""
+        return self._most() - self.before if self.before else None
+
+    def _most(self) -> int:
+        with contextlib.suppress(OSError, StopIteration, ValueError):
+            lines = Path(f"/proc/{self.process.pid}/status").read_text().splitlines()
+            return 1024 * int(next(line for line in lines if line.startswith("VmHWM")).split()[1])
+        return 0
+
+    def _ask(self, *words: Any) -> Any:
+        self._say(words)
+        return self._hear()
+
+    def _answer(self, said: Any) -> Any:
+        if not isinstance(said, dict) or "gave" not in said:
+            raise Failed(str(said.get("raised", "it answered nothing") if isinstance(said, dict) else "")[:600])
+        return said["gave"]
+
+    def _say(self, value: Any) -> None:
+        try:
+            for part in sandbox_worker.packed(value):
+                self.channel.settimeout(max(0.01, self.until - time.monotonic()))
+                self.channel.sendall(part)
+        except TimeoutError:
+            raise Failed(self._late()) from None
+        except OSError:
+            raise Failed(self._end()) from None
+
+    def _hear(self) -> Any:
+        def receive(rest: memoryview) -> int:
+            self.channel.settimeout(max(0.01, self.until - time.monotonic()))
+            got = self.channel.recv_into(rest)
+            self.said += got
+            if self.said > SAYS:
+                raise Failed(f"it said more than {SAYS // 10**6} MB.")
+            return got
+
+        try:
+            return sandbox_worker.read(receive)
+        except TimeoutError:
+            raise Failed(self._late()) from None
+        except (EOFError, OSError):
+            raise Failed(self._end()) from None
+        except ValueError as error:
+            raise Failed(f"what it answered cannot be read: {error}.") from None
+
+    def _late(self) -> str:
+        return (
+            f"it gave no answer within {self.solution.wall:g} s; is there an endless loop, or a message nobody sends?"
+        )
+
+    def _end(self) -> str:
+        """Why the process is gone, in a sentence."""
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self.process.wait(5)
+        code = self.process.returncode
+        if code == -signal.SIGXCPU or (code == -signal.SIGKILL and self.solution.cpu):
+            return f"it used more than {self.solution.cpu} s of processor time; is there an endless loop?"
+        if code is not None and code < 0:
+            return f"its process was ended by {signal.Signals(-code).name}."
+        return f"it ended its own process with code {code}." if code is not None else "it hung up."
+
+    def _listen(self) -> None:
+        """Keep the beginning of what it prints, and let the rest go by."""
+        with self.process.stdout as pipe:
+            while chunk := pipe.read1(1 << 16):
+                rest = PRINTS - len(self.solution.printed)
+                if rest > 0:
+                    self.solution.printed += chunk.decode(errors="replace")[:rest]

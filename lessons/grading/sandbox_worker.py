@@ -1,0 +1,241 @@
+"""The other side of the grader: a process that holds a solution and nothing else, and answers for it.
+
+It is told its limits, loads NumPy, closes the fence (`sandbox.py`), is told the solution's source, and then does
+what it is asked: to call a function, or to play ranks of a run whose cluster, data, clock and books are all kept by
+the grader. What the solution should answer never comes here, so there is nothing to find; and what it says is taken
+for no more than its answer.
+
+A frame is two lengths, a header in JSON, and the bytes of the arrays that the header speaks of.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import linecache
+import os
+import struct
+import sys
+import traceback
+import types
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+LENGTHS = struct.Struct(">II")
+HEADER, BODY = 1_000_000, 64_000_000  # bytes that a frame may have
+
+
+def packed(value: Any) -> list[memoryview]:
+    """The frame of a plain value: None, numbers, text, arrays, and tuples, lists and dicts of them. TypeError."""
+    arrays: list[np.ndarray] = []
+    header = json.dumps(_plain(value, arrays)).encode()
+    body = [memoryview(array.reshape(-1)).cast("B") for array in arrays if array.nbytes]
+    return [memoryview(LENGTHS.pack(len(header), sum(map(len, body)))), memoryview(header), *body]
+
+
+def unpacked(header: bytes, body: bytearray) -> Any:
+    """The value of a frame. ValueError if it is none."""
+    try:
+        return _rich(json.loads(header), body)
+    except (TypeError, KeyError, AttributeError, RecursionError, MemoryError, OverflowError) as error:
+        raise ValueError(f"this is no frame: {type(error).__name__}") from None
+
+
+def _plain(value: Any, arrays: list[np.ndarray]) -> Any:
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    if isinstance(value, np.generic):
+        return value.item()
+    if isinstance(value, np.ndarray):
+        if value.dtype.kind not in "fiub":
+            raise TypeError(f"an array of {value.dtype} is no answer; use numbers")
+        at = sum(array.nbytes for array in arrays)
+        arrays.append(np.ascontiguousarray(value))
+        return {"array": [at, value.dtype.str, list(value.shape)]}
+    if isinstance(value, tuple):
+        return {"tuple": [_plain(part, arrays) for part in value]}
+    if isinstance(value, list):
+        return [_plain(part, arrays) for part in value]
+    if isinstance(value, dict):
+        return {"dict": [[_plain(key, arrays), _plain(part, arrays)] for key, part in value.items()]}
+    raise TypeError(f"a {type(value).__name__} is no answer; use numbers, text, arrays, and lists of them")
+
+
+def _rich(value: Any, body: bytearray) -> Any:
+    if isinstance(value, list):
+        return [_rich(part, body) for part in value]
+    if not isinstance(value, dict):
+        return value
+    ((kind, inside),) = value.items()
+    if kind == "tuple":
+        return tuple(_rich(part, body) for part in inside)
+    if kind == "dict":
+        return {_rich(key, body): _rich(part, body) for key, part in inside}
+    at, code, shape = inside
+    if kind != "array" or np.dtype(code).kind not in "fiub" or min(at, 0, *shape) < 0:
+        raise ValueError("no array")
+    count = int(np.prod(shape, dtype=object))
+    return np.frombuffer(body, code, count, at).reshape(shape) if count else np.zeros(shape, code)
+
+
+def read(receive: Callable[[memoryview], int], most: tuple[int, int] = (HEADER, BODY)) -> Any:
+    """The next frame; `receive` fills a buffer as far as it can. EOFError at the end, ValueError if it is too long."""
+
+    def exactly(count: int) -> bytearray:
+        whole = bytearray(count)
+        rest = memoryview(whole)
+        while len(rest):
+            got = receive(rest)
+            if not got:
+                raise EOFError
+            rest = rest[got:]
+        return whole
+
+    header, body = LENGTHS.unpack(exactly(LENGTHS.size))
+    if header > most[0] or body > most[1]:
+        raise ValueError(f"{header + body} bytes are too long for an answer")
+    return unpacked(bytes(exactly(header)), exactly(body))
+
+
+class Comm:
+    """What a rank can do with the others, as `cluster.comm.Comm` has it; the cluster is on the other side."""
+
+    def __init__(self, ask: Callable[..., Any], rank: int, size: int):
+        self._ask, self.rank, self.size = ask, rank, size
+
+    def send(self, x: Any, dst: int, tag: int = 0) -> None:
+        self._ask("send", x, dst, tag)
+
+    def recv(self, src: int, tag: int = 0) -> Any:
+        return self._ask("recv", src, tag)
+
+    def recv_any(self, tag: int = 0) -> tuple[int, Any]:
+        return self._ask("recv_any", tag)
+
+    def poll(self, tag: int = 0) -> list[int]:
+        return self._ask("poll", tag)
+
+    def all_reduce(self, x: np.ndarray, op: str = "sum") -> np.ndarray:
+        x[...] = self._ask("all_reduce", x, op)
+        return x
+
+    def broadcast(self, x: Any, src: int = 0) -> Any:
+        return self._ask("broadcast", x, src)
+
+    def barrier(self) -> None:
+        self._ask("barrier")
+
+
+class Task:
+    """What a rank trains, as `workloads.task.Task` has it; `forward` and `backward` mean what a check makes of them."""
+
+    def __init__(self, ask: Callable[..., Any], per_epoch: int):
+        self._ask, self.per_epoch = ask, per_epoch
+
+    def start(self) -> np.ndarray:
+        return self._ask("start")
+
+    def steps(self, together: bool = False) -> Iterator[int]:
+        while (step := self._ask("step", together)) is not None:
+            yield step
+
+    def gradient(self, w: np.ndarray) -> tuple[float, np.ndarray]:
+        return self._ask("gradient", w)
+
+    def forward(self, *given: Any) -> Any:
+        return self._ask("forward", *given)
+
+    def backward(self, *given: Any) -> Any:
+        return self._ask("backward", *given)
+
+    def report(self, w: np.ndarray) -> None:
+        self._ask("report", w)
+
+    def measure(self, quantity: str, value: float) -> None:
+        self._ask("measure", quantity, value)
+
+    def at(self, step: int) -> None:
+        self._ask("at", step)
+
+    def spent(self) -> bool:
+        return self._ask("spent")
+
+
+def serve(channel: int) -> None:
+    """Be the process at the other end of `channel`, until that is closed."""
+    from greenlet import greenlet
+
+    from lessons.grading import sandbox
+
+    def heard() -> Any:
+        return read(lambda rest: os.readv(channel, [rest]), (HEADER, 1 << 30))
+
+    def say(value: Any) -> None:
+        for part in packed(value):
+            while len(part):
+                part = part[os.write(channel, part) :]
+
+    spec = heard()
+    sandbox.limit(spec["cpu"], spec["memory"])
+    np.zeros(2) @ np.zeros(2)  # loads what it needs, while it may
+    sys.path[:] = [place for place in sys.path if place != spec["root"]]
+    say({"holds": sandbox.close_in(spec["readable"])})
+
+    name, source = heard()
+    module = types.ModuleType("solution")
+    sys.modules["solution"] = module
+    linecache.cache[name] = (len(source), None, source.splitlines(True), name)
+    hub, ranks = greenlet.getcurrent(), {}
+
+    def attempt(work: Callable[[], Any]) -> dict[str, Any]:
+        """What came of `work`: {"gave": its value}, or {"raised": what, and in which line of the solution}."""
+        try:
+            value = work()
+            packed(value)
+            return {"gave": value}
+        except BaseException as error:
+            return {"raised": _told(error, name)}
+
+    def play(rank: int, role: str, size: int, per_epoch: int, settings: dict[str, Any]) -> dict[str, Any]:
+        def ask(*words: Any) -> Any:
+            return hub.switch({"asks": words})
+
+        s = types.SimpleNamespace(**settings)
+        return attempt(lambda: getattr(module, role)(Comm(ask, rank, size), Task(ask, per_epoch), s))
+
+    say(attempt(lambda: exec(compile(source, name, "exec"), module.__dict__)))
+    while True:
+        what, *words = heard()
+        if what == "call":
+            function, *given = words
+            say(attempt(lambda function=function, given=given: getattr(module, function)(*given)))
+            continue
+        rank, *words = words
+        if what == "play":
+            ranks[rank] = greenlet(play)
+            said = ranks[rank].switch(rank, *words)
+        else:
+            said = ranks[rank].switch(*words)
+        try:
+            say(said)
+        except TypeError as error:
+            say({"raised": str(error)})
+
+
+def _told(error: BaseException, name: str) -> str:
+    """An exception in a sentence: what it is, and where in the solution."""
+    lines = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename == name]
+    where = f" in line {lines[-1].lineno}: {lines[-1].line}" if lines else ""
+    if isinstance(error, SyntaxError) and error.filename == name:
+        where = f" in line {error.lineno}"
+    said = str(error) if isinstance(error, Exception) else ""
+    return f"{type(error).__name__}{': ' + said[:300] if said else ''}{where}"[:600]
+
+
+if __name__ == "__main__":
+    sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+    with contextlib.suppress(EOFError, KeyboardInterrupt):
+        serve(int(sys.argv[1]))

@@ -1,0 +1,91 @@
+"""Why a rank stands still, and which ops the whole step waits for.
+
+An op could not start earlier because its rank was busy, or because something it needs was not done, or was still on its
+way over a link. So every idle slot has its reason; and following the reasons back from the end gives the critical path:
+make one op of it shorter and the step gets shorter, make any other op shorter and it may not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Literal, NamedTuple
+
+from algorithms.parts.pipeline.ops import Op
+from theory.op_graph import Graph
+from theory.schedule_timing import Times
+
+
+class Idle(NamedTuple):
+    """Time in which `rank` does nothing, and why."""
+
+    rank: int
+    start: float
+    end: float
+    reason: Literal["waits", "link", "over"]
+    op: Op | None = None  # what could not start
+    need: Op | None = None  # what it waited for
+    on: int | None = None  # the rank that does it
+
+    def __str__(self) -> str:
+        if self.reason == "over":
+            return f"rank {self.rank} has nothing left"
+        if self.reason == "link":
+            return f"{self.op} waits for {self.need} to come over the link from rank {self.on}"
+        return f"{self.op} waits for {self.need} of rank {self.on}"
+
+
+def idle(times: Times) -> Iterator[Idle]:
+    """Every idle slot, rank by rank and in the order of time. A wait is cut where its message starts on its way."""
+    graph = Graph(times.lists)
+    for rank, (starts, ends) in enumerate(zip(times.start, times.end, strict=True)):
+        free = 0.0
+        for n, (start, end) in enumerate(zip(starts, ends, strict=True)):
+            if start > free:
+                sent, op, need, on = _latest(times, graph, rank, n)[1:]
+                if sent > free:
+                    yield Idle(rank, free, min(sent, start), "waits", op, need, on)
+                if start > sent:
+                    yield Idle(rank, max(sent, free), start, "link", op, need, on)
+            free = end
+        if times.makespan > free:
+            yield Idle(rank, free, times.makespan, "over")
+
+
+def critical_path(times: Times) -> list[tuple[int, int]]:
+    """Where the ops stand, (rank, position), that follow one another without slack from the start to the end.
+
+    Each is the reason why the next one starts no earlier: their lengths, and the latency where the path goes from rank
+    to rank, add up to the makespan.
+    """
+    graph = Graph(times.lists)
+    rank = next(rank for rank, ends in enumerate(times.end) if ends and ends[-1] == times.makespan)
+    n = len(times.end[rank]) - 1
+    path = [(rank, n)]
+    while times.start[rank][n] > 0:
+        first = graph.together(rank, n)[0]
+        if first and times.end[rank][first - 1] == times.start[rank][n]:
+            n = first - 1
+        else:
+            rank, n = graph.place[_latest(times, graph, rank, n).need]
+        path.append((rank, n))
+    return path[::-1]
+
+
+class _Arrival(NamedTuple):
+    at: float
+    sent: float
+    op: Op
+    need: Op
+    on: int
+
+
+def _latest(times: Times, graph: Graph, rank: int, n: int) -> _Arrival:
+    """What the n-th op of `rank`, and those joined to it, waited for longest."""
+    arrivals = []
+    for position in graph.together(rank, n):
+        op = times.lists[rank][position]
+        for need in graph.needs(op):
+            on, where = graph.place[need]
+            sent = times.end[on][where]
+            arrivals.append(_Arrival(sent + times.latency * (on != rank), sent, op, need, on))
+    return max(arrivals)

@@ -1,0 +1,191 @@
+"""PipeDream's partitioner: cut a chain in stages, give each its workers, so that the slowest stage is the fastest.
+
+A(j, m) is the best period of the layers 0..j on m workers: all of them one stage, or the best of the layers 0..i on
+m-m' workers, and the layers i+1..j as a stage of m' replicas, which take turns with the mini-batches:
+
+    A(j, m) = min( T(0..j, m),  min over i, m' of max( A(i, m-m'), 2 a_i / B, T(i+1..j, m') ) )
+
+    form    time of a stage of m replicas, T(i..j, m), with t, w the sums of its layers' times and weights
+    2018    max( t, 4 (m-1) w / (m B) ) / m       every worker pushes and pulls its gradients, while it computes
+    sosp    max( t, 2 (m-1) w / B ) / m           with levels: A of the level below takes the place of t
+    ring    max( t, 2 (m-1) w / (m B) ) / m       the same with a ring all-reduce
+    code    ( t + 4 (m-1) w / (m B) ) / m         the authors' program: not while it computes
+
+In the program links are free, unless it is told by how much activations are compressed (1: not at all); then the
+replicas of a stage share them. The answer is A(L-1, all workers), and its cuts are found by going back. Of equal plans
+it takes one stage before several, then the earliest last cut, then the fewest replicas of the last stage. It costs
+O(L^2 m^2), on the lower levels of a hierarchy O(L^3 m^2).
+
+Source: Harlap et al., arXiv:1806.03377 (2018); msr-fiddle/pipedream (code); sosp after Narayanan et al., SOSP 2019,
+whose own text was not at hand.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from itertools import accumulate
+from math import ceil, inf, prod
+
+from theory.partition_plan import Cell, Plan, Stage
+from theory.profile import Profile, ranges
+
+FORMS = {
+    "2018": lambda t, w, m, bandwidth: max(t, 4 * (m - 1) * w / (m * bandwidth)) / m,
+    "sosp": lambda t, w, m, bandwidth: max(t, 2 * (m - 1) * w / bandwidth) / m,
+    "ring": lambda t, w, m, bandwidth: max(t, 2 * (m - 1) * w / (m * bandwidth)) / m,
+    "code": lambda t, w, m, bandwidth: (t + 4 * (m - 1) * w / (m * bandwidth)) / m,
+}
+
+
+def partition(
+    profile: Profile,
+    levels: Sequence[tuple[int, float]],
+    form: str = "2018",
+    memory: float | None = None,
+    compression: float | None = None,
+    straight: bool = False,
+    fewer: bool = False,
+) -> Plan:
+    """The best plan for `levels`, from the innermost out: (workers, bytes per second between them).
+
+    [(4, 1e9)] is four workers in a row; [(2, 1e10), (3, 1e9)] three machines of two. `memory` is what a worker has for
+    the weights and activations of its stage, in bytes; `straight` forbids replicas, `fewer` lets workers stay idle;
+    `compression` of activations is for the form "code". ValueError, in one sentence, if there is no plan.
+    """
+    _refuse(profile, levels, form, memory, compression, straight and not fewer)
+    layers, inside, width, tables = len(profile.layers), ranges(profile.times), 1, []
+    held, most = _held(profile, form), 1 if straight else inf
+
+    def limited(cost):
+        def within(i, j, m, later):
+            fits = m <= most and (memory is None or held(i, j, m, later) <= memory)
+            return cost(i, j, m) if fits else inf
+
+        return within
+
+    for level, (workers, bandwidth) in enumerate(levels, 1):
+        stage, only, links = _costs(profile, inside, bandwidth, form, width, compression)
+        starts = range(1 if level == len(levels) else layers)
+        tables.append(_solve(limited(stage), limited(only), links, workers, starts, fewer))
+        inside, width = {(i, j): tables[-1][i, j, workers].period for i in starts for j in range(i, layers)}, workers
+    period = inside[0, layers - 1]
+    if period == inf:
+        smallest = lambda i, j, m, later: held(i, j, m, later) if m <= most else inf  # noqa: E731
+        least = _solve(smallest, smallest, [0.0] * layers, workers, range(1), fewer)[0, layers - 1, workers].period
+        raise ValueError(f"no plan for {workers} workers fits {memory:g} bytes each; the least that does is {least:g}.")
+    stages = _stages(tables, [workers for workers, _ in levels], 0, layers - 1)
+    return Plan(stages, period, sum(profile.times), tuple(tables[-1].values()))
+
+
+def plan_of(profile: Profile, layers: Sequence[int], bandwidth: float) -> Plan:
+    """What given cuts are worth: stages of so many layers, a worker each. ValueError if they do not fit."""
+    if min(layers, default=0) < 1 or sum(layers) != len(profile.layers):
+        raise ValueError(
+            f"cuts {','.join(map(str, layers))} do not share out {len(profile.layers)} layers; "
+            f"give each stage 1 or more, {len(profile.layers)} together."
+        )
+    ends = accumulate(layers)
+    stages = tuple(Stage(end - count, end - 1, 1) for count, end in zip(layers, ends, strict=True))
+    links = (2 * profile.activations[stage.last] / bandwidth for stage in stages[:-1])
+    slowest = max(sum(profile.times[stage.first : stage.last + 1]) for stage in stages)
+    return Plan(stages, max(slowest, *links, 0), sum(profile.times), ())
+
+
+def flat(stages: Sequence[Stage], replicas: int = 1) -> tuple[Stage, ...]:
+    """The stages of a hierarchy down to single workers: replicas of a machine are replicas of all that is inside."""
+    found: list[Stage] = []
+    for stage in stages:
+        each = replicas * stage.replicas
+        found += flat(stage.inside, each) if stage.inside else (Stage(stage.first, stage.last, each),)
+    return tuple(found)
+
+
+def _costs(profile: Profile, inside, bandwidth: float, form: str, width: int, compression: float | None):
+    """What a level costs: stage(i, j, m), the same where it is the only one, and each link.
+
+    `inside` has the times of the layers i..j on what is a worker here, `width` workers of the level below.
+    """
+    weights, links = ranges(profile.weights), [2 * a / bandwidth for a in profile.activations]
+
+    def stage(i, j, m, share=1):
+        return FORMS[form](inside[i, j], weights[i, j] / share, m, bandwidth)
+
+    def with_links(i, j, m):
+        ends = links[i - 1], links[j] if j + 1 < len(links) else 0
+        return max(stage(i, j, m), max(ends) / (m * compression))
+
+    if form != "code":
+        return stage, stage, links
+    only = partial(stage, share=width)  # whose gradients the program spreads over the workers of the level below
+    return with_links if compression else stage, only, [0.0] * len(links)
+
+
+def _solve(stage, only, links, workers, starts, fewer) -> dict[tuple[int, int, int], Cell]:
+    """The table of one level, by (first layer, last layer, workers).
+
+    stage(i, j, m, later) is what the layers i..j cost on m workers with so many in the stages after them; only(...) the
+    same where they are the only stage.
+    """
+    table: dict[tuple[int, int, int], Cell] = {}
+    for i in starts:
+        for j in range(i, len(links)):
+            for m in range(1, workers + 1):
+                best = Cell(i, j, m, only(i, j, m, workers - m), None, 0, m)
+                if fewer and m > 1 and table[i, j, m - 1].period < best.period:
+                    best = table[i, j, m - 1]._replace(workers=m)
+                for cut in range(i, j):
+                    for replicas in range(1, m):
+                        before = max(table[i, cut, m - replicas].period, links[cut])
+                        if before < best.period:
+                            period = max(before, stage(cut + 1, j, replicas, workers - m))
+                            if period < best.period:
+                                best = Cell(i, j, m, period, cut, m - replicas, replicas)
+                table[i, j, m] = best
+    return table
+
+
+def _stages(tables: Sequence[dict], workers: Sequence[int], first: int, last: int) -> tuple[Stage, ...]:
+    """The stages of the layers first..last on the highest of these levels, found by going back from the last one."""
+    if not tables:
+        return ()
+    stages, m = [], workers[-1]
+    while True:
+        cell = tables[-1][first, last, m]
+        begin = first if cell.cut is None else cell.cut + 1
+        stages.append(Stage(begin, last, cell.replicas, _stages(tables[:-1], workers[:-1], begin, last)))
+        if cell.cut is None:
+            return tuple(reversed(stages))
+        last, m = cell.cut, cell.before
+
+
+def _held(profile: Profile, form: str) -> Callable[[int, int, int, int], float]:
+    """Bytes that a stage of m replicas holds, with so many workers in the stages after it.
+
+    Weights and activations of every mini-batch on its way: one for each turn that the later workers take, and its own,
+    which the authors' program forgets.
+    """
+    size = ranges(a + w for a, w in zip(profile.activations, profile.weights, strict=True))
+    return lambda i, j, m, later: (ceil(later / m) + (form != "code")) * size[i, j]
+
+
+def _refuse(profile, levels, form, memory, compression, one_stage_per_worker) -> None:
+    if form not in FORMS:
+        raise ValueError(f"there is no form {form!r}; use {', '.join(FORMS)}.")
+    if not levels:
+        raise ValueError("a plan needs workers; give (workers, bytes per second) for each level.")
+    for workers, bandwidth in levels:
+        if workers < 1:
+            raise ValueError(f"{workers} workers cannot train; use at least 1.")
+        if not bandwidth > 0:
+            raise ValueError(f"links of {bandwidth} bytes per second carry nothing; use more than 0.")
+    if compression is not None and (form != "code" or not compression > 0):
+        raise ValueError(f"a compression of {compression} needs the form code, and more than 0; leave it out.")
+    if memory is not None and len(levels) > 1:
+        raise ValueError("a memory limit goes with one level of workers; leave it out, or give one level.")
+    workers, layers = prod(workers for workers, _ in levels), len(profile.layers)
+    if one_stage_per_worker and workers > layers:
+        raise ValueError(
+            f"{workers} workers without replicas do not fit {layers} layers; "
+            f"use at most {layers}, or let some stay idle (fewer)."
+        )

@@ -1,0 +1,77 @@
+"""What each rank holds, and what goes over each link: counted along the lists, whatever the times.
+
+    F   takes the activations of a micro-batch          with re-materialisation:  F  takes the inputs only
+    B   frees them                                                                R  takes the activations
+    I   frees them, but for what W needs, which W frees                           B  frees both
+
+Source: the peaks of Huang et al. 2019 (GPipe), Narayanan et al. 2021 (1F1B), Qi et al. 2024 (split backward).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+
+from algorithms.parts.pipeline.ops import Op
+from theory.op_graph import Graph
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """Bytes of each stage; of one micro-batch but for the weights."""
+
+    inputs: Sequence[float]  # what the stage before sends; the gradient that goes back has the same size
+    activations: Sequence[float]  # all that backward needs
+    weights: Sequence[float]
+    for_weights: Sequence[float] | None = None  # what W still needs once I is done; None: all the activations
+
+
+def in_flight(lists: Iterable[Iterable[Op]]) -> list[int]:
+    """Most micro-batches each rank holds activations of at one time, by stage held: F takes one, B or I frees it."""
+    return [_peak((op.kind == "F") - (op.kind in "BI") for op in ops) for ops in lists]
+
+
+def in_flight_until_weights(lists: Iterable[Iterable[Op]]) -> list[int]:
+    """The same, where a micro-batch is held until both gradients are there: F takes one, B or W frees it."""
+    return [_peak((op.kind == "F") - (op.kind in "BW") for op in ops) for ops in lists]
+
+
+def peak_bytes(lists: Sequence[Sequence[Op]], sizes: Sizes) -> list[float]:
+    """Most bytes of activations each rank holds at one time. Weights and their versions come on top."""
+    late = sizes.activations if sizes.for_weights is None else sizes.for_weights
+    peaks = []
+    for ops in lists:
+        again = {(stage, chunk) for kind, stage, chunk in ops if kind == "R"}
+
+        def change(op: Op, again=again) -> float:
+            inputs, everything = sizes.inputs[op.stage], sizes.activations[op.stage]
+            if op.kind == "F":
+                return inputs if (op.stage, op.chunk) in again else everything
+            if op.kind == "R":
+                return everything
+            freed = everything + inputs * ((op.stage, op.chunk) in again)
+            return {"B": -freed, "I": late[op.stage] - freed, "W": -late[op.stage]}.get(op.kind, 0)
+
+        peaks.append(_peak(map(change, ops)))
+    return peaks
+
+
+def traffic(lists: Sequence[Sequence[Op]], sizes: Sizes) -> Counter[tuple[int, int]]:
+    """Bytes over each link (from rank, to rank): activations, their gradients, the ring that sums shared stages."""
+    graph, bytes_over = Graph(lists), Counter()
+    for rank, ops in enumerate(lists):
+        for op in ops:
+            for need in graph.needs(op) if op.kind in "FBI" else ():
+                if (source := graph.place[need][0]) != rank:
+                    bytes_over[source, rank] += sizes.inputs[op.stage if op.kind == "F" else op.stage + 1]
+    for update, gradients in graph.gradients.items():
+        ring = [graph.place[op][0] for op in gradients]
+        for source, target in zip(ring, ring[1:] + ring[:1], strict=True):
+            bytes_over[source, target] += 2 * (len(ring) - 1) / len(ring) * sizes.weights[update.stage]
+    return bytes_over
+
+
+def _peak(changes: Iterable[float]) -> float:
+    return max(accumulate(changes), default=0)

@@ -1,0 +1,183 @@
+"""Timing a schedule: when each op runs if ops have these costs and links this latency. No model is needed.
+
+A rank does its list in order. An op starts when the rank is free and everything it needs is done, plus the latency
+for what was done on another rank. From the times follow the measures by which schedules are compared.
+
+Source: the list simulation behind the tables of Qi et al., ICLR 2024; it reproduces their Table 5 to four digits.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from algorithms.parts.pipeline.ops import Joined, Op, needs
+from theory.op_graph import Graph, gradients
+
+_Track = tuple[list[float | None], dict[int, int], dict[int, list[int]]]
+
+
+@dataclass(frozen=True)
+class Times:
+    """When the ops of `lists` start and end: start[rank][n] is that of lists[rank][n], in the unit of the costs."""
+
+    lists: Sequence[Sequence[Op]]
+    start: list[list[float]]
+    end: list[list[float]]
+    latency: float = 0.0
+
+    @cached_property
+    def makespan(self) -> float:
+        """From the start to the end of everything."""
+        return max((ends[-1] for ends in self.end if ends), default=0.0)
+
+    @cached_property
+    def busy(self) -> list[float]:
+        """Time each rank works; joined ops are one piece of work."""
+        return [
+            sum(end - start for op, start, end in zip(*rank, strict=True) if type(op) is not Joined)
+            for rank in zip(self.lists, self.start, self.end, strict=True)
+        ]
+
+    @property
+    def idle(self) -> list[float]:
+        """Time each rank does not work, of the makespan."""
+        return [self.makespan - busy for busy in self.busy]
+
+    @property
+    def span(self) -> list[float]:
+        """From each rank's first start to its own last end."""
+        return [ends[-1] - starts[0] if ends else 0.0 for starts, ends in zip(self.start, self.end, strict=True)]
+
+    @property
+    def throughput(self) -> float:
+        """Micro-batches per unit of time."""
+        return sum(kind == "F" and stage == 0 for ops in self.lists for kind, stage, _ in ops) / self.makespan
+
+
+def bubble_of_total(times: Times) -> float:
+    """Idle share of the whole step: (S-1)/(M+S-1) for GPipe. The convention of GPipe and Chimera."""
+    return sum(times.idle) / (len(times.lists) * times.makespan)
+
+
+def bubble_of_ideal(times: Times) -> float:
+    """Idle time over working time: (S-1)/M for GPipe. The convention of Megatron-LM."""
+    return sum(times.idle) / sum(times.busy)
+
+
+def bubble_of_span(times: Times) -> float:
+    """Idle share of the longest span of one rank. The convention of the zero-bubble paper."""
+    longest = max(times.span)
+    return (longest - max(times.busy)) / longest
+
+
+def simulate(lists: Sequence[Sequence[Op]], costs: Mapping, latency: float = 0.0) -> Times:
+    """When each op of `lists` (one list per rank) starts and ends.
+
+    `costs` gives the time of a kind, costs["F"], of a kind on a stage, costs["F", 2], or of one op, costs["F", 2, 0]:
+    the closest goes. An update costs nothing unless it is named; joined ops cost their sum unless costs["F+B"] names
+    them together. `latency` is added wherever an op waits for one of another rank.
+    ValueError if the lists cannot be carried out: it names who is stuck where.
+    """
+    kinds = [{op[:2] for op in ops} for ops in lists]
+    final = {op: update for update, ops in gradients(lists).items() for op in ops}
+    exact = any(isinstance(key, tuple) and len(key) == 3 for key in costs)
+    numbers = 1 + max((op[2] for ops in lists for op in ops), default=0)
+    if numbers > sum(map(len, lists)) + 1:
+        raise ValueError(
+            f"micro-batch {numbers - 1} is in a schedule of {sum(map(len, lists))} ops; number them from 0."
+        )
+    tracks: defaultdict[tuple, _Track] = defaultdict(lambda: ([None] * numbers, {}, {}))
+    plan = _plan(kinds, costs, tracks)
+    start: list[list[float]] = [[] for _ in lists]
+    end: list[list[float]] = [[] for _ in lists]
+    ready = list(range(len(lists)))
+    while ready:
+        rank = ready.pop()
+        ops, starts, ends = lists[rank], start[rank], end[rank]
+        begin, n = ends[-1] if ends else 0.0, len(ends)
+        while n < len(ops):
+            kind, stage, chunk = op = ops[n]
+            cost, (done, by, line), before = plan[kind, stage]
+            for theirs, by_whom, queue in before:
+                at = theirs[chunk]
+                if at is None:
+                    queue.setdefault(chunk, []).append(rank)
+                    break
+                if latency and by_whom[chunk] != rank:
+                    at += latency
+                if at > begin:
+                    begin = at
+            else:  # all it needs is done
+                n += 1
+                if type(op) is Joined:
+                    continue  # to what it is joined to
+                joined = ops[len(ends) : n - 1] if n - 1 > len(ends) else ()
+                if joined or exact:
+                    cost = _together(costs, [*joined, op])
+                starts.append(begin)
+                begin += cost
+                ends.append(begin)
+                done[chunk] = begin
+                if latency:
+                    by[chunk] = rank
+                if line:
+                    ready += line.pop(chunk, ())
+                for other in joined:
+                    starts.append(starts[-1])
+                    ends.append(begin)
+                    ready += _tell(tracks[_heard(*other)], other.chunk, begin, rank)
+                for other in (*joined, op) if final else ():
+                    if other in final:
+                        ready += _tell(tracks["U", other.stage, rank], final[other].chunk, begin, rank)
+                continue
+            break
+    if any(len(ends) < len(ops) for ops, ends in zip(lists, end, strict=True)):
+        raise ValueError(Graph(lists).stuck([len(ends) for ends in end]))
+    return Times(lists, start, end, latency)
+
+
+def _plan(kinds: Sequence[set], costs: Mapping, tracks: Mapping) -> dict[tuple, tuple]:
+    """Per kind and stage what is the same for every chunk: its cost, its own track, the tracks of what it needs.
+
+    A track is what is known of a kind on a stage, by chunk: when it was done, by whom, and who waits for it.
+    """
+    last = max((stage for mine in kinds for _, stage in mine), default=0)
+    plan = {}
+    for kind, stage in set().union(*kinds):
+        before = [_heard(*need) for need in needs(Op(kind, stage, 0), last)]
+        if kind == "U":
+            holders = [rank for rank, mine in enumerate(kinds) if (kind, stage) in mine]
+            before = [(kind, stage, rank) for rank in holders] if len(holders) > 1 else []
+        plan[kind, stage] = _price(costs, kind, stage), tracks[_heard(kind, stage)], [tracks[key] for key in before]
+    return plan
+
+
+def _heard(kind: str, stage: int, chunk: int = 0) -> tuple[str, int]:
+    """The track of an op. The stage before waits for the gradient of the inputs, by whatever name."""
+    return "B" if kind == "I" else kind, stage
+
+
+def _tell(track: _Track, chunk: int, when: float, rank: int) -> list[int]:
+    """Note that it is done; returns who waited for it."""
+    done, by, line = track
+    done[chunk], by[chunk] = when, rank
+    return line.pop(chunk, [])
+
+
+def _price(costs: Mapping, kind: str, stage: int) -> float:
+    for key in ((kind, stage), kind):
+        if key in costs:
+            return float(costs[key])
+    if kind == "U":
+        return 0.0
+    raise ValueError(f"there is no cost of {kind}; give costs[{kind!r}] or costs[{kind!r}, {stage}].")
+
+
+def _together(costs: Mapping, ops: Sequence[Op]) -> float:
+    name = "+".join(op.kind for op in ops)
+    if len(ops) > 1 and name in costs:
+        return float(costs[name])
+    return sum(float(costs[op]) if op in costs else _price(costs, op.kind, op.stage) for op in ops)
