@@ -1,6 +1,6 @@
 """The trace: what happened when, in one schema on every cluster.
 
-Each rank writes a `Journal`: plain rows, appended. `Trace.of(journals)` joins them in columns. Times are seconds
+Each rank writes an `EventLog`: plain rows, appended. `Trace.of(event_logs)` joins them in columns. Times are seconds
 since the start of the run, on the run's own clock: virtual time on the simulated cluster, monotonic time on a real
 one. Nothing here knows about learning; the rows of losses and reports are written by the task.
 """
@@ -32,7 +32,7 @@ MEMORY = ("rank", "step", "seconds", "kind", "bytes")
 REPORTS = ("rank", "index", "seconds", "start", "stop", "parameters")
 
 
-class Journal:
+class EventLog:
     """What one rank writes down.
 
     spans      (kind, start, end, step, label)      kind indexes KINDS, label is a few letters: "gradient", "F3"
@@ -117,12 +117,12 @@ class Trace:
     labels: tuple[str, ...]
 
     @classmethod
-    def of(cls, journals: Sequence[Journal]) -> Trace:
-        """Join the journals of all ranks."""
-        spans = joined(journals, "spans", SPANS, "i4 i1 f8 f8 i4 O")
+    def of(cls, event_logs: Sequence[EventLog]) -> Trace:
+        """Join the event logs of all ranks."""
+        spans = joined(event_logs, "spans", SPANS, "i4 i1 f8 f8 i4 O")
         spans["label"], labels = numbered(spans["label"])
-        messages = joined(journals, "messages", MESSAGES, "i4 i4 i4 i8 f8 f8 ?")
-        return cls(len(journals), ordered(spans, "start", "rank"), ordered(messages, "sent", "src"), labels)
+        messages = joined(event_logs, "messages", MESSAGES, "i4 i4 i4 i8 f8 f8 ?")
+        return cls(len(event_logs), ordered(spans, "start", "rank"), ordered(messages, "sent", "src"), labels)
 
     def seconds(self) -> float:
         """The time of the last thing that happened."""
@@ -147,26 +147,26 @@ class Outcome:
     """What a cluster gives back: each rank's result, and everything that was written down.
 
     `error` is what ended the run early, None if nothing did; results of ranks that did not finish are None, and the
-    journals hold all that was recorded until then. `notes` are one-line remarks for the reader (ranks lost but
+    event logs hold all that was recorded until then. `notes` are one-line remarks for the reader (ranks lost but
     survived, messages nobody read, a device that was not there).
     """
 
     results: list[Any]
-    journals: list[Journal]
+    event_logs: list[EventLog]
     error: Exception | None = None
     notes: tuple[str, ...] = ()
 
     def trace(self) -> Trace:
-        """The joined journals."""
-        return Trace.of(self.journals)
+        """The joined event logs."""
+        return Trace.of(self.event_logs)
 
 
-def joined(journals: Sequence[Journal], table: str, names: Sequence[str], types: str) -> dict[str, np.ndarray]:
-    """One table of all journals as columns: the rank, then the cells of its rows; a NumPy type code for each name."""
+def joined(event_logs: Sequence[EventLog], table: str, names: Sequence[str], types: str) -> dict[str, np.ndarray]:
+    """One table of all event logs as columns: the rank, then the cells of its rows; a NumPy type code for each name."""
     rank, *codes = types.split()
-    tables = [getattr(journal, table) for journal in journals]
+    tables = [getattr(event_log, table) for event_log in event_logs]
     rows = list(chain.from_iterable(tables))
-    ranks = np.repeat(np.array([journal.rank for journal in journals], rank), [len(rows) for rows in tables])
+    ranks = np.repeat(np.array([event_log.rank for event_log in event_logs], rank), [len(rows) for rows in tables])
     cells = np.fromiter(rows, list(zip(names[1:], codes, strict=True)), len(rows))  # a row is looked up once
     return {names[0]: ranks, **{name: cells[name].copy() for name in names[1:]}}
 

@@ -10,26 +10,26 @@ from app import session
 from app.text import sentence
 from experiments.experiment import Experiment
 from experiments.jobs.pool import JobState
-from experiments.jobs.spec import Errand
+from experiments.jobs.spec import JobSpec
 
 EVERY = 0.5  # s between two looks
 
 
-def fetch(errand: Errand, waiting: str, place: str) -> Path | None:
+def fetch(job_spec: JobSpec, waiting: str, place: str) -> Path | None:
     """The folder of its result. None while it is under way, which the page says with `waiting`, or if it failed.
 
     `place` names what the page wants it for: the next errand for the same place takes over from this one.
     """
-    owner, now = f"{session.owner()}/{place}", ask(errand, place)
+    owner, now = f"{session.owner()}/{place}", ask(job_spec, place)
     if now.active:
-        st.fragment(_wait, run_every=EVERY)(errand.key(), owner, waiting)
+        st.fragment(_wait, run_every=EVERY)(job_spec.key(), owner, waiting)
     elif now.folder is None:
         st.error(sentence(now.message), icon=":material/error:")
         st.button("Try again", key=f"again-{place}", on_click=st.session_state.pop, args=(owner, None))
     return now.folder
 
 
-def ask(work: Errand | Experiment, place: str) -> JobState:
+def ask(work: JobSpec | Experiment, place: str) -> JobState:
     """Where the work for this place stands. It is asked for once, since what failed would fail again."""
     state, owner = st.session_state, f"{session.owner()}/{place}"
     try:

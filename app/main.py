@@ -32,7 +32,7 @@ def prepare() -> None:
     if folder:
         session.timeline_frame(str(folder), None)
     time.sleep(LATER)
-    session.pool().foresee()
+    session.pool().prewarm()
 
 
 def welcome() -> None:

@@ -24,7 +24,7 @@ import numpy as np
 
 from kernels import copy
 from kernels.arrays import shares as shares  # part of the contract: reduce_scatter deals by it
-from tracing import Journal
+from tracing import EventLog
 
 Message = Any  # None | float | int | array | tuple[Message, ...]
 NUMBERS = int, float, np.generic
@@ -102,7 +102,7 @@ class Comm(Protocol):
     size: int
     nodes: Sequence[Hashable]  # where each rank is, by rank: the same for ranks that share a node
     device: str  # where this rank's arrays live: "cpu" or "cuda:0"
-    journal: Journal  # what this rank writes down; for cluster and task, never for an algorithm
+    event_log: EventLog  # what this rank writes down; for cluster and task, never for an algorithm
 
     def send(self, x: Message, dst: int, tag: int = 0) -> None:
         """Hand a copy of `x` to the network and go on."""

@@ -47,7 +47,7 @@ JITTERS: dict[str, Jitter | None] = {
 
 
 @dataclass(frozen=True)
-class Disturbances:
+class Faults:
     """What happens to which rank. Times are seconds of the run's clock."""
 
     slow: dict[int, float] = field(default_factory=dict)  # rank -> factor
@@ -58,7 +58,7 @@ class Disturbances:
     seed: int = 0
 
 
-NONE = Disturbances()
+NONE = Faults()
 
 _NUMBER = r"(\d+(?:\.\d*)?(?:[eE][-+]?\d+)?)"
 

@@ -21,7 +21,7 @@ import workloads
 from algorithms import compression
 from cluster.comm import Cancelled
 from cluster.devices import parse_device
-from cluster.faults import JITTERS, Disturbances, parse_crash, parse_pause, parse_slow
+from cluster.faults import JITTERS, Faults, parse_crash, parse_pause, parse_slow
 from cluster.network import Network, parse_network
 from experiments.experiment import Experiment
 from experiments.runs import evaluations
@@ -33,7 +33,7 @@ from kernels import metered
 from tracing import APPLIED, LOSSES, MEASURES, MEMORY, Outcome, joined, numbered, ordered
 from workloads.batches import Batches
 from workloads.checkpoints import Checkpoints
-from workloads.task import Diverged, Task, TooLarge
+from workloads.task import Diverged, OutOfMemory, Task
 
 ONLY_SIMULATED = (
     "network",
@@ -53,7 +53,7 @@ def run(
     experiment: Experiment,
     on_progress: Callable[[Progress], None] | None = None,
     stop: Any = None,
-    instead: Callable[[Any, Any, Any], Any] | None = None,
+    worker_override: Callable[[Any, Any, Any], Any] | None = None,
 ) -> Run:
     """Do `experiment` and give back its record.
 
@@ -64,7 +64,7 @@ def run(
     began = time.perf_counter()
     workload = check(experiment)
     watch = Watch(experiment, workload, _batches(experiment, workload).per_epoch, on_progress) if on_progress else None
-    return gather(experiment, _on_cluster(experiment, watch, stop, instead), began)
+    return gather(experiment, _on_cluster(experiment, watch, stop, worker_override), began)
 
 
 def join(experiment: Experiment) -> Run | None:
@@ -100,7 +100,7 @@ def check(experiment: Experiment, here: bool = True):
 
 def _let_back(experiment: Experiment) -> None:
     """ValueError if a rank would come back, having lost everything, where the others cannot go on with it."""
-    name, back = experiment.algorithm, disturbances(experiment).back if experiment.cluster == "simulated" else {}
+    name, back = experiment.algorithm, faults(experiment).back if experiment.cluster == "simulated" else {}
     for rank in sorted(back):
         if not experiment.rejoins:
             able = [other for other in algorithms.names() if hasattr(algorithms.find(other), "rejoins")]
@@ -119,7 +119,7 @@ def _let_back(experiment: Experiment) -> None:
 def train(
     text: str,
     comm,
-    instead: Callable[[Any, Any, Any], Any] | None = None,
+    worker_override: Callable[[Any, Any, Any], Any] | None = None,
     checkpoints: Checkpoints | None = None,
 ) -> Any:
     """What every rank of every cluster runs: its share of the experiment in `text`, JSON."""
@@ -143,7 +143,7 @@ def train(
         servers = experiment.servers if experiment.module.COMPRESSES == "push" else 0
         place = workload.tensors, experiment.seed, servers, workload.dtype
         comm = compression.attach(comm, experiment.compression, s, *place)
-    return (instead or experiment.module.worker)(comm, task, experiment.knobs)
+    return (worker_override or experiment.module.worker)(comm, task, experiment.knobs)
 
 
 def warm_up(text: str) -> None:
@@ -160,17 +160,17 @@ def gather(experiment: Experiment, outcome: Outcome, began: float) -> Run:
     the experiment cannot run like this.
     """
     mistake = getattr(outcome.error, "__cause__", None)
-    trained = any(journal.losses for journal in outcome.journals)
-    if isinstance(mistake, TooLarge) or (isinstance(mistake, ValueError) and not trained):
+    trained = any(event_log.losses for event_log in outcome.event_logs)
+    if isinstance(mistake, OutOfMemory) or (isinstance(mistake, ValueError) and not trained):
         raise ValueError(str(mistake)) from outcome.error
     _, workload = _prepared(experiment.json())
-    journals, trace = outcome.journals, outcome.trace()
-    losses = ordered(joined(journals, "losses", LOSSES, "i4 i4 i8 f8 f8"), "seconds", "rank")
-    applied = ordered(joined(journals, "applied", APPLIED, "i4 f8 i4"), "seconds", "rank")
+    event_logs, trace = outcome.event_logs, outcome.trace()
+    losses = ordered(joined(event_logs, "losses", LOSSES, "i4 i4 i8 f8 f8"), "seconds", "rank")
+    applied = ordered(joined(event_logs, "applied", APPLIED, "i4 f8 i4"), "seconds", "rank")
 
-    measures = joined(journals, "measures", MEASURES, "i4 i4 f8 O f8")
+    measures = joined(event_logs, "measures", MEASURES, "i4 i4 f8 O f8")
     measures["quantity"], quantities = numbered(measures["quantity"])
-    memory = joined(journals, "memory", MEMORY, "i4 i4 f8 i1 i8")
+    memory = joined(event_logs, "memory", MEMORY, "i4 i4 f8 i1 i8")
     end = max(trace.seconds(), losses["seconds"].max(initial=0.0))
     axes = Axes(losses, trace.messages)
     models = _models(experiment, workload, outcome, axes, end)
@@ -197,11 +197,11 @@ def gather(experiment: Experiment, outcome: Outcome, began: float) -> Run:
 
 def _models(experiment: Experiment, workload, outcome: Outcome, axes: Axes, end: float) -> list[Model]:
     """The models to evaluate: the start, the reported ones evenly spread, and at the end the one that is shipped."""
-    journals, d = outcome.journals, workload.parameters
-    chosen = evaluations.evenly(evaluations.complete(journals, over=True), experiment.evaluations)
-    reported = [model for index in chosen if (model := evaluations.assemble(journals, index, d))]
+    event_logs, d = outcome.event_logs, workload.parameters
+    chosen = evaluations.evenly(evaluations.complete(event_logs, over=True), experiment.evaluations)
+    reported = [model for index in chosen if (model := evaluations.assemble(event_logs, index, d))]
     models = [Model(0, 0.0, workload.start(experiment.seed)), *reported]
-    last = evaluations.final(journals, outcome.results, d)
+    last = evaluations.final(event_logs, outcome.results, d)
     if last is None:
         return models
     if reported and axes.at(models[-1].seconds) == axes.at(end) and np.array_equal(models[-1].w, last, equal_nan=True):
@@ -211,20 +211,20 @@ def _models(experiment: Experiment, workload, outcome: Outcome, axes: Axes, end:
     return [*models, Model(1 + models[-1].index, end, last)]
 
 
-def _on_cluster(experiment: Experiment, watch: Watch | None, stop: Any, instead: Any) -> Outcome:
+def _on_cluster(experiment: Experiment, watch: Watch | None, stop: Any, worker_override: Any) -> Outcome:
     program, warm = (partial(do, experiment.json()) for do in (train, warm_up))
     if experiment.cluster == "simulated":
         from cluster import simulated
 
-        trouble = disturbances(experiment)
+        trouble = faults(experiment)
         workload = _prepared(experiment.json())[1]
         saved = Checkpoints(workload.start(experiment.seed), trouble.back.values()) if trouble.back else None
         return simulated.run(
-            partial(program, instead=instead, checkpoints=saved),
+            partial(program, worker_override=worker_override, checkpoints=saved),
             experiment.ranks,
             network=network(experiment),
             device=parse_device(experiment.device),
-            disturbances=trouble,
+            faults=trouble,
             collective=experiment.collective,
             on_progress=watch,
             stop=stop,
@@ -247,10 +247,10 @@ def network(experiment: Experiment) -> Network:
     return replace(preset, between=between, per_node=experiment.per_node)
 
 
-def disturbances(experiment: Experiment) -> Disturbances:
+def faults(experiment: Experiment) -> Faults:
     """What the experiment's jitter, slow, pause and crash say."""
     crashes = parse_crash(experiment.crash, experiment.ranks)
-    return Disturbances(
+    return Faults(
         slow=parse_slow(experiment.slow, experiment.ranks),
         jitter=JITTERS[experiment.jitter],
         pause=parse_pause(experiment.pause, experiment.ranks),

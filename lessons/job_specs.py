@@ -13,28 +13,28 @@ from pathlib import Path
 from typing import Any
 
 import lessons
-from experiments.jobs.spec import Errand
+from experiments.jobs.spec import JobSpec
 
 KIND = "lesson"
 
 
-def again(figure: str) -> Errand:
+def again(figure: str) -> JobSpec:
     """Run the figure of this full name again."""
     folder = Path(__file__).parent / figure.partition(".")[0]
     source = b"".join(path.read_bytes() for path in sorted(folder.glob("*.py")))
-    return Errand(KIND, {"figure": figure, "version": hashlib.sha256(source).hexdigest()[:8]})
+    return JobSpec(KIND, {"figure": figure, "version": hashlib.sha256(source).hexdigest()[:8]})
 
 
-def graded(chapter: str, source: str, name: str, seed: int) -> Errand:
+def graded(chapter: str, source: str, name: str, seed: int) -> JobSpec:
     """Grade `source`, from a file of this name, as a solution of the chapter's exercise."""
-    return Errand(KIND, {"check": chapter, "source": source, "name": name, "seed": seed})
+    return JobSpec(KIND, {"check": chapter, "source": source, "name": name, "seed": seed})
 
 
-def errand(values: dict[str, Any], root: Path, progress: Callable[[float], None] = lambda part: None) -> Path:
+def job_spec(values: dict[str, Any], root: Path, progress: Callable[[float], None] = lambda part: None) -> Path:
     """Do it and give the folder. ValueError in one sentence if it cannot be done."""
     answer = _again(values["figure"], progress) if "figure" in values else _graded(**values)
     text = json.dumps(answer, ensure_ascii=False)
-    return Errand(KIND, values).keep(root, lambda folder: (folder / "answer.json").write_text(text, "utf-8"))
+    return JobSpec(KIND, values).keep(root, lambda folder: (folder / "answer.json").write_text(text, "utf-8"))
 
 
 def read(folder: Path) -> dict[str, Any]:

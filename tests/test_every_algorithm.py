@@ -16,7 +16,7 @@ import algorithms
 import workloads
 from algorithms.algorithm import Knobs, Shape
 from cluster.comm import RankLost
-from cluster.faults import JITTERS, Disturbances
+from cluster.faults import JITTERS, Faults
 from cluster.network import NETWORKS
 from cluster.real import processes
 from tests.training import ScalarChain, WideChain, train
@@ -113,7 +113,7 @@ VARIANTS = [(module, {}) for module in MODULES] + [
 WORKERS, BATCH = 3, 4
 DEEP = 8  # layers to cut, and samples to cut in micro-batches, for pipelines
 FOUR = ("interleaved", "chimera", "dualpipe", "tensor", "hybrid", "three_d")  # ranks, where three would not do
-RAGGED = {"network": NETWORKS["1GbE"], "disturbances": Disturbances(slow={0: 1.3, 2: 2.2}, jitter=JITTERS["cloud"])}
+RAGGED = {"network": NETWORKS["1GbE"], "faults": Faults(slow={0: 1.3, 2: 2.2}, jitter=JITTERS["cloud"])}
 
 
 SLOW = {"sandblaster": 5, "hogwild": 4, "async_svrg": 4}  # steps of the whole batch, or a descent at every sample
@@ -242,8 +242,8 @@ def test_one_worker_trains_too_or_is_refused_with_a_reason(variant):
 def test_it_repeats_bit_for_bit_with_everything_that_was_written_down(variant):
     def record():
         outcome = course(variant, **RAGGED).outcome
-        rows = [(j.spans, j.messages, j.losses, j.applied) for j in outcome.journals]
-        reports = [[(*row[:4], row[4].tobytes()) for row in j.reports] for j in outcome.journals]
+        rows = [(j.spans, j.messages, j.losses, j.applied) for j in outcome.event_logs]
+        reports = [[(*row[:4], row[4].tobytes()) for row in j.reports] for j in outcome.event_logs]
         return [w.tobytes() for w in outcome.results], rows, reports
 
     assert record() == record()
@@ -348,7 +348,7 @@ def test_it_stops_with_every_kind_of_budget_on_ragged_speeds(variant, budget):
     flops = 1e6 if is_pipeline(module) else 1e7  # each of many micro-batches costs as much as a mini-batch
     workload = toy(module)(w=w, x=np.ones(48), flops=flops)  # without noise: the loss can reach any target
     run = course(variant, workload, budget=budget, **RAGGED)  # a message left unread would fail here
-    trained = [journal.losses for journal in run.outcome.journals if journal.losses]
+    trained = [event_log.losses for event_log in run.outcome.event_logs if event_log.losses]
     if name_of(module) == "backup":  # a straggler misses steps
         trained = [losses for losses in trained if len(losses) == max(map(len, trained))]
     for losses in trained:
@@ -380,7 +380,7 @@ def test_workers_that_meet_in_every_step_stop_at_the_same_step_though_they_see_o
     thirds = np.linspace(0.6, 1.2, 48).reshape(WORKERS, -1, BATCH)  # each worker sees samples of its own kind
     workload = ScalarChain(w=(0.7, 0.8, 0.9, 1.0), x=thirds.swapaxes(0, 1).ravel())
     run = course(variant, workload, budget={"target_loss": 0.01}, **RAGGED)
-    trained = [journal.losses for journal in run.outcome.journals if journal.losses]
+    trained = [event_log.losses for event_log in run.outcome.event_logs if event_log.losses]
     steps = {len(losses) for losses in trained}
     last = [losses[-1][3] for losses in trained]
     assert len(steps) == 1 and 20 <= steps.pop() < 500
@@ -399,7 +399,7 @@ def test_a_diverging_rate_ends_as_diverged_with_everything_recorded(variant):
     while cause is not None and not isinstance(cause, Diverged):
         cause = cause.__cause__
     assert cause is not None and cause.step >= 0
-    losses = [row for journal in run.outcome.journals for row in journal.losses]
+    losses = [row for event_log in run.outcome.event_logs for row in event_log.losses]
     assert len(losses) > 1 and len(run.outcome.trace().spans["start"]) > 1
     assert not np.isfinite([row[3] for row in losses]).all()
 
@@ -415,18 +415,18 @@ def test_a_lost_rank_is_named_with_its_step_where_nobody_can_go_on_without_it_an
     variant, first
 ):
     whole = course(variant)
-    at = 0.4 * max(journal.losses[-1][2] for journal in whole.outcome.journals if journal.losses)
-    rank = 0 if first else len(whole.outcome.journals) - 1
-    run = course(variant, fails=True, disturbances=Disturbances(crash={rank: at}))
+    at = 0.4 * max(event_log.losses[-1][2] for event_log in whole.outcome.event_logs if event_log.losses)
+    rank = 0 if first else len(whole.outcome.event_logs) - 1
+    run = course(variant, fails=True, faults=Faults(crash={rank: at}))
     error = run.outcome.error
     assert isinstance(error, RankLost) and error.rank == rank
     assert f"rank {rank} was lost at {at:.4g} s (step {error.step}); " in str(error) and 0 < error.step < 20
-    for kept, full in zip(run.outcome.journals, whole.outcome.journals, strict=True):
+    for kept, full in zip(run.outcome.event_logs, whole.outcome.event_logs, strict=True):
         until = [row for row in full.losses if row[2] <= at]
         assert kept.losses[: len(until)] == until
         assert len(kept.reports) >= sum(row[1] <= at for row in full.reports)
         assert len(kept.spans) > 1 and kept.spans[0] == full.spans[0]
-    assert run.outcome.journals[rank].spans[-1][4] == "lost"
+    assert run.outcome.event_logs[rank].spans[-1][4] == "lost"
 
 
 # it is written to be read

@@ -20,7 +20,7 @@ from kernels.meter import METER
 from tracing import Outcome
 from workloads.layers import Dense
 from workloads.quadratic import Quadratic
-from workloads.sequential import Chain
+from workloads.sequential import Sequential
 from workloads.supervised import Supervised
 from workloads.task import Budget, Evaluation, Task
 
@@ -38,23 +38,25 @@ class Training:
         """The models of those who train; the stages of a pipeline hold one together, in any order."""
         results = self.outcome.results[self.servers :]
         whole = all(result is not None and result.shape == (self.parameters,) for result in results)
-        in_order = not any(journal.places for journal in self.outcome.journals)
+        in_order = not any(event_log.places for event_log in self.outcome.event_logs)
         return results if whole and in_order else [self.shipped]
 
     @property
     def shipped(self) -> np.ndarray:
         """The model that was reported last, put together from the parts of all ranks."""
-        latest = {(journal.rank, *row[2:4]): row[4] for journal in self.outcome.journals for row in journal.reports}
+        latest = {
+            (event_log.rank, *row[2:4]): row[4] for event_log in self.outcome.event_logs for row in event_log.reports
+        }
         w = np.full(self.parameters, np.nan, next(iter(latest.values())).dtype)
         for (rank, start, stop), part in latest.items():
-            w[self.outcome.journals[rank].places.get((start, stop), slice(start, stop))] = part
+            w[self.outcome.event_logs[rank].places.get((start, stop), slice(start, stop))] = part
         assert not np.isnan(w).any()
         return w
 
     @property
     def staleness(self) -> list[list[int]]:
         """Of every update, by rank."""
-        return [[row[1] for row in journal.applied] for journal in self.outcome.journals]
+        return [[row[1] for row in event_log.applied] for event_log in self.outcome.event_logs]
 
 
 def train(
@@ -87,11 +89,11 @@ def train(
     return Training(outcome, servers, one.parameters)
 
 
-def wait_until_told(journal):
+def wait_until_told(event_log):
     """Until all that a rank of a real cluster has noted is in the pipe to its parent, where no death can undo it."""
     for _ in range(2):  # what the second report takes was noted after the first had been sent
-        journal.measures.append((0, 0, journal.clock(), "told", 0.0))
-        while journal.measures:
+        event_log.measures.append((0, 0, event_log.clock(), "told", 0.0))
+        while event_log.measures:
             time.sleep(0.01)
 
 
@@ -223,7 +225,7 @@ class WideChain(Supervised):
         layers = [Spread((units,), units, "none", weight, flops) for weight in w]
         each = np.repeat(x, units).reshape(-1, units) / math.sqrt(units)
         data = each, np.full_like(each, 1 / math.sqrt(units))
-        super().__init__("wide chain", Chain(layers, kernels.squared_error, dtype), data, data)
+        super().__init__("wide chain", Sequential(layers, kernels.squared_error, dtype), data, data)
         self.shuffle, self.arguments = False, (w, x, dtype, flops, units)
 
     def __reduce__(self):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from algorithms.parts.pipeline.ops import Joined, Op, needs
+from algorithms.parts.pipeline.ops import Op, Overlapped, needs
 
 
 def gradients(lists: Sequence[Sequence[Op]]) -> dict[Op, list[Op]]:
@@ -43,9 +43,9 @@ class Graph:
     def together(self, rank: int, n: int) -> range:
         """The positions of the ops that are done together with the n-th of `rank`."""
         ops, first = self.lists[rank], n
-        while first and type(ops[first - 1]) is Joined:
+        while first and type(ops[first - 1]) is Overlapped:
             first -= 1
-        while n + 1 < len(ops) and type(ops[n]) is Joined:
+        while n + 1 < len(ops) and type(ops[n]) is Overlapped:
             n += 1
         return range(first, n + 1)
 

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from algorithms.parts.pipeline.ops import Joined, Op, needs
+from algorithms.parts.pipeline.ops import Op, Overlapped, needs
 from theory.op_graph import Graph, gradients
 
 _Track = tuple[list[float | None], dict[int, int], dict[int, list[int]]]
@@ -37,7 +37,7 @@ class Times:
     def busy(self) -> list[float]:
         """Time each rank works; joined ops are one piece of work."""
         return [
-            sum(end - start for op, start, end in zip(*rank, strict=True) if type(op) is not Joined)
+            sum(end - start for op, start, end in zip(*rank, strict=True) if type(op) is not Overlapped)
             for rank in zip(self.lists, self.start, self.end, strict=True)
         ]
 
@@ -112,7 +112,7 @@ def simulate(lists: Sequence[Sequence[Op]], costs: Mapping, latency: float = 0.0
                     begin = at
             else:  # all it needs is done
                 n += 1
-                if type(op) is Joined:
+                if type(op) is Overlapped:
                     continue  # to what it is joined to
                 joined = ops[len(ends) : n - 1] if n - 1 > len(ends) else ()
                 if joined or exact:

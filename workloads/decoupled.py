@@ -24,7 +24,7 @@ import numpy as np
 import kernels
 from kernels import to_device
 from workloads.layers import Dense
-from workloads.sequential import Chain
+from workloads.sequential import Sequential
 from workloads.stage import Stage
 
 _COMPUTE = 0
@@ -40,7 +40,7 @@ class Module(Stage):
 
     def gradient(self, w, saved, dy, label: str = "B"):
         """g alone: the backward pass of a module whose inputs' gradient nobody waits for."""
-        with self.task.journal.doing(_COMPUTE, label):
+        with self.task.event_log.doing(_COMPUTE, label):
             return self.alone.backward(w, saved, dy)[1]
 
     def classifier(self, layers: int, width: int) -> Classifier:
@@ -70,7 +70,7 @@ class Auxiliary:
 
     def __init__(self, module: Module, hidden: Sequence[int], to_outputs: bool, labels: bool = False):
         workload = module.task.workload
-        self.module, self.journal = module, module.task.journal
+        self.module, self.event_log = module, module.task.event_log
         self.outputs, self.positions = outputs(workload)
         classes = math.prod(self.outputs) // self.positions
         self.features = workload.boundaries(module.count)[module.index] // self.positions
@@ -78,7 +78,7 @@ class Auxiliary:
         sizes = [self.features + self.labels, *hidden, classes if to_outputs else self.features]
         kinds = [self.activation] * len(hidden) + ["none"]
         dense = [Dense((i,), o, kind) for (i, o), kind in zip(pairwise(sizes), kinds, strict=True)]
-        self.chain = Chain(dense, kernels.squared_error, workload.dtype, first=self.first)
+        self.chain = Sequential(dense, kernels.squared_error, workload.dtype, first=self.first)
 
     def start(self):
         """The first parameters, (d_a,)."""
@@ -97,7 +97,7 @@ class Classifier(Auxiliary):
 
     def gradient(self, a, y, target) -> tuple:
         """(loss, dy, g): the loss of this classifier, and its gradients at the features y and at a."""
-        with self.journal.doing(_COMPUTE, "classify"):
+        with self.event_log.doing(_COMPUTE, "classify"):
             z, saved = self.chain.forward(a, y.reshape(-1, self.features))
             loss, dz = self.module.part.loss(z.reshape(len(y), *self.outputs), target)
             dy, g = self.chain.backward(a, saved, dz.reshape(z.shape))
@@ -125,7 +125,7 @@ class Synthesiser(Auxiliary):
 
     def guess(self, a, y, target) -> tuple:
         """(dy, thought): the guess, and what a lesson needs of how it was made."""
-        with self.journal.doing(_COMPUTE, "guess"):
+        with self.event_log.doing(_COMPUTE, "guess"):
             h = y.reshape(-1, self.features)
             x = kernels.empty((len(h), self.features + self.labels), y)
             x[:, : self.features] = h
@@ -136,7 +136,7 @@ class Synthesiser(Auxiliary):
 
     def lesson(self, a, thought, d) -> tuple:
         """(loss, g): half the squared distance of that guess from `d`, summed over features; and its gradient at a."""
-        with self.journal.doing(_COMPUTE, "lesson"):
+        with self.event_log.doing(_COMPUTE, "lesson"):
             z, saved = thought
             loss, dz = self.chain.loss(z, len(z) * d.reshape(z.shape))
             return loss, self.chain.backward(a, saved, dz)[1]
@@ -176,7 +176,7 @@ class Direct:
     def forward(self, w, x, label: str = "F") -> tuple:
         """(y, saved)."""
         saved = []
-        with self.module.task.journal.doing(_COMPUTE, label):
+        with self.module.task.event_log.doing(_COMPUTE, label):
             for layer, place in zip(self.layers, self.places, strict=True):
                 x, kept = layer.forward(w[place], x)
                 saved.append((kept, x.shape))
@@ -186,7 +186,7 @@ class Direct:
         """g, (d_k,), where the error at the model's outputs is e, (samples, ...)."""
         e = e.reshape(-1, self.rows)
         g = kernels.empty_like(w)
-        with self.module.task.journal.doing(_COMPUTE, label):
+        with self.module.task.event_log.doing(_COMPUTE, label):
             for layer, place, b, (kept, shape) in zip(self.layers, self.places, self.matrices, saved, strict=True):
                 dy = e
                 if b is not None:

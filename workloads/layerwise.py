@@ -21,7 +21,7 @@ class Passing:
     """
 
     def __init__(self, task, batch: tuple):
-        self.task, self.batch, self.journal = task, batch, task.journal
+        self.task, self.batch, self.event_log = task, batch, task.event_log
         self.layers = _layers(task.workload)
         self.kept: dict[int, int] = {}  # bytes by address of what the way back needs
 
@@ -38,7 +38,7 @@ class Passing:
             if layer.parameters:
                 yield part
             own = w[part]
-            with self.journal.doing(_COMPUTE, f"F{number}"):
+            with self.event_log.doing(_COMPUTE, f"F{number}"):
                 x, saved = layer.forward(own, x)
             more = {address: nbytes for address, nbytes in extents(saved).items() if address not in self.kept}
             self._keep(self.kept | more)
@@ -52,13 +52,13 @@ class Passing:
             _, g = self.task.gradient(self.w[whole], self.batch)
             yield whole, g, None
             return
-        with self.journal.doing(_COMPUTE, "loss"):
+        with self.event_log.doing(_COMPUTE, "loss"):
             loss, dy = self.layers[-1][0].loss(self.y, self.batch[1])
         self.task.record(loss, len(self.batch[0]))
         for number in reversed(range(len(self.layers))):
             layer, part = self.layers[number]
             own, (saved, more) = self.w[part], self.saved.pop()
-            with self.journal.doing(_COMPUTE, f"B{number}"):
+            with self.event_log.doing(_COMPUTE, f"B{number}"):
                 dy, g, factors = layer.backward_factors(own, saved, dy)
             del own, saved
             self._keep({address: nbytes for address, nbytes in self.kept.items() if address not in more})

@@ -20,7 +20,7 @@ import kernels
 from knobs import Knobs, knob
 from workloads.batch_norm import NormedConvolution
 from workloads.layers import Convolution, Dense, Layer, Residual
-from workloads.sequential import Chain
+from workloads.sequential import Sequential
 
 MAX_WIDTH = 65536
 MAX_HIDDEN = 64
@@ -59,10 +59,10 @@ def sizes(text: str) -> list[int]:
     return numbers
 
 
-def build(knobs: ModelKnobs, inputs: tuple[int, ...], classes: int, dtype=np.float32) -> Chain:
+def build(knobs: ModelKnobs, inputs: tuple[int, ...], classes: int, dtype=np.float32) -> Sequential:
     """The chain that the knobs ask for, from samples of shape `inputs` to one number per class."""
     make = {"mlp": mlp, "residual": residual, "cnn": cnn, "cnn_bn": cnn_bn}[knobs.model]
-    return Chain(make(knobs, inputs, classes), kernels.softmax_cross_entropy, dtype)
+    return Sequential(make(knobs, inputs, classes), kernels.softmax_cross_entropy, dtype)
 
 
 def mlp(knobs: ModelKnobs, inputs: tuple[int, ...], classes: int) -> list[Layer]:

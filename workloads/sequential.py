@@ -22,7 +22,7 @@ from workloads.task import Evaluation
 AT_ONCE = 2048  # held-out samples, or positions of sequences, per forward pass, which bounds the memory
 
 
-class Chain:
+class Sequential:
     """`layers`, and the kernel of the loss that the last one's outputs are judged by.
 
     `first` is the number of the first layer, and `offset` the place of its first parameter, in the whole model that
@@ -149,7 +149,7 @@ class Chain:
                 right += float((y.argmax(-1) == target[some]).sum()) / positions if classes else math.nan
         return Evaluation(loss / len(x), right / len(x))
 
-    def split(self, stages: int | Sequence[int]) -> list[Chain]:
+    def split(self, stages: int | Sequence[int]) -> list[Sequential]:
         """This chain cut in consecutive chains: in so many, as equal in work as the layers allow, or in chains of so
         many layers each."""
         work = [layer.flops * (3 if i + self.first else 2) for i, layer in enumerate(self.layers)]
@@ -159,9 +159,9 @@ class Chain:
         """Numbers per sample that cross from each stage to the next."""
         return tuple(math.prod(stage.outputs) for stage in self.split(stages)[:-1])
 
-    def _part(self, some: slice) -> Chain:
+    def _part(self, some: slice) -> Sequential:
         offset = self.offset + self._places[some.start][0][0].start
-        return Chain(self.layers[some], self.criterion, self.dtype, first=self.first + some.start, offset=offset)
+        return Sequential(self.layers[some], self.criterion, self.dtype, first=self.first + some.start, offset=offset)
 
     def _parts(self, w) -> list[list]:
         """The layers' parameters; the views of the last w are kept, since its forward is followed by its backward."""

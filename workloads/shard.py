@@ -78,28 +78,28 @@ class Shard:
 
     def loss(self, y, target) -> tuple:
         """(loss, dy) where y is whole."""
-        with self.task.journal.doing(_COMPUTE, "loss"):
+        with self.task.event_log.doing(_COMPUTE, "loss"):
             loss, dy = self.chain.loss(y, target)
         self._record(loss, target)
         return loss, dy
 
     def largest(self, z):
         """(rows,): the largest of each row."""
-        with self.task.journal.doing(_COMPUTE, "loss"):
+        with self.task.event_log.doing(_COMPUTE, "loss"):
             largest = kernels.empty(len(z), z)
             kernels.row_largest(largest, z)
             return largest
 
     def sums(self, z, largest, target):
         """(2, rows): this rank's sums of exp(z - largest), and of z[target] - largest."""
-        with self.task.journal.doing(_COMPUTE, "loss"):
+        with self.task.event_log.doing(_COMPUTE, "loss"):
             sums = kernels.empty((2, len(z)), z)
             kernels.vocabulary_sums(sums, z, largest, target.reshape(-1), int(self.classes[0]))
             return sums
 
     def cross_entropy(self, z, largest, sums, target) -> tuple:
         """(loss, dz) from the sums over all ranks."""
-        with self.task.journal.doing(_COMPUTE, "loss"):
+        with self.task.event_log.doing(_COMPUTE, "loss"):
             dz = kernels.empty_like(z)
             loss = kernels.vocabulary_cross_entropy(dz, z, largest, sums, target.reshape(-1), int(self.classes[0]))
         self._record(loss, target)
@@ -117,38 +117,38 @@ class BlockHere:
     """A block of a shard, on the shard's vectors w and g; each of its parts takes the rank's time."""
 
     def __init__(self, task, number: int, block: Block, places: list[tuple[slice, tuple[int, ...]]]):
-        self.journal, self.block, self.places = task.journal, block, places
+        self.event_log, self.block, self.places = task.event_log, block, places
         self.first, self.partial = number == 0, block.partial
         self._forward, self._backward = f"F{number}", f"B{number}"
 
     def enter(self, w, x) -> tuple:
         """(h, saved): what every rank computes alike before the middle."""
-        with self.journal.doing(_COMPUTE, self._forward):
+        with self.event_log.doing(_COMPUTE, self._forward):
             return self.block.enter(self._cut(w), x)
 
     def inner(self, w, h) -> tuple:
         """(z, saved): this rank's share of the middle."""
-        with self.journal.doing(_COMPUTE, self._forward):
+        with self.event_log.doing(_COMPUTE, self._forward):
             return self.block.inner(self._cut(w), h)
 
     def leave(self, w, z, x) -> tuple:
         """(y, saved): what every rank computes alike after it."""
-        with self.journal.doing(_COMPUTE, self._forward):
+        with self.event_log.doing(_COMPUTE, self._forward):
             return self.block.leave(self._cut(w), z, x)
 
     def leave_back(self, saved, dy) -> tuple:
         """(dz, past): the gradient for the middle, and the one that goes past it."""
-        with self.journal.doing(_COMPUTE, self._backward):
+        with self.event_log.doing(_COMPUTE, self._backward):
             return self.block.leave_back(saved, dy)
 
     def inner_back(self, w, saved, dz, g):
         """dh, this rank's summand; None in the first block."""
-        with self.journal.doing(_COMPUTE, self._backward):
+        with self.event_log.doing(_COMPUTE, self._backward):
             return self.block.inner_back(self._cut(w), saved, dz, self._cut(g), not self.first)
 
     def enter_back(self, w, saved, dh, past, g):
         """dx."""
-        with self.journal.doing(_COMPUTE, self._backward):
+        with self.event_log.doing(_COMPUTE, self._backward):
             return self.block.enter_back(self._cut(w), saved, dh, past, self._cut(g))
 
     def _cut(self, vector) -> list:

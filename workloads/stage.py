@@ -54,7 +54,7 @@ class Stage:
 
     def forward(self, w, x, label: str = "F"):
         """(y, saved): the outputs, and what backward needs of this pass."""
-        with self.task.journal.doing(_COMPUTE, label):
+        with self.task.event_log.doing(_COMPUTE, label):
             return self.part.forward(w, x)
 
     def backward(self, w, saved, dy, label: str = "B"):
@@ -62,17 +62,17 @@ class Stage:
 
         Products with transposed weights use `w`; everything else comes from the forward pass.
         """
-        with self.task.journal.doing(_COMPUTE, label):
+        with self.task.event_log.doing(_COMPUTE, label):
             return self.part.backward(w, saved, dy)
 
     def backward_input(self, w, saved, dy, label: str = "I"):
         """(dx, pending): the half of backward that the stage before waits for."""
-        with self.task.journal.doing(_COMPUTE, label):
+        with self.task.event_log.doing(_COMPUTE, label):
             return self.part.backward_input(w, saved, dy)
 
     def backward_weights(self, pending, label: str = "W"):
         """g: the other half, which nobody waits for."""
-        with self.task.journal.doing(_COMPUTE, label):
+        with self.task.event_log.doing(_COMPUTE, label):
             return self.part.backward_weights(pending)
 
     def loss(self, y, target, batch: int, chunks: int = 1, label: str = "loss"):
@@ -80,7 +80,7 @@ class Stage:
 
         The mean over the `chunks` micro-batches that come here is recorded when the last of them has been compared.
         """
-        with self.task.journal.doing(_COMPUTE, label):
+        with self.task.event_log.doing(_COMPUTE, label):
             loss, dy = self.part.loss(y, target)
         entry = self._open.setdefault(batch, [chunks, 0.0])
         entry[0] -= 1

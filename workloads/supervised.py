@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from workloads.sequential import Chain
+from workloads.sequential import Sequential
 from workloads.task import Evaluation
 
 
@@ -19,7 +19,7 @@ class Supervised:
 
     shuffle = True
 
-    def __init__(self, name: str, chain: Chain, train: tuple, test: tuple, notes: tuple[str, ...] = ()):
+    def __init__(self, name: str, chain: Sequential, train: tuple, test: tuple, notes: tuple[str, ...] = ()):
         self.name, self.chain, self.notes = name, chain, notes
         self.x, self.target = self._fitting(train)
         self.held_out = self._fitting(test)
@@ -42,7 +42,7 @@ class Supervised:
         """Loss and accuracy on the held-out samples, all of them."""
         return self.chain.evaluate(w, *self.held_out)
 
-    def split(self, stages: int | Sequence[int]) -> list[Chain]:
+    def split(self, stages: int | Sequence[int]) -> list[Sequential]:
         """The chain cut in so many stages, or in stages of so many layers each."""
         return self.chain.split(stages)
 

@@ -22,7 +22,7 @@ from workloads.checkpoints import Checkpoints
 from workloads.layerwise import Passing, places
 from workloads.shared_memory import Walk
 
-_COMPUTE = 0  # tracing.COMPUTE; the task knows the journal only by its rows
+_COMPUTE = 0  # tracing.COMPUTE; the task knows the event log only by its rows
 _RECENT = 20  # mini-batches in the running mean that a target loss is compared with
 
 
@@ -89,7 +89,7 @@ class Diverged(ArithmeticError):
         return type(self), (math.nan, self.rank, self.step)
 
 
-class TooLarge(ValueError):
+class OutOfMemory(ValueError):
     """A rank needs more memory than it has."""
 
 
@@ -122,12 +122,12 @@ class Task:
     ):
         self.workload, self.comm, self.budget, self.seed = workload, comm, budget, seed
         self.batch, self.shards, self.memory = batch, shards, memory
-        self.journal = comm.journal
+        self.event_log = comm.event_log
         self.report_every, self.keep = report_every, keep
         self.serves = shard is None
         self.checkpoints = checkpoints
-        self._restart = checkpoints.read(self.journal.clock()) if checkpoints else None
-        before = [] if self._restart is None else self.journal.losses  # those of a former life
+        self._restart = checkpoints.read(self.event_log.clock()) if checkpoints else None
+        before = [] if self._restart is None else self.event_log.losses  # those of a former life
         self._first, self._samples = (before[-1][0] + 1, before[-1][1]) if before else (0, 0)
         self._recent = [loss for *_, loss in before[-_RECENT:]]
         self.batches = Batches(workload.samples, batch, shard or 0, shards, seed, workload.shuffle, len(before))
@@ -176,7 +176,7 @@ class Task:
 
     def at(self, step: int) -> None:
         """This rank works on `step` now; for ranks that follow the steps of another, as stages of a pipeline do."""
-        self.journal.step = step
+        self.event_log.step = step
 
     def spent(self) -> bool:
         """Whether the seconds are up or the target loss is reached, as far as this rank can tell."""
@@ -192,7 +192,7 @@ class Task:
     def gradient(self, w: np.ndarray, batch: tuple | None = None) -> tuple[float, np.ndarray]:
         """(loss, g) at w on `batch`, or on the next mini-batch: mean loss, and a new array of shape (d,)."""
         batch = self.next_batch() if batch is None else batch
-        with self.journal.doing(_COMPUTE, "gradient"):
+        with self.event_log.doing(_COMPUTE, "gradient"):
             loss, g = self.workload.gradient(w, batch)
         self._needed(w, g, len(batch[0]))
         self.record(loss, len(batch[0]))
@@ -201,7 +201,7 @@ class Task:
     def portion(self, w: np.ndarray, indices: np.ndarray) -> tuple[float, np.ndarray]:
         """(loss, g) at w: means over these samples of the training set, whoever's they are. No loss is recorded."""
         batch = tuple(to_device(part, self.comm.device) for part in self.workload.batch(indices))
-        with self.journal.doing(_COMPUTE, "portion"):
+        with self.event_log.doing(_COMPUTE, "portion"):
             loss, g = self.workload.gradient(w, batch)
         self._needed(w, g, len(batch[0]))
         return loss, g
@@ -215,7 +215,7 @@ class Task:
         """
         walk = getattr(self.workload, "walk", None) or partial(Walk, self.workload)
         indices = next(self.batches)
-        with self.journal.doing(_COMPUTE, "walk"):
+        with self.event_log.doing(_COMPUTE, "walk"):
             loss, tally = shared.walk(walk(indices, rate, examples, anchor))
         self.record(loss / len(indices), len(indices))
         if tally:
@@ -289,13 +289,13 @@ class Task:
 
     def needs(self, w, g, saved) -> None:
         """This rank holds w, a gradient g like it, and the arrays in `saved`, nested as they like, for the way back."""
-        self.journal.hold("parameters", w.nbytes)
-        self.journal.hold("gradients", g.nbytes)
+        self.event_log.hold("parameters", w.nbytes)
+        self.event_log.hold("gradients", g.nbytes)
         self.holds("activations", sum(extents(saved).values()))
 
     def applied(self, staleness: int) -> None:
         """One update entered the shared model, computed from parameters `staleness` updates old."""
-        self.journal.applied.append((self.journal.clock(), staleness))
+        self.event_log.applied.append((self.event_log.clock(), staleness))
 
     def holds(self, kind: str, nbytes: int) -> None:
         """This rank holds so many bytes of a kind (`tracing.HELD`) from now on, whatever it held before.
@@ -303,17 +303,17 @@ class Task:
         A gradient says by itself that it needs parameters, gradients and activations, and an update rule what it
         remembers. TooLarge if it is more than the rank has.
         """
-        journal = self.journal
-        journal.hold(kind, nbytes)
-        if self.memory is not None and sum(journal.held) > self.memory:
-            raise TooLarge(
-                f"rank {journal.rank} has {self.memory:,.0f} bytes of memory and needs {journal.inventory()}; "
+        event_log = self.event_log
+        event_log.hold(kind, nbytes)
+        if self.memory is not None and sum(event_log.held) > self.memory:
+            raise OutOfMemory(
+                f"rank {event_log.rank} has {self.memory:,.0f} bytes of memory and needs {event_log.inventory()}; "
                 "use a smaller model or batch, or deal the model out to more ranks."
             )
 
     def measure(self, quantity: str, value: float) -> None:
         """Write down a number that the method finds worth a curve, by its name: "noise scale", "spread"."""
-        self.journal.measures.append((self.journal.step, self.journal.clock(), quantity, float(value)))
+        self.event_log.measures.append((self.event_log.step, self.event_log.clock(), quantity, float(value)))
 
     def report(self, w: np.ndarray, where: slice | np.ndarray = slice(None)) -> None:
         """The model that this rank would ship now, or a part: a slice of it, or numbers whose places are `where`.
@@ -326,40 +326,40 @@ class Task:
             start, stop, _ = where.indices(self.workload.parameters)
         elif len(where):
             start, stop = int(where[0]), int(where[0]) + len(where)
-            self.journal.places[start, stop] = where
+            self.event_log.places[start, stop] = where
         else:
             return
         if self.checkpoints:
-            self.checkpoints.write(self.journal.clock(), where, to_numpy(w))
+            self.checkpoints.write(self.event_log.clock(), where, to_numpy(w))
         index = self._reports[start, stop] = self._reports.get((start, stop), 0) + 1
         if index % self.report_every:
             return
-        self.journal.reports.append((index, self.journal.clock(), start, stop, to_numpy(w).copy()))
+        self.event_log.reports.append((index, self.event_log.clock(), start, stop, to_numpy(w).copy()))
         self._kept += 1
         if self.keep and self._kept >= 2 * self.keep * len(self._reports):
             self.report_every *= 2
-            self.journal.reports[:] = [row for row in self.journal.reports if row[0] % self.report_every == 0]
+            self.event_log.reports[:] = [row for row in self.event_log.reports if row[0] % self.report_every == 0]
             self._kept = (self._kept + 1) // 2
 
     def record(self, loss: float, samples: int) -> None:
         """Write down a mini-batch loss; raises Diverged if it is not finite."""
         self._samples += samples
-        journal = self.journal
-        journal.losses.append((journal.step, self._samples, journal.clock(), float(loss)))
+        event_log = self.event_log
+        event_log.losses.append((event_log.step, self._samples, event_log.clock(), float(loss)))
         if not math.isfinite(loss):
-            raise Diverged(float(loss), self.comm.rank, journal.step)
+            raise Diverged(float(loss), self.comm.rank, event_log.step)
         if self.budget.target_loss is not None:
             self._recent = [*self._recent[1 - _RECENT :], float(loss)]
 
     def _needed(self, w, g, samples: int) -> None:
         """What a gradient of the whole model needs at least."""
-        self.journal.hold("parameters", w.nbytes)
-        self.journal.hold("gradients", g.nbytes)
+        self.event_log.hold("parameters", w.nbytes)
+        self.event_log.hold("gradients", g.nbytes)
         self.holds("activations", getattr(self.workload, "activations", {}).get(samples, 0))
 
     def _spent(self, together: bool) -> bool:
         target, seconds = self.budget.target_loss, self.budget.seconds
-        spent = seconds is not None and self.journal.clock() >= seconds
+        spent = seconds is not None and self.event_log.clock() >= seconds
         if target is not None and len(self._recent) == _RECENT:
             spent = spent or sum(self._recent) / _RECENT <= target
         if not together or self.comm.size == 1:

@@ -18,7 +18,7 @@ import numpy as np
 import kernels
 from knobs import Knobs, knob
 from workloads import transformer
-from workloads.sequential import Chain
+from workloads.sequential import Sequential
 from workloads.supervised import Supervised
 
 ALICE = Path(__file__).parent / "texts" / "alice.txt"
@@ -54,7 +54,7 @@ def build(settings: Settings, dtype=np.float32) -> Supervised:
             f"{10 * (s.context + 1):,} are needed: use a longer text or a smaller context."
         )
     layers = transformer.layers(len(kinds), s.context, s.width, s.heads, s.depth)
-    chain = Chain(layers, kernels.softmax_cross_entropy, dtype)
+    chain = Sequential(layers, kernels.softmax_cross_entropy, dtype)
     x, target = samples(tokens[-held_out:], s.context)
     some = np.linspace(0, len(x) - 1, min(len(x), max(1, JUDGED // s.context))).astype(int)
     return Supervised("text", chain, samples(tokens[:-held_out], s.context), (x[some], target[some]))

@@ -26,7 +26,7 @@ import kernels
 from algorithms.algorithm import Equivalence, Knobs, knob
 from algorithms.parts import periodic_averaging
 from algorithms.parts.optimizers import Rule, optimizer
-from algorithms.parts.periodic_averaging import State, settle
+from algorithms.parts.periodic_averaging import State, sync_optimizer_state
 
 SYNCHRONOUS = True
 COMPRESSES = True
@@ -75,7 +75,7 @@ def worker(comm, task, s=Settings()):
         comm.all_reduce(drift, op="mean")
         kernels.block_momentum(start, model, step, drift, bm, s.block_rate, stride, look)
         w[:] = start
-        settle(comm, rule, s.state)
+        sync_optimizer_state(comm, rule, s.state)
         if comm.rank == 0:
             task.report(model)
 

@@ -15,7 +15,7 @@ Source: McDonald, Hall & Mann, NAACL 2010; Su & Chen, arXiv:1507.01239.
 from algorithms.algorithm import Equivalence, Knobs, knob
 from algorithms.parts import periodic_averaging
 from algorithms.parts.optimizers import Rule, optimizer
-from algorithms.parts.periodic_averaging import State, settle
+from algorithms.parts.periodic_averaging import State, sync_optimizer_state
 
 SYNCHRONOUS = True
 EVERY_STEP = {"exactness": "RND", "workers": 4, "to_workers": 4}
@@ -75,7 +75,7 @@ def worker(comm, task, s=Settings()):
 
 def average(comm, task, w, rule, s):
     comm.all_reduce(w, op="mean")
-    settle(comm, rule, s.state)
+    sync_optimizer_state(comm, rule, s.state)
     if comm.rank == 0:
         task.report(w)
 

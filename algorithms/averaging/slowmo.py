@@ -17,7 +17,7 @@ import kernels
 from algorithms.algorithm import Equivalence, Knobs, knob
 from algorithms.parts import periodic_averaging
 from algorithms.parts.optimizers import Rule, optimizer
-from algorithms.parts.periodic_averaging import State, settle
+from algorithms.parts.periodic_averaging import State, sync_optimizer_state
 
 SYNCHRONOUS = True
 COMPRESSES = True
@@ -70,7 +70,7 @@ def worker(comm, task, s=Settings()):
         comm.all_reduce(p, op="mean")
         kernels.momentum(x, u, p, s.slow_rate * s.learning_rate, s.slow_momentum)
         w[:] = x
-        settle(comm, rule, s.state)
+        sync_optimizer_state(comm, rule, s.state)
         if comm.rank == 0:
             task.report(x)
 

@@ -18,7 +18,7 @@ One compression, one file: docstring (idea, formula, price, source), `Settings`,
                                                       to everybody: v <- mean over the ranks of what is kept of each
                                                       rank's v; gives what is kept of this one's
 
-Error feedback is not the codec's business: `exchange.Exchange` adds what was lost last time before encoding, and
+Error feedback is not the codec's business: `exchange.ErrorFeedback` adds what was lost last time before encoding, and
 keeps what is lost now. A gradient that is not sent is late, and not lost.
 """
 
@@ -53,10 +53,10 @@ def attach(comm, name: str, s, tensors, seed: int, servers: int = 0, dtype="floa
 
     `tensors` are those of the model (see workloads.task.Task), `dtype` its numbers.
     """
-    from algorithms.parts.error_feedback import CompressedComm, CompressedPushes, Exchange
+    from algorithms.parts.error_feedback import CompressedComm, CompressedPushes, ErrorFeedback
 
     codec = find(name).Codec(s, tensors, comm.rank, comm.size - servers, seed)
-    exchange, length = Exchange(codec, getattr(s, "error_feedback", False)), tensors[-1][0].stop
+    exchange, length = ErrorFeedback(codec, getattr(s, "error_feedback", False)), tensors[-1][0].stop
     return (
         CompressedPushes(comm, exchange, length, servers, dtype) if servers else CompressedComm(comm, exchange, length)
     )

@@ -12,7 +12,7 @@ Source: Kalamkar et al., arXiv:1905.12322.
 
 import kernels
 from algorithms.algorithm import Knobs, knob
-from algorithms.parts.reduce_scatter_codec import Owned
+from algorithms.parts.reduce_scatter_codec import ReduceScatterCodec
 
 
 class Settings(Knobs):
@@ -21,7 +21,7 @@ class Settings(Knobs):
 
 class Codec:
     def __init__(self, s, tensors, rank, size, seed):
-        self.owned = Owned(self.encode, self.decode, s.error_feedback)
+        self.owned = ReduceScatterCodec(self.encode, self.decode, s.error_feedback)
 
     def mean(self, comm, v):
         return self.owned.mean(comm, v)

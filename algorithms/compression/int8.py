@@ -13,7 +13,7 @@ Source: Sridharan et al., arXiv:1801.08030 (MLSL's dynamic fixed point with erro
 
 import kernels
 from algorithms.algorithm import Knobs, knob
-from algorithms.parts.reduce_scatter_codec import Owned
+from algorithms.parts.reduce_scatter_codec import ReduceScatterCodec
 
 
 class Settings(Knobs):
@@ -24,7 +24,7 @@ class Settings(Knobs):
 class Codec:
     def __init__(self, s, tensors, rank, size, seed):
         self.block = s.block
-        self.owned = Owned(self.encode, self.decode, s.error_feedback)
+        self.owned = ReduceScatterCodec(self.encode, self.decode, s.error_feedback)
 
     def mean(self, comm, v):
         return self.owned.mean(comm, v)

@@ -16,8 +16,8 @@ import math
 import kernels
 from algorithms.algorithm import Knobs, knob
 from algorithms.parts.bit_packing import packed
-from algorithms.parts.reduce_scatter_codec import Owned
-from algorithms.parts.segments import Runs
+from algorithms.parts.reduce_scatter_codec import ReduceScatterCodec
+from algorithms.parts.segments import Segments
 
 
 class Settings(Knobs):
@@ -34,8 +34,8 @@ def per_node(shape) -> list[int]:
 class Codec:
     def __init__(self, s, tensors, rank, size, seed):
         self.tensors = tensors
-        self.nodes = Runs([length for _, shape in tensors for length in per_node(shape)])
-        self.owned = Owned(self.code, self.read, s.error_feedback)
+        self.nodes = Segments([length for _, shape in tensors for length in per_node(shape)])
+        self.owned = ReduceScatterCodec(self.code, self.read, s.error_feedback)
 
     def mean(self, comm, v):
         x, kept = self.by_node(v), kernels.empty_like(v)

@@ -18,7 +18,7 @@ import numpy as np
 import kernels
 from algorithms.algorithm import Knobs, knob
 from algorithms.parts.bit_packing import packed
-from algorithms.parts.segments import Runs
+from algorithms.parts.segments import Segments
 
 
 class Settings(Knobs):
@@ -33,7 +33,7 @@ class Codec:
         self.levels, self.order = s.levels, {"2": 2, "max": 0}[s.norm]
         self.width = (2 * s.levels).bit_length()  # codes are 0 to 2 s
         d = tensors[-1][0].stop
-        self.buckets = Runs([*[s.bucket] * (d // s.bucket), *[d % s.bucket] * (d % s.bucket > 0)])
+        self.buckets = Segments([*[s.bucket] * (d // s.bucket), *[d % s.bucket] * (d % s.bucket > 0)])
         self.keys = np.random.default_rng([seed, rank, 0x51])  # a key for the dice of every step
 
     def encode(self, v):

@@ -24,7 +24,7 @@ import numpy as np
 import kernels
 from algorithms.algorithm import Knobs, knob
 from algorithms.parts.bit_packing import packed
-from algorithms.parts.reduce_scatter_codec import Owned, through
+from algorithms.parts.reduce_scatter_codec import ReduceScatterCodec, through
 from algorithms.parts.segments import of_tensors
 from kernels.arrays import shares
 
@@ -38,7 +38,7 @@ class Codec:
     def __init__(self, s, tensors, rank, size, seed):
         self.beta, self.m, self.step = s.beta, None, 0
         self.tensors = of_tensors(tensors)
-        self.owned = Owned(self.sized, self.read_sized, True) if s.error_feedback else None
+        self.owned = ReduceScatterCodec(self.sized, self.read_sized, True) if s.error_feedback else None
 
     def encode(self, v):
         return self.sized(v, slice(0, len(v))) if self.owned else ballot(v)

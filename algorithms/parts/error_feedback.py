@@ -17,7 +17,7 @@ import numpy as np
 import kernels
 
 
-class Exchange:
+class ErrorFeedback:
     """One rank's side of it: a codec and, with `feedback`, its error e, (d,)."""
 
     def __init__(self, codec, feedback: bool = True):
@@ -73,7 +73,7 @@ class CompressedComm:
     Only a mean over all ranks of a vector as long as the model is a gradient; sums and short vectors go as they are.
     """
 
-    def __init__(self, comm, exchange: Exchange, length: int):
+    def __init__(self, comm, exchange: ErrorFeedback, length: int):
         self._comm, self._exchange, self._length = comm, exchange, length
 
     def __getattr__(self, name):
@@ -92,7 +92,7 @@ class CompressedPushes:
     A worker's message to a server that is a vector as long as the model is a gradient. What comes back goes as it is.
     """
 
-    def __init__(self, comm, exchange: Exchange, length: int, servers: int, dtype):
+    def __init__(self, comm, exchange: ErrorFeedback, length: int, servers: int, dtype):
         self._comm, self._exchange, self._length, self._servers, self._dtype = comm, exchange, length, servers, dtype
 
     def __getattr__(self, name):

@@ -12,7 +12,7 @@ from algorithms.parts.optimizers import memories
 State = Literal["keep", "reset", "average"]
 
 
-def settle(comm, rule, state: State) -> None:
+def sync_optimizer_state(comm, rule, state: State) -> None:
     """Do to the memory of `rule` what `state` says. Averaged as a sum, which no compression of gradients touches."""
     if state == "reset":
         rule.reset()

@@ -28,7 +28,7 @@ def through(comm, messages, merge):
     return comm.all_gather(merge(mine))
 
 
-class Owned:
+class ReduceScatterCodec:
     """Means of vectors of which every part is coded on its own: `code(x, part) -> message`, `read(message, out, part)`.
 
     `part` is the slice of the vector that x is; a message is None where the code has no word for what x is.

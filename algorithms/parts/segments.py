@@ -7,7 +7,7 @@ import numpy as np
 import kernels
 
 
-class Runs:
+class Segments:
     """Consecutive runs of these lengths.
 
     >>> Runs([4, 5, 1]).within(slice(2, 9), np.zeros(0))
@@ -32,6 +32,6 @@ class Runs:
         return self.within(part, like)[1]
 
 
-def of_tensors(tensors) -> Runs:
+def of_tensors(tensors) -> Segments:
     """Every tensor is a run."""
-    return Runs([place.stop - place.start for place, _ in tensors])
+    return Segments([place.stop - place.start for place, _ in tensors])

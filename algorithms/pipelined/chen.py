@@ -21,8 +21,8 @@ import kernels
 from algorithms.algorithm import Equivalence, knob
 from algorithms.parts.pipeline import settings
 from algorithms.parts.pipeline.plan import Stream
-from algorithms.parts.pipeline.stream_executor import Endless
-from algorithms.parts.pipeline.weight_policies import Newest
+from algorithms.parts.pipeline.stream_executor import StreamExecutor
+from algorithms.parts.pipeline.weight_policies import LatestWeights
 from algorithms.pipelined.schedules import systolic
 
 SYNCHRONOUS = True  # stale, but always by the same updates: the network changes when, and not what
@@ -53,9 +53,9 @@ def words(shape, s):
 def worker(comm, task, s=Settings()):
     def policy(stage, w):
         v = kernels.state_like(w)
-        return Newest(lambda w, g: kernels.momentum(w, v, g, s.learning_rate, s.momentum))
+        return LatestWeights(lambda w, g: kernels.momentum(w, v, g, s.learning_rate, s.momentum))
 
-    return Endless(comm, task, plan(comm.size, s), policy, settings.counts(s.cuts)).run()
+    return StreamExecutor(comm, task, plan(comm.size, s), policy, settings.counts(s.cuts)).run()
 
 
 if __name__ == "__main__":

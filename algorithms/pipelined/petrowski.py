@@ -24,8 +24,8 @@ import kernels
 from algorithms.algorithm import Equivalence, Knobs, knob
 from algorithms.parts.pipeline import settings
 from algorithms.parts.pipeline.plan import Stream
-from algorithms.parts.pipeline.stream_executor import Endless
-from algorithms.parts.pipeline.weight_policies import Newest
+from algorithms.parts.pipeline.stream_executor import StreamExecutor
+from algorithms.parts.pipeline.weight_policies import LatestWeights
 from algorithms.pipelined.schedules import systolic
 
 SYNCHRONOUS = True  # stale, but always by the same updates: the network changes when, and not what
@@ -56,9 +56,9 @@ def words(shape, s):
 
 def worker(comm, task, s=Settings()):
     def policy(stage, w):
-        return Newest(lambda w, g: kernels.sgd(w, g, s.learning_rate))
+        return LatestWeights(lambda w, g: kernels.sgd(w, g, s.learning_rate))
 
-    return Endless(comm, task, plan(comm.size, s), policy, settings.counts(s.cuts)).run()
+    return StreamExecutor(comm, task, plan(comm.size, s), policy, settings.counts(s.cuts)).run()
 
 
 if __name__ == "__main__":

@@ -31,8 +31,8 @@ import kernels
 from algorithms.algorithm import Equivalence, knob
 from algorithms.parts.pipeline import settings
 from algorithms.parts.pipeline.plan import Stream
-from algorithms.parts.pipeline.stream_executor import Endless
-from algorithms.parts.pipeline.weight_policies import Named, Newest, Stashed
+from algorithms.parts.pipeline.stream_executor import StreamExecutor
+from algorithms.parts.pipeline.weight_policies import LatestWeights, PinnedVersion, StashedWeights
 from algorithms.pipelined.schedules import one_f_one_b
 from knobs import Counts, counts
 
@@ -99,10 +99,10 @@ def executor(comm, task, s):
             kernels.momentum(w, v, g, rate, s.momentum)
 
         if s.weights == "vertical":  # when a mini-batch arrives, stage s is s updates ahead of stage 0
-            return Named(update, lambda batch: max(0, batch - (stage.count - 1)), keep=stage.index + 1)
-        return Stashed(update) if s.weights == "stash" else Newest(update)
+            return PinnedVersion(update, lambda batch: max(0, batch - (stage.count - 1)), keep=stage.index + 1)
+        return StashedWeights(update) if s.weights == "stash" else LatestWeights(update)
 
-    return Endless(comm, task, pipe, policy, counts(s.cuts))
+    return StreamExecutor(comm, task, pipe, policy, counts(s.cuts))
 
 
 if __name__ == "__main__":

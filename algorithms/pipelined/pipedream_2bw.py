@@ -21,8 +21,8 @@ import kernels
 from algorithms.algorithm import Equivalence, knob
 from algorithms.parts.pipeline import settings
 from algorithms.parts.pipeline.plan import Stream
-from algorithms.parts.pipeline.stream_executor import Endless
-from algorithms.parts.pipeline.weight_policies import Named
+from algorithms.parts.pipeline.stream_executor import StreamExecutor
+from algorithms.parts.pipeline.weight_policies import PinnedVersion
 from algorithms.pipelined.schedules import pipedream_2bw
 
 SYNCHRONOUS = True  # stale, but always by one update: the network changes when, and not what
@@ -63,9 +63,9 @@ def worker(comm, task, s=Settings()):
         def version(chunk):
             return pipedream_2bw.version(chunk, s.chunks, comm.size)
 
-        return Named(lambda w, g: kernels.momentum(w, v, g, s.learning_rate, s.momentum), version, keep=2)
+        return PinnedVersion(lambda w, g: kernels.momentum(w, v, g, s.learning_rate, s.momentum), version, keep=2)
 
-    return Endless(comm, task, plan(comm.size, s), policy, settings.counts(s.cuts)).run()
+    return StreamExecutor(comm, task, plan(comm.size, s), policy, settings.counts(s.cuts)).run()
 
 
 if __name__ == "__main__":

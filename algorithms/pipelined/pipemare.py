@@ -26,7 +26,7 @@ from algorithms.algorithm import Equivalence, knob
 from algorithms.parts.pipeline import settings
 from algorithms.parts.pipeline.ops import Op
 from algorithms.parts.pipeline.plan import Stream
-from algorithms.parts.pipeline.stream_executor import Endless
+from algorithms.parts.pipeline.stream_executor import StreamExecutor
 from algorithms.pipelined.schedules import systolic
 
 SYNCHRONOUS = True  # stale, but always by the same updates: the network changes when, and not what
@@ -71,7 +71,7 @@ def worker(comm, task, s=Settings()):
     def policy(stage, w):
         return Repaired(2 * (stage.count - 1 - stage.index) + 1, w, warm, s)
 
-    return Endless(comm, task, plan(comm.size, s, warm), policy, settings.counts(s.cuts)).run()
+    return StreamExecutor(comm, task, plan(comm.size, s, warm), policy, settings.counts(s.cuts)).run()
 
 
 class Repaired:

@@ -30,7 +30,7 @@ import kernels
 from algorithms.algorithm import Equivalence, knob
 from algorithms.parts.pipeline import settings
 from algorithms.parts.pipeline.plan import Stream
-from algorithms.parts.pipeline.stream_executor import Endless
+from algorithms.parts.pipeline.stream_executor import StreamExecutor
 from algorithms.pipelined.schedules import one_f_one_b
 
 SYNCHRONOUS = True  # stale, but always by the same updates: the network changes when, and not what
@@ -65,7 +65,7 @@ def worker(comm, task, s=Settings()):
     def policy(stage, w):
         return Predicted(ahead(stage.index, stage.count, s.form), w, s)
 
-    return Endless(comm, task, plan(comm.size, s), policy, settings.counts(s.cuts)).run()
+    return StreamExecutor(comm, task, plan(comm.size, s), policy, settings.counts(s.cuts)).run()
 
 
 def ahead(stage, stages, form="end"):

@@ -27,8 +27,8 @@ from algorithms.algorithm import Equivalence, knob
 from algorithms.parts.optimizers import BETAS, EPS, optimizer
 from algorithms.parts.pipeline import settings
 from algorithms.parts.pipeline.plan import Stream
-from algorithms.parts.pipeline.stream_executor import Endless
-from algorithms.parts.pipeline.weight_policies import Stashed
+from algorithms.parts.pipeline.stream_executor import StreamExecutor
+from algorithms.parts.pipeline.weight_policies import StashedWeights
 from algorithms.pipelined.schedules.one_f_one_b import alternate
 
 SYNCHRONOUS = True  # stale, but always by the same updates: the network changes when, and not what
@@ -67,10 +67,10 @@ def words(shape, s):
 
 
 def worker(comm, task, s=Settings()):
-    return Endless(comm, task, plan(comm.size, s), partial(Foreseen, s), settings.counts(s.cuts)).run()
+    return StreamExecutor(comm, task, plan(comm.size, s), partial(Foreseen, s), settings.counts(s.cuts)).run()
 
 
-class Foreseen(Stashed):
+class Foreseen(StashedWeights):
     """The policy of a stage: a prediction per mini-batch, made by its first micro-batch."""
 
     def __init__(self, s, stage, w):

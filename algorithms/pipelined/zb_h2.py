@@ -22,7 +22,7 @@ from typing import Literal
 from algorithms.algorithm import Equivalence, knob
 from algorithms.parts.pipeline import settings
 from algorithms.parts.pipeline.executor import Executor
-from algorithms.parts.pipeline.norm_clipping import Clipped, PostValidated
+from algorithms.parts.pipeline.norm_clipping import GlobalNormClipping, PostValidation
 from algorithms.parts.pipeline.plan import flush
 
 SYNCHRONOUS = True
@@ -71,7 +71,7 @@ def words(shape, s):
 
 def worker(comm, task, s=Settings()):
     if s.max_norm:
-        form = PostValidated if s.validation == "after" else Clipped
+        form = PostValidation if s.validation == "after" else GlobalNormClipping
         return form(comm, task, plan(comm.size, s), s, settings.counts(s.cuts)).run()
     return Executor(comm, task, plan(comm.size, s), settings.rule(s), settings.counts(s.cuts)).run()
 

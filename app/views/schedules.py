@@ -12,7 +12,7 @@ import algorithms
 from app import background, units
 from app.components import schedule, timeline
 from app.text import escaped, sentence
-from experiments.jobs.spec import Errand
+from experiments.jobs.spec import JobSpec
 from experiments.study import schedules as study
 from experiments.study.schedules import Plan, Study
 
@@ -178,9 +178,9 @@ def _studied(plan: Plan, slot: str) -> Study | None:
     try:
         if study.size(plan) <= study.QUICK:
             return _here(plan.model_dump_json(), plan)
-        errand = Errand("study", plan.model_dump(exclude_defaults=True))
+        job_spec = JobSpec("study", plan.model_dump(exclude_defaults=True))
         folder = background.fetch(
-            errand, f"{plan.schedule} is large: it is studied outside this page.", f"study-{slot}"
+            job_spec, f"{plan.schedule} is large: it is studied outside this page.", f"study-{slot}"
         )
         return _kept(str(folder)) if folder else None
     except (ValueError, OSError) as error:

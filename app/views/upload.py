@@ -48,18 +48,18 @@ def _bring(kind: str, label: str, waiting: str) -> None:
         return
     files = [(file.name, file.getvalue()) for file in given]
     try:
-        errand = upload.asked(kind, files)
+        job_spec = upload.asked(kind, files)
     except ValueError as error:
         st.error(sentence(str(error)), icon=":material/block:")
         return
-    if st.session_state.get(f"brought-{kind}") != errand.key():
-        st.session_state[f"brought-{kind}"] = errand.key()
+    if st.session_state.get(f"brought-{kind}") != job_spec.key():
+        st.session_state[f"brought-{kind}"] = job_spec.key()
         try:
             upload.put(session.ROOT, files)
         except OSError as error:
             st.error(sentence(f"this could not be taken: {error.strerror}"), icon=":material/block:")
             return
-    found = background.fetch(errand, waiting, f"upload-{kind}")
+    found = background.fetch(job_spec, waiting, f"upload-{kind}")
     if found and found.stem != st.session_state.get(f"opened-{kind}"):
         st.session_state[f"opened-{kind}"] = st.query_params[kind] = found.stem
 

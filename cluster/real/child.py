@@ -48,7 +48,7 @@ def take_part(rank: int, size: int, teller: Teller, load: Callable[[], tuple], o
         if rank == 0 and notes:
             teller.tell("notes", notes)
         teller.start(comm)
-        with metered(comm.journal):
+        with metered(comm.event_log):
             result = work(comm)
         teller.tell("result", to_numpy(result) if hasattr(result, "detach") else result)
         teller.finished = True
@@ -89,12 +89,12 @@ class Teller:
         with self._turn:
             now = state(self._comm, self.finished)
             at = time.monotonic()
-            seconds = at - self._comm.journal.zero
-            self._pipe.send(("news", (self._comm.journal.take(), at, seconds, now)))
+            seconds = at - self._comm.event_log.zero
+            self._pipe.send(("news", (self._comm.event_log.take(), at, seconds, now)))
 
     def fail(self, error: Exception, rank: int) -> None:
         """The last thing this rank says."""
-        failure = Failure.of(error, rank, self._comm.journal.step if self._comm else -1)
+        failure = Failure.of(error, rank, self._comm.event_log.step if self._comm else -1)
         with contextlib.suppress(OSError):
             self.report()
             self.tell("failed", failure)

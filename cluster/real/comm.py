@@ -34,7 +34,7 @@ class RealComm:
         self._world, self._group, self.members = world, group, members
         self.rank, self.size = members.index(world.rank), len(members)
         self.nodes = [world.computers[member] for member in members]
-        self.device, self.journal = world.device, world.journal
+        self.device, self.event_log = world.device, world.event_log
         self._calls = 0  # collectives so far: every rank counts the same
         self._doing = ""  # the collective it is in
         self._noted = True  # its messages are written down
@@ -139,19 +139,19 @@ class RealComm:
         return self.members[rank]
 
     def _post(self, x: Message, dst: int, tag: int) -> int:
-        world, journal, target = self._world, self.journal, self._member(dst)
-        start = journal.clock()
-        row = journal.message(target, tag, nbytes(x), start) if self._noted else -1
-        ticket = world.links.send(target, (self._group, tag), x, start + journal.zero, row)
+        world, event_log, target = self._world, self.event_log, self._member(dst)
+        start = event_log.clock()
+        row = event_log.message(target, tag, nbytes(x), start) if self._noted else -1
+        ticket = world.links.send(target, (self._group, tag), x, start + event_log.zero, row)
         if self._waits is None:
-            journal.mark = end = journal.clock()
-            journal.spans.append((COMMUNICATE, start, end, journal.step, self._doing or "send"))
+            event_log.mark = end = event_log.clock()
+            event_log.spans.append((COMMUNICATE, start, end, event_log.step, self._doing or "send"))
         return ticket
 
     def _taken(self, slot: Slot, src: int | None, tag: int) -> Message:
         """The message in the slot, once it is there; `src` counts in the world, None for anybody."""
-        world, journal = self._world, self.journal
-        start = journal.clock()
+        world, event_log = self._world, self.event_log
+        start = event_log.clock()
         if slot.parcel is None:
             waiting = (start, slot, self._doing, src, tag)
             if self._waits is None:
@@ -168,11 +168,11 @@ class RealComm:
                 raise Deadlock(f"{complaint(world.rank, waiting)}, longer than the timeout of {world.timeout:g} s.")
             if self._waits is None:
                 world.waiting = None
-        ready = slot.parcel.sent - journal.zero
+        ready = slot.parcel.sent - event_log.zero
         if self._waits is None:
-            journal.blocked(start, ready, self._doing or "receive")
+            event_log.blocked(start, ready, self._doing or "receive")
         else:
-            self._waits.append((start, min(max(ready, start), journal.clock())))
+            self._waits.append((start, min(max(ready, start), event_log.clock())))
         return slot.parcel.x
 
     def _lost(self, lost: list[int], consequence: str) -> RankLost:
@@ -200,10 +200,10 @@ class Sent:
         self._comm, self._dst, self._ticket = comm, dst, ticket
 
     def wait(self) -> None:
-        journal = self._comm.journal
-        start = journal.clock()
+        event_log = self._comm.event_log
+        start = event_log.clock()
         self._comm._world.links.flush(self._dst, self._ticket)
-        journal.blocked(start, start, "send")
+        event_log.blocked(start, start, "send")
 
 
 class Receipt:

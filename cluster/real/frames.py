@@ -1,6 +1,6 @@
 """Frames: messages as bytes in a stream.
 
-    header    bytes of the head (0: nothing more will come), when it was sent, its row in the sender's journal
+    header    bytes of the head (0: nothing more will come), when it was sent, its row in the sender's event log
     head      (channel, message) pickled, a list [type, shape] in the place of each array
     arrays    their bytes, one after the other, read from and into their own memory
 

@@ -91,7 +91,7 @@ class Door:
 class Links:
     """All streams of one rank. Ranks are those of the whole run; a channel is a group and a tag.
 
-    `on_arrival(src, row, arrived)` hears of every message that has a row in its sender's journal; `device` is where
+    `on_arrival(src, row, arrived)` hears of every message that has a row in its sender's event log; `device` is where
     torch tensors go.
     """
 

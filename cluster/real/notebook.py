@@ -12,14 +12,14 @@ from collections.abc import Callable
 from threading import Lock
 from typing import Any
 
-from tracing import COMMUNICATE, UPDATE, WAIT, Journal
+from tracing import COMMUNICATE, UPDATE, WAIT, EventLog
 
 _TABLES = ("spans", "messages", "losses", "applied", "measures", "memory")
 _APPENDED = (*_TABLES, "arrivals", "meetings")
 
 
-class Notebook(Journal):
-    """A journal that is sent on while it is written; it is also the meter of its rank's kernels.
+class Notebook(EventLog):
+    """An event log that is sent on while it is written; it is also the meter of its rank's kernels.
 
     arrivals   (src, row, arrived)     message number `row` of rank `src` has come here
     meetings   (group, call, size, entered, start, end, step, row, right)   a sum by torch.distributed, in which this
@@ -84,20 +84,20 @@ class Notebook(Journal):
 
 
 class Record:
-    """The journals of all ranks as far as they are known, put together from what the notebooks send."""
+    """The event logs of all ranks as far as they are known, put together from what the notebooks send."""
 
     def __init__(self, size: int):
-        self.journals = [Journal(rank, lambda: math.nan) for rank in range(size)]
+        self.event_logs = [EventLog(rank, lambda: math.nan) for rank in range(size)]
         self._arrivals: list[tuple] = []
         self._meetings: dict[tuple, dict[int, tuple]] = {}
 
     def add(self, rank: int, news: dict[str, Any]) -> None:
         """Enter what a rank sent."""
-        journal = self.journals[rank]
-        journal.step, journal.mark = news["step"], news["mark"]
+        event_log = self.event_logs[rank]
+        event_log.step, event_log.mark = news["step"], news["mark"]
         for name in (*_TABLES, "reports"):
-            getattr(journal, name).extend(news[name])
-        journal.places |= news["places"]
+            getattr(event_log, name).extend(news[name])
+        event_log.places |= news["places"]
         self._arrivals += news["arrivals"]
         for group, call, *part in news["meetings"]:
             self._meetings.setdefault((group, call), {})[rank] = part
@@ -106,7 +106,7 @@ class Record:
         """Match what can be matched by now; once it is over, what is left stays as it is."""
         waiting = []
         for src, row, arrived in self._arrivals:
-            if row < len(self.journals[src].messages):
+            if row < len(self.event_logs[src].messages):
                 self._arrive(src, row, arrived)
             else:
                 waiting.append((src, row, arrived))
@@ -121,11 +121,11 @@ class Record:
         for rank, (_, _, start, end, step, row, right) in parts.items():
             moving = min(max(start, last), end)
             if moving > start:
-                self.journals[rank].spans.append((WAIT, start, moving, step, "all-reduce"))
-            self.journals[rank].spans.append((COMMUNICATE, moving, end, step, "all-reduce"))
+                self.event_logs[rank].spans.append((WAIT, start, moving, step, "all-reduce"))
+            self.event_logs[rank].spans.append((COMMUNICATE, moving, end, step, "all-reduce"))
             if right in parts:
                 self._arrive(rank, row, parts[right][3])
 
     def _arrive(self, src: int, row: int, arrived: float) -> None:
-        dst, tag, nbytes, sent, _, collective = self.journals[src].messages[row]
-        self.journals[src].messages[row] = (dst, tag, nbytes, sent, arrived, collective)
+        dst, tag, nbytes, sent, _, collective = self.event_logs[src].messages[row]
+        self.event_logs[src].messages[row] = (dst, tag, nbytes, sent, arrived, collective)

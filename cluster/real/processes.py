@@ -28,7 +28,7 @@ from cluster.real.child import main
 from cluster.real.rank import loopback
 from cluster.real.supervisor import Watch
 from kernels import ONE_THREAD
-from tracing import Journal, Outcome
+from tracing import EventLog, Outcome
 
 BACKENDS = ("gloo", "sockets", "nccl")
 METHOD = "forkserver" if "forkserver" in multiprocessing.get_all_start_methods() else "spawn"
@@ -43,18 +43,18 @@ def run(
     backend: str = "gloo",
     collective: str = "fast",
     timeout: float = 60.0,
-    on_progress: Callable[[list[Journal], float], None] | None = None,
+    on_progress: Callable[[list[EventLog], float], None] | None = None,
     stop: Any = None,
     warm_up: Callable[[], Any] | None = None,
 ) -> Outcome:
-    """Run `program(comm)` in `size` processes and give back their results and journals.
+    """Run `program(comm)` in `size` processes and give back their results and event logs.
 
     `program` must be picklable, a function of a module or a partial of one; so must its results. `backend` names who
     sums: "sockets" a ring over our own links, without loading torch; "gloo" the same for what is small and
     torch.distributed for what is large; "nccl" torch.distributed on GPUs, rank r on cuda:r. `collective` names one of
     `cluster.collectives.ALL_REDUCE` to sum by instead, over our own links.
     A rank that waits longer than `timeout` seconds ends the run as a deadlock; most deadlocks are found at once.
-    `on_progress(journals, seconds)` is called a few times a second; `stop`, an Event or a function, ends the run
+    `on_progress(event_logs, seconds)` is called a few times a second; `stop`, an Event or a function, ends the run
     early, and so does Ctrl-C. `warm_up()` is called on every rank before the clock starts: to load data, to compile.
     What goes wrong in a rank does not raise here: it is the Outcome's error.
     """

@@ -47,8 +47,8 @@ def enter(
     gpu = backend == "nccl" and torch.cuda.is_available() and torch.cuda.device_count() > local
     mine = (door.address, memory.computer(), gpu, getattr(store, "port", None))
     addresses, computers, gpus, ports = zip(*exchange(mine), strict=True)
-    journal = Notebook(rank)
-    links = Links(rank, door.meet(rank, list(addresses), START), journal.arrive)
+    event_log = Notebook(rank)
+    links = Links(rank, door.meet(rank, list(addresses), START), event_log.arrive)
 
     device, notes = "cpu", []
     if backend == "nccl" and all(gpus):
@@ -64,7 +64,7 @@ def enter(
         kind = "gloo" if device == "cpu" else "cpu:gloo,cuda:nccl"
         dist.init_process_group(kind, store=store, rank=rank, world_size=size, timeout=timedelta(seconds=timeout))
     native = torch_wanted and collective == "fast"
-    world = World(rank, size, links, journal, timeout, device, native, collective, store, list(computers))
+    world = World(rank, size, links, event_log, timeout, device, native, collective, store, list(computers))
     comm = RealComm(world, 0, list(range(size)))
     _start_clock(comm)
     return comm, notes
@@ -84,7 +84,7 @@ def _start_clock(comm: RealComm) -> None:
             synchronize()  # so that spans are of the work and not of its launches
             return time.monotonic()
 
-    comm.journal.begin(zero, clock)
+    comm.event_log.begin(zero, clock)
 
 
 def leave(comm: RealComm) -> list[str]:

@@ -34,15 +34,15 @@ class SumBeside:
 
     def wait(self) -> np.ndarray:
         if not self._done:
-            world, journal = self._comm._world, self._comm.journal
-            start = journal.clock()
+            world, event_log = self._comm._world, self._comm.event_log
+            start = event_log.clock()
             world.waiting = _waiting(start)
             self._work.result()
             world.waiting, self._done = None, True
             world.beside -= 1
-            end = journal.clock()
+            end = event_log.clock()
             idle = sum(max(0.0, min(until, end) - max(since, start)) for since, until in self._waits)
-            journal.blocked(start, start + idle, "all-reduce")
+            event_log.blocked(start, start + idle, "all-reduce")
         return self._x
 
 
@@ -52,28 +52,28 @@ class TorchSum:
     def __init__(self, comm: RealComm, x: Any, flat: Any, scale: float):
         from torch import from_numpy
 
-        journal, rank, size = comm.journal, comm.rank, comm.size
+        event_log, rank, size = comm.event_log, comm.rank, comm.size
         self._comm, self._x, self._flat, self._scale, self._done = comm, x, flat, scale, False
         tensor = from_numpy(flat) if isinstance(flat, np.ndarray) else flat
         group = _process_group(comm, tensor.is_cuda)
-        self.entered = journal.clock()
+        self.entered = event_log.clock()
         sizes = [piece.stop - piece.start for piece in shares(len(flat), size)]
         passed = (2 * len(flat) - sizes[rank] - sizes[(rank + 1) % size]) * (x.nbytes // max(1, len(flat)))
         self._right = comm.members[(rank + 1) % size]
-        self._row = journal.message(self._right, COLLECTIVE, passed, self.entered)
+        self._row = event_log.message(self._right, COLLECTIVE, passed, self.entered)
         self._meeting = (comm._group, comm._calls, size, self.entered)
         with _named(comm._world, _waiting(self.entered)):
             self._work = group.allreduce([tensor])
 
     def wait(self, since: float | None = None) -> Any:
         if not self._done:
-            world, journal = self._comm._world, self._comm.journal
-            start = journal.clock() if since is None else since
+            world, event_log = self._comm._world, self._comm.event_log
+            start = event_log.clock() if since is None else since
             with _named(world, _waiting(start)):
                 self._work.wait()
             self._done = True
-            journal.mark = end = journal.clock()
-            journal.meetings.append((*self._meeting, start, end, journal.step, self._row, self._right))
+            event_log.mark = end = event_log.clock()
+            event_log.meetings.append((*self._meeting, start, end, event_log.step, self._row, self._right))
             if self._scale != 1.0:
                 kernels.scale(self._flat, self._scale)
         return self._x

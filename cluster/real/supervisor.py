@@ -73,14 +73,14 @@ class Watch:
             self.failures += self.lost.values()
         error = min(self.failures).error() if self.failures else None
         for rank, failure in sorted(self.lost.items()):
-            journal = self.record.journals[rank]
-            journal.spans.append((IDLE, journal.mark, max(journal.mark, self.seconds), journal.step, "lost"))
+            event_log = self.record.event_logs[rank]
+            event_log.spans.append((IDLE, event_log.mark, max(event_log.mark, self.seconds), event_log.step, "lost"))
             if not error:
                 self.notes.append((-1, [f"{failure.text}; the others went on without it"]))
         if cancelled:
             error = Cancelled(f"cancelled at {self.seconds:.4g} s of the run's clock")
         notes = [line for _, lines in sorted(self.notes) for line in lines]
-        return Outcome(self.results, self.record.journals, error, tuple(notes))
+        return Outcome(self.results, self.record.event_logs, error, tuple(notes))
 
     def _hear(self, seconds: float) -> None:
         """Take what the ranks say, waiting at most so long for it."""
@@ -140,7 +140,7 @@ class Watch:
             why = f"its process ended with exit code {code}"
         if rank not in self.states:
             why += '; a script starts runs under `if __name__ == "__main__":`'
-        failure = lost(rank, self.seconds, self.record.journals[rank].step, why)
+        failure = lost(rank, self.seconds, self.record.event_logs[rank].step, why)
         if self.fragile or self.failures or rank not in self.states:
             self._fail(failure)
         else:
@@ -164,7 +164,7 @@ class Watch:
             return  # not all have begun
         if self.on_progress:
             self.record.settle()
-            self.on_progress(self.record.journals, self.seconds)
+            self.on_progress(self.record.event_logs, self.seconds)
         if len(self.lost) < self.size and not self.failures:
             alive = [state for rank, state in self.states.items() if rank not in self.lost]
             since, until, states = zip(*alive, strict=True)

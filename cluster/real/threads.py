@@ -23,7 +23,7 @@ from cluster.comm import Cancelled
 from cluster.real.child import SWITCH, Teller, take_part
 from cluster.real.comm import RealComm
 from cluster.real.supervisor import Watch
-from tracing import Journal, Outcome
+from tracing import EventLog, Outcome
 
 
 def run(
@@ -32,11 +32,11 @@ def run(
     *,
     collective: str = "fast",
     timeout: float = 60.0,
-    on_progress: Callable[[list[Journal], float], None] | None = None,
+    on_progress: Callable[[list[EventLog], float], None] | None = None,
     stop: Any = None,
     warm_up: Callable[[], Any] | None = None,
 ) -> Outcome:
-    """Run `program(comm)` in `size` threads and give back their results and journals.
+    """Run `program(comm)` in `size` threads and give back their results and event logs.
 
     Everything is as in `processes.run`, but that program may be any function, and results must still be fit to be
     pickled.
@@ -78,14 +78,14 @@ class RankThread(Thread):
 
     def begin(self, comm: RealComm) -> None:
         """From now on a look at the clock may find that the rank is cut off."""
-        clock, self._comm = comm.journal.clock, comm
+        clock, self._comm = comm.event_log.clock, comm
 
         def watched() -> float:
             if self._cut_off:
                 raise Cancelled("the run is over")
             return clock()
 
-        comm.journal.clock = watched
+        comm.event_log.clock = watched
 
     def kill(self) -> None:
         """Cut it off from the others."""

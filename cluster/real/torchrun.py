@@ -90,20 +90,20 @@ def run(
 
 def _work(program: Callable, comm: RealComm) -> tuple[Any, Failure | None]:
     try:
-        with metered(comm.journal):
+        with metered(comm.event_log):
             result = program(comm)
         return to_numpy(result) if hasattr(result, "detach") else result, None
     except (Exception, KeyboardInterrupt) as error:
-        return None, Failure.of(error, comm.rank, comm.journal.step)
+        return None, Failure.of(error, comm.rank, comm.event_log.step)
 
 
 def _hand_in(comm: RealComm, result: Any, failure: Failure | None) -> None:
     """Send everything to rank 0; a rank that failed then hangs up, so that those who wait for it hear of it."""
-    links, notes = comm._world.links, comm.journal.take()
+    links, notes = comm._world.links, comm.event_log.take()
     try:
         record = pickle.dumps((notes, result, failure))
     except Exception as error:
-        record = pickle.dumps((notes, None, Failure.of(error, comm.rank, comm.journal.step)))
+        record = pickle.dumps((notes, None, Failure.of(error, comm.rank, comm.event_log.step)))
     links.flush(0, links.send(0, _RECORD, np.frombuffer(record, np.uint8), time.monotonic()))
     if failure:
         links.hang_up()
@@ -113,7 +113,7 @@ def _gather(comm: RealComm, result: Any, failure: Failure | None) -> Outcome:
     """Everybody's records, as far as they come."""
     links, others = comm._world.links, range(1, comm.size)
     record, results = Record(comm.size), [result] + [None] * len(others)
-    record.add(0, comm.journal.take())
+    record.add(0, comm.event_log.take())
     failures = [failure] if failure else []
     slots = {other: links.slot(other, _RECORD) for other in others}
     until = math.inf
@@ -125,13 +125,13 @@ def _gather(comm: RealComm, result: Any, failure: Failure | None) -> Outcome:
             if not links.wait(slot, [other], max(0.0, until - time.monotonic())):
                 continue
         except Gone:
-            failures.append(lost(other, comm.journal.clock(), -1, "its connection is closed"))
+            failures.append(lost(other, comm.event_log.clock(), -1, "its connection is closed"))
             continue
         notes, results[other], failure = pickle.loads(slot.parcel.x)
         record.add(other, notes)
         failures += [failure] if failure else []
     record.settle(over=True)
-    return Outcome(results, record.journals, min(failures).error() if failures else None)
+    return Outcome(results, record.event_logs, min(failures).error() if failures else None)
 
 
 @contextlib.contextmanager

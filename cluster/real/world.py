@@ -18,7 +18,7 @@ class World:
     rank: int
     size: int
     links: Links
-    journal: Notebook
+    event_log: Notebook
     timeout: float  # s
     device: str
     native: bool  # large sums by torch.distributed

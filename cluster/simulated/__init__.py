@@ -18,10 +18,10 @@ from collections.abc import Callable
 from typing import Any
 
 from cluster.devices import DEVICES, Device
-from cluster.faults import NONE, Disturbances
+from cluster.faults import NONE, Faults
 from cluster.network import NETWORKS, Network
 from cluster.simulated.events import Simulation
-from tracing import Journal, Outcome
+from tracing import EventLog, Outcome
 
 
 def run(
@@ -30,15 +30,15 @@ def run(
     *,
     network: Network = NETWORKS["10GbE"],
     device: Device = DEVICES["laptop"],
-    disturbances: Disturbances = NONE,
+    faults: Faults = NONE,
     collective: str = "fast",
-    on_progress: Callable[[list[Journal], float], None] | None = None,
+    on_progress: Callable[[list[EventLog], float], None] | None = None,
     stop: Any = None,
 ) -> Outcome:
-    """Run `program(comm)` on `size` ranks and give back their results and journals.
+    """Run `program(comm)` on `size` ranks and give back their results and event logs.
 
     `collective` names how all_reduce is done: "fast" computes the ring's result and times at once, the others send
-    every message (`cluster.collectives.ALL_REDUCE`). `on_progress(journals, seconds)` is called a few times a second
+    every message (`cluster.collectives.ALL_REDUCE`). `on_progress(event_logs, seconds)` is called a few times a second
     of real time; `stop`, an Event or a function, ends the run early. Errors do not raise: they are in the Outcome.
     """
-    return Simulation(size, network, device, disturbances, collective, on_progress, stop).run(program)
+    return Simulation(size, network, device, faults, collective, on_progress, stop).run(program)

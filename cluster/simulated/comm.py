@@ -36,7 +36,7 @@ class SimulatedComm:
         self._group, self.members = group, members
         self.rank, self.size = members.index(owner.number), len(members)
         self.nodes = [member // owner.sim.network.per_node for member in members]
-        self.journal = owner.journal
+        self.event_log = owner.event_log
         self._routes: dict[int, tuple] = {}
         self._posted: dict[tuple, deque] = {}
         self._calls = 0  # collectives so far: every rank counts the same
@@ -252,14 +252,14 @@ class SimulatedComm:
 
     def _together(self, name: str, algorithm: Callable, *args: Any) -> Any:
         """A collective, message by message, in this rank's own time."""
-        actor, journal = self._actor, self.journal
-        outer = actor.doing, journal.busy
-        actor.doing, journal.busy, actor.written = name, True, actor.now  # its kernels are part of it
+        actor, event_log = self._actor, self.event_log
+        outer = actor.doing, event_log.busy
+        actor.doing, event_log.busy, actor.written = name, True, actor.now  # its kernels are part of it
         try:
             return algorithm(self, *args)
         finally:
             actor.span(COMMUNICATE, actor.written, actor.now, name)
-            actor.doing, journal.busy = outer
+            actor.doing, event_log.busy = outer
 
     def _beside(self, algorithm: Callable, x: np.ndarray, scale: float, priority: int) -> Beside:
         """A collective, message by message, while the rank goes on with something else."""

@@ -30,7 +30,7 @@ from cluster.comm import Cancelled, ClusterError, Deadlock
 from cluster.simulated.comm import SimulatedComm
 from cluster.simulated.queue import Queue
 from cluster.simulated.rank import Actor, Rank
-from cluster.simulated.restart import ReturningComm
+from cluster.simulated.restart import RestartableComm
 from tracing import HELD, IDLE, Outcome
 
 PROGRESS = 0.2  # s of real time between two calls of on_progress; the first comes after a quarter of it
@@ -39,7 +39,7 @@ PROGRESS = 0.2  # s of real time between two calls of on_progress; the first com
 class Simulation:
     """One run: the heap, the ports, and the ranks."""
 
-    def __init__(self, size, network, device, disturbances, collective, on_progress=None, stop=None):
+    def __init__(self, size, network, device, faults, collective, on_progress=None, stop=None):
         self.network, self.device, self.collective = network, device, known(collective)
         self.heap: list[tuple] = []
         self.serial = count().__next__
@@ -51,9 +51,9 @@ class Simulation:
         self.nodes = -(-size // network.per_node)
         self.out_free = [0.0] * (self.nodes + size)
         self.in_free = [0.0] * (self.nodes + size)
-        self.ranks = [Rank(self, number, disturbances) for number in range(size)]
-        self.disturbances = disturbances
-        self.comm = ReturningComm if disturbances.back else SimulatedComm
+        self.ranks = [Rank(self, number, faults) for number in range(size)]
+        self.faults = faults
+        self.comm = RestartableComm if faults.back else SimulatedComm
         self.error: Exception | None = None
         self.notes: list[str] = []
         self.on_progress, self._due = on_progress, time.monotonic() + PROGRESS / 4
@@ -67,7 +67,7 @@ class Simulation:
             if rank.crash < math.inf:
                 self.at(rank.crash, self._lose, rank)
         gc_was_on = gc.isenabled()
-        gc.disable()  # rows of journals are many and never cyclic: looking through them takes a tenth of the time
+        gc.disable()  # rows of event logs are many and never cyclic: looking through them takes a tenth of the time
         try:
             self.wait()
             self._check_stuck()
@@ -79,7 +79,7 @@ class Simulation:
             if gc_was_on:
                 gc.enable()
         self._close()
-        return Outcome([r.result for r in self.ranks], [r.journal for r in self.ranks], self.error, tuple(self.notes))
+        return Outcome([r.result for r in self.ranks], [r.event_log for r in self.ranks], self.error, tuple(self.notes))
 
     def at(self, when: float, what: Callable, *args: Any) -> None:
         """Do `what(*args)` at time `when`."""
@@ -115,7 +115,7 @@ class Simulation:
                     continue  # it had not left the rank when that was lost
                 free = in_free[port]
                 in_free[port] = arrived = (first_byte if first_byte > free else free) + busy
-                sender.journal.messages.append((dst.number, key[1], nbytes, sent, arrived, key[1] < 0))
+                sender.event_log.messages.append((dst.number, key[1], nbytes, sent, arrived, key[1] < 0))
                 self._handled += 1
                 if not self._handled & 255:
                     self.tick()
@@ -151,7 +151,7 @@ class Simulation:
         if time.monotonic() < self._due:
             return
         if self.on_progress:
-            self.on_progress([rank.journal for rank in self.ranks], max(rank.now for rank in self.ranks))
+            self.on_progress([rank.event_log for rank in self.ranks], max(rank.now for rank in self.ranks))
         self._due = time.monotonic() + PROGRESS
         if self.stopped and self.stopped():
             raise Cancelled(f"cancelled at {self.now:.4g} s of the run's clock")
@@ -181,11 +181,11 @@ class Simulation:
         self.ranks[number].hear_loss(lost)
 
     def _return(self, former: Rank) -> None:
-        """A lost rank comes back: its program begins again, on the same journal."""
-        rank = self.ranks[former.number] = Rank(self, former.number, self.disturbances, former)
-        rank.journal.spans.append((IDLE, former.idle_from, rank.born, former.lost_step, "lost"))
+        """A lost rank comes back: its program begins again, on the same event log."""
+        rank = self.ranks[former.number] = Rank(self, former.number, self.faults, former)
+        rank.event_log.spans.append((IDLE, former.idle_from, rank.born, former.lost_step, "lost"))
         for kind in HELD:
-            rank.journal.hold(kind, 0)
+            rank.event_log.hold(kind, 0)
         self._begin(rank)
 
     def _check_stuck(self) -> None:
@@ -205,7 +205,7 @@ class Simulation:
                 self.notes += rank.past()
             if rank.gone < math.inf:
                 end = max(self.now, rank.crash)
-                rank.journal.spans.append((IDLE, rank.idle_from, end, rank.lost_step, "lost"))
+                rank.event_log.spans.append((IDLE, rank.idle_from, end, rank.lost_step, "lost"))
                 if self.error is None:
                     self.notes.append(f"{rank.loss('the others went on without it')}")
         if self.error is None:

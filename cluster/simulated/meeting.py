@@ -117,7 +117,7 @@ class Reduction:
         ):
             sim.out_free[route[1]], sim.in_free[route[2]] = left, came
             row = (self.members[right], -1, sent[rank], self.arrived[rank], ends[right], True)
-            comms[rank].journal.messages.append(row)
+            comms[rank].event_log.messages.append(row)
         return ends
 
 

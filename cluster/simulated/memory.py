@@ -162,7 +162,7 @@ class SharedVector:
         start, rank.now = rank.now, rank.now + seconds * rank.slowness()
         if rank.watched:
             rank.live(working=True)
-        if not rank.journal.busy:
+        if not rank.event_log.busy:
             rank.span(UPDATE, start, rank.now, "shared memory")
 
     def _charge(self, moved: float) -> None:

@@ -10,9 +10,9 @@ import numpy as np
 from greenlet import GreenletExit, greenlet
 
 from cluster.comm import ClusterError, RankFailed, RankLost
-from cluster.faults import Disturbances
+from cluster.faults import Faults
 from kernels import METER
-from tracing import IDLE, UPDATE, Journal
+from tracing import IDLE, UPDATE, EventLog
 
 
 class Crashed(BaseException):
@@ -36,20 +36,20 @@ class Actor:
 
     def keep(self, kind: str, nbytes: int) -> None:
         """The meter of memory, which is the rank's, whoever asked for it."""
-        self.rank.journal.keep(kind, nbytes)
+        self.rank.event_log.keep(kind, nbytes)
 
 
 class Rank(Actor):
     """One rank, or one life of it: one that comes back is another Rank. `main` is the body of its greenlet."""
 
-    def __init__(self, sim, number: int, disturbances: Disturbances, former: Rank | None = None):
+    def __init__(self, sim, number: int, faults: Faults, former: Rank | None = None):
         self.former, self.born = former, former.back if former else 0.0
         super().__init__(self, self.born)
         self.sim, self.number = sim, number
         device = sim.device
         self._flops, self._bandwidth, self._overhead = device.flops, device.bandwidth, device.overhead
-        self.journal = former.journal if former else Journal(number, lambda: 0.0)
-        self.journal.clock = lambda: self.now
+        self.event_log = former.event_log if former else EventLog(number, lambda: 0.0)
+        self.event_log.clock = lambda: self.now
         self.boxes: dict[tuple, deque] = {}  # (group, tag) -> arrived messages (ready, src, x, sent)
         self.waiting: dict[tuple, tuple] = {}  # (group, tag) -> (actor, src or None for anybody, src in the world)
         self.in_flight = self.charges = 0
@@ -57,17 +57,17 @@ class Rank(Actor):
         self.crowded = sim.network.per_node > 1  # others use the same port: sends must come in the order of time
         self.result, self.done = None, False
 
-        self.crash = math.inf if former else disturbances.crash.get(number, math.inf)
-        self.back = disturbances.back.get(number, math.inf)
+        self.crash = math.inf if former else faults.crash.get(number, math.inf)
+        self.back = faults.back.get(number, math.inf)
         self.gone = math.inf  # when it was lost
         self.lost_step, self.idle_from = -1, 0.0
         self.heard: dict[int, Rank] = dict(former.heard) if former else {}  # lost ranks this one knows of
         self.told: set[tuple] = set()  # (group, tag, src) of which recv_any has said so
-        self.pauses = [(max(a, self.born), b) for a, b in disturbances.pause.get(number, ())]
+        self.pauses = [(max(a, self.born), b) for a, b in faults.pause.get(number, ())]
         self.watched = bool(self.pauses) or self.crash < math.inf
-        self.slow = disturbances.slow.get(number, 1.0)
-        self.jitter, self.seed = disturbances.jitter, disturbances.seed
-        self._draws = np.random.default_rng([disturbances.seed, 0x517E, number])
+        self.slow = faults.slow.get(number, 1.0)
+        self.jitter, self.seed = faults.jitter, faults.seed
+        self._draws = np.random.default_rng([faults.seed, 0x517E, number])
         self._drawn, self._factor = -1, self.slow  # the step of the last draw, and what came out
 
     def main(self, program: Callable, comm, actor: Actor | None = None) -> None:
@@ -88,7 +88,7 @@ class Rank(Actor):
         except ClusterError as error:
             self.sim.fail(error)
         except Exception as error:
-            step = self.journal.step
+            step = self.event_log.step
             at = f" at step {step}" if step >= 0 else ""
             failure = RankFailed(f"rank {self.number} failed{at}: {type(error).__name__}: {error}", self.number, step)
             failure.__cause__ = error
@@ -102,7 +102,7 @@ class Rank(Actor):
         self.now = start + (self._overhead + (work if work > moved else moved)) * factor
         if self.watched:
             self.live(working=True)
-        if not self.journal.busy:
+        if not self.event_log.busy:
             self.span(UPDATE, start, self.now, kernel)
         self.charges += 1
         if not self.charges & 127:
@@ -111,7 +111,7 @@ class Rank(Actor):
     def slowness(self) -> float:
         """How much longer than on the bare device things take in this step."""
         if self.jitter:
-            while self._drawn < self.journal.step:
+            while self._drawn < self.event_log.step:
                 self._drawn += 1
                 self._factor = self.slow * float(self.jitter.draw(self._draws, 1)[0])
         return self._factor
@@ -126,7 +126,7 @@ class Rank(Actor):
             if not working:
                 start = self.now
             if end > start:
-                self.journal.spans.append((IDLE, start, end, self.journal.step, "paused"))
+                self.event_log.spans.append((IDLE, start, end, self.event_log.step, "paused"))
                 self.now += end - start
         if self.now >= self.crash:
             raise Crashed
@@ -135,22 +135,22 @@ class Rank(Actor):
         """Write down a span, or let the last one grow if this goes on with it."""
         if end <= start:
             return
-        spans = self.journal.spans
+        spans = self.event_log.spans
         if spans:
             last = spans[-1]
             if last[2] == start and last[0] == kind and last[4] == label:
                 spans[-1] = (kind, last[1], end, last[3], label)
                 return
-        spans.append((kind, start, end, self.journal.step, label))
+        spans.append((kind, start, end, self.event_log.step, label))
 
     def lose(self) -> None:
         """The rank is lost now, wherever it is; what it has written down of later does not happen."""
-        self.gone, self.lost_step, self.idle_from = self.crash, self.journal.step, min(self.now, self.crash)
+        self.gone, self.lost_step, self.idle_from = self.crash, self.event_log.step, min(self.now, self.crash)
         for actor in (self, *self.helpers):
             actor.greenlet.throw(GreenletExit)
-        self.journal.spans[:] = [
+        self.event_log.spans[:] = [
             (kind, start, min(end, self.gone), step, label)
-            for kind, start, end, step, label in self.journal.spans
+            for kind, start, end, step, label in self.event_log.spans
             if start < self.gone
         ]
 

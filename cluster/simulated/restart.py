@@ -11,7 +11,7 @@ from cluster.simulated.comm import SimulatedComm
 from cluster.simulated.rank import Rank
 
 
-class ReturningComm(SimulatedComm):
+class RestartableComm(SimulatedComm):
     """A message is an answer if the sender has taken one of that rank's since it last sent it anything."""
 
     def __init__(self, *args):

@@ -32,7 +32,7 @@ import numpy as np
 
 from experiments.experiment import Experiment
 from experiments.jobs.process import Child
-from experiments.jobs.spec import Errand
+from experiments.jobs.spec import JobSpec
 from experiments.runs import store
 from experiments.runs.summary import source_version
 
@@ -71,7 +71,7 @@ class _Job:
     """A job, waiting, running or ended. `ending` says why it is being ended, "" while it is not."""
 
     name: str
-    work: Experiment | Errand
+    work: Experiment | JobSpec
     state: JobState
     owners: set[str] = field(default_factory=set)
     version: str = ""  # of the source it was asked of
@@ -138,7 +138,7 @@ class Pool:
 
     # asked by any thread
 
-    def submit(self, owner: str, work: Experiment | Errand) -> str:
+    def submit(self, owner: str, work: Experiment | JobSpec) -> str:
         """Do `work` for `owner`, or find it done already; gives the job's id, the work's key.
 
         The owner's other job, if there is one, is given up. ValueError in one sentence if the queue is full, or if an
@@ -215,7 +215,7 @@ class Pool:
                     self._owners[name] = time.monotonic() + self.grace
         self._wake()
 
-    def foresee(self) -> None:
+    def prewarm(self) -> None:
         """From now on keep a process ready for the next job, which then begins without importing anything."""
         self._foresight = True
         self._wake()
@@ -264,8 +264,8 @@ class Pool:
 
     def _start(self, job: _Job) -> None:
         spec = {"root": str(self.root), "parent": os.getpid(), **self.limits}
-        if isinstance(job.work, Errand):
-            spec["errand"] = asdict(job.work)
+        if isinstance(job.work, JobSpec):
+            spec["job_spec"] = asdict(job.work)
         else:
             spec["experiment"] = json.loads(job.work.json())
             if job.work.cluster != "simulated":
@@ -352,8 +352,8 @@ class Pool:
         longest = 0.05 if any(job.child.pidfd is None for job in self._running) else 5.0
         return max(0.0, min([longest, *(moment - time.monotonic() for moment in due)]))
 
-    def _stored(self, work: Experiment | Errand, version: str) -> Path | None:
-        if isinstance(work, Errand):
+    def _stored(self, work: Experiment | JobSpec, version: str) -> Path | None:
+        if isinstance(work, JobSpec):
             return work.stored(self.root)
         return store.stored(work, version, self.root)
 

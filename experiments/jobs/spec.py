@@ -30,11 +30,11 @@ KINDS = {
     "lesson": "lessons.job_specs",
     "upload": "experiments.runs.upload",
 }
-"""Kinds of errands, and whose `errand` does them."""
+"""Kinds of errands, and whose `job_spec` does them."""
 
 
 @dataclass(frozen=True)
-class Errand:
+class JobSpec:
     """One of KINDS with its values, which JSON can spell."""
 
     kind: str
@@ -58,7 +58,7 @@ class Errand:
 
     def do(self, root: str | Path, progress: Callable[[float], None] = lambda part: None) -> Path:
         """Do it here, and say where the result lies. ValueError, OSError in one sentence."""
-        return importlib.import_module(KINDS[self.kind]).errand(self.values, Path(root), progress)
+        return importlib.import_module(KINDS[self.kind]).job_spec(self.values, Path(root), progress)
 
     def keep(self, root: Path, write: Callable[[Path], None]) -> Path:
         """Let write(folder) make the files of the result; whole or not at all."""

@@ -88,10 +88,10 @@ def rehearse() -> None:
 
 def do(spec: dict[str, Any], tell: Teller) -> None:
     """Run the experiment, or do the errand; store what came of it, tell where."""
-    if "errand" in spec:
-        from experiments.jobs.spec import Errand
+    if "job_spec" in spec:
+        from experiments.jobs.spec import JobSpec
 
-        folder = Errand(**spec["errand"]).do(spec["root"], tell.part)
+        folder = JobSpec(**spec["job_spec"]).do(spec["root"], tell.part)
         tell("result", status="finished", error="", folder=str(folder))
         return
     from experiments.experiment import Experiment

@@ -30,7 +30,7 @@ import numpy as np
 import kernels
 from cluster.devices import Device, parse_device
 from cluster.network import Link, parse_network
-from experiments.jobs.spec import Errand
+from experiments.jobs.spec import JobSpec
 from experiments.measure import this_machine
 from experiments.measure.this_machine import Fit
 
@@ -52,7 +52,7 @@ def fit(progress: Callable[[float], None] = lambda part: None) -> Fit:
     from cluster.real import processes
     from experiments.measure.kernel_times import machine
 
-    outcome = processes.run(measure, 2, timeout=120, on_progress=lambda journals, seconds: progress(seconds / 20))
+    outcome = processes.run(measure, 2, timeout=120, on_progress=lambda event_logs, seconds: progress(seconds / 20))
     if outcome.error:
         raise outcome.error
     calls, exchanges = outcome.results[0]
@@ -189,15 +189,15 @@ def _least(model: Callable, took: np.ndarray, start: tuple[float, ...]) -> tuple
 # as an errand, and as a command
 
 
-def asked(moment: str) -> Errand:
+def asked(moment: str) -> JobSpec:
     """The errand that fits this machine; `moment` tells it from those before."""
-    return Errand("fit", {"moment": moment})
+    return JobSpec("fit", {"moment": moment})
 
 
-def errand(values: dict[str, Any], root: Path, progress: Callable[[float], None]) -> Path:
+def job_spec(values: dict[str, Any], root: Path, progress: Callable[[float], None]) -> Path:
     """Fit, and keep a copy (see experiments.jobs.spec)."""
     made = fit(progress)
-    return Errand("fit", values).keep(root, lambda folder: (folder / "fit.json").write_text(made.model_dump_json()))
+    return JobSpec("fit", values).keep(root, lambda folder: (folder / "fit.json").write_text(made.model_dump_json()))
 
 
 @click.command("fit")

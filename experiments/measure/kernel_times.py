@@ -31,7 +31,7 @@ import numpy as np
 
 import kernels
 from experiments.cli import show
-from experiments.jobs.spec import Errand
+from experiments.jobs.spec import JobSpec
 
 SIZES = (1_000, 10_000, 100_000, 1_000_000)
 SIZE = 100_000
@@ -228,12 +228,12 @@ def _add(x, y, z):
 FILE = "kernels.json"
 
 
-def asked(wanted: Iterable[str], n: int) -> Errand:
+def asked(wanted: Iterable[str], n: int) -> JobSpec:
     """The errand that measures these kernels on this machine."""
-    return Errand("kernels", {"names": list(wanted), "n": n, "machine": machine()})
+    return JobSpec("kernels", {"names": list(wanted), "n": n, "machine": machine()})
 
 
-def errand(values: dict[str, Any], root: Path, progress: Callable[[float], None]) -> Path:
+def job_spec(values: dict[str, Any], root: Path, progress: Callable[[float], None]) -> Path:
     """Measure, and keep the report (see experiments.jobs.spec)."""
 
     def one_by_one():
@@ -243,7 +243,7 @@ def errand(values: dict[str, Any], root: Path, progress: Callable[[float], None]
 
     wanted = known(values["names"])
     report = measure(one_by_one(), values["n"])
-    return Errand("kernels", values).keep(root, lambda folder: (folder / FILE).write_text(json.dumps(asdict(report))))
+    return JobSpec("kernels", values).keep(root, lambda folder: (folder / FILE).write_text(json.dumps(asdict(report))))
 
 
 def load(folder: Path) -> Report:

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from kernels import metered, to_numpy
-from tracing import Journal
+from tracing import EventLog
 from workloads.task import Evaluation, Workload
 
 COLUMNS = ("seconds", "step", "samples", "bytes", "loss", "accuracy", "spread")
@@ -29,12 +29,12 @@ class Model(NamedTuple):
     spread: float = 0.0  # of the replicas that w is the mean of
 
 
-def complete(journals: Sequence[Journal], over: bool) -> list[int]:
+def complete(event_logs: Sequence[EventLog], over: bool) -> list[int]:
     """Indices at which every rank that reports, and had not ended before, has a report.
 
     While the run is not `over` nobody is taken to have ended.
     """
-    kept = [{row[0] for row in j.reports} for j in journals if j.reports]
+    kept = [{row[0] for row in j.reports} for j in event_logs if j.reports]
     if not kept:
         return []
     last = [max(indices) for indices in kept]
@@ -54,32 +54,32 @@ def evenly(indices: Sequence[int], count: int) -> list[int]:
     return array[np.unique(nearer)].tolist()
 
 
-def assemble(journals: Sequence[Journal], index: int, parameters: int) -> Model | None:
+def assemble(event_logs: Sequence[EventLog], index: int, parameters: int) -> Model | None:
     """The model of the reports with this index; None if they do not cover all of it."""
     parts, seconds = [], 0.0
-    for journal in journals:
-        for number, reported, start, stop, part in journal.reports:
+    for event_log in event_logs:
+        for number, reported, start, stop, part in event_log.reports:
             if number == index:
-                parts.append(_part(journal, start, stop, part))
+                parts.append(_part(event_log, start, stop, part))
                 seconds = max(seconds, reported)
     w = _joined(parts, parameters)
     return None if w is None else Model(index, seconds, w, _spread(parts, w))
 
 
-def final(journals: Sequence[Journal], results: Sequence, parameters: int) -> np.ndarray | None:
+def final(event_logs: Sequence[EventLog], results: Sequence, parameters: int) -> np.ndarray | None:
     """The model at the end: what the reporting ranks returned, or reported last; None if nobody reported it.
 
     A rank with several parts returns them one after the other. Ranks that returned nothing, because they were lost, are
     left out if the others have every part.
     """
     returned, reported = [], []
-    for journal, result in zip(journals, results, strict=True):
-        latest = {(start, stop): part for _, _, start, stop, part in journal.reports}
+    for event_log, result in zip(event_logs, results, strict=True):
+        latest = {(start, stop): part for _, _, start, stop, part in event_log.reports}
         ends = np.cumsum([stop - start for start, stop in sorted(latest)], dtype=int)
         whole = len(ends) > 0 and getattr(result, "shape", None) == (ends[-1],)
         parts = np.split(to_numpy(result), ends[:-1]) if whole else [latest[place] for place in sorted(latest)]
         for (start, stop), part in zip(sorted(latest), parts, strict=True):
-            reported.append(_part(journal, start, stop, part))
+            reported.append(_part(event_log, start, stop, part))
             if result is not None:
                 returned.append(reported[-1])
     whole = _joined(returned, parameters)
@@ -94,8 +94,8 @@ class Part(NamedTuple):
     w: np.ndarray
 
 
-def _part(journal: Journal, start: int, stop: int, w: np.ndarray) -> Part:
-    return Part((start, stop), journal.places.get((start, stop), slice(start, stop)), w)
+def _part(event_log: EventLog, start: int, stop: int, w: np.ndarray) -> Part:
+    return Part((start, stop), event_log.places.get((start, stop), slice(start, stop)), w)
 
 
 def _joined(parts: list[Part], parameters: int) -> np.ndarray | None:

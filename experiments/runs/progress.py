@@ -10,7 +10,7 @@ import numpy as np
 
 from experiments.experiment import Experiment
 from experiments.runs import evaluations
-from tracing import Journal
+from tracing import EventLog
 from workloads.task import Evaluation, Workload
 
 POINTS = 300  # of a live curve: more than a screen shows
@@ -41,16 +41,16 @@ class Curve:
         self.bins = np.zeros((0, 4))  # rows, seconds, loss, samples: sums over the rows of a bin
         self._read: dict[int, tuple[int, int]] = {}  # rank -> (rows, samples) taken so far
 
-    def add(self, journals: Sequence[Journal]) -> None:
+    def add(self, event_logs: Sequence[EventLog]) -> None:
         """Take in what was recorded since the last time."""
         new = []
-        for journal in journals:
-            done, samples = self._read.get(journal.rank, (0, 0))
-            rows = journal.losses[done:]
+        for event_log in event_logs:
+            done, samples = self._read.get(event_log.rank, (0, 0))
+            rows = event_log.losses[done:]
             for step, so_far, seconds, loss in rows:
                 new.append((step, seconds, loss, so_far - samples))
                 samples = so_far
-            self._read[journal.rank] = (done + len(rows), samples)
+            self._read[event_log.rank] = (done + len(rows), samples)
         if not new:
             return
         rows = np.array(new)  # (rows, 4)
@@ -80,7 +80,7 @@ class Curve:
 
 
 class Watch:
-    """Turns what a cluster tells (journals, seconds) into Progress, and now and then tries the latest model."""
+    """Turns what a cluster tells (event_logs, seconds) into Progress, and now and then tries the latest model."""
 
     def __init__(self, experiment: Experiment, workload: Workload, per_epoch: int, tell: Callable[[Progress], None]):
         self.experiment, self.workload, self.tell = experiment, workload, tell
@@ -90,14 +90,14 @@ class Watch:
         self.tried: list[tuple[float, float, float]] = []
         self._index, self._spent, self._began = 0, 0.0, time.perf_counter()
 
-    def __call__(self, journals: Sequence[Journal], seconds: float) -> None:
-        self.curve.add(journals)
-        self._try(journals)
+    def __call__(self, event_logs: Sequence[EventLog], seconds: float) -> None:
+        self.curve.add(event_logs)
+        self._try(event_logs)
         curve = self.curve.columns()
         tried = np.array(self.tried).reshape(-1, 3).T
         self.tell(
             Progress(
-                fraction=self._fraction(journals, seconds),
+                fraction=self._fraction(event_logs, seconds),
                 seconds=seconds,
                 loss=float(curve["loss"][-1]) if len(curve["loss"]) else float("nan"),
                 evaluation=Evaluation(*self.tried[-1][1:]) if self.tried else None,
@@ -106,23 +106,23 @@ class Watch:
             )
         )
 
-    def _try(self, journals: Sequence[Journal]) -> None:
+    def _try(self, event_logs: Sequence[EventLog]) -> None:
         start = time.perf_counter()
         if self._spent > EVALUATING * (start - self._began):
             return
-        indices = evaluations.complete(journals, over=False)
+        indices = evaluations.complete(event_logs, over=False)
         if not indices or indices[-1] <= self._index:
             return
         self._index = indices[-1]
-        model = evaluations.assemble(journals, self._index, self.workload.parameters)
+        model = evaluations.assemble(event_logs, self._index, self.workload.parameters)
         if model:
             self.tried.append((model.seconds, *evaluations.evaluate(self.workload, model.w)))
         self._spent += time.perf_counter() - start
 
-    def _fraction(self, journals: Sequence[Journal], seconds: float) -> float:
+    def _fraction(self, event_logs: Sequence[EventLog], seconds: float) -> float:
         shares = [0.0]
         if self.limit:
-            shares.append(sum(journals[rank].step + 1 for rank in self.workers) / len(self.workers) / self.limit)
+            shares.append(sum(event_logs[rank].step + 1 for rank in self.workers) / len(self.workers) / self.limit)
         if self.experiment.seconds:
             shares.append(seconds / self.experiment.seconds)
         return min(1.0, max(shares))

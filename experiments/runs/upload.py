@@ -26,7 +26,7 @@ from typing import Any
 import click
 import numpy as np
 
-from experiments.jobs.spec import Errand, keep
+from experiments.jobs.spec import JobSpec, keep
 from experiments.runs import run_files, store
 from experiments.runs.record import Run
 from experiments.runs.summary import summarise
@@ -53,13 +53,13 @@ LATEST = 1e9  # s
 """How large the others may be."""
 
 
-def asked(kind: str, files: Sequence[tuple[str, bytes]]) -> Errand:
+def asked(kind: str, files: Sequence[tuple[str, bytes]]) -> JobSpec:
     """The errand that reads these files, (name, content) each, as a "run" or a "table"; `put` them first."""
     if not files or len(files) > MOST_FILES:
         raise ValueError(f"there are {len(files)} files; 1 to {MOST_FILES} are taken.")
     if (total := sum(len(content) for _, content in files)) > MOST_BYTES:
         raise ValueError(f"these files have {total:,} bytes; at most {MOST_BYTES:,} are taken.")
-    return Errand("upload", {"kind": kind, "files": [[name[-100:], _hash(content)] for name, content in files]})
+    return JobSpec("upload", {"kind": kind, "files": [[name[-100:], _hash(content)] for name, content in files]})
 
 
 def put(root: str | Path, files: Sequence[tuple[str, bytes]]) -> None:
@@ -76,7 +76,7 @@ def put(root: str | Path, files: Sequence[tuple[str, bytes]]) -> None:
         Path(part.name).replace(place / _hash(content))
 
 
-def errand(values: dict[str, Any], root: Path, progress: Callable[[float], None]) -> Path:
+def job_spec(values: dict[str, Any], root: Path, progress: Callable[[float], None]) -> Path:
     """Read an upload (see experiments.jobs.spec): gives the folder of the run, or the file of the table."""
     waiting = [(name, _waiting(root) / sha) for name, sha in values["files"]]
     try:

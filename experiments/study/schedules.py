@@ -26,10 +26,10 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 import numpy as np
 
-from algorithms.parts.pipeline.ops import KINDS, Joined, Op, check, parse
+from algorithms.parts.pipeline.ops import KINDS, Op, Overlapped, check, parse
 from algorithms.pipelined import schedules
 from algorithms.pipelined.schedules import SCHEDULES, pipedream_2bw
-from experiments.jobs.spec import Errand
+from experiments.jobs.spec import JobSpec
 from knobs import Knobs, knob, make
 from theory import bubbles, pipeline_memory, schedule_timing, staleness
 
@@ -214,7 +214,7 @@ def study(plan: Plan) -> Study:
     path = bubbles.critical_path(times)
     critical = set(path)
     ops = [
-        (rank, KINDS.index(op.kind), op.stage, op.chunk, type(op) is Joined, start, end, (rank, n) in critical)
+        (rank, KINDS.index(op.kind), op.stage, op.chunk, type(op) is Overlapped, start, end, (rank, n) in critical)
         for rank, (mine, starts, ends) in enumerate(zip(lists, times.start, times.end, strict=True))
         for n, (op, start, end) in enumerate(zip(mine, starts, ends, strict=True))
     ]
@@ -322,9 +322,9 @@ def _costs(plan: Plan, share: float) -> Mapping:
     return {**usual, **given}
 
 
-def errand(values: dict[str, Any], root: Path, progress: Callable[[float], None]) -> Path:
+def job_spec(values: dict[str, Any], root: Path, progress: Callable[[float], None]) -> Path:
     """Do the study as an errand (see experiments.jobs.spec)."""
-    return Errand("study", values).keep(root, partial(save, study(Plan.of(**values))))
+    return JobSpec("study", values).keep(root, partial(save, study(Plan.of(**values))))
 
 
 # as files

@@ -28,7 +28,7 @@ def exchanged(exchange: Callable, ranks: int, nbytes: int, collective: str = "fa
 
     def program(comm):
         exchange(comm, np.zeros(nbytes // 4, np.float32))
-        return comm.journal.clock()
+        return comm.event_log.clock()
 
     outcome = simulated.run(program, ranks, network=network, device=FREE, collective=collective)
     if outcome.error:

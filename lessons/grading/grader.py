@@ -209,21 +209,21 @@ class Attempt:
 
         return play
 
-    def served(self, witness: Any, trainer: Callable[[Any, Any], Any]) -> Callable[[Any, Any, Any], Any]:
-        """A program for all ranks: the `server` of the solution on rank 0, seen by `witness`; `trainer` on the others.
+    def served(self, probe: Any, trainer: Callable[[Any, Any], Any]) -> Callable[[Any, Any, Any], Any]:
+        """A program for all ranks: the `server` of the solution on rank 0, seen by `probe`; `trainer` on the others.
 
         witness.between(comm, task, s) gives what the server gets instead of these.
         """
         serve = self.role("server")
 
         def worker(comm, task, s) -> Any:
-            return serve(*witness.between(comm, task, s)) if comm.rank == 0 else trainer(comm, task)
+            return serve(*probe.between(comm, task, s)) if comm.rank == 0 else trainer(comm, task)
 
         return worker
 
     def run(self, worker: Callable[[Any, Any, Any], Any], **values: Any) -> Run:
         """The Run of the experiment with these flat values, with `worker` in place of the algorithm's own."""
-        done = run(Experiment.of(values), instead=worker)
+        done = run(Experiment.of(values), worker_override=worker)
         if done.status == "failed":
             raise Failed(done.error.replace(f"{Failed.__name__}: ", ""))
         return done

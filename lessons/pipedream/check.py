@@ -71,12 +71,12 @@ def _listed(counts):
 
 def _pipeline(attempt, **values):
     """(what was seen, the Run) of a pipeline whose stages are the solution's."""
-    play, seen = attempt.role("stage"), Witness(values["workers"], values["steps"])
+    play, seen = attempt.role("stage"), Probe(values["workers"], values["steps"])
     done = attempt.run(lambda comm, task, s: play(Neighbours(comm), Layers(comm, task, s, seen), s), **values)
     return seen, done
 
 
-class Witness:
+class Probe:
     """What all stages of a pipeline do, seen from outside."""
 
     def __init__(self, stages: int, batches: int):
@@ -96,7 +96,7 @@ class Witness:
 class Layers:
     """The layers of one stage as the solution has them, and the versions of its weights as we know them."""
 
-    def __init__(self, comm, task, s, seen: Witness):
+    def __init__(self, comm, task, s, seen: Probe):
         self.task, self.rate, self.seen, self.index = task, s.learning_rate, seen, comm.rank
         self.stage = task.stage(comm.rank, comm.size)
         self.per_epoch, self.steps = task.per_epoch, lambda together=False: iter(range(seen.batches))

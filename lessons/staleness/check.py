@@ -35,17 +35,17 @@ def check(solution, seed):
     }  # fmt: skip
     best = run_now(**values).summary
     with solution.attempt() as attempt:
-        witness = Witness()
-        done = attempt.run(attempt.served(witness, trainer), **values)
+        probe = Probe()
+        done = attempt.run(attempt.served(probe, trainer), **values)
         yield (
             counts,
-            not witness.miscounted and witness.counted == workers * steps,
-            witness.miscounted or f"{witness.counted} of {workers * steps} gradients, each by itself",
+            not probe.miscounted and probe.counted == workers * steps,
+            probe.miscounted or f"{probe.counted} of {workers * steps} gradients, each by itself",
         )
-        yield bounded, not witness.misled, witness.misled or f"{witness.answers} answers, with a bound of {bound}"
-        right = not (witness.miscounted or witness.misled)
+        yield bounded, not probe.misled, probe.misled or f"{probe.answers} answers, with a bound of {bound}"
+        right = not (probe.miscounted or probe.misled)
         for mark, quantity, target, kept in (
-            (quick, "seconds", "time", witness.kept),
+            (quick, "seconds", "time", probe.kept),
             (frugal, "bytes", "traffic", ""),
         ):
             part = done.summary[quantity] / best[quantity]
@@ -57,7 +57,7 @@ def check(solution, seed):
             )  # fmt: skip
     with solution.attempt() as attempt:
         large = {**values, "dimension": 250_000, "noise": 0.0, "steps": 6, "evaluations": 1}
-        attempt.run(attempt.served(Witness(), trainer), **large)
+        attempt.run(attempt.served(Probe(), trainer), **large)
         held = attempt.most()
         vectors = held / (4 * large["dimension"]) if held else None
         yield (
@@ -73,10 +73,10 @@ def check(solution, seed):
         "slow": ",".join(f"{rank}:{1000 if rank == lost else 100}" for rank in range(1, workers + 1)),
     }  # fmt: skip
     with solution.attempt() as attempt:
-        witness = Witness()
-        attempt.run(attempt.served(witness, trainer), **limping)
-        through = sum(sent == steps for sent in witness.sent.values())
-        wrong = witness.miscounted or witness.misled
+        probe = Probe()
+        attempt.run(attempt.served(probe, trainer), **limping)
+        through = sum(sent == steps for sent in probe.sent.values())
+        wrong = probe.miscounted or probe.misled
         yield (
             steadfast,
             not wrong and through == workers - 1,
@@ -95,7 +95,7 @@ def trainer(comm, task):
     return w
 
 
-class Witness:
+class Probe:
     """Stands between a server and its cluster, and sees whether gradients count and answers go as they should.
 
     `miscounted`, `misled` and `kept` say what was wrong: with an update, with an answer, and who waited in vain. They

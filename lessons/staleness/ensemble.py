@@ -6,7 +6,7 @@ import numpy as np
 
 from algorithms.asynchronous import asgd
 from cluster import simulated
-from cluster.faults import JITTERS, Disturbances
+from cluster.faults import JITTERS, Faults
 from cluster.network import NETWORKS
 from workloads import quadratic
 from workloads.task import Budget, Task
@@ -28,10 +28,10 @@ def mean_course(workers: int, rate: float, jitter: str, updates: int, clusters: 
         return asgd.worker(comm, task, s)
 
     def course(seed):
-        times = Disturbances(slow=dict.fromkeys(range(1, workers + 1), HEAVY), jitter=JITTERS[jitter], seed=seed)
-        outcome = simulated.run(program, workers + 1, network=NETWORKS["ideal"], disturbances=times)
+        times = Faults(slow=dict.fromkeys(range(1, workers + 1), HEAVY), jitter=JITTERS[jitter], seed=seed)
+        outcome = simulated.run(program, workers + 1, network=NETWORKS["ideal"], faults=times)
         if outcome.error:
             raise outcome.error
-        return [1.0, *(float(w[0]) for *_, w in outcome.journals[0].reports[:updates])]
+        return [1.0, *(float(w[0]) for *_, w in outcome.event_logs[0].reports[:updates])]
 
     return np.mean([course(seed) for seed in range(clusters)], axis=0)

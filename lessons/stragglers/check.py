@@ -34,35 +34,35 @@ def check(solution, seed):
     }  # fmt: skip
     best = run_now(**values).summary
     with solution.attempt() as attempt:
-        witness = Witness(workers - backups)
-        done = attempt.run(attempt.served(witness, trainer), **values)
+        probe = Probe(workers - backups)
+        done = attempt.run(attempt.served(probe, trainer), **values)
         yield (
             right,
-            not witness.wrong and len(witness.updates) == values["steps"],
+            not probe.wrong and len(probe.updates) == values["steps"],
             (
-                witness.wrong
-                or f"{len(witness.updates)} updates of {values['steps']}, each of {workers - backups} gradients"
+                probe.wrong
+                or f"{len(probe.updates)} updates of {values['steps']}, each of {workers - backups} gradients"
             ),
         )
         for mark, quantity, target in ((quick, "seconds", "time"), (frugal, "bytes", "traffic")):
             part = done.summary[quantity] / best[quantity]
             yield (
                 mark,
-                not witness.wrong and part <= TARGETS[target],
+                not probe.wrong and part <= TARGETS[target],
                 (f"{part:.2f} times what the textbook's server takes; at most {TARGETS[target]} is asked"),
             )
     with solution.attempt() as attempt:
         large = {**values, "dimension": 250_000, "noise": 0.0, "points": 64, "steps": 6, "evaluations": 1}
-        attempt.run(attempt.served(Witness(workers - backups), trainer), **large)
+        attempt.run(attempt.served(Probe(workers - backups), trainer), **large)
         held = attempt.most()
         vectors = held / (4 * large["dimension"]) if held else None
-        yield lean, not witness.wrong and (vectors is None or vectors <= TARGETS["memory"]), (
+        yield lean, not probe.wrong and (vectors is None or vectors <= TARGETS["memory"]), (
             "not measured on this system" if vectors is None
             else f"{vectors:.1f} vectors at once, for {workers} workers; at most {TARGETS['memory']} are asked"
         )  # fmt: skip
     with solution.attempt() as attempt:
         lost = {**values, "crash": f"{dice.randint(1, workers)}:{best['seconds'] / 3}"}
-        survivor = Witness(workers - backups)
+        survivor = Probe(workers - backups)
         attempt.run(attempt.served(survivor, trainer), **lost)
         yield (
             steadfast,
@@ -83,7 +83,7 @@ def trainer(comm, task):
             return None
 
 
-class Witness:
+class Probe:
     """Stands between a server and its cluster, and sees whether each update is what it should be.
 
     `wrong` says what was not, "" as long as all is well. `n` gradients are to be waited for.
@@ -132,8 +132,8 @@ class Witness:
 class _Seen:
     """Something with a few of its methods replaced."""
 
-    def __init__(self, thing, **instead):
-        self._thing, self._instead = thing, instead
+    def __init__(self, thing, **worker_override):
+        self._thing, self._instead = thing, worker_override
 
     def __getattr__(self, name):
         return self._instead.get(name) or getattr(self._thing, name)

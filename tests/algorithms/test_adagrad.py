@@ -6,7 +6,7 @@ from tests.training import ScalarChain, Springs, train
 
 def test_it_makes_the_steps_of_the_book():
     run = train("adagrad", Springs(), settings={"learning_rate": 0.1}, steps=4)
-    steps = np.ravel([row[4] for row in run.outcome.journals[0].reports])
+    steps = np.ravel([row[4] for row in run.outcome.event_logs[0].reports])
     assert steps == pytest.approx([0.9, 0.83310353, 0.78045618, 0.73622313], abs=5e-9)
 
 

@@ -6,7 +6,7 @@ from tests.training import Springs, train
 
 def course(steps, curvature=1.0, **settings):
     run = train("adam", Springs(curvature=curvature), settings={"learning_rate": 0.1} | settings, steps=steps)
-    return np.ravel([row[4] for row in run.outcome.journals[0].reports])
+    return np.ravel([row[4] for row in run.outcome.event_logs[0].reports])
 
 
 def test_it_makes_the_steps_of_the_book():

@@ -2,14 +2,14 @@ import numpy as np
 import pytest
 
 from algorithms.decentralized import adpsgd
-from cluster.faults import JITTERS, Disturbances
+from cluster.faults import JITTERS, Faults
 from experiments.experiment import Experiment
 from experiments.run import check
 from tests.algorithms.test_dpsgd import Apart
 from tests.training import train
 
 PLACES = [5.0, 1.0, 2.0, -3.0, 0.0, 4.0, 7.0, -1.0]
-CLOUD = Disturbances(jitter=JITTERS["cloud"])
+CLOUD = Faults(jitter=JITTERS["cloud"])
 
 
 def course(workers, rate=1e-300, steps=40, topology="complete", curvature=1.0, centres=None, **where):
@@ -19,7 +19,7 @@ def course(workers, rate=1e-300, steps=40, topology="complete", curvature=1.0, c
         return own
 
     settings = {"learning_rate": rate, "topology": topology}
-    return train("adpsgd", workload, workers, settings, steps=steps, **{"disturbances": CLOUD, **where})
+    return train("adpsgd", workload, workers, settings, steps=steps, **{"faults": CLOUD, **where})
 
 
 @pytest.mark.parametrize("topology", ["ring", "complete", "exponential", "torus", "star", "random"])
@@ -37,7 +37,7 @@ def test_every_gradient_changes_the_sum_by_its_own_step_and_nothing_else_does():
     def workload(rank):
         return spaces.setdefault(rank, Apart(PLACES, centres, rank))
 
-    run = train("adpsgd", workload, workers, {"learning_rate": rate}, steps=steps, disturbances=CLOUD)
+    run = train("adpsgd", workload, workers, {"learning_rate": rate}, steps=steps, faults=CLOUD)
     steps_taken = sum(rate * (w[0] - c) for own in spaces.values() for c, seen in own.seen.items() for w in seen)
     assert np.sum(run.models) == pytest.approx(sum(PLACES[:workers]) - steps_taken, rel=1e-12)
 
@@ -52,25 +52,25 @@ def test_without_neighbours_everybody_trains_alone(monkeypatch):
 
 def test_nobody_waits_in_a_circle_for_ten_thousand_meetings():
     run = course(8, rate=0.01, steps=2500, topology="ring")
-    meetings = sum(row[1] == 2 for journal in run.outcome.journals for row in journal.messages)
+    meetings = sum(row[1] == 2 for event_log in run.outcome.event_logs for row in event_log.messages)
     assert meetings == 4 * 2500
 
 
 def test_a_slow_worker_holds_up_only_whom_it_meets():
-    slow = Disturbances(slow={7: 10.0})
-    ends = [j.losses[-1][2] for j in course(8, rate=0.01, steps=50, disturbances=slow).outcome.journals]
-    barrier = train("dpsgd", lambda rank: Apart(PLACES, [0.0] * 8, rank), 8, steps=50, disturbances=slow)
-    assert max(ends[:7]) < 0.8 * max(j.losses[-1][2] for j in barrier.outcome.journals)
+    slow = Faults(slow={7: 10.0})
+    ends = [j.losses[-1][2] for j in course(8, rate=0.01, steps=50, faults=slow).outcome.event_logs]
+    barrier = train("dpsgd", lambda rank: Apart(PLACES, [0.0] * 8, rank), 8, steps=50, faults=slow)
+    assert max(ends[:7]) < 0.8 * max(j.losses[-1][2] for j in barrier.outcome.event_logs)
 
 
 @pytest.mark.parametrize("victims", [(2,), (3,), (0, 5)], ids=["active", "passive", "one of each"])
 def test_lost_workers_are_left_out(victims):
-    crash = Disturbances(jitter=JITTERS["cloud"], crash=dict.fromkeys(victims, 0.012))
-    run = course(6, rate=0.1, steps=100, fails=True, disturbances=crash)
+    crash = Faults(jitter=JITTERS["cloud"], crash=dict.fromkeys(victims, 0.012))
+    run = course(6, rate=0.1, steps=100, fails=True, faults=crash)
     assert run.outcome.error is None and len(run.outcome.notes) == len(victims)
     left = [r for r, result in enumerate(run.outcome.results) if result is not None]
     assert len(left) == 6 - len(victims)
-    assert all(len(run.outcome.journals[rank].losses) == 100 for rank in left)
+    assert all(len(run.outcome.event_logs[rank].losses) == 100 for rank in left)
 
 
 def test_an_odd_ring_is_refused():

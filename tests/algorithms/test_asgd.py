@@ -4,21 +4,21 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from cluster.faults import JITTERS, Disturbances
+from cluster.faults import JITTERS, Faults
 from cluster.network import NETWORKS
 from tests.training import Springs, train
 
 
 def served(run):
     """What the server's parameters were after every push."""
-    return [float(row[4][0]) for row in run.outcome.journals[0].reports]
+    return [float(row[4][0]) for row in run.outcome.event_logs[0].reports]
 
 
-def long(workers, settings=None, steps=None, seconds=0.3, name="asgd", **disturbances):
+def long(workers, settings=None, steps=None, seconds=0.3, name="asgd", **faults):
     """A run of many pushes on a bowl, under jitter or unequal speeds."""
     return train(
         name, Springs([0.0] * workers), workers, settings or {"learning_rate": 0.01}, steps=steps,
-        budget=None if steps else {"seconds": seconds}, disturbances=Disturbances(**disturbances),
+        budget=None if steps else {"seconds": seconds}, faults=Faults(**faults),
         network=NETWORKS["ideal"],
     )  # fmt: skip
 
@@ -44,12 +44,12 @@ def test_the_critical_rate_of_a_fixed_delay_is_that_of_theory(workers, share, se
 
 
 @pytest.mark.parametrize(
-    "disturbances",
+    "faults",
     [{"slow": {2: 2.0, 3: 3.7, 4: 9.0}}, {"jitter": JITTERS["exponential"]}],
     ids=["unequal speeds", "random speeds"],
 )
-def test_the_mean_staleness_is_n_minus_1_whatever_the_speeds(disturbances):
-    (staleness,) = long(5, **disturbances).staleness[:1]
+def test_the_mean_staleness_is_n_minus_1_whatever_the_speeds(faults):
+    (staleness,) = long(5, **faults).staleness[:1]
     assert len(staleness) > 500
     assert np.mean(staleness[50:]) == pytest.approx(4, rel=0.03)
 
@@ -76,7 +76,7 @@ def test_random_delays_forgive_a_rate_at_which_equal_fixed_ones_diverge():
 
 def test_a_lost_worker_does_not_stop_the_others():
     run = train(
-        "asgd", Springs([0.0] * 3), 3, steps=40, fails=True, disturbances=Disturbances(crash={2: 0.004})
+        "asgd", Springs([0.0] * 3), 3, steps=40, fails=True, faults=Faults(crash={2: 0.004})
     )  # fmt: skip
     assert run.outcome.error is None and "rank 2 was lost" in run.outcome.notes[0]
     assert len(served(run)) > 80

@@ -130,6 +130,6 @@ def test_locks_cost_time_and_keep_looks_and_steps_whole():
     consistent, inconsistent, unlock = (course(reading) for reading in ("consistent", "inconsistent", "unlock"))
     seconds = [run.outcome.trace().seconds() for run in (consistent, inconsistent, unlock)]
     assert seconds[0] > seconds[1] > seconds[2]
-    lost = [sum(row[3] for j in run.outcome.journals for row in j.measures if row[2] == "lost")
+    lost = [sum(row[3] for j in run.outcome.event_logs for row in j.measures if row[2] == "lost")
             for run in (consistent, inconsistent, unlock)]  # fmt: skip
     assert lost[0] == lost[1] == 0 < lost[2]

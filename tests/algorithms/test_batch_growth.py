@@ -12,7 +12,7 @@ def grown(workers=1, steps=48, batch=1, x=X, **settings):
 
 
 def batch_sizes(run):
-    return [row[3] for row in run.outcome.journals[0].measures if row[2] == "batch size"]
+    return [row[3] for row in run.outcome.event_logs[0].measures if row[2] == "batch size"]
 
 
 def test_the_batch_grows_at_each_milestone_and_updates_become_fewer():
@@ -66,7 +66,7 @@ def test_a_smaller_rate_and_a_larger_batch_leave_the_same_noise():
         settings = {"learning_rate": rate, "momentum": 0, "factor": factor, "milestones": "1e-9", "schedule": schedule}
         bowl = noisy_bowl(factor * updates, 500)
         run = train("batch_growth", bowl, 1, settings, steps=factor * updates)
-        reports = [row[4] for row in run.outcome.journals[0].reports]
+        reports = [row[4] for row in run.outcome.event_logs[0].reports]
         spread[schedule] = np.square(reports[len(reports) // 4 :]).mean()
     assert spread["decay"] == pytest.approx(rate / factor / (2 - rate / factor), rel=0.05)  # the formula of SGD
     assert spread["grow"] == pytest.approx(

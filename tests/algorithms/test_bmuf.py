@@ -17,7 +17,7 @@ class Slope(Springs):
 
 def models(run):
     """W after every block."""
-    return np.array([float(row[4][0]) for row in run.outcome.journals[0].reports])
+    return np.array([float(row[4][0]) for row in run.outcome.event_logs[0].reports])
 
 
 def course(settings, blocks=3, forces=(1.0, 3.0)):

@@ -20,6 +20,6 @@ def test_momentum_makes_a_delay_dearer():
         run = train(
             "chen", chain, 4, {"learning_rate": 0.1 * (1 - momentum), "momentum": momentum}, steps=200, fails=True
         )
-        return max(row[3] for row in run.outcome.journals[-1].losses[100:] or [(0, 0, 0, np.inf)])
+        return max(row[3] for row in run.outcome.event_logs[-1].losses[100:] or [(0, 0, 0, np.inf)])
 
     assert worst(0.0) < 1e-6 < worst(0.9)

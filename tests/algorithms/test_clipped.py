@@ -76,13 +76,13 @@ def test_only_where_stages_wait_for_the_norm_a_step_takes_longer():
 
 def test_while_the_norm_is_on_its_way_stage_s_does_so_many_forwards_as_stages_come_after_it():
     run = course(4, 1e-3, steps=2)  # taken back in each step
-    for stage, journal in enumerate(run.outcome.journals):
-        forwards = [row[4] for row in journal.spans if row[3] == 1 and row[4].startswith("F")]
+    for stage, event_log in enumerate(run.outcome.event_logs):
+        forwards = [row[4] for row in event_log.spans if row[3] == 1 and row[4].startswith("F")]
         again = [f"F{chunk}" for chunk in range(3 - stage)]
         assert forwards == again + [f"F{chunk}" for chunk in range(8)]
 
 
 def test_what_was_is_held_until_the_update_is_valid():
     run = course(4, 1e6, update="adam", steps=2)
-    most = [max((row[3] for row in journal.memory if row[2] == 4), default=0) for journal in run.outcome.journals]
+    most = [max((row[3] for row in event_log.memory if row[2] == 4), default=0) for event_log in run.outcome.event_logs]
     assert most == [4 * 2 * 8] * 3 + [0]  # w, two memories and g, of two layers; the last stage knows at once

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from cluster.faults import JITTERS, Disturbances
+from cluster.faults import JITTERS, Faults
 from cluster.network import NETWORKS
 from tests.algorithms.test_asgd import long, served
 from tests.training import Springs, train
@@ -41,7 +41,7 @@ def test_with_the_true_curvature_for_lam_g_g_a_late_gradient_is_fresh():
 
 def test_it_comes_nearer_to_the_same_updates_without_delay_than_asynchronous_sgd_does():
     """On a bowl of curvature 1 where g g is 1 too, lam = 1 is the true Hessian for the first updates."""
-    where = {"network": NETWORKS["ideal"], "disturbances": Disturbances(jitter=JITTERS["cloud"])}
+    where = {"network": NETWORKS["ideal"], "faults": Faults(jitter=JITTERS["cloud"])}
     fresh = [0.95**k for k in range(1, 9)]
     late, compensated = (
         served(

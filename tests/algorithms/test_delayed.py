@@ -3,7 +3,7 @@ import math
 import numpy as np
 import pytest
 
-from cluster.faults import JITTERS, Disturbances
+from cluster.faults import JITTERS, Faults
 from cluster.network import NETWORKS
 from tests.algorithms.test_overlap import residual
 from tests.training import ScalarChain, Springs, train
@@ -13,7 +13,7 @@ def iterates(delay, rate, steps, workers=1, curvature=1.0, **settings):
     """The model after 1, 2, ... updates, on f(w) = h w^2 / 2 from w = 1."""
     settings |= {"delay": delay, "learning_rate": rate}
     done = train("delayed", Springs([0.0] * workers, curvature=curvature), workers, settings, steps=steps)
-    return [row[4][0] for row in done.outcome.journals[0].reports]
+    return [row[4][0] for row in done.outcome.event_logs[0].reports]
 
 
 def test_a_fixed_delay_of_two_takes_the_known_steps():
@@ -29,7 +29,7 @@ def test_every_gradient_is_applied_exactly_so_many_steps_late(delay, layerwise):
         own = [seen.batch(np.array([2 * t % 8 + rank])) for rank in range(2)]
         gradients = [seen.gradient(reference[max(0, t - delay)], batch)[1] for batch in own]
         reference.append(reference[-1] - 0.1 * (gradients[0] + gradients[1]) / 2)
-    reported = [row[4] for row in done.outcome.journals[0].reports]
+    reported = [row[4] for row in done.outcome.event_logs[0].reports]
     np.testing.assert_allclose(reported, reference[1:], rtol=1e-12)
     assert np.array_equal(done.models[0], reported[-1])
     assert done.staleness == [[min(t, delay) for t in range(9)], []]
@@ -67,8 +67,8 @@ def test_a_delay_of_one_halves_the_largest_stable_step():
 
 @pytest.mark.parametrize("delay", [0, 1, 2, 3])
 def test_replicas_stay_identical_whatever_the_delay_and_however_ragged_the_workers(delay):
-    late = Disturbances(slow={0: 3.0}, jitter=JITTERS["exponential"])
-    where = {"disturbances": late, "network": NETWORKS["1GbE"]}
+    late = Faults(slow={0: 3.0}, jitter=JITTERS["exponential"])
+    where = {"faults": late, "network": NETWORKS["1GbE"]}
     done = train("delayed", residual(np.float32), 3, {"delay": delay, "update": "adam"}, batch=4, steps=12, **where)
     assert all(np.array_equal(done.models[0], w) for w in done.models)
 

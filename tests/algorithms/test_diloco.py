@@ -5,7 +5,7 @@ from tests.training import ScalarChain, Springs, train
 
 
 def reported(run):
-    return np.array([row[4] for row in run.outcome.journals[0].reports])
+    return np.array([row[4] for row in run.outcome.event_logs[0].reports])
 
 
 def test_with_sgd_inside_it_is_nesterovs_block_momentum_seen_at_the_point_ahead():

@@ -3,7 +3,7 @@ import math
 import numpy as np
 import pytest
 
-from cluster.faults import JITTERS, Disturbances
+from cluster.faults import JITTERS, Faults
 from cluster.network import NETWORKS
 from experiments.experiment import Experiment
 from experiments.run import check
@@ -14,7 +14,7 @@ PLAIN = {"update": "sgd", "learning_rate": 0.1}
 
 def served(run):
     """What the first server's parameters were after every push."""
-    return [float(row[4][0]) for row in run.outcome.journals[0].reports]
+    return [float(row[4][0]) for row in run.outcome.event_logs[0].reports]
 
 
 @pytest.mark.parametrize("shards", [1, 2])
@@ -69,19 +69,19 @@ def test_the_critical_rate_shrinks_with_the_staleness(workers, share, settles):
 
 
 @pytest.mark.parametrize(
-    "disturbances",
+    "faults",
     [
-        Disturbances(slow={2: 2.0, 3: 3.7, 4: 9.0}),
-        Disturbances(jitter=JITTERS["exponential"]),
-        Disturbances(slow={1: 0.3}, jitter=JITTERS["cloud"]),
+        Faults(slow={2: 2.0, 3: 3.7, 4: 9.0}),
+        Faults(jitter=JITTERS["exponential"]),
+        Faults(slow={1: 0.3}, jitter=JITTERS["cloud"]),
     ],
     ids=["unequal speeds", "random speeds", "both"],
 )
-def test_the_mean_staleness_is_n_minus_1_whatever_the_speeds(disturbances):
+def test_the_mean_staleness_is_n_minus_1_whatever_the_speeds(faults):
     workers = 5
     run = train(
         "downpour", Springs([0.0] * workers), workers, PLAIN | {"learning_rate": 0.01}, steps=None,
-        budget={"seconds": 0.2}, disturbances=disturbances,
+        budget={"seconds": 0.2}, faults=faults,
     )  # fmt: skip
     (staleness,) = run.staleness[:1]
     assert len(staleness) > 500
@@ -102,7 +102,7 @@ def test_overlapping_the_fetch_hides_the_network_and_adds_one_step_of_staleness(
     assert waiting.staleness[0] == [0] * 20
     assert hiding.staleness[0] == [0, *[1] * 19]
     assert hiding.outcome.trace().seconds() < waiting.outcome.trace().seconds()
-    assert not [row for row in hiding.outcome.journals[1].spans if row[4] == "receive"][1:]  # but the last, at the end
+    assert not [row for row in hiding.outcome.event_logs[1].spans if row[4] == "receive"][1:]  # but the last
 
 
 def test_a_replica_pushes_the_sum_of_its_gradients_and_moves_by_itself_in_between():
@@ -119,7 +119,7 @@ def test_a_replica_pushes_the_sum_of_its_gradients_and_moves_by_itself_in_betwee
 
 def test_a_replica_that_is_lost_does_not_stop_the_others():
     run = train(
-        "downpour", Springs([0.0] * 3), 3, PLAIN, steps=40, fails=True, disturbances=Disturbances(crash={2: 0.004})
+        "downpour", Springs([0.0] * 3), 3, PLAIN, steps=40, fails=True, faults=Faults(crash={2: 0.004})
     )  # fmt: skip
     assert run.outcome.error is None and "rank 2 was lost" in run.outcome.notes[0]
     assert len(served(run)) > 80
@@ -129,17 +129,17 @@ def test_with_a_warm_start_the_others_begin_when_the_first_has_made_its_pushes()
     run = train("downpour", Springs([0.0] * 3), 3, PLAIN | {"warm": 5}, steps=8)
     (staleness,) = run.staleness[:1]
     assert staleness[:5] == [0] * 5 and max(staleness) == 2
-    first, *others = run.outcome.journals[1:]
-    assert all(journal.losses[0][2] > first.losses[4][2] for journal in others)
-    assert all(len(journal.losses) == 8 for journal in (first, *others))
+    first, *others = run.outcome.event_logs[1:]
+    assert all(event_log.losses[0][2] > first.losses[4][2] for event_log in others)
+    assert all(len(event_log.losses) == 8 for event_log in (first, *others))
 
 
 @pytest.mark.parametrize("where", [{"crash": {1: 0.003}}, {}], ids=["lost", "short"])
 def test_the_others_begin_as_well_if_the_first_ends_before(where):
     settings = PLAIN | {"warm": 10**6}
-    run = train("downpour", Springs([0.0] * 3), 3, settings, steps=8, fails=True, disturbances=Disturbances(**where))
+    run = train("downpour", Springs([0.0] * 3), 3, settings, steps=8, fails=True, faults=Faults(**where))
     assert run.outcome.error is None
-    assert [len(journal.losses) for journal in run.outcome.journals[2:]] == [8, 8]
+    assert [len(event_log.losses) for event_log in run.outcome.event_logs[2:]] == [8, 8]
 
 
 def test_a_warm_start_makes_a_rate_safe_that_diverges_without():

@@ -6,7 +6,7 @@ import pytest
 from algorithms.decentralized import dpsgd
 from algorithms.parts.topology import mixing, ring, spectral_gap
 from cluster.comm import RankLost
-from cluster.faults import Disturbances
+from cluster.faults import Faults
 from cluster.network import NETWORKS
 from experiments.experiment import Experiment
 from experiments.run import check
@@ -31,7 +31,7 @@ def course(settings, places=None, centres=CENTRES, steps=8, workers=6, **where):
 
 def models(run):
     """x of all workers after every step, (steps, workers)."""
-    return np.array([[row[4][0] for row in journal.reports] for journal in run.outcome.journals]).T
+    return np.array([[row[4][0] for row in event_log.reports] for event_log in run.outcome.event_logs]).T
 
 
 @pytest.mark.parametrize("topology", ["ring", "torus", "exponential", "complete", "star", "random"])
@@ -88,9 +88,9 @@ def test_one_message_delay_a_step_however_many_workers():
 
 
 def test_a_lost_neighbour_ends_it_with_rank_and_step():
-    run = course({}, steps=50, fails=True, disturbances=Disturbances(crash={3: 0.004}))
+    run = course({}, steps=50, fails=True, faults=Faults(crash={3: 0.004}))
     assert isinstance(run.outcome.error, RankLost) and run.outcome.error.rank == 3
-    assert all(journal.losses for journal in run.outcome.journals)
+    assert all(event_log.losses for event_log in run.outcome.event_logs)
 
 
 def test_a_disconnected_graph_is_refused():

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from cluster.faults import Disturbances
+from cluster.faults import Faults
 from cluster.network import NETWORKS
 from tests.training import ScalarChain, Springs, train
 
@@ -27,7 +27,7 @@ class Beads:
 
 def centres(run):
     """The centre after every visit (asynchronous) or round of visits."""
-    return [float(row[4][0]) for row in run.outcome.journals[0].reports]
+    return [float(row[4][0]) for row in run.outcome.event_logs[0].reports]
 
 
 def test_the_synchronous_form_makes_the_steps_of_the_book():
@@ -40,7 +40,7 @@ def test_the_synchronous_form_makes_the_steps_of_the_book():
 
 def test_the_asynchronous_form_makes_the_steps_of_the_book():
     beads = Beads([1.0, -1.0], [2.0, 2.0], 0.0, synchronous=False)
-    run = train("easgd", beads, 2, BOOK, steps=2, disturbances=Disturbances(slow={2: 1.01}))
+    run = train("easgd", beads, 2, BOOK, steps=2, faults=Faults(slow={2: 1.01}))
     assert centres(run)[1::2] == pytest.approx([0.72, 0.9768])
     assert np.ravel(run.models) == pytest.approx([1.294, 1.0412])
     assert [beads.path(c)[1] for c in (1.0, -1.0)] == pytest.approx([1.5, 1.38])
@@ -51,7 +51,7 @@ def test_visits_conserve_the_sum_of_centre_and_replicas(synchronous):
     places, centre = [2.0, -3.0, 7.0], 1.5
     beads = Beads([10.0, 20.0, 30.0], places, centre, synchronous, curvature=0.0)  # no gradient: visits alone
     settings = BOOK | {"synchronous": synchronous, "pull": 0.17, "period": 2}
-    run = train("easgd", beads, 3, settings, steps=9, disturbances=Disturbances(slow={1: 1.7}))
+    run = train("easgd", beads, 3, settings, steps=9, faults=Faults(slow={1: 1.7}))
     ends = [beads.path(c)[-1] for c in (10.0, 20.0, 30.0)] if synchronous else np.ravel(run.models)
     # the last visit of the synchronous form comes after the last look at the replicas
     z = centres(run)[-2] if synchronous else run.shipped[0]
@@ -73,7 +73,7 @@ def test_visits_alone_bring_all_to_their_mean_if_the_pull_is_below_two_over_n_pl
 
 def test_visits_in_turn_bring_all_to_their_mean():
     beads = Beads([10.0, 20.0, 30.0], [2.0, -3.0, 7.0], 4.0, synchronous=False, curvature=0.0)
-    run = train("easgd", beads, 3, BOOK | {"pull": 0.3}, steps=200, disturbances=Disturbances(slow={1: 1.7}))
+    run = train("easgd", beads, 3, BOOK | {"pull": 0.3}, steps=200, faults=Faults(slow={1: 1.7}))
     assert [float(w[0]) for w in (*run.models, run.shipped)] == pytest.approx([2.5] * 4)
 
 
@@ -144,9 +144,9 @@ def test_visits_with_momentum_conserve_the_sum_of_centre_and_replicas(synchronou
 @pytest.mark.parametrize("replicas", [1, 3, 8])
 def test_in_round_robin_it_is_stable_up_to_a_pull_that_does_not_depend_on_the_replicas(replicas, rate, share, settles):
     settings = {"learning_rate": rate, "pull": share * (4 - 2 * rate) / (4 - rate), "period": 1}
-    turns = Disturbances(slow={rank: 1 + 0.001 * rank for rank in range(2, replicas + 1)})
+    turns = Faults(slow={rank: 1 + 0.001 * rank for rank in range(2, replicas + 1)})
     beads = Beads([0.0] * replicas, [1.0] * replicas, -1.0, synchronous=False)
-    run = train("easgd", beads, replicas, settings, steps=300, disturbances=turns, network=NETWORKS["ideal"])
+    run = train("easgd", beads, replicas, settings, steps=300, faults=turns, network=NETWORKS["ideal"])
     z = np.abs(centres(run))
     early, late = z[len(z) // 4 : len(z) // 2].max(), z[-len(z) // 4 :].max()
     assert (late < early / 2) == settles
@@ -160,14 +160,14 @@ def test_a_replica_visits_in_its_first_step_and_then_every_period():
 
 
 def test_a_slow_replica_holds_nobody_up():
-    where = {"network": NETWORKS["ideal"], "disturbances": Disturbances(slow={1: 10.0})}
+    where = {"network": NETWORKS["ideal"], "faults": Faults(slow={1: 10.0})}
     run = train("easgd", Springs([0.0, 0.0]), 2, {"period": 1}, steps=10, **where)
-    ends = [max(row[2] for row in journal.spans) for journal in run.outcome.journals]
+    ends = [max(row[2] for row in event_log.spans) for event_log in run.outcome.event_logs]
     assert ends[2] < ends[1] / 5
 
 
 def test_the_visit_goes_on_while_the_gradient_is_computed():
     run = train("easgd", Springs([0.0, 0.0], parameters=1000), 2, {"period": 1}, steps=5)
-    spans = run.outcome.journals[1].spans
+    spans = run.outcome.event_logs[1].spans
     assert [row for row in spans if row[4] == "gradient"]
     assert not [row for row in spans if row[4] == "receive"]  # the answer was there before it was needed

@@ -7,7 +7,7 @@ import pytest
 
 from algorithms.parts.pipeline.ops import rematerialise
 from algorithms.parts.pipeline.plan import flush
-from algorithms.parts.pipeline.stage_state import Held
+from algorithms.parts.pipeline.stage_state import StageState
 from algorithms.pipelined import schedules
 from cluster.devices import Device
 from cluster.network import Link, Network
@@ -55,7 +55,7 @@ def network(latency):
 
 def passes(run):
     """By rank, the spans of forwards and backwards, (start, end, kind)."""
-    rows = [[row for row in journal.spans if OPS.fullmatch(row[4])] for journal in run.outcome.journals]
+    rows = [[row for row in event_log.spans if OPS.fullmatch(row[4])] for event_log in run.outcome.event_logs]
     return [[(row[1], row[2], re.search("[A-Z]", row[4])[0]) for row in mine] for mine in rows]
 
 
@@ -98,7 +98,7 @@ def test_every_stream_takes_as_long_as_the_list_simulator_says(case, latency):
     steps = 12 // per_update
     run = train(name, chain, 4, settings, batch=8, steps=steps, network=network(latency), device=BARE)
     spans = passes(run)
-    updates = [row for row in run.outcome.journals[0].spans if row[0] == 1]
+    updates = [row for row in run.outcome.event_logs[0].spans if row[0] == 1]
     update = sum(row[2] - row[1] for row in updates) / steps
     lists = schedules.lists(schedule, 4, 12, **options)
     agree(spans, schedule_timing.simulate(lists, costs(spans) | {"U": update}, latency))
@@ -107,8 +107,8 @@ def test_every_stream_takes_as_long_as_the_list_simulator_says(case, latency):
 @pytest.mark.parametrize("name", ["zb_h2", "zb_v", "interleaved", "chimera", "dualpipe"])
 def test_ranks_go_on_with_the_next_mini_batch_when_they_are_done_with_theirs(name):
     chain = ScalarChain(w=(0.9,) * 8, x=np.ones(16))
-    ends = [journal.spans[-1][2] for journal in _steps(name, chain, 1).outcome.journals]
-    starts = [min(row[1] for row in j.spans if row[3] == 1) for j in _steps(name, chain, 2).outcome.journals]
+    ends = [event_log.spans[-1][2] for event_log in _steps(name, chain, 1).outcome.event_logs]
+    starts = [min(row[1] for row in j.spans if row[3] == 1) for j in _steps(name, chain, 2).outcome.event_logs]
     assert min(starts) < max(ends)
 
 
@@ -129,12 +129,12 @@ def test_messages_between_two_ranks_are_taken_in_the_order_in_which_they_are_sen
                     sent = [
                         op.chunk
                         for op in plan.ops[source]
-                        if op.kind in kinds and op.stage == stage and plan.home(stage + step, op.chunk) == target
+                        if op.kind in kinds and op.stage == stage and plan.rank_of(stage + step, op.chunk) == target
                     ]
                     taken = [
                         op.chunk
                         for op in plan.ops[target]
-                        if op.kind in kinds and op.stage == stage + step and plan.home(stage, op.chunk) == source
+                        if op.kind in kinds and op.stage == stage + step and plan.rank_of(stage, op.chunk) == source
                     ]
                     assert sent == taken
 
@@ -155,12 +155,12 @@ def test_every_flush_schedule_has_the_same_gradients_of_every_micro_batch_bit_fo
     def gradients(name, ranks, settings):
         found = {}
 
-        def remember(held, chunk, lands=Held.lands):
+        def remember(held, chunk, lands=StageState.lands):
             found[chunk, held.stage.index] = held.flying[chunk].g.copy()
             lands(held, chunk)
 
         with monkeypatch.context() as patch:
-            patch.setattr(Held, "lands", remember)
+            patch.setattr(StageState, "lands", remember)
             train(name, chain, ranks, {"chunks": CHUNKS} | settings, batch=24, steps=1)
         stages = 1 + max(stage for _, stage in found)
         return np.array([np.concatenate([found[chunk, s] for s in range(stages)]) for chunk in range(CHUNKS)])
@@ -176,7 +176,7 @@ def test_a_rank_holds_one_sum_of_gradients_and_the_activations_of_what_is_in_fli
 
     def most(name, kind, **settings):
         run = train(name, chain, 4, {"chunks": CHUNKS} | settings, batch=8, steps=3)
-        rows = [[row[3] for row in journal.memory if row[2] == HELD.index(kind)] for journal in run.outcome.journals]
+        rows = [[row[3] for row in log.memory if row[2] == HELD.index(kind)] for log in run.outcome.event_logs]
         return [max(mine) for mine in rows]
 
     one = 2 * 8  # two layers, each of which keeps a float64 for the one sample of a micro-batch
@@ -202,7 +202,7 @@ def test_stages_may_be_cut_by_hand(name):
     cuts = "1,1,2,1,1,2" if name == "zb_v" else "2,5,1" if name != "chimera" else "2,6"
     ranks = 2 if name == "chimera" else 3
     run = train(name, chain, ranks, {"cuts": cuts}, batch=8, steps=3)
-    lengths = {row[2]: row[3] - row[2] for journal in run.outcome.journals for row in journal.reports}
+    lengths = {row[2]: row[3] - row[2] for event_log in run.outcome.event_logs for row in event_log.reports}
     assert [lengths[start] for start in sorted(lengths)] == [int(count) for count in cuts.split(",")]
 
 
@@ -220,5 +220,5 @@ def test_a_target_loss_ends_a_flush_schedule_on_all_ranks_at_the_same_step():
     chain = ScalarChain(w=np.linspace(0.7, 1, 8), x=np.ones(48))
     budget = Budget(target_loss=1e-3).model_dump(exclude_none=True)
     run = train("zb_v", chain, 2, {"chunks": 4}, batch=4, budget=budget)
-    steps = {len({row[0] for row in journal.reports if row[2] == 0}) for journal in run.outcome.journals[:1]}
-    assert len(run.outcome.journals[0].losses) in steps and len(run.outcome.journals[0].losses) >= 20
+    steps = {len({row[0] for row in event_log.reports if row[2] == 0}) for event_log in run.outcome.event_logs[:1]}
+    assert len(run.outcome.event_logs[0].losses) in steps and len(run.outcome.event_logs[0].losses) >= 20

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from algorithms.decentralized import gossipgrad
-from cluster.faults import Disturbances
+from cluster.faults import Faults
 from experiments.experiment import Experiment
 from experiments.run import check
 from tests.algorithms.test_dpsgd import Apart
@@ -60,7 +60,7 @@ def test_rotation_brings_other_partners():
 @pytest.mark.parametrize("mode", ["model", "gradient"])
 def test_the_mean_moves_by_the_mean_gradient(mode):
     run = course(8, {"mode": mode}, rate=0.1, steps=10)
-    x = np.array([[row[4][0] for row in journal.reports] for journal in run.outcome.journals]).T
+    x = np.array([[row[4][0] for row in event_log.reports] for event_log in run.outcome.event_logs]).T
     mean = [np.mean(PLACES[:8]), *x.mean(1)]
     assert np.allclose(np.divide(mean[1:], mean[:-1]), 0.9, rtol=1e-12)
 
@@ -75,9 +75,9 @@ def test_gradients_that_are_exchanged_leave_replicas_apart_and_models_do_not():
 
 
 def test_a_lost_worker_is_left_out_by_its_partners():
-    run = course(8, rate=0.1, steps=60, fails=True, disturbances=Disturbances(crash={3: 0.01, 6: 0.012}))
+    run = course(8, rate=0.1, steps=60, fails=True, faults=Faults(crash={3: 0.01, 6: 0.012}))
     assert run.outcome.error is None and len(run.outcome.notes) == 2
-    left = [journal.losses for journal in run.outcome.journals]
+    left = [event_log.losses for event_log in run.outcome.event_logs]
     assert [len(losses) == 60 for losses in left].count(True) == 6
 
 

@@ -25,7 +25,7 @@ def test_going_forward_again_changes_nothing_but_the_work():
 
     stored, again = course("none"), course("early")
     assert np.array_equal(stored.models, again.models)
-    labels = [row[4] for row in again.outcome.journals[1].spans if row[0] == 0]
+    labels = [row[4] for row in again.outcome.event_logs[1].spans if row[0] == 0]
     assert labels[:12] == ["F0", "F1", "F2", "F3", "R3", "B3", "R2", "B2", "R1", "B1", "R0", "B0"]
     assert again.outcome.trace().busy()[1, 0] == pytest.approx(4 / 3 * stored.outcome.trace().busy()[1, 0], rel=1e-3)
 

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from cluster.faults import Disturbances
+from cluster.faults import Faults
 from tests.rows import CHAIN, IDEAL, digits, measured, most, passes, period, times, versions
 from tests.training import ScalarChain, train
 from workloads.decoupled import Classifier
@@ -50,8 +50,8 @@ def test_all_classifiers_learn():
 @pytest.mark.parametrize("slow", [0, 2])
 def test_any_interleaving_of_the_modules_gives_the_same_weights(ahead, slow):
     plain = train("greedy", digits(), 3, {}, batch=8, steps=8).models[0]
-    disturbances = Disturbances(slow={slow: 5.0})
-    other = train("greedy", digits(), 3, {"ahead": ahead}, batch=8, steps=8, disturbances=disturbances)
+    faults = Faults(slow={slow: 5.0})
+    other = train("greedy", digits(), 3, {"ahead": ahead}, batch=8, steps=8, faults=faults)
     assert np.array_equal(other.models[0], plain)
 
 
@@ -63,10 +63,10 @@ def test_a_step_takes_as_long_as_the_longest_module():
 
 @pytest.mark.parametrize("ahead", [1, 3])
 def test_a_fast_module_waits_when_it_is_too_far_ahead(ahead):
-    disturbances = Disturbances(slow={1: 10.0})
-    run = train("greedy", CHAIN, 2, {"ahead": ahead}, steps=12, disturbances=disturbances)
-    sent = [row[3] for row in run.outcome.journals[0].messages if row[2]]
-    taken = [row[1] for row in run.outcome.journals[1].spans if row[4][0] == "F"]
+    faults = Faults(slow={1: 10.0})
+    run = train("greedy", CHAIN, 2, {"ahead": ahead}, steps=12, faults=faults)
+    sent = [row[3] for row in run.outcome.event_logs[0].messages if row[2]]
+    taken = [row[1] for row in run.outcome.event_logs[1].spans if row[4][0] == "F"]
     lead = [n + 1 - sum(start <= time for start in taken) for n, time in enumerate(sent)]
     assert max(lead) == ahead
 

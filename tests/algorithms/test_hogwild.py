@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from cluster import simulated
-from cluster.faults import JITTERS, Disturbances
+from cluster.faults import JITTERS, Faults
 from cluster.real import processes, threads
 from tests.training import Springs, train
 from workloads import sparse
@@ -19,7 +19,7 @@ def problem(dtype=np.float64, **settings):
 
 
 def measured(run, quantity):
-    return [row[3] for journal in run.outcome.journals for row in journal.measures if row[2] == quantity]
+    return [row[3] for event_log in run.outcome.event_logs for row in event_log.measures if row[2] == quantity]
 
 
 class Pull:
@@ -106,8 +106,8 @@ def test_popular_features_are_where_the_conflicts_are():
 @pytest.mark.parametrize("workers", [2, 5])
 def test_between_a_look_and_its_write_everybody_else_writes_about_once(workers, jitter):
     done = train("hogwild", Springs([0.0] * 480), workers, {"atomic": True}, batch=4, steps=480 // 4 // workers,
-                 disturbances=Disturbances(jitter=JITTERS[jitter]))  # fmt: skip
-    applied = [journal.applied for journal in done.outcome.journals]
+                 faults=Faults(jitter=JITTERS[jitter]))  # fmt: skip
+    applied = [event_log.applied for event_log in done.outcome.event_logs]
     assert sum(map(len, applied)) == 480
     together = min(rows[-1][0] for rows in applied)  # then the first has finished
     staleness = [s for rows in applied for at, s in rows if at <= together]
@@ -120,11 +120,9 @@ def test_the_rate_backs_off_after_each_epoch():
 
 
 def test_a_lost_thread_does_not_stop_the_others():
-    done = train(
-        "hogwild", Springs([0.0] * 96), 3, batch=4, steps=8, fails=True, disturbances=Disturbances(crash={1: 0.004})
-    )
+    done = train("hogwild", Springs([0.0] * 96), 3, batch=4, steps=8, fails=True, faults=Faults(crash={1: 0.004}))
     assert done.outcome.error is None and "rank 1 was lost" in done.outcome.notes[0]
-    assert [len(journal.losses) for journal in done.outcome.journals[::2]] == [8, 8]
+    assert [len(event_log.losses) for event_log in done.outcome.event_logs[::2]] == [8, 8]
     assert done.outcome.results[0] is not None and done.outcome.results[2] is not None
 
 

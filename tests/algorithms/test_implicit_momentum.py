@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from algorithms.asynchronous import asgd
-from cluster.faults import JITTERS, Disturbances
+from cluster.faults import JITTERS, Faults
 from cluster.network import NETWORKS
 from tests.algorithms.test_asgd import long, served
 from tests.training import Springs, train
@@ -78,7 +78,7 @@ def test_on_average_asynchronous_sgd_at_random_speeds_is_sgd_with_momentum_1_min
     for seed in range(2000):
         run = train(
             "asgd", Springs([0.0] * workers), workers, {"learning_rate": rate}, steps=UPDATES,
-            network=NETWORKS["ideal"], disturbances=Disturbances(jitter=JITTERS["exponential"], seed=seed),
+            network=NETWORKS["ideal"], faults=Faults(jitter=JITTERS["exponential"], seed=seed),
         )  # fmt: skip
         courses.append([1.0, *served(run)[:UPDATES]])
     mean, error = np.mean(courses, 0), np.std(courses, 0) / np.sqrt(len(courses))

@@ -9,7 +9,7 @@ from tests.training import ScalarChain, Springs, train
 def rates(workers=2, steps=40, batch=2, **settings):
     """The learning rates of a run; an epoch has 4 steps."""
     run = train("large_batch", ScalarChain(x=np.ones(4 * workers * batch)), workers, settings, batch=batch, steps=steps)
-    return [row[3] for row in run.outcome.journals[0].measures if row[2] == "learning rate"]
+    return [row[3] for row in run.outcome.event_logs[0].measures if row[2] == "learning rate"]
 
 
 def test_it_warms_up_in_every_step_and_then_has_k_times_the_base_rate_until_the_first_milestone():

@@ -37,7 +37,7 @@ def test_identical_workers_are_one_whatever_the_period(workers, period):
 def test_it_averages_in_every_step_before_the_switch_and_every_period_after_it():
     chain = ScalarChain(x=np.linspace(1, 2, 24))  # 3 workers with batch 2: 4 steps an epoch
     run = train("local_sgd", chain, 3, {"period": 5, "switch": 1.75}, batch=2, steps=19)
-    steps = [row[0] for row in run.outcome.journals[0].measures]
+    steps = [row[0] for row in run.outcome.event_logs[0].measures]
     assert steps == [0, 1, 2, 3, 4, 5, 6, 11, 16, 18]
     shape = Shape(chain.parameters, 3, 19, 2, per_epoch=4)
     moved = run.outcome.trace().traffic().sum() / 8
@@ -48,7 +48,7 @@ def test_the_spread_is_the_squared_distance_of_the_replicas_from_their_mean():
     springs = Springs([1.0, -2.0, 7.0], parameters=5)
     alone = np.array(train("sgd", springs, 3, {"learning_rate": 0.1}, steps=4).models)
     run = train("local_sgd", springs, 3, {"learning_rate": 0.1, "period": 4}, steps=8)
-    spread = [journal.measures[0][3] for journal in run.outcome.journals]
+    spread = [event_log.measures[0][3] for event_log in run.outcome.event_logs]
     assert spread == pytest.approx(np.square(alone - alone.mean(0)).sum(1))
 
 

@@ -5,7 +5,7 @@ from tests.training import ScalarChain, Springs, train
 
 
 def averages(run):
-    return [float(row[4][0]) for row in run.outcome.journals[0].reports]
+    return [float(row[4][0]) for row in run.outcome.event_logs[0].reports]
 
 
 class Slope(Springs):

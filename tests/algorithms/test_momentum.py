@@ -25,7 +25,7 @@ def test_without_momentum_it_is_sgd_bit_for_bit_in_float32_too():
 def test_momentum_widens_the_critical_rate_by_one_plus_mu(mu, share, settles):
     settings = {"learning_rate": share * 2 * (1 + mu), "momentum": mu}
     w = np.abs(
-        [row[4][0] for row in train("momentum", Springs(), settings=settings, steps=800).outcome.journals[0].reports]
+        [row[4][0] for row in train("momentum", Springs(), settings=settings, steps=800).outcome.event_logs[0].reports]
     )
     assert (w[-50:].max() < 0.5 * w[:50].max()) == settles
     assert (w[-50:].max() > 2 * w[:50].max()) != settles

@@ -160,7 +160,7 @@ def test_a_step_is_no_longer_than_the_largest_change():
     )
 
     def steps(run):
-        path = [workload.start(0), *(row[4] for row in run.outcome.journals[0].reports)]
+        path = [workload.start(0), *(row[4] for row in run.outcome.event_logs[0].reports)]
         return np.linalg.norm(np.diff(path, axis=0), axis=1)
 
     assert steps(free).max() > 0.06

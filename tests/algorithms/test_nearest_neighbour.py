@@ -11,7 +11,7 @@ LOCKSTEP = {"update": "sgd", "synchronous": True, "restart": "none"}
 
 def apart(run):
     """How far workers are from their mean after every step."""
-    x = np.array([[row[4][0] for row in journal.reports] for journal in run.outcome.journals]).T
+    x = np.array([[row[4][0] for row in event_log.reports] for event_log in run.outcome.event_logs]).T
     return np.linalg.norm(x - x.mean(1, keepdims=True), axis=1)
 
 
@@ -101,4 +101,4 @@ def test_a_disturbance_reaches_no_further_than_one_hop_a_step():
 
 def test_asynchronously_every_gradient_is_applied_once_or_came_too_late():
     run = train("nearest_neighbour", Springs([0.0] * 9), 9, {"restart": "none"}, steps=30)
-    assert sum(len(journal.messages) for journal in run.outcome.journals) == 9 * 4 * 30
+    assert sum(len(event_log.messages) for event_log in run.outcome.event_logs) == 9 * 4 * 30

@@ -8,7 +8,7 @@ def course(form, steps=4, workload=None, **settings):
     """(points at which gradients were asked for, points that were shipped)."""
     springs = workload or Springs()
     run = train("nesterov", springs, settings={"learning_rate": 0.1, "form": form} | settings, steps=steps)
-    return np.ravel(springs.seen[0.0]), np.ravel([row[4] for row in run.outcome.journals[0].reports])
+    return np.ravel(springs.seen[0.0]), np.ravel([row[4] for row in run.outcome.event_logs[0].reports])
 
 
 def test_pytorchs_form_makes_the_steps_of_the_book():

@@ -15,7 +15,7 @@ def noisy(**knobs):
 
 
 def measured(run, quantity):
-    return np.array([row[3] for row in run.outcome.journals[0].measures if row[2] == quantity])
+    return np.array([row[3] for row in run.outcome.event_logs[0].measures if row[2] == quantity])
 
 
 def exactly(bowl, w):

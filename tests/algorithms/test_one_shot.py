@@ -17,7 +17,7 @@ def test_the_shipped_model_is_the_mean_of_what_the_workers_learned_alone():
 def test_on_the_way_it_reports_the_replica_that_it_has_and_not_an_average_that_nobody_knows():
     def reported(name):
         run = train(name, ScalarChain(), 4, {"learning_rate": 0.1}, steps=6)
-        return [row[4].tolist() for row in run.outcome.journals[0].reports]
+        return [row[4].tolist() for row in run.outcome.event_logs[0].reports]
 
     average = reported("one_shot")
     assert average[:6] == reported("sgd")
@@ -28,8 +28,8 @@ def test_nobody_talks_before_the_last_gradient():
     outcome = train("one_shot", Springs([0.0] * 4), 4, steps=10).outcome
     messages = outcome.trace().messages
     assert len(messages["sent"])
-    for rank, journal in enumerate(outcome.journals):
-        assert messages["sent"][messages["src"] == rank].min() >= journal.losses[-1][2]
+    for rank, event_log in enumerate(outcome.event_logs):
+        assert messages["sent"][messages["src"] == rank].min() >= event_log.losses[-1][2]
 
 
 def test_averaging_divides_the_variance_by_the_workers_and_leaves_the_bias():

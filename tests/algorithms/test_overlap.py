@@ -18,12 +18,12 @@ def residual(dtype=np.float64):
 
 def sums(run):
     """(when handed over, bytes) of every sum that rank 0 took part in."""
-    return [(row[3], row[2]) for row in run.outcome.journals[0].messages]
+    return [(row[3], row[2]) for row in run.outcome.event_logs[0].messages]
 
 
 def passes(run, letter):
     """(layer, start, end) of the first worker's passes forward (F) or backward (B)."""
-    spans = run.outcome.journals[0].spans
+    spans = run.outcome.event_logs[0].spans
     return [(int(label[1:]), s, e) for kind, s, e, _, label in spans if kind == COMPUTE and label[0] == letter]
 
 
@@ -47,7 +47,7 @@ def test_a_bucket_leaves_when_its_last_layer_is_done_and_not_later():
 
 def test_the_next_step_begins_when_all_sums_are_there():
     run = train("overlap", residual(), 2, {"bucket_bytes": 0}, steps=2, batch=4, network=SLOW)
-    arrived = max(row[4] for row in run.outcome.journals[1].messages[:6])
+    arrived = max(row[4] for row in run.outcome.event_logs[1].messages[:6])
     assert passes(run, "F")[6][1] > arrived
 
 
@@ -64,7 +64,7 @@ def test_every_update_rule_gives_the_weights_of_synchronous_sgd(name, rule):
 def test_what_is_reported_is_the_model_after_each_update(name):
     settings = {"learning_rate": 0.1} | ({"delay": 0} if name == "delayed" else {})
     one, other = (train(n, ScalarChain(), 2, s) for n, s in (("sync_sgd", {"learning_rate": 0.1}), (name, settings)))
-    reported = [[row[4].tolist() for row in run.outcome.journals[0].reports] for run in (one, other)]
+    reported = [[row[4].tolist() for row in run.outcome.event_logs[0].reports] for run in (one, other)]
     assert reported[0] == reported[1] and len(reported[0]) == 10
 
 

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from algorithms.asynchronous.parzen import Settings, ahead, worker
-from cluster.faults import Disturbances
+from cluster.faults import Faults
 from tests.algorithms.test_dpsgd import Apart
 from tests.training import Springs, train
 
@@ -31,7 +31,7 @@ def test_an_accepted_state_draws_half_way_towards_it(scaled, reached):
 
     settings = {"learning_rate": 0.1, "period": 1, "scaled": scaled}
     run = train("parzen", lambda rank: Steep(places, [0.0, 0.0], rank), 2, settings, steps=2)
-    second = run.outcome.journals[0].reports[1][4][0]
+    second = run.outcome.event_logs[0].reports[1][4][0]
     assert second == pytest.approx(reached, rel=1e-12)
 
 
@@ -94,6 +94,6 @@ def test_it_is_drawn_to_the_mean_of_itself_and_what_it_accepts(states, buffers, 
 
 
 def test_a_lost_worker_stops_nobody_before_the_average():
-    crash = Disturbances(crash={2: 0.004})
-    run = train("parzen", Springs([0.0] * 4), 4, {"period": 2}, steps=60, fails=True, disturbances=crash)
-    assert all(len(journal.losses) == 60 for rank, journal in enumerate(run.outcome.journals) if rank != 2)
+    crash = Faults(crash={2: 0.004})
+    run = train("parzen", Springs([0.0] * 4), 4, {"period": 2}, steps=60, fails=True, faults=crash)
+    assert all(len(event_log.losses) == 60 for rank, event_log in enumerate(run.outcome.event_logs) if rank != 2)

@@ -18,7 +18,7 @@ def test_the_delay_of_a_stage_is_twice_its_way_to_the_end_and_so_is_the_gap_betw
     chain = ScalarChain(w=(0.5, 0.6, 0.7, 1.2), x=np.linspace(0.5, 1.5, 24))
     run = train(name, chain, 4, {"learning_rate": 0.01}, steps=24)
     assert [delays[-1] for delays in run.staleness] == [6, 4, 2, 0]
-    gaps = [[row[3] for row in journal.measures if row[2] == "version gap"] for journal in run.outcome.journals]
+    gaps = [[row[3] for row in event_log.measures if row[2] == "version gap"] for event_log in run.outcome.event_logs]
     assert [mine[-1] if mine else 0 for mine in gaps] == [6, 4, 2, 0]
 
 

@@ -105,7 +105,7 @@ def test_fewer_mini_batches_than_stages_come_home_too(policy, steps):
 def test_a_full_pipeline_makes_one_step_per_slowest_stage_and_idles_not_at_all():
     network = Network(Link(0.0, float("inf")), Link(0.0, float("inf")))
     run = train("pipedream", CHAIN, 4, {"learning_rate": 0.01}, steps=40, network=network)
-    spans = [row for row in run.outcome.journals[0].spans if row[4][0] in "FB"]
+    spans = [row for row in run.outcome.event_logs[0].spans if row[4][0] in "FB"]
     start = {row[4]: row[1] for row in spans}
     f, b = (next(row[2] - row[1] for row in spans if row[4][0] == kind) for kind in "FB")
     assert start["B30"] - start["B20"] == pytest.approx(10 * (f + b), rel=0.01)
@@ -142,14 +142,14 @@ def test_replicas_take_turns_update_together_and_bring_every_mini_batch_home(rep
     ranks = [int(count) for count in replicas.split(",")]
     settings = {"learning_rate": 0.05, "replicas": replicas}
     run = train("pipedream", REPLICATED, sum(ranks), settings, steps=steps)  # a message left unread would fail here
-    journals, results = run.outcome.journals, run.outcome.results
+    event_logs, results = run.outcome.event_logs, run.outcome.results
     first = 0
     for count in ranks:
         mine = range(first, first + count)
         assert all(np.array_equal(results[rank], results[first]) for rank in mine)
-        forwards = [{row[4] for row in journals[rank].spans if row[4].startswith("F")} for rank in mine]
+        forwards = [{row[4] for row in event_logs[rank].spans if row[4].startswith("F")} for rank in mine]
         assert forwards == [{f"F{batch}" for batch in range(replica, steps, count)} for replica in range(count)]
-        updates = {len({row[0] for row in journals[rank].reports}) for rank in mine}
+        updates = {len({row[0] for row in event_logs[rank].reports}) for rank in mine}
         assert updates == {steps}
         first += count
 
@@ -158,9 +158,9 @@ def test_replicas_take_turns_update_together_and_bring_every_mini_batch_home(rep
 def test_replicas_end_together_when_the_budget_is_open(budget):
     chain = ScalarChain(w=(0.7, 0.8, 0.9, 1.0), x=np.ones(24), flops=1e6)
     run = train("pipedream", chain, 3, {"learning_rate": 0.05, "replicas": "2,1"}, budget=budget)
-    losses = run.outcome.journals[2].losses
+    losses = run.outcome.event_logs[2].losses
     assert len(losses) > 10 and len(losses) % 2 == 0
-    assert {len(journal.reports) for journal in run.outcome.journals} == {len(losses)}
+    assert {len(event_log.reports) for event_log in run.outcome.event_logs} == {len(losses)}
 
 
 def test_a_replicated_stream_takes_as_long_as_the_list_simulator_says():
@@ -169,7 +169,7 @@ def test_a_replicated_stream_takes_as_long_as_the_list_simulator_says():
     run = train(
         "pipedream", chain, 3, {"learning_rate": 0.01, "replicas": "2,1", "cuts": "4,2"}, steps=12, network=network
     )
-    spans = [[row for row in journal.spans if row[4][0] in "FB"] for journal in run.outcome.journals]
+    spans = [[row for row in event_log.spans if row[4][0] in "FB"] for event_log in run.outcome.event_logs]
     cost = {(row[4][0], stage): row[2] - row[1] for stage, rank in ((0, 0), (1, 2)) for row in spans[rank]}
     lists = [list(one_f_one_b.replicated(rank, [2, 1], 12)) for rank in range(3)]
     times = schedule_timing.simulate(lists, cost)

@@ -21,8 +21,8 @@ def test_every_stage_is_one_update_late_and_holds_two_versions(stages, chunks):
     settings = {"chunks": chunks, "learning_rate": 0.01}
     run = train("pipedream_2bw", CHAIN, stages, settings, batch=12, steps=8)
     assert run.staleness == [[0] + [1] * 7] * stages
-    for journal, w in zip(run.outcome.journals, run.outcome.results, strict=True):
-        assert max(row[3] for row in journal.memory if row[2] == 0) == 2 * w.nbytes
+    for event_log, w in zip(run.outcome.event_logs, run.outcome.results, strict=True):
+        assert max(row[3] for row in event_log.memory if row[2] == 0) == 2 * w.nbytes
 
 
 def test_it_is_sgd_with_a_delay_of_one_bit_for_bit_where_nothing_has_to_be_added():

@@ -5,7 +5,7 @@ from itertools import islice, pairwise
 
 import pytest
 
-from algorithms.parts.pipeline.ops import Joined, Op, check, spell
+from algorithms.parts.pipeline.ops import Op, Overlapped, check, spell
 from algorithms.pipelined import pipedream, schedules
 from algorithms.pipelined.schedules import (
     chimera,
@@ -78,7 +78,7 @@ def short(lists):
 
     def name(op):
         text = f"{op.kind}{op.chunk}"
-        return (text if op.stage < second else text.lower()) + "+" * isinstance(op, Joined)
+        return (text if op.stage < second else text.lower()) + "+" * isinstance(op, Overlapped)
 
     return [" ".join(name(op) for op in ops if op.kind != "U").replace("+ ", "+") for ops in lists]
 
@@ -371,7 +371,7 @@ def halved(lists):
             half
             for before, op in pairwise([None, *ops])
             for half in (
-                [Op("I", *op[1:]), Op("W", *op[1:])] if op.kind == "B" and type(before) is not Joined else [op]
+                [Op("I", *op[1:]), Op("W", *op[1:])] if op.kind == "B" and type(before) is not Overlapped else [op]
             )
         ]
         for ops in lists

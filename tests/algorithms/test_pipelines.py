@@ -11,8 +11,8 @@ CHAIN = ScalarChain(w=np.linspace(0.7, 1, 8), x=np.linspace(0.6, 1.2, 48))
 def test_both_ranks_that_hold_a_stage_end_with_the_same_weights(name, ranks, copies):
     run = train(name, CHAIN, ranks, {"chunks": 8}, batch=24, steps=4)
     parts = {}
-    for journal in run.outcome.journals:
-        for _, _, start, stop, w in journal.reports[-copies:]:
+    for event_log in run.outcome.event_logs:
+        for _, _, start, stop, w in event_log.reports[-copies:]:
             parts.setdefault((start, stop), []).append(w)
     assert all(len(held) == 2 and np.array_equal(*held) for held in parts.values())
 

@@ -62,10 +62,10 @@ def test_a_correction_finds_the_weights_that_went_forward_if_weights_move_steadi
         if len(history) == 60:
             break
 
-    class Newest:
+    class LatestWeights:
         newest = len(history), w
 
-    _, u = stage.backward(Newest, None)
+    _, u = stage.backward(LatestWeights, None)
     assert np.allclose(u, history[-tau], rtol=0, atol=1e-9)
     assert not np.allclose(u, w, atol=0.1)
 

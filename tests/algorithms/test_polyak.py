@@ -5,7 +5,7 @@ from tests.training import ScalarChain, noisy_bowl, train
 
 
 def reports(run):
-    return np.array([row[4] for row in run.outcome.journals[0].reports])  # (steps, d)
+    return np.array([row[4] for row in run.outcome.event_logs[0].reports])  # (steps, d)
 
 
 def courses(steps=60, **settings):
@@ -37,7 +37,7 @@ def test_an_exponential_average_forgets_older_models_exponentially():
 
 def test_the_average_is_never_fed_back():
     runs = [
-        train("polyak", ScalarChain(), settings={"after": after}, batch=2, steps=30).outcome.journals[0].losses
+        train("polyak", ScalarChain(), settings={"after": after}, batch=2, steps=30).outcome.event_logs[0].losses
         for after in (0, 7, 1000)
     ]
     losses = [[row[3] for row in rows] for rows in runs]

@@ -13,7 +13,7 @@ def run(order="priority", slice=64, steps=2, collective="fast", workers=2):
 def begins(order, collective):
     """When the second forward pass begins, and when the last gradient of the first step has come."""
     done = run(order, collective=collective)
-    first = [row for row in done.outcome.journals[1].messages if row[3] < passes(done, "F")[6][1]]
+    first = [row for row in done.outcome.event_logs[1].messages if row[3] < passes(done, "F")[6][1]]
     return passes(done, "F")[6][1], max(row[4] for row in first)
 
 
@@ -34,7 +34,7 @@ def test_no_layer_comes_later_than_first_come_first_served(collective):
 
 def test_gradients_travel_in_slices():
     done = run(slice=100, steps=3)
-    lengths = [row[2] // 8 for row in done.outcome.journals[0].messages]
+    lengths = [row[2] // 8 for row in done.outcome.event_logs[0].messages]
     assert max(lengths) == 100 and sum(lengths) == 3 * done.parameters
     assert len(lengths) == 3 * sum(-(-part.parameters // 100) for part in residual().split(6))
 

@@ -3,7 +3,7 @@ import pytest
 
 import workloads
 from algorithms.asynchronous.project_adam import gradient
-from cluster.faults import Disturbances
+from cluster.faults import Faults
 from tests.training import Springs, train
 from workloads.layers import Dense
 
@@ -15,7 +15,7 @@ def digits(hidden):
 
 def pushed(run, worker=1):
     """Numbers in the first push of a worker."""
-    return next(row[2] for row in run.outcome.journals[worker].messages if row[0] == 0) // 8
+    return next(row[2] for row in run.outcome.event_logs[worker].messages if row[0] == 0) // 8
 
 
 def test_the_factors_make_the_gradient_they_are_sent_for():
@@ -46,18 +46,18 @@ def test_a_push_is_read_from_the_last_layer_to_the_first():
 
 @pytest.mark.parametrize(("finish", "stopped"), [(1.0, 0), (0.75, 1), (0.5, 2)])
 def test_when_enough_have_finished_the_others_are_stopped(finish, stopped):
-    slow = Disturbances(slow={1: 1.0, 2: 2.0, 3: 3.0, 4: 4.0})
-    run = train("project_adam", Springs([0.0] * 4), 4, {"finish": finish}, steps=40, disturbances=slow)
-    steps = [len(journal.losses) for journal in run.outcome.journals[1:]]
+    slow = Faults(slow={1: 1.0, 2: 2.0, 3: 3.0, 4: 4.0})
+    run = train("project_adam", Springs([0.0] * 4), 4, {"finish": finish}, steps=40, faults=slow)
+    steps = [len(event_log.losses) for event_log in run.outcome.event_logs[1:]]
     assert steps[: 4 - stopped] == [40] * (4 - stopped)
     assert all(n < 40 for n in steps[4 - stopped :])
 
 
 @pytest.mark.parametrize(("workers", "finish", "enough"), [(4, 0.75, 3), (10, 0.9, 9), (10, 0.7, 7), (3, 0.01, 1)])
 def test_the_run_ends_when_enough_have_finished_and_the_others_have_ended_the_step_they_are_in(workers, finish, enough):
-    slow = Disturbances(slow={rank: float(rank) for rank in range(1, workers + 1)})
-    run = train("project_adam", Springs([0.0] * workers), workers, {"finish": finish}, steps=20, disturbances=slow)
-    ends = sorted(journal.losses[-1][2] for journal in run.outcome.journals[1:] if len(journal.losses) == 20)
+    slow = Faults(slow={rank: float(rank) for rank in range(1, workers + 1)})
+    run = train("project_adam", Springs([0.0] * workers), workers, {"finish": finish}, steps=20, faults=slow)
+    ends = sorted(event_log.losses[-1][2] for event_log in run.outcome.event_logs[1:] if len(event_log.losses) == 20)
     assert len(ends) == enough
-    step = run.outcome.journals[workers].losses[0][2]  # the slowest one's first took so long
+    step = run.outcome.event_logs[workers].losses[0][2]  # the slowest one's first took so long
     assert ends[-1] <= run.outcome.trace().seconds() < ends[-1] + 1.1 * step

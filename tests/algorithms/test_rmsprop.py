@@ -6,7 +6,7 @@ from tests.training import Springs, train
 
 def course(steps, **settings):
     run = train("rmsprop", Springs(), settings=settings, steps=steps)
-    return np.ravel([row[4] for row in run.outcome.journals[0].reports])
+    return np.ravel([row[4] for row in run.outcome.event_logs[0].reports])
 
 
 def test_it_makes_the_steps_of_the_book():

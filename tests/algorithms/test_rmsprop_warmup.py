@@ -29,7 +29,7 @@ def test_before_the_blend_it_is_rmsprop_with_momentum_at_its_own_rate_whatever_t
 
 def test_the_share_of_sgd_grows_with_the_epochs():
     run = train("rmsprop_warmup", EPOCH["workload"], 1, batch=2, steps=24)
-    shares = [row[3] for row in run.outcome.journals[0].measures if row[2] == "share of SGD"]
+    shares = [row[3] for row in run.outcome.event_logs[0].measures if row[2] == "share of SGD"]
     assert shares == [blend(step / 8, 2, 1) for step in range(24)]
     assert shares[16] == 0.5 and shares[20:] == [1] * 4
 

@@ -44,7 +44,7 @@ METHODS += [("feedback_alignment", {"direct": False}), ("dni", {"mix": 1.0}), ("
 def test_module_0_soon_hears_that_the_target_loss_is_reached(name, settings):
     workload = ScalarChain(w=(0.9, 0.9, 1.0, 1.0), x=np.ones(8))
     run = train(name, workload, 4, settings, budget={"target_loss": 1e-3, "steps": 500})
-    losses = np.array([row[3] for row in run.outcome.journals[3].losses])
+    losses = np.array([row[3] for row in run.outcome.event_logs[3].losses])
     means = np.convolve(losses, np.ones(20) / 20, "valid")
     reached = 20 + int(np.argmax(means <= 1e-3))
     assert means.min() <= 1e-3

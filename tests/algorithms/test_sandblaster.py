@@ -7,14 +7,14 @@ import workloads
 from algorithms.batch.sandblaster import Coordinator
 from algorithms.parts.sharded_vectors import G0, PAIRS, W0, G, W
 from cluster.comm import RankLost
-from cluster.faults import JITTERS, Disturbances
+from cluster.faults import JITTERS, Faults
 from cluster.network import NETWORKS
 from experiments.experiment import Experiment
 from experiments.run import check, run
 from tests.algorithms.test_lbfgs import Here
 from tests.training import ScalarChain, train
 
-SLOW = Disturbances(slow={4: 6.0}, jitter=JITTERS["cloud"])
+SLOW = Faults(slow={4: 6.0}, jitter=JITTERS["cloud"])
 
 
 def digits(hidden="16"):
@@ -24,7 +24,7 @@ def digits(hidden="16"):
 
 def losses(run):
     """f before every step."""
-    return [row[3] for row in run.outcome.journals[0].losses]
+    return [row[3] for row in run.outcome.event_logs[0].losses]
 
 
 def course(settings, workers=3, steps=6, workload=None, **where):
@@ -48,7 +48,7 @@ def test_f_never_rises_and_falls_faster_than_steepest_descent():
 @pytest.mark.parametrize("portion", [7, 100, 1000])
 def test_the_gradient_is_that_of_the_whole_batch_however_it_is_portioned(portion, backups):
     workload = digits()
-    run = course({"memory": 0, "portion": portion, "backups": backups}, steps=1, disturbances=SLOW, workload=workload)
+    run = course({"memory": 0, "portion": portion, "backups": backups}, steps=1, faults=SLOW, workload=workload)
     w = workload.start(0)
     f, g = workload.gradient(w, workload.batch(np.arange(workload.samples)))
     assert losses(run)[0] == pytest.approx(f, rel=1e-12)
@@ -57,17 +57,15 @@ def test_the_gradient_is_that_of_the_whole_batch_however_it_is_portioned(portion
 
 
 def test_on_any_network_it_is_the_same_to_rounding():
-    ideal, ragged = (
-        course({}, network=NETWORKS[n], disturbances=d) for n, d in (("ideal", Disturbances()), ("1GbE", SLOW))
-    )
+    ideal, ragged = (course({}, network=NETWORKS[n], faults=d) for n, d in (("ideal", Faults()), ("1GbE", SLOW)))
     assert np.allclose(ideal.shipped, ragged.shipped, rtol=1e-8)
 
 
 def test_portions_and_backup_tasks_shorten_the_wait_for_a_slow_worker():
-    slow = Disturbances(slow={5: 8.0})
+    slow = Faults(slow={5: 8.0})
 
     def seconds(**settings):
-        run = course({"every": 1, **settings}, 4, 3, digits("128,128"), disturbances=slow)
+        run = course({"every": 1, **settings}, 4, 3, digits("128,128"), faults=slow)
         return run.outcome.trace().seconds()
 
     samples = digits().samples
@@ -79,13 +77,13 @@ def test_portions_and_backup_tasks_shorten_the_wait_for_a_slow_worker():
 
 def test_scalars_and_not_vectors_go_through_the_coordinator():
     run = course({"shards": 2})
-    for row in run.outcome.journals[0].messages:
+    for row in run.outcome.event_logs[0].messages:
         assert row[2] <= 8 * 5
 
 
 @pytest.mark.parametrize("when", [0.001, 0.002, 0.004])
 def test_a_lost_worker_is_not_missed(when):
-    run = course({"shards": 2}, fails=True, disturbances=Disturbances(crash={4: when}))
+    run = course({"shards": 2}, fails=True, faults=Faults(crash={4: when}))
     assert run.outcome.error is None and "rank 4 was lost" in run.outcome.notes[0]
     assert losses(run) == pytest.approx(losses(course({"shards": 2})), rel=1e-8)
 
@@ -119,7 +117,7 @@ def test_an_epoch_is_a_step():
 
 @pytest.mark.parametrize("rank", [0, 1, 2])
 def test_a_lost_coordinator_or_shard_ends_it_with_rank_and_step(rank):
-    run = course({"shards": 2}, fails=True, disturbances=Disturbances(crash={rank: 0.003}))
+    run = course({"shards": 2}, fails=True, faults=Faults(crash={rank: 0.003}))
     assert isinstance(run.outcome.error, RankLost) and run.outcome.error.rank == rank
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from algorithms.parts.pipeline.ops import Joined, Op, check, needs, parse, rematerialise, spell
+from algorithms.parts.pipeline.ops import Op, Overlapped, check, needs, parse, rematerialise, spell
 
 
 def test_the_text_of_a_schedule_reads_back():
@@ -13,9 +13,9 @@ def test_the_text_of_a_schedule_reads_back():
 
 def test_joined_ops_are_ops_that_begin_and_end_together():
     ops = parse("3F6+0B2 1F0")
-    assert [type(op) for op in ops] == [Joined, Op, Op]
+    assert [type(op) for op in ops] == [Overlapped, Op, Op]
     assert ops == parse("3F6 0B2 1F0")  # for all who do not ask for times
-    assert type(ops[0]._replace(chunk=9)) is Joined
+    assert type(ops[0]._replace(chunk=9)) is Overlapped
 
 
 def test_rematerialisation_goes_forward_again_right_before_going_back():

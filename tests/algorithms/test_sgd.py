@@ -21,7 +21,7 @@ def test_several_workers_train_alone_and_rank_0_ships_its_own_model():
 @pytest.mark.parametrize(("rate", "batch"), [(0.2, 1), (0.5, 1), (1.5, 1), (0.2, 4)])
 def test_noise_keeps_the_model_as_far_from_the_optimum_as_the_formula_says(rate, batch):
     run = train("sgd", noisy_bowl(300 * batch), settings={"learning_rate": rate}, batch=batch, steps=300)
-    late = np.array([row[4] for row in run.outcome.journals[0].reports[100:]])
+    late = np.array([row[4] for row in run.outcome.event_logs[0].reports[100:]])
     assert np.square(late).mean() == pytest.approx(rate / batch / (2 - rate), rel=0.05)
 
 

@@ -5,7 +5,7 @@ from tests.training import Springs, train
 
 
 def reported(run):
-    return [float(row[4][0]) for row in run.outcome.journals[0].reports]
+    return [float(row[4][0]) for row in run.outcome.event_logs[0].reports]
 
 
 @pytest.mark.parametrize(("alpha", "beta"), [(1.0, 0.5), (0.7, 0.8), (1.5, 0.0)])

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from cluster.faults import JITTERS, Disturbances
+from cluster.faults import JITTERS, Faults
 from tests.algorithms.test_asgd import long, served
 from tests.training import Springs, train
 
@@ -49,7 +49,7 @@ class Slope(Springs):
 def test_the_steps_add_up_to_the_rate_over_each_ones_age(splits):
     workers, rate = 8, 0.1
     settings = {"learning_rate": rate, "splits": splits}
-    where = {"disturbances": Disturbances(jitter=JITTERS["exponential"]), "steps": None, "budget": {"seconds": 0.02}}
+    where = {"faults": Faults(jitter=JITTERS["exponential"]), "steps": None, "budget": {"seconds": 0.02}}
     run = train("softsync", Slope([0.0] * workers), workers, settings, **where)
     c, (ages,) = workers // splits, run.staleness[:1]
     used = np.array(ages[: len(ages) // c * c - workers])  # at the end there are fewer workers, and pushes, to gather
@@ -61,7 +61,7 @@ def test_the_steps_add_up_to_the_rate_over_each_ones_age(splits):
 def test_only_hard_answers_wait_for_the_slowest():
     def ends(hard):
         run = long(4, PLAIN | {"splits": 1, "hard": hard}, name="softsync", steps=50, slow={1: 3.0})
-        return [journal.losses[-1][2] for journal in run.outcome.journals[1:]]
+        return [event_log.losses[-1][2] for event_log in run.outcome.event_logs[1:]]
 
     assert max(ends(True)) < 1.1 * min(ends(True))
     assert max(ends(False)) > 2.5 * min(ends(False))
@@ -75,7 +75,7 @@ def test_hard_and_unsplit_no_gradient_is_old():
 def test_when_workers_are_lost_the_rest_makes_the_updates():
     run = train(
         "softsync", Springs([0.0] * 4), 4, PLAIN | {"splits": 1, "hard": True}, steps=40, fails=True,
-        disturbances=Disturbances(crash={2: 0.004, 4: 0.008}),
+        faults=Faults(crash={2: 0.004, 4: 0.008}),
     )  # fmt: skip
     assert run.outcome.error is None and len(run.outcome.notes) == 2
     assert len(served(run)) == 40

@@ -32,10 +32,10 @@ def test_a_prediction_is_exact_if_what_it_expects_of_gradients_happens(fading):
     g = np.array([0.3, 0.7])
     stage.update(w, g)
 
-    class Newest:
+    class LatestWeights:
         newest = 1, w
 
-    _, u = stage.predicted(Newest, 3)
+    _, u = stage.predicted(LatestWeights, 3)
     for _ in range(3):
         stage.update(w, 0 * g if fading else g)
     assert np.allclose(u, w, rtol=0, atol=1e-15)
@@ -46,6 +46,6 @@ def test_without_momentum_a_prediction_from_one_noisy_gradient_makes_training_di
     noisy = ScalarChain(w=(0.9, 1.0, 1.0, 1.1), x=np.where(x > 1, x, -x))  # targets are 1 whatever the sign
     settings = {"learning_rate": 0.3, "momentum": 0.0}
     stale = train("pipedream", noisy, 4, settings, steps=200)
-    assert max(row[3] for row in stale.outcome.journals[-1].losses) < 3
+    assert max(row[3] for row in stale.outcome.event_logs[-1].losses) < 3
     foreseen = train("spectrain", noisy, 4, settings, steps=200, fails=True)
     assert isinstance(foreseen.outcome.error.__cause__, Diverged)

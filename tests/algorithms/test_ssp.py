@@ -3,7 +3,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from cluster.faults import JITTERS, Disturbances
+from cluster.faults import JITTERS, Faults
 from experiments.experiment import Experiment
 from tests.algorithms.test_asgd import long, served
 from tests.training import Springs, train
@@ -13,17 +13,17 @@ UNEQUAL = {"slow": {1: 1.0, 2: 1.3, 3: 2.0, 4: 4.0}, "jitter": JITTERS["cloud"]}
 both = pytest.mark.parametrize("cache", [False, True], ids=["pulling", "cached"])
 
 
-def course(settings, steps=60, disturbances=None, fails=False):
-    where = {"disturbances": Disturbances(**(disturbances or UNEQUAL))}
+def course(settings, steps=60, faults=None, fails=False):
+    where = {"faults": Faults(**(faults or UNEQUAL))}
     return train("ssp", Springs([0.0] * 4), 4, {"learning_rate": 0.05} | settings, steps=steps, fails=fails, **where)
 
 
 def apart(run):
-    return [row[3] for row in run.outcome.journals[0].measures if row[2] == "clocks apart"]
+    return [row[3] for row in run.outcome.event_logs[0].measures if row[2] == "clocks apart"]
 
 
 def waited(run):
-    return sum(row[2] - row[1] for journal in run.outcome.journals[1:] for row in journal.spans if row[0] == WAIT)
+    return sum(row[2] - row[1] for event_log in run.outcome.event_logs[1:] for row in event_log.spans if row[0] == WAIT)
 
 
 @both
@@ -36,7 +36,7 @@ def test_clocks_are_never_further_apart_than_the_bound_and_the_step_being_made(b
 @both
 def test_without_a_bound_nobody_waits_for_a_slower_one(cache):
     run = course({"bound": 1000, "cache": cache})
-    ends = [journal.losses[-1][2] for journal in run.outcome.journals[1:]]
+    ends = [event_log.losses[-1][2] for event_log in run.outcome.event_logs[1:]]
     assert ends[0] < ends[3] / 2.5
     assert max(apart(run)) > 20
 
@@ -67,7 +67,7 @@ def test_a_worker_at_clock_c_sees_all_updates_up_to_c_minus_bound_minus_1_and_al
     workload = Remembering(4)
     train(
         "ssp", workload, 4, {"learning_rate": 4.0, "bound": bound, "cache": cache}, steps=40,
-        disturbances=Disturbances(**UNEQUAL),
+        faults=Faults(**UNEQUAL),
     )  # fmt: skip  # rate 4 / 4 workers: one step moves the own coordinate by 1
     for own in range(4):
         for clock, w in enumerate(workload.seen[float(own)]):
@@ -79,13 +79,13 @@ def test_a_worker_at_clock_c_sees_all_updates_up_to_c_minus_bound_minus_1_and_al
 
 def test_a_cache_pulls_about_once_in_bound_plus_one_clocks():
     pulling, cached = (course({"bound": 4, "cache": cache}, 50, {"slow": {}}) for cache in (False, True))
-    counts = [len(run.outcome.journals[0].messages) for run in (pulling, cached)]
+    counts = [len(run.outcome.event_logs[0].messages) for run in (pulling, cached)]
     assert counts[0] == 4 * 50
     assert counts[1] < 4 * 50 / 3
 
 
 def test_the_slowest_worker_may_be_lost():
-    run = course({"bound": 1}, disturbances=UNEQUAL | {"crash": {4: 0.05}}, fails=True)
+    run = course({"bound": 1}, faults=UNEQUAL | {"crash": {4: 0.05}}, fails=True)
     assert run.outcome.error is None and "rank 4 was lost" in run.outcome.notes[0]
     assert len(served(run)) > 3 * 60
 

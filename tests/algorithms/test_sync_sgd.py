@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from cluster.collectives import ALL_REDUCE
-from cluster.faults import Disturbances
+from cluster.faults import Faults
 from cluster.network import NETWORKS
 from tests.training import ScalarChain, Springs, train
 
@@ -27,7 +27,7 @@ def test_n_workers_are_one_worker_with_n_times_the_batch(workers):
 
 def test_everybody_waits_for_the_slowest():
     def seconds(workers, slow):
-        where = {"network": NETWORKS["ideal"], "disturbances": Disturbances(slow=slow)}
+        where = {"network": NETWORKS["ideal"], "faults": Faults(slow=slow)}
         return train("sync_sgd", Springs([0.0] * 4), workers, steps=10, **where).outcome.trace().seconds()
 
     assert seconds(4, {2: 3.0}) == pytest.approx(seconds(1, {0: 3.0}), rel=0.02)

@@ -79,7 +79,7 @@ def test_twenty_steps_end_where_one_rank_ends(name, ranks, sequence):
 @pytest.mark.parametrize("sequence", [False, True])
 def test_what_all_have_alike_stays_alike_bit_for_bit(sequence):
     done = train("tensor", text(), 4, {"sequence": sequence}, batch=4, steps=20)
-    alike = done.outcome.results[1].size - done.outcome.journals[1].reports[0][4].size  # rank 0 reports these
+    alike = done.outcome.results[1].size - done.outcome.event_logs[1].reports[0][4].size  # rank 0 reports these
     assert alike > 100 and len({w[-alike:].tobytes() for w in done.outcome.results}) == 1
 
 

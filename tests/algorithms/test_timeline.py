@@ -208,8 +208,8 @@ def seconds(kernel):
 @cache
 def profile(bandwidth, collective):
     """The layers' own times, from the spans of one worker alone; the network's, from its link and its kernels."""
-    journal = train("overlap", model(), steps=1, batch=16, network=NETWORKS["ideal"]).outcome.journals[0]
-    took = {label: end - start for _, start, end, _, label in journal.spans}
+    event_log = train("overlap", model(), steps=1, batch=16, network=NETWORKS["ideal"]).outcome.event_logs[0]
+    took = {label: end - start for _, start, end, _, label in event_log.spans}
     work = model()
     backward = [took[f"B{layer}"] for layer in range(work.depth)]
     backward[-1] += took["loss"]
@@ -250,8 +250,8 @@ def test_two_simulated_workers_take_the_time_of_the_profile(name, bandwidth, col
     settings, predicted = RUNS[name]
     link = Network(Link(LATENCY, bandwidth), Link(LATENCY, bandwidth))
     where = {"network": link, "collective": collective}
-    journal = train(
+    event_log = train(
         name.split(" ")[0].strip(","), model(), 2, settings, steps=STEPS, batch=16, **where
-    ).outcome.journals[0]
-    at = [row[2] for row in journal.losses]
+    ).outcome.event_logs[0]
+    at = [row[2] for row in event_log.losses]
     assert (at[-1] - at[-5]) / 4 == pytest.approx(predicted(profile(bandwidth, collective)), rel=1e-9)

@@ -43,9 +43,9 @@ def measured(folders):
     """measured(names, n) puts a report where the page finds it."""
 
     def put(names, n):
-        errand = kernel_times.asked(names, n)
+        job_spec = kernel_times.asked(names, n)
         text = json.dumps(asdict(report(*names)))
-        return errand.keep(folders, lambda folder: (folder / kernel_times.FILE).write_text(text))
+        return job_spec.keep(folders, lambda folder: (folder / kernel_times.FILE).write_text(text))
 
     return put
 

@@ -90,9 +90,9 @@ def test_a_thousand_links_that_are_almost_right_are_an_experiment_or_a_sentence(
 
 
 def study_errand():
-    from experiments.jobs.spec import Errand
+    from experiments.jobs.spec import JobSpec
 
-    return Errand("study", {"ranks": -1})
+    return JobSpec("study", {"ranks": -1})
 
 
 def test_six_hundred_plans_are_studied_or_refused_in_a_sentence():

@@ -104,8 +104,8 @@ def test_a_fit_is_chosen_when_it_is_done(page, stored, home, monkeypatch):
     opened = page()
     asked = []
 
-    def done(errand, waiting, place):
-        asked.append(errand.kind)
+    def done(job_spec, waiting, place):
+        asked.append(job_spec.kind)
         this_machine.save(MADE)
         return home
 

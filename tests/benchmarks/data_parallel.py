@@ -19,15 +19,15 @@ import numpy as np  # noqa: E402
 import kernels  # noqa: E402
 from cluster.real import processes  # noqa: E402
 from workloads.layers import Dense  # noqa: E402
-from workloads.sequential import Chain  # noqa: E402
+from workloads.sequential import Sequential  # noqa: E402
 
 ROUNDS = 11
 
 
-def chain(widths: tuple[int, ...]) -> Chain:
+def chain(widths: tuple[int, ...]) -> Sequential:
     """Dense layers with ReLU between."""
     layers = [Dense((a,), b, "relu" if b != widths[-1] else "none") for a, b in pairwise(widths)]
-    return Chain(layers, kernels.softmax_cross_entropy)
+    return Sequential(layers, kernels.softmax_cross_entropy)
 
 
 def compare(widths: tuple[int, ...], batch: int, steps: int, place: str, comm) -> list[tuple[float, float]]:

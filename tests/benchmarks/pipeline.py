@@ -18,7 +18,7 @@ import kernels  # noqa: E402
 from algorithms.pipelined import gpipe  # noqa: E402
 from cluster.real import processes  # noqa: E402
 from workloads.layers import Dense  # noqa: E402
-from workloads.sequential import Chain  # noqa: E402
+from workloads.sequential import Sequential  # noqa: E402
 from workloads.supervised import Supervised  # noqa: E402
 from workloads.task import Budget, Task  # noqa: E402
 
@@ -35,7 +35,7 @@ def compare(width: int, samples: int, steps: int, comm) -> list[tuple[float, flo
     generator = np.random.default_rng(0)
     x = generator.random((batch, width), np.float32)
     y = generator.integers(0, width, batch)
-    chain = Chain([Dense((width,), width) for _ in range(LAYERS)], kernels.softmax_cross_entropy)
+    chain = Sequential([Dense((width,), width) for _ in range(LAYERS)], kernels.softmax_cross_entropy)
     workload = Supervised("dense", chain, (x, y), (x[:1], y[:1]))
 
     def ours() -> float:

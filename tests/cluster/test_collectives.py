@@ -10,7 +10,7 @@ from cluster import simulated
 from cluster.collectives import ALL_REDUCE
 from cluster.collectives.trees import place
 from cluster.devices import Device
-from cluster.faults import JITTERS, Disturbances
+from cluster.faults import JITTERS, Faults
 from cluster.network import Link, Network
 from cluster.real import processes
 from theory import collective_costs, nccl
@@ -27,10 +27,10 @@ def all_reduce(length, op="sum", dtype=np.float32, times=1):
     def program(comm):
         x = np.random.default_rng(comm.rank).random(length).astype(dtype)
         for _ in range(times):
-            with comm.journal.doing(0, "work"):
+            with comm.event_log.doing(0, "work"):
                 kernels.scale(x, 1.0)
             comm.all_reduce(x, op)
-        return x, comm.journal.clock()
+        return x, comm.event_log.clock()
 
     return program
 
@@ -118,10 +118,8 @@ def test_a_reduce_scatter_and_an_all_gather_are_the_ring_to_the_bit(ranks):
 
 @pytest.mark.parametrize("ranks", [2, 3, 4, 5, 8, 13, 16])
 def test_the_fast_path_is_the_ring_to_the_bit_also_when_ranks_come_at_different_times(ranks):
-    late = Disturbances(jitter=JITTERS["exponential"], slow={0: 30.0}, seed=ranks)
-    ring, fast = (
-        run(all_reduce(1001, "mean", times=3), ranks, collective=c, disturbances=late) for c in ("ring", "fast")
-    )
+    late = Faults(jitter=JITTERS["exponential"], slow={0: 30.0}, seed=ranks)
+    ring, fast = (run(all_reduce(1001, "mean", times=3), ranks, collective=c, faults=late) for c in ("ring", "fast"))
     for (x, at), (y, then) in zip(ring.results, fast.results, strict=True):
         assert np.array_equal(x, y)
         assert at == then
@@ -135,11 +133,11 @@ def test_reduce_scatter_gather_broadcast_and_barrier_do_what_they_say(ranks):
         mine = comm.reduce_scatter(x, "sum")
         everything = comm.all_gather((comm.rank, mine))
         root = comm.broadcast(np.full(3, float(comm.rank)), src=ranks - 1)
-        with comm.journal.doing(0, "work"):
+        with comm.event_log.doing(0, "work"):
             kernels.scale(np.ones(1000 * (comm.rank + 1)), 1.0)
-        before = comm.journal.clock()
+        before = comm.event_log.clock()
         comm.barrier()
-        return everything, root, before, comm.journal.clock()
+        return everything, root, before, comm.event_log.clock()
 
     results = run(program, ranks).results
     total = np.arange(10.0) * sum(range(1, ranks + 1))
@@ -284,7 +282,7 @@ def test_adding_up_takes_its_time_as_well(collective):
 
     def program(comm):
         comm.all_reduce(np.ones(4096, np.float32))
-        return comm.journal.clock()
+        return comm.event_log.clock()
 
     at = max(run(program, 8, collective=collective, device=memory).results)
     assert at == pytest.approx(collective_costs.time(collective, 8, 4 * 4096, ALPHA, BETA, 5e-10), rel=1e-12)
@@ -404,7 +402,7 @@ def test_a_hierarchy_of_rings_with_a_port_for_every_rank_takes_the_time_of_a_tor
     def program(comm):
         comm.nodes = [rank // ranks for rank in range(comm.size)]
         comm.all_reduce(np.zeros(nbytes // 4, np.float32))
-        return comm.journal.clock()
+        return comm.event_log.clock()
 
     took = max(run(program, nodes * ranks, collective="hierarchical", device=INSTANT).results)
     closed = collective_costs.hierarchical(nodes, ranks, nbytes, (ALPHA, BETA), (ALPHA, BETA), shared=False)

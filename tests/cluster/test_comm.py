@@ -450,7 +450,7 @@ def test_shared_memory_can_be_looked_at_and_a_guard_that_there_is_not_is_refused
 
 
 def wait_for_each_other(comm):
-    comm.journal.step = 3
+    comm.event_log.step = 3
     return comm.recv(1 - comm.rank, tag=6)
 
 
@@ -497,9 +497,9 @@ def test_messages_nobody_read_are_named_and_are_no_error(run):
 
 
 def raise_in_step_seven(comm):
-    comm.journal.losses.append((6, 1, comm.journal.clock(), 0.5))
+    comm.event_log.losses.append((6, 1, comm.event_log.clock(), 0.5))
     comm.barrier()
-    comm.journal.step = 7
+    comm.event_log.step = 7
     if comm.rank == 1:
         raise LookupError("the batch is gone")
     return comm.recv(1)
@@ -512,7 +512,7 @@ def test_an_exception_is_named_with_its_rank_and_step_and_nothing_recorded_is_lo
     assert str(outcome.error) == "rank 1 failed at step 7: LookupError: the batch is gone"
     assert isinstance(outcome.error.__cause__, LookupError)
     assert outcome.results == [None] * 3
-    assert [journal.losses[0][3] for journal in outcome.journals] == [0.5] * 3
+    assert [event_log.losses[0][3] for event_log in outcome.event_logs] == [0.5] * 3
 
 
 def send_too_far(comm):
@@ -543,8 +543,8 @@ def test_all_reduce_refuses_an_array_it_cannot_change_in_place(fail):
 def a_little_of_everything(comm):
     right, left = (comm.rank + 1) % comm.size, (comm.rank - 1) % comm.size
     for step in range(3):
-        comm.journal.step = step
-        with comm.journal.doing(0, "gradient"):
+        comm.event_log.step = step
+        with comm.event_log.doing(0, "gradient"):
             g = np.full(300_001, comm.rank + 1.0, np.float32)
         comm.all_reduce(g)
         comm.send((g, 1.0), right, tag=2)
@@ -593,15 +593,15 @@ def come_late(comm):
 def spend(comm, seconds):
     """Compute for so long on whatever clock the cluster has."""
     x = np.zeros(1_000_000, np.float32)
-    end = comm.journal.clock() + seconds
-    with comm.journal.doing(0, "gradient"):
-        while comm.journal.clock() < end:
+    end = comm.event_log.clock() + seconds
+    with comm.event_log.doing(0, "gradient"):
+        while comm.event_log.clock() < end:
             kernels.add(x, x)
 
 
 def test_waiting_for_a_late_rank_ends_when_it_sends_and_the_rest_is_communication(run):
     outcome = run(come_late, 2)
-    punctual, late = outcome.journals
+    punctual, late = outcome.event_logs
     sent = np.array([message[3] for message in late.messages])
     waits = [row for row in punctual.spans if row[0] == WAIT and row[4] in ("receive", "all-reduce")]
     assert {row[4] for row in waits} == {"receive", "all-reduce"}

@@ -121,10 +121,10 @@ def test_an_arrival_finds_its_message_also_when_it_is_told_first():
     receiver.arrive(0, row, receiver.zero + 0.5)
     record.add(1, receiver.take())
     record.settle()
-    assert record.journals[0].messages == []
+    assert record.event_logs[0].messages == []
     record.add(0, sender.take())
     record.settle()
-    assert record.journals[0].messages == [(1, 7, 40, 0.25, pytest.approx(0.5), False)]
+    assert record.event_logs[0].messages == [(1, 7, 40, 0.25, pytest.approx(0.5), False)]
 
 
 def test_in_a_sum_everybody_waits_for_the_last_one_and_then_communicates():
@@ -135,8 +135,8 @@ def test_in_a_sum_everybody_waits_for_the_last_one_and_then_communicates():
         notes.meetings.append((0, 1, 2, entered, entered, 3.5 + rank, 6, row, 1 - rank))
         record.add(rank, notes.take())
         record.settle()
-        assert bool(record.journals[0].spans) == (rank == 1)  # not before everybody's part is known
-    first, last = record.journals
+        assert bool(record.event_logs[0].spans) == (rank == 1)  # not before everybody's part is known
+    first, last = record.event_logs
     assert first.spans == [(WAIT, 1.0, 3.0, 6, "all-reduce"), (COMMUNICATE, 3.0, 3.5, 6, "all-reduce")]
     assert last.spans == [(COMMUNICATE, 3.0, 4.5, 6, "all-reduce")]
     assert first.messages == [(1, -1, 80, 1.0, 4.5, True)] and last.messages[0][4] == 3.5

@@ -9,24 +9,24 @@ import kernels
 from cluster import simulated
 from cluster.comm import Deadlock
 from cluster.devices import Device
-from cluster.faults import JITTERS, Disturbances
+from cluster.faults import JITTERS, Faults
 from cluster.network import Link, Network
 from tracing import COMPUTE, HELD, IDLE
 
 LATENCY = 0.01
 LINK = Network(Link(LATENCY, math.inf), Link(LATENCY, math.inf))
 SECOND = Device(flops=math.inf, bandwidth=math.inf, overhead=1.0)  # that is what every kernel takes
-AWAY = Disturbances(crash={1: 2.5}, back={1: 4.25})
+AWAY = Faults(crash={1: 2.5}, back={1: 4.25})
 
 
 def work(comm, seconds=1):
-    with comm.journal.doing(COMPUTE, "work"):
+    with comm.event_log.doing(COMPUTE, "work"):
         for _ in range(seconds):
             kernels.scale(np.ones(1), 1.0)
 
 
-def run(program, ranks=2, disturbances=AWAY, **options):
-    return simulated.run(program, ranks, network=LINK, device=SECOND, disturbances=disturbances, **options)
+def run(program, ranks=2, faults=AWAY, **options):
+    return simulated.run(program, ranks, network=LINK, device=SECOND, faults=faults, **options)
 
 
 def lives(first, again, other):
@@ -36,18 +36,18 @@ def lives(first, again, other):
     def program(comm):
         if comm.rank != 1:
             return other(comm)
-        begun.append(comm.journal.clock())
+        begun.append(comm.event_log.clock())
         return (first if len(begun) == 1 else again)(comm)
 
     return program
 
 
 def clock(comm):
-    return comm.journal.clock()
+    return comm.event_log.clock()
 
 
 def long(comm):
-    for comm.journal.step in range(9):
+    for comm.event_log.step in range(9):
         work(comm)
 
 
@@ -58,14 +58,14 @@ def test_its_program_begins_again_when_it_comes_back_and_its_result_is_the_new_o
 
 
 def test_the_time_away_is_a_gap_that_nothing_reaches_into():
-    spans = run(lives(lambda comm: work(comm, 9), work, clock)).journals[1].spans
+    spans = run(lives(lambda comm: work(comm, 9), work, clock)).event_logs[1].spans
     assert [row[:3] for row in spans] == [(COMPUTE, 0.0, 2.5), (IDLE, 2.5, 4.25), (COMPUTE, 4.25, 5.25)]
     assert spans[1][4] == "lost"
 
 
 def test_a_rank_that_is_done_before_it_would_be_lost_stays_done():
     outcome = run(lambda comm: work(comm, 2) or comm.rank)
-    assert outcome.results == [0, 1] and not outcome.notes and len(outcome.journals[1].spans) == 1
+    assert outcome.results == [0, 1] and not outcome.notes and len(outcome.event_logs[1].spans) == 1
 
 
 def test_what_is_sent_to_it_while_it_is_away_is_lost_and_later_it_is_there():
@@ -85,8 +85,8 @@ def test_what_is_on_its_way_to_its_former_life_is_lost():
         work(comm)
         comm.send(5.0, 1)
 
-    away = Disturbances(crash={1: 2.5}, back={1: 4.005})
-    assert run(lives(long, lambda comm: comm.recv(0), other), disturbances=away).results[1] == 5
+    away = Faults(crash={1: 2.5}, back={1: 4.005})
+    assert run(lives(long, lambda comm: comm.recv(0), other), faults=away).results[1] == 5
 
 
 def test_what_it_had_sent_arrives():
@@ -144,7 +144,7 @@ def test_who_came_back_knows_whom_the_others_know_to_be_lost_for_good():
             long(comm)
         return clock(comm)
 
-    both = Disturbances(crash={1: 2.5, 2: 3.5}, back={1: 4.25})
+    both = Faults(crash={1: 2.5, 2: 3.5}, back={1: 4.25})
     assert run(lives(long, lambda comm: comm.recv_any(), other), 3, both).results[1] == (2, None)
 
 
@@ -157,44 +157,44 @@ def test_a_rank_that_waits_for_what_was_lost_is_a_deadlock_that_says_who_came_ba
 
 def test_its_memory_is_empty_when_it_comes_back():
     def first(comm):
-        comm.journal.hold("parameters", 400)
+        comm.event_log.hold("parameters", 400)
         long(comm)
 
-    rows = run(lives(first, long, clock)).journals[1].memory
+    rows = run(lives(first, long, clock)).event_logs[1].memory
     assert [row[1:] for row in rows] == [(0.0, 0, 400), (4.25, 0, 0)] and HELD[0] == "parameters"
 
 
 def test_its_pauses_go_on_where_they_are():
-    pauses = Disturbances(crash={1: 2.5}, back={1: 4.25}, pause={1: ((0.5, 1.0), (4.0, 4.5))})
-    spans = run(lives(long, work, clock), disturbances=pauses).journals[1].spans
+    pauses = Faults(crash={1: 2.5}, back={1: 4.25}, pause={1: ((0.5, 1.0), (4.0, 4.5))})
+    spans = run(lives(long, work, clock), faults=pauses).event_logs[1].spans
     assert [row[1:3] for row in spans if row[4] == "paused"] == [(0.5, 1.0), (4.25, 4.5)]
 
 
 @pytest.mark.parametrize("jitter", [None, JITTERS["cloud"]])
 def test_it_is_as_quick_as_it_was(jitter):
     def step(comm):
-        comm.journal.step = 3
+        comm.event_log.step = 3
         start = clock(comm)
         work(comm)
         return clock(comm) - start
 
     def first(comm):
-        comm.journal.step = 3
+        comm.event_log.step = 3
         work(comm, 9)
 
-    slow = Disturbances(crash={1: 2.5}, back={1: 4.25}, slow={1: 2.0}, jitter=jitter)
-    alone = Disturbances(slow={1: 2.0}, jitter=jitter)
-    assert run(lives(first, step, clock), disturbances=slow).results[1] == pytest.approx(
-        run(lambda comm: step(comm), disturbances=alone).results[1]
+    slow = Faults(crash={1: 2.5}, back={1: 4.25}, slow={1: 2.0}, jitter=jitter)
+    alone = Faults(slow={1: 2.0}, jitter=jitter)
+    assert run(lives(first, step, clock), faults=slow).results[1] == pytest.approx(
+        run(lambda comm: step(comm), faults=alone).results[1]
     )
 
 
 def test_two_runs_are_the_same():
-    def journals():
+    def event_logs():
         done = run(lives(asking(1, 9), asking(2, 3), lambda comm: [echo(comm) for _ in range(7)]))
-        return [(j.spans, j.messages) for j in done.journals]
+        return [(j.spans, j.messages) for j in done.event_logs]
 
-    assert journals() == journals()
+    assert event_logs() == event_logs()
 
 
 def echo(comm):

@@ -40,14 +40,14 @@ def segments():
 
 
 def sign_in(comm):
-    """Leave the process's number in the journal, where a test can find it whatever happens."""
-    comm.journal.losses.append((0, os.getpid(), comm.journal.clock(), 0.0))
+    """Leave the process's number in the event log, where a test can find it whatever happens."""
+    comm.event_log.losses.append((0, os.getpid(), comm.event_log.clock(), 0.0))
     comm.barrier()
 
 
 def numbers(outcome):
-    found = [journal.losses[0][1] for journal in outcome.journals]
-    assert len(set(found)) == len(outcome.journals)
+    found = [event_log.losses[0][1] for event_log in outcome.event_logs]
+    assert len(set(found)) == len(outcome.event_logs)
     return found
 
 
@@ -63,9 +63,9 @@ def alive(numbers):
 def die(comm, way):
     sign_in(comm)
     shared = comm.shared(np.zeros(1000))
-    comm.journal.step = 12
+    comm.event_log.step = 12
     if comm.rank == 1:
-        wait_until_told(comm.journal)
+        wait_until_told(comm.event_log)
         way()
     shared.add(np.ones(1000))
     if comm.rank == 0:
@@ -101,11 +101,11 @@ def serve_though_some_die(comm, victims):
             training -= x is None
             comm.send(np.ones(100_000), src)  # also to the dead
         return heard
-    for comm.journal.step in range(6):
-        comm.send(comm.journal.step, 0)
+    for comm.event_log.step in range(6):
+        comm.send(comm.event_log.step, 0)
         comm.recv(0)
-        if comm.rank in victims and comm.journal.step == 2:
-            wait_until_told(comm.journal)
+        if comm.rank in victims and comm.event_log.step == 2:
+            wait_until_told(comm.event_log)
             kill_myself()
     comm.send(None, 0)
     comm.recv(0)
@@ -124,14 +124,14 @@ def test_a_server_hears_of_each_lost_worker_once_and_the_others_go_on(backend, v
     assert len(outcome.notes) == len(victims)
     for note, rank in zip(outcome.notes, victims, strict=True):
         assert note.startswith(f"rank {rank} was lost at ") and "killed by SIGKILL" in note and "went on" in note
-        assert outcome.journals[rank].spans[-1][4] == "lost"
+        assert outcome.event_logs[rank].spans[-1][4] == "lost"
     assert not alive(numbers(outcome))
 
 
 def poll_for_the_dead(comm):
     sign_in(comm)
     if comm.rank:
-        wait_until_told(comm.journal)
+        wait_until_told(comm.event_log)
         kill_myself()
     while not comm.poll(tag=5):
         time.sleep(0.01)
@@ -145,7 +145,7 @@ def test_poll_tells_of_a_lost_rank_until_its_last_none_is_taken():
 
 def die_all(comm):
     sign_in(comm)
-    wait_until_told(comm.journal)
+    wait_until_told(comm.event_log)
     kill_myself()
 
 
@@ -158,7 +158,7 @@ def wait_for_each_other_after_a_loss(comm):
     sign_in(comm)
     if comm.rank == 2:
         comm.send(1, 0)
-        wait_until_told(comm.journal)
+        wait_until_told(comm.event_log)
         kill_myself()
     if comm.rank == 0:
         comm.recv(2)
@@ -175,7 +175,7 @@ def test_survivors_that_wait_for_each_other_are_found():
 
 def fail_while_others_wait(comm):
     sign_in(comm)
-    comm.journal.step = 4
+    comm.event_log.step = 4
     if comm.rank == 2:
         comm.recv(1)
         raise KeyError("layer 3")
@@ -205,7 +205,7 @@ def be_deaf(comm):
 def test_a_rank_that_hears_nothing_is_ended_too():
     before = psutil.Process().children(recursive=True)
     outcome = processes.run(be_deaf, 2, backend="sockets")
-    assert outcome.error.rank == 1 and len(outcome.journals[1].losses) == 1
+    assert outcome.error.rank == 1 and len(outcome.event_logs[1].losses) == 1
     assert set(psutil.Process().children(recursive=True)) <= set(before)
 
 
@@ -278,8 +278,8 @@ def go_on_for_ever(comm):
     sign_in(comm)
     step = 0
     while True:
-        comm.journal.step = step
-        comm.journal.reports.append((step + 1, comm.journal.clock(), 0, 3, np.full(3, step, np.float32)))
+        comm.event_log.step = step
+        comm.event_log.reports.append((step + 1, comm.event_log.clock(), 0, 3, np.full(3, step, np.float32)))
         comm.all_reduce(np.ones(3))
         time.sleep(0.01)
         step += 1
@@ -288,9 +288,9 @@ def go_on_for_ever(comm):
 def test_the_record_reaches_the_parent_while_the_ranks_go_on_and_stop_ends_them():
     stop, seen = threading.Event(), []
 
-    def on_progress(journals, seconds):
-        if counts := [len(journal.reports) for journal in journals if journal.reports]:
-            seen.append((seconds, counts, journals[0].step))
+    def on_progress(event_logs, seconds):
+        if counts := [len(event_log.reports) for event_log in event_logs if event_log.reports]:
+            seen.append((seconds, counts, event_logs[0].step))
         if len(seen) > 3 and len(counts) == 2 and min(counts) > max(seen[0][1]):
             stop.set()
 
@@ -299,29 +299,29 @@ def test_the_record_reaches_the_parent_while_the_ranks_go_on_and_stop_ends_them(
     assert not alive(numbers(outcome))
     assert [seconds for seconds, *_ in seen] == sorted(seconds for seconds, *_ in seen)
     assert [step for *_, step in seen] == sorted(step for *_, step in seen)
-    assert seen[-1][1][0] <= len(outcome.journals[0].reports)
-    for journal in outcome.journals:
-        assert [row[0] for row in journal.reports] == list(range(1, len(journal.reports) + 1))  # each once, in order
-        assert all((row[4] == row[0] - 1).all() for row in journal.reports)
-        arrived = [np.isfinite(row[4]) for row in journal.messages]
+    assert seen[-1][1][0] <= len(outcome.event_logs[0].reports)
+    for event_log in outcome.event_logs:
+        assert [row[0] for row in event_log.reports] == list(range(1, len(event_log.reports) + 1))  # each once
+        assert all((row[4] == row[0] - 1).all() for row in event_log.reports)
+        arrived = [np.isfinite(row[4]) for row in event_log.messages]
         assert arrived[0] and arrived == sorted(arrived, reverse=True)  # only what was under way at the end is unknown
 
 
 def test_ctrl_c_ends_the_run_and_keeps_the_record():
-    def on_progress(journals, seconds):
-        if journals[1].reports:
+    def on_progress(event_logs, seconds):
+        if event_logs[1].reports:
             signal.raise_signal(signal.SIGINT)
 
     outcome = processes.run(go_on_for_ever, 2, backend="sockets", on_progress=on_progress)
     assert isinstance(outcome.error, Cancelled)
-    assert not alive(numbers(outcome)) and outcome.journals[1].reports
+    assert not alive(numbers(outcome)) and outcome.event_logs[1].reports
 
 
 def test_an_error_of_the_listener_ends_the_ranks_and_is_raised():
     seen = []
 
-    def on_progress(journals, seconds):
-        seen[:] = [journal.losses[0][1] for journal in journals if journal.losses]
+    def on_progress(event_logs, seconds):
+        seen[:] = [event_log.losses[0][1] for event_log in event_logs if event_log.losses]
         if len(seen) == 2:
             raise OSError("disk full")
 
@@ -466,7 +466,7 @@ def load():
 
 
 def was_loaded(comm):
-    return len(LOADED), comm.journal.clock() < time.monotonic() - LOADED[0]
+    return len(LOADED), comm.event_log.clock() < time.monotonic() - LOADED[0]
 
 
 def test_warm_up_is_done_on_every_rank_before_the_clock_starts():

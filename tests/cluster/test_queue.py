@@ -7,7 +7,7 @@ import pytest
 
 from cluster import simulated
 from cluster.devices import Device
-from cluster.faults import JITTERS, Disturbances
+from cluster.faults import JITTERS, Faults
 from cluster.network import Link, Network
 from tests.cluster.test_simulated import work
 
@@ -33,7 +33,7 @@ def beside(*priorities, length=4000):
         ends = {}
         for i in sorted(range(len(priorities)), key=lambda i: (priorities[i], i)):
             handles[i].wait()
-            ends[i] = comm.journal.clock()
+            ends[i] = comm.event_log.clock()
         return vectors, [ends[i] for i in range(len(priorities))]
 
     return program
@@ -50,9 +50,9 @@ def test_of_those_that_wait_the_lowest_number_goes_first(collective):
 @every_collective
 @pytest.mark.parametrize("ranks", [2, 3, 5])
 def test_order_changes_when_and_never_what(collective, ranks):
-    late = Disturbances(jitter=JITTERS["exponential"], slow={0: 30.0})
+    late = Faults(jitter=JITTERS["exponential"], slow={0: 30.0})
     sums = [
-        [v.tobytes() for vectors, _ in run(beside(*p), ranks, collective=collective, disturbances=late).results
+        [v.tobytes() for vectors, _ in run(beside(*p), ranks, collective=collective, faults=late).results
          for v in vectors]
         for p in [(0, 0, 0, 0), (4, 3, 2, 1), (2, 9, 0, 2)]
     ]  # fmt: skip
@@ -63,16 +63,16 @@ def test_order_changes_when_and_never_what(collective, ranks):
 def test_equal_numbers_are_carried_as_if_there_were_none(collective):
     def program(priority):
         def steps(comm):
-            for comm.journal.step in range(3):
+            for comm.event_log.step in range(3):
                 work(comm, comm.rank + 1)
                 handles = [comm.all_reduce(np.ones(500 * (3 - i)), "mean", True, priority) for i in range(3)]
                 work(comm)
                 for handle in handles:
                     handle.wait()
-            return comm.journal.clock()
+            return comm.event_log.clock()
 
         outcome = run(steps, 3, collective=collective, device=Device(1e9, math.inf, 1e-4))
-        return outcome.results, [(j.spans, j.messages) for j in outcome.journals]
+        return outcome.results, [(j.spans, j.messages) for j in outcome.event_logs]
 
     assert program(0) == program(7)
 
@@ -84,10 +84,10 @@ def test_other_messages_do_not_wait_for_sums_with_a_number(collective):
         other = 1 - comm.rank
         comm.send(1.0, other)
         comm.recv(other)
-        arrived = comm.journal.clock()
+        arrived = comm.event_log.clock()
         for handle in handles:
             handle.wait()
-        return arrived, comm.journal.clock()
+        return arrived, comm.event_log.clock()
 
     arrived, end = run(program, 2, collective=collective).results[0]
     assert arrived < end / 4
@@ -99,9 +99,9 @@ def test_a_sum_on_its_way_is_not_stopped():
         handle = comm.all_reduce(long, async_op=True, priority=2)
         work(comm)  # a tenth of a second; the long one takes eight
         comm.all_reduce(short, priority=1)
-        between = comm.journal.clock()
+        between = comm.event_log.clock()
         handle.wait()
-        return between, comm.journal.clock()
+        return between, comm.event_log.clock()
 
     between, end = run(program, 2, device=Device(math.inf, math.inf, 0.1)).results[0]
     assert between >= end > 0.8
@@ -120,9 +120,9 @@ def test_a_message_that_takes_the_port_meanwhile_gives_the_urgent_time_to_come()
         comm.send(np.ones(100_000), 1 - comm.rank)
         work(comm, 9)
         comm.all_reduce(np.ones(1000), async_op=True, priority=1).wait()
-        urgent = comm.journal.clock()
+        urgent = comm.event_log.clock()
         handles[1].wait()
-        others = comm.journal.clock()
+        others = comm.event_log.clock()
         handles[0].wait(), comm.recv(1 - comm.rank)
         return urgent, others
 
@@ -142,7 +142,7 @@ def test_groups_that_share_ranks_share_their_ports():
         handles = [g.all_reduce(np.ones(4000), async_op=True, priority=1 + i) for i, g in enumerate((comm, rows, comm))]
         for handle in handles:
             handle.wait()
-        return comm.journal.clock()
+        return comm.event_log.clock()
 
     for collective in ("fast", "ring"):
         busy = (2 * 2 * 3 / 4 + 1) * 32_000 * BETA

@@ -10,7 +10,7 @@ import kernels
 from cluster import simulated
 from cluster.comm import Cancelled, Deadlock, RankFailed, RankLost
 from cluster.devices import Device
-from cluster.faults import JITTERS, Disturbances, parse_crash, parse_pause, parse_slow
+from cluster.faults import JITTERS, Faults, parse_crash, parse_pause, parse_slow
 from cluster.network import Link, Network
 from tracing import COMMUNICATE, COMPUTE, IDLE, KINDS, WAIT
 
@@ -20,7 +20,7 @@ UNIT = Device(flops=math.inf, bandwidth=math.inf, overhead=0.5)  # every kernel 
 
 
 def work(comm, kernels_called=1, label="work"):
-    with comm.journal.doing(COMPUTE, label):
+    with comm.event_log.doing(COMPUTE, label):
         for _ in range(kernels_called):
             kernels.scale(np.ones(1), 1.0)
 
@@ -37,7 +37,7 @@ def test_a_message_takes_latency_plus_bytes_over_bandwidth():
             comm.send(np.zeros(1000, np.float32), 1)
         else:
             comm.recv(0)
-        return comm.journal.clock()
+        return comm.event_log.clock()
 
     assert run(program, 2).results == [0.0, pytest.approx(ALPHA + 4000 / BANDWIDTH, rel=1e-12)]
 
@@ -49,7 +49,7 @@ def test_messages_of_one_sender_leave_one_after_the_other():
                 comm.send(np.zeros(1000, np.float32), dst)
         else:
             comm.recv(0)
-        return comm.journal.clock()
+        return comm.event_log.clock()
 
     assert run(program, 4).results[1:] == pytest.approx([ALPHA + k * 0.004 for k in (1, 2, 3)])
 
@@ -59,7 +59,7 @@ def test_messages_for_one_receiver_arrive_one_after_the_other():
         if comm.rank:
             comm.send(np.zeros(1000, np.float32), 0)
             return None
-        return [(comm.recv_any()[0], comm.journal.clock()) for _ in range(3)]
+        return [(comm.recv_any()[0], comm.event_log.clock()) for _ in range(3)]
 
     arrivals = run(program, 4).results[0]
     assert [at for _, at in arrivals] == pytest.approx([ALPHA + k * 0.004 for k in (1, 2, 3)])
@@ -74,7 +74,7 @@ def test_ranks_of_one_node_share_its_port_and_talk_inside_over_its_own_link():
             comm.recv(1 - comm.rank, tag=1)
         else:
             comm.recv(comm.rank - 2)
-        return comm.journal.clock()
+        return comm.event_log.clock()
 
     times = run(program, 4, network=Network(LINK.between, LINK.within, per_node=2)).results
     assert times[:2] == pytest.approx([1e-6 + 4e-6] * 2)
@@ -103,25 +103,25 @@ def test_compute_is_charged_by_the_roofline_of_the_device_times_the_slowness_of_
 
     def program(comm):
         kernels.sgd(np.zeros(1000, np.float32), np.zeros(1000, np.float32), 0.1)
-        return comm.journal.clock()
+        return comm.event_log.clock()
 
     flops, words = kernels.sgd.price(np.zeros(1000, np.float32))
     seconds = 1e-3 + max(flops / 1e6, 4 * words / 1e7)
-    results = run(program, 2, device=device, disturbances=Disturbances(slow={1: 3.0})).results
+    results = run(program, 2, device=device, faults=Faults(slow={1: 3.0})).results
     assert results == [pytest.approx(seconds), pytest.approx(3 * seconds)]
 
 
 def test_jitter_is_drawn_per_step_and_depends_on_the_seed_alone():
     def program(comm):
         times = []
-        for comm.journal.step in range(5):
-            before = comm.journal.clock()
+        for comm.event_log.step in range(5):
+            before = comm.event_log.clock()
             work(comm)
             comm.all_reduce(np.ones(3))
-            times.append(comm.journal.spans[-2][2] - before)
+            times.append(comm.event_log.spans[-2][2] - before)
         return times
 
-    draws = [run(program, 2, disturbances=Disturbances(jitter=JITTERS["cloud"], seed=s)).results for s in (1, 1, 2)]
+    draws = [run(program, 2, faults=Faults(jitter=JITTERS["cloud"], seed=s)).results for s in (1, 1, 2)]
     assert draws[0] == draws[1] != draws[2]
     assert len(set(draws[0][0])) == 5
 
@@ -129,9 +129,9 @@ def test_jitter_is_drawn_per_step_and_depends_on_the_seed_alone():
 def test_a_pause_stops_a_rank_and_then_it_goes_on():
     def program(comm):
         work(comm, 2)
-        return comm.journal.clock()
+        return comm.event_log.clock()
 
-    outcome = run(program, 2, disturbances=Disturbances(pause={1: ((0.25, 10.25),)}))
+    outcome = run(program, 2, faults=Faults(pause={1: ((0.25, 10.25),)}))
     assert outcome.results == [1.0, 11.0]
     spans = outcome.trace().spans
     assert ((spans["kind"] == IDLE) & (spans["rank"] == 1) & (spans["end"] == 10.25)).any()
@@ -140,7 +140,7 @@ def test_a_pause_stops_a_rank_and_then_it_goes_on():
 def test_a_run_is_a_pure_function_of_what_it_was_given():
     def program(comm):
         x = np.random.default_rng(comm.rank).random(50)
-        for comm.journal.step in range(4):
+        for comm.event_log.step in range(4):
             work(comm)
             if comm.rank:
                 comm.send(x, 0)
@@ -152,7 +152,7 @@ def test_a_run_is_a_pure_function_of_what_it_was_given():
                     comm.send(x, src)
         return x
 
-    first, second = (run(program, 5, disturbances=Disturbances(jitter=JITTERS["pareto"])) for _ in range(2))
+    first, second = (run(program, 5, faults=Faults(jitter=JITTERS["pareto"])) for _ in range(2))
     for x, y in zip(first.results, second.results, strict=True):
         assert np.array_equal(x, y)
     for table in ("spans", "messages"):
@@ -179,9 +179,9 @@ def test_a_collective_that_somebody_does_not_join_is_a_deadlock():
 
 def test_the_first_error_of_a_rank_is_the_error_of_the_run_and_names_rank_and_step():
     def program(comm):
-        for comm.journal.step in range(3):
+        for comm.event_log.step in range(3):
             work(comm)
-            if comm.rank == 1 and comm.journal.step == 2:
+            if comm.rank == 1 and comm.event_log.step == 2:
                 raise ZeroDivisionError("the cake is a lie")
             comm.barrier()
 
@@ -190,7 +190,7 @@ def test_the_first_error_of_a_rank_is_the_error_of_the_run_and_names_rank_and_st
     assert (outcome.error.rank, outcome.error.step) == (1, 2)
     assert isinstance(outcome.error.__cause__, ZeroDivisionError)
     assert "rank 1 failed at step 2: ZeroDivisionError: the cake is a lie" in str(outcome.error)
-    assert len(outcome.journals[0].spans) > 2
+    assert len(outcome.event_logs[0].spans) > 2
 
 
 def test_a_server_hears_of_a_lost_worker_once_and_goes_on():
@@ -202,13 +202,13 @@ def test_a_server_hears_of_a_lost_worker_once_and_goes_on():
                 heard.append((src, x))
                 training -= x is None
             return heard
-        for comm.journal.step in range(4):
+        for comm.event_log.step in range(4):
             work(comm)
-            comm.send(comm.journal.step, 0)
+            comm.send(comm.event_log.step, 0)
         comm.send(None, 0)
         return None
 
-    outcome = run(program, 3, disturbances=Disturbances(crash={2: 1.25}))
+    outcome = run(program, 3, faults=Faults(crash={2: 1.25}))
     assert outcome.error is None
     assert [x for src, x in outcome.results[0] if src == 2] == [0, 1, None]
     assert [x for src, x in outcome.results[0] if src == 1] == [0, 1, 2, 3, None]
@@ -218,11 +218,11 @@ def test_a_server_hears_of_a_lost_worker_once_and_goes_on():
 @pytest.mark.parametrize("collective", ["fast", "ring"])
 def test_a_rank_lost_in_a_synchronous_method_is_named_with_its_step(collective):
     def program(comm):
-        for comm.journal.step in range(10):
+        for comm.event_log.step in range(10):
             work(comm)
             comm.all_reduce(np.ones(5))
 
-    outcome = run(program, 4, collective=collective, disturbances=Disturbances(crash={3: 2.6}))
+    outcome = run(program, 4, collective=collective, faults=Faults(crash={3: 2.6}))
     assert isinstance(outcome.error, RankLost)
     assert outcome.error.rank == 3
     assert "rank 3 was lost at 2.6 s (step" in str(outcome.error)
@@ -245,7 +245,7 @@ def test_a_reduction_beside_the_rank_overlaps_with_its_work():
         if beside:
             handle.wait()
         assert (x == comm.size).all()
-        return comm.journal.clock()
+        return comm.event_log.clock()
 
     for collective in ("fast", "ring", "tree"):
         alone, overlapped = (
@@ -278,7 +278,7 @@ def test_reductions_beside_each_other_share_the_port():
         handles = [comm.all_reduce(np.ones(10_000), async_op=True) for _ in range(3)]
         for handle in handles:
             handle.wait()
-        return comm.journal.clock()
+        return comm.event_log.clock()
 
     device = Device(math.inf, math.inf, 0.0)
     fast, ring = (max(run(program, 4, collective=c, device=device).results) for c in ("fast", "ring"))
@@ -295,10 +295,10 @@ def test_progress_is_told_and_a_run_can_be_stopped():
             work(comm)
             comm.barrier()
 
-    outcome = run(program, 2, on_progress=lambda journals, at: seen.append(at), stop=lambda: len(seen) > 1)
+    outcome = run(program, 2, on_progress=lambda event_logs, at: seen.append(at), stop=lambda: len(seen) > 1)
     assert isinstance(outcome.error, Cancelled)
     assert seen and seen[-1] > 0
-    assert outcome.journals[0].spans
+    assert outcome.event_logs[0].spans
 
 
 def test_a_thousand_ranks_are_no_trouble():

@@ -7,7 +7,7 @@ import pytest
 
 from cluster import simulated
 from cluster.devices import Device
-from cluster.faults import JITTERS, Disturbances, Jitter
+from cluster.faults import JITTERS, Faults, Jitter
 from cluster.network import NETWORKS
 from tests.training import Springs, pay, train
 from theory import order_statistics
@@ -99,7 +99,7 @@ def test_more_than_there_are_cannot_be_waited_for(n, k):
 
 
 def steps_together(steps, comm):
-    for comm.journal.step in range(steps):
+    for comm.event_log.step in range(steps):
         pay(1e7)
         comm.split(0)  # a meeting that takes no time
 
@@ -107,7 +107,7 @@ def steps_together(steps, comm):
 def mean_step(ranks, jitter, steps):
     """Seconds that a step takes in which all wait for the slowest."""
     outcome = simulated.run(partial(steps_together, steps), ranks, network=NETWORKS["ideal"], device=SECOND,
-                            disturbances=Disturbances(jitter=jitter, seed=1))  # fmt: skip
+                            faults=Faults(jitter=jitter, seed=1))  # fmt: skip
     assert outcome.error is None
     return outcome.trace().seconds() / steps
 
@@ -136,10 +136,10 @@ def step_times(workers, backups, steps, seed):
     where = {
         "network": NETWORKS["ideal"],
         "device": SECOND,
-        "disturbances": Disturbances(jitter=EXPONENTIAL, seed=seed),
+        "faults": Faults(jitter=EXPONENTIAL, seed=seed),
     }
     run = train("backup", Springs([0.0] * workers), workers, {"backups": backups}, steps=steps, **where)
-    return np.diff([row[1] for row in run.outcome.journals[0].reports], prepend=0.0)
+    return np.diff([row[1] for row in run.outcome.event_logs[0].reports], prepend=0.0)
 
 
 @pytest.mark.slow

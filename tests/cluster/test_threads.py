@@ -62,10 +62,10 @@ def test_guarded_walks_lose_no_addition(guard):
 def test_an_error_of_one_ends_the_others_and_leaves_no_thread():
     def program(comm):
         if comm.rank == 1:
-            comm.journal.step = 7
+            comm.event_log.step = 7
             raise ValueError("enough")
         while True:
-            comm.journal.clock()
+            comm.event_log.clock()
             time.sleep(0.001)
 
     outcome = threads.run(program, 3)
@@ -77,14 +77,14 @@ def test_an_error_of_one_ends_the_others_and_leaves_no_thread():
 def test_it_can_be_stopped_and_keeps_what_was_recorded():
     recorded = []
 
-    def on_progress(journals, seconds):
-        recorded[:] = [len(journal.losses) for journal in journals]
+    def on_progress(event_logs, seconds):
+        recorded[:] = [len(event_log.losses) for event_log in event_logs]
 
     workload = sparse.build(sparse.Settings(rows=512, features=100))
     on_threads = partial(threads.run, on_progress=on_progress, stop=lambda: min(recorded, default=0) > 10)
     done = train("hogwild", workload, 2, batch=32, steps=10**7, fails=True, run=on_threads)
     assert isinstance(done.outcome.error, Cancelled)
-    assert all(len(journal.losses) > 10 for journal in done.outcome.journals)
+    assert all(len(event_log.losses) > 10 for event_log in done.outcome.event_logs)
     assert ranks() == []
 
 

@@ -18,8 +18,8 @@ SCRIPT = """
     from cluster import torchrun
 
     def program(comm):
-        comm.journal.step = 2
-        comm.journal.losses.append((2, 1, comm.journal.clock(), 0.5))
+        comm.event_log.step = 2
+        comm.event_log.losses.append((2, 1, comm.event_log.clock(), 0.5))
         {work}
         x = comm.all_reduce(np.full(5, comm.rank + 1.0))
         if comm.rank == 0:
@@ -40,7 +40,7 @@ SCRIPT = """
                 "results": [r and [r[0].tolist(), r[1]] for r in outcome.results],
                 "error": [type(outcome.error).__name__, str(outcome.error)],
                 "notes": outcome.notes,
-                "losses": [len(j.losses) for j in outcome.journals],
+                "losses": [len(j.losses) for j in outcome.event_logs],
                 "arrived": bool((trace.messages["arrived"] > trace.messages["sent"]).all()),
                 "bytes": trace.traffic().tolist(),
             }}), flush=True)

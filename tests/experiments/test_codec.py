@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 from experiments.plots.timeline_codec import pack_messages, pack_timeline, unpack
-from tracing import Journal, Trace
+from tracing import EventLog, Trace
 
 
-def journal(rank, spans=(), messages=()):
-    j = Journal(rank, lambda: 0.0)
+def event_log(rank, spans=(), messages=()):
+    j = EventLog(rank, lambda: 0.0)
     j.spans.extend(spans)
     j.messages.extend(messages)
     return j
@@ -20,12 +20,12 @@ def journal(rank, spans=(), messages=()):
 
 def lanes(ranks, each, seed=0):
     generator = np.random.default_rng(seed)
-    journals = []
+    event_logs = []
     for rank in range(ranks):
         edges = np.sort(generator.random(each + 1))
         rows = [(int(generator.integers(5)), a, b, i, f"F{i % 7}") for i, (a, b) in enumerate(pairwise(edges))]
-        journals.append(journal(rank, rows))
-    return Trace.of(journals)
+        event_logs.append(event_log(rank, rows))
+    return Trace.of(event_logs)
 
 
 def test_a_packed_timeline_says_everything_the_trace_says():
@@ -52,7 +52,7 @@ def test_every_column_starts_where_a_typed_array_may(ranks):
 
 
 def test_a_run_without_spans_packs():
-    header, columns = unpack(pack_timeline(Trace.of([journal(0)])))
+    header, columns = unpack(pack_timeline(Trace.of([event_log(0)])))
     assert header["spans"] == 0 and not len(columns["start"])
 
 
@@ -65,20 +65,20 @@ def test_thinning_keeps_the_limit_the_extent_and_the_leading_kind():
     assert np.isclose((columns["start"] + columns["duration"]).max(), trace.spans["end"].max())
     rows = [(0, i / 1000, i / 1000 + 0.0009, i, "gradient") for i in range(1000)]
     rows += [(1, i / 1000 + 0.0009, (i + 1) / 1000, i, "update") for i in range(1000)]
-    _, columns = unpack(pack_timeline(Trace.of([journal(0, rows)]), limit=50))
+    _, columns = unpack(pack_timeline(Trace.of([event_log(0, rows)]), limit=50))
     assert set(columns["kind"].tolist()) == {0}
 
 
 def test_thinning_leaves_a_long_span_among_short_ones_as_long_as_it_was():
     rows = [(0, i * 1e-4, (i + 1) * 1e-4, i, "gradient") for i in range(1000)] + [(3, 0.1, 1.1, 1000, "wait")]
-    _, columns = unpack(pack_timeline(Trace.of([journal(0, rows)]), limit=100))
+    _, columns = unpack(pack_timeline(Trace.of([event_log(0, rows)]), limit=100))
     waits = columns["kind"] == 3
     assert waits.sum() == 1 and np.isclose(columns["duration"][waits][0], 1.0, atol=0.01)
 
 
 def test_messages_that_never_arrived_are_told_apart():
     rows = [(1, 0, 100, 0.5, float("nan"), False), (1, 0, 300, 0.1, 0.2, False)]
-    trace = Trace.of([journal(0, messages=rows), journal(1)])
+    trace = Trace.of([event_log(0, messages=rows), event_log(1)])
     header, columns = unpack(pack_messages(trace))
     assert header["messages"] == 2
     assert columns["bytes"].tolist() == [300, 100] and columns["arrived"][1] == -1

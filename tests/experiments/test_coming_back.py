@@ -117,12 +117,12 @@ def test_its_new_life_begins_with_the_newest_model_that_the_server_had_reported(
     seen = []
 
     def worker(comm, task, s):
-        if comm.rank == 2 and task.journal.clock() > 0:
-            seen.append((task.journal.clock(), task.start()))
+        if comm.rank == 2 and task.event_log.clock() > 0:
+            seen.append((task.event_log.clock(), task.start()))
         return algorithms.find("asgd").worker(comm, task, s)
 
     e = experiment("asgd", 0.3, 0.6)
-    run(e, instead=worker)
+    run(e, worker_override=worker)
     seconds, w = seen[0]
     workload = check(e)
     tried = run(e).evaluations

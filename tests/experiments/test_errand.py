@@ -4,10 +4,10 @@ import time
 import pytest
 
 from experiments.jobs.pool import Pool
-from experiments.jobs.spec import KINDS, Errand, keep
+from experiments.jobs.spec import KINDS, JobSpec, keep
 from experiments.study import schedules
 
-LARGE = Errand("study", {"schedule": "gpipe", "ranks": 16, "chunks": 100})
+LARGE = JobSpec("study", {"schedule": "gpipe", "ranks": 16, "chunks": 100})
 
 
 def test_an_errand_is_done_once_and_kept(tmp_path):
@@ -30,15 +30,15 @@ def test_a_result_is_kept_whole_or_not_at_all(tmp_path):
 
 
 def test_other_values_are_another_errand():
-    assert LARGE.key() != Errand("study", {**LARGE.values, "ranks": 17}).key()
-    assert LARGE.key() == Errand("study", dict(reversed(LARGE.values.items()))).key()
+    assert LARGE.key() != JobSpec("study", {**LARGE.values, "ranks": 17}).key()
+    assert LARGE.key() == JobSpec("study", dict(reversed(LARGE.values.items()))).key()
 
 
 def test_the_pool_does_errands_beside_runs(tmp_path):
     pool = Pool(tmp_path, 1)
     try:
         job = pool.submit("ada/study", LARGE)
-        refused = pool.submit("bob", Errand("study", {"ranks": 200, "chunks": 4000}))
+        refused = pool.submit("bob", JobSpec("study", {"ranks": 200, "chunks": 4000}))
         while pool.state(job).active or pool.state(refused).active:
             time.sleep(0.01)
         assert schedules.load(pool.state(job).folder).summary["ops"] == 16 * 201
@@ -51,7 +51,7 @@ def test_who_is_gone_is_gone_with_all_errands(tmp_path):
     pool = Pool(tmp_path, 1, grace=0.0, command=("sleep", "60"))
     try:
         job = pool.submit("ada/study", LARGE)
-        other = pool.submit("adam", Errand("study", {"ranks": 5}))
+        other = pool.submit("adam", JobSpec("study", {"ranks": 5}))
         pool.release("ada")
         while pool.state(job).active:
             time.sleep(0.01)
@@ -62,4 +62,4 @@ def test_who_is_gone_is_gone_with_all_errands(tmp_path):
 
 
 def test_every_kind_has_a_module_that_does_it():
-    assert all(callable(importlib.import_module(module).errand) for module in KINDS.values())
+    assert all(callable(importlib.import_module(module).job_spec) for module in KINDS.values())

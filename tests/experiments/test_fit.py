@@ -11,7 +11,7 @@ from cluster.real import threads
 from cluster.simulated import run as simulate
 from experiments.cli.main import main
 from experiments.experiment import Experiment
-from experiments.jobs.spec import Errand
+from experiments.jobs.spec import JobSpec
 from experiments.measure import fit, this_machine
 from experiments.measure.this_machine import Fit
 
@@ -52,7 +52,7 @@ def test_an_all_reduce_takes_what_the_simulated_cluster_makes_of_it(nbytes):
 
     def program(comm):
         comm.all_reduce(np.zeros(nbytes // 4, np.float32))
-        return comm.journal.clock()
+        return comm.event_log.clock()
 
     ends = simulate(program, 2, network=network, device=TRUE).results
     assert fit.exchange("all-reduce", nbytes, LINK, TRUE) == pytest.approx(max(ends), rel=1e-6)
@@ -122,5 +122,5 @@ def test_the_command_tells_the_constants_and_how_to_use_them(home, monkeypatch, 
 
 def test_a_fit_as_an_errand_leaves_its_file(home, monkeypatch, tmp_path):
     monkeypatch.setattr(fit, "fit", lambda progress: MADE)
-    folder = Errand("fit", {"moment": "now"}).do(tmp_path)
+    folder = JobSpec("fit", {"moment": "now"}).do(tmp_path)
     assert Fit.model_validate_json((folder / "fit.json").read_text()) == MADE

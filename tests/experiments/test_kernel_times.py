@@ -85,10 +85,10 @@ def test_a_call_is_timed_until_the_device_is_done():
 
 
 def test_an_errand_keeps_the_report(tmp_path):
-    errand, parts = kernel_times.asked(["gather"], 100), []
-    folder = errand.do(tmp_path, parts.append)
+    job_spec, parts = kernel_times.asked(["gather"], 100), []
+    folder = job_spec.do(tmp_path, parts.append)
     report = kernel_times.load(folder)
-    assert errand.stored(tmp_path) == folder and parts == [0.0]
+    assert job_spec.stored(tmp_path) == folder and parts == [0.0]
     assert report.rows[0].flops == 0 and math.isfinite(report.rows[0].cpu)
     assert report.row("gather") and report.row("sgd") is None
 

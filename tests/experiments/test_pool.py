@@ -294,7 +294,7 @@ def ready(pool):
 
 
 def test_a_process_that_was_foreseen_does_the_next_job_and_another_takes_its_place(pool):
-    pool.foresee()
+    pool.prewarm()
     first = ready(pool)
     state = end(pool, pool.submit("ada", small()))
     assert (state.status, state.message) == ("finished", "") and not first.is_running()
@@ -303,7 +303,7 @@ def test_a_process_that_was_foreseen_does_the_next_job_and_another_takes_its_pla
 
 
 def test_a_process_that_knows_an_older_source_does_no_job(pool, monkeypatch):
-    pool.foresee()
+    pool.prewarm()
     first = ready(pool)
     monkeypatch.setattr("experiments.jobs.pool.source_version", lambda: "0" * 8)
     job = pool.submit("ada", small(steps=1_000_000))
@@ -312,7 +312,7 @@ def test_a_process_that_knows_an_older_source_does_no_job(pool, monkeypatch):
 
 
 def test_a_foreseen_process_that_has_ended_is_not_missed(pool):
-    pool.foresee()
+    pool.prewarm()
     waiting = ready(pool)
     waiting.kill()
     with contextlib.suppress(psutil.NoSuchProcess):

@@ -37,8 +37,8 @@ def victim(monkeypatch):
     ranks, on_processes = [], processes.run
 
     def watched(*program, on_progress, **options):
-        def look(journals, seconds):
-            if all(journals[rank].step > 0 and len(journals[rank].losses) > 1 for rank in ranks):
+        def look(event_logs, seconds):
+            if all(event_logs[rank].step > 0 and len(event_logs[rank].losses) > 1 for rank in ranks):
                 for child in multiprocessing.active_children():
                     if child.name in [f"rank {rank}" for rank in ranks]:
                         child.kill()

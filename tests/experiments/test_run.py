@@ -11,7 +11,7 @@ import algorithms
 import kernels
 from cluster.network import NETWORKS
 from experiments.experiment import Experiment
-from experiments.run import check, disturbances, join, network, run
+from experiments.run import check, faults, join, network, run
 from experiments.runs.compare import difference
 from experiments.runs.evaluations import evaluate
 from experiments.runs.summary import digest
@@ -218,7 +218,7 @@ def test_overrides_change_the_preset_and_nothing_else():
 
 
 def test_disturbances_are_read_and_seeded():
-    d = disturbances(small(slow="1:3", pause="0:1-2", crash="1:4", jitter="hpc", seed=9))
+    d = faults(small(slow="1:3", pause="0:1-2", crash="1:4", jitter="hpc", seed=9))
     assert (d.slow, d.pause, d.crash, d.seed) == ({1: 3.0}, {0: ((1.0, 2.0),)}, {1: 4.0}, 9) and d.jitter
 
 
@@ -239,7 +239,7 @@ def test_a_run_of_any_length_keeps_a_bounded_number_of_reports(monkeypatch):
     kept = []
     gather = module.gather
     monkeypatch.setattr(
-        module, "gather", lambda e, outcome, began: kept.append(outcome.journals) or gather(e, outcome, began)
+        module, "gather", lambda e, outcome, began: kept.append(outcome.event_logs) or gather(e, outcome, began)
     )
     done = run(small("sgd", workload="quadratic", steps=1000, evaluations=5))
     assert 5 <= len(kept[0][0].reports) <= 10

@@ -18,7 +18,7 @@ from app.components import curve, timeline
 from experiments.cli.main import main
 from experiments.experiment import Experiment
 from experiments.jobs.pool import Pool
-from experiments.jobs.spec import Errand
+from experiments.jobs.spec import JobSpec
 from experiments.runs import run_files, store, upload
 from experiments.runs.upload import checked, take_run
 
@@ -292,9 +292,9 @@ def test_the_pool_opens_an_upload_and_leaves_nothing_of_it_unread(files, tmp_pat
     pool = Pool(tmp_path, 1)
     try:
         for given, status in ((list(files.items()), "finished"), ([("x.zip", b"PK no zip")], "failed")):
-            errand = upload.asked("run", given)
+            job_spec = upload.asked("run", given)
             upload.put(tmp_path, given)
-            job = pool.submit("ada", errand)
+            job = pool.submit("ada", job_spec)
             while pool.state(job).active:
                 pass
             state = pool.state(job)
@@ -307,9 +307,9 @@ def test_the_pool_opens_an_upload_and_leaves_nothing_of_it_unread(files, tmp_pat
 
 
 def test_an_upload_that_is_gone_says_so(tmp_path):
-    errand = upload.asked("run", [("a", b"b")])
+    job_spec = upload.asked("run", [("a", b"b")])
     with pytest.raises(ValueError, match="the upload is not here any more"):
-        errand.do(tmp_path)
+        job_spec.do(tmp_path)
 
 
 def test_too_much_is_not_taken(monkeypatch):
@@ -318,7 +318,7 @@ def test_too_much_is_not_taken(monkeypatch):
         upload.asked("run", [("a", b"123456"), ("b", b"123456")])
     with pytest.raises(ValueError, match="there are 0 files"):
         upload.asked("run", [])
-    assert isinstance(upload.asked("table", [("a" * 500, b"1")]), Errand)
+    assert isinstance(upload.asked("table", [("a" * 500, b"1")]), JobSpec)
 
 
 def test_the_command_line_adds_runs_tables_and_networks(files, tmp_path, monkeypatch, capsys):

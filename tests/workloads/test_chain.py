@@ -11,7 +11,7 @@ import kernels
 from tests.workloads.test_layers import beside, in_torch
 from workloads import models
 from workloads.layers import Dense
-from workloads.sequential import Chain, balanced
+from workloads.sequential import Sequential, balanced
 
 SETTINGS = {
     "mlp": {"hidden": "12,9"},
@@ -62,7 +62,7 @@ def test_the_gradient_of_a_whole_model_is_the_one_of_autograd(name):
 
 
 def test_a_chain_fits_numbers_as_well_as_classes():
-    model = Chain([Dense((2,), 3, "tanh"), Dense((3,), 2, "none")], kernels.squared_error, np.float64)
+    model = Sequential([Dense((2,), 3, "tanh"), Dense((3,), 2, "none")], kernels.squared_error, np.float64)
     rng = np.random.default_rng(0)
     w, x, t = model.start(0), rng.standard_normal((4, 2)), rng.standard_normal((4, 2))
     _, g = model.gradient(w, x, t)
@@ -211,7 +211,7 @@ def test_cuts_with_an_empty_stage_are_refused(cuts):
 
 def test_layers_that_do_not_fit_are_refused():
     with pytest.raises(ValueError, match=r"gives \(4,\) where the next expects \(5,\)"):
-        Chain([Dense((3,), 4), Dense((5,), 2)], kernels.squared_error)
+        Sequential([Dense((3,), 4), Dense((5,), 2)], kernels.squared_error)
 
 
 def test_boundaries_count_what_crosses_them():

@@ -8,7 +8,7 @@ import pytest
 from knobs import make
 from workloads import models
 from workloads.models import ModelKnobs
-from workloads.sequential import Chain
+from workloads.sequential import Sequential
 
 
 def shapes(inputs=(1, 8, 8), classes=10, **knobs):
@@ -54,6 +54,6 @@ def test_a_cnn_on_points_is_refused(model):
 def test_depth_does_not_let_a_residual_model_grow_what_passes():
     for depth in (4, 64):
         chain = models.build(ModelKnobs(model="residual", depth=depth, width=64), (64,), 10)
-        hidden = Chain(chain.layers[:-1], chain.criterion, np.float64)
+        hidden = Sequential(chain.layers[:-1], chain.criterion, np.float64)
         y, _ = hidden.forward(hidden.start(0), np.random.default_rng(0).standard_normal((100, 64)))
         assert 0.5 < np.mean(y**2) < 5

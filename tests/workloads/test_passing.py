@@ -47,7 +47,7 @@ def passes(workload, program):
     outcome = simulated.run(rank, 1)
     if outcome.error:
         raise outcome.error
-    return outcome.results[0], outcome.journals[0]
+    return outcome.results[0], outcome.event_logs[0]
 
 
 @every_model
@@ -63,11 +63,11 @@ def test_the_layers_gradients_together_are_the_gradient_bit_for_bit(workload):
             back.append(part)
         return whole, g, ahead, back
 
-    (whole, g, ahead, back), journal = passes(workload, program)
+    (whole, g, ahead, back), event_log = passes(workload, program)
     assert np.array_equal(whole, g) and np.any(g)
     assert ahead == back[::-1]
     assert len(ahead) == workload.depth
-    assert len(journal.losses) == 2 and journal.losses[0][3] == journal.losses[1][3]
+    assert len(event_log.losses) == 2 and event_log.losses[0][3] == event_log.losses[1][3]
 
 
 def test_a_layer_reads_its_parameters_when_it_comes_to_them():
@@ -101,7 +101,7 @@ def test_a_dense_layers_gradient_is_made_of_its_inputs_and_errors(name):
 def test_activations_grow_on_the_way_forward_and_are_let_go_on_the_way_back():
     def program(task, w, batch):
         def held():
-            return task.journal.held[HELD.index("activations")] // (2 * 8)  # numbers per sample
+            return task.event_log.held[HELD.index("activations")] // (2 * 8)  # numbers per sample
 
         forward = [held() for _ in task.forward(w, batch)] + [held()]
         backward = [held() for _ in task.backward()]

@@ -8,7 +8,7 @@ import workloads
 from cluster import simulated
 from workloads import transformer
 from workloads.layers import Convolution, Dense
-from workloads.sequential import Chain
+from workloads.sequential import Sequential
 from workloads.supervised import Supervised
 from workloads.task import Budget, Task
 
@@ -25,7 +25,7 @@ def text(tokens=7, time=3, width=8, heads=4):
 
 def supervised(layers, loss):
     rng = np.random.default_rng(0)
-    chain = Chain(layers, loss, np.float64)
+    chain = Sequential(layers, loss, np.float64)
     whole = isinstance(layers[0], transformer.Embedding)
     x = rng.integers(0, layers[0].tokens, (8, layers[0].time)) if whole else rng.standard_normal((8, *chain.inputs))
     shape = (8, *chain.outputs[:-1])
@@ -121,5 +121,5 @@ def test_only_the_first_rank_records_the_loss():
         _, target = task.next_batch()
         shard.loss(np.zeros((4, 10)), target)
 
-    losses = [[row[1:] for row in journal.losses] for journal in simulated.run(program, 2).journals]
+    losses = [[row[1:] for row in event_log.losses] for event_log in simulated.run(program, 2).event_logs]
     assert losses == [[(4, losses[0][0][1], pytest.approx(np.log(10)))], []]

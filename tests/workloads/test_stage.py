@@ -75,7 +75,7 @@ def test_a_pipeline_s_gradient_is_that_of_the_whole_model(chunks):
             dy, pending = stage.backward_input(w[stage.where], kept, dy)
             total[stage.where] += stage.backward_weights(pending) / chunks
     np.testing.assert_allclose(total, g, rtol=0, atol=1e-15)
-    (record,) = pipeline[-1].task.journal.losses  # one, when the last micro-batch was compared
+    (record,) = pipeline[-1].task.event_log.losses  # one, when the last micro-batch was compared
     assert record[1] == 8
     assert record[3] == pytest.approx(loss, rel=1e-14)
 
@@ -91,4 +91,4 @@ def test_passes_are_written_down_under_their_labels():
     w = first.start()
     y, saved = first.forward(w, first.chunk(0)[0], "F0")
     first.backward(w, saved, y, "B0")
-    assert [row[4] for row in first.task.journal.spans] == ["F0", "B0"]
+    assert [row[4] for row in first.task.event_log.spans] == ["F0", "B0"]

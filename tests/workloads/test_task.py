@@ -10,11 +10,11 @@ import pytest
 
 import kernels
 from knobs import make
-from tracing import HELD, Journal
+from tracing import HELD, EventLog
 from workloads.checkpoints import Checkpoints
 from workloads.layers import Dense
 from workloads.quadratic import Quadratic
-from workloads.sequential import Chain
+from workloads.sequential import Sequential
 from workloads.supervised import Supervised
 from workloads.task import Budget, Diverged, Task
 
@@ -30,7 +30,7 @@ class Alone:
     others: list[float] = field(default_factory=list)
 
     def __post_init__(self):
-        self.journal = Journal(self.rank, lambda: self.now)
+        self.event_log = EventLog(self.rank, lambda: self.now)
 
     def all_reduce(self, x, op="sum", async_op=False):
         x += self.others.pop(0) if self.others else 0
@@ -95,8 +95,8 @@ def test_steps_alone_need_no_agreement():
 
 def test_a_step_is_written_in_the_journal_before_it_begins():
     t = task()
-    assert t.journal.step == -1
-    assert [t.journal.step for _ in t.steps()] == [0, 1, 2, 3]
+    assert t.event_log.step == -1
+    assert [t.event_log.step for _ in t.steps()] == [0, 1, 2, 3]
 
 
 def test_a_gradient_records_its_loss_samples_time_and_span():
@@ -107,8 +107,8 @@ def test_a_gradient_records_its_loss_samples_time_and_span():
         loss, g = t.gradient(np.ones(3))
         np.testing.assert_array_equal(g, np.ones(3))
     assert loss == 1.5
-    assert comm.journal.losses == [(k, 2 * (k + 1), 0.5 * (k + 1), 1.5) for k in range(4)]
-    assert [(row[0], row[3], row[4]) for row in comm.journal.spans] == [(0, k, "gradient") for k in range(4)]
+    assert comm.event_log.losses == [(k, 2 * (k + 1), 0.5 * (k + 1), 1.5) for k in range(4)]
+    assert [(row[0], row[3], row[4]) for row in comm.event_log.spans] == [(0, k, "gradient") for k in range(4)]
 
 
 def test_a_gradient_may_be_asked_on_a_given_batch():
@@ -119,7 +119,7 @@ def test_a_gradient_may_be_asked_on_a_given_batch():
 
 
 def held(t):
-    return dict(zip(HELD, t.journal.held, strict=True))
+    return dict(zip(HELD, t.event_log.held, strict=True))
 
 
 def test_a_gradient_says_what_memory_it_needs():
@@ -127,12 +127,12 @@ def test_a_gradient_says_what_memory_it_needs():
     t.gradient(np.ones(3))
     assert held(t) == {"parameters": 24, "gradients": 24, "optimizer state": 0, "activations": 0, "buffers": 0}
     t.gradient(np.ones(3))
-    assert len(t.journal.memory) == 2  # only what changes is written
+    assert len(t.event_log.memory) == 2  # only what changes is written
 
 
 def test_a_gradient_of_layers_needs_what_their_forward_pass_keeps():
     layers = [Dense((5,), 3), Dense((3,), 2, "none")]
-    chain = Chain(layers, kernels.softmax_cross_entropy, np.float64)
+    chain = Sequential(layers, kernels.softmax_cross_entropy, np.float64)
     samples = np.zeros((8, 5)), np.zeros(8, int)
     t = Task(Supervised("net", chain, samples, samples), Alone(), budget=Budget(steps=1), batch=4)
     t.gradient(t.start())
@@ -147,7 +147,7 @@ def test_a_server_holds_the_model_that_it_ships():
 
 def test_what_an_update_rule_remembers_is_the_ranks_memory():
     t = task()
-    with kernels.metered(t.journal):
+    with kernels.metered(t.event_log):
         kernels.state_like(np.ones(5))
         kernels.state_like(np.ones(2, np.float32))
     kernels.state_like(np.ones(5))  # nobody's
@@ -187,7 +187,7 @@ def test_divergence_says_on_which_rank_at_which_step_and_keeps_what_was_recorded
     with pytest.raises(Diverged, match="at step 1 on rank 3") as divergence:
         t.record(loss, 2)
     assert (divergence.value.rank, divergence.value.step) == (3, 1)
-    assert [row[:2] for row in t.journal.losses] == [(0, 2), (1, 4)]
+    assert [row[:2] for row in t.event_log.losses] == [(0, 2), (1, 4)]
     again = pickle.loads(pickle.dumps(divergence.value))  # it comes out of a process whole
     assert (again.rank, again.step) == (3, 1)
 
@@ -205,7 +205,7 @@ def test_a_report_is_a_snapshot_of_a_part_of_the_model():
     t.report(w)
     t.report(w[1:], slice(1, 3))
     w[:] = 9
-    (_, _, *whole, a), (_, _, *part, b) = t.journal.reports
+    (_, _, *whole, a), (_, _, *part, b) = t.event_log.reports
     assert whole == [0, 3] and part == [1, 3]
     np.testing.assert_array_equal(a, [0, 1, 2])
     np.testing.assert_array_equal(b, [1, 2])
@@ -215,7 +215,7 @@ def test_reports_are_thinned_as_asked():
     t = task(report_every=3)
     for k in range(10):
         t.report(np.full(3, float(k)))
-    assert [row[4][0] for row in t.journal.reports] == [2, 5, 8]
+    assert [row[4][0] for row in t.event_log.reports] == [2, 5, 8]
 
 
 @pytest.mark.parametrize("reports", [7, 8, 100, 1000])
@@ -223,7 +223,7 @@ def test_a_run_of_any_length_keeps_a_bounded_number_of_evenly_spaced_reports(rep
     t = task(keep=8)
     for k in range(reports):
         t.report(np.full(3, float(k)))
-    kept = [row[0] for row in t.journal.reports]
+    kept = [row[0] for row in t.event_log.reports]
     assert min(reports, 8) <= len(kept) < 16
     assert len(set(np.diff(kept))) == 1
 
@@ -231,7 +231,7 @@ def test_a_run_of_any_length_keeps_a_bounded_number_of_evenly_spaced_reports(rep
 def test_staleness_is_recorded_with_its_time():
     comm = Alone(now=2.5)
     task(comm).applied(4)
-    assert comm.journal.applied == [(2.5, 4)]
+    assert comm.event_log.applied == [(2.5, 4)]
 
 
 @pytest.mark.parametrize("values", [{"steps": 0}, {"epochs": 0}, {"seconds": -1}, {"target_loss": 0}, {"steps": 1.5}])
@@ -246,7 +246,7 @@ def test_a_budget_of_nothing_is_refused(values):
 def come_back(losses=(), **more):
     """Its task, when its former life has recorded these losses, one a step, of two samples each."""
     comm = Alone(now=5.0)
-    comm.journal.losses += [(step, 2 * step + 2, 0.1, loss) for step, loss in enumerate(losses)]
+    comm.event_log.losses += [(step, 2 * step + 2, 0.1, loss) for step, loss in enumerate(losses)]
     saved = Checkpoints(np.array([1.0, 2.0, 3.0]), [5.0])
     return task(comm, checkpoints=saved, **more)
 
@@ -279,7 +279,7 @@ def test_who_comes_back_goes_on_in_its_data():
 def test_who_comes_back_goes_on_counting_samples():
     again = come_back([0.5, 0.5])
     again.record(0.5, 2)
-    assert again.journal.losses[-1][1] == 6
+    assert again.event_log.losses[-1][1] == 6
 
 
 def test_the_losses_of_a_former_life_count_towards_the_target():

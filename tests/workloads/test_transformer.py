@@ -7,7 +7,7 @@ import pytest
 
 import kernels
 from workloads import transformer
-from workloads.sequential import Chain
+from workloads.sequential import Sequential
 from workloads.transformer import AttentionBlock, Embedding, Head, MlpBlock
 
 TOKENS, TIME, WIDTH, HEADS = 7, 5, 6, 2
@@ -56,7 +56,7 @@ def passes(layer, seed=0, samples=4):
 
 def model(dtype=np.float64, depth=4):
     layers = transformer.layers(TOKENS, TIME, WIDTH, HEADS, depth)
-    return Chain(layers, kernels.softmax_cross_entropy, dtype)
+    return Sequential(layers, kernels.softmax_cross_entropy, dtype)
 
 
 def samples(count=6, seed=3):
@@ -212,9 +212,9 @@ def test_equal_tokens_in_other_places_are_told_apart():
 
 
 def test_evaluation_passes_so_many_positions_at_once_whatever_the_length_of_a_sample(monkeypatch):
-    chain, at_once, whole = model(), [], Chain.loss
+    chain, at_once, whole = model(), [], Sequential.loss
     monkeypatch.setattr("workloads.sequential.AT_ONCE", 3 * TIME + 1)
-    monkeypatch.setattr(Chain, "loss", lambda self, y, target: at_once.append(len(y)) or whole(self, y, target))
+    monkeypatch.setattr(Sequential, "loss", lambda self, y, target: at_once.append(len(y)) or whole(self, y, target))
     chain.evaluate(chain.start(0), *samples(8))
     assert at_once == [3, 3, 2]
 
@@ -261,7 +261,7 @@ def test_a_pair_of_blocks_costs_what_the_literature_says_and_small_change():
 def test_blocks_leave_the_size_of_what_passes_within_a_constant_however_many():
     for depth in (2, 32):
         layers = transformer.layers(TOKENS, TIME, 32, 4, depth)
-        body = Chain(layers[:-1], kernels.softmax_cross_entropy, np.float64)
+        body = Sequential(layers[:-1], kernels.softmax_cross_entropy, np.float64)
         y, _ = body.forward(body.start(0), samples(20)[0])
         assert 0.3 < np.mean(y**2) < 5
 

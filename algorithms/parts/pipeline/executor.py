@@ -19,7 +19,7 @@ from typing import Any
 import kernels
 from algorithms.parts.pipeline.ops import Op
 from algorithms.parts.pipeline.plan import Flush, Stream
-from algorithms.parts.pipeline.stage_state import Flight, Held
+from algorithms.parts.pipeline.stage_state import InFlight, StageState
 from algorithms.parts.pipeline.weight_policies import Policy
 
 
@@ -31,10 +31,10 @@ class Executor:
 
     def __init__(self, comm, task, plan: Flush | Stream, policy: Callable[[Any, Any], Policy], cuts=()):
         self.comm, self.task, self.plan = comm, task, plan
-        self.again = plan.again(comm.rank)  # micro-batches whose inputs only are stored
-        self.held: dict[int, Held] = {}
+        self.recomputed = plan.recomputed(comm.rank)  # micro-batches whose inputs only are stored
+        self.held: dict[int, StageState] = {}
         for index in plan.stages_of(comm.rank):
-            self.held[index] = Held(task.stage(index, plan.stages, cuts=cuts), policy)
+            self.held[index] = StageState(task.stage(index, plan.stages, cuts=cuts), policy)
         for index in plan.shared:
             group = comm.split(0 if index in self.held else None)
             if group:
@@ -110,12 +110,12 @@ class Executor:
             return self._backward(held, op, flight.dy if x is None else x, label)
         return None
 
-    def _forward(self, held: Held, chunk: int, x):
+    def _forward(self, held: StageState, chunk: int, x):
         stage, (batch, part) = held.stage, divmod(chunk, self.plan.chunks)
         version, w = held.policy.forward(held.weights, chunk)
         y, saved = stage.forward(w, x, self._label(Op("F", stage.index, chunk)))
-        flight = held.flying[chunk] = Flight(version, w if held.policy.stash else None)
-        flight.saved = flight.keeps(x if (stage.index, part) in self.again else saved)
+        flight = held.flying[chunk] = InFlight(version, w if held.policy.stash else None)
+        flight.saved = flight.keeps(x if (stage.index, part) in self.recomputed else saved)
         if not stage.last:
             return y
         _, target = stage.chunk(batch, part, self.plan.chunks)
@@ -123,7 +123,7 @@ class Executor:
         self._compared()
         return None
 
-    def _backward(self, held: Held, op: Op, dy, label: str):
+    def _backward(self, held: StageState, op: Op, dy, label: str):
         flight = held.flying[op.chunk]
         version, w = held.policy.backward(held.weights, flight)
         flight.gap = version - flight.version
@@ -135,7 +135,7 @@ class Executor:
         flight.w = flight.saved = flight.dy = None
         return None if held.stage.first else dx
 
-    def _update(self, held: Held) -> None:
+    def _update(self, held: StageState) -> None:
         mine, g = held.g is not None, held.gradient()
         if held.group:
             held.group.all_reduce(g)
@@ -149,11 +149,11 @@ class Executor:
         self._step(held, g)
         self._show(held, batches)
 
-    def _step(self, held: Held, g) -> None:
+    def _step(self, held: StageState, g) -> None:
         """The next version of the weights."""
         held.weights.step(held.policy, g)
 
-    def _show(self, held: Held, batches: int) -> None:
+    def _show(self, held: StageState, batches: int) -> None:
         """A report for each mini-batch, so that those of all stages go together."""
         for _ in range(batches):
             self.task.report(held.weights.w, held.stage.where)
@@ -161,7 +161,7 @@ class Executor:
     def _compared(self) -> None:
         """A loss was seen here."""
 
-    def _batches(self, held: Held) -> int:
+    def _batches(self, held: StageState) -> int:
         """How many mini-batches are in this update."""
         return 1
 
@@ -173,14 +173,14 @@ class Executor:
 
     def _send(self, x, kind: str, stage: int, chunk: int) -> None:
         """Hand `x` to whoever does `kind` of `stage` with this micro-batch."""
-        rank = self.plan.home(stage, chunk)
+        rank = self.plan.rank_of(stage, chunk)
         if rank == self.comm.rank:
             self.here[kind, stage, chunk] = x
         else:
             self.comm.send(x, rank, tag=tag(kind, stage))
 
     def _receive(self, kind: str, source: int, stage: int, chunk: int):
-        rank = self.plan.home(source, chunk)
+        rank = self.plan.rank_of(source, chunk)
         if rank == self.comm.rank:
             return self.here.pop((kind, stage, chunk))
         return self.comm.recv(rank, tag=tag(kind, stage))

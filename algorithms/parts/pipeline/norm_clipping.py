@@ -27,11 +27,11 @@ import kernels
 from algorithms.parts.optimizers import optimizer
 from algorithms.parts.pipeline.executor import Executor, tag
 from algorithms.parts.pipeline.ops import Op
-from algorithms.parts.pipeline.stage_state import Held
-from algorithms.parts.pipeline.weight_policies import Newest
+from algorithms.parts.pipeline.stage_state import StageState
+from algorithms.parts.pipeline.weight_policies import LatestWeights
 
 
-class Clipped(Executor):
+class GlobalNormClipping(Executor):
     """All stages learn the norm before they update. One stage for each rank."""
 
     def __init__(self, comm, task, plan, s, cuts=()):
@@ -39,7 +39,7 @@ class Clipped(Executor):
         (self.mine,) = self.held.values()
         self.max_norm, self.up, self.down = s.max_norm, 2 * plan.stages, 2 * plan.stages + 1  # tags no activations have
 
-    def _step(self, held: Held, g) -> None:
+    def _step(self, held: StageState, g) -> None:
         squares = self._add(g)
         self._clip(g, squares if held.stage.last else self._hear())
         super()._step(held, g)
@@ -68,7 +68,7 @@ class Clipped(Executor):
         return too_long
 
 
-class PostValidated(Clipped):
+class PostValidation(GlobalNormClipping):
     """Stages update at once, and take it back if the norm turns out to have been too large."""
 
     def __init__(self, comm, task, plan, s, cuts=()):
@@ -88,17 +88,17 @@ class PostValidated(Clipped):
             self._validate(last=True)
         return self._together()
 
-    def _step(self, held: Held, g) -> None:
+    def _step(self, held: StageState, g) -> None:
         squares = self._add(g)
         if held.stage.last:
             self.too_long = self._clip(g, squares)
         else:
             held.policy.remember(held.weights.w)
             self.task.holds("buffers", (2 + len(held.policy.rule.state)) * g.nbytes)  # what was, and g
-        super(Clipped, self)._step(held, g)
+        super(GlobalNormClipping, self)._step(held, g)
         self.g = g
 
-    def _show(self, held: Held, batches: int) -> None:
+    def _show(self, held: StageState, batches: int) -> None:
         """Nothing yet."""
 
     def _validate(self, last: bool = False) -> None:
@@ -119,7 +119,7 @@ class PostValidated(Clipped):
                 self._do([Op("F", held.stage.index, chunk)])
 
 
-class Undone(Newest):
+class Undone(LatestWeights):
     """The newest weights, by an update rule that can be taken back once."""
 
     def __init__(self, s, w):

@@ -36,7 +36,7 @@ class Op(NamedTuple):
         return f"{self.stage}{self.kind}{self.chunk}"
 
 
-class Joined(Op):
+class Overlapped(Op):
     """An op that is done together with the next one of its list. Who does not ask for times may take it as any op."""
 
     __slots__ = ()
@@ -53,7 +53,7 @@ def parse(text: str) -> list[Op]:
         if not match:
             raise ValueError(f"{word!r} is no op; write stage, one of {', '.join(KINDS)}, and a number, as in 2F0.")
         stage, kind, chunk, joined = match.groups()
-        ops.append((Joined if joined else Op)(kind, int(stage), int(chunk)))
+        ops.append((Overlapped if joined else Op)(kind, int(stage), int(chunk)))
     return ops
 
 
@@ -69,7 +69,7 @@ def rematerialise(ops: Iterable[Op], late: bool = False, stored: Collection[int]
     """
     for op in ops:
         if op.kind in "BI" and op.chunk not in stored:
-            yield (Joined if late else Op)("R", op.stage, op.chunk)
+            yield (Overlapped if late else Op)("R", op.stage, op.chunk)
         yield op
 
 
@@ -104,7 +104,7 @@ def check(lists: Sequence[Sequence[Op]]) -> None:
             place[op] = rank, position
             if op.kind == "U":
                 updates[op].add(rank)
-        if ops and isinstance(ops[-1], Joined):
+        if ops and isinstance(ops[-1], Overlapped):
             raise ValueError(f"{ops[-1]} at the end of rank {rank} is joined to nothing; write it without the +.")
     chunks = sorted({op.chunk for op in place if op.kind == "F"})
     holders = {stage: set() for stage in range(1 + max((op.stage for op in place), default=-1))}

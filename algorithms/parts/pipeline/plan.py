@@ -1,7 +1,7 @@
 """Plans: a schedule on all its ranks, mini-batch after mini-batch, and who does what of the rest.
 
 A schedule with a flush says what to do for one mini-batch, with an update at the end; it is repeated. One without is an
-endless stream. Whoever carries out a list must know who has the other end of each message: `home`.
+endless stream. Whoever carries out a list must know who has the other end of each message: `rank_of`.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from functools import cached_property, lru_cache
 from itertools import accumulate
 from math import lcm
 
-from algorithms.parts.pipeline.ops import Joined, Op, rematerialise
+from algorithms.parts.pipeline.ops import Op, Overlapped, rematerialise
 from algorithms.pipelined.schedules import lists
 
 
@@ -31,7 +31,7 @@ class Flush:
         for group in self._groups[rank]:
             yield [Op(kind, stage, batch if kind == "U" else first + chunk) for kind, stage, chunk in group]
 
-    def home(self, stage: int, chunk: int) -> int:
+    def rank_of(self, stage: int, chunk: int) -> int:
         """The rank that takes this micro-batch through `stage`."""
         return self._home[stage, chunk % self.chunks]
 
@@ -43,7 +43,7 @@ class Flush:
         """How many micro-batches of a mini-batch `rank` compares with their targets."""
         return sum(op.kind == "F" and op.stage == self.stages - 1 for op in self.ops[rank])
 
-    def again(self, rank: int) -> set[tuple[int, int]]:
+    def recomputed(self, rank: int) -> set[tuple[int, int]]:
         """Stage and micro-batch of all that goes forward once more on `rank` before it goes backward."""
         return {(op.stage, op.chunk) for op in self.ops[rank] if op.kind == "R"}
 
@@ -79,7 +79,7 @@ class Stream:
         self.shared = [stage for stage, ranks in enumerate(self.replicas) if ranks > 1]
         of_rank(0)  # which may say that there is no such schedule
 
-    def home(self, stage: int, chunk: int) -> int:
+    def rank_of(self, stage: int, chunk: int) -> int:
         """The rank that takes this micro-batch through `stage`."""
         return self.first[stage] + chunk % self.replicas[stage]
 
@@ -91,7 +91,7 @@ class Stream:
         """How many micro-batches of a mini-batch the last rank compares with their targets."""
         return self.chunks
 
-    def again(self, rank: int) -> set[tuple[int, int]]:
+    def recomputed(self, rank: int) -> set[tuple[int, int]]:
         """Nothing goes forward twice."""
         return set()
 
@@ -120,6 +120,6 @@ def _joined(ops: list[Op]) -> Iterator[list[Op]]:
     group = []
     for op in ops:
         group.append(op)
-        if not isinstance(op, Joined):
+        if not isinstance(op, Overlapped):
             yield group
             group = []

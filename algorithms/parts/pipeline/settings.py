@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from algorithms.algorithm import Knobs, knob
 from algorithms.parts.optimizers import Rule, optimizer
-from algorithms.parts.pipeline.weight_policies import Newest
+from algorithms.parts.pipeline.weight_policies import LatestWeights
 from knobs import Counts, counts
 
 START = {"model": "residual", "depth": 6, "width": 64, "activation": "tanh"}  # eight layers to cut
@@ -33,7 +33,7 @@ def rule(s: Flushed):
 
     def policy(stage, w):
         update = optimizer(s.update, w, s.momentum)
-        return Newest(lambda w, g: update.step(w, g, s.learning_rate))
+        return LatestWeights(lambda w, g: update.step(w, g, s.learning_rate))
 
     return policy
 

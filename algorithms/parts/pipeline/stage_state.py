@@ -12,7 +12,7 @@ from kernels.arrays import extents
 
 
 @dataclass
-class Flight:
+class InFlight:
     """A micro-batch on one stage, from its forward until its gradient is there."""
 
     version: int  # of the weights that its forward read
@@ -30,14 +30,14 @@ class Flight:
         return what
 
 
-class Held:
+class StageState:
     """One stage that this rank holds."""
 
     def __init__(self, stage, policy: Callable[[Any, Any], Policy]):
         w = stage.start()
         self.stage, self.policy = stage, policy(stage, w)
         self.weights = Weights(w, self.policy.keep)
-        self.flying: dict[int, Flight] = {}  # by micro-batch
+        self.flying: dict[int, InFlight] = {}  # by micro-batch
         self.g = None  # the gradients that have come back since the last update, added up
         self.delay = self.gap = 0  # the largest among them, in versions
         self.group = None  # the ranks that hold it, if there are others

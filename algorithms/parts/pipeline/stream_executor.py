@@ -12,10 +12,10 @@ from __future__ import annotations
 
 from algorithms.parts.pipeline.executor import Executor
 from algorithms.parts.pipeline.plan import Stream
-from algorithms.parts.pipeline.stage_state import Held
+from algorithms.parts.pipeline.stage_state import StageState
 
 
-class Endless(Executor):
+class StreamExecutor(Executor):
     """Rank `comm.rank` of a stream; see `Executor`."""
 
     def __init__(self, comm, task, plan: Stream, policy, cuts=()):
@@ -60,7 +60,7 @@ class Endless(Executor):
             self.comm.send(None if over else 1, rank, tag=0)
         return not over
 
-    def _owes(self, held: Held) -> bool:
+    def _owes(self, held: StageState) -> bool:
         """Whether the other replicas wait for this one to update, though it has no mini-batch in the last turn."""
         replicas = self.plan.replicas[held.stage.index]
         over = self.end is not None and not held.flying and held.g is None
@@ -69,6 +69,6 @@ class Endless(Executor):
     def _compared(self) -> None:
         self.enough = self.enough or self.task.spent()
 
-    def _batches(self, held: Held) -> int:
+    def _batches(self, held: StageState) -> int:
         replicas = self.plan.replicas[held.stage.index]
         return replicas if self.limit is None else min(replicas, self.limit - held.weights.version * replicas)

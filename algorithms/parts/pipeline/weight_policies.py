@@ -68,7 +68,7 @@ class Weights:
         self.history.append((version + 1, w))
 
 
-class Newest:
+class LatestWeights:
     """Both passes read the newest weights there are when their turn comes."""
 
     keep, stash = 1, False
@@ -83,7 +83,7 @@ class Newest:
         return weights.newest
 
 
-class Stashed(Newest):
+class StashedWeights(LatestWeights):
     """The backward reads again what its forward read."""
 
     stash = True
@@ -92,7 +92,7 @@ class Stashed(Newest):
         return flight.version, flight.w
 
 
-class Named(Stashed):
+class PinnedVersion(StashedWeights):
     """Both passes read the version that `version(chunk)` names, of the newest `keep`."""
 
     def __init__(self, update: Callable, version: Callable[[int], int], keep: int):

@@ -22,7 +22,7 @@ The price: two copies of the weights. Every stage is on two ranks, which sum the
 Source: Li & Hoefler, SC 2021, arXiv:2107.06925 (direct concatenation of units; forward doubling, whose slots are ours).
 """
 
-from algorithms.parts.pipeline.ops import Joined, Op
+from algorithms.parts.pipeline.ops import Op, Overlapped
 
 
 def schedule(rank: int, ranks: int, chunks: int, pipes: int = 1, doubling: bool = False) -> list[Op]:
@@ -52,7 +52,7 @@ def schedule(rank: int, ranks: int, chunks: int, pipes: int = 1, doubling: bool 
         for first in range(0, chunks, unit):
             for j in range(each + (pipe < left)):
                 chunk, slot = first + forward * (pipe * each + min(pipe, left) + j), first + first // forward + 2 * j
-                pair = [Joined("F", stage, chunk)] * doubling
+                pair = [Overlapped("F", stage, chunk)] * doubling
                 slots[slot + stage] = [*pair, Op("F", stage, chunk + doubling)]
                 for n in range(forward):
                     slots[slot + (2 + n) * ranks - 1 - stage] = [Op("B", stage, chunk + n)]

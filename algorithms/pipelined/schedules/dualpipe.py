@@ -19,7 +19,7 @@ Source: DeepSeek-AI, "DeepSeek-V3 Technical Report", arXiv:2412.19437; the steps
 
 from collections import deque
 
-from algorithms.parts.pipeline.ops import Joined, Op
+from algorithms.parts.pipeline.ops import Op, Overlapped
 
 
 def schedule(rank: int, ranks: int, chunks: int) -> list[Op]:
@@ -50,7 +50,7 @@ def _steps(near, far, h, half, chunks):
     def do(kind, side, joined=False):
         stage, first = side
         number = turn[kind in "BI", side] = turn.get((kind in "BI", side), first - 1) + 1
-        ops.append((Joined if joined else Op)(kind, stage, number))
+        ops.append((Overlapped if joined else Op)(kind, stage, number))
         if kind == "I":
             late.append(Op("W", stage, number))
 

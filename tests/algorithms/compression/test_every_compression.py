@@ -10,11 +10,11 @@ import pytest
 import algorithms
 import algorithms.compression as compressions
 from algorithms.compression import COMPRESSIONS, attach, find
-from algorithms.parts.error_feedback import Exchange
+from algorithms.parts.error_feedback import ErrorFeedback
 from algorithms.synchronous import sync_sgd
 from cluster import simulated
 from cluster.comm import nbytes
-from cluster.faults import JITTERS, Disturbances
+from cluster.faults import JITTERS, Faults
 from cluster.network import NETWORKS
 from cluster.real import processes
 from experiments.experiment import Experiment
@@ -71,7 +71,7 @@ class Alone:
 def exchange(name, layout=LAYOUT, **settings):
     s = find(name).Settings(**settings)
     codec = find(name).Codec(s, layout, 0, 1, 0)
-    return Exchange(codec, getattr(s, "error_feedback", False))
+    return ErrorFeedback(codec, getattr(s, "error_feedback", False))
 
 
 def sent(one, g):
@@ -195,7 +195,7 @@ def test_with_everything_sent_it_is_the_mean(variant):
 
 @every_variant
 def test_the_network_changes_when_but_not_what(variant):
-    ragged = {"network": NETWORKS["1GbE"], "disturbances": Disturbances(slow={0: 2.2}, jitter=JITTERS["cloud"])}
+    ragged = {"network": NETWORKS["1GbE"], "faults": Faults(slow={0: 2.2}, jitter=JITTERS["cloud"])}
     (near, *_), _ = results(streamed(variant), 3, network=NETWORKS["ideal"])
     (far, *_), _ = results(streamed(variant), 3, **ragged)
     assert np.array_equal(near, far)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from algorithms.compression import attach, find
-from algorithms.parts.error_feedback import Exchange
+from algorithms.parts.error_feedback import ErrorFeedback
 from cluster import simulated
 from cluster.comm import nbytes
 from tests.algorithms.compression.meetings import codec, draw, layout, meet, told
@@ -122,7 +122,7 @@ def test_a_direction_that_had_nothing_to_say_speaks_up_when_it_has():
 
 
 def test_with_feedback_all_directions_have_their_turn():
-    exchange, v = Exchange(codec("power_sgd", MATRIX, directions=1)), draw(6, ROWS * COLUMNS)
+    exchange, v = ErrorFeedback(codec("power_sgd", MATRIX, directions=1)), draw(6, ROWS * COLUMNS)
     total = np.zeros_like(v)
     for _ in range(400):
         q = np.empty_like(v)

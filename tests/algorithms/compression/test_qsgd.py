@@ -5,7 +5,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from algorithms.parts.error_feedback import Exchange
+from algorithms.parts.error_feedback import ErrorFeedback
 from cluster.comm import nbytes
 from tests.algorithms.compression.meetings import codec, draw, expect_right_in_the_mean, layout, meet, told
 
@@ -104,7 +104,7 @@ def test_everybody_gets_everybodys_code():
 
 def test_an_error_that_is_kept_grows_without_bound_where_the_code_is_coarse_and_stays_where_it_is_fine():
     def kept(**settings):
-        exchange = Exchange(codec("qsgd", FLAT, error_feedback=True, **settings))
+        exchange = ErrorFeedback(codec("qsgd", FLAT, error_feedback=True, **settings))
         for step in range(60):
             exchange.encode(draw(step, D))
             yield np.linalg.norm(exchange.error) / np.sqrt(D)  # in sizes of a gradient

@@ -3,13 +3,13 @@
 import numpy as np
 
 from algorithms.compression import threshold
-from algorithms.parts.error_feedback import Exchange
+from algorithms.parts.error_feedback import ErrorFeedback
 
 D = 500
 
 
 def exchange(tau):
-    return Exchange(threshold.Codec(threshold.Settings(threshold=tau), (), 0, 1, 0))
+    return ErrorFeedback(threshold.Codec(threshold.Settings(threshold=tau), (), 0, 1, 0))
 
 
 def stream(steps):

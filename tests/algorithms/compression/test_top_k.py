@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from algorithms.compression import attach, top_k
-from algorithms.parts.error_feedback import Exchange
+from algorithms.parts.error_feedback import ErrorFeedback
 from cluster import simulated
 
 D = 1000
@@ -49,7 +49,7 @@ def test_what_is_lost_is_at_most_one_minus_the_density(density):
 
 
 def test_a_number_too_small_to_be_sent_is_sent_once_it_has_grown():
-    exchange = Exchange(codec(1 / D))
+    exchange = ErrorFeedback(codec(1 / D))
     g = np.full(D, 1 / 128)
     g[0] = 1.0
     when = [step for step in range(300) if exchange.encode(g)[0][0] != 0]
