@@ -1,6 +1,6 @@
 """Questions that a student would ask, each with the run that answers it and the one it is compared with.
 
-What a question finds is a fact of these two runs: tests/app/test_questions.py does both, and holds every sentence to
+What a question finds is a fact of these two runs: `test_questions.py` does both, and holds every sentence to
 their figures.
 """
 

@@ -10,8 +10,8 @@ the next line. A rank that is lost (crashed, killed) is heard by `recv_any` as o
 server learns that a worker will not come back; waiting for that rank by name raises `RankLost`. Of one that will come
 back, having forgotten everything, nobody is told; what it is sent meanwhile is lost.
 
-Names follow torch.distributed. Several clusters keep this contract; `tests/cluster/test_comm.py` holds each clause of
-it against every one of them.
+Names follow torch.distributed. Several clusters keep this contract; `tests/contract/cluster/test_comm.py` holds each
+clause of it against every one of them.
 """
 
 from __future__ import annotations

@@ -6,6 +6,10 @@ from hypothesis import HealthCheck, settings
 from xdist.scheduler import LoadScopeScheduling
 
 from cluster.real import processes
+from experiments.cli import main as command_line
+from experiments.experiment import Experiment
+from experiments.run import run
+from tests import fabricated
 
 processes.PRELOADED += ["torch.distributed", "pytest", "experiments.run", "tests.training"]
 
@@ -32,3 +36,34 @@ def pytest_collection_modifyitems(items):
 
 def pytest_xdist_make_scheduler(config, log):
     return FileByFile(config, log)
+
+
+@pytest.fixture
+def main(capsys, tmp_path, monkeypatch):
+    """Run a command line; gives (exit code, stdout, stderr)."""
+    monkeypatch.chdir(tmp_path)
+
+    def call(*words):
+        code = command_line.main([str(word) for word in words])
+        out = capsys.readouterr()
+        return code, out.out, out.err
+
+    return call
+
+
+@pytest.fixture(scope="session")
+def small_run():
+    """EASGD with two workers: losses, evaluations, messages, everything but staleness."""
+    return run(Experiment.of({"algorithm": "easgd", "workers": 2, "steps": 12, "evaluations": 3}))
+
+
+@pytest.fixture(scope="session")
+def stale_run():
+    """Downpour with two workers: staleness as well."""
+    return run(Experiment.of({"algorithm": "downpour", "workers": 2, "steps": 8, "evaluations": 3}))
+
+
+@pytest.fixture
+def made():
+    """made(experiment) gives a run that never happened."""
+    return fabricated.run

@@ -2,7 +2,7 @@
 
 P ranks, n bytes. A message of n bytes takes alpha + n beta seconds, and adding n bytes to others n gamma; a rank has
 one port each way. Every function gives seconds, if it does not say otherwise. The simulated cluster is held to these
-in `tests/cluster/test_collectives.py`; it knows in addition what happens when ranks come at different times.
+in `tests/contract/cluster/test_collectives.py`; it knows in addition what happens when ranks come at different times.
 
 Source: Thakur, Rabenseifner & Gropp, IJHPCA 19(1), 2005; Chan, Heimlich, Purkayastha & van de Geijn, CCPE 19(13), 2007.
 """

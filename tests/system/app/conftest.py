@@ -1,0 +1,63 @@
+"""Folders of runs that pages find, and a page under test."""
+
+from pathlib import Path
+
+import pytest
+
+from experiments.plots.timeline_codec import unpack
+from experiments.runs import store
+from tests import fabricated
+
+HERE = Path(__file__).parent
+MAIN = HERE.parents[2] / "app" / "pages.py"
+
+
+@pytest.fixture(scope="session")
+def folders(tmp_path_factory):
+    """Where the pages of this session find their runs, also if the source is edited meanwhile."""
+    from app import session
+    from experiments.jobs import pool
+    from experiments.runs.summary import source_version
+
+    before, version = session.ROOT, source_version()
+    with pytest.MonkeyPatch.context() as patch:
+        for module in (fabricated, pool):
+            patch.setattr(module, "source_version", lambda: version)
+        session.ROOT = tmp_path_factory.mktemp("runs")
+        session.pool.clear()
+        yield session.ROOT
+        session.pool().close()
+        session.pool.clear()
+        session.ROOT = before
+
+
+@pytest.fixture
+def stored(folders):
+    """stored(experiment) puts a fabricated run where pages find it, as if it had been run before."""
+    return lambda experiment, **how: store.save(fabricated.run(experiment, **how), folders)
+
+
+@pytest.fixture
+def canvases():
+    """canvases(page) gives what the page draws on canvases, as {key: (header, columns)}."""
+    return lambda page: {
+        node.proto.id.split("-", 2)[2]: unpack(node.proto.bytes) for node in page.get("bidi_component")
+    }
+
+
+@pytest.fixture
+def page(folders):
+    """page(query) is the workbench as it opens with that link, with all settings unfolded."""
+    from urllib.parse import parse_qsl
+
+    from streamlit.testing.v1 import AppTest
+
+    def opened(query: str = "", unfolded: bool = True):
+        test = AppTest.from_file(str(MAIN), default_timeout=300)
+        for part in ("algorithm", "work", "cluster") if unfolded else ():
+            test.session_state[f"more-{part}"] = True
+        for name, value in parse_qsl(query, keep_blank_values=True):
+            test.query_params[name] = value
+        return test.run()
+
+    return opened

@@ -1,0 +1,426 @@
+"""The workbench in a real Chromium, with real runs."""
+
+import contextlib
+import os
+import re
+import shutil
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from pathlib import Path
+from urllib.parse import parse_qs, urlsplit
+
+import psutil
+import pytest
+
+from experiments.experiment import Experiment
+from experiments.runs import store
+
+playwright = pytest.importorskip("playwright.sync_api")
+expect = playwright.expect
+expect.set_options(timeout=240_000)  # ms, for what takes one or two seconds: the machine may be slow and busy
+
+ROOT = Path(__file__).resolve().parents[3]
+SOLUTIONS = ROOT / "tests" / "lessons" / "solutions"
+CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+SWITCHES = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-sync"]
+AS_MODULE = [sys.executable, "-m", "streamlit"]
+AS_PROGRAM = [str(Path(sys.executable).with_name("streamlit"))]
+
+pytestmark = [
+    pytest.mark.browser,
+    pytest.mark.timeout(1200),
+    pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium on this machine"),
+]
+
+
+@contextlib.contextmanager
+def served(runs: Path, command=AS_MODULE, folder: Path = ROOT, script: str = "app/main.py"):
+    """The address of a workbench of its own, which is gone afterwards with all that it started."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    words = [*command, "run", script, "--server.port", str(port), "--server.headless", "true"]
+    places = {"LOCKSTEP_RUNS": str(runs), "LOCKSTEP_TABLES": str(runs / "tables")}
+    environment = {**os.environ, **places, "OMP_NUM_THREADS": "1"}
+    environment.pop("PYTHONPATH", None)
+    server = subprocess.Popen(words, cwd=folder, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    family = psutil.Process(server.pid)
+    try:
+        address = f"http://127.0.0.1:{port}"
+        until = time.monotonic() + 300
+        while True:
+            with contextlib.suppress(OSError), urllib.request.urlopen(f"{address}/_stcore/health", timeout=5):
+                break
+            assert server.poll() is None and time.monotonic() < until, server.stdout.read().decode()
+            time.sleep(0.05)
+        yield address
+    finally:
+        children = family.children(recursive=True)
+        server.terminate()
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            server.wait(60)
+        server.kill()
+        server.wait()
+        server.stdout.close()
+        _, left = psutil.wait_procs(children, timeout=60)
+        for process in left:
+            process.kill()
+    assert not left, f"left behind: {left}"
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory):
+    return tmp_path_factory.mktemp("journey")
+
+
+@pytest.fixture(scope="module")
+def address(runs):
+    with served(runs) as address:
+        yield address
+
+
+@pytest.fixture(scope="module")
+def window(tmp_path_factory):
+    """A browser window, whose tabs share what they have fetched once."""
+    with playwright.sync_playwright() as driver:
+        context = driver.chromium.launch_persistent_context(
+            tmp_path_factory.mktemp("chromium"),  # where compiled scripts are kept, too
+            executable_path=CHROMIUM,
+            args=SWITCHES,
+            viewport={"width": 1280, "height": 900},
+            reduced_motion="reduce",  # drawing what moves without a GPU took as long as all else
+        )
+        context.set_default_timeout(240_000)
+        yield context
+        context.close()
+
+
+@pytest.fixture
+def tab(window):
+    """tab(address) opens a page; what its scripts complain of fails the test."""
+    pages, complaints = [], []
+
+    def opened(address: str, scheme: str = "light"):
+        page = window.new_page()
+        page.emulate_media(color_scheme=scheme)
+        page.on("pageerror", lambda error: complaints.append(str(error)))
+        page.on("dialog", lambda dialog: complaints.append(dialog.message))
+        pages.append(page)
+        page.goto(address)
+        return page
+
+    yield opened
+    for page in pages:
+        page.close()
+    assert not complaints
+
+
+def result(page):
+    """Wait for a finished run; gives the values of its figures."""
+    expect(page.locator(".st-key-loss canvas")).to_be_visible()
+    expect(page.locator(".timeline .status")).to_contain_text("Showing")
+    expect(page.get_by_test_id("stApp")).to_have_attribute("data-test-script-state", "notRunning")
+    expect(page.get_by_test_id("stMetricValue")).to_have_count(6)
+    expect(page.get_by_test_id("stException")).to_have_count(0)
+    return page.get_by_test_id("stMetricValue").all_inner_texts()
+
+
+def slide(page, key: str, presses: int):
+    slider = page.locator(f".st-key-{key} input[type=range]")
+    slider.focus()
+    for _ in range(abs(presses)):
+        slider.press("ArrowRight" if presses > 0 else "ArrowLeft")
+
+
+def zoom_into_the_loss(page):
+    """Read the curve by keys, then drag a part of it over the whole."""
+    stage, whole = page.locator(".st-key-loss .stage"), page.locator(".st-key-loss .whole")
+    stage.press("ArrowRight")
+    expect(page.locator(".st-key-loss .heard")).to_have_text(re.compile(r"^step \d+: training [\d.]+"))
+    box = stage.bounding_box()
+    page.mouse.move(box["x"] + 100, box["y"] + 80)
+    page.mouse.down()
+    page.mouse.move(box["x"] + 200, box["y"] + 85, steps=3)
+    page.mouse.up()
+    expect(whole).to_be_visible()
+    stage.press("Home")
+    expect(whole).to_be_hidden()
+    stage.press("+")
+    expect(whole).to_be_visible()
+
+
+def query(page) -> dict:
+    return {name: values[-1] for name, values in parse_qs(urlsplit(page.url).query).items()}
+
+
+def test_a_student_runs_compares_and_shares(tab, address):
+    page = tab(address)
+    figures = result(page)  # without being asked
+    expect(page.get_by_role("heading", name="sync_sgd on digits")).to_be_visible()
+
+    zoom_into_the_loss(page)
+
+    slide(page, "workers", 2)
+    expect(page.get_by_text("Not run yet: workers 4 → 8")).to_be_visible()
+    expect(page.locator(".st-key-loss .whole")).to_be_visible()  # still zoomed
+    page.get_by_role("button", name="Keep", exact=True).click()
+    page.get_by_role("button", name="Run", exact=True).click()
+    expect(page.get_by_text("8 workers · batch 32")).to_be_visible()
+    assert result(page) != figures
+    assert query(page)["workers"] == "8"
+
+    table = page.locator(".figures table")
+    expect(table).to_contain_text("sync_sgd, workers 4")
+    expect(table).to_contain_text("sync_sgd, workers 8")
+    page.get_by_role("radio", name="seconds").click(force=True)
+    expect(page.locator(".st-key-loss .stage")).to_have_attribute("aria-label", re.compile("Against time, ms"))
+
+    page.get_by_role("button", name="Share", exact=True).click()
+    link = page.get_by_test_id("stPopoverBody").locator("code").first.inner_text().strip()
+    assert urlsplit(link).query
+    again = tab(link)
+    figures = result(page)
+    assert result(again) == figures
+    expect(again.get_by_text("8 workers · batch 32")).to_be_visible()
+    expect(again.locator(".figures table")).to_have_text(table.inner_text().replace("\n", "").replace("\t", ""))
+
+
+def test_stop_ends_a_long_run_and_shows_what_was_recorded(tab, address):
+    page = tab(f"{address}?algorithm=easgd&steps=1000000&seed=1")
+    expect(page.locator(".stProgress")).to_contain_text("of virtual time")
+    expect(page.locator(".curve canvas").first).to_be_visible()
+    page.get_by_role("button", name="Stop", exact=True).click()
+    expect(page.get_by_text("Stopped early.")).to_be_visible()
+    result(page)
+    expect(page.get_by_role("button", name="Stop", exact=True)).to_be_disabled()
+
+
+def test_the_controls_stay_alive_while_a_run_is_under_way(tab, address):
+    page = tab(f"{address}?algorithm=easgd&steps=1000000&seed=2")
+    expect(page.locator(".stProgress")).to_contain_text("of virtual time")
+    slide(page, "workers", 1)
+    expect(page).to_have_url(re.compile("workers=6"))
+    page.get_by_role("button", name="Reset", exact=True).click()
+    expect(page.get_by_role("heading", name="sync_sgd on digits")).to_be_visible()
+    result(page)
+
+
+def test_two_tabs_do_not_disturb_each_other(tab, address):
+    one, two = tab(f"{address}?algorithm=easgd&seed=3"), tab(f"{address}?algorithm=downpour&seed=3")
+    result(one), result(two)
+    expect(one.get_by_role("heading", name="easgd on digits")).to_be_visible()
+    expect(two.get_by_role("heading", name="downpour on digits")).to_be_visible()
+
+
+def test_a_reload_runs_what_was_chosen_and_back_leads_to_the_page_before(tab, address):
+    page = tab(f"{address}?algorithm=easgd&seed=3")
+    result(page)
+    slide(page, "workers", 1)
+    expect(page).to_have_url(re.compile("workers=6"))
+    page.reload()
+    expect(page.get_by_text("6 workers and 1 server · batch 32")).to_be_visible()
+    figures = result(page)
+    page.get_by_role("link", name="Schedules").click()
+    expect(page.locator(".figures tr", has_text="Makespan")).to_be_visible()
+    page.go_back()
+    expect(page.get_by_text("6 workers and 1 server · batch 32")).to_be_visible()
+    assert result(page) == figures
+
+
+def test_a_server_that_ends_leaves_no_run_behind(window, tmp_path):
+    with served(tmp_path) as address:
+        page = window.new_page()
+        page.goto(f"{address}?algorithm=easgd&steps=1000000")
+        expect(page.locator(".stProgress")).to_contain_text("of virtual time")
+        page.close()
+
+
+@pytest.mark.parametrize(
+    "link",
+    [
+        "algorithm=<img src=x onerror=alert(1)>",
+        "algorithm=easgd&period=<script>alert(1)</script>&keep=<script>alert(1)</script>",
+        "slow=%00%ff&%=%&&&===&workers=%F0%9F%92%A9",
+    ],
+)
+def test_a_hostile_link_gives_a_sentence_and_the_defaults(tab, address, link):
+    page = tab(f"{address}?{link}")
+    expect(page.get_by_role("alert").first).to_contain_text("This link is not quite right")
+    result(page)
+    expect(page.locator("img[src=x]")).to_have_count(0)
+
+
+def test_the_timeline_is_moved_by_keys_and_tells_what_lies_under_the_pointer(tab, address):
+    page = tab(f"{address}?algorithm=easgd&seed=3")
+    result(page)
+    stage, status = page.locator(".timeline .stage"), page.locator(".timeline .status")
+    stage.focus()
+    page.keyboard.press("Home")
+    expect(status).to_contain_text("Showing the whole run")
+    page.keyboard.press("+")
+    expect(status).to_contain_text(re.compile(r"Showing .+ to .+ of"))
+    window = status.inner_text()
+    page.keyboard.press("ArrowRight")
+    expect(status).not_to_have_text(window)
+    stage.scroll_into_view_if_needed()
+    box = stage.bounding_box()
+    page.mouse.move(box["x"] + box["width"] / 2, box["y"] + 34 + 45)
+    expect(page.locator(".timeline .tip")).to_contain_text(re.compile("worker 1 · .*takes", re.DOTALL))
+    expect(stage).to_have_attribute("aria-label", re.compile("^Timeline of 5 ranks"))
+
+
+def test_the_timeline_is_played_stepped_through_and_scrubbed(tab, address):
+    page = tab(f"{address}?algorithm=easgd&seed=3")
+    result(page)
+    stage, status = page.locator(".timeline .stage"), page.locator(".timeline .status")
+    stage.focus()
+    page.keyboard.press(" ")  # who wants less motion goes from event to event
+    expect(status).to_contain_text(re.compile("^At .* server 0.*: .* worker 1"))
+    moment = status.inner_text()
+    page.keyboard.press(".")
+    expect(status).not_to_have_text(moment)
+    page.keyboard.press(",")
+    expect(status).to_have_text(moment)
+    page.emulate_media(reduced_motion="no-preference")
+    page.get_by_role("button", name="Play", exact=True).click()
+    expect(status).to_have_attribute("aria-live", "off")
+    expect(status).to_contain_text("on its way: ")
+    page.get_by_role("button", name="Pause", exact=True).click()
+    expect(status).to_have_attribute("aria-live", "polite")
+    moment = status.inner_text()
+    box = stage.bounding_box()
+    stage.click(position={"x": box["width"] - 8, "y": box["height"] - 8})
+    expect(status).not_to_have_text(moment)
+    expect(status).to_contain_text(re.compile("^At "))
+    stage.press("Escape")
+    expect(status).to_contain_text("Showing")
+
+
+def test_a_click_on_a_rank_slows_it_down_and_the_prediction_meets_the_result(tab, address):
+    page = tab(f"{address}?algorithm=easgd&seed=3")
+    result(page)
+    page.locator(".timeline .stage").click(position={"x": 20, "y": 34 + 3 * 30 + 15})
+    dialog = page.get_by_role("dialog")
+    expect(dialog).to_contain_text("Trouble with worker 3")
+    dialog.get_by_role("slider").focus()
+    for _ in range(3):
+        page.keyboard.press("ArrowRight")
+    dialog.get_by_role("button", name="Apply").click()
+    expect(page.get_by_text("Not run yet: slow ranks none → 3:3")).to_be_visible()
+    page.get_by_role("radio", name="fewer").click(force=True)
+    page.get_by_role("button", name="Run", exact=True).click()
+    expect(page.get_by_text("Samples per second: fewer")).to_be_visible()
+    assert query(page)["slow"] == "3:3"
+    result(page)
+
+
+def test_a_window_into_the_timeline_survives_another_setting(tab, address):
+    page = tab(f"{address}?algorithm=easgd&seed=3")
+    result(page)
+    page.locator(".timeline .stage").focus()
+    page.keyboard.press("Home")
+    expect(page.locator(".timeline .status")).to_contain_text("Showing the whole run")
+    slide(page, "workers", 1)
+    expect(page.get_by_text("Not run yet")).to_be_visible()
+    expect(page.locator(".timeline .status")).to_contain_text("Showing the whole run")
+
+
+def test_zooming_into_a_long_run_brings_its_single_spans(tab, address, runs, made):
+    experiment = Experiment(workers=400, batch=2, seed=7)
+    store.save(made(experiment), runs)
+    page = tab(f"{address}?{experiment.query()}")
+    result(page)
+    status = page.locator(".timeline .status")
+    page.locator(".timeline .stage").focus()
+    page.keyboard.press("Home")
+    expect(status).to_contain_text("as shares of the time")
+    for _ in range(7):
+        page.keyboard.press("+")
+    expect(status).to_contain_text(re.compile("Showing .* to "))
+    expect(status).not_to_contain_text("as shares of the time")
+
+
+def test_a_page_asks_nobody_else_and_is_small(window, address):
+    page = window.new_page()
+    hosts, received = set(), []
+    page.on("request", lambda request: hosts.add(urlsplit(request.url).netloc))
+    page.on("websocket", lambda socket: socket.on("framereceived", lambda frame: received.append(len(frame))))
+    page.goto(f"{address}?algorithm=easgd&seed=3")
+    result(page)
+    page.close()
+    assert hosts - {""} == {urlsplit(address).netloc}
+    assert sum(received) < 1_500_000
+
+
+@pytest.mark.parametrize(
+    ("command", "elsewhere", "scheme", "colour"),
+    [(AS_PROGRAM, False, "light", "rgb(255, 255, 255)"), (AS_MODULE, True, "dark", "rgb(17, 22, 28)")],
+    ids=["as a program, in light", "from another folder, in dark"],
+)
+def test_it_starts_either_way_and_finds_its_settings(tab, runs, tmp_path, command, elsewhere, scheme, colour):
+    place = {"folder": tmp_path, "script": str(ROOT / "app" / "main.py")} if elsewhere else {}
+    with served(runs, command, **place) as address:
+        page = tab(address, scheme)
+        result(page)
+        run, background = page.get_by_role("button", name="Run", exact=True), page.locator(".stApp")
+        assert run.evaluate("e => getComputedStyle(e).backgroundColor") == "rgb(0, 114, 178)"  # config.toml was read
+        assert background.evaluate("e => getComputedStyle(e).backgroundColor") == colour
+
+
+def test_a_schedule_is_changed_compared_explained_and_shared(tab, address):
+    page = tab(f"{address}/schedules")
+    makespan = page.locator(".figures tr", has_text="Makespan")
+    expect(makespan).to_contain_text("33")
+    page.locator(".st-key-ranks input").fill("8")
+    page.locator(".st-key-ranks input").press("Enter")
+    expect(makespan).to_contain_text("45")
+    page.locator(".st-key-schedule_b").get_by_role("combobox").fill("zb_h1")
+    page.get_by_role("option", name="zb_h1", exact=True).click()
+    expect(makespan).to_contain_text("−14 (−31.1 %)")
+    stage = page.locator(".stage").first
+    stage.scroll_into_view_if_needed()
+    box = stage.bounding_box()
+    page.mouse.move(box["x"] + box["width"] * 0.4, box["y"] + 34 + 10)
+    expect(page.locator(".tip").first).to_contain_text("rank 0 · idle · 0B0 waits for 1B0 of rank 1")
+    assert (query(page)["ranks"], query(page)["schedule_b"]) == ("8", "zb_h1")
+    again = tab(page.url)
+    expect(again.locator(".figures tr", has_text="Makespan")).to_contain_text("−14 (−31.1 %)")
+
+
+def test_an_instructor_opens_a_chapter_runs_a_figure_of_it_and_grades_a_solution(tab, address):
+    page = tab(f"{address}/textbook?chapter=stragglers&everything=true")
+    figure = page.locator(".st-key-figure-text-stragglers-a_hundred_machines")
+    figure.get_by_role("button", name="Run it here").click()
+    expect(figure.get_by_text("run here, just now")).to_be_visible()
+    page.get_by_role("radio", name="Exercise").click(force=True)
+    page.locator("input[type=file]").set_input_files(SOLUTIONS / "stragglers.py")
+    page.get_by_role("button", name="Grade it").click()
+    expect(page.get_by_role("heading", name="100 of 100")).to_be_visible()
+    expect(page.get_by_test_id("stException")).to_have_count(0)
+
+
+def test_a_kernel_is_read_and_measured(tab, address):
+    page = tab(f"{address}/kernels?kernel=forget&numbers=1000")
+    expect(page.get_by_role("heading", name="forget")).to_be_visible()
+    expect(page.locator(".st-key-source-code")).to_contain_text("v[index] <- 0")
+    expect(page.locator(".figures tr", has_text="Numba")).to_contain_text("the CPU twin")
+    expect(page.get_by_role("button", name="Measure all kernels")).to_be_visible()
+
+
+def test_a_table_is_uploaded_and_trained_on_and_a_run_opened(tab, address, made, tmp_path):
+    rows = "".join(f"{n % 2 + n / 100},{n % 7},{'even' if n % 2 else 'odd'}\n" for n in range(300))
+    page = tab(f"{address}/own")
+    table = {"name": "numbers.csv", "mimeType": "text/csv", "buffer": f"a,b,kind\n{rows}".encode()}
+    page.locator(".st-key-table_files input[type=file]").set_input_files(table)
+    page.get_by_role("button", name="Train on it").click()
+    expect(page.get_by_role("heading", name="sync_sgd on table")).to_be_visible()
+    assert result(page)
+    folder = store.save(made(Experiment(algorithm="easgd", seed=9)), tmp_path)
+    page = tab(f"{address}/own")
+    page.locator(".st-key-run_files input[type=file]").set_input_files(list(folder.iterdir()))
+    expect(page.get_by_role("heading", name="easgd on digits")).to_be_visible()
+    expect(page.get_by_text(re.compile("uploaded$"))).to_be_visible()
+    assert "95.5 %" in result(page)

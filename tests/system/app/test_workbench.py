@@ -1,0 +1,520 @@
+"""The page, driven without a browser. Runs lie in the store already, unless a test says otherwise."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import algorithms
+import workloads
+from algorithms import compression
+from app import controls, session
+from app.views import pictures, sidebar
+from experiments.experiment import NESTED, PAGE, Experiment
+from experiments.jobs.pool import JobState
+from knobs import local
+
+ROOT = Path(__file__).resolve().parents[3]
+
+
+def widgets(page) -> dict:
+    return {key: node for node in nodes(page._tree) if (key := getattr(node, "key", None))}
+
+
+def nodes(block):
+    for child in block.children.values():
+        yield child
+        if hasattr(child, "children"):
+            yield from nodes(child)
+
+
+def said(page) -> str:
+    """All that warnings, errors and remarks say."""
+    return " ".join(element.value for element in (*page.warning, *page.error, *page.info, *page.caption))
+
+
+def address(page) -> Experiment:
+    """The experiment in the page's address."""
+    query = {name: page.query_params[name] for name in page.query_params if name not in PAGE}
+    return Experiment.of({name: value[-1] if isinstance(value, list) else value for name, value in query.items()})
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", algorithms.names())
+def test_every_setting_of_every_algorithm_has_a_widget(page, stored, name):
+    experiment = Experiment(algorithm=name)
+    stored(experiment)
+    opened = page(experiment.query())
+    assert not opened.exception
+    fields = {*Experiment.model_fields, *experiment.settings, *experiment.data} - {*NESTED}
+    fields -= set() if controls.compresses(name) else {"compression"}
+    assert fields <= widgets(opened).keys()
+    assert any(algorithms.idea(algorithms.find(name)) in element.value for element in opened.markdown)
+
+
+def test_settings_that_are_folded_away_are_in_force_all_the_same(page, stored):
+    experiment = Experiment(algorithm="easgd", slow="1:3", precision="float64")
+    stored(experiment)
+    opened = page(experiment.query(), unfolded=False)
+    assert "slow" not in widgets(opened) and "precision" not in widgets(opened)
+    opened.select_slider("workers").set_value(2).run()
+    assert address(opened) == experiment.change(workers=2)
+
+
+def test_what_was_changed_stays_when_it_is_folded_away(page, stored):
+    stored(Experiment())
+    opened = page()
+    opened.text_input("slow").set_value("1:3").run()
+    opened.session_state["more-cluster"] = False
+    opened.run()
+    assert "slow" not in widgets(opened)
+    assert address(opened.run()) == Experiment(slow="1:3")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", algorithms.names())
+def test_a_finished_run_shows_its_figures_curves_and_timeline(page, stored, canvases, name):
+    experiment = Experiment(algorithm=name)
+    stored(experiment)
+    opened = page(experiment.query())
+    figures = {metric.label: metric.value for metric in opened.metric}
+    assert figures["Held-out accuracy"] == "95.5 %"
+    assert figures["Staleness"].endswith("updates")
+    assert canvases(opened).keys() == {"loss", "accuracy", "timeline"}
+    assert not opened.exception
+
+
+def test_the_first_page_needs_no_plotting_library(page, stored):
+    stored(Experiment())
+    assert not page().get("plotly_chart")
+
+
+def test_the_first_page_shows_the_default_run_without_being_asked(page, stored):
+    stored(Experiment())
+    opened = page()
+    assert opened.metric
+    assert address(opened) == opened.session_state.asked == Experiment()
+
+
+def test_moving_a_widget_changes_the_experiment_and_the_address(page, stored):
+    stored(Experiment())
+    opened = page()
+    opened.select_slider("workers").set_value(8).run()
+    assert address(opened) == Experiment(workers=8)
+    assert any("workers 4 → 8" in element.value for element in opened.markdown)
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        {"algorithm": "easgd", "workers": 7, "period": 13, "latency": 0.0003},
+        {"algorithm": "downpour", "shards": 3, "overlap": True, "update": "sgd", "epochs": 2.5},
+        {"algorithm": "pipedream", "weights": "vertical", "momentum": 0.9, "depth": 9},
+        {"workload": "quadratic", "noise": 1.25, "condition": 33.0, "steps": 77, "seed": 123456},
+        {"compression": "top_k", "density": 0.037, "error_feedback": False},
+        {"update": "momentum", "momentum": 0.996},
+        {"slow": "1:3", "pause": "2:0.5-0.8", "jitter": "pareto", "bandwidth": 1.5e8, "collective": "tree"},
+    ],
+)
+def test_a_link_opens_as_exactly_that_experiment(page, stored, values):
+    experiment = Experiment.of(values)
+    stored(experiment)
+    opened = page(experiment.query())
+    assert not opened.exception and not opened.warning
+    assert address(opened) == experiment
+    assert opened.session_state.asked == experiment
+
+
+@pytest.mark.parametrize(
+    ("query", "words"),
+    [
+        ("algorithm=<script>alert(1)</script>", "There is no algorithm"),
+        ("workers=999999999", "allowed is 1 to 4096"),
+        ("workers=", "workers is"),
+        ("workers=four", "workers is 'four'"),
+        ("learning_rate=nan", "learning\\_rate is"),
+        ("nonsense=1", "has no setting 'nonsense'"),
+        ("algorithm=easgd&n_push=3", "has no setting 'n\\_push'"),
+        ("compression=topk", "did you mean top\\_k?"),
+        ("density=0.1", "has no setting 'density'"),
+        ("compression=top_k&density=2", "density is '2'; allowed is above 0 to 1"),
+        ("algorithm=easgd&compression=top_k", "easgd sends no gradients to compress"),
+        ("slow=9:3", "there is no rank 9"),
+        ("network=carrier pigeon", "carrier pigeon"),
+        ("workload=text&file=/etc/passwd", "The link gives a file, and no link may name files of the machine"),
+        ("workload=mnist&folder=/etc", "The link gives a folder, and no link may name files of the machine"),
+        ("workers=8&" + "x" * 9000 + "=1", "characters"),
+    ],
+)
+def test_a_link_that_cannot_be_read_says_so_in_one_sentence(page, stored, query, words):
+    stored(Experiment())
+    opened = page(query)
+    assert not opened.exception
+    assert words in said(opened)
+    assert address(opened) == Experiment()
+    assert opened.metric
+
+
+@pytest.mark.parametrize("keep", ["../../etc/passwd", "%00", "a" * 5000, "0123456789abcdef-gone", ",,,"])
+def test_a_hostile_list_of_kept_runs_does_no_harm(page, stored, keep):
+    stored(Experiment())
+    opened = page(f"keep={keep}&axis=sideways&log=perhaps&source=maybe")
+    assert not opened.exception
+    assert opened.metric
+
+
+def test_a_setting_that_does_not_fit_is_refused_in_a_sentence_and_nothing_runs(page, stored):
+    stored(Experiment())
+    opened = page()
+    opened.text_input("slow").set_value("9:3").run()
+    assert "there is no rank 9; ranks are 0 to 3" in said(opened)
+    assert opened.button("run").disabled
+    assert not opened.exception
+
+
+def test_another_algorithm_starts_from_its_own_defaults(page, stored):
+    stored(Experiment())
+    opened = page("learning_rate=0.5")
+    opened.selectbox("algorithm").select("gpipe").run()
+    assert address(opened) == Experiment(algorithm="gpipe")
+    opened.selectbox("algorithm").select("easgd").run()
+    assert address(opened) == Experiment(algorithm="easgd")
+
+
+def test_a_family_narrows_the_list_of_algorithms_and_begins_with_its_first(page, stored):
+    stored(Experiment())
+    opened = page("learning_rate=0.5")
+    opened.selectbox("family").select("averaging").run()
+    names = [name for name in algorithms.names() if algorithms.family(name) == "averaging"]
+    assert opened.selectbox("algorithm").options == names
+    assert address(opened) == Experiment(algorithm=names[0])
+    opened.selectbox("algorithm").select("easgd").run()
+    assert address(opened) == Experiment(algorithm="easgd") and opened.selectbox("family").value == "averaging"
+    opened.button("reset").click().run()
+    assert address(opened) == Experiment() and opened.selectbox("family").value is None
+
+
+def test_what_an_algorithm_becomes_in_limit_cases_stands_under_its_idea(page, stored):
+    stored(Experiment())
+    badge = next(element for element in page().markdown if "badge" in element.value)
+    assert "one worker is SGD]" in badge.value and "and 1 more" in badge.value
+    assert "N workers are SGD with N times the batch: to rounding" in badge.proto.help
+
+
+def test_the_other_meanings_of_delay_lead_to_algorithms_that_have_them(page, stored):
+    stored(Experiment())
+    for field, (_, name) in sidebar.LATE.items():
+        opened = page()
+        opened.button(f"late-{field}").click().run()
+        assert address(opened) == Experiment(algorithm=name)
+        assert controls.control(algorithms.find(name).Settings, field).delay
+        assert f"late-{field}" not in widgets(opened)
+
+
+@pytest.mark.parametrize("name", compression.COMPRESSIONS)
+def test_a_compression_brings_its_settings_and_its_idea(page, stored, name):
+    stored(Experiment())
+    opened = page()
+    before = widgets(opened).keys()
+    opened.selectbox("compression").select(name).run()
+    assert not opened.exception
+    assert widgets(opened).keys() - before >= compression.find(name).Settings.model_fields.keys()
+    assert any(algorithms.idea(compression.find(name)) in element.value for element in opened.markdown)
+    assert address(opened) == Experiment(compression=name)
+
+
+def test_another_compression_starts_from_its_own_defaults(page, stored):
+    stored(Experiment())
+    opened = page("compression=top_k&density=0.5")
+    opened.selectbox("compression").select("random_k").run()
+    assert address(opened) == Experiment(compression="random_k")
+    opened.selectbox("compression").select("none").run()
+    assert address(opened) == Experiment()
+
+
+def test_a_compression_stays_with_an_algorithm_that_can_use_it_and_goes_with_another(page, stored):
+    stored(Experiment())
+    opened = page("compression=top_k&density=0.5")
+    opened.selectbox("algorithm").select("large_batch").run()
+    assert address(opened).coding["density"] == 0.5
+    opened.selectbox("algorithm").select("easgd").run()
+    assert address(opened) == Experiment(algorithm="easgd") and "compression" not in widgets(opened)
+    assert not opened.exception and not opened.warning
+    opened.selectbox("algorithm").select("sync_sgd").run()
+    assert address(opened) == Experiment()
+
+
+def test_what_changed_is_said_of_a_compression_too(page, stored):
+    stored(Experiment())
+    opened = page()
+    opened.selectbox("compression").select("top_k").run()
+    assert any("compression none → top\\_k" in element.value for element in opened.markdown)
+
+
+def test_what_a_method_measured_has_a_chart_for_those_that_measured(page, stored, canvases):
+    stored(Experiment())
+    stored(Experiment(algorithm="noise_scale", seed=6), quantities=("signal", "noise scale"))
+    assert not any("What the method measured" in element.value for element in page().markdown)
+    opened = page("algorithm=noise_scale&seed=6")
+    assert any("What the method measured" in element.value for element in opened.markdown)
+    assert {"measured-signal", "measured-noise scale"} < canvases(opened).keys() and not opened.exception
+
+
+def test_a_model_that_was_chosen_stays_with_another_algorithm(page, stored):
+    stored(Experiment())
+    opened = page("hidden=77")
+    opened.selectbox("algorithm").select("easgd").run()
+    assert address(opened).data["hidden"] == "77"
+
+
+def test_another_workload_brings_its_own_settings(page, stored):
+    stored(Experiment())
+    opened = page()
+    opened.selectbox("workload").select("quadratic").run()
+    assert "condition" in widgets(opened) and "hidden" not in widgets(opened)
+    assert address(opened) == Experiment(workload="quadratic")
+
+
+@pytest.mark.parametrize("name", workloads.WORKLOADS)
+def test_every_setting_of_a_workload_has_a_widget_but_for_files_of_the_machine(page, stored, name):
+    stored(Experiment())
+    opened = page()
+    opened.selectbox("workload").select(name).run()
+    assert not opened.exception
+    own = workloads.find(name).Settings
+    assert {*own.model_fields} & widgets(opened).keys() == {*own.model_fields} - {*local(own)}
+    assert address(opened) == Experiment(workload=name)
+
+
+def test_reset_brings_back_the_defaults_and_their_run(page, stored):
+    stored(Experiment())
+    easgd = Experiment(algorithm="easgd", workers=16)
+    stored(easgd)
+    opened = page(easgd.query())
+    opened.button("reset").click().run()
+    assert address(opened) == Experiment()
+    assert opened.session_state.shown.split("/")[-1].startswith(Experiment().key())
+
+
+def test_kept_runs_are_laid_over_the_next_one(page, stored, canvases):
+    one, two = (Experiment.of({"algorithm": "easgd", "period": period}) for period in (2, 8))
+    stored(one)
+    folder = stored(two)
+    opened = page(one.query())
+    opened.button("keep-it").click().run()
+    opened.select_slider("period").set_value(8).run()
+    opened.button("run").click().run()
+    assert not opened.exception
+    assert opened.session_state.shown == str(folder)
+    table = next(element.value for element in opened.get("html") if "<table>" in str(element.value))
+    assert "easgd, period 2" in table and "easgd, period 8" in table
+    header, _ = canvases(opened)["loss"]
+    assert len({line["colour"] for line in header["lines"] if not line["bare"]}) == 2
+
+
+def test_algorithms_are_told_apart_by_what_both_could_have_and_not_by_knobs_of_their_own(page, stored, canvases):
+    kept = stored(Experiment.of({"algorithm": "easgd", "momentum": 0.5})).name
+    stored(Experiment(workers=3))
+    header, _ = canvases(page(Experiment(workers=3).query() + f"&keep={kept}"))["loss"]
+    assert {line["name"].rpartition(",")[0] for line in header["lines"]} == {"easgd, workers 4", "sync_sgd, workers 3"}
+
+
+def test_a_run_keeps_its_colour_when_another_is_let_go(page, stored):
+    experiments = [Experiment(seed=seed) for seed in (1, 2, 3)]
+    names = [stored(experiment).name for experiment in experiments]
+    opened = page(experiments[2].query() + "&keep=" + ",".join(names[:2]))
+    before = dict(opened.session_state.colours)
+    opened.button(f"drop-{names[0]}").click().run()
+    after = opened.session_state.colours
+    assert after == {name: before[name] for name in names[1:]}
+
+
+def test_a_diverged_run_says_so_and_shows_what_was_recorded(page, stored):
+    experiment = Experiment.of({"learning_rate": 50, "seed": 9})
+    stored(experiment, status="diverged", error="diverged: the loss became nan at step 7 on rank 2; use less")
+    opened = page(experiment.query())
+    assert "**Diverged.**" in said(opened) and "at step 7 on rank 2" in said(opened)
+    assert opened.metric and not opened.exception
+
+
+def test_a_remark_of_a_run_is_shown_as_it_is(page, stored):
+    stored(Experiment())
+    assert any("\\*fast\\* and \\$slow\\$" in element.value for element in page().caption)
+
+
+def test_a_damaged_folder_is_a_sentence(page, stored):
+    experiment = Experiment(seed=44)
+    folder = stored(experiment)
+    (folder / "spans.parquet").write_bytes(b"not a table")
+    opened = page(experiment.query())
+    assert not opened.exception
+    assert "cannot be read as a run" in said(opened)
+
+
+def test_a_workload_without_accuracy_has_one_chart_less(page, stored):
+    experiment = Experiment(workload="quadratic")
+    stored(experiment, accuracy=False)
+    opened = page(experiment.query())
+    assert {metric.label: metric.value for metric in opened.metric}["Held-out accuracy"] == "–"
+    assert not opened.exception
+
+
+def test_a_synchronous_run_says_why_there_is_no_staleness(page, stored):
+    stored(Experiment(seed=5), stale=False)
+    opened = page("seed=5")
+    opened.session_state["tab"] = "Staleness"
+    assert "is synchronous: every update is computed from the newest parameters" in said(opened.run())
+
+
+@pytest.mark.parametrize("tab", pictures.TABS)
+def test_only_the_part_that_is_looked_at_is_drawn(page, stored, tab):
+    stored(Experiment(algorithm="easgd"))
+    opened = page("algorithm=easgd")
+    opened.session_state["tab"] = tab
+    opened.run()
+    bars = sum('class="bars"' in str(element.value) for element in opened.get("html"))
+    drawn = {"Who sends to whom": (2, 0), "Staleness": (1, 0), "Rank by rank": (0, 0)}.get(tab, (0, 1))
+    assert (len(opened.get("plotly_chart")), bars) == drawn and not opened.exception
+
+
+def test_who_sends_most_to_whom_is_said_in_words(page, stored):
+    stored(Experiment(algorithm="easgd"))
+    opened = page("algorithm=easgd")
+    opened.session_state["tab"] = "Who sends to whom"
+    words = " ".join(element.value for element in opened.run().markdown)
+    assert "**8.32 MB** in 160 messages" in words and "The busiest link is from worker 1 to server 0" in words
+
+
+def test_who_holds_most_is_said_in_words(page, stored):
+    stored(Experiment())
+    opened = page()
+    opened.session_state["tab"] = "Memory"
+    assert "Worker 0 held most, 364 kB: 52 kB parameters, 104 kB gradients, 208 kB activations." in said(opened.run())
+
+
+def test_what_only_one_rank_measured_is_not_shown_rank_by_rank(page, stored):
+    stored(Experiment())
+    opened = page()
+    opened.session_state["tab"] = "Rank by rank"
+    assert "Nothing in this run was measured by several ranks" in said(opened.run())
+
+
+def test_a_link_alone_starts_no_real_processes(page):
+    opened = page("cluster=processes&workers=2")
+    assert "those only start when you say so" in said(opened)
+    assert "job" not in opened.session_state
+
+
+class Pool:
+    """A pool whose one job stands where the test says."""
+
+    def __init__(self, state=None, refusal=""):
+        self.now, self.refusal, self.cancelled = state, refusal, []
+
+    def submit(self, owner, experiment):
+        if self.refusal:
+            raise ValueError(self.refusal)
+        return experiment.key()
+
+    def state(self, job):
+        return self.now
+
+    def cancel(self, job, owner):
+        self.cancelled.append(job)
+        self.now = JobState("cancelled", message="cancelled.")
+        return True
+
+    def touch(self, owner): ...
+
+    def release(self, owner): ...
+
+
+@pytest.fixture
+def pool(monkeypatch):
+    """pool(state) puts a pool of that state in the place of the real one."""
+
+    def put(*args, **kwargs):
+        made = Pool(*args, **kwargs)
+        monkeypatch.setattr(session, "pool", lambda: made)
+        return made
+
+    return put
+
+
+def test_a_run_under_way_shows_how_far_it_is_and_can_be_stopped(page, pool):
+    columns = {"step": np.arange(1.0, 9.0), "seconds": np.arange(8.0), "samples": np.arange(8.0), "loss": np.ones(8)}
+    made = pool(JobState("running", fraction=0.5, seconds=0.25, curve=columns))
+    opened = page("seed=1001")
+    assert opened.get("progress")[0].proto.text == "50.0 % · 250 ms of virtual time · loss 1"
+    assert len(opened.get("bidi_component")) == 2
+    assert not opened.button("stop").disabled
+    opened.button("stop").click().run()
+    assert made.cancelled == [Experiment(seed=1001).key()]
+    assert not opened.exception and opened.button("stop").disabled
+
+
+def test_a_run_that_failed_says_why(page, pool):
+    pool(JobState("failed", message="4 stages do not fit 3 layers; use 1 to 3"))
+    opened = page("seed=1002")
+    assert "**This did not run.** 4 stages do not fit 3 layers; use 1 to 3." in said(opened)
+    assert not opened.exception
+
+
+def test_a_full_queue_says_so(page, pool):
+    pool(refusal="100 runs are waiting, and no more can; try again in a minute.")
+    opened = page("seed=1003")
+    assert "100 runs are waiting, and no more can; try again in a minute." in said(opened)
+    assert not opened.exception
+
+
+def test_a_run_that_could_not_be_kept_in_its_place_is_shown_with_a_warning(page, pool, stored):
+    folder = stored(Experiment(seed=1004))
+    pool(JobState("finished", folder=folder, message="the disk is full. It was kept elsewhere instead."))
+    opened = page("seed=1004")
+    assert "The disk is full. It was kept elsewhere instead." in said(opened)
+    assert opened.metric
+
+
+def test_the_source_and_the_way_to_repeat_a_run_are_there(page, stored):
+    experiment = Experiment.of({"algorithm": "easgd", "period": 2})
+    stored(experiment)
+    codes = [element.value for element in page(experiment.query() + "&source=true").code]
+    assert experiment.command() in codes
+    assert any(experiment.query() in code for code in codes)
+    assert Path(algorithms.find("easgd").__file__).read_text().strip() in codes
+
+
+def test_a_compressed_run_says_how_much_less_it_sent(page, stored):
+    stored(Experiment())
+    experiment = Experiment(compression="top_k")
+    stored(experiment)
+    metric = next(m for m in page(experiment.query()).metric if m.label == "Sent by all ranks")
+    assert metric.delta.endswith("times less") or metric.delta.endswith("times more")
+    assert not any(m.delta for m in page().metric)
+
+
+def test_the_source_of_the_compression_is_there_too(page, stored):
+    experiment = Experiment(compression="top_k")
+    stored(experiment)
+    codes = [element.value for element in page(experiment.query() + "&source=true").code]
+    for module in (algorithms.find("sync_sgd"), compression.find("top_k")):
+        assert Path(module.__file__).read_text().strip() in codes
+
+
+def test_the_page_needs_neither_torch_nor_compilers_nor_scikit_learn(stored, folders):
+    stored(Experiment())
+    program = (
+        "import sys\n"
+        "from streamlit.testing.v1 import AppTest\n"
+        "page = AppTest.from_file('app/pages.py', default_timeout=300).run()\n"
+        "assert not page.exception and page.metric, page\n"
+        "print([name for name in ('torch', 'numba', 'sklearn', 'llvmlite') if name in sys.modules])\n"
+    )
+    environment = {**os.environ, "LOCKSTEP_RUNS": str(folders)}
+    done = subprocess.run(
+        [sys.executable, "-c", program], cwd=ROOT, env=environment, capture_output=True, text=True, timeout=500
+    )
+    assert done.stdout.strip() == "[]", done.stderr

@@ -1,0 +1,474 @@
+"""Processes: what happens when one fails, dies or hangs, and what is left behind (nothing)."""
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import threading
+import time
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import psutil
+import pytest
+
+from cluster.comm import Cancelled, Deadlock, RankFailed, RankLost
+from cluster.real import processes
+from tests.training import wait_until_told
+from workloads.task import Diverged
+
+ROOT = Path(__file__).resolve().parents[3]
+BACKENDS = ("sockets", "gloo")
+PATIENCE = 4.0  # s that a run waits which shall wait in vain; its ranks meet well within it, on a busy machine, too
+
+
+@pytest.fixture(autouse=True)
+def nothing_left_in_shared_memory():
+    before = segments()
+    yield
+    until = time.monotonic() + 60
+    while not segments() <= before and time.monotonic() < until:
+        time.sleep(0.01)  # other programs of this machine have some for a moment
+    assert segments() <= before
+
+
+def segments():
+    return {path.name for path in Path("/dev/shm").glob("*")} if Path("/dev/shm").is_dir() else set()
+
+
+def sign_in(comm):
+    """Leave the process's number in the event log, where a test can find it whatever happens."""
+    comm.event_log.losses.append((0, os.getpid(), comm.event_log.clock(), 0.0))
+    comm.barrier()
+
+
+def numbers(outcome):
+    found = [event_log.losses[0][1] for event_log in outcome.event_logs]
+    assert len(set(found)) == len(outcome.event_logs)
+    return found
+
+
+def alive(numbers):
+    running = []
+    for number in numbers:
+        with contextlib.suppress(psutil.NoSuchProcess):
+            if psutil.Process(number).status() != psutil.STATUS_ZOMBIE:
+                running.append(number)
+    return running
+
+
+def die(comm, way):
+    sign_in(comm)
+    shared = comm.shared(np.zeros(1000))
+    comm.event_log.step = 12
+    if comm.rank == 1:
+        wait_until_told(comm.event_log)
+        way()
+    shared.add(np.ones(1000))
+    if comm.rank == 0:
+        comm.recv(1)
+    comm.all_reduce(np.ones(200_000))
+
+
+def kill_myself():
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def exit_with_three():
+    os._exit(3)
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize(("way", "why"), [(kill_myself, "killed by SIGKILL"), (exit_with_three, "exit code 3")])
+def test_a_rank_that_dies_is_named_without_waiting_for_a_timeout_and_no_process_is_left(backend, way, why):
+    outcome = processes.run(partial(die, way=way), 3, backend=backend, timeout=6000)  # which nobody waits for
+    assert isinstance(outcome.error, RankLost) and (outcome.error.rank, outcome.error.step) == (1, 12)
+    assert str(outcome.error).startswith("rank 1 was lost at ") and why in str(outcome.error)
+    assert not alive(numbers(outcome))
+
+
+def serve_though_some_die(comm, victims):
+    """Rank 0 counts what the others send it, answers every message, and stops when all have said or are heard to go."""
+    sign_in(comm)
+    if comm.rank == 0:
+        heard, training = [], comm.size - 1
+        while training:
+            src, x = comm.recv_any()
+            heard.append((src, x))
+            training -= x is None
+            comm.send(np.ones(100_000), src)  # also to the dead
+        return heard
+    for comm.event_log.step in range(6):
+        comm.send(comm.event_log.step, 0)
+        comm.recv(0)
+        if comm.rank in victims and comm.event_log.step == 2:
+            wait_until_told(comm.event_log)
+            kill_myself()
+    comm.send(None, 0)
+    comm.recv(0)
+    return comm.rank
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("victims", [(2,), (1, 3)], ids=str)
+def test_a_server_hears_of_each_lost_worker_once_and_the_others_go_on(backend, victims):
+    outcome = processes.run(partial(serve_though_some_die, victims=victims), 4, backend=backend)
+    assert outcome.error is None
+    for rank in range(1, 4):
+        steps = [0, 1, 2] if rank in victims else [0, 1, 2, 3, 4, 5]
+        assert [x for src, x in outcome.results[0] if src == rank] == [*steps, None]
+        assert outcome.results[rank] == (None if rank in victims else rank)
+    assert len(outcome.notes) == len(victims)
+    for note, rank in zip(outcome.notes, victims, strict=True):
+        assert note.startswith(f"rank {rank} was lost at ") and "killed by SIGKILL" in note and "went on" in note
+        assert outcome.event_logs[rank].spans[-1][4] == "lost"
+    assert not alive(numbers(outcome))
+
+
+def poll_for_the_dead(comm):
+    sign_in(comm)
+    if comm.rank:
+        wait_until_told(comm.event_log)
+        kill_myself()
+    while not comm.poll(tag=5):
+        time.sleep(0.01)
+    return comm.poll(tag=5), comm.recv_any(tag=5), comm.poll(tag=5)
+
+
+def test_poll_tells_of_a_lost_rank_until_its_last_none_is_taken():
+    outcome = processes.run(poll_for_the_dead, 2, backend="sockets")
+    assert outcome.error is None and outcome.results[0] == ([1], (1, None), [])
+
+
+def die_all(comm):
+    sign_in(comm)
+    wait_until_told(comm.event_log)
+    kill_myself()
+
+
+def test_a_run_of_which_nobody_is_left_is_an_error():
+    outcome = processes.run(die_all, 2, backend="sockets")
+    assert isinstance(outcome.error, RankLost) and not outcome.notes
+
+
+def wait_for_each_other_after_a_loss(comm):
+    sign_in(comm)
+    if comm.rank == 2:
+        comm.send(1, 0)
+        wait_until_told(comm.event_log)
+        kill_myself()
+    if comm.rank == 0:
+        comm.recv(2)
+        assert comm.recv_any(tag=1) == (2, None)
+        comm.recv(1)
+    comm.recv(0)
+
+
+def test_survivors_that_wait_for_each_other_are_found():
+    outcome = processes.run(wait_for_each_other_after_a_loss, 3, backend="sockets")
+    assert isinstance(outcome.error, RankLost) and outcome.error.rank == 2
+    assert not alive(numbers(outcome))
+
+
+def fail_while_others_wait(comm):
+    sign_in(comm)
+    comm.event_log.step = 4
+    if comm.rank == 2:
+        comm.recv(1)
+        raise KeyError("layer 3")
+    if comm.rank == 1:
+        comm.send(1, 2)
+        comm.recv(2)
+    comm.all_reduce(np.ones(200_000))
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_the_first_cause_is_named_and_not_the_complaints_of_the_survivors(backend):
+    outcome = processes.run(fail_while_others_wait, 3, backend=backend)
+    assert isinstance(outcome.error, RankFailed) and (outcome.error.rank, outcome.error.step) == (2, 4)
+    assert "KeyError: 'layer 3'" in str(outcome.error) and isinstance(outcome.error.__cause__, KeyError)
+    assert "in fail_while_others_wait" in outcome.error.__notes__[0]  # the traceback of the rank
+    assert not alive(numbers(outcome))
+
+
+def be_deaf(comm):
+    sign_in(comm)
+    if comm.rank == 0:
+        sum(range(10**12))  # never lets another thread of this process have its turn
+    time.sleep(0.5)
+    raise KeyError("layer 3")
+
+
+def test_a_rank_that_hears_nothing_is_ended_too():
+    before = psutil.Process().children(recursive=True)
+    outcome = processes.run(be_deaf, 2, backend="sockets")
+    assert outcome.error.rank == 1 and len(outcome.event_logs[1].losses) == 1
+    assert set(psutil.Process().children(recursive=True)) <= set(before)
+
+
+def diverge(comm):
+    raise Diverged(float("nan"), comm.rank, 5)
+
+
+def test_all_ranks_may_fail_at_once():
+    outcome = processes.run(diverge, 3, backend="sockets")
+    assert isinstance(outcome.error, RankFailed) and isinstance(outcome.error.__cause__, Diverged)
+    assert outcome.error.__cause__.rank == outcome.error.rank
+
+
+class Unspeakable(Exception):
+    def __reduce__(self):
+        raise TypeError("not this one")
+
+
+def raise_what_cannot_be_sent(comm):
+    raise Unspeakable("words")
+
+
+def return_what_cannot_be_sent(comm):
+    return threading.Lock() if comm.rank else 1
+
+
+def test_an_exception_or_a_result_that_cannot_be_sent_is_still_named():
+    error = processes.run(raise_what_cannot_be_sent, 1, backend="sockets").error
+    assert str(error) == "rank 0 failed: Unspeakable: words" and error.__cause__ is None
+    outcome = processes.run(return_what_cannot_be_sent, 2, backend="sockets")
+    assert isinstance(outcome.error, RankFailed) and outcome.error.rank == 1 and "pickle" in str(outcome.error)
+
+
+def sleep_while_others_wait(comm):
+    sign_in(comm)
+    if comm.rank == 0:
+        time.sleep(600)
+    elif comm.rank == 1:
+        comm.recv_any(tag=3)
+    else:
+        comm.recv(1)
+
+
+def reduce_alone(comm):
+    sign_in(comm)
+    if comm.rank == 0:
+        comm.all_reduce(np.ones(200_000))
+    else:
+        time.sleep(600)
+
+
+def test_waiting_longer_than_the_timeout_is_a_deadlock_that_says_who_waits():
+    outcome = processes.run(sleep_while_others_wait, 3, backend="sockets", timeout=PATIENCE)
+    assert isinstance(outcome.error, Deadlock)
+    assert "rank 1 waits for a message from any rank (tag 3) since " in str(outcome.error)
+    assert "rank 2 waits for a message from rank 1 (tag 0) since " in str(outcome.error)
+    assert "longer than the timeout of 4 s" in str(outcome.error)
+    assert not alive(numbers(outcome))
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_an_all_reduce_that_others_do_not_join_is_a_deadlock(backend):
+    outcome = processes.run(reduce_alone, 2, backend=backend, timeout=PATIENCE)
+    assert isinstance(outcome.error, Deadlock), outcome.error
+    assert "rank 0 waits in all-reduce for " in str(outcome.error) and "the timeout of 4 s" in str(outcome.error)
+    assert not alive(numbers(outcome))
+
+
+def go_on_for_ever(comm):
+    sign_in(comm)
+    step = 0
+    while True:
+        comm.event_log.step = step
+        comm.event_log.reports.append((step + 1, comm.event_log.clock(), 0, 3, np.full(3, step, np.float32)))
+        comm.all_reduce(np.ones(3))
+        time.sleep(0.01)
+        step += 1
+
+
+def test_the_record_reaches_the_parent_while_the_ranks_go_on_and_stop_ends_them():
+    stop, seen = threading.Event(), []
+
+    def on_progress(event_logs, seconds):
+        if counts := [len(event_log.reports) for event_log in event_logs if event_log.reports]:
+            seen.append((seconds, counts, event_logs[0].step))
+        if len(seen) > 3 and len(counts) == 2 and min(counts) > max(seen[0][1]):
+            stop.set()
+
+    outcome = processes.run(go_on_for_ever, 2, backend="sockets", on_progress=on_progress, stop=stop)
+    assert isinstance(outcome.error, Cancelled) and str(outcome.error).startswith("cancelled at ")
+    assert not alive(numbers(outcome))
+    assert [seconds for seconds, *_ in seen] == sorted(seconds for seconds, *_ in seen)
+    assert [step for *_, step in seen] == sorted(step for *_, step in seen)
+    assert seen[-1][1][0] <= len(outcome.event_logs[0].reports)
+    for event_log in outcome.event_logs:
+        assert [row[0] for row in event_log.reports] == list(range(1, len(event_log.reports) + 1))  # each once
+        assert all((row[4] == row[0] - 1).all() for row in event_log.reports)
+        arrived = [np.isfinite(row[4]) for row in event_log.messages]
+        assert arrived[0] and arrived == sorted(arrived, reverse=True)  # only what was under way at the end is unknown
+
+
+def test_ctrl_c_ends_the_run_and_keeps_the_record():
+    def on_progress(event_logs, seconds):
+        if event_logs[1].reports:
+            signal.raise_signal(signal.SIGINT)
+
+    outcome = processes.run(go_on_for_ever, 2, backend="sockets", on_progress=on_progress)
+    assert isinstance(outcome.error, Cancelled)
+    assert not alive(numbers(outcome)) and outcome.event_logs[1].reports
+
+
+def test_an_error_of_the_listener_ends_the_ranks_and_is_raised():
+    seen = []
+
+    def on_progress(event_logs, seconds):
+        seen[:] = [event_log.losses[0][1] for event_log in event_logs if event_log.losses]
+        if len(seen) == 2:
+            raise OSError("disk full")
+
+    with pytest.raises(OSError, match="disk full"):
+        processes.run(go_on_for_ever, 2, backend="sockets", on_progress=on_progress)
+    assert len(seen) == 2 and not alive(seen)
+
+
+SCRIPT = """
+    import os, sys, time
+    from cluster import processes
+
+    def program(comm):
+        os.write(1, f"{{os.getpid()}}\\n".encode())
+        comm.barrier()
+        {work}
+
+    if __name__ == "__main__":
+        print(processes.run(program, 2, backend="sockets"))
+"""
+
+
+@pytest.mark.parametrize("work", ["time.sleep(600)", "comm.recv(1 - comm.rank) if comm.rank else sum(range(10**12))"])
+def test_ranks_end_with_their_parent_whatever_they_are_doing(tmp_path, work):
+    script = tmp_path / "script.py"
+    script.write_text(textwrap.dedent(SCRIPT).format(work=work))
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    with subprocess.Popen([sys.executable, script], stdout=subprocess.PIPE, env=environment, text=True) as parent:
+        ranks = [int(parent.stdout.readline()) for _ in range(2)]
+        tree = [child.pid for child in psutil.Process(parent.pid).children(recursive=True)]
+        assert set(ranks) <= set(tree) and alive(ranks) == ranks
+        parent.kill()
+    _, left = psutil.wait_procs([psutil.Process(p) for p in alive(tree)], timeout=60)
+    assert not alive([process.pid for process in left])
+
+
+def told_by(*command, **options):
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    told = subprocess.run(
+        [sys.executable, *command], capture_output=True, env=environment, text=True, timeout=500, check=True, **options
+    )
+    return told.stdout
+
+
+PLAIN = "from cluster import processes\nprint('outcome', processes.run({program}, 2, backend='sockets'){part})"
+
+
+def test_a_program_of_a_module_runs_from_any_script_without_a_guard_and_from_a_pipe(tmp_path):
+    source = PLAIN.format(program="repr", part=".results")
+    script = tmp_path / "script.py"
+    script.write_text(source)
+    for told in (told_by(script), told_by("-", input=source)):
+        assert told.count("outcome") == 1 and told.count("RealComm object") == 2
+
+
+def test_a_script_that_starts_runs_of_its_own_functions_when_it_is_imported_is_told_so(tmp_path):
+    script = tmp_path / "script.py"
+    script.write_text("def own(comm): pass\n" + PLAIN.format(program="own", part=".error"))
+    assert 'a script starts runs under `if __name__ == "__main__":`' in told_by(script)
+
+
+def test_the_parent_needs_neither_torch_nor_numba(tmp_path):
+    code = "import sys, cluster.real.processes; print([m for m in ('torch', 'numba') if m in sys.modules])"
+    told = subprocess.run([sys.executable, "-c", code], capture_output=True, cwd=ROOT, text=True, check=True)
+    assert told.stdout.strip() == "[]"
+
+
+def where_am_i(comm):
+    return comm.device, float(comm.all_reduce(np.ones(2))[0])
+
+
+def test_without_enough_gpus_a_run_goes_on_on_the_cpu_and_says_so():
+    torch = pytest.importorskip("torch")
+    if torch.cuda.device_count() >= 2:
+        pytest.skip("there are enough GPUs")
+    outcome = processes.run(where_am_i, 2, backend="nccl")
+    assert outcome.error is None and outcome.results == [("cpu", 2.0)] * 2
+    assert any("CUDA GPU" in note and "ran on the CPU over gloo" in note for note in outcome.notes)
+
+
+def move_between_gpus(comm):
+    import torch
+
+    x = torch.full((1000,), comm.rank + 1.0, device=comm.device)
+    total = comm.all_reduce(x.clone())
+    mean = comm.all_reduce(x.clone(), "mean", async_op=True).wait()
+    comm.send((x, 3), 1 - comm.rank)
+    x += 10
+    src, (other, three) = comm.recv_any()
+    piece = comm.reduce_scatter(x)
+    gathered = comm.all_gather(x)
+    on_cpu = comm.all_reduce(np.ones(2))
+    places = {str(a.device) for a in (total, mean, other, piece, *gathered)}
+    values = [float(a[0]) for a in (total, mean, other, piece, *gathered)]
+    return places, values, len(piece), src, three, float(on_cpu[0])
+
+
+def use_torch_tensors(comm):
+    import torch
+
+    x = torch.full((7,), comm.rank + 1.0)
+    total = comm.all_reduce(x.clone())
+    piece = comm.reduce_scatter(x)
+    comm.send((x, 3), 1 - comm.rank)
+    x += 10
+    received, three = comm.recv(1 - comm.rank)
+    return total.tolist(), piece.tolist(), x.tolist(), received.tolist(), three
+
+
+def test_torch_tensors_are_reduced_and_sent_as_arrays_are():
+    results = processes.run(use_torch_tensors, 2, backend="gloo").results
+    for rank, result in enumerate(results):
+        assert result == ([3.0] * 7, [3.0] * (4 - rank), [11.0 + rank] * 7, [2.0 - rank] * 7, 3)
+
+
+@pytest.mark.gpu
+def test_ranks_on_gpus_keep_the_contract_with_arrays_that_stay_there():
+    torch = pytest.importorskip("torch")
+    if torch.cuda.device_count() < 2:
+        pytest.skip("two CUDA GPUs are needed")
+    outcome = processes.run(move_between_gpus, 2, backend="nccl")
+    assert outcome.error is None, outcome.error
+    for rank, result in enumerate(outcome.results):
+        values = [3.0, 1.5, 2.0 - rank, 23.0, 11.0, 12.0]
+        assert result == ({f"cuda:{rank}"}, values, 500, 1 - rank, 3, 2.0)
+
+
+def test_what_cannot_run_is_refused_in_one_sentence():
+    with pytest.raises(ValueError, match="0 ranks cannot run; allowed is 1 or more"):
+        processes.run(where_am_i, 0)
+    with pytest.raises(ValueError, match="there is no backend 'mpi'; allowed are gloo, sockets, nccl"):
+        processes.run(where_am_i, 1, backend="mpi")
+    with pytest.raises(ValueError, match="define it at the top level of a module"):
+        processes.run(lambda comm: 1, 1)
+
+
+LOADED = []
+
+
+def load():
+    LOADED.append(time.monotonic())
+
+
+def was_loaded(comm):
+    return len(LOADED), comm.event_log.clock() < time.monotonic() - LOADED[0]
+
+
+def test_warm_up_is_done_on_every_rank_before_the_clock_starts():
+    outcome = processes.run(was_loaded, 2, backend="sockets", warm_up=load)
+    assert outcome.results == [(1, True)] * 2 and not LOADED

@@ -1,0 +1,96 @@
+"""torchrun: ranks that somebody else started join a run."""
+
+import json
+import os
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+
+from cluster.real import torchrun
+
+ROOT = Path(__file__).resolve().parents[3]
+SCRIPT = """
+    import json, os, signal, sys, time
+    import numpy as np
+    from cluster import torchrun
+
+    def program(comm):
+        comm.event_log.step = 2
+        comm.event_log.losses.append((2, 1, comm.event_log.clock(), 0.5))
+        {work}
+        x = comm.all_reduce(np.full(5, comm.rank + 1.0))
+        if comm.rank == 0:
+            comm.send((x, "extra" and 1.0), 1)
+            comm.send(None, 1, tag=9)
+        elif comm.rank == 1:
+            x = comm.recv(0)[0]
+        return comm.shared(x).read(), comm.split(comm.rank % 2).all_gather(comm.rank)
+
+    if __name__ == "__main__":
+        torchrun.LAST_WORDS = 100.0  # as long as a busy machine takes
+        outcome = torchrun.run(program, backend="{backend}", timeout=200)
+        if outcome is None:
+            print("not rank 0", flush=True)
+        else:
+            trace = outcome.trace()
+            print("outcome", json.dumps({{
+                "results": [r and [r[0].tolist(), r[1]] for r in outcome.results],
+                "error": [type(outcome.error).__name__, str(outcome.error)],
+                "notes": outcome.notes,
+                "losses": [len(j.losses) for j in outcome.event_logs],
+                "arrived": bool((trace.messages["arrived"] > trace.messages["sent"]).all()),
+                "bytes": trace.traffic().tolist(),
+            }}), flush=True)
+"""
+
+
+def launch(tmp_path, ranks, backend="gloo", work="pass"):
+    """What rank 0 tells of a run of SCRIPT under torchrun, and what all ranks wrote."""
+    script = tmp_path / "script.py"
+    script.write_text(textwrap.dedent(SCRIPT).format(work=work, backend=backend))
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
+    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={ranks}", str(script)]
+    told = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=500)
+    lines = [line for line in told.stdout.splitlines() if line.startswith("outcome ")]
+    assert len(lines) == 1, told.stdout + told.stderr
+    return json.loads(lines[0].removeprefix("outcome ")), told
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("backend", ["gloo", "sockets"])
+def test_ranks_of_torchrun_run_a_program_and_rank_0_has_the_outcome_of_all(tmp_path, backend):
+    outcome, told = launch(tmp_path, 3, backend)
+    assert told.returncode == 0 and told.stdout.count("not rank 0") == 2
+    assert outcome["error"] == ["NoneType", "None"]
+    assert outcome["results"] == [[[6.0] * 5, [0, 2]], [[6.0] * 5, [1]], [[6.0] * 5, [0, 2]]]
+    assert outcome["losses"] == [1, 1, 1] and outcome["arrived"]
+    assert outcome["bytes"][0][1] >= 48 and outcome["bytes"][2][0] > 0
+    assert outcome["notes"] == ["rank 1 never read 1 message from rank 0, tag 9"]
+
+
+@pytest.mark.slow
+def test_a_rank_that_fails_under_torchrun_is_named_and_nothing_recorded_is_lost(tmp_path):
+    outcome, _ = launch(tmp_path, 3, work="if comm.rank == 2: raise ValueError('no data')")
+    assert outcome["error"] == ["RankFailed", "rank 2 failed at step 2: ValueError: no data"]
+    assert outcome["losses"] == [1, 1, 1] and outcome["results"] == [None] * 3
+
+
+@pytest.mark.slow
+def test_a_rank_that_is_killed_under_torchrun_is_named(tmp_path):
+    outcome, told = launch(tmp_path, 2, work="if comm.rank == 1: os.kill(os.getpid(), signal.SIGKILL)")
+    assert outcome["error"][0] == "RankLost" and outcome["error"][1].startswith("rank 1 was lost at ")
+    assert outcome["losses"] == [1, 0] and told.returncode != 0
+
+
+def test_a_process_that_nobody_started_as_a_rank_is_told_so(monkeypatch):
+    for name in ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"):
+        monkeypatch.delenv(name, raising=False)
+    assert not torchrun.joined()
+    with pytest.raises(ValueError, match="start it with torchrun"):
+        torchrun.run(print)
+    for name in ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"):
+        monkeypatch.setenv(name, "1")
+    assert torchrun.joined()

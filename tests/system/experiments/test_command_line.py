@@ -1,0 +1,315 @@
+"""The command line: what it prints, what it refuses, and its exit codes."""
+
+import json
+import os
+import shlex
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import algorithms
+from algorithms.compression import COMPRESSIONS, find
+from experiments.experiment import Experiment
+from experiments.runs import store
+from experiments.runs.compare import difference
+
+ROOT = Path(__file__).resolve().parents[3]
+SMALL = ["--workers", "2", "--steps", "6", "--evaluations", "2"]
+
+
+def process(*words, **options):
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True, **options}
+    return subprocess.Popen([sys.executable, "-m", "experiments", *map(str, words)], env=environment, **pipes)
+
+
+def test_run_prints_a_summary_stores_the_run_and_says_how_to_repeat_it(main, tmp_path):
+    code, out, err = main("run", "easgd", *SMALL)
+    assert code == 0 and err == ""
+    (folder,) = store.recent(tmp_path / "runs")
+    assert f"stored  runs/{folder.name}" in out and "easgd on digits: 2 workers and 1 server" in out
+    again = next(line for line in out.splitlines() if line.startswith("again")).split(maxsplit=1)[1]
+    first = store.load(folder)
+    assert main(*shlex.split(again)[3:], "--runs", "other")[0] == 0
+    assert difference(first, store.load(store.recent(tmp_path / "other")[0])) == ""
+
+
+def test_run_without_a_name_runs_the_default(main, tmp_path):
+    assert main("run", *SMALL)[0] == 0
+    assert store.experiment(store.recent("runs")[0]).algorithm == Experiment().algorithm
+
+
+def test_options_may_come_before_the_name(main):
+    assert main("run", *SMALL, "easgd", "--period", 3)[0] == 0
+    assert store.experiment(store.recent("runs")[0]).settings["period"] == 3
+
+
+def test_json_is_for_machines(main):
+    code, out, _ = main("run", "downpour", *SMALL, "--json")
+    told = json.loads(out)
+    assert code == 0 and told["status"] == "finished" and Path(told["folder"]).is_dir()
+    assert Experiment.from_query(told["query"]).json() == json.dumps(told["experiment"], indent=1, sort_keys=True)
+    assert told["summary"]["steps"] == 6
+
+
+@pytest.mark.parametrize("name", algorithms.names())
+def test_help_of_an_algorithm_shows_its_theory_and_every_knob(main, name):
+    code, out, _ = main("run", name, "--help")
+    assert code == 0 and algorithms.idea(algorithms.find(name)) in out
+    for knob, field in algorithms.find(name).Settings.model_fields.items():
+        assert f"--{knob.replace('_', '-')} " in out and field.description.split()[0] in out
+    assert "--workers INT" in out and "1 to 4096; default 4" in " ".join(out.split()) and "--from" in out
+
+
+def test_help_shows_the_knobs_of_the_chosen_workload(main):
+    assert "--condition" in main("run", "--workload", "quadratic", "--help")[1]
+    assert "--condition" not in main("run", "--help")[1]
+
+
+@pytest.mark.parametrize("name", COMPRESSIONS)
+def test_help_shows_the_knobs_of_the_chosen_compression(main, name):
+    code, out, _ = main("run", "--compression", name, "--help")
+    assert code == 0 and f"Compression {name}:" in out and "Compression none" not in out
+    section = out.split(f"Compression {name}:")[1].split("\nWorkload ")[0]
+    for knob in find(name).Settings.model_fields:
+        assert f"--{knob.replace('_', '-')} " in section
+    assert "Compression" not in main("run", "--help")[1]
+
+
+def test_list_shows_the_catalogue_by_family_and_the_compressions(main):
+    code, out, _ = main("list")
+    assert code == 0 and all(algorithms.idea(algorithms.find(name)) in out for name in algorithms.names())
+    assert all(algorithms.idea(find(name)) in out for name in COMPRESSIONS)
+    named = [entry["name"] for entry in json.loads(main("list", "--json")[1])]
+    assert named == [*algorithms.names(), *COMPRESSIONS]
+
+
+def test_run_from_a_link_a_file_a_folder_and_a_name(main, tmp_path):
+    e = Experiment.of({"algorithm": "easgd", "workers": 2, "steps": 6, "period": 2, "evaluations": 2})
+    (tmp_path / "e.json").write_text(e.json())
+    assert main("run", "--from", "https://lab.example/?" + e.query())[0] == 0
+    (folder,) = store.recent("runs")
+    for start in (e.query(), "e.json", folder, folder / "run.json", folder.name[:8]):
+        assert main("run", "--from", start)[0] == 0
+        assert store.recent("runs") == [folder]
+    assert main("run", "--from", folder, "--period", 3)[0] == 0
+    assert {store.experiment(path).settings["period"] for path in store.recent("runs")} == {2, 3}
+
+
+def test_sweep_makes_a_table_and_stores_every_run(main):
+    code, out, err = main("sweep", "easgd", "--workers", "1,2", "--period", "1,2", "--steps", 4, "--slow", "1:2,0:1.5")
+    assert code == 0 and err == ""
+    lines = out.splitlines()
+    assert len(lines) == 5 and "workers" in lines[0] and "period" in lines[0] and "slow" not in lines[0]
+    assert len(store.recent("runs")) == 4
+    assert {store.experiment(path).slow for path in store.recent("runs")} == {"1:2,0:1.5"}
+
+
+def test_sweep_over_algorithms_and_by_giving_an_option_twice(main):
+    code, out, _ = main("sweep", "sgd,sync_sgd", "--slow", "0:2", "--slow", "0:3,1:2", "--steps", 3, "--json")
+    rows = json.loads(out)
+    assert code == 0 and [(row["algorithm"], row["slow"]) for row in rows] == [
+        ("sgd", "0:2"),
+        ("sgd", "0:3,1:2"),
+        ("sync_sgd", "0:2"),
+        ("sync_sgd", "0:3,1:2"),
+    ]
+
+
+def test_a_compressed_run_says_how_much_less_it_sent_and_is_replayed(main):
+    code, out, _ = main("run", "--compression", "top_k", "--density", "0.05", "--steps", 6, "--evaluations", 2)
+    assert code == 0 and "sync_sgd with top_k on digits: 4 workers" in out
+    # the ring: 2 (N-1) d numbers of 4 bytes; top-k: N (N-1) k words of 2 times 4 bytes, k = d/20
+    assert "5 times fewer bytes than whole gradients" in out and "per step and worker" in out
+    (folder,) = store.recent("runs")
+    assert main("replay", folder.name)[1].startswith("identical, bit for bit")
+
+
+def test_a_code_that_costs_more_than_it_saves_says_that_too(main):
+    _, out, _ = main("run", "--compression", "top_k", "--density", "1", "--steps", 3, "--evaluations", 1)
+    assert "4 times more bytes than whole gradients" in out
+
+
+def test_sweep_over_compressions_and_a_setting_they_share(main):
+    words = ["--compression", "top_k,random_k", "--density", "0.1", "--steps", 3, "--evaluations", 1]
+    rows = json.loads(main("sweep", *words, "--json")[1])
+    assert [row["compression"] for row in rows] == ["top_k", "random_k"]
+    assert {store.experiment(path).coding["density"] for path in store.recent("runs")} == {0.1}
+
+
+def test_what_a_method_measures_is_in_its_summary(main):
+    _, out, _ = main("run", "noise_scale", "--steps", 5, "--evaluations", 1)
+    (folder,) = store.recent("runs")
+    last = store.load(folder).measured("signal")["value"][-1]
+    assert f"  signal         {last:.4g}\n" in out
+
+
+def test_compare_shows_what_differs(main):
+    for workers in (1, 2):
+        main("run", "easgd", *SMALL, "--workers", workers)
+    code, out, _ = main("compare", *[path.name for path in store.recent("runs")])
+    assert code == 0 and "workers" in out.splitlines()[0] and len(out.splitlines()) == 3
+
+
+def test_a_replay_says_identical_bit_for_bit_or_what_differs(main):
+    main("run", "downpour", *SMALL, "--jitter", "cloud")
+    (folder,) = store.recent("runs")
+    code, out, _ = main("replay", folder.name[:10])
+    assert code == 0 and "identical, bit for bit" in out
+
+    import numpy as np
+
+    w = np.load(folder / "parameters.npy")
+    w[5] = np.nextafter(w[5], 9, dtype=w.dtype)
+    np.save(folder / "parameters.npy", w)
+    record = json.loads((folder / "run.json").read_text())
+    record["environment"]["numpy"] = "0.1"
+    (folder / "run.json").write_text(json.dumps(record))
+    code, out, _ = main("replay", folder.name)
+    assert code == 1 and "final parameters: 1 of" in out and "numpy was 0.1 then" in out
+
+
+def test_a_replay_on_a_real_cluster_is_judged_by_the_weights(main, monkeypatch):
+    from dataclasses import replace
+
+    from experiments import run as module
+
+    main("run", "easgd", *SMALL)
+    (simulated,) = store.recent("runs")
+    done = store.load(simulated)
+    real = replace(done, experiment=done.experiment.change(cluster="processes"))
+    folder = store.save(real, "runs")
+    later = replace(real, losses={**real.losses, "seconds": real.losses["seconds"] + 1})
+    monkeypatch.setattr(module, "run", lambda *_: later)
+    code, out, _ = main("replay", folder.name)
+    assert code == 0 and "the same weights, bit for bit" in out
+    other = replace(later, summary={**later.summary, "weights": "0"})
+    monkeypatch.setattr(module, "run", lambda *_: other)
+    code, out, _ = main("replay", folder.name)
+    assert code == 1 and "who comes first" in out
+
+
+def test_export_writes_the_file(main, tmp_path):
+    main("run", "easgd", *SMALL)
+    (folder,) = store.recent("runs")
+    code, out, _ = main("export", folder.name, "--to", "trace")
+    assert code == 0 and json.loads(Path(out.strip()).read_text())["traceEvents"]
+    assert main("export", folder.name, "--to", "csv", "--out", tmp_path / "x" / "table.csv")[0] == 0
+    assert (tmp_path / "x" / "table-losses.csv").exists()
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["run", "easgdd"], "did you mean easgd?"),
+        (["run", "easgd", "--perod", "3"], "--period"),
+        (["run", "easgd", "--workers", "0"], "allowed is 1 to 4096"),
+        (["run", "easgd", "--workers", "many"], "workers is 'many'"),
+        (["run", "easgd", "--workers"], "requires an argument"),
+        (["run", "easgd", "--network", "10GBE"], "10GbE"),
+        (["run", "easgd", "--workload", "digit"], "did you mean digits?"),
+        (["run", "easgd", "extra"], "unexpected extra argument"),
+        (["run", "easgd", "--batch", "5000"], "larger than the shard"),
+        (["run", "gpipe", "--workers", "64"], "64 stages"),
+        (["run", "--from", "nowhere"], "there is no run 'nowhere'"),
+        (["run", "--from", "http://x/?workers=1000000000"], "workers"),
+        (["run", "--from", "http://x/?workers=%"], "workers"),
+        (["run", "--runs", "/dev/null/x", *SMALL], "choose another folder"),
+        (["sweep", "easgd", "--workers", "1,2,x"], "workers is 'x'"),
+        (["sweep", "easgd", "--seed", ",".join(map(str, range(2000)))], "at most 1000"),
+        (["compare", "nothing"], "there is no run 'nothing'"),
+        (["compare"], "Missing argument"),
+        (["replay", "nothing"], "there is no run"),
+        (["export", "nothing", "--to", "csv"], "there is no run"),
+        (["nonsense"], "No such command"),
+        (["run", "--workers", "2", "--steps", ""], "no budget"),
+    ],
+)
+def test_a_mistake_gives_one_sentence_and_exit_code_2(main, words, sentence, tmp_path):
+    code, out, err = main(*words)
+    assert code == 2 and out == "" and sentence in err
+    assert err.count("\n") == 1 and "Traceback" not in err
+    assert not store.recent(tmp_path / "runs")
+
+
+def test_an_unreadable_file_is_named(main, tmp_path):
+    (tmp_path / "bad.json").write_text("{")
+    code, _, err = main("run", "--from", "bad.json")
+    assert code == 2 and err.startswith("bad.json: ") and err.count("\n") == 1
+
+
+def test_a_diverged_run_keeps_its_record_and_exits_with_1(main):
+    code, _, err = main("run", "sgd", "--workload", "quadratic", "--learning-rate", 999, "--workers", 1)
+    (folder,) = store.recent("runs")
+    assert code == 1 and "diverged" in err and folder.name in err and err.count("\n") == 1
+    assert store.load(folder).status == "diverged"
+
+
+def test_a_lost_rank_is_named_and_exits_with_1(main):
+    code, _, err = main("run", "sync_sgd", *SMALL, "--steps", 100, "--crash", "1:0.001")
+    (folder,) = store.recent("runs")
+    assert code == 1 and "rank 1" in err and folder.name in err
+    assert store.load(folder).status == "failed"
+
+
+def test_a_disk_that_fills_up_during_the_run_does_not_lose_it(main, monkeypatch):
+    place = store._place
+
+    def full(run, part, root):
+        if root.name == "runs":
+            raise OSError(28, "No space left on device")
+        return place(run, part, root)
+
+    monkeypatch.setattr(store, "_place", full)
+    code, _, err = main("run", "easgd", *SMALL)
+    assert code == 2 and "No space left" in err and err.count("\n") == 1
+    kept = Path(err.split("kept in ")[1].split(" instead")[0])
+    assert store.load(kept).status == "finished"
+
+
+def test_interrupted_it_keeps_what_was_recorded_and_exits_with_130(tmp_path):
+    job = process("run", "easgd", "--steps", 10_000_000, "--runs", tmp_path, "--evaluations", 3)
+    try:
+        assert "loss" in job.stderr.readline()  # it tells how far it is
+        job.send_signal(signal.SIGINT)
+        _, err = job.communicate(timeout=300)
+    finally:
+        job.kill()
+    (folder,) = store.recent(tmp_path)
+    assert job.returncode == 130 and "Traceback" not in err and folder.name in err
+    stopped = store.load(folder)
+    assert stopped.status == "cancelled" and len(stopped.losses["loss"]) > 0
+
+
+def test_a_closed_pipe_ends_it_quietly(tmp_path):
+    for words in (["list"], ["run", "easgd", "--help"], ["run", "easgd", *SMALL, "--runs", tmp_path]):
+        read, write = os.pipe()
+        os.close(read)
+        job = process(*words, stdout=write)
+        os.close(write)
+        _, err = job.communicate(timeout=300)
+        assert err == "" and job.returncode == 0, words
+    assert len(store.recent(tmp_path)) == 1
+
+
+def test_nothing_heavy_is_imported_for_help_and_list():
+    code = (
+        "import sys; from experiments.cli.main import main; main(['list']); main(['run', 'easgd', '--help']);"
+        "heavy = {'numba', 'torch', 'pyarrow', 'plotly', 'pandas', 'rich', 'scipy', 'streamlit'} & set(sys.modules);"
+        "sys.exit(f'imported {heavy}' if heavy else 0)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
+def test_a_run_imports_neither_torch_nor_pandas_nor_a_plotting_library(tmp_path):
+    code = (
+        f"import sys; from experiments.cli.main import main; main(['run', '--steps', '2', '--runs', '{tmp_path}']);"
+        "heavy = {'torch', 'plotly', 'pandas', 'rich', 'streamlit', 'sklearn'} & set(sys.modules);"
+        "sys.exit(f'imported {heavy}' if heavy else 0)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr

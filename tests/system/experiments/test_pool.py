@@ -1,0 +1,367 @@
+"""The pool: whatever a job does, it ends as a state with a sentence, and leaves nothing behind."""
+
+import contextlib
+import os
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import psutil
+import pytest
+
+from experiments.experiment import Experiment
+from experiments.jobs.pool import Pool
+from experiments.runs import store
+
+NAUGHTY = (sys.executable, "-u", str(Path(__file__).with_name("naughty.py")))
+TRICKS = ("raises", "segfaults", "eats_memory", "forever", "is_killed", "has_grandchildren", "floods",
+          "writes_nonsense", "is_deaf", "ends_without_a_word", "waits", "forges_a_result")  # fmt: skip
+
+
+def small(**values):
+    return Experiment.of({"algorithm": "easgd", "workers": 2, "steps": 6, "evaluations": 2, **values})
+
+
+def trick(name, batch=32):
+    return small(seed=TRICKS.index(name), batch=batch)
+
+
+def until(pool, job, wanted):
+    """The first state of `job` that `wanted` accepts."""
+    patience = time.monotonic() + 240
+    while time.monotonic() < patience:
+        state = pool.state(job)
+        if wanted(state):
+            return state
+        time.sleep(0.005)
+    raise AssertionError(f"still {pool.state(job)}")
+
+
+def end(pool, job):
+    return until(pool, job, lambda state: not state.active)
+
+
+def children(pool):
+    """The processes that came after the pool did."""
+    return [child for child in psutil.Process().children(recursive=True) if child not in pool.before]
+
+
+@pytest.fixture
+def pool(tmp_path, request):
+    """A pool of two slots; afterwards nothing of it may be left."""
+    before = psutil.Process().children(recursive=True)
+    handles, threads = psutil.Process().num_fds(), set(threading.enumerate())
+    made = Pool(tmp_path / "runs", 2, **getattr(request, "param", {}))
+    made.before = before
+    yield made
+    made.close()
+    assert not children(made), "children are left"
+    assert psutil.Process().num_fds() <= handles, "handles are left"
+    assert not any(thread.name == "experiments.jobs.pool" for thread in set(threading.enumerate()) - threads)
+
+
+naughty = pytest.mark.parametrize("pool", [{"command": NAUGHTY}], indirect=True)
+
+
+def test_a_job_runs_in_a_process_of_its_own_and_its_run_is_stored(pool):
+    job = pool.submit("ada", small())
+    state = end(pool, job)
+    assert (state.status, state.fraction, state.message) == ("finished", 1.0, "")
+    assert store.load(state.folder).experiment == small()
+    assert job == small().key()
+
+
+def test_what_was_done_once_is_found_and_not_done_again(pool, tmp_path):
+    folder = end(pool, pool.submit("ada", small())).folder
+    assert pool.state(pool.submit("bob", small())).folder == folder
+    other = Pool(tmp_path / "runs", 1, command=("false",))
+    state = other.state(other.submit("cy", small()))
+    other.close()
+    assert (state.status, state.folder) == ("finished", folder)
+
+
+def test_progress_and_curves_arrive_while_it_runs(pool, monkeypatch):
+    monkeypatch.setattr("experiments.jobs.pool.POLITE", 240.0)
+    job = pool.submit("ada", small(workers=8, steps=1_000_000))
+    state = until(pool, job, lambda state: len(state.curve.get("loss", ())) > 3)
+    assert state.status == "running" and 0 < state.fraction < 1 and state.seconds > 0
+    assert {len(column) for column in state.curve.values()} == {len(state.curve["loss"])}
+    assert state.curve["loss"].dtype == "float32"
+    pool.cancel(job)
+    state = end(pool, job)
+    assert state.status == "cancelled" and "cancelled" in state.message
+    kept = store.load(state.folder)  # asked politely, it stored what it had
+    assert kept.status == "cancelled" and len(kept.losses["loss"]) > 3
+
+
+@pytest.mark.parametrize("values", [{"workload": "text", "file": "/etc/passwd"}, {"workload": "mnist", "folder": "/"}])
+def test_an_experiment_that_names_files_of_the_machine_is_not_done_for_a_reader(pool, values):
+    with pytest.raises(ValueError, match="readers may not name files of this machine"):
+        pool.submit("ada", Experiment.of(values))
+
+
+def test_a_mistake_of_the_reader_is_told_in_the_jobs_own_sentence(pool):
+    state = end(pool, pool.submit("ada", small(batch=60_000)))
+    assert state.status == "failed" and "larger than the shard" in state.message and state.folder is None
+
+
+def test_a_diverged_run_is_finished_and_says_so(pool):
+    e = Experiment.of({"algorithm": "sgd", "workload": "quadratic", "learning_rate": 999, "workers": 1})
+    state = end(pool, pool.submit("ada", e))
+    assert state.status == "finished" and "diverged" in state.message and store.load(state.folder).status == "diverged"
+
+
+@naughty
+@pytest.mark.parametrize(
+    ("name", "sentence"),
+    [
+        ("raises", "something is wrong here"),
+        ("segfaults", "segmentation fault"),
+        ("eats_memory", "memory"),
+        ("is_killed", "killed from outside"),
+        ("writes_nonsense", "wrote nonsense and went on"),
+        ("ends_without_a_word", "code 3 and without a result. the last words"),
+        ("floods", "more than can be read"),
+        ("forges_a_result", "the true end"),
+    ],
+)
+def test_a_job_that_misbehaves_is_failed_with_a_sentence_and_the_pool_goes_on(pool, name, sentence):
+    pool.limits["memory"] = 1_000_000_000
+    state = end(pool, pool.submit("ada", trick(name)))
+    assert state.status == "failed" and sentence in state.message and "\n" not in state.message
+    again = pool.submit("bob", trick("waits"))
+    assert until(pool, again, lambda state: state.fraction).status == "running"
+
+
+@pytest.mark.parametrize("pool", [{"command": NAUGHTY, "wall": 0.7}], indirect=True)
+def test_an_endless_loop_ends_at_the_wall_limit(pool):
+    state = end(pool, pool.submit("ada", trick("forever")))
+    assert state.status == "failed" and "longer than 0.7 s" in state.message
+
+
+@pytest.mark.parametrize("pool", [{"command": NAUGHTY, "cpu": 1}], indirect=True)
+def test_an_endless_loop_ends_at_the_limit_of_processor_time(pool):
+    state = end(pool, pool.submit("ada", trick("forever")))
+    assert state.status == "failed" and "more than 1 s of processor time" in state.message
+
+
+@naughty
+def test_cancelling_ends_the_grandchildren_too(pool):
+    job = pool.submit("ada", trick("has_grandchildren"))
+    pids = until(pool, job, lambda state: state.curve).curve["pids"].astype(int).tolist()
+    assert len(pids) == 3 and all(psutil.pid_exists(pid) for pid in pids)
+    pool.cancel(job)
+    assert end(pool, job).status == "cancelled"
+    _, alive = psutil.wait_procs([psutil.Process(pid) for pid in pids if psutil.pid_exists(pid)], timeout=60)
+    assert not alive
+
+
+@naughty
+def test_a_job_that_does_not_listen_is_killed(pool, monkeypatch):
+    monkeypatch.setattr("experiments.jobs.pool.POLITE", 0.2)
+    job = pool.submit("ada", trick("is_deaf"))
+    until(pool, job, lambda state: state.fraction)
+    pool.cancel(job)
+    state = end(pool, job)
+    assert (state.status, state.message) == ("cancelled", "cancelled.")
+
+
+@naughty
+def test_waiting_jobs_know_their_place_and_move_up(pool):
+    owners = ["ada", "bob", "cy", "dee", "eve"]
+    jobs = [pool.submit(owner, trick("waits", batch)) for batch, owner in enumerate(owners, 1)]
+    for job in jobs[:2]:
+        until(pool, job, lambda state: state.status == "running")
+    assert [pool.state(job).place for job in jobs] == [0, 0, 1, 2, 3]
+    pool.cancel(jobs[2])
+    assert pool.state(jobs[2]).status == "cancelled"
+    assert [pool.state(job).place for job in jobs[3:]] == [1, 2]
+    pool.cancel(jobs[0])
+    until(pool, jobs[3], lambda state: state.status == "running")
+    assert pool.state(jobs[4]).place == 1
+
+
+@naughty
+def test_a_new_job_of_an_owner_replaces_the_old_one_running_or_waiting(pool):
+    old = pool.submit("ada", trick("waits", 1))
+    until(pool, old, lambda state: state.fraction)
+    new = pool.submit("ada", trick("waits", 2))
+    state = end(pool, old)
+    assert state.status == "cancelled" and "replaced" in state.message
+    assert until(pool, new, lambda state: state.fraction).status == "running"
+    for batch, owner in enumerate(["bob", "cy", "dee"], 3):
+        waiting = pool.submit(owner, trick("waits", batch))
+    assert pool.state(waiting).place > 0
+    pool.submit("dee", trick("waits", 9))
+    assert pool.state(waiting).status == "cancelled"
+
+
+@naughty
+def test_a_job_of_two_owners_ends_only_when_both_gave_it_up(pool):
+    job = pool.submit("ada", trick("waits"))
+    assert pool.submit("bob", trick("waits")) == job
+    until(pool, job, lambda state: state.fraction)
+    child = pool._jobs[job].child
+    assert not pool.cancel(job, "bob")
+    assert pool.submit("bob", trick("waits")) == job
+    assert not pool.cancel(job, "ada")
+    assert pool.state(job).status == "running" and pool._jobs[job].child is child
+    assert pool.cancel(job, "bob")
+    assert end(pool, job).status == "cancelled"
+
+
+@naughty
+def test_a_job_may_be_asked_for_again_while_it_is_being_cancelled(pool, monkeypatch):
+    monkeypatch.setattr("experiments.jobs.pool.POLITE", 0.3)
+    job = pool.submit("ada", trick("is_deaf"))
+    until(pool, job, lambda state: state.fraction)
+    old = pool._jobs[job].child
+    pool.cancel(job)
+    assert pool.submit("ada", trick("is_deaf")) == job
+    until(pool, job, lambda _: old not in [running.child for running in pool._running])
+    assert until(pool, job, lambda state: state.fraction).status == "running"
+
+
+@pytest.mark.parametrize("pool", [{"command": NAUGHTY, "grace": 0.1}], indirect=True)
+def test_a_released_owners_job_ends_after_the_grace_unless_the_owner_returns(pool):
+    job, kept = pool.submit("ada", trick("waits", 1)), pool.submit("bob", trick("waits", 2))
+    for each in (job, kept):
+        until(pool, each, lambda state: state.fraction)
+    with pool._lock:  # or the grace may be over between the two
+        pool.release("bob")
+        pool.touch("bob")
+    pool.release("ada")
+    state = end(pool, job)
+    assert state.status == "cancelled" and "nobody was there" in state.message
+    assert pool.state(kept).status == "running"
+
+
+@pytest.mark.parametrize("pool", [{"command": NAUGHTY, "lease": 1.0}], indirect=True)
+def test_an_owner_not_heard_of_for_a_lease_is_gone(pool):
+    job = pool.submit("ada", trick("waits"))
+    assert "nobody was there" in end(pool, job).message
+
+
+@pytest.mark.parametrize("pool", [{"command": NAUGHTY, "queue": 1}], indirect=True)
+def test_a_full_queue_refuses_with_a_sentence(pool):
+    for batch, owner in enumerate("abc", 1):
+        job = pool.submit(owner, trick("waits", batch))
+        if batch < 3:
+            until(pool, job, lambda state: state.status == "running")
+    with pytest.raises(ValueError, match="try again"):
+        pool.submit("d", trick("waits", 4))
+
+
+@pytest.mark.parametrize("pool", [{"command": ("/nowhere/python",)}], indirect=True)
+def test_a_process_that_cannot_be_started_is_a_failed_job(pool):
+    assert "no process could be started" in end(pool, pool.submit("ada", small())).message
+
+
+@naughty
+def test_closing_waits_for_the_children_and_refuses_new_jobs(pool):
+    job, waiting = pool.submit("ada", trick("has_grandchildren")), pool.submit("bob", trick("is_deaf"))
+    pids = until(pool, job, lambda state: state.curve).curve["pids"].astype(int).tolist()
+    pool.close()
+    assert not children(pool)
+    assert pool.state(job).status == pool.state(waiting).status == "cancelled"
+    with pytest.raises(ValueError, match="closed"):
+        pool.submit("cy", small())
+    psutil.wait_procs([psutil.Process(pid) for pid in pids if psutil.pid_exists(pid)], timeout=60)
+    assert not any(psutil.pid_exists(pid) for pid in pids)
+
+
+def test_the_ranks_of_a_real_cluster_end_with_their_job(pool, monkeypatch):
+    monkeypatch.setattr("experiments.jobs.pool.POLITE", 240.0)
+    job = pool.submit("ada", small(cluster="processes", steps=1_000_000))
+    until(pool, job, lambda state: state.status == "failed" or len(state.curve.get("loss", ())))
+    family = children(pool)
+    assert pool.state(job).status == "running" and len(family) > 3
+    pool.cancel(job)
+    state = end(pool, job)
+    assert state.status == "cancelled" and store.load(state.folder).experiment.cluster == "processes"
+    _, alive = psutil.wait_procs(family, timeout=60)
+    assert not alive
+
+
+def ready(pool):
+    """The process that waits for a job."""
+    patience = time.monotonic() + 240
+    while not (waiting := children(pool)) and time.monotonic() < patience:
+        time.sleep(0.005)
+    return waiting[0]
+
+
+def test_a_process_that_was_foreseen_does_the_next_job_and_another_takes_its_place(pool):
+    pool.prewarm()
+    first = ready(pool)
+    state = end(pool, pool.submit("ada", small()))
+    assert (state.status, state.message) == ("finished", "") and not first.is_running()
+    assert store.load(state.folder).experiment == small()
+    assert ready(pool) != first
+
+
+def test_a_process_that_knows_an_older_source_does_no_job(pool, monkeypatch):
+    pool.prewarm()
+    first = ready(pool)
+    monkeypatch.setattr("experiments.jobs.pool.source_version", lambda: "0" * 8)
+    job = pool.submit("ada", small(steps=1_000_000))
+    until(pool, job, lambda state: state.fraction)
+    assert not first.is_running()
+
+
+def test_a_foreseen_process_that_has_ended_is_not_missed(pool):
+    pool.prewarm()
+    waiting = ready(pool)
+    waiting.kill()
+    with contextlib.suppress(psutil.NoSuchProcess):
+        while waiting.status() != psutil.STATUS_ZOMBIE:
+            time.sleep(0.001)
+    assert end(pool, pool.submit("ada", small())).status == "finished"
+
+
+def test_an_unknown_job_is_refused(pool):
+    with pytest.raises(ValueError, match="there is no job"):
+        pool.state("0123456789abcdef")
+    pool.cancel("0123456789abcdef")
+    pool.release("nobody")
+
+
+@pytest.mark.slow
+def test_many_jobs_end_and_nothing_piles_up(pool):
+    jobs = [pool.submit(f"owner {n}", small(algorithm="sgd", workload="quadratic", seed=n)) for n in range(4)]
+    assert {end(pool, job).status for job in jobs} == {"finished"}
+    assert len(store.recent(pool.root)) == 4 and not children(pool)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="PR_SET_PDEATHSIG is Linux's")
+def test_the_death_of_the_server_ends_its_jobs(tmp_path):
+    code = (
+        "import sys, time; from experiments.jobs.pool import Pool; from experiments.experiment import Experiment\n"
+        f"pool = Pool({str(tmp_path)!r}, 1, command={NAUGHTY!r})\n"
+        f"e = Experiment.from_json({trick('is_deaf').json()!r})\n"
+        "job = pool.submit('ada', e)\n"
+        "while not pool.state(job).fraction: time.sleep(0.01)\n"
+        "print(pool._running[0].child.process.pid, flush=True); time.sleep(600)\n"
+    )
+    root = Path(__file__).resolve().parents[3]
+    server = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True, cwd=root)
+    job = psutil.Process(int(server.stdout.readline()))
+    server.kill()
+    server.wait()
+    server.stdout.close()
+    job.wait(timeout=60) if job.is_running() else None
+    assert not psutil.pid_exists(job.pid) or job.status() == psutil.STATUS_ZOMBIE
+
+
+def test_what_the_workbench_imports_is_light():
+    code = (
+        "import sys, experiments.jobs.pool, experiments.run, experiments.runs.store;"
+        "import experiments.plots.export, experiments.plots.timeline_codec;"
+        "heavy = {'numba', 'torch', 'pyarrow', 'plotly', 'pandas', 'streamlit', 'greenlet'} & set(sys.modules);"
+        "sys.exit(f'imported {heavy}' if heavy else 0)"
+    )
+    root = Path(__file__).resolve().parents[3]
+    done = subprocess.run([sys.executable, "-c", code], cwd=root, capture_output=True, text=True, env=os.environ)
+    assert done.returncode == 0, done.stderr

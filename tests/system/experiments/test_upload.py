@@ -1,0 +1,335 @@
+"""Uploads of strangers: a run is opened, or one sentence says why not; and nothing else ever happens."""
+
+import copy
+import gzip
+import io
+import json
+import zipfile
+
+import numpy as np
+import pytest
+
+from app import charts
+from app.charts import Shown
+from app.charts.bars import html
+from app.components import curve, timeline
+from experiments.cli.main import main
+from experiments.experiment import Experiment
+from experiments.jobs.pool import Pool
+from experiments.jobs.spec import JobSpec
+from experiments.runs import run_files, store, upload
+from experiments.runs.upload import checked, take_run
+from tests import fabricated
+
+EXPERIMENT = Experiment(algorithm="easgd", workers=3, seed=4)
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory):
+    """The files of a run, by name."""
+    folder = tmp_path_factory.mktemp("run")
+    run_files.write(fabricated.run(EXPERIMENT, quantities=("signal",)), folder)
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+
+def zipped(files, prefix=""):
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, content in files.items():
+            archive.writestr(prefix + name, content)
+    return packed.getvalue()
+
+
+def is_a_sentence(error):
+    text = str(error)
+    return "\n" not in text and 10 < len(text) < 700 and "/tmp" not in text
+
+
+@pytest.mark.parametrize("prefix", ["", "c895f2b316a915e0-925801cf/", "../../../etc/", "/var/", "C:\\runs\\"])
+def test_a_zip_of_a_run_is_opened_wherever_its_names_point(files, tmp_path, prefix):
+    folder = take_run([("run.zip", zipped(files, prefix))], tmp_path / "runs")
+    assert store.load(folder).experiment == EXPERIMENT
+    assert folder.parent == tmp_path / "runs" and upload.uploaded(folder.name)
+    assert [path.name for path in tmp_path.iterdir()] == ["runs"]
+    assert [path.name for path in folder.parent.iterdir()] == [folder.name]
+
+
+def test_the_files_of_a_run_are_opened_without_a_zip(files, tmp_path):
+    folder = take_run(list(files.items()), tmp_path)
+    again = store.load(folder)
+    run = fabricated.run(EXPERIMENT, quantities=("signal",))
+    assert (again.status, again.quantities, again.notes) == (run.status, run.quantities, run.notes)
+    assert again.summary == {**run.summary, "wall_seconds": 0.5}
+    np.testing.assert_array_equal(again.parameters, run.parameters)
+
+
+def test_an_uploaded_run_is_not_taken_for_one_that_was_done_here(files, tmp_path):
+    take_run(list(files.items()), tmp_path)
+    code = json.loads(files["run.json"])["environment"]["code"]
+    assert store.stored(EXPERIMENT, code, tmp_path) is None
+    assert not upload.uploaded(store.name(EXPERIMENT, code))
+
+
+def test_what_is_not_of_a_run_is_left_out(files, tmp_path):
+    folder = take_run([("x.zip", zipped({**files, "evil.py": b"1/0", "run.json.py": b""}))], tmp_path)
+    assert {path.name for path in folder.iterdir()} == {*files}
+
+
+def test_figures_of_the_summary_are_summed_up_anew_and_not_believed(files, tmp_path):
+    told = json.loads(files["run.json"])
+    told["summary"] = {"held_out_loss": "<b>0</b>", "accuracy": "best", "wall_seconds": "long"}
+    folder = take_run(list({**files, "run.json": json.dumps(told).encode()}.items()), tmp_path)
+    assert store.load(folder).summary["accuracy"] == pytest.approx(1 - 0.9 * np.exp(-3))
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (lambda f: {}, "there is no run.json among the files (nothing)"),
+        (lambda f: {"readme.txt": b"hello"}, "no run.json among the files (readme.txt)"),
+        (lambda f: {**f, "run.json": b"{}"}, "run.json is not of this version"),
+        (lambda f: {**f, "run.json": b"[1, 2"}, "run.json is not of this version"),
+        (lambda f: {**f, "run.json": b"\x80\x04\x95"}, "run.json"),
+        (lambda f: {**f, "spans.parquet": b"not a table"}, "spans.parquet"),
+        (lambda f: {**f, "spans.parquet": f["losses.parquet"]}, "has the columns rank"),
+        (lambda f: {n: c for n, c in f.items() if n != "losses.parquet"}, "losses.parquet"),
+        (lambda f: {**f, "parameters.npy": b"\x93NUMPY\x01\x00"}, "cannot be read as a run"),
+        (lambda f: {**f, "parameters.npy": _pickled()}, "cannot be read as a run"),
+    ],
+)
+def test_files_that_are_no_run_are_refused_in_a_sentence(files, tmp_path, change, words):
+    with pytest.raises(ValueError) as refused:
+        take_run([("run.zip", zipped(change(files)))], tmp_path)
+    assert words in str(refused.value) and is_a_sentence(refused.value), refused.value
+    assert list(tmp_path.iterdir()) == []
+
+
+def _pickled():
+    packed = io.BytesIO()
+    np.save(packed, np.array([{}], object), allow_pickle=True)
+    return packed.getvalue()
+
+
+def test_a_zip_bomb_is_not_unpacked(files, tmp_path, monkeypatch):
+    monkeypatch.setattr(upload, "MOST_UNPACKED", 1_000_000)
+    bomb = zipped({**files, "memory.parquet": b"\0" * 5_000_000})
+    assert len(bomb) < 300_000
+    with pytest.raises(ValueError, match=r"run.zip unpacks to more than 1,000,000 bytes."):
+        take_run([("run.zip", bomb)], tmp_path)
+
+
+def test_a_zip_of_too_many_files_is_refused(tmp_path):
+    with pytest.raises(ValueError, match="has 50 files in it; a run has at most 40"):
+        take_run([("run.zip", zipped({str(n): b"" for n in range(50)}))], tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("table", "column", "value", "words"),
+    [
+        ("spans", "start", np.nan, "spans.parquet: start is nan to nan"),
+        ("spans", "start", -1.0, "spans.parquet: start is -1 to"),
+        ("spans", "end", 0.0, "a span ends before it starts"),
+        ("spans", "end", 1e300, "end is"),
+        ("messages", "arrived", 0.0, "a message arrives before it is sent"),
+        ("messages", "arrived", np.nan, "a message arrives before it is sent"),
+        ("messages", "bytes", -5, "bytes is -5"),
+        ("messages", "bytes", 2**62, "allowed is 0 to 1e+12"),
+        ("losses", "seconds", np.inf, "seconds is"),
+        ("applied", "staleness", -3, "staleness is -3"),
+        ("evaluations", "samples", -1, "samples is -1"),
+    ],
+)
+def test_numbers_that_cannot_have_happened_are_refused(table, column, value, words):
+    run = fabricated.run(EXPERIMENT)
+    columns = getattr(run.trace, table) if table in ("spans", "messages") else getattr(run, table)
+    columns[column][3] = value
+    with pytest.raises(ValueError) as refused:
+        checked(run)
+    assert words in str(refused.value)
+
+
+def test_a_run_of_too_many_ranks_rows_or_words_is_refused(monkeypatch):
+    run = fabricated.run(EXPERIMENT, quantities=tuple(f"q{n}" for n in range(40)))
+    with pytest.raises(ValueError, match="too many labels, quantities or remarks"):
+        checked(run)
+    monkeypatch.setattr(upload, "MOST_RANKS", 3)
+    with pytest.raises(ValueError, match="the run has 4 ranks; runs of at most 3"):
+        checked(fabricated.run(EXPERIMENT))
+    monkeypatch.setattr(upload, "MOST_ROWS", 10)
+    with pytest.raises(ValueError, match="rows; runs with at most 10 are opened"):
+        checked(fabricated.run(EXPERIMENT))
+
+
+def test_rows_in_any_order_are_put_in_order():
+    run = fabricated.run(EXPERIMENT)
+    for columns in (run.trace.spans, run.losses):
+        for name in columns:
+            columns[name] = columns[name][::-1]
+    sound = checked(run)
+    assert (np.diff(sound.trace.spans["start"]) >= 0).all() and (np.diff(sound.losses["seconds"]) >= 0).all()
+
+
+def drawn(run):
+    """All pictures of a run, as a page has them."""
+    shown = [Shown("it", run, 0, "it")]
+    pictures = [charts.loss(shown, "samples"), charts.accuracy(shown, "seconds"), charts.loss(shown, "step", log=True)]
+    for picture in (*pictures, *(charts.measured(shown, quantity) for quantity in run.quantities)):
+        curve.frame(picture, "it")
+    html(charts.shares(shown), "it")
+    charts.staleness(shown), timeline.frame(run, "it"), timeline.describe(run)
+    if len(run.trace.messages["bytes"]):
+        charts.traffic(shown)
+
+
+@pytest.mark.slow
+def test_five_hundred_runs_with_other_numbers_are_drawn_or_refused_in_a_sentence():
+    draw = np.random.default_rng(1)
+    odd = [0, -1, 1, 7, 2**31 - 1, -(2**31), 2**62, np.nan, np.inf, -np.inf, 1e300, -0.0, 1e-300, 1e9, 0.5]
+    bases = [fabricated.run(EXPERIMENT, quantities=("signal",) * n, stale=n > 0) for n in (0, 1)]
+    opened = 0
+    for case in range(500):
+        run = copy.deepcopy(bases[case % 2])
+        tables = [run.losses, run.evaluations, run.applied, run.measures, run.trace.spans, run.trace.messages]
+        for _ in range(1 + case % 3):
+            columns = tables[draw.integers(len(tables))]
+            name = [*columns][draw.integers(len(columns))]
+            if name in ("rank", "src", "dst", "kind", "label", "quantity"):
+                continue  # record.read has looked at these
+            column = columns[name].copy()
+            where = draw.random(len(column)) < draw.choice([0.02, 0.5, 1.0])
+            with np.errstate(all="ignore"):
+                column[where] = np.array(odd[draw.integers(len(odd))]).astype(column.dtype)
+            columns[name] = column
+        if case % 7 == 0:
+            for columns in tables[case % 6 :: 6]:
+                columns.update({name: column[:0] for name, column in columns.items()})
+        try:
+            with np.errstate(all="ignore"):
+                sound = checked(run)
+        except ValueError as error:
+            assert is_a_sentence(error), error
+            continue
+        opened += 1
+        if opened % 12 == 0:
+            with np.errstate(all="ignore"):
+                drawn(sound)
+    assert 100 < opened < 450
+
+
+@pytest.mark.slow
+def test_five_hundred_damaged_folders_are_opened_or_refused_in_a_sentence(files, tmp_path):
+    draw = np.random.default_rng(2)
+    values = [None, -1, 0, 10**30, 1.5, "", "x" * 3000, "../..", [], {}, [None], True, "<script>", "\ud800", 1e999]
+    opened = 0
+    for case in range(500):
+        changed = dict(files)
+        if case % 2:
+            told = json.loads(changed["run.json"])
+            where = told
+            for _ in range(3):
+                name = [*where][draw.integers(len(where))]
+                if not isinstance(where[name], dict) or not where[name] or draw.random() < 0.3:
+                    break
+                where = where[name]
+            where[name] = values[draw.integers(len(values))]
+            if draw.random() < 0.2:
+                where["more"] = values[draw.integers(len(values))]
+            changed["run.json"] = json.dumps(told).encode()
+        else:
+            name = [*changed][draw.integers(len(changed))]
+            content = bytearray(changed[name])
+            for _ in range(draw.integers(1, 5)):
+                at = int(draw.integers(len(content)))
+                content[at : at + int(draw.integers(0, 3))] = bytes(
+                    draw.integers(0, 256, draw.integers(0, 3)).astype("u1")
+                )
+            changed[name] = bytes(content)
+        given = [("run.zip", zipped(changed))] if case % 5 == 0 else list(changed.items())
+        if case % 5 == 0 and case % 2:
+            at = int(draw.integers(len(given[0][1])))
+            given = [("run.zip", given[0][1][:at] + b"\xff" + given[0][1][at + 1 :])]
+        try:
+            with np.errstate(all="ignore"):
+                folder = take_run(given, tmp_path)
+                store.load(folder)
+            opened += 1
+        except ValueError as error:
+            assert is_a_sentence(error), error
+    assert 20 < opened < 480
+
+
+def test_three_hundred_damaged_tables_are_kept_or_refused_in_a_sentence(tmp_path, monkeypatch):
+    monkeypatch.setenv("LOCKSTEP_TABLES", str(tmp_path))
+    draw = np.random.default_rng(3)
+    csv = ("a,b,kind\n" + "".join(f"{n},{n % 7},{'even' if n % 2 else 'odd'}\n" for n in range(40))).encode()
+    images = b"\0\0\x08\x03" + (np.array([20, 3, 3], ">u4").tobytes()) + bytes(range(180))
+    labels = b"\0\0\x08\x01" + (np.array([20], ">u4").tobytes()) + bytes(range(10)) * 2
+    odd = [b"", b"\0", b",", b"\n", b'"', b"nan", b"1e999", b"\xff\xfe", b"\r", "🍰".encode(), b"9" * 400, b"\x1f\x8b"]
+    kept = 0
+    for case in range(300):
+        files = [[("x.csv", csv)], [("images", images), ("labels", labels)], [("x.gz", gzip.compress(images))]][
+            case % 3
+        ]
+        damaged = []
+        for name, content in files:
+            for _ in range(draw.integers(0, 3)):
+                at = int(draw.integers(len(content) + 1))
+                content = content[:at] + odd[draw.integers(len(odd))] + content[at + int(draw.integers(0, 4)) :]
+            damaged.append((name, content))
+        try:
+            kept += upload.take_table(damaged).is_file()
+        except ValueError as error:
+            assert is_a_sentence(error), error
+    assert 20 < kept < 280
+
+
+def test_the_pool_opens_an_upload_and_leaves_nothing_of_it_unread(files, tmp_path):
+    pool = Pool(tmp_path, 1)
+    try:
+        for given, status in ((list(files.items()), "finished"), ([("x.zip", b"PK no zip")], "failed")):
+            job_spec = upload.asked("run", given)
+            upload.put(tmp_path, given)
+            job = pool.submit("ada", job_spec)
+            while pool.state(job).active:
+                pass
+            state = pool.state(job)
+            assert state.status == status, state.message
+            assert status == "failed" or store.load(state.folder).experiment == EXPERIMENT
+            assert list((tmp_path / ".incoming").iterdir()) == []
+        assert "cannot be unpacked" in state.message
+    finally:
+        pool.close()
+
+
+def test_an_upload_that_is_gone_says_so(tmp_path):
+    job_spec = upload.asked("run", [("a", b"b")])
+    with pytest.raises(ValueError, match="the upload is not here any more"):
+        job_spec.do(tmp_path)
+
+
+def test_too_much_is_not_taken(monkeypatch):
+    monkeypatch.setattr(upload, "MOST_BYTES", 10)
+    with pytest.raises(ValueError, match="these files have 12 bytes; at most 10"):
+        upload.asked("run", [("a", b"123456"), ("b", b"123456")])
+    with pytest.raises(ValueError, match="there are 0 files"):
+        upload.asked("run", [])
+    assert isinstance(upload.asked("table", [("a" * 500, b"1")]), JobSpec)
+
+
+def test_the_command_line_adds_runs_tables_and_networks(files, tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv("LOCKSTEP_TABLES", str(tmp_path / "tables"))
+    monkeypatch.setenv("LOCKSTEP_MODULES", str(tmp_path / "nets"))
+    (tmp_path / "run.zip").write_bytes(zipped(files))
+    (tmp_path / "x.csv").write_text("a,b\n" + "".join(f"{n},{n % 2}\n" for n in range(20)))
+    (tmp_path / "net.py").write_text("net = loss = train = test = None")
+    for name, words in (
+        ("run.zip", "kept in"),
+        ("x.csv", "20 rows; columns a, b"),
+        ("net.py", "--workload own_module"),
+    ):
+        assert main(["add", str(tmp_path / name), "--runs", str(tmp_path / "runs")]) == 0
+        assert words in capsys.readouterr().out
+    folder = next((tmp_path / "runs").iterdir())
+    assert main(["add", str(folder), "--runs", str(tmp_path / "runs")]) == 0
+    assert main(["add", str(tmp_path / "gone.csv")]) == 2
+    assert "cannot be read: No such file" in capsys.readouterr().err

@@ -1,0 +1,273 @@
+"""The grader: whatever a solution does, it ends as a report with a sentence, and harms nobody."""
+
+import os
+import sys
+import tempfile
+from pathlib import Path
+
+import numpy as np
+import psutil
+import pytest
+
+from lessons.grading import grader, sandbox
+from lessons.grading.grader import Failed, Solution, judge
+from lessons.grading.sandbox_worker import packed, read
+
+linux = pytest.mark.skipif(sys.platform != "linux", reason="only the limits hold here")
+ROOT = Path(__file__).resolve().parents[3]
+
+
+def answering(source, *given, **limits):
+    """What `f` of this source answers."""
+    with Solution(source, **limits).attempt() as attempt:
+        return attempt.call("f", *given)
+
+
+@pytest.fixture(autouse=True)
+def nothing_is_left(tmp_path_factory, monkeypatch):
+    """After each of these tests there is no process that was not there before, and no folder."""
+    before, place = psutil.Process().children(recursive=True), tmp_path_factory.mktemp("attempts")
+    monkeypatch.setenv("TMPDIR", str(place))
+    monkeypatch.setattr(tempfile, "tempdir", None)  # to be found anew
+    yield
+    assert [child for child in psutil.Process().children(recursive=True) if child not in before] == []
+    assert [*place.iterdir()] == []
+
+
+def test_plain_values_come_back_as_they_went():
+    values = [None, True, -3, 2.5, "한국어", (1, (2.0, None)), [1, [2]], {"a": (1,), 3: []}, float("inf")]
+    assert answering("def f(x): return x", values) == values
+
+
+def test_arrays_come_back_with_their_shape_and_numbers():
+    arrays = [np.arange(6.0).reshape(2, 3), np.zeros((0, 4), "f4"), np.array(True), np.arange(3)]
+    for there, back in zip(arrays, answering("def f(x): return x", arrays), strict=True):
+        assert back.dtype == there.dtype and back.shape == there.shape and (back == there).all()
+
+
+@pytest.mark.parametrize(
+    ("source", "words"),
+    [
+        ("def f(:", "SyntaxError"),
+        ("import nothing_like_it", "nothing_like_it"),
+        ("def g(): pass", "has no attribute 'f'"),
+        ("def f():\n    return 1 / 0", "ZeroDivisionError: division by zero in line 2: return 1 / 0"),
+        ("def f(): return f()", "RecursionError"),
+        ("def f(): return object()", "a object is no answer"),
+        ("def f():\n    import sys\n    sys.exit('bye')", "SystemExit"),
+        ("import os\ndef f(): os._exit(3)", "ended its own process with code 3"),
+        ("import os\ndef f(): os.closerange(0, 64)", "ended its own process"),
+        ("import ctypes\ndef f(): ctypes.string_at(0)", "SIGSEGV"),
+        ("def f(): raise BaseException('x' * 10**6)", "BaseException"),
+    ],
+)
+def test_a_solution_that_fails_says_why_in_a_sentence(source, words):
+    with pytest.raises(Failed, match=words.replace("(", r"\(")) as failure:
+        answering(source)
+    assert len(str(failure.value)) < 700
+
+
+def test_an_endless_loop_ends_with_the_processor_time():
+    with pytest.raises(Failed, match="more than 1 s of processor time"):
+        answering("def f():\n    while True: pass", cpu=1)
+
+
+def test_a_solution_that_sleeps_ends_with_the_clock():
+    with pytest.raises(Failed, match="no answer within 1 s"):
+        answering("import time\ndef f(): time.sleep(1e6)", wall=1)
+
+
+def test_a_solution_that_does_not_listen_ends_with_the_clock():
+    with (
+        pytest.raises(Failed, match="no answer within 2 s"),
+        Solution("import time\ndef f(x): time.sleep(100)", wall=2).attempt() as attempt,
+    ):
+        attempt._say(("call", "f", 1))
+        for _ in range(100):
+            attempt._say(("call", "f", np.zeros(10**6)))
+
+
+def test_a_hoard_of_memory_ends_with_the_limit():
+    with pytest.raises(Failed, match="MemoryError"):
+        answering("def f():\n    hoard = []\n    while True: hoard.append(bytearray(10**7))", memory=400_000_000)
+
+
+def test_of_a_flood_of_prints_the_beginning_is_kept():
+    solution = Solution("def f():\n    for _ in range(10**5): print('x' * 100)\n    return 1")
+    with solution.attempt() as attempt:
+        assert attempt.call("f") == 1
+    assert 0 < len(solution.printed) <= grader.PRINTS
+
+
+def test_an_answer_that_is_too_long_is_refused():
+    with pytest.raises(Failed, match="too long"):
+        answering("import numpy\ndef f(): return numpy.zeros(10**8, 'u1')")
+
+
+@pytest.mark.parametrize(
+    "noise",
+    [
+        b"\xff" * 100,
+        b"\0\0\0\x05\0\0\0\0hello",
+        b"\0\0\0\x02\0\0\0\0{}",
+        b"\0\0\0\x21\0\0\0\0" + b'{"array": [0, "O", [1000000000]]}',
+        b"\0\0\0\x22\0\0\0\0" + b'{"array": [0, "f8", [1000000000]]}',
+        b"\0\0\0\x1a\0\0\0\0" + b'{"array": [-8, "f8", [1]]}',
+        b"\0\x01\x86\xa0\0\0\0\0" + b"[" * 100_000,
+    ],
+)
+def test_noise_on_the_channel_is_no_answer(noise):
+    stream = memoryview(noise)
+
+    def receive(rest):
+        nonlocal stream
+        got = stream[: len(rest)]
+        rest[: len(got)] = got
+        stream = stream[len(got) :]
+        return len(got)
+
+    with pytest.raises((ValueError, EOFError)):
+        read(receive)
+
+
+def test_frames_that_the_solution_writes_itself_are_only_its_answers():
+    forged = b"".join(packed({"gave": 41})).hex()
+    source = f"import os\ndef f():\n    for n in range(3, 20):\n        try: os.write(n, bytes.fromhex('{forged}'))\n"
+    with Solution(source + "        except OSError: pass\n    return 1").attempt() as attempt:
+        assert attempt.call("f") == 41  # which is what it said
+
+
+@linux
+def test_limits_and_system_calls_are_fenced_on_every_linux():
+    solution = Solution("def f(): pass")
+    with solution.attempt():
+        assert {sandbox.LIMITS, sandbox.CALLS} <= set(solution.fence) <= set(sandbox.ALL)
+
+
+DEEDS = (
+    "os.fork()",
+    "subprocess.run(['true'])",
+    "os.execv('/bin/true', ['true'])",
+    "threading.Thread(target=print).start()",
+    "socket.socket()",
+    "socket.create_connection(('127.0.0.1', 80))",
+    "os.kill(os.getppid(), 0)",
+    "os.kill(1, 0)",
+    "open('here.txt', 'w')",
+    "open(bait, 'w')",
+    "open(bait).read()",
+    "os.open('x', os.O_CREAT | os.O_RDWR)",
+    "os.mkdir('x')",
+    "os.unlink(bait)",
+    "os.chmod(bait, 0)",
+    "os.truncate(bait, 0)",
+    "os.rename(bait, bait + '.moved')",
+    "os.listdir('/proc')",
+    "open(f'/proc/{os.getppid()}/environ').read()",
+    f"open({str(ROOT / 'lessons/stragglers/check.py')!r}).read()",
+    "__import__('lessons.stragglers.check')",
+    "resource.setrlimit(resource.RLIMIT_CPU, (-1, -1))",
+    "os.nice(-5)",
+    "os.setuid(0)",
+    "ctypes.CDLL(None, use_errno=True).ptrace(16, os.getppid(), 0, 0) == 0 or 1 / 0",
+    "mmap.mmap(-1, 4 * 10**9)",
+)
+
+
+@linux
+def test_no_deed_beyond_the_fence_is_possible(tmp_path):
+    bait = tmp_path / "bait"
+    bait.write_text("ours")
+    source = """
+import os, subprocess, threading, socket, numpy, resource, ctypes, mmap
+
+def f(deeds, bait):
+    done = []
+    for deed in deeds:
+        try:
+            exec(deed, {**globals(), "bait": bait})
+            done.append(deed)
+        except Exception:
+            pass
+    return done
+"""
+    solution = Solution(source)
+    with solution.attempt() as attempt:
+        done = attempt.call("f", list(DEEDS), str(bait))
+    if sandbox.FILES not in solution.fence:  # an old kernel: there one can read
+        done = [deed for deed in done if "read()" not in deed and "listdir" not in deed and "__import__" not in deed]
+    assert done == []
+    assert bait.read_text() == "ours"
+
+
+@linux
+def test_no_process_is_made_by_a_bomb_of_them():
+    source = "import os\ndef f():\n    made = 0\n    for _ in range(1000):\n"
+    source += "        try: made += os.fork() >= 0\n        except OSError: pass\n    return made"
+    assert answering(source) == 0
+
+
+def test_whoever_ends_the_grader_ends_the_solution():
+    program = (
+        "import os, sys\nfrom lessons.grading.grader import Solution\n"
+        "with Solution('import time\\ndef f(): time.sleep(600)').attempt() as attempt:\n"
+        "    print(attempt.process.pid, flush=True)\n    attempt.call('f')\n"
+    )
+    child = psutil.Popen([sys.executable, "-c", program], cwd=ROOT, stdout=-1, text=True)
+    solution = psutil.Process(int(child.stdout.readline()))
+    folder = solution.cwd()
+    child.kill()
+    child.wait()
+    child.stdout.close()
+    _, left = psutil.wait_procs([solution], timeout=60)
+    os.rmdir(folder)
+    assert not left
+
+
+def test_marks_that_were_not_reached_are_not_earned():
+    def check(solution, seed):
+        yield "first", True, f"seed {seed}"
+        with solution.attempt() as attempt:
+            attempt.call("f")
+        yield "second", True, "fine"
+
+    report = judge(check, {"first": 1, "second": 3}, "def f(): raise ValueError('no')", 7)
+    assert (report.score, report.seed) == (25, 7)
+    assert [(mark.earned, mark.said) for mark in report.marks] == [(1, "seed 7"), (0, "not reached")]
+    assert "ValueError: no" in report.trouble and report.plain()["marks"][0]["name"] == "first"
+
+
+def test_memory_is_counted_by_the_kernel():
+    with Solution("import numpy\ndef f(n): return len([numpy.ones(10**6) for _ in range(n)])").attempt() as attempt:
+        attempt.call("f", 4)
+        if attempt.most() is None:
+            pytest.skip("nobody counts here")
+        assert 30e6 < attempt.most() < 45e6  # it counts in lumps
+
+
+def test_a_role_of_the_solution_plays_ranks_of_a_run_on_our_side():
+    source = """
+def worker(comm, task, s):
+    w = task.start()
+    for _ in task.steps(together=True):
+        loss, g = task.gradient(w)
+        comm.all_reduce(g, op="mean")
+        w -= s.learning_rate * g
+        if comm.rank == 0:
+            task.report(w)
+    return w
+"""
+    values = {"algorithm": "sync_sgd", "workers": 3, "workload": "quadratic", "noise": 1.0, "steps": 5}
+    with Solution(source).attempt() as attempt:
+        ours = attempt.run(None, **values)
+        theirs = attempt.run(attempt.role("worker"), **values)
+    np.testing.assert_allclose(theirs.parameters, ours.parameters, rtol=1e-6)
+    assert theirs.summary["bytes"] == ours.summary["bytes"]
+
+
+def test_a_role_that_waits_for_nobody_is_a_deadlock_with_a_name():
+    with (
+        pytest.raises(Failed, match="rank 0"),
+        Solution("def worker(comm, task, s):\n    comm.recv(1)").attempt() as attempt,
+    ):
+        attempt.run(attempt.role("worker"), algorithm="sync_sgd", workers=2, steps=3)

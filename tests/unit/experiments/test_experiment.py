@@ -1,0 +1,211 @@
+"""An experiment's three spellings, and what it refuses."""
+
+import json
+import shlex
+from itertools import product
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import algorithms
+import workloads
+from algorithms.compression import COMPRESSIONS
+from experiments.cli.main import _experiment, cli
+from experiments.cli.options import values
+from experiments.experiment import MAX_QUERY, PAGE, Experiment, coding_settings
+from tests.unit.experiments.strategies import experiments
+
+
+def from_command(command):
+    words = shlex.split(command)
+    assert words[:4] == ["python", "-m", "experiments", "run"]
+    given = cli.commands["run"].make_context("run", words[4:]).params
+    given.pop("as_json")
+    return _experiment(given.pop("name"), given.pop("start"), given.pop("runs"), values(given))
+
+
+NAMES = ["algorithm", "workload", "workers", "steps", "slow", "crash", "pause", "network", "settings", "x", "period"]
+PAIRS = st.lists(st.tuples(st.sampled_from(NAMES), st.text(max_size=30)))
+
+
+def is_one_friendly_sentence(error):
+    text = str(error)
+    assert 10 < len(text) < 700 and "\n" not in text and "Traceback" not in text and "validation error" not in text
+    return True
+
+
+@given(experiments())
+@settings(max_examples=60, deadline=None)
+def test_json_link_and_command_line_say_the_same(experiment):
+    assert Experiment.from_json(experiment.json()) == experiment
+    assert Experiment.from_query(experiment.query()) == experiment
+    assert Experiment.from_query("https://example.org/lab/?" + experiment.query() + "#top") == experiment
+    assert from_command(experiment.command()) == experiment
+    assert Experiment.of(experiment.flat()).key() == experiment.key()
+
+
+@given(experiments(), st.data())
+@settings(max_examples=100, deadline=None)
+def test_a_truncated_link_is_an_experiment_or_one_sentence(experiment, data):
+    query = experiment.query()
+    cut = query[: data.draw(st.integers(0, len(query)))]
+    try:
+        assert isinstance(Experiment.from_query(cut), Experiment)
+    except ValueError as error:
+        assert is_one_friendly_sentence(error)
+
+
+@given(st.text(max_size=300) | PAIRS.map(lambda pairs: "&".join(f"{a}={b}" for a, b in pairs)))
+@settings(max_examples=300, deadline=None)
+def test_a_hostile_link_is_an_experiment_or_one_sentence(query):
+    try:
+        assert isinstance(Experiment.from_query(query), Experiment)
+    except ValueError as error:
+        assert is_one_friendly_sentence(error)
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "algorithm=nonsense",
+        "algorithm=../../etc/passwd",
+        "algorithm=averaging.nonsense",
+        "algorithm=",
+        "workload=os",
+        "workload=__init__",
+        "workers=1000000000",
+        "workers=-1",
+        "workers=nan",
+        "workers=1e3x",
+        "steps=",
+        "steps=0",
+        "seconds=inf",
+        "target_loss=nan",
+        "precision=float16",
+        "cluster=cloud",
+        "network=100TbE",
+        "slow=9999999999:3",
+        "slow=1:1e999",
+        "slow=1:0",
+        "pause=0:2-1",
+        "crash=a:b",
+        "crash=99:1",
+        "crash=0:2-1",
+        "crash=0:1,0:2",
+        "settings={}",
+        "data=1",
+        "model_config=1",
+        "__class__=x",
+        "version=99&algorithm=easgd",
+        "algorithm=easgd&elasticity=0.5",
+        "algorithm=sgd&period=4",
+        "workers",
+        "workers=4&&steps=2",
+        "%",
+        "seed=<script>alert(1)</script>",
+        "seed=" + "9" * 5000,
+        "a=1&" * 500,
+        "x" * (MAX_QUERY + 1),
+        "\x00=\x00",
+    ],
+)
+def test_a_bad_link_gives_one_sentence(query):
+    with pytest.raises(ValueError) as caught:
+        Experiment.from_query(query)
+    assert is_one_friendly_sentence(caught.value)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "{",
+        "[1]",
+        "null",
+        "[" * 100_000,
+        '{"algorithm": 3}',
+        '{"workers": "many"}',
+        '{"settings": []}',
+        '{"settings": {"period": {}}, "algorithm": "easgd"}',
+        '{"seconds": NaN}',
+        '{"seconds": 1e999}',
+        '{"steps": 1' + "0" * 5000 + "}",
+        '{"format": 7, "algorithm": "sgd"}',
+        '{"steps": null}',
+        '{"data": {"' + "n" * 5000 + '": 1}}',
+    ],
+)
+def test_bad_json_gives_one_sentence(text):
+    with pytest.raises(ValueError) as caught:
+        Experiment.from_json(text)
+    assert is_one_friendly_sentence(caught.value)
+
+
+@pytest.mark.parametrize(("workload", "name"), [("mnist", "folder"), ("text", "file")])
+def test_files_of_the_machine_are_named_on_its_command_line_and_never_by_a_link(workload, name):
+    owner_s = Experiment.of({"workload": workload, name: "/etc/passwd"})
+    assert from_command(owner_s.command()) == Experiment.from_json(owner_s.json()) == owner_s
+    with pytest.raises(ValueError, match=f"the link gives a {name}, and no link may") as caught:
+        Experiment.from_query(owner_s.query())
+    assert is_one_friendly_sentence(caught.value)
+    assert Experiment.from_query(f"workload={workload}&{name}=") == Experiment(workload=workload)
+
+
+def test_a_misspelt_name_is_answered_with_the_right_one():
+    for values_given, hint in (
+        ({"algorithm": "easgdd"}, "did you mean easgd?"),
+        ({"workload": "digit"}, "did you mean digits?"),
+        ({"network": "10GBE"}, "10GbE"),
+        ({"algorithm": "easgd", "perod": 3}, "did you mean period?"),
+    ):
+        with pytest.raises(ValueError, match=hint.replace("?", r"\?")):
+            Experiment.of(values_given)
+
+
+def test_flat_names_are_unambiguous():
+    own = set(Experiment.model_fields)
+    for name, data, code in product(algorithms.names(), workloads.WORKLOADS, COMPRESSIONS):
+        kinds = algorithms.find(name).Settings, workloads.find(data).Settings, coding_settings(code)
+        sets = [own, set(PAGE), *(set(kind.model_fields) for kind in kinds)]
+        assert sum(map(len, sets)) == len(set.union(*sets)), (name, data, code)
+
+
+def test_the_address_of_a_workbench_page_is_a_link_to_its_experiment():
+    e = Experiment.of({"algorithm": "easgd", "period": 2})
+    address = f"http://localhost:8501/?axis=bytes&log=true&{e.query()}&keep=0123456789abcdef-01234567,x&source=true"
+    assert Experiment.from_query(address) == e
+
+
+def test_changing_the_algorithm_leaves_its_settings_behind_and_keeps_the_rest():
+    before = Experiment.of({"algorithm": "easgd", "period": 7, "learning_rate": 0.05, "workers": 3})
+    after = before.change(algorithm="downpour", seed=5)
+    assert (after.algorithm, after.workers, after.seed) == ("downpour", 3, 5)
+    assert after.settings["learning_rate"] == 0.05 and "period" not in after.settings
+    assert after.change(workers=None).workers == Experiment().workers
+
+
+def test_a_compression_has_its_settings_beside_the_algorithms():
+    e = Experiment.of({"compression": "top_k", "density": "0.05", "learning_rate": 0.1})
+    assert e.coding == {"density": 0.05, "error_feedback": True} and e.settings["learning_rate"] == 0.1
+    assert e.command() == ("python -m experiments run sync_sgd --learning-rate 0.1 --density 0.05 --compression top_k")
+    other = e.change(compression="threshold", threshold=0.3)
+    assert other.coding == {"threshold": 0.3, "error_feedback": True} and other.settings["learning_rate"] == 0.1
+    assert e.change(compression="none").coding == {}
+
+
+def test_a_setting_of_a_compression_is_unknown_without_it():
+    with pytest.raises(ValueError, match="sync_sgd on digits has no setting 'density'"):
+        Experiment.of({"density": 0.05})
+
+
+def test_another_budget_replaces_the_default_number_of_steps_and_both_may_be_given():
+    assert Experiment.of({"seconds": 2}).steps is None
+    both = Experiment.of({"seconds": 2, "steps": 200})
+    assert both.steps == 200 and Experiment.from_query(both.query()) == both
+    assert both.change(seconds=None) == Experiment()
+
+
+def test_equal_experiments_have_equal_keys_and_others_do_not():
+    a, b = Experiment.of({"workers": "8"}), Experiment.from_json(json.dumps({"workers": 8}))
+    assert a.key() == b.key() != Experiment.of({"workers": 9}).key()

@@ -1,0 +1,133 @@
+"""The house: imports point one way, the core is light, and nothing of a machine is written down."""
+
+import ast
+import functools
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+ROOMS = ("kernels", "workloads", "cluster", "algorithms", "theory", "experiments", "lessons", "app")
+MAY_IMPORT = {
+    "knobs": set(),
+    "tracing": set(),
+    "kernels": {"knobs", "tracing"},
+    "workloads": {"kernels", "knobs", "tracing"},
+    "cluster": {"kernels", "knobs", "tracing"},
+    "algorithms": {"kernels", "knobs"},
+    "theory": {"algorithms", "kernels", "knobs", "tracing"},
+    "experiments": {"theory", "workloads", "cluster", "algorithms", "kernels", "knobs", "tracing"},
+    "lessons": {"experiments", "theory", "workloads", "cluster", "algorithms", "kernels", "knobs", "tracing"},
+    "app": {"lessons", "experiments", "theory", "workloads", "cluster", "algorithms", "kernels", "knobs", "tracing"},
+}
+PLOTTING = ("experiments/plots/export.py", "experiments/plots/chart.py")
+each_room = pytest.mark.parametrize("name", MAY_IMPORT)
+FILES = [*sorted(p for room in ROOMS for p in (ROOT / room).rglob("*.py")), ROOT / "knobs.py", ROOT / "tracing.py"]
+
+
+def room(path: Path) -> str:
+    return path.relative_to(ROOT).parts[0].removesuffix(".py")
+
+
+@functools.cache
+def imports(path: Path) -> list[tuple[str, ast.AST, bool]]:
+    """(module, node, whether it is imported when the file is) of every import, the script footer left out."""
+    tree = ast.parse(path.read_text())
+    body = [n for n in tree.body if not (isinstance(n, ast.If) and "__main__" in ast.dump(n.test))]
+    top = set()
+    for node in body:
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            top.add(node)
+    found = []
+    for node in (n for statement in body for n in ast.walk(statement)):
+        if isinstance(node, ast.Import):
+            found += [(alias.name, node, node in top) for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            found.append((node.module or "", node, node in top))
+    return found
+
+
+def imported(name: str) -> list[tuple[Path, str]]:
+    """(file, module) of every import in a room."""
+    return [(path, module) for path in FILES if room(path) == name for module, _, _ in imports(path)]
+
+
+@each_room
+def test_imports_point_one_way(name):
+    for path, module in imported(name):
+        target = module.split(".")[0]
+        if target in MAY_IMPORT and target != name:
+            assert target in MAY_IMPORT[name], f"{path.relative_to(ROOT)} imports {module}"
+
+
+def test_an_algorithm_imports_the_standard_library_numpy_kernels_parts_and_its_own_family():
+    for path, module in imported("algorithms"):
+        family, first = path.relative_to(ROOT).parts[1], module.split(".")[0]
+        if first == "algorithms":
+            shared = module.count(".") == 1 or module.split(".")[1] in ("parts", family)
+            assert shared or "." not in module, path
+        else:
+            assert first in sys.stdlib_module_names or first in ("numpy", "kernels", "knobs"), (path, module)
+
+
+@each_room
+def test_streamlit_stays_in_the_app_and_plotly_in_the_app_and_the_exports(name):
+    for path, module in imported(name):
+        first = module.split(".")[0]
+        if first == "streamlit":
+            assert name == "app", path
+        if first == "plotly":
+            assert name == "app" or path.relative_to(ROOT).as_posix() in PLOTTING, path
+
+
+def imported_by(statement: str, *names: str) -> list[str]:
+    """Which of `names` a fresh Python has loaded after `statement`."""
+    code = f"import sys\n{statement}\nprint(*[n for n in {names!r} if n in sys.modules])"
+    return subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True
+    ).stdout.split()
+
+
+def test_the_core_imports_without_torch():
+    rooms = "import kernels, workloads.task, cluster.simulated, algorithms, experiments.run, experiments.runs.store"
+    every = "; [algorithms.find(name) for name in algorithms.names()]; [workloads.find(n) for n in workloads.WORKLOADS]"
+    assert imported_by(rooms + every, "torch", "streamlit", "plotly", "sklearn") == []
+
+
+def test_the_catalogue_imports_without_a_compiler():
+    every = "import algorithms, kernels; [algorithms.find(name) for name in algorithms.names()]"
+    assert imported_by(every, "numba", "torch", "scipy") == []
+    assert imported_by("from experiments.experiment import Experiment; Experiment()", "numba", "torch", "scipy") == []
+
+
+def test_every_file_of_a_room_says_what_it_is_for():
+    for path in FILES:
+        assert ast.get_docstring(ast.parse(path.read_text())), f"{path.relative_to(ROOT)} has no docstring"
+
+
+def test_no_drawer_for_everything():
+    for path in FILES:
+        assert not re.search(r"(utils|helpers?|misc|common|manager|base)\.py$", path.name), path
+
+
+def test_the_house_is_clean_of_this_machine():
+    tracked = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True)
+    files = tracked.stdout.split() if tracked.returncode == 0 else []
+    words = ["/wo" + "rk/", "/ro" + "ot/", "py" + "pi-more"]
+    for name in files:
+        path = ROOT / name
+        if path.suffix in (".py", ".md", ".toml", ".txt", ".js", ".yaml", "") and path.is_file():
+            text = path.read_text(errors="ignore")
+            assert not any(word in text for word in words), name
+
+
+def test_the_readme_names_every_algorithm_compression_and_collective():
+    import algorithms
+    from algorithms.compression import COMPRESSIONS
+    from cluster.collectives import ALL_REDUCE
+
+    text = (ROOT / "README.md").read_text()
+    assert [name for name in (*algorithms.names(), *COMPRESSIONS, *ALL_REDUCE) if f"`{name}`" not in text] == []

@@ -1,0 +1,93 @@
+"""DAPPLE's planner against brute force, its limits, and the simulator."""
+
+import random
+
+import pytest
+
+from algorithms.pipelined import schedules
+from tests.unit.theory.test_partition_pipedream import HUGE, cuts, every_plan, profile
+from theory.partition_dapple import partition_step
+from theory.partition_pipedream import Stage, partition
+from theory.schedule_timing import simulate
+
+
+def length(p, plan, bandwidth, chunks):
+    """L of a plan, term by term as the formula has it."""
+    stages = [sum(p.times[i : j + 1]) / r / chunks for i, j, r in plan]
+    links = [2 * p.activations[i - 1] / bandwidth / chunks for i, _, _ in plan[1:]]
+    back = [sum(p.backward[i : j + 1]) / r / chunks for i, j, r in plan]
+    rings = [2 * (r - 1) / r * sum(p.weights[i : j + 1]) / bandwidth for i, j, r in plan]
+    exposed = max(max(0, ring - sum(back[:s])) for s, ring in enumerate(rings))
+    return (chunks - 1) * max(stages + links) + sum(stages + links) + exposed
+
+
+def cases(count, seed):
+    draw = random.Random(seed)
+    for _ in range(count):
+        layers, workers = draw.randint(1, 5), draw.randint(1, 5)
+        numbers = [[draw.choice([0.5, 1, 2, 3, 5]) for _ in range(layers)] for _ in range(3)]
+        yield profile(*numbers), workers, draw.choice([0.5, 1, 4, 50]), draw.choice([1, 2, 4, 16])
+
+
+def test_no_plan_is_quicker():
+    for p, workers, bandwidth, chunks in cases(120, 0):
+        best = min(length(p, plan, bandwidth, chunks) for plan in every_plan(len(p.layers), workers))
+        found = partition_step(p, workers, bandwidth, chunks)
+        assert found.period == pytest.approx(best)
+        assert length(p, [stage[:3] for stage in found.stages], bandwidth, chunks) == pytest.approx(best)
+
+
+def test_with_many_micro_batches_it_finds_pipedreams_cut():
+    for p, workers, bandwidth, _ in cases(60, 1):
+        workers = min(workers, len(p.layers))
+        full = partition(p, [(workers, bandwidth)], straight=True)
+        step = partition_step(p, workers, bandwidth, 10**7, straight=True)
+        assert step.period == pytest.approx(full.period, rel=1e-5)
+    p = profile([1, 2, 3, 4, 5, 5], [0] * 6, [HUGE] * 6)
+    assert cuts(partition_step(p, 2, 1, 10**7)) == cuts(partition(p, [(2, 1)])) == [4]
+
+
+def test_with_one_micro_batch_all_workers_share_all_layers_if_memory_allows():
+    p = profile([4, 4, 4, 4], [1, 1, 1, 1], [0.1] * 4)
+    assert partition_step(p, 4, 10, 1).stages == (Stage(0, 3, 4),)
+    assert len(partition_step(p, 4, 10, 1, memory=1.3).stages) > 1
+    assert len(partition_step(profile([4] * 4, [0.01] * 4, [9] * 4), 4, 1, 64).stages) > 1  # weights that cost too much
+
+
+def test_a_limit_that_is_said_to_be_met_is_met():
+    for p, workers, bandwidth, chunks in cases(30, 2):
+        with pytest.raises(ValueError, match="the least that does is") as refused:
+            partition_step(p, workers, bandwidth, chunks, memory=1e-3)
+        least = float(str(refused.value).rstrip(".").split()[-1]) * (1 + 1e-5)
+        partition_step(p, workers, bandwidth, chunks, memory=least)
+        with pytest.raises(ValueError, match="fits"):
+            partition_step(p, workers, bandwidth, chunks, memory=least * (1 - 1e-4))
+
+
+def test_fewer_and_uneven_stages_win_where_filling_counts():
+    p = profile([6, 2, 2, 2], [0.01] * 4, [HUGE] * 4)
+    few, many = (partition_step(p, 2, 1, chunks) for chunks in (1, 100))
+    assert few.period == pytest.approx(12 + 0.02)  # whatever the cut: one micro-batch goes through all
+    assert cuts(many) == [1] and many.period == pytest.approx((99 * 6 + 12 + 0.02) / 100)
+
+
+@pytest.mark.parametrize("name", ["gpipe", "1f1b"])
+def test_a_step_of_equal_stages_takes_as_long_as_the_simulator_says(name):
+    p = profile([3] * 4, [0] * 4, [HUGE] * 4)
+    plan = partition_step(p, 4, 1, 8)
+    assert plan.name == "1-1-1-1"
+    assert plan.period == pytest.approx(simulate(schedules.lists(name, 4, 8), {"F": 1 / 8, "B": 2 / 8}).makespan)
+
+
+@pytest.mark.parametrize(
+    ("workers", "bandwidth", "chunks", "options", "sentence"),
+    [
+        (0, 1, 4, {}, "4 micro-batches on 0 workers are no step; use at least 1 of each"),
+        (2, 0, 4, {}, "links of 0 bytes per second carry nothing"),
+        (3, 1, 4, {"straight": True}, "3 workers without replicas do not fit 2 layers; use at most 2"),
+        (2, 1, 4, {"memory": 0.5}, "no plan for 2 workers fits 0.5 bytes each; the least that does is 1.5"),
+    ],
+)
+def test_steps_that_cannot_be_are_refused(workers, bandwidth, chunks, options, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        partition_step(profile([1, 1], [1, 1], [1, 1]), workers, bandwidth, chunks, **options)
