@@ -1,44 +1,24 @@
-"""What an algorithm module declares about itself, beside its docstring, its Settings and its code.
+"""The declaration of an algorithm: one frozen value at the end of its module says what it is beside its code.
 
-    SYNCHRONOUS = True          the network changes when, but not what: same weights on any network
-    def servers(s): ...         ranks that hold parameters and train nothing; they come first (default: none)
-    def shards(workers, s): ... parts the data is dealt in, to ranks in a row (default: one per worker; the stages of a
-                                pipeline share one)
-    def stages(workers, s): ... stages that a pipeline cuts the model in (default: one per worker)
-    def refuse(workers, batch, workload, s): ...   one sentence why it cannot run like this, or None: too few workers,
-                                micro-batches that do not divide the batch; a ValueError of workload.split does as well
-    def rejoins(s): ...         whether a worker that was lost may come back with nothing but the newest model that was
-                                reported: whoever serves it goes on with what it asks next (default: no)
-    def words(shape, s): ...    numbers moved in the whole run, all ranks together and collectives by the ring: the
-                                price in communication, exact for a budget in steps and held to by a test; None where
-                                it depends on timing
-    WHOLE_BATCH = True          a step takes all samples there are, and so is an epoch; the batch setting means nothing
-    COMPRESSES = True           it averages gradients by comm.all_reduce(g, op="mean"), which may be compressed;
-                                "push": its workers send them to a server as vectors, which may be compressed
-    START = {...}               settings of the workload to begin with, where the reader gives none: a deep model to cut
-    EQUIVALENCES = (...)        what it becomes in limit cases, held to by a test
+    ALGORITHM = Algorithm(worker, Settings, servers=servers, elements_sent=elements_sent, equivalences=(...))
 
-and two lines at its end that make it a script with the same options as `python -m experiments run`:
-
-    if __name__ == "__main__":
-        from experiments.cli.script import main
-
-        main(__spec__.name)
+Command line, workbench, simulator and tests read nothing else of a module. A misspelt fact is a TypeError.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from knobs import Knobs, knob
 
-__all__ = ["Equivalence", "Knobs", "Shape", "knob"]
+__all__ = ["Algorithm", "Equivalence", "Knobs", "Shape", "knob"]
 
 
 @dataclass(frozen=True)
 class Equivalence:
-    """`claim`, a sentence: this module with `settings` and `workers` gives the same weights as module `to`.
+    """`claim`, a sentence: this algorithm with `settings` and `workers` ends with the same weights as algorithm `to`.
 
     Both sides have the same learning rate. As many workers on both sides are compared one by one, otherwise each of
     this side with the one of the other; the stages of a pipeline hold one model together.
@@ -58,7 +38,7 @@ class Equivalence:
 
 @dataclass(frozen=True)
 class Shape:
-    """The sizes a price depends on."""
+    """The sizes that the number of elements sent depends on."""
 
     parameters: int  # d
     workers: int
@@ -66,4 +46,77 @@ class Shape:
     batch: int  # samples per worker and step
     boundaries: tuple[int, ...] = ()  # numbers per sample that cross from stage s to s + 1
     per_epoch: int = 1  # mini-batches of a worker in one pass over the data
-    outputs: int = 1  # numbers per sample that the model gives
+    outputs: int = 1  # numbers per sample that the model computes
+
+
+def one_per_worker(workers: int, s: Any) -> int:
+    """Return `workers`: every worker has data, or a stage, of its own."""
+    return workers
+
+
+def shared_by_all(workers: int, s: Any) -> int:
+    """Return 1: all workers take the same samples."""
+    return 1
+
+
+def no_servers(s: Any) -> int:
+    """Return 0."""
+    return 0
+
+
+def runs_always(workers: int, batch: int, workload: Any, s: Any) -> None:
+    """Accept every combination."""
+
+
+@dataclass(frozen=True)
+class Algorithm:
+    """What an algorithm module declares. `s` is an instance of its `Settings`.
+
+    The last three fields are facts for tests: with how many workers an example runs at the default settings, a rate
+    at which it settles on a smooth problem, and how many steps it takes at its defaults to read digits.
+    """
+
+    worker: Callable[[Any, Any, Any], Any]
+    """`worker(comm, task, s)` is the program of every rank; it returns the weights that this rank holds at the end."""
+    Settings: type[Knobs]
+    servers: Callable[[Any], int] = no_servers
+    """`servers(s)` ranks hold parameters and train nothing; they come first."""
+    data_shards: Callable[[int, Any], int] = one_per_worker
+    """`data_shards(workers, s)`: the parts that the data is sharded in, for ranks in a row."""
+    stages: Callable[[int, Any], int] = one_per_worker
+    """`stages(workers, s)`: the stages that a pipeline cuts the model in."""
+    check: Callable[[int, int, Any, Any], None] = runs_always
+    """`check(workers, batch, workload, s)` raises ValueError, one sentence, if it cannot run like this."""
+    elements_sent: Callable[[Shape, Any], float | None] | None = None
+    """`elements_sent(shape, s)`: numbers sent in a run by all ranks together, collectives by the ring; exact for a
+    budget in steps; None where it depends on timing."""
+    deterministic: bool | Callable[[Any], bool] = True
+    """Whether the network changes when, but not what: the same weights on any network. May depend on the settings."""
+    restartable: Callable[[Any], bool] | None = None
+    """`restartable(s)`: whether a lost worker may come back with nothing but the newest reported model."""
+    compresses: Literal["", "mean", "push"] = ""
+    """Which gradients may be compressed: those it averages by `comm.all_reduce(g, op="mean")`, or those that its
+    workers push to a server as vectors."""
+    whole_batch: bool = False
+    """A step takes all samples there are, and so is an epoch; the batch setting means nothing."""
+    model_defaults: Mapping[str, Any] = field(default_factory=dict)
+    """Settings of the workload to begin with, where the reader gives none: a deep model to cut."""
+    plan: Callable[[int, Any], Any] | None = None
+    """`plan(workers, s)`: of a pipeline, the schedule that its ranks carry out."""
+    equivalences: tuple[Equivalence, ...] = ()
+    example_workers: int = 3
+    stable_rate: float = 0.1
+    steps_to_learn: int = 200
+
+    def is_deterministic(self, s: Any) -> bool:
+        """Return whether the order of arrival decides nothing with these settings."""
+        return self.deterministic(s) if callable(self.deterministic) else self.deterministic
+
+    def may_restart(self, s: Any) -> bool:
+        """Return whether a lost worker may come back with these settings."""
+        return self.restartable is not None and self.restartable(s)
+
+    @property
+    def shares_samples(self) -> bool:
+        """Whether ranks take a sample together, stage by stage or in each layer, instead of one each."""
+        return self.data_shards is not one_per_worker

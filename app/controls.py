@@ -180,7 +180,7 @@ def owners(algorithm: str, compression: str, workload: str) -> dict[str, type[Kn
 
 def compresses(algorithm: str) -> bool:
     """Whether this algorithm averages gradients, which may be compressed."""
-    return getattr(algorithms.find(algorithm), "COMPRESSES", False)
+    return bool(algorithms.find(algorithm).compresses)
 
 
 def draw(one: Control, disabled: bool = False, on_change=None) -> None:

@@ -19,6 +19,7 @@ from pydantic import ValidationInfo, field_validator, model_validator
 import algorithms
 import algorithms.compression as compressions
 import workloads
+from algorithms.algorithm import Algorithm
 from cluster.devices import DEVICES, parse_device
 from cluster.faults import JITTERS, parse_crash, parse_pause, parse_slow
 from cluster.network import NETWORKS, parse_network
@@ -92,9 +93,9 @@ class Experiment(Knobs):
         given = {**starting_point(self.algorithm, self.workload), **self.data}
         data = make(workloads.find(self.workload).Settings, given, self.workload)
         coding = make(coding_settings(self.compression), self.coding, self.compression)
-        how = getattr(self.module, "COMPRESSES", False)
+        how = self.method.compresses
         if self.compression != "none" and not how:
-            able = [n for n in algorithms.names() if getattr(algorithms.find(n), "COMPRESSES", False)]
+            able = [name for name in algorithms.names() if algorithms.find(name).compresses]
             raise ValueError(f"{self.algorithm} sends no gradients to compress; use {', '.join(able)}.")
         if how == "push" and self.compression != "none" and not compressions.pushable(self.compression):
             raise ValueError(
@@ -111,20 +112,19 @@ class Experiment(Knobs):
         return self
 
     @property
-    def module(self):
-        """The algorithm's module."""
+    def method(self) -> Algorithm:
+        """The algorithm's declaration."""
         return algorithms.find(self.algorithm)
 
     @property
     def knobs(self) -> Knobs:
         """The algorithm's settings, as its own Settings."""
-        return self.module.Settings(**self.settings)
+        return self.method.Settings(**self.settings)
 
     @property
     def servers(self) -> int:
         """Ranks that hold parameters and train nothing; they are the first ranks."""
-        count = getattr(self.module, "servers", None)
-        return count(self.knobs) if count else 0
+        return self.method.servers(self.knobs)
 
     @property
     def ranks(self) -> int:
@@ -132,10 +132,9 @@ class Experiment(Knobs):
         return self.servers + self.workers
 
     @property
-    def rejoins(self) -> bool:
-        """Whether a worker that is lost may come back with nothing."""
-        may = getattr(self.module, "rejoins", None)
-        return bool(may and may(self.knobs))
+    def restartable(self) -> bool:
+        """Whether a lost worker may come back with nothing but the newest reported model."""
+        return self.method.may_restart(self.knobs)
 
     @property
     def files(self) -> list[str]:
@@ -172,10 +171,14 @@ class Experiment(Knobs):
         fields = {name: _read(cls, name, values[name]) for name in own if name in values}
         if "steps" not in fields and any(fields.get(name) is not None for name in OTHER_BUDGETS):
             fields["steps"] = None  # another budget replaces the default one
-        algorithm = algorithms.find(str(fields.get("algorithm", cls.model_fields["algorithm"].default)))
-        fields["algorithm"] = algorithm.__name__.rsplit(".", 1)[-1]
+        algorithm = str(fields.get("algorithm", cls.model_fields["algorithm"].default))
+        fields["algorithm"] = algorithms.module(algorithm).__name__.rsplit(".", 1)[-1]
         workload = workloads.find(str(fields.get("workload", cls.model_fields["workload"].default)))
-        kinds = algorithm.Settings, coding_settings(str(fields.get("compression", "none"))), workload.Settings
+        kinds = (
+            algorithms.find(algorithm).Settings,
+            coding_settings(str(fields.get("compression", "none"))),
+            workload.Settings,
+        )
         settings, coding, data = (
             {name: _read(kind, name, values[name]) for name in kind.model_fields if name in values} for kind in kinds
         )
@@ -200,7 +203,7 @@ class Experiment(Knobs):
             own["steps"] = self.steps  # said even where it is the default, which another budget replaces
             if self.steps is None:
                 del own["steps"]
-        mine = _differing(self.module.Settings, self.settings)
+        mine = _differing(self.method.Settings, self.settings)
         packed = _differing(coding_settings(self.compression), self.coding)
         start = starting_point(self.algorithm, self.workload)
         theirs = _differing(workloads.find(self.workload).Settings, self.data, start)
@@ -264,7 +267,7 @@ class Experiment(Knobs):
 
 def starting_point(algorithm: str, workload: str) -> dict[str, Any]:
     """Settings of the workload that this algorithm begins with instead of the defaults: a deep model for a pipeline."""
-    begins = getattr(algorithms.find(algorithm), "START", {})
+    begins = algorithms.find(algorithm).model_defaults
     return {name: value for name, value in begins.items() if name in workloads.find(workload).Settings.model_fields}
 
 

@@ -89,10 +89,7 @@ def check(experiment: Experiment, here: bool = True):
                 f"{experiment.ranks} ranks are too many real processes for this machine; use at most {most}, "
                 "or the simulated cluster."
             )
-    refuse = getattr(experiment.module, "refuse", None)
-    reason = refuse(experiment.workers, experiment.batch, workload, experiment.knobs) if refuse else None
-    if reason:
-        raise ValueError(reason)
+    experiment.method.check(experiment.workers, experiment.batch, workload, experiment.knobs)
     _let_back(experiment)
     _batches(experiment, workload)
     return workload
@@ -102,8 +99,8 @@ def _let_back(experiment: Experiment) -> None:
     """ValueError if a rank would come back, having lost everything, where the others cannot go on with it."""
     name, back = experiment.algorithm, faults(experiment).back if experiment.cluster == "simulated" else {}
     for rank in sorted(back):
-        if not experiment.rejoins:
-            able = [other for other in algorithms.names() if hasattr(algorithms.find(other), "rejoins")]
+        if not experiment.restartable:
+            able = [other for other in algorithms.names() if algorithms.find(other).restartable]
             where = f"{name} with these settings" if name in able else name
             raise ValueError(
                 f"crash: rank {rank} would come back with nothing, and in {where} others wait for what it was to send; "
@@ -140,10 +137,10 @@ def train(
     )
     if experiment.compression != "none":
         s = compression.find(experiment.compression).Settings(**experiment.coding)
-        servers = experiment.servers if experiment.module.COMPRESSES == "push" else 0
+        servers = experiment.servers if experiment.method.compresses == "push" else 0
         place = workload.tensors, experiment.seed, servers, workload.dtype
         comm = compression.attach(comm, experiment.compression, s, *place)
-    return (worker_override or experiment.module.worker)(comm, task, experiment.knobs)
+    return (worker_override or experiment.method.worker)(comm, task, experiment.knobs)
 
 
 def warm_up(text: str) -> None:
@@ -269,8 +266,7 @@ def _prepared(text: str) -> tuple[Experiment, Any]:
 
 
 def _shards(experiment: Experiment) -> int:
-    shards = getattr(experiment.module, "shards", None)
-    return shards(experiment.workers, experiment.knobs) if shards else experiment.workers
+    return experiment.method.data_shards(experiment.workers, experiment.knobs)
 
 
 def _batches(experiment: Experiment, workload) -> Batches:
@@ -279,7 +275,7 @@ def _batches(experiment: Experiment, workload) -> Batches:
 
 
 def _batch(experiment: Experiment, workload) -> int:
-    return workload.samples if getattr(experiment.module, "WHOLE_BATCH", False) else experiment.batch
+    return workload.samples if experiment.method.whole_batch else experiment.batch
 
 
 def _status(error: Exception | None) -> tuple[str, str]:

@@ -74,10 +74,9 @@ def train(
     **where,
 ) -> Training:
     """Train `workload`, or `workload(rank)`, and insist that it worked and left nothing unread, unless it `fails`."""
-    module = algorithms.find(name)
-    s = module.Settings(**settings or {})
-    servers = module.servers(s) if hasattr(module, "servers") else 0
-    shards = module.shards(workers, s) if hasattr(module, "shards") else workers
+    method = algorithms.find(name)
+    s = method.Settings(**settings or {})
+    servers, shards = method.servers(s), method.data_shards(workers, s)
     limit = Budget(**budget) if budget else Budget(steps=steps)
     program = partial(one_rank, name, s, workload, servers, shards, batch, seed, limit)
     outcome = run(program, servers + workers, **where)

@@ -13,11 +13,8 @@ Source: Hermans, On Scalable Deep Learning and Parallelizing Gradient Descent, M
 """
 
 import kernels
-from algorithms.algorithm import Equivalence, Knobs, knob
+from algorithms.algorithm import Algorithm, Equivalence, Knobs, knob
 
-SYNCHRONOUS = False
-COMPRESSES = "push"
-EQUIVALENCES = (Equivalence("one worker that commits every step is SGD", to="sgd", settings={"period": 1}),)
 SERVER = 0
 
 
@@ -30,11 +27,11 @@ def servers(s):
     return 1
 
 
-def rejoins(s):
+def restartable(s):
     return True
 
 
-def words(shape, s):
+def elements_sent(shape, s):
     return 2 * shape.workers * shape.parameters * (shape.steps // s.period)
 
 
@@ -78,7 +75,13 @@ def server(comm, task, s):
     return w
 
 
-if __name__ == "__main__":
-    from experiments.cli.script import main
-
-    main(__spec__.name)
+ALGORITHM = Algorithm(
+    worker,
+    Settings,
+    servers=servers,
+    elements_sent=elements_sent,
+    deterministic=False,
+    restartable=restartable,
+    compresses="push",
+    equivalences=(Equivalence("one worker that commits every step is SGD", to="sgd", settings={"period": 1}),),
+)

@@ -13,14 +13,8 @@ Source: Hermans, Spanakis & Moeckel, ACML 2017, arXiv:1710.02368, Algorithm 1.
 """
 
 import kernels
-from algorithms.algorithm import Equivalence, Knobs, knob
+from algorithms.algorithm import Algorithm, Equivalence, Knobs, knob
 
-SYNCHRONOUS = False
-COMPRESSES = "push"
-EQUIVALENCES = (
-    Equivalence("one worker that commits every step is SGD", to="sgd", settings={"period": 1}),
-    Equivalence("with period 1 it is asynchronous SGD", "asgd", workers=3, settings={"period": 1}, to_workers=3),
-)
 SERVER = 0
 
 
@@ -33,11 +27,11 @@ def servers(s):
     return 1
 
 
-def rejoins(s):
+def restartable(s):
     return True
 
 
-def words(shape, s):
+def elements_sent(shape, s):
     return 2 * shape.workers * shape.parameters * (shape.steps // s.period)
 
 
@@ -79,7 +73,16 @@ def server(comm, task, s):
     return w
 
 
-if __name__ == "__main__":
-    from experiments.cli.script import main
-
-    main(__spec__.name)
+ALGORITHM = Algorithm(
+    worker,
+    Settings,
+    servers=servers,
+    elements_sent=elements_sent,
+    deterministic=False,
+    restartable=restartable,
+    compresses="push",
+    equivalences=(
+        Equivalence("one worker that commits every step is SGD", to="sgd", settings={"period": 1}),
+        Equivalence("with period 1 it is asynchronous SGD", "asgd", workers=3, settings={"period": 1}, to_workers=3),
+    ),
+)

@@ -14,12 +14,9 @@ Staleness: N-1 updates in the mean, whatever the speeds; exactly N-1 in a round 
 Source: Agarwal & Duchi, NIPS 2011; Lian, Huang, Li & Liu, arXiv:1506.08272.
 """
 
-from algorithms.algorithm import Equivalence, Knobs, knob
+from algorithms.algorithm import Algorithm, Equivalence, Knobs, knob
 from algorithms.parts.optimizers import Rule, optimizer
 
-SYNCHRONOUS = False
-COMPRESSES = "push"
-EQUIVALENCES = (Equivalence("one worker is SGD", to="sgd"),)
 SERVER = 0
 
 
@@ -33,11 +30,11 @@ def servers(s):
     return 1
 
 
-def rejoins(s):
+def restartable(s):
     return True
 
 
-def words(shape, s):
+def elements_sent(shape, s):
     return 2 * shape.workers * shape.parameters * shape.steps
 
 
@@ -74,7 +71,13 @@ def server(comm, task, s):
     return w
 
 
-if __name__ == "__main__":
-    from experiments.cli.script import main
-
-    main(__spec__.name)
+ALGORITHM = Algorithm(
+    worker,
+    Settings,
+    servers=servers,
+    elements_sent=elements_sent,
+    deterministic=False,
+    restartable=restartable,
+    compresses="push",
+    equivalences=(Equivalence("one worker is SGD", to="sgd"),),
+)

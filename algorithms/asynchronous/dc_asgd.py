@@ -15,15 +15,9 @@ Source: Zheng et al., ICML 2017, arXiv:1609.08326, Algorithms 1 and 2; Microsoft
 from typing import Literal
 
 import kernels
-from algorithms.algorithm import Equivalence, Knobs, knob
+from algorithms.algorithm import Algorithm, Equivalence, Knobs, knob
 
-SYNCHRONOUS = False
-COMPRESSES = "push"
 PLAIN = {"form": "constant", "compensation": 0}
-EQUIVALENCES = (
-    Equivalence("one worker is SGD, since nothing has moved", to="sgd"),
-    Equivalence("so it is in the constant form", to="sgd", settings={"form": "constant", "compensation": 1}),
-)
 SERVER = 0
 EPS = 1e-7  # inside the root
 
@@ -40,11 +34,11 @@ def servers(s):
     return 1
 
 
-def rejoins(s):
+def restartable(s):
     return True
 
 
-def words(shape, s):
+def elements_sent(shape, s):
     return 2 * shape.workers * shape.parameters * shape.steps
 
 
@@ -89,7 +83,16 @@ def server(comm, task, s):
     return w
 
 
-if __name__ == "__main__":
-    from experiments.cli.script import main
-
-    main(__spec__.name)
+ALGORITHM = Algorithm(
+    worker,
+    Settings,
+    servers=servers,
+    elements_sent=elements_sent,
+    deterministic=False,
+    restartable=restartable,
+    compresses="push",
+    equivalences=(
+        Equivalence("one worker is SGD, since nothing has moved", to="sgd"),
+        Equivalence("so it is in the constant form", to="sgd", settings={"form": "constant", "compensation": 1}),
+    ),
+)

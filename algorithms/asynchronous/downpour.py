@@ -23,20 +23,9 @@ from collections import deque
 from typing import Literal
 
 import kernels
-from algorithms.algorithm import Equivalence, Knobs, knob
+from algorithms.algorithm import Algorithm, Equivalence, Knobs, knob
 from kernels.arrays import shares
 
-SYNCHRONOUS = False
-EQUIVALENCES = (
-    Equivalence("one replica is SGD", to="sgd", settings={"update": "sgd"}),
-    Equivalence("so it is with three servers", to="sgd", settings={"update": "sgd", "shards": 3}),
-    Equivalence(
-        "one replica that fetches right after it pushes is SGD",
-        to="sgd",
-        exactness="RND",
-        settings={"update": "sgd", "n_push": 4, "n_fetch": 4},
-    ),
-)
 FETCH = BEGIN = ()  # messages without content
 
 
@@ -54,17 +43,18 @@ def servers(s):
     return s.shards
 
 
-def rejoins(s):
+def restartable(s):
     return not s.warm  # who waits to be told to begin is told once
 
 
-def refuse(workers, batch, workload, s):
+def check(workers, batch, workload, s):
     if s.shards > workload.parameters:
-        return f"{s.shards} shards are more than the {workload.parameters} parameters; use at most that many."
-    return None
+        raise ValueError(
+            f"{s.shards} shards are more than the {workload.parameters} parameters; use at most that many."
+        )
 
 
-def words(shape, s):
+def elements_sent(shape, s):
     return shape.workers * shape.parameters * (shape.steps // s.n_push + -(-shape.steps // s.n_fetch))
 
 
@@ -133,7 +123,22 @@ def server(comm, task, s):
     return w
 
 
-if __name__ == "__main__":
-    from experiments.cli.script import main
-
-    main(__spec__.name)
+ALGORITHM = Algorithm(
+    worker,
+    Settings,
+    servers=servers,
+    check=check,
+    elements_sent=elements_sent,
+    deterministic=False,
+    restartable=restartable,
+    equivalences=(
+        Equivalence("one replica is SGD", to="sgd", settings={"update": "sgd"}),
+        Equivalence("so it is with three servers", to="sgd", settings={"update": "sgd", "shards": 3}),
+        Equivalence(
+            "one replica that fetches right after it pushes is SGD",
+            to="sgd",
+            exactness="RND",
+            settings={"update": "sgd", "n_push": 4, "n_fetch": 4},
+        ),
+    ),
+)

@@ -16,20 +16,8 @@ Source: Mitliagkas, Zhang, Hadjis & Ré, Allerton 2016, arXiv:1605.09774, Theore
 """
 
 import kernels
-from algorithms.algorithm import Equivalence, Knobs, knob
+from algorithms.algorithm import Algorithm, Equivalence, Knobs, knob
 
-SYNCHRONOUS = False
-COMPRESSES = "push"
-EQUIVALENCES = (
-    Equivalence("one worker is SGD with momentum", "momentum", "BIT", 1, {"momentum": 0.9}, 1, {"momentum": 0.9}),
-    Equivalence(
-        "where just the implicit momentum is wanted it is asynchronous SGD",
-        "asgd",
-        workers=4,
-        settings={"momentum": 0.75},
-        to_workers=4,
-    ),
-)
 SERVER = 0
 
 
@@ -42,11 +30,11 @@ def servers(s):
     return 1
 
 
-def rejoins(s):
+def restartable(s):
     return True
 
 
-def words(shape, s):
+def elements_sent(shape, s):
     return 2 * shape.workers * shape.parameters * shape.steps
 
 
@@ -84,7 +72,22 @@ def server(comm, task, s):
     return w
 
 
-if __name__ == "__main__":
-    from experiments.cli.script import main
-
-    main(__spec__.name)
+ALGORITHM = Algorithm(
+    worker,
+    Settings,
+    servers=servers,
+    elements_sent=elements_sent,
+    deterministic=False,
+    restartable=restartable,
+    compresses="push",
+    equivalences=(
+        Equivalence("one worker is SGD with momentum", "momentum", "BIT", 1, {"momentum": 0.9}, 1, {"momentum": 0.9}),
+        Equivalence(
+            "where just the implicit momentum is wanted it is asynchronous SGD",
+            "asgd",
+            workers=4,
+            settings={"momentum": 0.75},
+            to_workers=4,
+        ),
+    ),
+)

@@ -16,10 +16,8 @@ Source: Keuper & Pfreundt, MLHPC 2015, arXiv:1505.04956; whether lr scales the a
 import numpy as np
 
 import kernels
-from algorithms.algorithm import Equivalence, Knobs, knob
+from algorithms.algorithm import Algorithm, Equivalence, Knobs, knob
 
-SYNCHRONOUS = False
-EQUIVALENCES = (Equivalence("one worker is SGD", to="sgd"),)
 STATE = 1  # tag
 
 
@@ -30,7 +28,7 @@ class Settings(Knobs):
     scaled: bool = knob(True, "the learning rate scales the attraction as well as the gradient")
 
 
-def words(shape, s):
+def elements_sent(shape, s):
     if shape.workers == 1:
         return 0
     sent = shape.workers * (shape.steps // s.period)
@@ -78,7 +76,10 @@ def ahead(w, g, theirs, rate):
     return float(g @ (w - theirs)) > rate / 2 * float(g @ g)
 
 
-if __name__ == "__main__":
-    from experiments.cli.script import main
-
-    main(__spec__.name)
+ALGORITHM = Algorithm(
+    worker,
+    Settings,
+    elements_sent=elements_sent,
+    deterministic=False,
+    equivalences=(Equivalence("one worker is SGD", to="sgd"),),
+)

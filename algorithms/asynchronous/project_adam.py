@@ -14,13 +14,8 @@ Source: Chilimbi, Suzue, Apacible & Kalyanaraman, OSDI 2014, sections 3.2 and 4.
 """
 
 import kernels
-from algorithms.algorithm import Equivalence, Knobs, knob
+from algorithms.algorithm import Algorithm, Equivalence, Knobs, knob
 
-SYNCHRONOUS = False
-EQUIVALENCES = (
-    Equivalence("one worker is SGD", to="sgd"),
-    Equivalence("it is asynchronous SGD where no layer is dense", "asgd", workers=3, to_workers=3),
-)
 SERVER = 0
 
 
@@ -34,11 +29,11 @@ def servers(s):
     return 1
 
 
-def rejoins(s):
+def restartable(s):
     return True
 
 
-def words(shape, s):
+def elements_sent(shape, s):
     return None  # it depends on the model's layers
 
 
@@ -107,7 +102,15 @@ def len_of(x):
     return x.shape[0] * x.shape[1]
 
 
-if __name__ == "__main__":
-    from experiments.cli.script import main
-
-    main(__spec__.name)
+ALGORITHM = Algorithm(
+    worker,
+    Settings,
+    servers=servers,
+    elements_sent=elements_sent,
+    deterministic=False,
+    restartable=restartable,
+    equivalences=(
+        Equivalence("one worker is SGD", to="sgd"),
+        Equivalence("it is asynchronous SGD where no layer is dense", "asgd", workers=3, to_workers=3),
+    ),
+)

@@ -15,15 +15,9 @@ Source: Zhang, Gupta, Lian & Liu, IJCAI 2016, arXiv:1511.05950.
 """
 
 import kernels
-from algorithms.algorithm import Equivalence, Knobs, knob
+from algorithms.algorithm import Algorithm, Equivalence, Knobs, knob
 
-SYNCHRONOUS = False
-COMPRESSES = "push"
 HARD = {"splits": 1, "hard": True, "modulate": False}
-EQUIVALENCES = (
-    Equivalence("one worker is SGD", to="sgd"),
-    Equivalence("hard and unsplit it is synchronous SGD", "sync_sgd", "RND", 4, HARD, 4),
-)
 SERVER = 0
 
 
@@ -38,11 +32,11 @@ def servers(s):
     return 1
 
 
-def rejoins(s):
+def restartable(s):
     return True
 
 
-def words(shape, s):
+def elements_sent(shape, s):
     return 2 * shape.workers * shape.parameters * shape.steps
 
 
@@ -90,7 +84,16 @@ def server(comm, task, s):
     return w
 
 
-if __name__ == "__main__":
-    from experiments.cli.script import main
-
-    main(__spec__.name)
+ALGORITHM = Algorithm(
+    worker,
+    Settings,
+    servers=servers,
+    elements_sent=elements_sent,
+    deterministic=False,
+    restartable=restartable,
+    compresses="push",
+    equivalences=(
+        Equivalence("one worker is SGD", to="sgd"),
+        Equivalence("hard and unsplit it is synchronous SGD", "sync_sgd", "RND", 4, HARD, 4),
+    ),
+)

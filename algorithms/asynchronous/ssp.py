@@ -18,13 +18,8 @@ Source: Ho et al., More Effective Distributed ML via a Stale Synchronous Paralle
 import numpy as np
 
 import kernels
-from algorithms.algorithm import Equivalence, Knobs, knob
+from algorithms.algorithm import Algorithm, Equivalence, Knobs, knob
 
-SYNCHRONOUS = False
-EQUIVALENCES = (
-    Equivalence("one worker is SGD", to="sgd"),
-    Equivalence("with bound 0 it is synchronous SGD", "sync_sgd", "RND", 4, {"bound": 0}, 4),
-)
 SERVER = 0
 
 
@@ -40,11 +35,11 @@ def servers(s):
     return 1
 
 
-def rejoins(s):
+def restartable(s):
     return True
 
 
-def words(shape, s):
+def elements_sent(shape, s):
     return None if s.cache else shape.workers * (2 * shape.parameters + 1) * shape.steps
 
 
@@ -100,7 +95,15 @@ def server(comm, task, s):
     return w
 
 
-if __name__ == "__main__":
-    from experiments.cli.script import main
-
-    main(__spec__.name)
+ALGORITHM = Algorithm(
+    worker,
+    Settings,
+    servers=servers,
+    elements_sent=elements_sent,
+    deterministic=False,
+    restartable=restartable,
+    equivalences=(
+        Equivalence("one worker is SGD", to="sgd"),
+        Equivalence("with bound 0 it is synchronous SGD", "sync_sgd", "RND", 4, {"bound": 0}, 4),
+    ),
+)

@@ -23,29 +23,12 @@ Source: Chen & Huo, ICASSP 2016; BlockMomentumSGD.h of CNTK and bmuf.py of fairs
 from typing import Literal
 
 import kernels
-from algorithms.algorithm import Equivalence, Knobs, knob
+from algorithms.algorithm import Algorithm, Equivalence, Knobs, knob
 from algorithms.parts import periodic_averaging
 from algorithms.parts.optimizers import Rule, optimizer
 from algorithms.parts.periodic_averaging import State, sync_optimizer_state
 
-SYNCHRONOUS = True
-COMPRESSES = True
 PLAIN = {"block_momentum": 0, "block_rate": 1, "period": 4}
-EQUIVALENCES = (
-    Equivalence("one worker is SGD", to="sgd", exactness="RND"),
-    *(
-        Equivalence(
-            f"without block momentum the {form} form is model averaging",
-            to="model_averaging",
-            exactness="RND",
-            workers=4,
-            settings=PLAIN | {"form": form, "update": "momentum", "state": "reset"},
-            to_workers=4,
-            to_settings={"period": 4, "update": "momentum", "state": "reset"},
-        )
-        for form in ("classical", "nesterov", "nesterov_code")
-    ),
-)
 
 
 class Settings(Knobs):
@@ -57,9 +40,6 @@ class Settings(Knobs):
     update: Rule = knob("sgd", "what every worker does with its gradient")
     momentum: float = knob(0.9, "mu, of the rules momentum and nesterov", ge=0, lt=1)
     state: State = knob("reset", "what the end of a block does to the memory of the update rule")
-
-
-words = periodic_averaging.words
 
 
 def worker(comm, task, s=Settings()):
@@ -92,7 +72,24 @@ def worker(comm, task, s=Settings()):
     return model
 
 
-if __name__ == "__main__":
-    from experiments.cli.script import main
-
-    main(__spec__.name)
+ALGORITHM = Algorithm(
+    worker,
+    Settings,
+    elements_sent=periodic_averaging.elements_sent,
+    compresses="mean",
+    equivalences=(
+        Equivalence("one worker is SGD", to="sgd", exactness="RND"),
+        *(
+            Equivalence(
+                f"without block momentum the {form} form is model averaging",
+                to="model_averaging",
+                exactness="RND",
+                workers=4,
+                settings=PLAIN | {"form": form, "update": "momentum", "state": "reset"},
+                to_workers=4,
+                to_settings={"period": 4, "update": "momentum", "state": "reset"},
+            )
+            for form in ("classical", "nesterov", "nesterov_code")
+        ),
+    ),
+)

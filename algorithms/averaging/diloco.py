@@ -16,36 +16,11 @@ Source: Douillard et al., arXiv:2311.08105, Algorithm 1 (outer rate 0.7, mu 0.9,
 """
 
 import kernels
-from algorithms.algorithm import Equivalence, Knobs, knob
+from algorithms.algorithm import Algorithm, Equivalence, Knobs, knob
 from algorithms.parts import periodic_averaging
 from algorithms.parts.optimizers import Rule, optimizer
 
-SYNCHRONOUS = True
-COMPRESSES = True
 FOUR = {"exactness": "RND", "workers": 4, "to_workers": 4}
-EQUIVALENCES = (
-    Equivalence(
-        "with SGD inside and a plain step outside it is local SGD",
-        to="local_sgd",
-        settings={"update": "sgd", "outer_rate": 1, "outer_momentum": 0, "period": 4},
-        to_settings={"period": 4},
-        **FOUR,
-    ),
-    Equivalence(
-        "with Adam inside and a plain step outside it is model averaging that keeps Adam's memory",
-        to="model_averaging",
-        settings={"outer_rate": 1, "outer_momentum": 0, "period": 4},
-        to_settings={"update": "adam", "period": 4},
-        **FOUR,
-    ),
-    Equivalence(
-        "with SGD inside, and an outer step after every one, it is synchronous SGD with Nesterov's momentum",
-        to="sync_sgd",
-        settings={"update": "sgd", "outer_rate": 1, "outer_momentum": 0.9, "period": 1},
-        to_settings={"update": "nesterov", "momentum": 0.9},
-        **FOUR,
-    ),
-)
 
 
 class Settings(Knobs):
@@ -56,9 +31,6 @@ class Settings(Knobs):
     update: Rule = knob("adam", "the inner rule")
     momentum: float = knob(0.9, "mu of the inner rules momentum and nesterov", ge=0, lt=1)
     weight_decay: float = knob(0.0, "how much of w an inner step takes away, as a multiple of lr", ge=0, le=1)
-
-
-words = periodic_averaging.words
 
 
 def worker(comm, task, s=Settings()):
@@ -89,7 +61,32 @@ def worker(comm, task, s=Settings()):
     return x
 
 
-if __name__ == "__main__":
-    from experiments.cli.script import main
-
-    main(__spec__.name)
+ALGORITHM = Algorithm(
+    worker,
+    Settings,
+    elements_sent=periodic_averaging.elements_sent,
+    compresses="mean",
+    equivalences=(
+        Equivalence(
+            "with SGD inside and a plain step outside it is local SGD",
+            to="local_sgd",
+            settings={"update": "sgd", "outer_rate": 1, "outer_momentum": 0, "period": 4},
+            to_settings={"period": 4},
+            **FOUR,
+        ),
+        Equivalence(
+            "with Adam inside and a plain step outside it is model averaging that keeps Adam's memory",
+            to="model_averaging",
+            settings={"outer_rate": 1, "outer_momentum": 0, "period": 4},
+            to_settings={"update": "adam", "period": 4},
+            **FOUR,
+        ),
+        Equivalence(
+            "with SGD inside, and an outer step after every one, it is synchronous SGD with Nesterov's momentum",
+            to="sync_sgd",
+            settings={"update": "sgd", "outer_rate": 1, "outer_momentum": 0.9, "period": 1},
+            to_settings={"update": "nesterov", "momentum": 0.9},
+            **FOUR,
+        ),
+    ),
+)

@@ -22,12 +22,8 @@ Source: Zhang, Choromanska & LeCun, NIPS 2015, Algorithms 1 and 2, equations 2 a
 """
 
 import kernels
-from algorithms.algorithm import Equivalence, Knobs, knob
+from algorithms.algorithm import Algorithm, Equivalence, Knobs, knob
 
-SYNCHRONOUS = False  # unless s.synchronous
-EQUIVALENCES = (
-    Equivalence("without a pull every replica is SGD alone", to="sgd", workers=3, settings={"pull": 0}, to_workers=3),
-)
 CENTRE = 0
 
 
@@ -46,11 +42,11 @@ def servers(s):
     return 0 if s.synchronous else 1
 
 
-def rejoins(s):
+def restartable(s):
     return not s.synchronous
 
 
-def words(shape, s):
+def elements_sent(shape, s):
     visits = -(-shape.steps // s.period)
     return 2 * shape.parameters * visits * (shape.workers - 1 if s.synchronous else shape.workers)
 
@@ -122,7 +118,16 @@ def move(x, y, v, g, s):
         kernels.sgd(x, g, s.learning_rate)
 
 
-if __name__ == "__main__":
-    from experiments.cli.script import main
-
-    main(__spec__.name)
+ALGORITHM = Algorithm(
+    worker,
+    Settings,
+    servers=servers,
+    elements_sent=elements_sent,
+    deterministic=lambda s: s.synchronous,
+    restartable=restartable,
+    equivalences=(
+        Equivalence(
+            "without a pull every replica is SGD alone", to="sgd", workers=3, settings={"pull": 0}, to_workers=3
+        ),
+    ),
+)

@@ -19,27 +19,10 @@ Source: Stich, ICLR 2019, arXiv:1805.09767; Lin, Stich, Patel & Jaggi, ICLR 2020
 from math import ceil
 
 import kernels
-from algorithms.algorithm import Equivalence, Knobs, knob
+from algorithms.algorithm import Algorithm, Equivalence, Knobs, knob
 from algorithms.parts.optimizers import Rule, optimizer
 
-SYNCHRONOUS = True
-COMPRESSES = True
 FOUR = {"exactness": "RND", "workers": 4, "to_workers": 4}
-EQUIVALENCES = (
-    Equivalence("one worker is SGD", to="sgd", exactness="RND"),
-    Equivalence("with an average in every step it is synchronous SGD", to="sync_sgd", settings={"period": 1}, **FOUR),
-    Equivalence(
-        "so it is with momentum, though the velocities stay local",
-        to="sync_sgd",
-        settings={"period": 1, "update": "momentum"},
-        to_settings={"update": "momentum"},
-        **FOUR,
-    ),
-    Equivalence("before the switch it is synchronous SGD", to="sync_sgd", settings={"switch": 1000}, **FOUR),
-    Equivalence(
-        "averaged only at the end it is one-shot averaging", to="one_shot", settings={"period": 10_000}, **FOUR
-    ),
-)
 
 
 class Settings(Knobs):
@@ -50,7 +33,7 @@ class Settings(Knobs):
     momentum: float = knob(0.9, "mu, of the rules momentum and nesterov", ge=0, lt=1)
 
 
-def words(shape, s):
+def elements_sent(shape, s):
     together = min(shape.steps, ceil(s.switch * shape.per_epoch))
     meetings = together + -(-(shape.steps - together) // s.period)
     return 2 * (shape.workers - 1) * shape.parameters * meetings
@@ -83,7 +66,26 @@ def average(comm, task, w, c, p):
         task.report(c)
 
 
-if __name__ == "__main__":
-    from experiments.cli.script import main
-
-    main(__spec__.name)
+ALGORITHM = Algorithm(
+    worker,
+    Settings,
+    elements_sent=elements_sent,
+    compresses="mean",
+    equivalences=(
+        Equivalence("one worker is SGD", to="sgd", exactness="RND"),
+        Equivalence(
+            "with an average in every step it is synchronous SGD", to="sync_sgd", settings={"period": 1}, **FOUR
+        ),
+        Equivalence(
+            "so it is with momentum, though the velocities stay local",
+            to="sync_sgd",
+            settings={"period": 1, "update": "momentum"},
+            to_settings={"update": "momentum"},
+            **FOUR,
+        ),
+        Equivalence("before the switch it is synchronous SGD", to="sync_sgd", settings={"switch": 1000}, **FOUR),
+        Equivalence(
+            "averaged only at the end it is one-shot averaging", to="one_shot", settings={"period": 10_000}, **FOUR
+        ),
+    ),
+)

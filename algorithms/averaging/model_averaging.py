@@ -12,38 +12,12 @@ Staleness: none; the models drift apart for at most period - 1 steps.
 Source: McDonald, Hall & Mann, NAACL 2010; Su & Chen, arXiv:1507.01239.
 """
 
-from algorithms.algorithm import Equivalence, Knobs, knob
+from algorithms.algorithm import Algorithm, Equivalence, Knobs, knob
 from algorithms.parts import periodic_averaging
 from algorithms.parts.optimizers import Rule, optimizer
 from algorithms.parts.periodic_averaging import State, sync_optimizer_state
 
-SYNCHRONOUS = True
 EVERY_STEP = {"exactness": "RND", "workers": 4, "to_workers": 4}
-EQUIVALENCES = (
-    Equivalence("one worker is SGD", to="sgd"),
-    Equivalence("averaging in every step is synchronous SGD", to="sync_sgd", settings={"period": 1}, **EVERY_STEP),
-    Equivalence(
-        "so it is with momentum, though everybody keeps a velocity of his own",
-        to="sync_sgd",
-        settings={"period": 1, "update": "momentum", "state": "keep"},
-        to_settings={"update": "momentum"},
-        **EVERY_STEP,
-    ),
-    Equivalence(
-        "and with Nesterov's",
-        to="sync_sgd",
-        settings={"period": 1, "update": "nesterov", "state": "keep"},
-        to_settings={"update": "nesterov"},
-        **EVERY_STEP,
-    ),
-    Equivalence(
-        "without an average before the end it is one-shot averaging",
-        to="one_shot",
-        workers=4,
-        settings={"period": 10_000},
-        to_workers=4,
-    ),
-)
 
 
 class Settings(Knobs):
@@ -52,9 +26,6 @@ class Settings(Knobs):
     update: Rule = knob("sgd", "what every worker does with its gradient")
     momentum: float = knob(0.9, "mu, of the rules momentum and nesterov", ge=0, lt=1)
     state: State = knob("keep", "what an average does to the memory of the update rule")
-
-
-words = periodic_averaging.words
 
 
 def worker(comm, task, s=Settings()):
@@ -80,7 +51,33 @@ def average(comm, task, w, rule, s):
         task.report(w)
 
 
-if __name__ == "__main__":
-    from experiments.cli.script import main
-
-    main(__spec__.name)
+ALGORITHM = Algorithm(
+    worker,
+    Settings,
+    elements_sent=periodic_averaging.elements_sent,
+    equivalences=(
+        Equivalence("one worker is SGD", to="sgd"),
+        Equivalence("averaging in every step is synchronous SGD", to="sync_sgd", settings={"period": 1}, **EVERY_STEP),
+        Equivalence(
+            "so it is with momentum, though everybody keeps a velocity of his own",
+            to="sync_sgd",
+            settings={"period": 1, "update": "momentum", "state": "keep"},
+            to_settings={"update": "momentum"},
+            **EVERY_STEP,
+        ),
+        Equivalence(
+            "and with Nesterov's",
+            to="sync_sgd",
+            settings={"period": 1, "update": "nesterov", "state": "keep"},
+            to_settings={"update": "nesterov"},
+            **EVERY_STEP,
+        ),
+        Equivalence(
+            "without an average before the end it is one-shot averaging",
+            to="one_shot",
+            workers=4,
+            settings={"period": 10_000},
+            to_workers=4,
+        ),
+    ),
+)

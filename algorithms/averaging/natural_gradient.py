@@ -15,15 +15,9 @@ Source: Povey, Zhang & Khudanpur, arXiv:1410.7455 (ICLR 2015 workshop).
 """
 
 import kernels
-from algorithms.algorithm import Equivalence, Knobs, knob
+from algorithms.algorithm import Algorithm, Equivalence, Knobs, knob
 from algorithms.parts import periodic_averaging
 from algorithms.parts.fisher import Fisher
-
-SYNCHRONOUS = True
-EQUIVALENCES = (
-    Equivalence("one worker without dense layers is SGD", to="sgd"),
-    Equivalence("without dense layers it is model averaging", to="model_averaging", workers=4, to_workers=4),
-)
 
 
 class Settings(Knobs):
@@ -34,9 +28,6 @@ class Settings(Knobs):
     forget: float = knob(0.1, "the part of the way to the newest rows that a Fisher matrix moves", gt=0, lt=1)
     refresh: int = knob(4, "mini-batches from one update of a Fisher matrix to the next", ge=1, le=10_000)
     max_change: float | None = knob(None, "the longest step of a mini-batch, as a 2-norm; no limit if empty", gt=0)
-
-
-words = periodic_averaging.words
 
 
 def worker(comm, task, s=Settings()):
@@ -84,7 +75,12 @@ def average(comm, task, w):
         task.report(w)
 
 
-if __name__ == "__main__":
-    from experiments.cli.script import main
-
-    main(__spec__.name)
+ALGORITHM = Algorithm(
+    worker,
+    Settings,
+    elements_sent=periodic_averaging.elements_sent,
+    equivalences=(
+        Equivalence("one worker without dense layers is SGD", to="sgd"),
+        Equivalence("without dense layers it is model averaging", to="model_averaging", workers=4, to_workers=4),
+    ),
+)

@@ -14,17 +14,14 @@ Source: Zinkevich, Weimer, Smola & Li, Parallelized Stochastic Gradient Descent,
 """
 
 import kernels
-from algorithms.algorithm import Equivalence, Knobs, knob
-
-SYNCHRONOUS = True
-EQUIVALENCES = (Equivalence("one worker is SGD", to="sgd"),)
+from algorithms.algorithm import Algorithm, Equivalence, Knobs, knob
 
 
 class Settings(Knobs):
     learning_rate: float = knob(0.2, "step size", gt=0, le=1000)
 
 
-def words(shape, s):
+def elements_sent(shape, s):
     return 2 * (shape.workers - 1) * shape.parameters
 
 
@@ -41,7 +38,9 @@ def worker(comm, task, s=Settings()):
     return w
 
 
-if __name__ == "__main__":
-    from experiments.cli.script import main
-
-    main(__spec__.name)
+ALGORITHM = Algorithm(
+    worker,
+    Settings,
+    elements_sent=elements_sent,
+    equivalences=(Equivalence("one worker is SGD", to="sgd"),),
+)

@@ -14,37 +14,12 @@ Source: Wang, Tantia, Ballas & Rabbat, ICLR 2020, arXiv:1910.00643, Algorithm 1,
 """
 
 import kernels
-from algorithms.algorithm import Equivalence, Knobs, knob
+from algorithms.algorithm import Algorithm, Equivalence, Knobs, knob
 from algorithms.parts import periodic_averaging
 from algorithms.parts.optimizers import Rule, optimizer
 from algorithms.parts.periodic_averaging import State, sync_optimizer_state
 
-SYNCHRONOUS = True
-COMPRESSES = True
 FOUR = {"exactness": "RND", "workers": 4, "to_workers": 4}
-EQUIVALENCES = (
-    Equivalence(
-        "without slow momentum it is local SGD",
-        to="local_sgd",
-        settings={"slow_momentum": 0, "period": 4},
-        to_settings={"period": 4},
-        **FOUR,
-    ),
-    Equivalence(
-        "in every step it is synchronous SGD with momentum",
-        to="sync_sgd",
-        settings={"slow_momentum": 0.9, "period": 1},
-        to_settings={"update": "momentum", "momentum": 0.9},
-        **FOUR,
-    ),
-    Equivalence(
-        "it is BMUF in its classical form",
-        to="bmuf",
-        settings={"slow_momentum": 0.6, "slow_rate": 0.9, "period": 3},
-        to_settings={"form": "classical", "block_momentum": 0.6, "block_rate": 0.9, "period": 3},
-        **FOUR,
-    ),
-)
 
 
 class Settings(Knobs):
@@ -55,9 +30,6 @@ class Settings(Knobs):
     update: Rule = knob("sgd", "what every worker does with its gradient")
     momentum: float = knob(0.9, "mu, of the rules momentum and nesterov", ge=0, lt=1)
     state: State = knob("keep", "what a slow step does to the memory of the update rule")
-
-
-words = periodic_averaging.words
 
 
 def worker(comm, task, s=Settings()):
@@ -87,7 +59,32 @@ def worker(comm, task, s=Settings()):
     return x
 
 
-if __name__ == "__main__":
-    from experiments.cli.script import main
-
-    main(__spec__.name)
+ALGORITHM = Algorithm(
+    worker,
+    Settings,
+    elements_sent=periodic_averaging.elements_sent,
+    compresses="mean",
+    equivalences=(
+        Equivalence(
+            "without slow momentum it is local SGD",
+            to="local_sgd",
+            settings={"slow_momentum": 0, "period": 4},
+            to_settings={"period": 4},
+            **FOUR,
+        ),
+        Equivalence(
+            "in every step it is synchronous SGD with momentum",
+            to="sync_sgd",
+            settings={"slow_momentum": 0.9, "period": 1},
+            to_settings={"update": "momentum", "momentum": 0.9},
+            **FOUR,
+        ),
+        Equivalence(
+            "it is BMUF in its classical form",
+            to="bmuf",
+            settings={"slow_momentum": 0.6, "slow_rate": 0.9, "period": 3},
+            to_settings={"form": "classical", "block_momentum": 0.6, "block_rate": 0.9, "period": 3},
+            **FOUR,
+        ),
+    ),
+)

@@ -18,7 +18,7 @@ Source: Dean et al., Large Scale Distributed Deep Networks, NIPS 2012, section 4
 import numpy as np
 
 import kernels
-from algorithms.algorithm import Knobs, knob
+from algorithms.algorithm import Algorithm, Knobs, knob
 from algorithms.parts.lbfgs import direction
 from algorithms.parts.sharded_vectors import (
     COMMAND,
@@ -38,10 +38,6 @@ from algorithms.parts.sharded_vectors import (
 from algorithms.parts.work_queue import Portions
 from kernels.arrays import shares
 
-SYNCHRONOUS = False
-WHOLE_BATCH = True
-EQUIVALENCES = ()
-
 
 class Settings(Knobs):
     learning_rate: float = knob(1.0, "step length that is tried first; 1 is the quasi-Newton step", gt=0, le=1000)
@@ -58,19 +54,22 @@ def servers(s):
     return 1 + s.shards
 
 
-def shards(workers, s):
+def data_shards(workers, s):
     return 1  # any worker may be given any sample
 
 
-def refuse(workers, batch, workload, s):
+def check(workers, batch, workload, s):
     if s.portion and s.portion > workload.samples:
-        return f"a portion of {s.portion} is larger than the training set; use at most {workload.samples} samples."
+        raise ValueError(
+            f"a portion of {s.portion} is larger than the training set; use at most {workload.samples} samples."
+        )
     if s.shards > workload.parameters:
-        return f"{s.shards} shards are more than the {workload.parameters} parameters; use at most that many."
-    return None
+        raise ValueError(
+            f"{s.shards} shards are more than the {workload.parameters} parameters; use at most that many."
+        )
 
 
-def words(shape, s):
+def elements_sent(shape, s):
     return None  # it depends on who is quick, and on the line search
 
 
@@ -205,7 +204,14 @@ def work(comm, task, s):
     return w
 
 
-if __name__ == "__main__":
-    from experiments.cli.script import main
-
-    main(__spec__.name)
+ALGORITHM = Algorithm(
+    worker,
+    Settings,
+    servers=servers,
+    data_shards=data_shards,
+    check=check,
+    elements_sent=elements_sent,
+    deterministic=False,
+    whole_batch=True,
+    steps_to_learn=40,
+)

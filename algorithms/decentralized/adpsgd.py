@@ -20,11 +20,9 @@ Source: Lian, Zhang, Zhang & Liu, ICML 2018, arXiv:1710.06952, Algorithm 1; role
 import numpy as np
 
 import kernels
-from algorithms.algorithm import Equivalence, Knobs, knob
+from algorithms.algorithm import Algorithm, Equivalence, Knobs, knob
 from algorithms.parts.topology import Topology, across, neighbours, sides
 
-SYNCHRONOUS = False
-EQUIVALENCES = (Equivalence("one worker is SGD", to="sgd"),)
 ASK, ANSWER = 1, 2  # tags
 
 
@@ -33,13 +31,14 @@ class Settings(Knobs):
     topology: Topology = knob("complete", "who is whose neighbour; two of one side never meet")
 
 
-def refuse(workers, batch, workload, s):
+def check(workers, batch, workload, s):
     if s.topology == "ring" and workers % 2 and workers > 1:
-        return f"a ring of {workers} has two neighbours of one role; use an even number of workers, or another graph."
-    return None
+        raise ValueError(
+            f"a ring of {workers} has two neighbours of one role; use an even number of workers, or another graph."
+        )
 
 
-def words(shape, s):
+def elements_sent(shape, s):
     asking = sides(neighbours(s.topology, shape.workers)).count(0) if shape.workers > 1 else 0
     return 2 * asking * shape.parameters * shape.steps
 
@@ -102,7 +101,11 @@ def answering(comm, task, s, training):
     return x
 
 
-if __name__ == "__main__":
-    from experiments.cli.script import main
-
-    main(__spec__.name)
+ALGORITHM = Algorithm(
+    worker,
+    Settings,
+    check=check,
+    elements_sent=elements_sent,
+    deterministic=False,
+    equivalences=(Equivalence("one worker is SGD", to="sgd"),),
+)

@@ -16,11 +16,8 @@ Source: Lian et al., NIPS 2017, arXiv:1705.09056, Algorithm 1.
 from typing import Literal
 
 import kernels
-from algorithms.algorithm import Equivalence, Knobs, knob
+from algorithms.algorithm import Algorithm, Equivalence, Knobs, knob
 from algorithms.parts.topology import Topology, mixing, neighbours
-
-SYNCHRONOUS = True
-EQUIVALENCES = (Equivalence("one worker is SGD", to="sgd"),)
 
 
 class Settings(Knobs):
@@ -30,11 +27,11 @@ class Settings(Knobs):
     mix: Literal["before", "after"] = knob("before", "neighbours' x mix before the step, or after it")
 
 
-def refuse(workers, batch, workload, s):
+def check(workers, batch, workload, s):
     neighbours(s.topology, workers, s.edges)
 
 
-def words(shape, s):
+def elements_sent(shape, s):
     graph = neighbours(s.topology, shape.workers, s.edges)
     return sum(map(len, graph)) * shape.parameters * shape.steps
 
@@ -61,7 +58,10 @@ def worker(comm, task, s=Settings()):
     return x
 
 
-if __name__ == "__main__":
-    from experiments.cli.script import main
-
-    main(__spec__.name)
+ALGORITHM = Algorithm(
+    worker,
+    Settings,
+    check=check,
+    elements_sent=elements_sent,
+    equivalences=(Equivalence("one worker is SGD", to="sgd"),),
+)

@@ -20,14 +20,8 @@ from typing import Literal
 import numpy as np
 
 import kernels
-from algorithms.algorithm import Equivalence, Knobs, knob
+from algorithms.algorithm import Algorithm, Equivalence, Knobs, knob
 from algorithms.parts.neighbour_messages import hear
-
-SYNCHRONOUS = True
-EQUIVALENCES = (
-    Equivalence("one worker is SGD", to="sgd"),
-    Equivalence("two that exchange gradients are synchronous SGD", "sync_sgd", "BIT", 2, {"mode": "gradient"}, 2),
-)
 
 
 class Settings(Knobs):
@@ -37,13 +31,14 @@ class Settings(Knobs):
     rotate: bool = knob(True, "workers change places after every round of log2 N steps")
 
 
-def refuse(workers, batch, workload, s):
+def check(workers, batch, workload, s):
     if s.partners == "hypercube" and workers & (workers - 1):
-        return f"{workers} workers are the corners of no hypercube; use 1, 2, 4, 8, ... or partners dissemination."
-    return None
+        raise ValueError(
+            f"{workers} workers are the corners of no hypercube; use 1, 2, 4, 8, ... or partners dissemination."
+        )
 
 
-def words(shape, s):
+def elements_sent(shape, s):
     return 0 if shape.workers == 1 else shape.workers * shape.parameters * shape.steps
 
 
@@ -80,7 +75,13 @@ def worker(comm, task, s=Settings()):
     return w
 
 
-if __name__ == "__main__":
-    from experiments.cli.script import main
-
-    main(__spec__.name)
+ALGORITHM = Algorithm(
+    worker,
+    Settings,
+    check=check,
+    elements_sent=elements_sent,
+    equivalences=(
+        Equivalence("one worker is SGD", to="sgd"),
+        Equivalence("two that exchange gradients are synchronous SGD", "sync_sgd", "BIT", 2, {"mode": "gradient"}, 2),
+    ),
+)

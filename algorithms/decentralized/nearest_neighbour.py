@@ -22,12 +22,9 @@ from typing import Literal
 import numpy as np
 
 import kernels
-from algorithms.algorithm import Equivalence, Knobs, knob
+from algorithms.algorithm import Algorithm, Equivalence, Knobs, knob
 from algorithms.parts.optimizers import Rule, optimizer
 from algorithms.parts.topology import Topology, mixing, neighbours
-
-SYNCHRONOUS = False  # unless s.synchronous
-EQUIVALENCES = (Equivalence("one worker is SGD", to="sgd", settings={"update": "sgd"}),)
 
 
 class Settings(Knobs):
@@ -40,7 +37,7 @@ class Settings(Knobs):
     synchronous: bool = knob(False, "wait for one gradient of each neighbour in every step")
 
 
-def words(shape, s):
+def elements_sent(shape, s):
     degrees = sum(map(len, neighbours(s.topology, shape.workers)))
     restarts = 0 if s.restart == "none" else shape.steps // s.period
     losses = shape.workers * (shape.workers - 1) if s.restart == "best" else 0
@@ -94,7 +91,10 @@ def restart(comm, w, lost, s):
     w[:] = comm.broadcast(w, best)
 
 
-if __name__ == "__main__":
-    from experiments.cli.script import main
-
-    main(__spec__.name)
+ALGORITHM = Algorithm(
+    worker,
+    Settings,
+    elements_sent=elements_sent,
+    deterministic=lambda s: s.synchronous,
+    equivalences=(Equivalence("one worker is SGD", to="sgd", settings={"update": "sgd"}),),
+)

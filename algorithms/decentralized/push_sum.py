@@ -13,18 +13,15 @@ Source: Assran, Loizou, Ballas & Rabbat, Stochastic Gradient Push, ICML 2019, Al
 """
 
 import kernels
-from algorithms.algorithm import Equivalence, Knobs, knob
+from algorithms.algorithm import Algorithm, Equivalence, Knobs, knob
 from algorithms.parts.neighbour_messages import hear
-
-SYNCHRONOUS = True
-EQUIVALENCES = (Equivalence("one worker is SGD", to="sgd"),)
 
 
 class Settings(Knobs):
     learning_rate: float = knob(0.2, "step size", gt=0, le=1000)
 
 
-def words(shape, s):
+def elements_sent(shape, s):
     alone = shape.workers == 1
     return 0 if alone else shape.workers * (shape.parameters + 1) * shape.steps
 
@@ -56,7 +53,9 @@ def worker(comm, task, s=Settings()):
     return z
 
 
-if __name__ == "__main__":
-    from experiments.cli.script import main
-
-    main(__spec__.name)
+ALGORITHM = Algorithm(
+    worker,
+    Settings,
+    elements_sent=elements_sent,
+    equivalences=(Equivalence("one worker is SGD", to="sgd"),),
+)

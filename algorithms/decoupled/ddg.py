@@ -23,24 +23,9 @@ from collections import deque
 from typing import Literal
 
 import kernels
-from algorithms.algorithm import Equivalence, Knobs, knob
+from algorithms.algorithm import Algorithm, Equivalence, Knobs, knob, shared_by_all
 from algorithms.parts.module_chain import Row
 from algorithms.parts.optimizers import Rule, optimizer
-
-SYNCHRONOUS = True  # stale, but always by the same updates: the network changes when, and not what
-START = {"model": "residual", "depth": 6, "width": 64, "activation": "tanh"}  # eight layers to cut
-EQUIVALENCES = (
-    Equivalence("one module is SGD", to="sgd"),
-    Equivalence("it is PipeDream", to="pipedream", workers=4, to_workers=4),
-    Equivalence(
-        "as its code has it, it is PipeDream without stashing",
-        to="pipedream",
-        workers=4,
-        settings={"weights": "none", "update": "momentum", "momentum": 0.5},
-        to_workers=4,
-        to_settings={"weights": "none", "momentum": 0.5},
-    ),
-)
 
 
 class Settings(Knobs):
@@ -51,15 +36,11 @@ class Settings(Knobs):
     barrier: bool = knob(True, "nobody goes back before all have gone forward, as in the paper")
 
 
-def shards(workers, s):
-    return 1
-
-
-def refuse(workers, batch, workload, s):
+def check(workers, batch, workload, s):
     workload.split(workers)  # or it says into how many modules it can be cut
 
 
-def words(shape, s):
+def elements_sent(shape, s):
     return 2 * shape.steps * shape.batch * sum(shape.boundaries)
 
 
@@ -92,7 +73,24 @@ def worker(comm, task, s=Settings()):
     return w
 
 
-if __name__ == "__main__":
-    from experiments.cli.script import main
-
-    main(__spec__.name)
+ALGORITHM = Algorithm(
+    worker,
+    Settings,
+    data_shards=shared_by_all,
+    check=check,
+    elements_sent=elements_sent,
+    deterministic=True,  # stale, but always by the same updates: the network changes when, and not what
+    model_defaults={"model": "residual", "depth": 6, "width": 64, "activation": "tanh"},  # eight layers to cut
+    equivalences=(
+        Equivalence("one module is SGD", to="sgd"),
+        Equivalence("it is PipeDream", to="pipedream", workers=4, to_workers=4),
+        Equivalence(
+            "as its code has it, it is PipeDream without stashing",
+            to="pipedream",
+            workers=4,
+            settings={"weights": "none", "update": "momentum", "momentum": 0.5},
+            to_workers=4,
+            to_settings={"weights": "none", "momentum": 0.5},
+        ),
+    ),
+)

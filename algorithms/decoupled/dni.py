@@ -19,16 +19,9 @@ arXiv:1703.00522.
 
 from collections import deque
 
-from algorithms.algorithm import Equivalence, Knobs, knob
+from algorithms.algorithm import Algorithm, Equivalence, Knobs, knob, shared_by_all
 from algorithms.parts.module_chain import Row
 from algorithms.parts.optimizers import Rule, optimizer
-
-SYNCHRONOUS = True
-START = {"model": "residual", "depth": 6, "width": 64, "activation": "tanh"}  # eight layers to cut
-EQUIVALENCES = (
-    Equivalence("one module is SGD", to="sgd"),
-    Equivalence("a guess that is nothing but the lesson is back-propagation", to="sgd", workers=3, settings={"mix": 1}),
-)
 
 
 class Settings(Knobs):
@@ -43,15 +36,11 @@ class Settings(Knobs):
     mix: float = knob(0.0, "lambda: the part of the gradient that is back-propagated", ge=0, le=1)
 
 
-def shards(workers, s):
-    return 1
-
-
-def refuse(workers, batch, workload, s):
+def check(workers, batch, workload, s):
     workload.split(workers)  # or it says into how many modules it can be cut
 
 
-def words(shape, s):
+def elements_sent(shape, s):
     labels = shape.workers - 1 if s.labels else 0
     return shape.steps * shape.batch * (2 * sum(shape.boundaries) + labels)
 
@@ -96,7 +85,17 @@ def worker(comm, task, s=Settings()):
     return w
 
 
-if __name__ == "__main__":
-    from experiments.cli.script import main
-
-    main(__spec__.name)
+ALGORITHM = Algorithm(
+    worker,
+    Settings,
+    data_shards=shared_by_all,
+    check=check,
+    elements_sent=elements_sent,
+    model_defaults={"model": "residual", "depth": 6, "width": 64, "activation": "tanh"},  # eight layers to cut
+    equivalences=(
+        Equivalence("one module is SGD", to="sgd"),
+        Equivalence(
+            "a guess that is nothing but the lesson is back-propagation", to="sgd", workers=3, settings={"mix": 1}
+        ),
+    ),
+)

@@ -21,22 +21,9 @@ Source: Huo, Gu & Huang, NeurIPS 2018, arXiv:1807.04511; slowbull/FeaturesReplay
 
 from collections import deque
 
-from algorithms.algorithm import Equivalence, Knobs, knob
+from algorithms.algorithm import Algorithm, Equivalence, Knobs, knob, shared_by_all
 from algorithms.parts.module_chain import Row
 from algorithms.parts.optimizers import Rule, optimizer
-
-SYNCHRONOUS = True
-START = {"model": "residual", "depth": 6, "width": 64, "activation": "tanh"}  # eight layers to cut
-EQUIVALENCES = (
-    Equivalence("one module is SGD", to="sgd"),
-    Equivalence(
-        "where a module is one linear layer, it is PipeDream without stashing",
-        to="pipedream",
-        workers=8,
-        to_workers=8,
-        to_settings={"weights": "none"},
-    ),
-)
 
 
 class Settings(Knobs):
@@ -47,15 +34,11 @@ class Settings(Knobs):
     barrier: bool = knob(True, "nobody goes back before all have gone forward, as in the paper")
 
 
-def shards(workers, s):
-    return 1
-
-
-def refuse(workers, batch, workload, s):
+def check(workers, batch, workload, s):
     workload.split(workers)  # or it says into how many modules it can be cut
 
 
-def words(shape, s):
+def elements_sent(shape, s):
     return 2 * shape.steps * shape.batch * sum(shape.boundaries)
 
 
@@ -90,7 +73,21 @@ def worker(comm, task, s=Settings()):
     return w
 
 
-if __name__ == "__main__":
-    from experiments.cli.script import main
-
-    main(__spec__.name)
+ALGORITHM = Algorithm(
+    worker,
+    Settings,
+    data_shards=shared_by_all,
+    check=check,
+    elements_sent=elements_sent,
+    model_defaults={"model": "residual", "depth": 6, "width": 64, "activation": "tanh"},  # eight layers to cut
+    equivalences=(
+        Equivalence("one module is SGD", to="sgd"),
+        Equivalence(
+            "where a module is one linear layer, it is PipeDream without stashing",
+            to="pipedream",
+            workers=8,
+            to_workers=8,
+            to_settings={"weights": "none"},
+        ),
+    ),
+)

@@ -17,16 +17,9 @@ layer. Staleness: none.
 Source: Lillicrap et al., Nature Communications 7:13276, 2016, arXiv:1411.0247; Nokland, NIPS 2016, arXiv:1609.01596.
 """
 
-from algorithms.algorithm import Equivalence, Knobs, knob
+from algorithms.algorithm import Algorithm, Equivalence, Knobs, knob, shared_by_all
 from algorithms.parts.module_chain import Row
 from algorithms.parts.optimizers import Rule, optimizer
-
-SYNCHRONOUS = True
-START = {"model": "residual", "depth": 6, "width": 64, "activation": "tanh"}  # eight layers to cut
-EQUIVALENCES = tuple(
-    Equivalence(claim, "feedback_alignment", "BIT", 3, {"direct": direct}, to_settings={"direct": direct})
-    for claim, direct in (("a cut changes nothing", True), ("nor where errors go from layer to layer", False))
-)
 
 
 class Settings(Knobs):
@@ -36,15 +29,11 @@ class Settings(Knobs):
     direct: bool = knob(True, "straight from the outputs to every layer (DFA), not from layer to layer (FA)")
 
 
-def shards(workers, s):
-    return 1
-
-
-def refuse(workers, batch, workload, s):
+def check(workers, batch, workload, s):
     workload.split(workers)  # or it says into how many modules it can be cut
 
 
-def words(shape, s):
+def elements_sent(shape, s):
     errors = (shape.workers - 1) * shape.outputs if s.direct else sum(shape.boundaries)
     return shape.steps * shape.batch * (sum(shape.boundaries) + errors)
 
@@ -71,7 +60,15 @@ def worker(comm, task, s=Settings()):
     return w
 
 
-if __name__ == "__main__":
-    from experiments.cli.script import main
-
-    main(__spec__.name)
+ALGORITHM = Algorithm(
+    worker,
+    Settings,
+    data_shards=shared_by_all,
+    check=check,
+    elements_sent=elements_sent,
+    model_defaults={"model": "residual", "depth": 6, "width": 64, "activation": "tanh"},  # eight layers to cut
+    equivalences=tuple(
+        Equivalence(claim, "feedback_alignment", "BIT", 3, {"direct": direct}, to_settings={"direct": direct})
+        for claim, direct in (("a cut changes nothing", True), ("nor where errors go from layer to layer", False))
+    ),
+)

@@ -18,13 +18,9 @@ batch (a + 1) per step; a forward and a backward of the classifier. Staleness: n
 Source: Belilovsky, Eickenberg & Oyallon, ICML 2019, arXiv:1812.11446, and ICML 2020, arXiv:1901.08164 (DGL).
 """
 
-from algorithms.algorithm import Equivalence, Knobs, knob
+from algorithms.algorithm import Algorithm, Equivalence, Knobs, knob, shared_by_all
 from algorithms.parts.module_chain import Row
 from algorithms.parts.optimizers import Rule, optimizer
-
-SYNCHRONOUS = True
-START = {"model": "residual", "depth": 6, "width": 64, "activation": "tanh"}  # eight layers to cut
-EQUIVALENCES = (Equivalence("one module is SGD", to="sgd"),)
 
 
 class Settings(Knobs):
@@ -37,15 +33,11 @@ class Settings(Knobs):
     ahead: int = knob(2, "mini-batches that a module may be ahead of the next one", ge=1, le=10_000)
 
 
-def shards(workers, s):
-    return 1
-
-
-def refuse(workers, batch, workload, s):
+def check(workers, batch, workload, s):
     workload.split(workers)  # or it says into how many modules it can be cut
 
 
-def words(shape, s):
+def elements_sent(shape, s):
     return shape.steps * shape.batch * (sum(shape.boundaries) + shape.workers - 1)
 
 
@@ -84,7 +76,12 @@ def worker(comm, task, s=Settings()):
     return w
 
 
-if __name__ == "__main__":
-    from experiments.cli.script import main
-
-    main(__spec__.name)
+ALGORITHM = Algorithm(
+    worker,
+    Settings,
+    data_shards=shared_by_all,
+    check=check,
+    elements_sent=elements_sent,
+    model_defaults={"model": "residual", "depth": 6, "width": 64, "activation": "tanh"},  # eight layers to cut
+    equivalences=(Equivalence("one module is SGD", to="sgd"),),
+)

@@ -18,17 +18,9 @@ from typing import Literal
 import numpy as np
 
 import kernels
-from algorithms.algorithm import Equivalence, Knobs, knob
+from algorithms.algorithm import Algorithm, Equivalence, Knobs, knob, shared_by_all
 from algorithms.parts.optimizers import Rule, optimizer
 from kernels.arrays import shares
-
-SYNCHRONOUS = True
-EQUIVALENCES = (
-    Equivalence("one machine is SGD", to="sgd"),
-    Equivalence("three machines are SGD, in a row", to="sgd", exactness="RND", workers=3),
-    Equivalence("or by turns", to="sgd", exactness="RND", workers=3, settings={"assignment": "by turns"}),
-    Equivalence("or as it happens", to="sgd", exactness="RND", workers=3, settings={"assignment": "shuffled"}),
-)
 
 
 class Settings(Knobs):
@@ -38,19 +30,15 @@ class Settings(Knobs):
     assignment: Literal["in a row", "by turns", "shuffled"] = knob("in a row", "which nodes a machine has")
 
 
-def shards(workers, s):
-    return 1
-
-
-def refuse(workers, batch, workload, s):
+def check(workers, batch, workload, s):
     if not hasattr(workload, "units"):
-        return f"{workload.name} has no units to deal out; use digits, spirals or mnist."
+        raise ValueError(f"{workload.name} has no units to deal out; use digits, spirals or mnist.")
     workload.unit_blocks(workload.units)  # or it says which layer cannot be dealt out
     if workers > (most := min(workload.units)):
-        return f"{workers} machines are too many for a layer of {most} units; use at most {most}."
+        raise ValueError(f"{workers} machines are too many for a layer of {most} units; use at most {most}.")
 
 
-def words(shape, s):
+def elements_sent(shape, s):
     return None if shape.workers > 1 else 0  # it depends on the model's layers
 
 
@@ -129,7 +117,16 @@ def tell(comm, what):
         comm.send(what(machine), machine)
 
 
-if __name__ == "__main__":
-    from experiments.cli.script import main
-
-    main(__spec__.name)
+ALGORITHM = Algorithm(
+    worker,
+    Settings,
+    data_shards=shared_by_all,
+    check=check,
+    elements_sent=elements_sent,
+    equivalences=(
+        Equivalence("one machine is SGD", to="sgd"),
+        Equivalence("three machines are SGD, in a row", to="sgd", exactness="RND", workers=3),
+        Equivalence("or by turns", to="sgd", exactness="RND", workers=3, settings={"assignment": "by turns"}),
+        Equivalence("or as it happens", to="sgd", exactness="RND", workers=3, settings={"assignment": "shuffled"}),
+    ),
+)

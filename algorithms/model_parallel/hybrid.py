@@ -23,27 +23,11 @@ from typing import Literal
 import numpy as np
 
 import kernels
-from algorithms.algorithm import Equivalence, Knobs, knob
+from algorithms.algorithm import Algorithm, Equivalence, Knobs, knob
 from algorithms.model_parallel.tensor import Alike, backward, forward
 from algorithms.parts.optimizers import Rule, optimizer
 from algorithms.parts.rank_groups import divisors, either
 from kernels.arrays import joined, shares
-
-SYNCHRONOUS = True
-EQUIVALENCES = (
-    Equivalence("one rank is SGD", to="sgd", settings={"layout": "model"}),
-    Equivalence(
-        "three ranks that share a model are SGD", to="sgd", exactness="RND", workers=3, settings={"layout": "model"}
-    ),
-    Equivalence(
-        "a group for each rank is synchronous SGD, bit for bit",
-        to="sync_sgd",
-        workers=3,
-        settings={"layout": "data"},
-        to_workers=3,
-    ),
-    Equivalence("two groups are SGD with twice the batch", to="sgd", exactness="RND", workers=4, to_batch=2),
-)
 
 
 class Settings(Knobs):
@@ -54,37 +38,37 @@ class Settings(Knobs):
     groups: int = knob(2, "G, groups of the hybrid layout", ge=1, le=4096, unit="groups")
 
 
-def shards(workers, s):
+def data_shards(workers, s):
     return {"data": workers, "model": 1, "hybrid": s.groups}[s.layout]
 
 
-def refuse(workers, batch, workload, s):
+def check(workers, batch, workload, s):
     if not hasattr(workload, "units"):
-        return f"{workload.name} has no units to deal out; use digits, spirals or mnist."
-    groups, allowed = shards(workers, s), divisors(workers)
+        raise ValueError(f"{workload.name} has no units to deal out; use digits, spirals or mnist.")
+    groups, allowed = data_shards(workers, s), divisors(workers)
     if groups not in allowed:
         n = f"{workers} worker{'s' * (workers > 1)}"
-        return f"{groups} groups do not divide {n}; use {either(allowed)} groups, or another layout."
+        raise ValueError(f"{groups} groups do not divide {n}; use {either(allowed)} groups, or another layout.")
     members, (*hidden, last) = workers // groups, workload.units
     common = math.gcd(*hidden)
     if members > last or common % members:
         fitting = [g for g in allowed if workers // g <= last and common % (workers // g) == 0]
-        return (
+        raise ValueError(
             f"{members} ranks of a group cannot share layers of {', '.join(map(str, workload.units))} units: they must "
             f"divide all but the last, and have one each of those; use {either(fitting)} groups."
         )
     workload.unit_blocks(workload.units)  # or it says which layer cannot be dealt out
 
 
-def words(shape, s):
-    groups = shards(shape.workers, s)
+def elements_sent(shape, s):
+    groups = data_shards(shape.workers, s)
     if groups < shape.workers:
         return None  # it depends on the model's layers
     return 2 * (groups - 1) * shape.parameters * shape.steps
 
 
 def worker(comm, task, s=Settings()):
-    members = comm.size // shards(comm.size, s)
+    members = comm.size // data_shards(comm.size, s)
     number, place = divmod(comm.rank, members)
     group, peers = comm.split(number), comm.split(place)  # who shares a model with this rank, and who its part of it
     model = task.units(place, lambda units: in_a_row(units, members))
@@ -128,7 +112,25 @@ class Units(Alike):
         return kernels.copy(dy[:, shares(dy.shape[1], self.comm.size)[self.comm.rank]])
 
 
-if __name__ == "__main__":
-    from experiments.cli.script import main
-
-    main(__spec__.name)
+ALGORITHM = Algorithm(
+    worker,
+    Settings,
+    data_shards=data_shards,
+    check=check,
+    elements_sent=elements_sent,
+    equivalences=(
+        Equivalence("one rank is SGD", to="sgd", settings={"layout": "model"}),
+        Equivalence(
+            "three ranks that share a model are SGD", to="sgd", exactness="RND", workers=3, settings={"layout": "model"}
+        ),
+        Equivalence(
+            "a group for each rank is synchronous SGD, bit for bit",
+            to="sync_sgd",
+            workers=3,
+            settings={"layout": "data"},
+            to_workers=3,
+        ),
+        Equivalence("two groups are SGD with twice the batch", to="sgd", exactness="RND", workers=4, to_batch=2),
+    ),
+    example_workers=4,
+)

@@ -13,15 +13,8 @@ one rank; what is gained is memory: each holds its own layers, and their activat
 Source: folklore; the baseline of Huang et al., NeurIPS 2019 (Figure 2b), and of Harlap et al., arXiv:1806.03377.
 """
 
-from algorithms.algorithm import Equivalence, Knobs, knob
+from algorithms.algorithm import Algorithm, Equivalence, Knobs, knob, shared_by_all
 from algorithms.parts.optimizers import Rule, optimizer
-
-SYNCHRONOUS = True
-START = {"model": "residual", "depth": 6, "width": 64, "activation": "tanh"}  # eight layers to cut
-EQUIVALENCES = (
-    Equivalence("one stage is SGD", to="sgd"),
-    Equivalence("three stages are SGD, bit for bit", to="sgd", workers=3),
-)
 
 
 class Settings(Knobs):
@@ -30,15 +23,11 @@ class Settings(Knobs):
     momentum: float = knob(0.9, "mu, of the rules momentum and nesterov", ge=0, lt=1)
 
 
-def shards(workers, s):
-    return 1
-
-
-def refuse(workers, batch, workload, s):
+def check(workers, batch, workload, s):
     workload.split(workers)  # or it says into how many stages it can be cut
 
 
-def words(shape, s):
+def elements_sent(shape, s):
     return 2 * shape.steps * shape.batch * sum(shape.boundaries)
 
 
@@ -65,7 +54,15 @@ def worker(comm, task, s=Settings()):
     return w
 
 
-if __name__ == "__main__":
-    from experiments.cli.script import main
-
-    main(__spec__.name)
+ALGORITHM = Algorithm(
+    worker,
+    Settings,
+    data_shards=shared_by_all,
+    check=check,
+    elements_sent=elements_sent,
+    model_defaults={"model": "residual", "depth": 6, "width": 64, "activation": "tanh"},  # eight layers to cut
+    equivalences=(
+        Equivalence("one stage is SGD", to="sgd"),
+        Equivalence("three stages are SGD, bit for bit", to="sgd", workers=3),
+    ),
+)

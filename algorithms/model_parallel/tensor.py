@@ -22,17 +22,10 @@ Source: Shoeybi et al., arXiv:1909.08053; Korthikanti et al., arXiv:2205.05198 (
 import math
 
 import kernels
-from algorithms.algorithm import Equivalence, Knobs, knob
+from algorithms.algorithm import Algorithm, Equivalence, Knobs, knob, shared_by_all
 from algorithms.parts.optimizers import Rule, optimizer
 from algorithms.parts.vocabulary_loss import cross_entropy
 from kernels.arrays import joined, shares
-
-SYNCHRONOUS = True
-EQUIVALENCES = (
-    Equivalence("one rank is SGD", to="sgd", exactness="RND"),
-    Equivalence("so are three", to="sgd", exactness="RND", workers=3),
-    Equivalence("the sequence-parallel form, too", to="sgd", exactness="RND", workers=2, settings={"sequence": True}),
-)
 
 
 class Settings(Knobs):
@@ -42,20 +35,18 @@ class Settings(Knobs):
     sequence: bool = knob(False, "between two blocks a rank has its own rows, not all of them")
 
 
-def shards(workers, s):
-    return 1
-
-
-def refuse(workers, batch, workload, s):
+def check(workers, batch, workload, s):
     if not hasattr(workload, "blocks"):
-        return f"{workload.name} has no layers to be cut by columns and rows; use digits, spirals, mnist or text."
+        raise ValueError(
+            f"{workload.name} has no layers to be cut by columns and rows; use digits, spirals, mnist or text."
+        )
     workload.blocks(0, workers)  # or it says to how many ranks it can be dealt out
     rows = batch * math.prod(workload.chain.outputs[:-1])
     if s.sequence and rows % workers:
-        return f"{workers} ranks do not divide {rows} rows; use a batch that is a multiple of {workers}."
+        raise ValueError(f"{workers} ranks do not divide {rows} rows; use a batch that is a multiple of {workers}.")
 
 
-def words(shape, s):
+def elements_sent(shape, s):
     return None if shape.workers > 1 else 0  # it depends on the model's layers
 
 
@@ -149,7 +140,18 @@ class Rows(Alike):
         return kernels.copy(dy[shares(len(dy), self.comm.size)[self.comm.rank]])
 
 
-if __name__ == "__main__":
-    from experiments.cli.script import main
-
-    main(__spec__.name)
+ALGORITHM = Algorithm(
+    worker,
+    Settings,
+    data_shards=shared_by_all,
+    check=check,
+    elements_sent=elements_sent,
+    equivalences=(
+        Equivalence("one rank is SGD", to="sgd", exactness="RND"),
+        Equivalence("so are three", to="sgd", exactness="RND", workers=3),
+        Equivalence(
+            "the sequence-parallel form, too", to="sgd", exactness="RND", workers=2, settings={"sequence": True}
+        ),
+    ),
+    example_workers=4,
+)

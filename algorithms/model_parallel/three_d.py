@@ -16,35 +16,12 @@ Source: Narayanan et al., SC 2021, arXiv:2104.04473 (PTD-P).
 """
 
 import kernels
-from algorithms.algorithm import Equivalence, Knobs, knob
+from algorithms.algorithm import Algorithm, Equivalence, Knobs, knob
 from algorithms.model_parallel.tensor import Alike, backward, forward
 from algorithms.parts.optimizers import Rule, optimizer
 from algorithms.parts.rank_groups import either
 from algorithms.parts.vocabulary_loss import cross_entropy
 from kernels.arrays import shares
-
-SYNCHRONOUS = True
-START = {"model": "mlp", "hidden": "64,64,64"}  # two pairs of layers to cut
-EQUIVALENCES = (
-    Equivalence("one rank is SGD", to="sgd", exactness="RND", settings={"tensor": 1, "stages": 1, "chunks": 1}),
-    Equivalence("two stages of two are SGD", to="sgd", exactness="RND", workers=4),
-    Equivalence(
-        "two replicas of two stages are SGD with twice the batch",
-        to="sgd",
-        exactness="RND",
-        workers=4,
-        settings={"tensor": 1},
-        to_batch=2,
-    ),
-    Equivalence(
-        "two replicas of two that share matrices, too",
-        to="sgd",
-        exactness="RND",
-        workers=4,
-        settings={"stages": 1},
-        to_batch=2,
-    ),
-)
 
 
 class Settings(Knobs):
@@ -56,25 +33,29 @@ class Settings(Knobs):
     chunks: int = knob(4, "M, micro-batches in a mini-batch", ge=1, le=1024)
 
 
-def shards(workers, s):
+def data_shards(workers, s):
     return workers // (s.tensor * s.stages)  # replicas
 
 
-def refuse(workers, batch, workload, s):
+def check(workers, batch, workload, s):
     if not hasattr(workload, "blocks"):
-        return f"{workload.name} has no layers to be cut by columns and rows; use digits, spirals, mnist or text."
+        raise ValueError(
+            f"{workload.name} has no layers to be cut by columns and rows; use digits, spirals, mnist or text."
+        )
     ranks = s.tensor * s.stages
     if workers % ranks:
         n = f"{workers} worker{'s' * (workers > 1)}"
-        return f"tensor {s.tensor} times stages {s.stages} does not divide {n}; use a multiple of {ranks} workers."
+        raise ValueError(
+            f"tensor {s.tensor} times stages {s.stages} does not divide {n}; use a multiple of {ranks} workers."
+        )
     if s.stages > (most := len(workload.blocks(0, s.tensor))):
-        return f"{s.stages} stages are too many for {most} blocks; use at most {most}."
+        raise ValueError(f"{s.stages} stages are too many for {most} blocks; use at most {most}.")
     if batch % s.chunks:
         fitting = [n for n in range(1, batch + 1) if batch % n == 0]
-        return f"{s.chunks} micro-batches do not divide a batch of {batch}; use {either(fitting)}."
+        raise ValueError(f"{s.chunks} micro-batches do not divide a batch of {batch}; use {either(fitting)}.")
 
 
-def words(shape, s):
+def elements_sent(shape, s):
     return None if s.tensor * s.stages > 1 else 2 * (shape.workers - 1) * shape.parameters * shape.steps
 
 
@@ -116,7 +97,32 @@ def worker(comm, task, s=Settings()):
     return w
 
 
-if __name__ == "__main__":
-    from experiments.cli.script import main
-
-    main(__spec__.name)
+ALGORITHM = Algorithm(
+    worker,
+    Settings,
+    data_shards=data_shards,
+    check=check,
+    elements_sent=elements_sent,
+    model_defaults={"model": "mlp", "hidden": "64,64,64"},  # two pairs of layers to cut
+    equivalences=(
+        Equivalence("one rank is SGD", to="sgd", exactness="RND", settings={"tensor": 1, "stages": 1, "chunks": 1}),
+        Equivalence("two stages of two are SGD", to="sgd", exactness="RND", workers=4),
+        Equivalence(
+            "two replicas of two stages are SGD with twice the batch",
+            to="sgd",
+            exactness="RND",
+            workers=4,
+            settings={"tensor": 1},
+            to_batch=2,
+        ),
+        Equivalence(
+            "two replicas of two that share matrices, too",
+            to="sgd",
+            exactness="RND",
+            workers=4,
+            settings={"stages": 1},
+            to_batch=2,
+        ),
+    ),
+    example_workers=4,
+)

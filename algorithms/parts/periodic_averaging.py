@@ -22,7 +22,7 @@ def sync_optimizer_state(comm, rule, state: State) -> None:
             kernels.scale(memory, 1 / comm.size)
 
 
-def words(shape, s) -> int:
+def elements_sent(shape, s) -> int:
     """Numbers moved by all meetings, the one at the end among them, by the ring."""
     meetings = -(-shape.steps // s.period)
     vectors = 1 + (memories(s.update) if getattr(s, "state", "keep") == "average" else 0)

@@ -18,35 +18,27 @@ from functools import partial
 from math import inf
 
 import kernels
-from algorithms.algorithm import Equivalence, knob
+from algorithms.algorithm import Algorithm, Equivalence, knob, shared_by_all
 from algorithms.parts.pipeline import settings
 from algorithms.parts.pipeline.plan import Stream
 from algorithms.parts.pipeline.stream_executor import StreamExecutor
 from algorithms.parts.pipeline.weight_policies import LatestWeights
 from algorithms.pipelined.schedules import systolic
 
-SYNCHRONOUS = True  # stale, but always by the same updates: the network changes when, and not what
-START = settings.START
-EQUIVALENCES = (Equivalence("one stage is SGD", to="sgd"),)
-
 
 class Settings(settings.Pipeline):
     learning_rate: float = knob(0.05, "step size", gt=0, le=1000)
-
-
-def shards(workers, s):
-    return 1
 
 
 def plan(workers, s):
     return Stream([1] * workers, partial(systolic.schedule, ranks=workers, chunks=inf))
 
 
-def refuse(workers, batch, workload, s):
-    return settings.refuse(batch, workload, plan(workers, s), s.cuts)
+def check(workers, batch, workload, s):
+    settings.check(batch, workload, plan(workers, s), s.cuts)
 
 
-def words(shape, s):
+def elements_sent(shape, s):
     return 2 * shape.steps * shape.batch * sum(shape.boundaries)
 
 
@@ -58,7 +50,14 @@ def worker(comm, task, s=Settings()):
     return StreamExecutor(comm, task, plan(comm.size, s), policy, settings.counts(s.cuts)).run()
 
 
-if __name__ == "__main__":
-    from experiments.cli.script import main
-
-    main(__spec__.name)
+ALGORITHM = Algorithm(
+    worker,
+    Settings,
+    data_shards=shared_by_all,
+    check=check,
+    elements_sent=elements_sent,
+    deterministic=True,  # stale, but always by the same updates: the network changes when, and not what
+    model_defaults=settings.MODEL_DEFAULTS,
+    plan=plan,
+    equivalences=(Equivalence("one stage is SGD", to="sgd"),),
+)

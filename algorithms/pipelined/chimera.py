@@ -21,25 +21,10 @@ Source: Li & Hoefler, SC 2021, arXiv:2107.06925 (direct concatenation of units; 
 
 from typing import Literal
 
-from algorithms.algorithm import Equivalence, knob
+from algorithms.algorithm import Algorithm, Equivalence, knob, shared_by_all
 from algorithms.parts.pipeline import settings
 from algorithms.parts.pipeline.executor import Executor
 from algorithms.parts.pipeline.plan import flush
-
-SYNCHRONOUS = True
-START = settings.START
-EQUIVALENCES = (
-    Equivalence("two directions are SGD", to="sgd", exactness="RND", workers=4),
-    Equivalence(
-        "a pipeline each way for every pair of ranks is SGD",
-        to="sgd",
-        exactness="RND",
-        workers=4,
-        settings={"pipes": 2},
-    ),
-    Equivalence("so are forwards of two micro-batches", to="sgd", exactness="RND", workers=4,
-                settings={"doubling": True, "recompute": "early"}),
-)  # fmt: skip
 
 
 class Settings(settings.Flushed):
@@ -48,27 +33,46 @@ class Settings(settings.Flushed):
     recompute: Literal["none", "early", "late"] = knob("none", "store inputs only, and go forward once more")
 
 
-def shards(workers, s):
-    return 1
-
-
 def plan(workers, s):
     return flush("chimera", workers, s.chunks, s.recompute, pipes=s.pipes, doubling=s.doubling)
 
 
-def refuse(workers, batch, workload, s):
-    return settings.refuse(batch, workload, plan(workers, s), s.cuts)
+def check(workers, batch, workload, s):
+    settings.check(batch, workload, plan(workers, s), s.cuts)
 
 
-def words(shape, s):
-    return plan(shape.workers, s).words(shape)
+def elements_sent(shape, s):
+    return plan(shape.workers, s).elements_sent(shape)
 
 
 def worker(comm, task, s=Settings()):
     return Executor(comm, task, plan(comm.size, s), settings.rule(s), settings.counts(s.cuts)).run()
 
 
-if __name__ == "__main__":
-    from experiments.cli.script import main
-
-    main(__spec__.name)
+ALGORITHM = Algorithm(
+    worker,
+    Settings,
+    data_shards=shared_by_all,
+    check=check,
+    elements_sent=elements_sent,
+    model_defaults=settings.MODEL_DEFAULTS,
+    plan=plan,
+    equivalences=(
+        Equivalence("two directions are SGD", to="sgd", exactness="RND", workers=4),
+        Equivalence(
+            "a pipeline each way for every pair of ranks is SGD",
+            to="sgd",
+            exactness="RND",
+            workers=4,
+            settings={"pipes": 2},
+        ),
+        Equivalence(
+            "so are forwards of two micro-batches",
+            to="sgd",
+            exactness="RND",
+            workers=4,
+            settings={"doubling": True, "recompute": "early"},
+        ),
+    ),
+    example_workers=4,
+)

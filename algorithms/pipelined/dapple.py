@@ -20,27 +20,10 @@ Source: Fan et al., PPoPP 2021, arXiv:2007.01045; PipeDream-Flush of Narayanan e
 
 from typing import Literal
 
-from algorithms.algorithm import Equivalence, knob
+from algorithms.algorithm import Algorithm, Equivalence, knob, shared_by_all
 from algorithms.parts.pipeline import settings
 from algorithms.parts.pipeline.executor import Executor
 from algorithms.parts.pipeline.plan import flush
-
-SYNCHRONOUS = True
-START = settings.START
-EQUIVALENCES = (
-    Equivalence("one stage and one micro-batch is SGD", to="sgd", settings={"chunks": 1}),
-    Equivalence(
-        "it is GPipe, but for the order in which gradients are added",
-        to="gpipe",
-        exactness="RND",
-        workers=3,
-        to_workers=3,
-        settings={"chunks": 4},
-        to_settings={"chunks": 4},
-    ),
-    Equivalence("copies are SGD", to="sgd", exactness="RND", workers=4, settings={"copies": 2}),
-    Equivalence("copies of one stage are SGD", to="sgd", exactness="RND", workers=2, settings={"copies": 2}),
-)
 
 
 class Settings(settings.Flushed):
@@ -49,27 +32,42 @@ class Settings(settings.Flushed):
     recompute: Literal["none", "early", "late"] = knob("none", "store inputs only, and go forward once more")
 
 
-def shards(workers, s):
-    return 1
-
-
 def plan(workers, s):
     return flush("1f1b", workers, s.chunks, s.recompute, s.copies, policy=s.policy)
 
 
-def refuse(workers, batch, workload, s):
-    return settings.refuse(batch, workload, plan(workers, s), s.cuts)
+def check(workers, batch, workload, s):
+    settings.check(batch, workload, plan(workers, s), s.cuts)
 
 
-def words(shape, s):
-    return plan(shape.workers, s).words(shape)
+def elements_sent(shape, s):
+    return plan(shape.workers, s).elements_sent(shape)
 
 
 def worker(comm, task, s=Settings()):
     return Executor(comm, task, plan(comm.size, s), settings.rule(s), settings.counts(s.cuts)).run()
 
 
-if __name__ == "__main__":
-    from experiments.cli.script import main
-
-    main(__spec__.name)
+ALGORITHM = Algorithm(
+    worker,
+    Settings,
+    data_shards=shared_by_all,
+    check=check,
+    elements_sent=elements_sent,
+    model_defaults=settings.MODEL_DEFAULTS,
+    plan=plan,
+    equivalences=(
+        Equivalence("one stage and one micro-batch is SGD", to="sgd", settings={"chunks": 1}),
+        Equivalence(
+            "it is GPipe, but for the order in which gradients are added",
+            to="gpipe",
+            exactness="RND",
+            workers=3,
+            to_workers=3,
+            settings={"chunks": 4},
+            to_settings={"chunks": 4},
+        ),
+        Equivalence("copies are SGD", to="sgd", exactness="RND", workers=4, settings={"copies": 2}),
+        Equivalence("copies of one stage are SGD", to="sgd", exactness="RND", workers=2, settings={"copies": 2}),
+    ),
+)

@@ -14,38 +14,38 @@ Price: idle (S/2-1)(f&b + b - 3w) if f = i = w, for two copies of the weights an
 Source: DeepSeek-AI, arXiv:2412.19437, section 3.2.1; the steps are those of the authors' code.
 """
 
-from algorithms.algorithm import Equivalence
+from algorithms.algorithm import Algorithm, Equivalence, shared_by_all
 from algorithms.parts.pipeline import settings
 from algorithms.parts.pipeline.executor import Executor
 from algorithms.parts.pipeline.plan import flush
 
-SYNCHRONOUS = True
-START = settings.START
-EQUIVALENCES = (Equivalence("two directions are SGD", to="sgd", exactness="RND", workers=4, batch=8),)
 Settings = settings.Flushed
-
-
-def shards(workers, s):
-    return 1
 
 
 def plan(workers, s):
     return flush("dualpipe", workers, s.chunks)
 
 
-def refuse(workers, batch, workload, s):
-    return settings.refuse(batch, workload, plan(workers, s), s.cuts)
+def check(workers, batch, workload, s):
+    settings.check(batch, workload, plan(workers, s), s.cuts)
 
 
-def words(shape, s):
-    return plan(shape.workers, s).words(shape)
+def elements_sent(shape, s):
+    return plan(shape.workers, s).elements_sent(shape)
 
 
 def worker(comm, task, s=Settings()):
     return Executor(comm, task, plan(comm.size, s), settings.rule(s), settings.counts(s.cuts)).run()
 
 
-if __name__ == "__main__":
-    from experiments.cli.script import main
-
-    main(__spec__.name)
+ALGORITHM = Algorithm(
+    worker,
+    Settings,
+    data_shards=shared_by_all,
+    check=check,
+    elements_sent=elements_sent,
+    model_defaults=settings.MODEL_DEFAULTS,
+    plan=plan,
+    equivalences=(Equivalence("two directions are SGD", to="sgd", exactness="RND", workers=4, batch=8),),
+    example_workers=4,
+)

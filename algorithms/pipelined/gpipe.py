@@ -18,18 +18,10 @@ Source: Huang et al., NeurIPS 2019, arXiv:1811.06965; order of the backward pass
 
 from typing import Literal
 
-from algorithms.algorithm import Equivalence, knob
+from algorithms.algorithm import Algorithm, Equivalence, knob, shared_by_all
 from algorithms.parts.pipeline import settings
 from algorithms.parts.pipeline.executor import Executor
 from algorithms.parts.pipeline.plan import flush
-
-SYNCHRONOUS = True
-START = settings.START
-EQUIVALENCES = (
-    Equivalence("one stage and one micro-batch is SGD", to="sgd", settings={"chunks": 1}),
-    Equivalence("a pipeline without micro-batches is SGD on a cut model", to="sgd", workers=3, settings={"chunks": 1}),
-    Equivalence("micro-batches sum to the mini-batch", to="sgd", exactness="RND", workers=3, settings={"chunks": 4}),
-)
 
 
 class Settings(settings.Flushed):
@@ -38,28 +30,38 @@ class Settings(settings.Flushed):
     except_last: bool = knob(False, "but not of the last micro-batch, which comes back at once, as in torchgpipe")
 
 
-def shards(workers, s):
-    return 1
-
-
 def plan(workers, s):
     name = "gpipe" if s.recompute == "none" else f"gpipe_{s.recompute}"
     return flush(name, workers, s.chunks, except_last=s.except_last)
 
 
-def refuse(workers, batch, workload, s):
-    return settings.refuse(batch, workload, plan(workers, s), s.cuts)
+def check(workers, batch, workload, s):
+    settings.check(batch, workload, plan(workers, s), s.cuts)
 
 
-def words(shape, s):
-    return plan(shape.workers, s).words(shape)
+def elements_sent(shape, s):
+    return plan(shape.workers, s).elements_sent(shape)
 
 
 def worker(comm, task, s=Settings()):
     return Executor(comm, task, plan(comm.size, s), settings.rule(s), settings.counts(s.cuts)).run()
 
 
-if __name__ == "__main__":
-    from experiments.cli.script import main
-
-    main(__spec__.name)
+ALGORITHM = Algorithm(
+    worker,
+    Settings,
+    data_shards=shared_by_all,
+    check=check,
+    elements_sent=elements_sent,
+    model_defaults=settings.MODEL_DEFAULTS,
+    plan=plan,
+    equivalences=(
+        Equivalence("one stage and one micro-batch is SGD", to="sgd", settings={"chunks": 1}),
+        Equivalence(
+            "a pipeline without micro-batches is SGD on a cut model", to="sgd", workers=3, settings={"chunks": 1}
+        ),
+        Equivalence(
+            "micro-batches sum to the mini-batch", to="sgd", exactness="RND", workers=3, settings={"chunks": 4}
+        ),
+    ),
+)

@@ -14,32 +14,14 @@ Staleness: none.
 Source: Narayanan et al., SC 2021, arXiv:2104.04473; the order is that of Megatron-LM.
 """
 
-from algorithms.algorithm import Equivalence, knob
+from algorithms.algorithm import Algorithm, Equivalence, knob, shared_by_all
 from algorithms.parts.pipeline import settings
 from algorithms.parts.pipeline.executor import Executor
 from algorithms.parts.pipeline.plan import flush
 
-SYNCHRONOUS = True
-START = settings.START
-EQUIVALENCES = (
-    Equivalence("one stage and one micro-batch is SGD", to="sgd", settings={"chunks": 1, "pieces": 1}),
-    Equivalence(
-        "it sums as DAPPLE does, in the order of micro-batches",
-        to="dapple",
-        workers=2,
-        to_workers=4,
-        settings={"chunks": 4},
-        to_settings={"chunks": 4},
-    ),
-)
-
 
 class Settings(settings.Flushed):
     pieces: int = knob(2, "stages on each rank", ge=1, le=64)
-
-
-def shards(workers, s):
-    return 1
 
 
 def plan(workers, s):
@@ -50,19 +32,37 @@ def stages(workers, s):
     return plan(workers, s).stages
 
 
-def refuse(workers, batch, workload, s):
-    return settings.refuse(batch, workload, plan(workers, s), s.cuts)
+def check(workers, batch, workload, s):
+    settings.check(batch, workload, plan(workers, s), s.cuts)
 
 
-def words(shape, s):
-    return plan(shape.workers, s).words(shape)
+def elements_sent(shape, s):
+    return plan(shape.workers, s).elements_sent(shape)
 
 
 def worker(comm, task, s=Settings()):
     return Executor(comm, task, plan(comm.size, s), settings.rule(s), settings.counts(s.cuts)).run()
 
 
-if __name__ == "__main__":
-    from experiments.cli.script import main
-
-    main(__spec__.name)
+ALGORITHM = Algorithm(
+    worker,
+    Settings,
+    data_shards=shared_by_all,
+    stages=stages,
+    check=check,
+    elements_sent=elements_sent,
+    model_defaults=settings.MODEL_DEFAULTS,
+    plan=plan,
+    equivalences=(
+        Equivalence("one stage and one micro-batch is SGD", to="sgd", settings={"chunks": 1, "pieces": 1}),
+        Equivalence(
+            "it sums as DAPPLE does, in the order of micro-batches",
+            to="dapple",
+            workers=2,
+            to_workers=4,
+            settings={"chunks": 4},
+            to_settings={"chunks": 4},
+        ),
+    ),
+    example_workers=4,
+)

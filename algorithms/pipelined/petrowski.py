@@ -21,16 +21,12 @@ from functools import partial
 from math import inf
 
 import kernels
-from algorithms.algorithm import Equivalence, Knobs, knob
+from algorithms.algorithm import Algorithm, Equivalence, Knobs, knob, shared_by_all
 from algorithms.parts.pipeline import settings
 from algorithms.parts.pipeline.plan import Stream
 from algorithms.parts.pipeline.stream_executor import StreamExecutor
 from algorithms.parts.pipeline.weight_policies import LatestWeights
 from algorithms.pipelined.schedules import systolic
-
-SYNCHRONOUS = True  # stale, but always by the same updates: the network changes when, and not what
-START = settings.START
-EQUIVALENCES = (Equivalence("one stage is SGD", to="sgd"),)
 
 
 class Settings(Knobs):
@@ -38,19 +34,15 @@ class Settings(Knobs):
     cuts: settings.Counts = knob("", "layers in each stage, for example 3,3,2; balanced by work if empty")
 
 
-def shards(workers, s):
-    return 1
-
-
 def plan(workers, s):
     return Stream([1] * workers, partial(systolic.schedule, ranks=workers, chunks=inf))
 
 
-def refuse(workers, batch, workload, s):
-    return settings.refuse(batch, workload, plan(workers, s), s.cuts)
+def check(workers, batch, workload, s):
+    settings.check(batch, workload, plan(workers, s), s.cuts)
 
 
-def words(shape, s):
+def elements_sent(shape, s):
     return 2 * shape.steps * shape.batch * sum(shape.boundaries)
 
 
@@ -61,7 +53,14 @@ def worker(comm, task, s=Settings()):
     return StreamExecutor(comm, task, plan(comm.size, s), policy, settings.counts(s.cuts)).run()
 
 
-if __name__ == "__main__":
-    from experiments.cli.script import main
-
-    main(__spec__.name)
+ALGORITHM = Algorithm(
+    worker,
+    Settings,
+    data_shards=shared_by_all,
+    check=check,
+    elements_sent=elements_sent,
+    deterministic=True,  # stale, but always by the same updates: the network changes when, and not what
+    model_defaults=settings.MODEL_DEFAULTS,
+    plan=plan,
+    equivalences=(Equivalence("one stage is SGD", to="sgd"),),
+)

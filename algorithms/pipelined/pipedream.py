@@ -28,24 +28,13 @@ from math import inf
 from typing import Literal
 
 import kernels
-from algorithms.algorithm import Equivalence, knob
+from algorithms.algorithm import Algorithm, Equivalence, knob, shared_by_all
 from algorithms.parts.pipeline import settings
 from algorithms.parts.pipeline.plan import Stream
 from algorithms.parts.pipeline.stream_executor import StreamExecutor
 from algorithms.parts.pipeline.weight_policies import LatestWeights, PinnedVersion, StashedWeights
 from algorithms.pipelined.schedules import one_f_one_b
 from knobs import Counts, counts
-
-SYNCHRONOUS = True  # stale, but always by the same updates: the network changes when, and not what
-START = settings.START
-EQUIVALENCES = (
-    Equivalence("one stage is SGD", to="sgd"),
-    Equivalence("one stage has no other version to read", to="sgd", settings={"weights": "vertical"}),
-    Equivalence(
-        "with vertical sync every stage is as late as the first: a delay of S-1, bit for bit", to="delayed", workers=4,
-        settings={"weights": "vertical"}, to_settings={"delay": 3, "layerwise": False},
-    ),
-)  # fmt: skip
 
 
 class Settings(settings.Pipeline):
@@ -54,27 +43,23 @@ class Settings(settings.Pipeline):
     scale_rate: bool = knob(False, "the step size of a stage grows with its replicas, over those of the first")
 
 
-def shards(workers, s):
-    return 1
-
-
 def plan(workers, s):
     replicas = counts(s.replicas) or [1] * workers
     return Stream(replicas, partial(one_f_one_b.replicated, replicas=replicas, chunks=inf))
 
 
-def refuse(workers, batch, workload, s):
+def check(workers, batch, workload, s):
     wanted = sum(counts(s.replicas)) or workers
     if wanted != workers:
-        return (
+        raise ValueError(
             f"replicas {s.replicas} are {wanted} ranks and there are {workers} workers; let them add up to {workers}."
         )
     if s.replicas and s.weights == "vertical":
-        return "vertical sync is not defined for stages of several ranks; use stash or none."
-    return settings.refuse(batch, workload, plan(workers, s), s.cuts)
+        raise ValueError("vertical sync is not defined for stages of several ranks; use stash or none.")
+    settings.check(batch, workload, plan(workers, s), s.cuts)
 
 
-def words(shape, s):
+def elements_sent(shape, s):
     if s.replicas:
         return None  # that depends on how large each stage is
     return 2 * shape.steps * shape.batch * sum(shape.boundaries)
@@ -105,7 +90,25 @@ def executor(comm, task, s):
     return StreamExecutor(comm, task, pipe, policy, counts(s.cuts))
 
 
-if __name__ == "__main__":
-    from experiments.cli.script import main
-
-    main(__spec__.name)
+ALGORITHM = Algorithm(
+    worker,
+    Settings,
+    data_shards=shared_by_all,
+    stages=stages,
+    check=check,
+    elements_sent=elements_sent,
+    deterministic=True,  # stale, but always by the same updates: the network changes when, and not what
+    model_defaults=settings.MODEL_DEFAULTS,
+    plan=plan,
+    equivalences=(
+        Equivalence("one stage is SGD", to="sgd"),
+        Equivalence("one stage has no other version to read", to="sgd", settings={"weights": "vertical"}),
+        Equivalence(
+            "with vertical sync every stage is as late as the first: a delay of S-1, bit for bit",
+            to="delayed",
+            workers=4,
+            settings={"weights": "vertical"},
+            to_settings={"delay": 3, "layerwise": False},
+        ),
+    ),
+)

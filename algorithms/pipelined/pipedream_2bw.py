@@ -18,41 +18,27 @@ Source: Narayanan et al., ICML 2021, arXiv:2006.09503; version rule as in the au
 from functools import partial
 
 import kernels
-from algorithms.algorithm import Equivalence, knob
+from algorithms.algorithm import Algorithm, Equivalence, knob, shared_by_all
 from algorithms.parts.pipeline import settings
 from algorithms.parts.pipeline.plan import Stream
 from algorithms.parts.pipeline.stream_executor import StreamExecutor
 from algorithms.parts.pipeline.weight_policies import PinnedVersion
 from algorithms.pipelined.schedules import pipedream_2bw
 
-SYNCHRONOUS = True  # stale, but always by one update: the network changes when, and not what
-START = settings.START
-EQUIVALENCES = (
-    Equivalence("one stage is SGD", to="sgd", settings={"chunks": 1}),
-    Equivalence(
-        "its delay is one update, whatever the depth", to="delayed", exactness="RND", workers=3,
-        settings={"chunks": 4}, to_settings={"delay": 1, "layerwise": False},
-    ),
-)  # fmt: skip
-
 
 class Settings(settings.Pipeline):
     chunks: int = knob(8, "micro-batches in an update", ge=1, le=1024)
-
-
-def shards(workers, s):
-    return 1
 
 
 def plan(workers, s):
     return Stream([1] * workers, partial(pipedream_2bw.stream, ranks=workers, per_update=s.chunks), s.chunks)
 
 
-def refuse(workers, batch, workload, s):
-    return settings.refuse(batch, workload, plan(workers, s), s.cuts)
+def check(workers, batch, workload, s):
+    settings.check(batch, workload, plan(workers, s), s.cuts)
 
 
-def words(shape, s):
+def elements_sent(shape, s):
     return 2 * shape.steps * shape.batch * sum(shape.boundaries)
 
 
@@ -68,7 +54,24 @@ def worker(comm, task, s=Settings()):
     return StreamExecutor(comm, task, plan(comm.size, s), policy, settings.counts(s.cuts)).run()
 
 
-if __name__ == "__main__":
-    from experiments.cli.script import main
-
-    main(__spec__.name)
+ALGORITHM = Algorithm(
+    worker,
+    Settings,
+    data_shards=shared_by_all,
+    check=check,
+    elements_sent=elements_sent,
+    deterministic=True,  # stale, but always by one update: the network changes when, and not what
+    model_defaults=settings.MODEL_DEFAULTS,
+    plan=plan,
+    equivalences=(
+        Equivalence("one stage is SGD", to="sgd", settings={"chunks": 1}),
+        Equivalence(
+            "its delay is one update, whatever the depth",
+            to="delayed",
+            exactness="RND",
+            workers=3,
+            settings={"chunks": 4},
+            to_settings={"delay": 1, "layerwise": False},
+        ),
+    ),
+)

@@ -22,16 +22,12 @@ from itertools import count
 from math import inf
 
 import kernels
-from algorithms.algorithm import Equivalence, knob
+from algorithms.algorithm import Algorithm, Equivalence, knob, shared_by_all
 from algorithms.parts.pipeline import settings
 from algorithms.parts.pipeline.ops import Op
 from algorithms.parts.pipeline.plan import Stream
 from algorithms.parts.pipeline.stream_executor import StreamExecutor
 from algorithms.pipelined.schedules import systolic
-
-SYNCHRONOUS = True  # stale, but always by the same updates: the network changes when, and not what
-START = settings.START
-EQUIVALENCES = (Equivalence("as long as it is warming up it is SGD", to="sgd", workers=3, settings={"warm_up": 100.0}),)
 
 
 class Settings(settings.Pipeline):
@@ -40,10 +36,6 @@ class Settings(settings.Pipeline):
     correct: bool = knob(True, "T2: go back on weights close to those that went forward")
     decay: float = knob(0.135, "T2: D, what is left of a change after a delay's time", gt=0, lt=1)
     warm_up: float = knob(0.0, "T3: epochs without delay to begin with", ge=0, le=1000, unit="epochs")
-
-
-def shards(workers, s):
-    return 1
 
 
 def plan(workers, s, warm=0):
@@ -57,11 +49,11 @@ def schedule(rank, ranks, warm):
     yield from (op._replace(chunk=op.chunk + warm) for op in systolic.schedule(rank, ranks, inf, fused=False))
 
 
-def refuse(workers, batch, workload, s):
-    return settings.refuse(batch, workload, plan(workers, s), s.cuts)
+def check(workers, batch, workload, s):
+    settings.check(batch, workload, plan(workers, s), s.cuts)
 
 
-def words(shape, s):
+def elements_sent(shape, s):
     return 2 * shape.steps * shape.batch * sum(shape.boundaries)
 
 
@@ -107,7 +99,18 @@ class Repaired:
         return self.s.learning_rate / self.tau ** (1 - min(k / self.s.rescale, 1))
 
 
-if __name__ == "__main__":
-    from experiments.cli.script import main
-
-    main(__spec__.name)
+ALGORITHM = Algorithm(
+    worker,
+    Settings,
+    data_shards=shared_by_all,
+    check=check,
+    elements_sent=elements_sent,
+    deterministic=True,  # stale, but always by the same updates: the network changes when, and not what
+    model_defaults=settings.MODEL_DEFAULTS,
+    plan=plan,
+    equivalences=(
+        Equivalence("as long as it is warming up it is SGD", to="sgd", workers=3, settings={"warm_up": 100.0}),
+    ),
+    stable_rate=0.03,
+    steps_to_learn=400,
+)

@@ -27,15 +27,11 @@ from math import inf
 from typing import Literal
 
 import kernels
-from algorithms.algorithm import Equivalence, knob
+from algorithms.algorithm import Algorithm, Equivalence, knob, shared_by_all
 from algorithms.parts.pipeline import settings
 from algorithms.parts.pipeline.plan import Stream
 from algorithms.parts.pipeline.stream_executor import StreamExecutor
 from algorithms.pipelined.schedules import one_f_one_b
-
-SYNCHRONOUS = True  # stale, but always by the same updates: the network changes when, and not what
-START = settings.START
-EQUIVALENCES = (Equivalence("one stage has nothing to predict", to="momentum", to_settings={"momentum": 0.9}),)
 
 
 class Settings(settings.Pipeline):
@@ -45,19 +41,15 @@ class Settings(settings.Pipeline):
     fading: bool = knob(False, "expect the velocity to decay")
 
 
-def shards(workers, s):
-    return 1
-
-
 def plan(workers, s):
     return Stream([1] * workers, partial(one_f_one_b.without_flush, ranks=workers, chunks=inf))
 
 
-def refuse(workers, batch, workload, s):
-    return settings.refuse(batch, workload, plan(workers, s), s.cuts)
+def check(workers, batch, workload, s):
+    settings.check(batch, workload, plan(workers, s), s.cuts)
 
 
-def words(shape, s):
+def elements_sent(shape, s):
     return 2 * shape.steps * shape.batch * sum(shape.boundaries)
 
 
@@ -109,7 +101,15 @@ class Predicted:
         kernels.momentum(w, self.v, g, self.s.learning_rate, self.s.momentum)
 
 
-if __name__ == "__main__":
-    from experiments.cli.script import main
-
-    main(__spec__.name)
+ALGORITHM = Algorithm(
+    worker,
+    Settings,
+    data_shards=shared_by_all,
+    check=check,
+    elements_sent=elements_sent,
+    deterministic=True,  # stale, but always by the same updates: the network changes when, and not what
+    model_defaults=settings.MODEL_DEFAULTS,
+    plan=plan,
+    equivalences=(Equivalence("one stage has nothing to predict", to="momentum", to_settings={"momentum": 0.9}),),
+    stable_rate=0.01,
+)

@@ -23,24 +23,13 @@ from functools import partial
 from typing import Literal
 
 import kernels
-from algorithms.algorithm import Equivalence, knob
+from algorithms.algorithm import Algorithm, Equivalence, knob, shared_by_all
 from algorithms.parts.optimizers import BETAS, EPS, optimizer
 from algorithms.parts.pipeline import settings
 from algorithms.parts.pipeline.plan import Stream
 from algorithms.parts.pipeline.stream_executor import StreamExecutor
 from algorithms.parts.pipeline.weight_policies import StashedWeights
 from algorithms.pipelined.schedules.one_f_one_b import alternate
-
-SYNCHRONOUS = True  # stale, but always by the same updates: the network changes when, and not what
-START = settings.START
-EQUIVALENCES = (
-    Equivalence("one stage has nothing to predict", to="adam", settings={"chunks": 1}),
-    Equivalence(
-        "with one micro-batch and momentum it is SpecTrain", to="spectrain", workers=3, to_workers=3,
-        settings={"chunks": 1, "update": "momentum", "learning_rate": 0.02},
-        to_settings={"form": "own", "learning_rate": 0.02},
-    ),
-)  # fmt: skip
 
 
 class Settings(settings.Pipeline):
@@ -50,19 +39,15 @@ class Settings(settings.Pipeline):
     chunks: int = knob(4, "micro-batches in an update", ge=1, le=1024)
 
 
-def shards(workers, s):
-    return 1
-
-
 def plan(workers, s):
     return Stream([1] * workers, lambda rank: alternate(rank, workers - 1 - rank, s.chunks), s.chunks)
 
 
-def refuse(workers, batch, workload, s):
-    return settings.refuse(batch, workload, plan(workers, s), s.cuts)
+def check(workers, batch, workload, s):
+    settings.check(batch, workload, plan(workers, s), s.cuts)
 
 
-def words(shape, s):
+def elements_sent(shape, s):
     return 2 * shape.steps * shape.batch * sum(shape.boundaries)
 
 
@@ -96,7 +81,25 @@ class Foreseen(StashedWeights):
         return u
 
 
-if __name__ == "__main__":
-    from experiments.cli.script import main
-
-    main(__spec__.name)
+ALGORITHM = Algorithm(
+    worker,
+    Settings,
+    data_shards=shared_by_all,
+    check=check,
+    elements_sent=elements_sent,
+    deterministic=True,  # stale, but always by the same updates: the network changes when, and not what
+    model_defaults=settings.MODEL_DEFAULTS,
+    plan=plan,
+    equivalences=(
+        Equivalence("one stage has nothing to predict", to="adam", settings={"chunks": 1}),
+        Equivalence(
+            "with one micro-batch and momentum it is SpecTrain",
+            to="spectrain",
+            workers=3,
+            to_workers=3,
+            settings={"chunks": 1, "update": "momentum", "learning_rate": 0.02},
+            to_settings={"form": "own", "learning_rate": 0.02},
+        ),
+    ),
+    stable_rate=0.003,
+)

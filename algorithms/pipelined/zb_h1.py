@@ -14,48 +14,47 @@ as 1F1B does, and what W needs of s more. Staleness: none.
 Source: Qi et al., ICLR 2024, arXiv:2401.10241; the order is that of torch.distributed.
 """
 
-from algorithms.algorithm import Equivalence
+from algorithms.algorithm import Algorithm, Equivalence, shared_by_all
 from algorithms.parts.pipeline import settings
 from algorithms.parts.pipeline.executor import Executor
 from algorithms.parts.pipeline.plan import flush
 
-SYNCHRONOUS = True
-START = settings.START
-EQUIVALENCES = (
-    Equivalence("one stage and one micro-batch is SGD", to="sgd", settings={"chunks": 1}),
-    Equivalence(
-        "it sums as DAPPLE does, in the order of micro-batches",
-        to="dapple",
-        workers=3,
-        to_workers=3,
-        settings={"chunks": 4},
-        to_settings={"chunks": 4},
-    ),
-)
 Settings = settings.Flushed
-
-
-def shards(workers, s):
-    return 1
 
 
 def plan(workers, s):
     return flush("zb_h1", workers, s.chunks)
 
 
-def refuse(workers, batch, workload, s):
-    return settings.refuse(batch, workload, plan(workers, s), s.cuts)
+def check(workers, batch, workload, s):
+    settings.check(batch, workload, plan(workers, s), s.cuts)
 
 
-def words(shape, s):
-    return plan(shape.workers, s).words(shape)
+def elements_sent(shape, s):
+    return plan(shape.workers, s).elements_sent(shape)
 
 
 def worker(comm, task, s=Settings()):
     return Executor(comm, task, plan(comm.size, s), settings.rule(s), settings.counts(s.cuts)).run()
 
 
-if __name__ == "__main__":
-    from experiments.cli.script import main
-
-    main(__spec__.name)
+ALGORITHM = Algorithm(
+    worker,
+    Settings,
+    data_shards=shared_by_all,
+    check=check,
+    elements_sent=elements_sent,
+    model_defaults=settings.MODEL_DEFAULTS,
+    plan=plan,
+    equivalences=(
+        Equivalence("one stage and one micro-batch is SGD", to="sgd", settings={"chunks": 1}),
+        Equivalence(
+            "it sums as DAPPLE does, in the order of micro-batches",
+            to="dapple",
+            workers=3,
+            to_workers=3,
+            settings={"chunks": 4},
+            to_settings={"chunks": 4},
+        ),
+    ),
+)

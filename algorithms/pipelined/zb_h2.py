@@ -19,31 +19,11 @@ Source: Qi et al., ICLR 2024, arXiv:2401.10241, figures 2 and 3 and Table 2.
 
 from typing import Literal
 
-from algorithms.algorithm import Equivalence, knob
+from algorithms.algorithm import Algorithm, Equivalence, knob, shared_by_all
 from algorithms.parts.pipeline import settings
 from algorithms.parts.pipeline.executor import Executor
 from algorithms.parts.pipeline.norm_clipping import GlobalNormClipping, PostValidation
 from algorithms.parts.pipeline.plan import flush
-
-SYNCHRONOUS = True
-START = settings.START
-EQUIVALENCES = (
-    Equivalence("one stage and one micro-batch is SGD", to="sgd", settings={"chunks": 1}),
-    Equivalence(
-        "it sums as DAPPLE does, in the order of micro-batches",
-        to="dapple",
-        workers=3,
-        to_workers=3,
-        settings={"chunks": 8},
-        to_settings={"chunks": 8},
-        batch=8,
-    ),
-    Equivalence(
-        "an update that is taken back is as one that waited for the norm", to="zb_h2", workers=3, to_workers=3,
-        settings={"max_norm": 0.01, "update": "adam"},
-        to_settings={"max_norm": 0.01, "update": "adam", "validation": "before"},
-    ),
-)  # fmt: skip
 
 
 class Settings(settings.Flushed):
@@ -51,22 +31,18 @@ class Settings(settings.Flushed):
     validation: Literal["before", "after"] = knob("after", "the norm is known before the update, or it is taken back")
 
 
-def shards(workers, s):
-    return 1
-
-
 def plan(workers, s):
     return flush("zb_h2", workers, s.chunks)
 
 
-def refuse(workers, batch, workload, s):
-    return settings.refuse(batch, workload, plan(workers, s), s.cuts)
+def check(workers, batch, workload, s):
+    settings.check(batch, workload, plan(workers, s), s.cuts)
 
 
-def words(shape, s):
+def elements_sent(shape, s):
     if s.max_norm and shape.workers > 1:
         return None  # the norms as well, and what goes forward again
-    return plan(shape.workers, s).words(shape)
+    return plan(shape.workers, s).elements_sent(shape)
 
 
 def worker(comm, task, s=Settings()):
@@ -76,7 +52,32 @@ def worker(comm, task, s=Settings()):
     return Executor(comm, task, plan(comm.size, s), settings.rule(s), settings.counts(s.cuts)).run()
 
 
-if __name__ == "__main__":
-    from experiments.cli.script import main
-
-    main(__spec__.name)
+ALGORITHM = Algorithm(
+    worker,
+    Settings,
+    data_shards=shared_by_all,
+    check=check,
+    elements_sent=elements_sent,
+    model_defaults=settings.MODEL_DEFAULTS,
+    plan=plan,
+    equivalences=(
+        Equivalence("one stage and one micro-batch is SGD", to="sgd", settings={"chunks": 1}),
+        Equivalence(
+            "it sums as DAPPLE does, in the order of micro-batches",
+            to="dapple",
+            workers=3,
+            to_workers=3,
+            settings={"chunks": 8},
+            to_settings={"chunks": 8},
+            batch=8,
+        ),
+        Equivalence(
+            "an update that is taken back is as one that waited for the norm",
+            to="zb_h2",
+            workers=3,
+            to_workers=3,
+            settings={"max_norm": 0.01, "update": "adam"},
+            to_settings={"max_norm": 0.01, "update": "adam", "validation": "before"},
+        ),
+    ),
+)

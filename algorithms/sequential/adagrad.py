@@ -11,10 +11,7 @@ Source: Duchi, Hazan & Singer, Journal of Machine Learning Research 12, 2011.
 """
 
 import kernels
-from algorithms.algorithm import Knobs, knob
-
-SYNCHRONOUS = True
-EQUIVALENCES = ()
+from algorithms.algorithm import Algorithm, Knobs, knob
 
 
 class Settings(Knobs):
@@ -22,7 +19,7 @@ class Settings(Knobs):
     eps: float = knob(1e-8, "added to the root; with 0 a weight without gradients stays where it is", ge=0, le=1000)
 
 
-def words(shape, s):
+def elements_sent(shape, s):
     return 0
 
 
@@ -37,7 +34,8 @@ def worker(comm, task, s=Settings()):
     return w
 
 
-if __name__ == "__main__":
-    from experiments.cli.script import main
-
-    main(__spec__.name)
+ALGORITHM = Algorithm(
+    worker,
+    Settings,
+    elements_sent=elements_sent,
+)

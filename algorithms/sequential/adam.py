@@ -11,10 +11,7 @@ Source: Kingma & Ba, ICLR 2015, Algorithm 1.
 """
 
 import kernels
-from algorithms.algorithm import Knobs, knob
-
-SYNCHRONOUS = True
-EQUIVALENCES = ()
+from algorithms.algorithm import Algorithm, Knobs, knob
 
 
 class Settings(Knobs):
@@ -24,7 +21,7 @@ class Settings(Knobs):
     eps: float = knob(1e-8, "keeps the division finite", ge=0, le=1000)
 
 
-def words(shape, s):
+def elements_sent(shape, s):
     return 0
 
 
@@ -39,7 +36,8 @@ def worker(comm, task, s=Settings()):
     return w
 
 
-if __name__ == "__main__":
-    from experiments.cli.script import main
-
-    main(__spec__.name)
+ALGORITHM = Algorithm(
+    worker,
+    Settings,
+    elements_sent=elements_sent,
+)

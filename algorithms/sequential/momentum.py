@@ -15,10 +15,7 @@ Source: Polyak, USSR Computational Mathematics and Mathematical Physics 4(5), 19
 """
 
 import kernels
-from algorithms.algorithm import Equivalence, Knobs, knob
-
-SYNCHRONOUS = True
-EQUIVALENCES = (Equivalence("without momentum it is SGD", to="sgd", settings={"momentum": 0}),)
+from algorithms.algorithm import Algorithm, Equivalence, Knobs, knob
 
 
 class Settings(Knobs):
@@ -26,7 +23,7 @@ class Settings(Knobs):
     momentum: float = knob(0.9, "mu, what the velocity keeps of itself", ge=0, lt=1)
 
 
-def words(shape, s):
+def elements_sent(shape, s):
     return 0
 
 
@@ -41,7 +38,9 @@ def worker(comm, task, s=Settings()):
     return w
 
 
-if __name__ == "__main__":
-    from experiments.cli.script import main
-
-    main(__spec__.name)
+ALGORITHM = Algorithm(
+    worker,
+    Settings,
+    elements_sent=elements_sent,
+    equivalences=(Equivalence("without momentum it is SGD", to="sgd", settings={"momentum": 0}),),
+)

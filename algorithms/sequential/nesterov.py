@@ -15,13 +15,7 @@ Source: Nesterov, Soviet Mathematics Doklady 27(2), 1983; Sutskever, Martens, Da
 from typing import Literal
 
 import kernels
-from algorithms.algorithm import Equivalence, Knobs, knob
-
-SYNCHRONOUS = True
-EQUIVALENCES = (
-    Equivalence("without momentum it is SGD", to="sgd", settings={"momentum": 0}),
-    Equivalence("so is Sutskever's form", to="sgd", settings={"momentum": 0, "form": "sutskever"}),
-)
+from algorithms.algorithm import Algorithm, Equivalence, Knobs, knob
 
 
 class Settings(Knobs):
@@ -30,7 +24,7 @@ class Settings(Knobs):
     form: Literal["pytorch", "sutskever"] = knob("pytorch", "the point that is kept: looked at, or the one behind it")
 
 
-def words(shape, s):
+def elements_sent(shape, s):
     return 0
 
 
@@ -60,7 +54,12 @@ def sutskever(comm, task, s):
     return x
 
 
-if __name__ == "__main__":
-    from experiments.cli.script import main
-
-    main(__spec__.name)
+ALGORITHM = Algorithm(
+    worker,
+    Settings,
+    elements_sent=elements_sent,
+    equivalences=(
+        Equivalence("without momentum it is SGD", to="sgd", settings={"momentum": 0}),
+        Equivalence("so is Sutskever's form", to="sgd", settings={"momentum": 0, "form": "sutskever"}),
+    ),
+)

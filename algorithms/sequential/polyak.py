@@ -13,15 +13,7 @@ Source: Polyak & Juditsky, SIAM Journal on Control and Optimization 30(4), 1992;
 from typing import Literal
 
 import kernels
-from algorithms.algorithm import Equivalence, Knobs, knob
-
-SYNCHRONOUS = True
-EQUIVALENCES = (
-    Equivalence(
-        "an average that keeps nothing is SGD", to="sgd", exactness="RND",
-        settings={"average": "exponential", "weight": 1, "after": 0},
-    ),
-)  # fmt: skip
+from algorithms.algorithm import Algorithm, Equivalence, Knobs, knob
 
 
 class Settings(Knobs):
@@ -40,7 +32,7 @@ class Settings(Knobs):
         return 1 / (step - self.after + 1) if self.average == "uniform" else self.weight
 
 
-def words(shape, s):
+def elements_sent(shape, s):
     return 0
 
 
@@ -55,7 +47,16 @@ def worker(comm, task, s=Settings()):
     return z
 
 
-if __name__ == "__main__":
-    from experiments.cli.script import main
-
-    main(__spec__.name)
+ALGORITHM = Algorithm(
+    worker,
+    Settings,
+    elements_sent=elements_sent,
+    equivalences=(
+        Equivalence(
+            "an average that keeps nothing is SGD",
+            to="sgd",
+            exactness="RND",
+            settings={"average": "exponential", "weight": 1, "after": 0},
+        ),
+    ),
+)

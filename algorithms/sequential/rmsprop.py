@@ -11,10 +11,7 @@ Source: Tieleman & Hinton, Coursera: Neural Networks for Machine Learning, lectu
 """
 
 import kernels
-from algorithms.algorithm import Knobs, knob
-
-SYNCHRONOUS = True
-EQUIVALENCES = ()
+from algorithms.algorithm import Algorithm, Knobs, knob
 
 
 class Settings(Knobs):
@@ -28,7 +25,7 @@ class Settings(Knobs):
         return (0.0, self.eps) if self.eps_inside else (self.eps, 0.0)
 
 
-def words(shape, s):
+def elements_sent(shape, s):
     return 0
 
 
@@ -43,7 +40,9 @@ def worker(comm, task, s=Settings()):
     return w
 
 
-if __name__ == "__main__":
-    from experiments.cli.script import main
-
-    main(__spec__.name)
+ALGORITHM = Algorithm(
+    worker,
+    Settings,
+    elements_sent=elements_sent,
+    stable_rate=0.01,
+)

@@ -9,17 +9,14 @@ Source: Robbins & Monro, Annals of Mathematical Statistics 22(3), 1951.
 """
 
 import kernels
-from algorithms.algorithm import Knobs, knob
-
-SYNCHRONOUS = True
-EQUIVALENCES = ()
+from algorithms.algorithm import Algorithm, Knobs, knob
 
 
 class Settings(Knobs):
     learning_rate: float = knob(0.2, "step size", gt=0, le=1000)
 
 
-def words(shape, s):
+def elements_sent(shape, s):
     return 0
 
 
@@ -33,7 +30,8 @@ def worker(comm, task, s=Settings()):
     return w
 
 
-if __name__ == "__main__":
-    from experiments.cli.script import main
-
-    main(__spec__.name)
+ALGORITHM = Algorithm(
+    worker,
+    Settings,
+    elements_sent=elements_sent,
+)

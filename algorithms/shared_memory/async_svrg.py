@@ -17,10 +17,8 @@ Source: Zhao & Li, AAAI 2016; Johnson & Zhang, NIPS 2013 (SVRG).
 from typing import Literal
 
 import kernels
-from algorithms.algorithm import Knobs, knob
+from algorithms.algorithm import Algorithm, Knobs, knob
 
-SYNCHRONOUS = False
-EQUIVALENCES = ()
 GUARDS = {"consistent": "locked", "inconsistent": "writes", "unlock": "none"}
 
 
@@ -31,7 +29,7 @@ class Settings(Knobs):
     average: bool = knob(False, "the next anchor is the mean of the u seen at every mini-batch, not the last u")
 
 
-def words(shape, s):
+def elements_sent(shape, s):
     epoch = (1 + s.passes) * shape.per_epoch
     sums = (shape.steps + s.passes * shape.per_epoch) // epoch + s.average * (shape.steps // epoch)
     return 2 * (shape.workers - 1) * shape.parameters * sums
@@ -73,7 +71,10 @@ def anchor(comm, shared, mean):
     return mean
 
 
-if __name__ == "__main__":
-    from experiments.cli.script import main
-
-    main(__spec__.name)
+ALGORITHM = Algorithm(
+    worker,
+    Settings,
+    elements_sent=elements_sent,
+    deterministic=False,
+    steps_to_learn=50,
+)

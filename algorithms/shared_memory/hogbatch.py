@@ -12,21 +12,8 @@ Staleness: about N-1 writes, each of b samples.
 Source: Sallinen, Satish, Smelyanskiy, Sury & Re, IPDPS 2016.
 """
 
-from algorithms.algorithm import Equivalence, Knobs, knob
+from algorithms.algorithm import Algorithm, Equivalence, Knobs, knob
 from algorithms.shared_memory.hogwild import finished
-
-SYNCHRONOUS = False
-EQUIVALENCES = (
-    Equivalence(
-        "with one sample to a write it is Hogwild", to="hogwild", workers=3, to_workers=3, settings={"per_write": 1}
-    ),
-    Equivalence(
-        "one thread is mini-batch SGD with the sum of gradients",
-        to="sgd",
-        settings={"per_write": 0},
-        to_settings={"learning_rate": 0.4},
-    ),
-)
 
 
 class Settings(Knobs):
@@ -36,7 +23,7 @@ class Settings(Knobs):
     atomic: bool = knob(False, "no addition is lost")
 
 
-def words(shape, s):
+def elements_sent(shape, s):
     return 0
 
 
@@ -50,7 +37,20 @@ def worker(comm, task, s=Settings()):
     return finished(comm, shared)
 
 
-if __name__ == "__main__":
-    from experiments.cli.script import main
-
-    main(__spec__.name)
+ALGORITHM = Algorithm(
+    worker,
+    Settings,
+    elements_sent=elements_sent,
+    deterministic=False,
+    equivalences=(
+        Equivalence(
+            "with one sample to a write it is Hogwild", to="hogwild", workers=3, to_workers=3, settings={"per_write": 1}
+        ),
+        Equivalence(
+            "one thread is mini-batch SGD with the sum of gradients",
+            to="sgd",
+            settings={"per_write": 0},
+            to_settings={"learning_rate": 0.4},
+        ),
+    ),
+)

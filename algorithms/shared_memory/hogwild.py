@@ -13,10 +13,7 @@ Staleness: the steps that others write between a look and a write, about N-1; me
 Source: Niu, Recht, Re & Wright, NIPS 2011.
 """
 
-from algorithms.algorithm import Equivalence, Knobs, knob
-
-SYNCHRONOUS = False
-EQUIVALENCES = (Equivalence("one thread that takes single samples is SGD", to="sgd", batch=1),)
+from algorithms.algorithm import Algorithm, Equivalence, Knobs, knob
 
 
 class Settings(Knobs):
@@ -25,7 +22,7 @@ class Settings(Knobs):
     atomic: bool = knob(False, "no addition is lost")
 
 
-def words(shape, s):
+def elements_sent(shape, s):
     return 0
 
 
@@ -48,7 +45,11 @@ def finished(comm, shared):
     return shared.read()
 
 
-if __name__ == "__main__":
-    from experiments.cli.script import main
-
-    main(__spec__.name)
+ALGORITHM = Algorithm(
+    worker,
+    Settings,
+    elements_sent=elements_sent,
+    deterministic=False,
+    equivalences=(Equivalence("one thread that takes single samples is SGD", to="sgd", batch=1),),
+    steps_to_learn=50,
+)

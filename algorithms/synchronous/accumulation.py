@@ -14,20 +14,8 @@ DistributedDataParallel.
 """
 
 import kernels
-from algorithms.algorithm import Equivalence, Knobs, knob
+from algorithms.algorithm import Algorithm, Equivalence, Knobs, knob
 from algorithms.parts.optimizers import Rule, optimizer
-
-SYNCHRONOUS = True
-COMPRESSES = True
-EQUIVALENCES = (
-    Equivalence(
-        "one mini-batch at a time is synchronous SGD",
-        to="sync_sgd",
-        workers=3,
-        settings={"accumulate": 1},
-        to_workers=3,
-    ),
-)
 
 
 class Settings(Knobs):
@@ -37,7 +25,7 @@ class Settings(Knobs):
     momentum: float = knob(0.9, "mu, of the rules momentum and nesterov", ge=0, lt=1)
 
 
-def words(shape, s):
+def elements_sent(shape, s):
     return 2 * (shape.workers - 1) * shape.parameters * -(-shape.steps // s.accumulate)
 
 
@@ -68,7 +56,18 @@ def worker(comm, task, s=Settings()):
     return w
 
 
-if __name__ == "__main__":
-    from experiments.cli.script import main
-
-    main(__spec__.name)
+ALGORITHM = Algorithm(
+    worker,
+    Settings,
+    elements_sent=elements_sent,
+    compresses="mean",
+    equivalences=(
+        Equivalence(
+            "one mini-batch at a time is synchronous SGD",
+            to="sync_sgd",
+            workers=3,
+            settings={"accumulate": 1},
+            to_workers=3,
+        ),
+    ),
+)

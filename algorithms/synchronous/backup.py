@@ -17,28 +17,9 @@ Source: Chen, Pan, Monga, Bengio & Jozefowicz, arXiv:1604.00981 (96 workers and 
 from itertools import count
 
 import kernels
-from algorithms.algorithm import Equivalence, Knobs, knob
+from algorithms.algorithm import Algorithm, Equivalence, Knobs, knob
 from algorithms.parts.optimizers import Rule, optimizer
 
-SYNCHRONOUS = False  # unless s.synchronous
-EQUIVALENCES = (
-    Equivalence("one worker is SGD", to="sgd"),
-    Equivalence(
-        "two workers without a backup are synchronous SGD",
-        to="sync_sgd",
-        workers=2,
-        to_workers=2,
-        settings={"backups": 0},
-    ),
-    Equivalence(
-        "and so are more, but for the order in which the server adds",
-        to="sync_sgd",
-        exactness="RND",
-        workers=5,
-        to_workers=5,
-        settings={"backups": 0},
-    ),
-)
 SERVER = 0
 END = None  # after the w that was the last
 
@@ -61,14 +42,13 @@ def servers(s):
     return 1
 
 
-def refuse(workers, batch, workload, s):
+def check(workers, batch, workload, s):
     if s.waited_for(workers) < 1:
         among = "1 worker" if workers == 1 else f"{workers} workers"
-        return f"{s.backups} backups among {among} leave nobody to wait for; use fewer backups than workers."
-    return None
+        raise ValueError(f"{s.backups} backups among {among} leave nobody to wait for; use fewer backups than workers.")
 
 
-def words(shape, s):  # if nobody is more than a step late
+def elements_sent(shape, s):  # if nobody is more than a step late
     return 2 * shape.workers * shape.parameters * shape.steps
 
 
@@ -134,7 +114,29 @@ def server(comm, task, s):
     return w
 
 
-if __name__ == "__main__":
-    from experiments.cli.script import main
-
-    main(__spec__.name)
+ALGORITHM = Algorithm(
+    worker,
+    Settings,
+    servers=servers,
+    check=check,
+    elements_sent=elements_sent,
+    deterministic=lambda s: s.synchronous,
+    equivalences=(
+        Equivalence("one worker is SGD", to="sgd"),
+        Equivalence(
+            "two workers without a backup are synchronous SGD",
+            to="sync_sgd",
+            workers=2,
+            to_workers=2,
+            settings={"backups": 0},
+        ),
+        Equivalence(
+            "and so are more, but for the order in which the server adds",
+            to="sync_sgd",
+            exactness="RND",
+            workers=5,
+            to_workers=5,
+            settings={"backups": 0},
+        ),
+    ),
+)

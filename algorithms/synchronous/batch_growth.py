@@ -18,18 +18,9 @@ Source: Smith, Kindermans, Ying & Le, Don't Decay the Learning Rate, Increase th
 """
 
 import kernels
-from algorithms.algorithm import Equivalence, Knobs, knob
+from algorithms.algorithm import Algorithm, Equivalence, Knobs, knob
 from algorithms.parts.lr_schedules import Growth, less_noise, passed
 from knobs import Rising, rising
-
-SYNCHRONOUS = True
-COMPRESSES = True
-EQUIVALENCES = (
-    Equivalence(
-        "before the first milestone it is synchronous SGD with momentum", to="sync_sgd", workers=4, to_workers=4,
-        settings={"milestones": "1000"}, to_settings={"update": "momentum"},
-    ),
-)  # fmt: skip
 
 
 class Settings(Knobs):
@@ -47,7 +38,7 @@ class Settings(Knobs):
         return less_noise(self.schedule, drops, factor=self.factor, largest=self.largest, **given)
 
 
-def words(shape, s):
+def elements_sent(shape, s):
     return 2 * (shape.workers - 1) * shape.parameters * updates(s, shape.steps, shape.per_epoch)
 
 
@@ -82,7 +73,19 @@ def worker(comm, task, s=Settings()):
     return w
 
 
-if __name__ == "__main__":
-    from experiments.cli.script import main
-
-    main(__spec__.name)
+ALGORITHM = Algorithm(
+    worker,
+    Settings,
+    elements_sent=elements_sent,
+    compresses="mean",
+    equivalences=(
+        Equivalence(
+            "before the first milestone it is synchronous SGD with momentum",
+            to="sync_sgd",
+            workers=4,
+            to_workers=4,
+            settings={"milestones": "1000"},
+            to_settings={"update": "momentum"},
+        ),
+    ),
+)

@@ -22,28 +22,8 @@ from collections import deque
 from functools import cache
 
 import kernels
-from algorithms.algorithm import Equivalence, Knobs, knob
+from algorithms.algorithm import Algorithm, Equivalence, Knobs, knob
 from algorithms.parts.optimizers import Rule, optimizer
-
-SYNCHRONOUS = True
-EQUIVALENCES = (
-    Equivalence("one worker without delay is SGD", to="sgd", settings={"delay": 0}),
-    Equivalence(
-        "without delay, in one piece, it is synchronous SGD, bit for bit",
-        to="sync_sgd",
-        workers=3,
-        settings={"delay": 0, "layerwise": False},
-        to_workers=3,
-    ),
-    Equivalence(
-        "without delay it is synchronous SGD",
-        to="sync_sgd",
-        exactness="RND",
-        workers=3,
-        settings={"delay": 0},
-        to_workers=3,
-    ),
-)
 
 
 class Settings(Knobs):
@@ -54,7 +34,7 @@ class Settings(Knobs):
     momentum: float = knob(0.9, "mu, of the rules momentum and nesterov", ge=0, lt=1)
 
 
-def words(shape, s):
+def elements_sent(shape, s):
     return 2 * (shape.workers - 1) * shape.parameters * shape.steps
 
 
@@ -103,7 +83,26 @@ def begin(comm, task, w, layerwise):
     return {part.start: (part, comm.all_reduce(g, "mean", async_op=True, priority=1)) for part, g in gradients}
 
 
-if __name__ == "__main__":
-    from experiments.cli.script import main
-
-    main(__spec__.name)
+ALGORITHM = Algorithm(
+    worker,
+    Settings,
+    elements_sent=elements_sent,
+    equivalences=(
+        Equivalence("one worker without delay is SGD", to="sgd", settings={"delay": 0}),
+        Equivalence(
+            "without delay, in one piece, it is synchronous SGD, bit for bit",
+            to="sync_sgd",
+            workers=3,
+            settings={"delay": 0, "layerwise": False},
+            to_workers=3,
+        ),
+        Equivalence(
+            "without delay it is synchronous SGD",
+            to="sync_sgd",
+            exactness="RND",
+            workers=3,
+            settings={"delay": 0},
+            to_workers=3,
+        ),
+    ),
+)

@@ -15,19 +15,9 @@ Source: Goyal et al., Accurate, Large Minibatch SGD, arXiv:1706.02677, 2017.
 """
 
 import kernels
-from algorithms.algorithm import Equivalence, Knobs, knob
+from algorithms.algorithm import Algorithm, Equivalence, Knobs, knob
 from algorithms.parts.lr_schedules import WarmUp, linear_scaling, passed, warmed_up
 from knobs import Rising, rising
-
-SYNCHRONOUS = True
-COMPRESSES = True
-EQUIVALENCES = (
-    Equivalence(
-        "at the base batch it is synchronous SGD with Nesterov's momentum", to="sync_sgd", workers=4, to_workers=4,
-        settings={"base_batch": 16}, to_settings={"update": "nesterov"},
-    ),
-    Equivalence("one worker with the base batch is Nesterov", to="nesterov", settings={"base_batch": 4}),
-)  # fmt: skip
 
 
 class Settings(Knobs):
@@ -47,7 +37,7 @@ class Settings(Knobs):
         return warmed_up(self.learning_rate, peak, step, length, self.warm_up) * self.decay**falls
 
 
-def words(shape, s):
+def elements_sent(shape, s):
     return 2 * (shape.workers - 1) * shape.parameters * shape.steps
 
 
@@ -65,7 +55,20 @@ def worker(comm, task, s=Settings()):
     return w
 
 
-if __name__ == "__main__":
-    from experiments.cli.script import main
-
-    main(__spec__.name)
+ALGORITHM = Algorithm(
+    worker,
+    Settings,
+    elements_sent=elements_sent,
+    compresses="mean",
+    equivalences=(
+        Equivalence(
+            "at the base batch it is synchronous SGD with Nesterov's momentum",
+            to="sync_sgd",
+            workers=4,
+            to_workers=4,
+            settings={"base_batch": 16},
+            to_settings={"update": "nesterov"},
+        ),
+        Equivalence("one worker with the base batch is Nesterov", to="nesterov", settings={"base_batch": 4}),
+    ),
+)

@@ -18,11 +18,8 @@ Source: McCandlish, Kaplan, Amodei et al., arXiv:1812.06162, appendix A.1.
 """
 
 import kernels
-from algorithms.algorithm import Equivalence, Knobs, knob
+from algorithms.algorithm import Algorithm, Equivalence, Knobs, knob
 from algorithms.parts.optimizers import Rule, optimizer
-
-SYNCHRONOUS = True
-EQUIVALENCES = (Equivalence("measuring changes nothing", to="sync_sgd", workers=3, to_workers=3),)
 
 
 class Settings(Knobs):
@@ -32,13 +29,14 @@ class Settings(Knobs):
     momentum: float = knob(0.9, "mu, of the rules momentum and nesterov", ge=0, lt=1)
 
 
-def refuse(workers, batch, workload, s):
+def check(workers, batch, workload, s):
     if workers < 2:
-        return "one worker has one batch size, and the noise shows in the difference of two; use at least 2 workers."
-    return None
+        raise ValueError(
+            "one worker has one batch size, and the noise shows in the difference of two; use at least 2 workers."
+        )
 
 
-def words(shape, s):
+def elements_sent(shape, s):
     return 2 * (shape.workers - 1) * (shape.parameters + 1) * shape.steps
 
 
@@ -67,7 +65,10 @@ def worker(comm, task, s=Settings()):
     return w
 
 
-if __name__ == "__main__":
-    from experiments.cli.script import main
-
-    main(__spec__.name)
+ALGORITHM = Algorithm(
+    worker,
+    Settings,
+    check=check,
+    elements_sent=elements_sent,
+    equivalences=(Equivalence("measuring changes nothing", to="sync_sgd", workers=3, to_workers=3),),
+)

@@ -17,22 +17,8 @@ Asynchronicity in Gradient Descent for Scalable Deep Learning", OpenReview rkFd2
 """
 
 import kernels
-from algorithms.algorithm import Equivalence, Knobs, knob
+from algorithms.algorithm import Algorithm, Equivalence, Knobs, knob
 from algorithms.parts.optimizers import Rule, optimizer
-
-SYNCHRONOUS = True
-EQUIVALENCES = (
-    Equivalence("one worker is SGD", to="sgd"),
-    Equivalence("two workers are synchronous SGD, bit for bit", to="sync_sgd", workers=2, to_workers=2),
-    Equivalence(
-        "in one bucket it is synchronous SGD, bit for bit",
-        to="sync_sgd",
-        workers=3,
-        settings={"bucket_bytes": 1 << 30},
-        to_workers=3,
-    ),
-    Equivalence("it is synchronous SGD", to="sync_sgd", exactness="RND", workers=3, to_workers=3),
-)
 
 
 class Settings(Knobs):
@@ -44,7 +30,7 @@ class Settings(Knobs):
     momentum: float = knob(0.9, "mu, of the rules momentum and nesterov", ge=0, lt=1)
 
 
-def words(shape, s):
+def elements_sent(shape, s):
     return 2 * (shape.workers - 1) * shape.parameters * shape.steps
 
 
@@ -70,7 +56,20 @@ def worker(comm, task, s=Settings()):
     return w
 
 
-if __name__ == "__main__":
-    from experiments.cli.script import main
-
-    main(__spec__.name)
+ALGORITHM = Algorithm(
+    worker,
+    Settings,
+    elements_sent=elements_sent,
+    equivalences=(
+        Equivalence("one worker is SGD", to="sgd"),
+        Equivalence("two workers are synchronous SGD, bit for bit", to="sync_sgd", workers=2, to_workers=2),
+        Equivalence(
+            "in one bucket it is synchronous SGD, bit for bit",
+            to="sync_sgd",
+            workers=3,
+            settings={"bucket_bytes": 1 << 30},
+            to_workers=3,
+        ),
+        Equivalence("it is synchronous SGD", to="sync_sgd", exactness="RND", workers=3, to_workers=3),
+    ),
+)

@@ -20,22 +20,8 @@ arXiv:1801.08030, whose newest-first order is the same, since the newest gradien
 from functools import cache
 from typing import Literal
 
-from algorithms.algorithm import Equivalence, Knobs, knob
+from algorithms.algorithm import Algorithm, Equivalence, Knobs, knob
 from algorithms.parts.optimizers import Rule, optimizer
-
-SYNCHRONOUS = True
-EQUIVALENCES = (
-    Equivalence("one worker is SGD", to="sgd"),
-    Equivalence("two workers are synchronous SGD, bit for bit", to="sync_sgd", workers=2, to_workers=2),
-    Equivalence("it is synchronous SGD", to="sync_sgd", exactness="RND", workers=3, to_workers=3),
-    Equivalence(
-        "the order of travel changes when and not what",
-        to="priority",
-        workers=3,
-        settings={"order": "fifo"},
-        to_workers=3,
-    ),
-)
 
 
 class Settings(Knobs):
@@ -46,7 +32,7 @@ class Settings(Knobs):
     momentum: float = knob(0.9, "mu, of the rules momentum and nesterov", ge=0, lt=1)
 
 
-def words(shape, s):
+def elements_sent(shape, s):
     return 2 * (shape.workers - 1) * shape.parameters * shape.steps
 
 
@@ -85,7 +71,20 @@ def worker(comm, task, s=Settings()):
     return w
 
 
-if __name__ == "__main__":
-    from experiments.cli.script import main
-
-    main(__spec__.name)
+ALGORITHM = Algorithm(
+    worker,
+    Settings,
+    elements_sent=elements_sent,
+    equivalences=(
+        Equivalence("one worker is SGD", to="sgd"),
+        Equivalence("two workers are synchronous SGD, bit for bit", to="sync_sgd", workers=2, to_workers=2),
+        Equivalence("it is synchronous SGD", to="sync_sgd", exactness="RND", workers=3, to_workers=3),
+        Equivalence(
+            "the order of travel changes when and not what",
+            to="priority",
+            workers=3,
+            settings={"order": "fifo"},
+            to_workers=3,
+        ),
+    ),
+)

@@ -14,17 +14,9 @@ Source: Akiba, Suzuki & Fukuda, Extremely Large Minibatch SGD, arXiv:1711.04325,
 """
 
 import kernels
-from algorithms.algorithm import Equivalence, Knobs, knob
+from algorithms.algorithm import Algorithm, Equivalence, Knobs, knob
 from algorithms.parts.lr_schedules import blend, linear_scaling, slow_start
 
-SYNCHRONOUS = True
-COMPRESSES = True
-EQUIVALENCES = (
-    Equivalence(
-        "without its warm-up it is synchronous SGD with momentum", to="sync_sgd", workers=4, to_workers=4,
-        settings={"centre": 0, "period": 0, "base_batch": 16}, to_settings={"update": "momentum"},
-    ),
-)  # fmt: skip
 FORGET, EPS = 0.99, 1e-8
 
 
@@ -45,7 +37,7 @@ class Settings(Knobs):
         return full * slow_start(epoch, self.slow_start) if self.slow_start else full
 
 
-def words(shape, s):
+def elements_sent(shape, s):
     return 2 * (shape.workers - 1) * shape.parameters * shape.steps
 
 
@@ -65,7 +57,19 @@ def worker(comm, task, s=Settings()):
     return w
 
 
-if __name__ == "__main__":
-    from experiments.cli.script import main
-
-    main(__spec__.name)
+ALGORITHM = Algorithm(
+    worker,
+    Settings,
+    elements_sent=elements_sent,
+    compresses="mean",
+    equivalences=(
+        Equivalence(
+            "without its warm-up it is synchronous SGD with momentum",
+            to="sync_sgd",
+            workers=4,
+            to_workers=4,
+            settings={"centre": 0, "period": 0, "base_batch": 16},
+            to_settings={"update": "momentum"},
+        ),
+    ),
+)

@@ -14,25 +14,9 @@ each rank has 1/N. Everybody waits for the slowest. Staleness: none.
 Source: Rajbhandari, Rasley, Ruwase & He, SC 2020; Sridharan et al., arXiv:1801.08030 (MLSL).
 """
 
-from algorithms.algorithm import Equivalence, Knobs, knob
+from algorithms.algorithm import Algorithm, Equivalence, Knobs, knob
 from algorithms.parts.optimizers import Rule, optimizer
 from kernels.arrays import shares
-
-SYNCHRONOUS = True
-EQUIVALENCES = (
-    Equivalence("one worker is SGD", to="sgd", settings={"update": "sgd"}),
-    *(
-        Equivalence(
-            f"with {rule} it is synchronous SGD with {rule}",
-            to="sync_sgd",
-            workers=3,
-            settings={"update": rule},
-            to_workers=3,
-            to_settings={"update": rule},
-        )
-        for rule in ("sgd", "momentum", "nesterov", "adagrad", "rmsprop", "adam")
-    ),
-)
 
 
 class Settings(Knobs):
@@ -41,7 +25,7 @@ class Settings(Knobs):
     momentum: float = knob(0.9, "mu, of the rules momentum and nesterov", ge=0, lt=1)
 
 
-def words(shape, s):
+def elements_sent(shape, s):
     return 2 * (shape.workers - 1) * shape.parameters * shape.steps
 
 
@@ -60,7 +44,22 @@ def worker(comm, task, s=Settings()):
     return w
 
 
-if __name__ == "__main__":
-    from experiments.cli.script import main
-
-    main(__spec__.name)
+ALGORITHM = Algorithm(
+    worker,
+    Settings,
+    elements_sent=elements_sent,
+    equivalences=(
+        Equivalence("one worker is SGD", to="sgd", settings={"update": "sgd"}),
+        *(
+            Equivalence(
+                f"with {rule} it is synchronous SGD with {rule}",
+                to="sync_sgd",
+                workers=3,
+                settings={"update": rule},
+                to_workers=3,
+                to_settings={"update": rule},
+            )
+            for rule in ("sgd", "momentum", "nesterov", "adagrad", "rmsprop", "adam")
+        ),
+    ),
+)

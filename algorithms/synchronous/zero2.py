@@ -16,31 +16,9 @@ Source: Rajbhandari, Rasley, Ruwase & He, SC 2020.
 
 from functools import cache
 
-from algorithms.algorithm import Equivalence, Knobs, knob
+from algorithms.algorithm import Algorithm, Equivalence, Knobs, knob
 from algorithms.parts.optimizers import Rule, optimizer
 from kernels.arrays import shares
-
-SYNCHRONOUS = True
-EQUIVALENCES = (
-    Equivalence("one worker is SGD", to="sgd", settings={"update": "sgd"}),
-    Equivalence(
-        "two workers are ZeRO-1 with two workers, bit for bit",
-        to="zero1",
-        workers=2,
-        to_workers=2,
-    ),
-    *(
-        Equivalence(
-            f"with {rule} it is synchronous SGD with {rule}, summed layer by layer",
-            to="overlap",
-            workers=3,
-            settings={"update": rule},
-            to_workers=3,
-            to_settings={"update": rule, "bucket_bytes": 0},
-        )
-        for rule in ("sgd", "momentum", "adam")
-    ),
-)
 
 
 class Settings(Knobs):
@@ -49,7 +27,7 @@ class Settings(Knobs):
     momentum: float = knob(0.9, "mu, of the rules momentum and nesterov", ge=0, lt=1)
 
 
-def words(shape, s):
+def elements_sent(shape, s):
     return 2 * (shape.workers - 1) * shape.parameters * shape.steps
 
 
@@ -82,7 +60,28 @@ def worker(comm, task, s=Settings()):
     return w
 
 
-if __name__ == "__main__":
-    from experiments.cli.script import main
-
-    main(__spec__.name)
+ALGORITHM = Algorithm(
+    worker,
+    Settings,
+    elements_sent=elements_sent,
+    equivalences=(
+        Equivalence("one worker is SGD", to="sgd", settings={"update": "sgd"}),
+        Equivalence(
+            "two workers are ZeRO-1 with two workers, bit for bit",
+            to="zero1",
+            workers=2,
+            to_workers=2,
+        ),
+        *(
+            Equivalence(
+                f"with {rule} it is synchronous SGD with {rule}, summed layer by layer",
+                to="overlap",
+                workers=3,
+                settings={"update": rule},
+                to_workers=3,
+                to_settings={"update": rule, "bucket_bytes": 0},
+            )
+            for rule in ("sgd", "momentum", "adam")
+        ),
+    ),
+)

@@ -18,25 +18,9 @@ Source: Rajbhandari, Rasley, Ruwase & He, SC 2020; Zhao et al., VLDB 2023 (FSDP)
 import numpy as np
 
 import kernels
-from algorithms.algorithm import Equivalence, Knobs, knob
+from algorithms.algorithm import Algorithm, Equivalence, Knobs, knob
 from algorithms.parts.optimizers import Rule, optimizer
 from kernels.arrays import joined, shares
-
-SYNCHRONOUS = True
-EQUIVALENCES = (
-    Equivalence("one worker is SGD", to="sgd", settings={"update": "sgd"}),
-    *(
-        Equivalence(
-            f"with {rule} it is ZeRO-2, bit for bit",
-            to="zero2",
-            workers=3,
-            settings={"update": rule},
-            to_workers=3,
-            to_settings={"update": rule},
-        )
-        for rule in ("sgd", "nesterov", "adam")
-    ),
-)
 
 
 class Settings(Knobs):
@@ -45,7 +29,7 @@ class Settings(Knobs):
     momentum: float = knob(0.9, "mu, of the rules momentum and nesterov", ge=0, lt=1)
 
 
-def words(shape, s):
+def elements_sent(shape, s):
     return 3 * (shape.workers - 1) * shape.parameters * shape.steps
 
 
@@ -84,7 +68,22 @@ class Dealt:
         return whole
 
 
-if __name__ == "__main__":
-    from experiments.cli.script import main
-
-    main(__spec__.name)
+ALGORITHM = Algorithm(
+    worker,
+    Settings,
+    elements_sent=elements_sent,
+    equivalences=(
+        Equivalence("one worker is SGD", to="sgd", settings={"update": "sgd"}),
+        *(
+            Equivalence(
+                f"with {rule} it is ZeRO-2, bit for bit",
+                to="zero2",
+                workers=3,
+                settings={"update": rule},
+                to_workers=3,
+                to_settings={"update": rule},
+            )
+            for rule in ("sgd", "nesterov", "adam")
+        ),
+    ),
+)

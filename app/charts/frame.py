@@ -63,8 +63,8 @@ def rank_names(experiment: Experiment, ranks: int) -> list[str]:
     """The same for so many ranks of an experiment."""
     servers = experiment.servers
     role = ROLES.get(algorithms.family(experiment.algorithm), "worker")
-    if hasattr(experiment.module, "plan"):
-        plan = experiment.module.plan(experiment.workers, experiment.knobs)
+    if experiment.method.plan:
+        plan = experiment.method.plan(experiment.workers, experiment.knobs)
         role = "stage" if plan.stages == ranks and not plan.shared else "rank"  # which holds several, or shares one
     return [f"{'server' if rank < servers else role} {rank}" for rank in range(ranks)]
 

@@ -75,7 +75,7 @@ def _form(experiment: Experiment, rank: int, at: float) -> None:
         with right:
             _time("for, ms", "trouble-for", end - start)
     lost, back = crash or (at, math.inf)
-    returns = experiment.rejoins and rank >= experiment.servers
+    returns = experiment.restartable and rank >= experiment.servers
     if st.toggle("Is lost" if returns else "Is lost, for good", crash is not None, key="trouble-lost"):
         left, right = st.columns(2)
         with left:

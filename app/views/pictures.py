@@ -130,7 +130,7 @@ def _fullest(run: Run) -> str:
 
 def _fresh(e: Experiment) -> str:
     """Why there is no staleness to draw."""
-    if getattr(e.module, "SYNCHRONOUS", False):
+    if e.method.deterministic is True:
         return f"{e.algorithm} is synchronous: every update is computed from the newest parameters, so none is stale."
     return f"No update of a shared model was counted in this run of {e.algorithm}, so there is no staleness to show."
 

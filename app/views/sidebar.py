@@ -60,9 +60,9 @@ def _algorithm() -> None:
         format_func=lambda name: name if family else f"{name} · {_words(algorithms.family(name))}",
         help="In teaching order. Type to search.",
     )  # fmt: skip
-    module = algorithms.find(state.algorithm)
-    st.markdown(f":small[{algorithms.idea(module)}]")
-    if claims := getattr(module, "EQUIVALENCES", ()):
+    method = algorithms.find(state.algorithm)
+    st.markdown(f":small[{algorithms.idea(algorithms.module(state.algorithm))}]")
+    if claims := method.equivalences:
         more = f" :green-badge[and {len(claims) - 1} more]" if claims[1:] else ""
         told = [f"- {escaped(one.claim)}: {EXACTNESS[one.exactness]}" for one in claims]
         st.markdown(

@@ -50,7 +50,7 @@ def cli() -> None:
 def catalogue(as_json: bool) -> None:
     """All algorithms by family, and all compressions, each with its idea."""
     entries = [
-        {"family": algorithms.family(name), "name": name, "idea": algorithms.idea(algorithms.find(name))}
+        {"family": algorithms.family(name), "name": name, "idea": algorithms.idea(algorithms.module(name))}
         for name in algorithms.names()
     ]
     entries += [
@@ -66,7 +66,7 @@ def catalogue(as_json: bool) -> None:
             family = entry["family"]
             click.echo(f"\n{family.replace('_', ' ')}")
         click.echo(f"  {entry['name']:<{width}} {entry['idea']}")
-    able = [name for name in algorithms.names() if getattr(algorithms.find(name), "COMPRESSES", False)]
+    able = [name for name in algorithms.names() if algorithms.find(name).compresses]
     click.echo("\npython -m experiments run NAME --help shows the settings of one;")
     click.echo(f"--compression NAME compresses the gradients of {', '.join(able)}.")
 
@@ -308,7 +308,3 @@ def _reasons(before: Run, again: Run) -> Iterator[str]:
         old, new = before.environment.get(name), again.environment.get(name)
         if old != new and old and new:
             yield f"{name} was {old} then and is {new} now."
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -78,7 +78,7 @@ class ExperimentCommand(SectionedCommand):
         start = _peek(args, "--from")
         base = read(start, _peek(args, "--runs") or "runs") if start else Experiment()
         name = _positional(args) or base.algorithm
-        module = algorithms.find(name.split(",")[0])
+        module = algorithms.module(name.split(",")[0])
         workload = workloads.find((_peek(args, "--workload") or base.workload).split(",")[0])
         compression = (_peek(args, "--compression") or base.compression).split(",")
         self.algorithm = module
@@ -111,7 +111,7 @@ class WorkloadCommand(SectionedCommand):
 def knob_options(module, compressions: Sequence[str], workload, many: bool = False) -> list[KnobOption]:
     """An option for each setting of the algorithm, the compressions, the workload and the experiment."""
     name, data = (m.__name__.rsplit(".", 1)[-1] for m in (module, workload))
-    sections = [(f"Algorithm {name}", module.Settings)]
+    sections = [(f"Algorithm {name}", module.ALGORITHM.Settings)]
     sections += [(f"Compression {one}", coding_settings(one)) for one in compressions]
     sections += [(f"Workload {data}", workload.Settings), ("Experiment", Experiment)]
     options: dict[str, KnobOption] = {}

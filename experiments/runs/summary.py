@@ -131,7 +131,7 @@ def _uncompressed(run: Run, steps: int) -> float:
     if e.compression == "none" or run.status != "finished" or run.parameters is None:
         return 0
     shape = Shape(len(run.parameters), e.workers, steps, e.batch)
-    return e.module.words(shape, e.knobs) * run.parameters.itemsize
+    return e.method.elements_sent(shape, e.knobs) * run.parameters.itemsize
 
 
 def _last_of_each_rank(losses: dict[str, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:

@@ -51,8 +51,9 @@ def imports(path: Path) -> list[tuple[str, ast.AST, bool]]:
 
 
 def imported(name: str) -> list[tuple[Path, str]]:
-    """(file, module) of every import in a room."""
-    return [(path, module) for path in FILES if room(path) == name for module, _, _ in imports(path)]
+    """(file, module) of every import in a room, but of the one door that leads up: `python -m algorithms`."""
+    files = [path for path in FILES if room(path) == name and path != ROOT / "algorithms" / "__main__.py"]
+    return [(path, module) for path in files for module, _, _ in imports(path)]
 
 
 @each_room
@@ -95,6 +96,15 @@ def test_the_core_imports_without_torch():
     rooms = "import kernels, workloads.task, cluster.simulated, algorithms, experiments.run, experiments.runs.store"
     every = "; [algorithms.find(name) for name in algorithms.names()]; [workloads.find(n) for n in workloads.WORKLOADS]"
     assert imported_by(rooms + every, "torch", "streamlit", "plotly", "sklearn") == []
+
+
+def test_the_files_of_the_families_are_the_catalogue():
+    from algorithms import CATALOGUE
+    from algorithms.compression import COMPRESSIONS
+
+    listed = {*CATALOGUE, *(f"compression.{name}" for name in COMPRESSIONS)}
+    files = {path for path in (ROOT / "algorithms").glob("*/*.py") if path.parent.name != "parts"}
+    assert {f"{path.parent.name}.{path.stem}" for path in files if path.stem != "__init__"} == listed
 
 
 def test_the_catalogue_imports_without_a_compiler():

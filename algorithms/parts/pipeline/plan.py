@@ -47,7 +47,7 @@ class Flush:
         """Stage and micro-batch of all that goes forward once more on `rank` before it goes backward."""
         return {(op.stage, op.chunk) for op in self.ops[rank] if op.kind == "R"}
 
-    def words(self, shape) -> float:
+    def elements_sent(self, shape) -> float:
         """Numbers moved in a run of `shape` (`declare.Shape`): what crosses from rank to rank, there and back, and the
         ring that sums the gradients of shared stages, all of them held by as many ranks."""
         crossing = sum(

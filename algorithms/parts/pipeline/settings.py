@@ -7,7 +7,7 @@ from algorithms.parts.optimizers import Rule, optimizer
 from algorithms.parts.pipeline.weight_policies import LatestWeights
 from knobs import Counts, counts
 
-START = {"model": "residual", "depth": 6, "width": 64, "activation": "tanh"}  # eight layers to cut
+MODEL_DEFAULTS = {"model": "residual", "depth": 6, "width": 64, "activation": "tanh"}  # eight layers to cut
 
 
 class Pipeline(Knobs):
@@ -38,13 +38,12 @@ def rule(s: Flushed):
     return policy
 
 
-def refuse(batch: int, workload, plan, cuts: str = "") -> str | None:
-    """Why this plan cannot be carried out, in one sentence: or a ValueError of the workload's says it."""
+def check(batch: int, workload, plan, cuts: str = "") -> None:
+    """Raise ValueError, one sentence, if this plan cannot be carried out."""
     if cuts and len(counts(cuts)) != plan.stages:
-        return f"cuts names {len(counts(cuts))} stages and there are {plan.stages}; name the layers of each."
-    workload.split(counts(cuts) or plan.stages)  # or it says into how many stages it can be cut
+        raise ValueError(f"cuts names {len(counts(cuts))} stages and there are {plan.stages}; name the layers of each.")
+    workload.split(counts(cuts) or plan.stages)  # raises if it cannot be cut in so many stages
     if batch % plan.chunks:
         *others, largest = [str(n) for n in range(1, batch + 1) if batch % n == 0]
         fitting = f"{', '.join(others)} or {largest}" if others else largest
-        return f"{plan.chunks} micro-batches do not divide a batch of {batch}; use {fitting}."
-    return None
+        raise ValueError(f"{plan.chunks} micro-batches do not divide a batch of {batch}; use {fitting}.")

@@ -67,8 +67,8 @@ def costs(spans):
 def agree(spans, times):
     for mine, ops, starts, ends in zip(spans, times.lists, times.start, times.end, strict=True):
         passing = [at for at, op in enumerate(ops) if op.kind != "U"]
-        joined = {at for at in passing if at and type(ops[at - 1]).__name__ == "Joined"}
-        joined |= {at for at in passing if type(ops[at]).__name__ == "Joined"}
+        joined = {at for at in passing if at and type(ops[at - 1]).__name__ == "Overlapped"}
+        joined |= {at for at in passing if type(ops[at]).__name__ == "Overlapped"}
         assert [kind for _, _, kind in mine] == [ops[at].kind for at in passing]
         for at, (start, end, _) in zip(passing, mine, strict=True):
             if at in joined:  # joined ops start and end together there, and one after the other here
@@ -211,7 +211,8 @@ def test_cuts_for_another_number_of_stages_are_refused():
 
     chain = ScalarChain(w=np.linspace(0.7, 1, 8))
     s = gpipe.Settings(cuts="4,4")
-    assert gpipe.refuse(3, 8, chain, s) == "cuts names 2 stages and there are 3; name the layers of each."
+    with pytest.raises(ValueError, match="cuts names 2 stages and there are 3; name the layers of each"):
+        gpipe.ALGORITHM.check(3, 8, chain, s)
     with pytest.raises(ValueError, match="3,3,2"):
         gpipe.Settings(cuts="4,x")
 

@@ -75,7 +75,9 @@ def test_an_error_goes_to_each_of_the_other_ranks():
     workload = digits()
     run = train("feedback_alignment", workload, 4, {}, batch=8, steps=2)
     shape = Shape(workload.parameters, 4, 2, 8, boundaries=workload.boundaries(4), outputs=10)
-    assert run.outcome.trace().traffic().sum() == 8 * feedback_alignment.words(shape, feedback_alignment.Settings())
+    assert run.outcome.trace().traffic().sum() == 8 * feedback_alignment.ALGORITHM.elements_sent(
+        shape, feedback_alignment.Settings()
+    )
 
 
 def test_feedback_is_fixed_and_as_random_as_the_seed():

@@ -37,10 +37,11 @@ def test_every_stage_updates_once_per_mini_batch_and_from_fresh_weights():
 
 def test_micro_batches_that_do_not_divide_the_batch_are_refused_with_those_that_do():
     s = gpipe.Settings(chunks=3)
-    assert gpipe.refuse(2, 12, CHAIN, s) is None
-    sentence = gpipe.refuse(2, 32, CHAIN, s)
-    assert sentence == "3 micro-batches do not divide a batch of 32; use 1, 2, 4, 8, 16 or 32."
-    assert gpipe.refuse(2, 1, CHAIN, s) == "3 micro-batches do not divide a batch of 1; use 1."
+    gpipe.ALGORITHM.check(2, 12, CHAIN, s)
+    with pytest.raises(ValueError, match=r"^3 micro-batches do not divide a batch of 32; use 1, 2, 4, 8, 16 or 32.$"):
+        gpipe.ALGORITHM.check(2, 32, CHAIN, s)
+    with pytest.raises(ValueError, match=r"^3 micro-batches do not divide a batch of 1; use 1.$"):
+        gpipe.ALGORITHM.check(2, 1, CHAIN, s)
 
 
 def test_a_real_network_is_cut_without_changing_what_it_learns():
@@ -52,10 +53,10 @@ def test_a_real_network_is_cut_without_changing_what_it_learns():
     assert np.array_equal(cut, sgd)
     assert np.allclose(chunked.models[0], sgd, rtol=1e-10, atol=1e-12)
     shape = Shape(workload.parameters, 3, steps=5, batch=32, boundaries=workload.boundaries(3))
-    assert chunked.outcome.trace().traffic().sum() == 8 * gpipe.words(shape, gpipe.Settings())
+    assert chunked.outcome.trace().traffic().sum() == 8 * gpipe.ALGORITHM.elements_sent(shape, gpipe.Settings())
     assert shape.boundaries == (128, 128)
 
 
 def test_more_stages_than_layers_are_refused_with_what_is_possible():
     with pytest.raises(ValueError, match="6 stages are too many for 5 layers; use at most 5"):
-        gpipe.refuse(6, 8, CHAIN, gpipe.Settings())
+        gpipe.ALGORITHM.check(6, 8, CHAIN, gpipe.Settings())

@@ -41,7 +41,11 @@ def test_it_averages_in_every_step_before_the_switch_and_every_period_after_it()
     assert steps == [0, 1, 2, 3, 4, 5, 6, 11, 16, 18]
     shape = Shape(chain.parameters, 3, 19, 2, per_epoch=4)
     moved = run.outcome.trace().traffic().sum() / 8
-    assert moved == local_sgd.words(shape, local_sgd.Settings(period=5, switch=1.75)) == len(steps) * 4 * 3
+    assert (
+        moved
+        == local_sgd.ALGORITHM.elements_sent(shape, local_sgd.Settings(period=5, switch=1.75))
+        == len(steps) * 4 * 3
+    )
 
 
 def test_the_spread_is_the_squared_distance_of_the_replicas_from_their_mean():

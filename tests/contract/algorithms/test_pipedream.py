@@ -180,8 +180,9 @@ def test_a_replicated_stream_takes_as_long_as_the_list_simulator_says():
 
 def test_replicas_that_do_not_add_up_to_the_workers_are_refused():
     s = pipedream.Settings(replicas="2,1")
-    assert pipedream.refuse(3, 4, REPLICATED, s) is None
-    sentence = "replicas 2,1 are 3 ranks and there are 4 workers; let them add up to 4."
-    assert pipedream.refuse(4, 4, REPLICATED, s) == sentence
+    pipedream.ALGORITHM.check(3, 4, REPLICATED, s)
+    with pytest.raises(ValueError, match=r"replicas 2,1 are 3 ranks and there are 4 workers; let them add up to 4."):
+        pipedream.ALGORITHM.check(4, 4, REPLICATED, s)
     vertical = pipedream.Settings(replicas="2,1", weights="vertical")
-    assert "use stash or none" in pipedream.refuse(3, 4, REPLICATED, vertical)
+    with pytest.raises(ValueError, match="use stash or none"):
+        pipedream.ALGORITHM.check(3, 4, REPLICATED, vertical)

@@ -30,12 +30,12 @@ def test_both_ranks_that_hold_a_stage_end_with_the_same_weights(name, ranks, cop
 )
 def test_numbers_for_which_there_is_no_such_schedule_are_refused(module, workers, chunks, sentence):
     with pytest.raises(ValueError, match=sentence):
-        module.refuse(workers, 24, CHAIN, module.Settings(chunks=chunks))
+        module.ALGORITHM.check(workers, 24, CHAIN, module.Settings(chunks=chunks))
 
 
 def test_more_thin_stages_than_layers_are_refused_with_what_is_possible():
     with pytest.raises(ValueError, match="12 stages are too many for 8 layers; use at most 8"):
-        zb_v.refuse(6, 24, CHAIN, zb_v.Settings())
+        zb_v.ALGORITHM.check(6, 24, CHAIN, zb_v.Settings())
 
 
 def test_a_v_sends_nothing_where_it_turns_around():

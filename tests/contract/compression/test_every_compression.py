@@ -342,7 +342,7 @@ def test_a_run_on_real_processes_ends_with_the_same_weights():
 
 
 def able():
-    return [name for name in algorithms.names() if getattr(algorithms.find(name), "COMPRESSES", False)]
+    return [name for name in algorithms.names() if algorithms.find(name).compresses]
 
 
 @pytest.mark.parametrize("algorithm", able())
@@ -351,7 +351,7 @@ def test_a_method_that_says_so_moves_fewer_bytes(algorithm):
         run(Experiment.of({"algorithm": algorithm, "compression": name, "steps": 6, "evaluations": 1}))
         for name in ("none", "top_k")
     )
-    share = 0.6 if algorithms.find(algorithm).COMPRESSES == "push" else 0.5  # a server's answers go as they are
+    share = 0.6 if algorithms.find(algorithm).compresses == "push" else 0.5  # a server's answers go as they are
     assert coded.status == "finished" and coded.summary["bytes"] < share * plain.summary["bytes"]
 
 

@@ -8,7 +8,7 @@ from algorithms.compression import COMPRESSIONS, pushable
 from experiments.experiment import Experiment
 from experiments.run import run
 
-PUSHING = [name for name in algorithms.names() if getattr(algorithms.find(name), "COMPRESSES", False) == "push"]
+PUSHING = [name for name in algorithms.names() if algorithms.find(name).compresses == "push"]
 each = pytest.mark.parametrize("compression", list(filter(pushable, COMPRESSIONS)))
 
 

@@ -38,9 +38,9 @@ def test_the_delays_of_an_algorithm_can_be_turned_too():
         "n_fetch",
         "overlap",
     ]
-    settings = Experiment(algorithm="downpour").module.Settings
+    settings = Experiment(algorithm="downpour").method.Settings
     assert sweep.values(control(settings, "overlap"), True) == [False, True]
-    assert sweep.values(control(Experiment(algorithm="delayed").module.Settings, "delay"), 0) == [0, 1, 2, 4]
+    assert sweep.values(control(Experiment(algorithm="delayed").method.Settings, "delay"), 0) == [0, 1, 2, 4]
 
 
 @pytest.fixture

@@ -52,7 +52,7 @@ def test_every_setting_of_every_algorithm_has_a_widget(page, stored, name):
     fields = {*Experiment.model_fields, *experiment.settings, *experiment.data} - {*NESTED}
     fields -= set() if controls.compresses(name) else {"compression"}
     assert fields <= widgets(opened).keys()
-    assert any(algorithms.idea(algorithms.find(name)) in element.value for element in opened.markdown)
+    assert any(algorithms.idea(algorithms.module(name)) in element.value for element in opened.markdown)
 
 
 def test_settings_that_are_folded_away_are_in_force_all_the_same(page, stored):
@@ -484,7 +484,7 @@ def test_the_source_and_the_way_to_repeat_a_run_are_there(page, stored):
     codes = [element.value for element in page(experiment.query() + "&source=true").code]
     assert experiment.command() in codes
     assert any(experiment.query() in code for code in codes)
-    assert Path(algorithms.find("easgd").__file__).read_text().strip() in codes
+    assert Path(algorithms.module("easgd").__file__).read_text().strip() in codes
 
 
 def test_a_compressed_run_says_how_much_less_it_sent(page, stored):
@@ -500,7 +500,7 @@ def test_the_source_of_the_compression_is_there_too(page, stored):
     experiment = Experiment(compression="top_k")
     stored(experiment)
     codes = [element.value for element in page(experiment.query() + "&source=true").code]
-    for module in (algorithms.find("sync_sgd"), compression.find("top_k")):
+    for module in (algorithms.module("sync_sgd"), compression.find("top_k")):
         assert Path(module.__file__).read_text().strip() in codes
 
 

@@ -24,7 +24,7 @@ OTHER_FORMS = [
     ("ssp", {"cache": True}),
     ("asgd", {"compression": "top_k"}),
 ]
-NAMES = [name for name in algorithms.names() if hasattr(algorithms.find(name), "rejoins")]
+NAMES = [name for name in algorithms.names() if algorithms.find(name).restartable]
 FORMS = [(name, {}) for name in NAMES] + OTHER_FORMS
 every_form = pytest.mark.parametrize(("name", "knobs"), FORMS, ids=lambda value: str(value or ""))
 

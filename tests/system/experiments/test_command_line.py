@@ -58,7 +58,7 @@ def test_json_is_for_machines(main):
 @pytest.mark.parametrize("name", algorithms.names())
 def test_help_of_an_algorithm_shows_its_theory_and_every_knob(main, name):
     code, out, _ = main("run", name, "--help")
-    assert code == 0 and algorithms.idea(algorithms.find(name)) in out
+    assert code == 0 and algorithms.idea(algorithms.module(name)) in out
     for knob, field in algorithms.find(name).Settings.model_fields.items():
         assert f"--{knob.replace('_', '-')} " in out and field.description.split()[0] in out
     assert "--workers INT" in out and "1 to 4096; default 4" in " ".join(out.split()) and "--from" in out
@@ -81,7 +81,7 @@ def test_help_shows_the_knobs_of_the_chosen_compression(main, name):
 
 def test_list_shows_the_catalogue_by_family_and_the_compressions(main):
     code, out, _ = main("list")
-    assert code == 0 and all(algorithms.idea(algorithms.find(name)) in out for name in algorithms.names())
+    assert code == 0 and all(algorithms.idea(algorithms.module(name)) in out for name in algorithms.names())
     assert all(algorithms.idea(find(name)) in out for name in COMPRESSIONS)
     named = [entry["name"] for entry in json.loads(main("list", "--json")[1])]
     assert named == [*algorithms.names(), *COMPRESSIONS]

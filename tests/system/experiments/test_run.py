@@ -159,11 +159,11 @@ def test_nobody_is_charged_for_an_evaluation():
 
 def test_workers_share_out_the_data_and_servers_get_none(monkeypatch):
     tasks = {}
-    module = algorithms.find("downpour")
-    worker = module.worker
-    monkeypatch.setattr(
-        module, "worker", lambda comm, task, s: tasks.update({comm.rank: task}) or worker(comm, task, s)
+    declared = algorithms.find("downpour")
+    watched = replace(
+        declared, worker=lambda comm, task, s: tasks.update({comm.rank: task}) or declared.worker(comm, task, s)
     )
+    monkeypatch.setattr(algorithms.module("downpour"), "ALGORITHM", watched)
     run(small("downpour", shards=2, workers=3))
     assert [tasks[rank].serves for rank in range(5)] == [True, True, False, False, False]
     assert [(tasks[rank].batches.shard, tasks[rank].batches.shards) for rank in range(2, 5)] == [(0, 3), (1, 3), (2, 3)]
@@ -202,8 +202,11 @@ def test_ranks_of_other_machines_are_not_too_many_for_this_one(monkeypatch):
 
 
 def test_an_algorithm_may_refuse_with_a_reason(monkeypatch):
-    module = algorithms.find("sync_sgd")
-    monkeypatch.setattr(module, "refuse", lambda workers, batch, workload, s: f"not with {workers}.", raising=False)
+    def check(workers, batch, workload, s):
+        raise ValueError(f"not with {workers}.")
+
+    refusing = replace(algorithms.find("sync_sgd"), check=check)
+    monkeypatch.setattr(algorithms.module("sync_sgd"), "ALGORITHM", refusing)
     with pytest.raises(ValueError, match="not with 2"):
         run(small())
 

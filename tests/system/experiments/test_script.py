@@ -1,4 +1,4 @@
-"""Every algorithm is a script with the options of `run`."""
+"""`python -m algorithms NAME` runs an algorithm with the options of `run`, alone or as a rank of torchrun."""
 
 import json
 import os
@@ -9,18 +9,16 @@ from pathlib import Path
 
 import pytest
 
-import algorithms
 from experiments.experiment import Experiment
 
 ROOT = Path(__file__).resolve().parents[3]
 
 
 def script(name, *words):
-    module = algorithms.find(name).__name__
-    return subprocess.run([sys.executable, "-m", module, *words], cwd=ROOT, capture_output=True, text=True)
+    return subprocess.run([sys.executable, "-m", "algorithms", name, *words], cwd=ROOT, capture_output=True, text=True)
 
 
-def test_a_module_run_as_a_script_is_that_experiment(tmp_path):
+def test_an_algorithm_run_by_its_name_is_that_experiment(tmp_path):
     done = script("easgd", "--workers", "2", "--steps", "5", "--period", "2", "--json", "--runs", str(tmp_path))
     assert done.returncode == 0, done.stderr
     expected = Experiment.of({"algorithm": "easgd", "workers": 2, "steps": 5, "period": 2})
@@ -41,7 +39,7 @@ def ranks(size, *words):
     for rank in range(size):
         where = {"RANK": rank, "LOCAL_RANK": rank, "WORLD_SIZE": size, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port}
         environment = {**os.environ, **{name: str(value) for name, value in where.items()}}
-        command = [sys.executable, "-m", algorithms.find("easgd").__name__, *words]
+        command = [sys.executable, "-m", "algorithms", "easgd", *words]
         pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
         started.append(subprocess.Popen(command, cwd=ROOT, env=environment, **pipes))
     return [(*one.communicate(), one.returncode) for one in started]
@@ -61,9 +59,3 @@ def test_ranks_of_torchrun_are_as_many_workers_as_servers_leave_and_the_first_sp
 def test_too_few_ranks_of_torchrun_are_told_once():
     (_, err, code), (_, silence, other) = ranks(2, "--workers", "5")
     assert code == other == 2 and "torchrun started 2 ranks" in err and err.count("\n") == 1 and silence == ""
-
-
-@pytest.mark.parametrize("name", algorithms.names())
-def test_every_module_ends_with_the_lines_that_make_it_a_script(name):
-    footer = 'if __name__ == "__main__":\n    from experiments.cli.script import main\n\n    main(__spec__.name)\n'
-    assert Path(algorithms.find(name).__file__).read_text().endswith("\n\n\n" + footer)

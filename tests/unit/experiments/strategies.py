@@ -60,7 +60,7 @@ def of_knobs(kind, without=()):
 def experiments(draw):
     """Experiments that may be, whether or not anybody would run them."""
     algorithm, workload = draw(st.sampled_from(algorithms.names())), draw(st.sampled_from(workloads.WORKLOADS))
-    compresses = getattr(algorithms.find(algorithm), "COMPRESSES", False)
+    compresses = algorithms.find(algorithm).compresses
     fitting = [name for name in COMPRESSIONS if compresses and (compresses != "push" or pushable(name))]
     compression = draw(st.sampled_from(["none", *fitting]))
     workers = draw(st.integers(1, 64))

@@ -1,0 +1,13 @@
+"""`python -m algorithms easgd --workers 8` runs one algorithm, with the options of `python -m experiments run`.
+
+Under torchrun the same words join the ranks that torchrun has started, on one machine or several:
+
+    torchrun --nnodes 2 --nproc-per-node 4 -m algorithms easgd --steps 500
+"""
+
+import sys
+
+from experiments.cli.main import main
+
+if __name__ == "__main__":
+    sys.exit(main(["run", *sys.argv[1:]]))

@@ -1,0 +1,120 @@
+"""The catalogue: every algorithm, in teaching order. One algorithm, one file, in families.
+
+Naming a module here is all the registration there is; it is imported when it is asked for.
+"""
+
+from __future__ import annotations
+
+import difflib
+import importlib
+from types import ModuleType
+
+from algorithms.algorithm import Algorithm
+
+CATALOGUE: tuple[str, ...] = (
+    "sequential.sgd",
+    "sequential.momentum",
+    "sequential.nesterov",
+    "sequential.adagrad",
+    "sequential.rmsprop",
+    "sequential.adam",
+    "sequential.polyak",
+    "synchronous.sync_sgd",
+    "synchronous.accumulation",
+    "synchronous.large_batch",
+    "synchronous.rmsprop_warmup",
+    "synchronous.batch_growth",
+    "synchronous.noise_scale",
+    "synchronous.backup",
+    "synchronous.overlap",
+    "synchronous.priority",
+    "synchronous.delayed",
+    "synchronous.zero1",
+    "synchronous.zero2",
+    "synchronous.zero3",
+    "averaging.one_shot",
+    "averaging.model_averaging",
+    "averaging.natural_gradient",
+    "averaging.bmuf",
+    "averaging.local_sgd",
+    "averaging.easgd",
+    "averaging.slowmo",
+    "averaging.diloco",
+    "asynchronous.asgd",
+    "asynchronous.downpour",
+    "asynchronous.ssp",
+    "asynchronous.softsync",
+    "asynchronous.dynsgd",
+    "asynchronous.agn",
+    "asynchronous.adag",
+    "asynchronous.dc_asgd",
+    "asynchronous.implicit_momentum",
+    "asynchronous.parzen",
+    "asynchronous.project_adam",
+    "shared_memory.hogwild",
+    "shared_memory.hogbatch",
+    "shared_memory.async_svrg",
+    "decentralized.dpsgd",
+    "decentralized.push_sum",
+    "decentralized.gossipgrad",
+    "decentralized.adpsgd",
+    "decentralized.nearest_neighbour",
+    "batch.sandblaster",
+    "pipelined.petrowski",
+    "pipelined.chen",
+    "model_parallel.layer_wise",
+    "model_parallel.distbelief",
+    "model_parallel.hybrid",
+    "model_parallel.tensor",
+    "model_parallel.three_d",
+    "pipelined.gpipe",
+    "pipelined.dapple",
+    "pipelined.interleaved",
+    "pipelined.chimera",
+    "pipelined.zb_h1",
+    "pipelined.zb_h2",
+    "pipelined.zb_auto",
+    "pipelined.zb_v",
+    "pipelined.dualpipe",
+    "pipelined.dualpipe_v",
+    "pipelined.pipedream",
+    "pipelined.pipedream_2bw",
+    "pipelined.pipemare",
+    "pipelined.spectrain",
+    "pipelined.xpipe",
+    "decoupled.ddg",
+    "decoupled.features_replay",
+    "decoupled.dni",
+    "decoupled.greedy",
+    "decoupled.feedback_alignment",
+)
+
+
+def names() -> tuple[str, ...]:
+    """Return the short names, in teaching order."""
+    return tuple(entry.split(".")[1] for entry in CATALOGUE)
+
+
+def family(name: str) -> str:
+    """Return the family of an algorithm, by its short name."""
+    return next(entry for entry in CATALOGUE if entry.endswith("." + name)).split(".")[0]
+
+
+def find(name: str) -> Algorithm:
+    """Return the declaration of an algorithm, by short or full name. ValueError if unknown."""
+    return module(name).ALGORITHM
+
+
+def module(name: str) -> ModuleType:
+    """Return the module of an algorithm, by short name ("easgd") or full ("averaging.easgd"). ValueError if unknown."""
+    entry = next((entry for entry in CATALOGUE if name in (entry, entry.split(".")[1])), None)
+    if entry is None:
+        close = difflib.get_close_matches(name, names(), n=1)
+        hint = f"did you mean {close[0]}?" if close else f"there are {len(CATALOGUE)}; `list` names them."
+        raise ValueError(f"there is no algorithm {name[:60]!r}; {hint}")
+    return importlib.import_module(f"algorithms.{entry}")
+
+
+def idea(module: ModuleType) -> str:
+    """Return the first sentence of the module's docstring: what it is, in one line."""
+    return (module.__doc__ or "").strip().split("\n")[0]
