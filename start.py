@@ -44,7 +44,7 @@ def main(words: list[str]) -> int:
     workers = str((os.cpu_count() or 1) + 1)  # one more than cores, since browsers and processes are waited for
     command = {
         "run": [str(PYTHON), "-m", "streamlit", "run", "app/main.py", *rest],
-        "test": [str(PYTHON), "-m", "pytest", "-n", workers, "--dist", "loadfile", *rest],
+        "test": [str(PYTHON), "-m", "pytest", "-n", workers, "--dist", "loadfile", *(rest or ["tests"])],
     }[task]
     say({"run": "opening the workbench; Ctrl-C ends it", "test": "running the tests"}[task])
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}

@@ -141,3 +141,14 @@ def test_the_readme_names_every_algorithm_compression_and_collective():
 
     text = (ROOT / "README.md").read_text()
     assert [name for name in (*algorithms.names(), *COMPRESSIONS, *ALL_REDUCE) if f"`{name}`" not in text] == []
+
+
+def test_the_index_of_decisions_lists_every_decision():
+    folder = ROOT / "docs" / "decisions"
+    index = (folder / "README.md").read_text()
+    for path in folder.glob("*.md"):
+        if path.name != "README.md":
+            assert f"]({path.name})" in index, path.name
+            for heading in re.findall(r"^\*\*(.+?)\*\*", path.read_text(), re.MULTILINE | re.DOTALL):
+                line = " ".join(heading.split()).rstrip(".,:")
+                assert f"- {line}\n" in index, f"{path.name}: {line}"
