@@ -5,7 +5,7 @@ Both make a virtual environment `.venv` beside this file, install `requirements.
 The second time nothing is installed. Standard library only.
 
     python3 start.py                     the workbench in the browser; more arguments go to streamlit
-    python3 start.py test [ARGS ...]     the tests; more arguments go to pytest
+    python3 start.py test [ARGS ...]     all tests, or those that are named; more arguments go to pytest
     python3 start.py install             the set-up alone
 """
 
@@ -41,10 +41,11 @@ def main(words: list[str]) -> int:
     code = install()
     if code or task == "install":
         return code
+    named = any((ROOT / word.partition("::")[0]).exists() for word in rest)  # a test that pytest is to run
     workers = str((os.cpu_count() or 1) + 1)  # one more than cores, since browsers and processes are waited for
     command = {
         "run": [str(PYTHON), "-m", "streamlit", "run", "app/main.py", *rest],
-        "test": [str(PYTHON), "-m", "pytest", "-n", workers, "--dist", "loadfile", *(rest or ["tests"])],
+        "test": [str(PYTHON), "-m", "pytest", "-n", workers, "--dist", "loadfile", *([] if named else ["tests"]), *rest],
     }[task]
     say({"run": "opening the workbench; Ctrl-C ends it", "test": "running the tests"}[task])
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
