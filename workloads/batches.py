@@ -30,10 +30,7 @@ class Batches:
     ):
         self.per_epoch = samples // (batch * shards)
         if not self.per_epoch:
-            raise ValueError(
-                f"batch {batch} is larger than the shard: {samples} samples among {shards} workers leave "
-                f"{samples // shards} each; use a batch of at most {samples // shards}, or fewer workers."
-            )
+            raise ValueError(_too_few(samples, batch, shards))
         self.samples, self.batch, self.shard, self.shards = samples, batch, shard, shards
         self.seed, self.shuffle = seed, shuffle
         self._taken, self._epoch, self._order = taken, -1, None
@@ -50,6 +47,19 @@ class Batches:
 
     def __iter__(self):
         return self
+
+
+def _too_few(samples: int, batch: int, shards: int) -> str:
+    """Return why no batch can be filled, and which of batch and workers, set to what, would fill one."""
+    workers = f"{samples // batch} worker{'s' * (samples // batch > 1)}"
+    ways = [f"a batch of at most {samples // shards}"] * (samples >= shards)
+    ways += [f"at most {workers}"] * (samples >= batch and shards > 1)
+    return (
+        f"batch {batch} is larger than the shard: {samples} sample{'s' * (samples > 1)} among {shards} "
+        f"worker{'s' * (shards > 1)} leave {samples // shards} each; use "
+        + (", or ".join(ways) or f"fewer workers and a smaller batch, whose product is at most {samples}")
+        + "."
+    )
 
 
 @lru_cache(maxsize=8)

@@ -134,9 +134,8 @@ def read(path: Path) -> Run:
     ):
         values = tables[table][column]
         if len(values) and not (values.min() >= 0 and values.max() < end):
-            raise ValueError(
-                f"{table}.parquet: {column} is {values.min()} to {values.max()}; allowed is 0 to {end - 1}."
-            )
+            allowed = f"allowed is 0 to {end - 1}" if end else f"run.json lists no {column}, so rows are not allowed"
+            raise ValueError(f"{table}.parquet: {column} is {values.min()} to {values.max()}; {allowed}.")
     return Run(
         experiment=experiment,
         trace=Trace(record.ranks, spans, messages, tuple(record.labels)),

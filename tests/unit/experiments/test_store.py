@@ -230,6 +230,14 @@ def test_a_damaged_or_hostile_folder_gives_one_sentence(spoil, small_run, tmp_pa
     assert str(folder) in text and "\n" not in text and len(text) < 700
 
 
+def test_rows_that_run_json_has_no_name_for_are_not_told_to_be_below_zero(small_run, tmp_path):
+    folder = store.save(small_run, tmp_path)
+    _spoil_json(labels=[])(folder)
+    with pytest.raises(ValueError, match=r"spans.parquet: label is .*; run.json lists no label") as refused:
+        store.load(folder)
+    assert "0 to -1" not in str(refused.value)
+
+
 def test_files_larger_than_any_run_are_not_read(small_run, tmp_path, monkeypatch):
     folder = store.save(small_run, tmp_path)
     for limit, most in (("MAX_JSON", 100), ("MAX_ROWS", 3), ("MAX_PARAMETERS", 100)):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 
@@ -47,3 +49,26 @@ def test_a_batch_larger_than_the_shard_is_refused_with_what_fits():
     with pytest.raises(ValueError, match=r"100 samples among 8 workers leave 12 each; use a batch of at most 12"):
         Batches(100, 13, 0, 8)
     assert len(next(Batches(100, 12, 7, 8))) == 12
+
+
+@pytest.mark.parametrize("samples, batch, workers", [(1437, 1, 4096), (100, 13, 8), (100, 200, 8), (100, 200, 1)])
+def test_what_a_refused_batch_is_told_can_be_done_and_works(samples, batch, workers):
+    with pytest.raises(ValueError) as refused:
+        Batches(samples, batch, 0, workers)
+    advice = str(refused.value).partition("; use ")[2]
+    batches, fewer = re.findall(r"batch of at most (\d+)", advice), re.findall(r"at most (\d+) worker", advice)
+    assert batches or fewer
+    for most in map(int, batches):
+        assert len(next(Batches(samples, most, 0, workers))) == most
+    for most in map(int, fewer):
+        assert len(next(Batches(samples, batch, 0, most))) == batch
+
+
+def test_more_workers_than_samples_are_told_how_many_there_may_be():
+    with pytest.raises(ValueError, match=r"1437 samples among 4096 workers leave 0 each; use at most 1437 workers\.$"):
+        Batches(1437, 1, 0, 4096)
+
+
+def test_where_both_are_too_large_both_are_named():
+    with pytest.raises(ValueError, match=r"1 sample among 4 .*; use fewer workers and a smaller batch, whose product"):
+        Batches(1, 7, 0, 4)
