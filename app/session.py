@@ -7,7 +7,6 @@ rounds: with Streamlit's own forced collections off, thirty readers cost what on
 from __future__ import annotations
 
 import gc
-import os
 import re
 import secrets
 import time
@@ -22,7 +21,7 @@ from experiments.jobs.pool import JobState, Pool
 from experiments.runs import store
 from experiments.runs.record import Run
 
-ROOT = Path(os.environ.get("LOCKSTEP_RUNS") or Path(__file__).parents[1] / "runs").resolve()
+ROOT = store.home().resolve()
 PATIENCE = 0.35  # s in which a run may end, or begin its curve, before a page shows that it is under way
 POLITE = 10.5  # s in which a stopped run stores what it has: a little more than the pool gives it
 KEPT = 4  # runs beside the one that is shown

@@ -42,6 +42,7 @@ def pytest_xdist_make_scheduler(config, log):
 def main(capsys, tmp_path, monkeypatch):
     """Run a command line; gives (exit code, stdout, stderr)."""
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("LOCKSTEP_RUNS", "runs")
 
     def call(*words):
         code = command_line.main([str(word) for word in words])

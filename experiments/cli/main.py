@@ -23,7 +23,7 @@ import click
 import algorithms
 from algorithms import compression
 from experiments.cli import options, show
-from experiments.cli.options import ExperimentCommand
+from experiments.cli.options import ExperimentCommand, runs_option
 from experiments.cli.partition import partition_command, profile_command
 from experiments.cli.schedule import schedule_command
 from experiments.experiment import Experiment
@@ -35,7 +35,6 @@ from experiments.runs.upload import add_command
 
 EXIT = {"finished": 0, "diverged": 1, "failed": 1, "cancelled": 130}
 
-runs_option = click.option("--runs", default="runs", metavar="FOLDER", help="where runs are stored [default runs]")
 json_option = click.option("--json", "as_json", is_flag=True, help="print the summary as JSON")
 from_option = click.option("--from", "start", metavar="LINK|FILE|RUN", help="begin with this experiment")
 

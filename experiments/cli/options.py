@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any, Literal, get_args, get_origin
 
 import click
@@ -15,6 +16,7 @@ from cluster.devices import DEVICES
 from cluster.faults import JITTERS
 from cluster.network import NETWORKS
 from experiments.experiment import NESTED, Experiment, coding_settings, spelled
+from experiments.runs import store
 from knobs import Knobs, allowed
 
 PRESETS = {
@@ -26,6 +28,13 @@ PRESETS = {
 }
 KNOB = "knob "
 FLAGS = ("--json", "--quiet", "--help")
+
+runs_option = click.option(
+    "--runs",
+    default=lambda: str(store.home()),
+    metavar="FOLDER",
+    help="where runs are stored [default: $LOCKSTEP_RUNS, or runs beside the source]",
+)
 
 
 class KnobOption(click.Option):
@@ -76,7 +85,7 @@ class ExperimentCommand(SectionedCommand):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         start = _peek(args, "--from")
-        base = read(start, _peek(args, "--runs") or "runs") if start else Experiment()
+        base = read(start, _peek(args, "--runs") or store.home()) if start else Experiment()
         name = _positional(args) or base.algorithm
         module = algorithms.module(name.split(",")[0])
         workload = workloads.find((_peek(args, "--workload") or base.workload).split(",")[0])
@@ -122,12 +131,8 @@ def knob_options(module, compressions: Sequence[str], workload, many: bool = Fal
     return list(options.values())
 
 
-def read(text: str, root: str = "runs") -> Experiment:
+def read(text: str, root: str | Path) -> Experiment:
     """The experiment that `text` points at: a link, a JSON file, or a run. ValueError in one sentence if none."""
-    from pathlib import Path
-
-    from experiments.runs import store
-
     path = Path(text)
     try:
         is_file = path.is_file()

@@ -106,7 +106,7 @@ class Pool:
 
     def __init__(
         self,
-        root: str | Path = "runs",
+        root: str | Path,
         slots: int | None = None,
         *,
         queue: int = 100,

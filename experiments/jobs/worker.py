@@ -101,7 +101,7 @@ def do(spec: dict[str, Any], tell: Teller) -> None:
     stop = threading.Event()
     signal.signal(signal.SIGTERM, lambda *_: stop.set())
     done = run(Experiment.from_json(json.dumps(spec["experiment"])), tell.progress, stop)
-    folder, problem = store.save_somewhere(done, spec.get("root", "runs"))
+    folder, problem = store.save_somewhere(done, spec["root"])
     tell("result", status=done.status, error=" ".join(filter(None, (done.error, problem))), folder=str(folder))
 
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import json
+import os
 import shutil
 import tempfile
 import time
@@ -28,12 +29,17 @@ from experiments.runs.record import Run
 ABANDONED = 3600  # s after which a half-written folder belongs to nobody
 
 
+def home() -> Path:
+    """Return the folder of all runs: $LOCKSTEP_RUNS, or `runs` beside the source, wherever the program was started."""
+    return Path(os.environ.get("LOCKSTEP_RUNS") or Path(__file__).resolve().parents[1] / "runs")
+
+
 def name(one: Experiment, code: str) -> str:
     """The folder of experiment `one` as done by this version of the source."""
     return f"{one.key()}-{code}"
 
 
-def save(run: Run, root: str | Path = "runs") -> Path:
+def save(run: Run, root: str | Path) -> Path:
     """Write `run` below `root` and give its folder; OSError in one sentence if that is impossible."""
     root = Path(root)
     try:
@@ -52,7 +58,7 @@ def save(run: Run, root: str | Path = "runs") -> Path:
         shutil.rmtree(part, ignore_errors=True)
 
 
-def save_somewhere(run: Run, root: str | Path = "runs") -> tuple[Path, str]:
+def save_somewhere(run: Run, root: str | Path) -> tuple[Path, str]:
     """Save below `root`, or else in a new temporary folder: (folder, sentence about that or "")."""
     try:
         return save(run, root), ""
@@ -84,7 +90,7 @@ def experiment(path: str | Path) -> Experiment:
         raise ValueError(f"{path} cannot be read as a run: {' '.join(str(error).split())[:300]}") from None
 
 
-def find(text: str, root: str | Path = "runs") -> Path:
+def find(text: str, root: str | Path) -> Path:
     """The folder that `text` names: a path, a folder's name, or the beginning of one (the latest of several)."""
     path = Path(text)
     if text and _is_run(path):
@@ -98,7 +104,7 @@ def find(text: str, root: str | Path = "runs") -> Path:
     return matching[0]
 
 
-def recent(root: str | Path = "runs") -> list[Path]:
+def recent(root: str | Path) -> list[Path]:
     """The run folders below `root`, the latest first."""
     try:
         folders = [path for path in Path(root).iterdir() if not path.name.startswith(".") and _is_run(path)]
@@ -107,7 +113,7 @@ def recent(root: str | Path = "runs") -> list[Path]:
     return sorted(folders, key=lambda path: (path.stat().st_mtime_ns, path.name), reverse=True)
 
 
-def stored(one: Experiment, code: str, root: str | Path = "runs") -> Path | None:
+def stored(one: Experiment, code: str, root: str | Path) -> Path | None:
     """Where this very run lies already, finished; None if it does not, or if its cluster is not repeatable."""
     if one.cluster != "simulated":
         return None

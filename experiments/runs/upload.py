@@ -26,6 +26,7 @@ from typing import Any
 import click
 import numpy as np
 
+from experiments.cli.options import runs_option
 from experiments.jobs.spec import JobSpec, keep
 from experiments.runs import run_files, store
 from experiments.runs.record import Run
@@ -231,7 +232,7 @@ def _hash(content: bytes) -> str:
 
 @click.command("add")
 @click.argument("names", nargs=-1, required=True, metavar="FILE...")
-@click.option("--runs", default="runs", metavar="FOLDER", help="where runs are stored [default runs]")
+@runs_option
 def add_command(names: Sequence[str], runs: str) -> None:
     """Bring something of your own: a table (CSV, or two IDX files), a torch module (.py), or a run (zip or folder).
 

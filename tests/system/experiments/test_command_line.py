@@ -42,6 +42,33 @@ def test_run_without_a_name_runs_the_default(main, tmp_path):
     assert store.experiment(store.recent("runs")[0]).algorithm == Experiment().algorithm
 
 
+def test_the_folder_of_runs_is_that_of_the_app(main, tmp_path, monkeypatch):
+    program = "from app import runs; print(runs.ROOT)"
+    for said in ("elsewhere", ""):
+        monkeypatch.setenv("LOCKSTEP_RUNS", said and str(tmp_path / said))
+        app = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True)
+        expected = tmp_path / said if said else ROOT / "runs"
+        assert store.home().resolve() == Path(app.stdout.strip()) == expected.resolve()
+
+
+def test_runs_go_where_the_environment_says_and_runs_on_the_command_line_goes_before(main, tmp_path, monkeypatch):
+    monkeypatch.setenv("LOCKSTEP_RUNS", str(tmp_path / "elsewhere"))
+    assert main("run", "easgd", *SMALL)[0] == 0
+    (folder,) = store.recent(tmp_path / "elsewhere")
+    assert main("run", "--from", folder.name, "--runs", tmp_path / "named")[0] == 2  # not there
+    assert main("run", "--from", folder.name, "--seed", 1)[0] == 0  # found there, and stored there
+    assert len(store.recent(tmp_path / "elsewhere")) == 2
+    assert main("run", "easgd", *SMALL, "--runs", tmp_path / "named")[0] == 0
+    assert len(store.recent(tmp_path / "named")) == 1 and len(store.recent(tmp_path / "elsewhere")) == 2
+    assert not (tmp_path / "runs").exists()
+
+
+def test_help_says_where_runs_are_stored(main):
+    for command in ("run", "compare", "add"):
+        _, out, _ = main(command, "--help")
+        assert "[default: $LOCKSTEP_RUNS, or runs beside the source]" in " ".join(out.split()), command
+
+
 def test_options_may_come_before_the_name(main):
     assert main("run", *SMALL, "easgd", "--period", 3)[0] == 0
     assert store.experiment(store.recent("runs")[0]).settings["period"] == 3
