@@ -35,10 +35,11 @@ def page() -> None:
     _read_address(chapter=list(chapters), language=list(LANGUAGES), part=list(PARTS), everything=[False, True])
     with st.sidebar:
         name = st.radio("Chapter", list(chapters), key="chapter", format_func=lambda n: chapters[n].title(), **KEPT)
-        language = st.segmented_control(
-            "Language", list(LANGUAGES), key="language", required=True, format_func=LANGUAGES.get, **KEPT
-        )
-        chapter = chapters[name]
+        chapter, language = chapters[name], st.session_state.language
+        if len(chapter.languages) > 1:
+            language = st.segmented_control(
+                "Language", list(LANGUAGES), key="language", required=True, format_func=LANGUAGES.get, **KEPT
+            )
         if language not in chapter.languages:
             st.caption(f"This chapter is not written in {LANGUAGES[language]} yet; here is the English one.")
     parts = {

@@ -14,6 +14,7 @@ from app.views import textbook
 from experiments.experiment import Experiment
 from experiments.jobs.pool import JobState
 from lessons import job_specs, markup
+from lessons.chapters import LANGUAGES, Chapter
 
 ROOT = Path(__file__).resolve().parents[3]
 CHAPTERS = [one.name for one in lessons.written()]
@@ -143,6 +144,27 @@ def test_a_number_is_judged_and_asked_again_with_others(book):
 def test_a_chapter_that_is_not_translated_is_shown_in_english_and_says_so(book):
     page = book(chapter="stragglers", language="ko", everything="true")
     assert "not written in 한국어 yet" in words(page) and "Synchronous SGD and stragglers" in words(page)
+
+
+def test_a_language_can_be_chosen_where_a_chapter_has_another_and_nowhere_else(book, monkeypatch, tmp_path):
+    translation = tmp_path / "text.ko.md"
+    translation.write_text("# 낙오자\n\n한 노드가 느리다.\n", "utf-8")
+    place = Chapter._path
+
+    def placed(chapter, kind, language):
+        korean = (chapter.name, kind, language) == ("stragglers", "text", "ko")
+        return translation if korean else place(chapter, kind, language)
+
+    monkeypatch.setattr(Chapter, "_path", placed)
+    page = book(chapter="stragglers")
+    assert page.button_group("language").options == list(LANGUAGES.values())
+    page.button_group("language").set_value("ko").run()
+    assert not page.exception and "한 노드가 느리다" in words(page)
+    page.radio("chapter").set_value("averaging").run()
+    assert not [group for group in page.button_group if group.key == "language"]
+    assert "not written in 한국어 yet" in words(page)
+    page.radio("chapter").set_value("stragglers").run()
+    assert page.button_group("language").value == "ko" and "한 노드가 느리다" in words(page)
 
 
 def test_a_link_to_nothing_opens_the_first_chapter(book):
