@@ -5,26 +5,30 @@ from __future__ import annotations
 import numpy as np
 import plotly.graph_objects as go
 
-from app import palette
+from app import palette, units
 from app.charts.frame import frame
-from experiments.measure.kernel_times import Report
+from experiments.measure.kernel_times import Peaks, Report, Row, reached
 
 TIMED = {"Numba": "cpu", "torch": "torch", "NumPy": "numpy", "CUDA": "gpu"}  # what is timed of a kernel
 
 
 def roofline(report: Report, chosen: str) -> go.Figure:
-    """What kernels reach (FLOP/s) at their operational intensity (FLOPs per byte), under what the machine can do."""
+    """What kernels reach (FLOP/s) at their operational intensity (FLOPs per byte), under what the machine can do.
+
+    The solid roof belongs to the level of memory where the numbers of the chosen kernel lie; dotted are those of the
+    nearest cache, which no kernel passes, and of memory.
+    """
     figure = go.Figure()
     rows = [row for row in report.rows if row.flops]
-    roofs = [("CPU", report.cpu)] + ([("GPU", report.gpu)] if report.gpu else [])
-    edges = [row.intensity for row in rows] + [peaks.flops / peaks.near for _, peaks in roofs]
+    devices = [("CPU", report.cpu)] + ([("GPU", report.gpu)] if report.gpu else [])
+    roofs = [(where, peaks, *roof) for where, peaks in devices for roof in _roofs(peaks, report.row(chosen))]
+    edges = [row.intensity for row in rows] + [peaks.flops / bandwidth for _, peaks, _, bandwidth, _ in roofs]
     x = np.geomspace(min(edges) / 2, max(edges) * 4, 60, dtype=np.float32)
-    for where, peaks in roofs:
-        for name, bandwidth, dash in (("of this size", peaks.near, "solid"), ("in memory", peaks.bandwidth, "dot")):
-            figure.add_scatter(
-                x=x, y=np.minimum(peaks.flops, x * bandwidth) / 1e9, mode="lines", hoverinfo="skip",
-                name=f"roof of the {where}, vectors {name}", line={"color": palette.MUTED, "width": 2, "dash": dash},
-            )  # fmt: skip
+    for where, peaks, name, bandwidth, dash in roofs:
+        figure.add_scatter(
+            x=x, y=np.minimum(peaks.flops, x * bandwidth) / 1e9, mode="lines", hoverinfo="skip",
+            name=f"roof of the {where}, {name}", line={"color": palette.MUTED, "width": 2, "dash": dash},
+        )  # fmt: skip
     for (label, which), line in zip(TIMED.items(), palette.RUNS, strict=False):
         timed = [row for row in rows if getattr(row, which) and (which in ("cpu", "gpu") or row.kernel == chosen)]
         if timed:
@@ -33,12 +37,29 @@ def roofline(report: Report, chosen: str) -> go.Figure:
                 x=np.array([row.intensity for row in timed], np.float32),
                 y=np.array([row.flops / getattr(row, which) / 1e9 for row in timed], np.float32),
                 mode="markers", name=label, customdata=[row.kernel for row in timed],
+                text=[_reached(report, row, which) for row in timed],
                 marker={"symbol": line.symbol, "color": line.colour, "size": np.where(large, 14, 7),
                         "opacity": np.where(large, 1.0, 0.5)},
-                hovertemplate="%{customdata}: %{y:.3g} GFLOP/s at %{x:.3g} FLOPs per byte<extra>" + label + "</extra>",
+                hovertemplate="%{customdata}: %{y:.3g} GFLOP/s at %{x:.3g} FLOPs per byte, %{text}"
+                              f"<extra>{label}</extra>",
             )  # fmt: skip
     frame(figure, "operational intensity in FLOPs per byte; GFLOP/s")
     figure.update_xaxes(type="log", rangemode="normal", exponentformat="power", dtick=1)
     figure.update_yaxes(type="log", exponentformat="power", dtick=1)
     figure.update_layout(height=400)
     return figure
+
+
+def _roofs(peaks: Peaks, row: Row | None) -> list[tuple[str, float, str]]:
+    """(name, bytes/s, dash) of the roofs to draw, one for each bandwidth."""
+    ends = [(peaks.streams[0][0], "dot"), (peaks.streams[-1][0], "dot")]
+    found = {}
+    for working_set, dash in ([(row.working_set, "solid")] if row else []) + ends:
+        name = " in ".join(filter(None, (units.size(working_set), peaks.level(working_set))))
+        found.setdefault(peaks.bandwidth(working_set), (name, dash))
+    return [(name, bandwidth, dash) for bandwidth, (name, dash) in found.items()]
+
+
+def _reached(report: Report, row: Row, which: str) -> str:
+    peaks = report.gpu if which == "gpu" else report.cpu
+    return f"{units.percent(reached(row, peaks, which))} of its roof"

@@ -15,7 +15,7 @@ from app import background, charts, session, units
 from app.text import escaped
 from app.views.pictures import heading
 from experiments.measure import kernel_times
-from experiments.measure.kernel_times import Report, Row
+from experiments.measure.kernel_times import Peaks, Report, Row
 
 FOLDER = Path(kernels.__file__).parent
 BOUND = {"bind": "query-params", "persist_state": "session"}
@@ -152,6 +152,7 @@ def _measured(name: str, n: int) -> None:
         f"{units.count(row.flops)} FLOPs and {units.size(row.bytes)} a call, by its price: "
         f"{units.number(row.intensity)} FLOPs per byte. {report.machine}, {report.moment}."
     )
+    st.caption(_roof(row, report.cpu))
     heading("Roofline", "How near a kernel comes to what this machine can do for so many FLOPs per byte.")
     if not all_of_them:
         st.button("Measure all kernels", key="all", on_click=st.session_state.update, args=({"roofline": n},))
@@ -183,6 +184,17 @@ def _table(row: Row, report: Report) -> None:
     head = "".join(f"<th>{word}</th>" for word in heads)
     body = "".join(lines)
     st.html(f'<div class="figures explained"><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>')
+
+
+def _roof(row: Row, peaks: Peaks) -> str:
+    """What bounds a call on the CPU, and where its numbers lie."""
+    bandwidth, level = peaks.bandwidth(row.working_set), peaks.level(row.working_set)
+    place = f"{units.size(row.working_set)}{level and f', in {level}'}"
+    if row.intensity * bandwidth > peaks.flops:
+        roof = f"the {units.number(peaks.flops / 1e9)} GFLOP/s of a matrix product"
+    else:
+        roof = f"the {units.rate(bandwidth)} that loops without arithmetic move there"
+    return f"Its numbers take {place}. Its roof, which only noise can lift it above, is {roof}."
 
 
 def _heard(row: Row, report: Report) -> str:

@@ -3,8 +3,11 @@
     time(kernel, n) for reference (NumPy), cpu (Numba), torch, and both on a GPU where there is one
     the roof: min(FLOP/s of a matrix product, intensity * bytes/s), intensity = FLOPs per byte by the kernel's price
 
-A time is the best of a few rounds of calls on one thread: what disturbs only adds. Two bandwidths are measured, that of
-memory, on vectors that fit into no cache, and that of vectors as long as the kernel's own, which may fit into one.
+A time is the best of a few rounds of calls on one thread: what disturbs only adds. The roof's bytes/s are those of
+the level of memory where the numbers of the call lie: the most that a loop without arithmetic moves in as large a
+working set, be it in a cache or in memory (experiments.measure.roof). So only noise can lift a call above its roof. Far below
+it are calls that are short beside the cost of calling, and those that wait for something else: for each other's
+results, for numbers from scattered places, for slow instructions.
 
 Source: Williams, Waterman & Patterson, Communications of the ACM 52(4), 2009 (the roofline).
 """
@@ -37,21 +40,25 @@ SIZES = (1_000, 10_000, 100_000, 1_000_000)
 SIZE = 100_000
 ROUND = 0.005  # s of calls that are timed together
 ROUNDS = 5
+LINE = 64  # bytes of a cache line
 SLOW = 0.25  # s: what takes longer is timed once
-ROOF = 640  # rows of the matrices of the roof
-BEYOND = 16_000_000  # numbers of a vector that fits into no cache
 TIMES = ("numpy", "cpu", "torch", "gpu", "torch_gpu")
 
 
 @dataclass(frozen=True)
 class Row:
-    """One kernel at one size: its price (FLOPs, bytes), and the s of a call; None where there is nothing to time."""
+    """One kernel at one size: its price (FLOPs, bytes), and the s of a call; None where there is nothing to time.
+
+    working_set: bytes of its arrays, or of the cache lines that it touches if it picks few numbers out of large ones;
+    `bytes` has a number as often as it is read or written.
+    """
 
     kernel: str
     family: str
     n: int
     flops: float
     bytes: float
+    working_set: float
     numpy: float | None = None
     cpu: float | None = None
     torch: float | None = None
@@ -66,15 +73,31 @@ class Row:
 
 @dataclass(frozen=True)
 class Peaks:
-    """What a device reaches: FLOP/s of a large matrix product; bytes/s of adding vectors, large and (near) of n."""
+    """What a device reaches at most, as experiments.measure.roof measures it.
+
+    flops: FLOP/s of a matrix product. streams: (bytes of a working set, bytes/s of the fastest loop over it),
+    ascending. caches: (name, bytes), the nearest first; empty where the system does not say.
+    """
 
     flops: float
-    bandwidth: float
-    near: float
+    streams: tuple[tuple[int, float], ...]
+    caches: tuple[tuple[str, int], ...] = ()
 
-    def roof(self, intensity: float) -> float:
-        """FLOP/s that a kernel of this intensity cannot pass by much, on vectors of size n."""
-        return min(self.flops, intensity * self.near)
+    def bandwidth(self, working_set: float) -> float:
+        """Bytes/s in so large a working set: the best of all measured that are larger than half of it.
+
+        What a larger one is given, a smaller one could have; where it came out as less, the machine was busy.
+        """
+        half = min(working_set, self.streams[-1][0]) / 2
+        return max(rate for size, rate in self.streams if size > half)
+
+    def roof(self, intensity: float, working_set: float) -> float:
+        """FLOP/s that a kernel of this intensity cannot pass on numbers that take so many bytes together."""
+        return min(self.flops, intensity * self.bandwidth(working_set))
+
+    def level(self, working_set: float) -> str:
+        """Return where so many bytes lie: the nearest cache that holds them, or memory; "" if caches are unknown."""
+        return next((name for name, size in self.caches if working_set <= size), "memory" if self.caches else "")
 
 
 @dataclass(frozen=True)
@@ -121,23 +144,30 @@ def known(wanted: Sequence[str]) -> Sequence[str]:
 def measure(wanted: Iterable[str], n: int) -> Report:
     """Time these kernels, one after the other."""
     from experiments.measure.kernel_cases import CALLS
+    from experiments.measure.roof import Roof
 
     torch, gpu = _torch()
+    roofs = [Roof(torch), *([Roof(torch, gpu)] if gpu else [])]
     with torch.no_grad() if torch else nullcontext():
-        rows = tuple(_row(name, CALLS[name], n, torch, gpu) for name in wanted)
+        rows = tuple(_row(name, CALLS[name], n, torch, gpu, roofs) for name in wanted)
+        cpu, gpu_peaks = [*(roof.peaks() for roof in roofs), None][:2]
     return Report(
         rows=rows,
-        cpu=_peaks(np.empty(0, np.float32), np.dot, n),
-        gpu=_peaks(torch.empty(0, device=gpu), torch.mm, n) if gpu else None,
+        cpu=cpu,
+        gpu=gpu_peaks,
         machine=machine() + (f"; {torch.cuda.get_device_name()}" if gpu else ""),
         moment=datetime.now().astimezone().isoformat(timespec="minutes"),
     )
 
 
-def _row(name: str, call: Any, n: int, torch: Any, gpu: str | None) -> Row:
+def _row(name: str, call: Any, n: int, torch: Any, gpu: str | None, roofs: Sequence[Any]) -> Row:
     kernel = getattr(kernels, name)
     args = call.arguments(np.random.default_rng(0), n)
     flops, words = kernel.price(*args)
+    moved = float(words * args[0].itemsize)
+    working_set = min(LINE * float(words), float(sum(x.nbytes for x in args if isinstance(x, np.ndarray))))
+    for roof in roofs:
+        roof.look(working_set)  # beside every kernel, since a machine is not equally fast all the time
     took = {"numpy": seconds(partial(kernel.module.reference, *_own(args)))}
     took["cpu"] = seconds(partial(kernel.module.cpu, *_own(args)))
     peer = call.peer if callable(call.peer) else None
@@ -153,7 +183,7 @@ def _row(name: str, call: Any, n: int, torch: Any, gpu: str | None) -> Row:
         took["gpu"] = seconds(partial(kernel.module.gpu, *_tensors(torch, args, gpu)), wait)
         if peer:
             took["torch_gpu"] = seconds(partial(peer, torch, *_tensors(torch, args, gpu)), wait)
-    return Row(name, kernel.family, n, float(flops), float(words * args[0].itemsize), **took)
+    return Row(name, kernel.family, n, float(flops), moved, working_set, **took)
 
 
 def seconds(call: Callable[[], Any], wait: Callable[[], Any] = lambda: None) -> float:
@@ -190,37 +220,8 @@ def _torch() -> tuple[Any, str | None]:
     except ImportError:
         return None, None
     torch.set_num_threads(1)
+    torch.backends.cudnn.allow_tf32 = False  # float32 as everywhere else, or a convolution would pass the roof
     return torch, "cuda:0" if torch.cuda.is_available() else None
-
-
-def _peaks(like: Any, product: Callable, n: int) -> Peaks:
-    """Those of the device of `like`: a matrix product, and x + y into a third vector, large and of size n."""
-    on_cpu = isinstance(like, np.ndarray)
-
-    def ones(*shape: int):
-        return np.ones(shape, np.float32) if on_cpu else like.new_ones(shape)
-
-    def wait():
-        if not on_cpu:
-            import torch
-
-            torch.cuda.synchronize()
-
-    def added(n: int) -> float:
-        x, y, z = ones(n), ones(n), ones(n)
-        add = partial(np.add, x, y, z) if on_cpu else partial(_add, x, y, z)
-        return 12 * n / seconds(add, wait)
-
-    side = ROOF if on_cpu else 8 * ROOF
-    a, b = ones(side, side), ones(side, side)
-    flops = 2 * side**3 / seconds(partial(product, a, b), wait)
-    return Peaks(flops, added(BEYOND), added(n))
-
-
-def _add(x, y, z):
-    import torch
-
-    torch.add(x, y, out=z)
 
 
 # as an errand: a file that the page reads
@@ -280,10 +281,10 @@ def told(report: Report) -> str:
     lines = [f"{report.machine}, {report.moment}"]
     for where, peaks in (("CPU, one thread", report.cpu), ("GPU", report.gpu)):
         if peaks:
-            lines.append(
-                f"{where}: {peaks.flops / 1e9:.3g} GFLOP/s (matrix product), {peaks.bandwidth / 1e9:.3g} GB/s (adding "
-                f"large vectors), {peaks.near / 1e9:.3g} GB/s (vectors of this size)"
-            )
+            sizes = {peaks.streams[0][0], *(row.working_set for row in report.rows), peaks.streams[-1][0]}
+            largest = {f"{peaks.bandwidth(size) / 1e9:.3g}": show.size(int(size)) for size in sorted(sizes)}
+            moved = ", ".join(f"{rate} GB/s in {size}" for rate, size in largest.items())
+            lines.append(f"{where}: {peaks.flops / 1e9:.3g} GFLOP/s (matrix product); streaming {moved}")
     return "\n".join(lines)
 
 
@@ -296,16 +297,21 @@ def table(report: Report) -> list[dict[str, Any]]:
         shown["x NumPy"], shown["x torch"] = _ratio(row.numpy, row.cpu), _ratio(row.torch, row.cpu)
         shown["GFLOP/s"] = f"{row.flops / row.cpu / 1e9:.3g}" if row.flops else ""
         shown["GB/s"] = f"{row.bytes / row.cpu / 1e9:.3g}"
+        shown["lies in"] = _place(row, report.cpu)
         shown["of roof"] = f"{100 * reached(row, report.cpu):.0f} %"
         rows.append(shown)
     return rows
 
 
 def reached(row: Row, peaks: Peaks, which: str = "cpu") -> float:
-    """The share of the roof, which is memory's alone for a kernel that only moves."""
-    if not row.flops:
-        return row.bytes / getattr(row, which) / peaks.near
-    return row.flops / getattr(row, which) / peaks.roof(row.intensity)
+    """Return the share of the roof: the least s that the FLOPs or the bytes of a call take, over what it took."""
+    least = max(row.flops / peaks.flops, row.bytes / peaks.bandwidth(row.working_set))
+    return least / getattr(row, which)
+
+
+def _place(row: Row, peaks: Peaks) -> str:
+    level, size = peaks.level(row.working_set), show.size(int(row.working_set))
+    return f"{level.removesuffix(' cache')} {size}".lstrip()
 
 
 def _micro(seconds: float | None) -> str:

@@ -13,6 +13,8 @@ from app.views import kernels as view
 from experiments.measure import kernel_times
 from experiments.measure.kernel_times import Peaks, Report, Row
 
+PEAKS = Peaks(5e10, ((4_000, 4e10), (8_000, 2e10), (2**28, 1e10)), (("L1 cache", 4_000), ("L2 cache", 64_000)))
+
 
 def script():
     from app.views import kernels
@@ -34,8 +36,8 @@ def page(folders):
 
 
 def report(*names, gpu=None):
-    rows = [Row(name, "updates", 1000, 2000.0, 12000.0, numpy=4e-6, cpu=1e-6, torch=2e-6) for name in names]
-    return Report(tuple(rows), Peaks(5e10, 1e10, 2e10), gpu, "a machine", "2026-01-01T12:00+00:00")
+    rows = [Row(name, "updates", 1000, 2000.0, 12000.0, 8000.0, numpy=4e-6, cpu=1e-6, torch=2e-6) for name in names]
+    return Report(tuple(rows), PEAKS, gpu, "a machine", "2026-01-01T12:00+00:00")
 
 
 @pytest.fixture
@@ -83,6 +85,22 @@ def test_a_kernel_is_shown_with_its_source_its_price_and_its_times(page, measure
     assert len(opened.get("plotly_chart")) == 1
 
 
+def test_the_roof_says_what_it_is_and_where_the_numbers_lie(page, measured):
+    measured(["adam"], 1000)
+    (said,) = [element.value for element in page(kernel="adam", numbers=1000).caption if "roof" in element.value]
+    assert said.startswith("Its numbers take 8 kB, in L2 cache.") and "is the 20 GB/s that loops" in said
+
+
+def test_a_kernel_of_high_intensity_has_the_matrix_product_for_a_roof():
+    row = Row("dense_forward", "layers", 1000, 1e6, 12000.0, 8000.0, cpu=1e-3)
+    assert view._roof(row, PEAKS).endswith("is the 50 GFLOP/s of a matrix product.")
+
+
+def test_where_caches_are_unknown_the_roof_still_names_the_size():
+    row = Row("sgd", "updates", 1000, 2000.0, 12000.0, 8000.0, cpu=1e-6)
+    assert view._roof(row, Peaks(PEAKS.flops, PEAKS.streams)).startswith("Its numbers take 8 kB. ")
+
+
 def test_another_kernel_is_another_measurement(page, measured):
     measured(["adam"], 1000)
     measured(["sgd"], 1000)
@@ -120,6 +138,16 @@ def test_a_link_to_a_kernel_that_is_not_there_opens_the_first(page, measured, li
 
 def test_the_roof_of_a_gpu_is_drawn_where_there_is_one():
     one = charts.roofline(report("sgd"), "sgd")
-    two = charts.roofline(report("sgd", gpu=Peaks(5e13, 3e12, 3e12)), "sgd")
-    assert len(two.data) == len(one.data) + 2
+    two = charts.roofline(report("sgd", gpu=Peaks(5e13, ((8_000, 3e12), (2**28, 3e12)))), "sgd")
+    assert len(two.data) == len(one.data) + 1  # where all is equally near, one roof says it
     assert any("GPU" in trace.name for trace in two.data)
+
+
+def test_the_solid_roof_is_that_of_the_chosen_kernel_and_no_kernel_lies_above_the_nearest_cache():
+    drawn = charts.roofline(report("sgd", "adam"), "sgd").data
+    roofs = {trace.line.dash: trace for trace in drawn if trace.mode == "lines" and "memory" not in trace.name}
+    assert roofs["solid"].name == "roof of the CPU, 8 kB in L2 cache"
+    assert roofs["dot"].name == "roof of the CPU, 4 kB in L1 cache"
+    assert all(roofs["solid"].y <= roofs["dot"].y)
+    (numba,) = [trace for trace in drawn if trace.name == "Numba"]
+    assert list(numba.text) == ["60.0 % of its roof"] * 2

@@ -5,6 +5,8 @@ import math
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import kernels
 from experiments.cli.main import main
@@ -64,18 +66,45 @@ def test_a_kernel_is_timed_beside_numpy_and_torch():
     assert (sgd.kernel, sgd.family, sgd.flops, sgd.bytes) == ("sgd", "updates", 400, 2400)
     assert sgd.intensity == pytest.approx(1 / 6)
     assert sgd.numpy > 0 and sgd.cpu > 0 and pack.torch is None
-    assert report.cpu.flops > 0 and report.cpu.bandwidth > 0 and report.cpu.near > 0
+    assert sgd.working_set == 1600  # two vectors, of which one is read and written
+    assert report.cpu.flops > 0 and all(rate > 0 for _, rate in report.cpu.streams)
+
+
+def test_of_a_large_vector_only_the_lines_that_are_touched_count():
+    for name, n in (("gather", 100_000), ("sgd", 100_000)):
+        arrays = [x for x in arguments(name, n) if isinstance(x, np.ndarray)]
+        _, words = getattr(kernels, name).price(*arguments(name, n))
+        row = kernel_times._row(name, CALLS[name], n, None, None, [])
+        assert row.working_set == min(sum(x.nbytes for x in arrays), 64 * words)
+        assert (row.working_set < arrays[1].nbytes) == (name == "gather")
+
+
+PEAKS = Peaks(100.0, ((2**13, 20.0), (2**20, 10.0), (2**28, 5.0)), (("L1 cache", 2**15), ("L2 cache", 2**21)))
 
 
 def test_the_roof_is_a_slope_and_then_flat():
-    peaks = Peaks(flops=100.0, bandwidth=10.0, near=20.0)
-    assert [peaks.roof(intensity) for intensity in (0.5, 5.0, 50.0)] == [10.0, 100.0, 100.0]
+    assert [PEAKS.roof(intensity, 2**13) for intensity in (0.5, 5.0, 50.0)] == [10.0, 100.0, 100.0]
+
+
+def test_the_roof_is_that_of_the_place_where_the_numbers_lie():
+    assert [PEAKS.roof(1.0, size) for size in (100, 2**13, 2**20, 2**21 - 1, 2**21, 2**28, 2**40)] == [
+        *(20.0, 20.0, 10.0, 10.0, 5.0, 5.0, 5.0)
+    ]
+    assert [PEAKS.level(size) for size in (2**13, 2**20, 2**28)] == ["L1 cache", "L2 cache", "memory"]
+    assert Peaks(1.0, PEAKS.streams).level(2**13) == ""
+
+
+@given(st.lists(st.floats(1, 1e12), min_size=1, max_size=16), st.lists(st.integers(1, 2**30), min_size=2, max_size=2))
+def test_fewer_bytes_never_have_a_lower_roof_however_busy_the_machine_was(rates, sizes):
+    peaks = Peaks(1.0, tuple((2 ** (13 + k), rate) for k, rate in enumerate(rates)))
+    assert peaks.bandwidth(min(sizes)) >= peaks.bandwidth(max(sizes))
 
 
 def test_what_is_reached_is_a_share_of_the_roof_and_of_the_bandwidth_where_nothing_is_computed():
-    peaks = Peaks(flops=100.0, bandwidth=10.0, near=20.0)
-    assert kernel_times.reached(Row("a", "b", 1, flops=40, bytes=80, cpu=8.0), peaks) == 0.5
-    assert kernel_times.reached(Row("a", "b", 1, flops=0, bytes=80, cpu=8.0), peaks) == 0.5
+    assert kernel_times.reached(Row("a", "b", 1, flops=40, bytes=80, working_set=80, cpu=8.0), PEAKS) == 0.5
+    assert kernel_times.reached(Row("a", "b", 1, flops=0, bytes=80, working_set=80, cpu=8.0), PEAKS) == 0.5
+    assert kernel_times.reached(Row("a", "b", 1, flops=400, bytes=80, working_set=80, cpu=8.0), PEAKS) == 0.5
+    assert kernel_times.reached(Row("a", "b", 1, flops=0, bytes=80, working_set=2**20, cpu=8.0), PEAKS) == 1.0
 
 
 def test_a_call_is_timed_until_the_device_is_done():
@@ -96,7 +125,7 @@ def test_an_errand_keeps_the_report(tmp_path):
 def test_the_command_prints_the_same_table(capsys):
     assert main(["kernels", "sgd", "--size", "100"]) == 0
     out = capsys.readouterr().out
-    assert "GFLOP/s (matrix product)" in out
+    assert "GFLOP/s (matrix product); streaming" in out and "of roof" in out and "lies in" in out
     head, row = out.splitlines()[-2:]
     assert head.split()[0] == "kernel" and row.split()[:3] == ["sgd", "200", "1,200"]
     assert main(["kernels", "sgd", "--size", "100", "--json"]) == 0
