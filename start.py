@@ -4,7 +4,7 @@
 Both make a virtual environment `.venv` beside this file, install `requirements.txt` into it, and say what they do.
 The second time nothing is installed. Standard library only.
 
-    python3 start.py                     the workbench in the browser; more arguments go to streamlit
+    python3 start.py                     the workbench in the browser; more arguments go to streamlit (--server.port 8600)
     python3 start.py test [ARGS ...]     all tests, or those that are named; more arguments go to pytest
     python3 start.py install             the set-up alone
 """
@@ -14,6 +14,7 @@ from __future__ import annotations
 import hashlib
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import venv
@@ -47,12 +48,33 @@ def main(words: list[str]) -> int:
         "run": [str(PYTHON), "-m", "streamlit", "run", "app/main.py", *rest],
         "test": [str(PYTHON), "-m", "pytest", "-n", workers, "--dist", "loadfile", *([] if named else ["tests"]), *rest],
     }[task]
+    if task == "run":
+        from app import port  # not before the version of Python is known
+
+        trouble, ends = port.trouble(rest)
+        if ends:
+            return fail(trouble)
+        if trouble:
+            say(trouble)
     say({"run": "opening the workbench; Ctrl-C ends it", "test": "running the tests"}[task])
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
-    try:
-        return subprocess.run(command, cwd=ROOT, env=environment, check=False).returncode
-    except KeyboardInterrupt:
-        return 130
+    os.chdir(ROOT)
+    if os.name == "nt":
+        return follow(command, environment)
+    os.execve(command[0], command, environment)  # one process, so that a signal to it ends the server
+
+
+def follow(command: list[str], environment: dict[str, str]) -> int:
+    """Run the command beside this process, where it cannot take its place: pass signals on, give its exit code."""
+    with subprocess.Popen(command, env=environment) as child:
+        for name in ("SIGTERM", "SIGBREAK"):
+            if hasattr(signal, name):
+                signal.signal(getattr(signal, name), lambda *_: child.terminate())
+        while True:
+            try:
+                return child.wait()
+            except KeyboardInterrupt:  # of the whole terminal, the child's too, which ends when it is done
+                continue
 
 
 def install() -> int:

@@ -1,0 +1,103 @@
+"""Port of the server: which one Streamlit will take, whether it is free, and who holds it. Standard library only.
+
+start.py asks before it starts Streamlit, which says no more than that the port is not available.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import errno
+import os
+import socket
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+DEFAULT = 8501
+NEAR = 100  # ports above one that is held, among which a free one is looked for
+LISTENING = "0A"  # in /proc/net/tcp
+CONFIGURATION = ".streamlit/config.toml"
+ROOT = Path(__file__).resolve().parents[1]
+
+
+def setting(name: str, words: Sequence[str], environment: Mapping[str, str] = os.environ) -> str | None:
+    """Return Streamlit's option `server.name`, set by `words`, the environment or a file, in this order; or None."""
+    parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
+    parser.add_argument(f"--server.{name}", dest="value", nargs="?")
+    value = parser.parse_known_args(words)[0].value
+    if value is None:
+        value = environment.get(f"STREAMLIT_SERVER_{name.upper()}")
+    for folder in (ROOT / "app", ROOT, Path.home()):
+        if value is None:
+            value = _configured(folder / CONFIGURATION, name)
+    return value
+
+
+def _configured(file: Path, name: str) -> str | None:
+    import tomllib  # from Python 3.11 on, which start.py has made sure of
+
+    with contextlib.suppress(OSError, ValueError):
+        value = tomllib.loads(file.read_text("utf-8")).get("server", {}).get(name)
+        return None if value is None else str(value)
+    return None
+
+
+def trouble(words: Sequence[str]) -> tuple[str, bool]:
+    """(sentence, whether Streamlit will give up) on the port that it will take; ("", False) if that is free.
+
+    A port that nobody asked for is no reason to give up: Streamlit then takes the next one that is free.
+    """
+    asked, address = setting("port", words), setting("address", words) or "0.0.0.0"
+    try:
+        port = int(asked or DEFAULT)
+        held = problem(address, port)
+    except ValueError:
+        return "", False  # Streamlit says what is wrong with such a number
+    if held == errno.EACCES:
+        return f"port {port} is reserved for the system; try --server.port {DEFAULT}.", asked is not None
+    if held != errno.EADDRINUSE:
+        return "", False
+    who, pid = holder(port)
+    if asked is None:
+        return f"port {port} is held by {who}; the workbench takes the next one that is free.", False
+    end = f"end it (kill {pid})" if pid else "end it"
+    free = next((n for n in range(port + 1, min(port + NEAR, 2**16)) if not problem(address, n)), DEFAULT)
+    return f"port {port} is held by {who}; {end}, or take another: python3 start.py --server.port {free}", True
+
+
+def problem(address: str, port: int) -> int:
+    """Return the errno of listening at this port, 0 if one could. ValueError if it is no port."""
+    if not 0 <= port < 2**16:
+        raise ValueError(f"{port} is no port; use 0 to {2**16 - 1}.")
+    try:
+        with socket.socket(socket.AF_INET6 if ":" in address else socket.AF_INET) as probe:
+            if os.name != "nt":  # as Streamlit does; there it would share the port
+                probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            probe.bind((address, port))
+            probe.listen(1)
+    except OSError as error:
+        return error.errno or -1
+    return 0
+
+
+def holder(port: int) -> tuple[str, int | None]:
+    """(who listens at this port, its process), as far as Linux tells; else ("another program", None)."""
+    sockets = {f"socket:[{inode}]" for inode in _listening(port)}
+    for process in sorted((path for path in Path("/proc").glob("[0-9]*")), key=lambda path: int(path.name)):
+        with contextlib.suppress(OSError):  # it has ended, or belongs to another user
+            if any(os.readlink(file) in sockets for file in (process / "fd").iterdir()):
+                command = (process / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace").strip()
+                return f"process {process.name} ({command[:100]})", int(process.name)
+    return "another program", None
+
+
+def _listening(port: int) -> list[str]:
+    """The inodes of the sockets that listen at this port."""
+    found = []
+    for table in ("tcp", "tcp6"):
+        with contextlib.suppress(OSError):
+            for line in Path("/proc/net", table).read_text().splitlines()[1:]:
+                _, local, _, state, *_, inode = line.split()[:10]
+                if state == LISTENING and int(local.rpartition(":")[2], 16) == port:
+                    found.append(inode)
+    return found

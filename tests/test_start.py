@@ -1,0 +1,155 @@
+"""Starting and ending: who ends start.py ends the server, and who cannot start it learns why. Nothing is installed."""
+
+import errno
+import hashlib
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from app import port
+
+ROOT = Path(__file__).resolve().parents[1]
+SERVER = """
+import os, pathlib, signal, sys, time
+
+def end(*_):
+    pathlib.Path("ended").write_text(str(os.getpid()))
+    sys.exit(7)
+
+signal.signal(signal.SIGTERM, end)
+part = pathlib.Path("part")
+part.write_text(f"{os.getpid()} {' '.join(sys.argv[1:])}")
+part.rename("started")
+time.sleep(100)
+"""
+FOLLOWING = "import os, sys, start; sys.exit(start.follow([str(start.PYTHON), '-m', 'streamlit'], dict(os.environ)))"
+linux = pytest.mark.skipif(not Path("/proc/net/tcp").exists(), reason="only Linux says who holds a port")
+
+
+@pytest.fixture
+def house(tmp_path):
+    """A copy of what start.py needs, with an environment that looks installed and a server that only waits."""
+    for name in ("start.py", "requirements.txt", "app/__init__.py", "app/port.py"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_bytes((ROOT / name).read_bytes())
+    (tmp_path / ".venv" / "bin").mkdir(parents=True)
+    (tmp_path / ".venv" / "bin" / "python").symlink_to(sys.executable)
+    digest = hashlib.sha256((ROOT / "requirements.txt").read_bytes()).hexdigest()
+    version = f"{sys.version_info.major}.{sys.version_info.minor}"
+    (tmp_path / ".venv" / "lockstep-installed").write_text(f"{version} {digest}\n")
+    (tmp_path / "streamlit").mkdir()
+    (tmp_path / "streamlit" / "__main__.py").write_text(SERVER)
+    return tmp_path
+
+
+@pytest.fixture
+def held():
+    """A port at which this very process listens."""
+    with socket.socket() as listening:
+        listening.bind(("127.0.0.1", 0))
+        listening.listen(1)
+        yield listening.getsockname()[1]
+
+
+def free() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def server(house: Path, process: subprocess.Popen) -> tuple[int, str]:
+    """(process, arguments) of the server, once it is there."""
+    until = time.monotonic() + 60
+    while not (house / "started").exists() and time.monotonic() < until:
+        assert process.poll() is None
+        time.sleep(0.01)
+    pid, _, words = (house / "started").read_text().partition(" ")
+    return int(pid), words
+
+
+def alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no SIGTERM that a program can be told")
+@pytest.mark.parametrize("how", ["replaced", "followed"])
+def test_ending_the_start_ends_the_server(house, how):
+    words = ["start.py", "--server.port", str(free())] if how == "replaced" else ["-c", FOLLOWING]
+    process = subprocess.Popen([sys.executable, *words], cwd=house)
+    pid, said = server(house, process)
+    try:
+        assert (pid == process.pid) == (how == "replaced")
+        assert how == "followed" or said == f"run app/main.py --server.port {words[-1]}"
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(60) == 7  # the server's own
+        assert (house / "ended").read_text() == str(pid) and not alive(pid)
+    finally:
+        process.kill()
+        if alive(pid):
+            os.kill(pid, signal.SIGKILL)
+
+
+@linux
+def test_who_holds_the_port_is_said_with_what_to_do_and_nothing_is_started(house, held):
+    done = subprocess.run(
+        [sys.executable, "start.py", f"--server.port={held}"], cwd=house, capture_output=True, text=True, timeout=60
+    )
+    assert done.returncode == 2 and not (house / "started").exists()
+    assert f"port {held} is held by process {os.getpid()} (" in done.stderr
+    assert f"end it (kill {os.getpid()}), or take another: python3 start.py --server.port " in done.stderr
+    other = int(done.stderr.split()[-1])
+    assert other != held and not port.problem("127.0.0.1", other)
+
+
+def test_where_the_system_does_not_say_who_holds_a_port_it_is_another_program(held, monkeypatch):
+    monkeypatch.setattr(port, "_listening", lambda number: [])
+    trouble, ends = port.trouble(["--server.port", str(held)])
+    assert ends and trouble.startswith(f"port {held} is held by another program; end it, or take another: ")
+
+
+def test_a_port_that_nobody_asked_for_is_no_reason_to_give_up(held, monkeypatch):
+    monkeypatch.delenv("STREAMLIT_SERVER_PORT", raising=False)
+    monkeypatch.setattr(port, "DEFAULT", held)
+    trouble, ends = port.trouble([])
+    assert not ends and trouble.endswith("the workbench takes the next one that is free.")
+
+
+def test_a_port_that_the_system_keeps_for_itself_is_said_to_be_one(monkeypatch):
+    monkeypatch.setattr(port, "problem", lambda address, number: errno.EACCES)
+    assert port.trouble(["--server.port", "80"]) == (
+        "port 80 is reserved for the system; try --server.port 8501.",
+        True,
+    )
+
+
+def test_of_a_free_port_and_of_what_is_no_port_nothing_is_said():
+    for number in (free(), "many", 70000):
+        assert port.trouble(["--server.port", str(number)]) == ("", False)
+
+
+def test_the_last_word_on_the_port_counts_then_the_environment_then_a_file(tmp_path, monkeypatch):
+    monkeypatch.setattr(port, "ROOT", tmp_path)
+    (tmp_path / ".streamlit").mkdir()
+    (tmp_path / ".streamlit" / "config.toml").write_text("[server]\nport = 3\n")
+    environment = {"STREAMLIT_SERVER_PORT": "2"}
+    assert port.setting("port", ["--server.port", "9", "--server.port=1", "--server.headless"], environment) == "1"
+    assert port.setting("port", ["--server.headless", "true"], environment) == "2"
+    assert port.setting("port", [], {}) == "3"
+    (tmp_path / ".streamlit" / "config.toml").write_text("no [toml")
+    monkeypatch.setattr(Path, "home", lambda: tmp_path)
+    assert port.setting("port", [], {}) is None
+
+
+def test_the_address_of_the_workbench_is_the_one_that_is_tried(held):
+    assert port.setting("address", [], {}) == "127.0.0.1"
+    assert port.problem("127.0.0.1", held) == errno.EADDRINUSE
