@@ -4,7 +4,8 @@
 Both make a virtual environment `.venv` beside this file, install `requirements.txt` into it, and say what they do.
 The second time nothing is installed. Standard library only.
 
-    python3 start.py                     the workbench in the browser; more arguments go to streamlit (--server.port 8600)
+    python3 start.py                     the workbench in the browser; more arguments go to streamlit
+                                         (--server.port 8600)
     python3 start.py test [ARGS ...]     all tests, or those that are named; more arguments go to pytest
     python3 start.py install             the set-up alone
 """
@@ -43,10 +44,11 @@ def main(words: list[str]) -> int:
     if code or task == "install":
         return code
     named = any((ROOT / word.partition("::")[0]).exists() for word in rest)  # a test that pytest is to run
+    tests = rest if named else ["tests", *rest]
     workers = str((os.cpu_count() or 1) + 1)  # one more than cores, since browsers and processes are waited for
     command = {
         "run": [str(PYTHON), "-m", "streamlit", "run", "app/main.py", *rest],
-        "test": [str(PYTHON), "-m", "pytest", "-n", workers, "--dist", "loadfile", *([] if named else ["tests"]), *rest],
+        "test": [str(PYTHON), "-m", "pytest", "-n", workers, "--dist", "loadfile", *tests],
     }[task]
     if task == "run":
         from app import port  # not before the version of Python is known
@@ -65,7 +67,7 @@ def main(words: list[str]) -> int:
 
 
 def follow(command: list[str], environment: dict[str, str]) -> int:
-    """Run the command beside this process, where it cannot take its place: pass signals on, give its exit code."""
+    """Run the command as a child where it cannot replace this process; forward signals, return its exit code."""
     with subprocess.Popen(command, env=environment) as child:
         for name in ("SIGTERM", "SIGBREAK"):
             if hasattr(signal, name):

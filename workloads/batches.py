@@ -50,7 +50,7 @@ class Batches:
 
 
 def _too_few(samples: int, batch: int, shards: int) -> str:
-    """Return why no batch can be filled, and which of batch and workers, set to what, would fill one."""
+    """Return why no batch can be filled, and the largest batch or number of workers with which one can."""
     workers = f"{samples // batch} worker{'s' * (samples // batch > 1)}"
     ways = [f"a batch of at most {samples // shards}"] * (samples >= shards)
     ways += [f"at most {workers}"] * (samples >= batch and shards > 1)

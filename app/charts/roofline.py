@@ -15,8 +15,8 @@ TIMED = {"Numba": "cpu", "torch": "torch", "NumPy": "numpy", "CUDA": "gpu"}  # w
 def roofline(report: Report, chosen: str) -> go.Figure:
     """What kernels reach (FLOP/s) at their operational intensity (FLOPs per byte), under what the machine can do.
 
-    The solid roof belongs to the level of memory where the numbers of the chosen kernel lie; dotted are those of the
-    nearest cache, which no kernel passes, and of memory.
+    The solid roof is that of the working set of the chosen kernel; dotted are those of the nearest cache, which no
+    kernel exceeds, and of memory.
     """
     figure = go.Figure()
     rows = [row for row in report.rows if row.flops]
@@ -51,7 +51,7 @@ def roofline(report: Report, chosen: str) -> go.Figure:
 
 
 def _roofs(peaks: Peaks, row: Row | None) -> list[tuple[str, float, str]]:
-    """(name, bytes/s, dash) of the roofs to draw, one for each bandwidth."""
+    """Return (name, bytes/s, dash) of the roofs to draw, one per bandwidth."""
     ends = [(peaks.streams[0][0], "dot"), (peaks.streams[-1][0], "dot")]
     found = {}
     for working_set, dash in ([(row.working_set, "solid")] if row else []) + ends:

@@ -187,14 +187,14 @@ def _table(row: Row, report: Report) -> None:
 
 
 def _roof(row: Row, peaks: Peaks) -> str:
-    """What bounds a call on the CPU, and where its numbers lie."""
+    """Return a sentence on what bounds a call on the CPU, and where its working set lies."""
     bandwidth, level = peaks.bandwidth(row.working_set), peaks.level(row.working_set)
     place = f"{units.size(row.working_set)}{level and f', in {level}'}"
     if row.intensity * bandwidth > peaks.flops:
         roof = f"the {units.number(peaks.flops / 1e9)} GFLOP/s of a matrix product"
     else:
         roof = f"the {units.rate(bandwidth)} that loops without arithmetic move there"
-    return f"Its numbers take {place}. Its roof, which only noise can lift it above, is {roof}."
+    return f"Its working set is {place}. Its roof, which only noise lets it exceed, is {roof}."
 
 
 def _heard(row: Row, report: Report) -> str:

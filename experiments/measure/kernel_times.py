@@ -4,10 +4,9 @@
     the roof: min(FLOP/s of a matrix product, intensity * bytes/s), intensity = FLOPs per byte by the kernel's price
 
 A time is the best of a few rounds of calls on one thread: what disturbs only adds. The roof's bytes/s are those of
-the level of memory where the numbers of the call lie: the most that a loop without arithmetic moves in as large a
-working set, be it in a cache or in memory (experiments.measure.roof). So only noise can lift a call above its roof. Far below
-it are calls that are short beside the cost of calling, and those that wait for something else: for each other's
-results, for numbers from scattered places, for slow instructions.
+the level of memory, a cache or DRAM, that holds the call's working set: the most that a loop without arithmetic moves
+over as many bytes (experiments.measure.roof). Only noise lifts a call above this roof. Far below it are calls dominated by the
+call overhead, and those limited by latency: chains of dependent results, scattered accesses, slow instructions.
 
 Source: Williams, Waterman & Patterson, Communications of the ACM 52(4), 2009 (the roofline).
 """
@@ -49,8 +48,8 @@ TIMES = ("numpy", "cpu", "torch", "gpu", "torch_gpu")
 class Row:
     """One kernel at one size: its price (FLOPs, bytes), and the s of a call; None where there is nothing to time.
 
-    working_set: bytes of its arrays, or of the cache lines that it touches if it picks few numbers out of large ones;
-    `bytes` has a number as often as it is read or written.
+    working_set: bytes of its arrays, or of the cache lines that it touches if these are fewer. `bytes` counts a number
+    each time it is read or written.
     """
 
     kernel: str
@@ -73,10 +72,10 @@ class Row:
 
 @dataclass(frozen=True)
 class Peaks:
-    """What a device reaches at most, as experiments.measure.roof measures it.
+    """Peak rates of a device, as experiments.measure.roof measures them.
 
     flops: FLOP/s of a matrix product. streams: (bytes of a working set, bytes/s of the fastest loop over it),
-    ascending. caches: (name, bytes), the nearest first; empty where the system does not say.
+    ascending. caches: (name, bytes), the nearest first; empty where the system does not tell.
     """
 
     flops: float
@@ -84,19 +83,19 @@ class Peaks:
     caches: tuple[tuple[str, int], ...] = ()
 
     def bandwidth(self, working_set: float) -> float:
-        """Bytes/s in so large a working set: the best of all measured that are larger than half of it.
+        """Return the bytes/s over this working set: the best measured of all those larger than half of it.
 
-        What a larger one is given, a smaller one could have; where it came out as less, the machine was busy.
+        A smaller working set is at least as fast as a larger one; where it came out slower, the machine was busy.
         """
         half = min(working_set, self.streams[-1][0]) / 2
         return max(rate for size, rate in self.streams if size > half)
 
     def roof(self, intensity: float, working_set: float) -> float:
-        """FLOP/s that a kernel of this intensity cannot pass on numbers that take so many bytes together."""
+        """Return the FLOP/s that a kernel of this intensity cannot exceed on this working set (bytes)."""
         return min(self.flops, intensity * self.bandwidth(working_set))
 
     def level(self, working_set: float) -> str:
-        """Return where so many bytes lie: the nearest cache that holds them, or memory; "" if caches are unknown."""
+        """Return the nearest cache that holds this working set, else "memory"; "" if the caches are unknown."""
         return next((name for name, size in self.caches if working_set <= size), "memory" if self.caches else "")
 
 
@@ -304,7 +303,7 @@ def table(report: Report) -> list[dict[str, Any]]:
 
 
 def reached(row: Row, peaks: Peaks, which: str = "cpu") -> float:
-    """Return the share of the roof: the least s that the FLOPs or the bytes of a call take, over what it took."""
+    """Return the share of the roof: the least seconds that the FLOPs and bytes of a call need, over its time."""
     least = max(row.flops / peaks.flops, row.bytes / peaks.bandwidth(row.working_set))
     return least / getattr(row, which)
 

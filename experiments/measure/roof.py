@@ -1,4 +1,4 @@
-"""Roof of a device: the FLOP/s and bytes/s that it reaches, by how many bytes the numbers of a call take.
+"""Roof of a device: the FLOP/s and bytes/s that it reaches, by the size of the working set.
 
     FLOP/s     of a matrix product in float32, the best of NumPy's and torch's
     bytes/s    of the fastest of three loops that do next to no arithmetic, over a working set of a given size:
@@ -7,12 +7,12 @@
         scale    x <- a x            reads and writes as much
         update   y <- y + a x        reads twice what it writes
 
-Which of the three is fastest depends on the level of memory: `update` in the nearest caches, which read twice and write
-once in a cycle, `scale` in those beyond, where a line that was read has to be written back. On a CPU the loops repeat
-in compiled code, so that the cost of a call, which kernels do have, is not in their bandwidth.
+Which of the three is fastest depends on the level of memory: `update` in the nearest caches, which serve two loads and
+a store in a cycle, `scale` beyond them, where a modified line is written back in any case. On a CPU the loops repeat in
+compiled code, so their bandwidth is free of the call overhead that kernels pay.
 
-A roof must not be too low because the machine was busy while it was measured: what disturbs only slows, so it is
-measured in many short rounds, again beside each kernel, and the best of all counts.
+A busy machine must not lower the roof. Disturbances only slow a loop down, so it is measured in many short rounds, once
+more with every kernel, and the best round counts.
 
 Source: McCalpin, IEEE TCCA Newsletter, 1995 (STREAM); Ilic, Pratas & Sousa, Computer Architecture Letters 13(1), 2014
 (a roof for each cache).
@@ -41,7 +41,7 @@ ROUNDS, FEWEST, LONGEST = 10, 3, 0.3  # rounds of a loop: fewer, but not below F
 CACHES = Path("/sys/devices/system/cpu/cpu0/cache")
 UNITS = {"K": 2**10, "M": 2**20}
 
-Loop = Callable[[int], Any]  # call(repeat) does it so many times, and lasts until the device is done
+Loop = Callable[[int], Any]  # loop(repeat) returns when the device has done it so many times
 
 
 @njit(cache=True, nogil=True, error_model="numpy", fastmath={"reassoc", "contract", "arcp", "nsz"})
@@ -50,7 +50,7 @@ def total(repeat, x):
         s = x.dtype.type(0)
         for i in range(x.size):
             s += x[i]
-        x[0] = s  # the next sum depends on it, so none is left out
+        x[0] = s  # the next sum depends on it, so the compiler drops none
 
 
 @exact
@@ -68,7 +68,7 @@ def update(repeat, y, x, a):
 
 
 class Roof:
-    """Peaks of the CPU, or of the GPU `device` of torch, as high as they have been seen so far."""
+    """Peaks of the CPU, or of torch's GPU `device`: the best seen so far."""
 
     def __init__(self, torch: Any = None, device: str | None = None):
         self.torch, self.device = torch, device
@@ -82,13 +82,13 @@ class Roof:
         self.streams[size] = max(self.streams.get(size, 0.0), rate)
 
     def peaks(self) -> Peaks:
-        """Look once more at all sizes, and at the ends; return the best that was seen."""
+        """Measure all sizes seen so far once more, the smallest and the largest too, and return the best of each."""
         for size in {SMALLEST, *self.streams, LARGEST}:
             self.look(size)
         return Peaks(self.flops, tuple(sorted(self.streams.items())), self._caches())
 
     def _products(self) -> Iterator[tuple[int, Loop]]:
-        """(rows, loop): square matrices multiplied by NumPy, and by torch where it is."""
+        """Yield (rows, loop) of square matrix products, by NumPy and, if installed, torch."""
         for side in GPU_SIDES if self.device else SIDES:
             if not self.device:
                 a = np.ones((side, side), np.float32)
@@ -98,7 +98,7 @@ class Roof:
                 yield side, self._repeated(partial(self.torch.mm, a, a, out=self.torch.empty_like(a)))
 
     def _streams(self, size: int) -> Iterator[tuple[int, Loop]]:
-        """(bytes moved, loop): torch's forms of total, scale and update, a launch each."""
+        """Yield (bytes moved, loop) of total, scale and update in torch, one launch each."""
         x, y, z = (self.torch.ones(numbers, device=self.device) for numbers in (size // 8, size // 8, size // 4))
         yield size, self._repeated(partial(self.torch.sum, z, 0, out=self.torch.empty((), device=self.device)))
         yield 2 * size, self._repeated(partial(z.mul_, 1.0))
@@ -120,29 +120,29 @@ class Roof:
 
 
 def step(working_set: float) -> int:
-    """Return the working set that stands for this one: the power of two below, within what is measured."""
+    """Return the working set that is measured in place of this one: the power of two below, within the ends."""
     return 2 ** math.floor(math.log2(min(max(working_set, SMALLEST), LARGEST)))
 
 
 def streams(size: int) -> Iterator[tuple[int, Loop]]:
-    """(bytes moved, loop) of total, scale and update in `size` bytes, float32."""
+    """Yield (bytes moved, loop) of total, scale and update over `size` bytes of float32."""
     z = np.ones(size // 4, np.float32)
     yield size, partial(total, x=z)
     yield 2 * size, partial(scale, x=z, a=np.float32(1))
-    apart = 512  # numbers, half a page: a load from where, but for the page, a store is under way would wait for it
+    apart = 512  # numbers, half a page: loads alias with pending stores at the same offset in another page
     y, x = np.ones(size // 8, np.float32), np.ones(size // 8 + apart, np.float32)[apart:]
     yield 3 * size // 2, partial(update, y=y, x=x, a=np.float32(0))
 
 
 def fastest(loop: Loop) -> float:
-    """Seconds of one repetition, in the best of some short rounds."""
+    """Return the seconds of one repetition in the best of some short rounds."""
 
     def timed(repeat: int) -> float:
         begin = perf_counter()
         loop(repeat)
         return (perf_counter() - begin) / repeat
 
-    timed(1)  # compiles, and brings everything near
+    timed(1)  # compiles, and warms the caches
     once = max(min(timed(1) for _ in range(FEWEST)), 1e-9)
     repeat = max(1, round(ROUND / once))
     rounds = min(ROUNDS, max(FEWEST, round(LONGEST / (repeat * once))))
@@ -150,7 +150,7 @@ def fastest(loop: Loop) -> float:
 
 
 def caches() -> tuple[tuple[str, int], ...]:
-    """(name, bytes) of the data caches of a core of this machine, the nearest first; () where Linux does not say."""
+    """Return (name, bytes) of the data caches of a core, the nearest first; () where the system does not tell."""
     found = {}
     with contextlib.suppress(OSError, ValueError, KeyError):
         for folder in sorted(CACHES.glob("index*")):

@@ -88,7 +88,7 @@ def test_a_kernel_is_shown_with_its_source_its_price_and_its_times(page, measure
 def test_the_roof_says_what_it_is_and_where_the_numbers_lie(page, measured):
     measured(["adam"], 1000)
     (said,) = [element.value for element in page(kernel="adam", numbers=1000).caption if "roof" in element.value]
-    assert said.startswith("Its numbers take 8 kB, in L2 cache.") and "is the 20 GB/s that loops" in said
+    assert said.startswith("Its working set is 8 kB, in L2 cache.") and "is the 20 GB/s that loops" in said
 
 
 def test_a_kernel_of_high_intensity_has_the_matrix_product_for_a_roof():
@@ -98,7 +98,7 @@ def test_a_kernel_of_high_intensity_has_the_matrix_product_for_a_roof():
 
 def test_where_caches_are_unknown_the_roof_still_names_the_size():
     row = Row("sgd", "updates", 1000, 2000.0, 12000.0, 8000.0, cpu=1e-6)
-    assert view._roof(row, Peaks(PEAKS.flops, PEAKS.streams)).startswith("Its numbers take 8 kB. ")
+    assert view._roof(row, Peaks(PEAKS.flops, PEAKS.streams)).startswith("Its working set is 8 kB. ")
 
 
 def test_another_kernel_is_another_measurement(page, measured):

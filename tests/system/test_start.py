@@ -1,4 +1,4 @@
-"""Starting and ending: who ends start.py ends the server, and who cannot start it learns why. Nothing is installed."""
+"""Starting and ending: a signal to start.py ends the server, and a port in use is explained. Nothing is installed."""
 
 import errno
 import hashlib
@@ -121,7 +121,7 @@ def test_a_port_that_nobody_asked_for_is_no_reason_to_give_up(held, monkeypatch)
     monkeypatch.delenv("STREAMLIT_SERVER_PORT", raising=False)
     monkeypatch.setattr(port, "DEFAULT", held)
     trouble, ends = port.trouble([])
-    assert not ends and trouble.endswith("the workbench takes the next one that is free.")
+    assert not ends and trouble.endswith("the workbench uses the next free one.")
 
 
 def test_a_port_that_the_system_keeps_for_itself_is_said_to_be_one(monkeypatch):
