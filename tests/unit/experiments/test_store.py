@@ -115,7 +115,11 @@ def test_what_was_abandoned_long_ago_is_swept(small_run, tmp_path):
 
 def test_find_takes_a_path_a_name_or_its_beginning(small_run, stale_run, tmp_path):
     a, b = store.save(small_run, tmp_path), store.save(stale_run, tmp_path)
-    assert store.find(str(a)) == a and store.find(a.name, tmp_path) == a and store.find(b.name[:6], tmp_path) == b
+    assert (
+        store.find(str(a), tmp_path) == a
+        and store.find(a.name, tmp_path) == a
+        and store.find(b.name[:6], tmp_path) == b
+    )
     assert set(store.recent(tmp_path)) == {a, b}
     for text in ("nothing", "", "../..", "x" * 5000, "\0"):
         with pytest.raises(ValueError, match="there is no run"):
