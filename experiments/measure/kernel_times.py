@@ -5,7 +5,7 @@
 
 A time is the best of a few rounds of calls on one thread: what disturbs only adds. The roof's bytes/s are those of
 the level of memory, a cache or DRAM, that holds the call's working set: the most that a loop without arithmetic moves
-over as many bytes (experiments.measure.roof). Only noise lifts a call above this roof. Far below it are calls dominated by the
+over as many bytes (`roof.py`). Only noise lifts a call above this roof. Far below it are calls dominated by the
 call overhead, and those limited by latency: chains of dependent results, scattered accesses, slow instructions.
 
 Source: Williams, Waterman & Patterson, Communications of the ACM 52(4), 2009 (the roofline).

@@ -14,7 +14,7 @@ import pytest
 
 from app import port
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 SERVER = """
 import os, pathlib, signal, sys, time
 
