@@ -1,0 +1,89 @@
+"""The glossary: each word has one meaning, is used where it says, and the words that were retired name nothing."""
+
+import ast
+import functools
+import re
+from collections import Counter
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+ROOMS = ("kernels", "workloads", "cluster", "algorithms", "theory", "experiments", "lessons", "app")
+SOURCES = [
+    *(path for room in ROOMS for path in sorted((ROOT / room).rglob("*.py"))),
+    ROOT / "knobs.py",
+    ROOT / "tracing.py",
+]
+CONTRACTS = ("Settings", "Codec")  # which every module of a kind has
+
+
+@functools.cache
+def rows() -> list[list[str]]:
+    """The cells of every line of the glossary's tables, heads left out."""
+    lines = [line for line in (ROOT / "GLOSSARY.md").read_text().splitlines() if line.startswith("|")]
+    cells = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
+    return [row for row in cells if row[0] not in ("term", "not") and not set(row[0]) <= {"-"}]
+
+
+def terms() -> dict[str, tuple[str, str]]:
+    """Meaning and room of each term."""
+    return {row[0]: (row[1], row[2]) for row in rows() if len(row) == 3}
+
+
+def retired() -> dict[str, str]:
+    """What is said instead of each word that is not used."""
+    return {row[0]: row[1] for row in rows() if len(row) == 2}
+
+
+@functools.cache
+def names(path: Path) -> frozenset[str]:
+    """Every identifier that a file defines or takes: classes, functions, arguments, variables, attributes."""
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.ClassDef | ast.FunctionDef):
+            found.add(node.name)
+        elif isinstance(node, ast.arg):
+            found.add(node.arg)
+        elif isinstance(node, ast.Name):
+            found.add(node.id)
+        elif isinstance(node, ast.Attribute):
+            found.add(node.attr)
+    return frozenset(found)
+
+
+def parts(name: str) -> list[str]:
+    """The words of an identifier: "RestartableComm" and "restartable_comm" are restartable and comm."""
+    return [word.lower() for word in re.findall(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])", name)]
+
+
+def test_a_term_stands_once_and_has_a_meaning_of_one_line():
+    counted = Counter(row[0] for row in rows())
+    assert [term for term, count in counted.items() if count > 1] == []
+    assert all(meaning and len(meaning) < 200 for meaning, _ in terms().values())
+    assert len(terms()) > 60
+
+
+def test_a_term_is_used_in_its_room():
+    for term, (_, room) in terms().items():
+        files = [path for path in SOURCES if path.relative_to(ROOT).parts[0].removesuffix(".py") == room]
+        assert files, f"{term}: there is no room {room}"
+        spelled = re.compile(r"[ _]?".join(map(re.escape, term.lower().split())))
+        assert any(spelled.search(path.read_text().lower()) for path in files), f"{term} is not used in {room}"
+
+
+def test_a_word_that_is_not_used_names_nothing():
+    words = [tuple(word.split()) for word in retired()]
+    for path in SOURCES:
+        for name in names(path):
+            spoken = parts(name)
+            for word in words:
+                here = any(tuple(spoken[at : at + len(word)]) == word for at in range(len(spoken)))
+                assert not here, f"{path.relative_to(ROOT)}: {name}; say {retired()[' '.join(word)]}"
+
+
+def test_no_two_classes_share_a_name():
+    places = {}
+    for path in SOURCES:
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.ClassDef) and node.name not in CONTRACTS:
+                places.setdefault(node.name, []).append(path.relative_to(ROOT).as_posix())
+    assert {name: files for name, files in places.items() if len(files) > 1} == {}
