@@ -11,7 +11,8 @@
     failure.py   what a rank tells about its end, and which end is the cause of the others
     rank.py      how a rank enters the run and leaves it
     child.py     a rank that was started by `cluster.real.processes`; preload.py is what all of them have loaded
-    supervisor.py     the parent of such ranks: hears from them, and ends the run when something goes wrong
+    signals.py   Ctrl-C, held back from the processes that are started
+    supervisor.py   the parent of such ranks: hears from them, and ends the run when something goes wrong
 
 `processes.py` starts such ranks and watches them; `torchrun.py` joins ranks that torchrun started; `threads.py` has
 ranks that are threads of one process.

@@ -33,6 +33,8 @@ def main(rank: int, size: int, pipe: Connection, program: bytes, options: dict[s
     """The whole life of a rank; `options` are those of `cluster.real.rank.enter`."""
     end_with_parent()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent to hear
+    if hasattr(signal, "pthread_sigmask"):  # the fork server holds these back, see `cluster.real.processes.prepare`
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, (signal.SIGINT, signal.SIGTERM))
     sys.setswitchinterval(SWITCH)
     take_part(rank, size, Teller(pipe, end), partial(pickle.loads, program), options)
     end()

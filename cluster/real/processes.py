@@ -15,6 +15,7 @@ import contextlib
 import multiprocessing
 import os
 import pickle
+import signal
 import sys
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -26,6 +27,7 @@ from typing import Any
 from cluster.collectives import known
 from cluster.real.child import main
 from cluster.real.rank import loopback
+from cluster.real.signals import held_back
 from cluster.real.supervisor import Watch
 from kernels import ONE_THREAD
 from tracing import EventLog, Outcome
@@ -81,13 +83,15 @@ def prepare(program: Callable | None = None, backend: str = "gloo") -> None:
     what a later run needs beyond that its ranks load themselves.
     """
     if METHOD == "forkserver":
+        from multiprocessing import resource_tracker
         from multiprocessing.forkserver import ensure_running
 
         module = getattr(getattr(program, "func", program), "__module__", None)  # also of a partial
         torch = None if backend == "sockets" else "torch.distributed"
         wanted = [name for name in (*PRELOADED, torch, module) if name not in (None, "__main__")]
         multiprocessing.set_forkserver_preload(wanted)
-        with _environment():
+        resource_tracker.ensure_running()  # which would let signals through, were it started below
+        with _environment(), held_back(signal.SIGINT, signal.SIGTERM):  # a terminal sends Ctrl-C to all
             ensure_running()
 
 

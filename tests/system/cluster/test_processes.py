@@ -317,6 +317,32 @@ def test_ctrl_c_ends_the_run_and_keeps_the_record():
     assert not alive(numbers(outcome)) and outcome.event_logs[1].reports
 
 
+SIGNALLED = """
+    import os, pathlib, signal, time
+    from cluster import processes
+
+    if __name__ == "__main__":
+        signal.signal({number}, lambda *_: None)
+        processes.PRELOADED.append("slow")
+        processes.prepare(repr, "sockets")
+        while not pathlib.Path("loading").exists():
+            time.sleep(0.01)
+        os.killpg(0, {number})
+        print(processes.run(repr, 2, backend="sockets").error)
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=str)
+def test_a_signal_to_the_whole_group_does_not_end_the_fork_server_while_it_loads(tmp_path, number):
+    (tmp_path / "script.py").write_text(textwrap.dedent(SIGNALLED).format(number=int(number)))
+    (tmp_path / "slow.py").write_text("import pathlib, time\npathlib.Path('loading').touch()\ntime.sleep(1)\n")
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), str(tmp_path)])}
+    command = [sys.executable, "script.py"]
+    options = {"cwd": tmp_path, "env": environment, "start_new_session": True, "timeout": 500}
+    told = subprocess.run(command, capture_output=True, text=True, check=False, **options)
+    assert (told.stdout, told.stderr) == ("None\n", "")
+
+
 def test_an_error_of_the_listener_ends_the_ranks_and_is_raised():
     seen = []
 
