@@ -11,7 +11,7 @@
     failure.py   what a rank tells about its end, and which end is the cause of the others
     rank.py      how a rank enters the run and leaves it
     child.py     a rank that was started by `cluster.real.processes`; preload.py is what all of them have loaded
-    signals.py   Ctrl-C, held back from the processes that are started
+    signals.py   Ctrl-C: counted while ranks run, and held back from the processes that are started
     supervisor.py   the parent of such ranks: hears from them, and ends the run when something goes wrong
 
 `processes.py` starts such ranks and watches them; `torchrun.py` joins ranks that torchrun started; `threads.py` has

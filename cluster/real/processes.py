@@ -57,7 +57,9 @@ def run(
     `cluster.collectives.ALL_REDUCE` to sum by instead, over our own links.
     A rank that waits longer than `timeout` seconds ends the run as a deadlock; most deadlocks are found at once.
     `on_progress(event_logs, seconds)` is called a few times a second; `stop`, an Event or a function, ends the run
-    early, and so does Ctrl-C. `warm_up()` is called on every rank before the clock starts: to load data, to compile.
+    early, and so does Ctrl-C where it raises KeyboardInterrupt: in the main thread, unless this process was told to
+    ignore it, as shells tell what they start in the background. A second Ctrl-C is raised at once.
+    `warm_up()` is called on every rank before the clock starts: to load data, to compile.
     What goes wrong in a rank does not raise here: it is the Outcome's error.
     """
     if size < 1:

@@ -1,10 +1,46 @@
-"""Signals: a Ctrl-C in a terminal is sent to every process that was started from there."""
+"""Signals: a Ctrl-C is noted and looked at, since an exception that may be raised anywhere would do harm.
+
+Raised while a process is being started, KeyboardInterrupt leaves behind a process that nothing knows of and may end
+the fork server; raised in a destructor, it is dropped by Python and the run goes on.
+"""
 
 from __future__ import annotations
 
 import signal
-from collections.abc import Iterator
+import threading
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Any
+
+
+@contextmanager
+def noted(*numbers: int) -> Iterator[Callable[[], bool]]:
+    """Yield a function that tells whether one of these signals has come; every later one raises KeyboardInterrupt.
+
+    Python handles signals in the main thread: in other threads nothing is changed, and the answer stays False.
+    """
+    count = (
+        0  # not an Event: its lock is held while it is set, and a second signal at that moment waits for it for ever
+    )
+
+    def note(number: int, frame: Any) -> None:
+        nonlocal count
+        count += 1
+        if count > 1:
+            raise KeyboardInterrupt
+
+    able = threading.current_thread() is threading.main_thread()
+    before = {number: signal.signal(number, note) for number in numbers if able}
+    try:
+        yield lambda: count > 0
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def interrupting() -> list[signal.Signals]:
+    """Return SIGINT if it raises KeyboardInterrupt here, as it does unless it is ignored or handled by the caller."""
+    return [signal.SIGINT] if signal.getsignal(signal.SIGINT) is signal.default_int_handler else []
 
 
 @contextmanager

@@ -18,6 +18,7 @@ from typing import Any
 from cluster.comm import Cancelled
 from cluster.real.failure import Failure, deadlock, lost
 from cluster.real.notebook import Record
+from cluster.real.signals import interrupting, noted
 from tracing import IDLE, Outcome
 
 PERIOD = 0.2  # s between two calls of on_progress
@@ -52,22 +53,12 @@ class Watch:
 
     def run(self, start: Callable[[int], tuple[Any, connection.Connection]]) -> Outcome:
         """Everything, from the first process to the last; `start(rank)` gives a process and the pipe to it."""
-        cancelled = False
-        try:
-            for rank in range(self.size):
-                process, pipe = start(rank)
-                self.processes.append(process)
-                self.pipes[pipe] = rank
-            while len(self.closed) < self.size and time.monotonic() < self.decided:
-                self._hear(min(PERIOD / 2, max(0.0, self.decided - time.monotonic())))
-                self._look()
-                if self.stopped and self.stopped():
-                    cancelled = True
-                    break
-        except KeyboardInterrupt:
-            cancelled = True
-        finally:
-            self._end()
+        with noted(*interrupting()) as interrupted:
+            try:
+                cancelled = self._watch(start, interrupted)
+            finally:
+                self._end()
+            cancelled = cancelled or interrupted()
         self.record.settle(over=True)
         if self.failures or len(self.lost) == self.size:
             self.failures += self.lost.values()
@@ -82,9 +73,29 @@ class Watch:
         notes = [line for _, lines in sorted(self.notes) for line in lines]
         return Outcome(self.results, self.record.event_logs, error, tuple(notes))
 
-    def _hear(self, seconds: float) -> None:
-        """Take what the ranks say, waiting at most so long for it."""
-        for pipe in connection.wait(list(self.pipes), seconds):
+    def _watch(self, start: Callable[[int], tuple[Any, connection.Connection]], interrupted: Callable) -> bool:
+        """Start the ranks and hear them until all have finished or some have failed; True if asked to stop before."""
+
+        def asked() -> bool:
+            return interrupted() or bool(self.stopped and self.stopped())
+
+        for rank in range(self.size):
+            if asked():
+                return True
+            process, pipe = start(rank)
+            self.processes.append(process)
+            self.pipes[pipe] = rank
+        while len(self.closed) < self.size and time.monotonic() < self.decided:
+            self._hear(min(PERIOD / 2, max(0.0, self.decided - time.monotonic())))
+            self._look()
+            if asked():
+                return True
+        return False
+
+    def _hear(self, seconds: float) -> bool:
+        """Take what the ranks say, waiting at most so long for it; False if they said nothing."""
+        ready = connection.wait(list(self.pipes), seconds)
+        for pipe in ready:
             rank = self.pipes[pipe]
             try:
                 kind, content = pipe.recv()
@@ -95,6 +106,7 @@ class Watch:
                     self._lost(rank)
             else:
                 getattr(self, f"_{kind}")(rank, content)
+        return bool(ready)
 
     def _offer(self, rank: int, x: Any) -> None:
         self.offers[rank] = x
@@ -173,17 +185,22 @@ class Watch:
                 self._fail(deadlock([line for line in complaints if line]))
 
     def _end(self) -> None:
-        """Let the ranks say their last words, then see to it that none is left."""
+        """Let the ranks say their last words, then see to it that none is left, even if that is interrupted."""
         self.over = True
-        for pipe in self.pipes:
-            with contextlib.suppress(OSError):
-                pipe.send("over")
-        deadline = time.monotonic() + LAST_WORDS
-        while self.pipes and time.monotonic() < deadline:
-            self._hear(max(0.0, deadline - time.monotonic()))
-        for process in self.processes:
-            process.kill()
-        while self.pipes:
-            self._hear(0.0)
-        for process in self.processes:
-            process.join()
+        try:
+            for pipe in self.pipes:
+                with contextlib.suppress(OSError):
+                    pipe.send("over")
+            self._hear_out(LAST_WORDS)
+        finally:
+            for process in self.processes:
+                process.kill()
+            while self.pipes:
+                self._hear(0.0)
+            for process in self.processes:
+                process.join()
+
+    def _hear_out(self, silence: float) -> None:
+        """Take what the ranks still say, until they have hung up or been silent for so many seconds."""
+        while self.pipes and self._hear(silence):
+            pass

@@ -9,6 +9,7 @@ import textwrap
 import threading
 import time
 from functools import partial
+from multiprocessing import forkserver, reduction
 from pathlib import Path
 
 import numpy as np
@@ -16,7 +17,7 @@ import psutil
 import pytest
 
 from cluster.comm import Cancelled, Deadlock, RankFailed, RankLost
-from cluster.real import processes
+from cluster.real import processes, supervisor
 from tests.training import wait_until_told
 from workloads.task import Diverged
 
@@ -307,14 +308,73 @@ def test_the_record_reaches_the_parent_while_the_ranks_go_on_and_stop_ends_them(
         assert arrived[0] and arrived == sorted(arrived, reverse=True)  # only what was under way at the end is unknown
 
 
-def test_ctrl_c_ends_the_run_and_keeps_the_record():
+@pytest.fixture
+def ctrl_c():
+    """Ctrl-C as in a terminal, whoever runs these tests: what a shell starts in the background is told to ignore it."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield partial(signal.raise_signal, signal.SIGINT)
+    signal.signal(signal.SIGINT, before)
+
+
+def test_ctrl_c_ends_the_run_and_keeps_the_record(ctrl_c):
     def on_progress(event_logs, seconds):
         if event_logs[1].reports:
-            signal.raise_signal(signal.SIGINT)
+            ctrl_c()
 
     outcome = processes.run(go_on_for_ever, 2, backend="sockets", on_progress=on_progress)
     assert isinstance(outcome.error, Cancelled)
     assert not alive(numbers(outcome)) and outcome.event_logs[1].reports
+    with pytest.raises(KeyboardInterrupt):  # as before the run
+        ctrl_c()
+
+
+def test_a_process_that_is_told_to_ignore_ctrl_c_goes_on(ctrl_c):
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    seen = []
+
+    def on_progress(event_logs, seconds):
+        if event_logs[1].reports:
+            seen.append(len(event_logs[1].reports))
+            ctrl_c()
+
+    outcome = processes.run(go_on_for_ever, 2, backend="sockets", on_progress=on_progress, stop=lambda: len(seen) > 3)
+    assert seen[-1] > seen[0] and not alive(numbers(outcome))
+
+
+def test_ctrl_c_while_a_rank_is_being_started_harms_neither_the_fork_server_nor_the_run_after(ctrl_c, monkeypatch):
+    processes.prepare(repr, "sockets")
+    server = forkserver._forkserver._forkserver_pid
+    send = reduction.sendfds
+
+    def interrupted(*args):
+        ctrl_c()
+        send(*args)
+
+    monkeypatch.setattr(reduction, "sendfds", interrupted)
+    outcome = processes.run(go_on_for_ever, 2, backend="sockets")
+    assert isinstance(outcome.error, Cancelled)
+    monkeypatch.undo()
+    assert processes.run(repr, 2, backend="sockets").error is None
+    assert forkserver._forkserver._forkserver_pid == server and alive([server])
+
+
+def test_a_second_ctrl_c_interrupts_at_once_and_leaves_no_process(ctrl_c, monkeypatch):
+    hear_out, ranks = supervisor.Watch._hear_out, []
+
+    def on_progress(event_logs, seconds):
+        if event_logs[1].reports:
+            ranks[:] = [event_log.losses[0][1] for event_log in event_logs]
+            ctrl_c()
+
+    def interrupted(self, silence):
+        if silence == supervisor.LAST_WORDS:
+            ctrl_c()
+        hear_out(self, silence)
+
+    monkeypatch.setattr(supervisor.Watch, "_hear_out", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        processes.run(go_on_for_ever, 2, backend="sockets", on_progress=on_progress)
+    assert len(ranks) == 2 and not alive(ranks)
 
 
 SIGNALLED = """
