@@ -82,7 +82,12 @@ class Watch:
         for rank in range(self.size):
             if asked():
                 return True
-            process, pipe = start(rank)
+            try:
+                process, pipe = start(rank)
+            except (EOFError, ConnectionError) as error:
+                why = f"its process could not be started, the fork server is gone ({type(error).__name__})"
+                self._fail(lost(rank, 0.0, -1, why))
+                break
             self.processes.append(process)
             self.pipes[pipe] = rank
         while len(self.closed) < self.size and time.monotonic() < self.decided:

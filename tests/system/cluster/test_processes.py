@@ -377,6 +377,22 @@ def test_a_second_ctrl_c_interrupts_at_once_and_leaves_no_process(ctrl_c, monkey
     assert len(ranks) == 2 and not alive(ranks)
 
 
+def test_a_rank_that_cannot_be_started_is_named_and_the_others_are_ended(monkeypatch):
+    start, started = processes._start, []
+
+    def fail(rank, **how):
+        if rank:
+            raise EOFError("unexpected EOF")
+        started.append(start(rank, **how))
+        return started[0]
+
+    monkeypatch.setattr(processes, "_start", fail)
+    outcome = processes.run(go_on_for_ever, 2, backend="sockets")
+    assert isinstance(outcome.error, RankLost) and outcome.error.rank == 1
+    assert "could not be started, the fork server is gone" in str(outcome.error)
+    assert not alive([started[0][0].pid])
+
+
 SIGNALLED = """
     import os, pathlib, signal, time
     from cluster import processes
