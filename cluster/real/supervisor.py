@@ -200,12 +200,15 @@ class Watch:
         finally:
             for process in self.processes:
                 process.kill()
-            while self.pipes:
-                self._hear(0.0)
+            self._hear_out(GRACE)
             for process in self.processes:
                 process.join()
+            self._hear_out(0.0)
 
     def _hear_out(self, silence: float) -> None:
-        """Take what the ranks still say, until they have hung up or been silent for so many seconds."""
+        """Take what the ranks still say, until they have hung up or been silent for so many seconds.
+
+        A rank that is gone may not have hung up: a process that its program has forked holds the pipe as well.
+        """
         while self.pipes and self._hear(silence):
             pass

@@ -393,6 +393,25 @@ def test_a_rank_that_cannot_be_started_is_named_and_the_others_are_ended(monkeyp
     assert not alive([started[0][0].pid])
 
 
+def leave_a_process(comm):
+    """Fork a process that holds what this one has open, the pipe to the parent as well, and leave it behind."""
+    comm.event_log.losses.append((0, os.fork() or wait_for_a_kill(), comm.event_log.clock(), 0.0))
+    comm.barrier()
+
+
+def wait_for_a_kill():
+    time.sleep(600)
+    os._exit(0)
+
+
+def test_a_run_ends_although_a_rank_leaves_a_process_behind_that_holds_its_pipe():
+    outcome = processes.run(leave_a_process, 2, backend="sockets")
+    left = numbers(outcome)
+    assert outcome.error is None and alive(left) == left
+    for number in left:
+        os.kill(number, signal.SIGKILL)
+
+
 SIGNALLED = """
     import os, pathlib, signal, time
     from cluster import processes
