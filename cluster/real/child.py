@@ -57,7 +57,7 @@ def take_part(rank: int, size: int, teller: Teller, load: Callable[[], tuple], o
         left = leave(comm)
         teller.report()
         teller.tell("closed", left)
-    except Exception as error:
+    except (Exception, SystemExit) as error:  # a thread that leaves by sys.exit would otherwise not be missed
         teller.fail(error, rank)
 
 
@@ -94,7 +94,7 @@ class Teller:
             seconds = at - self._comm.event_log.zero
             self._pipe.send(("news", (self._comm.event_log.take(), at, seconds, now)))
 
-    def fail(self, error: Exception, rank: int) -> None:
+    def fail(self, error: BaseException, rank: int) -> None:
         """The last thing this rank says."""
         failure = Failure.of(error, rank, self._comm.event_log.step if self._comm else -1)
         with contextlib.suppress(OSError):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 import time
 from functools import partial
@@ -71,6 +72,17 @@ def test_an_error_of_one_ends_the_others_and_leaves_no_thread():
     outcome = threads.run(program, 3)
     assert isinstance(outcome.error, RankFailed)
     assert "rank 1 failed at step 7: ValueError: enough" in str(outcome.error)
+    assert ranks() == []
+
+
+def test_a_rank_that_leaves_by_sys_exit_is_missed():
+    def program(comm):
+        if comm.rank == 1:
+            sys.exit("enough")
+        comm.recv(1)
+
+    outcome = threads.run(program, 2)
+    assert isinstance(outcome.error, RankFailed) and "rank 1 failed: SystemExit: enough" in str(outcome.error)
     assert ranks() == []
 
 
