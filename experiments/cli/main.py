@@ -8,13 +8,16 @@ sentence; 130 interrupted, with what was recorded kept.
 
 from __future__ import annotations
 
-import json
-import os
 import signal
 import sys
-import threading
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+
+if __name__ == "__main__" and signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # while all this loads Ctrl-C ends the process, without a traceback
+
+import json
+import os
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -86,9 +89,10 @@ def run_command(name: str | None, start: str | None, runs: str, as_json: bool, *
         done = join(_among(experiment, ranks, "workers" in values))
         return conclude(done, runs, as_json) if done else 0
     _writable(runs)
-    with _stoppable() as stop, show.Bar(experiment.algorithm) as bar:
-        done = run(experiment, bar, stop)
-    return conclude(done, runs, as_json)
+    with _stoppable() as stop:
+        with show.Bar(experiment.algorithm) as bar:
+            done = run(experiment, bar, stop)
+        return conclude(done, runs, as_json)
 
 
 @cli.command("sweep", cls=ExperimentCommand, many=True)
@@ -219,8 +223,8 @@ def main(args: Sequence[str] | None = None) -> int:
     """Run the command line and give the exit code; every mistake becomes one sentence on stderr."""
     try:
         words = sys.argv[1:] if args is None else list(args)
-        with cli.make_context("python -m experiments", words) as context:  # cli.main would end on a closed pipe itself
-            code = cli.invoke(context)
+        with _raising(), cli.make_context("python -m experiments", words) as context:
+            code = cli.invoke(context)  # cli.main would end on a closed pipe itself
         sys.stdout.flush()
         return code if isinstance(code, int) else 0
     except click.exceptions.Exit as end:
@@ -281,22 +285,24 @@ def _writable(root: str) -> None:
         ) from None
 
 
+def _stoppable() -> AbstractContextManager[Callable[[], bool]]:
+    """What the first Ctrl-C (or a polite kill) makes True; the second interrupts at once."""
+    from cluster.real.signals import noted
+
+    return noted(signal.SIGINT, signal.SIGTERM)
+
+
 @contextmanager
-def _stoppable() -> Iterator[threading.Event]:
-    """An Event that the first Ctrl-C (or a polite kill) sets; the second Ctrl-C interrupts at once."""
-    stop = threading.Event()
-
-    def ask(number: int, frame: Any) -> None:
-        if stop.is_set():
-            raise KeyboardInterrupt
-        stop.set()
-
-    before = {number: signal.signal(number, ask) for number in (signal.SIGINT, signal.SIGTERM)}
+def _raising() -> Iterator[None]:
+    """Have Ctrl-C raise KeyboardInterrupt in here, for there may be something to tidy up; see the top of this file."""
+    ends = signal.getsignal(signal.SIGINT) is signal.SIG_DFL
+    if ends:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
-        yield stop
+        yield
     finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
+        if ends:
+            signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 def _reasons(before: Run, again: Run) -> Iterator[str]:

@@ -1,17 +1,20 @@
 """The command line: what it prints, what it refuses, and its exit codes."""
 
+import contextlib
 import json
 import os
 import shlex
 import signal
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 import algorithms
 from algorithms.compression import COMPRESSIONS, find
+from experiments.cli.main import _stoppable
 from experiments.experiment import Experiment
 from experiments.runs import store
 from experiments.runs.compare import difference
@@ -20,8 +23,8 @@ ROOT = Path(__file__).resolve().parents[3]
 SMALL = ["--workers", "2", "--steps", "6", "--evaluations", "2"]
 
 
-def process(*words, **options):
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+def process(*words, path=ROOT, **options):
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(path), str(ROOT)])}
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True, **options}
     return subprocess.Popen([sys.executable, "-m", "experiments", *map(str, words)], env=environment, **pipes)
 
@@ -297,11 +300,12 @@ def test_a_disk_that_fills_up_during_the_run_does_not_lose_it(main, monkeypatch)
     assert store.load(kept).status == "finished"
 
 
-def test_interrupted_it_keeps_what_was_recorded_and_exits_with_130(tmp_path):
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=str)
+def test_interrupted_it_keeps_what_was_recorded_and_exits_with_130(tmp_path, number):
     job = process("run", "easgd", "--steps", 10_000_000, "--runs", tmp_path, "--evaluations", 3)
     try:
         assert "loss" in job.stderr.readline()  # it tells how far it is
-        job.send_signal(signal.SIGINT)
+        job.send_signal(number)
         _, err = job.communicate(timeout=300)
     finally:
         job.kill()
@@ -309,6 +313,36 @@ def test_interrupted_it_keeps_what_was_recorded_and_exits_with_130(tmp_path):
     assert job.returncode == 130 and "Traceback" not in err and folder.name in err
     stopped = store.load(folder)
     assert stopped.status == "cancelled" and len(stopped.losses["loss"]) > 0
+
+
+def test_ctrl_c_while_it_loads_ends_it_without_a_traceback(tmp_path):
+    (tmp_path / "click.py").write_text("import signal; signal.raise_signal(signal.SIGINT); print('goes on')")
+    in_a_terminal = partial(signal.signal, signal.SIGINT, signal.SIG_DFL)
+    job = process("list", preexec_fn=in_a_terminal, path=tmp_path)
+    assert (*job.communicate(timeout=300), job.returncode) == ("", "", -signal.SIGINT)
+
+
+def test_ctrl_c_at_any_moment_of_the_first_ones_handling_does_not_wait_for_it():
+    moment = again = 0
+
+    def trace(frame, event, arg):
+        nonlocal again
+        again += 1
+        if again == moment:
+            signal.raise_signal(signal.SIGINT)
+        return trace
+
+    while again >= moment:  # there may be later moments
+        moment, again = moment + 1, 0
+        before = sys.gettrace()
+        with _stoppable() as asked, contextlib.suppress(KeyboardInterrupt):
+            sys.settrace(trace)
+            try:
+                signal.raise_signal(signal.SIGINT)
+            finally:
+                sys.settrace(before)
+        assert asked()
+    assert moment > 3
 
 
 def test_a_closed_pipe_ends_it_quietly(tmp_path):
