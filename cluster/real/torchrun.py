@@ -117,15 +117,21 @@ def _gather(comm: RealComm, result: Any, failure: Failure | None) -> Outcome:
     failures = [failure] if failure else []
     slots = {other: links.slot(other, _RECORD) for other in others}
     until = math.inf
-    for other, slot in slots.items():
+    while slots:
         if failures and until == math.inf:
             links.hang_up()
             until = time.monotonic() + LAST_WORDS
+        other, slot = next(iter(slots.items()))
         try:
-            if not links.wait(slot, [other], max(0.0, until - time.monotonic())):
-                continue
+            came = links.wait(slot, [other], max(0.0, until - time.monotonic()))
+        except KeyboardInterrupt as told:  # there will be no second one, see _told_to_stop
+            failures.append(Failure.of(told, 0, comm.event_log.step))
+            continue
         except Gone:
             failures.append(lost(other, comm.event_log.clock(), -1, "its connection is closed"))
+            came = False
+        del slots[other]
+        if not came:
             continue
         notes, results[other], failure = pickle.loads(slot.parcel.x)
         record.add(other, notes)

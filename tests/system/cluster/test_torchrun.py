@@ -85,6 +85,24 @@ def test_a_rank_that_is_killed_under_torchrun_is_named(tmp_path):
     assert outcome["losses"] == [1, 0] and told.returncode != 0
 
 
+FINISHED_FIRST = """
+    if comm.rank == 0:
+        comm.send(os.getpid(), 1)
+        return None
+    other = int(comm.recv(0))
+    time.sleep(2)  # in which rank 0 begins to wait for the records of the others
+    for number in (other, os.getpid()):
+        os.kill(number, signal.SIGTERM)
+    time.sleep(600)
+"""
+
+
+@pytest.mark.slow
+def test_a_rank_0_that_has_finished_is_told_to_stop_and_keeps_what_the_others_have_recorded(tmp_path):
+    outcome, _ = launch(tmp_path, 2, "sockets", work=FINISHED_FIRST.strip())
+    assert outcome["error"] == ["Cancelled", "cancelled"] and outcome["losses"] == [1, 1]
+
+
 def test_a_process_that_nobody_started_as_a_rank_is_told_so(monkeypatch):
     for name in ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"):
         monkeypatch.delenv(name, raising=False)
