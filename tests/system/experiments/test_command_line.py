@@ -315,6 +315,18 @@ def test_interrupted_it_keeps_what_was_recorded_and_exits_with_130(tmp_path, num
     assert stopped.status == "cancelled" and len(stopped.losses["loss"]) > 0
 
 
+def test_ctrl_c_while_the_record_is_written_does_not_lose_it(main, monkeypatch):
+    place = store._place
+
+    def interrupted(*args):
+        signal.raise_signal(signal.SIGINT)
+        return place(*args)
+
+    monkeypatch.setattr(store, "_place", interrupted)
+    assert main("run", "easgd", *SMALL)[0] == 0
+    assert [store.load(folder).status for folder in store.recent("runs")] == ["finished"]
+
+
 def test_ctrl_c_while_it_loads_ends_it_without_a_traceback(tmp_path):
     (tmp_path / "click.py").write_text("import signal; signal.raise_signal(signal.SIGINT); print('goes on')")
     in_a_terminal = partial(signal.signal, signal.SIGINT, signal.SIG_DFL)
