@@ -7,7 +7,7 @@ Under torchrun the same words join the ranks that torchrun has started, on one m
 
 import sys
 
-from experiments.cli.main import main
+from experiments.__main__ import command_line
 
 if __name__ == "__main__":
-    sys.exit(main(["run", *sys.argv[1:]]))
+    sys.exit(command_line(["run", *sys.argv[1:]]))

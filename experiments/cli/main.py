@@ -8,14 +8,10 @@ sentence; 130 interrupted, with what was recorded kept.
 
 from __future__ import annotations
 
-import signal
-import sys
-
-if __name__ == "__main__" and signal.getsignal(signal.SIGINT) is signal.default_int_handler:
-    signal.signal(signal.SIGINT, signal.SIG_DFL)  # while all this loads Ctrl-C ends the process, without a traceback
-
 import json
 import os
+import signal
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
