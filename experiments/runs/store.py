@@ -31,7 +31,7 @@ ABANDONED = 3600  # s after which a half-written folder belongs to nobody
 
 def home() -> Path:
     """Return the folder of all runs: $LOCKSTEP_RUNS, or `runs` beside the source, wherever the program was started."""
-    return Path(os.environ.get("LOCKSTEP_RUNS") or Path(__file__).resolve().parents[1] / "runs")
+    return Path(os.environ.get("LOCKSTEP_RUNS") or Path(__file__).resolve().parents[2] / "runs")
 
 
 def name(one: Experiment, code: str) -> str:

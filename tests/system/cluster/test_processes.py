@@ -413,7 +413,7 @@ def test_a_run_ends_although_a_rank_leaves_a_process_behind_that_holds_its_pipe(
 
 SIGNALLED = """
     import os, pathlib, signal, time
-    from cluster import processes
+    from cluster.real import processes
 
     if __name__ == "__main__":
         signal.signal({number}, lambda *_: None)
@@ -452,7 +452,7 @@ def test_an_error_of_the_listener_ends_the_ranks_and_is_raised():
 
 SCRIPT = """
     import os, sys, time
-    from cluster import processes
+    from cluster.real import processes
 
     def program(comm):
         os.write(1, f"{{os.getpid()}}\\n".encode())
@@ -486,7 +486,7 @@ def told_by(*command, **options):
     return told.stdout
 
 
-PLAIN = "from cluster import processes\nprint('outcome', processes.run({program}, 2, backend='sockets'){part})"
+PLAIN = "from cluster.real import processes\nprint('outcome', processes.run({program}, 2, backend='sockets'){part})"
 
 
 def test_a_program_of_a_module_runs_from_any_script_without_a_guard_and_from_a_pipe(tmp_path):
