@@ -34,9 +34,10 @@ class Drawn:
     runs: tuple[str, ...]
 
     def plain(self) -> dict[str, Any]:
-        """The same as JSON has it."""
+        """Return it as JSON has it, floats rounded to six digits."""
         words = {"question": self.question, "source": self.source, "text": self.text, "claims": list(self.claims)}
-        return {**words, "look": self.look.plain(), "runs": list(self.runs), "rows": self.rows}
+        rows = [{column: _rounded(value) for column, value in row.items()} for row in self.rows]
+        return {**words, "look": self.look.plain(), "runs": list(self.runs), "rows": rows}
 
     @classmethod
     def of(cls, name: str, values: Mapping[str, Any]) -> Drawn:
@@ -70,7 +71,7 @@ EMPTY = Golden({}, {})
 
 
 def drawn(name: str, figure, rows: Rows, runs: Sequence[str] = ()) -> Drawn:
-    """What to keep of a figure that gave these rows."""
+    """Return what to keep of a figure that gave these rows, as measured: claims are tested before they are rounded."""
     rows = [{column: _plain(value) for column, value in row.items()} for row in rows]
     distinct = tuple(dict.fromkeys(runs))[:RUNS]
     look = figure.look or guess(rows)
@@ -99,7 +100,7 @@ def differences(was: Rows, now: Rows) -> list[str]:
         return [f"there are {len(now)} rows now, or other columns; there were {len(was)}."]
     found = []
     for column in was[0] if was else ():
-        before, after = [row[column] for row in was], [_plain(row[column]) for row in now]
+        before, after = [row[column] for row in was], [_rounded(row[column]) for row in now]
         numbers = [abs(v) for v in before if isinstance(v, int | float) and math.isfinite(v)]
         span = max(numbers, default=0.0)
         for place, (a, b) in enumerate(zip(before, after, strict=True)):
@@ -115,9 +116,13 @@ def _alike(a: Any, b: Any, span: float) -> bool:
 
 
 def _plain(value: Any) -> Any:
-    """A value as JSON has it, floats with six digits."""
-    if hasattr(value, "item"):
-        value = value.item()
+    """Return a NumPy scalar as the Python number it is, anything else as it stands."""
+    return value.item() if hasattr(value, "item") else value
+
+
+def _rounded(value: Any) -> Any:
+    """Return a value as the file has it: floats with six digits."""
+    value = _plain(value)
     return float(f"{value:.6g}") if isinstance(value, float) and math.isfinite(value) else value
 
 

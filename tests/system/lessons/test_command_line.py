@@ -9,6 +9,7 @@ import lessons
 from lessons import quiz
 from lessons.__main__ import main
 from lessons.chapters import Chapter
+from lessons.figure import figure
 
 SOLUTION = "def double(x):\n    print('hello')\n    return 2 * x\n"
 
@@ -64,6 +65,18 @@ def test_a_chapter_is_run_and_leaves_files(command, tiny, tmp_path):
     assert done.exit_code == 0, done.output
     assert (tmp_path / "out/stragglers.a_hundred_machines.csv").read_text().startswith("backups,")
     assert "What would it save" in (tmp_path / "out/tiny.html").read_text()
+
+
+@pytest.mark.parametrize("words", [("show", "thirds"), ("run", "tiny"), ("golden", "tiny")])
+def test_a_claim_is_tested_on_the_rows_as_measured(command, tiny, monkeypatch, words):
+    @figure("What is a third?", source="nobody", claims={"three are one": lambda rows: 3 * rows[0]["third"] == 1})
+    def thirds(run):
+        """A third has more digits than are kept."""
+        return [{"third": 1 / 3}]
+
+    monkeypatch.setattr(lessons, "find", lambda name: thirds)
+    done = command(*words)
+    assert done.exit_code == 0 and "no " not in done.output, done.output
 
 
 def test_a_golden_file_is_written_and_then_read(command, tiny):
