@@ -21,7 +21,7 @@ from cluster.network import NETWORKS
 from cluster.real import processes
 from tests.training import ScalarChain, WideChain, train
 from workloads import quadratic
-from workloads.task import Diverged
+from workloads.recorder import Diverged
 
 MODULES = [algorithms.find(name) for name in algorithms.CATALOGUE]
 VARIANTS = [(module, {}) for module in MODULES] + [
