@@ -13,9 +13,9 @@ Source: Kingma & Ba, ICLR 2015, Algorithm 1.
 from math import sqrt
 
 import numpy as np
-from numba import cuda
 
 from kernels.compiled import exact, formula, length
+from kernels.gpu import cuda
 from kernels.launch import over
 
 FLOPS, WORDS = 13, 7
