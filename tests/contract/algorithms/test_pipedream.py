@@ -34,7 +34,7 @@ def numbers(text):
 
 
 def course(policy, steps, **settings):
-    """The weights after so many updates; the sequential twin is the same module with one stage."""
+    """The weights after so many updates; the sequential counterpart is the same module with one stage."""
     stages, policy = (1, "stash") if policy == "SGD" else (3, policy)
     settings = {"learning_rate": 0.1, "weights": policy} | settings
     return train("pipedream", ScalarChain(), stages, settings, steps=steps).models[0]
