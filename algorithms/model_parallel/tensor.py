@@ -50,7 +50,7 @@ def refuse(workers, batch, workload, s):
     if not hasattr(workload, "blocks"):
         return f"{workload.name} has no layers to be cut by columns and rows; use digits, spirals, mnist or text."
     workload.blocks(0, workers)  # or it says to how many ranks it can be dealt out
-    rows = batch * math.prod(workload.chain.outputs[:-1])
+    rows = batch * math.prod(workload.model.outputs[:-1])
     if s.sequence and rows % workers:
         return f"{workers} ranks do not divide {rows} rows; use a batch that is a multiple of {workers}."
 
@@ -67,7 +67,7 @@ def worker(comm, task, s=Settings()):
     for _ in task.steps(together=True):
         x, target = task.next_batch()
         y, saved = forward(shard.blocks, w, x, between)
-        if shard.dealt:
+        if shard.outputs_split:
             _, dy = cross_entropy(comm, shard, y, target)
         else:
             _, dy = shard.loss(between.whole(y), target)

@@ -95,7 +95,7 @@ def worker(comm, task, s=Settings()):
             dy = None
             if stage < s.stages - 1:
                 pipe.send(y, stage + 1)
-            elif shard.dealt:
+            elif shard.outputs_split:
                 _, dy = cross_entropy(between.comm, shard, y, target[chunk])
             else:
                 _, dy = shard.loss(y, target[chunk])

@@ -210,7 +210,7 @@ def test_cuts_with_an_empty_stage_are_refused(cuts):
 
 
 def test_layers_that_do_not_fit_are_refused():
-    with pytest.raises(ValueError, match=r"gives \(4,\) where the next expects \(5,\)"):
+    with pytest.raises(ValueError, match=r"returns \(4,\) where the next expects \(5,\)"):
         Sequential([Dense((3,), 4), Dense((5,), 2)], kernels.squared_error)
 
 
