@@ -5,7 +5,7 @@ Numba CUDA kernel) and its price: `FLOPS` and `WORDS` per element of the first a
 (flops, words) when the shape matters. Callers write `kernels.<name>(...)`: outputs first, then
 inputs, then scalars; in place; contiguous; float32 and float64.
 
-The call goes to the twin that fits the first array and its price to the meter of the calling rank. A module is
+A call is dispatched on the first array, and its price is charged to the meter of the calling rank. A module is
 loaded on its first call, so importing an algorithm imports no compiler.
 """
 
@@ -88,7 +88,7 @@ FAMILIES: dict[str, tuple[str, ...]] = {
 
 
 class Kernel:
-    """One formula on any array: NumPy goes to the cpu twin, a GPU tensor to the gpu twin, the price to the meter."""
+    """One formula on any array: `cpu` for NumPy arrays, `gpu` for GPU tensors; the price is charged to the meter."""
 
     __slots__ = ("_cpu", "_gpu", "_module", "_price", "family", "name")
 

@@ -1,6 +1,6 @@
 """Compiling: how every kernel meets the compiler, decided once.
 
-    @formula    one element's arithmetic, inlined into both twins, so that they cannot drift apart
+    @formula    one element's arithmetic, inlined into both implementations, so that they cannot diverge
     @exact      a CPU loop that rounds as it is written, as NumPy does
 
 Fast mathematics is off. Elementwise kernels are bound by memory and gain nothing from it, but rules that are equal on

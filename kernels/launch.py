@@ -8,6 +8,8 @@ from __future__ import annotations
 import numpy as np
 from numba.core import config
 
+from kernels.gpu import cuda
+
 config.CUDA_LOW_OCCUPANCY_WARNINGS = 0  # Numba would remark on every small vector, and ours are often small
 
 THREADS = 256
@@ -32,6 +34,5 @@ def stream_of(array):
     if isinstance(array, np.ndarray):
         return 0
     import torch
-    from numba import cuda
 
     return cuda.external_stream(torch.cuda.current_stream(array.device).cuda_stream)

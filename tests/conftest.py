@@ -17,7 +17,13 @@ processes.PRELOADED += ["torch.distributed", "pytest", "experiments.run", "tests
 settings.register_profile("house", derandomize=True, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("house")
 
-SPREAD = ("test_every_algorithm.py", "test_every_compression.py", "test_twins.py", "test_figures.py", "test_kills.py")
+SPREAD = (
+    "test_every_algorithm.py",
+    "test_every_compression.py",
+    "test_implementations.py",
+    "test_figures.py",
+    "test_kills.py",
+)
 
 
 class FileByFile(LoadScopeScheduling):

@@ -41,7 +41,7 @@ def check(workers, batch, workload, s):
             f"{workload.name} has no layers to be cut by columns and rows; use digits, spirals, mnist or text."
         )
     workload.blocks(0, workers)  # or it says to how many ranks it can be dealt out
-    rows = batch * math.prod(workload.chain.outputs[:-1])
+    rows = batch * math.prod(workload.model.outputs[:-1])
     if s.sequence and rows % workers:
         raise ValueError(f"{workers} ranks do not divide {rows} rows; use a batch that is a multiple of {workers}.")
 
@@ -51,14 +51,14 @@ def elements_sent(shape, s):
 
 
 def worker(comm, task, s=Settings()):
-    shard = task.shard(comm.rank, comm.size)
+    shard = task.tensor_shard(comm.rank, comm.size)
     w = shard.start()  # (d_r,)
     rule = optimizer(s.update, w, s.momentum)
     between = Rows(comm) if s.sequence else Alike(comm)
     for _ in task.steps(together=True):
         x, target = task.next_batch()
         y, saved = forward(shard.blocks, w, x, between)
-        if shard.dealt:
+        if shard.outputs_split:
             _, dy = cross_entropy(comm, shard, y, target)
         else:
             _, dy = shard.loss(between.whole(y), target)

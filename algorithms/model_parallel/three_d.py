@@ -65,7 +65,7 @@ def worker(comm, task, s=Settings()):
     between = Alike(comm.split(line))  # who shares this stage
     pipe = comm.split(replica * s.tensor + place)  # who has the same place in the other stages
     peers = comm.split(stage * s.tensor + place)  # who has the same piece in other replicas
-    shard = task.shard(place, s.tensor, stage, s.stages, s.chunks)
+    shard = task.tensor_shard(place, s.tensor, stage, s.stages, s.chunks)
     w = shard.start()
     rule = optimizer(s.update, w, s.momentum)
     for _ in task.steps(together=True):
@@ -76,7 +76,7 @@ def worker(comm, task, s=Settings()):
             dy = None
             if stage < s.stages - 1:
                 pipe.send(y, stage + 1)
-            elif shard.dealt:
+            elif shard.outputs_split:
                 _, dy = cross_entropy(between.comm, shard, y, target[chunk])
             else:
                 _, dy = shard.loss(y, target[chunk])

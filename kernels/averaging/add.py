@@ -5,9 +5,8 @@
 Price: 1 FLOP and 3 words per number (read out and x, write out).
 """
 
-from numba import cuda
-
 from kernels.compiled import exact, length
+from kernels.gpu import cuda
 from kernels.launch import over
 
 FLOPS, WORDS = 1, 3

@@ -8,9 +8,8 @@ a = -1 / lr an average gradient.
 Price: 2 FLOPs and 3 words per number (read x and y, write p).
 """
 
-from numba import cuda
-
 from kernels.compiled import exact, formula, length
+from kernels.gpu import cuda
 from kernels.launch import over
 
 FLOPS, WORDS = 2, 3

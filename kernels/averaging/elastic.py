@@ -9,9 +9,8 @@ Price: 3 FLOPs and 4 words per parameter (read x and c, write p and c).
 Source: Zhang, Choromanska & LeCun, NIPS 2015, Algorithm 1.
 """
 
-from numba import cuda
-
 from kernels.compiled import exact, formula, length
+from kernels.gpu import cuda
 from kernels.launch import over
 
 FLOPS, WORDS = 3, 4

@@ -9,9 +9,8 @@ Price: 3 FLOPs and 3 words per parameter (read x and y, write x).
 Source: DeGroot, Journal of the American Statistical Association 69(345), 1974 (consensus by repeated averaging).
 """
 
-from numba import cuda
-
 from kernels.compiled import exact, formula, length
+from kernels.gpu import cuda
 from kernels.launch import over
 
 FLOPS, WORDS = 3, 3

@@ -5,9 +5,8 @@
 Price: 1 FLOP and 2 words per number (read x, write x).
 """
 
-from numba import cuda
-
 from kernels.compiled import exact
+from kernels.gpu import cuda
 from kernels.launch import over
 
 FLOPS, WORDS = 1, 2

@@ -9,9 +9,10 @@ Price: 2 FLOPs per number, and it is read once.
 """
 
 import numpy as np
-from numba import cuda, njit
+from numba import njit
 
 from kernels.arrays import empty
+from kernels.gpu import cuda
 from kernels.launch import over
 
 FLOPS, WORDS = 2, 1

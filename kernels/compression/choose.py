@@ -7,10 +7,10 @@ Price: 2 operations per number; it is written once.
 """
 
 import numpy as np
-from numba import cuda
 
 from kernels.compiled import exact, formula
 from kernels.compression.runs import over_runs, pieces
+from kernels.gpu import cuda
 from kernels.launch import THREADS
 
 

@@ -10,10 +10,10 @@ Price: 3 FLOPs and 3 words per number: it is read once for its length, then read
 import math
 
 import numpy as np
-from numba import cuda
 
 from kernels.arrays import empty
 from kernels.compiled import exact
+from kernels.gpu import cuda
 from kernels.launch import THREADS, grid, stream_of
 
 FLOPS, WORDS = 3, 3

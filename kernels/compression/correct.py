@@ -10,9 +10,8 @@ Price: 3 FLOPs (ahead: 4) and 5 words per number (read v, u and g, write v and u
 Source: Lin, Han, Mao, Wang & Dally, ICLR 2018, section 3.2.
 """
 
-from numba import cuda
-
 from kernels.compiled import exact, formula, length
+from kernels.gpu import cuda
 from kernels.launch import over
 
 FLOPS, WORDS = 3, 5

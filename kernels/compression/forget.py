@@ -5,9 +5,8 @@
 Price: 2 words per position.
 """
 
-from numba import cuda
-
 from kernels.compiled import exact
+from kernels.gpu import cuda
 from kernels.launch import over
 
 

@@ -9,10 +9,10 @@ Price: 1 operation per number; its code is read, it is written.
 import math
 
 import numpy as np
-from numba import cuda
 
 from kernels.compiled import exact, formula, length
 from kernels.compression.to_fixed import NO_NUMBER
+from kernels.gpu import cuda
 from kernels.launch import over
 
 

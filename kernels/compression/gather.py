@@ -5,9 +5,8 @@
 Price: 3 words per number.
 """
 
-from numba import cuda
-
 from kernels.compiled import exact, length
+from kernels.gpu import cuda
 from kernels.launch import over
 
 

@@ -13,10 +13,10 @@ Source: Giraud, Langou, Rozloznik & van den Eshof, Numerische Mathematik 101, 20
 import math
 
 import numpy as np
-from numba import cuda
 
 from kernels.compiled import exact
 from kernels.compression.runs import block_sum
+from kernels.gpu import cuda
 from kernels.launch import THREADS, stream_of
 
 

@@ -14,11 +14,12 @@ Source: Alabi, Blanchard, Gordon & Steinbach, ACM JEA 17, 2012 (radix selection)
 """
 
 import numpy as np
-from numba import cuda, int32
+from numba import int32
 
 from kernels.arrays import empty, to_numpy
 from kernels.compiled import exact
 from kernels.compression.magnitude import bits, mask
+from kernels.gpu import cuda
 from kernels.launch import THREADS, over
 
 

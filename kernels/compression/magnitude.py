@@ -11,8 +11,8 @@ block knows where its picks begin, and a scan over the tile where each of them g
 """
 
 import numpy as np
-from numba import cuda
 
+from kernels.gpu import cuda
 from kernels.launch import THREADS, stream_of
 
 MAX_BLOCKS = 256

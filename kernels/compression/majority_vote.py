@@ -8,9 +8,9 @@ Source: Bernstein, Zhao, Azizzadenesheli & Anandkumar, ICLR 2019 (majority vote;
 """
 
 import numpy as np
-from numba import cuda
 
 from kernels.compiled import exact, formula
+from kernels.gpu import cuda
 from kernels.launch import over
 
 

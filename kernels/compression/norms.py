@@ -9,10 +9,10 @@ Price: 2 FLOPs per number, and it is read once. On a CPU sums are float64; on a 
 import math
 
 import numpy as np
-from numba import cuda
 
 from kernels.compiled import exact
 from kernels.compression.runs import block_largest, block_sum, over_runs, pieces
+from kernels.gpu import cuda
 from kernels.launch import THREADS
 
 

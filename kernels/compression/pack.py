@@ -10,9 +10,8 @@ Eight codes fill `width` bytes exactly, so eight at a time are packed by whoever
 Price: 3 operations per code; both are moved once.
 """
 
-from numba import cuda
-
 from kernels.compiled import exact, formula
+from kernels.gpu import cuda
 from kernels.launch import THREADS, grid, stream_of
 
 

@@ -7,9 +7,8 @@ q is what the receivers will read of v. Added to the next gradient, the residual
 Price: 1 FLOP and 3 words per element (read v and q, write v).
 """
 
-from numba import cuda
-
 from kernels.compiled import exact, formula, length
+from kernels.gpu import cuda
 from kernels.launch import over
 
 FLOPS, WORDS = 1, 3

@@ -9,8 +9,7 @@ and the rest of the GPU idle; many runs of some thousands are what it likes.
 
 from itertools import pairwise
 
-from numba import cuda
-
+from kernels.gpu import cuda
 from kernels.launch import MAX_BLOCKS, THREADS, stream_of
 
 SUMMERS = 16  # threads that each add up a sixteenth of the others' numbers

@@ -7,9 +7,8 @@ No two of the positions are equal, so nobody waits for anybody, and the order de
 Price: 1 FLOP and 4 words per number sent, however long `out` is; adding P messages costs P k and not P d.
 """
 
-from numba import cuda
-
 from kernels.compiled import exact, length
+from kernels.gpu import cuda
 from kernels.launch import over
 
 

@@ -6,9 +6,9 @@ Price: 1 FLOP and 3 words per word sent.
 """
 
 import numpy as np
-from numba import cuda
 
 from kernels.compiled import exact
+from kernels.gpu import cuda
 from kernels.launch import over
 
 

@@ -10,11 +10,12 @@ Price: 2 operations per number, and it is read once; on a GPU twice, once to cou
 """
 
 import numpy as np
-from numba import cuda, int32
+from numba import int32
 
 from kernels.arrays import empty
 from kernels.compiled import exact
 from kernels.compression.magnitude import bits, key, mask, scan, shared_out
+from kernels.gpu import cuda
 from kernels.launch import THREADS
 
 

@@ -8,11 +8,11 @@ Price: 6 operations per number; its code is read, it is written once.
 """
 
 import numpy as np
-from numba import cuda
 
 from kernels.compiled import exact
 from kernels.compression.pack import field_cpu, field_gpu
 from kernels.compression.runs import over_runs, pieces
+from kernels.gpu import cuda
 from kernels.launch import THREADS
 
 

@@ -11,10 +11,10 @@ Source: Alistarh et al., NIPS 2017 (levels); Steele, Lea & Flood, OOPSLA 2014 (s
 """
 
 import numpy as np
-from numba import cuda
 
 from kernels.compiled import exact, formula
 from kernels.compression.runs import over_runs, pieces
+from kernels.gpu import cuda
 from kernels.launch import THREADS
 
 STEP, FIRST, SECOND = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)

@@ -10,11 +10,12 @@ Source: Strom, Interspeech 2015.
 """
 
 import numpy as np
-from numba import cuda, int32
+from numba import int32
 
 from kernels.arrays import empty
 from kernels.compiled import exact, formula
 from kernels.compression.magnitude import scan, shared_out
+from kernels.gpu import cuda
 from kernels.launch import THREADS
 
 

@@ -9,10 +9,10 @@ Source: Kalamkar et al., arXiv:1905.12322.
 """
 
 import numpy as np
-from numba import cuda
 
 from kernels.compiled import exact, formula, length
 from kernels.compression.magnitude import bits
+from kernels.gpu import cuda
 from kernels.launch import over
 
 

@@ -13,9 +13,9 @@ Source: the dynamic fixed point of MLSL, Sridharan et al., arXiv:1801.08030.
 import math
 
 import numpy as np
-from numba import cuda
 
 from kernels.compiled import exact, formula
+from kernels.gpu import cuda
 from kernels.launch import over
 
 NO_NUMBER = 127

@@ -9,10 +9,10 @@ Source: Seide, Fu, Droppo, Li & Yu, Interspeech 2014.
 """
 
 import numpy as np
-from numba import cuda
 
 from kernels.compiled import exact
 from kernels.compression.runs import block_sum, over_runs, pieces
+from kernels.gpu import cuda
 from kernels.launch import THREADS
 
 

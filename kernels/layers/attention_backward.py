@@ -12,10 +12,10 @@ once.
 import math
 
 import numpy as np
-from numba import cuda
 
 from kernels.arrays import empty_like
 from kernels.compiled import exact, formula
+from kernels.gpu import cuda
 from kernels.launch import THREADS, grid, stream_of
 
 

@@ -12,9 +12,9 @@ Source: Vaswani et al., Attention Is All You Need, NeurIPS 2017.
 import math
 
 import numpy as np
-from numba import cuda
 
 from kernels.compiled import exact, formula
+from kernels.gpu import cuda
 from kernels.launch import THREADS, grid, stream_of
 
 

@@ -11,9 +11,9 @@ Price: 5 FLOPs and 3 words per number: bound by memory everywhere. Source: Ioffe
 import math
 
 import numpy as np
-from numba import cuda
 
 from kernels.compiled import exact, formula
+from kernels.gpu import cuda
 from kernels.launch import over
 
 

@@ -10,10 +10,10 @@ Price: 4 FLOPs per number, and every array once. On a GPU a channel is one block
 import math
 
 import numpy as np
-from numba import cuda
 
 from kernels.compiled import exact
 from kernels.compression.runs import block_sum
+from kernels.gpu import cuda
 from kernels.launch import MAX_BLOCKS, THREADS, stream_of
 
 

@@ -12,10 +12,10 @@ Price: 7 FLOPs per number, and every array once. Source: Ioffe & Szegedy, ICML 2
 import math
 
 import numpy as np
-from numba import cuda
 
 from kernels.compiled import exact
 from kernels.compression.runs import block_sum
+from kernels.gpu import cuda
 from kernels.launch import MAX_BLOCKS, THREADS, stream_of
 
 

@@ -7,9 +7,9 @@ Price: 1 or 2 FLOPs and 2 words per number, and b once.
 """
 
 import numpy as np
-from numba import cuda
 
 from kernels.compiled import exact, formula
+from kernels.gpu import cuda
 from kernels.launch import over
 
 

@@ -9,9 +9,9 @@ Price: 2 n o c k k h w FLOPs, and every array once.
 """
 
 import numpy as np
-from numba import cuda
 
 from kernels.compiled import exact
+from kernels.gpu import cuda
 from kernels.launch import over
 from kernels.layers.patches import unfold
 

@@ -8,9 +8,9 @@ Source: Qi et al., Zero Bubble Pipeline Parallelism, ICLR 2024, for the split.
 """
 
 import numpy as np
-from numba import cuda
 
 from kernels.compiled import exact
+from kernels.gpu import cuda
 from kernels.launch import over
 from kernels.layers.tiles import product
 

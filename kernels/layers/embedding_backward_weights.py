@@ -9,9 +9,9 @@ Price: 2 FLOPs per number of dy, and every array once.
 """
 
 import numpy as np
-from numba import cuda
 
 from kernels.compiled import exact
+from kernels.gpu import cuda
 from kernels.launch import over
 
 

@@ -7,9 +7,9 @@ Price: 14 FLOPs and 4 words per number: bound by memory everywhere.
 """
 
 import numpy as np
-from numba import cuda
 
 from kernels.compiled import exact, formula
+from kernels.gpu import cuda
 from kernels.launch import over
 from kernels.layers.gelu_forward import A, B
 

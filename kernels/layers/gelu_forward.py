@@ -11,9 +11,9 @@ Source: Hendrycks & Gimpel, Gaussian Error Linear Units, arXiv:1606.08415.
 import math
 
 import numpy as np
-from numba import cuda
 
 from kernels.compiled import exact, formula
+from kernels.gpu import cuda
 from kernels.launch import over
 
 FLOPS, WORDS = 12, 2

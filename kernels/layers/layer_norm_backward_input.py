@@ -7,9 +7,8 @@ see dense_backward_input.
 Price: 9 FLOPs per number; dy and u read, dx written once.
 """
 
-from numba import cuda
-
 from kernels.compiled import exact, formula
+from kernels.gpu import cuda
 from kernels.launch import over
 
 

@@ -6,9 +6,8 @@ dy, u (rows, width), dgain and dbias (width,). This is W of a split backward pas
 Price: 3 FLOPs per number; dy and u read once.
 """
 
-from numba import cuda
-
 from kernels.compiled import exact
+from kernels.gpu import cuda
 from kernels.launch import over
 
 

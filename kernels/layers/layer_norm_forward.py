@@ -11,9 +11,9 @@ Source: Ba, Kiros & Hinton, Layer Normalization, arXiv:1607.06450.
 import math
 
 import numpy as np
-from numba import cuda
 
 from kernels.compiled import exact, formula
+from kernels.gpu import cuda
 from kernels.launch import over
 
 

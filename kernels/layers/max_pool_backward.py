@@ -7,9 +7,9 @@ Price: 1 FLOP and two words per input, two words per output.
 """
 
 import numpy as np
-from numba import cuda
 
 from kernels.compiled import exact, formula
+from kernels.gpu import cuda
 from kernels.launch import over
 
 

@@ -6,9 +6,8 @@ x (n, c, h, w), y (n, c, h // window, w // window); what does not fill a window 
 Price: 1 FLOP and one word per input, one word per output.
 """
 
-from numba import cuda
-
 from kernels.compiled import exact, formula
+from kernels.gpu import cuda
 from kernels.launch import over
 
 

@@ -7,10 +7,10 @@ Price: 6 FLOPs and one word per number of p; w, h and g once.
 """
 
 import numpy as np
-from numba import cuda
 
 from kernels.arrays import empty
 from kernels.compiled import exact, formula
+from kernels.gpu import cuda
 from kernels.launch import over
 
 

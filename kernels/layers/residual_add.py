@@ -7,9 +7,8 @@ Price: 2 FLOPs and 3 words per number: bound by memory everywhere.
 Source: He et al., Deep Residual Learning for Image Recognition, CVPR 2016.
 """
 
-from numba import cuda
-
 from kernels.compiled import exact, formula
+from kernels.gpu import cuda
 from kernels.launch import over
 
 FLOPS, WORDS = 2, 3

@@ -6,9 +6,8 @@ A NaN is not seen; the exponentials that follow have it.
 Price: 1 FLOP per number; z is read once.
 """
 
-from numba import cuda
-
 from kernels.compiled import exact, formula
+from kernels.gpu import cuda
 from kernels.launch import over
 
 

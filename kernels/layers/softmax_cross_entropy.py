@@ -10,10 +10,10 @@ Price: about 8 FLOPs per logit; z is read and dz written once.
 import math
 
 import numpy as np
-from numba import cuda
 
 from kernels.arrays import empty
 from kernels.compiled import exact, formula
+from kernels.gpu import cuda
 from kernels.launch import over
 
 FLOPS, WORDS = 8, 2

@@ -7,10 +7,10 @@ Price: 4 FLOPs and 3 words per number.
 """
 
 import numpy as np
-from numba import cuda
 
 from kernels.arrays import empty
 from kernels.compiled import exact, formula
+from kernels.gpu import cuda
 from kernels.launch import over
 
 FLOPS, WORDS = 4, 3

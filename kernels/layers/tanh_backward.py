@@ -5,9 +5,8 @@
 Price: 3 FLOPs and 3 words per number: bound by memory everywhere.
 """
 
-from numba import cuda
-
 from kernels.compiled import exact, formula
+from kernels.gpu import cuda
 from kernels.launch import over
 
 FLOPS, WORDS = 3, 3

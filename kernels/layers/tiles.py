@@ -12,8 +12,7 @@ shared memory, all threads use them sixteen times, and the block moves on along 
 It is written to be read: cuBLAS also keeps numbers in registers, fetches ahead, and uses tensor cores.
 """
 
-from numba import cuda
-
+from kernels.gpu import cuda
 from kernels.launch import stream_of
 
 TILE = 16

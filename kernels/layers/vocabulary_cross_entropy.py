@@ -12,10 +12,10 @@ Source: Shoeybi et al., Megatron-LM, arXiv:1909.08053, section 3.
 import math
 
 import numpy as np
-from numba import cuda
 
 from kernels.arrays import empty
 from kernels.compiled import exact, formula
+from kernels.gpu import cuda
 from kernels.launch import over
 
 

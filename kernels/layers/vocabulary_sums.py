@@ -12,9 +12,9 @@ Source: Shoeybi et al., Megatron-LM, arXiv:1909.08053, section 3.
 import math
 
 import numpy as np
-from numba import cuda
 
 from kernels.compiled import exact, formula
+from kernels.gpu import cuda
 from kernels.launch import over
 
 

@@ -7,9 +7,8 @@ to itself for its time, so this is several times slower; without it, of two addi
 Price: 2 FLOPs and 3 words per parameter, as without.
 """
 
-from numba import cuda
-
 from kernels.compiled import exact, length
+from kernels.gpu import cuda
 from kernels.launch import over
 from kernels.sparse.rows import atomic_add
 

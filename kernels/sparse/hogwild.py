@@ -14,10 +14,9 @@ Price: 10 FLOPs and 7 words for each number of these rows.
 Source: Niu, Recht, Re & Wright, NIPS 2011; with several examples a write: Sallinen et al., IPDPS 2016.
 """
 
-from numba import cuda
-
 from kernels.arrays import empty
 from kernels.compiled import exact
+from kernels.gpu import cuda
 from kernels.launch import over
 from kernels.sparse.rows import atomic_add, fault_cpu, gather, gather_gpu, gradients, margin_cpu, numbers, pull_cpu
 

@@ -8,10 +8,10 @@ goes if rows are sparse: `kernels/sparse/hogwild.py` never makes a g.
 """
 
 import numpy as np
-from numba import cuda
 
 from kernels.arrays import empty
 from kernels.compiled import exact
+from kernels.gpu import cuda
 from kernels.launch import THREADS, grid, over, stream_of
 from kernels.sparse.rows import gather, gather_gpu, gradients, numbers
 

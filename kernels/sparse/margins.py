@@ -6,9 +6,8 @@ out (k,), rows (k,) the numbers of rows; w (d,); rows as in `kernels/sparse/rows
 Price: 2 FLOPs and 3 words for each number of these rows.
 """
 
-from numba import cuda
-
 from kernels.compiled import exact, length
+from kernels.gpu import cuda
 from kernels.launch import over
 from kernels.sparse.rows import dense, margin_cpu, margin_gpu, numbers
 

@@ -13,12 +13,13 @@ Source of the penalty's form: Niu, Recht, Re & Wright, NIPS 2011, section 2.
 import math
 
 import numpy as np
-from numba import cuda, types
+from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 from numba.np.arrayobj import make_array
 
 from kernels.compiled import formula
+from kernels.gpu import cuda
 
 
 def numbers(rows, indptr) -> int:

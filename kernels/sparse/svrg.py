@@ -12,10 +12,9 @@ Price: 20 FLOPs and 13 words for each number of these rows, 3 FLOPs and 5 words 
 Source: Johnson & Zhang, NIPS 2013; without locks: Zhao & Li, AAAI 2016.
 """
 
-from numba import cuda
-
 from kernels.arrays import empty
 from kernels.compiled import exact
+from kernels.gpu import cuda
 from kernels.launch import THREADS, stream_of
 from kernels.sparse.rows import (
     atomic_add,

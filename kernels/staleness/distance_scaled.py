@@ -8,9 +8,8 @@ Price: 7 FLOPs and 4 words per parameter (read g, w' and w, write w).
 Source: Hermans, On Scalable Deep Learning and Parallelizing Gradient Descent, Maastricht University 2017, chapter 4.
 """
 
-from numba import cuda
-
 from kernels.compiled import exact, formula, length
+from kernels.gpu import cuda
 from kernels.launch import over
 
 FLOPS, WORDS = 7, 4

@@ -10,9 +10,8 @@ Price: 6 FLOPs and 5 words per parameter (read v, g and w, write v and w); one m
 Source: Nesterov, Soviet Mathematics Doklady 27(2), 1983; Sutskever, Martens, Dahl & Hinton, ICML 2013.
 """
 
-from numba import cuda
-
 from kernels.compiled import exact, formula, length
+from kernels.gpu import cuda
 from kernels.launch import over
 
 FLOPS, WORDS = 6, 5

@@ -12,9 +12,9 @@ Source: Tieleman & Hinton, Coursera: Neural Networks for Machine Learning, lectu
 from math import sqrt
 
 import numpy as np
-from numba import cuda
 
 from kernels.compiled import exact, formula, length
+from kernels.gpu import cuda
 from kernels.launch import over
 
 FLOPS, WORDS = 9, 5

@@ -11,9 +11,9 @@ Source: Akiba, Suzuki & Fukuda, arXiv:1711.04325, 2017, section 3.1.
 from math import sqrt
 
 import numpy as np
-from numba import cuda
 
 from kernels.compiled import exact, formula, length
+from kernels.gpu import cuda
 from kernels.launch import over
 
 FLOPS, WORDS = 12, 7

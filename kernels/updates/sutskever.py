@@ -9,9 +9,8 @@ Price: 6 FLOPs and 6 words per parameter (read x, u and g, write y, x and u); tw
 Source: Sutskever, Martens, Dahl & Hinton, ICML 2013, equations 3 and 4.
 """
 
-from numba import cuda
-
 from kernels.compiled import exact, formula, length
+from kernels.gpu import cuda
 from kernels.launch import over
 
 FLOPS, WORDS = 6, 6

@@ -9,10 +9,11 @@ Price: 2 FLOPs per number, and both are read once.
 """
 
 import numpy as np
-from numba import cuda, njit
+from numba import njit
 
 from kernels.arrays import empty
 from kernels.compiled import length
+from kernels.gpu import cuda
 from kernels.launch import over
 
 FLOPS, WORDS = 2, 2

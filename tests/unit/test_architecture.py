@@ -74,6 +74,21 @@ def test_an_algorithm_imports_the_standard_library_numpy_kernels_parts_and_its_o
             assert first in sys.stdlib_module_names or first in ("numpy", "kernels", "knobs"), (path, module)
 
 
+def test_kernels_get_cuda_through_one_door():
+    for path, module in imported("kernels"):
+        assert not module.startswith("numba.cuda"), path
+    users = [
+        path.name for path in FILES if room(path) == "kernels" for name in names_from(path, "numba") if name == "cuda"
+    ]
+    assert users == ["gpu.py"]
+
+
+def names_from(path: Path, package: str) -> list[str]:
+    """The names that a file takes from `package` itself."""
+    nodes = [node for module, node, _ in imports(path) if module == package and isinstance(node, ast.ImportFrom)]
+    return [alias.name for node in nodes for alias in node.names]
+
+
 @each_room
 def test_streamlit_stays_in_the_app_and_plotly_in_the_app_and_the_exports(name):
     for path, module in imported(name):

@@ -11,9 +11,10 @@ from cluster import simulated
 from experiments.experiment import Experiment
 from experiments.run import run
 from tests.training import train
-from tests.unit.workloads.test_shard import dense, text
+from tests.unit.workloads.test_tensor_shard import dense, text
 from tracing import HELD
-from workloads.task import Budget, Task
+from workloads.budget import Budget
+from workloads.task import Task
 
 MODELS = {
     "a pair": lambda: dense(5, 12, 3),
@@ -33,7 +34,7 @@ def on_ranks(workload, ranks, program, batch=4):
 
     def rank(comm):
         task = Task(workload, comm, budget=Budget(steps=1), batch=batch)
-        return program(comm, task, task.shard(comm.rank, comm.size))
+        return program(comm, task, task.tensor_shard(comm.rank, comm.size))
 
     outcome = simulated.run(rank, ranks)
     if outcome.error:
@@ -46,9 +47,9 @@ def gradient(comm, task, shard, between=tensor.Alike):
     between = between(comm)
     w, (x, target) = shard.start(), task.next_batch()
     y, saved = tensor.forward(shard.blocks, w, x, between)
-    loss, dy = cross_entropy(comm, shard, y, target) if shard.dealt else shard.loss(between.whole(y), target)
+    loss, dy = cross_entropy(comm, shard, y, target) if shard.outputs_split else shard.loss(between.whole(y), target)
     g = kernels.empty_like(w)
-    tensor.backward(shard.blocks, w, saved, dy if shard.dealt else between.own(dy), g, between)
+    tensor.backward(shard.blocks, w, saved, dy if shard.outputs_split else between.own(dy), g, between)
     if between.__class__ is tensor.Rows:
         comm.all_reduce(g[shard.norms])
     return loss, g, shard.where

@@ -1,7 +1,7 @@
-"""Every kernel's twins compute the same: reference, cpu, gpu in the simulator, gpu on a GPU; and gpu is fit for sm_90.
+"""A kernel's implementations compute the same: reference, cpu, gpu in the simulator, gpu on a GPU; gpu fits sm_90.
 
-`pytest tests/contract/kernels` runs the cpu twins and compiles the gpu twins where a CUDA toolkit is found,
-`NUMBA_ENABLE_CUDASIM=1 pytest tests/contract/kernels -m cudasim` runs the gpu twins in Numba's simulator,
+`pytest tests/contract/kernels` runs the cpu implementations, and compiles the gpu ones where a CUDA toolkit is found,
+`NUMBA_ENABLE_CUDASIM=1 pytest tests/contract/kernels -m cudasim` runs the gpu ones in Numba's simulator,
 `pytest tests/contract/kernels -m gpu` runs them on a GPU.
 """
 
@@ -34,10 +34,10 @@ def arguments(name: str, n: int, dtype: type) -> tuple:
     return CASES[name].arguments(np.random.default_rng(n), n, dtype)
 
 
-def outcome(twin, args: tuple) -> list[np.ndarray]:
+def outcome(implementation, args: tuple) -> list[np.ndarray]:
     """All arrays as they are after the call, and what it returned."""
     with np.errstate(all="ignore"):
-        returned = twin(*args)
+        returned = implementation(*args)
     parts = [x for x in args if hasattr(x, "shape")]
     if returned is not None:
         parts += returned if isinstance(returned, tuple) else (returned,)
@@ -59,7 +59,7 @@ def test_every_kernel_has_a_case():
 
 @each_kernel
 @both_types
-def test_the_cpu_twin_computes_the_reference_whatever_the_size(name, dtype):
+def test_the_cpu_implementation_computes_the_reference_whatever_the_size(name, dtype):
     kernel = getattr(kernels, name).module
     for n in SIZES:
         args = arguments(name, n, dtype)
@@ -71,7 +71,7 @@ def test_the_cpu_twin_computes_the_reference_whatever_the_size(name, dtype):
 @pytest.mark.skipif(not SIMULATING, reason="needs NUMBA_ENABLE_CUDASIM=1, set before Numba is imported")
 @each_kernel
 @both_types
-def test_the_gpu_twin_computes_the_reference_in_the_simulator(name, dtype):
+def test_the_gpu_implementation_computes_the_reference_in_the_simulator(name, dtype):
     kernel = getattr(kernels, name).module
     for n in SIMULATED[dtype]:
         args = arguments(name, n, dtype)
@@ -83,7 +83,7 @@ def test_the_gpu_twin_computes_the_reference_in_the_simulator(name, dtype):
 @without_simulator
 @each_kernel
 @both_types
-def test_the_gpu_twin_computes_the_reference_on_a_gpu(name, dtype, gpu):
+def test_the_gpu_implementation_computes_the_reference_on_a_gpu(name, dtype, gpu):
     for n in SIZES:
         args = arguments(name, n, dtype)
         expected = outcome(getattr(kernels, name).module.reference, copy.deepcopy(args))
@@ -95,9 +95,9 @@ def test_the_gpu_twin_computes_the_reference_on_a_gpu(name, dtype, gpu):
 @without_simulator
 @each_kernel
 @both_types
-def test_the_gpu_twin_compiles_for_sm_90(name, dtype, toolkit, launches, tmp_path):
+def test_the_gpu_implementation_compiles_for_sm_90(name, dtype, toolkit, launches, tmp_path):
     getattr(kernels, name).module.gpu(*arguments(name, 33, dtype))
-    assert launches, "the gpu twin launched nothing"
+    assert launches, "the gpu implementation launched nothing"
     for number, (kernel, types) in enumerate(dict.fromkeys(launches)):
         ptx, _ = toolkit.compile_ptx(kernel.py_func, types, cc=SM_90)
         assert ".target sm_90" in ptx

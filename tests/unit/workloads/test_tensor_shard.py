@@ -7,10 +7,11 @@ import kernels
 import workloads
 from cluster import simulated
 from workloads import transformer
+from workloads.budget import Budget
 from workloads.layers import Convolution, Dense
 from workloads.sequential import Sequential
 from workloads.supervised import Supervised
-from workloads.task import Budget, Task
+from workloads.task import Task
 
 
 def dense(*sizes, loss=kernels.softmax_cross_entropy, activation="tanh"):
@@ -36,7 +37,7 @@ def supervised(layers, loss):
 def shards(workload, ranks):
     def program(comm):
         task = Task(workload, comm, budget=Budget(steps=1), batch=4)
-        shard = task.shard(comm.rank, comm.size)
+        shard = task.tensor_shard(comm.rank, comm.size)
         return shard, shard.start()
 
     outcome = simulated.run(program, ranks)
@@ -47,15 +48,15 @@ def shards(workload, ranks):
 
 def spelled(value):
     """A model by its layers: what processes that share the tests out call it alike."""
-    return " ".join(map(str, value.chain.layers))[:60] if hasattr(value, "chain") else str(value)
+    return " ".join(map(str, value.model.layers))[:60] if hasattr(value, "model") else str(value)
 
 
 @pytest.mark.parametrize("workload", [dense(5, 4, 6, 4, 3), dense(5, 8, 6), dense(5, 3), text()], ids=spelled)
 @pytest.mark.parametrize("ranks", [1, 2])
 def test_every_number_is_alone_on_one_shard_or_alike_on_all(workload, ranks):
     held = shards(workload, ranks)
-    alone = np.concatenate([shard.where[: shard.alone] for shard, _ in held])
-    alike = [shard.where[shard.alone :].tolist() for shard, _ in held]
+    alone = np.concatenate([shard.where[: shard.sharded] for shard, _ in held])
+    alike = [shard.where[shard.sharded :].tolist() for shard, _ in held]
     assert all(places == alike[0] for places in alike)
     assert sorted([*alone, *alike[0]]) == list(range(workload.parameters))
 
@@ -70,13 +71,13 @@ def test_shards_start_as_the_whole_model_does(workload):
 def test_a_rank_of_two_holds_half_of_every_matrix():
     (shard, w), _ = shards(dense(5, 4, 6), 2)
     assert len(w) == (5 * 4 + 4 + 4 * 6) // 2 + 6
-    assert shard.norms == slice(len(w), len(w)) and not shard.dealt
+    assert shard.norms == slice(len(w), len(w)) and not shard.outputs_split
 
 
 def test_norms_lie_last():
     _, (shard, w) = shards(text(width=8), 2)
     assert len(w) - shard.norms.start == (4 + 1) * 2 * 8  # of four blocks and the head
-    assert np.array_equal(w[shard.norms][:8], np.ones(8)) and shard.dealt
+    assert np.array_equal(w[shard.norms][:8], np.ones(8)) and shard.outputs_split
 
 
 def test_outputs_need_not_be_divided_by_the_ranks():
@@ -117,7 +118,7 @@ def test_only_the_first_rank_records_the_loss():
 
     def program(comm):
         task = Task(workload, comm, budget=Budget(steps=1), batch=4)
-        shard = task.shard(comm.rank, comm.size)
+        shard = task.tensor_shard(comm.rank, comm.size)
         _, target = task.next_batch()
         shard.loss(np.zeros((4, 10)), target)
 
