@@ -4,8 +4,8 @@ import random
 
 import pytest
 
-from algorithms.pipelined import schedules
 from tests.unit.theory.test_partition_pipedream import HUGE, cuts, every_plan, profile
+from theory import schedules
 from theory.partition_dapple import partition_step
 from theory.partition_pipedream import Stage, partition
 from theory.schedule_timing import simulate

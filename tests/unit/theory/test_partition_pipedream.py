@@ -7,8 +7,8 @@ from math import ceil
 import pytest
 
 from algorithms.parts.pipeline.ops import check
-from algorithms.pipelined import schedules
-from algorithms.pipelined.schedules.one_f_one_b import replicated
+from algorithms.pipelined.pipedream import replicated
+from theory import schedules
 from theory.partition_pipedream import FORMS, Stage, partition
 from theory.profile import Profile
 from theory.schedule_timing import simulate
