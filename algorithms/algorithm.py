@@ -103,6 +103,9 @@ class Algorithm:
     """Settings of the workload to begin with, where the reader gives none: a deep model to cut."""
     plan: Callable[[int, Any], Any] | None = None
     """`plan(workers, s)`: of a pipeline, the schedule that its ranks carry out."""
+    schedules: Mapping[str, Callable[..., Any]] = field(default_factory=dict)
+    """Of a pipeline, its schedules to be studied without training, by name: `schedule(rank, ranks, chunks, **options)`
+    is the ops of a rank."""
     equivalences: tuple[Equivalence, ...] = ()
     example_workers: int = 3
     stable_rate: float = 0.1

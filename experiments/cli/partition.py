@@ -24,7 +24,7 @@ from experiments.cli.options import WorkloadCommand
 from experiments.experiment import Experiment
 from theory import balance
 from theory.partition_dapple import partition_step
-from theory.partition_pipedream import FORMS, Cell, Plan, flat, partition, plan_of
+from theory.partition_pipedream import FORMS, Cell, Partition, flat, partition, plan_of
 from theory.profile import Profile, load, save
 
 MODEL_OF = "pipedream"  # whose model is profiled if the reader asks for no other: the one that pipelines train
@@ -160,7 +160,7 @@ def layers(profile: Profile) -> str:
     )
 
 
-def stages(profile: Profile, plan: Plan, form: str, levels: Sequence[tuple[int, float]]) -> str:
+def stages(profile: Profile, plan: Partition, form: str, levels: Sequence[tuple[int, float]]) -> str:
     """A row for each stage: what it holds, and what of its work may set the period, per mini-batch."""
     rows = []
     for number, (stage, ahead) in enumerate(zip(plan.stages, plan.warm_up, strict=True)):
@@ -181,7 +181,7 @@ def stages(profile: Profile, plan: Plan, form: str, levels: Sequence[tuple[int, 
     return show.table(rows, words=2)
 
 
-def figures(plan: Plan, chunks: int = 0) -> str:
+def figures(plan: Partition, chunks: int = 0) -> str:
     """What to expect of a plan, a line each; of one for a step with a flush, if it has `chunks` micro-batches."""
     cuts = ",".join(str(stage.last - stage.first + 1) for stage in plan.stages)
     single = all(stage.replicas == 1 for stage in plan.stages)
@@ -199,7 +199,7 @@ def figures(plan: Plan, chunks: int = 0) -> str:
     return "\n".join(f"  {name:<11}{figure:<11} {remark}".rstrip() for name, figure, remark in lines)
 
 
-def program(profile: Profile, plan: Plan) -> str:
+def program(profile: Profile, plan: Partition) -> str:
     """The dynamic program's table; those entries are marked that the plan is made of."""
     cells = {(cell.last, cell.workers): cell for cell in plan.table}
     cell: Cell | None = plan.table[-1]
@@ -224,7 +224,7 @@ def program(profile: Profile, plan: Plan) -> str:
     )
 
 
-def _plan(profile: Profile, levels, method: str, own: Sequence[int], **given: Any) -> Plan:
+def _plan(profile: Profile, levels, method: str, own: Sequence[int], **given: Any) -> Partition:
     """The plan of `method`, or of the cuts `own`; ValueError for options of another method."""
     if not own and method not in METHODS:
         raise ValueError(f"there is no method {method[:60]!r}; there are {', '.join(METHODS)}.")

@@ -17,10 +17,10 @@ from typing import Any
 import click
 
 import algorithms
-from algorithms.pipelined.schedules import SCHEDULES
 from experiments.cli import show
 from experiments.cli.options import SectionedCommand
 from experiments.study.schedules import OWN, Option, Plan, Study, module, options, read_costs, study
+from theory.schedules import SCHEDULES
 
 FIGURES = (
     ("makespan", "from the first start to the last end"),
@@ -139,7 +139,7 @@ def catalogue() -> str:
 
 
 def idea(name: str) -> str:
-    """A schedule in a sentence: its file's, its function's where a file has several, or what it is a variant of."""
+    """Return a schedule in a sentence: the first of its file, or what it is a variant of."""
     call = SCHEDULES[name]
     if isinstance(call, partial):
         twin = next(other for other, its in SCHEDULES.items() if its is call.func)
@@ -148,9 +148,7 @@ def idea(name: str) -> str:
             for key, on in call.keywords.items()
         ]
         return f"The same as {twin}, {' and '.join(words)}."
-    if name == next(other for other in SCHEDULES if module(other) is module(name)):
-        return algorithms.idea(module(name))
-    return inspect.cleandoc(call.__doc__ or "").split("\n")[0]
+    return algorithms.idea(module(name))
 
 
 def comparison(studies: dict[str, Study]) -> str:

@@ -27,11 +27,11 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 import numpy as np
 
 from algorithms.parts.pipeline.ops import KINDS, Op, Overlapped, check, parse
-from algorithms.pipelined import schedules
-from algorithms.pipelined.schedules import SCHEDULES, pipedream_2bw
+from algorithms.pipelined import pipedream_2bw
 from experiments.jobs.spec import JobSpec
 from knobs import Knobs, knob, make
-from theory import bubbles, pipeline_memory, schedule_timing, staleness
+from theory import bubbles, pipeline_memory, schedule_timing, schedules, staleness
+from theory.schedules import SCHEDULES
 
 OWN = "own"
 NAMES = (*SCHEDULES, OWN)

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from math import pi, sin
 
-from algorithms.pipelined import schedules
-from algorithms.pipelined.schedules import one_f_one_b
+from algorithms.pipelined import pipedream
 from lessons.figure import run_now
 from lessons.pipedream.experiments import EXACT, NONE, STASH, TIMED, VERTICAL, loss_after, to_a_loss
 from lessons.pipedream.gradients import PLACES, distance
-from theory import schedule_timing, staleness
+from theory import schedule_timing, schedules, staleness
 from theory.partition_pipedream import partition
 from theory.profile import Profile
 
@@ -25,7 +24,7 @@ def faster(stages: int, chunks: int) -> float:
 
 def late(stages: int, stage: int) -> float:
     """Updates of a stage between the forward of a mini-batch and its own update."""
-    ops = one_f_one_b.without_flush(stage, stages, 4 * stages)
+    ops = pipedream.schedule(stage, stages, 4 * stages)
     return staleness.count(ops)[stage].delay[-1]
 
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from algorithms.pipelined.schedules import lists
 from lessons.figure import run_now, value
 from lessons.pipelines import experiments
 from theory.pipeline_memory import in_flight
 from theory.schedule_timing import bubble_of_total, simulate
+from theory.schedules import lists
 
 COSTS = {"F": 1.0, "B": 2.0, "R": 1.0}
 NAMES = {"GPipe": "gpipe", "1F1B": "1f1b"}

@@ -5,7 +5,6 @@ from __future__ import annotations
 import random
 import re
 
-from algorithms.parts.pipeline import settings
 from algorithms.parts.pipeline.executor import Executor
 from algorithms.parts.pipeline.ops import Op
 from algorithms.parts.pipeline.ops import check as check_lists
@@ -92,7 +91,7 @@ def _trained(attempt, lists, chunks: int, seed: int) -> tuple[float, float]:
     plan = Flush(lists, chunks)
 
     def worker(comm, task, s):
-        return Executor(comm, task, plan, settings.rule(s), settings.counts(s.cuts)).run()
+        return Executor(comm, task, plan, s).run()
 
     values = {
         "algorithm": "gpipe", "workers": len(lists), "chunks": chunks, "depth": len(lists), "width": 16,

@@ -7,11 +7,11 @@ from itertools import pairwise
 import numpy as np
 
 from algorithms.parts.pipeline.ops import rematerialise
-from algorithms.pipelined.schedules import lists
 from experiments.study.schedules import COSTS, Plan, study
 from lessons.figure import Look, column, figure, value
 from theory.pipeline_memory import Sizes, peak_bytes
 from theory.schedule_timing import bubble_of_span, simulate
+from theory.schedules import lists
 from tracing import COMPUTE, HELD, UPDATE
 
 SMOOTH = "1e9:1e15:0"  # a device that takes time for arithmetic and nothing else

@@ -43,7 +43,7 @@ def compare(width: int, samples: int, steps: int, comm) -> list[tuple[float, flo
         task = Task(workload, comm, budget=Budget(steps=steps + 1), batch=batch, keep=1)
         comm.barrier()
         start = time.perf_counter()
-        gpipe.worker(comm, task, gpipe.Settings(chunks=CHUNKS, learning_rate=0.01))
+        gpipe.ALGORITHM.worker(comm, task, gpipe.Settings(chunks=CHUNKS, learning_rate=0.01))
         comm.barrier()
         return (time.perf_counter() - start) / (steps + 1)
 

@@ -16,9 +16,10 @@ Source: the op graph of Qi et al., ICLR 2024 (I is their B); the notation is tha
 
 from __future__ import annotations
 
+import gc
 import re
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -71,6 +72,17 @@ def rematerialise(ops: Iterable[Op], late: bool = False, stored: Collection[int]
         if op.kind in "BI" and op.chunk not in stored:
             yield (Overlapped if late else Op)("R", op.stage, op.chunk)
         yield op
+
+
+def lists(schedule: Callable[..., Iterable[Op]], ranks: int, chunks: int, **options) -> list[list[Op]]:
+    """Return the ops of every rank, schedule(rank, ranks, chunks, **options)."""
+    collects = gc.isenabled()
+    gc.disable()  # ops are many and never cyclic: looking through them again and again takes as long as making them
+    try:
+        return [list(schedule(rank, ranks, chunks, **options)) for rank in range(ranks)]
+    finally:
+        if collects:
+            gc.enable()
 
 
 def needs(op: Op, last: int) -> tuple[tuple[str, int, int], ...]:

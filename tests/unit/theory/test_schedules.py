@@ -1,25 +1,15 @@
-"""The schedules of the literature: their orders, their closed forms, their printed numbers."""
+"""Schedules of the literature: their orders, their closed forms, their printed numbers."""
 
+import importlib
 import re
 from itertools import islice, pairwise
 
 import pytest
 
+import algorithms
 from algorithms.parts.pipeline.ops import Op, Overlapped, check, spell
-from algorithms.pipelined import pipedream, schedules
-from algorithms.pipelined.schedules import (
-    chimera,
-    dualpipe,
-    gpipe,
-    interleaved,
-    naive,
-    one_f_one_b,
-    pipedream_2bw,
-    systolic,
-    zero_bubble,
-    zero_bubble_auto,
-    zero_bubble_v,
-)
+from algorithms.pipelined import dapple, gpipe, pipedream, pipedream_2bw, zb_auto
+from theory import schedule_systolic, schedules
 from theory.pipeline_memory import Sizes, in_flight, in_flight_until_weights, peak_bytes
 from theory.schedule_timing import bubble_of_span, bubble_of_total, simulate
 
@@ -106,7 +96,7 @@ def test_if_the_last_micro_batch_is_stored_as_a_whole_the_step_is_shorter_by_a_f
 
 
 def test_pipedream_is_1f1b_without_end_and_an_update_after_every_backward():
-    endless = list(islice(pipedream.plan(4, pipedream.Settings()).of_rank(1), 23))
+    endless = list(islice(pipedream.plan(4, pipedream.Settings()).ops_of(1), 23))
     assert spell(endless[:11]) == "1F0 1F1 1F2 1B0 1U0 1F3 1B1 1U1 1F4 1B2 1U2"
     finite = schedules.lists("pipedream", 4, 100)[1]
     assert endless == finite[:23]
@@ -121,9 +111,8 @@ def test_the_systolic_pipeline_follows_its_slots():
     for stage in range(stages):
         slots = [[("F", k - stage), ("B", k - 2 * (stages - 1) + stage)] for k in range(patterns + 2 * stages)]
         rule = [(kind, i) for slot in slots for kind, i in slot if 0 <= i < patterns]
-        ops = [op[::2] for op in systolic.schedule(stage, stages, patterns) if op.kind != "U"]
+        ops = [op[::2] for op in schedule_systolic.schedule(stage, stages, patterns) if op.kind != "U"]
         assert ops == rule
-    assert systolic.slots(stages, patterns) == patterns + 4
 
 
 def test_2bw_updates_once_per_mini_batch():
@@ -414,7 +403,7 @@ def test_1f1b_holds_few_micro_batches_where_gpipe_holds_all(stages, chunks):
     assert few == [min(chunks, stages - stage) for stage in range(stages)]
     twice = in_flight(schedules.lists("dapple_pb", stages, chunks))
     assert twice == [min(chunks, 2 * (stages - stage) - 1) for stage in range(stages)]
-    capped = [list(one_f_one_b.schedule(stage, stages, chunks, "PB", cap=3)) for stage in range(stages)]
+    capped = [list(dapple.schedule(stage, stages, chunks, "PB", cap=3)) for stage in range(stages)]
     assert in_flight(capped) == [min(chunks, 3, 2 * (stages - stage) - 1) for stage in range(stages)]
 
 
@@ -473,9 +462,9 @@ AUTOMATIC = [0.0433, 0.0039, 0.0026, 0.0029, 0.0022, 0.0010, 0.0066, 0.0054, 0.0
 def test_the_schedules_that_are_found_have_the_papers_bubbles_to_four_digits_and_keep_within_memory(row, zb_2p):
     stages, chunks, f, i, w, latency, _, zb_1p, _ = row  # what the paper finds in the memory of 1F1B is as good as H1
     for limit, printed in ((1, zb_1p), (2, zb_2p)):
-        lists = zero_bubble_auto.best(stages, chunks, limit * stages, f, i, w, latency)
+        lists = zb_auto.best(stages, chunks, limit * stages, f, i, w, latency)
         assert round(bubble_of_span(simulate(lists, {"F": f, "I": i, "W": w}, latency)), 4) == printed
-        late = zero_bubble_auto.KEPT
+        late = zb_auto.KEPT
         held = peak_bytes(lists, Sizes([0] * stages, [1] * stages, [0] * stages, [late] * stages))
         assert max(held) <= limit * stages + 1e-9
 
@@ -492,7 +481,7 @@ def test_where_all_passes_take_equally_long_zb_1p_is_h1_and_zb_2p_has_no_gap():
 def test_schedules_are_found_for_any_times(costs, limit):
     for stages in (1, 2, 5):
         for chunks in (1, 2, 7):
-            lists = zero_bubble_auto.best(stages, chunks, limit * stages, *costs)
+            lists = zb_auto.best(stages, chunks, limit * stages, *costs)
             check(lists)
             assert simulate(lists, dict(zip("FIW", costs, strict=False)), costs[3]).makespan > 0
 
@@ -543,29 +532,40 @@ def test_numbers_for_which_there_is_no_schedule_are_refused_with_those_for_which
         schedules.lists(name, ranks, chunks, **options)
 
 
-DRAWN = {
-    gpipe: ("gpipe", 3, 3),
-    schedules.gpipe: ("gpipe", 3, 3),
-    pipedream: ("pipedream", 3, 8),
-    naive: ("naive", 3, 2),
-    one_f_one_b: ("1f1b", 3, 4),
-    interleaved: ("interleaved", 2, 4),
-    chimera: ("chimera", 4, 4),
-    zero_bubble: ("zb_h1", 3, 4),
-    zero_bubble_auto: ("zb_2p", 3, 4),
-    zero_bubble_v: ("zb_v", 2, 4),
-    dualpipe: ("dualpipe", 2, 4),
-    pipedream_2bw: ("pipedream_2bw", 3, 6),
+DRAWN = {  # where it is drawn: the schedule, ranks, chunks and options
+    "schedule_naive": ("naive", 3, 2, {}),
+    "gpipe": ("gpipe", 3, 3, {}),
+    "dapple": ("1f1b", 3, 4, {}),
+    "one_f_one_b": ("1f1b", 3, 4, {}),
+    "interleaved": ("interleaved", 2, 4, {}),
+    "chimera": ("chimera", 4, 4, {}),
+    "zb_h1": ("zb_h1", 3, 4, {}),
+    "zb_h2": ("zb_h2", 3, 5, {}),
+    "zb_auto": ("zb_2p", 3, 4, {}),
+    "zb_v": ("zb_v", 2, 4, {}),
+    "dualpipe": ("dualpipe", 2, 4, {}),
+    "dualpipe_v": ("dualpipe_v", 2, 4, {}),
+    "pipemare": ("pipemare", 3, 8, {}),
+    "pipedream": ("pipedream", 3, 8, {}),
+    "spectrain": ("pipedream", 3, 8, {}),
+    "pipedream_2bw": ("pipedream_2bw", 3, 6, {}),
+    "xpipe": ("pipedream_2bw", 3, 8, {"per_update": 2}),
 }
 
 
-@pytest.mark.parametrize("module", DRAWN, ids=lambda module: module.__name__)
-def test_the_drawing_in_the_docstring_is_what_happens(module):
+def module(name):
+    room = {"schedule_naive": "theory", "one_f_one_b": "algorithms.parts.pipeline"}.get(name, "algorithms.pipelined")
+    return importlib.import_module(f"{room}.{name}")
+
+
+@pytest.mark.parametrize("name", DRAWN)
+def test_the_drawing_in_the_docstring_is_what_happens(name):
     drawn = [
         row.split("        ")[0].split()
-        for row in re.findall(r"^    (?:rank|stage) \d   (.*)$", module.__doc__, re.MULTILINE)
+        for row in re.findall(r"^    (?:rank|stage) \d   (.*)$", module(name).__doc__, re.MULTILINE)
     ]
-    lists = schedules.lists(*DRAWN[module])
+    schedule, ranks, chunks, options = DRAWN[name]
+    lists = schedules.lists(schedule, ranks, chunks, **options)
     times = simulate(lists, dict.fromkeys([*"FBIW", "F+B"], 1))
     named = [line.replace("+", " ").split() for line in short(lists)]
     for row, names, ops, starts in zip(drawn, named, lists, times.start, strict=True):
@@ -573,3 +573,8 @@ def test_the_drawing_in_the_docstring_is_what_happens(module):
         for name, start in zip(names, (at for op, at in zip(ops, starts, strict=True) if op.kind != "U"), strict=True):
             cells[int(start)] = f"{cells[int(start)]}+{name}" if int(start) in cells else name
         assert row == [cells.get(slot, "..") for slot in range(len(row))]
+
+
+def test_every_schedule_that_an_algorithm_declares_can_be_studied():
+    declared = [name for one in algorithms.names() for name in algorithms.find(one).schedules]
+    assert sorted(declared) == sorted(set(schedules.SCHEDULES) - {"naive", "systolic"})

@@ -1,4 +1,4 @@
-"""What a partitioner finds: stages, how fast they will be, and the table it was read from."""
+"""Result of a partitioner: stages, their expected speed, and the table they were read from."""
 
 from __future__ import annotations
 
@@ -7,32 +7,32 @@ from math import ceil
 from typing import NamedTuple
 
 
-class Stage(NamedTuple):
-    """The layers first..last on `replicas` workers; of a higher level, each of them holds the stages `inside`."""
+class PlannedStage(NamedTuple):
+    """Layers first..last on `replicas` workers; on a higher level each of them holds the stages `inside`."""
 
     first: int
     last: int
     replicas: int
-    inside: tuple[Stage, ...] = ()
+    inside: tuple[PlannedStage, ...] = ()
 
 
 class Cell(NamedTuple):
-    """One entry of the table: the layers first..last on `workers` workers."""
+    """Entry of the table: the layers first..last on `workers` workers."""
 
     first: int
     last: int
     workers: int
-    period: float  # s; inf if it cannot be
+    period: float  # s; inf if impossible
     cut: int | None = None  # the last layer before the last stage; None if it is the only one
     before: int = 0  # workers of the stages before
     replicas: int = 0  # of the last stage
 
 
 @dataclass(frozen=True)
-class Plan:
+class Partition:
     """Where to cut, and what to expect."""
 
-    stages: tuple[Stage, ...]
+    stages: tuple[PlannedStage, ...]
     period: float  # s per mini-batch, once the pipeline is full
     alone: float  # s per mini-batch on one worker
     table: tuple[Cell, ...]  # of the highest level
@@ -44,16 +44,16 @@ class Plan:
 
     @property
     def speed_up(self) -> float:
-        """Over one worker."""
+        """Speed-up over one worker."""
         return self.alone / self.period
 
     @property
     def in_flight(self) -> int:
-        """Mini-batches that each replica of the first stage may have on their way (NOAM)."""
+        """Mini-batches that each replica of the first stage may have in flight (NOAM)."""
         return ceil(sum(stage.replicas for stage in self.stages) / self.stages[0].replicas)
 
     @property
     def warm_up(self) -> tuple[int, ...]:
-        """Forwards that a replica of each stage is ahead of its backwards."""
+        """Forwards by which a replica of each stage runs ahead of its backwards."""
         workers = [stage.replicas for stage in self.stages]
         return tuple((sum(workers[s:]) - 1) // r for s, r in enumerate(workers))

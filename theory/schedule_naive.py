@@ -9,10 +9,10 @@ Source: folklore; the baseline of Huang et al., NeurIPS 2019, and of Harlap et a
 
 from collections.abc import Iterator
 
+from algorithms.parts.pipeline.one_f_one_b import one_f_one_b
 from algorithms.parts.pipeline.ops import Op
-from algorithms.pipelined.schedules.one_f_one_b import alternate
 
 
 def schedule(rank: int, ranks: int, chunks: int) -> Iterator[Op]:
-    """One micro-batch after the other goes all the way through the model and back."""
-    return alternate(rank, 0, chunks, chunks)
+    """Return the ops of one mini-batch: each micro-batch goes all the way forward and back before the next."""
+    return one_f_one_b(rank, ahead=0, per_update=chunks, chunks=chunks)
