@@ -164,7 +164,12 @@ class Sequential:
         return Sequential(self.layers[some], self.criterion, self.dtype, first=self.first + some.start, offset=offset)
 
     def _parts(self, w) -> list[list]:
-        """The layers' parameters; the views of the last w are kept, since its forward is followed by its backward."""
+        """Return each layer's parameters; the views of the last w are kept, since forward is followed by backward.
+
+        A single layer keeps none: its views are soon made, and weights gathered for it alone (ZeRO-3) must be freed.
+        """
+        if len(self.layers) == 1:
+            return self._cut(w)
         seen, parts = self._seen
         if seen is not w:
             parts = self._cut(w)

@@ -19,7 +19,7 @@ from kernels.arrays import extents, shares
 from knobs import Knobs, knob
 from workloads.batches import Batches
 from workloads.checkpoints import Checkpoints
-from workloads.layerwise import Passing, places
+from workloads.layerwise import LayerwisePass, places
 from workloads.shared_memory import Walk
 
 _COMPUTE = 0  # tracing.COMPUTE; the task knows the event log only by its rows
@@ -225,28 +225,34 @@ class Task:
             self.measure("conflicts", tally.conflicts / tally.written)
             self.measure("lost", tally.lost / tally.written)
 
-    def forward(self, w, batch: tuple | None = None) -> Iterator[slice]:
-        """Pass a mini-batch forward layer by layer: yields the part of w that the next layer is about to read.
+    def layerwise(self, batch: tuple | None = None) -> LayerwisePass:
+        """Return the pass of `batch`, or of the next mini-batch, through the model layer by layer."""
+        return LayerwisePass(self, self.next_batch() if batch is None else batch)
 
-        What it says of w when the layer comes to it is what counts, so a layer's update may come at the last moment.
+    def forward(self, w, batch: tuple | None = None) -> Iterator[slice]:
+        """Pass a mini-batch forward layer by layer: yield the slice of w that the next layer is about to read.
+
+        What w[slice] is when the layer comes to it is what counts, so a layer's update may come at the last moment.
         """
-        self._passing = Passing(self, self.next_batch() if batch is None else batch)
-        return self._passing.forward(w)
+        self._pass, self._w = self.layerwise(batch), w
+        if hasattr(w, "nbytes"):
+            self.holds("parameters", w.nbytes)
+        for layer in self._pass:
+            yield layer.place
+            if not layer.ready:
+                layer.forward(w[layer.place])
 
     def backward(self) -> Iterator[tuple[slice, Any]]:
-        """Pass the same mini-batch back: yields (part, g) of each layer, the last first, as soon as g (new) is there.
+        """Pass the same mini-batch backward: yield (slice, g) of each layer, the last first; each g is a new array.
 
-        All parts together are the gradient, bit for bit. The loss is recorded before the first of them.
+        All slices together are the gradient, bit for bit. The loss is recorded before the first of them.
         """
-        return ((part, g) for part, g, _ in self._passing.backward())
+        return ((place, g) for place, g, _ in self.backward_factors())
 
     def backward_factors(self) -> Iterator[tuple[slice, Any, tuple | None]]:
-        """The same with (part, g, factors): inputs (batch, rows) and errors (batch, columns) of a dense layer.
-
-        Its g is then inputs' errors, (rows, columns) in row order, followed by the sum of errors over the batch, the
-        bias's; other layers have factors None.
-        """
-        return self._passing.backward()
+        """The same with (slice, g, factors); the factors are those of `LayerPass.backward_factors`."""
+        for layer in reversed(self._pass):
+            yield layer.place, *layer.backward_factors(self._w[layer.place])
 
     def stage(self, index: int, count: int, replica: int = 0, replicas: int = 1, cuts: Sequence[int] = ()):
         """Stage `index` of the model cut in `count`, for pipelines; replicas share the data out among themselves.
