@@ -25,7 +25,7 @@ from cluster.faults import JITTERS, parse_crash, parse_pause, parse_slow
 from cluster.network import NETWORKS, parse_network
 from experiments.measure import this_machine
 from knobs import Knobs, knob, local, make
-from workloads.task import Budget
+from workloads.budget import Budget
 
 MAX_WORKERS = 4096
 MAX_QUERY = 8000  # characters; longer queries are refused unread

@@ -33,7 +33,8 @@ from kernels import metered
 from tracing import APPLIED, LOSSES, MEASURES, MEMORY, Outcome, joined, numbered, ordered
 from workloads.batches import Batches
 from workloads.checkpoints import Checkpoints
-from workloads.task import Diverged, OutOfMemory, Task
+from workloads.recorder import Diverged, OutOfMemory
+from workloads.task import Task
 
 ONLY_SIMULATED = (
     "network",
@@ -128,8 +129,8 @@ def train(
         comm,
         budget=experiment.budget,
         batch=_batch(experiment, workload),
-        shard=worker * shards // experiment.workers if worker >= 0 else None,
-        shards=shards,
+        data_shard=worker * shards // experiment.workers if worker >= 0 else None,
+        data_shards=shards,
         seed=experiment.seed,
         keep=experiment.evaluations,
         memory=experiment.rank_memory,

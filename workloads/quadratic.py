@@ -20,7 +20,7 @@ import numpy as np
 
 import kernels
 from knobs import Knobs, knob
-from workloads.task import Evaluation
+from workloads.workload import Evaluation
 
 
 class Settings(Knobs):

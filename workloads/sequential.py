@@ -17,7 +17,7 @@ import numpy as np
 import kernels
 from kernels.arrays import extents
 from workloads.layers import Layer
-from workloads.task import Evaluation
+from workloads.workload import Evaluation
 
 AT_ONCE = 2048  # held-out samples, or positions of sequences, per forward pass, which bounds the memory
 

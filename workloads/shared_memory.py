@@ -1,9 +1,9 @@
-"""Walking: what a thread does in memory that it shares with others, a few samples after the other.
+"""SGD in shared memory: what a thread does to a vector that others update at the same time, sample after sample.
 
     w <- w - rate (sum of the gradients of `examples` samples at w)
 
-or, with an anchor a and the gradient G of the whole objective there, w <- w - rate (g(w) - g(a) + G). Here for any
-workload, whose gradients are whole vectors; one with a loop of its own brings it along as `workload.walk`.
+or, with an anchor a and the gradient G of the whole objective there, w <- w - rate (g(w) - g(a) + G). This is for any
+workload, with dense gradients; a workload with a compiled loop of its own has it as `workload.descent`.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ import numpy as np
 import kernels
 
 
-class Walk:
-    """One mini-batch's walk, as `cluster.comm.Walk` wants it; `indices` are its samples, `anchor` is None or (a, G)."""
+class SampleDescent:
+    """One mini-batch's descent, a `cluster.comm.Walk`; `indices` are its samples, `anchor` is None or (a, G)."""
 
     where, price = slice(None), None
 
@@ -24,14 +24,14 @@ class Walk:
         self.workload, self.indices, self.rate = workload, indices, rate
         self.examples, self.anchor = examples, anchor
 
-    def parts(self) -> Iterator[Walk]:
-        """The single steps."""
+    def parts(self) -> Iterator[SampleDescent]:
+        """Yield the single steps."""
         for first in range(0, len(self.indices), self.examples):
             some = self.indices[first : first + self.examples]
             yield type(self)(self.workload, some, self.rate, self.examples, self.anchor)
 
     def __call__(self, w: np.ndarray, atomic: bool) -> float:
-        """All steps, in w; gives the sum of losses."""
+        """Take all steps, in w; return the sum of losses."""
         return sum(part._step(w, atomic) for part in self.parts())
 
     def _step(self, w: np.ndarray, atomic: bool) -> float:

@@ -18,8 +18,8 @@ import numpy as np
 
 import kernels
 from knobs import Knobs, knob
-from workloads.shared_memory import Walk
-from workloads.task import Evaluation
+from workloads.shared_memory import SampleDescent
+from workloads.workload import Evaluation
 
 CLEAR = 8.0  # how long a feature's part in t is, in the mean: the larger the surer a row's y
 MOST = 2000  # features of a problem whose minimum is looked for
@@ -96,9 +96,11 @@ class Sparse:
         g = kernels.empty_like(w)
         return kernels.logistic(g, w, *batch, *self._beside(w)), g
 
-    def walk(self, indices: np.ndarray, rate: float, examples: int = 1, anchor: tuple | None = None) -> SparseWalk:
-        """A thread's walk over these rows."""
-        return SparseWalk(self, indices, rate, examples, anchor)
+    def descent(
+        self, indices: np.ndarray, rate: float, examples: int = 1, anchor: tuple | None = None
+    ) -> SparseDescent:
+        """Return SGD over these rows, for shared memory."""
+        return SparseDescent(self, indices, rate, examples, anchor)
 
     def evaluate(self, w: np.ndarray) -> Evaluation:
         """On held-out rows loss and accuracy; or how far the objective is above its minimum."""
@@ -158,8 +160,8 @@ class Sparse:
         return self._there[device]
 
 
-class SparseWalk(Walk):
-    """The same walk as one compiled loop, which touches the coordinates of its rows alone, unless it has an anchor."""
+class SparseDescent(SampleDescent):
+    """One compiled loop, which touches the coordinates of its rows alone, unless it has an anchor."""
 
     def __call__(self, w: np.ndarray, atomic: bool) -> float:
         data = (*self.workload.data, self.workload.penalty)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from workloads.sequential import Sequential
-from workloads.task import Evaluation
+from workloads.workload import Evaluation
 
 
 class Supervised:

@@ -18,8 +18,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from workloads.sequential import cut
-from workloads.task import Evaluation
 from workloads.torch_stage import TorchStage
+from workloads.workload import Evaluation
 
 
 class TorchModule:

@@ -53,7 +53,7 @@ def assign(units, machines, assignment):
 
 
 def worker(comm, task, s=Settings()):
-    model = task.units(comm.rank, lambda units: assign(units, comm.size, s.assignment))
+    model = task.unit_shard(comm.rank, lambda units: assign(units, comm.size, s.assignment))
     w = model.start()  # (d_r,)
     rule = optimizer(s.update, w, s.momentum)
     for _ in task.steps(together=True):

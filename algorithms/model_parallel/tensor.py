@@ -51,7 +51,7 @@ def elements_sent(shape, s):
 
 
 def worker(comm, task, s=Settings()):
-    shard = task.shard(comm.rank, comm.size)
+    shard = task.tensor_shard(comm.rank, comm.size)
     w = shard.start()  # (d_r,)
     rule = optimizer(s.update, w, s.momentum)
     between = Rows(comm) if s.sequence else Alike(comm)

@@ -49,7 +49,7 @@ def worker(comm, task, s=Settings()):
                 kernels.scale(G, 1 / share)
                 comm.all_reduce(G, op="mean")
         else:
-            task.walk(shared, s.learning_rate, anchor=(a, G))
+            task.descend(shared, s.learning_rate, anchor=(a, G))
             if s.average:
                 kernels.ema(seen, shared.read(), 1 / (1 + k - share))
             if k == share + walks - 1:

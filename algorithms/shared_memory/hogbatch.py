@@ -31,7 +31,7 @@ def worker(comm, task, s=Settings()):
     shared = comm.shared(task.start(), guard="atomic" if s.atomic else "none")
     for step in task.steps():
         rate = s.learning_rate * s.back_off ** (step // task.per_epoch)
-        task.walk(shared, rate, s.per_write or task.batch)
+        task.descend(shared, rate, s.per_write or task.batch)
         if comm.rank == 0:
             task.report(shared.vector)
     return finished(comm, shared)

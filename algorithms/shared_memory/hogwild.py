@@ -29,7 +29,7 @@ def elements_sent(shape, s):
 def worker(comm, task, s=Settings()):
     shared = comm.shared(task.start(), guard="atomic" if s.atomic else "none")
     for step in task.steps():
-        task.walk(shared, s.learning_rate * s.back_off ** (step // task.per_epoch))
+        task.descend(shared, s.learning_rate * s.back_off ** (step // task.per_epoch))
         if comm.rank == 0:
             task.report(shared.vector)
     return finished(comm, shared)

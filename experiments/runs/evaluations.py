@@ -15,7 +15,7 @@ import numpy as np
 
 from kernels import metered, to_numpy
 from tracing import EventLog
-from workloads.task import Evaluation, Workload
+from workloads.workload import Evaluation, Workload
 
 COLUMNS = ("seconds", "step", "samples", "bytes", "loss", "accuracy", "spread")
 

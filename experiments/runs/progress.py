@@ -11,7 +11,7 @@ import numpy as np
 from experiments.experiment import Experiment
 from experiments.runs import evaluations
 from tracing import EventLog
-from workloads.task import Evaluation, Workload
+from workloads.workload import Evaluation, Workload
 
 POINTS = 300  # of a live curve: more than a screen shows
 EVALUATING = 0.1  # share of the time that evaluating for the reader's sake may take

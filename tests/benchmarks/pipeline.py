@@ -17,10 +17,11 @@ import numpy as np  # noqa: E402
 import kernels  # noqa: E402
 from algorithms.pipelined import gpipe  # noqa: E402
 from cluster.real import processes  # noqa: E402
+from workloads.budget import Budget  # noqa: E402
 from workloads.layers import Dense  # noqa: E402
 from workloads.sequential import Sequential  # noqa: E402
 from workloads.supervised import Supervised  # noqa: E402
-from workloads.task import Budget, Task  # noqa: E402
+from workloads.task import Task  # noqa: E402
 
 CHUNKS, LAYERS, ROUNDS = 8, 8, 7
 

@@ -20,7 +20,7 @@ from cluster.network import NETWORKS
 from cluster.real import processes
 from tests.training import ScalarChain, WideChain, train
 from workloads import quadratic
-from workloads.task import Diverged
+from workloads.recorder import Diverged
 
 NAMES = algorithms.names()
 VARIANTS = [(name, {}) for name in NAMES] + [

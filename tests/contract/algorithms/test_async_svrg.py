@@ -7,7 +7,7 @@ import kernels
 from tests.contract.algorithms.test_hogwild import everywhere, problem
 from tests.training import ScalarChain, train
 from workloads.batches import Batches
-from workloads.task import Evaluation
+from workloads.workload import Evaluation
 
 
 class LeastSquares:
@@ -78,7 +78,7 @@ def estimates(workload, u, a):
     v = []
     for i in range(workload.samples):
         stepped = u.copy()
-        workload.walk(np.array([i]), 1.0, anchor=(a, G))(stepped, False)
+        workload.descent(np.array([i]), 1.0, anchor=(a, G))(stepped, False)
         v.append(u - stepped)
     return np.array(v), workload.gradient(u, everything)[1], G
 

@@ -14,7 +14,7 @@ from cluster.network import Link, Network
 from tests.training import ScalarChain, train
 from theory import schedule_timing
 from tracing import HELD
-from workloads.task import Budget
+from workloads.budget import Budget
 
 FLUSHED = [  # algorithm, its settings, the schedule it carries out and its options, ranks
     ("gpipe", {}, "gpipe", {}, 4),

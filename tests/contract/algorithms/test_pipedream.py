@@ -7,7 +7,8 @@ from cluster import simulated
 from cluster.network import Link, Network
 from tests.training import ScalarChain, train
 from theory import schedule_timing
-from workloads.task import Budget, Task
+from workloads.budget import Budget
+from workloads.task import Task
 
 BOOK = {  # (w0, w1, w2) after 1, 2, 4 and 8 updates of every stage; a scalar chain, eta 0.1
     "SGD": (".533180 .627650 .723700", ".580023 .667442 .758211", ".645530 .724709 .808836", ".765503 .832912 .906734"),

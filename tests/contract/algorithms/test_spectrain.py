@@ -3,7 +3,7 @@ import pytest
 
 from algorithms.pipelined import spectrain
 from tests.training import ScalarChain, train
-from workloads.task import Diverged
+from workloads.recorder import Diverged
 
 BOOK = {  # (w0, w1, w2) after 2, 4 and 8 updates of every stage; a scalar chain, eta 0.1, heavy ball 0.5
     "end": (".601518 .682699 .768644", ".754069 .800025 .864442", ".867101 .892827 .943308"),

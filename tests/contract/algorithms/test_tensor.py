@@ -11,9 +11,10 @@ from cluster import simulated
 from experiments.experiment import Experiment
 from experiments.run import run
 from tests.training import train
-from tests.unit.workloads.test_shard import dense, text
+from tests.unit.workloads.test_tensor_shard import dense, text
 from tracing import HELD
-from workloads.task import Budget, Task
+from workloads.budget import Budget
+from workloads.task import Task
 
 MODELS = {
     "a pair": lambda: dense(5, 12, 3),
@@ -33,7 +34,7 @@ def on_ranks(workload, ranks, program, batch=4):
 
     def rank(comm):
         task = Task(workload, comm, budget=Budget(steps=1), batch=batch)
-        return program(comm, task, task.shard(comm.rank, comm.size))
+        return program(comm, task, task.tensor_shard(comm.rank, comm.size))
 
     outcome = simulated.run(rank, ranks)
     if outcome.error:

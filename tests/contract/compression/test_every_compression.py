@@ -21,7 +21,9 @@ from experiments.experiment import Experiment
 from experiments.run import run
 from experiments.runs.compare import difference
 from knobs import Knobs
-from workloads.task import Budget, Diverged, Task
+from workloads.budget import Budget
+from workloads.recorder import Diverged
+from workloads.task import Task
 
 VARIANTS = [(name, {}) for name in COMPRESSIONS] + [
     ("one_bit", {"error_feedback": False}),
@@ -275,7 +277,7 @@ def test_one_workers_nan_ends_the_run_of_all_as_diverged(variant):
     name, settings = variant
 
     def program(comm):
-        task = Task(Poisoned(), comm, budget=Budget(steps=9), batch=1, shard=comm.rank, shards=2)
+        task = Task(Poisoned(), comm, budget=Budget(steps=9), batch=1, data_shard=comm.rank, data_shards=2)
         compressed = attach(comm, name, find(name).Settings(**settings), LAYOUT, 0)
         with np.errstate(all="ignore"):
             return sync_sgd.worker(compressed, task, sync_sgd.Settings(learning_rate=0.01))

@@ -18,7 +18,7 @@ import pytest
 from cluster.comm import Cancelled, Deadlock, RankFailed, RankLost
 from cluster.real import processes
 from tests.training import wait_until_told
-from workloads.task import Diverged
+from workloads.recorder import Diverged
 
 ROOT = Path(__file__).resolve().parents[3]
 BACKENDS = ("sockets", "gloo")

@@ -5,7 +5,8 @@ from algorithms.parts.module_chain import Row
 from cluster import simulated
 from tests.rows import CHAIN, digits
 from tests.training import ScalarChain, train
-from workloads.task import Budget, Task
+from workloads.budget import Budget
+from workloads.task import Task
 
 
 @pytest.mark.parametrize("labels", [True, False])

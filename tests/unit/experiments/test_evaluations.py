@@ -4,7 +4,7 @@ import numpy as np
 
 from experiments.runs.evaluations import Axes, assemble, complete, evenly, final, table
 from tracing import LOSSES, MESSAGES, EventLog, joined, ordered
-from workloads.task import Evaluation
+from workloads.workload import Evaluation
 
 
 def event_log(rank, *reports):

@@ -8,7 +8,8 @@ import workloads
 from cluster import simulated
 from tests.training import ScalarChain, Springs
 from tracing import HELD
-from workloads.task import Budget, Task
+from workloads.budget import Budget
+from workloads.task import Task
 
 
 def small(name, **settings):

@@ -1,4 +1,4 @@
-"""Sparse rows: a problem with a known minimum, as crowded as one likes, whose walks are those of any workload."""
+"""Sparse rows: a problem with a known minimum, as crowded as one likes, whose descent is that of any workload."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from workloads import sparse
-from workloads.shared_memory import Walk
+from workloads.shared_memory import SampleDescent
 
 
 def problem(dtype=np.float64, **settings):
@@ -65,22 +65,22 @@ def test_held_out_rows_obey_the_same_hidden_rule():
 @pytest.mark.parametrize("anchored", [False, True])
 @pytest.mark.parametrize("examples", [1, 3])
 @pytest.mark.parametrize("atomic", [False, True])
-def test_its_own_walk_is_the_walk_of_any_workload(anchored, examples, atomic):
+def test_its_compiled_descent_is_the_descent_of_any_workload(anchored, examples, atomic):
     if anchored and examples > 1:
         pytest.skip("with an anchor every row is a step")
     workload, rng = problem(l2=0.01), np.random.default_rng(1)
     mine, indices = rng.standard_normal(80), np.arange(20, 41)
     anchor = tuple(rng.standard_normal((2, 80))) if anchored else None
     other = mine.copy()
-    total = workload.walk(indices, 0.3, examples, anchor)(mine, atomic)
-    assert total == pytest.approx(Walk(workload, indices, 0.3, examples, anchor)(other, atomic), rel=1e-12)
+    total = workload.descent(indices, 0.3, examples, anchor)(mine, atomic)
+    assert total == pytest.approx(SampleDescent(workload, indices, 0.3, examples, anchor)(other, atomic), rel=1e-12)
     np.testing.assert_allclose(mine, other, rtol=1e-12, atol=1e-13)
 
 
 @pytest.mark.parametrize("examples", [1, 4])
 def test_a_step_says_what_it_touches(examples):
     workload = problem()
-    for part in workload.walk(np.arange(8), 0.3, examples).parts():
+    for part in workload.descent(np.arange(8), 0.3, examples).parts():
         before = np.full(80, 0.5)
         after = before.copy()
         part(after, False)

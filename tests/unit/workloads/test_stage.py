@@ -7,8 +7,9 @@ import pytest
 
 from tests.unit.workloads.test_task import Alone
 from workloads import models
+from workloads.budget import Budget
 from workloads.supervised import Supervised
-from workloads.task import Budget, Task
+from workloads.task import Task
 
 RNG = np.random.default_rng(0)
 X, TARGET = RNG.standard_normal((40, 6)), RNG.integers(0, 3, 40)

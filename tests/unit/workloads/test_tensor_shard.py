@@ -7,10 +7,11 @@ import kernels
 import workloads
 from cluster import simulated
 from workloads import transformer
+from workloads.budget import Budget
 from workloads.layers import Convolution, Dense
 from workloads.sequential import Sequential
 from workloads.supervised import Supervised
-from workloads.task import Budget, Task
+from workloads.task import Task
 
 
 def dense(*sizes, loss=kernels.softmax_cross_entropy, activation="tanh"):
@@ -36,7 +37,7 @@ def supervised(layers, loss):
 def shards(workload, ranks):
     def program(comm):
         task = Task(workload, comm, budget=Budget(steps=1), batch=4)
-        shard = task.shard(comm.rank, comm.size)
+        shard = task.tensor_shard(comm.rank, comm.size)
         return shard, shard.start()
 
     outcome = simulated.run(program, ranks)
@@ -117,7 +118,7 @@ def test_only_the_first_rank_records_the_loss():
 
     def program(comm):
         task = Task(workload, comm, budget=Budget(steps=1), batch=4)
-        shard = task.shard(comm.rank, comm.size)
+        shard = task.tensor_shard(comm.rank, comm.size)
         _, target = task.next_batch()
         shard.loss(np.zeros((4, 10)), target)
 

@@ -21,14 +21,14 @@ _COMPUTE = 0
 _ALONE, _ALIKE, _NORM = range(3)
 
 
-class Piece(NamedTuple):
+class TensorPiece(NamedTuple):
     """This rank's piece of a parameter: its places in the whole model, in the piece's own shape."""
 
     kind: int
     places: np.ndarray
 
 
-class Shard:
+class TensorShard:
     """The shard of rank `rank`: `blocks`, of which it has those places along a cut axis that `own(block, size)` gives.
 
     `some` are the blocks that it holds, if not all, and `chunks` the micro-batches whose mean loss is one record.
@@ -155,10 +155,10 @@ class BlockHere:
         return [vector[place].reshape(shape) for place, shape in self.places]
 
 
-def _pieces(block: Block, tensors: Iterator, own: Callable[[int], np.ndarray]) -> Iterator[Piece]:
+def _pieces(block: Block, tensors: Iterator, own: Callable[[int], np.ndarray]) -> Iterator[TensorPiece]:
     for number, (axis, (place, shape)) in enumerate(zip(block.axes, tensors, strict=False)):  # tensors go on
         places = np.arange(place.start, place.stop).reshape(shape)
         if axis is None:
-            yield Piece(_NORM if number < block.norms else _ALIKE, places)
+            yield TensorPiece(_NORM if number < block.norms else _ALIKE, places)
         else:
-            yield Piece(_ALONE, places.take(own(shape[axis]), axis))
+            yield TensorPiece(_ALONE, places.take(own(shape[axis]), axis))
