@@ -51,21 +51,23 @@ def worker(comm, task, s=Settings()):
 def natural(task, w, sides, s):
     g = kernels.empty_like(w)
     task.holds("gradients", g.nbytes)
-    for _ in task.forward(w):
-        pass
-    for part, gradient, factors in task.backward_factors():
+    layers = task.layerwise()
+    layers.forward(w)
+    for layer in reversed(layers):
+        start = layer.place.start
+        gradient, factors = layer.backward_factors(w[layer.place])
         if factors:
             inputs, errors = factors
             n, width = inputs.shape
             X = kernels.empty((n, width + 1), inputs)
             X[:, :width], X[:, width] = inputs, 1
-            if part.start not in sides:
-                sides[part.start] = [Fisher(s.fisher_rank, s.smoothing, s.forget, s.refresh) for _ in factors]
-            of_inputs, of_errors = sides[part.start]
+            if start not in sides:
+                sides[start] = [Fisher(s.fisher_rank, s.smoothing, s.forget, s.refresh) for _ in factors]
+            of_inputs, of_errors = sides[start]
             X, Y = of_inputs.precondition(X), of_errors.precondition(n * errors)  # n: errors are those of the mean
             kernels.matmul(gradient.reshape(width + 1, -1), X.T, Y)
             kernels.scale(gradient, 1 / n)
-        g[part] = gradient
+        g[layer.place] = gradient
     return g
 
 

@@ -436,6 +436,12 @@ def test_its_settings_explain_themselves(name):
         assert not field.is_required(), knob
 
 
+@pytest.mark.parametrize("path", sorted(Path(algorithms.__file__).parent.rglob("*.py")), ids=lambda path: path.stem)
+def test_no_loop_throws_its_values_away(path):
+    loops = [node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.For)]
+    assert not [node.lineno for node in loops if all(isinstance(line, ast.Pass) for line in node.body)]
+
+
 def code_lines(path):
     """Lines of a file that are code: neither blank, nor comment, nor docstring."""
     tree = ast.parse(path.read_text())
