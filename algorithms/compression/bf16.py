@@ -12,6 +12,7 @@ Source: Kalamkar et al., arXiv:1905.12322.
 
 import kernels
 from algorithms.algorithm import Knobs, knob
+from algorithms.codec import Compression
 from algorithms.parts.reduce_scatter_codec import ReduceScatterCodec
 
 
@@ -33,3 +34,6 @@ class Codec:
 
     def decode(self, codes, out, part=None):
         kernels.from_bf16(out, codes)
+
+
+COMPRESSION = Compression(Codec, Settings, combine="codec")

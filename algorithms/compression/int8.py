@@ -13,6 +13,7 @@ Source: Sridharan et al., arXiv:1801.08030 (MLSL's dynamic fixed point with erro
 
 import kernels
 from algorithms.algorithm import Knobs, knob
+from algorithms.codec import Compression
 from algorithms.parts.reduce_scatter_codec import ReduceScatterCodec
 
 
@@ -36,3 +37,6 @@ class Codec:
 
     def decode(self, message, out, part=None):
         kernels.from_fixed(out, *message, self.block)
+
+
+COMPRESSION = Compression(Codec, Settings, combine="codec")

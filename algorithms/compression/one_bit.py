@@ -15,6 +15,7 @@ import math
 
 import kernels
 from algorithms.algorithm import Knobs, knob
+from algorithms.codec import Compression
 from algorithms.parts.bit_packing import packed
 from algorithms.parts.reduce_scatter_codec import ReduceScatterCodec
 from algorithms.parts.segments import Segments
@@ -77,3 +78,6 @@ class Codec:
 
     def read(self, message, x, part):
         kernels.choose(x, *message, self.nodes.edges(part, x))
+
+
+COMPRESSION = Compression(Codec, Settings, combine="codec")

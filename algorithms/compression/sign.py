@@ -23,6 +23,7 @@ import numpy as np
 
 import kernels
 from algorithms.algorithm import Knobs, knob
+from algorithms.codec import Compression
 from algorithms.parts.bit_packing import packed
 from algorithms.parts.reduce_scatter_codec import ReduceScatterCodec, through
 from algorithms.parts.segments import of_tensors
@@ -103,3 +104,6 @@ def read(votes, out):
     one = kernels.empty(1, out)
     one[:] = 1
     kernels.choose(out, votes, -one, one, kernels.beside(np.array([0, len(out)]), out))
+
+
+COMPRESSION = Compression(Codec, Settings, combine="codec")

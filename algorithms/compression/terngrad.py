@@ -17,6 +17,7 @@ import numpy as np
 
 import kernels
 from algorithms.algorithm import Knobs, knob
+from algorithms.codec import Compression
 from algorithms.parts.bit_packing import packed
 from algorithms.parts.reduce_scatter_codec import through
 from algorithms.parts.segments import of_tensors
@@ -88,3 +89,6 @@ class Codec:
 def width(many: int) -> int:
     """Bits of a whole number from 0 to 2 `many`."""
     return (2 * many).bit_length()
+
+
+COMPRESSION = Compression(Codec, Settings, combine="codec")

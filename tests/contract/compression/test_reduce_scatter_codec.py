@@ -53,7 +53,7 @@ def test_there_may_be_more_ranks_than_numbers(name, settings, ranks):
 
 def test_other_messages_to_the_same_rank_are_not_mixed_up_with_parts():
     def program(comm):
-        compressed = attach(comm, "one_bit", find("one_bit").Settings(), layout((64,)), 0)
+        compressed = attach(comm, find("one_bit"), find("one_bit").Settings(), layout((64,)), 0)
         if comm.rank:
             compressed.send(float(comm.rank), 0)  # to a server's recv_any, say, that listens later
         compressed.all_reduce(draw(comm.rank, 64), op="mean")
