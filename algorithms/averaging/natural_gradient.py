@@ -16,8 +16,8 @@ Source: Povey, Zhang & Khudanpur, arXiv:1410.7455 (ICLR 2015 workshop).
 
 import kernels
 from algorithms.algorithm import Algorithm, Equivalence, Knobs, knob
-from algorithms.parts import periodic_averaging
 from algorithms.parts.fisher import Fisher
+from algorithms.parts.periodic_averaging import elements_sent
 
 
 class Settings(Knobs):
@@ -80,7 +80,7 @@ def average(comm, task, w):
 ALGORITHM = Algorithm(
     worker,
     Settings,
-    elements_sent=periodic_averaging.elements_sent,
+    elements_sent=elements_sent,
     equivalences=(
         Equivalence("one worker without dense layers is SGD", to="sgd"),
         Equivalence("without dense layers it is model averaging", to="model_averaging", workers=4, to_workers=4),

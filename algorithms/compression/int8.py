@@ -25,10 +25,10 @@ class Settings(Knobs):
 class Codec:
     def __init__(self, s, tensors, rank, size, seed):
         self.block = s.block
-        self.owned = ReduceScatterCodec(self.encode, self.decode, s.error_feedback)
+        self.by_part = ReduceScatterCodec(self.encode, self.decode, s.error_feedback)
 
     def mean(self, comm, v):
-        return self.owned.mean(comm, v)
+        return self.by_part.mean(comm, v)
 
     def encode(self, v, part=None):
         codes, exponents = kernels.empty(len(v), v, "int8"), kernels.empty(-(-len(v) // self.block), v, "int8")

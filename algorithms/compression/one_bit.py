@@ -36,11 +36,11 @@ class Codec:
     def __init__(self, s, tensors, rank, size, seed):
         self.tensors = tensors
         self.nodes = Segments([length for _, shape in tensors for length in per_node(shape)])
-        self.owned = ReduceScatterCodec(self.code, self.read, s.error_feedback)
+        self.by_part = ReduceScatterCodec(self.code, self.read, s.error_feedback)
 
     def mean(self, comm, v):
         x, kept = self.by_node(v), kernels.empty_like(v)
-        self.by_row(self.owned.mean(comm, x), kept)
+        self.by_row(self.by_part.mean(comm, x), kept)
         self.by_row(x, v)
         return kept
 

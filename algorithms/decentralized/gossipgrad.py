@@ -21,7 +21,7 @@ import numpy as np
 
 import kernels
 from algorithms.algorithm import Algorithm, Equivalence, Knobs, knob
-from algorithms.parts.neighbour_messages import hear
+from algorithms.parts.neighbour_messages import recv_or_lost
 
 
 class Settings(Knobs):
@@ -66,7 +66,7 @@ def worker(comm, task, s=Settings()):
             mine = w if s.mode == "model" else g
             to, source = partners(comm.rank, comm.size, step, s, task.seed)
             comm.send(mine, to, tag=step)
-            theirs = hear(comm, source, step, lost)
+            theirs = recv_or_lost(comm, source, step, lost)
             if theirs is not None:
                 kernels.mix(mine, theirs, 0.5, 0.5)
         if s.mode == "gradient":
