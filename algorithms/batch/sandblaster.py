@@ -211,7 +211,8 @@ ALGORITHM = Algorithm(
     data_shards=shared_by_all,  # any worker may be assigned any sample
     check=check,
     elements_sent=elements_sent,
-    deterministic=False,
+    deterministic="but for rounding",
     whole_batch=True,
     steps_to_learn=40,
+    diverging_rate=None,  # the line search shortens any step
 )

@@ -80,6 +80,7 @@ ALGORITHM = Algorithm(
     Settings,
     check=check,
     elements_sent=elements_sent,
+    survives_loss=True,
     equivalences=(
         Equivalence("one worker is SGD", to="sgd"),
         Equivalence("two that exchange gradients are synchronous SGD", "sync_sgd", "BIT", 2, {"mode": "gradient"}, 2),

@@ -57,5 +57,6 @@ ALGORITHM = Algorithm(
     worker,
     Settings,
     elements_sent=elements_sent,
+    survives_loss=True,
     equivalences=(Equivalence("one worker is SGD", to="sgd"),),
 )

@@ -93,4 +93,5 @@ ALGORITHM = Algorithm(
     elements_sent=elements_sent,
     deterministic=False,
     steps_to_learn=50,
+    diverging_rate=0.7,  # 900 diverges within the first mini-batch
 )

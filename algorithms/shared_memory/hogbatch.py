@@ -71,4 +71,5 @@ ALGORITHM = Algorithm(
             to_settings={"learning_rate": 0.4},
         ),
     ),
+    diverging_rate=0.7,  # 900 diverges within the first mini-batch
 )
