@@ -97,7 +97,7 @@ class Experiment(Knobs):
         if self.compression != "none" and not how:
             able = [name for name in algorithms.names() if algorithms.find(name).compresses]
             raise ValueError(f"{self.algorithm} sends no gradients to compress; use {', '.join(able)}.")
-        if how == "push" and self.compression != "none" and not compressions.pushable(self.compression):
+        if how == "push" and self.compression != "none" and not compressions.find(self.compression).pushable:
             raise ValueError(
                 f"{self.compression} wants all ranks to send at once, and {self.algorithm} has them push one by one; "
                 "use another compression, such as top_k."

@@ -137,10 +137,11 @@ def train(
         checkpoints=checkpoints,
     )
     if experiment.compression != "none":
-        s = compression.find(experiment.compression).Settings(**experiment.coding)
+        declared = compression.find(experiment.compression)
+        s = declared.Settings(**experiment.coding)
         servers = experiment.servers if experiment.method.compresses == "push" else 0
         place = workload.tensors, experiment.seed, servers, workload.dtype
-        comm = compression.attach(comm, experiment.compression, s, *place)
+        comm = compression.attach(comm, declared, s, *place)
     return (worker_override or experiment.method.worker)(comm, task, experiment.knobs)
 
 

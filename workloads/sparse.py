@@ -18,7 +18,7 @@ import numpy as np
 
 import kernels
 from knobs import Knobs, knob
-from workloads.shared_memory import SampleDescent
+from workloads.shared_memory import Samples
 from workloads.workload import Evaluation
 
 SEPARATION = 8.0  # standard deviation of the entries of t: the larger, the more certain a row's y
@@ -68,10 +68,49 @@ def _draw(rng: np.random.Generator, rows: int, popularity: np.ndarray, truth: np
     return target, np.concatenate([[0], np.cumsum(first.sum(1))]), drawn[first], values[first]
 
 
+class SparseSamples(Samples):
+    """Rows of one step: their coordinates are those that any of the rows has, unless the step is to be `dense`."""
+
+    def __init__(self, workload: Sparse, indices: np.ndarray, dense: bool = False):
+        self.workload, self.indices, self._dense = workload, indices, dense
+        target, indptr, index, values = workload.data
+        if len(indices) == 1:
+            rows = slice(indptr[indices[0]], indptr[indices[0] + 1])
+            self._bounds = np.array([0, rows.stop - rows.start])
+        else:
+            lengths = indptr[indices + 1] - indptr[indices]
+            self._bounds = np.cumsum([0, *lengths])
+            rows = np.arange(self._bounds[-1]) + np.repeat(indptr[indices] - self._bounds[:-1], lengths)
+        if not dense:
+            self.coordinates = index[rows] if len(indices) == 1 else np.unique(index[rows])
+            self._target, self._index, self._values = target[indices], index[rows], values[rows]
+
+    def gradient(self, w_v: np.ndarray) -> tuple[float, np.ndarray]:
+        """Return (loss, g), sums over the rows: g has the shape of w_v, the parameters at their coordinates."""
+        from kernels.sparse.rows import add_gradients  # here, as it imports the compiler
+
+        g = np.zeros_like(w_v)
+        if self._dense:
+            return add_gradients(g, w_v, self.indices, *self.workload.rows), g
+        v, several = self.coordinates, len(self.indices) > 1
+        places = np.searchsorted(v, self._index) if several else np.arange(len(v))
+        rows = self._target, self._bounds, places, self._values, self.workload.penalty[v]
+        return add_gradients(g, w_v, np.arange(len(self.indices)), *rows), g
+
+    @property
+    def price(self) -> tuple[float, float]:
+        """(FLOPs, bytes) beside those of touching w."""
+        along = self.workload.parameters if self._dense else 0
+        numbers = self._bounds[-1]
+        flops, words = 10 * numbers + 40, 3 * numbers + 3
+        return 2 * flops + 3 * along if self._dense else flops, (words + 2 * along) * self.workload.dtype.itemsize
+
+
 class Sparse:
     """The Workload of compressed rows (target, indptr, index, values): see `kernels/sparse/rows.py`."""
 
     name, depth, shuffle = "sparse", 1, True
+    Samples = SparseSamples
 
     def __init__(self, target, indptr, index, values, held_out, features, l2, judged="unseen", dtype=np.float64):
         self.dtype = np.dtype(dtype)
@@ -96,11 +135,10 @@ class Sparse:
         g = kernels.empty_like(w)
         return kernels.logistic(g, w, *batch, *self._data_for(w)), g
 
-    def descent(
-        self, indices: np.ndarray, rate: float, examples: int = 1, anchor: tuple | None = None
-    ) -> SparseDescent:
-        """Return SGD over these rows, for shared memory."""
-        return SparseDescent(self, indices, rate, examples, anchor)
+    @property
+    def rows(self) -> tuple:
+        """(target, indptr, index, values, penalty), as the sparse kernels take them."""
+        return *self.data, self.penalty
 
     def evaluate(self, w: np.ndarray) -> Evaluation:
         """Return accuracy and loss on held-out rows, or with `gap` the objective's excess over its minimum as loss."""
@@ -158,31 +196,3 @@ class Sparse:
         if device not in self._on_device:
             self._on_device[device] = tuple(kernels.to_device(x, device) for x in (*self.data, self.penalty))
         return self._on_device[device]
-
-
-class SparseDescent(SampleDescent):
-    """One compiled loop, which touches the coordinates of its rows alone, unless it has an anchor."""
-
-    def __call__(self, w: np.ndarray, atomic: bool) -> float:
-        data = (*self.workload.data, self.workload.penalty)
-        acc = np.zeros_like(w if self.anchor or self.examples > 1 else w[:0])
-        if self.anchor:
-            return kernels.svrg(w, acc, self.indices, *data, *self.anchor, self.rate, atomic)
-        return kernels.hogwild(w, acc, self.indices, *data, self.rate, self.examples, atomic)
-
-    @property
-    def where(self) -> np.ndarray | slice:
-        """Coordinates of these rows."""
-        if self.anchor:
-            return slice(None)
-        _, indptr, index, _ = self.workload.data
-        rows = [index[indptr[i] : indptr[i + 1]] for i in self.indices]
-        return rows[0] if len(rows) == 1 else np.unique(np.concatenate(rows))
-
-    @property
-    def price(self) -> tuple[float, float]:
-        """(FLOPs, bytes) in addition to those of accessing w."""
-        numbers = sum(self.workload.data[1][i + 1] - self.workload.data[1][i] for i in self.indices)
-        along = self.workload.parameters if self.anchor else 0
-        flops, words = 10 * numbers + 40, 3 * numbers + 3
-        return 2 * flops + 3 * along if self.anchor else flops, (words + 2 * along) * self.workload.dtype.itemsize

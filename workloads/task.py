@@ -8,7 +8,6 @@ algorithm is stopped, fails and is measured in the same way.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -21,7 +20,7 @@ from workloads.budget import Budget
 from workloads.checkpoints import Checkpoints
 from workloads.layerwise import LayerwisePass, places
 from workloads.recorder import Recorder
-from workloads.shared_memory import SampleDescent
+from workloads.shared_memory import Descent
 from workloads.workload import Workload
 
 
@@ -137,17 +136,19 @@ class Task:
         """Return (loss, g) at w: means over any samples of the training set. The loss is not recorded."""
         return self._gradient(w, self._fetch(indices), "portion")
 
-    def descend(self, shared, rate: float, examples: int = 1, anchor: tuple | None = None) -> None:
-        """Run SGD over the next mini-batch in shared memory (`cluster.comm.Shared`), `examples` samples to a step:
+    def descend(
+        self, shared, step: Callable, *args, compiled: Callable, per_step: int = 1, dense: bool = False
+    ) -> None:
+        """Take the next mini-batch through shared memory (`cluster.comm.Shared`), `per_step` samples to a step.
 
-        w <- w - rate (sum of their gradients at w), or of g(w) - g(a) + G for each if the anchor (a, G) is given. Where
-        it can be observed, staleness is recorded, and measured how many coordinates were "written" for a sample, and
-        what share of these writes were "conflicts" and what share "lost" additions of others.
+        A step is `step(w, samples, *args)`, and many of them on sparse rows `compiled(w, indices, rows, *args,
+        atomic)`: see `workloads.shared_memory`. With `dense` a step touches all coordinates, however sparse samples
+        are. Where it can be observed, staleness is recorded, and measured how many coordinates were "written" for a
+        sample, and what share of these writes were "conflicts" and what share "lost" additions of others.
         """
-        descent = getattr(self.workload, "descent", None) or partial(SampleDescent, self.workload)
         indices = next(self.batches)
         with self.event_log.doing(COMPUTE, "descend"):
-            loss, tally = shared.walk(descent(indices, rate, examples, anchor))
+            loss, tally = shared.walk(Descent(self.workload, indices, step, compiled, args, per_step, dense))
         self.record(loss / len(indices), len(indices))
         if tally:
             for staleness in tally.staleness:

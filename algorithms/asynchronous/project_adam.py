@@ -44,10 +44,11 @@ def worker(comm, task, s=Settings()):
 def replica(comm, task, s):
     w = task.start()  # (d,)
     for _ in task.steps():
-        for _ in task.forward(w):
-            pass
+        layers = task.layerwise()
+        layers.forward(w)
         push = []  # of each layer, the last first
-        for _, g, factors in task.backward_factors():
+        for layer in reversed(layers):
+            g, factors = layer.backward_factors(w[layer.place])
             less = s.factors and factors is not None and sum(map(len_of, factors)) < len(g)
             push.append(factors if less else g)
         comm.send(tuple(push), SERVER)

@@ -24,9 +24,8 @@ from typing import Literal
 
 import kernels
 from algorithms.algorithm import Algorithm, Equivalence, Knobs, knob
-from algorithms.parts import periodic_averaging
 from algorithms.parts.optimizers import Rule, optimizer
-from algorithms.parts.periodic_averaging import State, sync_optimizer_state
+from algorithms.parts.periodic_averaging import StatePolicy, elements_sent_with_state, sync_optimizer_state
 
 PLAIN = {"block_momentum": 0, "block_rate": 1, "period": 4}
 
@@ -39,7 +38,7 @@ class Settings(Knobs):
     block_rate: float = knob(1.0, "zeta, the step size between blocks", gt=0, le=100)
     update: Rule = knob("sgd", "what every worker does with its gradient")
     momentum: float = knob(0.9, "mu, of the rules momentum and nesterov", ge=0, lt=1)
-    state: State = knob("reset", "what the end of a block does to the memory of the update rule")
+    state: StatePolicy = knob("reset", "what the end of a block does to the memory of the update rule")
 
 
 def worker(comm, task, s=Settings()):
@@ -75,7 +74,7 @@ def worker(comm, task, s=Settings()):
 ALGORITHM = Algorithm(
     worker,
     Settings,
-    elements_sent=periodic_averaging.elements_sent,
+    elements_sent=elements_sent_with_state,
     compresses="mean",
     equivalences=(
         Equivalence("one worker is SGD", to="sgd", exactness="RND"),

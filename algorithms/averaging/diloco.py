@@ -17,8 +17,8 @@ Source: Douillard et al., arXiv:2311.08105, Algorithm 1 (outer rate 0.7, mu 0.9,
 
 import kernels
 from algorithms.algorithm import Algorithm, Equivalence, Knobs, knob
-from algorithms.parts import periodic_averaging
 from algorithms.parts.optimizers import Rule, optimizer
+from algorithms.parts.periodic_averaging import elements_sent
 
 FOUR = {"exactness": "RND", "workers": 4, "to_workers": 4}
 
@@ -64,7 +64,7 @@ def worker(comm, task, s=Settings()):
 ALGORITHM = Algorithm(
     worker,
     Settings,
-    elements_sent=periodic_averaging.elements_sent,
+    elements_sent=elements_sent,
     compresses="mean",
     equivalences=(
         Equivalence(

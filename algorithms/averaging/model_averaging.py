@@ -13,9 +13,8 @@ Source: McDonald, Hall & Mann, NAACL 2010; Su & Chen, arXiv:1507.01239.
 """
 
 from algorithms.algorithm import Algorithm, Equivalence, Knobs, knob
-from algorithms.parts import periodic_averaging
 from algorithms.parts.optimizers import Rule, optimizer
-from algorithms.parts.periodic_averaging import State, sync_optimizer_state
+from algorithms.parts.periodic_averaging import StatePolicy, elements_sent_with_state, sync_optimizer_state
 
 EVERY_STEP = {"exactness": "RND", "workers": 4, "to_workers": 4}
 
@@ -25,7 +24,7 @@ class Settings(Knobs):
     period: int = knob(10, "local steps from one average to the next", ge=1, le=10_000, unit="steps", delay=True)
     update: Rule = knob("sgd", "what every worker does with its gradient")
     momentum: float = knob(0.9, "mu, of the rules momentum and nesterov", ge=0, lt=1)
-    state: State = knob("keep", "what an average does to the memory of the update rule")
+    state: StatePolicy = knob("keep", "what an average does to the memory of the update rule")
 
 
 def worker(comm, task, s=Settings()):
@@ -54,7 +53,7 @@ def average(comm, task, w, rule, s):
 ALGORITHM = Algorithm(
     worker,
     Settings,
-    elements_sent=periodic_averaging.elements_sent,
+    elements_sent=elements_sent_with_state,
     equivalences=(
         Equivalence("one worker is SGD", to="sgd"),
         Equivalence("averaging in every step is synchronous SGD", to="sync_sgd", settings={"period": 1}, **EVERY_STEP),

@@ -16,8 +16,8 @@ Source: Povey, Zhang & Khudanpur, arXiv:1410.7455 (ICLR 2015 workshop).
 
 import kernels
 from algorithms.algorithm import Algorithm, Equivalence, Knobs, knob
-from algorithms.parts import periodic_averaging
 from algorithms.parts.fisher import Fisher
+from algorithms.parts.periodic_averaging import elements_sent
 
 
 class Settings(Knobs):
@@ -51,21 +51,23 @@ def worker(comm, task, s=Settings()):
 def natural(task, w, sides, s):
     g = kernels.empty_like(w)
     task.holds("gradients", g.nbytes)
-    for _ in task.forward(w):
-        pass
-    for part, gradient, factors in task.backward_factors():
+    layers = task.layerwise()
+    layers.forward(w)
+    for layer in reversed(layers):
+        start = layer.place.start
+        gradient, factors = layer.backward_factors(w[layer.place])
         if factors:
             inputs, errors = factors
             n, width = inputs.shape
             X = kernels.empty((n, width + 1), inputs)
             X[:, :width], X[:, width] = inputs, 1
-            if part.start not in sides:
-                sides[part.start] = [Fisher(s.fisher_rank, s.smoothing, s.forget, s.refresh) for _ in factors]
-            of_inputs, of_errors = sides[part.start]
+            if start not in sides:
+                sides[start] = [Fisher(s.fisher_rank, s.smoothing, s.forget, s.refresh) for _ in factors]
+            of_inputs, of_errors = sides[start]
             X, Y = of_inputs.precondition(X), of_errors.precondition(n * errors)  # n: errors are those of the mean
             kernels.matmul(gradient.reshape(width + 1, -1), X.T, Y)
             kernels.scale(gradient, 1 / n)
-        g[part] = gradient
+        g[layer.place] = gradient
     return g
 
 
@@ -78,7 +80,7 @@ def average(comm, task, w):
 ALGORITHM = Algorithm(
     worker,
     Settings,
-    elements_sent=periodic_averaging.elements_sent,
+    elements_sent=elements_sent,
     equivalences=(
         Equivalence("one worker without dense layers is SGD", to="sgd"),
         Equivalence("without dense layers it is model averaging", to="model_averaging", workers=4, to_workers=4),

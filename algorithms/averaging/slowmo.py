@@ -15,9 +15,8 @@ Source: Wang, Tantia, Ballas & Rabbat, ICLR 2020, arXiv:1910.00643, Algorithm 1,
 
 import kernels
 from algorithms.algorithm import Algorithm, Equivalence, Knobs, knob
-from algorithms.parts import periodic_averaging
 from algorithms.parts.optimizers import Rule, optimizer
-from algorithms.parts.periodic_averaging import State, sync_optimizer_state
+from algorithms.parts.periodic_averaging import StatePolicy, elements_sent_with_state, sync_optimizer_state
 
 FOUR = {"exactness": "RND", "workers": 4, "to_workers": 4}
 
@@ -29,7 +28,7 @@ class Settings(Knobs):
     slow_momentum: float = knob(0.5, "beta, what the slow velocity keeps of itself", ge=0, lt=1)
     update: Rule = knob("sgd", "what every worker does with its gradient")
     momentum: float = knob(0.9, "mu, of the rules momentum and nesterov", ge=0, lt=1)
-    state: State = knob("keep", "what a slow step does to the memory of the update rule")
+    state: StatePolicy = knob("keep", "what a slow step does to the memory of the update rule")
 
 
 def worker(comm, task, s=Settings()):
@@ -62,7 +61,7 @@ def worker(comm, task, s=Settings()):
 ALGORITHM = Algorithm(
     worker,
     Settings,
-    elements_sent=periodic_averaging.elements_sent,
+    elements_sent=elements_sent_with_state,
     compresses="mean",
     equivalences=(
         Equivalence(

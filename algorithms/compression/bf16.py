@@ -12,6 +12,7 @@ Source: Kalamkar et al., arXiv:1905.12322.
 
 import kernels
 from algorithms.algorithm import Knobs, knob
+from algorithms.codec import Compression
 from algorithms.parts.reduce_scatter_codec import ReduceScatterCodec
 
 
@@ -21,10 +22,10 @@ class Settings(Knobs):
 
 class Codec:
     def __init__(self, s, tensors, rank, size, seed):
-        self.owned = ReduceScatterCodec(self.encode, self.decode, s.error_feedback)
+        self.by_part = ReduceScatterCodec(self.encode, self.decode, s.error_feedback)
 
     def mean(self, comm, v):
-        return self.owned.mean(comm, v)
+        return self.by_part.mean(comm, v)
 
     def encode(self, v, part=None):
         codes = kernels.empty(len(v), v, "uint16")
@@ -33,3 +34,6 @@ class Codec:
 
     def decode(self, codes, out, part=None):
         kernels.from_bf16(out, codes)
+
+
+COMPRESSION = Compression(Codec, Settings, combine="codec")

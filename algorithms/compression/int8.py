@@ -13,6 +13,7 @@ Source: Sridharan et al., arXiv:1801.08030 (MLSL's dynamic fixed point with erro
 
 import kernels
 from algorithms.algorithm import Knobs, knob
+from algorithms.codec import Compression
 from algorithms.parts.reduce_scatter_codec import ReduceScatterCodec
 
 
@@ -24,10 +25,10 @@ class Settings(Knobs):
 class Codec:
     def __init__(self, s, tensors, rank, size, seed):
         self.block = s.block
-        self.owned = ReduceScatterCodec(self.encode, self.decode, s.error_feedback)
+        self.by_part = ReduceScatterCodec(self.encode, self.decode, s.error_feedback)
 
     def mean(self, comm, v):
-        return self.owned.mean(comm, v)
+        return self.by_part.mean(comm, v)
 
     def encode(self, v, part=None):
         codes, exponents = kernels.empty(len(v), v, "int8"), kernels.empty(-(-len(v) // self.block), v, "int8")
@@ -36,3 +37,6 @@ class Codec:
 
     def decode(self, message, out, part=None):
         kernels.from_fixed(out, *message, self.block)
+
+
+COMPRESSION = Compression(Codec, Settings, combine="codec")

@@ -15,6 +15,7 @@ import math
 
 import kernels
 from algorithms.algorithm import Knobs, knob
+from algorithms.codec import Compression
 from algorithms.parts.bit_packing import packed
 from algorithms.parts.reduce_scatter_codec import ReduceScatterCodec
 from algorithms.parts.segments import Segments
@@ -35,11 +36,11 @@ class Codec:
     def __init__(self, s, tensors, rank, size, seed):
         self.tensors = tensors
         self.nodes = Segments([length for _, shape in tensors for length in per_node(shape)])
-        self.owned = ReduceScatterCodec(self.code, self.read, s.error_feedback)
+        self.by_part = ReduceScatterCodec(self.code, self.read, s.error_feedback)
 
     def mean(self, comm, v):
         x, kept = self.by_node(v), kernels.empty_like(v)
-        self.by_row(self.owned.mean(comm, x), kept)
+        self.by_row(self.by_part.mean(comm, x), kept)
         self.by_row(x, v)
         return kept
 
@@ -77,3 +78,6 @@ class Codec:
 
     def read(self, message, x, part):
         kernels.choose(x, *message, self.nodes.edges(part, x))
+
+
+COMPRESSION = Compression(Codec, Settings, combine="codec")

@@ -21,6 +21,7 @@ import numpy as np
 
 import kernels
 from algorithms.algorithm import Knobs, knob
+from algorithms.codec import Compression
 
 LEAST = 1e-5  # of a column of P that is its own, below which it depends on the others
 
@@ -109,3 +110,6 @@ class Codec:
 
 def matrix(v, m):
     return v[m.place].reshape(m.rows, m.columns)
+
+
+COMPRESSION = Compression(Codec, Settings, combine="codec")

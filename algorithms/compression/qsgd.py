@@ -17,6 +17,7 @@ import numpy as np
 
 import kernels
 from algorithms.algorithm import Knobs, knob
+from algorithms.codec import Compression
 from algorithms.parts.bit_packing import packed
 from algorithms.parts.segments import Segments
 
@@ -47,3 +48,11 @@ class Codec:
         bits, norms = message
         edges = self.buckets.edges(slice(0, len(out)), out)
         kernels.stochastic_dequantize(out, bits, norms, edges, self.levels, self.width)
+
+    def add(self, message, total):
+        part = kernels.empty_like(total)
+        self.decode(message, part)
+        kernels.add(total, part)
+
+
+COMPRESSION = Compression(Codec, Settings)

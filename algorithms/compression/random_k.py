@@ -14,6 +14,7 @@ import numpy as np
 
 import kernels
 from algorithms.algorithm import Knobs, knob
+from algorithms.codec import Compression
 
 
 class Settings(Knobs):
@@ -41,3 +42,6 @@ class Codec:
         v[:] = 0
         kernels.scatter_add(v, index, values)
         return kept
+
+
+COMPRESSION = Compression(Codec, Settings, combine="codec", pushable=False)

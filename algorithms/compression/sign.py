@@ -23,9 +23,10 @@ import numpy as np
 
 import kernels
 from algorithms.algorithm import Knobs, knob
+from algorithms.codec import Compression
 from algorithms.parts.bit_packing import packed
-from algorithms.parts.reduce_scatter_codec import ReduceScatterCodec, through
-from algorithms.parts.segments import of_tensors
+from algorithms.parts.reduce_scatter_codec import ReduceScatterCodec, exchange_parts
+from algorithms.parts.segments import tensor_segments
 from kernels.arrays import shares
 
 
@@ -37,20 +38,20 @@ class Settings(Knobs):
 class Codec:
     def __init__(self, s, tensors, rank, size, seed):
         self.beta, self.m, self.step = s.beta, None, 0
-        self.tensors = of_tensors(tensors)
-        self.owned = ReduceScatterCodec(self.sized, self.read_sized, True) if s.error_feedback else None
+        self.tensors = tensor_segments(tensors)
+        self.by_part = ReduceScatterCodec(self.sized, self.read_sized, True) if s.error_feedback else None
 
     def encode(self, v):
-        return self.sized(v, slice(0, len(v))) if self.owned else ballot(v)
+        return self.sized(v, slice(0, len(v))) if self.by_part else ballot(v)
 
     def decode(self, message, out):
-        if self.owned:
+        if self.by_part:
             self.read_sized(message, out, slice(0, len(out)))
         else:
             read(message, out)
 
     def mean(self, comm, v):
-        return self.owned.mean(comm, v) if self.owned else self.elect(comm, v)
+        return self.by_part.mean(comm, v) if self.by_part else self.elect(comm, v)
 
     def elect(self, comm, g):
         """g <- what the majority votes; gives this rank's own votes."""
@@ -73,7 +74,7 @@ class Codec:
             kernels.majority_vote(result, box, comm.rank)
             return result
 
-        for votes, part in zip(through(comm, ballots, count), parts, strict=True):
+        for votes, part in zip(exchange_parts(comm, ballots, count), parts, strict=True):
             read(votes, g[part])
         return kept
 
@@ -103,3 +104,6 @@ def read(votes, out):
     one = kernels.empty(1, out)
     one[:] = 1
     kernels.choose(out, votes, -one, one, kernels.beside(np.array([0, len(out)]), out))
+
+
+COMPRESSION = Compression(Codec, Settings, combine="codec")

@@ -17,9 +17,10 @@ import numpy as np
 
 import kernels
 from algorithms.algorithm import Knobs, knob
+from algorithms.codec import Compression
 from algorithms.parts.bit_packing import packed
-from algorithms.parts.reduce_scatter_codec import through
-from algorithms.parts.segments import of_tensors
+from algorithms.parts.reduce_scatter_codec import exchange_parts
+from algorithms.parts.segments import tensor_segments
 from kernels.arrays import shares
 
 
@@ -30,7 +31,7 @@ class Settings(Knobs):
 
 class Codec:
     def __init__(self, s, tensors, rank, size, seed):
-        self.clip, self.tensors = s.clip, of_tensors(tensors)
+        self.clip, self.tensors = s.clip, tensor_segments(tensors)
         self.roots = np.sqrt([place.stop - place.start for place, _ in tensors])
         self.keys = np.random.default_rng([seed, rank, 0x7E])  # a key for the dice of every step
 
@@ -59,7 +60,7 @@ class Codec:
                 kernels.add(total, ternary)
             return packed(total + comm.size, width(comm.size))  # from 0 to 2 N
 
-        for message, part in zip(through(comm, messages, merge), parts, strict=True):
+        for message, part in zip(exchange_parts(comm, messages, merge), parts, strict=True):
             self.read(message, scales, comm.size, v[part], part)
         return kept
 
@@ -88,3 +89,6 @@ class Codec:
 def width(many: int) -> int:
     """Bits of a whole number from 0 to 2 `many`."""
     return (2 * many).bit_length()
+
+
+COMPRESSION = Compression(Codec, Settings, combine="codec")

@@ -12,6 +12,7 @@ Source: Strom, Interspeech 2015.
 
 import kernels
 from algorithms.algorithm import Knobs, knob
+from algorithms.codec import Compression
 
 
 class Settings(Knobs):
@@ -35,3 +36,6 @@ class Codec:
 
     def add(self, message, total):
         kernels.scatter_signs(total, message, self.tau)
+
+
+COMPRESSION = Compression(Codec, Settings)

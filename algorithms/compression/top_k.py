@@ -12,6 +12,7 @@ Source: Aji & Heafield, EMNLP 2017; Stich, Cordonnier & Jaggi, NeurIPS 2018 (err
 
 import kernels
 from algorithms.algorithm import Knobs, knob
+from algorithms.codec import Compression
 
 
 class Settings(Knobs):
@@ -35,3 +36,6 @@ class Codec:
 
     def add(self, message, total):
         kernels.scatter_add(total, *message)
+
+
+COMPRESSION = Compression(Codec, Settings)

@@ -21,7 +21,7 @@ import numpy as np
 
 import kernels
 from algorithms.algorithm import Algorithm, Equivalence, Knobs, knob
-from algorithms.parts.topology import Topology, across, neighbours, sides
+from algorithms.parts.topology import Topology, bipartite_subgraph, bipartition, neighbours
 
 ASK, ANSWER = 1, 2  # tags
 
@@ -39,17 +39,17 @@ def check(workers, batch, workload, s):
 
 
 def elements_sent(shape, s):
-    asking = sides(neighbours(s.topology, shape.workers)).count(0) if shape.workers > 1 else 0
+    asking = bipartition(neighbours(s.topology, shape.workers)).count(0) if shape.workers > 1 else 0
     return 2 * asking * shape.parameters * shape.steps
 
 
 def worker(comm, task, s=Settings()):
     graph = neighbours(s.topology, comm.size)
-    side = sides(graph)
+    side = bipartition(graph)
     active, passive = ([rank for rank in range(comm.size) if side[rank] == which] for which in (0, 1))
     if side[comm.rank]:
         return answering(comm, task, s, set(active))
-    return asking(comm, task, s, across(graph, side)[comm.rank], passive)
+    return asking(comm, task, s, bipartite_subgraph(graph, side)[comm.rank], passive)
 
 
 def asking(comm, task, s, mine, passive):

@@ -21,7 +21,7 @@ import numpy as np
 
 import kernels
 from algorithms.algorithm import Algorithm, Equivalence, Knobs, knob
-from algorithms.parts.neighbour_messages import hear
+from algorithms.parts.neighbour_messages import recv_or_lost
 
 
 class Settings(Knobs):
@@ -66,7 +66,7 @@ def worker(comm, task, s=Settings()):
             mine = w if s.mode == "model" else g
             to, source = partners(comm.rank, comm.size, step, s, task.seed)
             comm.send(mine, to, tag=step)
-            theirs = hear(comm, source, step, lost)
+            theirs = recv_or_lost(comm, source, step, lost)
             if theirs is not None:
                 kernels.mix(mine, theirs, 0.5, 0.5)
         if s.mode == "gradient":
@@ -80,6 +80,7 @@ ALGORITHM = Algorithm(
     Settings,
     check=check,
     elements_sent=elements_sent,
+    survives_loss=True,
     equivalences=(
         Equivalence("one worker is SGD", to="sgd"),
         Equivalence("two that exchange gradients are synchronous SGD", "sync_sgd", "BIT", 2, {"mode": "gradient"}, 2),

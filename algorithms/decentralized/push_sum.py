@@ -14,7 +14,7 @@ Source: Assran, Loizou, Ballas & Rabbat, Stochastic Gradient Push, ICML 2019, Al
 
 import kernels
 from algorithms.algorithm import Algorithm, Equivalence, Knobs, knob
-from algorithms.parts.neighbour_messages import hear
+from algorithms.parts.neighbour_messages import recv_or_lost
 
 
 class Settings(Knobs):
@@ -42,7 +42,7 @@ def worker(comm, task, s=Settings()):
                 kernels.scale(x, 0.5)
                 p *= 0.5
                 comm.send((x, p), to, tag=step)
-            theirs = hear(comm, source, step, lost)
+            theirs = recv_or_lost(comm, source, step, lost)
             if theirs is not None:
                 kernels.add(x, theirs[0])
                 p += theirs[1]
@@ -57,5 +57,6 @@ ALGORITHM = Algorithm(
     worker,
     Settings,
     elements_sent=elements_sent,
+    survives_loss=True,
     equivalences=(Equivalence("one worker is SGD", to="sgd"),),
 )

@@ -24,7 +24,7 @@ from typing import Literal
 
 import kernels
 from algorithms.algorithm import Algorithm, Equivalence, Knobs, knob, shared_by_all
-from algorithms.parts.module_chain import Row
+from algorithms.parts.module_chain import ModuleChain
 from algorithms.parts.optimizers import Rule, optimizer
 
 
@@ -45,26 +45,26 @@ def elements_sent(shape, s):
 
 
 def worker(comm, task, s=Settings()):
-    row = Row(comm, task)
-    module, behind = row.module, row.above
+    chain = ModuleChain(comm, task)
+    module, behind = chain.module, chain.modules_above
     w = module.start()  # (d_k,)
     rule = optimizer(s.update, w, s.momentum)
     kept = deque()  # (w, saved, its version) of mini-batches that have gone forward and not back, oldest first
     updates = 0
-    for t, x, target in row.batches(more=behind):
+    for t, x, target in chain.batches(more=behind):
         if x is not None:
             y, saved = module.forward(w, x, f"F{t}")
             kept.append((w, saved, updates))
-            dy = row.onward(y, target, t)
+            dy = chain.send_up(y, target, t)
             if s.barrier:
                 comm.barrier()
         if t >= behind:
             seen, saved, version = kept.popleft()
             if behind:
-                dy = row.error()
+                dy = chain.recv_error()
             dx, g = module.backward(seen if s.weights == "stash" else w, saved, dy, f"B{t - behind}")
-            row.back(dx)
-            row.holds([w, seen, *(later for later, *_ in kept)], g, [saved, *(later for _, later, _ in kept)])
+            chain.send_down(dx)
+            chain.holds([w, seen, *(later for later, *_ in kept)], g, [saved, *(later for _, later, _ in kept)])
             w = kernels.copy(w) if s.weights == "stash" else w
             rule.step(w, g, s.learning_rate)
             task.applied(updates - version)

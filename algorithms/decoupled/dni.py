@@ -20,7 +20,7 @@ arXiv:1703.00522.
 from collections import deque
 
 from algorithms.algorithm import Algorithm, Equivalence, Knobs, knob, shared_by_all
-from algorithms.parts.module_chain import Row
+from algorithms.parts.module_chain import ModuleChain
 from algorithms.parts.optimizers import Rule, optimizer
 
 
@@ -46,35 +46,35 @@ def elements_sent(shape, s):
 
 
 def worker(comm, task, s=Settings()):
-    row = Row(comm, task, s.labels)
-    module = row.module
+    chain = ModuleChain(comm, task, s.labels)
+    module = chain.module
     w = module.start()  # (d_k,)
     rule = optimizer(s.update, w, s.momentum)
     a = None
-    if row.above:
+    if chain.modules_above:
         synthesiser = module.synthesiser(s.guess_layers, s.guess_width, s.labels)
         a = synthesiser.start()
         teach = optimizer("sgd", a)
     lessons = deque()  # what is known of guesses that have not been compared yet, oldest first
 
     def learn():
-        d = row.error()
+        d = chain.recv_error()
         loss, g = synthesiser.lesson(a, lessons.popleft(), d)
         teach.step(a, g, s.guess_rate)
         task.measure("synthesiser loss", loss)
         return d
 
-    for t, x, target in row.batches():
+    for t, x, target in chain.batches():
         y, saved = module.forward(w, x, f"F{t}")
-        dy = row.onward(y, target, t)
-        if row.above:
+        dy = chain.send_up(y, target, t)
+        if chain.modules_above:
             dy, thought = synthesiser.guess(a, y, target)
             lessons.append(thought)
             if s.mix:
                 dy = (1 - s.mix) * dy + s.mix * learn()
         dx, g = module.backward(w, saved, dy, f"B{t}")
-        row.back(dx)
-        row.holds([w, a], g, [saved, *lessons])
+        chain.send_down(dx)
+        chain.holds([w, a], g, [saved, *lessons])
         rule.step(w, g, s.learning_rate)
         task.applied(0)
         task.report(w, module.where)

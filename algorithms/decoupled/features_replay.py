@@ -22,7 +22,7 @@ Source: Huo, Gu & Huang, NeurIPS 2018, arXiv:1807.04511; slowbull/FeaturesReplay
 from collections import deque
 
 from algorithms.algorithm import Algorithm, Equivalence, Knobs, knob, shared_by_all
-from algorithms.parts.module_chain import Row
+from algorithms.parts.module_chain import ModuleChain
 from algorithms.parts.optimizers import Rule, optimizer
 
 
@@ -43,28 +43,28 @@ def elements_sent(shape, s):
 
 
 def worker(comm, task, s=Settings()):
-    row = Row(comm, task)
-    module, behind = row.module, row.above
+    chain = ModuleChain(comm, task)
+    module, behind = chain.module, chain.modules_above
     w = module.start()  # (d_k,)
     rule = optimizer(s.update, w, s.momentum)
     rate = s.learning_rate * (s.first_rate if module.first and behind else 1)
     kept = deque()  # (h, version of w that it met) of mini-batches that have gone forward and not back, oldest first
     updates = 0
-    for t, x, target in row.batches(more=behind):
+    for t, x, target in chain.batches(more=behind):
         if x is not None:
             y, saved = module.forward(w, x, f"F{t}")
             kept.append((x, updates))
-            dy = row.onward(y, target, t)
+            dy = chain.send_up(y, target, t)
             if s.barrier:
                 comm.barrier()
         if t >= behind:
             h, version = kept.popleft()
             if behind:
                 _, saved = module.forward(w, h, f"R{t - behind}")
-                dy = row.error()
+                dy = chain.recv_error()
             dx, g = module.backward(w, saved, dy, f"B{t - behind}")
-            row.back(dx)
-            row.holds([w], g, saved)
+            chain.send_down(dx)
+            chain.holds([w], g, saved)
             task.holds("buffers", sum(later.nbytes for later, _ in kept))
             rule.step(w, g, rate)
             task.applied(updates - version)

@@ -18,7 +18,7 @@ Source: Lillicrap et al., Nature Communications 7:13276, 2016, arXiv:1411.0247; 
 """
 
 from algorithms.algorithm import Algorithm, Equivalence, Knobs, knob, shared_by_all
-from algorithms.parts.module_chain import Row
+from algorithms.parts.module_chain import ModuleChain
 from algorithms.parts.optimizers import Rule, optimizer
 
 
@@ -39,21 +39,21 @@ def elements_sent(shape, s):
 
 
 def worker(comm, task, s=Settings()):
-    row = Row(comm, task)
-    module = row.module
+    chain = ModuleChain(comm, task)
+    module = chain.module
     w = module.start()  # (d_k,)
     rule = optimizer(s.update, w, s.momentum)
     layers = module.direct() if s.direct else module
     b = layers.matrices if s.direct else module.feedback()
-    for t, x, target in row.batches():
+    for t, x, target in chain.batches():
         y, saved = layers.forward(w, x, f"F{t}")
-        dy = row.onward(y, target, t)
+        dy = chain.send_up(y, target, t)
         if s.direct:
-            g = layers.backward(w, saved, row.everywhere(dy), f"B{t}")
+            g = layers.backward(w, saved, chain.broadcast_error(dy), f"B{t}")
         else:
-            dx, g = layers.backward(b, saved, row.error() if row.above else dy, f"B{t}")
-            row.back(dx)
-        row.holds([w, b], g, saved)
+            dx, g = layers.backward(b, saved, chain.recv_error() if chain.modules_above else dy, f"B{t}")
+            chain.send_down(dx)
+        chain.holds([w, b], g, saved)
         rule.step(w, g, s.learning_rate)
         task.applied(0)
         task.report(w, module.where)

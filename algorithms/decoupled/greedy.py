@@ -19,7 +19,7 @@ Source: Belilovsky, Eickenberg & Oyallon, ICML 2019, arXiv:1812.11446, and ICML 
 """
 
 from algorithms.algorithm import Algorithm, Equivalence, Knobs, knob, shared_by_all
-from algorithms.parts.module_chain import Row
+from algorithms.parts.module_chain import ModuleChain
 from algorithms.parts.optimizers import Rule, optimizer
 
 
@@ -42,37 +42,37 @@ def elements_sent(shape, s):
 
 
 def worker(comm, task, s=Settings()):
-    row = Row(comm, task, labels=True)
-    module = row.module
+    chain = ModuleChain(comm, task, labels=True)
+    module = chain.module
     w = module.start()  # (d_k,)
     rule = optimizer(s.update, w, s.momentum)
     a = None
-    if row.above:
+    if chain.modules_above:
         classifier = module.classifier(s.head_layers, s.head_width)
         a = classifier.start()
         own = optimizer(s.update, a, s.momentum)
     handed = 0  # mini-batches that the next module has not said it has taken
-    for t, x, target in row.batches():
-        row.back(None)  # it is taken
+    for t, x, target in chain.batches():
+        chain.send_down(None)  # it is taken
         y, saved = module.forward(w, x, f"F{t}")
         if handed == s.ahead:
-            row.error()
+            chain.recv_error()
             handed -= 1
-        dy = row.onward(y, target, t)
-        if row.above:
+        dy = chain.send_up(y, target, t)
+        if chain.modules_above:
             handed += 1
             loss, dy, ga = classifier.gradient(a, y, target)
             task.measure("local loss", loss)
         if s.phase is None or comm.rank == min(t // s.phase, comm.size - 1):
             g = module.gradient(w, saved, dy, f"B{t}")
-            row.holds([w, a], g, saved)
+            chain.holds([w, a], g, saved)
             rule.step(w, g, s.learning_rate)
-            if row.above:
+            if chain.modules_above:
                 own.step(a, ga, s.learning_rate)
             task.applied(0)
         task.report(w, module.where)
     for _ in range(handed):
-        row.error()
+        chain.recv_error()
     return w
 
 

@@ -24,9 +24,9 @@ import numpy as np
 
 import kernels
 from algorithms.algorithm import Algorithm, Equivalence, Knobs, knob
-from algorithms.model_parallel.tensor import Alike, backward, forward
+from algorithms.model_parallel.tensor import Replicated, backward, forward
 from algorithms.parts.optimizers import Rule, optimizer
-from algorithms.parts.rank_groups import divisors, either
+from algorithms.parts.rank_groups import divisors, one_of
 from kernels.arrays import joined, shares
 
 
@@ -48,14 +48,14 @@ def check(workers, batch, workload, s):
     groups, allowed = data_shards(workers, s), divisors(workers)
     if groups not in allowed:
         n = f"{workers} worker{'s' * (workers > 1)}"
-        raise ValueError(f"{groups} groups do not divide {n}; use {either(allowed)} groups, or another layout.")
+        raise ValueError(f"{groups} groups do not divide {n}; use {one_of(allowed)} groups, or another layout.")
     members, (*hidden, last) = workers // groups, workload.units
     common = math.gcd(*hidden)
     if members > last or common % members:
         fitting = [g for g in allowed if workers // g <= last and common % (workers // g) == 0]
         raise ValueError(
             f"{members} ranks of a group cannot share layers of {', '.join(map(str, workload.units))} units: they must "
-            f"divide all but the last, and have one each of those; use {either(fitting)} groups."
+            f"divide all but the last, and have one each of those; use {one_of(fitting)} groups."
         )
     workload.unit_blocks(workload.units)  # or it says which layer cannot be dealt out
 
@@ -94,7 +94,7 @@ def in_a_row(units, ranks):
     return [np.arange(units)[share] for share in shares(units, ranks)]
 
 
-class Units(Alike):
+class Units(Replicated):
     """Between two layers every rank has the outputs of its own units."""
 
     def f(self, h):

@@ -54,7 +54,7 @@ def worker(comm, task, s=Settings()):
     shard = task.tensor_shard(comm.rank, comm.size)
     w = shard.start()  # (d_r,)
     rule = optimizer(s.update, w, s.momentum)
-    between = Rows(comm) if s.sequence else Alike(comm)
+    between = SequenceParallel(comm) if s.sequence else Replicated(comm)
     for _ in task.steps(together=True):
         x, target = task.next_batch()
         y, saved = forward(shard.blocks, w, x, between)
@@ -93,7 +93,7 @@ def backward(blocks, w, saved, dy, g, between):
     return dy
 
 
-class Alike:
+class Replicated:
     """Between two blocks every rank has all rows."""
 
     def __init__(self, comm):
@@ -118,7 +118,7 @@ class Alike:
         return dy
 
 
-class Rows(Alike):
+class SequenceParallel(Replicated):
     """Between two blocks every rank has rows of its own: sequence parallelism."""
 
     def f(self, h):

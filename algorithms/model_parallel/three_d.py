@@ -17,9 +17,9 @@ Source: Narayanan et al., SC 2021, arXiv:2104.04473 (PTD-P).
 
 import kernels
 from algorithms.algorithm import Algorithm, Equivalence, Knobs, knob
-from algorithms.model_parallel.tensor import Alike, backward, forward
+from algorithms.model_parallel.tensor import Replicated, backward, forward
 from algorithms.parts.optimizers import Rule, optimizer
-from algorithms.parts.rank_groups import either
+from algorithms.parts.rank_groups import one_of
 from algorithms.parts.vocabulary_loss import cross_entropy
 from kernels.arrays import shares
 
@@ -52,7 +52,7 @@ def check(workers, batch, workload, s):
         raise ValueError(f"{s.stages} stages are too many for {most} blocks; use at most {most}.")
     if batch % s.chunks:
         fitting = [n for n in range(1, batch + 1) if batch % n == 0]
-        raise ValueError(f"{s.chunks} micro-batches do not divide a batch of {batch}; use {either(fitting)}.")
+        raise ValueError(f"{s.chunks} micro-batches do not divide a batch of {batch}; use {one_of(fitting)}.")
 
 
 def elements_sent(shape, s):
@@ -62,7 +62,7 @@ def elements_sent(shape, s):
 def worker(comm, task, s=Settings()):
     line, place = divmod(comm.rank, s.tensor)
     replica, stage = divmod(line, s.stages)
-    between = Alike(comm.split(line))  # who shares this stage
+    between = Replicated(comm.split(line))  # who shares this stage
     pipe = comm.split(replica * s.tensor + place)  # who has the same place in the other stages
     peers = comm.split(stage * s.tensor + place)  # who has the same piece in other replicas
     shard = task.tensor_shard(place, s.tensor, stage, s.stages, s.chunks)

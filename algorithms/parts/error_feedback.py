@@ -15,14 +15,26 @@ from typing import Any
 import numpy as np
 
 import kernels
+from algorithms.codec import Compression
+
+
+def attach(comm, compression: Compression, s, tensors, seed: int, servers: int = 0, dtype="float32"):
+    """Return `comm` with its gradients compressed: the means over all ranks, or the workers' pushes to `servers`.
+
+    `s` are the compression's settings, `tensors` those of the model (`Task.tensors`), `dtype` that of its numbers.
+    """
+    codec = compression.Codec(s, tensors, comm.rank, comm.size - servers, seed)
+    feedback, length = ErrorFeedback(codec, compression.error_feedback(s), compression.combine), tensors[-1][0].stop
+    if servers:
+        return CompressedPushes(comm, feedback, length, servers, dtype)
+    return CompressedComm(comm, feedback, length)
 
 
 class ErrorFeedback:
-    """One rank's side of it: a codec and, with `feedback`, its error e, (d,)."""
+    """One rank's side of it: a codec and, with `feedback`, its error e, (d,); `combine` is the compression's."""
 
-    def __init__(self, codec, feedback: bool = True):
-        self.codec, self.feedback, self.error = codec, feedback, None
-        self._add = getattr(codec, "add", self._add_decoded)
+    def __init__(self, codec, feedback: bool = True, combine: str = "all-gather"):
+        self.codec, self.feedback, self.combine, self.error = codec, feedback, combine, None
 
     def encode(self, g) -> Any:
         """The message for this gradient; what it leaves out goes into the error."""
@@ -36,7 +48,7 @@ class ErrorFeedback:
 
     def mean(self, comm, g) -> None:
         """g <- the mean over all ranks of what they send of theirs, in place."""
-        if hasattr(self.codec, "mean"):
+        if self.combine == "codec":
             if self.feedback:
                 g[:] = self._owed(g)
             kept = self.codec.mean(comm, g)
@@ -49,7 +61,7 @@ class ErrorFeedback:
             return
         g[:] = 0
         for message in messages:
-            self._add(message, g)
+            self.codec.add(message, g)
         kernels.scale(g, 1 / comm.size)
 
     def _owed(self, g):
@@ -60,11 +72,6 @@ class ErrorFeedback:
             self.error = kernels.zeros_like(g)
         kernels.add(self.error, g)
         return self.error
-
-    def _add_decoded(self, message, total) -> None:
-        part = kernels.empty_like(total)
-        self.codec.decode(message, part)
-        kernels.add(total, part)
 
 
 class CompressedComm:

@@ -23,12 +23,12 @@ def linear_scaling(rate: float, batch: float, base_batch: float) -> float:
     return rate * (batch / base_batch)
 
 
-def warmed_up(base: float, peak: float, step: float, length: float, kind: WarmUp = "gradual") -> float:
+def warm_up_rate(base: float, peak: float, step: float, length: float, kind: WarmUp = "gradual") -> float:
     """The rate in the first `length` steps, from base to peak; peak exactly from then on (Goyal et al.).
 
     gradual: up a little in every step. constant: base, then a jump. none: peak at once.
 
-    >>> [warmed_up(0.5, 2.5, step, 4) for step in range(6)]
+    >>> [warm_up_rate(0.5, 2.5, step, 4) for step in range(6)]
     [0.5, 1.0, 1.5, 2.0, 2.5, 2.5]
     """
     if kind == "none" or step >= length:
@@ -36,10 +36,10 @@ def warmed_up(base: float, peak: float, step: float, length: float, kind: WarmUp
     return base if kind == "constant" else base + (peak - base) * step / length
 
 
-def passed(epoch: float, epochs: tuple[float, ...]) -> int:
+def milestones_passed(epoch: float, epochs: tuple[float, ...]) -> int:
     """How many milestones lie behind.
 
-    >>> [passed(epoch, (30, 60, 80)) for epoch in (0, 29.9, 30, 85)]
+    >>> [milestones_passed(epoch, (30, 60, 80)) for epoch in (0, 29.9, 30, 85)]
     [0, 0, 1, 3]
     """
     return bisect_right(epochs, epoch)
@@ -51,17 +51,17 @@ def slow_start(epoch: float, length: float = 90) -> float:
     >>> [slow_start(epoch) for epoch in (0, 40, 70, 85)]
     [0.5, 0.075, 0.01, 0.001]
     """
-    return (0.5, 0.075, 0.01, 0.001)[passed(90 * epoch / length, (40, 70, 85))]
+    return (0.5, 0.075, 0.01, 0.001)[milestones_passed(90 * epoch / length, (40, 70, 85))]
 
 
-def blend(epoch: float, centre: float = 10, period: float = 5) -> float:
+def sgd_share(epoch: float, centre: float = 10, period: float = 5) -> float:
     """Akiba's share of SGD in a step that begins as RMSprop: 1/2 at `centre`, 1 from half a `period` later on.
 
         exp(2 (e - c) / p) / 2     until c
         1/2 + (e - c) / p          until c + p/2, with the same slope at c; the paper's notes have twice this slope,
                                    which would pass 1
 
-    >>> [round(blend(epoch), 5) for epoch in (0, 5, 10, 11, 12, 12.5)]
+    >>> [round(sgd_share(epoch), 5) for epoch in (0, 5, 10, 11, 12, 12.5)]
     [0.00916, 0.06767, 0.5, 0.7, 0.9, 1.0]
     """
     since = epoch - centre
@@ -81,7 +81,7 @@ def noise_scale(rate: float, batch: float, samples: float, momentum: float = 0.0
     return rate * (samples / batch - 1) / (1 - momentum)
 
 
-def less_noise(
+def with_less_noise(
     schedule: Growth,
     drops: int,
     *,
@@ -101,7 +101,7 @@ def less_noise(
         larger_rate      grow, from `factor` times the rate and the batch
         larger_momentum  grow, from `factor` times the rate, `factor` times 1 / (1 - momentum), and the batch for both
 
-    >>> [less_noise("grow", drops, rate=0.1, batch=128)[:2] for drops in range(4)]
+    >>> [with_less_noise("grow", drops, rate=0.1, batch=128)[:2] for drops in range(4)]
     [(0.1, 128), (0.1, 640), (0.1, 3200), (0.1, 16000)]
     """
     if schedule in ("larger_rate", "larger_momentum"):

@@ -18,7 +18,7 @@ FORGET = 0.99  # RMSprop: what its mean square keeps of itself in a step
 BETAS = 0.9, 0.999  # Adam
 
 
-def memories(rule: Rule) -> int:
+def state_vectors(rule: Rule) -> int:
     """How many vectors like w the rule remembers."""
     return {"sgd": 0, "adam": 2}.get(rule, 1)
 
@@ -33,7 +33,7 @@ class Optimizer:
 
     def __init__(self, rule: Rule, w, momentum: float):
         self.rule, self.momentum = rule, momentum
-        self.state = tuple(kernels.state_like(w) for _ in range(memories(rule)))
+        self.state = tuple(kernels.state_like(w) for _ in range(state_vectors(rule)))
         self.steps = 0
 
     def step(self, w, g, rate: float) -> None:

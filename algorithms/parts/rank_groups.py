@@ -19,24 +19,24 @@ from __future__ import annotations
 import math
 
 
-def sent(units: int, parameters: int, batch: int, ranks: int, groups: int) -> float:
+def elements_per_rank(units: int, parameters: int, batch: int, ranks: int, groups: int) -> float:
     """Numbers that a rank sends in a step, of layers with so many `units`; `batch` is that of all ranks together."""
     members = ranks // groups
     activations = 2 * (members - 1) / members * (batch / groups) * units
     return activations + 2 * (groups - 1) / groups * parameters / members
 
 
-def about(units: int, batch: int, ranks: int, groups: int) -> float:
+def elements_of_many_ranks(units: int, batch: int, ranks: int, groups: int) -> float:
     """The same of one layer from `units` to `units`, as it is for many ranks."""
     return 2 * units * (batch / groups + units * groups / ranks)
 
 
-def best(units: int, batch: int, ranks: int) -> float:
+def optimal_groups(units: int, batch: int, ranks: int) -> float:
     """The number of groups, not always a whole one, that sends least."""
     return math.sqrt(ranks * batch / units)
 
 
-def either(numbers: list[int]) -> str:
+def one_of(numbers: list[int]) -> str:
     """Numbers in words: "1, 2 or 4"."""
     *fewer, last = map(str, numbers)
     return f"{', '.join(fewer)} or {last}" if fewer else last

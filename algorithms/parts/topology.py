@@ -20,15 +20,15 @@ from typing import Literal
 import numpy as np
 
 Topology = Literal["ring", "torus", "exponential", "complete", "star", "random"]
-Neighbours = list[list[int]]  # of each rank, sorted
+Graph = list[list[int]]  # of each rank, sorted
 
 
-def ring(size: int) -> Neighbours:
+def ring(size: int) -> Graph:
     """Each rank has a left and a right one."""
     return _both_ways(size, ((rank, (rank + 1) % size) for rank in range(size)))
 
 
-def torus(size: int) -> Neighbours:
+def torus(size: int) -> Graph:
     """A rectangle, as nearly square as `size` allows, whose edges meet: up, down, left and right."""
     rows = max(n for n in range(1, math.isqrt(size) + 1) if size % n == 0)
     columns = size // rows
@@ -37,23 +37,23 @@ def torus(size: int) -> Neighbours:
     return _both_ways(size, (*right, *down))
 
 
-def exponential(size: int) -> Neighbours:
+def exponential(size: int) -> Graph:
     """Ranks at distance 1, 2, 4, ... round the ring."""
     distances = [1 << k for k in range(max(1, (size - 1).bit_length()))]
     return _both_ways(size, ((rank, (rank + distance) % size) for rank in range(size) for distance in distances))
 
 
-def complete(size: int) -> Neighbours:
+def complete(size: int) -> Graph:
     """Everybody knows everybody."""
     return _both_ways(size, combinations(range(size), 2))
 
 
-def star(size: int) -> Neighbours:
+def star(size: int) -> Graph:
     """All know rank 0 only."""
     return _both_ways(size, ((0, rank) for rank in range(1, size)))
 
 
-def random(size: int, degree: int = 3, seed: int = 0) -> Neighbours:
+def random(size: int, degree: int = 3, seed: int = 0) -> Graph:
     """A ring, so that it hangs together, and random edges until ranks have `degree` neighbours in the mean."""
     generator = np.random.default_rng([seed, 0x6047])
     edges = {frozenset((rank, (rank + 1) % size)) for rank in range(size)} - {frozenset((0,))}
@@ -63,7 +63,7 @@ def random(size: int, degree: int = 3, seed: int = 0) -> Neighbours:
     return _both_ways(size, (*map(tuple, edges), *more))
 
 
-def custom(size: int, text: str) -> Neighbours:
+def custom(size: int, text: str) -> Graph:
     """Read "0-1,1-2". ValueError in one sentence if it does not read or does not hang together."""
     if not re.fullmatch(r"\s*\d+\s*-\s*\d+\s*(,\s*\d+\s*-\s*\d+\s*)*", text):
         raise ValueError(f"edges is {text[:60]!r}; write pairs of workers, for example 0-1,1-2,2-0.")
@@ -81,7 +81,7 @@ def custom(size: int, text: str) -> Neighbours:
     return found
 
 
-def neighbours(name: Topology, size: int, edges: str = "") -> Neighbours:
+def neighbours(name: Topology, size: int, edges: str = "") -> Graph:
     """The topology of this name, or the one that `edges` spell. ValueError in one sentence if there is none."""
     if edges:
         return custom(size, edges)
@@ -91,7 +91,7 @@ def neighbours(name: Topology, size: int, edges: str = "") -> Neighbours:
     return graphs[name](size)
 
 
-def mixing(graph: Neighbours, lazy: bool = False) -> np.ndarray:
+def mixing(graph: Graph, lazy: bool = False) -> np.ndarray:
     """The Metropolis weights, (ranks, ranks): 1 / (1 + the larger degree of the two) on every edge.
 
     On a ring each of the three has a third. `lazy` ranks keep half of what they have: no eigenvalue is below 0.
@@ -113,7 +113,7 @@ def spectral_gap(w: np.ndarray) -> float:
     return float(1 - sizes[-2])
 
 
-def components(graph: Neighbours) -> list[list[int]]:
+def components(graph: Graph) -> list[list[int]]:
     """The parts of the graph that hang together, each sorted; the one of rank 0 first."""
     left, parts = set(range(len(graph))), []
     while left:
@@ -126,13 +126,13 @@ def components(graph: Neighbours) -> list[list[int]]:
     return parts
 
 
-def sides(graph: Neighbours) -> list[int]:
+def bipartition(graph: Graph) -> list[int]:
     """Side 0 or 1 of each rank, for pairs of which one asks: edges across alone still join all ranks.
 
     They are even and odd ranks if that will do, else ranks at even and at odd distance from rank 0.
     """
     side = [rank % 2 for rank in range(len(graph))]
-    if len(components(across(graph, side))) == 1:
+    if len(components(bipartite_subgraph(graph, side))) == 1:
         return side
     seen, edge, distance = {0}, {0}, 0
     while edge:
@@ -144,12 +144,12 @@ def sides(graph: Neighbours) -> list[int]:
     return side
 
 
-def across(graph: Neighbours, side: list[int]) -> Neighbours:
+def bipartite_subgraph(graph: Graph, side: list[int]) -> Graph:
     """The graph without the edges within a side."""
     return [[other for other in others if side[other] != side[rank]] for rank, others in enumerate(graph)]
 
 
-def _both_ways(size: int, edges) -> Neighbours:
+def _both_ways(size: int, edges) -> Graph:
     found: list[set[int]] = [set() for _ in range(size)]
     for a, b in edges:
         if a != b:

@@ -49,7 +49,7 @@ def worker(comm, task, s=Settings()):
                 kernels.scale(G, 1 / share)
                 comm.all_reduce(G, op="mean")
         else:
-            task.descend(shared, s.learning_rate, anchor=(a, G))
+            task.descend(shared, descend, s.learning_rate, a, G, compiled=descend_rows, dense=True)
             if s.average:
                 kernels.ema(seen, shared.read(), 1 / (1 + k - share))
             if k == share + walks - 1:
@@ -58,6 +58,22 @@ def worker(comm, task, s=Settings()):
             task.report(shared.vector)
     comm.barrier()
     return shared.read()
+
+
+def descend(u, sample, rate, a, G):
+    """Take the corrected step of one sample, and return its loss at u."""
+    v = slice(None)  # G is dense
+    loss, g = sample.gradient(u[v])
+    _, at_anchor = sample.gradient(a)
+    kernels.sgd(g, at_anchor, 1.0)  # g - at_anchor: what the sample's gradient has changed since
+    kernels.add(g, G)
+    u.add(v, -rate, g)
+    return loss
+
+
+def descend_rows(u, indices, rows, rate, a, G, atomic):
+    """Take the same step for each of these sparse rows, in one compiled loop; return the sum of losses."""
+    return kernels.svrg(u, kernels.zeros_like(u), indices, *rows, a, G, rate, atomic)
 
 
 def anchor(comm, shared, mean):
@@ -77,4 +93,5 @@ ALGORITHM = Algorithm(
     elements_sent=elements_sent,
     deterministic=False,
     steps_to_learn=50,
+    diverging_rate=0.7,  # 900 diverges within the first mini-batch
 )

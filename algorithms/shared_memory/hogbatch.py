@@ -12,6 +12,9 @@ Staleness: about N-1 writes, each of b samples.
 Source: Sallinen, Satish, Smelyanskiy, Sury & Re, IPDPS 2016.
 """
 
+from functools import partial
+
+import kernels
 from algorithms.algorithm import Algorithm, Equivalence, Knobs, knob
 from algorithms.shared_memory.hogwild import finished
 
@@ -29,12 +32,27 @@ def elements_sent(shape, s):
 
 def worker(comm, task, s=Settings()):
     shared = comm.shared(task.start(), guard="atomic" if s.atomic else "none")
+    b = s.per_write or task.batch
     for step in task.steps():
         rate = s.learning_rate * s.back_off ** (step // task.per_epoch)
-        task.descend(shared, rate, s.per_write or task.batch)
+        task.descend(shared, descend, rate, compiled=partial(descend_rows, b), per_step=b)
         if comm.rank == 0:
             task.report(shared.vector)
     return finished(comm, shared)
+
+
+def descend(w, samples, rate):
+    """Take one step for several samples, and return the sum of their losses."""
+    v = samples.coordinates  # (k,), those of any of them
+    w_v = w[v]  # read once
+    loss, acc = samples.gradient(w_v)  # (k,), the sum over the samples
+    w.add(v, -rate, acc)  # written once
+    return loss
+
+
+def descend_rows(b, w, indices, rows, rate, atomic):
+    """Take the same step for every b of these sparse rows, in one compiled loop; return the sum of losses."""
+    return kernels.hogwild(w, kernels.zeros_like(w), indices, *rows, rate, b, atomic)
 
 
 ALGORITHM = Algorithm(
@@ -53,4 +71,5 @@ ALGORITHM = Algorithm(
             to_settings={"learning_rate": 0.4},
         ),
     ),
+    diverging_rate=0.7,  # 900 diverges within the first mini-batch
 )

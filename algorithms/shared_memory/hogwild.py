@@ -13,6 +13,7 @@ Staleness: the steps that others write between a look and a write, about N-1; me
 Source: Niu, Recht, Re & Wright, NIPS 2011.
 """
 
+import kernels
 from algorithms.algorithm import Algorithm, Equivalence, Knobs, knob
 
 
@@ -29,10 +30,25 @@ def elements_sent(shape, s):
 def worker(comm, task, s=Settings()):
     shared = comm.shared(task.start(), guard="atomic" if s.atomic else "none")
     for step in task.steps():
-        task.descend(shared, s.learning_rate * s.back_off ** (step // task.per_epoch))
+        rate = s.learning_rate * s.back_off ** (step // task.per_epoch)
+        task.descend(shared, descend, rate, compiled=descend_rows)  # one sample after the other
         if comm.rank == 0:
             task.report(shared.vector)
     return finished(comm, shared)
+
+
+def descend(w, sample, rate):
+    """Take the step of one sample, which waits for no other thread, and return the loss."""
+    v = sample.coordinates  # (k,) of d, few if the sample is sparse
+    w_v = w[v]  # read
+    loss, g_v = sample.gradient(w_v)  # others write meanwhile
+    w.add(v, -rate, g_v)
+    return loss
+
+
+def descend_rows(w, indices, rows, rate, atomic):
+    """Take the same step for each of these sparse rows, in one compiled loop; return the sum of losses."""
+    return kernels.hogwild(w, w[:0], indices, *rows, rate, 1, atomic)
 
 
 def finished(comm, shared):
@@ -52,4 +68,5 @@ ALGORITHM = Algorithm(
     deterministic=False,
     equivalences=(Equivalence("one thread that takes single samples is SGD", to="sgd", batch=1),),
     steps_to_learn=50,
+    diverging_rate=0.7,  # 900 diverges within the first mini-batch
 )

@@ -121,6 +121,7 @@ ALGORITHM = Algorithm(
     check=check,
     elements_sent=elements_sent,
     deterministic=lambda s: s.synchronous,
+    drops_steps=True,
     equivalences=(
         Equivalence("one worker is SGD", to="sgd"),
         Equivalence(

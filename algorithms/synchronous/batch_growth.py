@@ -19,7 +19,7 @@ Source: Smith, Kindermans, Ying & Le, Don't Decay the Learning Rate, Increase th
 
 import kernels
 from algorithms.algorithm import Algorithm, Equivalence, Knobs, knob
-from algorithms.parts.lr_schedules import Growth, less_noise, passed
+from algorithms.parts.lr_schedules import Growth, milestones_passed, with_less_noise
 from knobs import Rising, rising
 
 
@@ -34,8 +34,8 @@ class Settings(Knobs):
     def plan(self, step, per_epoch):
         """(rate, mini-batches in an update, momentum) of an update that begins with this step."""
         given = {"rate": self.learning_rate, "batch": 1, "momentum": self.momentum}
-        drops = passed(step / per_epoch, rising(self.milestones))
-        return less_noise(self.schedule, drops, factor=self.factor, largest=self.largest, **given)
+        drops = milestones_passed(step / per_epoch, rising(self.milestones))
+        return with_less_noise(self.schedule, drops, factor=self.factor, largest=self.largest, **given)
 
 
 def elements_sent(shape, s):

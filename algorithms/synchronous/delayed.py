@@ -44,10 +44,10 @@ def worker(comm, task, s=Settings()):
 
     @cache
     def rule(start, stop):
-        return optimizer(s.update, w[start:stop], s.momentum)  # each layer has its own memory
+        return optimizer(s.update, w[start:stop], s.momentum)  # each layer has its own state
 
-    def apply(part, handle):
-        rule(part.start, part.stop).step(w[part], handle.wait(), s.learning_rate)
+    def apply(place, handle):
+        rule(place.start, place.stop).step(w[place], handle.wait(), s.learning_rate)
 
     def applied(version):
         nonlocal updates
@@ -58,29 +58,32 @@ def worker(comm, task, s=Settings()):
 
     for _ in task.steps(together=True):
         sums, version = late.popleft() if len(late) > s.delay else ({}, None)
-        for part in task.forward(w):
-            if part.start in sums:
-                apply(*sums[part.start])
+        layers = task.layerwise()
+        task.holds("parameters", w.nbytes)
+        for layer in layers:
+            if layer.place.start in sums:
+                apply(*sums[layer.place.start])  # just before it is read again
+            layer.forward(w[layer.place])
         if sums:
             applied(version)
-        late.append((begin(comm, task, w, s.layerwise), updates))
+        late.append((start_sums(comm, layers, w, s.layerwise), updates))
         task.holds("gradients", len(late) * w.nbytes)
     for sums, version in late:
-        for part, handle in sums.values():
-            apply(part, handle)
+        for place, handle in sums.values():
+            apply(place, handle)
         applied(version)
     return w
 
 
-def begin(comm, task, w, layerwise):
-    """The sums of a step, under way: first parameter -> (part, handle)."""
-    gradients = task.backward()
+def start_sums(comm, layers, w, layerwise):
+    """Pass backward and start the sums of a step; return them by first parameter: (place, handle)."""
+    gradients = ((layer.place, layer.backward(w[layer.place])) for layer in reversed(layers))
     if not layerwise:
         whole = kernels.empty_like(w)
-        for part, g in gradients:
-            whole[part] = g
+        for place, g in gradients:
+            whole[place] = g
         gradients = [(slice(0, len(w)), whole)]
-    return {part.start: (part, comm.all_reduce(g, "mean", async_op=True, priority=1)) for part, g in gradients}
+    return {place.start: (place, comm.all_reduce(g, "mean", async_op=True, priority=1)) for place, g in gradients}
 
 
 ALGORITHM = Algorithm(

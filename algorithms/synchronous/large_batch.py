@@ -16,7 +16,7 @@ Source: Goyal et al., Accurate, Large Minibatch SGD, arXiv:1706.02677, 2017.
 
 import kernels
 from algorithms.algorithm import Algorithm, Equivalence, Knobs, knob
-from algorithms.parts.lr_schedules import WarmUp, linear_scaling, passed, warmed_up
+from algorithms.parts.lr_schedules import WarmUp, linear_scaling, milestones_passed, warm_up_rate
 from knobs import Rising, rising
 
 
@@ -32,9 +32,9 @@ class Settings(Knobs):
     def rate(self, step, per_epoch, batch):
         """The learning rate of this step, at `batch` samples per step of all workers."""
         peak = linear_scaling(self.learning_rate, batch, self.base_batch)
-        falls = passed(step / per_epoch, rising(self.milestones))
+        falls = milestones_passed(step / per_epoch, rising(self.milestones))
         length = self.warm_up_epochs * per_epoch
-        return warmed_up(self.learning_rate, peak, step, length, self.warm_up) * self.decay**falls
+        return warm_up_rate(self.learning_rate, peak, step, length, self.warm_up) * self.decay**falls
 
 
 def elements_sent(shape, s):

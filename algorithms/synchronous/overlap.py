@@ -38,16 +38,17 @@ def worker(comm, task, s=Settings()):
     w = task.start()  # (d,)
     rule = optimizer(s.update, w, s.momentum)
     for _ in task.steps(together=True):
-        for _ in task.forward(w):
-            pass
+        layers = task.layerwise()
+        layers.forward(w)
         g, end, under_way = kernels.empty_like(w), len(w), []
         task.holds("gradients", g.nbytes)
-        for part, own in task.backward():
-            g[part] = own
-            bucket = g[part.start : end]
-            if bucket.nbytes >= s.bucket_bytes or part.start == 0:
+        for layer in reversed(layers):
+            g[layer.place] = layer.backward(w[layer.place])
+            start = layer.place.start
+            bucket = g[start:end]
+            if bucket.nbytes >= s.bucket_bytes or start == 0:
                 under_way.append(comm.all_reduce(bucket, op="mean", async_op=True))
-                end = part.start
+                end = start
         for handle in under_way:
             handle.wait()
         rule.step(w, g, s.learning_rate)

@@ -42,30 +42,32 @@ def worker(comm, task, s=Settings()):
 
     @cache
     def rule(start, stop):
-        return optimizer(s.update, w[start:stop], s.momentum)  # each layer has its own memory
+        return optimizer(s.update, w[start:stop], s.momentum)  # each layer has its own state
 
-    def land(part):
+    def update(place):
         """Update a layer, once its gradient is the mean over all workers."""
-        g, sums = under_way.pop(part.start)
+        g, sums = under_way.pop(place.start)
         for handle in sums:
             handle.wait()
-        rule(part.start, part.stop).step(w[part], g, s.learning_rate)
+        rule(place.start, place.stop).step(w[place], g, s.learning_rate)
 
     for step in task.steps(together=True):
-        parts = []
-        for part in task.forward(w):
-            parts.append(part)
+        layers = task.layerwise()
+        task.holds("parameters", w.nbytes)
+        for layer in layers:
             if step:
-                land(part)
+                update(layer.place)  # just before it is read again
+            layer.forward(w[layer.place])
         if step and comm.rank == 0:
             task.report(w)
-        for part, g in task.backward():
-            urgency = 1 + part.start if s.order == "priority" else 1
+        for layer in reversed(layers):
+            g, start = layer.backward(w[layer.place]), layer.place.start
+            urgency = 1 + start if s.order == "priority" else 1
             slices = [g[i : i + s.slice] for i in range(0, len(g), s.slice)]
-            under_way[part.start] = g, [comm.all_reduce(x, "mean", async_op=True, priority=urgency) for x in slices]
+            under_way[start] = g, [comm.all_reduce(x, "mean", async_op=True, priority=urgency) for x in slices]
         task.holds("gradients", w.nbytes)
-    for part in parts:
-        land(part)
+    for place in task.layers:
+        update(place)
     if comm.rank == 0:
         task.report(w)
     return w

@@ -15,7 +15,7 @@ Source: Akiba, Suzuki & Fukuda, Extremely Large Minibatch SGD, arXiv:1711.04325,
 
 import kernels
 from algorithms.algorithm import Algorithm, Equivalence, Knobs, knob
-from algorithms.parts.lr_schedules import blend, linear_scaling, slow_start
+from algorithms.parts.lr_schedules import linear_scaling, sgd_share, slow_start
 
 FORGET, EPS = 0.99, 1e-8
 
@@ -46,7 +46,7 @@ def worker(comm, task, s=Settings()):
     D, m = kernels.state_like(w), kernels.state_like(w)
     for step in task.steps(together=True):
         epoch = step / task.per_epoch
-        rate, sgd = s.rate(epoch, comm.size * task.batch), blend(epoch, s.centre, s.period)
+        rate, sgd = s.rate(epoch, comm.size * task.batch), sgd_share(epoch, s.centre, s.period)
         rms = (1 - sgd) * s.rms_rate / rate
         _, g = task.gradient(w)
         comm.all_reduce(g, op="mean")

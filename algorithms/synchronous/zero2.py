@@ -43,11 +43,12 @@ def worker(comm, task, s=Settings()):
         return optimizer(s.update, pieces(start, stop)[comm.rank], s.momentum)  # each layer has its own memory
 
     for _ in task.steps(together=True):
-        for _ in task.forward(w):
-            pass
-        means = {}  # layer -> this rank's piece of its mean gradient
-        for part, g in task.backward():
-            means[part.start, part.stop] = comm.reduce_scatter(g, op="mean")
+        layers = task.layerwise()
+        layers.forward(w)
+        means = {}  # (start, stop) of a layer in w -> this rank's piece of its mean gradient
+        for layer in reversed(layers):
+            g = layer.backward(w[layer.place])
+            means[layer.place.start, layer.place.stop] = comm.reduce_scatter(g, op="mean")
             task.holds("gradients", g.nbytes + sum(mean.nbytes for mean in means.values()))
         for layer, mean in means.items():
             rule(*layer).step(pieces(*layer)[comm.rank], mean, s.learning_rate)

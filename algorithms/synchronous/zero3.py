@@ -34,38 +34,43 @@ def elements_sent(shape, s):
 
 
 def worker(comm, task, s=Settings()):
-    w = Dealt(comm, task)
+    w = ShardedParameters(task, comm.rank, comm.size)
     g = kernels.empty_like(w.mine)  # (d / N,)
     rule = optimizer(s.update, w.mine, s.momentum)
+
+    def gather(layer):
+        whole = joined(comm.all_gather(w.mine[w.piece(layer)]))  # (d_l,)
+        task.holds("parameters", w.mine.nbytes + whole.nbytes)
+        return whole
+
     for _ in task.steps(together=True):
-        for _ in task.forward(w):  # which asks for w[layer] before each layer,
-            pass
-        for layer, own in task.backward():  # and once more
-            g[w.place[layer.start]] = comm.reduce_scatter(own, op="mean")
-            task.holds("gradients", g.nbytes + own.nbytes)
+        layers = task.layerwise()
+        for layer in layers:
+            layer.forward(gather(layer))  # the only reference: freed as soon as the layer is through
+        for layer in reversed(layers):
+            whole = layer.backward(gather(layer))  # (d_l,), of this rank's mini-batch
+            g[w.piece(layer)] = comm.reduce_scatter(whole, op="mean")
+            task.holds("gradients", g.nbytes + whole.nbytes)
         rule.step(w.mine, g, s.learning_rate)
         task.report(w.mine, w.where)
     return w.mine
 
 
-class Dealt:
-    """w, of which this rank keeps `mine`, its piece of every layer; w[layer] is made of the pieces of all ranks."""
+class ShardedParameters:
+    """A rank's shard of w: `mine`, (d / N,), its piece of every layer, one after the other, from `where` in w."""
 
-    def __init__(self, comm, task):
-        self.comm, self.task = comm, task
-        self.place, where, end = {}, [], 0  # where a layer's piece lies in `mine`, by the layer's first number
-        for layer in task.layers:
-            size = layer.stop - layer.start
-            where.append(np.arange(layer.start, layer.stop)[shares(size, comm.size)[comm.rank]])
+    def __init__(self, task, rank, size):
+        self._pieces, where, end = {}, [], 0  # by the layer's first place in w
+        for place in task.layers:
+            where.append(np.arange(place.start, place.stop)[shares(place.stop - place.start, size)[rank]])
             start, end = end, end + len(where[-1])
-            self.place[layer.start] = slice(start, end)
-        self.where = np.concatenate(where)  # (d / N,), where these numbers lie in w
-        self.mine = task.start()[self.where]  # (d / N,)
+            self._pieces[place.start] = slice(start, end)
+        self.where = np.concatenate(where)
+        self.mine = task.start()[self.where]
 
-    def __getitem__(self, layer):
-        whole = joined(self.comm.all_gather(self.mine[self.place[layer.start]]))
-        self.task.holds("parameters", self.mine.nbytes + whole.nbytes)
-        return whole
+    def piece(self, layer):
+        """Return the slice of `mine` that is this rank's piece of the layer."""
+        return self._pieces[layer.place.start]
 
 
 ALGORITHM = Algorithm(

@@ -47,7 +47,9 @@ def _trace(run: Run) -> str:
 def source(run: Run) -> None:
     """The algorithm's own file, as it is, and the compression's beneath it."""
     e = run.experiment
-    modules = [algorithms.module(e.algorithm)] + ([compression.find(e.compression)] if e.compression != "none" else [])
+    modules = [algorithms.module(e.algorithm)] + (
+        [compression.module(e.compression)] if e.compression != "none" else []
+    )
     with st.container(key="source-code"):
         for module in modules:
             path = Path(module.__file__)

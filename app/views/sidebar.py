@@ -167,7 +167,7 @@ def _folded(label: str, of: str):
 def _compression(name: str) -> None:
     """What is to be known about this compression, and its settings."""
     if name != "none":
-        st.markdown(f":small[{algorithms.idea(compression.find(name))}]")
+        st.markdown(f":small[{algorithms.idea(compression.module(name))}]")
     coding = coding_settings(name)
     for knob in coding.model_fields:
         controls.draw(controls.control(coding, knob))

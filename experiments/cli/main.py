@@ -52,7 +52,7 @@ def catalogue(as_json: bool) -> None:
         for name in algorithms.names()
     ]
     entries += [
-        {"family": "compression", "name": name, "idea": algorithms.idea(compression.find(name))}
+        {"family": "compression", "name": name, "idea": algorithms.idea(compression.module(name))}
         for name in compression.COMPRESSIONS
     ]
     if as_json:

@@ -18,7 +18,7 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 from numba.np.arrayobj import make_array
 
-from kernels.compiled import formula
+from kernels.compiled import exact, formula
 from kernels.gpu import cuda
 
 
@@ -78,6 +78,15 @@ def gather(acc, w, i, target, indptr, index, values, penalty):
         square += penalty[v] * w[v] * w[v]
         acc[v] += c * values[j] + penalty[v] * w[v]
     return fault_cpu(m) + square * w.dtype.type(0.5)
+
+
+@exact
+def add_gradients(acc, w, rows, target, indptr, index, values, penalty):
+    """Add the gradients of these rows at w to acc, (d,), row after row; return the sum of f_i(w)."""
+    total = 0.0
+    for i in rows:
+        total += gather(acc, w, i, target, indptr, index, values, penalty)
+    return total
 
 
 @cuda.jit(device=True)

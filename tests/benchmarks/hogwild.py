@@ -17,6 +17,7 @@ from numba import njit  # noqa: E402
 
 import kernels  # noqa: E402
 import workloads  # noqa: E402
+from algorithms.shared_memory import hogwild  # noqa: E402
 from cluster.real import processes, threads  # noqa: E402
 from workloads.budget import Budget  # noqa: E402
 from workloads.task import Task  # noqa: E402
@@ -41,7 +42,7 @@ def descend(steps, comm):
     comm.barrier()
     times = []
     for _ in task.steps():
-        task.descend(shared, RATE)
+        task.descend(shared, hogwild.descend, RATE, compiled=hogwild.descend_rows)
         times.append(time.monotonic())
     return times
 

@@ -42,7 +42,7 @@ def on_ranks(workload, ranks, program, batch=4):
     return outcome.results, outcome
 
 
-def gradient(comm, task, shard, between=tensor.Alike):
+def gradient(comm, task, shard, between=tensor.Replicated):
     """(loss, g, dx of the last block) of one mini-batch."""
     between = between(comm)
     w, (x, target) = shard.start(), task.next_batch()
@@ -50,13 +50,13 @@ def gradient(comm, task, shard, between=tensor.Alike):
     loss, dy = cross_entropy(comm, shard, y, target) if shard.outputs_split else shard.loss(between.whole(y), target)
     g = kernels.empty_like(w)
     tensor.backward(shard.blocks, w, saved, dy if shard.outputs_split else between.own(dy), g, between)
-    if between.__class__ is tensor.Rows:
+    if between.__class__ is tensor.SequenceParallel:
         comm.all_reduce(g[shard.norms])
     return loss, g, shard.where
 
 
 @every_model
-@pytest.mark.parametrize("between", [tensor.Alike, tensor.Rows])
+@pytest.mark.parametrize("between", [tensor.Replicated, tensor.SequenceParallel])
 def test_loss_and_all_gradients_are_those_of_one_rank(name, ranks, between):
     workload = MODELS[name]()
     loss, whole = workload.gradient(workload.start(0), workload.batch(np.arange(len(workload.x))[ORDER][:4]))
@@ -85,7 +85,7 @@ def test_what_all_have_alike_stays_alike_bit_for_bit(sequence):
 
 
 def test_without_fs_sum_on_the_way_back_only_the_others_contributions_are_missing():
-    class Forgetful(tensor.Alike):
+    class Forgetful(tensor.Replicated):
         def f_back(self, dh):
             return dh
 
@@ -98,7 +98,7 @@ def test_without_fs_sum_on_the_way_back_only_the_others_contributions_are_missin
         return tensor.backward([second], w, saved[1:], dy, g, between)
 
     workload = dense(5, 4, 6, 8, 3)
-    whole, *_ = on_ranks(workload, 2, lambda *given: errors(*given, tensor.Alike))[0]
+    whole, *_ = on_ranks(workload, 2, lambda *given: errors(*given, tensor.Replicated))[0]
     mine, theirs = on_ranks(workload, 2, lambda *given: errors(*given, Forgetful))[0]
     assert np.abs(mine - whole).max() > 0.01
     np.testing.assert_allclose(mine + theirs, whole, rtol=1e-12)
