@@ -22,9 +22,9 @@ from typing import Any, Literal, Protocol, get_args
 
 import numpy as np
 
+from cluster.event_log import EventLog
 from kernels import copy
 from kernels.arrays import shares as shares  # part of the contract: reduce_scatter deals by it
-from tracing import EventLog
 
 Message = Any  # None | float | int | array | tuple[Message, ...]
 NUMBERS = int, float, np.generic

@@ -12,7 +12,8 @@ from collections.abc import Callable
 from threading import Lock
 from typing import Any
 
-from tracing import COMMUNICATE, UPDATE, WAIT, EventLog
+from cluster.event_log import EventLog
+from tracing import COMMUNICATE, UPDATE, WAIT
 
 _TABLES = ("spans", "messages", "losses", "applied", "measures", "memory")
 _APPENDED = (*_TABLES, "arrivals", "meetings")

@@ -24,11 +24,11 @@ from types import ModuleType
 from typing import Any
 
 from cluster.collectives import known
+from cluster.event_log import EventLog, Outcome
 from cluster.real.child import main
 from cluster.real.rank import loopback
 from cluster.real.supervisor import Watch
 from kernels import ONE_THREAD
-from tracing import EventLog, Outcome
 
 BACKENDS = ("gloo", "sockets", "nccl")
 METHOD = "forkserver" if "forkserver" in multiprocessing.get_all_start_methods() else "spawn"

@@ -16,9 +16,10 @@ from multiprocessing import connection
 from typing import Any
 
 from cluster.comm import Cancelled
+from cluster.event_log import Outcome
 from cluster.real.failure import Failure, deadlock, lost
 from cluster.real.notebook import Record
-from tracing import IDLE, Outcome
+from tracing import IDLE
 
 PERIOD = 0.2  # s between two calls of on_progress
 MOMENT = 0.1  # s in which the first of several failures is found out

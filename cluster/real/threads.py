@@ -20,10 +20,10 @@ from typing import Any
 
 from cluster.collectives import known
 from cluster.comm import Cancelled
+from cluster.event_log import EventLog, Outcome
 from cluster.real.child import SWITCH, Teller, take_part
 from cluster.real.comm import RealComm
 from cluster.real.supervisor import Watch
-from tracing import EventLog, Outcome
 
 
 def run(

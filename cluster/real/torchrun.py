@@ -24,13 +24,13 @@ from typing import Any
 import numpy as np
 
 from cluster.collectives import known
+from cluster.event_log import Outcome
 from cluster.real.comm import RealComm
 from cluster.real.failure import Failure, lost
 from cluster.real.links import Gone
 from cluster.real.notebook import Record
 from cluster.real.rank import START, enter, leave, loopback
 from kernels import metered, to_numpy
-from tracing import Outcome
 
 LAST_WORDS = 5.0  # s that rank 0 waits for the records of the others once something has failed
 _VARIABLES = ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")

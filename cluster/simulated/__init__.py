@@ -18,10 +18,10 @@ from collections.abc import Callable
 from typing import Any
 
 from cluster.devices import DEVICES, Device
+from cluster.event_log import EventLog, Outcome
 from cluster.faults import NONE, Faults
 from cluster.network import NETWORKS, Network
 from cluster.simulated.events import Simulation
-from tracing import EventLog, Outcome
 
 
 def run(

@@ -27,11 +27,12 @@ from greenlet import GreenletExit, getcurrent, greenlet
 
 from cluster.collectives import known
 from cluster.comm import Cancelled, ClusterError, Deadlock
+from cluster.event_log import Outcome
 from cluster.simulated.comm import SimulatedComm
 from cluster.simulated.queue import Queue
 from cluster.simulated.rank import Actor, Rank
 from cluster.simulated.restart import RestartableComm
-from tracing import HELD, IDLE, Outcome
+from tracing import HELD, IDLE
 
 PROGRESS = 0.2  # s of real time between two calls of on_progress; the first comes after a quarter of it
 

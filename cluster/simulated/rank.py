@@ -10,9 +10,10 @@ import numpy as np
 from greenlet import GreenletExit, greenlet
 
 from cluster.comm import ClusterError, RankFailed, RankLost
+from cluster.event_log import EventLog
 from cluster.faults import Faults
 from kernels import METER
-from tracing import IDLE, UPDATE, EventLog
+from tracing import IDLE, UPDATE
 
 
 class Crashed(BaseException):

@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 
 import kernels
+from cluster.event_log import EventLog
 from knobs import make
-from tracing import HELD, EventLog
+from tracing import HELD
 from workloads.checkpoints import Checkpoints
 from workloads.layers import Dense
 from workloads.quadratic import Quadratic
