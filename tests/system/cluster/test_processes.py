@@ -332,7 +332,7 @@ def test_an_error_of_the_listener_ends_the_ranks_and_is_raised():
 
 SCRIPT = """
     import os, sys, time
-    from cluster import processes
+    from cluster.real import processes
 
     def program(comm):
         os.write(1, f"{{os.getpid()}}\\n".encode())
@@ -366,7 +366,7 @@ def told_by(*command, **options):
     return told.stdout
 
 
-PLAIN = "from cluster import processes\nprint('outcome', processes.run({program}, 2, backend='sockets'){part})"
+PLAIN = "from cluster.real import processes\nprint('outcome', processes.run({program}, 2, backend='sockets'){part})"
 
 
 def test_a_program_of_a_module_runs_from_any_script_without_a_guard_and_from_a_pipe(tmp_path):

@@ -15,7 +15,7 @@ ROOT = Path(__file__).resolve().parents[3]
 SCRIPT = """
     import json, os, signal, sys, time
     import numpy as np
-    from cluster import torchrun
+    from cluster.real import torchrun
 
     def program(comm):
         comm.event_log.step = 2
