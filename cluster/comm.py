@@ -43,7 +43,7 @@ class Handle(Protocol):
         """Block until it is done; gives the received message, the reduced array, or None for a send."""
 
 
-class Walk(Protocol):
+class SharedSteps(Protocol):
     """Work on shared memory, step by step: what a thread of Hogwild does with a mini-batch.
 
     `where` says which coordinates a step touches, an index array or slice(None) for all, and `price` what it costs,
@@ -56,12 +56,12 @@ class Walk(Protocol):
     def __call__(self, w: np.ndarray, atomic: bool) -> float:
         """Take all steps in w, in place; gives the sum of the losses on the way."""
 
-    def parts(self) -> Iterable[Walk]:
+    def parts(self) -> Iterable[SharedSteps]:
         """The single steps."""
 
 
 @dataclass
-class Tally:
+class WriteCounts:
     """What became of a walk in shared memory, in coordinates; staleness in steps, one number for each step."""
 
     written: int
@@ -91,7 +91,7 @@ class Shared(Protocol):
     def add(self, delta: np.ndarray, where: Any = None) -> None:
         """Add `delta` to the vector, or to the coordinates `where` of it."""
 
-    def walk(self, walk: Walk) -> tuple[float, Tally | None]:
+    def walk(self, walk: SharedSteps) -> tuple[float, WriteCounts | None]:
         """Do a walk in the memory; gives its loss and, where that can be seen, what became of it."""
 
 

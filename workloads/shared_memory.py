@@ -16,7 +16,7 @@ import kernels
 
 
 class Walk:
-    """One mini-batch's walk, as `cluster.comm.Walk` wants it; `indices` are its samples, `anchor` is None or (a, G)."""
+    """One mini-batch's steps, a `cluster.comm.SharedSteps`; `indices` are its samples, `anchor` is None or (a, G)."""
 
     where, price = slice(None), None
 

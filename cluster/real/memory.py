@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from cluster.comm import Guard, Walk
+from cluster.comm import Guard, SharedSteps
 from kernels import METER
 
 try:
@@ -45,13 +45,13 @@ class MappedVector:
             np.add.at(self.vector, where, delta)
         _charge(3 * np.asarray(delta).nbytes)
 
-    def walk(self, walk: Walk) -> tuple[float, None]:
+    def walk(self, walk: SharedSteps) -> tuple[float, None]:
         """Take the steps directly in the memory; with a lock one by one, each on a copy."""
         if self._copy is None:
             return walk(self.vector, self._guard == "atomic"), None
         return sum(self._step(part) for part in walk.parts()), None
 
-    def _step(self, part: Walk) -> float:
+    def _step(self, part: SharedSteps) -> float:
         where = part.where
         with self._lock() if self._guard == "locked" else nullcontext():
             self._copy[where] = self.vector[where]

@@ -1,0 +1,92 @@
+"""Event queue of the simulated cluster: a heap of (time, serial, event), and the clock.
+
+Events happen in the order of (time, serial), so ties are always resolved in the same way and a run is a pure function
+of its arguments. An event has a method `happen(time)`, which returns the actor that can continue, or None:
+
+    Delivery    the first byte of a message reaches its receiver's port (`mailbox.py`)
+    Actor       continues (`rank.py`)
+    Call        calls a function: to start, crash or restart a rank
+
+As in SimPy, a process is suspended while it waits. Here it is a greenlet, so its code is plain and blocking, and there
+is no central loop: an actor that has to wait runs the queue itself until some actor can continue, and switches straight
+to that one. An actor may also run ahead of the clock, since no event can change its past. It calls `sync` where order
+matters: before it receives from any rank, polls, or uses shared memory or a shared port.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from heapq import heappop, heappush
+from itertools import count
+from typing import TYPE_CHECKING, Any
+
+from greenlet import getcurrent
+
+if TYPE_CHECKING:
+    from cluster.simulated.mailbox import Delivery
+    from cluster.simulated.rank import Actor
+
+
+class Call:
+    """An event that calls a function, always in the hub: the greenlet that started the run, parent of all others."""
+
+    __slots__ = ("args", "function")
+
+    def __init__(self, function: Callable, args: tuple):
+        self.function, self.args = function, args
+
+    def happen(self, time: float) -> None:
+        """Call the function."""
+        self.function(*self.args)
+
+
+class EventQueue:
+    """The events to come, and the time of the last one that happened. `tick()` is called every 256 events."""
+
+    def __init__(self, tick: Callable[[], None]):
+        self.now = 0.0  # s
+        self.serial = count().__next__
+        self.hub = getcurrent()
+        self._heap: list[tuple[float, int, Delivery | Actor | Call]] = []
+        self._tick, self._running = tick, True
+
+    def push(self, time: float, event: Delivery | Actor | Call) -> None:
+        """Let `event` happen at `time`."""
+        heappush(self._heap, (time, self.serial(), event))
+
+    def call(self, time: float, function: Callable, *args: Any) -> None:
+        """Call `function(*args)` at `time`."""
+        self.push(time, Call(function, args))
+
+    def run(self, actor: Actor | None = None) -> None:
+        """Let events happen until `actor` can continue; in the hub, which has no actor, until none is left."""
+        heap = self._heap
+        while heap and self._running:
+            entry = heappop(heap)
+            time, serial, event = entry
+            if actor is not None and type(event) is Call:
+                heappush(heap, entry)
+                break
+            self.now = time
+            if serial & 255 == 255:
+                self._tick()
+            ready = event.happen(time)
+            if ready is None:
+                continue
+            if ready is actor:
+                return
+            ready.greenlet.switch()
+            if actor is not None:
+                return  # another actor has switched back because this one can continue
+        if actor is not None:
+            self.hub.switch()
+
+    def sync(self, actor: Actor) -> None:
+        """Let all events up to `actor`'s time happen."""
+        if self._heap and self._heap[0][0] <= actor.now:
+            self.push(actor.now, actor)
+            self.run(actor)
+
+    def stop(self) -> None:
+        """Let no further event happen."""
+        self._running = False
