@@ -58,7 +58,7 @@ class SimulatedComm:
             queue.sync(actor)
         now = actor.now
         leaves = route.out.carry(now, size * route.beta)
-        queue.push(leaves + route.latency, Delivery(route, rank, self.rank, (self._group, tag), size, now, x))
+        queue.push(leaves + route.latency, Delivery(route, (self._group, tag), size, now, x))
 
     def _send_by_priority(self, priority: int, x: Message, dst: int, tag: int) -> None:
         """Send as soon as the port is free and no message with a lower priority number waits for it."""
@@ -69,7 +69,7 @@ class SimulatedComm:
             actor.communicate(route.overhead)
         rank.in_flight += 1
         queue.sync(actor)
-        delivery = Delivery(route, rank, self.rank, (self._group, tag), size, actor.now, x)
+        delivery = Delivery(route, (self._group, tag), size, actor.now, x)
 
         def leave() -> None:
             leaves = route.out.carry(queue.now, size * route.beta)
@@ -97,15 +97,17 @@ class SimulatedComm:
             if message:
                 if message.arrived > max(actor.now, queue.now):  # its last byte is still on its way
                     queue.push(message.arrived, actor)
-                    queue.run(actor)
+                    queue.wait(actor)
                     continue
                 rank.mailbox.remove(message)
-                return message.src, self._received(message)
+                return message.route.src, self._received(message)
             for lost in self._unreported_losses(tag):
                 rank.reported_losses.add((*key, lost))
                 actor.wait_until(queue.now)
                 return lost, None
-            self._block(key, None, None)
+            rank.mailbox.wait(key, actor, None, None)
+            if rank.interruptible:
+                rank.interrupt()
 
     def poll(self, tag: int = 0) -> list[int]:
         actor = self._actor
@@ -160,33 +162,22 @@ class SimulatedComm:
         """Return the route to rank `dst`, and keep it. Raises ValueError if there is no such rank."""
         if not 0 <= dst < self.size:
             raise ValueError(f"there is no rank {dst}; ranks are 0 to {self.size - 1}.")
-        route = self._sim.ports.route(self._rank.number, self._sim.ranks[self.members[dst]])
+        route = self._sim.ports.route(self._rank, self.rank, self._sim.ranks[self.members[dst]])
         self._routes[dst] = route
         return route
 
     def _take(self, src: int, tag: int) -> Message:
         """Wait for the next message from `src` and return its payload. Raises RankLost."""
-        rank, key = self._rank, (self._group, tag)
+        rank = self._rank
         if rank.interruptible:
             rank.interrupt()
-        message = rank.mailbox.take(key, src)
+        message = rank.mailbox.get((self._group, tag), self._actor, src, self.members[src])
+        if rank.interruptible:
+            rank.interrupt()
         if message is None:
-            world = self.members[src]
-            if world not in rank.known_losses:
-                self._block(key, src, world)
-                message = self._actor.inbox
-            if message is None:
-                raise rank.known_losses[world].loss(f"rank {rank.number} waits for a message from it (tag {tag})")
+            lost = rank.mailbox.lost[self.members[src]]
+            raise lost.loss(f"rank {rank.number} waits for a message from it (tag {tag})")
         return self._received(message)
-
-    def _block(self, key: tuple, src: int | None, world: int | None) -> None:
-        """Wait until a message from `src` (None: from any rank) arrives, or its sender is known to be lost."""
-        actor = self._actor
-        self._rank.mailbox.wait(key, actor, src, world)
-        actor.blocked_since = actor.now
-        self._sim.queue.run(actor)
-        if self._rank.interruptible:
-            self._rank.interrupt()
 
     def _received(self, message: Delivery) -> Message:
         """Advance to the arrival of the message and return its payload."""
@@ -196,9 +187,9 @@ class SimulatedComm:
     def _unreported_losses(self, tag: int) -> list[int]:
         """Return the lost ranks of this group that recv_any has not returned for this tag."""
         rank = self._rank
-        if not rank.known_losses:
+        if not rank.mailbox.lost:
             return []
-        lost = [r for r, world in enumerate(self.members) if world in rank.known_losses]
+        lost = [r for r, world in enumerate(self.members) if world in rank.mailbox.lost]
         return [r for r in lost if (self._group, tag, r) not in rank.reported_losses]
 
     def _collective(self, name: str, algorithm: Callable, *args: Any) -> Any:

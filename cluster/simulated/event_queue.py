@@ -27,17 +27,26 @@ if TYPE_CHECKING:
     from cluster.simulated.rank import Actor
 
 
+class Hub:
+    """The greenlet that started the run, parent of all others; it makes all calls."""
+
+    def __init__(self):
+        self.greenlet = getcurrent()
+        self.calls: list[Call] = []
+
+
 class Call:
-    """An event that calls a function, always in the hub: the greenlet that started the run, parent of all others."""
+    """An event that lets the hub call a function."""
 
-    __slots__ = ("args", "function")
+    __slots__ = ("args", "function", "hub")
 
-    def __init__(self, function: Callable, args: tuple):
-        self.function, self.args = function, args
+    def __init__(self, hub: Hub, function: Callable, args: tuple):
+        self.hub, self.function, self.args = hub, function, args
 
-    def happen(self, time: float) -> None:
-        """Call the function."""
-        self.function(*self.args)
+    def happen(self, time: float) -> Hub:
+        """Hand the call to the hub, which can continue."""
+        self.hub.calls.append(self)
+        return self.hub
 
 
 class EventQueue:
@@ -46,7 +55,7 @@ class EventQueue:
     def __init__(self, tick: Callable[[], None]):
         self.now = 0.0  # s
         self.serial = count().__next__
-        self.hub = getcurrent()
+        self.hub = Hub()
         self._heap: list[tuple[float, int, Delivery | Actor | Call]] = []
         self._tick, self._running = tick, True
 
@@ -56,36 +65,38 @@ class EventQueue:
 
     def call(self, time: float, function: Callable, *args: Any) -> None:
         """Call `function(*args)` at `time`."""
-        self.push(time, Call(function, args))
+        self.push(time, Call(self.hub, function, args))
 
-    def run(self, actor: Actor | None = None) -> None:
-        """Let events happen until `actor` can continue; in the hub, which has no actor, until none is left."""
+    def run(self) -> None:
+        """Let events happen until none is left. Called once, in the hub."""
+        hub = self.hub
+        while self._heap and self._running:
+            self.wait(hub)
+            while hub.calls:
+                call = hub.calls.pop()
+                call.function(*call.args)
+
+    def wait(self, actor: Actor | Hub) -> None:
+        """Let events happen until `actor` can continue, or until none is left if it is the hub."""
         heap = self._heap
         while heap and self._running:
-            entry = heappop(heap)
-            time, serial, event = entry
-            if actor is not None and type(event) is Call:
-                heappush(heap, entry)
-                break
-            self.now = time
+            self.now, serial, event = heappop(heap)
             if serial & 255 == 255:
                 self._tick()
-            ready = event.happen(time)
+            ready = event.happen(self.now)
             if ready is None:
                 continue
-            if ready is actor:
-                return
-            ready.greenlet.switch()
-            if actor is not None:
-                return  # another actor has switched back because this one can continue
-        if actor is not None:
-            self.hub.switch()
+            if ready is not actor:
+                ready.greenlet.switch()
+            return
+        if actor is not self.hub:
+            self.hub.greenlet.switch()
 
     def sync(self, actor: Actor) -> None:
         """Let all events up to `actor`'s time happen."""
         if self._heap and self._heap[0][0] <= actor.now:
             self.push(actor.now, actor)
-            self.run(actor)
+            self.wait(actor)
 
     def stop(self) -> None:
         """Let no further event happen."""

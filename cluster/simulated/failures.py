@@ -44,12 +44,8 @@ class Failures:
                 queue.call(rank.crash_time + latency, self._report, other.number, rank)
 
     def _report(self, number: int, lost: Rank) -> None:
-        """Let rank `number` know of the loss, and wake its actors that wait for the lost rank, or for any."""
-        rank, queue = self._sim.ranks[number], self._sim.queue
-        rank.known_losses[lost.number] = lost
-        for actor in rank.mailbox.abandon(lost.number):
-            actor.inbox = None
-            queue.push(queue.now, actor)
+        """Report the loss to the present incarnation of rank `number`."""
+        self._sim.ranks[number].mailbox.report(lost)
 
     def _restart(self, previous: Rank) -> None:
         """Start the program of a lost rank again, without memory, on the same event log."""

@@ -47,7 +47,7 @@ def rendezvous(comm: SimulatedComm, name: str, value: Any, build: Callable[[list
     joined.actors.append(actor)
     if len(joined.values) < comm.size:
         actor.blocked_since, actor.collective = actor.now, name
-        queue.run(actor)
+        queue.wait(actor)
         actor.collective = ""
     else:
         del pending[key]
@@ -74,7 +74,7 @@ class Participant:
         actor, work = self.comm._actor, self.work
         if not work.done:
             self.waiter, actor.blocked_since, actor.collective = actor, actor.now, "all-reduce"
-            self.comm._sim.queue.run(actor)
+            self.comm._sim.queue.wait(actor)
             actor.collective = ""
         rank, start = actor.rank, actor.now
         if self.end > start:

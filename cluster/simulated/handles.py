@@ -58,7 +58,7 @@ class BackgroundAllReduce:
         actor.collective = "all-reduce"
         if not self._done:
             self._waiter, actor.blocked_since = actor, actor.now
-            self._comm._sim.queue.run(actor)
+            self._comm._sim.queue.wait(actor)
         self._comm._actor.wait_until(self._background.now)
         actor.collective = ""
 

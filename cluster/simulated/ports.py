@@ -37,8 +37,10 @@ class Port:
 
 @dataclass(slots=True)
 class Route:
-    """The way of messages from one rank to another."""
+    """The way of a communicator's messages from one rank to another; `src` is the sender's rank in the group."""
 
+    sender: Rank
+    src: int
     receiver: Rank
     out: Port
     into: Port
@@ -57,16 +59,16 @@ class Ports:
         self._rank_out, self._rank_in = [Port() for _ in range(size)], [Port() for _ in range(size)]
         self._queue, self._queues = queue, {}
 
-    def route(self, source: int, receiver: Rank) -> Route:
-        """Return the route from rank `source` to `receiver`; a message to oneself takes no time."""
-        target, network = receiver.number, self._network
+    def route(self, sender: Rank, src: int, receiver: Rank) -> Route:
+        """Return the route from `sender`, rank `src` of a group, to `receiver`; a message to oneself takes no time."""
+        source, target, network = sender.number, receiver.number, self._network
         node, other = source // network.per_node, target // network.per_node
         if node != other:
             link, out, into = network.between, self._node_out[node], self._node_in[other]
         else:
             link = network.within if source != target else Link(0.0, math.inf)
             out, into = self._rank_out[source], self._rank_in[target]
-        return Route(receiver, out, into, link.latency, 1 / link.bandwidth, link.overhead)
+        return Route(sender, src, receiver, out, into, link.latency, 1 / link.bandwidth, link.overhead)
 
     def priority_queue(self, *ports: Port) -> PriorityQueue:
         """Return the queue of messages that need all of these ports at once."""

@@ -73,7 +73,7 @@ class Rank(Actor):
         self.event_log = previous.event_log if previous else EventLog(number, lambda: 0.0)
         self.event_log.clock = lambda: self.now
         self.recorded = 0.0  # inside a collective: the time up to which its spans are recorded
-        self.mailbox = Mailbox(sim.queue)
+        self.mailbox = Mailbox(sim.queue, dict(previous.mailbox.lost) if previous else {})
         self.in_flight = self._charges = 0
         self.background: list[Actor] = []
         self.shares_port = sim.network.per_node > 1  # then its sends must be in the order of time
@@ -83,8 +83,7 @@ class Rank(Actor):
         self.restart_time = faults.back.get(number, math.inf)
         self.lost_at = math.inf
         self.lost_step, self.idle_from = -1, 0.0
-        self.known_losses: dict[int, Rank] = dict(previous.known_losses) if previous else {}
-        self.reported_losses: set[tuple] = set()  # (group, tag, src) that recv_any has returned
+        self.reported_losses: set[tuple] = set()  # (group, tag, src) of lost ranks that recv_any has returned
         self.pauses = [(max(a, self.born), b) for a, b in faults.pause.get(number, ())]
         self.interruptible = bool(self.pauses) or self.crash_time < math.inf
         self.slow = faults.slow.get(number, 1.0)

@@ -32,6 +32,6 @@ class RestartableComm(SimulatedComm):
         super().send(x, dst, tag)
 
     def _received(self, message: Delivery) -> Message:
-        rank = self._sim.ranks[self.members[message.src]]
-        self._requested[message.src] = rank if message.sent >= rank.born else rank.previous
+        rank = self._sim.ranks[self.members[message.route.src]]
+        self._requested[message.route.src] = rank if message.sent >= rank.born else rank.previous
         return super()._received(message)

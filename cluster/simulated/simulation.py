@@ -84,7 +84,7 @@ class Simulation:
 
     def spawn(self, actor: Actor, main: Callable[[], None]) -> None:
         """Let `main` run as the greenlet of `actor`, from the actor's present time on."""
-        actor.greenlet = greenlet(main, parent=self.queue.hub)
+        actor.greenlet = greenlet(main, parent=self.queue.hub.greenlet)
         self.queue.call(actor.now, actor.greenlet.switch)  # from the hub, whose stack is the shallowest
 
     def fail(self, error: Exception) -> None:
