@@ -15,7 +15,7 @@ from cluster.collectives import ALL_REDUCE, COLLECTIVE
 from cluster.comm import Guard, Message, Op, guarded, nbytes, snapshot
 from cluster.simulated.fused_collectives import FusedAllReduce, rendezvous
 from cluster.simulated.handles import BackgroundAllReduce, InPlace, SimulatedReceive, SimulatedSend
-from cluster.simulated.mailbox import Delivery
+from cluster.simulated.mailbox import Delivery, delivery
 from cluster.simulated.memory import Memory, SimulatedVector
 from cluster.simulated.rank import Actor, Rank
 from tracing import COMMUNICATE
@@ -58,7 +58,7 @@ class SimulatedComm:
             queue.sync(actor)
         now = actor.now
         leaves = route.out.carry(now, size * route.beta)
-        queue.push(leaves + route.latency, Delivery(route, (self._group, tag), size, now, x))
+        queue.push(leaves + route.latency, delivery(route, (self._group, tag), size, now, x))
 
     def _send_by_priority(self, priority: int, x: Message, dst: int, tag: int) -> None:
         """Send as soon as the port is free and no message with a lower priority number waits for it."""
@@ -69,11 +69,11 @@ class SimulatedComm:
             actor.communicate(route.overhead)
         rank.in_flight += 1
         queue.sync(actor)
-        delivery = Delivery(route, (self._group, tag), size, actor.now, x)
+        message = delivery(route, (self._group, tag), size, actor.now, x)
 
         def leave() -> None:
             leaves = route.out.carry(queue.now, size * route.beta)
-            queue.push(leaves + route.latency, delivery)
+            queue.push(leaves + route.latency, message)
 
         self._sim.ports.priority_queue(route.out).put(actor.now, priority, leave)
 
@@ -105,7 +105,7 @@ class SimulatedComm:
                 rank.reported_losses.add((*key, lost))
                 actor.wait_until(queue.now)
                 return lost, None
-            rank.mailbox.wait(key, actor, None, None)
+            rank.mailbox.wait(key, actor)
             if rank.interruptible:
                 rank.interrupt()
 

@@ -17,15 +17,9 @@ ARRIVED = attrgetter("arrived")
 
 
 class Delivery:
-    """A message on its way: the event at which its first byte reaches the receiver's port.
-
-    `key` is (group, tag), `sent` and `arrived` are the times of the first and the last byte.
-    """
+    """A message on its way: the event at which its first byte reaches the receiver's port. Made by `delivery`."""
 
     __slots__ = ("arrived", "key", "nbytes", "payload", "route", "sent")
-
-    def __init__(self, route: Route, key: tuple, nbytes: int, sent: float, payload: Message):
-        self.route, self.key, self.nbytes, self.sent, self.payload = route, key, nbytes, sent, payload
 
     def happen(self, time: float) -> Actor | None:
         """Receive the message through the port; return the actor that waited for it, if one did."""
@@ -40,30 +34,48 @@ class Delivery:
         return receiver.mailbox.put(self)
 
 
+def delivery(route: Route, key: tuple, nbytes: int, sent: float, payload: Message) -> Delivery:
+    """Return the delivery of a message of `nbytes` that is sent at time `sent`; `key` is (group, tag).
+
+    A function, since a class with an __init__ takes 0.1 us longer to call, which is 3 % of the time of a message.
+    """
+    message = Delivery()
+    message.route, message.key, message.nbytes = route, key, nbytes
+    message.sent, message.payload = sent, payload
+    return message
+
+
+class Channel:
+    """The messages of one key that have not been received yet, and the actor that waits for one."""
+
+    __slots__ = ("messages", "receiver")
+
+    def __init__(self):
+        self.messages: deque[Delivery] = deque()
+        self.receiver: Actor | None = None
+
+
 class Mailbox:
-    """Messages that a rank has not received yet, and its actors that wait for one; both by key, (group, tag)."""
+    """The channels of one rank by key, (group, tag)."""
 
     def __init__(self, queue: EventQueue, lost: dict[int, Rank]):
         self._queue = queue
+        self._channels: dict[tuple, Channel] = {}
         self.lost = lost  # by world rank, the ranks of whose loss this one knows
-        self._messages: dict[tuple, deque[Delivery]] = {}
-        self.receivers: dict[tuple, Actor] = {}
 
     def put(self, message: Delivery) -> Actor | None:
         """Hand the message to the actor that waits for its sender and return that actor, else keep the message."""
-        key = message.key
-        receiver = self.receivers.get(key)
-        if receiver is not None and receiver.source == message.route.src:
-            del self.receivers[key]
-            receiver.inbox = message
-            return receiver
-        box = self._messages.get(key)
-        if box is None:
-            box = self._messages[key] = deque()
-        box.append(message)
-        if receiver is not None and receiver.source is None:  # it takes any message: wake it when this one is complete
-            del self.receivers[key]
-            self._queue.push(message.arrived, receiver)
+        channel = self._channels.get(message.key) or self._open(message.key)
+        receiver = channel.receiver
+        if receiver is not None:
+            if receiver.source == message.route.src:
+                channel.receiver = None
+                receiver.inbox = message
+                return receiver
+            if receiver.source is None:  # it takes any message: wake it when this one is complete
+                channel.receiver = None
+                self._queue.push(message.arrived, receiver)
+        channel.messages.append(message)
         return None
 
     def get(self, key: tuple, actor: Actor, src: int, world: int) -> Delivery | None:
@@ -71,55 +83,68 @@ class Mailbox:
 
         Return None if that rank is lost and has left no message.
         """
-        box = self._messages.get(key)
-        if box:
-            for i, message in enumerate(box):
+        channel = self._channels.get(key) or self._open(key)
+        if channel.messages:
+            for i, message in enumerate(channel.messages):
                 if message.route.src == src:
-                    del box[i]
+                    del channel.messages[i]
                     return message
         if world in self.lost:
             return None
         self.wait(key, actor, src, world)
         return actor.inbox
 
-    def earliest(self, key: tuple) -> Delivery | None:
-        """Return, but do not remove, the message that arrived first."""
-        box = self._messages.get(key)
-        return min(box, key=ARRIVED) if box else None
-
-    def remove(self, message: Delivery) -> None:
-        """Remove this message."""
-        self._messages[message.key].remove(message)
-
-    def arrived(self, key: tuple, time: float) -> list[int]:
-        """Return the senders of messages that are complete at `time`, earliest first."""
-        box = self._messages.get(key, ())
-        return [message.route.src for message in sorted(box, key=ARRIVED) if message.arrived <= time]
-
-    def wait(self, key: tuple, actor: Actor, source: int | None, world: int | None) -> None:
+    def wait(self, key: tuple, actor: Actor, source: int | None = None, world: int | None = None) -> None:
         """Let `actor` wait for a message from `source`, world rank `world` (None: any), or for the report of its loss.
 
         Raises ValueError if another actor of this rank waits for the same key.
         """
-        if key in self.receivers:
+        channel = self._channels.get(key) or self._open(key)
+        if channel.receiver is not None:
             raise ValueError(f"two receives wait for tag {key[1]} at once on rank {actor.rank.number}")
-        self.receivers[key] = actor
+        channel.receiver = actor
         actor.source, actor.source_world, actor.blocked_since = source, world, actor.now
         self._queue.wait(actor)
+
+    def earliest(self, key: tuple) -> Delivery | None:
+        """Return, but do not remove, the message that arrived first, None if there is none."""
+        channel = self._channels.get(key)
+        return min(channel.messages, key=ARRIVED) if channel and channel.messages else None
+
+    def remove(self, message: Delivery) -> None:
+        """Remove this message."""
+        self._channels[message.key].messages.remove(message)
+
+    def arrived(self, key: tuple, time: float) -> list[int]:
+        """Return the senders of messages that are complete at `time`, earliest first."""
+        channel = self._channels.get(key)
+        messages = sorted(channel.messages, key=ARRIVED) if channel else ()
+        return [message.route.src for message in messages if message.arrived <= time]
+
+    def waiting(self) -> list[tuple[int, Actor]]:
+        """Return (tag, actor) of the actors that wait for messages, the longest wait first."""
+        found = [(key[1], channel.receiver) for key, channel in self._channels.items() if channel.receiver]
+        return sorted(found, key=lambda wait: wait[1].blocked_since)
 
     def report(self, lost: Rank) -> None:
         """Let this rank know of the loss, and wake its actors that wait for the lost rank, or for any."""
         self.lost[lost.number] = lost
-        for key, actor in list(self.receivers.items()):
-            if actor.source_world in (None, lost.number):
-                del self.receivers[key]
-                actor.inbox = None
-                self._queue.push(self._queue.now, actor)
+        woken = [actor for _, actor in self.waiting() if actor.source_world in (None, lost.number)]
+        for channel in self._channels.values():
+            if channel.receiver in woken:
+                channel.receiver = None
+        for actor in woken:
+            actor.inbox = None
+            self._queue.push(self._queue.now, actor)
 
     def unread(self, number: int) -> list[str]:
         """Return a sentence per sender and tag for the messages that rank `number` never received."""
-        counts = Counter((message.route.src, tag) for (_, tag), box in self._messages.items() for message in box)
+        counts = Counter((m.route.src, tag) for (_, tag), channel in self._channels.items() for m in channel.messages)
         return [
             f"rank {number} never read {n} message{'s' if n > 1 else ''} from rank {src}, tag {tag}"
             for (src, tag), n in sorted(counts.items())
         ]
+
+    def _open(self, key: tuple) -> Channel:
+        channel = self._channels[key] = Channel()
+        return channel

@@ -202,7 +202,7 @@ class Rank(Actor):
     def describe_wait(self) -> list[str]:
         """Return sentences: for whom this rank waits since when."""
         lines = []
-        for (_, tag), actor in self.mailbox.receivers.items():
+        for tag, actor in self.mailbox.waiting():
             whom = "any rank" if actor.source is None else f"rank {actor.source_world}"
             what = f"in {actor.collective} for {whom}" if actor.collective else f"for a message from {whom} (tag {tag})"
             lines.append(f"rank {self.number} waits {what} since {actor.blocked_since:.6g} s")
