@@ -23,7 +23,6 @@ from tracing import COMMUNICATE
 if TYPE_CHECKING:
     from cluster.simulated.ports import Route
 
-IN_FLIGHT = 64  # messages that a rank may have on their way before it waits for the clock: bounds memory for snapshots
 POLL = 1e-6  # s that a poll takes, so that time passes in a loop of polls
 
 
@@ -33,7 +32,7 @@ class SimulatedComm:
     device = "cpu"
 
     def __init__(self, owner: Rank, actor: Actor, group: int, members: list[int]):
-        self._rank, self._actor, self._sim = owner, actor, owner.sim
+        self._rank, self._actor, self._sim, self._queue = owner, actor, owner.sim, owner.sim.queue
         self._group, self.members = group, members
         self.rank, self.size = members.index(owner.number), len(members)
         self.nodes = [member // owner.sim.network.per_node for member in members]
@@ -43,7 +42,7 @@ class SimulatedComm:
         self._calls = 0  # collectives so far, the same number on every rank
 
     def send(self, x: Message, dst: int, tag: int = 0) -> None:
-        rank, actor, queue = self._rank, self._actor, self._sim.queue
+        rank, actor, queue = self._rank, self._actor, self._queue
         if rank.interruptible:
             rank.interrupt()
         if type(x) is np.ndarray:
@@ -54,7 +53,7 @@ class SimulatedComm:
         if route.overhead:
             actor.communicate(route.overhead)
         rank.in_flight += 1
-        if rank.shares_port or rank.in_flight > IN_FLIGHT:
+        if rank.in_flight > rank.window:
             queue.sync(actor)
         now = actor.now
         leaves = route.out.carry(now, size * route.beta)
@@ -62,7 +61,7 @@ class SimulatedComm:
 
     def _send_by_priority(self, priority: int, x: Message, dst: int, tag: int) -> None:
         """Send as soon as the port is free and no message with a lower priority number waits for it."""
-        rank, actor, queue = self._rank, self._actor, self._sim.queue
+        rank, actor, queue = self._rank, self._actor, self._queue
         size, x = nbytes(x), snapshot(x)
         route = self._routes.get(dst) or self._route(dst)
         if route.overhead:
@@ -90,28 +89,29 @@ class SimulatedComm:
         return SimulatedReceive(self, src, tag)
 
     def recv_any(self, tag: int = 0) -> tuple[int, Message]:
-        rank, actor, queue, key = self._rank, self._actor, self._sim.queue, (self._group, tag)
+        rank, actor, queue = self._rank, self._actor, self._queue
+        channel = rank.mailbox.channel((self._group, tag))
         queue.sync(actor)
         while True:
-            message = rank.mailbox.earliest(key)
-            if message:
+            message = channel.earliest()
+            if message is not None:
                 if message.arrived > max(actor.now, queue.now):  # its last byte is still on its way
                     queue.push(message.arrived, actor)
                     queue.wait(actor)
                     continue
-                rank.mailbox.remove(message)
+                channel.messages.remove(message)
                 return message.route.src, self._received(message)
             for lost in self._unreported_losses(tag):
-                rank.reported_losses.add((*key, lost))
+                rank.reported_losses.add((self._group, tag, lost))
                 actor.wait_until(queue.now)
                 return lost, None
-            rank.mailbox.wait(key, actor)
+            rank.mailbox.wait(channel, actor)
             if rank.interruptible:
                 rank.interrupt()
 
     def poll(self, tag: int = 0) -> list[int]:
         actor = self._actor
-        self._sim.queue.sync(actor)
+        self._queue.sync(actor)
         actor.communicate(POLL)
         return self._rank.mailbox.arrived((self._group, tag), actor.now) + self._unreported_losses(tag)
 
@@ -206,7 +206,7 @@ class SimulatedComm:
     def _in_background(self, algorithm: Callable, x: np.ndarray, scale: float, priority: int) -> BackgroundAllReduce:
         """Start an all-reduce, message by message, while the rank continues."""
         rank = self._rank
-        rank.shares_port = True
+        rank.window = 0
         actor = Actor(rank, self._actor.now)
         actor.collective = "all-reduce"
         comm = copy(self)

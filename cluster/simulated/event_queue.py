@@ -81,7 +81,7 @@ class EventQueue:
         heap = self._heap
         while heap and self._running:
             self.now, serial, event = heappop(heap)
-            if serial & 255 == 255:
+            if not serial & 255:
                 self._tick()
             ready = event.happen(self.now)
             if ready is None:

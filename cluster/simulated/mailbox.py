@@ -48,24 +48,32 @@ def delivery(route: Route, key: tuple, nbytes: int, sent: float, payload: Messag
 class Channel:
     """The messages of one key that have not been received yet, and the actor that waits for one."""
 
-    __slots__ = ("messages", "receiver")
+    __slots__ = ("key", "messages", "receiver")
 
-    def __init__(self):
+    def __init__(self, key: tuple):
+        self.key = key
         self.messages: deque[Delivery] = deque()
         self.receiver: Actor | None = None
 
+    def earliest(self) -> Delivery | None:
+        """Return, but do not remove, the message that arrives first, None if there is none."""
+        messages = self.messages
+        if len(messages) < 2:
+            return messages[0] if messages else None
+        return min(messages, key=ARRIVED)
+
 
 class Mailbox:
-    """The channels of one rank by key, (group, tag)."""
+    """The channels of one rank by key, (group, tag), and the losses of which it knows."""
 
     def __init__(self, queue: EventQueue, lost: dict[int, Rank]):
         self._queue = queue
         self._channels: dict[tuple, Channel] = {}
-        self.lost = lost  # by world rank, the ranks of whose loss this one knows
+        self.lost = lost  # by world rank
 
     def put(self, message: Delivery) -> Actor | None:
         """Hand the message to the actor that waits for its sender and return that actor, else keep the message."""
-        channel = self._channels.get(message.key) or self._open(message.key)
+        channel = self._channels.get(message.key) or self.channel(message.key)
         receiver = channel.receiver
         if receiver is not None:
             if receiver.source == message.route.src:
@@ -83,7 +91,7 @@ class Mailbox:
 
         Return None if that rank is lost and has left no message.
         """
-        channel = self._channels.get(key) or self._open(key)
+        channel = self._channels.get(key) or self.channel(key)
         if channel.messages:
             for i, message in enumerate(channel.messages):
                 if message.route.src == src:
@@ -91,29 +99,26 @@ class Mailbox:
                     return message
         if world in self.lost:
             return None
-        self.wait(key, actor, src, world)
+        self.wait(channel, actor, src, world)
         return actor.inbox
 
-    def wait(self, key: tuple, actor: Actor, source: int | None = None, world: int | None = None) -> None:
+    def channel(self, key: tuple) -> Channel:
+        """Return the channel of this key."""
+        channel = self._channels.get(key)
+        if channel is None:
+            channel = self._channels[key] = Channel(key)
+        return channel
+
+    def wait(self, channel: Channel, actor: Actor, source: int | None = None, world: int | None = None) -> None:
         """Let `actor` wait for a message from `source`, world rank `world` (None: any), or for the report of its loss.
 
         Raises ValueError if another actor of this rank waits for the same key.
         """
-        channel = self._channels.get(key) or self._open(key)
         if channel.receiver is not None:
-            raise ValueError(f"two receives wait for tag {key[1]} at once on rank {actor.rank.number}")
+            raise ValueError(f"two receives wait for tag {channel.key[1]} at once on rank {actor.rank.number}")
         channel.receiver = actor
         actor.source, actor.source_world, actor.blocked_since = source, world, actor.now
         self._queue.wait(actor)
-
-    def earliest(self, key: tuple) -> Delivery | None:
-        """Return, but do not remove, the message that arrived first, None if there is none."""
-        channel = self._channels.get(key)
-        return min(channel.messages, key=ARRIVED) if channel and channel.messages else None
-
-    def remove(self, message: Delivery) -> None:
-        """Remove this message."""
-        self._channels[message.key].messages.remove(message)
 
     def arrived(self, key: tuple, time: float) -> list[int]:
         """Return the senders of messages that are complete at `time`, earliest first."""
@@ -144,7 +149,3 @@ class Mailbox:
             f"rank {number} never read {n} message{'s' if n > 1 else ''} from rank {src}, tag {tag}"
             for (src, tag), n in sorted(counts.items())
         ]
-
-    def _open(self, key: tuple) -> Channel:
-        channel = self._channels[key] = Channel()
-        return channel

@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     from cluster.simulated.simulation import Simulation
 
 
+WINDOW = 64  # messages that a rank may have in flight before it syncs with the clock: bounds the memory of snapshots
+
+
 class Crashed(BaseException):
     """Raised inside a rank at the time of its crash; not an Exception, so that no algorithm catches it."""
 
@@ -76,7 +79,9 @@ class Rank(Actor):
         self.mailbox = Mailbox(sim.queue, dict(previous.mailbox.lost) if previous else {})
         self.in_flight = self._charges = 0
         self.background: list[Actor] = []
-        self.shares_port = sim.network.per_node > 1  # then its sends must be in the order of time
+        self.window = (
+            WINDOW if sim.network.per_node == 1 else 0
+        )  # with 0 its sends, on a shared port, are in order of time
         self.result, self.done = None, False
 
         self.crash_time = math.inf if previous else faults.crash.get(number, math.inf)
@@ -167,7 +172,10 @@ class Rank(Actor):
         if not self.collective:
             if sent > start:
                 self.span(WAIT, start, sent if sent < arrived else arrived, "receive")
-                start = sent
+                if sent < arrived:
+                    event_log = self.event_log
+                    event_log.spans.append((COMMUNICATE, sent, arrived, event_log.step, "receive"))
+                return
             self.span(COMMUNICATE, start, arrived, "receive")
         elif sent > start:  # the time between these waits is recorded at the end of the collective
             self.span(COMMUNICATE, self.recorded, start, self.collective)
