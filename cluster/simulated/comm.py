@@ -9,6 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy import ndarray
 
 from cluster import collectives
 from cluster.collectives import ALL_REDUCE, COLLECTIVE
@@ -45,7 +46,7 @@ class SimulatedComm:
         rank, actor, queue = self._rank, self._actor, self._queue
         if rank.interruptible:
             rank.interrupt()
-        if type(x) is np.ndarray:
+        if type(x) is ndarray:
             size, x = x.nbytes, x.copy()
         else:
             size, x = nbytes(x), snapshot(x)
@@ -56,7 +57,9 @@ class SimulatedComm:
         if rank.in_flight > rank.window:
             queue.sync(actor)
         now = actor.now
-        leaves = route.out.carry(now, size * route.beta)
+        port = route.out
+        leaves = now if now > port.free else port.free
+        port.free = leaves + size * route.beta
         queue.push(leaves + route.latency, delivery(route, (self._group, tag), size, now, x))
 
     def _send_by_priority(self, priority: int, x: Message, dst: int, tag: int) -> None:
@@ -71,8 +74,8 @@ class SimulatedComm:
         message = delivery(route, (self._group, tag), size, actor.now, x)
 
         def leave() -> None:
-            leaves = route.out.carry(queue.now, size * route.beta)
-            queue.push(leaves + route.latency, message)
+            route.out.free = queue.now + size * route.beta
+            queue.push(queue.now + route.latency, message)
 
         self._sim.ports.priority_queue(route.out).put(actor.now, priority, leave)
 

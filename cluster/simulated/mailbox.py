@@ -28,8 +28,8 @@ class Delivery:
         sender.in_flight -= 1
         if sent > sender.lost_at:
             return None  # the sender crashed before it sent this
-        port.carry(time, nbytes * route.beta)
-        self.arrived = arrived = port.free
+        begins = time if time > port.free else port.free
+        self.arrived = arrived = port.free = begins + nbytes * route.beta
         sender.event_log.messages.append((receiver.number, tag, nbytes, sent, arrived, tag < 0))
         return receiver.mailbox.put(self)
 
@@ -92,10 +92,13 @@ class Mailbox:
         Return None if that rank is lost and has left no message.
         """
         channel = self._channels.get(key) or self.channel(key)
-        if channel.messages:
-            for i, message in enumerate(channel.messages):
+        messages = channel.messages
+        if messages:
+            if messages[0].route.src == src:
+                return messages.popleft()
+            for i, message in enumerate(messages):
                 if message.route.src == src:
-                    del channel.messages[i]
+                    del messages[i]
                     return message
         if world in self.lost:
             return None

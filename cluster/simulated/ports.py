@@ -2,8 +2,8 @@
 
 A message of n bytes sent at time t over a link with latency a and 1/b bytes per second:
 
-    leaves    d = max(t, sender's port free)                      the port is busy until d + n b
-    arrives   r = max(d + a, receiver's port free) + n b          alone on the link: a + n b after t
+    leaves    d = max(t, sender's port free)                the port is busy until d + n b (`SimulatedComm.send`)
+    arrives   r = max(d + a, receiver's port free) + n b    this port until r (`Delivery.happen`)
 """
 
 from __future__ import annotations
@@ -27,12 +27,6 @@ class Port:
 
     def __init__(self):
         self.free = 0.0  # s, when the last byte of all messages so far has passed
-
-    def carry(self, time: float, seconds: float) -> float:
-        """Carry a message for `seconds`, from `time` on or as soon as the port is free; return the start."""
-        start = time if time > self.free else self.free
-        self.free = start + seconds
-        return start
 
 
 @dataclass(slots=True)
