@@ -48,6 +48,8 @@ class SimulatedComm:
             rank.interrupt()
         if type(x) is ndarray:
             size, x = x.nbytes, x.copy()
+        elif type(x) is float:
+            size = 8  # as by nbytes and snapshot, in a tenth of the time
         else:
             size, x = nbytes(x), snapshot(x)
         route = self._routes.get(dst) or self._route(dst)

@@ -30,6 +30,8 @@ class Crashed(BaseException):
 class Actor:
     """A process with its own time: a rank, or a collective in the background of one."""
 
+    __slots__ = ("blocked_since", "collective", "greenlet", "inbox", "now", "rank", "source", "source_world")
+
     def __init__(self, rank: Rank, now: float):
         self.rank, self.now = rank, now
         self.blocked_since = now
@@ -66,6 +68,13 @@ class Actor:
 
 class Rank(Actor):
     """One incarnation of a rank: a rank that restarts is a new Rank of the same number, with the same event log."""
+
+    __slots__ = (  # without them, this many attributes are looked up in a dict
+        *("sim", "number", "event_log", "mailbox", "background", "in_flight", "window", "recorded", "result", "done"),
+        *("_flops", "_bandwidth", "_overhead", "_charges", "slow", "jitter", "seed", "_draws", "_drawn", "_factor"),
+        *("previous", "born", "pauses", "interruptible", "crash_time", "restart_time"),
+        *("lost_at", "lost_step", "idle_from", "reported_losses"),
+    )
 
     def __init__(self, sim: Simulation, number: int, faults: Faults, previous: Rank | None = None):
         self.previous, self.born = previous, previous.restart_time if previous else 0.0
@@ -193,13 +202,14 @@ class Rank(Actor):
         """Record a span, or extend the last one if this continues it."""
         if end <= start:
             return
-        spans = self.event_log.spans
+        event_log = self.event_log
+        spans = event_log.spans
         if spans:
-            last = spans[-1]
-            if last[2] == start and last[0] == kind and last[4] == label:
-                spans[-1] = (kind, last[1], end, last[3], label)
+            last_kind, since, until, step, last_label = spans[-1]
+            if until == start and last_kind == kind and last_label == label:
+                spans[-1] = (kind, since, end, step, label)
                 return
-        spans.append((kind, start, end, self.event_log.step, label))
+        spans.append((kind, start, end, event_log.step, label))
 
     def loss(self, consequence: str) -> RankLost:
         """Return the error that reports this lost rank and what follows from its loss."""
