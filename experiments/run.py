@@ -21,6 +21,7 @@ import workloads
 from algorithms import compression
 from cluster.comm import Cancelled
 from cluster.devices import parse_device
+from cluster.event_log import Outcome
 from cluster.faults import JITTERS, Faults, parse_crash, parse_pause, parse_slow
 from cluster.network import Network, parse_network
 from experiments.experiment import Experiment
@@ -30,7 +31,7 @@ from experiments.runs.progress import Progress, Watch
 from experiments.runs.record import Run
 from experiments.runs.summary import environment, summarise
 from kernels import metered
-from tracing import APPLIED, LOSSES, MEASURES, MEMORY, Outcome, joined, numbered, ordered
+from tracing import APPLIED, LOSSES, MEASURES, MEMORY, joined, numbered, ordered
 from workloads.batches import Batches
 from workloads.checkpoints import Checkpoints
 from workloads.recorder import Diverged, OutOfMemory

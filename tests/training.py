@@ -16,8 +16,8 @@ import numpy as np
 import algorithms
 import kernels
 from cluster import simulated
+from cluster.event_log import Outcome
 from kernels.meter import METER
-from tracing import Outcome
 from workloads.budget import Budget
 from workloads.layers import Dense
 from workloads.quadratic import Quadratic

@@ -21,9 +21,7 @@ class Samples:
     """The samples of one step, of a workload with dense gradients: `coordinates` of w that they touch are all."""
 
     coordinates: Any = slice(None)
-    price: tuple[float, float] | None = (
-        None  # of a step, as `cluster.comm.Walk` wants it; None: its kernels are metered
-    )
+    price: tuple[float, float] | None = None  # of a step, as SharedSteps declares it; None: its kernels are metered
 
     def __init__(self, workload, indices: np.ndarray, dense: bool = True):
         self.workload, self.indices = workload, indices
@@ -56,7 +54,7 @@ class SharedWeights:
 
 
 class Descent:
-    """One mini-batch's steps, a `cluster.comm.Walk`: `per_step` samples to each.
+    """One mini-batch's steps, a `cluster.shared_memory.SharedSteps`: `per_step` samples to each.
 
     With `dense` a step touches all of w, however sparse the samples are.
     """
@@ -83,7 +81,7 @@ class Descent:
 
 
 class Step:
-    """One of them, a `cluster.comm.Walk` as well."""
+    """One of them, `SharedSteps` as well."""
 
     def __init__(self, step: Callable, samples: Samples, args: tuple):
         self.step, self.samples, self.args = step, samples, args

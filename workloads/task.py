@@ -139,7 +139,7 @@ class Task:
     def descend(
         self, shared, step: Callable, *args, compiled: Callable, per_step: int = 1, dense: bool = False
     ) -> None:
-        """Take the next mini-batch through shared memory (`cluster.comm.Shared`), `per_step` samples to a step.
+        """Take the next mini-batch through shared memory (`comm.shared`), `per_step` samples to a step.
 
         A step is `step(w, samples, *args)`, and many of them on sparse rows `compiled(w, indices, rows, *args,
         atomic)`: see `workloads.shared_memory`. With `dense` a step touches all coordinates, however sparse samples

@@ -13,8 +13,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from cluster.event_log import EventLog
 from kernels import metered, to_numpy
-from tracing import EventLog
 from workloads.workload import Evaluation, Workload
 
 COLUMNS = ("seconds", "step", "samples", "bytes", "loss", "accuracy", "spread")

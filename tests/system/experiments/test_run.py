@@ -71,9 +71,9 @@ def test_evaluations_are_outside_the_clock():
 
 
 def test_progress_is_told_and_changes_nothing(monkeypatch):
-    from cluster.simulated import events
+    from cluster.simulated import simulation
 
-    monkeypatch.setattr(events, "PROGRESS", 0.0)
+    monkeypatch.setattr(simulation, "PROGRESS", 0.0)
     told = []
     done = run(small("easgd", steps=60), told.append)
     assert difference(done, run(small("easgd", steps=60))) == ""
@@ -87,9 +87,9 @@ def test_progress_is_told_and_changes_nothing(monkeypatch):
 
 @pytest.mark.parametrize("kind", ["event", "function"])
 def test_a_cancelled_run_keeps_what_was_recorded(kind, monkeypatch):
-    from cluster.simulated import events
+    from cluster.simulated import simulation
 
-    monkeypatch.setattr(events, "PROGRESS", 0.0)
+    monkeypatch.setattr(simulation, "PROGRESS", 0.0)
     stop = threading.Event()
     done = run(
         small("sgd", steps=100_000),

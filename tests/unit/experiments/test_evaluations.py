@@ -2,8 +2,9 @@
 
 import numpy as np
 
+from cluster.event_log import EventLog
 from experiments.runs.evaluations import Axes, assemble, complete, evenly, final, table
-from tracing import LOSSES, MESSAGES, EventLog, joined, ordered
+from tracing import LOSSES, MESSAGES, joined, ordered
 from workloads.workload import Evaluation
 
 

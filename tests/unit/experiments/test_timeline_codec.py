@@ -7,8 +7,9 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
+from cluster.event_log import EventLog
 from experiments.plots.timeline_codec import pack_messages, pack_timeline, unpack
-from tracing import EventLog, Trace
+from tracing import Trace
 
 
 def event_log(rank, spans=(), messages=()):

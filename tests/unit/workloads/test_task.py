@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 
 import kernels
+from cluster.event_log import EventLog
 from knobs import make
-from tracing import HELD, EventLog
+from tracing import HELD
 from workloads.budget import Budget
 from workloads.checkpoints import Checkpoints
 from workloads.layers import Dense

@@ -1,4 +1,4 @@
-"""Sums under way: an all-reduce by a thread of the rank's own, and one by torch.distributed."""
+"""All-reduces in progress: one by a background thread of the rank, one by torch.distributed."""
 
 from __future__ import annotations
 
@@ -13,40 +13,40 @@ import numpy as np
 import kernels
 from cluster.collectives import COLLECTIVE
 from cluster.comm import ClusterError, Deadlock, RankLost, shares
-from cluster.real.world import World, complaint
+from cluster.real.rank_state import RankState, describe_wait
 
 if TYPE_CHECKING:
     from cluster.real.comm import RealComm
 
-LARGE = 1 << 20  # bytes; what is smaller the rank's own rings sum faster than gloo, up to three times
+LARGE = 1 << 20  # bytes; smaller vectors the ranks' own rings sum faster than gloo, up to three times
 
 
-class SumBeside:
-    """A ring all-reduce by a thread beside the rank."""
+class ThreadedAllReduce:
+    """An all-reduce over the rank's links, in a background thread."""
 
     def __init__(self, comm: RealComm, x: np.ndarray, flat: np.ndarray, scale: float):
         self._comm, self._x, self._done = comm, x, False
-        helper = copy(comm)
-        helper._doing, helper._waits = "all-reduce", []
-        self._waits, world = helper._waits, comm._world
-        world.beside += 1
-        self._work = world.threads.do(comm._sum, helper, flat, scale, COLLECTIVE - comm._calls)
+        background = copy(comm)
+        background._collective, background._waits = "all-reduce", []
+        self._waits, state = background._waits, comm._state
+        state.background += 1
+        self._work = state.threads.submit(comm._sum, background, flat, scale, COLLECTIVE - comm._calls)
 
     def wait(self) -> np.ndarray:
         if not self._done:
-            world, event_log = self._comm._world, self._comm.event_log
+            state, event_log = self._comm._state, self._comm.event_log
             start = event_log.clock()
-            world.waiting = _waiting(start)
+            state.waiting = _waiting(start)
             self._work.result()
-            world.waiting, self._done = None, True
-            world.beside -= 1
+            state.waiting, self._done = None, True
+            state.background -= 1
             end = event_log.clock()
             idle = sum(max(0.0, min(until, end) - max(since, start)) for since, until in self._waits)
             event_log.blocked(start, start + idle, "all-reduce")
         return self._x
 
 
-class TorchSum:
+class TorchAllReduce:
     """An all-reduce by torch.distributed."""
 
     def __init__(self, comm: RealComm, x: Any, flat: Any, scale: float):
@@ -61,54 +61,54 @@ class TorchSum:
         passed = (2 * len(flat) - sizes[rank] - sizes[(rank + 1) % size]) * (x.nbytes // max(1, len(flat)))
         self._right = comm.members[(rank + 1) % size]
         self._row = event_log.message(self._right, COLLECTIVE, passed, self.entered)
-        self._meeting = (comm._group, comm._calls, size, self.entered)
-        with _named(comm._world, _waiting(self.entered)):
+        self._call = (comm._group, comm._calls, size, self.entered)
+        with _cluster_errors(comm._state, _waiting(self.entered)):
             self._work = group.allreduce([tensor])
 
     def wait(self, since: float | None = None) -> Any:
         if not self._done:
-            world, event_log = self._comm._world, self._comm.event_log
+            state, event_log = self._comm._state, self._comm.event_log
             start = event_log.clock() if since is None else since
-            with _named(world, _waiting(start)):
+            with _cluster_errors(state, _waiting(start)):
                 self._work.wait()
             self._done = True
             event_log.mark = end = event_log.clock()
-            event_log.meetings.append((*self._meeting, start, end, event_log.step, self._row, self._right))
+            event_log.all_reduces.append((*self._call, start, end, event_log.step, self._row, self._right))
             if self._scale != 1.0:
                 kernels.scale(self._flat, self._scale)
         return self._x
 
 
 def _process_group(comm: RealComm, cuda: bool) -> Any:
-    """torch's group of these ranks; its new_group would want all of them to have made the same groups before."""
+    """Return torch's group of these ranks, created directly: new_group requires every rank to create every group."""
     import torch.distributed as dist
 
-    world, made = comm._world, comm._process_groups
-    if comm.size == world.size:
+    state, made = comm._state, comm._process_groups
+    if comm.size == state.size:
         return dist.group.WORLD
     if cuda not in made:
         kind = dist.ProcessGroupNCCL if cuda else dist.ProcessGroupGloo
-        limit = [] if cuda else [timedelta(seconds=world.timeout)]
-        made[cuda] = kind(dist.PrefixStore(f"group {comm._group}", world.store), comm.rank, comm.size, *limit)
+        limit = [] if cuda else [timedelta(seconds=state.timeout)]
+        made[cuda] = kind(dist.PrefixStore(f"group {comm._group}", state.store), comm.rank, comm.size, *limit)
     return made[cuda]
 
 
 @contextlib.contextmanager
-def _named(world: World, waiting: tuple) -> Iterator[None]:
-    """Turn torch's errors about the other ranks into the cluster's own."""
-    world.waiting = waiting
+def _cluster_errors(state: RankState, waiting: tuple) -> Iterator[None]:
+    """Convert torch's errors about other ranks to Deadlock and RankLost."""
+    state.waiting = waiting
     try:
         yield
     except ClusterError:
         raise
     except RuntimeError as error:
-        text, waits = str(error).lower(), complaint(world.rank, waiting)
+        text, waits = str(error).lower(), describe_wait(state.rank, waiting)
         if "timed out" in text or "timeout" in text:
-            raise Deadlock(f"{waits}, longer than the timeout of {world.timeout:g} s.") from error
+            raise Deadlock(f"{waits}, longer than the timeout of {state.timeout:g} s.") from error
         if "connection" in text or "peer" in text:
             raise RankLost(f"a rank was lost; {waits}", -1) from error
         raise
-    world.waiting = None
+    state.waiting = None
 
 
 def _waiting(since: float) -> tuple:
