@@ -240,7 +240,7 @@ def _told(field: str, name: str) -> str:
         called = "this machine" if fit and getattr(fit, field) == name else "in numbers"
     if field == "network":
         link = parse_network(name).between
-        return f"{called} · {units.seconds(link.latency)} · {units.rate(link.bandwidth)}"
+        return f"{called} · {units.seconds(link.alpha)} · {units.rate(link.bandwidth)}"
     return f"{called} · {units.number(parse_device(name).flops / 1e9)} GFLOP/s"
 
 

@@ -23,7 +23,7 @@ from cluster.comm import Cancelled
 from cluster.devices import parse_device
 from cluster.event_log import Outcome
 from cluster.faults import JITTERS, Faults, parse_crash, parse_pause, parse_slow
-from cluster.network import Network, parse_network
+from cluster.network import Network, link_of, parse_network
 from experiments.experiment import Experiment
 from experiments.runs import evaluations
 from experiments.runs.evaluations import Axes, Model
@@ -240,10 +240,13 @@ def _on_cluster(experiment: Experiment, watch: Watch | None, stop: Any, worker_o
 
 
 def network(experiment: Experiment) -> Network:
-    """The preset with the experiment's own latency, bandwidth and ranks per node."""
+    """The preset with the experiment's own latency, of which the overhead is a part, bandwidth and ranks per node."""
     preset = parse_network(experiment.network)
-    given = {"latency": experiment.latency, "bandwidth": experiment.bandwidth}
-    between = replace(preset.between, **{name: value for name, value in given.items() if value is not None})
+    between = preset.between
+    if experiment.latency is not None:
+        between = link_of(experiment.latency, between.bandwidth, between.overhead)
+    if experiment.bandwidth is not None:
+        between = replace(between, bandwidth=experiment.bandwidth)
     return replace(preset, between=between, per_node=experiment.per_node)
 
 

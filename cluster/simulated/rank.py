@@ -152,9 +152,10 @@ class Rank(Actor):
             self.span(WAIT, start, self.recorded, self.collective)
 
     def communicate(self, seconds: float) -> None:
-        """Advance by the time that sending takes the processor, and record it."""
+        """Advance by the time that sending takes the processor, and record it; a collective does so in its own span."""
         self.now += seconds
-        self.span(COMMUNICATE, self.now - seconds, self.now, "overhead")
+        if not self.collective:
+            self.span(COMMUNICATE, self.now - seconds, self.now, "overhead")
         if self.interruptible:
             self.interrupt()
 

@@ -11,7 +11,7 @@ from cluster.collectives import ALL_REDUCE
 from cluster.collectives.trees import place
 from cluster.devices import Device
 from cluster.faults import JITTERS, Faults
-from cluster.network import Link, Network
+from cluster.network import NETWORKS, Link, Network
 from cluster.real import processes
 from theory import collective_costs, nccl
 
@@ -311,6 +311,27 @@ def test_the_worked_times_of_the_cost_model_come_out(nbytes, ranks, milliseconds
     if nbytes <= 1_000_000:
         for name, expected in zip(names, closed, strict=False):
             assert seconds(name, ranks, nbytes) == pytest.approx(expected, rel=1e-4)  # 4096 bytes in 64 pieces
+
+
+def test_recursive_doubling_beats_a_star_for_a_few_bytes_among_many_ranks():
+    """The centre of a star pays its overhead for every rank, a rank that doubles for log2 P of them."""
+
+    def star(comm):
+        x = np.ones(64, np.float32)  # 256 bytes
+        if comm.rank:
+            comm.send(x, 0)
+            x = comm.recv(0)
+        else:
+            for other in range(1, comm.size):
+                kernels.add(x, comm.recv(other))
+            for other in range(1, comm.size):
+                comm.send(x, other)
+        return x[0], comm.event_log.clock()
+
+    network = NETWORKS["10GbE"]
+    finished = run(star, 128, network, device=INSTANT).results
+    assert all(total == 128 for total, _ in finished)
+    assert seconds("recursive_doubling", 128, 256, network=network) < max(at for _, at in finished) / 3
 
 
 def test_long_vectors_take_the_ring_as_long_as_their_bytes():

@@ -22,6 +22,14 @@ def test_every_preset_says_where_its_numbers_come_from(preset):
     assert preset.source
 
 
+@pytest.mark.parametrize("name", sorted(set(NETWORKS) - {"ideal"}))
+def test_every_network_but_the_ideal_one_charges_the_sender_a_part_of_the_one_way_time(name):
+    for link in (NETWORKS[name].between, NETWORKS[name].within):
+        assert 0 < link.overhead < link.alpha / 2
+    ideal = NETWORKS["ideal"].between
+    assert (ideal.overhead, ideal.alpha) == (0, 0)
+
+
 def test_a_device_or_network_of_ones_own_is_read_as_it_is_spelled():
     device = Device(4e10, 1.5e10, 1e-6)
     assert parse_device(device.spelled) == Device(4e10, 1.5e10, 1e-6, "as given")

@@ -2,6 +2,7 @@
 
 import math
 import weakref
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -96,6 +97,21 @@ def test_a_blocked_rank_waits_until_the_other_sends_and_communicates_from_then_o
         if r == 1
     ]
     assert mine == [(WAIT, 0.0, 1.0), (COMMUNICATE, 1.0, pytest.approx(1.0 + ALPHA + 0.004))]
+
+
+@pytest.mark.parametrize("collective", ["fast", "recursive_doubling"])
+def test_the_overhead_of_sending_lies_in_the_span_of_the_collective_that_sends(collective):
+    def program(comm):
+        work(comm)
+        comm.send(None, 1 - comm.rank)
+        comm.recv(1 - comm.rank)
+        comm.all_reduce(np.ones(8, np.float32))
+
+    link = Link(ALPHA, 1e6, overhead=0.25)
+    outcome = run(program, 2, network=Network(link, link), collective=collective)
+    for event_log in outcome.event_logs:
+        assert [label for *_, label in event_log.spans].count("overhead") == 1
+        assert all(end <= start for (_, _, end, *_), (_, start, *_) in pairwise(event_log.spans))
 
 
 def test_compute_is_charged_by_the_roofline_of_the_device_times_the_slowness_of_the_rank():

@@ -215,9 +215,9 @@ def test_overrides_change_the_preset_and_nothing_else():
     preset = NETWORKS["10GbE"]
     assert network(small()) == preset
     changed = network(small(latency=0.5, bandwidth=1e6, per_node=2))
-    assert (changed.between.latency, changed.between.bandwidth, changed.per_node) == (0.5, 1e6, 2)
+    assert (changed.between.alpha, changed.between.bandwidth, changed.per_node) == (0.5, 1e6, 2)
     assert changed.within == preset.within and changed.between.overhead == preset.between.overhead
-    assert network(small(latency=0)).between == replace(preset.between, latency=0)
+    assert network(small(latency=0)).between == replace(preset.between, latency=0, overhead=0)
 
 
 def test_disturbances_are_read_and_seeded():
