@@ -16,24 +16,11 @@ from urllib.parse import parse_qsl, urlencode
 
 import streamlit as st
 
-import algorithms
-import workloads
-from algorithms.compression import COMPRESSIONS
 from app import units
-from cluster.devices import DEVICES, parse_device
-from cluster.faults import JITTERS
-from cluster.network import NETWORKS, parse_network
-from experiments.experiment import NESTED, PAGE, Experiment, coding_settings, starting_point
+from experiments import catalogue
+from experiments.experiment import NESTED, PAGE, Experiment, coding_settings, settings_of, starting_point
 from experiments.measure import this_machine
 from knobs import Knobs, local
-
-PRESETS: dict[str, Any] = {
-    "compression": ("none", *COMPRESSIONS),
-    "network": NETWORKS,
-    "device": DEVICES,
-    "jitter": JITTERS,
-    "workload": workloads.WORKLOADS,
-}
 
 WORDS = {
     "batch": "batch size",
@@ -126,8 +113,8 @@ def control(owner: type[Knobs], name: str) -> Control:
         "low": bounds.get("ge", bounds.get("gt")),
         "high": bounds.get("le", bounds.get("lt")),
     }
-    if owner is Experiment and name in PRESETS:
-        return Control(kind="list", options=tuple(PRESETS[name]), **common)
+    if owner is Experiment and name in catalogue.CHOICES:
+        return Control(kind="list", options=catalogue.CHOICES[name], **common)
     if get_origin(kinds[0]) is Literal:
         options = tuple(option for kind in kinds for option in get_args(kind))
         return Control(kind="choice" if len(options) <= 3 else "list", options=options, **common)
@@ -173,14 +160,14 @@ def owners(algorithm: str, compression: str, workload: str) -> dict[str, type[Kn
 
     What names files of the machine is left out: whoever sits before this page need not be its owner.
     """
-    kinds = workloads.find(workload).Settings, coding_settings(compression), algorithms.find(algorithm).Settings
     own = {name: Experiment for name in Experiment.model_fields if name not in NESTED}
+    kinds = reversed(settings_of(algorithm, compression, workload))
     return {**{name: kind for kind in kinds for name in kind.model_fields if name not in local(kind)}, **own}
 
 
 def compresses(algorithm: str) -> bool:
     """Whether this algorithm averages gradients, which may be compressed."""
-    return bool(algorithms.find(algorithm).compresses)
+    return bool(catalogue.ALGORITHMS[algorithm].declaration.compresses)
 
 
 def draw(one: Control, disabled: bool = False, on_change=None) -> None:
@@ -235,20 +222,18 @@ def _told(field: str, name: str) -> str:
     if field not in ("network", "device"):
         return name
     called = name
-    if name not in PRESETS[field]:
+    if name not in catalogue.PRESETS[field]:
         fit = this_machine.load()
         called = "this machine" if fit and getattr(fit, field) == name else "in numbers"
     if field == "network":
-        link = parse_network(name).between
+        link = catalogue.link(name)
         return f"{called} · {units.seconds(link.latency)} · {units.rate(link.bandwidth)}"
-    return f"{called} · {units.number(parse_device(name).flops / 1e9)} GFLOP/s"
+    return f"{called} · {units.number(catalogue.device(name).flops / 1e9)} GFLOP/s"
 
 
 def _sources(field: str) -> str:
     """Where the numbers of the presets come from, as a list for the help."""
-    if not isinstance(PRESETS.get(field), dict):
-        return ""
-    entries = [f"- **{name}**: {preset.source}" for name, preset in PRESETS[field].items() if preset is not None]
+    entries = [f"- **{name}**: {source}" for name, source in catalogue.sources(field).items()]
     return "\n\n" + "\n".join(entries) if entries else ""
 
 
@@ -305,13 +290,14 @@ def settle(field: str) -> None:
     algorithm, workload = state["algorithm"], state["workload"]
     data = _beginning(algorithm, workload)
     if field == "algorithm":
-        begun = [_beginning(name, workload) for name in algorithms.names()]
+        begun = [_beginning(name, workload) for name in catalogue.ALGORITHMS]
         data = {n: value for n, value in data.items() if state.get(n) in [values[n] for values in begun]}
-        state.update(algorithms.find(algorithm).Settings().model_dump())
+        state.update(catalogue.ALGORITHMS[algorithm].declaration.Settings().model_dump())
         if not compresses(algorithm):
             state["compression"] = "none"
     state.update(data)
 
 
 def _beginning(algorithm: str, workload: str) -> dict[str, Any]:
-    return workloads.find(workload).Settings(**starting_point(algorithm, workload)).model_dump()
+    settings = catalogue.WORKLOADS[workload].module.Settings
+    return settings(**starting_point(algorithm, workload)).model_dump()

@@ -173,12 +173,8 @@ class Experiment(Knobs):
             fields["steps"] = None  # another budget replaces the default one
         algorithm = str(fields.get("algorithm", cls.model_fields["algorithm"].default))
         fields["algorithm"] = algorithms.module(algorithm).__name__.rsplit(".", 1)[-1]
-        workload = workloads.find(str(fields.get("workload", cls.model_fields["workload"].default)))
-        kinds = (
-            algorithms.find(algorithm).Settings,
-            coding_settings(str(fields.get("compression", "none"))),
-            workload.Settings,
-        )
+        workload = str(fields.get("workload", cls.model_fields["workload"].default))
+        kinds = settings_of(algorithm, str(fields.get("compression", "none")), workload)
         settings, coding, data = (
             {name: _read(kind, name, values[name]) for name in kind.model_fields if name in values} for kind in kinds
         )
@@ -187,8 +183,7 @@ class Experiment(Knobs):
         if unknown:
             choices = [*own, *(name for kind in kinds for name in kind.model_fields)]
             raise ValueError(
-                f"{fields['algorithm']} on {workload.__name__.rsplit('.', 1)[-1]} has no setting "
-                f"{unknown[0][:60]!r}; {_among(unknown[0], choices)}"
+                f"{fields['algorithm']} on {workload} has no setting {unknown[0][:60]!r}; {_among(unknown[0], choices)}"
             )
         return make(cls, {**fields, "settings": settings, "coding": coding, "data": data}, "the experiment")
 
@@ -271,6 +266,11 @@ def starting_point(algorithm: str, workload: str) -> dict[str, Any]:
     return {name: value for name, value in begins.items() if name in workloads.find(workload).Settings.model_fields}
 
 
+def settings_of(algorithm: str, compression: str, workload: str) -> tuple[type[Knobs], type[Knobs], type[Knobs]]:
+    """Return the classes of settings that an experiment with these three has. ValueError if one does not exist."""
+    return algorithms.find(algorithm).Settings, coding_settings(compression), workloads.find(workload).Settings
+
+
 def coding_settings(compression: str) -> type[Knobs]:
     """The settings of a compression, which "none" has none of."""
     return Knobs if compression == "none" else compressions.find(compression).Settings
@@ -282,8 +282,7 @@ def _differing(kind: type[Knobs], values: Mapping[str, Any], start: Mapping[str,
 
 
 def _names(algorithm: str, compression: str, workload: str) -> set[str]:
-    kinds = algorithms.find(algorithm).Settings, coding_settings(compression), workloads.find(workload).Settings
-    return {name for kind in kinds for name in kind.model_fields}
+    return {name for kind in settings_of(algorithm, compression, workload) for name in kind.model_fields}
 
 
 def spelled(value: Any) -> str:

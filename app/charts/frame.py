@@ -8,8 +8,8 @@ from itertools import pairwise
 import numpy as np
 import plotly.graph_objects as go
 
-import algorithms
 from app import palette
+from experiments import catalogue
 from experiments.experiment import Experiment
 from experiments.runs.record import Run
 
@@ -62,7 +62,7 @@ def lane_names(run: Run) -> list[str]:
 def rank_names(experiment: Experiment, ranks: int) -> list[str]:
     """The same for so many ranks of an experiment."""
     servers = experiment.servers
-    role = ROLES.get(algorithms.family(experiment.algorithm), "worker")
+    role = ROLES.get(catalogue.ALGORITHMS[experiment.algorithm].family, "worker")
     if experiment.method.plan:
         plan = experiment.method.plan(experiment.workers, experiment.knobs)
         role = "stage" if plan.stages == ranks and not plan.shared else "rank"  # which holds several, or shares one

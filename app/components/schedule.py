@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from algorithms.parts.pipeline.ops import KINDS
 from app import palette, units
 from experiments.plots.timeline_codec import pack
 from experiments.study.schedules import Study
@@ -13,6 +12,7 @@ IDLE = "idle"
 READABLE = 200  # ops per lane that are shown at once
 DRAWN = 60_000  # spans: of larger schedules the idle slots are left blank
 SHADES = len(palette.SHADES)
+KINDS = tuple(palette.OPS)
 
 
 def frame(study: Study, until: float | None = None) -> bytes:

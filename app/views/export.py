@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import streamlit as st
 
-import algorithms
-from algorithms import compression
 from app import session
+from experiments import catalogue
 from experiments.experiment import Experiment
 from experiments.plots import export
 from experiments.runs.record import Run
@@ -47,9 +44,8 @@ def _trace(run: Run) -> str:
 def source(run: Run) -> None:
     """The algorithm's own file, as it is, and the compression's beneath it."""
     e = run.experiment
-    modules = [algorithms.module(e.algorithm)] + ([compression.find(e.compression)] if e.compression != "none" else [])
+    compressed = [] if e.compression == "none" else [catalogue.COMPRESSIONS[e.compression]]
     with st.container(key="source-code"):
-        for module in modules:
-            path = Path(module.__file__)
-            st.markdown(f"## algorithms/{path.parent.name}/{path.name}", anchors=False)
-            st.code(path.read_text("utf-8"), language="python", wrap_lines=True)
+        for entry in (catalogue.ALGORITHMS[e.algorithm], *compressed):
+            st.markdown(f"## {entry.path}", anchors=False)
+            st.code(entry.source, language="python", wrap_lines=True)

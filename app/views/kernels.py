@@ -10,14 +10,13 @@ from pathlib import Path
 
 import streamlit as st
 
-import kernels
 from app import background, charts, session, units
 from app.text import escaped
 from app.views.pictures import heading
+from experiments.catalogue import KERNELS
 from experiments.measure import kernel_times
 from experiments.measure.kernel_times import Report, Row
 
-FOLDER = Path(kernels.__file__).parent
 BOUND = {"bind": "query-params", "persist_state": "session"}
 SAID = {
     "numpy": ("NumPy", "the reference on one thread"),
@@ -35,15 +34,14 @@ def page() -> None:
         name, n = _choose()
     source = read(name)
     st.markdown(f"# {escaped(name)}", anchors=False)
-    st.caption(f"kernels/{source.family}/{name}.py")
+    st.caption(KERNELS[name].path)
     with st.container(key="source-code"):
         _source(source)
     _measured(name, n)
 
 
 def _choose() -> tuple[str, int]:
-    names = kernel_times.names()
-    name = st.selectbox("Kernel", names, key="kernel", help="Grouped by family. Type to search.", **BOUND)
+    name = st.selectbox("Kernel", KERNELS, key="kernel", help="Grouped by family. Type to search.", **BOUND)
     st.markdown(f":small[{escaped(read(name).theory.splitlines()[0])}]")
     n = st.select_slider(
         "Numbers in a call", kernel_times.SIZES, kernel_times.SIZE, key="numbers",
@@ -81,7 +79,6 @@ def _source(source: Source) -> None:
 class Source:
     """The text of a kernel's file, in parts."""
 
-    family: str
     theory: str
     price: str
     reference: str
@@ -93,8 +90,7 @@ class Source:
 @st.cache_data(show_spinner=False)
 def read(name: str) -> Source:
     """The parts of the file of kernel `name`. What both twins come to use is shared, what nobody uses is the price."""
-    family = next(family for family, names in kernels.FAMILIES.items() if name in names)
-    text = (FOLDER / family / f"{name}.py").read_text("utf-8")
+    text = KERNELS[name].source
     tree = ast.parse(text)
     defined = {one: node for node in tree.body for one in _names(node)}
     reached = {part: _reached(part, defined) for part in ("reference", "cpu", "gpu")}
@@ -104,7 +100,7 @@ def read(name: str) -> Source:
         part = "shared" if {"cpu", "gpu"} <= {*whose} else whose[0] if whose else "price"
         parts[part].append(_text(text, node))
     texts = {part: "\n\n\n".join(some).replace("\n\n\n@", "\n\n@") for part, some in parts.items()}
-    return Source(family, inspect.cleandoc(ast.get_docstring(tree)), **texts)
+    return Source(inspect.cleandoc(ast.get_docstring(tree)), **texts)
 
 
 def _names(node: ast.stmt) -> list[str]:
@@ -137,7 +133,7 @@ def _text(text: str, node: ast.stmt) -> str:
 def _measured(name: str, n: int) -> None:
     """Times of this kernel, and the roofline: with all kernels, if all were measured."""
     heading("Measured here", "By a process of its own on one thread: the best of a few rounds of calls.")
-    one, every = kernel_times.asked([name], n), kernel_times.asked(kernel_times.names(), n)
+    one, every = kernel_times.asked([name], n), kernel_times.asked(KERNELS, n)
     all_of_them = every.stored(session.ROOT) is not None or st.session_state.get("roofline") == n
     if all_of_them:
         folder = background.fetch(every, "Measuring all kernels: this takes a minute or two.", "kernels")

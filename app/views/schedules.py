@@ -8,10 +8,10 @@ from pathlib import Path
 import pandas as pd
 import streamlit as st
 
-import algorithms
 from app import background, units
 from app.components import schedule, timeline
 from app.text import escaped, sentence
+from experiments import catalogue
 from experiments.jobs.spec import JobSpec
 from experiments.study import schedules as study
 from experiments.study.schedules import Plan, Study
@@ -96,7 +96,7 @@ def _about(name: str) -> None:
     if name == study.OWN:
         st.markdown(":small[Ops of your own: a line for each rank, in the order in which it does them.]")
     else:
-        st.markdown(f":small[{algorithms.idea(study.module(name))}]")
+        st.markdown(f":small[{catalogue.idea(study.module(name))}]")
 
 
 def _options(slot: str, name: str) -> dict:

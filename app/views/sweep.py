@@ -6,7 +6,6 @@ from typing import Any
 
 import streamlit as st
 
-import algorithms
 from app import background, charts, curves, session, units
 from app.charts import Shown
 from app.controls import Control, control, owners, spoken
@@ -25,7 +24,7 @@ MOST = 64  # workers of a sweep, unless the run on the page has more
 
 def axes(e: Experiment) -> list[str]:
     """What can be turned: workers, batch size, latency, and the algorithm's own delays."""
-    own = algorithms.find(e.algorithm).Settings
+    own = e.method.Settings
     return [*COMMON, *(name for name in own.model_fields if control(own, name).delay)]
 
 

@@ -16,9 +16,6 @@ from app.views.pictures import heading
 from experiments.experiment import Experiment
 from experiments.runs import upload
 from experiments.runs.record import Run
-from workloads import own_module
-from workloads import table as tables
-from workloads.table import Table
 
 MOST = upload.MOST_BYTES // 1_000_000  # MB
 PREVIEW = 6  # rows of a table
@@ -135,11 +132,11 @@ def _table(name: str) -> None:
 
 
 @st.cache_resource(max_entries=4, show_spinner=False)
-def _load(name: str) -> Table:
-    return tables.load(name)
+def _load(name: str) -> upload.Table:
+    return upload.load_table(name)
 
 
-def _preview(table: Table) -> pd.DataFrame:
+def _preview(table: upload.Table) -> pd.DataFrame:
     """The first rows, with words where there were words."""
     names = (*table.names[:30], *table.names[max(30, len(table.names) - 1) :])
     shown = {}
@@ -154,7 +151,7 @@ def _preview(table: Table) -> pd.DataFrame:
 
 
 def _module() -> None:
-    if own_module.folder() is None:
+    if upload.modules_folder() is None:
         st.caption(
             "A torch module of your own can be trained too, on your own machine: set LOCKSTEP_MODULES to a folder "
             "before you start the workbench. It is off here, since its file would be run."
@@ -166,7 +163,7 @@ def _module() -> None:
     given = st.file_uploader("A Python file", key="module_file", max_upload_size=1)
     if given:
         try:
-            name = own_module.save(given.getvalue(), given.name)
+            name = upload.save_module(given.getvalue(), given.name)
         except (ValueError, OSError) as error:
             st.error(sentence(str(error)), icon=":material/block:")
             return

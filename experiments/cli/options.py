@@ -10,20 +10,14 @@ import click
 
 import algorithms
 import workloads
-from algorithms.compression import COMPRESSIONS
-from cluster.devices import DEVICES
-from cluster.faults import JITTERS
-from cluster.network import NETWORKS
+from experiments.catalogue import CHOICES
 from experiments.experiment import NESTED, Experiment, coding_settings, spelled
 from knobs import Knobs, allowed
 
-PRESETS = {
-    "compression": ("none", *COMPRESSIONS),
-    "network": NETWORKS,
-    "device": DEVICES,
-    "jitter": JITTERS,
-    "workload": workloads.WORKLOADS,
-}
+runs_option = click.option("--runs", default="runs", metavar="FOLDER", help="where runs are stored [default runs]")
+json_option = click.option("--json", "as_json", is_flag=True, help="print the summary as JSON")
+from_option = click.option("--from", "start", metavar="LINK|FILE|RUN", help="begin with this experiment")
+
 KNOB = "knob "
 FLAGS = ("--json", "--quiet", "--help")
 
@@ -42,7 +36,7 @@ class KnobOption(click.Option):
 
     def get_help_record(self, ctx: click.Context) -> tuple[str, str]:
         field = self.kind.model_fields[self.knob]
-        choices = ", ".join(PRESETS[self.knob]) if self.knob in PRESETS else allowed(self.kind, self.knob)
+        choices = ", ".join(CHOICES[self.knob]) if self.knob in CHOICES else allowed(self.kind, self.knob)
         facts = [] if choices == "text" else [choices]
         if field.default not in (None, ""):
             facts.append(f"default {spelled(field.default)}")
@@ -169,7 +163,7 @@ def axes(command: click.Command, given: dict[str, Sequence[str]]) -> tuple[dict[
 
 def _has_commas(kind: type[Knobs], name: str) -> bool:
     annotation = kind.model_fields[name].annotation
-    if name in PRESETS:
+    if name in CHOICES:
         return False
     return annotation is str or str in get_args(annotation) or get_origin(annotation) in (list, tuple)
 

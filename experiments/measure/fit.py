@@ -16,7 +16,6 @@ only is predicted too slow, and what travels both ways too fast.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
@@ -24,12 +23,11 @@ from statistics import median
 from time import perf_counter
 from typing import Any
 
-import click
 import numpy as np
 
 import kernels
-from cluster.devices import Device, parse_device
-from cluster.network import Link, parse_network
+from cluster.devices import Device
+from cluster.network import Link
 from experiments.jobs.spec import JobSpec
 from experiments.measure import this_machine
 from experiments.measure.this_machine import Fit
@@ -186,7 +184,7 @@ def _least(model: Callable, took: np.ndarray, start: tuple[float, ...]) -> tuple
     return tuple(float(x) for x in np.exp(found.x))
 
 
-# as an errand, and as a command
+# in a process of the pool
 
 
 def asked(moment: str) -> JobSpec:
@@ -198,42 +196,3 @@ def job_spec(values: dict[str, Any], root: Path, progress: Callable[[float], Non
     """Fit, and keep a copy (see experiments.jobs.spec)."""
     made = fit(progress)
     return JobSpec("fit", values).keep(root, lambda folder: (folder / "fit.json").write_text(made.model_dump_json()))
-
-
-@click.command("fit")
-@click.option("--json", "as_json", is_flag=True, help="print what was measured and fitted as JSON, in SI units")
-def fit_command(as_json: bool) -> None:
-    """Measure kernels and messages here, and fit the simulated cluster to them: --device here --network here."""
-    from cluster.comm import ClusterError
-    from experiments.cli import show
-
-    try:
-        made = fit()
-    except ClusterError as error:
-        raise click.ClickException(f"this machine could not be measured: {error}") from None
-    if as_json:
-        click.echo(json.dumps(made.model_dump(), indent=1))
-        return
-    device, link = parse_device(made.device), parse_network(made.network).between
-    click.echo(f"{made.machine}, {made.moment}")
-    click.echo(
-        f"device   {device.flops / 1e9:.3g} GFLOP/s, {device.bandwidth / 1e9:.3g} GB/s, "
-        f"{device.overhead * 1e6:.3g} us a call          --device {made.device}"
-    )
-    click.echo(
-        f"network  {link.latency * 1e6:.3g} us, {link.bandwidth / 1e9:.3g} GB/s          --network {made.network}\n"
-    )
-    click.echo(show.table([*map(_told, made.kernels), *(_told((w, 0.0, n, t, p)) for w, n, t, p in made.messages)], 1))
-    click.echo(f"\nstored in {this_machine.place()}; --device here --network here use it.")
-
-
-def _told(row: tuple[str, float, float, float, float]) -> dict[str, str]:
-    what, flops, nbytes, took, predicted = row
-    return {
-        "what": what,
-        "FLOPs": f"{flops:,.0f}" if flops else "",
-        "bytes": f"{nbytes:,.0f}",
-        "measured us": f"{1e6 * took:,.3g}" if took < 1e-3 else f"{1e6 * took:,.0f}",
-        "fitted us": f"{1e6 * predicted:,.3g}" if predicted < 1e-3 else f"{1e6 * predicted:,.0f}",
-        "ratio": f"{predicted / took:.2f}",
-    }

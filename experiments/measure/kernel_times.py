@@ -16,7 +16,6 @@ import json
 import math
 import os
 import platform
-import sys
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import nullcontext
 from dataclasses import asdict, dataclass
@@ -26,11 +25,9 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any
 
-import click
 import numpy as np
 
 import kernels
-from experiments.cli import show
 from experiments.jobs.spec import JobSpec
 
 SIZES = (1_000, 10_000, 100_000, 1_000_000)
@@ -253,64 +250,8 @@ def load(folder: Path) -> Report:
     return Report(**{**told, **peaks, "rows": tuple(Row(**row) for row in told["rows"])})
 
 
-# as a table
-
-
-@click.command("kernels")
-@click.argument("wanted", nargs=-1, metavar="[NAME]...")
-@click.option("--size", "n", default=SIZE, type=click.IntRange(1, 100_000_000), help=f"numbers in a call [{SIZE}]")
-@click.option("--json", "as_json", is_flag=True, help="print what was measured as JSON, in SI units")
-def kernels_command(wanted: Sequence[str], n: int, as_json: bool) -> None:
-    """How long kernels take here, beside NumPy and torch; all of them, or those that are named."""
-    from rich.console import Console
-    from rich.progress import track
-
-    wanted = known(wanted) or names()
-    if sys.stderr.isatty():
-        wanted = track(wanted, "measuring", console=Console(stderr=True), transient=True)
-    report = measure(wanted, n)
-    if as_json:
-        click.echo(json.dumps(asdict(report), indent=1))
-        return
-    click.echo(f"{told(report)}\n\n{show.table(table(report), 1)}")
-
-
-def told(report: Report) -> str:
-    """Machine and roof in words."""
-    lines = [f"{report.machine}, {report.moment}"]
-    for where, peaks in (("CPU, one thread", report.cpu), ("GPU", report.gpu)):
-        if peaks:
-            lines.append(
-                f"{where}: {peaks.flops / 1e9:.3g} GFLOP/s (matrix product), {peaks.bandwidth / 1e9:.3g} GB/s (adding "
-                f"large vectors), {peaks.near / 1e9:.3g} GB/s (vectors of this size)"
-            )
-    return "\n".join(lines)
-
-
-def table(report: Report) -> list[dict[str, Any]]:
-    """Rows for people: times in us, ratios to NumPy and torch, and the share of the roof that the CPU twin reaches."""
-    rows = []
-    for row in report.rows:
-        shown = {"kernel": row.kernel, "FLOPs": f"{row.flops:,.0f}", "bytes": f"{row.bytes:,.0f}"}
-        shown |= {f"{name} us": _micro(getattr(row, name)) for name in TIMES if name[-3:] != "gpu" or report.gpu}
-        shown["x NumPy"], shown["x torch"] = _ratio(row.numpy, row.cpu), _ratio(row.torch, row.cpu)
-        shown["GFLOP/s"] = f"{row.flops / row.cpu / 1e9:.3g}" if row.flops else ""
-        shown["GB/s"] = f"{row.bytes / row.cpu / 1e9:.3g}"
-        shown["of roof"] = f"{100 * reached(row, report.cpu):.0f} %"
-        rows.append(shown)
-    return rows
-
-
 def reached(row: Row, peaks: Peaks, which: str = "cpu") -> float:
     """The share of the roof, which is memory's alone for a kernel that only moves."""
     if not row.flops:
         return row.bytes / getattr(row, which) / peaks.near
     return row.flops / getattr(row, which) / peaks.roof(row.intensity)
-
-
-def _micro(seconds: float | None) -> str:
-    return "" if seconds is None else f"{1e6 * seconds:.3g}" if seconds < 1e-3 else f"{1e6 * seconds:,.0f}"
-
-
-def _ratio(other: float | None, own: float) -> str:
-    return "" if other is None else f"{other / own:.3g}"

@@ -7,10 +7,10 @@ LOCKSTEP_HOME names another folder.
 from __future__ import annotations
 
 import os
+import sys
 import tempfile
 from pathlib import Path
 
-import click
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 NAME = "here"
@@ -35,7 +35,16 @@ class Fit(BaseModel):
 
 def place() -> Path:
     """The file."""
-    return Path(os.environ.get("LOCKSTEP_HOME") or click.get_app_dir("lockstep")) / "here.json"
+    return Path(os.environ.get("LOCKSTEP_HOME") or _settings_folder()) / "here.json"
+
+
+def _settings_folder() -> Path:
+    """Return the folder in which this system keeps a user's settings of a program."""
+    if sys.platform == "win32":
+        return Path(os.environ.get("APPDATA") or Path.home(), "lockstep")
+    if sys.platform == "darwin":
+        return Path.home() / "Library" / "Application Support" / "lockstep"
+    return Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config", "lockstep")
 
 
 def load() -> Fit | None:

@@ -23,7 +23,6 @@ from dataclasses import replace
 from pathlib import Path, PureWindowsPath
 from typing import Any
 
-import click
 import numpy as np
 
 from experiments.jobs.spec import JobSpec, keep
@@ -31,6 +30,9 @@ from experiments.runs import run_files, store
 from experiments.runs.record import Run
 from experiments.runs.summary import summarise
 from tracing import Trace
+from workloads import csv_idx, own_module
+from workloads import table as user_tables
+from workloads.table import Table
 
 MOST_BYTES = 10_000_000  # of one file as it comes, and of all together
 MOST_UNPACKED = 100_000_000  # of a run when it is unpacked
@@ -202,15 +204,31 @@ def _unzipped(file: str, content: bytes) -> Iterator[tuple[str, bytes]]:
 
 def take_table(files: Sequence[tuple[str, bytes]]) -> Path:
     """The file of the table that was kept. ValueError in one sentence if these files are none."""
-    from workloads import csv_idx, table
-
     name, content = files[0]
     packed = content[:2] == b"\x1f\x8b"
     if len(files) == 1 and not packed and content[:2] != b"\0\0":
         made = csv_idx.from_csv(content, name)
     else:
         made = csv_idx.from_idx([content for _, content in files], " and ".join(name for name, _ in files))
-    return table.folder() / f"{table.save(made)}.npz"
+    return user_tables.folder() / f"{user_tables.save(made)}.npz"
+
+
+def load_table(name: str) -> Table:
+    """Return the table that is kept under this name. ValueError if there is none."""
+    return user_tables.load(name)
+
+
+# networks
+
+
+def modules_folder() -> Path | None:
+    """Return where networks of the reader's own are kept, None on a machine that takes none."""
+    return own_module.folder()
+
+
+def save_module(content: bytes, file: str) -> str:
+    """Keep the Python file of a network, called `file`, and return the name it is trained by. ValueError if refused."""
+    return own_module.save(content, file)
 
 
 def _waiting(root: Path) -> Path:
@@ -224,39 +242,3 @@ def _last(name: str) -> str:
 
 def _hash(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()
-
-
-# on the command line
-
-
-@click.command("add")
-@click.argument("names", nargs=-1, required=True, metavar="FILE...")
-@click.option("--runs", default="runs", metavar="FOLDER", help="where runs are stored [default runs]")
-def add_command(names: Sequence[str], runs: str) -> None:
-    """Bring something of your own: a table (CSV, or two IDX files), a torch module (.py), or a run (zip or folder).
-
-    It is checked and kept, and the name is printed by which experiments know it.
-    """
-    from workloads import own_module, table
-
-    paths = [Path(name) for name in names]
-    if len(paths) == 1 and paths[0].is_dir():
-        paths = [paths[0] / name for name in FILES if (paths[0] / name).is_file()]
-        if not paths:
-            raise ValueError(f"{names[0]} is not a run folder: it has no run.json.")
-    try:
-        files = [(path.name, path.read_bytes()) for path in paths]
-    except OSError as error:
-        raise ValueError(f"{error.filename} cannot be read: {error.strerror}.") from None
-    if len(files) == 1 and paths[0].suffix == ".py":
-        name = own_module.save(files[0][1], files[0][0])
-        click.echo(f"kept as {name}\ntrain it  python -m experiments run sync_sgd --workload own_module --net {name}")
-    elif "run.json" in (name for name, _ in files) or files[0][1][:2] == b"PK":
-        click.echo(f"kept in {take_run(files, Path(runs))}")
-    else:
-        name = take_table(files).stem
-        made = table.load(name)
-        click.echo(f"kept as {name}: {len(made.cells):,} rows; columns {', '.join(made.names[:20])}")
-        for note in made.notes:
-            click.echo(f"note      {note}")
-        click.echo(f"train it  python -m experiments run sync_sgd --workload table --table {name}")
