@@ -19,6 +19,7 @@ import streamlit as st
 from app import units
 from experiments import catalogue
 from experiments.experiment import NESTED, PAGE, Experiment, coding_settings, settings_of, starting_point
+from experiments.fault_settings import FaultSetting
 from experiments.measure import this_machine
 from knobs import Knobs, local
 
@@ -120,7 +121,7 @@ def control(owner: type[Knobs], name: str) -> Control:
         return Control(kind="choice" if len(options) <= 3 else "list", options=options, **common)
     if kinds[0] is bool:
         return Control(kind="switch", **common)
-    if kinds[0] is str:
+    if issubclass(kinds[0], str | FaultSetting):
         return Control(kind="text", **common)
     whole, low, high = int in kinds and float not in kinds, common["low"], common["high"]
     short = None not in (low, high) and not optional

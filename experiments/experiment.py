@@ -21,8 +21,9 @@ import algorithms.compression as compressions
 import workloads
 from algorithms.algorithm import Algorithm
 from cluster.devices import DEVICES, parse_device
-from cluster.faults import JITTERS, parse_crash, parse_pause, parse_slow
+from cluster.faults import JITTERS
 from cluster.network import NETWORKS, parse_network
+from experiments.fault_settings import LostRanks, PausedRanks, SlowRanks
 from experiments.measure import this_machine
 from knobs import Knobs, knob, local, make
 from workloads.task import Budget
@@ -57,9 +58,11 @@ class Experiment(Knobs):
         "fast", "ring", "recursive_doubling", "halving_doubling", "tree", "double_tree", "hierarchical"
     ] = knob("fast", "how an all-reduce is done, message by message; fast: as the cluster does it best")
     jitter: str = knob("none", "how compute times vary from step to step, by preset")
-    slow: str = knob("", "ranks slower than the others, as rank:factor, for example 2:3,5:1.5")
-    pause: str = knob("", "ranks that stop for a while, as rank:from-to in seconds, for example 1:0.5-0.8")
-    crash: str = knob("", "ranks that are lost, as rank:second, or rank:from-to if they come back: 3:0.4 or 3:0.4-0.6")
+    slow: SlowRanks = knob("", "ranks slower than the others, as rank:factor, for example 2:3,5:1.5")
+    pause: PausedRanks = knob("", "ranks that stop for a while, as rank:from-to in seconds, for example 1:0.5-0.8")
+    crash: LostRanks = knob(
+        "", "ranks that are lost, as rank:second, or rank:from-to if they come back: 3:0.4 or 3:0.4-0.6"
+    )
 
     steps: int | None = knob(200, "stop after so many mini-batches per worker", ge=1, le=10_000_000, unit="steps")
     epochs: float | None = knob(None, "stop after so many passes over the data", gt=0, le=10_000, unit="epochs")
@@ -105,8 +108,8 @@ class Experiment(Knobs):
         object.__setattr__(self, "coding", coding.model_dump(mode="json"))
         object.__setattr__(self, "settings", s.model_dump(mode="json"))
         object.__setattr__(self, "data", data.model_dump(mode="json"))
-        for parse, text in ((parse_slow, self.slow), (parse_pause, self.pause), (parse_crash, self.crash)):
-            parse(text, self.ranks)
+        for setting in (self.slow, self.pause, self.crash):
+            setting.check(self.ranks)
         if not self.budget.model_dump(exclude_none=True):
             raise ValueError("no budget: give at least one of steps, epochs, seconds or target_loss.")
         return self
@@ -189,11 +192,7 @@ class Experiment(Knobs):
 
     def flat(self) -> dict[str, Any]:
         """Algorithm, workload, and every value that differs from its default, by flat name."""
-        own = {
-            name: getattr(self, name)
-            for name, field in type(self).model_fields.items()
-            if name not in (*NESTED, "algorithm", "workload") and getattr(self, name) != field.default
-        }
+        own = {name: value for name, value in self.changed().items() if name not in ("algorithm", "workload")}
         if any(name in own for name in OTHER_BUDGETS):
             own["steps"] = self.steps  # said even where it is the default, which another budget replaces
             if self.steps is None:
@@ -203,6 +202,11 @@ class Experiment(Knobs):
         start = starting_point(self.algorithm, self.workload)
         theirs = _differing(workloads.find(self.workload).Settings, self.data, start)
         return {"algorithm": self.algorithm, "workload": self.workload, **mine, **packed, **theirs, **own}
+
+    def changed(self) -> dict[str, Any]:
+        """The experiment's own fields that differ from their defaults, fault settings as text."""
+        values = self.model_dump(exclude={*NESTED})
+        return {name: value for name, value in values.items() if value != type(self).model_fields[name].default}
 
     def query(self) -> str:
         """The URL query, without the question mark."""

@@ -28,7 +28,7 @@ def choose() -> tuple[Experiment | None, str]:
     ask.menu()
     _algorithm()
     actions = st.container(key="actions")
-    trouble_with = _controls()
+    fault_place = _controls()
     try:
         experiment, refusal = controls.chosen(), ""
         controls.write_address(experiment)
@@ -36,7 +36,7 @@ def choose() -> tuple[Experiment | None, str]:
         experiment, refusal = None, str(error)
     with actions:
         _actions(experiment)
-    with trouble_with:
+    with fault_place:
         faults.choose(experiment)
     return experiment, refusal
 
@@ -152,7 +152,7 @@ def _controls():
     own(*controls.PLACE)
     fitting.offer()
     ranks = st.container()
-    with _folded("More: links, and troubles in writing", "cluster") as more:
+    with _folded("More: links, and faults as text", "cluster") as more:
         own(*(controls.MORE if more.open else ()))
     return ranks
 

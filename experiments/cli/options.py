@@ -12,6 +12,7 @@ import algorithms
 import workloads
 from experiments.catalogue import CHOICES
 from experiments.experiment import NESTED, Experiment, coding_settings, spelled
+from experiments.fault_settings import FaultSetting
 from knobs import Knobs, allowed
 
 runs_option = click.option("--runs", default="runs", metavar="FOLDER", help="where runs are stored [default runs]")
@@ -165,7 +166,9 @@ def _has_commas(kind: type[Knobs], name: str) -> bool:
     annotation = kind.model_fields[name].annotation
     if name in CHOICES:
         return False
-    return annotation is str or str in get_args(annotation) or get_origin(annotation) in (list, tuple)
+    if isinstance(annotation, type) and issubclass(annotation, str | FaultSetting):
+        return True
+    return str in get_args(annotation) or get_origin(annotation) in (list, tuple)
 
 
 def _metavar(kind: type[Knobs], name: str) -> str:

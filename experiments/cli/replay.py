@@ -16,7 +16,7 @@ from experiments.runs.record import Run
 @click.argument("name", metavar="RUN")
 @runs_option
 def replay_command(name: str, runs: str) -> int:
-    """Run a stored run again and report whether the result is the same."""
+    """Repeat a stored run and compare the results, bit for bit."""
     from experiments.run import run
     from experiments.runs.compare import difference
 

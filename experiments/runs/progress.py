@@ -79,8 +79,8 @@ class Curve:
         }
 
 
-class Watch:
-    """Turns what a cluster tells (event_logs, seconds) into Progress, and now and then tries the latest model."""
+class ProgressObserver:
+    """Turn what a cluster reports (event_logs, seconds) into Progress, and now and then evaluate the latest model."""
 
     def __init__(self, experiment: Experiment, workload: Workload, per_epoch: int, tell: Callable[[Progress], None]):
         self.experiment, self.workload, self.tell = experiment, workload, tell

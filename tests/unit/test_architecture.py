@@ -21,7 +21,7 @@ MAY_IMPORT = {
     "theory": {"algorithms", "kernels", "knobs", "tracing"},
     "experiments": {"theory", "workloads", "cluster", "algorithms", "kernels", "knobs", "tracing"},
     "lessons": {"experiments", "theory", "workloads", "cluster", "algorithms", "kernels", "knobs", "tracing"},
-    "app": {"lessons", "experiments", "cluster", "knobs", "tracing"},
+    "app": {"lessons", "experiments", "knobs", "tracing"},
 }
 PLOTTING = ("experiments/plots/export.py", "experiments/plots/chart.py")
 each_room = pytest.mark.parametrize("name", MAY_IMPORT)

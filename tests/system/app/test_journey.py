@@ -304,7 +304,7 @@ def test_a_click_on_a_rank_slows_it_down_and_the_prediction_meets_the_result(tab
     result(page)
     page.locator(".timeline .stage").click(position={"x": 20, "y": 34 + 3 * 30 + 15})
     dialog = page.get_by_role("dialog")
-    expect(dialog).to_contain_text("Trouble with worker 3")
+    expect(dialog).to_contain_text("Faults of worker 3")
     dialog.get_by_role("slider").focus()
     for _ in range(3):
         page.keyboard.press("ArrowRight")
