@@ -117,4 +117,4 @@ def test_a_rank_that_is_not_there_any_more_opens_nothing(page, stored):
 def test_a_moment_is_the_middle_of_the_run_on_the_page(stored, monkeypatch):
     run = stored(Experiment())
     monkeypatch.setattr(faults.st, "session_state", {"shown": str(run)})
-    assert faults._moment() == pytest.approx(faults.runs.load(str(run)).summary["seconds"] / 2)
+    assert faults._moment() == pytest.approx(faults.session.load(str(run)).summary["seconds"] / 2)
