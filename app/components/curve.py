@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from app.charts.lines import Axis, Picture
 from app.components import canvas
-from experiments.plots.timeline_codec import pack
+from experiments.plots.column_codec import pack
 
 DASHES = {"solid": [], "dash": [8, 5], "dot": [2, 4], "dashdot": [8, 4, 2, 4], "longdash": [14, 5]}
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from app import palette, units
-from experiments.plots.timeline_codec import pack
+from experiments.plots.column_codec import pack
 from experiments.study.schedules import Study
 
 IDLE = "idle"

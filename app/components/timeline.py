@@ -14,7 +14,7 @@ import numpy as np
 from app import palette, units
 from app.charts import lane_names
 from app.components import canvas
-from experiments.plots.timeline_codec import pack, pack_messages, pack_timeline
+from experiments.plots.column_codec import pack, pack_messages, pack_timeline
 from experiments.runs.record import Run
 from tracing import KINDS, Trace, ordered
 

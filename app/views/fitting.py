@@ -38,7 +38,7 @@ def offer() -> None:
             f"simulated cluster its device and network.{when} Also: python -m experiments fit",
         )  # fmt: skip
         return
-    if background.fetch(fit.asked(state.fitting), "This machine is being measured.", "fit"):
+    if background.fetch(fit.job_spec(state.fitting), "This machine is being measured.", "fit"):
         state.fitting, state.fitted = None, True
         st.rerun()
 

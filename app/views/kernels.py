@@ -1,4 +1,4 @@
-"""Kernels: the arithmetic, one kernel at a time: formula, its twins side by side, its price, and how long it takes."""
+"""Kernels, one at a time: its formula, its implementations side by side, its price, and how long it takes."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from experiments.measure.kernel_times import Report, Row
 BOUND = {"bind": "query-params", "persist_state": "session"}
 SAID = {
     "numpy": ("NumPy", "the reference on one thread"),
-    "cpu": ("Numba", "the CPU twin on one thread"),
+    "cpu": ("Numba", "the CPU implementation on one thread"),
     "torch": ("torch", "the same in eager mode on one thread"),
-    "gpu": ("CUDA", "the GPU twin"),
+    "gpu": ("CUDA", "the GPU implementation"),
     "torch_gpu": ("torch on the GPU", "the same in eager mode"),
 }
 """What was timed: label, meaning."""
@@ -58,17 +58,17 @@ def _source(source: Source) -> None:
         st.code(source.theory, language=None, wrap_lines=True)
         st.code(source.price, language="python", wrap_lines=True)
     with right:
-        heading("Reference", "Plain NumPy, to which both twins are compared in the tests.")
+        heading("Reference", "Plain NumPy, to which both implementations are compared in the tests.")
         st.code(source.reference, language="python", wrap_lines=True)
         if source.shared:
-            heading("In both twins", "The same lines serve the CPU and the GPU, so they cannot differ there.")
+            heading("In both implementations", "The same lines serve the CPU and the GPU, so they cannot differ there.")
             st.code(source.shared, language="python", wrap_lines=True)
     left, right = st.columns(2, gap="medium")
     with left:
-        heading("CPU twin")
+        heading("CPU implementation")
         st.code(source.cpu, language="python", wrap_lines=True)
     with right:
-        heading("GPU twin")
+        heading("GPU implementation")
         st.code(source.gpu, language="python", wrap_lines=True)
 
 
@@ -89,7 +89,7 @@ class Source:
 
 @st.cache_data(show_spinner=False)
 def read(name: str) -> Source:
-    """The parts of the file of kernel `name`. What both twins come to use is shared, what nobody uses is the price."""
+    """Return the parts of a kernel's file. What both implementations reach is shared, what none reaches the price."""
     text = KERNELS[name].source
     tree = ast.parse(text)
     defined = {one: node for node in tree.body for one in _names(node)}
@@ -133,7 +133,7 @@ def _text(text: str, node: ast.stmt) -> str:
 def _measured(name: str, n: int) -> None:
     """Times of this kernel, and the roofline: with all kernels, if all were measured."""
     heading("Measured here", "By a process of its own on one thread: the best of a few rounds of calls.")
-    one, every = kernel_times.asked([name], n), kernel_times.asked(KERNELS, n)
+    one, every = kernel_times.job_spec([name], n), kernel_times.job_spec(KERNELS, n)
     all_of_them = every.stored(session.ROOT) is not None or st.session_state.get("roofline") == n
     if all_of_them:
         folder = background.fetch(every, "Measuring all kernels: this takes a minute or two.", "kernels")

@@ -79,7 +79,7 @@ def among(answers: tuple[str, ...], counts: Counter) -> str:
 
 
 def _question(name: str, experiment: Experiment, before: Run) -> tuple[str, ...]:
-    """What was asked, to the tally: the same for all who lay this experiment over that run."""
+    """Return the poll's question: the same for every reader who compares this experiment with that run."""
     return name, experiment.key(), before.experiment.key()
 
 

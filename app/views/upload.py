@@ -45,7 +45,7 @@ def _bring(kind: str, label: str, waiting: str) -> None:
         return
     files = [(file.name, file.getvalue()) for file in given]
     try:
-        job_spec = upload.asked(kind, files)
+        job_spec = upload.job_spec(kind, files)
     except ValueError as error:
         st.error(sentence(str(error)), icon=":material/block:")
         return

@@ -125,7 +125,7 @@ class Pool:
         self._queue: deque[_Job] = deque()
         self._running: list[_Job] = []
         self._owners: dict[str, float] = {}  # owner -> monotonic time at which it is gone
-        self._closing = self._foresight = False
+        self._closing = self._prewarming = False
         self._spare: tuple[Child, str] | None = None  # and the source that it knows
         self._selector = selectors.DefaultSelector()
         self._bell, self._ring = os.pipe()
@@ -217,7 +217,7 @@ class Pool:
 
     def prewarm(self) -> None:
         """From now on keep a process ready for the next job, which then begins without importing anything."""
-        self._foresight = True
+        self._prewarming = True
         self._wake()
 
     def close(self) -> None:
@@ -281,9 +281,9 @@ class Pool:
 
     def _prepare(self) -> None:
         if self._spare and self._spare[0].ended():
-            self._foresight = False  # another would end like it; jobs are started when they come
+            self._prewarming = False  # another would end like it; jobs are started when they come
             self._dismiss()
-        if self._foresight and not self._spare and (self._queue or not self._running):  # no job has to share its core
+        if self._prewarming and not self._spare and (self._queue or not self._running):  # no job has to share its core
             with contextlib.suppress(OSError):
                 version = source_version()
                 self._spare = Child([*self.command, "early"], self._selector), version

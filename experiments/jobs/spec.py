@@ -56,9 +56,9 @@ class JobSpec:
         place = self.place(root)
         return place if place.is_dir() else None
 
-    def do(self, root: str | Path, progress: Callable[[float], None] = lambda part: None) -> Path:
+    def perform(self, root: str | Path, progress: Callable[[float], None] = lambda part: None) -> Path:
         """Do it here, and say where the result lies. ValueError, OSError in one sentence."""
-        return importlib.import_module(KINDS[self.kind]).job_spec(self.values, Path(root), progress)
+        return importlib.import_module(KINDS[self.kind]).perform(self.values, Path(root), progress)
 
     def keep(self, root: Path, write: Callable[[Path], None]) -> Path:
         """Let write(folder) make the files of the result; whole or not at all."""

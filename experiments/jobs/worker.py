@@ -49,7 +49,7 @@ def limit(spec: dict[str, Any]) -> None:
         os.setpriority(os.PRIO_PROCESS, 0, NICE)
 
 
-class Teller:
+class StatusWriter:
     """Writes the lines. Whatever else is printed in this process goes to stderr, so that it cannot disturb them."""
 
     def __init__(self) -> None:
@@ -86,12 +86,12 @@ def rehearse() -> None:
         store.save(run(Experiment.of({"steps": 2, "evaluations": 1}), lambda progress: None), folder)
 
 
-def do(spec: dict[str, Any], tell: Teller) -> None:
+def perform(spec: dict[str, Any], tell: StatusWriter) -> None:
     """Run the experiment, or do the errand; store what came of it, tell where."""
     if "job_spec" in spec:
         from experiments.jobs.spec import JobSpec
 
-        folder = JobSpec(**spec["job_spec"]).do(spec["root"], tell.part)
+        folder = JobSpec(**spec["job_spec"]).perform(spec["root"], tell.part)
         tell("result", status="finished", error="", folder=str(folder))
         return
     from experiments.experiment import Experiment
@@ -108,7 +108,7 @@ def do(spec: dict[str, Any], tell: Teller) -> None:
 def main() -> int:
     """Read the spec, obey its limits, do it; 1 if nothing could be stored."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C in the terminal of the parent is the parent's affair
-    tell = Teller()
+    tell = StatusWriter()
     try:
         if sys.argv[1:] == ["early"]:
             rehearse()
@@ -116,7 +116,7 @@ def main() -> int:
             return 0
         spec = json.loads(text)
         limit(spec)
-        do(spec, tell)
+        perform(spec, tell)
         return 0
     except BrokenPipeError:  # nobody listens any more
         return 1

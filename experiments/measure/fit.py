@@ -79,13 +79,13 @@ def measure(comm) -> tuple[list[Row], list[tuple[str, float, float]]]:
 
 def _kernels(comm) -> list[Row]:
     """Each kernel after all others, as in a step: what the others have touched meanwhile is no longer near."""
-    from experiments.measure.kernel_cases import CALLS
+    from experiments.measure.kernel_cases import KERNEL_CASES
 
     rows = []
     for n in SIZES:
         prices, calls = [], []
         for name in KERNELS:
-            kernel, args = getattr(kernels, name), CALLS[name].arguments(np.random.default_rng(0), n)
+            kernel, args = getattr(kernels, name), KERNEL_CASES[name].arguments(np.random.default_rng(0), n)
             flops, words = kernel.price(*args)
             prices.append((name, float(flops), float(words * args[0].itemsize)))
             calls.append(partial(kernel, *args))
@@ -187,12 +187,12 @@ def _least(model: Callable, took: np.ndarray, start: tuple[float, ...]) -> tuple
 # in a process of the pool
 
 
-def asked(moment: str) -> JobSpec:
+def job_spec(moment: str) -> JobSpec:
     """The errand that fits this machine; `moment` tells it from those before."""
     return JobSpec("fit", {"moment": moment})
 
 
-def job_spec(values: dict[str, Any], root: Path, progress: Callable[[float], None]) -> Path:
+def perform(values: dict[str, Any], root: Path, progress: Callable[[float], None]) -> Path:
     """Fit, and keep a copy (see experiments.jobs.spec)."""
     made = fit(progress)
     return JobSpec("fit", values).keep(root, lambda folder: (folder / "fit.json").write_text(made.model_dump_json()))

@@ -117,11 +117,11 @@ def known(wanted: Sequence[str]) -> Sequence[str]:
 
 def measure(wanted: Iterable[str], n: int) -> Report:
     """Time these kernels, one after the other."""
-    from experiments.measure.kernel_cases import CALLS
+    from experiments.measure.kernel_cases import KERNEL_CASES
 
     torch, gpu = _torch()
     with torch.no_grad() if torch else nullcontext():
-        rows = tuple(_row(name, CALLS[name], n, torch, gpu) for name in wanted)
+        rows = tuple(_row(name, KERNEL_CASES[name], n, torch, gpu) for name in wanted)
     return Report(
         rows=rows,
         cpu=_peaks(np.empty(0, np.float32), np.dot, n),
@@ -225,12 +225,12 @@ def _add(x, y, z):
 FILE = "kernels.json"
 
 
-def asked(wanted: Iterable[str], n: int) -> JobSpec:
+def job_spec(wanted: Iterable[str], n: int) -> JobSpec:
     """The errand that measures these kernels on this machine."""
     return JobSpec("kernels", {"names": list(wanted), "n": n, "machine": machine()})
 
 
-def job_spec(values: dict[str, Any], root: Path, progress: Callable[[float], None]) -> Path:
+def perform(values: dict[str, Any], root: Path, progress: Callable[[float], None]) -> Path:
     """Measure, and keep the report (see experiments.jobs.spec)."""
 
     def one_by_one():

@@ -54,7 +54,7 @@ TABLES: dict[str, dict[str, str]] = {
 """The columns of each table, with their NumPy types."""
 
 
-class Record(BaseModel):
+class RunHeader(BaseModel):
     """run.json."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
@@ -90,7 +90,7 @@ def write(run: Run, folder: Path) -> None:
         pq.write_table(pa.table(arrays, list(columns)), folder / f"{table}.parquet", compression="zstd")
     if run.parameters is not None:
         np.save(folder / "parameters.npy", run.parameters, allow_pickle=False)
-    record = Record(
+    record = RunHeader(
         format=FORMAT,
         experiment=json.loads(run.experiment.json()),
         status=run.status,
@@ -105,12 +105,12 @@ def write(run: Run, folder: Path) -> None:
     (folder / "run.json").write_text(record.model_dump_json(indent=1))
 
 
-def header(path: Path) -> Record:
+def header(path: Path) -> RunHeader:
     """Only run.json. ValueError, OSError."""
     file = path / "run.json"
     if file.stat().st_size > MAX_JSON:
         raise ValueError(f"run.json has {file.stat().st_size} bytes; at most {MAX_JSON} are read.")
-    return Record.model_validate_json(file.read_bytes())
+    return RunHeader.model_validate_json(file.read_bytes())
 
 
 def read(path: Path) -> Run:

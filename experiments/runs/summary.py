@@ -24,7 +24,9 @@ DECISIVE = (
     "workloads/**/*.py",
     "cluster/**/*.py",
     "algorithms/**/*.py",
-    *(f"experiments/{name}.py" for name in ("experiment", "run", "evaluations", "summary", "result", "record")),
+    "tracing.py",
+    *(f"experiments/{name}.py" for name in ("experiment", "fault_settings", "run")),
+    *(f"experiments/runs/{name}.py" for name in ("evaluations", "record", "run_files", "summary")),
 )
 """The files that decide what a run gives."""
 

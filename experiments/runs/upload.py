@@ -55,7 +55,7 @@ LATEST = 1e9  # s
 """How large the others may be."""
 
 
-def asked(kind: str, files: Sequence[tuple[str, bytes]]) -> JobSpec:
+def job_spec(kind: str, files: Sequence[tuple[str, bytes]]) -> JobSpec:
     """The errand that reads these files, (name, content) each, as a "run" or a "table"; `put` them first."""
     if not files or len(files) > MOST_FILES:
         raise ValueError(f"there are {len(files)} files; 1 to {MOST_FILES} are taken.")
@@ -78,7 +78,7 @@ def put(root: str | Path, files: Sequence[tuple[str, bytes]]) -> None:
         Path(part.name).replace(place / _hash(content))
 
 
-def job_spec(values: dict[str, Any], root: Path, progress: Callable[[float], None]) -> Path:
+def perform(values: dict[str, Any], root: Path, progress: Callable[[float], None]) -> Path:
     """Read an upload (see experiments.jobs.spec): gives the folder of the run, or the file of the table."""
     waiting = [(name, _waiting(root) / sha) for name, sha in values["files"]]
     try:

@@ -406,7 +406,7 @@ def test_a_kernel_is_read_and_measured(tab, address):
     page = tab(f"{address}/kernels?kernel=forget&numbers=1000")
     expect(page.get_by_role("heading", name="forget")).to_be_visible()
     expect(page.locator(".st-key-source-code")).to_contain_text("v[index] <- 0")
-    expect(page.locator(".figures tr", has_text="Numba")).to_contain_text("the CPU twin")
+    expect(page.locator(".figures tr", has_text="Numba")).to_contain_text("the CPU implementation")
     expect(page.get_by_role("button", name="Measure all kernels")).to_be_visible()
 
 

@@ -44,7 +44,7 @@ def measured(folders):
     """measured(names, n) puts a report where the page finds it."""
 
     def put(names, n):
-        job_spec = kernel_times.asked(names, n)
+        job_spec = kernel_times.job_spec(names, n)
         text = json.dumps(asdict(report(*names)))
         return job_spec.keep(folders, lambda folder: (folder / kernel_times.FILE).write_text(text))
 
@@ -66,7 +66,7 @@ def test_the_parts_of_a_kernel_are_its_whole_file(name):
     assert shown.count("def ") == text.partition('"""\n\n')[2].count("def ")
 
 
-def test_a_formula_that_both_twins_share_is_shown_once():
+def test_a_formula_that_both_implementations_share_is_shown_once():
     adam = view.read.__wrapped__("adam")
     assert "def element(" in adam.shared and "def element(" not in adam.cpu + adam.gpu + adam.reference
     assert "@cuda.jit\ndef _launch(" in adam.gpu

@@ -14,7 +14,7 @@ from algorithms.parts.pipeline.ops import KINDS
 from app import palette
 from app.components import schedule
 from experiments.experiment import Experiment
-from experiments.plots.timeline_codec import unpack
+from experiments.plots.column_codec import unpack
 from experiments.study import schedules as study
 from experiments.study.schedules import NAMES, Plan
 

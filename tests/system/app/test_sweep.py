@@ -112,7 +112,7 @@ def test_a_value_that_cannot_run_says_why_and_the_others_are_shown(page, stored,
             return JobState("failed", message="16 stages do not fit 3 layers")
         return JobState("finished", folder=done)
 
-    monkeypatch.setattr(sweep.errands, "ask", ask)
+    monkeypatch.setattr(sweep.background, "ask", ask)
     opened = page("sweep=workers")
     assert not opened.exception and sum(key.startswith("panel-") for key in canvases(opened)) == 4
     assert any("workers 16" in c.value and "16 stages do not fit 3 layers." in c.value for c in opened.caption)

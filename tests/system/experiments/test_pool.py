@@ -358,7 +358,7 @@ def test_the_death_of_the_server_ends_its_jobs(tmp_path):
 def test_what_the_workbench_imports_is_light():
     code = (
         "import sys, experiments.jobs.pool, experiments.run, experiments.runs.store;"
-        "import experiments.plots.export, experiments.plots.timeline_codec;"
+        "import experiments.plots.export, experiments.plots.column_codec;"
         "heavy = {'numba', 'torch', 'pyarrow', 'plotly', 'pandas', 'streamlit', 'greenlet'} & set(sys.modules);"
         "sys.exit(f'imported {heavy}' if heavy else 0)"
     )

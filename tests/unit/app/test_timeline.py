@@ -6,7 +6,7 @@ import pytest
 from app import palette
 from app.components import timeline
 from experiments.experiment import Experiment
-from experiments.plots.timeline_codec import unpack
+from experiments.plots.column_codec import unpack
 from tracing import KINDS
 
 

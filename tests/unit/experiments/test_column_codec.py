@@ -7,7 +7,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from experiments.plots.timeline_codec import pack_messages, pack_timeline, unpack
+from experiments.plots.column_codec import pack_messages, pack_timeline, unpack
 from tracing import EventLog, Trace
 
 
