@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 
+from experiments.runs.figures import FIGURES
+
 _TIMES = ((60.0, "min"), (1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"))
 _SIZES = ((1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB"), (1.0, "B"))
 
@@ -45,6 +47,22 @@ def number(value: float, digits: int = 3) -> str:
 def updates(value: float) -> str:
     """Staleness: "3.1 updates"."""
     return f"{number(value)} updates"
+
+
+SAY = {
+    "": number,
+    "s": seconds,
+    "bytes": size,
+    "share": percent,
+    "samples/s": count,
+    "updates": updates,
+}
+"""By unit of a figure (see experiments.runs.figures): how it is written."""
+
+
+def figure(name: str, value: float) -> str:
+    """A figure of a run's summary with its unit."""
+    return SAY[FIGURES[name].unit](value)
 
 
 def _scaled(value: float, scale: tuple, least: str) -> str:

@@ -10,17 +10,12 @@ from app import session, units
 from app.charts import Shown
 from app.controls import control, owners, spoken
 from experiments.experiment import NESTED, Experiment
+from experiments.runs.figures import FIGURES
 from experiments.runs.record import Run
 from experiments.runs.upload import uploaded
 
-FIGURES = {
-    "held_out_loss": ("held-out loss", units.number),
-    "accuracy": ("accuracy", units.percent),
-    "seconds": ("time", units.seconds),
-    "bytes": ("sent", units.size),
-    "samples_per_second": ("samples/s", units.count),
-    "staleness_mean": ("staleness", units.number),
-}
+COMPARED = ("held_out_loss", "accuracy", "seconds", "bytes", "samples_per_second", "staleness_mean")
+"""The figures in the table."""
 MARKS = {"circle": "●", "square": "■", "diamond": "◆", "triangle-up": "▲", "cross": "✚"}
 COLUMNS = 6  # settings in the table; more would not fit
 
@@ -87,12 +82,12 @@ def table(shown: list[Shown]) -> None:
     """What differs between the runs on the page, and what came of it."""
     flats = [_flat(one.run.experiment) for one in shown]
     settings = _differing(flats)[:COLUMNS]
-    heads = ["run", *(spoken(name) for name in settings), *(word for word, _ in FIGURES.values())]
+    heads = ["run", *(spoken(name) for name in settings), *(FIGURES[name].label for name in COMPARED)]
     rows = []
     for one, flat in zip(shown, flats, strict=True):
         e, s = one.run.experiment, one.run.summary
         cells = [_value(e, name, flat[name]) if name in flat else "–" for name in settings]
-        cells += ["–" if s.get(name) is None else say(s[name]) for name, (_, say) in FIGURES.items()]
+        cells += ["–" if s.get(name) is None else units.figure(name, s[name]) for name in COMPARED]
         rows.append(f"<th>{_mark(one)} {escape(one.name)}</th>" + "".join(f"<td>{escape(cell)}</td>" for cell in cells))
     head = "".join(f"<th>{escape(word)}</th>" for word in heads)
     body = "".join(f"<tr>{row}</tr>" for row in rows)

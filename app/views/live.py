@@ -5,11 +5,12 @@ from __future__ import annotations
 import numpy as np
 import streamlit as st
 
-from app import charts, palette, session, units
+from app import charts, session, units
 from app.charts.lines import Axis, Picture, Series
 from app.components import curve
 from app.views import pictures, result
 from experiments.jobs.pool import JobState
+from experiments.plots import palette
 
 EVERY = 0.5  # s between two frames
 

@@ -13,10 +13,10 @@ from experiments.experiment import Experiment
 from experiments.runs.record import Run
 
 QUESTIONS = {
-    "samples_per_second": ("Samples per second", ("fewer", "as many", "more"), units.count),
-    "held_out_loss": ("Held-out loss", ("lower", "the same", "higher"), units.number),
+    "samples_per_second": ("Samples per second", ("fewer", "as many", "more")),
+    "held_out_loss": ("Held-out loss", ("lower", "the same", "higher")),
 }
-"""By name in the summary: the question, the answers from less to more, and how the figure is said."""
+"""By name in the summary: the question, and the answers from less to more."""
 
 SAME = 0.05  # of the other run's figure, within which both are called the same
 
@@ -30,7 +30,7 @@ def offer(wanted: Experiment) -> None:
     with st.container(gap="xsmall", key="predict"):
         st.caption(f"Predict before you run, if you like. Against {which}, {escaped(', '.join(changes[:3]))}, will be:")
         with st.container(horizontal=True, gap="medium"):
-            for name, (question, answers, _) in QUESTIONS.items():
+            for name, (question, answers) in QUESTIONS.items():
                 st.segmented_control(question, answers, key=f"predict-{name}", width="content")
 
 
@@ -60,7 +60,7 @@ def compared(run: Run) -> None:
 
 def verdict(name: str, answer: str, before: float | None, after: float | None) -> str:
     """A line: what was predicted, and what it is; "" if there is nothing to compare."""
-    question, answers, say = QUESTIONS[name]
+    question, answers = QUESTIONS[name]
     if before is None or after is None:
         return ""
     is_so = answers[1 + (after > before * (1 + SAME)) - (after < before * (1 - SAME))]
@@ -69,7 +69,7 @@ def verdict(name: str, answer: str, before: float | None, after: float | None) -
         ":green-badge[:material/check: as predicted]" if right else ":orange-badge[:material/close: not as predicted]"
     )
     told = f"{question}: {is_so}" if right else f"{question}: {is_so}, and you said {answer}"
-    return f"{badge} {told}. {say(after)}, against {say(before)} of the other run."
+    return f"{badge} {told}. {units.figure(name, after)}, against {units.figure(name, before)} of the other run."
 
 
 def among(answers: tuple[str, ...], counts: Counter) -> str:

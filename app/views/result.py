@@ -11,18 +11,12 @@ from app.text import escaped, sentence
 from app.views import ask, compare, export, pictures, predict, predicted_vs_measured, sweep
 from app.views.pictures import heading
 from experiments.experiment import Experiment
+from experiments.runs.figures import FIGURES
 from experiments.runs.record import Run
 
 NOTES = 4  # remarks of a run before the others are folded away
-FIGURES = (
-    ("held_out_loss", "Held-out loss", units.number, "The last reported model, on data it has not seen."),
-    ("accuracy", "Held-out accuracy", units.percent, "Of the last reported model; not every workload has one."),
-    ("seconds", "Took", units.seconds, "On the run's own clock, from the first step to the last message."),
-    ("bytes", "Sent by all ranks", units.size, "Payload only."),
-    ("share_wait", "Workers waited", units.percent, "Share of the workers' time in which they were blocked."),
-    ("staleness_mean", "Staleness", units.updates, "How old, in the mean, the parameters of an update were."),
-)
-"""What stands above the charts: name in the summary, label, words, help."""
+ABOVE = ("held_out_loss", "accuracy", "seconds", "bytes", "share_wait", "staleness_mean")
+"""The figures that stand above the charts."""
 
 
 def show(folder: str, wanted: Experiment | None) -> None:
@@ -145,13 +139,13 @@ def remarks(run: Run, missing: list[str]) -> None:
 
 def figures(run: Run) -> None:
     grid = st.grid(min_column_width=125, gap="small", key="figures")
-    for name, label, say, help in FIGURES:
-        value = run.summary.get(name)
+    for name in ABOVE:
+        value, (label, _, help) = run.summary.get(name), FIGURES[name]
         if name == "seconds" and run.experiment.cluster == "simulated":
-            label = "Took (virtual time)"
+            label = "virtual time"
         less = None
         if name == "bytes" and (ratio := run.summary.get("compression_ratio")):
             less = f"{units.number(ratio)} times less" if ratio >= 1 else f"{units.number(1 / ratio)} times more"
             help = f"Payload only. Whole gradients would be {units.size(ratio * value)}."
-        said = "–" if value is None else say(value)
-        grid.metric(label, said, less, delta_color="off", delta_arrow="off", help=help)
+        said = "–" if value is None else units.figure(name, value)
+        grid.metric(label[:1].upper() + label[1:], said, less, delta_color="off", delta_arrow="off", help=help)
