@@ -8,8 +8,9 @@ from itertools import pairwise
 
 import numpy as np
 
-from app import palette, units
+from app import units
 from app.charts.frame import RANKS, Shown, grouped, lane_names, unit
+from experiments.plots import palette
 from tracing import KINDS
 
 HATCHES = {"\\": "45deg", "/": "135deg", "x": "135deg"}

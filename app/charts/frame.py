@@ -8,9 +8,9 @@ from itertools import pairwise
 import numpy as np
 import plotly.graph_objects as go
 
-from app import palette
 from experiments import catalogue
 from experiments.experiment import Experiment
+from experiments.plots import palette
 from experiments.runs.record import Run
 
 CONFIG = {"displayModeBar": False}
@@ -29,7 +29,7 @@ class Shown:
     folder: str = ""
 
     @property
-    def line(self) -> palette.Line:
+    def line(self) -> palette.LineStyle:
         """How it is drawn."""
         return palette.RUNS[self.colour % len(palette.RUNS)]
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 import plotly.graph_objects as go
 
-from app import curves, palette, units
+from app import curves, units
 from app.charts.frame import HEIGHT, Shown, frame
+from experiments.plots import palette
 
 
 def speed_up(shown: list[Shown], workers: tuple[int, ...], loss: float | None) -> go.Figure:

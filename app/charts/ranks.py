@@ -6,8 +6,9 @@ import numpy as np
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
-from app import palette, units
+from app import units
 from app.charts.frame import RANKS, Shown, frame, grouped, lane_names
+from experiments.plots import palette
 from experiments.runs.record import Run
 from tracing import HELD
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import plotly.graph_objects as go
 
-from app import palette
 from app.charts.frame import frame
 from experiments.measure.kernel_times import Report
+from experiments.plots import palette
 
 TIMED = {"Numba": "cpu", "torch": "torch", "NumPy": "numpy", "CUDA": "gpu"}  # what is timed of a kernel
 

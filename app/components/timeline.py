@@ -11,9 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from app import palette, units
+from app import units
 from app.charts import lane_names
 from app.components import canvas
+from experiments.plots import palette
 from experiments.plots.column_codec import pack, pack_messages, pack_timeline
 from experiments.runs.record import Run
 from tracing import KINDS, Trace, ordered

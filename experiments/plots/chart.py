@@ -15,17 +15,11 @@ from numbers import Real
 from pathlib import Path
 from typing import Any, Literal
 
+from experiments.plots import palette
+
 Rows = list[dict[str, Any]]
 
-LINES = (
-    ("#1780C4", "solid", "circle", ""),
-    ("#D55E00", "dash", "square", "/"),
-    ("#C46A9E", "dot", "diamond", "x"),
-    ("#8C6D31", "dashdot", "triangle-up", "-"),
-    ("#7566C2", "longdash", "cross", "."),
-)
-"""Colour, dash, symbol and hatching of the first, second, ... group: the workbench's colours of runs."""
-MUTED = "#87919C"
+HATCHES = ("", "/", "x", "-", ".")  # of bars in the first, second, ... group
 HEIGHT = 340  # px
 
 
@@ -71,11 +65,16 @@ def chart(rows: Rows, look: Look | None = None):
     look = look or guess(rows)
     figure, groups = go.Figure(), _groups(rows, look)
     for number, (name, column, some) in enumerate((g, c, s) for c in look.y for g, s in groups.items()):
-        colour, dash, symbol, hatch = LINES[number % len(LINES)]
+        colour, dash, symbol = palette.RUNS[number % len(palette.RUNS)]
         label = ", ".join(filter(None, (name, column if len(look.y) > 1 or not name else "")))
         x, y = _across(some, look), [_finite(row[column]) for row in some]
         if look.kind == "bar":
-            pattern = {"shape": hatch, "size": 6, "fgcolor": "rgba(255,255,255,0.6)", "fillmode": "overlay"}
+            pattern = {
+                "shape": HATCHES[number % len(HATCHES)],
+                "size": 6,
+                "fgcolor": "rgba(255,255,255,0.6)",
+                "fillmode": "overlay",
+            }
             figure.add_bar(x=x, y=y, name=label, marker={"color": colour, "pattern": pattern})
         else:
             figure.add_scatter(
@@ -114,7 +113,7 @@ def _add_theory(figure: Any, groups: dict[str, Rows], look: Look) -> None:
         for number, (x, y) in enumerate(lines[:1] if all(line == lines[0] for line in lines) else lines):
             figure.add_scatter(
                 x=x, y=y, name=theory, legendgroup=theory, mode="lines", showlegend=not number,
-                line={"color": MUTED, "dash": dash, "width": 1.8},
+                line={"color": palette.MUTED, "dash": dash, "width": 1.8},
             )  # fmt: skip
 
 

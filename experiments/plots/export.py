@@ -19,12 +19,12 @@ from typing import Any
 
 import numpy as np
 
+from experiments.plots import palette
+from experiments.runs.figures import FIGURES
 from experiments.runs.record import Run
 from tracing import HELD, KINDS, Trace
 
-PALETTE = ("#56B4E9", "#009E73", "#E69F00", "#A7B0BA", "#6B7480")  # of KINDS, as in the workbench
-MEMORY = ("#0072B2", "#E69F00", "#CC79A7", "#56B4E9", "#A7B0BA")  # of HELD
-BLUE = "#0072B2"
+LINE = palette.RUNS[0].colour  # of the one run that a file shows
 MAX_EVENTS = 1_000_000  # of a Chrome trace; ui.perfetto.dev opens that many
 
 
@@ -120,7 +120,7 @@ def report(run: Run) -> str:
         )
     ]
     facts = "".join(
-        f"<tr><th>{html.escape(name.replace('_', ' '))}</th><td>{html.escape(_figure(value))}</td></tr>"
+        f"<tr><th>{html.escape(_label(name))}</th><td>{html.escape(_figure(value))}</td></tr>"
         for name, value in run.summary.items()
         if value is not None
     )
@@ -158,14 +158,14 @@ def curves(run: Run):
     seconds, loss = _thinned(run.losses["seconds"], run.losses["loss"], 2000)
     tried = run.evaluations
     for column, trace in (
-        (1, go.Scatter(x=seconds, y=loss, name="training", line={"color": BLUE, "width": 1}, opacity=0.45)),
+        (1, go.Scatter(x=seconds, y=loss, name="training", line={"color": LINE, "width": 1}, opacity=0.45)),
         (
             1,
             go.Scatter(
-                x=tried["seconds"], y=tried["loss"], name="held-out", line={"color": BLUE}, mode="lines+markers"
+                x=tried["seconds"], y=tried["loss"], name="held-out", line={"color": LINE}, mode="lines+markers"
             ),
         ),
-        (2, go.Scatter(x=tried["seconds"], y=tried["accuracy"], name="accuracy", line={"color": BLUE, "dash": "dash"})),
+        (2, go.Scatter(x=tried["seconds"], y=tried["accuracy"], name="accuracy", line={"color": LINE, "dash": "dash"})),
     ):
         figure.add_trace(trace, row=1, col=column)
     figure.update_xaxes(title="seconds of the run's clock")
@@ -182,7 +182,7 @@ def measured(run: Run):
     figure = make_subplots(rows=down, cols=across, subplot_titles=run.quantities)
     for number, quantity in enumerate(run.quantities):
         x, y = _thinned(*run.course(quantity), 2000)
-        line = go.Scatter(x=x, y=y, name=quantity, line={"color": BLUE}, showlegend=False)
+        line = go.Scatter(x=x, y=y, name=quantity, line={"color": LINE}, showlegend=False)
         figure.add_trace(line, row=1 + number // across, col=1 + number % across)
     figure.update_xaxes(title="step")
     return figure.update_layout(template="plotly_white", height=60 + 240 * down, margin={"t": 40})
@@ -195,7 +195,8 @@ def shares(run: Run):
     busy = run.trace.busy()
     ranks = [f"rank {rank}" for rank in range(run.trace.ranks)]
     bars = [
-        go.Bar(x=ranks, y=busy[:, kind], name=word, marker={"color": PALETTE[kind]}) for kind, word in enumerate(KINDS)
+        go.Bar(x=ranks, y=busy[:, kind], name=word, marker={"color": palette.DOING[word].colour})
+        for kind, word in enumerate(KINDS)
     ]
     return go.Figure(bars).update_layout(
         template="plotly_white", barmode="stack", height=320, margin={"t": 40}, yaxis_title="seconds"
@@ -209,7 +210,7 @@ def memory(run: Run):
     held = run.held()
     ranks = [f"rank {rank}" for rank in range(run.trace.ranks)]
     bars = [
-        go.Bar(x=ranks, y=held[:, kind], name=word, marker={"color": MEMORY[kind]})
+        go.Bar(x=ranks, y=held[:, kind], name=word, marker={"color": palette.HOLDING[word][0]})
         for kind, word in enumerate(HELD)
         if held[:, kind].any()
     ]
@@ -227,7 +228,9 @@ def links(run: Run):
     """Bytes from rank to rank."""
     import plotly.graph_objects as go
 
-    heat = go.Heatmap(z=run.trace.traffic(), colorscale="Blues", colorbar={"title": "bytes"})
+    heat = go.Heatmap(
+        z=run.trace.traffic(), colorscale=[list(stop) for stop in palette.TRAFFIC], colorbar={"title": "bytes"}
+    )
     return go.Figure(heat).update_layout(
         template="plotly_white",
         height=420,
@@ -244,6 +247,14 @@ def _thinned(x: np.ndarray, y: np.ndarray, points: int) -> tuple[np.ndarray, np.
     edges = np.linspace(0, len(x), points + 1).astype(int)[:-1]
     sizes = np.diff(edges, append=len(x))
     return np.add.reduceat(x, edges) / sizes, np.add.reduceat(y, edges) / sizes
+
+
+def _label(name: str) -> str:
+    """Return what a figure of the summary is called, with its unit; the other figures are counts and names."""
+    if name not in FIGURES:
+        return name.replace("_", " ")
+    label, unit, _ = FIGURES[name]
+    return f"{label}, {unit}" if unit else label
 
 
 def _figure(value: Any) -> str:

@@ -19,19 +19,18 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from algorithms.parts.pipeline.ops import KINDS
+from experiments.plots import palette
 from experiments.study.schedules import Study
 
 if TYPE_CHECKING:
     from rich.text import Text
 
-LOOKS = {  # what a kind is called, and the colours that it has in the workbench
-    "F": ("forward", "#10202C on #56B4E9"),
-    "R": ("forward again", "#10202C on #A9D8F4"),
-    "B": ("backward", "#FFFFFF on #0F5E96"),
-    "I": ("backward of inputs", "#10202C on #CC79A7"),
-    "W": ("backward of weights", "#10202C on #E0BE52"),
-    "U": ("update", "#FFFFFF on #009E73"),
+LIGHTER = {"R": "#A9D8F4"}  # a forward again is hatched in the workbench, which characters cannot be
+LOOKS = {
+    kind: (name, f"{style.ink or palette.DARK} on {LIGHTER.get(kind, style.colour)}")
+    for kind, (name, style) in palette.OPS.items()
 }
+"""What a kind of op is called, and the colours that it has in the workbench."""
 BLOCKS = 4  # that a chart goes on below, at most
 
 
