@@ -73,7 +73,7 @@ class Control:
         return word[:1].upper() + word[1:] + counted
 
     def words(self, value: Any) -> str:
-        """A value as the reader sees it."""
+        """Return a value as the reader sees it."""
         if value is None:
             return "preset" if "preset" in self.help else "no limit" if self.help.startswith("stop") else "auto"
         if isinstance(value, bool):
@@ -88,14 +88,14 @@ class Control:
 
 
 def spoken(name: str) -> str:
-    """A field's name in words; one of the literature, like n_push, stays as it is."""
+    """Return a field's name in words; one of the literature, like n_push, stays as it is."""
     literal = min(map(len, name.split("_"))) == 1
     return WORDS.get(name) or (name if literal else name.replace("_", " "))
 
 
 @cache
 def control(owner: type[Knobs], name: str) -> Control:
-    """The widget for field `name` of `owner`."""
+    """Return the widget for field `name` of `owner`."""
     field = owner.model_fields[name]
     extra = field.json_schema_extra or {}
     bounds = {
@@ -140,7 +140,7 @@ def control(owner: type[Knobs], name: str) -> Control:
 def _stops(
     whole: bool, closed: bool, default: Any, unit: str, low: float | None, high: float | None, **_: Any
 ) -> tuple:
-    """Where a scale stops: 1, 2, 5, 10 ... or powers of two, around the default and within the bounds."""
+    """Return where a scale stops: 1, 2, 5, 10 ... or powers of two, around the default and within the bounds."""
     low, high = -math.inf if low is None else low, math.inf if high is None else high
     if whole:
         series = sorted(_BINARY) if default in _BINARY else _DECIMAL
@@ -157,9 +157,9 @@ def _stops(
 
 
 def owners(algorithm: str, compression: str, workload: str) -> dict[str, type[Knobs]]:
-    """Which class has each setting, by flat name. A name that two have is one knob of both.
+    """Return the class that has each setting, by flat name. A name that two have is one knob of both.
 
-    What names files of the machine is left out: whoever sits before this page need not be its owner.
+    Settings that name files of the machine are left out: a reader of this page need not be its owner.
     """
     own = {name: Experiment for name in Experiment.model_fields if name not in NESTED}
     kinds = reversed(settings_of(algorithm, compression, workload))
@@ -204,7 +204,7 @@ def draw(one: Control, disabled: bool = False, on_change=None) -> None:
 
 
 def _with(stops: tuple, value: Any) -> tuple:
-    """The stops of a scale and one more: a value that came with a link."""
+    """Return the stops of a scale and one more: a value that came with a link."""
     return (*(s for s in stops if s is None), *sorted({*(s for s in stops if s is not None), value}))
 
 
@@ -213,13 +213,13 @@ def _typed(one: Control, value: float) -> float | int:
 
 
 def _offered(one: Control, value: Any) -> tuple:
-    """The options of a list; this machine, if it was fitted; and what came with a link."""
+    """Return the options of a list; this machine, if it was fitted; and what came with a link."""
     fit = this_machine.load() if one.name in ("device", "network") else None
     return tuple(dict.fromkeys((*one.options, *((getattr(fit, one.name),) if fit else ()), value)))
 
 
 def _told(field: str, name: str) -> str:
-    """A preset with the figures that matter: "10GbE · 20 µs · 1.17 GB/s"; of one in numbers, whose they are."""
+    """Return a preset with the figures that matter: "10GbE · 20 µs · 1.17 GB/s"; for numbers, where they come from."""
     if field not in ("network", "device"):
         return name
     called = name
@@ -233,7 +233,7 @@ def _told(field: str, name: str) -> str:
 
 
 def _sources(field: str) -> str:
-    """Where the numbers of the presets come from, as a list for the help."""
+    """Return where the numbers of the presets come from, as a list for the help."""
     entries = [f"- **{name}**: {source}" for name, source in catalogue.sources(field).items()]
     return "\n\n" + "\n".join(entries) if entries else ""
 
@@ -265,21 +265,21 @@ def write_address(experiment: Experiment) -> None:
 
 
 def put(experiment: Experiment) -> None:
-    """Make the widgets say `experiment`."""
+    """Set the widgets to `experiment`."""
     values = {**experiment.model_dump(), **experiment.data, **experiment.coding, **experiment.settings}
     for name in owners(experiment.algorithm, experiment.compression, experiment.workload):
         st.session_state[name] = values[name]
 
 
 def chosen() -> Experiment:
-    """The experiment that the widgets say; ValueError in one sentence if there is no such."""
+    """Return the experiment of the widgets; ValueError in one sentence if there is none."""
     state = st.session_state
     names = owners(state["algorithm"], state["compression"], state["workload"])
     return Experiment.of({name: state[name] for name in names if name in state})
 
 
 def settle(field: str) -> None:
-    """After another algorithm, compression or workload was chosen: what belongs to it starts as it begins.
+    """After a choice of algorithm, compression or workload, reset what belongs to it to its defaults.
 
     A workload's settings stay with another algorithm, unless they are only what the one before began with; and so
     does a compression, unless it has nothing to compress there.

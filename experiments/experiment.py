@@ -1,7 +1,7 @@
 """An experiment: everything that decides a run, and nothing else.
 
-It is frozen and validated, and it has three spellings that say the same: JSON, a URL query, and a command line. On
-the simulated cluster the same experiment gives the same run, bit for bit.
+It is frozen and validated, and has three equivalent spellings: JSON, a URL query, and a command line. On the simulated
+cluster the same experiment gives the same run, bit for bit.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ class Experiment(Knobs):
     @field_validator("device", "network")
     @classmethod
     def _here(cls, text: str, info: ValidationInfo) -> str:
-        """The numbers of this machine in the place of "here", so that the experiment means the same elsewhere."""
+        """Replace "here" by the numbers of this machine, so that the experiment means the same elsewhere."""
         return this_machine.resolved(info.field_name, text)
 
     @model_validator(mode="after")
@@ -150,7 +150,7 @@ class Experiment(Knobs):
         return Budget(steps=self.steps, epochs=self.epochs, seconds=self.seconds, target_loss=self.target_loss)
 
     def change(self, **values: Any) -> Experiment:
-        """The same experiment with other values, by flat name; None puts a default back.
+        """Return the same experiment with other values, by flat name; None restores a default.
 
         With another algorithm or workload, settings that it does not have are left behind.
         """
@@ -191,7 +191,7 @@ class Experiment(Knobs):
         return make(cls, {**fields, "settings": settings, "coding": coding, "data": data}, "the experiment")
 
     def flat(self) -> dict[str, Any]:
-        """Algorithm, workload, and every value that differs from its default, by flat name."""
+        """Return algorithm, workload, and every value that differs from its default, by flat name."""
         own = {name: value for name, value in self.changed().items() if name not in ("algorithm", "workload")}
         if any(name in own for name in OTHER_BUDGETS):
             own["steps"] = self.steps  # said even where it is the default, which another budget replaces
@@ -204,19 +204,19 @@ class Experiment(Knobs):
         return {"algorithm": self.algorithm, "workload": self.workload, **mine, **packed, **theirs, **own}
 
     def changed(self) -> dict[str, Any]:
-        """The experiment's own fields that differ from their defaults, fault settings as text."""
+        """Return the experiment's own fields that differ from their defaults, fault settings as text."""
         values = self.model_dump(exclude={*NESTED})
         return {name: value for name, value in values.items() if value != type(self).model_fields[name].default}
 
     def query(self) -> str:
-        """The URL query, without the question mark."""
+        """Return the URL query, without the question mark."""
         return urlencode({name: spelled(value) for name, value in self.flat().items()})
 
     @classmethod
     def from_query(cls, query: str) -> Experiment:
         """Read a URL or its query. ValueError in one sentence if it is damaged, hostile or from another version.
 
-        What an address of the workbench says beyond the experiment (PAGE) is passed over.
+        What an address of the workbench has beyond the experiment (PAGE) is ignored.
         """
         query = query.partition("?")[2] or query
         if len(query) > MAX_QUERY:
@@ -234,7 +234,7 @@ class Experiment(Knobs):
         return experiment
 
     def command(self) -> str:
-        """The command line that repeats it."""
+        """Return the command line that repeats it."""
         options = self.flat()
         name, workload = options.pop("algorithm"), options.pop("workload")
         words = ["python", "-m", "experiments", "run", name]
@@ -245,7 +245,7 @@ class Experiment(Knobs):
         return shlex.join(words)
 
     def json(self) -> str:  # pydantic's deprecated method of this name is not wanted
-        """The JSON text, all values spelled out."""
+        """Return the JSON text, with all values."""
         return json.dumps(self.model_dump(mode="json"), indent=1, sort_keys=True)
 
     @classmethod
@@ -260,12 +260,12 @@ class Experiment(Knobs):
         return make(cls, values, "the experiment")
 
     def key(self) -> str:
-        """16 hexadecimal digits that name this experiment: equal experiments have equal keys."""
+        """Return 16 hexadecimal digits that name this experiment: equal experiments have equal keys."""
         return hashlib.sha256(self.json().encode()).hexdigest()[:16]
 
 
 def starting_point(algorithm: str, workload: str) -> dict[str, Any]:
-    """Settings of the workload that this algorithm begins with instead of the defaults: a deep model for a pipeline."""
+    """Return the workload's settings that this algorithm has as defaults: a deep model for a pipeline."""
     begins = algorithms.find(algorithm).model_defaults
     return {name: value for name, value in begins.items() if name in workloads.find(workload).Settings.model_fields}
 
@@ -276,7 +276,7 @@ def settings_of(algorithm: str, compression: str, workload: str) -> tuple[type[K
 
 
 def coding_settings(compression: str) -> type[Knobs]:
-    """The settings of a compression, which "none" has none of."""
+    """Return the class of a compression's settings; "none" has none."""
     return Knobs if compression == "none" else compressions.find(compression).Settings
 
 
@@ -290,7 +290,7 @@ def _names(algorithm: str, compression: str, workload: str) -> set[str]:
 
 
 def spelled(value: Any) -> str:
-    """A value as links and command lines write it."""
+    """Return a value as links and command lines write it."""
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, list | tuple):
@@ -299,7 +299,7 @@ def spelled(value: Any) -> str:
 
 
 def _read(kind: type[Knobs], name: str, value: Any) -> Any:
-    """A value as it may come from text, ready to be validated."""
+    """Return a value as it may come from text, ready to be validated."""
     if not isinstance(value, str):
         return value
     annotation = kind.model_fields[name].annotation

@@ -2,7 +2,7 @@
 
     LostRanks.read("3:0.4").by_rank         {3: (0.4, inf)}
 
-A setting keeps its text, so that links, command lines and stored runs say it as it was written.
+A setting keeps its text, so that links, command lines and stored runs repeat it as it was written.
 """
 
 from __future__ import annotations

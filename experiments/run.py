@@ -282,7 +282,7 @@ def _batch(experiment: Experiment, workload) -> int:
 
 
 def _status(error: Exception | None) -> tuple[str, str]:
-    """("finished" | "diverged" | "failed" | "cancelled", why)."""
+    """Return ("finished" | "diverged" | "failed" | "cancelled", why)."""
     if error is None:
         return "finished", ""
     cause: BaseException | None = error

@@ -1,7 +1,7 @@
-"""Charts: what was recorded, as pictures. The only room of the app that knows the plotting library.
+"""Charts of what was recorded. No other package of the app uses the plotting library.
 
 What the first page shows is drawn by the browser itself, from plain data: curves on a canvas, bars as a table. The rest
-are Plotly figures, built from float32 arrays and without a theme: Streamlit lays its own, light or dark, under them.
+are Plotly figures, built from float32 arrays and without a theme: Streamlit puts its own, light or dark, under them.
 Axes are in units that people read; the arrays stay in SI.
 
     frame.py      what all of them share        lines.py      curves of runs

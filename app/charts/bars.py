@@ -40,7 +40,7 @@ class Bars:
 
 
 def shares(shown: list[Shown]) -> Bars:
-    """What each rank of the first run spent its time on, in percent of the run."""
+    """Return what each rank of the first run spent its time on, in percent of the run."""
     run = shown[0].run
     busy, names = grouped(run.trace.busy(), lane_names(run))
     share = 100 * busy / np.maximum(busy.sum(axis=1, keepdims=True), 1e-30)
@@ -53,7 +53,7 @@ def shares(shown: list[Shown]) -> Bars:
 
 
 def memory(shown: list[Shown]) -> Bars:
-    """What each rank of the first run held when it held most, by what it was held for."""
+    """Return what each rank of the first run held when it held most, by what it was held for."""
     run = shown[0].run
     held, names = run.held(), lane_names(run)
     if len(names) > RANKS:  # of a group, its fullest rank
@@ -73,7 +73,7 @@ def memory(shown: list[Shown]) -> Bars:
 
 
 def html(bars: Bars, description: str) -> str:
-    """The table; `description` is for readers who do not see it."""
+    """Return the bars as an HTML table; `description` is for readers who do not see it."""
     legend = "".join(f'<span><i style="{_look(part)}"></i>{escape(part.name)}</span>' for part in bars.parts)
     rows = "".join(
         f"<div>{escape(name)}</div><div>{''.join(_piece(bars, part, row) for part in bars.parts)}</div>"
@@ -113,6 +113,6 @@ def _share(value: float, bars: Bars) -> str:
 
 
 def _step(rough: float) -> float:
-    """The next 1, 2, 2.5 or 5 times a power of ten."""
+    """Return the next 1, 2, 2.5 or 5 times a power of ten."""
     power = 10.0 ** np.floor(np.log10(rough))
     return next(m * power for m in (1, 2, 2.5, 5, 10) if m * power >= rough * 0.999)

@@ -35,7 +35,7 @@ class Shown:
 
 
 def unit(axis: str, largest: float) -> tuple[float, str]:
-    """(how many SI units one unit of the axis is, its name), so that labels have few digits."""
+    """Return how many SI units one unit of the axis is, and its name, so that labels have few digits."""
     if axis == "seconds":
         return next(((scale, name) for scale, name in ((1, "s"), (1e-3, "ms")) if largest >= scale), (1e-6, "µs"))
     if axis == "bytes":
@@ -55,12 +55,12 @@ def frame(figure: go.Figure, x: str) -> None:
 
 
 def lane_names(run: Run) -> list[str]:
-    """What ranks are called: their number and their role."""
+    """Return the ranks' names: their role and their number."""
     return rank_names(run.experiment, run.trace.ranks)
 
 
 def rank_names(experiment: Experiment, ranks: int) -> list[str]:
-    """The same for so many ranks of an experiment."""
+    """Return the names of so many ranks of an experiment."""
     servers = experiment.servers
     role = ROLES.get(catalogue.ALGORITHMS[experiment.algorithm].family, "worker")
     if experiment.method.plan:
@@ -70,7 +70,7 @@ def rank_names(experiment: Experiment, ranks: int) -> list[str]:
 
 
 def grouped(table: np.ndarray, names: list[str], both: bool = False) -> tuple[np.ndarray, list[str]]:
-    """Neighbouring ranks added up until there are at most RANKS rows (and columns)."""
+    """Sum neighbouring ranks until there are at most RANKS rows (and columns)."""
     if len(table) <= RANKS:
         return table, names
     edges = np.linspace(0, len(table), RANKS + 1).astype(int)

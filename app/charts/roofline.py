@@ -13,7 +13,7 @@ TIMED = {"Numba": "cpu", "torch": "torch", "NumPy": "numpy", "CUDA": "gpu"}  # w
 
 
 def roofline(report: Report, chosen: str) -> go.Figure:
-    """What kernels reach (FLOP/s) at their operational intensity (FLOPs per byte), under what the machine can do."""
+    """Draw what kernels reach (FLOP/s) at their operational intensity (FLOPs per byte), below the machine's roof."""
     figure = go.Figure()
     rows = [row for row in report.rows if row.flops]
     roofs = [("CPU", report.cpu)] + ([("GPU", report.gpu)] if report.gpu else [])

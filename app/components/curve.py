@@ -1,4 +1,4 @@
-"""Curves on a canvas: they keep the reader's zoom while they grow, and cost a page little."""
+"""Curves on a canvas: they keep the reader's zoom while they grow, and cost the page little."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _mount = canvas("curve")
 
 
 def frame(picture: Picture, description: str, of: str = "") -> bytes:
-    """All that the browser needs; while `of`, whatever names the axes, is the same the reader's zoom stays."""
+    """Return all that the browser needs; while `of` (the axes and runs) stays the same, so does the reader's zoom."""
     columns, lines = {}, []
     for number, one in enumerate(picture.series):
         columns |= {f"x{number}": one.x.astype("f4"), f"y{number}": one.y.astype("f4")}

@@ -1,4 +1,4 @@
-"""What can be taken away from a run: its link, its command line, its files, and the algorithm's source."""
+"""What can be exported from a run: its link, its command line, its files, and the algorithm's source."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from experiments.runs.record import Run
 
 
 def share(e: Experiment) -> None:
-    """The link and the command line, each with a button that copies it."""
+    """Show the link and the command line, each with a button that copies it."""
     query = e.query()
     if kept := session.kept():
         query += "&keep=" + ",".join(kept)
@@ -25,7 +25,7 @@ def share(e: Experiment) -> None:
 
 
 def downloads(run: Run, name: str) -> None:
-    """The files; each is made when it is asked for."""
+    """Offer the files; each is made when it is asked for."""
     files = (
         ("Losses (CSV)", "losses.csv", "text/csv", lambda: export.csv_text(run.losses)),
         ("Held-out (CSV)", "held-out.csv", "text/csv", lambda: export.csv_text(run.evaluations)),
@@ -42,7 +42,7 @@ def _trace(run: Run) -> str:
 
 
 def source(run: Run) -> None:
-    """The algorithm's own file, as it is, and the compression's beneath it."""
+    """Show the algorithm's own file as it is, and the compression's below it."""
     e = run.experiment
     compressed = [] if e.compression == "none" else [catalogue.COMPRESSIONS[e.compression]]
     with st.container(key="source-code"):

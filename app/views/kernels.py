@@ -104,7 +104,7 @@ def read(name: str) -> Source:
 
 
 def _names(node: ast.stmt) -> list[str]:
-    """What a function or an assignment at the top of a file defines."""
+    """Return what a function or an assignment at the top of a file defines."""
     if isinstance(node, ast.FunctionDef):
         return [node.name]
     targets = node.targets if isinstance(node, ast.Assign) else []
@@ -112,7 +112,7 @@ def _names(node: ast.stmt) -> list[str]:
 
 
 def _reached(start: str, defined: dict[str, ast.stmt]) -> set[str]:
-    """What `start` uses of its file, and what that uses."""
+    """Return what `start` uses of its file, and what that uses."""
     found, ahead = set(), [start]
     while ahead:
         name = ahead.pop()
@@ -131,7 +131,7 @@ def _text(text: str, node: ast.stmt) -> str:
 
 
 def _measured(name: str, n: int) -> None:
-    """Times of this kernel, and the roofline: with all kernels, if all were measured."""
+    """Show times of this kernel, and the roofline: with all kernels, if all were measured."""
     heading("Measured here", "By a process of its own on one thread: the best of a few rounds of calls.")
     one, every = kernel_times.job_spec([name], n), kernel_times.job_spec(KERNELS, n)
     all_of_them = every.stored(session.ROOT) is not None or st.session_state.get("roofline") == n
@@ -182,7 +182,7 @@ def _table(row: Row, report: Report) -> None:
 
 
 def _heard(row: Row, report: Report) -> str:
-    """The chart in a sentence, for readers who do not see it."""
+    """Return the chart in a sentence, for readers who do not see it."""
     return (
         f"Roofline of {len(report.rows)} kernels: {row.kernel} does {units.number(row.flops / row.cpu / 1e9)} GFLOP/s "
         f"at {units.number(row.intensity)} FLOPs per byte, "

@@ -20,7 +20,7 @@ ABOVE = ("held_out_loss", "accuracy", "seconds", "bytes", "share_wait", "stalene
 
 
 def show(folder: str, wanted: Experiment | None) -> None:
-    """The page of the run in `folder`; `wanted` is what the controls say now, which may be something else."""
+    """Show the run in `folder`; `wanted` is the experiment of the controls, which may be another one by now."""
     try:
         run = session.load(folder)
     except ValueError as error:
@@ -96,12 +96,12 @@ def _keep(name: str, folder: str) -> None:
 
 
 def title(e: Experiment) -> str:
-    """What a run is called: "easgd on digits"."""
+    """Return what a run is called: "easgd on digits"."""
     return escaped(f"{e.algorithm} on {e.workload}")
 
 
 def headline(e: Experiment) -> str:
-    """What was run, in a line."""
+    """Return what was run, in a line."""
     ranks = f"{e.workers} worker{'s' * (e.workers != 1)}"
     if e.servers:
         ranks += f" and {e.servers} server{'s' * (e.servers != 1)}"
@@ -117,7 +117,7 @@ def headline(e: Experiment) -> str:
 
 
 def remarks(run: Run, missing: list[str]) -> None:
-    """What the reader must know before reading the charts."""
+    """Show what the reader must know before reading the charts."""
     why = sentence(run.error)
     if run.status == "diverged":
         st.error(f"**Diverged.** {why} Everything up to that moment is shown.", icon=":material/trending_up:")

@@ -23,7 +23,7 @@ LATE = {
 
 
 def choose() -> tuple[Experiment | None, str]:
-    """Draw all controls; (the experiment they say, ""), or (None, why there is no such experiment)."""
+    """Draw all controls; return (their experiment, ""), or (None, why there is no such experiment)."""
     fitting.settle()
     ask.menu()
     _algorithm()
@@ -42,7 +42,7 @@ def choose() -> tuple[Experiment | None, str]:
 
 
 def _algorithm() -> None:
-    """Which algorithm, its idea, and what it becomes in limit cases."""
+    """Draw the choice of algorithm, its idea, and what it becomes in limit cases."""
     state = st.session_state
     families = dict.fromkeys(entry.family for entry in ALGORITHMS.values())
     if state.get("family") not in (None, ALGORITHMS[state.algorithm].family):  # a link or a lesson brought another one
@@ -76,7 +76,7 @@ def _settle_family() -> None:
 
 
 def _switch(algorithm: str) -> None:
-    """Another algorithm, with its own defaults."""
+    """Choose another algorithm, with its own defaults."""
     st.session_state.algorithm = algorithm
     controls.settle("algorithm")
 
@@ -103,7 +103,7 @@ def _reset() -> None:
 
 
 def _controls():
-    """Everything but the algorithm; gives the place for the ranks that are in trouble."""
+    """Draw everything but the algorithm; return the place for the faults of ranks."""
     state = st.session_state
     algorithm, _, workload = settings_of(state.algorithm, state.compression, state.workload)
     knobs = [controls.control(algorithm, name) for name in algorithm.model_fields]
@@ -158,12 +158,12 @@ def _controls():
 
 
 def _folded(label: str, of: str):
-    """A place for settings that few turn: drawn while it is open, and in force all the time."""
+    """Return a place for settings that few change: drawn while it is open, and in force all the time."""
     return st.expander(label, key=f"more-{of}", on_change="rerun")
 
 
 def _compression(name: str) -> None:
-    """What is to be known about this compression, and its settings."""
+    """Draw the idea of this compression, and its settings."""
     if name != "none":
         st.markdown(f":small[{COMPRESSIONS[name].idea}]")
     coding = coding_settings(name)

@@ -39,7 +39,7 @@ def page() -> None:
 
 
 def _bring(kind: str, label: str, waiting: str) -> None:
-    """A field for files of this kind; what was understood goes into the page's address, under the name of its kind."""
+    """Draw an upload field for files of this kind; the name of what was read goes into the page's address."""
     given = st.file_uploader(label, accept_multiple_files=True, key=f"{kind}_files", max_upload_size=MOST)
     if not given:
         return
@@ -89,7 +89,7 @@ def _run(name: str) -> None:
 
 
 def _lanes(run: Run, name: str) -> None:
-    """The timeline, whose ranks cannot be brought into trouble: this run was not done here."""
+    """Draw the timeline, whose ranks cannot be given faults: this run was not done here."""
     window = timeline.wanted(st.session_state.get("uploaded"), name)
     timeline.timeline(timeline.framed(run.trace, lane_names(run), timeline.describe(run), name, window), key="uploaded")
 
@@ -137,7 +137,7 @@ def _load(name: str) -> upload.Table:
 
 
 def _preview(table: upload.Table) -> pd.DataFrame:
-    """The first rows, with words where there were words."""
+    """Return the first rows, with words where there were words."""
     names = (*table.names[:30], *table.names[max(30, len(table.names) - 1) :])
     shown = {}
     for name in names:
@@ -175,7 +175,7 @@ def _module() -> None:
 
 
 def _train(values: dict[str, str]) -> None:
-    """Have the default algorithm train it, and go to the workbench to see that."""
+    """Train it with the default algorithm, and go to the workbench."""
     experiment = Experiment.of(values)
     controls.put(experiment)
     st.session_state.update(complaint="", go=True)

@@ -46,7 +46,7 @@ class KnobOption(click.Option):
 
 
 class SectionedCommand(click.Command):
-    """A command whose help has its options by section; those of the command itself come last."""
+    """A command whose help lists its options by section; those of the command itself come last."""
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         sections: dict[str, list] = {}
@@ -104,7 +104,7 @@ class WorkloadCommand(SectionedCommand):
 
 
 def knob_options(module, compressions: Sequence[str], workload, many: bool = False) -> list[KnobOption]:
-    """An option for each setting of the algorithm, the compressions, the workload and the experiment."""
+    """Return an option for each setting of the algorithm, the compressions, the workload and the experiment."""
     name, data = (m.__name__.rsplit(".", 1)[-1] for m in (module, workload))
     sections = [(f"Algorithm {name}", module.ALGORITHM.Settings)]
     sections += [(f"Compression {one}", coding_settings(one)) for one in compressions]
@@ -118,7 +118,7 @@ def knob_options(module, compressions: Sequence[str], workload, many: bool = Fal
 
 
 def read(text: str, root: str = "runs") -> Experiment:
-    """The experiment that `text` points at: a link, a JSON file, or a run. ValueError in one sentence if none."""
+    """Return the experiment of `text`: a link, a JSON file, or a run. ValueError in one sentence if there is none."""
     from pathlib import Path
 
     from experiments.runs import store
@@ -141,12 +141,12 @@ def read(text: str, root: str = "runs") -> Experiment:
 
 
 def values(given: dict[str, Any]) -> dict[str, Any]:
-    """The knobs that were given, by their own names."""
+    """Return the knobs that were given, by their own names."""
     return {name.removeprefix(KNOB): value for name, value in given.items() if value not in (None, ())}
 
 
 def axes(command: click.Command, given: dict[str, Sequence[str]]) -> tuple[dict[str, str], dict[str, list[str]]]:
-    """(fixed, swept): options with one value, and options with several, given twice or separated by commas.
+    """Return (fixed, swept): options with one value, and options with several, repeated or separated by commas.
 
     Free text, which may have commas of its own, is not taken apart: `--slow 2:3,5:1.5` is one value.
     """
@@ -185,7 +185,7 @@ _NAMES = {int: "INT", float: "FLOAT", bool: "[true|false]"}
 
 
 def _peek(args: Sequence[str], option: str) -> str | None:
-    """The last value of `option` among raw arguments."""
+    """Return the last value of `option` among raw arguments."""
     found = None
     for place, word in enumerate(args):
         if word == option and place + 1 < len(args):
@@ -196,7 +196,7 @@ def _peek(args: Sequence[str], option: str) -> str | None:
 
 
 def _positional(args: Sequence[str]) -> str | None:
-    """The first raw argument that is neither an option nor an option's value."""
+    """Return the first raw argument that is neither an option nor an option's value."""
     for place, word in enumerate(args):
         if word.startswith("-"):
             continue

@@ -84,7 +84,7 @@ def partition_command(path: str, workers: str | None, bandwidth: str, table: boo
 
 
 def stages(profile: Profile, plan: Plan, form: str, levels: Levels) -> str:
-    """A row for each stage: what it holds, and what of its work may set the period, per mini-batch."""
+    """Return a table with a row for each stage: what it holds, and what may set the period, per mini-batch."""
     rows = []
     for number, (stage, ahead) in enumerate(zip(plan.stages, plan.warm_up, strict=True)):
         inside = slice(stage.first, stage.last + 1)
@@ -105,7 +105,7 @@ def stages(profile: Profile, plan: Plan, form: str, levels: Levels) -> str:
 
 
 def figures(plan: Plan, chunks: int = 0) -> str:
-    """What to expect of a plan, a line each; of one for a step with a flush, if it has `chunks` micro-batches."""
+    """Return what to expect of a plan, a line each; with `chunks`, of one for a step that ends in a flush."""
     cuts = ",".join(str(stage.last - stage.first + 1) for stage in plan.stages)
     single = all(stage.replicas == 1 for stage in plan.stages)
     trained = f"{STEP} --chunks {chunks}" if chunks else MODEL_OF
@@ -123,7 +123,7 @@ def figures(plan: Plan, chunks: int = 0) -> str:
 
 
 def program(profile: Profile, plan: Plan) -> str:
-    """The dynamic program's table; those entries are marked that the plan is made of."""
+    """Return the dynamic program's table, with marks at the entries that make up the plan."""
     cells = {(cell.last, cell.workers): cell for cell in plan.table}
     cell: Cell | None = plan.table[-1]
     most, way = plan.table[-1].workers, set()

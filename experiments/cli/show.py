@@ -10,7 +10,7 @@ from tracing import HELD, KINDS
 
 
 def headline(run: Run) -> str:
-    """What was run, in one line."""
+    """Return what was run, in one line."""
     e = run.experiment
     ranks = f"{e.workers} worker{'s' * (e.workers != 1)}"
     if e.servers:
@@ -25,7 +25,7 @@ def headline(run: Run) -> str:
 
 
 def summary(run: Run) -> str:
-    """The figures of a run, a line each."""
+    """Return the figures of a run, a line each."""
     s = run.summary
     lines = [
         ("training loss", _join(number(s["loss"]), "mean of the last 20 mini-batches")),
@@ -53,15 +53,14 @@ def summary(run: Run) -> str:
 
 
 def fewer(ratio: float) -> str:
-    """A compression ratio in words."""
+    """Return a compression ratio in words."""
     if ratio >= 1:
         return f"{number(ratio)} times fewer bytes than whole gradients"
     return f"{number(1 / ratio)} times more bytes than whole gradients"
 
 
 def table(rows: Sequence[dict[str, Any]], words: int = 0) -> str:
-    """Rows with the same names, as aligned columns under their names: to the left the first `words`, to the right the
-    others, numbers."""
+    """Return rows with the same names as aligned columns: the first `words` to the left, the others to the right."""
     if not rows:
         return ""
     cells = [[name.replace("_", " ") for name in rows[0]], *([_cell(n, v) for n, v in row.items()] for row in rows)]
@@ -69,7 +68,7 @@ def table(rows: Sequence[dict[str, Any]], words: int = 0) -> str:
 
 
 def aligned(cells: Sequence[Sequence[str]], words: int = 0) -> str:
-    """Lines of texts as columns, the first `words` of them to the left, the others to the right."""
+    """Return lines of texts as columns, the first `words` of them to the left, the others to the right."""
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
     sides = [str.ljust] * words + [str.rjust] * (len(widths) - words)
     lines = ("  ".join(side(*cell) for side, *cell in zip(sides, line, widths, strict=True)) for line in cells)
@@ -77,19 +76,19 @@ def aligned(cells: Sequence[Sequence[str]], words: int = 0) -> str:
 
 
 def number(value: float | None) -> str:
-    """Four digits, or all before the point; an en dash for what does not exist."""
+    """Return four digits, or all before the point; an en dash for what does not exist."""
     if value is None:
         return "–"
     return f"{value:,.0f}" if 1e4 <= abs(value) < 1e12 else f"{value:.4g}"
 
 
 def percent(value: float | None) -> str:
-    """A share of one as per cent."""
+    """Return a share of one as per cent."""
     return "–" if value is None else f"{100 * value:.1f} %"
 
 
 def size(nbytes: int) -> str:
-    """Bytes with a prefix."""
+    """Return bytes with a prefix."""
     value = float(nbytes)
     for unit in ("bytes", "kB", "MB", "GB"):
         if value < 1000 or unit == "GB":
@@ -99,13 +98,13 @@ def size(nbytes: int) -> str:
 
 
 def duration(seconds: float) -> str:
-    """A time with a prefix."""
+    """Return a time with a prefix."""
     unit, name = scale(seconds)
     return f"{number(seconds / unit)} {name}"
 
 
 def scale(seconds: float) -> tuple[float, str]:
-    """The unit that suits this time, in seconds, and its name."""
+    """Return the unit that suits this time, in seconds, and its name."""
     units = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"))
     return next((unit for unit in units if seconds >= unit[0]), (1.0, "s"))
 
@@ -125,7 +124,7 @@ def _traffic(run: Run) -> str:
 
 
 def _memory(run: Run) -> str:
-    """What the fullest rank holds."""
+    """Return what the fullest rank holds."""
     held = run.held()
     fullest = held[held.sum(axis=1).argmax()]
     kinds = [f"{kind} {size(nbytes)}" for kind, nbytes in zip(HELD, fullest.tolist(), strict=True) if nbytes]

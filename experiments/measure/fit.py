@@ -72,13 +72,13 @@ def fit(progress: Callable[[float], None] = lambda part: None) -> Fit:
 
 
 def measure(comm) -> tuple[list[Row], list[tuple[str, float, float]]]:
-    """What kernels and exchanges take on this rank, while the other one does the same."""
+    """Return what kernels and exchanges take on this rank, while the other rank does the same."""
     with kernels.metered(None):
         return _kernels(comm), _exchanges(comm)
 
 
 def _kernels(comm) -> list[Row]:
-    """Each kernel after all others, as in a step: what the others have touched meanwhile is no longer near."""
+    """Time each kernel after all others, as in a step: what the others touch has left the cache by then."""
     from experiments.measure.kernel_cases import KERNEL_CASES
 
     rows = []
@@ -122,12 +122,12 @@ def _all_reduce(comm, x) -> None:
 
 
 def _typical(comm, once: Callable[[], Any]) -> float:
-    """Seconds of once(), the median over rounds."""
+    """Return the seconds of once(), the median over rounds."""
     return median(_timed(once) for _ in _rounds(comm, once))
 
 
 def _rounds(comm, once: Callable[[], Any]) -> Iterator[int]:
-    """As many rounds on both ranks as take TIME, which both begin together."""
+    """Yield as many rounds on both ranks as take TIME, which both begin together."""
     once()  # compiles, connects, and brings everything near
     agreed = float(comm.all_reduce(np.array([_timed(once)]), op="mean")[0])
     for number in range(max(FEW, min(MANY, round(TIME / agreed)))):
@@ -145,7 +145,7 @@ def _timed(once: Callable[[], Any]) -> float:
 
 
 def fitted_device(rows: list[Row]) -> Device:
-    """The device whose large kernels take what was measured, as nearly as two rates can; small ones say the rest."""
+    """Return the device whose rates fit the large kernels best; small ones decide on its overhead."""
     flops, nbytes, took = np.array([row[1:] for row in rows], float).T
     large = nbytes >= LARGE
     start = (max(flops[large] / took[large]), max(nbytes[large] / took[large]))
@@ -155,7 +155,7 @@ def fitted_device(rows: list[Row]) -> Device:
 
 
 def fitted_link(rows: list[tuple[str, float, float]], device: Device) -> Link:
-    """The link with the latency of small messages, and a bandwidth amid what large exchanges of all kinds have."""
+    """Return the link with the latency of small messages, and a bandwidth that fits large exchanges of all kinds."""
     latency = min(took for what, _, took in rows if what == "message")
     large = [row for row in rows if row[1] >= LARGE]
     took = np.array([took for _, _, took in large])
@@ -169,7 +169,7 @@ def fitted_link(rows: list[tuple[str, float, float]], device: Device) -> Link:
 
 
 def exchange(what: str, nbytes: float, link: Link, device: Device) -> float:
-    """Seconds of a message, or of an all-reduce of two however it is done, as the simulated cluster has it."""
+    """Return the seconds of a message, or of an all-reduce of two, as the simulated cluster computes them."""
     if what == "message":
         return link.latency + nbytes / link.bandwidth
     half = nbytes / 2
@@ -177,18 +177,18 @@ def exchange(what: str, nbytes: float, link: Link, device: Device) -> float:
 
 
 def _least(model: Callable, took: np.ndarray, start: tuple[float, ...]) -> tuple[float, ...]:
-    """The constants, all above 0, for which model(*constants) has the least squared log-ratios to `took`."""
+    """Return the constants, all above 0, for which model(*constants) has the least squared log-ratios to `took`."""
     from scipy.optimize import least_squares
 
     found = least_squares(lambda logs: np.log(model(*np.exp(logs)) / took), np.log(start), loss="soft_l1")
     return tuple(float(x) for x in np.exp(found.x))
 
 
-# in a process of the pool
+# as a job of the pool
 
 
 def job_spec(moment: str) -> JobSpec:
-    """The errand that fits this machine; `moment` tells it from those before."""
+    """Return the job that fits this machine; `moment` tells it from those before."""
     return JobSpec("fit", {"moment": moment})
 
 

@@ -41,17 +41,17 @@ def draw(rng: np.random.Generator, *shapes) -> tuple:
 
 
 def vectors(count: int, *scalars: Any) -> Callable:
-    """`count` vectors of n numbers, then scalars."""
+    """Return a function that builds `count` vectors of n numbers, then scalars."""
     return lambda rng, n: (*draw(rng, *[n] * count), *scalars)
 
 
 def tables(count: int, *scalars: Any) -> Callable:
-    """`count` tables of n numbers in rows of WIDTH, then scalars."""
+    """Return a function that builds `count` tables of n numbers in rows of WIDTH, then scalars."""
     return lambda rng, n: (*draw(rng, *[(samples(n), WIDTH)] * count), *scalars)
 
 
 def samples(n: int, each: int = WIDTH) -> int:
-    """Of so many numbers each, to make n."""
+    """Return how many samples of `each` numbers make n."""
     return max(1, n // each)
 
 
@@ -60,7 +60,7 @@ def edges(n: int) -> np.ndarray:
 
 
 def positive(arguments: Callable, *which: int) -> Callable:
-    """The same, with some of the arguments squared."""
+    """Return the same function, with some of the arguments squared."""
 
     def built(rng, n):
         args = list(arguments(rng, n))
@@ -136,7 +136,7 @@ def low_rank(rng, n):
 
 
 def rows(rng, n):
-    """(w, rows, target, indptr, index, values, penalty) with n coordinates."""
+    """Return (w, rows, target, indptr, index, values, penalty) with n coordinates."""
     held = min(NONZEROS, n)
     index = np.concatenate([rng.permutation(n)[:held] for _ in range(ROWS)]).astype(np.int32)
     target = np.where(rng.random(ROWS) < 0.5, -1, 1).astype(np.float32)

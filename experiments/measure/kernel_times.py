@@ -1,4 +1,4 @@
-"""Kernel times: how long each kernel takes here, beside NumPy and torch, and how near that is to what the machine can.
+"""Kernel times: how long each kernel takes here, beside NumPy and torch, and how near that is to the machine's roof.
 
     time(kernel, n) for reference (NumPy), cpu (Numba), torch, and both on a GPU where there is one
     the roof: min(FLOP/s of a matrix product, intensity * bytes/s), intensity = FLOPs per byte by the kernel's price
@@ -70,7 +70,7 @@ class Peaks:
     near: float
 
     def roof(self, intensity: float) -> float:
-        """FLOP/s that a kernel of this intensity cannot pass by much, on vectors of size n."""
+        """Return the FLOP/s that a kernel of this intensity cannot pass by much, on vectors of size n."""
         return min(self.flops, intensity * self.near)
 
 
@@ -85,12 +85,12 @@ class Report:
     moment: str
 
     def row(self, kernel: str) -> Row | None:
-        """That of a kernel, None if it was not measured."""
+        """Return the row of a kernel, None if it was not measured."""
         return next((row for row in self.rows if row.kernel == kernel), None)
 
 
 def machine() -> str:
-    """This machine, in a line."""
+    """Return the name of this machine, in a line."""
     model = platform.processor() or platform.machine()
     try:
         lines = Path("/proc/cpuinfo").read_text().splitlines()
@@ -101,12 +101,12 @@ def machine() -> str:
 
 
 def names() -> list[str]:
-    """All kernels, by family."""
+    """Return all kernels, by family."""
     return [name for family in kernels.FAMILIES.values() for name in family]
 
 
 def known(wanted: Sequence[str]) -> Sequence[str]:
-    """These names. ValueError in one sentence if one of them is no kernel's."""
+    """Return these names. ValueError in one sentence if one of them is no kernel's."""
     for name in wanted:
         if name not in names():
             close = difflib.get_close_matches(name, names(), n=1)
@@ -154,7 +154,7 @@ def _row(name: str, call: Any, n: int, torch: Any, gpu: str | None) -> Row:
 
 
 def seconds(call: Callable[[], Any], wait: Callable[[], Any] = lambda: None) -> float:
-    """Seconds of a call, the best of some rounds after one that does not count; wait() until the device is done."""
+    """Return the seconds of a call, the best of some rounds after a warm-up; wait() waits for the device."""
 
     def timed(repeat: int) -> float:
         begin = perf_counter()
@@ -181,7 +181,7 @@ def _tensors(torch: Any, args: tuple, device: str) -> tuple:
 
 
 def _torch() -> tuple[Any, str | None]:
-    """(torch on one thread, the GPU's name), each None where there is none."""
+    """Return (torch on one thread, the GPU's name), each None where there is none."""
     try:
         import torch
     except ImportError:
@@ -191,7 +191,7 @@ def _torch() -> tuple[Any, str | None]:
 
 
 def _peaks(like: Any, product: Callable, n: int) -> Peaks:
-    """Those of the device of `like`: a matrix product, and x + y into a third vector, large and of size n."""
+    """Return the peaks of the device of `like`: a matrix product, and x + y of vectors, large and of size n."""
     on_cpu = isinstance(like, np.ndarray)
 
     def ones(*shape: int):
@@ -220,13 +220,13 @@ def _add(x, y, z):
     torch.add(x, y, out=z)
 
 
-# as an errand: a file that the page reads
+# as a job of the pool: a file that the page reads
 
 FILE = "kernels.json"
 
 
 def job_spec(wanted: Iterable[str], n: int) -> JobSpec:
-    """The errand that measures these kernels on this machine."""
+    """Return the job that measures these kernels on this machine."""
     return JobSpec("kernels", {"names": list(wanted), "n": n, "machine": machine()})
 
 
@@ -244,14 +244,14 @@ def perform(values: dict[str, Any], root: Path, progress: Callable[[float], None
 
 
 def load(folder: Path) -> Report:
-    """The report in the folder of an errand."""
+    """Return the report in the folder of a job."""
     told = json.loads((folder / FILE).read_text())
     peaks = {name: Peaks(**told[name]) if told[name] else None for name in ("cpu", "gpu")}
     return Report(**{**told, **peaks, "rows": tuple(Row(**row) for row in told["rows"])})
 
 
 def reached(row: Row, peaks: Peaks, which: str = "cpu") -> float:
-    """The share of the roof, which is memory's alone for a kernel that only moves."""
+    """Return the share of the roof, which is memory's alone for a kernel that only moves."""
     if not row.flops:
         return row.bytes / getattr(row, which) / peaks.near
     return row.flops / getattr(row, which) / peaks.roof(row.intensity)

@@ -1,7 +1,7 @@
 """Exports: a run in the forms that other programs read.
 
 CSV for spreadsheets, the Chrome trace format for ui.perfetto.dev, a page of HTML that needs no network, and pictures
-where the program that draws them is installed. Every file is written beside its place and renamed at the end.
+where the program that draws them is installed. Every file is written under another name and renamed at the end.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ MAX_EVENTS = 1_000_000  # of a Chrome trace; ui.perfetto.dev opens that many
 
 
 def export(run: Run, form: str, path: str | Path) -> list[Path]:
-    """Write `run` as "csv", "trace", "html", "svg", "png" or "json"; gives the files. ValueError, OSError."""
+    """Write `run` as "csv", "trace", "html", "svg", "png" or "json"; return the files. ValueError, OSError."""
     path = Path(path)
     if form == "csv":
         named = run.measures | {"quantity": np.array(run.quantities, object)[run.measures["quantity"]]}
@@ -59,7 +59,7 @@ SUFFIXES = {"csv": ".csv", "trace": ".trace.json", "html": ".html", "svg": ".svg
 
 
 def csv_text(table: dict[str, np.ndarray]) -> str:
-    """The columns of a table as CSV with a header; floats in full, so that reading gives the same numbers."""
+    """Return a table as CSV with a header; floats in full, so that reading restores the same numbers."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(table)
@@ -68,7 +68,7 @@ def csv_text(table: dict[str, np.ndarray]) -> str:
 
 
 def chrome_trace(trace: Trace, servers: int = 0) -> str:
-    """The Chrome trace event format: one track per rank, a slice per span, an arrow per message. Times are us."""
+    """Return the Chrome trace format: one track per rank, a slice per span, an arrow per message. Times are us."""
     return json.dumps({"displayTimeUnit": "ms", "traceEvents": list(_events(trace, servers))}, separators=(",", ":"))
 
 
@@ -104,7 +104,7 @@ def _rows(table: dict[str, np.ndarray]) -> Iterator[tuple]:
 
 
 def report(run: Run) -> str:
-    """One page that shows the run without any other file or network."""
+    """Return one page that shows the run without any other file or network."""
     from plotly.io import to_html
 
     figures = [
@@ -138,7 +138,7 @@ def report(run: Run) -> str:
 
 
 def picture(run: Run, form: str) -> bytes:
-    """The curves as SVG or PNG. ValueError, in one sentence, where kaleido is not installed."""
+    """Return the curves as SVG or PNG. ValueError, in one sentence, where kaleido is not installed."""
     try:
         import kaleido  # noqa: F401  (Plotly draws pictures with it)
     except ImportError:
@@ -150,7 +150,7 @@ def picture(run: Run, form: str) -> bytes:
 
 
 def curves(run: Run):
-    """Training and held-out loss, and accuracy, against seconds."""
+    """Draw training and held-out loss, and accuracy, against seconds."""
     import plotly.graph_objects as go
     from plotly.subplots import make_subplots
 
@@ -173,7 +173,7 @@ def curves(run: Run):
 
 
 def measured(run: Run):
-    """What the method measured, a small picture for each quantity."""
+    """Draw what the method measured, a small picture for each quantity."""
     import plotly.graph_objects as go
     from plotly.subplots import make_subplots
 
@@ -189,7 +189,7 @@ def measured(run: Run):
 
 
 def shares(run: Run):
-    """Seconds of each rank, by what it was doing."""
+    """Draw the seconds of each rank, by what it was doing."""
     import plotly.graph_objects as go
 
     busy = run.trace.busy()
@@ -204,7 +204,7 @@ def shares(run: Run):
 
 
 def memory(run: Run):
-    """Bytes that each rank held when it held most, by what they were held for."""
+    """Draw the bytes that each rank held when it held most, by what they were held for."""
     import plotly.graph_objects as go
 
     held = run.held()
@@ -225,7 +225,7 @@ def memory(run: Run):
 
 
 def links(run: Run):
-    """Bytes from rank to rank."""
+    """Draw the bytes from rank to rank."""
     import plotly.graph_objects as go
 
     heat = go.Heatmap(
@@ -241,7 +241,7 @@ def links(run: Run):
 
 
 def _thinned(x: np.ndarray, y: np.ndarray, points: int) -> tuple[np.ndarray, np.ndarray]:
-    """Means of neighbours, so that at most `points` are left."""
+    """Return means of neighbours, so that at most `points` are left."""
     if len(x) <= points:
         return x, y
     edges = np.linspace(0, len(x), points + 1).astype(int)[:-1]

@@ -55,7 +55,7 @@ SHADES = (0.0, 0.32, 0.55, 0.75)  # of white in the colours of a rank's first, s
 
 
 def op(kind: str, shade: int) -> AreaStyle:
-    """How an op is drawn on the stage of this shade; only that on a rank's first stage has words for the legend."""
+    """Return the style of an op on the stage of this shade; only that on a rank's first stage is in the legend."""
     look, white = OPS[kind][1], SHADES[shade]
     parts = [int(look.colour[n : n + 2], 16) for n in (1, 3, 5)]
     colour = "#" + "".join(f"{round(part + white * (255 - part)):02X}" for part in parts)

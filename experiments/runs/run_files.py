@@ -5,7 +5,7 @@
     spans.parquet  messages.parquet
     parameters.npy          the final model, if there is one
 
-Folders may come from strangers: types, sizes and ranges are checked, and nothing in them is executed.
+Folders may be uploads: types, sizes and ranges are checked, and nothing in them is executed.
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ def write(run: Run, folder: Path) -> None:
 
 
 def header(path: Path) -> RunHeader:
-    """Only run.json. ValueError, OSError."""
+    """Read only run.json. ValueError, OSError."""
     file = path / "run.json"
     if file.stat().st_size > MAX_JSON:
         raise ValueError(f"run.json has {file.stat().st_size} bytes; at most {MAX_JSON} are read.")
@@ -114,7 +114,7 @@ def header(path: Path) -> RunHeader:
 
 
 def read(path: Path) -> Run:
-    """All files of a run folder; raises whatever is wrong with them."""
+    """Read all files of a run folder; any error means that they are damaged."""
     record = header(path)
     experiment = Experiment.from_json(json.dumps(record.experiment))
     tables = {table: _table(path, table) for table in TABLES}
@@ -188,7 +188,7 @@ def _parameters(file: Path) -> np.ndarray | None:
 
 
 def _arrow(column: np.ndarray, dtype: str):
-    """An Arrow array on the memory of `column`; pa.array would look for pandas, which takes a second to import."""
+    """Return an Arrow array on the memory of `column`; pa.array would import pandas, which takes a second."""
     import pyarrow as pa
 
     column = np.ascontiguousarray(column, dtype)

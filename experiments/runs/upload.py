@@ -1,11 +1,11 @@
-"""Uploads: runs and tables that come from strangers, read in a process of their own and kept in our own words.
+"""Uploads: runs, tables and networks of unknown origin, checked in a process of their own and written anew.
 
-    put, asked       in the web process: the bytes into files, unread, and the errand for them
-    errand           in the pool, under its limits: unpack, check, and write anew what was understood
+    put, job_spec    in the web process: the bytes into files, unread, and the job for them
+    perform          in the pool, under its limits: unpack, check, and write anew what was understood
 
-Nothing in an upload is executed, no name in it becomes a path, and nothing of it is kept as it came: a run is read as
-`run_files.py` reads one, held to what a run can be, and written again. Its folder is named KEY-uploadHASH, so
-that it is found beside the runs, and never taken for one that was done here.
+Nothing in an uploaded run or table is executed, no name in it becomes a path, and nothing is kept as it came: a run is
+read as `run_files.py` reads one, checked for what a run can be, and written again. Its folder is named KEY-uploadHASH,
+so that it is found among the runs, and never taken for one that was made here.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ MOST_RANKS = 1024
 MOST_WORDS = 10_000  # labels; of them and of quantities and remarks, the characters of each:
 LONGEST = 2000
 MOST_QUANTITIES = 30
-ABANDONED = 3600  # s after which an upload that nobody has read is removed
+ABANDONED = 3600  # s after which an upload that was not read is removed
 FILES = ("run.json", "parameters.npy", *(f"{table}.parquet" for table in run_files.TABLES))
 MARK = "upload"
 _NAME = re.compile(r"[0-9a-f]{16}-upload[0-9a-f]{8}")
@@ -56,7 +56,7 @@ LATEST = 1e9  # s
 
 
 def job_spec(kind: str, files: Sequence[tuple[str, bytes]]) -> JobSpec:
-    """The errand that reads these files, (name, content) each, as a "run" or a "table"; `put` them first."""
+    """Return the job that reads these files, (name, content) each, as a "run" or a "table"; `put` them first."""
     if not files or len(files) > MOST_FILES:
         raise ValueError(f"there are {len(files)} files; 1 to {MOST_FILES} are taken.")
     if (total := sum(len(content) for _, content in files)) > MOST_BYTES:
@@ -65,7 +65,7 @@ def job_spec(kind: str, files: Sequence[tuple[str, bytes]]) -> JobSpec:
 
 
 def put(root: str | Path, files: Sequence[tuple[str, bytes]]) -> None:
-    """Put the bytes of an upload, unread, where the errand finds them. OSError if that is impossible."""
+    """Write the bytes of an upload, unread, where the job finds them. OSError if that is impossible."""
     place = _waiting(Path(root))
     place.mkdir(parents=True, exist_ok=True)
     for old in place.iterdir():
@@ -79,7 +79,7 @@ def put(root: str | Path, files: Sequence[tuple[str, bytes]]) -> None:
 
 
 def perform(values: dict[str, Any], root: Path, progress: Callable[[float], None]) -> Path:
-    """Read an upload (see experiments.jobs.spec): gives the folder of the run, or the file of the table."""
+    """Read an upload (see experiments.jobs.spec); return the folder of the run, or the file of the table."""
     waiting = [(name, _waiting(root) / sha) for name, sha in values["files"]]
     try:
         files = [(name, path.read_bytes()) for name, path in waiting]
@@ -100,7 +100,7 @@ def uploaded(name: str) -> bool:
 
 
 def take_run(files: Sequence[tuple[str, bytes]], root: Path) -> Path:
-    """The folder of the run in these files, or in the one zip that they are. ValueError in one sentence if none is."""
+    """Keep the run in these files, or in the one zip that they are; return its folder. ValueError if there is none."""
     if len(files) == 1 and files[0][1][:2] == b"PK":
         files = list(_unzipped(*files[0]))
     known = {_last(name): content for name, content in files}
@@ -117,7 +117,7 @@ def take_run(files: Sequence[tuple[str, bytes]], root: Path) -> Path:
 
 
 def checked(run: Run) -> Run:
-    """The run, sorted and summed up anew, if it is one that can have happened. ValueError in one sentence if not."""
+    """Return the run, sorted and summed up anew. ValueError in one sentence if it cannot have happened."""
     trace = run.trace
     tables = {
         "losses": run.losses,
@@ -178,7 +178,7 @@ def _read(folder: Path) -> Run:
 
 
 def _unzipped(file: str, content: bytes) -> Iterator[tuple[str, bytes]]:
-    """(name, content) of the files of a run in a zip. Sizes are counted while they are unpacked, not believed."""
+    """Yield (name, content) of a run's files in a zip. Sizes are counted while unpacking, and not believed."""
     left = MOST_UNPACKED
     try:
         with zipfile.ZipFile(io.BytesIO(content)) as archive:
@@ -203,7 +203,7 @@ def _unzipped(file: str, content: bytes) -> Iterator[tuple[str, bytes]]:
 
 
 def take_table(files: Sequence[tuple[str, bytes]]) -> Path:
-    """The file of the table that was kept. ValueError in one sentence if these files are none."""
+    """Keep the table in these files; return its file. ValueError in one sentence if there is none."""
     name, content = files[0]
     packed = content[:2] == b"\x1f\x8b"
     if len(files) == 1 and not packed and content[:2] != b"\0\0":
@@ -236,7 +236,7 @@ def _waiting(root: Path) -> Path:
 
 
 def _last(name: str) -> str:
-    """A file's own name, without the folders before it."""
+    """Return a file's own name, without the folders before it."""
     return PureWindowsPath(name).name
 
 

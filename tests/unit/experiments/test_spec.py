@@ -55,7 +55,7 @@ def test_who_is_gone_is_gone_with_all_errands(tmp_path):
         pool.release("ada")
         while pool.state(job).active:
             time.sleep(0.01)
-        assert "nobody was there" in pool.state(job).message
+        assert "its reader has left" in pool.state(job).message
         assert pool.state(other).active
     finally:
         pool.close()
