@@ -9,8 +9,9 @@ from itertools import pairwise
 import numpy as np
 
 from app import units
-from app.charts.frame import RANKS, Shown, grouped, lane_names, unit
+from app.charts.frame import RANKS, grouped, lane_names
 from experiments.plots import palette
+from experiments.plots.pictures import Shown, unit
 from tracing import KINDS
 
 HATCHES = {"\\": "45deg", "/": "135deg", "x": "135deg"}

@@ -1,8 +1,7 @@
-"""What all charts share: which run is which line, what its ranks are called, units, and the frame around a figure."""
+"""What all charts share: the names of ranks, and the frame around a figure."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
@@ -10,38 +9,11 @@ import plotly.graph_objects as go
 
 from experiments import catalogue
 from experiments.experiment import Experiment
-from experiments.plots import palette
 from experiments.runs.record import Run
 
 CONFIG = {"displayModeBar": False}
-HEIGHT = 260  # px of a chart of curves
 RANKS = 64  # rows and columns that can be told apart; more are drawn in groups
 ROLES = {"pipelined": "stage", "model_parallel": "stage", "decoupled": "module"}  # of a rank that trains; else worker
-
-
-@dataclass(frozen=True)
-class Shown:
-    """A run on the page: its name there, its colour (an index of palette.RUNS), and the name of its folder."""
-
-    name: str
-    run: Run
-    colour: int
-    folder: str = ""
-
-    @property
-    def line(self) -> palette.LineStyle:
-        """How it is drawn."""
-        return palette.RUNS[self.colour % len(palette.RUNS)]
-
-
-def unit(axis: str, largest: float) -> tuple[float, str]:
-    """Return how many SI units one unit of the axis is, and its name, so that labels have few digits."""
-    if axis == "seconds":
-        return next(((scale, name) for scale, name in ((1, "s"), (1e-3, "ms")) if largest >= scale), (1e-6, "µs"))
-    if axis == "bytes":
-        steps = ((1e9, "GB"), (1e6, "MB"), (1e3, "kB"))
-        return next(((scale, name) for scale, name in steps if largest >= scale), (1, "bytes"))
-    return 1, ""
 
 
 def frame(figure: go.Figure, x: str) -> None:

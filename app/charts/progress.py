@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 import plotly.graph_objects as go
 
-from app import curves, units
-from app.charts.frame import HEIGHT, Shown, frame
-from experiments.plots import palette
+from app import units
+from app.charts.frame import frame
+from experiments.plots import curves, palette
+from experiments.plots.pictures import HEIGHT, Shown
 
 
 def speed_up(shown: list[Shown], workers: tuple[int, ...], loss: float | None) -> go.Figure:

@@ -7,8 +7,9 @@ import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
 from app import units
-from app.charts.frame import RANKS, Shown, frame, grouped, lane_names
+from app.charts.frame import RANKS, frame, grouped, lane_names
 from experiments.plots import palette
+from experiments.plots.pictures import Shown
 from experiments.runs.record import Run
 from tracing import HELD
 

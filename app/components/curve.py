@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from app.charts.lines import Axis, Picture
 from app.components import canvas
 from experiments.plots.column_codec import pack
+from experiments.plots.pictures import Axis, Picture
 
 DASHES = {"solid": [], "dash": [8, 5], "dot": [2, 4], "dashdot": [8, 4, 2, 4], "longdash": [14, 5]}
 

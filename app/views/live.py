@@ -6,11 +6,11 @@ import numpy as np
 import streamlit as st
 
 from app import charts, session, units
-from app.charts.lines import Axis, Picture, Series
 from app.components import curve
 from app.views import pictures, result
 from experiments.jobs.pool import JobState
 from experiments.plots import palette
+from experiments.plots.pictures import Axis, Picture, Series
 
 EVERY = 0.5  # s between two frames
 

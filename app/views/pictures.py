@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import streamlit as st
 
-from app import charts, curves, session, units
+from app import charts, session, units
 from app.charts import Shown
 from app.charts.bars import html
 from app.components import curve, timeline
 from app.text import escaped
 from app.views import compare, faults
 from experiments.experiment import Experiment
+from experiments.plots import curves
 from experiments.runs.record import Run
 from tracing import HELD
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import streamlit as st
 
-from app import background, curves, session, units
+from app import background, session, units
 from app.charts import lane_names
 from app.components import timeline
 from app.text import sentence
 from app.views.pictures import heading
 from experiments.experiment import Experiment
 from experiments.measure import this_machine
+from experiments.plots import curves
 from experiments.run import ONLY_SIMULATED
 from experiments.runs.record import Run
 

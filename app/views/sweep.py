@@ -6,7 +6,7 @@ from typing import Any
 
 import streamlit as st
 
-from app import background, charts, curves, session, units
+from app import background, charts, session, units
 from app.charts import Shown
 from app.controls import Control, control, owners, spoken
 from app.text import escaped, sentence
@@ -14,6 +14,7 @@ from app.views import compare
 from app.views.pictures import chart, heading, lines
 from experiments.experiment import Experiment
 from experiments.jobs.pool import JobState
+from experiments.plots import curves
 from experiments.runs.record import Run
 
 EVERY = 0.5  # s between two looks

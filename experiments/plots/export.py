@@ -11,6 +11,7 @@ import csv
 import html
 import io
 import json
+import math
 import os
 import tempfile
 from collections.abc import Iterator
@@ -19,7 +20,8 @@ from typing import Any
 
 import numpy as np
 
-from experiments.plots import palette
+from experiments.plots import palette, pictures
+from experiments.plots.pictures import Picture, Shown
 from experiments.runs.figures import FIGURES
 from experiments.runs.record import Run
 from tracing import HELD, KINDS, Trace
@@ -150,26 +152,31 @@ def picture(run: Run, form: str) -> bytes:
 
 
 def curves(run: Run):
-    """Draw training and held-out loss, and accuracy, against seconds."""
-    import plotly.graph_objects as go
+    """Draw training and held-out loss, and accuracy, against the run's own clock, as the workbench does."""
+    shown = [Shown(run.experiment.algorithm, run, 0)]
+    figure = drawn([pictures.loss(shown, "seconds"), pictures.accuracy(shown, "seconds")])
+    return figure.update_layout(template="plotly_white", height=420, margin={"t": 40})
+
+
+def drawn(these: list[Picture]):
+    """Draw pictures side by side."""
     from plotly.subplots import make_subplots
 
-    figure = make_subplots(rows=1, cols=2, subplot_titles=("loss", "held-out accuracy"))
-    seconds, loss = _thinned(run.losses["seconds"], run.losses["loss"], 2000)
-    tried = run.evaluations
-    for column, trace in (
-        (1, go.Scatter(x=seconds, y=loss, name="training", line={"color": LINE, "width": 1}, opacity=0.45)),
-        (
-            1,
-            go.Scatter(
-                x=tried["seconds"], y=tried["loss"], name="held-out", line={"color": LINE}, mode="lines+markers"
-            ),
-        ),
-        (2, go.Scatter(x=tried["seconds"], y=tried["accuracy"], name="accuracy", line={"color": LINE, "dash": "dash"})),
-    ):
-        figure.add_trace(trace, row=1, col=column)
-    figure.update_xaxes(title="seconds of the run's clock")
-    return figure.update_layout(template="plotly_white", height=420, margin={"t": 40})
+    figure = make_subplots(rows=1, cols=len(these), subplot_titles=[picture.y.name for picture in these])
+    for column, picture in enumerate(these, 1):
+        for one in picture.series:
+            mode = "markers" if one.bare else "lines+markers" if one.symbol else "lines"
+            figure.add_scatter(
+                x=one.x, y=one.y, name=one.key or one.name, mode=mode, showlegend=bool(one.key),
+                line={"color": one.colour, "dash": one.dash, "width": one.width},
+                marker={"symbol": one.symbol or "circle", "color": one.colour}, opacity=0.45 if one.faint else 1.0,
+                hoverinfo="skip" if one.faint else None, row=1, col=column,
+            )  # fmt: skip
+        for axis, update in ((picture.x, figure.update_xaxes), (picture.y, figure.update_yaxes)):
+            ends = [math.log10(end) for end in (axis.least, axis.most)] if axis.log else [axis.least, axis.most]
+            title = ", ".join(filter(None, (axis.name if axis is picture.x else "", axis.unit)))
+            update(title=title, type="log" if axis.log else "linear", range=ends, row=1, col=column)
+    return figure
 
 
 def measured(run: Run):

@@ -3,13 +3,13 @@
 import numpy as np
 import pytest
 
-from app import curves
 from app.components import timeline
 from app.views import fitting, predicted_vs_measured
 from experiments.experiment import Experiment
 from experiments.jobs.pool import JobState
 from experiments.measure import this_machine
 from experiments.measure.this_machine import Fit
+from experiments.plots import curves
 
 MADE = Fit(device="3e+10:2e+10:2e-06", network="5e-05:1.5e+09:0", machine="a machine", moment="2026-11-21T20:00+00:00")
 HERE = {"device": MADE.device, "network": MADE.network}

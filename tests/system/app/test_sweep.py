@@ -5,12 +5,13 @@ import json
 import numpy as np
 import pytest
 
-from app import charts, curves
+from app import charts
 from app.charts import Shown
 from app.controls import control
 from app.views import sweep
 from experiments.experiment import Experiment
 from experiments.jobs.pool import JobState
+from experiments.plots import curves
 
 
 @pytest.mark.parametrize(

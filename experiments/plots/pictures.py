@@ -1,4 +1,4 @@
-"""Curves of runs as pictures: plain data, which the browser draws (components/curve.py).
+"""Curves of runs as pictures: plain data, which the workbench draws on a canvas, and an export with Plotly.
 
 Loss, accuracy and what methods measured, of one run or of several in one chart, finished or under way. Axes are
 in units that people read; the arrays of a run stay in SI.
@@ -10,11 +10,27 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from app import curves
-from app.charts.frame import HEIGHT, Shown, unit
-from app.curves import Line
+from experiments.plots import curves, palette
+from experiments.plots.curves import Line
+from experiments.runs.record import Run
 
+HEIGHT = 260  # px of a picture
 ALWAYS = 5.0  # a loss up to which the axis shows everything: more than twice that of guessing among ten classes
+
+
+@dataclass(frozen=True)
+class Shown:
+    """A run in pictures: its name there, its colour (an index of palette.RUNS), and the name of its folder."""
+
+    name: str
+    run: Run
+    colour: int
+    folder: str = ""
+
+    @property
+    def line(self) -> palette.LineStyle:
+        """How it is drawn."""
+        return palette.RUNS[self.colour % len(palette.RUNS)]
 
 
 @dataclass(frozen=True)
@@ -57,6 +73,16 @@ class Picture:
     y: Axis
     height: int = HEIGHT
     growing: bool = False
+
+
+def unit(axis: str, largest: float) -> tuple[float, str]:
+    """Return how many SI units one unit of the axis is, and its name, so that labels have few digits."""
+    if axis == "seconds":
+        return next(((scale, name) for scale, name in ((1, "s"), (1e-3, "ms")) if largest >= scale), (1e-6, "µs"))
+    if axis == "bytes":
+        steps = ((1e9, "GB"), (1e6, "MB"), (1e3, "kB"))
+        return next(((scale, name) for scale, name in steps if largest >= scale), (1, "bytes"))
+    return 1, ""
 
 
 def loss(shown: list[Shown], axis: str, log: bool = False) -> Picture:
