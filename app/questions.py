@@ -1,7 +1,7 @@
 """Questions that a student would ask, each with the run that answers it and the one it is compared with.
 
-What a question finds is a fact of these two runs: `test_questions.py` does both, and holds every sentence to
-their figures.
+The finding of a question is a fact about these two runs: `test_questions.py` makes both, and checks every sentence
+against their figures.
 """
 
 from __future__ import annotations
@@ -111,7 +111,7 @@ QUESTIONS = (
 
 
 def asked(experiment: Experiment) -> Question | None:
-    """The question that this experiment answers, if there is one."""
+    """Return the question that this experiment answers, None if there is none."""
     return _by_experiment().get(experiment.key())
 
 

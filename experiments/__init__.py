@@ -1,4 +1,4 @@
-"""One run: an Experiment says what, `run` does it, a Run holds all that was recorded.
+"""One run: an Experiment specifies it, `run` makes it, a Run holds all that was recorded.
 
 Experiment (frozen, validated, one JSON, one URL, one command line) -> run() -> Run -> store, compare, export.
 """

@@ -30,7 +30,7 @@ def graded(chapter: str, source: str, name: str, seed: int) -> JobSpec:
     return JobSpec(KIND, {"check": chapter, "source": source, "name": name, "seed": seed})
 
 
-def job_spec(values: dict[str, Any], root: Path, progress: Callable[[float], None] = lambda part: None) -> Path:
+def perform(values: dict[str, Any], root: Path, progress: Callable[[float], None] = lambda part: None) -> Path:
     """Do it and give the folder. ValueError in one sentence if it cannot be done."""
     answer = _again(values["figure"], progress) if "figure" in values else _graded(**values)
     text = json.dumps(answer, ensure_ascii=False)

@@ -29,7 +29,7 @@ PARTS = {"text": "Text", "quiz": "Quiz", "exercise": "Exercise", "lab": "For the
 
 
 def page() -> None:
-    """Chapters on the left; the chosen one on the right, a part at a time."""
+    """Show chapters on the left; on the right the chosen one, a part at a time."""
     st.session_state.setdefault("dice", secrets.randbelow(SEEDS))
     chapters = {one.name: one for one in lessons.written()}
     _read_address(chapter=list(chapters), language=list(LANGUAGES), part=list(PARTS), everything=[False, True])
@@ -59,7 +59,7 @@ def page() -> None:
 
 
 def _read_address(**options: list) -> None:
-    """Take over what the address says at first, and let it say what is chosen ever after."""
+    """Take over what the address says at first, and keep the address up to date from then on."""
     state = st.session_state
     for name, values in options.items():
         if name not in state:
@@ -71,7 +71,7 @@ def _read_address(**options: list) -> None:
 
 
 def _contents(chapter: Chapter, language: str) -> str:
-    """The headings of the text, as links."""
+    """Return the headings of the text, as links."""
     heads = [line[3:].strip() for line in chapter.text(language).splitlines() if line.startswith("## ")]
     return "\n".join(f"- [{head}](#{_anchor(head)})" for head in heads)
 
@@ -81,7 +81,7 @@ def _anchor(head: str) -> str:
 
 
 def _text(chapter: Chapter, language: str) -> None:
-    """The text, part by part. It goes on after a prediction when that is made, or when the reader says so."""
+    """Show the text, part by part. It continues after a prediction, or when the reader skips that."""
     state = st.session_state
     with st.sidebar:
         everything = st.toggle(
@@ -128,7 +128,7 @@ def _block(chapter: Chapter, block: markup.Block, place: str) -> None:
 
 
 def _figure(drawn: Drawn, place: str) -> None:
-    """A figure as the golden file has it, or as it came out just now."""
+    """Draw a figure as the golden file has it, or as it was run just now."""
     state, key = st.session_state, f"{place}-{drawn.name}"
     with st.container(border=True, key=f"figure-{key}"):
         holds = dict.fromkeys(drawn.claims, True)
@@ -160,7 +160,7 @@ def _figure(drawn: Drawn, place: str) -> None:
 
 
 def _with_code(text: str) -> str:
-    """Text as it is, but for what stands between backquotes."""
+    """Return text with nothing marked but what stands between backquotes."""
     parts = text.split("`")
     return "".join(f"`{part}`" if number % 2 else escaped(part) for number, part in enumerate(parts))
 
@@ -184,7 +184,7 @@ def _to_workbench(drawn: Drawn, key: str) -> None:
 
 @st.cache_data(max_entries=64, show_spinner=False)
 def _labels(queries: tuple[str, ...]) -> dict[str, str]:
-    """What each run is called: the settings in which they differ."""
+    """Return what each run is called: the settings in which they differ."""
     flats = [dict(parse_qsl(query, keep_blank_values=True)) for query in queries]
     names = dict.fromkeys(name for flat in flats for name in flat)
     differing = [n for n in names if n != "slow" and len({flat.get(n) for flat in flats}) > 1]
@@ -201,7 +201,7 @@ def _labels(queries: tuple[str, ...]) -> dict[str, str]:
 
 
 def _ask(chapter: Chapter, item: Item, place: str) -> bool:
-    """A question, or what became of it; whether it has been answered."""
+    """Draw a question, or how it was answered; return whether it has been answered."""
     state, key = st.session_state, f"{place}-{chapter.name}-{item.name}"
     times = state.setdefault(f"times-{key}", 0)
     drawn = item.drawn(state.dice + SEEDS * times + (place == "quiz"))
@@ -240,7 +240,7 @@ def _ask(chapter: Chapter, item: Item, place: str) -> bool:
 
 
 def _others(counts: Counter, said: str, right: bool) -> str:
-    """How many of all were right at first, and how many said what this reader said; numbers never are the same."""
+    """Return how many of all were right at first, and how many gave this answer; numbers are never the same."""
     known = sum(number for (_, was_right), number in counts.items() if was_right)
     alike = sum(number for (other, _), number in counts.items() if other == said)
     told = f"Of {counts.total()} first answers here, {known} {'was' if known == 1 else 'were'} right"
@@ -248,7 +248,7 @@ def _others(counts: Counter, said: str, right: bool) -> str:
 
 
 def _answer(item: Item, key: str) -> None:
-    """The widget for a guess; nothing is said before it is sent."""
+    """Draw the widget for a guess; nothing is revealed before it is sent."""
     with st.form(f"form-{key}", border=False):
         if item.choices:
             says = {choice.key: choice.says for choice in item.choices}
@@ -271,7 +271,7 @@ def _another(key: str) -> None:
 
 
 def _exercise(chapter: Chapter, language: str) -> None:
-    """The task, the file to begin with, and what came of the solution that was handed in."""
+    """Show the task, the file to begin with, and the report of the solution that was handed in."""
     source, state, key = chapter.exercise, st.session_state, f"solution-{chapter.name}"
     title, _, task = (ast.get_docstring(ast.parse(source)) or "").partition("\n")
     st.markdown(f"# {chapter.title(language)}: exercise")
@@ -302,7 +302,7 @@ def _hand_in(key: str) -> None:
 
 
 def _report(report: dict) -> None:
-    """Score and marks."""
+    """Show score and marks."""
     st.markdown(f"## {report['score']} of 100", anchors=False)
     for mark in report["marks"]:
         sign = ":green[:material/check:]" if mark["earned"] else ":red[:material/close:]"

@@ -322,7 +322,7 @@ def _costs(plan: Plan, share: float) -> Mapping:
     return {**usual, **given}
 
 
-def job_spec(values: dict[str, Any], root: Path, progress: Callable[[float], None]) -> Path:
+def perform(values: dict[str, Any], root: Path, progress: Callable[[float], None]) -> Path:
     """Do the study as an errand (see experiments.jobs.spec)."""
     return JobSpec("study", values).keep(root, partial(save, study(Plan.of(**values))))
 

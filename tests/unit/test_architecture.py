@@ -21,7 +21,7 @@ MAY_IMPORT = {
     "theory": {"algorithms", "kernels", "knobs", "tracing"},
     "experiments": {"theory", "workloads", "cluster", "algorithms", "kernels", "knobs", "tracing"},
     "lessons": {"experiments", "theory", "workloads", "cluster", "algorithms", "kernels", "knobs", "tracing"},
-    "app": {"lessons", "experiments", "theory", "workloads", "cluster", "algorithms", "kernels", "knobs", "tracing"},
+    "app": {"lessons", "experiments", "knobs", "tracing"},
 }
 PLOTTING = ("experiments/plots/export.py", "experiments/plots/chart.py")
 each_room = pytest.mark.parametrize("name", MAY_IMPORT)
@@ -87,6 +87,13 @@ def names_from(path: Path, package: str) -> list[str]:
     """The names that a file takes from `package` itself."""
     nodes = [node for module, node, _ in imports(path) if module == package and isinstance(node, ast.ImportFrom)]
     return [alias.name for node in nodes for alias in node.names]
+
+
+@each_room
+def test_click_stays_in_the_rooms_of_the_command_line(name):
+    for path, module in imported(name):
+        if module.split(".")[0] == "click":
+            assert path.relative_to(ROOT).as_posix().startswith(("experiments/cli/", "lessons/__main__.py")), path
 
 
 @each_room

@@ -3,9 +3,9 @@
 import pytest
 
 from app import session
-from app.curves import AXES
 from app.questions import QUESTIONS, asked
 from experiments.experiment import Experiment
+from experiments.plots.curves import AXES
 from experiments.run import run
 
 

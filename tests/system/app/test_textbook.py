@@ -185,7 +185,7 @@ def test_a_figure_is_run_again_in_the_pool_and_shows_what_came_out(book, pool, t
     page.button(f"run-text-{name}").click().run()
     assert not page.exception and made.asked == (job_specs.again(name),)
     assert page.get("progress")[0].proto.text == "Running its experiments."
-    made.now = JobState("finished", folder=job_specs.job_spec(job_specs.again(name).values, tmp_path))
+    made.now = JobState("finished", folder=job_specs.perform(job_specs.again(name).values, tmp_path))
     page.run()
     assert not page.exception and charts(page) == 6
     assert not any(button.key == f"run-text-{name}" for button in page.button)
@@ -225,7 +225,7 @@ def test_a_solution_is_graded_in_the_pool_and_its_marks_are_shown(book, pool, tm
 
 def test_the_errand_grades_in_its_own_process(tmp_path):
     work = job_specs.graded("stragglers", "def server(comm, task, s): raise ValueError('no')", "mine.py", 3)
-    report = job_specs.read(work.do(tmp_path))
+    report = job_specs.read(work.perform(tmp_path))
     assert report["score"] == 0 and "no" in report["trouble"] and work.stored(tmp_path)
 
 

@@ -14,7 +14,7 @@ import pytest
 
 import algorithms
 from algorithms.compression import COMPRESSIONS, find, module
-from experiments.cli.main import _stoppable
+from experiments.cli.running import stoppable
 from experiments.experiment import Experiment
 from experiments.runs import store
 from experiments.runs.compare import difference
@@ -347,7 +347,7 @@ def test_ctrl_c_at_any_moment_of_the_first_ones_handling_does_not_wait_for_it():
     while again >= moment:  # there may be later moments
         moment, again = moment + 1, 0
         before = sys.gettrace()
-        with _stoppable() as asked, contextlib.suppress(KeyboardInterrupt):
+        with stoppable() as asked, contextlib.suppress(KeyboardInterrupt):
             sys.settrace(trace)
             try:
                 signal.raise_signal(signal.SIGINT)

@@ -11,10 +11,10 @@ import algorithms
 import workloads
 from algorithms import compression
 from algorithms.parts.pipeline.ops import KINDS
-from app import palette
 from app.components import schedule
 from experiments.experiment import Experiment
-from experiments.plots.timeline_codec import unpack
+from experiments.plots import palette
+from experiments.plots.column_codec import unpack
 from experiments.study import schedules as study
 from experiments.study.schedules import NAMES, Plan
 

@@ -1,6 +1,6 @@
-"""Curves of runs as pictures: plain data, which components/curve.py has the browser draw.
+"""Curves of runs as pictures: plain data, which the workbench draws on a canvas, and an export with Plotly.
 
-Loss, accuracy and what methods measured, of one run or of several laid over each other, finished or under way. Axes are
+Loss, accuracy and what methods measured, of one run or of several in one chart, finished or under way. Axes are
 in units that people read; the arrays of a run stay in SI.
 """
 
@@ -10,11 +10,27 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from app import curves
-from app.charts.frame import HEIGHT, Shown, unit
-from app.curves import Line
+from experiments.plots import curves, palette
+from experiments.plots.curves import Line
+from experiments.runs.record import Run
 
+HEIGHT = 260  # px of a picture
 ALWAYS = 5.0  # a loss up to which the axis shows everything: more than twice that of guessing among ten classes
+
+
+@dataclass(frozen=True)
+class Shown:
+    """A run in pictures: its name there, its colour (an index of palette.RUNS), and the name of its folder."""
+
+    name: str
+    run: Run
+    colour: int
+    folder: str = ""
+
+    @property
+    def line(self) -> palette.LineStyle:
+        """How it is drawn."""
+        return palette.RUNS[self.colour % len(palette.RUNS)]
 
 
 @dataclass(frozen=True)
@@ -22,7 +38,7 @@ class Series:
     """One line: x and y of one length, in the units of the axes.
 
     `symbol` marks its points, `bare` leaves the line out, `faint` puts it in the background where no pointer finds
-    it. `name` is what the pointer is told, `key` what the legend says, "" for no entry.
+    it. `name` is shown at the pointer, `key` in the legend, "" for no entry.
     """
 
     x: np.ndarray
@@ -39,7 +55,7 @@ class Series:
 
 @dataclass(frozen=True)
 class Axis:
-    """From `least` to `most`; `name` and `unit` are what its title and the pointer say."""
+    """An axis from `least` to `most`; `name` and `unit` are in its title and at the pointer."""
 
     name: str
     least: float
@@ -59,8 +75,18 @@ class Picture:
     growing: bool = False
 
 
+def unit(axis: str, largest: float) -> tuple[float, str]:
+    """Return how many SI units one unit of the axis is, and its name, so that labels have few digits."""
+    if axis == "seconds":
+        return next(((scale, name) for scale, name in ((1, "s"), (1e-3, "ms")) if largest >= scale), (1e-6, "µs"))
+    if axis == "bytes":
+        steps = ((1e9, "GB"), (1e6, "MB"), (1e3, "kB"))
+        return next(((scale, name) for scale, name in steps if largest >= scale), (1, "bytes"))
+    return 1, ""
+
+
 def loss(shown: list[Shown], axis: str, log: bool = False) -> Picture:
-    """Training loss (faint: mini-batches, bold: running mean) and held-out loss (points) of all runs against `axis`."""
+    """Return training loss (faint: mini-batches, bold: running mean) and held-out loss (points) of all runs."""
     alone, drawn = len(shown) == 1, _drawn(shown, axis)
     series, most = [], _farthest(drawn)
     scale, word = unit(axis, most)
@@ -81,7 +107,7 @@ def loss(shown: list[Shown], axis: str, log: bool = False) -> Picture:
 
 
 def accuracy(shown: list[Shown], axis: str) -> Picture:
-    """Held-out accuracy, in percent, of all runs against `axis`."""
+    """Return the held-out accuracy, in percent, of all runs against `axis`."""
     lines = [curves.held_out(s.run, axis, "accuracy") for s in shown]
     most = _farthest(_drawn(shown, axis))
     scale, word = unit(axis, most)
@@ -95,7 +121,7 @@ def accuracy(shown: list[Shown], axis: str) -> Picture:
 
 
 def panel(shown: list[Shown], axis: str, log: bool, most: float, top: float) -> Picture:
-    """One of several small pictures of the loss, that share their axes: x to `most` in SI units, y to `top`."""
+    """Return one of several small pictures of the loss that share their axes: x to `most` in SI units, y to `top`."""
     scale, word = unit(axis, most)
     series = []
     for s, (_, smooth, held) in zip(shown, _drawn(shown, axis), strict=True):
@@ -108,7 +134,7 @@ def panel(shown: list[Shown], axis: str, log: bool, most: float, top: float) -> 
 
 
 def measured(shown: list[Shown], quantity: str) -> Picture:
-    """What the methods of all runs measured under this name, against the step."""
+    """Return what the methods of all runs measured under this name, against the step."""
     series = []
     for s in shown:
         if quantity in s.run.quantities:
@@ -123,14 +149,14 @@ def measured(shown: list[Shown], quantity: str) -> Picture:
 
 
 def reach(shown: list[Shown], axis: str) -> tuple[float, float]:
-    """(farthest x in SI units, highest loss worth seeing) of all runs: what panels beside each other share."""
+    """Return what pictures of all runs share: the farthest x in SI units, and the highest loss worth showing."""
     drawn = _drawn(shown, axis)
     tops = [_top(smooth.y, held.y) for _, smooth, held in drawn]
     return _farthest(drawn), max((top for _, top in filter(None, tops)), default=1.0) * 1.08
 
 
 def along(axis: str, most: float, word: str) -> Axis:
-    """The axis that all curves of a run lie along; `word` is its unit."""
+    """Return the axis that all curves of a run lie along; `word` is its unit."""
     names = {"step": "step", "samples": "samples seen by all workers", "seconds": "time", "bytes": "sent by all ranks"}
     return Axis(names[axis], 0.0, most, word)
 
@@ -140,32 +166,32 @@ def _said(s: Shown, shown: list[Shown], word: str) -> str:
 
 
 def _drawn(shown: list[Shown], axis: str) -> list[tuple[Line, Line, Line]]:
-    """Of each run every mini-batch's loss, their running mean, and the held-out loss."""
+    """Return every mini-batch's loss of each run, their running mean, and the held-out loss."""
     return [(*curves.training(s.run, axis), curves.held_out(s.run, axis)) for s in shown]
 
 
 def _farthest(drawn: list[tuple[Line, Line, Line]]) -> float:
-    """How far the runs come, in SI units."""
+    """Return how far the runs go, in SI units."""
     ends = [float(line.x[-1]) for _, *lines in drawn for line in lines if len(line.x)]
     return max(ends, default=0.0) or 1.0
 
 
 def _span(series: list[Series]) -> tuple[float, float]:
-    """(lowest, highest) of a linear axis, 0 among them."""
+    """Return the lowest and the highest value of a linear axis, which contains 0."""
     known = list(filter(None, (_top(one.y) for one in series if not one.faint)))
     low, high = min([0.0, *(low for low, _ in known)]), max((high for _, high in known), default=1.0)
     return (low, high * 1.08) if high > low else (low, low + 1.0)
 
 
 def _decades(series: list[Series]) -> tuple[float, float]:
-    """(lowest, highest) of a logarithmic axis."""
+    """Return the lowest and the highest value of a logarithmic axis."""
     values = np.concatenate([one.y for one in series if not one.faint] or [np.ones(1)])
     values = values[np.isfinite(values) & (values > 0)]
     return (float(values.min()) / 1.3, float(values.max()) * 1.3) if len(values) else (0.1, 1.0)
 
 
 def _top(*lines: np.ndarray) -> tuple[float, float] | None:
-    """(lowest, highest) that deserves to be seen: not the first leap of a bad start, nor the last of a divergence."""
+    """Return the range worth showing: without the leap of a bad start or the last values of a divergence."""
     values = np.concatenate(lines)
     values = values[np.isfinite(values)]
     if not len(values):

@@ -1,4 +1,4 @@
-"""The binary form in which a browser gets a timeline: a header that says what follows, then plain columns.
+"""The binary form in which the browser gets timelines and curves: a header that lists what follows, then plain columns.
 
     4 bytes          n, the length of the header, little-endian
     n bytes          JSON, padded with spaces so that the columns start at a multiple of 4
@@ -23,7 +23,7 @@ TYPES = {"u1": "Uint8", "u2": "Uint16", "u4": "Uint32", "i4": "Int32", "f4": "Fl
 
 
 def pack(header: dict[str, Any], columns: dict[str, np.ndarray]) -> bytes:
-    """One message with `header`'s values and `columns`, whose types must be among TYPES."""
+    """Return one message with `header`'s values and `columns`, whose types must be among TYPES."""
     pieces, layout, offset = [], {}, 0
     for name, column in columns.items():
         data = np.ascontiguousarray(column, column.dtype.newbyteorder("<")).tobytes()
@@ -36,7 +36,7 @@ def pack(header: dict[str, Any], columns: dict[str, np.ndarray]) -> bytes:
 
 
 def unpack(message: bytes) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-    """(header, columns) of a packed message."""
+    """Return (header, columns) of a packed message."""
     (length,) = struct.unpack_from("<I", message)
     header = json.loads(message[4 : 4 + length])
     code = {word: short for short, word in TYPES.items()}
@@ -48,7 +48,7 @@ def unpack(message: bytes) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
 
 
 def pack_timeline(trace: Trace, limit: int = 50_000) -> bytes:
-    """The spans of `trace`, sorted by lane and then by start.
+    """Return the spans of `trace` packed, sorted by lane and then by start.
 
     Columns: start, duration (Float32, s), lane (Uint8, or Uint16 above 256 ranks), kind (Uint8), step (Int32), label
     (Uint8 or Uint16). Header: lanes, kinds, labels, seconds, and spans, the number there were: above `limit`, spans
@@ -81,7 +81,7 @@ def pack_timeline(trace: Trace, limit: int = 50_000) -> bytes:
 
 
 def pack_messages(trace: Trace, limit: int = 20_000) -> bytes:
-    """The messages of `trace` by sending time: columns src, dst, bytes (Float32), sent, arrived (Float32, s).
+    """Return the messages of `trace` packed by sending time: src, dst, bytes (Float32), sent, arrived (Float32, s).
 
     Above `limit` only the largest are kept; messages that never arrived have -1 for arrived. Header: messages, the
     number there were.

@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
 
-from app import curves
 from experiments.experiment import Experiment
+from experiments.plots import curves
 
 
 @pytest.fixture

@@ -4,9 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from app import palette
+import app
+from experiments.plots import palette
 
-CONFIG = tomllib.loads((Path(palette.__file__).parent / ".streamlit" / "config.toml").read_text())
+CONFIG = tomllib.loads((Path(app.__file__).parent / ".streamlit" / "config.toml").read_text())
 PAGES = [CONFIG["theme"][name]["backgroundColor"] for name in ("light", "dark")]
 
 

@@ -1,6 +1,6 @@
 """Curves: what was recorded, as lines that a chart can draw. Plain arrays in, plain arrays out.
 
-An axis says what the losses are laid out against: "step", "samples", "seconds" or "bytes".
+An axis is what losses are drawn against: "step", "samples", "seconds" or "bytes".
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class Line(NamedTuple):
 
 
 def training(run: Run, axis: str) -> tuple[Line, Line]:
-    """(every mini-batch loss, its running mean over ranks and neighbouring steps), thinned."""
+    """Return (every mini-batch loss, its running mean over ranks and neighbouring steps), thinned."""
     losses = run.losses
     x = _along(run, axis)
     order = np.argsort(x, kind="stable")
@@ -38,20 +38,20 @@ def training(run: Run, axis: str) -> tuple[Line, Line]:
 
 
 def held_out(run: Run, axis: str, quantity: str = "loss") -> Line:
-    """The reported model on held-out data; `quantity` is "loss" or "accuracy". Empty where there is none."""
+    """Return "loss" or "accuracy" of the reported models on held-out data. Empty where there is none."""
     tried = run.evaluations
     known = np.isfinite(tried[quantity])
     return _line(*_every(tried[axis][known].astype(float), tried[quantity][known], POINTS))
 
 
 def reached(run: Run, loss: float) -> float:
-    """The time, s, of the first report with a held-out loss of at most `loss`; NaN if there was none."""
+    """Return the time, s, of the first report with a held-out loss of at most `loss`; NaN if there was none."""
     there = np.flatnonzero(run.evaluations["loss"] <= loss)
     return float(run.evaluations["seconds"][there[0]]) if len(there) else np.nan
 
 
 def step_time(run: Run) -> float:
-    """Seconds from one mini-batch of a rank to its next, the median over all; NaN if no rank had two."""
+    """Return the seconds from one mini-batch of a rank to its next, the median; NaN if no rank had two."""
     order = np.lexsort([run.losses["seconds"], run.losses["rank"]])
     same = np.diff(run.losses["rank"][order]) == 0
     between = np.diff(run.losses["seconds"][order])[same]
@@ -59,14 +59,14 @@ def step_time(run: Run) -> float:
 
 
 def measured(run: Run, quantity: str) -> Line:
-    """What the method measured in each step, the mean over ranks."""
+    """Return what the method measured in each step, the mean over ranks."""
     steps, values = run.course(quantity)
     known = np.isfinite(values)
     return _line(*thin(steps[known] + 1.0, values[known], POINTS))
 
 
 def thin(x: np.ndarray, y: np.ndarray, points: int) -> tuple[np.ndarray, np.ndarray]:
-    """At most `points` of the points: per cell the lowest and the highest, so that no peak is lost."""
+    """Return at most `points` of the points: per cell the lowest and the highest, so that no peak is lost."""
     if len(x) <= points:
         return x, y
     cells = points // 2
@@ -91,7 +91,7 @@ def _along(run: Run, axis: str) -> np.ndarray:
 
 
 def _running(y: np.ndarray, window: int) -> np.ndarray:
-    """The mean of up to `window` values around each, of those that are finite."""
+    """Return the mean of up to `window` values around each, of those that are finite."""
     if len(y) == 0:
         return y
     known = np.isfinite(y)
