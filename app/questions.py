@@ -89,7 +89,7 @@ QUESTIONS = (
         "Why does a pipeline idle?",
         "algorithm=gpipe&batch=256&steps=50&chunks=8",
         "A stage waits for what the stage before hands on, and on the way back for the one behind it. With the batch "
-        "in one piece only one of four works at a time; in eight pieces they work together, in half the time.",
+        "in one piece only one of four works at a time; in eight pieces they work together, in about half the time.",
         "seconds",
         against="algorithm=gpipe&batch=256&steps=50&chunks=1",
     ),

@@ -37,7 +37,7 @@ from algorithms.parts.pipeline.settings import FlushSettings
 class Settings(FlushSettings):
     pipes: int = knob(1, "pipelines each way", ge=1, le=256)
     doubling: bool = knob(False, "a forward takes two micro-batches, which come back one after the other")
-    recompute: Literal["none", "early", "late"] = knob("none", "store inputs only, and go forward once more")
+    recompute: Literal["none", "early", "late"] = knob("none", "store inputs only, and repeat the forward")
 
 
 def schedule(rank: int, ranks: int, chunks: int, pipes: int = 1, doubling: bool = False) -> list[Op]:

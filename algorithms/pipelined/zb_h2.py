@@ -10,7 +10,7 @@ before its first I, and its W lag 2s micro-batches behind:
     stage 2   .. .. F0 I0 F1 I1 F2 I2 F3 I3 F4 I4 W0 W1 W2 W3 W4        no gap between first and last op of a stage
 
 Within the span of a stage (S-1)(f+i-2w) is idle as long as w <= f and w <= i: nothing if f = i = w. Each stage updates
-when its own W are done, and goes on with the next mini-batch, without a barrier. To clip the whole gradient, however,
+when its own W are done, and starts the next mini-batch without a barrier. To clip the whole gradient, however,
 all stages have to know its norm; with `validation` after, they update first and learn it later (`norm_clipping.py`).
 
 Price: where a numbers per sample cross from one stage to the next, 2 batch a per step. Stage s holds 2(S-s)-1

@@ -14,7 +14,7 @@ class FlushSettings(Knobs):
     """Knobs of pipelines that update once per mini-batch, by any update rule."""
 
     learning_rate: float = knob(0.1, "step size", gt=0, le=1000)
-    update: Rule = knob("sgd", "what is done with the gradient of a mini-batch")
+    update: Rule = knob("sgd", "rule that applies the gradient of a mini-batch")
     momentum: float = knob(0.9, "of the update rules that have one", ge=0, lt=1)
     chunks: int = knob(8, "micro-batches in a mini-batch", ge=1, le=1024)
     cuts: Counts = knob("", "layers in each stage, for example 3,3,2; balanced by work if empty")

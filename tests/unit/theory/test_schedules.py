@@ -2,7 +2,10 @@
 
 import importlib
 import re
+import subprocess
+import sys
 from itertools import islice, pairwise
+from pathlib import Path
 
 import pytest
 
@@ -13,6 +16,7 @@ from theory import schedule_systolic, schedules
 from theory.pipeline_memory import Sizes, in_flight, in_flight_until_weights, peak_bytes
 from theory.schedule_timing import bubble_of_span, bubble_of_total, simulate
 
+ROOT = Path(__file__).resolve().parents[3]
 UNIT = {"F": 1, "B": 2, "R": 1, "I": 1, "W": 1}
 GOLDEN = {  # of the book; capitals are the first half of the stages, small letters the second, where a rank holds two
     ("1f1b", 4, 6): """
@@ -578,3 +582,16 @@ def test_the_drawing_in_the_docstring_is_what_happens(name):
 def test_every_schedule_that_an_algorithm_declares_can_be_studied():
     declared = [name for one in algorithms.names() for name in algorithms.find(one).schedules]
     assert sorted(declared) == sorted(set(schedules.SCHEDULES) - {"naive", "systolic"})
+
+
+def test_a_schedule_is_generated_and_timed_without_training_or_a_compiler():
+    code = """
+import sys
+from theory.schedule_timing import simulate
+from theory.schedules import SCHEDULES, lists
+for name in SCHEDULES:
+    simulate(lists(name, 4, 8), dict.fromkeys("FRBIW", 1))
+print(*({"numba", "torch", "scipy", "workloads", "cluster", "experiments"} & set(sys.modules)))
+"""
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert done.stdout.split() == []
