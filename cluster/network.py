@@ -1,7 +1,7 @@
-"""Networks: latency and bandwidth of links, and presets with their sources.
+"""Networks: latency, bandwidth and overhead of links, and presets with their sources.
 
-A message of n bytes takes latency + n / bandwidth; a node has one port each way, shared by its ranks; ranks of one
-node talk over the node's own link. Times are seconds, sizes bytes: gigabits stop here.
+A message of n bytes takes latency + n / bandwidth. A node has one port each way, shared by its ranks; ranks of one node
+communicate over the link within it. Times are in seconds, sizes in bytes; gigabits appear nowhere else.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ class Link:
 
     @property
     def spelled(self) -> str:
-        """What `parse_network` reads."""
+        """The text that `parse_network` parses."""
         return f"{self.latency:.4g}:{self.bandwidth:.4g}:{self.overhead:.4g}"
 
 
 @dataclass(frozen=True)
 class Network:
-    """`between` nodes and, for ranks that share one, `within` a node. `source` says where the numbers come from."""
+    """The links between nodes and, for ranks that share one, within a node; `source` is where the numbers come from."""
 
     between: Link
     within: Link
@@ -61,7 +61,10 @@ NETWORKS: dict[str, Network] = {
 
 
 def parse_network(text: str) -> Network:
-    """The preset of this name, or one link for all in numbers, "4e-5:1.5e9:1e-5". ValueError in one sentence."""
+    """Return the preset of this name, or one link for all ranks from numbers, "4e-5:1.5e9:1e-5".
+
+    Raises ValueError, in one sentence.
+    """
     if text in NETWORKS:
         return NETWORKS[text]
     form = "latency in s:bytes/s:s of the sender per message, for example 4e-5:1.5e9:1e-5"

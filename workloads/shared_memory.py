@@ -16,7 +16,7 @@ import kernels
 
 
 class Walk:
-    """One mini-batch's steps, a `cluster.comm.SharedSteps`; `indices` are its samples, `anchor` is None or (a, G)."""
+    """One mini-batch's steps, the contract's SharedSteps; `indices` are its samples, `anchor` is None or (a, G)."""
 
     where, price = slice(None), None
 

@@ -207,7 +207,7 @@ class Task:
         return loss, g
 
     def walk(self, shared, rate: float, examples: int = 1, anchor: tuple | None = None) -> None:
-        """Take the next mini-batch through shared memory (`cluster.comm.Shared`), `examples` samples to a step:
+        """Take the next mini-batch through shared memory, `examples` samples to a step:
 
         w <- w - rate (sum of their gradients at w), or of g(w) - g(a) + G for each if the anchor (a, G) is given. Where
         it can be seen, staleness is recorded, and measured how many coordinates were "written" for a sample, and what

@@ -19,11 +19,12 @@ from typing import Any
 import numpy as np
 
 from cluster import collectives
-from cluster.comm import Deadlock, Guard, Message, Op, RankLost, guarded, nbytes, shares, snapshot
+from cluster.comm import Deadlock, Message, Op, RankLost, nbytes, shares, snapshot
 from cluster.real import memory
 from cluster.real.all_reduce import LARGE, ThreadedAllReduce, TorchAllReduce
 from cluster.real.links import PeersGone, Slot
 from cluster.real.rank_state import RankState, describe_wait
+from cluster.shared_memory import Guard, guarded
 from tracing import COMMUNICATE
 
 

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from cluster.comm import Guard, SharedSteps
+from cluster.shared_memory import Guard, SharedSteps
 from kernels import METER
 
 try:

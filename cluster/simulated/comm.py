@@ -13,7 +13,8 @@ from numpy import ndarray
 
 from cluster import collectives
 from cluster.collectives import ALL_REDUCE, COLLECTIVE
-from cluster.comm import Guard, Message, Op, guarded, nbytes, snapshot
+from cluster.comm import Message, Op, nbytes, snapshot
+from cluster.shared_memory import Guard, guarded
 from cluster.simulated.fused_collectives import FusedAllReduce, rendezvous
 from cluster.simulated.handles import BackgroundAllReduce, InPlace, SimulatedReceive, SimulatedSend
 from cluster.simulated.mailbox import Delivery, delivery

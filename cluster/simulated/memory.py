@@ -21,7 +21,8 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-from cluster.comm import Guard, SharedSteps, WriteCounts, shares
+from cluster.comm import shares
+from cluster.shared_memory import Guard, SharedSteps, WriteCounts
 from kernels import METER, metered
 from tracing import UPDATE
 
