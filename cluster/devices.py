@@ -60,5 +60,5 @@ def parse_device(text: str) -> Device:
         return DEVICES[text]
     flops, bandwidth, overhead = numbers(text, "device", "FLOP/s:bytes/s:s per call, for example 40e9:15e9:1e-6")
     if not flops or not bandwidth:
-        raise ValueError(f"device: {text} would never be done; FLOP/s and bytes/s are above 0.")
+        raise ValueError(f"device: {text} would never finish a kernel; FLOP/s and bytes/s must be above 0.")
     return Device(flops, bandwidth, overhead, "as given")

@@ -79,7 +79,7 @@ def parse_pause(text: str, ranks: int) -> dict[int, tuple[tuple[float, float], .
     form = "rank:from-to in seconds, for example 1:0.5-0.8"
     for rank, (start, end) in _entries(text, ranks, _NUMBER + "-" + _NUMBER, "pause", form):
         if end <= start:
-            raise ValueError(f"pause: rank {rank} would go on at {end:g} s before it stops at {start:g} s.")
+            raise ValueError(f"pause: rank {rank} would continue at {end:g} s before it stops at {start:g} s.")
         pauses[rank] = tuple(sorted((*pauses.get(rank, ()), (start, end))))
     return pauses
 
@@ -90,12 +90,12 @@ def parse_crash(text: str, ranks: int) -> dict[int, tuple[float, float]]:
     Return (time of the crash, time of the restart) by rank, the latter inf for a rank that is lost for good.
     """
     crashes: dict[int, tuple[float, float]] = {}
-    form = "rank:second, for example 3:0.4, or rank:from-to if it comes back, for example 1:0.5-0.8"
+    form = "rank:second, for example 3:0.4, or rank:from-to if it restarts, for example 1:0.5-0.8"
     for rank, (lost, back) in _entries(text, ranks, _NUMBER + f"(?:-{_NUMBER})?", "crash", form):
         if rank in crashes:
             raise ValueError(f"crash: rank {rank} is lost twice; a rank can be lost once in a run.")
         if back <= lost < math.inf:
-            raise ValueError(f"crash: rank {rank} would come back at {back:g} s before it is lost at {lost:g} s.")
+            raise ValueError(f"crash: rank {rank} would restart at {back:g} s before it is lost at {lost:g} s.")
         crashes[rank] = lost, back
     return crashes
 

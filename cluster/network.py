@@ -70,6 +70,6 @@ def parse_network(text: str) -> Network:
     form = "latency in s:bytes/s:s of the sender per message, for example 4e-5:1.5e9:1e-5"
     latency, bandwidth, overhead = numbers(text, "network", form)
     if not bandwidth:
-        raise ValueError(f"network: over {text} nothing would ever arrive; bytes/s are above 0.")
+        raise ValueError(f"network: over {text} nothing would ever arrive; bytes/s must be above 0.")
     link = Link(latency, bandwidth, overhead)
     return Network(link, link, source="as given")

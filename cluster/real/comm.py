@@ -78,28 +78,28 @@ class RealComm:
             return work if async_op else work.wait(work.entered)
         if async_op:
             return ThreadedAllReduce(self, x, flat, scale)
-        self._together("all-reduce", self._sum, flat, scale)
+        self._run_collective("all-reduce", self._sum, flat, scale)
         return x
 
     def reduce_scatter(self, x: np.ndarray, op: Op = "sum") -> np.ndarray:
         if not isinstance(x, np.ndarray):  # twice the bytes of a reduce-scatter, but on the GPUs
             return self.all_reduce(x.clone(), op)[shares(len(x), self.size)[self.rank]]
         scale = {"sum": 1.0, "mean": 1.0 / self.size}[op]
-        return self._together("reduce-scatter", collectives.reduce_scatter, x, scale)
+        return self._run_collective("reduce-scatter", collectives.reduce_scatter, x, scale)
 
     def all_gather(self, x: Message) -> list[Message]:
-        return self._together("all-gather", collectives.all_gather, snapshot(x))
+        return self._run_collective("all-gather", collectives.all_gather, snapshot(x))
 
     def broadcast(self, x: Message, src: int = 0) -> Message:
         self._member(src)
-        return self._together("broadcast", collectives.broadcast, snapshot(x), src)
+        return self._run_collective("broadcast", collectives.broadcast, snapshot(x), src)
 
     def barrier(self) -> None:
-        self._together("barrier", collectives.barrier)
+        self._run_collective("barrier", collectives.barrier)
 
     def split(self, color: int | None) -> RealComm | None:
         self._calls += 1
-        colors = self._unlogged()._together("split", collectives.all_gather, color)
+        colors = self._unlogged()._run_collective("split", collectives.all_gather, color)
         members = [member for member, other in zip(self.members, colors, strict=True) if other == color]
         return None if color is None else RealComm(self._state, (self._group, self._calls, color), members)
 
@@ -115,14 +115,14 @@ class RealComm:
             raise ValueError(f"guard {guard!r} locks files, which this system cannot; use none or atomic.")
         quiet = self._unlogged()
         descriptor, path = memory.create(like.nbytes) if self.rank == 0 else (-1, "")
-        name = quiet._together("shared", collectives.broadcast, np.frombuffer(path.encode(), np.uint8), 0)
+        name = quiet._run_collective("shared", collectives.broadcast, np.frombuffer(path.encode(), np.uint8), 0)
         if self.rank:
             path = name.tobytes().decode()
             descriptor = memory.open_path(path)
         vector = memory.attach(descriptor, like)
         if self.rank == 0:
             vector[...] = like
-        quiet._together("shared", collectives.barrier)  # every rank has attached it
+        quiet._run_collective("shared", collectives.barrier)  # every rank has attached it
         own = os.dup(descriptor) if locks else -1
         memory.forget(descriptor, path if self.rank == 0 else "")
         return memory.MappedVector(vector, guard, own)
@@ -177,7 +177,7 @@ class RealComm:
     def _lost(self, lost: list[int], consequence: str) -> RankLost:
         return RankLost(f"rank {lost[0]} was lost; {consequence}", lost[0])
 
-    def _together(self, name: str, algorithm: Callable, *args: Any) -> Any:
+    def _run_collective(self, name: str, algorithm: Callable, *args: Any) -> Any:
         """Run a collective of `cluster.collectives`, message by message."""
         outer, self._collective = self._collective, name
         try:

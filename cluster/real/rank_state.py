@@ -35,7 +35,7 @@ def describe_wait(rank: int, waiting: tuple) -> str:
     since, slot, collective, src, tag = waiting
     whom = "the others" if slot is None else "any rank" if src is None else f"rank {src}"
     what = f"in {collective} for {whom}" if collective else f"for a message from {whom} (tag {tag})"
-    return f"rank {rank} waits {what} since {since:.6g} s"
+    return f"rank {rank} has waited {what} since {since:.6g} s"
 
 
 def unread(rank: int, left: list[tuple]) -> list[str]:

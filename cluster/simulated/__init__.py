@@ -7,7 +7,8 @@ advances it by the kernel's price on the rank's device, a message by the time of
     ports.py              network ports, the route between two ranks
     priority_queue.py     messages with a priority that wait for ports
     mailbox.py            messages: on their way, and waiting to be received
-    rank.py               a process with its own time; the meter of its kernels
+    actor.py              a process with its own time
+    rank.py               an actor that runs the program; the meter of its kernels
     failures.py           crashes, how other ranks learn of them, restarts
     simulation.py         one run: all of the above, progress and errors
 

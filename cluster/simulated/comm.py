@@ -15,11 +15,12 @@ from cluster import collectives
 from cluster.collectives import ALL_REDUCE, COLLECTIVE
 from cluster.comm import Message, Op, nbytes, snapshot
 from cluster.shared_memory import Guard, guarded
+from cluster.simulated.actor import Actor
 from cluster.simulated.fused_collectives import FusedAllReduce, rendezvous
 from cluster.simulated.handles import BackgroundAllReduce, InPlace, SimulatedReceive, SimulatedSend
 from cluster.simulated.mailbox import Delivery, delivery
 from cluster.simulated.memory import Memory, SimulatedVector
-from cluster.simulated.rank import Actor, Rank
+from cluster.simulated.rank import Rank
 from tracing import COMMUNICATE
 
 if TYPE_CHECKING:
@@ -136,21 +137,21 @@ class SimulatedComm:
         if work:
             work.wait()
         else:
-            self._collective("all-reduce", ALL_REDUCE[self._sim.collective], flat, scale)
+            self._run_collective("all-reduce", ALL_REDUCE[self._sim.collective], flat, scale)
         return x
 
     def reduce_scatter(self, x: np.ndarray, op: Op = "sum") -> np.ndarray:
         scale = {"sum": 1.0, "mean": 1.0 / self.size}[op]
-        return self._collective("reduce-scatter", collectives.reduce_scatter, x, scale)
+        return self._run_collective("reduce-scatter", collectives.reduce_scatter, x, scale)
 
     def all_gather(self, x: Message) -> list[Message]:
-        return self._collective("all-gather", collectives.all_gather, snapshot(x))
+        return self._run_collective("all-gather", collectives.all_gather, snapshot(x))
 
     def broadcast(self, x: Message, src: int = 0) -> Message:
-        return self._collective("broadcast", collectives.broadcast, snapshot(x), src)
+        return self._run_collective("broadcast", collectives.broadcast, snapshot(x), src)
 
     def barrier(self) -> None:
-        self._collective("barrier", collectives.barrier)
+        self._run_collective("barrier", collectives.barrier)
 
     def split(self, color: int | None) -> SimulatedComm | None:
         def groups(colors: list) -> dict:
@@ -198,7 +199,7 @@ class SimulatedComm:
         lost = [r for r, world in enumerate(self.members) if world in rank.mailbox.lost]
         return [r for r in lost if (self._group, tag, r) not in rank.reported_losses]
 
-    def _collective(self, name: str, algorithm: Callable, *args: Any) -> Any:
+    def _run_collective(self, name: str, algorithm: Callable, *args: Any) -> Any:
         """Run a collective of `cluster.collectives`, message by message, in this rank's own time."""
         rank, event_log = self._rank, self.event_log
         outer = rank.collective, event_log.busy
@@ -212,7 +213,7 @@ class SimulatedComm:
     def _in_background(self, algorithm: Callable, x: np.ndarray, scale: float, priority: int) -> BackgroundAllReduce:
         """Start an all-reduce, message by message, while the rank continues."""
         rank = self._rank
-        rank.window = 0
+        rank.window = 0  # it shares its port with its background
         actor = Actor(rank, self._actor.now)
         actor.collective = "all-reduce"
         comm = copy(self)

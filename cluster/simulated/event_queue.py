@@ -3,9 +3,9 @@
 Events happen in the order of (time, serial), so ties are always resolved in the same way and a run is a pure function
 of its arguments. An event has a method `happen(time)`, which returns the actor that can continue, or None:
 
-    Delivery    the first byte of a message reaches its receiver's port (`mailbox.py`)
-    Actor       continues (`rank.py`)
-    Call        calls a function: to start, crash or restart a rank
+    Delivery        the first byte of a message reaches its receiver's port (`mailbox.py`)
+    Actor           continues (`actor.py`)
+    ScheduledCall   calls a function: to start, crash or restart a rank
 
 As in SimPy, a process is suspended while it waits. Here it is a greenlet, so its code is plain and blocking, and there
 is no central loop: an actor that has to wait runs the queue itself until some actor can continue, and switches straight
@@ -23,8 +23,8 @@ from typing import TYPE_CHECKING, Any
 from greenlet import getcurrent
 
 if TYPE_CHECKING:
+    from cluster.simulated.actor import Actor
     from cluster.simulated.mailbox import Delivery
-    from cluster.simulated.rank import Actor
 
 
 class Hub:
@@ -32,10 +32,10 @@ class Hub:
 
     def __init__(self):
         self.greenlet = getcurrent()
-        self.calls: list[Call] = []
+        self.calls: list[ScheduledCall] = []
 
 
-class Call:
+class ScheduledCall:
     """An event that lets the hub call a function."""
 
     __slots__ = ("args", "function", "hub")
@@ -56,16 +56,16 @@ class EventQueue:
         self.now = 0.0  # s
         self.serial = count().__next__
         self.hub = Hub()
-        self._heap: list[tuple[float, int, Delivery | Actor | Call]] = []
+        self._heap: list[tuple[float, int, Delivery | Actor | ScheduledCall]] = []
         self._tick, self._running = tick, True
 
-    def push(self, time: float, event: Delivery | Actor | Call) -> None:
+    def push(self, time: float, event: Delivery | Actor | ScheduledCall) -> None:
         """Let `event` happen at `time`."""
         heappush(self._heap, (time, self.serial(), event))
 
     def call(self, time: float, function: Callable, *args: Any) -> None:
         """Call `function(*args)` at `time`."""
-        self.push(time, Call(self.hub, function, args))
+        self.push(time, ScheduledCall(self.hub, function, args))
 
     def run(self) -> None:
         """Let events happen until none is left. Called once, in the hub."""

@@ -101,4 +101,4 @@ def stop(rank: Rank) -> None:
 
 def describe_restart(rank: Rank) -> list[str]:
     """Return a sentence about the restart of this rank, if it was restarted."""
-    return [str(rank.previous.loss(f"it came back at {rank.born:.4g} s with nothing"))] if rank.previous else []
+    return [str(rank.previous.loss(f"it restarted at {rank.born:.4g} s without memory"))] if rank.previous else []

@@ -15,7 +15,7 @@ import numpy as np
 
 import kernels
 from cluster.comm import shares
-from cluster.simulated.rank import Actor
+from cluster.simulated.actor import Actor
 from cluster.simulated.ring_recurrence import ring_sum, ring_times
 from kernels import METER, metered
 from tracing import COMMUNICATE, WAIT

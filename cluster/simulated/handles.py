@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cluster.comm import Message
-from cluster.simulated.rank import Actor
+from cluster.simulated.actor import Actor
 
 if TYPE_CHECKING:
     from cluster.simulated.comm import SimulatedComm

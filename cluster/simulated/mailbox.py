@@ -10,8 +10,9 @@ from cluster.comm import Message
 from cluster.simulated.event_queue import EventQueue
 
 if TYPE_CHECKING:
+    from cluster.simulated.actor import Actor
     from cluster.simulated.ports import Route
-    from cluster.simulated.rank import Actor, Rank
+    from cluster.simulated.rank import Rank
 
 ARRIVED = attrgetter("arrived")
 

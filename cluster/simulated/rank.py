@@ -1,4 +1,4 @@
-"""A simulated rank: a process with its own time, and the meter of its kernels."""
+"""Ranks of the simulated cluster: actors that run the program, and the meters of their kernels."""
 
 from __future__ import annotations
 
@@ -7,12 +7,13 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import numpy as np
-from greenlet import GreenletExit, greenlet
+from greenlet import GreenletExit
 
 from cluster.comm import ClusterError, RankFailed, RankLost
 from cluster.event_log import EventLog
 from cluster.faults import Faults
-from cluster.simulated.mailbox import Delivery, Mailbox
+from cluster.simulated.actor import Actor
+from cluster.simulated.mailbox import Mailbox
 from kernels import METER
 from tracing import COMMUNICATE, IDLE, UPDATE, WAIT
 
@@ -27,49 +28,10 @@ class Crashed(BaseException):
     """Raised inside a rank at the time of its crash; not an Exception, so that no algorithm catches it."""
 
 
-class Actor:
-    """A process with its own time: a rank, or a collective in the background of one."""
-
-    __slots__ = ("blocked_since", "collective", "greenlet", "inbox", "now", "rank", "source", "source_world")
-
-    def __init__(self, rank: Rank, now: float):
-        self.rank, self.now = rank, now
-        self.blocked_since = now
-        self.source: int | None = None  # while it waits for a message: from which rank of the group, None for any
-        self.source_world: int | None = None  # the world rank of that one
-        self.collective = ""  # the one in progress
-        self.greenlet: greenlet | None = None
-        self.inbox: Delivery | None = None  # the message for which it was woken
-
-    def happen(self, time: float) -> Actor:
-        """Continue: an actor in the event queue is the event that wakes it."""
-        return self
-
-    def wait_until(self, time: float) -> None:
-        """Advance to `time`, unless it has passed."""
-        self.now = max(self.now, time)
-
-    def receive(self, sent: float, arrived: float) -> None:
-        """Advance to the arrival of a message."""
-        self.now = max(self.now, arrived)
-
-    def communicate(self, seconds: float) -> None:
-        """Advance by the time that sending takes the processor."""
-        self.now += seconds
-
-    def charge(self, kernel: str, flops: float, nbytes: float) -> None:
-        """Advance by the price of a kernel. In the background it does not take the rank's time."""
-        self.now += self.rank.sim.device.seconds(flops, nbytes) * self.rank.slowness()
-
-    def keep(self, kind: str, nbytes: int) -> None:
-        """Record that the rank holds `nbytes` more memory of this kind."""
-        self.rank.event_log.keep(kind, nbytes)
-
-
 class Rank(Actor):
     """One incarnation of a rank: a rank that restarts is a new Rank of the same number, with the same event log."""
 
-    __slots__ = (  # without them, this many attributes are looked up in a dict
+    __slots__ = (  # CPython 3.11 is slow to look up more than 30 attributes of an object without slots
         *("sim", "number", "event_log", "mailbox", "background", "in_flight", "window", "recorded", "result", "done"),
         *("_flops", "_bandwidth", "_overhead", "_charges", "slow", "jitter", "seed", "_draws", "_drawn", "_factor"),
         *("previous", "born", "pauses", "interruptible", "crash_time", "restart_time"),
@@ -88,9 +50,7 @@ class Rank(Actor):
         self.mailbox = Mailbox(sim.queue, dict(previous.mailbox.lost) if previous else {})
         self.in_flight = self._charges = 0
         self.background: list[Actor] = []
-        self.window = (
-            WINDOW if sim.network.per_node == 1 else 0
-        )  # with 0 its sends, on a shared port, are in order of time
+        self.window = WINDOW if sim.network.per_node == 1 else 0  # a shared port takes messages in the order of time
         self.result, self.done = None, False
 
         self.crash_time = math.inf if previous else faults.crash.get(number, math.inf)
@@ -223,7 +183,7 @@ class Rank(Actor):
         for tag, actor in self.mailbox.waiting():
             whom = "any rank" if actor.source is None else f"rank {actor.source_world}"
             what = f"in {actor.collective} for {whom}" if actor.collective else f"for a message from {whom} (tag {tag})"
-            lines.append(f"rank {self.number} waits {what} since {actor.blocked_since:.6g} s")
+            lines.append(f"rank {self.number} has waited {what} since {actor.blocked_since:.6g} s")
         return lines or [
-            f"rank {self.number} waits in {self.collective} for the others since {self.blocked_since:.6g} s"
+            f"rank {self.number} has waited in {self.collective} for the others since {self.blocked_since:.6g} s"
         ]

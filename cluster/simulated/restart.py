@@ -1,7 +1,7 @@
 """Communicators of a run in which ranks restart: to which incarnation of a rank a message goes.
 
 A reply goes to the incarnation that sent the request, as over a connection; any other message goes to the incarnation
-that is up when it is sent. A message to an incarnation that has crashed stays in a mailbox that nobody reads.
+that is up when it is sent. A message to an incarnation that has crashed stays in a mailbox that is never read.
 """
 
 from __future__ import annotations

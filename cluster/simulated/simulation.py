@@ -18,11 +18,12 @@ from cluster.devices import Device
 from cluster.event_log import Outcome
 from cluster.faults import Faults
 from cluster.network import Network
+from cluster.simulated.actor import Actor
 from cluster.simulated.comm import SimulatedComm
 from cluster.simulated.event_queue import EventQueue
 from cluster.simulated.failures import Failures
 from cluster.simulated.ports import Ports
-from cluster.simulated.rank import Actor, Rank
+from cluster.simulated.rank import Rank
 from cluster.simulated.restart import RestartableComm
 
 PROGRESS = 0.2  # s of real time between two calls of on_progress; the first comes after a quarter of it

@@ -158,7 +158,7 @@ def test_an_unknown_collective_is_refused_with_what_there_is():
 
 
 def sums(comm):
-    """What every algorithm makes of the same numbers, what all_reduce does, alone and beside, and on how many nodes."""
+    """The sums of every algorithm on the same numbers, of all_reduce, blocking and in the background, and the nodes."""
     nodes = [len(set(some.nodes)) for some in (comm, comm.split(comm.rank % 2))]
     comm.nodes = [0, 0, 1, 1]
     results = {}
@@ -166,10 +166,10 @@ def sums(comm):
         results[name] = np.random.default_rng(comm.rank).random(1000).astype(np.float32)
         algorithm(comm, results[name], 0.25)
     results["chosen"] = comm.all_reduce(np.random.default_rng(comm.rank).random(1000).astype(np.float32), "mean")
-    beside = [np.random.default_rng(comm.rank).random(1000).astype(np.float32) for _ in range(2)]
-    for handle in [comm.all_reduce(x, "mean", async_op=True) for x in beside]:
+    background = [np.random.default_rng(comm.rank).random(1000).astype(np.float32) for _ in range(2)]
+    for handle in [comm.all_reduce(x, "mean", async_op=True) for x in background]:
         handle.wait()
-    return results, beside, nodes
+    return results, background, nodes
 
 
 @pytest.mark.parametrize("collective", ["double_tree", "hierarchical"])
@@ -177,10 +177,10 @@ def test_real_processes_sum_as_they_are_told_to_the_bit(collective):
     real = processes.run(sums, 4, backend="sockets", collective=collective)
     assert real.error is None and not real.notes
     pairs = run(sums, 4, Network(LINK.between, LINK.within, per_node=2), collective=collective)
-    for (mine, beside, nodes), (theirs, _, simulated_nodes) in zip(real.results, pairs.results, strict=True):
+    for (mine, background, nodes), (theirs, _, simulated_nodes) in zip(real.results, pairs.results, strict=True):
         assert nodes == [1, 1] and simulated_nodes == [2, 2]
         assert all(np.array_equal(mine[name], theirs[name]) for name in mine)
-        assert all(np.array_equal(x, mine[collective]) for x in (mine["chosen"], *beside))
+        assert all(np.array_equal(x, mine[collective]) for x in (mine["chosen"], *background))
         assert not np.array_equal(mine["ring"], mine["chosen"])
 
 

@@ -1,4 +1,4 @@
-"""Sums under way at once: what is urgent overtakes what waits, and nothing else changes."""
+"""Several all-reduces in progress: an urgent one overtakes those that wait, and nothing else changes."""
 
 import math
 
@@ -24,8 +24,8 @@ def run(program, ranks, **options):
     return outcome
 
 
-def beside(*priorities, length=4000):
-    """A program: sums begun in this order, and when each of them was there."""
+def in_background(*priorities, length=4000):
+    """A program: all-reduces started in this order, and when each of them was done."""
 
     def program(comm):
         vectors = [np.random.default_rng([comm.rank, i]).random(length) for i in range(len(priorities))]
@@ -41,9 +41,9 @@ def beside(*priorities, length=4000):
 
 @every_collective
 def test_of_those_that_wait_the_lowest_number_goes_first(collective):
-    _, ends = run(beside(1, 5, 4, 3, 2), 2, collective=collective).results[0]
+    _, ends = run(in_background(1, 5, 4, 3, 2), 2, collective=collective).results[0]
     assert ends[0] < ends[4] < ends[3] < ends[2] < ends[1]
-    _, in_line = run(beside(1, 1, 1, 1, 1), 2, collective=collective).results[0]
+    _, in_line = run(in_background(1, 1, 1, 1, 1), 2, collective=collective).results[0]
     assert ends[4] < in_line[4] - 3 * 32_000 * BETA / 2
 
 
@@ -52,7 +52,7 @@ def test_of_those_that_wait_the_lowest_number_goes_first(collective):
 def test_order_changes_when_and_never_what(collective, ranks):
     late = Faults(jitter=JITTERS["exponential"], slow={0: 30.0})
     sums = [
-        [v.tobytes() for vectors, _ in run(beside(*p), ranks, collective=collective, faults=late).results
+        [v.tobytes() for vectors, _ in run(in_background(*p), ranks, collective=collective, faults=late).results
          for v in vectors]
         for p in [(0, 0, 0, 0), (4, 3, 2, 1), (2, 9, 0, 2)]
     ]  # fmt: skip
@@ -109,7 +109,7 @@ def test_a_sum_on_its_way_is_not_stopped():
 
 @pytest.mark.parametrize("collective", COLLECTIVES[1:])
 def test_of_those_that_come_at_the_same_moment_the_lowest_number_goes_first(collective):
-    _, ends = run(beside(3, 2, 1), 2, collective=collective).results[0]
+    _, ends = run(in_background(3, 2, 1), 2, collective=collective).results[0]
     assert ends[2] < ends[1] < ends[0]
 
 
@@ -132,7 +132,7 @@ def test_a_message_that_takes_the_port_meanwhile_gives_the_urgent_time_to_come()
 
 
 def test_a_sum_waits_for_its_turn_only_while_others_are_on_the_wire():
-    (_, ends), (_, others) = (run(beside(p), 4).results[0] for p in (0, 3))
+    (_, ends), (_, others) = (run(in_background(p), 4).results[0] for p in (0, 3))
     assert ends == others
 
 
