@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from tracing import EventLog
+from cluster.event_log import EventLog
 from workloads.recorder import Diverged, OutOfMemory, Recorder
 
 
