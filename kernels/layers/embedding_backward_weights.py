@@ -1,4 +1,4 @@
-"""Embedding backward: every token hears from all places where it stood, every place from all tokens that stood there.
+"""Embedding backward: sum the gradients of all occurrences of each token, and of each position.
 
     dtable[v] = sum over n, t with x[n, t] = v of dy[n, t]          dplaces[t] = sum over n of dy[n, t]
 

@@ -1,4 +1,4 @@
-"""Tiles: a matrix product on a GPU, sixteen by sixteen numbers at a time.
+"""Tiles: a matrix product on a GPU through shared memory, in tiles of 16 x 16.
 
 Every thread owns one number of c = a b, every block a tile of it. Reading a row of a and a column of b from global
 memory for each number would read everything n times; instead the block copies one tile of a and one of b into

@@ -56,7 +56,7 @@ def test_a_batch_that_is_over_cannot_be_asked_again():
     (first, *_), _ = stages()
     first.chunk(0)
     first.chunk(1)
-    with pytest.raises(ValueError, match="batch 0 was asked after batch 1"):
+    with pytest.raises(ValueError, match="batch 0 was requested after batch 1"):
         first.chunk(0)
 
 
