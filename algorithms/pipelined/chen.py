@@ -55,7 +55,7 @@ def worker(comm, task, s=Settings()):
         v = kernels.state_like(w)
         return LatestWeights(lambda w, g: kernels.momentum(w, v, g, s.learning_rate, s.momentum))
 
-    return StreamExecutor(comm, task, plan(comm.size, s), policy, settings.counts(s.cuts)).run()
+    return StreamExecutor(comm, task, plan(comm.size, s), policy, s.cuts).run()
 
 
 if __name__ == "__main__":

@@ -58,7 +58,7 @@ def worker(comm, task, s=Settings()):
     def policy(stage, w):
         return LatestWeights(lambda w, g: kernels.sgd(w, g, s.learning_rate))
 
-    return StreamExecutor(comm, task, plan(comm.size, s), policy, settings.counts(s.cuts)).run()
+    return StreamExecutor(comm, task, plan(comm.size, s), policy, s.cuts).run()
 
 
 if __name__ == "__main__":

@@ -34,7 +34,7 @@ from algorithms.parts.pipeline.plan import Stream
 from algorithms.parts.pipeline.stream_executor import StreamExecutor
 from algorithms.parts.pipeline.weight_policies import LatestWeights, PinnedVersion, StashedWeights
 from algorithms.pipelined.schedules import one_f_one_b
-from knobs import Counts, counts
+from knobs import Counts, listed
 
 SYNCHRONOUS = True  # stale, but always by the same updates: the network changes when, and not what
 START = settings.START
@@ -59,15 +59,16 @@ def shards(workers, s):
 
 
 def plan(workers, s):
-    replicas = counts(s.replicas) or [1] * workers
+    replicas = s.replicas or (1,) * workers
     return Stream(replicas, partial(one_f_one_b.replicated, replicas=replicas, chunks=inf))
 
 
 def refuse(workers, batch, workload, s):
-    wanted = sum(counts(s.replicas)) or workers
+    wanted = sum(s.replicas) or workers
     if wanted != workers:
         return (
-            f"replicas {s.replicas} are {wanted} ranks and there are {workers} workers; let them add up to {workers}."
+            f"replicas {listed(s.replicas)} are {wanted} ranks and there are {workers} workers; "
+            f"let them add up to {workers}."
         )
     if s.replicas and s.weights == "vertical":
         return "vertical sync is not defined for stages of several ranks; use stash or none."
@@ -102,7 +103,7 @@ def executor(comm, task, s):
             return PinnedVersion(update, lambda batch: max(0, batch - (stage.count - 1)), keep=stage.index + 1)
         return StashedWeights(update) if s.weights == "stash" else LatestWeights(update)
 
-    return StreamExecutor(comm, task, pipe, policy, counts(s.cuts))
+    return StreamExecutor(comm, task, pipe, policy, s.cuts)
 
 
 if __name__ == "__main__":

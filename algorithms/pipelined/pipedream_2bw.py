@@ -65,7 +65,7 @@ def worker(comm, task, s=Settings()):
 
         return PinnedVersion(lambda w, g: kernels.momentum(w, v, g, s.learning_rate, s.momentum), version, keep=2)
 
-    return StreamExecutor(comm, task, plan(comm.size, s), policy, settings.counts(s.cuts)).run()
+    return StreamExecutor(comm, task, plan(comm.size, s), policy, s.cuts).run()
 
 
 if __name__ == "__main__":

@@ -71,7 +71,7 @@ def worker(comm, task, s=Settings()):
     def policy(stage, w):
         return Repaired(2 * (stage.count - 1 - stage.index) + 1, w, warm, s)
 
-    return StreamExecutor(comm, task, plan(comm.size, s, warm), policy, settings.counts(s.cuts)).run()
+    return StreamExecutor(comm, task, plan(comm.size, s, warm), policy, s.cuts).run()
 
 
 class Repaired:

@@ -65,7 +65,7 @@ def worker(comm, task, s=Settings()):
     def policy(stage, w):
         return Predicted(ahead(stage.index, stage.count, s.form), w, s)
 
-    return StreamExecutor(comm, task, plan(comm.size, s), policy, settings.counts(s.cuts)).run()
+    return StreamExecutor(comm, task, plan(comm.size, s), policy, s.cuts).run()
 
 
 def ahead(stage, stages, form="end"):

@@ -67,7 +67,7 @@ def words(shape, s):
 
 
 def worker(comm, task, s=Settings()):
-    return StreamExecutor(comm, task, plan(comm.size, s), partial(Foreseen, s), settings.counts(s.cuts)).run()
+    return StreamExecutor(comm, task, plan(comm.size, s), partial(Foreseen, s), s.cuts).run()
 
 
 class Foreseen(StashedWeights):

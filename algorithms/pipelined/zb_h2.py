@@ -72,8 +72,8 @@ def words(shape, s):
 def worker(comm, task, s=Settings()):
     if s.max_norm:
         form = PostValidation if s.validation == "after" else GlobalNormClipping
-        return form(comm, task, plan(comm.size, s), s, settings.counts(s.cuts)).run()
-    return Executor(comm, task, plan(comm.size, s), settings.rule(s), settings.counts(s.cuts)).run()
+        return form(comm, task, plan(comm.size, s), s, s.cuts).run()
+    return Executor(comm, task, plan(comm.size, s), settings.rule(s), s.cuts).run()
 
 
 if __name__ == "__main__":

@@ -54,7 +54,7 @@ def words(shape, s):
 
 
 def worker(comm, task, s=Settings()):
-    return Executor(comm, task, plan(comm.size, s), settings.rule(s), settings.counts(s.cuts)).run()
+    return Executor(comm, task, plan(comm.size, s), settings.rule(s), s.cuts).run()
 
 
 if __name__ == "__main__":

@@ -20,7 +20,7 @@ Source: Smith, Kindermans, Ying & Le, Don't Decay the Learning Rate, Increase th
 import kernels
 from algorithms.algorithm import Equivalence, Knobs, knob
 from algorithms.parts.lr_schedules import Growth, less_noise, passed
-from knobs import Rising, rising
+from knobs import Rising
 
 SYNCHRONOUS = True
 COMPRESSES = True
@@ -43,7 +43,7 @@ class Settings(Knobs):
     def plan(self, step, per_epoch):
         """(rate, mini-batches in an update, momentum) of an update that begins with this step."""
         given = {"rate": self.learning_rate, "batch": 1, "momentum": self.momentum}
-        drops = passed(step / per_epoch, rising(self.milestones))
+        drops = passed(step / per_epoch, self.milestones)
         return less_noise(self.schedule, drops, factor=self.factor, largest=self.largest, **given)
 
 

@@ -17,7 +17,7 @@ Source: Goyal et al., Accurate, Large Minibatch SGD, arXiv:1706.02677, 2017.
 import kernels
 from algorithms.algorithm import Equivalence, Knobs, knob
 from algorithms.parts.lr_schedules import WarmUp, linear_scaling, passed, warmed_up
-from knobs import Rising, rising
+from knobs import Rising
 
 SYNCHRONOUS = True
 COMPRESSES = True
@@ -42,7 +42,7 @@ class Settings(Knobs):
     def rate(self, step, per_epoch, batch):
         """The learning rate of this step, at `batch` samples per step of all workers."""
         peak = linear_scaling(self.learning_rate, batch, self.base_batch)
-        falls = passed(step / per_epoch, rising(self.milestones))
+        falls = passed(step / per_epoch, self.milestones)
         length = self.warm_up_epochs * per_epoch
         return warmed_up(self.learning_rate, peak, step, length, self.warm_up) * self.decay**falls
 

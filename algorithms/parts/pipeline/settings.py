@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from algorithms.algorithm import Knobs, knob
 from algorithms.parts.optimizers import Rule, optimizer
 from algorithms.parts.pipeline.weight_policies import LatestWeights
-from knobs import Counts, counts
+from knobs import Counts
 
 START = {"model": "residual", "depth": 6, "width": 64, "activation": "tanh"}  # eight layers to cut
 
@@ -38,11 +40,11 @@ def rule(s: Flushed):
     return policy
 
 
-def refuse(batch: int, workload, plan, cuts: str = "") -> str | None:
+def refuse(batch: int, workload, plan, cuts: Sequence[int] = ()) -> str | None:
     """Why this plan cannot be carried out, in one sentence: or a ValueError of the workload's says it."""
-    if cuts and len(counts(cuts)) != plan.stages:
-        return f"cuts names {len(counts(cuts))} stages and there are {plan.stages}; name the layers of each."
-    workload.split(counts(cuts) or plan.stages)  # or it says into how many stages it can be cut
+    if cuts and len(cuts) != plan.stages:
+        return f"cuts names {len(cuts)} stages and there are {plan.stages}; name the layers of each."
+    workload.split(cuts or plan.stages)  # or it says into how many stages it can be cut
     if batch % plan.chunks:
         *others, largest = [str(n) for n in range(1, batch + 1) if batch % n == 0]
         fitting = f"{', '.join(others)} or {largest}" if others else largest
