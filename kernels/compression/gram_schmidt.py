@@ -75,7 +75,7 @@ def _launch(p, least):
                 for i in range(thread, rows, THREADS):
                     along += p[i, k] * p[i, j]
                 along = block_sum(scratch, along)
-                for i in range(thread, rows, THREADS):  # every thread its own rows, so nobody waits
+                for i in range(thread, rows, THREADS):  # every thread its own rows: no synchronisation
                     p[i, j] -= along * p[i, k]
             for i in range(thread, rows, THREADS):
                 after += p[i, j] * p[i, j]

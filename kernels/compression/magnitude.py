@@ -46,9 +46,9 @@ def shared_out(v) -> tuple[tuple, int]:
 
 @cuda.jit(device=True)
 def scan(flag, scratch):
-    """How many threads of the block have their flag up, from the first to this one; scratch[-1] says how many in all.
+    """Return the inclusive prefix sum of `flag` over the threads of the block; scratch[-1] becomes the total.
 
-    scratch holds a number per thread, and whoever reads it waits for all before it is used again.
+    scratch holds a number per thread; synchronise after reading it before it is used again.
     """
     thread, step = cuda.threadIdx.x, 1
     scratch[thread] = flag

@@ -31,7 +31,7 @@ def _product(c, a, b, bias, relu):
         cuda.syncthreads()
         for inner in range(TILE):
             total += left[down, inner] * right[inner, across]
-        cuda.syncthreads()  # nobody overwrites a tile that another thread still reads
+        cuda.syncthreads()  # before a tile is overwritten that another thread still reads
     if i < c.shape[0] and j < c.shape[1]:
         if bias is not None:
             total += bias[j]

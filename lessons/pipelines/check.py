@@ -92,7 +92,7 @@ def _trained(attempt, lists, chunks: int, seed: int) -> tuple[float, float]:
     plan = Flush(lists, chunks)
 
     def worker(comm, task, s):
-        return Executor(comm, task, plan, settings.rule(s), settings.counts(s.cuts)).run()
+        return Executor(comm, task, plan, settings.rule(s), s.cuts).run()
 
     values = {
         "algorithm": "gpipe", "workers": len(lists), "chunks": chunks, "depth": len(lists), "width": 16,
