@@ -32,7 +32,7 @@ class Settings(models.ModelKnobs):
 
     table: str = knob("", "the table, by the name that it got when it was added", max_length=16)
     label: str = knob("", "column to be predicted; empty: the last", max_length=100)
-    held_out: float = knob(0.2, "share of the rows that the model is tried on", ge=0.01, le=0.9)
+    held_out: float = knob(0.2, "share of the rows that the model is evaluated on", ge=0.01, le=0.9)
     split: int = knob(0, "seed of the choice of these rows", ge=0, le=2**31 - 1)
 
 

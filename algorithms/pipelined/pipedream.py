@@ -38,7 +38,7 @@ from algorithms.parts.pipeline.plan import Stream
 from algorithms.parts.pipeline.settings import StreamSettings
 from algorithms.parts.pipeline.stage_state import LatestWeights, PinnedVersion, StashedWeights
 from algorithms.parts.pipeline.stream_executor import stream
-from knobs import Counts, counts
+from knobs import Counts, listed
 
 
 class Settings(StreamSettings):
@@ -72,15 +72,15 @@ def replicated(rank: int, replicas: Sequence[int], chunks: float) -> Iterator[Op
 
 
 def plan(workers, s):
-    replicas = counts(s.replicas) or [1] * workers
+    replicas = s.replicas or [1] * workers
     return Stream(replicas, partial(replicated, replicas=replicas, chunks=inf))
 
 
 def check(workers, batch, workload, s):
-    wanted = sum(counts(s.replicas)) or workers
+    wanted = sum(s.replicas) or workers
     if wanted != workers:
         raise ValueError(
-            f"replicas {s.replicas} are {wanted} ranks and there are {workers} workers; let them add up to {workers}."
+            f"replicas {listed(s.replicas)} are {wanted} ranks and there are {workers} workers; let them add up to {workers}."
         )
     if s.replicas and s.weights == "vertical":
         raise ValueError("vertical sync is not defined for stages of several ranks; use stash or none.")
@@ -90,7 +90,7 @@ def check(workers, batch, workload, s):
 def policy(s, stage, w):
     v, rate = kernels.state_like(w), s.learning_rate
     if s.scale_rate and s.replicas:
-        replicas = counts(s.replicas)
+        replicas = s.replicas
         rate *= replicas[stage.index] / replicas[0]
 
     def update(w, g):

@@ -20,7 +20,7 @@ Source: Smith, Kindermans, Ying & Le, Don't Decay the Learning Rate, Increase th
 import kernels
 from algorithms.algorithm import Algorithm, Equivalence, Knobs, knob
 from algorithms.parts.lr_schedules import Growth, milestones_passed, with_less_noise
-from knobs import Rising, rising
+from knobs import Rising
 
 
 class Settings(Knobs):
@@ -34,7 +34,7 @@ class Settings(Knobs):
     def plan(self, step, per_epoch):
         """(rate, mini-batches in an update, momentum) of an update that begins with this step."""
         given = {"rate": self.learning_rate, "batch": 1, "momentum": self.momentum}
-        drops = milestones_passed(step / per_epoch, rising(self.milestones))
+        drops = milestones_passed(step / per_epoch, self.milestones)
         return with_less_noise(self.schedule, drops, factor=self.factor, largest=self.largest, **given)
 
 

@@ -17,7 +17,7 @@ Source: Goyal et al., Accurate, Large Minibatch SGD, arXiv:1706.02677, 2017.
 import kernels
 from algorithms.algorithm import Algorithm, Equivalence, Knobs, knob
 from algorithms.parts.lr_schedules import WarmUp, linear_scaling, milestones_passed, warm_up_rate
-from knobs import Rising, rising
+from knobs import Rising
 
 
 class Settings(Knobs):
@@ -32,7 +32,7 @@ class Settings(Knobs):
     def rate(self, step, per_epoch, batch):
         """The learning rate of this step, at `batch` samples per step of all workers."""
         peak = linear_scaling(self.learning_rate, batch, self.base_batch)
-        falls = milestones_passed(step / per_epoch, rising(self.milestones))
+        falls = milestones_passed(step / per_epoch, self.milestones)
         length = self.warm_up_epochs * per_epoch
         return warm_up_rate(self.learning_rate, peak, step, length, self.warm_up) * self.decay**falls
 

@@ -1,4 +1,4 @@
-"""Add: a vector is added to another, the one piece of arithmetic in a sum over ranks.
+"""Add: the sum of two vectors, in place; the arithmetic of a reduction over ranks.
 
     out <- out + x
 

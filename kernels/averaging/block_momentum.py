@@ -1,4 +1,4 @@
-"""Block momentum: the average step of a block of mini-batches is taken for a gradient and low-pass filtered.
+"""Block momentum (BMUF): the mean update of a block of mini-batches, treated as a gradient and low-pass filtered.
 
     D <- bm D + zeta G        W <- W + stride D        Wg <- W + look D
 

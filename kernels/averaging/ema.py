@@ -1,4 +1,4 @@
-"""Running mean: an average over time moves a little towards what comes now.
+"""Exponential moving average: move the average towards the new vector by a fixed fraction.
 
     z <- z + a (w - z)
 

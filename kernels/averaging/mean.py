@@ -1,4 +1,4 @@
-"""Mean: several vectors become one.
+"""Mean of several vectors.
 
     out <- (rows[0] + rows[1] + ... ) / n
 

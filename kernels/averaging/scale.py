@@ -1,4 +1,4 @@
-"""Scale: a vector is multiplied by a number; a sum over ranks becomes their mean.
+"""Scale: multiply a vector by a number, for example a sum over ranks by 1 / N.
 
     x <- a x
 

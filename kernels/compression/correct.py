@@ -1,4 +1,4 @@
-"""Correct: momentum gathers before it is sent, so that what is late comes with the momentum it would have had.
+"""Momentum correction (DGC): accumulate momentum locally, so that delayed coordinates arrive with theirs.
 
     u <- m u + g          v <- v + u
     u <- m (u + g)        v <- v + u + g        ahead: Nesterov's

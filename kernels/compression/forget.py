@@ -1,4 +1,4 @@
-"""Forget: some numbers become zero.
+"""Forget: set the coordinates at some positions to zero.
 
     v[index] <- 0
 

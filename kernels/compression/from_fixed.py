@@ -1,4 +1,4 @@
-"""From fixed point: codes that share exponents become numbers again.
+"""From block floating point: codes with shared exponents to numbers.
 
     out_i <- codes_i 2^e        e: the exponent of i's block; NaN where there is none
 

@@ -1,4 +1,4 @@
-"""Gather: the numbers at some positions, side by side.
+"""Gather: the numbers at some positions, as a dense vector.
 
     out <- v[index]
 

@@ -1,4 +1,4 @@
-"""Scatter signs: what `threshold` wrote is added where it belongs.
+"""Scatter signs: decode what `threshold` wrote, and add it at its positions.
 
     out[i] <- out[i] + tau for a word i, out[i] <- out[i] - tau for a word ~i
 

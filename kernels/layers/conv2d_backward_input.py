@@ -1,4 +1,4 @@
-"""Convolution backward, input half: every pixel hears from each output it took part in.
+"""Convolution backward, input half: the gradient of the inputs.
 
     dx[n, c, i, j] = sum over o, u, v of w[o, c, u, v] dz[n, o, i - u + k/2, j - v + k/2]
 

@@ -1,4 +1,4 @@
-"""Convolution forward: the same small filters everywhere in the image, bias and ReLU in the same pass.
+"""Convolution forward, with bias and ReLU in the same pass.
 
     y[n, o, i, j] = b[o] + sum over c, u, v of w[o, c, u, v] x[n, c, i + u - k/2, j + v - k/2]
 

@@ -1,4 +1,4 @@
-"""Dense backward, weight half: what only the optimizer waits for.
+"""Dense backward, weight half: the gradients of weights and biases, which only the optimizer waits for.
 
     dw = x^T dz          db = sum over samples of dz          x (n, i), dz (n, o), dw (i, o), db (o,)
 

@@ -1,4 +1,4 @@
-"""Embedding forward: a token is looked up, and so is its place.
+"""Embedding forward: the sum of token embedding and position embedding.
 
     y[n, t] = table[x[n, t]] + places[t]
 

@@ -1,4 +1,4 @@
-"""GELU backward: how much more passes when a little more comes.
+"""GELU backward: multiply by its derivative.
 
     dz = dy (s + a y (1 - s) (1 + 3 b z^2)),  s = y / z          s, a and b as in gelu_forward
 

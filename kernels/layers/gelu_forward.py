@@ -1,4 +1,4 @@
-"""GELU forward: a number passes by how large it is, small ones a little, large ones whole.
+"""GELU forward: a number times the normal distribution function at it.
 
     y = z s(z),  s(z) = 1 / (1 + exp(-a (z + b z^3)))          a = sqrt(8 / pi),  b = 0.044715
 

@@ -1,4 +1,4 @@
-"""Layer norm backward, input half: what would move a row's mean or its size is taken off.
+"""Layer norm backward, input half: remove the components that change a row's mean or variance.
 
     du = gain dy          dx = r (du - mean of du - u (mean of u du))
 

@@ -1,4 +1,4 @@
-"""Layer norm backward, weight half: what gain and bias have done to all rows.
+"""Layer norm backward, weight half: the gradients of gain and bias, summed over rows.
 
     dgain = sum over rows of dy u          dbias = sum over rows of dy
 

@@ -1,4 +1,4 @@
-"""Residual add: a block changes what passes by only a little.
+"""Residual add: the input plus a scaled block output.
 
     y = x + scale a          y may be x or a itself
 

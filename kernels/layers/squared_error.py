@@ -1,4 +1,4 @@
-"""Squared error: how far the outputs are from the targets, and the way back.
+"""Squared error: the loss, and the gradient of the outputs.
 
     loss = mean over samples of 1/2 |y - t|^2          dy = (y - t) / n
 

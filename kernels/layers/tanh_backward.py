@@ -1,4 +1,4 @@
-"""Tanh backward: the derivative from the output alone.
+"""Tanh backward: the derivative, computed from the output alone.
 
     dz = dy (1 - y^2)
 

@@ -1,4 +1,4 @@
-"""Tanh forward: a smooth squashing to between -1 and 1.
+"""Tanh forward: the hyperbolic tangent of every number.
 
     y = tanh(z)          y may be z itself
 

@@ -1,4 +1,4 @@
-"""Vocabulary sums: what a softmax over classes that are dealt out needs to know of those that are here.
+"""Vocabulary sums: this rank's terms of a softmax over classes that are split over ranks.
 
     sums[0, i] = sum over j of exp(z[i, j] - largest[i])
     sums[1, i] = z[i, target[i] - first] - largest[i]  if that class is here, else 0

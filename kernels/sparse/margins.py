@@ -1,4 +1,4 @@
-"""Margins: how far each row is on the right side, at the model w.
+"""Margins: y x.w of each row at the model w, positive where it is classified correctly.
 
     out_k <- y x.w of row rows_k
 

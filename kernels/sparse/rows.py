@@ -1,6 +1,6 @@
-"""Rows: sparse logistic regression, one row at a time; what the kernels of this family share.
+"""Rows: sparse logistic regression, one row at a time; shared by the kernels of this family.
 
-Rows are compressed (CSR): row i has the numbers values[a:b] at the places index[a:b], which are all different, with
+Rows are compressed (CSR): row i has the numbers values[a:b] at the distinct coordinates index[a:b], with
 a, b = indptr[i], indptr[i + 1]. Its target y is 1 or -1, and with the margin m = y x.w
 
     f_i(w) = log(1 + exp(-m)) + 1/2 sum over v in row i of penalty_v w_v^2          penalty_v = l2 n / n_v

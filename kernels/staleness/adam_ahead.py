@@ -1,4 +1,4 @@
-"""Adam ahead: where n more steps like the last one would lead.
+"""Adam ahead: predict the parameters after n more steps like the last one.
 
     u = w - n lr (m / (1 - b1^t)) / (sqrt(v / (1 - b2^t)) + eps)
 

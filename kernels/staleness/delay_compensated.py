@@ -1,4 +1,4 @@
-"""Delay compensation: a gradient taken at w' is carried over to w, with g g in the place of the Hessian.
+"""Delay compensation (DC-ASGD): correct a gradient taken at w' for w, with g g in place of the Hessian.
 
     w <- w - lr (g + lam g g (w - w'))
 

@@ -1,4 +1,4 @@
-"""Adaptive delay compensation: the less gradients vary in size, the more the correction is trusted.
+"""Adaptive delay compensation: divide the correction by the gradients' root mean square.
 
     s <- m s + (1 - m) g^2        w <- w - lr (g + lam / sqrt(s + eps) g g (w - w'))
 

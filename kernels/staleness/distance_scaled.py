@@ -1,4 +1,4 @@
-"""Distance scaling: the further the centre has moved since a worker looked, the less of its step is taken.
+"""Distance scaling: shrink a worker's step by how far the centre has moved since the worker read it.
 
     w <- w - lr g / ((w - w')^2 / lr + 1)        weight by weight
 

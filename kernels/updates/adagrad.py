@@ -1,4 +1,4 @@
-"""Adagrad: every coordinate slows down by the gradients it has already seen.
+"""Adagrad: divide each coordinate by the root of the sum of its squared gradients.
 
     s <- s + g^2        w <- w - lr g / (sqrt(s) + eps)
 

@@ -1,4 +1,4 @@
-"""Adam: momentum divided by the size that gradients have had lately.
+"""Adam: momentum divided by the root mean square of recent gradients.
 
     m <- b1 m + (1 - b1) g        v <- b2 v + (1 - b2) g^2
     w <- w - lr (m / (1 - b1^t)) / (sqrt(v / (1 - b2^t)) + eps)

@@ -1,4 +1,4 @@
-"""Momentum (heavy ball): the step goes on in the direction it had.
+"""Momentum (heavy ball): an exponentially decaying sum of gradients as the step.
 
     v <- mu v + g        w <- w - lr v
 

@@ -1,4 +1,4 @@
-"""Nesterov's momentum: look where the velocity leads, then correct it.
+"""Nesterov's momentum: the gradient is taken at the point that the velocity leads to.
 
     v <- mu v + g        w <- w - lr (g + mu v)
 

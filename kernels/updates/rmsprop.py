@@ -1,4 +1,4 @@
-"""RMSprop: every coordinate is divided by the size that its gradients have had lately.
+"""RMSprop: divide each coordinate by the root mean square of its recent gradients.
 
     s <- a s + (1 - a) g^2        w <- w - lr g / (sqrt(s) + eps)
 

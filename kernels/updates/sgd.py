@@ -1,4 +1,4 @@
-"""SGD: one step down the gradient.
+"""SGD: one step against the gradient.
 
     w <- w - lr g
 

@@ -1,4 +1,4 @@
-"""Sutskever's form of Nesterov's momentum: the point that is kept, and the one ahead of it where the gradient is taken.
+"""Sutskever's form of Nesterov's momentum: parameters, and the point ahead of them where gradients are taken.
 
     u <- mu u - lr g        x <- x + u        y <- x + mu u
 

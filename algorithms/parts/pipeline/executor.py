@@ -23,7 +23,7 @@ from algorithms.parts.pipeline import settings
 from algorithms.parts.pipeline.ops import Op
 from algorithms.parts.pipeline.plan import Flush, Stream
 from algorithms.parts.pipeline.stage_state import InFlight, Policy, StageState
-from knobs import Knobs, counts
+from knobs import Knobs
 
 
 def pipeline(
@@ -59,7 +59,7 @@ class Executor:
         self.recomputed = plan.recomputed(comm.rank)  # micro-batches that store inputs only
         self.stages: dict[int, StageState] = {}  # those of this rank
         for index in plan.stages_of(comm.rank):
-            stage = task.stage(index, plan.stages, cuts=counts(s.cuts))
+            stage = task.stage(index, plan.stages, cuts=s.cuts)
             self.stages[index] = StageState(stage, partial(policy, s))
         for index in plan.shared:
             group = comm.split(0 if index in self.stages else None)

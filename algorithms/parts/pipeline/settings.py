@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from algorithms.algorithm import Knobs, knob
 from algorithms.parts.optimizers import Rule, optimizer
 from algorithms.parts.pipeline.stage_state import LatestWeights
-from knobs import Counts, counts
+from knobs import Counts
 
 MODEL_DEFAULTS = {"model": "residual", "depth": 6, "width": 64, "activation": "tanh"}  # eight layers to cut
 
@@ -34,11 +36,11 @@ def optimizer_weights(s: FlushSettings, stage, w) -> LatestWeights:
     return LatestWeights(lambda w, g: rule.step(w, g, s.learning_rate))
 
 
-def check(batch: int, workload, plan, cuts: str = "") -> None:
+def check(batch: int, workload, plan, cuts: Sequence[int] = ()) -> None:
     """Raise ValueError, one sentence, if `plan` cannot be carried out."""
-    if cuts and len(counts(cuts)) != plan.stages:
-        raise ValueError(f"cuts names {len(counts(cuts))} stages and there are {plan.stages}; name the layers of each.")
-    workload.split(counts(cuts) or plan.stages)  # raises if it cannot be cut in so many stages
+    if cuts and len(cuts) != plan.stages:
+        raise ValueError(f"cuts names {len(cuts)} stages and there are {plan.stages}; name the layers of each.")
+    workload.split(cuts or plan.stages)  # raises if it cannot be cut in so many stages
     if batch % plan.chunks:
         *others, largest = [str(n) for n in range(1, batch + 1) if batch % n == 0]
         fitting = f"{', '.join(others)} or {largest}" if others else largest

@@ -1,10 +1,10 @@
-"""Runs: consecutive pieces of a vector that share something, a scale or two means.
+"""Segments: consecutive pieces of a vector that share something, a scale or two means.
 
-    edges 0      4         9  10        run r is v[edges[r]:edges[r + 1]]; edges are whole numbers of 64 bits
+    edges 0      4         9  10        segment r is v[edges[r]:edges[r + 1]]; edges are int64
     v     . . . .  . . . . .  .
 
-On a GPU a block of threads takes a run after the other, so a single run of millions of numbers keeps one block busy
-and the rest of the GPU idle; many runs of some thousands are what it likes.
+On a GPU a block of threads processes one segment after the other, so a single segment of millions of numbers leaves
+most of the GPU idle; many segments of some thousands are best.
 """
 
 from itertools import pairwise
@@ -16,20 +16,20 @@ SUMMERS = 16  # threads that each add up a sixteenth of the others' numbers
 
 
 def pieces(edges) -> list[slice]:
-    """The runs, as slices."""
+    """Return the segments, as slices."""
     return [slice(a, b) for a, b in pairwise(edges.tolist())]
 
 
-def over_runs(edges) -> tuple:
-    """The launch of a kernel whose blocks take run after run."""
+def over_segments(edges) -> tuple:
+    """Return the launch configuration of a kernel whose blocks process segment after segment."""
     return max(1, min(MAX_BLOCKS, len(edges) - 1)), THREADS, stream_of(edges)
 
 
 @cuda.jit(device=True)
 def block_sum(scratch, mine):
-    """The sum of `mine` over the threads of the block; scratch holds a number per thread."""
+    """Return the sum of `mine` over the threads of the block; scratch holds a number per thread."""
     thread = cuda.threadIdx.x
-    cuda.syncthreads()  # whoever reads an earlier sum in the scratch has read it
+    cuda.syncthreads()  # until all threads have read an earlier sum from the scratch
     scratch[thread] = mine
     cuda.syncthreads()
     if thread < SUMMERS:
@@ -44,7 +44,7 @@ def block_sum(scratch, mine):
 
 @cuda.jit(device=True)
 def block_largest(scratch, mine):
-    """The largest of `mine` over the threads of the block, NaN if one is."""
+    """Return the largest of `mine` over the threads of the block, NaN if one is."""
     thread = cuda.threadIdx.x
     cuda.syncthreads()
     scratch[thread] = mine
