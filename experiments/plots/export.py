@@ -154,16 +154,17 @@ def picture(run: Run, form: str) -> bytes:
 def curves(run: Run):
     """Draw training and held-out loss, and accuracy, against the run's own clock, as the workbench does."""
     shown = [Shown(run.experiment.algorithm, run, 0)]
-    figure = drawn([pictures.loss(shown, "seconds"), pictures.accuracy(shown, "seconds")])
+    named = {"loss": pictures.loss(shown, "seconds"), "held-out accuracy": pictures.accuracy(shown, "seconds")}
+    figure = drawn(named)
     return figure.update_layout(template="plotly_white", height=420, margin={"t": 40})
 
 
-def drawn(these: list[Picture]):
-    """Draw pictures side by side."""
+def drawn(named: dict[str, Picture]):
+    """Draw pictures side by side, each with its name above it."""
     from plotly.subplots import make_subplots
 
-    figure = make_subplots(rows=1, cols=len(these), subplot_titles=[picture.y.name for picture in these])
-    for column, picture in enumerate(these, 1):
+    figure = make_subplots(rows=1, cols=len(named), subplot_titles=list(named))
+    for column, picture in enumerate(named.values(), 1):
         for one in picture.series:
             mode = "markers" if one.bare else "lines+markers" if one.symbol else "lines"
             figure.add_scatter(
@@ -261,7 +262,7 @@ def _label(name: str) -> str:
     if name not in FIGURES:
         return name.replace("_", " ")
     label, unit, _ = FIGURES[name]
-    return f"{label}, {unit}" if unit else label
+    return f"{label}, {unit}" if unit in ("s", "bytes") else label
 
 
 def _figure(value: Any) -> str:

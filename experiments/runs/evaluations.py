@@ -85,7 +85,7 @@ def final(event_logs: Sequence[EventLog], results: Sequence, parameters: int) ->
     return _joined(reported, parameters) if whole is None else whole
 
 
-class Part(NamedTuple):
+class ModelPart(NamedTuple):
     """A part of a model."""
 
     key: tuple[int, int]  # the same for replicas of a part
@@ -93,11 +93,11 @@ class Part(NamedTuple):
     w: np.ndarray
 
 
-def _part(event_log: EventLog, start: int, stop: int, w: np.ndarray) -> Part:
-    return Part((start, stop), event_log.places.get((start, stop), slice(start, stop)), w)
+def _part(event_log: EventLog, start: int, stop: int, w: np.ndarray) -> ModelPart:
+    return ModelPart((start, stop), event_log.places.get((start, stop), slice(start, stop)), w)
 
 
-def _joined(parts: list[Part], parameters: int) -> np.ndarray | None:
+def _joined(parts: list[ModelPart], parameters: int) -> np.ndarray | None:
     if not parts:
         return None
     total, count = np.zeros(parameters, parts[0].w.dtype), np.zeros(parameters, np.int32)
@@ -110,7 +110,7 @@ def _joined(parts: list[Part], parameters: int) -> np.ndarray | None:
         return total if count.max() == 1 else total / count.astype(total.dtype)
 
 
-def _spread(parts: list[Part], w: np.ndarray) -> float:
+def _spread(parts: list[ModelPart], w: np.ndarray) -> float:
     """Return the mean over replicas of |x - w|^2; 0 if there is one of each part."""
     replicas = len(parts) / len({part.key for part in parts})
     if replicas == 1:

@@ -223,7 +223,7 @@ def test_a_solution_is_graded_in_the_pool_and_its_marks_are_shown(book, pool, tm
     assert "hello" in [code.value for code in page.code]
 
 
-def test_the_errand_grades_in_its_own_process(tmp_path):
+def test_the_job_grades_in_its_own_process(tmp_path):
     work = job_specs.graded("stragglers", "def server(comm, task, s): raise ValueError('no')", "mine.py", 3)
     report = job_specs.read(work.perform(tmp_path))
     assert report["score"] == 0 and "no" in report["trouble"] and work.stored(tmp_path)

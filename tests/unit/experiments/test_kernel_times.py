@@ -113,7 +113,7 @@ def test_a_call_is_timed_until_the_device_is_done():
     assert order[:2] == ["call", "wait"] and order[-1] == "wait"
 
 
-def test_an_errand_keeps_the_report(tmp_path):
+def test_a_job_keeps_the_report(tmp_path):
     job_spec, parts = kernel_times.job_spec(["gather"], 100), []
     folder = job_spec.perform(tmp_path, parts.append)
     report = kernel_times.load(folder)
