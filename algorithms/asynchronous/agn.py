@@ -1,14 +1,14 @@
 """AGN commits the mean of several local steps, not their sum: accumulated gradient normalisation.
 
-Rank 0 is the server, the others are workers. A worker goes `period` steps by itself and commits their mean, a good
-direction of the length of one step, so that a late commit does no more harm than a late gradient:
+Rank 0 is the server, the others are workers. A worker takes `period` local steps and commits their mean, a good
+direction with the length of one step, so that a late commit does no more harm than a late gradient:
 
     worker    a <- a + g(x)        x <- x - lr g(x)        `period` times; then push a / period and x <- answer
     server    w <- w - lr a / period
 
-In dist-keras this method is the class named ADAG; what its author's thesis calls ADAG is `adag`.
+In dist-keras this algorithm is the class named ADAG; what its author's thesis calls ADAG is `adag`.
 
-Price: 2 d / period numbers per step of a worker; one accumulator. Staleness: N-1 commits in the mean.
+Price: 2 d / period elements per step of a worker; one accumulator. Staleness: N-1 commits on average.
 Source: Hermans, Spanakis & Moeckel, ACML 2017, arXiv:1710.02368, Algorithm 1.
 """
 
@@ -57,7 +57,7 @@ def replica(comm, task, s):
 
 def server(comm, task, s):
     w = task.start()
-    version, read = 0, [0] * comm.size  # commits so far; how many of them each worker has seen
+    version, read = 0, [0] * comm.size  # commits so far; the version that each worker has read
     training = set(range(1, comm.size))
     while training:
         sender, a = comm.recv_any()

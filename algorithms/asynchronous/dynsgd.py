@@ -1,14 +1,14 @@
 """DynSGD divides every commit by its age: asynchronous SGD with a step size that knows how late it is.
 
-Rank 0 is the server, the others are workers. A worker goes `period` steps by itself and commits their sum; the server
-counts how many commits have come since the worker last looked:
+Rank 0 is the server, the others are workers. A worker takes `period` local steps and commits their sum; the server
+counts the commits since the worker last read w:
 
     worker    a <- a + g(x)        x <- x - lr g(x)        `period` times; then push a and x <- answer
     server    w <- w - lr a / (s + 1)        s: the commits of others in between
 
-The sum of many steps that happens to be fresh is applied whole, and shocks the other workers: keep the period short.
+A fresh sum of many steps is applied whole, and disturbs the other workers: keep the period short.
 
-Price: 2 d / period numbers per step of a worker; one accumulator. Staleness: N-1 commits in the mean.
+Price: 2 d / period elements per step of a worker; one accumulator. Staleness: N-1 commits on average.
 Source: Jiang, Cui, Zhang & Yu, Heterogeneity-aware Distributed Parameter Servers, SIGMOD 2017; dist-keras.
 """
 
@@ -56,7 +56,7 @@ def replica(comm, task, s):
 
 def server(comm, task, s):
     w = task.start()
-    version, read = 0, [0] * comm.size  # commits so far; how many of them each worker has seen
+    version, read = 0, [0] * comm.size  # commits so far; the version that each worker has read
     training = set(range(1, comm.size))
     while training:
         sender, a = comm.recv_any()

@@ -5,13 +5,13 @@ geometric and on average
 
     w(t+1) - w(t) = (1 - 1/N) (w(t) - w(t-1)) - lr/N g(w(t))        exactly, where g is linear
 
-so the server adds only what is missing to the momentum that is wanted, which may be less than nothing:
+so the server adds only the difference to the desired momentum, which may be negative:
 
     mu = momentum - (1 - 1/N)        v <- mu v + g        w <- w - lr v
 
-That the two simply add up is a rule of thumb; a fixed delay, as in a round robin, is no momentum at all.
+That the two add up is a rule of thumb; a fixed delay, as in a round robin, is no momentum at all.
 
-Price: asynchronous SGD's, and d numbers of memory on the server. Staleness: N-1 updates in the mean.
+Price: asynchronous SGD's, and d elements of memory on the server. Staleness: N-1 updates on average.
 Source: Mitliagkas, Zhang, Hadjis & Ré, Allerton 2016, arXiv:1605.09774, Theorem 3.
 """
 
@@ -23,7 +23,7 @@ SERVER = 0
 
 class Settings(Knobs):
     learning_rate: float = knob(0.05, "step size", gt=0, le=1000)
-    momentum: float = knob(0.6, "wanted in all, explicit and implicit", ge=0, lt=1)
+    momentum: float = knob(0.6, "total momentum, explicit and implicit", ge=0, lt=1)
 
 
 def servers(s):

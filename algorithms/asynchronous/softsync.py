@@ -1,16 +1,15 @@
-"""n-softsync collects N/n gradients for an update, and gives each a step as much smaller as it is older.
+"""n-softsync collects N/n gradients for an update, and divides the step of each by its staleness.
 
 Rank 0 is the server, the others are workers. With N workers an update takes c = floor(N / n) gradients, at least one,
-whoever they come from, g_l computed s_l updates ago:
+from any workers, g_l computed s_l updates ago:
 
     w <- w - 1/c sum_l lr / max(s_l, 1) g_l
 
-Pushes are answered at once: n = N is asynchronous SGD with a rate that knows its staleness, n = 1 nearly synchronous.
-With `hard` answers wait for the update, and n = 1 is synchronous SGD; without, even then most gradients are one
-update old.
+Pushes are answered at once: n = N is asynchronous SGD with a staleness-aware rate, n = 1 nearly synchronous. With
+`hard` answers wait for the update, and n = 1 is synchronous SGD; without, even then most gradients are one update old.
 
-Price: d numbers to the server and d back in every step of a worker.
-Staleness: (N-1)/c updates in the mean, whatever the speeds.
+Price: d elements to the server and d back in every step of a worker.
+Staleness: (N-1)/c updates on average at any speeds.
 Source: Zhang, Gupta, Lian & Liu, IJCAI 2016, arXiv:1511.05950.
 """
 
@@ -57,10 +56,10 @@ def replica(comm, task, s):
 def server(comm, task, s):
     w = task.start()
     step = kernels.zeros_like(w)
-    version, read = 0, [0] * comm.size  # updates so far; how many of them each worker has seen
+    version, read = 0, [0] * comm.size  # updates so far; the version that each worker has read
     training = set(range(1, comm.size))
     c = max(1, len(training) // s.splits)
-    gathered = []  # who gave the gradients in `step`
+    gathered = []  # senders of the gradients in `step`
     while training:
         sender, g = comm.recv_any()
         if g is None:

@@ -6,7 +6,7 @@ Sums are formed in full precision: every part of the gradient goes to the rank t
 rounds once more (see `owners.py`). A ring of bf16 numbers would round at each of its N - 1 stations for the same bytes,
 an all-gather would round once and cost N/2 times as many.
 
-Price: 2 (N-1)/N d numbers of 2 bytes per rank, half of float32's. Staleness: none.
+Price: 2 (N-1)/N d elements of 2 bytes per rank, half of float32's. Staleness: none.
 Source: Kalamkar et al., arXiv:1905.12322.
 """
 

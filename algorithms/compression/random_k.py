@@ -5,7 +5,7 @@
 Times d/k it is the gradient in expectation, and noisier. With error feedback nothing is lost, and there is no factor:
 a place's gradients come all together when its turn comes.
 
-Price: an all-reduce of k numbers, 2 (N-1) k words in all; drawing, k numbers.
+Price: an all-reduce of k elements, 2 (N-1) k words in all; drawing, k elements.
 Staleness: with error feedback a number waits d/k steps in the mean.
 Source: Stich, Cordonnier & Jaggi, NeurIPS 2018; Vogels, Karimireddy & Jaggi, NeurIPS 2019 (shared seed).
 """

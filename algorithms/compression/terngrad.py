@@ -6,7 +6,7 @@ over each tensor; sigma^2 is the mean of g^2. E q = g, but for the few numbers t
 E |q - g|^2 = s |g|_1 - |g|_2^2. Ranks first agree on the largest scale, so that the sum of N codes is a whole number
 from -N to N: each rank sums the part that it owns, and sends the sum to all, with nothing lost (see `owners.py`).
 
-Price: per rank (N-1)/N d numbers of 2 bits, as many of log2(2 N + 1) bits, and N - 1 scales per tensor.
+Price: per rank (N-1)/N d elements of 2 bits, as many of log2(2 N + 1) bits, and N - 1 scales per tensor.
 Staleness: none.
 Source: Wen, Xu, Yan, Wu, Wang, Chen & Li, NIPS 2017.
 """

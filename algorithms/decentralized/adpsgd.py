@@ -10,7 +10,7 @@ answers between its own steps:
 Only active workers ask, so no circle of workers can wait for each other. A meeting leaves the sum of all x as it is, a
 step changes it by -lr g: the mean moves as it should whoever is how fast. The model to ship is the mean.
 
-Price: d numbers in every step of an active worker, and d back. Staleness, counted in averages that an x goes through
+Price: d elements in every step of an active worker, and d back. Staleness, counted in averages that an x goes through
 between its gradient and its step: 1 for active workers, any number for passive ones. An active one
 waits while the one it asks computes a gradient; the authors' passive ones have a thread for answering. A lost worker is
 left out.

@@ -11,7 +11,7 @@ A model goes on being mixed in every further step, so after log2 N of them every
 gradient only one partner ever hears, and workers drift apart. A worker that is lost is left out by its partners. The
 paper's shuffling of samples round a ring is left out: the batches here are dealt from one shuffle anyway.
 
-Price: d numbers from every worker in every step, one message delay. Staleness: none, but workers disagree.
+Price: d elements from every worker in every step, one message delay. Staleness: none, but workers disagree.
 Source: Daily, Vishnu, Siegel, Warfel & Amatya, arXiv:1803.05880; the partner rule as in pytorch/torchdistx.
 """
 

@@ -12,7 +12,7 @@ torus: it grows. Adagrad's shrinking steps slow that down; what cures it is to r
 since the last restart) or from their mean. Or gradients count by `weights` lazy: in place of I + A stands a mixing
 matrix W whose e are all between 0 and 1, a worker's own gradient counting W_ii and a neighbour's W_ij.
 
-Price: degree d numbers from every worker in every step, one hop; with a restart (N-1) d more. Staleness: whatever the
+Price: degree d elements from every worker in every step, one hop; with a restart (N-1) d more. Staleness: whatever the
 network makes of it; none with `synchronous`, which waits for one gradient of each neighbour.
 Source: Viviani, Drocco, Baccega, Colonnelli & Aldinucci, Deep Learning at Scale, PDP 2019, and the authors' FAST code.
 """

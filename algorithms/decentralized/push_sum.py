@@ -8,7 +8,7 @@ What is given away is missed where it came from, so the sum of all x_i stays who
 much of a model one holds, and z_i is that model. Everybody hears from one, so p_i stays 1, until a worker is lost: then
 what was sent to it is gone, of x and p alike, and z_i is still right. The model to ship is the mean of all z_i.
 
-Price: d + 1 numbers from every worker in every step, one message delay. Staleness: none, but workers disagree.
+Price: d + 1 elements from every worker in every step, one message delay. Staleness: none, but workers disagree.
 Source: Assran, Loizou, Ballas & Rabbat, Stochastic Gradient Push, ICML 2019, Algorithm 1; Kempe et al., FOCS 2003.
 """
 

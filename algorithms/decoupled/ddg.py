@@ -13,7 +13,7 @@ once: the last one through mini-batch t, the one below it through t-1, module k 
 newest. Each gives what PipeDream of that name gives, bit for bit. What differs is time: with the paper's `barrier`
 between going forward and going back, an iteration takes T_F + T_B / K; without it (T_F + T_B) / K, as in PipeDream.
 
-Price: where a numbers per sample cross from one module to the next, 2 batch a per step, there and back. Module k keeps
+Price: where a elements per sample cross from one module to the next, 2 batch a per step, there and back. Module k keeps
 the activations of K-k mini-batches, and with stash as many versions of its weights.
 Staleness: K-1-k updates on module k.
 Source: Huo, Gu, Yang & Huang, ICML 2018, arXiv:1804.10574; slowbull/DDG.
@@ -30,14 +30,14 @@ from algorithms.parts.optimizers import Rule, optimizer
 
 class Settings(Knobs):
     learning_rate: float = knob(0.1, "step size", gt=0, le=1000)
-    update: Rule = knob("sgd", "what every module does with its gradient")
+    update: Rule = knob("sgd", "optimizer of every module")
     momentum: float = knob(0.9, "mu, of the rules momentum and nesterov", ge=0, lt=1)
     weights: Literal["stash", "none"] = knob("stash", "which version the way back reads", delay=True)
-    barrier: bool = knob(True, "nobody goes back before all have gone forward, as in the paper")
+    barrier: bool = knob(True, "no module goes backward before all have gone forward, as in the paper")
 
 
 def check(workers, batch, workload, s):
-    workload.split(workers)  # or it says into how many modules it can be cut
+    workload.split(workers)  # raises with the possible numbers of modules
 
 
 def elements_sent(shape, s):

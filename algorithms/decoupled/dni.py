@@ -11,8 +11,8 @@ M_k's last layer starts at 0, so lower modules stand still until the first lesso
 label, too (cDNI), which a deep model needs. A lesson may come `late` steps after its guess; then nobody ever waits for
 it. `mix` is lambda of BP(lambda): d^ <- (1 - mix) d^ + mix d_k, which waits for d_k; 1 is back-propagation.
 
-Price: where a numbers per sample cross from one module to the next, 2 batch a per step, there and back, and a label for
-each sample and boundary; a forward and a backward of the synthesiser. Staleness: none, but guesses are biased.
+Price: where a elements per sample cross from one module to the next, 2 batch a per step, there and back, and a label
+for each sample and boundary; a forward and a backward of the synthesiser. Staleness: none, but guesses are biased.
 Source: Jaderberg et al., ICML 2017, arXiv:1608.05343, whose synthesisers have batch norm; Czarnecki et al., ICML 2017,
 arXiv:1703.00522.
 """
@@ -26,10 +26,10 @@ from algorithms.parts.optimizers import Rule, optimizer
 
 class Settings(Knobs):
     learning_rate: float = knob(0.1, "step size of the modules", gt=0, le=1000)
-    update: Rule = knob("sgd", "what every module does with its gradient")
+    update: Rule = knob("sgd", "optimizer of every module")
     momentum: float = knob(0.9, "mu, of the rules momentum and nesterov", ge=0, lt=1)
     guess_rate: float = knob(0.03, "step size of the synthesisers, which take plain steps", gt=0, le=1000)
-    guess_layers: int = knob(1, "hidden layers of a synthesiser; linear without", ge=0, le=8)
+    guess_layers: int = knob(1, "hidden layers of a synthesiser; 0 is linear", ge=0, le=8)
     guess_width: int = knob(64, "neurons in each of them", ge=1, le=8192, unit="neurons")
     labels: bool = knob(True, "synthesisers see the labels (cDNI)")
     late: int = knob(0, "how many steps after its guess a lesson is learned", ge=0, le=1000, unit="steps", delay=True)
@@ -37,7 +37,7 @@ class Settings(Knobs):
 
 
 def check(workers, batch, workload, s):
-    workload.split(workers)  # or it says into how many modules it can be cut
+    workload.split(workers)  # raises with the possible numbers of modules
 
 
 def elements_sent(shape, s):

@@ -13,7 +13,7 @@ forward from h again with its newest weights, and back through these:
 Layers that draw random numbers draw new ones when they go again. With a `barrier` between going forward and going back,
 an iteration takes T_F + (T_F + T_B) / K; without it (2 T_F + T_B) / K, in a full pipeline.
 
-Price: where a numbers per sample cross from one module to the next, 2 batch a per step, there and back; one more
+Price: where a elements per sample cross from one module to the next, 2 batch a per step, there and back; one more
 forward on all modules but the last. Module k keeps K-k inputs, and the activations of one mini-batch.
 Staleness: features and errors are K-1-k updates old on module k; the weights are the newest.
 Source: Huo, Gu & Huang, NeurIPS 2018, arXiv:1807.04511; slowbull/FeaturesReplay.
@@ -28,14 +28,14 @@ from algorithms.parts.optimizers import Rule, optimizer
 
 class Settings(Knobs):
     learning_rate: float = knob(0.1, "step size", gt=0, le=1000)
-    update: Rule = knob("sgd", "what every module does with its gradient")
+    update: Rule = knob("sgd", "optimizer of every module")
     momentum: float = knob(0.9, "mu, of the rules momentum and nesterov", ge=0, lt=1)
     first_rate: float = knob(1.0, "times the step size on the first module; the authors' code has 2", gt=0, le=100)
-    barrier: bool = knob(True, "nobody goes back before all have gone forward, as in the paper")
+    barrier: bool = knob(True, "no module goes backward before all have gone forward, as in the paper")
 
 
 def check(workers, batch, workload, s):
-    workload.split(workers)  # or it says into how many modules it can be cut
+    workload.split(workers)  # raises with the possible numbers of modules
 
 
 def elements_sent(shape, s):

@@ -13,7 +13,7 @@ All modules learn at once (DGL); or, with `phase`, one after the other, each for
 layer-wise pre-training. A module may be `ahead` of the next one by so many mini-batches; the next one sends an empty
 message for each that it has taken.
 
-Price: features and labels go up, nothing comes down: where a numbers per sample cross from one module to the next,
+Price: features and labels go up, nothing comes down: where a elements per sample cross from one module to the next,
 batch (a + 1) per step; a forward and a backward of the classifier. Staleness: none.
 Source: Belilovsky, Eickenberg & Oyallon, ICML 2019, arXiv:1812.11446, and ICML 2020, arXiv:1901.08164 (DGL).
 """
@@ -25,16 +25,16 @@ from algorithms.parts.optimizers import Rule, optimizer
 
 class Settings(Knobs):
     learning_rate: float = knob(0.1, "step size of modules and classifiers", gt=0, le=1000)
-    update: Rule = knob("sgd", "what modules and classifiers do with their gradients")
+    update: Rule = knob("sgd", "optimizer of modules and classifiers")
     momentum: float = knob(0.9, "mu, of the rules momentum and nesterov", ge=0, lt=1)
-    head_layers: int = knob(1, "hidden layers of an auxiliary classifier; linear without", ge=0, le=8)
+    head_layers: int = knob(1, "hidden layers of an auxiliary classifier; 0 is linear", ge=0, le=8)
     head_width: int = knob(64, "neurons in each of them", ge=1, le=8192, unit="neurons")
     phase: int | None = knob(None, "steps before the next module learns instead; all at once if empty", ge=1)
     ahead: int = knob(2, "mini-batches that a module may be ahead of the next one", ge=1, le=10_000)
 
 
 def check(workers, batch, workload, s):
-    workload.split(workers)  # or it says into how many modules it can be cut
+    workload.split(workers)  # raises with the possible numbers of modules
 
 
 def elements_sent(shape, s):

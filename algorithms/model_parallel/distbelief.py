@@ -5,7 +5,7 @@ lead there, and in layers where every unit sees all inputs that is every machine
 
     x <- outputs of all machines' units          forward: one message from each machine to each other
     d_r <- sum over machines q of d_q[r]         backward: what q knows of r's units, one message from q to r
-    w_r <- w_r - lr (what the rule makes of g_r)
+    w_r <- w_r - lr rule(g_r)
 
 Price: 2 (P-1) numbers for each unit's output between two layers and for each sample, in 2 P (P-1) messages a layer. All
 wait for all in each layer. Beyond some machines messages cost more than they save (`partition_cost.py`); where units
@@ -25,15 +25,15 @@ from kernels.arrays import shares
 
 class Settings(Knobs):
     learning_rate: float = knob(0.2, "step size", gt=0, le=1000)
-    update: Rule = knob("sgd", "what every machine does with the gradient of its nodes")
+    update: Rule = knob("sgd", "optimizer of every machine, for its units")
     momentum: float = knob(0.9, "mu, of the rules momentum and nesterov", ge=0, lt=1)
     assignment: Literal["in a row", "by turns", "shuffled"] = knob("in a row", "which nodes a machine has")
 
 
 def check(workers, batch, workload, s):
     if not hasattr(workload, "units"):
-        raise ValueError(f"{workload.name} has no units to deal out; use digits, spirals or mnist.")
-    workload.unit_blocks(workload.units)  # or it says which layer cannot be dealt out
+        raise ValueError(f"{workload.name} has no units to split; use digits, spirals or mnist.")
+    workload.unit_blocks(workload.units)  # raises with the layer that cannot be split
     if workers > (most := min(workload.units)):
         raise ValueError(f"{workers} machines are too many for a layer of {most} units; use at most {most}.")
 

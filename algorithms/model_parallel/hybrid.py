@@ -6,7 +6,7 @@ samples. What a layer needs of the layer before is gathered, and what it knows o
     X <- X_1, ..., X_P                           before a layer, for its forward
     dX_r <- its part of dX_1 + ... + dX_P        after it, on its way back
     g_r <- mean over the groups of g_r           at the end, among the ranks with the same units
-    w_r <- w_r - lr (what the rule makes of g_r)
+    w_r <- w_r - lr rule(g_r)
 
 layout: "data" is a group for each rank, "model" one group for all. Which moves least, `groups.py` says: the more
 parameters for the work of a sample, the fewer groups. (That speaks for data parallel convolutions and model parallel
@@ -32,7 +32,7 @@ from kernels.arrays import joined, shares
 
 class Settings(Knobs):
     learning_rate: float = knob(0.2, "step size", gt=0, le=1000)
-    update: Rule = knob("sgd", "what every rank does with the gradient of its units")
+    update: Rule = knob("sgd", "optimizer of every rank, for its units")
     momentum: float = knob(0.9, "mu, of the rules momentum and nesterov", ge=0, lt=1)
     layout: Literal["data", "model", "hybrid"] = knob("hybrid", "a group for each rank, one for all, or so many groups")
     groups: int = knob(2, "G, groups of the hybrid layout", ge=1, le=4096, unit="groups")
@@ -44,7 +44,7 @@ def data_shards(workers, s):
 
 def check(workers, batch, workload, s):
     if not hasattr(workload, "units"):
-        raise ValueError(f"{workload.name} has no units to deal out; use digits, spirals or mnist.")
+        raise ValueError(f"{workload.name} has no units to split; use digits, spirals or mnist.")
     groups, allowed = data_shards(workers, s), divisors(workers)
     if groups not in allowed:
         n = f"{workers} worker{'s' * (workers > 1)}"
@@ -57,7 +57,7 @@ def check(workers, batch, workload, s):
             f"{members} ranks of a group cannot share layers of {', '.join(map(str, workload.units))} units: they must "
             f"divide all but the last, and have one each of those; use {one_of(fitting)} groups."
         )
-    workload.unit_blocks(workload.units)  # or it says which layer cannot be dealt out
+    workload.unit_blocks(workload.units)  # raises with the layer that cannot be split
 
 
 def elements_sent(shape, s):

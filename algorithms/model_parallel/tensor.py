@@ -3,7 +3,7 @@
 All T ranks take the same samples. Of two products with something in between, Y = phi(X A), Z = Y B, rank r has columns
 A_r and rows B_r, and two operators keep the ranks together:
 
-    Y_r = phi(f(X) A_r)          Z = g(Y_r B_r)          w_r <- w_r - lr (what the rule makes of g_r)
+    Y_r = phi(f(X) A_r)          Z = g(Y_r B_r)          w_r <- w_r - lr rule(g_r)
 
     f   forward:  X                              backward:  dX <- dX_1 + ... + dX_T
     g   forward:  Z <- Z_1 + ... + Z_T           backward:  dZ
@@ -30,7 +30,7 @@ from kernels.arrays import joined, shares
 
 class Settings(Knobs):
     learning_rate: float = knob(0.2, "step size", gt=0, le=1000)
-    update: Rule = knob("sgd", "what every rank does with the gradient of its shard")
+    update: Rule = knob("sgd", "optimizer of every rank, for its shard")
     momentum: float = knob(0.9, "mu, of the rules momentum and nesterov", ge=0, lt=1)
     sequence: bool = knob(False, "between two blocks a rank has its own rows, not all of them")
 
@@ -40,7 +40,7 @@ def check(workers, batch, workload, s):
         raise ValueError(
             f"{workload.name} has no layers to be cut by columns and rows; use digits, spirals, mnist or text."
         )
-    workload.blocks(0, workers)  # or it says to how many ranks it can be dealt out
+    workload.blocks(0, workers)  # raises with the possible numbers of ranks
     rows = batch * math.prod(workload.chain.outputs[:-1])
     if s.sequence and rows % workers:
         raise ValueError(f"{workers} ranks do not divide {rows} rows; use a batch that is a multiple of {workers}.")

@@ -37,7 +37,7 @@ class Optimizer:
         self.steps = 0
 
     def step(self, w, g, rate: float) -> None:
-        """w <- w - rate (what the rule makes of g), in place."""
+        """w <- w - rate rule(g), in place."""
         self.steps += 1
         if self.rule == "sgd":
             kernels.sgd(w, g, rate)

@@ -1,8 +1,8 @@
-"""SGD takes one mini-batch after another and steps down the gradient: the reference of everything else.
+"""SGD takes one mini-batch after another and steps down the gradient: the reference for everything else.
 
     w <- w - lr g(w)
 
-With several workers each trains alone on its own shard and nobody talks: what parallel training must beat.
+With several workers each trains alone on its own data shard, without communication: what parallel training must beat.
 
 Price: no communication, no memory beyond w and g. Staleness: none.
 Source: Robbins & Monro, Annals of Mathematical Statistics 22(3), 1951.

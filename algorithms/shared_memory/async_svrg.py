@@ -9,7 +9,7 @@ Near the optimum g_i(u) and g_i(a) are nearly alike and G is nearly 0, so steps 
 paper's three ways of reading are guards of the memory: with a lock for every look and every step, with a lock for steps
 alone, so that a look may see half of one, and with none at all.
 
-Price: an all-reduce of d numbers per epoch; G is dense, so every step writes all d. Memory: a and G on top of w.
+Price: an all-reduce of d elements per epoch; G is dense, so every step writes all d. Memory: a and G on top of w.
 Staleness: about N-1 steps; none from one epoch to the next.
 Source: Zhao & Li, AAAI 2016; Johnson & Zhang, NIPS 2013 (SVRG).
 """
