@@ -1,7 +1,7 @@
-"""Tensor parallelism cuts every matrix: a rank has columns of one and rows of the next, and what they make is summed.
+"""Tensor parallelism splits every matrix: a rank has columns of one and rows of the next, and products are summed.
 
-All T ranks take the same samples. Of two products with something in between, Y = phi(X A), Z = Y B, rank r has columns
-A_r and rows B_r, and two operators keep the ranks together:
+All T ranks take the same samples. Of two products with a nonlinearity in between, Y = phi(X A), Z = Y B, rank r has
+columns A_r and rows B_r, and two operators synchronise the ranks:
 
     Y_r = phi(f(X) A_r)          Z = g(Y_r B_r)          w_r <- w_r - lr rule(g_r)
 
@@ -9,13 +9,13 @@ A_r and rows B_r, and two operators keep the ranks together:
     g   forward:  Z <- Z_1 + ... + Z_T           backward:  dZ
 
 Columns come first, since phi of a sum is not the sum of the phis. An attention block is such a pair, too, whose columns
-are heads, and the logits at the end stay dealt out (`vocabulary.py`). Norms, biases of B and residual paths are outside
-and computed by all alike: in the sequence-parallel form by each rank for its own rows, where f gathers rows and g
-leaves each rank the sums of its own.
+are heads, and the logits at the end stay split (`parts/vocabulary_loss.py`). Norms, biases of B and residual paths are
+outside and replicated on all ranks: in the sequence-parallel form each rank computes them for its own rows, f gathers
+rows and g leaves each rank the sums of its own.
 
-Price: of each block the n x h numbers of X twice, forward and backward, 2 (T-1) n h each by the ring; the sequence form
-moves the same. A rank holds 1/T of matrices and their activations. All wait for all in every block, so T stays within
-a node. Staleness: none.
+Price: for each block the n x h elements of X twice, forward and backward, 2 (T-1) n h each by the ring; the sequence
+form sends the same. A rank holds 1/T of matrices and their activations. All ranks synchronise in every block, so T
+stays within a node. Staleness: none.
 Source: Shoeybi et al., arXiv:1909.08053; Korthikanti et al., arXiv:2205.05198 (sequence parallelism).
 """
 
@@ -74,7 +74,7 @@ def worker(comm, task, s=Settings()):
 
 
 def forward(blocks, w, x, between):
-    """(y, saved)."""
+    """Return (y, saved)."""
     saved = []
     for block in blocks:
         h, entered = block.enter(w, x)
@@ -85,7 +85,7 @@ def forward(blocks, w, x, between):
 
 
 def backward(blocks, w, saved, dy, g, between):
-    """Write g; gives dx, None where the first block is the model's."""
+    """Write g; return dx, None where the first block is the model's."""
     for block, (entered, inside, left) in zip(reversed(blocks), reversed(saved), strict=True):
         dz, past = block.leave_back(left, dy)
         dh = block.inner_back(w, inside, between.g_back(dz) if block.partial else dz, g)
@@ -119,7 +119,7 @@ class Replicated:
 
 
 class SequenceParallel(Replicated):
-    """Between two blocks every rank has rows of its own: sequence parallelism."""
+    """Between two blocks every rank has its own rows: sequence parallelism."""
 
     def f(self, h):
         return joined(self.comm.all_gather(h))

@@ -1,4 +1,4 @@
-"""L-BFGS: the direction of a quasi-Newton step, from the last m steps and what they changed in the gradient.
+"""L-BFGS: the direction of a quasi-Newton step, from the last m steps and their changes of the gradient.
 
 With s_j = w_(j+1) - w_j, y_j = g_(j+1) - g_j and rho_j = 1 / (y_j . s_j), newest last:
 
@@ -6,8 +6,8 @@ With s_j = w_(j+1) - w_j, y_j = g_(j+1) - g_j and rho_j = 1 / (y_j . s_j), newes
     r <- gamma q       for j oldest to newest:    b = rho_j (y_j . r)          r <- r + (a_j - b) s_j
     p <- -r            gamma = (s . y) / (y . y) of the newest pair
 
-The recursion touches vectors by name only, through dot, axpy, scale and copy, so it does not matter where they are:
-in this process, or spread over servers of which each does its part of every operation.
+The recursion accesses vectors by name only, through dot, axpy, scale and copy, so they may be in this process, or
+sharded over servers that each do their part of every operation.
 Source: Nocedal, Mathematics of Computation 35, 1980; Liu & Nocedal, Mathematical Programming 45, 1989.
 """
 
@@ -17,7 +17,7 @@ from typing import Protocol
 
 
 class Vectors(Protocol):
-    """Vectors of one length by name, wherever they are."""
+    """Vectors of one length, accessed by name."""
 
     def dot(self, x, y) -> float:
         """x . y"""
@@ -33,7 +33,7 @@ class Vectors(Protocol):
 
 
 def direction(vectors: Vectors, g, p, pairs: list[tuple]) -> None:
-    """p <- the quasi-Newton direction at gradient g; `pairs` are the (s, y), newest last. Without any, p <- -g."""
+    """p <- the quasi-Newton direction at gradient g; `pairs` are the (s, y), newest last. Without pairs, p <- -g."""
     vectors.copy(g, p)
     steps = []
     for s, y in reversed(pairs):
