@@ -99,7 +99,7 @@ class Algorithm:
     whole_batch: bool = False
     """Whether a step takes all samples, and is an epoch; the batch setting is ignored."""
     model_defaults: Mapping[str, Any] = field(default_factory=dict)
-    """Default settings of the workload's model, where the reader gives none: a deep model to cut."""
+    """Default settings of the workload, such as a model that is deep enough to cut."""
     plan: Callable[[int, Any], Any] | None = None
     """`plan(workers, s)`: the schedule that the ranks of a pipeline execute."""
     equivalences: tuple[Equivalence, ...] = ()

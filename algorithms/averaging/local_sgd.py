@@ -35,8 +35,8 @@ class Settings(Knobs):
 
 def elements_sent(shape, s):
     together = min(shape.steps, ceil(s.switch * shape.per_epoch))
-    meetings = together + -(-(shape.steps - together) // s.period)
-    return 2 * (shape.workers - 1) * shape.parameters * meetings
+    rounds = together + -(-(shape.steps - together) // s.period)
+    return 2 * (shape.workers - 1) * shape.parameters * rounds
 
 
 def worker(comm, task, s=Settings()):

@@ -59,7 +59,7 @@ ALGORITHM = Algorithm(
         Equivalence("one worker is SGD", to="sgd"),
         Equivalence("averaging in every step is synchronous SGD", to="sync_sgd", settings={"period": 1}, **EVERY_STEP),
         Equivalence(
-            "so it is with momentum, though everybody keeps a velocity of his own",
+            "so it is with momentum, though every worker has its own velocity",
             to="sync_sgd",
             settings={"period": 1, "update": "momentum", "state": "keep"},
             to_settings={"update": "momentum"},

@@ -8,7 +8,7 @@ step, which tracks the dominant directions of a slowly changing gradient. P is l
 their means are those of the mean gradient. Tensors that would not become smaller are sent as they are.
 
 E is what the mean leaves out of this rank's M; the mean of P^T E over the ranks is 0.
-Price: two all-reduces, together of r (rows + columns) numbers per matrix; 6 r rows columns FLOPs; twice the latency.
+Price: two all-reduces, together of r (rows + columns) elements per matrix; 6 r rows columns FLOPs; twice the latency.
 Staleness: what r directions leave out is sent later.
 Source: Vogels, Karimireddy & Jaggi, NeurIPS 2019.
 """

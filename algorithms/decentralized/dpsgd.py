@@ -8,7 +8,7 @@ The gradient is taken at the x_i before mixing, so the messages overlap its comp
 sum 1: the mean of all x_i moves as synchronous SGD would, by the mean gradient, and the disagreement of workers
 contracts by the graph's spectral gap. The final model is the mean.
 
-Price: degree d elements from every worker in every step, one message delay whatever the number of workers (a ring
+Price: degree d elements from every worker in every step, one message delay for any number of workers (a ring
 all-reduce has 2 (N-1)). Staleness: none, but workers disagree.
 Source: Lian et al., NIPS 2017, arXiv:1705.09056, Algorithm 1.
 """
