@@ -15,7 +15,7 @@ Source: Zheng et al., ICML 2017, arXiv:1609.08326, Algorithms 1 and 2; Microsoft
 from typing import Literal
 
 import kernels
-from algorithms.algorithm import Algorithm, Equivalence, Knobs, knob
+from algorithms.algorithm import Algorithm, Equivalence, Knobs, always, knob, one_server
 
 PLAIN = {"form": "constant", "compensation": 0}
 SERVER = 0
@@ -30,14 +30,6 @@ class Settings(Knobs):
     compensation: float = knob(2.0, "lam; the paper has 0.04 in the constant, 2 in the adaptive form", ge=0, le=1e6)
     forget: float = knob(0.95, "m: decay of the mean square of gradients", ge=0, lt=1)
     shared: bool = knob(False, "one mean square for all workers, as the paper writes it")
-
-
-def servers(s):
-    return 1
-
-
-def restartable(s):
-    return True
 
 
 def elements_sent(shape, s):
@@ -88,10 +80,10 @@ def server(comm, task, s):
 ALGORITHM = Algorithm(
     worker,
     Settings,
-    servers=servers,
+    servers=one_server,
     elements_sent=elements_sent,
     deterministic=False,
-    restartable=restartable,
+    restartable=always,
     compresses="push",
     equivalences=(
         Equivalence("one worker is SGD, since nothing has moved", to="sgd"),

@@ -13,7 +13,7 @@ Source: Jiang, Cui, Zhang & Yu, Heterogeneity-aware Distributed Parameter Server
 """
 
 import kernels
-from algorithms.algorithm import Algorithm, Equivalence, Knobs, knob
+from algorithms.algorithm import Algorithm, Equivalence, Knobs, always, knob, one_server
 
 SERVER = 0
 
@@ -21,14 +21,6 @@ SERVER = 0
 class Settings(Knobs):
     learning_rate: float = knob(0.1, "step size of local steps, and of commits that are fresh", gt=0, le=1000)
     period: int = knob(1, "local steps in a commit", ge=1, le=10_000, unit="steps", delay=True)
-
-
-def servers(s):
-    return 1
-
-
-def restartable(s):
-    return True
 
 
 def elements_sent(shape, s):
@@ -76,10 +68,10 @@ def server(comm, task, s):
 ALGORITHM = Algorithm(
     worker,
     Settings,
-    servers=servers,
+    servers=one_server,
     elements_sent=elements_sent,
     deterministic=False,
-    restartable=restartable,
+    restartable=always,
     compresses="push",
     equivalences=(
         Equivalence("one worker that commits every step is SGD", to="sgd", settings={"period": 1}),

@@ -16,7 +16,7 @@ Source: Mitliagkas, Zhang, Hadjis & Ré, Allerton 2016, arXiv:1605.09774, Theore
 """
 
 import kernels
-from algorithms.algorithm import Algorithm, Equivalence, Knobs, knob
+from algorithms.algorithm import Algorithm, Equivalence, Knobs, always, knob, one_server
 
 SERVER = 0
 
@@ -24,14 +24,6 @@ SERVER = 0
 class Settings(Knobs):
     learning_rate: float = knob(0.05, "step size", gt=0, le=1000)
     momentum: float = knob(0.6, "total momentum, explicit and implicit", ge=0, lt=1)
-
-
-def servers(s):
-    return 1
-
-
-def restartable(s):
-    return True
 
 
 def elements_sent(shape, s):
@@ -75,10 +67,10 @@ def server(comm, task, s):
 ALGORITHM = Algorithm(
     worker,
     Settings,
-    servers=servers,
+    servers=one_server,
     elements_sent=elements_sent,
     deterministic=False,
-    restartable=restartable,
+    restartable=always,
     compresses="push",
     equivalences=(
         Equivalence("one worker is SGD with momentum", "momentum", "BIT", 1, {"momentum": 0.9}, 1, {"momentum": 0.9}),

@@ -14,7 +14,7 @@ Source: Chilimbi, Suzue, Apacible & Kalyanaraman, OSDI 2014, sections 3.2 and 4.
 """
 
 import kernels
-from algorithms.algorithm import Algorithm, Equivalence, Knobs, knob
+from algorithms.algorithm import Algorithm, Equivalence, Knobs, always, knob, one_server
 
 SERVER = 0
 
@@ -23,14 +23,6 @@ class Settings(Knobs):
     learning_rate: float = knob(0.05, "step size of every gradient", gt=0, le=1000)
     factors: bool = knob(True, "send inputs and errors of dense layers where they are smaller than the gradient")
     finish: float = knob(1.0, "stop all workers when this share of them has made its steps", gt=0, le=1)
-
-
-def servers(s):
-    return 1
-
-
-def restartable(s):
-    return True
 
 
 def elements_sent(shape, s):
@@ -106,10 +98,10 @@ def len_of(x):
 ALGORITHM = Algorithm(
     worker,
     Settings,
-    servers=servers,
+    servers=one_server,
     elements_sent=elements_sent,
     deterministic=False,
-    restartable=restartable,
+    restartable=always,
     equivalences=(
         Equivalence("one worker is SGD", to="sgd"),
         Equivalence("it is asynchronous SGD where no layer is dense", "asgd", workers=3, to_workers=3),

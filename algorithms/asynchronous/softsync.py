@@ -14,7 +14,7 @@ Source: Zhang, Gupta, Lian & Liu, IJCAI 2016, arXiv:1511.05950.
 """
 
 import kernels
-from algorithms.algorithm import Algorithm, Equivalence, Knobs, knob
+from algorithms.algorithm import Algorithm, Equivalence, Knobs, always, knob, one_server
 
 HARD = {"splits": 1, "hard": True, "modulate": False}
 SERVER = 0
@@ -25,14 +25,6 @@ class Settings(Knobs):
     splits: int = knob(2, "n: an update takes a gradient from one in n of the workers", ge=1, le=4096)
     modulate: bool = knob(True, "divide each gradient's step by its staleness")
     hard: bool = knob(False, "a worker's answer waits for the update that its gradient went into")
-
-
-def servers(s):
-    return 1
-
-
-def restartable(s):
-    return True
 
 
 def elements_sent(shape, s):
@@ -86,10 +78,10 @@ def server(comm, task, s):
 ALGORITHM = Algorithm(
     worker,
     Settings,
-    servers=servers,
+    servers=one_server,
     elements_sent=elements_sent,
     deterministic=False,
-    restartable=restartable,
+    restartable=always,
     compresses="push",
     equivalences=(
         Equivalence("one worker is SGD", to="sgd"),

@@ -18,7 +18,7 @@ Source: Ho et al., More Effective Distributed ML via a Stale Synchronous Paralle
 import numpy as np
 
 import kernels
-from algorithms.algorithm import Algorithm, Equivalence, Knobs, knob
+from algorithms.algorithm import Algorithm, Equivalence, Knobs, always, knob, one_server
 
 SERVER = 0
 
@@ -29,14 +29,6 @@ class Settings(Knobs):
         3, "clocks that a worker may be ahead of the slowest", ge=0, le=1_000_000, unit="steps", delay=True
     )
     cache: bool = knob(False, "reuse the same copy of w, with the worker's own updates, while the bound allows")
-
-
-def servers(s):
-    return 1
-
-
-def restartable(s):
-    return True
 
 
 def elements_sent(shape, s):
@@ -98,10 +90,10 @@ def server(comm, task, s):
 ALGORITHM = Algorithm(
     worker,
     Settings,
-    servers=servers,
+    servers=one_server,
     elements_sent=elements_sent,
     deterministic=False,
-    restartable=restartable,
+    restartable=always,
     equivalences=(
         Equivalence("one worker is SGD", to="sgd"),
         Equivalence("with bound 0 it is synchronous SGD", "sync_sgd", "RND", 4, {"bound": 0}, 4),

@@ -11,16 +11,12 @@ Source: Duchi, Hazan & Singer, Journal of Machine Learning Research 12, 2011.
 """
 
 import kernels
-from algorithms.algorithm import Algorithm, Knobs, knob
+from algorithms.algorithm import Algorithm, Knobs, knob, nothing_sent
 
 
 class Settings(Knobs):
     learning_rate: float = knob(0.05, "size of the first step of every weight", gt=0, le=1000)
     eps: float = knob(1e-8, "added to the root; with 0 a weight without gradients does not move", ge=0, le=1000)
-
-
-def elements_sent(shape, s):
-    return 0
 
 
 def worker(comm, task, s=Settings()):
@@ -37,5 +33,5 @@ def worker(comm, task, s=Settings()):
 ALGORITHM = Algorithm(
     worker,
     Settings,
-    elements_sent=elements_sent,
+    elements_sent=nothing_sent,
 )

@@ -11,7 +11,7 @@ Source: Kingma & Ba, ICLR 2015, Algorithm 1.
 """
 
 import kernels
-from algorithms.algorithm import Algorithm, Knobs, knob
+from algorithms.algorithm import Algorithm, Knobs, knob, nothing_sent
 
 
 class Settings(Knobs):
@@ -19,10 +19,6 @@ class Settings(Knobs):
     beta1: float = knob(0.9, "b1, decay of the mean gradient", ge=0, lt=1)
     beta2: float = knob(0.999, "b2, decay of the mean square", ge=0, lt=1)
     eps: float = knob(1e-8, "keeps the division finite", ge=0, le=1000)
-
-
-def elements_sent(shape, s):
-    return 0
 
 
 def worker(comm, task, s=Settings()):
@@ -39,5 +35,5 @@ def worker(comm, task, s=Settings()):
 ALGORITHM = Algorithm(
     worker,
     Settings,
-    elements_sent=elements_sent,
+    elements_sent=nothing_sent,
 )

@@ -15,16 +15,12 @@ Source: Polyak, USSR Computational Mathematics and Mathematical Physics 4(5), 19
 """
 
 import kernels
-from algorithms.algorithm import Algorithm, Equivalence, Knobs, knob
+from algorithms.algorithm import Algorithm, Equivalence, Knobs, knob, nothing_sent
 
 
 class Settings(Knobs):
     learning_rate: float = knob(0.05, "step size", gt=0, le=1000)
     momentum: float = knob(0.9, "mu, decay of the velocity", ge=0, lt=1)
-
-
-def elements_sent(shape, s):
-    return 0
 
 
 def worker(comm, task, s=Settings()):
@@ -41,6 +37,6 @@ def worker(comm, task, s=Settings()):
 ALGORITHM = Algorithm(
     worker,
     Settings,
-    elements_sent=elements_sent,
+    elements_sent=nothing_sent,
     equivalences=(Equivalence("without momentum it is SGD", to="sgd", settings={"momentum": 0}),),
 )

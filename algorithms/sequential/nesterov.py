@@ -15,7 +15,7 @@ Source: Nesterov, Soviet Mathematics Doklady 27(2), 1983; Sutskever, Martens, Da
 from typing import Literal
 
 import kernels
-from algorithms.algorithm import Algorithm, Equivalence, Knobs, knob
+from algorithms.algorithm import Algorithm, Equivalence, Knobs, knob, nothing_sent
 
 
 class Settings(Knobs):
@@ -24,10 +24,6 @@ class Settings(Knobs):
     form: Literal["pytorch", "sutskever"] = knob(
         "pytorch", "the point that is stored: the look-ahead point, or the one behind it"
     )
-
-
-def elements_sent(shape, s):
-    return 0
 
 
 def worker(comm, task, s=Settings()):
@@ -59,7 +55,7 @@ def sutskever(comm, task, s):
 ALGORITHM = Algorithm(
     worker,
     Settings,
-    elements_sent=elements_sent,
+    elements_sent=nothing_sent,
     equivalences=(
         Equivalence("without momentum it is SGD", to="sgd", settings={"momentum": 0}),
         Equivalence("so is Sutskever's form", to="sgd", settings={"momentum": 0, "form": "sutskever"}),

@@ -13,7 +13,7 @@ Source: Polyak & Juditsky, SIAM Journal on Control and Optimization 30(4), 1992;
 from typing import Literal
 
 import kernels
-from algorithms.algorithm import Algorithm, Equivalence, Knobs, knob
+from algorithms.algorithm import Algorithm, Equivalence, Knobs, knob, nothing_sent
 
 
 class Settings(Knobs):
@@ -32,10 +32,6 @@ class Settings(Knobs):
         return 1 / (step - self.after + 1) if self.average == "uniform" else self.weight
 
 
-def elements_sent(shape, s):
-    return 0
-
-
 def worker(comm, task, s=Settings()):
     w, z = task.start(), task.start()  # (d,), (d,)
     for step in task.steps():
@@ -50,7 +46,7 @@ def worker(comm, task, s=Settings()):
 ALGORITHM = Algorithm(
     worker,
     Settings,
-    elements_sent=elements_sent,
+    elements_sent=nothing_sent,
     equivalences=(
         Equivalence(
             "an average that keeps nothing is SGD",

@@ -11,7 +11,7 @@ Source: Tieleman & Hinton, Coursera: Neural Networks for Machine Learning, lectu
 """
 
 import kernels
-from algorithms.algorithm import Algorithm, Knobs, knob
+from algorithms.algorithm import Algorithm, Knobs, knob, nothing_sent
 
 
 class Settings(Knobs):
@@ -23,10 +23,6 @@ class Settings(Knobs):
     def places(self):
         """Return eps for outside and for inside the root."""
         return (0.0, self.eps) if self.eps_inside else (self.eps, 0.0)
-
-
-def elements_sent(shape, s):
-    return 0
 
 
 def worker(comm, task, s=Settings()):
@@ -43,6 +39,6 @@ def worker(comm, task, s=Settings()):
 ALGORITHM = Algorithm(
     worker,
     Settings,
-    elements_sent=elements_sent,
+    elements_sent=nothing_sent,
     stable_rate=0.01,
 )

@@ -15,7 +15,7 @@ Source: Sallinen, Satish, Smelyanskiy, Sury & Re, IPDPS 2016.
 from functools import partial
 
 import kernels
-from algorithms.algorithm import Algorithm, Equivalence, Knobs, knob
+from algorithms.algorithm import Algorithm, Equivalence, Knobs, knob, nothing_sent
 from algorithms.shared_memory.hogwild import finished
 
 
@@ -24,10 +24,6 @@ class Settings(Knobs):
     per_write: int = knob(8, "b, samples per write; 0: the whole mini-batch", ge=0, le=65536, unit="samples")
     back_off: float = knob(1.0, "factor of the rate after each epoch", gt=0, le=1)
     atomic: bool = knob(False, "atomic additions: none is lost")
-
-
-def elements_sent(shape, s):
-    return 0
 
 
 def worker(comm, task, s=Settings()):
@@ -58,7 +54,7 @@ def descend_rows(b, w, indices, rows, rate, atomic):
 ALGORITHM = Algorithm(
     worker,
     Settings,
-    elements_sent=elements_sent,
+    elements_sent=nothing_sent,
     deterministic=False,
     equivalences=(
         Equivalence(

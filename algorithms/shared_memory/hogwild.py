@@ -14,17 +14,13 @@ Source: Niu, Recht, Re & Wright, NIPS 2011.
 """
 
 import kernels
-from algorithms.algorithm import Algorithm, Equivalence, Knobs, knob
+from algorithms.algorithm import Algorithm, Equivalence, Knobs, knob, nothing_sent
 
 
 class Settings(Knobs):
     learning_rate: float = knob(0.01, "step size of every sample", gt=0, le=1000)
     back_off: float = knob(1.0, "factor of the rate after each epoch; the paper's is about 0.9", gt=0, le=1)
     atomic: bool = knob(False, "atomic additions: none is lost")
-
-
-def elements_sent(shape, s):
-    return 0
 
 
 def worker(comm, task, s=Settings()):
@@ -64,7 +60,7 @@ def finished(comm, shared):
 ALGORITHM = Algorithm(
     worker,
     Settings,
-    elements_sent=elements_sent,
+    elements_sent=nothing_sent,
     deterministic=False,
     equivalences=(Equivalence("one thread that takes single samples is SGD", to="sgd", batch=1),),
     steps_to_learn=50,

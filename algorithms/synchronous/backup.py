@@ -18,7 +18,7 @@ Source: Chen, Pan, Monga, Bengio & Jozefowicz, arXiv:1604.00981 (96 workers and 
 from itertools import count
 
 import kernels
-from algorithms.algorithm import Algorithm, Equivalence, Knobs, knob
+from algorithms.algorithm import Algorithm, Equivalence, Knobs, knob, one_server
 from algorithms.parts.optimizers import Rule, optimizer
 
 SERVER = 0
@@ -37,10 +37,6 @@ class Settings(Knobs):
 
     def waited_for(self, workers):
         return workers - ((workers + 23) // 25 if self.backups is None else self.backups)
-
-
-def servers(s):
-    return 1
 
 
 def check(workers, batch, workload, s):
@@ -120,7 +116,7 @@ def server(comm, task, s):
 ALGORITHM = Algorithm(
     worker,
     Settings,
-    servers=servers,
+    servers=one_server,
     check=check,
     elements_sent=elements_sent,
     deterministic=lambda s: s.synchronous,
