@@ -13,6 +13,7 @@ Source: Nocedal, Mathematics of Computation 35, 1980; Liu & Nocedal, Mathematica
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Protocol
 
 
@@ -48,3 +49,34 @@ def direction(vectors: Vectors, g, p, pairs: list[tuple]) -> None:
         b = rho * vectors.dot(y, p)
         vectors.axpy(a - b, s, p)
     vectors.scale(-1.0, p)
+
+
+def backtrack(
+    vectors: Vectors, evaluate: Callable, f: float, slope: float, t: float, rounding: float, w: tuple, p
+) -> float:
+    """w <- w0 + t p, with t halved until f has fallen by 1e-4 t |slope| (Armijo); return f there.
+
+    w is the pair of names (w, w0); evaluate() returns f at w; changes below `rounding` cannot be measured.
+    """
+    for _ in range(30):
+        vectors.copy(w[1], w[0])
+        vectors.axpy(t, p, w[0])
+        there = evaluate()
+        if not there > f + 1e-4 * t * slope or abs(t * slope) < rounding:
+            break  # f has fallen, or cannot measurably fall; NaN is left to the task
+        t /= 2
+    return there
+
+
+def remember(vectors: Vectors, pairs: list[tuple], unused: list[tuple], w: tuple, g: tuple) -> None:
+    """Append the pair of the last step to `pairs`, if its curvature is positive.
+
+    w and g are names (new, old) of the parameters and the gradient. The pair's names are taken from `unused`, or from
+    the oldest pair where there are none.
+    """
+    s, y = unused.pop() if unused else pairs.pop(0)
+    for (new, old), change in ((w, s), (g, y)):
+        vectors.copy(new, change)
+        vectors.axpy(-1.0, old, change)
+    curved = vectors.dot(y, s) > 1e-10 * (vectors.dot(s, s) * vectors.dot(y, y)) ** 0.5
+    (pairs if curved else unused).append((s, y))
