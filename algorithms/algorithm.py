@@ -64,6 +64,25 @@ def no_servers(s: Any) -> int:
     return 0
 
 
+def one_server(s: Any) -> int:
+    """Return 1."""
+    return 1
+
+
+def always(s: Any) -> bool:
+    """Return True."""
+    return True
+
+
+def nothing_sent(shape: Shape, s: Any) -> float:
+    """Return 0."""
+    return 0
+
+
+def unpredictable(shape: Shape, s: Any) -> None:
+    """Return None."""
+
+
 def accept(workers: int, batch: int, workload: Any, s: Any) -> None:
     """Accept every combination."""
 
@@ -83,7 +102,7 @@ class Algorithm:
     """`stages(workers, s)`: the number of stages that a pipeline cuts the model into."""
     check: Callable[[int, int, Any, Any], None] = accept
     """`check(workers, batch, workload, s)` raises ValueError, one sentence, if the algorithm cannot run like this."""
-    elements_sent: Callable[[Shape, Any], float | None] | None = None
+    elements_sent: Callable[[Shape, Any], float | None] = unpredictable
     """`elements_sent(shape, s)`: elements that all ranks together send in a run, collectives by the ring; exact for a
     budget in steps; None where it depends on timing or on the model's layers."""
     deterministic: bool | Literal["but for rounding"] | Callable[[Any], bool] = True
@@ -99,7 +118,7 @@ class Algorithm:
     whole_batch: bool = False
     """Whether a step takes all samples, and is an epoch; the batch setting is ignored."""
     model_defaults: Mapping[str, Any] = field(default_factory=dict)
-    """Default settings of the workload's model, where the reader gives none: a deep model to cut."""
+    """Default settings of the workload, such as a model that is deep enough to cut."""
     plan: Callable[[int, Any], Any] | None = None
     """`plan(workers, s)`: of a pipeline, the schedule that its ranks carry out."""
     schedules: Mapping[str, Callable[..., Any]] = field(default_factory=dict)

@@ -18,12 +18,11 @@ Source: Dean et al., Large Scale Distributed Deep Networks, NIPS 2012, section 4
 import numpy as np
 
 import kernels
-from algorithms.algorithm import Algorithm, Knobs, knob, shared_by_all
-from algorithms.parts.lbfgs import direction
+from algorithms.algorithm import Algorithm, Knobs, knob, shared_by_all, unpredictable
+from algorithms.parts.lbfgs import backtrack, direction, remember
 from algorithms.parts.sharded_vectors import (
     COMMAND,
     COORDINATOR,
-    FETCH,
     G0,
     PAIRS,
     W0,
@@ -33,10 +32,11 @@ from algorithms.parts.sharded_vectors import (
     P,
     ShardedVectors,
     W,
+    fetch,
+    push_sum,
     serve_shard,
 )
 from algorithms.parts.work_queue import WorkQueue
-from kernels.arrays import shares
 
 
 class Settings(Knobs):
@@ -54,10 +54,6 @@ class Settings(Knobs):
     backups: bool = knob(True, "near the end assign portions twice; the first to finish counts")
 
 
-def servers(s):
-    return 1 + s.shards
-
-
 def check(workers, batch, workload, s):
     if s.portion and s.portion > workload.samples:
         raise ValueError(
@@ -67,10 +63,6 @@ def check(workers, batch, workload, s):
         raise ValueError(
             f"{s.shards} shards are more than the {workload.parameters} parameters; use at most that many."
         )
-
-
-def elements_sent(shape, s):
-    return None  # it depends on the workers' speeds, and on the line search
 
 
 def worker(comm, task, s=Settings()):
@@ -93,18 +85,21 @@ class Coordinator(ShardedVectors):
     def run(self):
         unused = [(PAIRS + 2 * k, PAIRS + 2 * k + 1) for k in range(self.s.memory)]
         f, pairs = self.evaluate(), []
-        self.rounding = 10 * float(np.finfo(self.task.workload.dtype).eps) * abs(f)
+        rounding = 10 * float(np.finfo(self.task.workload.dtype).eps) * abs(f)
         for _ in self.task.steps():
             self.task.record(f, self.task.workload.samples)
             direction(self, G, P, pairs)
-            if abs(self.dot(G, P)) < self.rounding:
+            if abs(self.dot(G, P)) < rounding:
                 self.tell(Command.REPORT)
                 continue  # f cannot fall by more than rounding error: stay
             self.copy(W, W0)
             self.copy(G, G0)
-            f = self.search(f, alone=not pairs)
+            slope, t = self.dot(G, P), self.s.learning_rate
+            if not pairs:
+                t /= max(1.0, self.dot(G, G) ** 0.5)  # p = -g, of any length
+            f = backtrack(self, self.evaluate, f, slope, t, rounding, (W, W0), P)
             if self.s.memory:
-                self.learn(pairs, unused)
+                remember(self, pairs, unused, (W, W0), (G, G0))
             self.tell(Command.REPORT)
         busy = self.workers - self.free  # computing what is no longer needed
         while busy:
@@ -112,29 +107,6 @@ class Coordinator(ShardedVectors):
         for rank in (*self.workers, *self.shards):
             self.comm.send(None, rank, WORK if rank in self.workers else COMMAND)
         return self.task.start()[:0]  # it has no parameters
-
-    def learn(self, pairs, unused):
-        """Keep the pair of step and change of gradient, if its curvature is positive."""
-        s, y = unused.pop() if unused else pairs.pop(0)
-        for new, old, change in ((W, W0, s), (G, G0, y)):
-            self.copy(new, change)
-            self.axpy(-1.0, old, change)
-        curved = self.dot(y, s) > 1e-10 * (self.dot(s, s) * self.dot(y, y)) ** 0.5
-        (pairs if curved else unused).append((s, y))
-
-    def search(self, f, alone):
-        """Move along p until f has fallen enough; return f there."""
-        slope, t = self.dot(G, P), self.s.learning_rate
-        if alone:
-            t /= max(1.0, self.dot(G, G) ** 0.5)  # without pairs p = -g, of any length
-        for _ in range(30):
-            self.copy(W0, W)
-            self.axpy(t, P, W)
-            there = self.evaluate()
-            if not there > f + 1e-4 * t * slope or abs(t * slope) < self.rounding:
-                break  # f has fallen, or cannot measurably fall; NaN is left to the task
-            t /= 2
-        return there
 
     def evaluate(self):
         """Return f at W, the mean over all samples, and leave its gradient in G."""
@@ -179,23 +151,18 @@ def work(comm, task, s):
     """Compute portions, accumulate those that count, and push the sum when told to."""
     w = task.start()  # (d,)
     total, g = kernels.zeros_like(w), None
-    shards = list(enumerate(shares(len(w), s.shards), 1))
     at = 0
     while (order := comm.recv(COORDINATOR, WORK)) is not None:
-        counts, push, portion, size, turn = order
+        counts, due, portion, size, turn = order
         if counts:
             kernels.add(total, g)
-        if push:
-            for rank, part in shards:
-                comm.send(total[part], rank, COMMAND)
+        if due:
+            push_sum(comm, total, s.shards)
             total[:] = 0
         if portion < 0:
             continue
         if turn != at:
-            for rank, _ in shards:
-                comm.send(FETCH, rank, COMMAND)
-            for rank, part in shards:
-                w[part] = comm.recv(rank, COMMAND)
+            fetch(comm, w, s.shards)
             at = turn
         indices = np.arange(portion * size, min((portion + 1) * size, task.workload.samples))
         loss, g = task.portion(w, indices)
@@ -207,10 +174,10 @@ def work(comm, task, s):
 ALGORITHM = Algorithm(
     worker,
     Settings,
-    servers=servers,
+    servers=lambda s: 1 + s.shards,
     data_shards=shared_by_all,  # any worker may be assigned any sample
     check=check,
-    elements_sent=elements_sent,
+    elements_sent=unpredictable,  # it depends on the workers' speeds, and on the line search
     deterministic="but for rounding",
     whole_batch=True,
     steps_to_learn=40,

@@ -58,6 +58,21 @@ class ShardedVectors:
         self.tell(Command.COPY, x, y)
 
 
+def fetch(comm, w, count: int) -> None:
+    """w (d,) <- the shards' parts of w, on a worker."""
+    shards = list(enumerate(shares(len(w), count), 1))
+    for rank, _ in shards:
+        comm.send(FETCH, rank, COMMAND)
+    for rank, part in shards:
+        w[part] = comm.recv(rank, COMMAND)
+
+
+def push_sum(comm, total, count: int) -> None:
+    """Send each shard its part of a worker's accumulated gradient, (d,)."""
+    for rank, part in enumerate(shares(len(total), count), 1):
+        comm.send(total[part], rank, COMMAND)
+
+
 def serve_shard(comm, task, s):
     """Run a server: it holds its part of every vector, serves w to workers, and adds up their pushes."""
     whole = task.start()

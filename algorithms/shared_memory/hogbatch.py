@@ -1,11 +1,11 @@
-"""HogBatch: Hogwild whose threads write once for several samples, so that fewer cache lines travel.
+"""HogBatch: Hogwild whose threads write once for several samples, so that fewer cache lines move.
 
-Each thread adds up the gradients of b samples at the w it sees, in memory of its own, and writes the sum:
+Each thread accumulates the gradients of b samples at the w that it reads, in its own memory, and writes the sum:
 
     acc <- sum of g_i(w) over b samples        w_v <- w_v - lr acc_v for the coordinates v of acc
 
-With b = 1 it is Hogwild. A larger b writes coordinates that several samples have only once (hardware efficiency), but
-takes fewer, longer and staler steps (statistical efficiency).
+With b = 1 it is Hogwild. With a larger b coordinates that several samples share are written only once (hardware
+efficiency), but steps are fewer, longer and staler (statistical efficiency).
 
 Price: no messages; one cache line for each coordinate of acc. Memory: one w for all, an acc for each thread.
 Staleness: about N-1 writes, each of b samples.
@@ -15,19 +15,15 @@ Source: Sallinen, Satish, Smelyanskiy, Sury & Re, IPDPS 2016.
 from functools import partial
 
 import kernels
-from algorithms.algorithm import Algorithm, Equivalence, Knobs, knob
+from algorithms.algorithm import Algorithm, Equivalence, Knobs, knob, nothing_sent
 from algorithms.shared_memory.hogwild import finished
 
 
 class Settings(Knobs):
     learning_rate: float = knob(0.01, "step size of every sample", gt=0, le=1000)
-    per_write: int = knob(8, "b, samples to a write; 0: the whole mini-batch", ge=0, le=65536, unit="samples")
-    back_off: float = knob(1.0, "the rate's factor after each epoch", gt=0, le=1)
-    atomic: bool = knob(False, "no addition is lost")
-
-
-def elements_sent(shape, s):
-    return 0
+    per_write: int = knob(8, "b, samples per write; 0: the whole mini-batch", ge=0, le=65536, unit="samples")
+    back_off: float = knob(1.0, "factor of the rate after each epoch", gt=0, le=1)
+    atomic: bool = knob(False, "atomic additions: none is lost")
 
 
 def worker(comm, task, s=Settings()):
@@ -58,7 +54,7 @@ def descend_rows(b, w, indices, rows, rate, atomic):
 ALGORITHM = Algorithm(
     worker,
     Settings,
-    elements_sent=elements_sent,
+    elements_sent=nothing_sent,
     deterministic=False,
     equivalences=(
         Equivalence(

@@ -1,19 +1,19 @@
-"""Delayed gradient descent applies gradients a fixed number of steps late, so that their sums travel all that while.
+"""Delayed gradient descent applies gradients a fixed number of steps late, so that their all-reduce can overlap those.
 
-Every worker computes g_i(w_t), begins its sum, and goes on; applied is the sum that was begun k steps before:
+Every worker computes g_i(w_t), starts its all-reduce, and continues; it applies the sum that was started k steps ago:
 
-    compute   F B | F B | F B | F B |             k = 1: the sum of one step has the whole next step to travel,
+    compute   F B | F B | F B | F B |             k = 1: the all-reduce of a step overlaps the whole next step,
     network      [ g_0 ][ g_1 ][ g_2 ]            layer by layer until just before its layer is read again
     w_t+1[l] <- w_t[l] - lr (g_1(w_t-k)[l] + ... + g_N(w_t-k)[l]) / N
 
-The lag is the same for all layers and all workers, so all replicas stay the same to the bit. Delay 0 is synchronous
-SGD; delay 1 is as fast as any: a step takes the longer of computing and communicating, at best half of both together.
-The first k steps apply nothing, and after the last one what is still on its way is applied: T steps are T updates.
+The delay is the same for all layers and workers, so all replicas stay equal to the bit. Delay 0 is synchronous SGD;
+delay 1 is as fast as any: a step takes the longer of computation and communication, at best half of their sum. The
+first k steps apply nothing, and after the last step the sums in flight are applied: T steps are T updates.
 
-A curvature h bears a step of lr h < 2 sin(pi / (4 k + 2)): 2, 1, 0.62, 0.45 for k = 0, 1, 2, 3. Late is dear.
+On curvature h it is stable for lr h < 2 sin(pi / (4 k + 2)): 2, 1, 0.62, 0.45 for k = 0, 1, 2, 3.
 
-Price: the bytes of synchronous SGD; k more gradients in memory. Staleness: exactly k, but in the first k steps, which
-have nothing to be late behind.
+Price: the bytes of synchronous SGD; k more gradients in memory. Staleness: exactly k updates, and less for
+the first k gradients.
 Source: "Leveraging Asynchronicity in Gradient Descent for Scalable Deep Learning", OpenReview rkFd2P5gl (Daily, Vishnu
 and others); stability from the roots of z^(k+1) = z^k - lr h.
 """
@@ -28,9 +28,9 @@ from algorithms.parts.optimizers import Rule, optimizer
 
 class Settings(Knobs):
     learning_rate: float = knob(0.1, "step size", gt=0, le=1000)
-    delay: int = knob(1, "k, steps by which every gradient is late", ge=0, le=64, unit="steps", delay=True)
-    layerwise: bool = knob(True, "layers are summed as their gradients come; otherwise the whole model at once")
-    update: Rule = knob("sgd", "what every worker does with the mean gradient")
+    delay: int = knob(1, "k, delay of every gradient", ge=0, le=64, unit="steps", delay=True)
+    layerwise: bool = knob(True, "layers are reduced as their gradients come; otherwise the whole model at once")
+    update: Rule = knob("sgd", "optimizer for the mean gradient, on every worker")
     momentum: float = knob(0.9, "mu, of the rules momentum and nesterov", ge=0, lt=1)
 
 
@@ -40,7 +40,7 @@ def elements_sent(shape, s):
 
 def worker(comm, task, s=Settings()):
     w = task.start()  # (d,)
-    late, updates = deque(), 0  # the sums of each step that is not applied yet, and the updates that its w had
+    late, updates = deque(), 0  # of each step not applied yet: its sums, and the version of its w
 
     @cache
     def rule(start, stop):

@@ -1,17 +1,17 @@
-"""ZeRO-3 deals out the parameters, too, and gathers a layer's only while that layer computes; also known as FSDP.
+"""ZeRO-3 shards the parameters, too, and gathers a layer's only while that layer computes; also known as FSDP.
 
-Rank r keeps piece r of every layer, written [r]. There is no whole w on any rank:
+Rank r owns piece r of every layer, written [r]. No rank holds all of w:
 
-    w_l <- w_l[1], ..., w_l[N]                        all-gather, before the forward of layer l, and let go after it
-    w_l <- w_l[1], ..., w_l[N]                        all-gather, before its backward, and let go after it
-    g_l[r] <- mean over the ranks of g_l[r]           reduce-scatter, after its backward
-    w[r] <- w[r] - lr (what the rule makes of g[r])   once all are there
+    w_l <- w_l[1], ..., w_l[N]                        all-gather before the forward of layer l, freed after it
+    w_l <- w_l[1], ..., w_l[N]                        all-gather before its backward, freed after it
+    g_l[r] <- mean over the ranks of g_l[r]           reduce-scatter after its backward
+    w[r] <- w[r] - lr rule(g[r])   when all layers are done
 
-So a rank holds d/N numbers of w, of the gradient, and for each vector that the rule remembers; and of one layer, the
-largest at worst, all parameters and their gradient.
+So a rank holds d/N elements of w, of the gradient, and of each state vector of the optimizer; and, of one layer at a
+time, all parameters and their gradient.
 
-Price: 3 (N-1) d numbers a step in all, half as many again as the ring, in three rounds for each layer, for which
-everybody waits: FSDP fetches the next layer meanwhile, at the memory of a second one. Staleness: none.
+Price: 3 (N-1) d elements per step in total, half as many again as the ring, in three rounds for each layer, which all
+ranks wait for: FSDP prefetches the next layer, at the memory of a second one. Staleness: none.
 Source: Rajbhandari, Rasley, Ruwase & He, SC 2020; Zhao et al., VLDB 2023 (FSDP), arXiv:2304.11277.
 """
 
@@ -25,7 +25,7 @@ from kernels.arrays import joined, shares
 
 class Settings(Knobs):
     learning_rate: float = knob(0.01, "step size", gt=0, le=1000)
-    update: Rule = knob("adam", "what a rank does with its pieces of the mean gradient")
+    update: Rule = knob("adam", "optimizer of a rank, for its pieces of the mean gradient")
     momentum: float = knob(0.9, "mu, of the rules momentum and nesterov", ge=0, lt=1)
 
 

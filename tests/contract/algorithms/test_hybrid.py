@@ -56,7 +56,7 @@ def test_only_one_group_reports_so_the_model_is_that_of_a_rank_to_the_bit():
             {"layout": "model", "workers": 3},
             "3 ranks of a group cannot share layers of 128, 128, 10 units: .* use 3 groups",
         ),
-        ({"workload": "quadratic"}, "quadratic has no units to deal out"),
+        ({"workload": "quadratic"}, "quadratic has no units to split"),
         ({"workload": "text"}, "layer 0, of kind Embedding"),
     ],
     ids=str,

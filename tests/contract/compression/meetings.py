@@ -67,7 +67,7 @@ def meet(name: str, gradients, tensors, seed: int = 0, **settings) -> Meeting:
         means = []
         for g in gradients[comm.rank]:
             means.append(compressed.all_reduce(g.copy(), op="mean"))
-        exchange = compressed._exchange
+        exchange = compressed._feedback
         owned = getattr(exchange.codec, "by_part", None)
         return np.array(means), exchange.error, owned and owned.error, exchange.codec
 

@@ -247,8 +247,8 @@ def test_the_bytes_on_the_wire_are_those_of_the_messages(variant, ranks):
 
     def program(comm):
         compressed = attach(comm, find(name), find(name).Settings(**settings), LAYOUT, 3)
-        encode = compressed._exchange.encode
-        compressed._exchange.encode = lambda g: (message := encode(g), sizes.append(nbytes(message)))[0]
+        encode = compressed._feedback.encode
+        compressed._feedback.encode = lambda g: (message := encode(g), sizes.append(nbytes(message)))[0]
         for g in gradients(comm.rank, 5):
             compressed.all_reduce(g, op="mean")
 

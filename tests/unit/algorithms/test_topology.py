@@ -98,7 +98,7 @@ def test_edges_of_ones_own_are_read():
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [
-        ("0-1,2-3", "not connected: workers 2, 3 never hear of worker 0; add an edge such as 0-2"),
+        ("0-1,2-3", "not connected: workers 2, 3 are not reached from worker 0; add an edge such as 0-2"),
         ("0-1,1-4", "edges name worker 4; with 4 workers they are 0 to 3"),
         ("0:1", "write pairs of workers, for example 0-1"),
     ],
