@@ -61,7 +61,7 @@ def find(name: str):
     return figures(every[short])[short]
 
 
-def known(name: str):
-    """The golden.Drawn of the figure of this full name, from whichever chapter shows it; None if none does."""
+def recorded_figure(name: str):
+    """The golden.RecordedFigure of the figure of this full name, from whichever chapter shows it; None if none does."""
     golden = (one.golden.figures.get(name) for one in written())
     return next((figure for figure in golden if figure), None)

@@ -63,8 +63,8 @@ def show(name: str, language: str) -> None:
             raise ValueError(f"chapter {name} has no text yet; its figures are {', '.join(lessons.figures(name))}.")
         figure = lessons.find(name)
     with console.status("") as status:
-        drawn = chapters.drawn(figure.name, figure, lambda count: status.update(f"run {count}"))
-    sys.exit(0 if _print(figure, drawn) else 1)
+        recorded = chapters.run_figure(figure.name, figure, lambda count: status.update(f"run {count}"))
+    sys.exit(0 if _print(figure, recorded) else 1)
 
 
 @main.command(help="Run all figures of a chapter: print rows and claims; with --out also write CSV and a page of HTML.")
@@ -80,11 +80,11 @@ def run(name: str, out: Path | None) -> None:
         for full in names:
             figure = lessons.find(full)
             with console.status("") as status:
-                drawn = chapters.drawn(full, figure, lambda n, full=full: status.update(f"{full}, run {n}"))
-            shown &= _print(figure, drawn)
-            charts.append((figure.question, figure.text, chart(drawn.rows, drawn.look)))
+                recorded = chapters.run_figure(full, figure, lambda n, full=full: status.update(f"{full}, run {n}"))
+            shown &= _print(figure, recorded)
+            charts.append((figure.question, figure.text, chart(recorded.rows, recorded.look)))
             if out:
-                console.print(f"{write_rows(drawn.rows, out / f'{full}.csv')}", style="dim")
+                console.print(f"{write_rows(recorded.rows, out / f'{full}.csv')}", style="dim")
         if out:
             (out / f"{name}.html").write_text(page(one.title(), charts), "utf-8")
             console.print(f"{out / f'{name}.html'}", style="dim")
@@ -102,8 +102,8 @@ def quiz(name: str, seed: int | None) -> None:
             raise ValueError(f"chapter {name} has no quiz.")
         right = 0
         for item in one.items:
-            drawn = item.drawn(seed)
-            console.print(_markdown(item.asked(drawn)))
+            parameters = item.parameters(seed)
+            console.print(_markdown(item.question(parameters)))
             order = random.Random(seed).sample(item.choices, len(item.choices))
             for letter, choice in zip("abcdefgh", order, strict=False):
                 console.print(f"  {letter}  {choice.says}", highlight=False)
@@ -113,13 +113,13 @@ def quiz(name: str, seed: int | None) -> None:
             else:
                 guess = click.prompt(f"? ({item.unit})" if item.unit else "?", type=float)
             with console.status("the simulator answers"):
-                answer = item.computed(name, drawn)
+                answer = item.compute(name, parameters)
             good = item.right(guess, answer)
             right += good
             console.print("[green]right[/]" if good else "[red]no[/]", highlight=False)
             if item.choices and not good:
                 console.print(_markdown(item.choice(guess).but))
-            console.print(_markdown(item.explained(drawn, answer)))
+            console.print(_markdown(item.explanation(parameters, answer)))
             console.print()
     console.print(f"{right} of {len(one.items)} right; --seed {seed} asks the same again.", highlight=False)
 
@@ -137,13 +137,13 @@ def check(name: str, file: Path, to: Path | None, seed: int | None) -> None:
     for mark in report.marks:
         sign = "[green]yes[/]" if mark.earned else "[red]no [/]"
         console.print(f"{sign}  {mark.earned:>2}/{mark.points:<2}  {mark.name}", highlight=False)
-        console.print(f"            {mark.said}", style="dim", highlight=False, markup=False)
-    if report.trouble:
-        console.print(f"\nIt ended early: {report.trouble}", highlight=False, markup=False)
+        console.print(f"            {mark.observed}", style="dim", highlight=False, markup=False)
+    if report.error:
+        console.print(f"\nIt ended early: {report.error}", highlight=False, markup=False)
     if report.printed:
         console.print(f"\nIt printed:\n{report.printed}", highlight=False, markup=False)
     console.print(f"\n[bold]{report.score} of 100[/]   (seed {report.seed}, {report.seconds:.1f} s)", highlight=False)
-    if missing := [part for part in sandbox.ALL if part not in report.fence]:
+    if missing := [part for part in sandbox.ALL if part not in report.sandbox]:
         console.print(f"Not protected on this system: {', '.join(missing)}.", style="dim")
     if to:
         to.write_text(json.dumps(report.plain(), indent=1, ensure_ascii=False) + "\n", "utf-8")
@@ -156,26 +156,26 @@ def write_golden(name: str) -> None:
     with _mistakes():
         one = lessons.chapter(name)
         with console.status("") as status:
-            new = one.computed(status.update)
-        for full, drawn in new.figures.items():
-            missed = [c for c, holds in lessons.find(full).claims.items() if not holds(drawn.rows)]
+            new = one.recompute(status.update)
+        for full, recorded in new.figures.items():
+            missed = [c for c, holds in lessons.find(full).claims.items() if not holds(recorded.rows)]
             if missed:
                 raise ValueError(f"{full} does not show what it claims: {'; '.join(missed)}.")
-            for change in golden.differences(was.rows, drawn.rows) if (was := one.golden.figures.get(full)) else ():
+            for change in golden.differences(was.rows, recorded.rows) if (was := one.golden.figures.get(full)) else ():
                 console.print(f"{full}: {change}", highlight=False, markup=False)
         golden.write(new, one.folder / "golden.json")
     console.print(f"{len(new.figures)} figures and {len(new.answers)} quiz items written.", highlight=False)
 
 
-def _print(figure, drawn: golden.Drawn) -> bool:
+def _print(figure, recorded: golden.RecordedFigure) -> bool:
     """Rows and claims; whether all claims hold."""
     console.print(f"[bold]{figure.question}[/]\n{figure.source}\n", highlight=False)
-    table = Table(*drawn.rows[0], box=None, pad_edge=False)
-    for row in drawn.rows:
+    table = Table(*recorded.rows[0], box=None, pad_edge=False)
+    for row in recorded.rows:
         table.add_row(*(f"{value:.4g}" if isinstance(value, float) else str(value) for value in row.values()))
     console.print(table)
     console.print()
-    shown = {claim: bool(holds(drawn.rows)) for claim, holds in figure.claims.items()}
+    shown = {claim: bool(holds(recorded.rows)) for claim, holds in figure.claims.items()}
     for claim, holds in shown.items():
         console.print(f"{'[green]yes[/]' if holds else '[red]no [/]'}  {claim}", highlight=False)
     console.print()
@@ -189,10 +189,10 @@ def _terminal(one: chapters.Chapter, block: markup.Block):
             return _markdown(markdown)
         case markup.Code(_, path, line, source):
             return Markdown(f"*{path}, line {line}*\n```python\n{source}\n```")
-        case markup.Drawing(name):
+        case markup.LiveFigure(name):
             return Markdown(f"> **{one.golden.figure(name).question}** `python -m lessons show {name}`")
         case markup.Predict(item):
-            return _markdown(f"> Predict: {one.item(item).asked(one.item(item).drawn(0))}")
+            return _markdown(f"> Predict: {one.item(item).question(one.item(item).parameters(0))}")
 
 
 def _markdown(text: str) -> Markdown:

@@ -61,7 +61,7 @@ class Chapter:
     def figures(self) -> list[str]:
         """The full names of the figures that its texts draw or take numbers from."""
         texts = (read(language) for language in self.languages for read in (self.text, self.lab))
-        return list(dict.fromkeys(name for text in texts for name in markup.named(text, self.name)))
+        return list(dict.fromkeys(name for text in texts for name in markup.figure_names(text, self.name)))
 
     @cached_property
     def golden(self) -> Golden:
@@ -86,18 +86,18 @@ class Chapter:
         path = self.folder / "exercise.py"
         return path.read_text("utf-8") if path.is_file() else ""
 
-    def computed(self, tell: Callable[[str], None] = lambda _: None) -> Golden:
+    def recompute(self, tell: Callable[[str], None] = lambda _: None) -> Golden:
         """All figures and answers anew, here and now; `tell` hears what is under way."""
         import lessons
 
         figures = {}
         for name in self.figures:
             tell(name)
-            figures[name] = drawn(name, lessons.find(name), lambda count, name=name: tell(f"{name}, run {count}"))
+            figures[name] = run_figure(name, lessons.find(name), lambda count, name=name: tell(f"{name}, run {count}"))
         answers = {}
         for item in self.items:
             tell(f"{self.name}, {item.name}")
-            answers[item.name] = [(values, item.computed(self.name, values)) for values in item.every()]
+            answers[item.name] = [(values, item.compute(self.name, values)) for values in item.all_parameters()]
         return Golden(figures, answers)
 
     def _path(self, kind: str, language: str) -> Path:
@@ -110,7 +110,7 @@ class Chapter:
         return ""
 
 
-def drawn(name: str, figure, tell: Callable[[int], None] = lambda _: None) -> golden.Drawn:
+def run_figure(name: str, figure, tell: Callable[[int], None] = lambda _: None) -> golden.RecordedFigure:
     """Run a figure's experiments here and now; `tell` hears how many have begun."""
     from experiments.experiment import Experiment
     from experiments.run import run
@@ -123,4 +123,4 @@ def drawn(name: str, figure, tell: Callable[[int], None] = lambda _: None) -> go
         tell(len(links))
         return run(experiment)
 
-    return golden.drawn(name, figure, figure.rows(run_and_note), links)
+    return golden.record_figure(name, figure, figure.rows(run_and_note), links)

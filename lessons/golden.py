@@ -21,7 +21,7 @@ RUNS = 60  # links to single runs that are kept
 
 
 @dataclass(frozen=True)
-class Drawn:
+class RecordedFigure:
     """A figure as it was: its rows, and the runs they came from, as links."""
 
     name: str  # in full: "stragglers.waiting_for_everybody"
@@ -40,7 +40,7 @@ class Drawn:
         return {**words, "look": self.look.plain(), "runs": list(self.runs), "rows": rows}
 
     @classmethod
-    def of(cls, name: str, values: Mapping[str, Any]) -> Drawn:
+    def of(cls, name: str, values: Mapping[str, Any]) -> RecordedFigure:
         """From what `plain` gave."""
         words = (values["question"], values["source"], values["text"], tuple(values["claims"]))
         return cls(name, *words, Look.of(values["look"]), values["rows"], tuple(values["runs"]))
@@ -50,32 +50,32 @@ class Drawn:
 class Golden:
     """`figures` by full name; `answers` of each quiz item: for each drawing of its parameters, what came out."""
 
-    figures: Mapping[str, Drawn]
+    figures: Mapping[str, RecordedFigure]
     answers: Mapping[str, Sequence[tuple[dict[str, Any], Any]]]
 
-    def figure(self, name: str) -> Drawn:
+    def figure(self, name: str) -> RecordedFigure:
         """The figure of this full name; ValueError if it is not in the file."""
         if name not in self.figures:
             raise ValueError(f"{name} is not in the golden file; write it with python -m lessons golden.")
         return self.figures[name]
 
-    def answer(self, item: str, drawn: Mapping[str, Any]) -> Any:
-        """What item `item` answers to these parameters; ValueError if it is not in the file."""
-        for parameters, answer in self.answers.get(item, ()):
-            if parameters == dict(drawn):
+    def answer(self, item: str, parameters: Mapping[str, Any]) -> Any:
+        """Return the answer of quiz item `item` for these parameters. ValueError if the file does not have it."""
+        for drawn, answer in self.answers.get(item, ()):
+            if drawn == dict(parameters):
                 return answer
-        raise ValueError(f"the answer of {item} to {drawn} is not in the golden file; see python -m lessons golden.")
+        raise ValueError(f"the golden file has no answer of {item} for {parameters}; run python -m lessons golden.")
 
 
 EMPTY = Golden({}, {})
 
 
-def drawn(name: str, figure, rows: Rows, runs: Sequence[str] = ()) -> Drawn:
+def record_figure(name: str, figure, rows: Rows, runs: Sequence[str] = ()) -> RecordedFigure:
     """Return what to keep of a figure that gave these rows, as measured: claims are tested before they are rounded."""
     rows = [{column: _plain(value) for column, value in row.items()} for row in rows]
     distinct = tuple(dict.fromkeys(runs))[:RUNS]
     look = figure.look or guess(rows)
-    return Drawn(name, figure.question, figure.source, figure.text, tuple(figure.claims), look, rows, distinct)
+    return RecordedFigure(name, figure.question, figure.source, figure.text, tuple(figure.claims), look, rows, distinct)
 
 
 def read(path: Path) -> Golden:
@@ -83,7 +83,7 @@ def read(path: Path) -> Golden:
     if not path.is_file():
         return EMPTY
     values = json.loads(path.read_text("utf-8"))
-    figures = {name: Drawn.of(name, one) for name, one in values["figures"].items()}
+    figures = {name: RecordedFigure.of(name, one) for name, one in values["figures"].items()}
     return Golden(figures, {item: [(p, a) for p, a in pairs] for item, pairs in values["answers"].items()})
 
 

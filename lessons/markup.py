@@ -28,7 +28,7 @@ ROOT = Path(__file__).resolve().parents[1]
 MARK = re.compile(r"\{\{ (.+?) \}\}")
 ALONE = re.compile(r"^\{\{ ([^{}]+) \}\}\s*$")
 NAME = re.compile(r"^(\w+\.)?\w+$")
-FENCE = re.compile(r"^\s*(```|~~~)")
+CODE_BLOCK = re.compile(r"^\s*(```|~~~)")
 
 
 class Text(NamedTuple):
@@ -37,7 +37,7 @@ class Text(NamedTuple):
     markdown: str
 
 
-class Drawing(NamedTuple):
+class LiveFigure(NamedTuple):
     """A live figure, by its full name: "stragglers.waiting_for_everybody"."""
 
     figure: str
@@ -58,7 +58,7 @@ class Predict(NamedTuple):
     item: str
 
 
-Block = Text | Drawing | Code | Predict
+Block = Text | LiveFigure | Code | Predict
 
 
 def blocks(text: str, chapter: str, golden: Golden) -> list[Block]:
@@ -83,26 +83,26 @@ def blocks(text: str, chapter: str, golden: Golden) -> list[Block]:
         elif kind == "predict":
             found.append(Predict(name))
         elif not kind and NAME.match(name):
-            found.append(Drawing(full(name, chapter)))
+            found.append(LiveFigure(full_name(name, chapter)))
         else:
             raise ValueError(f"{chapter}: the mark {alone[0][:80]!r} means nothing; see lessons/markup.py.")
     close()
     return found
 
 
-def named(text: str, chapter: str) -> list[str]:
+def figure_names(text: str, chapter: str) -> list[str]:
     """The full names of the figures that `text` draws or takes numbers from, in the order of first mention."""
     names: dict[str, None] = {}
     for line, code in _lines(text):
         for mark in () if code else MARK.finditer(line):
             if mark[1].startswith("value "):
-                names |= dict.fromkeys(full(place.rpartition(".")[0], chapter) for place, _ in _places(mark[1]))
+                names |= dict.fromkeys(full_name(place.rpartition(".")[0], chapter) for place, _ in _places(mark[1]))
             elif NAME.match(mark[1]):
-                names[full(mark[1], chapter)] = None
+                names[full_name(mark[1], chapter)] = None
     return list(names)
 
 
-def full(name: str, chapter: str) -> str:
+def full_name(name: str, chapter: str) -> str:
     """The full name of a figure that chapter `chapter` calls `name`."""
     return name if "." in name else f"{chapter}.{name}"
 
@@ -145,7 +145,7 @@ def _lines(text: str) -> Iterator[tuple[str, bool]]:
     """(line, whether it belongs to a block of code)."""
     inside = False
     for line in text.splitlines():
-        fence = bool(FENCE.match(line))
+        fence = bool(CODE_BLOCK.match(line))
         yield line, inside or fence
         inside ^= fence
 
@@ -157,7 +157,7 @@ def _number(mark: str, chapter: str, golden: Golden) -> str:
     numbers = []
     for place, where in _places(mark):
         figure, _, column = place.rpartition(".")
-        rows = golden.figure(full(figure, chapter)).rows
+        rows = golden.figure(full_name(figure, chapter)).rows
         fitting = [row for row in rows if all(_same(row.get(name), wanted) for name, wanted in where.items())]
         if len(fitting) != 1 or column not in fitting[0]:
             raise ValueError(f"{chapter}: {len(fitting)} rows fit {mark[:120]!r}; expected one with this column.")

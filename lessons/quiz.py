@@ -55,22 +55,22 @@ class Item:
     unit: str = ""
     choices: tuple[Choice, ...] = ()
 
-    def drawn(self, seed: int) -> dict[str, Any]:
+    def parameters(self, seed: int) -> dict[str, Any]:
         """The parameters that this seed draws."""
         dice = random.Random(f"{seed} {self.name}")
         return {name: dice.choice(values) for name, values in self.draw.items()}
 
-    def every(self) -> list[dict[str, Any]]:
+    def all_parameters(self) -> list[dict[str, Any]]:
         """All parameters that can be drawn."""
         return [dict(zip(self.draw, values, strict=True)) for values in itertools.product(*self.draw.values())]
 
-    def asked(self, drawn: Mapping[str, Any]) -> str:
+    def question(self, parameters: Mapping[str, Any]) -> str:
         """The question, filled in."""
-        return filled(self.ask, drawn)
+        return fill_in(self.ask, parameters)
 
-    def explained(self, drawn: Mapping[str, Any], answer: Any) -> str:
+    def explanation(self, parameters: Mapping[str, Any], answer: Any) -> str:
         """Why the answer is what it is."""
-        return filled(self.why, {**drawn, "answer": answer})
+        return fill_in(self.why, {**parameters, "answer": answer})
 
     def right(self, guess: Any, answer: Any) -> bool:
         """Whether a guess is near enough, or the right choice."""
@@ -85,9 +85,9 @@ class Item:
                 return one
         raise ValueError(f"{self.name} has no choice {key!r}; it has {', '.join(c.key for c in self.choices)}.")
 
-    def computed(self, chapter: str, drawn: Mapping[str, Any]) -> Any:
+    def compute(self, chapter: str, parameters: Mapping[str, Any]) -> Any:
         """The answer, worked out here and now by the function in the chapter's answers.py."""
-        answer = getattr(importlib.import_module(f"lessons.{chapter}.answers"), self.answer)(**drawn)
+        answer = getattr(importlib.import_module(f"lessons.{chapter}.answers"), self.answer)(**parameters)
         if self.choices:
             self.choice(answer)
             return answer
@@ -108,7 +108,7 @@ def read(path: Path) -> tuple[Item, ...]:
     return tuple(items)
 
 
-def filled(text: str, values: Mapping[str, Any]) -> str:
+def fill_in(text: str, values: Mapping[str, Any]) -> str:
     """`text` with {name} or {name:.2f} filled in where `values` has the name."""
     return FIELD.sub(
         lambda found: format(values[found[1]], found[2] or "") if found[1] in values else found[0], text

@@ -10,7 +10,7 @@ import numpy as np
 
 from lessons.averaging.exercise import TARGETS
 from lessons.figure import run_now
-from lessons.grading.grader import Failed
+from lessons.grading.grader import SolutionError
 
 POINTS = {
     "together they learn what one learns who sees it all": 4,
@@ -55,7 +55,7 @@ def check(solution, seed):
         yield plain, apart < 1e-4, f"after 30 steps alone, parameters are up to {apart:.2g} away from those of SGD"
         large = {"workload": "quadratic", "dimension": 250_000, "points": 64, "batch": 1, "evaluations": 1}
         _run(ranks, 6, steps=6, **averaging, **large)
-        held = max((attempt.most() or 0) / (4 * large["dimension"]) for attempt in ranks)
+        held = max((attempt.peak_memory() or 0) / (4 * large["dimension"]) for attempt in ranks)
         told = f"{held:.1f} vectors at once; at most {TARGETS['memory']} are asked"
         yield lean, held <= TARGETS["memory"], told if held else "not measured on this system"
 
@@ -81,7 +81,9 @@ def _run(ranks, gradients, **values):
 
     done = ranks[0].run(worker, workers=len(ranks), **values)
     if done.parameters is None:
-        raise Failed(done.error or "no rank has reported a model; rank 0 is to call task.report(w) when it has one.")
+        raise SolutionError(
+            done.error or "no rank has reported a model; rank 0 is to call task.report(w) when it has one."
+        )
     return done
 
 
@@ -122,7 +124,7 @@ class Gradients:
 
     def gradient(self, w):
         if not self.left:
-            raise Failed(f"rank {self.rank} asked for more gradients than it has steps.")
+            raise SolutionError(f"rank {self.rank} asked for more gradients than it has steps.")
         self.left -= 1
         return self.task.gradient(self._parameters(w))
 
@@ -131,11 +133,11 @@ class Gradients:
 
     def _parameters(self, w):
         if _array(w).shape != self.shape:
-            raise Failed(f"rank {self.rank} has parameters of shape {w.shape}; expected {self.shape}.")
+            raise SolutionError(f"rank {self.rank} has parameters of shape {w.shape}; expected {self.shape}.")
         return w
 
 
 def _array(x):
     if not isinstance(x, np.ndarray):
-        raise Failed(f"it gave a {type(x).__name__} where an array is expected.")
+        raise SolutionError(f"it gave a {type(x).__name__} where an array is expected.")
     return x

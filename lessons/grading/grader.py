@@ -1,6 +1,6 @@
 """The grader: runs a stranger's solution of an exercise, and judges it by what it does.
 
-    report = grade(lessons.chapter("stragglers"), source)      # Report: score, marks, what it printed
+    report = grade(lessons.chapter("stragglers"), source)      # GradingReport: score, marks, what it printed
     python -m lessons check stragglers my_solution.py
 
 A chapter's `check.py` has POINTS, what each mark is worth, and `check(solution, seed)`, which yields a mark as
@@ -53,7 +53,7 @@ RANK = {"send", "recv", "recv_any", "poll", "all_reduce", "broadcast", "barrier"
 TASK = {"start", "gradient", "forward", "backward", "report", "measure", "at", "spent"}
 
 
-class Failed(Exception):
+class SolutionError(Exception):
     """The solution did something that ends the grading; the message is a sentence for its author."""
 
 
@@ -64,21 +64,21 @@ class Mark:
     name: str
     points: int
     earned: int
-    said: str
+    observed: str
 
 
 @dataclass(frozen=True)
-class Report:
-    """What came of a solution. `score` is 0 to 100; `trouble` says what ended the grading early, "" if nothing did."""
+class GradingReport:
+    """What came of a solution. `score` is 0 to 100; `error` says what ended the grading early, "" if nothing did."""
 
     chapter: str
     score: int
     marks: tuple[Mark, ...]
     seed: int
     seconds: float
-    trouble: str = ""
+    error: str = ""
     printed: str = ""
-    fence: tuple[str, ...] = ()
+    sandbox: tuple[str, ...] = ()
 
     def plain(self) -> dict[str, Any]:
         """As JSON has it."""
@@ -95,14 +95,14 @@ class Solution:
     wall: float = WALL
     memory: int = MEMORY
     printed: str = ""
-    fence: tuple[str, ...] = field(default=())
+    sandbox: tuple[str, ...] = field(default=())
 
     def attempt(self) -> Attempt:
-        """A process in which it can act, to be used as a context. Raises Failed if it does not even load."""
+        """A process in which it can act, to be used as a context. Raises SolutionError if it does not even load."""
         return Attempt(self)
 
 
-def grade(chapter, source: str, seed: int | None = None, name: str = "solution.py") -> Report:
+def grade(chapter, source: str, seed: int | None = None, name: str = "solution.py") -> GradingReport:
     """Judge `source` as a solution of the chapter's exercise. ValueError if the chapter has none."""
     if not chapter.exercise:
         raise ValueError(f"chapter {chapter.name} has no exercise.")
@@ -118,24 +118,24 @@ def judge(
     seed: int,
     chapter: str = "",
     name: str = "solution.py",
-) -> Report:
+) -> GradingReport:
     """Judge `source` by `check`; marks that were not reached are not earned."""
     began = time.monotonic()
-    solution, seen, trouble = Solution(source, name), {}, ""
+    solution, seen, error = Solution(source, name), {}, ""
     try:
         if len(source) > LONGEST:
-            raise Failed(f"the file has {len(source)} characters; at most {LONGEST} are read.")
+            raise SolutionError(f"the file has {len(source)} characters; at most {LONGEST} are read.")
         for mark, earned, said in check(solution, seed):
             seen[mark] = bool(earned), said
-    except Failed as error:
-        trouble = str(error)
+    except SolutionError as failure:
+        error = str(failure)
     marks = []
     for mark, worth in points.items():
         earned, said = seen.get(mark, (False, "not reached"))
         marks.append(Mark(mark, worth, worth if earned else 0, said))
     score = round(100 * sum(mark.earned for mark in marks) / sum(points.values()))
     took = time.monotonic() - began
-    return Report(chapter, score, tuple(marks), seed, took, trouble, solution.printed, solution.fence)
+    return GradingReport(chapter, score, tuple(marks), seed, took, error, solution.printed, solution.sandbox)
 
 
 class Attempt:
@@ -143,8 +143,8 @@ class Attempt:
 
     def __init__(self, solution: Solution):
         self.solution = solution
-        self.said, self.before = 0, 0
-        self.until = time.monotonic() + solution.wall
+        self.received, self.baseline = 0, 0
+        self.deadline = time.monotonic() + solution.wall
         self.folder = tempfile.mkdtemp(prefix="lockstep-check-")
         mine, theirs = socket.socketpair()
         self.channel = mine
@@ -155,19 +155,19 @@ class Attempt:
                 env=dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1") | MALLOC,
                 pass_fds=[theirs.fileno()], start_new_session=True,
             )  # fmt: skip
-        self.listener = threading.Thread(target=self._listen, daemon=True)
-        self.listener.start()
+        self.collector = threading.Thread(target=self._collect_output, daemon=True)
+        self.collector.start()
 
     def __enter__(self) -> Attempt:
         s = self.solution
         try:
             python = {*sys.path, sys.prefix, sys.base_prefix, *site.getsitepackages()} - {"", str(ROOT)}
             readable = [*SYSTEM, *(p for p in python if not ROOT.is_relative_to(os.path.abspath(p))), self.folder]
-            self._say({"cpu": s.cpu, "memory": s.memory, "readable": readable, "root": str(ROOT)})
-            s.fence = tuple(self._hear()["holds"])
-            self.before = self._most()
-            self._say((s.name, s.source))
-            self._answer(self._hear())
+            self._send({"cpu": s.cpu, "memory": s.memory, "readable": readable, "root": str(ROOT)})
+            s.sandbox = tuple(self._receive()["sandbox"])
+            self.baseline = self._high_water_mark()
+            self._send((s.name, s.source))
+            self._result(self._receive())
         except BaseException:
             self.__exit__()
             raise
@@ -177,13 +177,13 @@ class Attempt:
         with contextlib.suppress(OSError):
             os.killpg(self.process.pid, signal.SIGKILL)
         self.process.wait()
-        self.listener.join(5)
+        self.collector.join(5)
         self.channel.close()
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def call(self, function: str, *given: Any) -> Any:
-        """What `function` of the solution answers to these plain values; see `sandbox_worker.packed`."""
-        return self._answer(self._ask("call", function, *given))
+        """What `function` of the solution answers to these plain values; see `sandbox_worker.pack`."""
+        return self._result(self._request("call", function, *given))
 
     def role(self, function: str) -> Callable[[Any, Any, Any], Any]:
         """A program for ranks of a run, (comm, task, s) -> w: `function` of the solution, playing over there."""
@@ -192,10 +192,10 @@ class Attempt:
             steps = None
             words = ("play", comm.rank, function, comm.size, task.per_epoch, s.model_dump())
             while True:
-                said = self._ask(*words)
-                if not (isinstance(said, dict) and "asks" in said):
-                    return self._answer(said)
-                what, *given = said["asks"]
+                said = self._request(*words)
+                if not (isinstance(said, dict) and "request" in said):
+                    return self._result(said)
+                what, *given = said["request"]
                 if what == "step":
                     steps = steps or task.steps(bool(given[0]))
                     value = next(steps, None)
@@ -204,12 +204,12 @@ class Attempt:
                 elif what in TASK:
                     value = getattr(task, what)(*given)
                 else:
-                    raise Failed(f"there is no {str(what)[:40]!r} to ask for.")
+                    raise SolutionError(f"there is no {str(what)[:40]!r} to ask for.")
                 words = ("go on", comm.rank, list(value) if what == "poll" else value)
 
         return play
 
-    def served(self, probe: Any, trainer: Callable[[Any, Any], Any]) -> Callable[[Any, Any, Any], Any]:
+    def server_program(self, probe: Any, trainer: Callable[[Any, Any], Any]) -> Callable[[Any, Any, Any], Any]:
         """A program for all ranks: the `server` of the solution on rank 0, seen by `probe`; `trainer` on the others.
 
         witness.between(comm, task, s) gives what the server gets instead of these.
@@ -225,62 +225,62 @@ class Attempt:
         """The Run of the experiment with these flat values, with `worker` in place of the algorithm's own."""
         done = run(Experiment.of(values), worker_override=worker)
         if done.status == "failed":
-            raise Failed(done.error.replace(f"{Failed.__name__}: ", ""))
+            raise SolutionError(done.error.replace(f"{SolutionError.__name__}: ", ""))
         return done
 
-    def most(self) -> int | None:
+    def peak_memory(self) -> int | None:
         """Bytes of memory that the solution has used at most, beside what Python needs; None where nobody counts."""
-        return self._most() - self.before if self.before else None
+        return self._high_water_mark() - self.baseline if self.baseline else None
 
-    def _most(self) -> int:
+    def _high_water_mark(self) -> int:
         with contextlib.suppress(OSError, StopIteration, ValueError):
             lines = Path(f"/proc/{self.process.pid}/status").read_text().splitlines()
             return 1024 * int(next(line for line in lines if line.startswith("VmHWM")).split()[1])
         return 0
 
-    def _ask(self, *words: Any) -> Any:
-        self._say(words)
-        return self._hear()
+    def _request(self, *words: Any) -> Any:
+        self._send(words)
+        return self._receive()
 
-    def _answer(self, said: Any) -> Any:
-        if not isinstance(said, dict) or "gave" not in said:
-            raise Failed(str(said.get("raised", "it answered nothing") if isinstance(said, dict) else "")[:600])
-        return said["gave"]
+    def _result(self, said: Any) -> Any:
+        if not isinstance(said, dict) or "result" not in said:
+            raise SolutionError(str(said.get("raised", "it answered nothing") if isinstance(said, dict) else "")[:600])
+        return said["result"]
 
-    def _say(self, value: Any) -> None:
+    def _send(self, value: Any) -> None:
         try:
-            for part in sandbox_worker.packed(value):
-                self.channel.settimeout(max(0.01, self.until - time.monotonic()))
+            for part in sandbox_worker.pack(value):
+                self.channel.settimeout(max(0.01, self.deadline - time.monotonic()))
                 self.channel.sendall(part)
         except TimeoutError:
-            raise Failed(self._late()) from None
+            raise SolutionError(self._timeout()) from None
         except OSError:
-            raise Failed(self._end()) from None
+            raise SolutionError(self._exit_reason()) from None
 
-    def _hear(self) -> Any:
+    def _receive(self) -> Any:
         def receive(rest: memoryview) -> int:
-            self.channel.settimeout(max(0.01, self.until - time.monotonic()))
+            self.channel.settimeout(max(0.01, self.deadline - time.monotonic()))
             got = self.channel.recv_into(rest)
-            self.said += got
-            if self.said > SAYS:
-                raise Failed(f"it said more than {SAYS // 10**6} MB.")
+            self.received += got
+            if self.received > SAYS:
+                raise SolutionError(f"it said more than {SAYS // 10**6} MB.")
             return got
 
         try:
-            return sandbox_worker.read(receive)
+            return sandbox_worker.read_frame(receive)
         except TimeoutError:
-            raise Failed(self._late()) from None
+            raise SolutionError(self._timeout()) from None
         except (EOFError, OSError):
-            raise Failed(self._end()) from None
+            raise SolutionError(self._exit_reason()) from None
         except ValueError as error:
-            raise Failed(f"what it answered cannot be read: {error}.") from None
+            raise SolutionError(f"what it answered cannot be read: {error}.") from None
 
-    def _late(self) -> str:
+    def _timeout(self) -> str:
         return (
             f"it gave no answer within {self.solution.wall:g} s; is there an endless loop, or a message nobody sends?"
         )
 
-    def _end(self) -> str:
+    def _exit_reason(self) -> str:
         """Why the process is gone, in a sentence."""
         with contextlib.suppress(subprocess.TimeoutExpired):
             self.process.wait(5)
@@ -291,7 +291,7 @@ class Attempt:
             return f"its process was ended by {signal.Signals(-code).name}."
         return f"it ended its own process with code {code}." if code is not None else "it hung up."
 
-    def _listen(self) -> None:
+    def _collect_output(self) -> None:
         """Keep the beginning of what it prints, and let the rest go by."""
         with self.process.stdout as pipe:
             while chunk := pipe.read1(1 << 16):

@@ -6,7 +6,7 @@
     files       (Landlock, Linux) only Python's own files can be read, not ours and not the reader's
 
 A process closes the fence around itself, after it has loaded what it needs and before it loads the program; there is
-no way back. `close_in` says which of the three hold here.
+no way back. `confine` says which of the three hold here.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def limit(cpu: int, memory: int) -> None:
         ctypes.CDLL(None).prctl(1, 9)  # PR_SET_PDEATHSIG: it ends with whoever started it
 
 
-def close_in(readable: Iterable[str]) -> list[str]:
+def confine(readable: Iterable[str]) -> list[str]:
     """Close the fence; only files below `readable` can be read from now on. Gives what holds, of ALL."""
     holds = [LIMITS]
     if sys.platform == "linux" and platform.machine() in (X86[0], ARM[0]):

@@ -28,23 +28,23 @@ LENGTHS = struct.Struct(">II")
 HEADER, BODY = 1_000_000, 64_000_000  # bytes that a frame may have
 
 
-def packed(value: Any) -> list[memoryview]:
+def pack(value: Any) -> list[memoryview]:
     """The frame of a plain value: None, numbers, text, arrays, and tuples, lists and dicts of them. TypeError."""
     arrays: list[np.ndarray] = []
-    header = json.dumps(_plain(value, arrays)).encode()
+    header = json.dumps(_encode(value, arrays)).encode()
     body = [memoryview(array.reshape(-1)).cast("B") for array in arrays if array.nbytes]
     return [memoryview(LENGTHS.pack(len(header), sum(map(len, body)))), memoryview(header), *body]
 
 
-def unpacked(header: bytes, body: bytearray) -> Any:
+def unpack(header: bytes, body: bytearray) -> Any:
     """The value of a frame. ValueError if it is none."""
     try:
-        return _rich(json.loads(header), body)
+        return _decode(json.loads(header), body)
     except (TypeError, KeyError, AttributeError, RecursionError, MemoryError, OverflowError) as error:
         raise ValueError(f"this is no frame: {type(error).__name__}") from None
 
 
-def _plain(value: Any, arrays: list[np.ndarray]) -> Any:
+def _encode(value: Any, arrays: list[np.ndarray]) -> Any:
     if value is None or isinstance(value, bool | int | float | str):
         return value
     if isinstance(value, np.generic):
@@ -56,24 +56,24 @@ def _plain(value: Any, arrays: list[np.ndarray]) -> Any:
         arrays.append(np.ascontiguousarray(value))
         return {"array": [at, value.dtype.str, list(value.shape)]}
     if isinstance(value, tuple):
-        return {"tuple": [_plain(part, arrays) for part in value]}
+        return {"tuple": [_encode(part, arrays) for part in value]}
     if isinstance(value, list):
-        return [_plain(part, arrays) for part in value]
+        return [_encode(part, arrays) for part in value]
     if isinstance(value, dict):
-        return {"dict": [[_plain(key, arrays), _plain(part, arrays)] for key, part in value.items()]}
+        return {"dict": [[_encode(key, arrays), _encode(part, arrays)] for key, part in value.items()]}
     raise TypeError(f"a {type(value).__name__} is no answer; use numbers, text, arrays, and lists of them")
 
 
-def _rich(value: Any, body: bytearray) -> Any:
+def _decode(value: Any, body: bytearray) -> Any:
     if isinstance(value, list):
-        return [_rich(part, body) for part in value]
+        return [_decode(part, body) for part in value]
     if not isinstance(value, dict):
         return value
     ((kind, inside),) = value.items()
     if kind == "tuple":
-        return tuple(_rich(part, body) for part in inside)
+        return tuple(_decode(part, body) for part in inside)
     if kind == "dict":
-        return {_rich(key, body): _rich(part, body) for key, part in inside}
+        return {_decode(key, body): _decode(part, body) for key, part in inside}
     at, code, shape = inside
     if kind != "array" or np.dtype(code).kind not in "fiub" or min(at, 0, *shape) < 0:
         raise ValueError("no array")
@@ -81,7 +81,7 @@ def _rich(value: Any, body: bytearray) -> Any:
     return np.frombuffer(body, code, count, at).reshape(shape) if count else np.zeros(shape, code)
 
 
-def read(receive: Callable[[memoryview], int], most: tuple[int, int] = (HEADER, BODY)) -> Any:
+def read_frame(receive: Callable[[memoryview], int], most: tuple[int, int] = (HEADER, BODY)) -> Any:
     """The next frame; `receive` fills a buffer as far as it can. EOFError at the end, ValueError if it is too long."""
 
     def exactly(count: int) -> bytearray:
@@ -97,71 +97,71 @@ def read(receive: Callable[[memoryview], int], most: tuple[int, int] = (HEADER, 
     header, body = LENGTHS.unpack(exactly(LENGTHS.size))
     if header > most[0] or body > most[1]:
         raise ValueError(f"{header + body} bytes are too long for an answer")
-    return unpacked(bytes(exactly(header)), exactly(body))
+    return unpack(bytes(exactly(header)), exactly(body))
 
 
-class Comm:
+class RemoteComm:
     """What a rank can do with the others, as `cluster.comm.Comm` has it; the cluster is on the other side."""
 
-    def __init__(self, ask: Callable[..., Any], rank: int, size: int):
-        self._ask, self.rank, self.size = ask, rank, size
+    def __init__(self, request: Callable[..., Any], rank: int, size: int):
+        self._request, self.rank, self.size = request, rank, size
 
     def send(self, x: Any, dst: int, tag: int = 0) -> None:
-        self._ask("send", x, dst, tag)
+        self._request("send", x, dst, tag)
 
     def recv(self, src: int, tag: int = 0) -> Any:
-        return self._ask("recv", src, tag)
+        return self._request("recv", src, tag)
 
     def recv_any(self, tag: int = 0) -> tuple[int, Any]:
-        return self._ask("recv_any", tag)
+        return self._request("recv_any", tag)
 
     def poll(self, tag: int = 0) -> list[int]:
-        return self._ask("poll", tag)
+        return self._request("poll", tag)
 
     def all_reduce(self, x: np.ndarray, op: str = "sum") -> np.ndarray:
-        x[...] = self._ask("all_reduce", x, op)
+        x[...] = self._request("all_reduce", x, op)
         return x
 
     def broadcast(self, x: Any, src: int = 0) -> Any:
-        return self._ask("broadcast", x, src)
+        return self._request("broadcast", x, src)
 
     def barrier(self) -> None:
-        self._ask("barrier")
+        self._request("barrier")
 
 
-class Task:
+class RemoteTask:
     """What a rank trains, as `workloads.task.Task` has it; `forward` and `backward` mean what a check makes of them."""
 
-    def __init__(self, ask: Callable[..., Any], per_epoch: int):
-        self._ask, self.per_epoch = ask, per_epoch
+    def __init__(self, request: Callable[..., Any], per_epoch: int):
+        self._request, self.per_epoch = request, per_epoch
 
     def start(self) -> np.ndarray:
-        return self._ask("start")
+        return self._request("start")
 
     def steps(self, together: bool = False) -> Iterator[int]:
-        while (step := self._ask("step", together)) is not None:
+        while (step := self._request("step", together)) is not None:
             yield step
 
     def gradient(self, w: np.ndarray) -> tuple[float, np.ndarray]:
-        return self._ask("gradient", w)
+        return self._request("gradient", w)
 
     def forward(self, *given: Any) -> Any:
-        return self._ask("forward", *given)
+        return self._request("forward", *given)
 
     def backward(self, *given: Any) -> Any:
-        return self._ask("backward", *given)
+        return self._request("backward", *given)
 
     def report(self, w: np.ndarray) -> None:
-        self._ask("report", w)
+        self._request("report", w)
 
     def measure(self, quantity: str, value: float) -> None:
-        self._ask("measure", quantity, value)
+        self._request("measure", quantity, value)
 
     def at(self, step: int) -> None:
-        self._ask("at", step)
+        self._request("at", step)
 
     def spent(self) -> bool:
-        return self._ask("spent")
+        return self._request("spent")
 
 
 def serve(channel: int) -> None:
@@ -170,48 +170,50 @@ def serve(channel: int) -> None:
 
     from lessons.grading import sandbox
 
-    def heard() -> Any:
-        return read(lambda rest: os.readv(channel, [rest]), (HEADER, 1 << 30))
+    def receive() -> Any:
+        return read_frame(lambda rest: os.readv(channel, [rest]), (HEADER, 1 << 30))
 
-    def say(value: Any) -> None:
-        for part in packed(value):
+    def send(value: Any) -> None:
+        for part in pack(value):
             while len(part):
                 part = part[os.write(channel, part) :]
 
-    spec = heard()
+    spec = receive()
     sandbox.limit(spec["cpu"], spec["memory"])
     np.zeros(2) @ np.zeros(2)  # loads what it needs, while it may
     sys.path[:] = [place for place in sys.path if place != spec["root"]]
-    say({"holds": sandbox.close_in(spec["readable"])})
+    send({"sandbox": sandbox.confine(spec["readable"])})
 
-    name, source = heard()
+    name, source = receive()
     module = types.ModuleType("solution")
     sys.modules["solution"] = module
     linecache.cache[name] = (len(source), None, source.splitlines(True), name)
     hub, ranks = greenlet.getcurrent(), {}
 
     def attempt(work: Callable[[], Any]) -> dict[str, Any]:
-        """What came of `work`: {"gave": its value}, or {"raised": what, and in which line of the solution}."""
+        """What came of `work`: {"result": its value}, or {"raised": what, and in which line of the solution}."""
         try:
             value = work()
-            packed(value)
-            return {"gave": value}
+            pack(value)
+            return {"result": value}
         except BaseException as error:
-            return {"raised": _told(error, name)}
+            return {"raised": _describe(error, name)}
 
     def play(rank: int, role: str, size: int, per_epoch: int, settings: dict[str, Any]) -> dict[str, Any]:
-        def ask(*words: Any) -> Any:
-            return hub.switch({"asks": words})
+        def request(*words: Any) -> Any:
+            return hub.switch({"request": words})
 
         s = types.SimpleNamespace(**settings)
-        return attempt(lambda: getattr(module, role)(Comm(ask, rank, size), Task(ask, per_epoch), s))
+        return attempt(
+            lambda: getattr(module, role)(RemoteComm(request, rank, size), RemoteTask(request, per_epoch), s)
+        )
 
-    say(attempt(lambda: exec(compile(source, name, "exec"), module.__dict__)))
+    send(attempt(lambda: exec(compile(source, name, "exec"), module.__dict__)))
     while True:
-        what, *words = heard()
+        what, *words = receive()
         if what == "call":
             function, *given = words
-            say(attempt(lambda function=function, given=given: getattr(module, function)(*given)))
+            send(attempt(lambda function=function, given=given: getattr(module, function)(*given)))
             continue
         rank, *words = words
         if what == "play":
@@ -220,12 +222,12 @@ def serve(channel: int) -> None:
         else:
             said = ranks[rank].switch(*words)
         try:
-            say(said)
+            send(said)
         except TypeError as error:
-            say({"raised": str(error)})
+            send({"raised": str(error)})
 
 
-def _told(error: BaseException, name: str) -> str:
+def _describe(error: BaseException, name: str) -> str:
     """An exception in a sentence: what it is, and where in the solution."""
     lines = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename == name]
     where = f" in line {lines[-1].lineno}: {lines[-1].line}" if lines else ""

@@ -8,7 +8,7 @@ import numpy as np
 
 import kernels
 from lessons.figure import run_now
-from lessons.grading.grader import Failed
+from lessons.grading.grader import SolutionError
 from lessons.pipedream.exercise import TARGETS
 
 POINTS = {
@@ -54,7 +54,7 @@ def check(solution, seed):
     with solution.attempt() as attempt:
         seen, _ = _pipeline(attempt, **{**values, "width": WIDE, "batch": 1, "steps": 3 * stages})
         needed = 4 * sum((stages - stage + 1) * size for stage, size in enumerate(seen.sizes))  # bytes
-        held = attempt.most()
+        held = attempt.peak_memory()
         few = held is None or held <= TARGETS["memory"] * needed
         asked = f"at most {TARGETS['memory']} is asked"
         told = "not measured on this system" if held is None else f"{held / needed:.2f} times what it takes; {asked}"
@@ -71,12 +71,12 @@ def _listed(counts):
 
 def _pipeline(attempt, **values):
     """(what was seen, the Run) of a pipeline whose stages are the solution's."""
-    play, seen = attempt.role("stage"), Probe(values["workers"], values["steps"])
-    done = attempt.run(lambda comm, task, s: play(Neighbours(comm), Layers(comm, task, s, seen), s), **values)
+    play, seen = attempt.role("stage"), PipelineProbe(values["workers"], values["steps"])
+    done = attempt.run(lambda comm, task, s: play(Neighbours(comm), ObservedLayers(comm, task, s, seen), s), **values)
     return seen, done
 
 
-class Probe:
+class PipelineProbe:
     """What all stages of a pipeline do, seen from outside."""
 
     def __init__(self, stages: int, batches: int):
@@ -93,10 +93,10 @@ class Probe:
         return ""
 
 
-class Layers:
+class ObservedLayers:
     """The layers of one stage as the solution has them, and the versions of its weights as we know them."""
 
-    def __init__(self, comm, task, s, seen: Probe):
+    def __init__(self, comm, task, s, seen: PipelineProbe):
         self.task, self.rate, self.seen, self.index = task, s.learning_rate, seen, comm.rank
         self.stage = task.stage(comm.rank, comm.size)
         self.per_epoch, self.steps = task.per_epoch, lambda together=False: iter(range(seen.batches))
@@ -112,7 +112,7 @@ class Layers:
     def forward(self, w, x, batch):
         newest = len(self.versions) - 1
         if batch != newest + len(self.flying) + bool(self.landed) or batch >= self.seen.batches:
-            raise Failed(f"stage {self.index} went forward with mini-batch {batch}, which was not the next.")
+            raise SolutionError(f"stage {self.index} went forward with mini-batch {batch}, which was not the next.")
         ours, target = self.stage.chunk(batch) if self.stage.first or self.stage.last else (None, None)
         x = ours if self.stage.first else self._sent("F", self.index - 1, batch, x)
         version = self._version(w, f"the forward of mini-batch {batch}")
@@ -126,9 +126,9 @@ class Layers:
 
     def backward(self, w, dy, batch):
         if batch not in self.flying or batch != min(self.flying):
-            raise Failed(f"stage {self.index} went backward with mini-batch {batch} before its turn.")
+            raise SolutionError(f"stage {self.index} went backward with mini-batch {batch} before its turn.")
         if self.landed:
-            raise Failed(f"stage {self.index} went backward with mini-batch {batch} before the last update.")
+            raise SolutionError(f"stage {self.index} went backward with mini-batch {batch} before the last update.")
         before, saved, ours = self.flying.pop(batch)
         dy = ours if self.stage.last else self._sent("B", self.index + 1, batch, dy)
         version = self._version(w, f"the backward of mini-batch {batch}")
@@ -140,13 +140,13 @@ class Layers:
 
     def report(self, w):
         if not self.landed:
-            raise Failed(f"stage {self.index} reported an update without a gradient.")
+            raise SolutionError(f"stage {self.index} reported an update without a gradient.")
         (g, version), self.landed = self.landed, None
         newest, seen = self.versions[-1], self.seen
         wanted, w = kernels.copy(newest), np.asarray(w, newest.dtype)
         kernels.momentum(wanted, self.v, g, self.rate, 0.0)  # as the textbook's, so that it takes as long
         if w.shape != wanted.shape or not np.allclose(w, wanted, rtol=1e-4, atol=1e-6):
-            raise Failed(f"update {len(self.versions) - 1} of stage {self.index} is not w - learning_rate * g.")
+            raise SolutionError(f"update {len(self.versions) - 1} of stage {self.index} is not w - learning_rate * g.")
         seen.delays[self.index] = max(seen.delays[self.index], len(self.versions) - 1 - version)
         self.versions.append(w)
         seen.updates[self.index] += 1
@@ -157,7 +157,7 @@ class Layers:
         sent = self.seen.crossed.get((kind, stage, batch))
         if sent is None or not np.array_equal(given, sent):
             passes = "forward" if kind == "F" else "backward"
-            raise Failed(
+            raise SolutionError(
                 f"stage {self.index} went {passes} with mini-batch {batch}, but not with what stage {stage} sent."
             )
         return given
@@ -167,7 +167,7 @@ class Layers:
         for version in reversed(range(len(self.versions))):
             if np.array_equal(w, self.versions[version]):
                 return version
-        raise Failed(f"{where} on stage {self.index} was given weights that are no version of this stage.")
+        raise SolutionError(f"{where} on stage {self.index} was given weights that are no version of this stage.")
 
 
 class Neighbours:
@@ -179,12 +179,12 @@ class Neighbours:
 
     def recv(self, src, tag=0):
         if src not in self.beside:
-            raise Failed(f"stage {self.rank} waited for a message of rank {src}, which is no neighbour of it.")
+            raise SolutionError(f"stage {self.rank} waited for a message of rank {src}, which is no neighbour of it.")
         return self.comm.recv(src, tag)
 
     def send(self, x, dst, tag=0):
         if dst not in self.beside or not isinstance(x, np.ndarray):
-            raise Failed(
+            raise SolutionError(
                 f"stage {self.rank} sent a {type(x).__name__} to rank {dst}; expected an array, to a neighbour."
             )
         self.comm.send(x, dst, tag)

@@ -11,7 +11,7 @@ from algorithms.parts.pipeline.ops import Op
 from algorithms.parts.pipeline.ops import check as check_lists
 from algorithms.parts.pipeline.plan import Flush
 from lessons.figure import run_now
-from lessons.grading.grader import Failed
+from lessons.grading.grader import SolutionError
 from lessons.pipelines.exercise import TARGETS
 from theory.pipeline_memory import in_flight_until_weights
 from theory.schedule_timing import simulate
@@ -60,25 +60,30 @@ def check(solution, seed):
 
 
 def _lists(attempt, stages: int, chunks: int) -> list[list[Op]]:
-    """What the solution has each stage do, and an update at the end. Failed if micro-batches do not come home by it."""
+    """Return each stage's ops as the solution orders them, and an update at the end.
+
+    SolutionError if they are no schedule: an op is missing, out of order, or waits for ever.
+    """
     lists = []
     for stage in range(stages):
         words = attempt.call("schedule", stage, stages, chunks)
         what = f"schedule({stage}, {stages}, {chunks})"
         if not isinstance(words, list) or len(words) > 3 * chunks:
-            raise Failed(f"{what} gave no list of at most {3 * chunks} words.")
+            raise SolutionError(f"{what} gave no list of at most {3 * chunks} words.")
         for word in words:
             if not (isinstance(word, str) and WORD.fullmatch(word)):
-                raise Failed(f"{what} has {str(word)[:40]!r}; words are F, B, I or W and a number, as in F0.")
+                raise SolutionError(f"{what} has {str(word)[:40]!r}; words are F, B, I or W and a number, as in F0.")
         ops = [Op(word[0], stage, int(word[1:])) for word in words]
         if {op.chunk for op in ops if op.kind == "F"} != set(range(chunks)):
-            raise Failed(f"{what} does not go forward with each of 0 to {chunks - 1}.")
+            raise SolutionError(f"{what} does not go forward with each of 0 to {chunks - 1}.")
         lists.append([*ops, Op("U", stage, 0)])
     try:
         check_lists(lists)
         simulate(lists, COSTS)
     except ValueError as error:
-        raise Failed(f"{chunks} micro-batches on {stages} stages, 2F0 being the F0 of stage 2: {error}") from None
+        raise SolutionError(
+            f"{chunks} micro-batches on {stages} stages, 2F0 being the F0 of stage 2: {error}"
+        ) from None
     return lists
 
 

@@ -7,7 +7,7 @@ import random
 import numpy as np
 
 from lessons.figure import run_now
-from lessons.grading.grader import Failed
+from lessons.grading.grader import SolutionError
 from lessons.staleness.exercise import TARGETS
 from lessons.staleness.experiments import BOWL, HEAVY, _seconds, _slow
 
@@ -35,8 +35,8 @@ def check(solution, seed):
     }  # fmt: skip
     best = run_now(**values).summary
     with solution.attempt() as attempt:
-        probe = Probe()
-        done = attempt.run(attempt.served(probe, trainer), **values)
+        probe = BoundProbe()
+        done = attempt.run(attempt.server_program(probe, trainer), **values)
         yield (
             counts,
             not probe.miscounted and probe.counted == workers * steps,
@@ -57,8 +57,8 @@ def check(solution, seed):
             )  # fmt: skip
     with solution.attempt() as attempt:
         large = {**values, "dimension": 250_000, "noise": 0.0, "steps": 6, "evaluations": 1}
-        attempt.run(attempt.served(Probe(), trainer), **large)
-        held = attempt.most()
+        attempt.run(attempt.server_program(BoundProbe(), trainer), **large)
+        held = attempt.peak_memory()
         vectors = held / (4 * large["dimension"]) if held else None
         yield (
             lean,
@@ -73,8 +73,8 @@ def check(solution, seed):
         "slow": ",".join(f"{rank}:{1000 if rank == lost else 100}" for rank in range(1, workers + 1)),
     }  # fmt: skip
     with solution.attempt() as attempt:
-        probe = Probe()
-        attempt.run(attempt.served(probe, trainer), **limping)
+        probe = BoundProbe()
+        attempt.run(attempt.server_program(probe, trainer), **limping)
         through = sum(sent == steps for sent in probe.sent.values())
         wrong = probe.miscounted or probe.misled
         yield (
@@ -95,7 +95,7 @@ def trainer(comm, task):
     return w
 
 
-class Probe:
+class BoundProbe:
     """Stands between a server and its cluster, and sees whether gradients count and answers go as they should.
 
     `miscounted`, `misled` and `kept` say what was wrong: with an update, with an answer, and who waited in vain. They
@@ -115,7 +115,11 @@ class Probe:
         self.sent = dict.fromkeys(range(1, comm.size), 0)  # worker -> its gradients
         self.left, self.waiting = set(self.sent), set()
         seen = {"rank": comm.rank, "size": comm.size, "send": self.send, "recv_any": self.recv_any}
-        return Only("comm", **seen), Only("task", per_epoch=task.per_epoch, start=task.start, report=self.report), s
+        return (
+            Restricted("comm", **seen),
+            Restricted("task", per_epoch=task.per_epoch, start=task.start, report=self.report),
+            s,
+        )
 
     def recv_any(self, tag=0):
         patient = next((rank for rank in self.waiting if self.ahead(rank) <= self.bound), None)
@@ -135,7 +139,7 @@ class Probe:
 
     def send(self, x, dst, tag=0):
         if dst not in self.sent or np.shape(x) != self.w.shape:
-            raise Failed(f"it sent something of shape {np.shape(x)} to rank {dst}; expected w, to a worker.")
+            raise SolutionError(f"it sent something of shape {np.shape(x)} to rank {dst}; expected w, to a worker.")
         if not self.misled and dst in self.left:
             if dst not in self.waiting:
                 self.misled = f"rank {dst} was answered without having asked"
@@ -152,7 +156,7 @@ class Probe:
     def report(self, w):
         w = np.asarray(w, self.w.dtype)
         if w.shape != self.w.shape:
-            raise Failed(f"it reported something of shape {w.shape}; expected w.")
+            raise SolutionError(f"it reported something of shape {w.shape}; expected w.")
         if not self.miscounted and len(self.new) != 1:
             self.miscounted = f"update {self.counted} was made of {len(self.new)} gradients; expected 1"
         elif not self.miscounted and not _close(w, self.now()):
@@ -174,7 +178,7 @@ def _close(a, b) -> bool:
     return np.allclose(a, b, rtol=1e-4, atol=1e-5)
 
 
-class Only:
+class Restricted:
     """A few parts of something, and nothing else of it."""
 
     def __init__(self, name: str, **parts):
@@ -182,5 +186,5 @@ class Only:
 
     def __getattr__(self, part):
         if part not in self._parts:
-            raise Failed(f"this server has no {self._name}.{part}; it has {', '.join(self._parts)}.")
+            raise SolutionError(f"this server has no {self._name}.{part}; it has {', '.join(self._parts)}.")
         return self._parts[part]

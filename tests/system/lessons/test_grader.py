@@ -10,8 +10,8 @@ import psutil
 import pytest
 
 from lessons.grading import grader, sandbox
-from lessons.grading.grader import Failed, Solution, judge
-from lessons.grading.sandbox_worker import packed, read
+from lessons.grading.grader import Solution, SolutionError, judge
+from lessons.grading.sandbox_worker import pack, read_frame
 
 linux = pytest.mark.skipif(sys.platform != "linux", reason="only the limits hold here")
 ROOT = Path(__file__).resolve().parents[3]
@@ -62,33 +62,33 @@ def test_arrays_come_back_with_their_shape_and_numbers():
     ],
 )
 def test_a_solution_that_fails_says_why_in_a_sentence(source, words):
-    with pytest.raises(Failed, match=words.replace("(", r"\(")) as failure:
+    with pytest.raises(SolutionError, match=words.replace("(", r"\(")) as failure:
         answering(source)
     assert len(str(failure.value)) < 700
 
 
 def test_an_endless_loop_ends_with_the_processor_time():
-    with pytest.raises(Failed, match="more than 1 s of processor time"):
+    with pytest.raises(SolutionError, match="more than 1 s of processor time"):
         answering("def f():\n    while True: pass", cpu=1)
 
 
 def test_a_solution_that_sleeps_ends_with_the_clock():
-    with pytest.raises(Failed, match="no answer within 1 s"):
+    with pytest.raises(SolutionError, match="no answer within 1 s"):
         answering("import time\ndef f(): time.sleep(1e6)", wall=1)
 
 
 def test_a_solution_that_does_not_listen_ends_with_the_clock():
     with (
-        pytest.raises(Failed, match="no answer within 2 s"),
+        pytest.raises(SolutionError, match="no answer within 2 s"),
         Solution("import time\ndef f(x): time.sleep(100)", wall=2).attempt() as attempt,
     ):
-        attempt._say(("call", "f", 1))
+        attempt._send(("call", "f", 1))
         for _ in range(100):
-            attempt._say(("call", "f", np.zeros(10**6)))
+            attempt._send(("call", "f", np.zeros(10**6)))
 
 
 def test_a_hoard_of_memory_ends_with_the_limit():
-    with pytest.raises(Failed, match="MemoryError"):
+    with pytest.raises(SolutionError, match="MemoryError"):
         answering("def f():\n    hoard = []\n    while True: hoard.append(bytearray(10**7))", memory=400_000_000)
 
 
@@ -100,7 +100,7 @@ def test_of_a_flood_of_prints_the_beginning_is_kept():
 
 
 def test_an_answer_that_is_too_long_is_refused():
-    with pytest.raises(Failed, match="too long"):
+    with pytest.raises(SolutionError, match="too long"):
         answering("import numpy\ndef f(): return numpy.zeros(10**8, 'u1')")
 
 
@@ -127,11 +127,11 @@ def test_noise_on_the_channel_is_no_answer(noise):
         return len(got)
 
     with pytest.raises((ValueError, EOFError)):
-        read(receive)
+        read_frame(receive)
 
 
 def test_frames_that_the_solution_writes_itself_are_only_its_answers():
-    forged = b"".join(packed({"gave": 41})).hex()
+    forged = b"".join(pack({"result": 41})).hex()
     source = f"import os\ndef f():\n    for n in range(3, 20):\n        try: os.write(n, bytes.fromhex('{forged}'))\n"
     with Solution(source + "        except OSError: pass\n    return 1").attempt() as attempt:
         assert attempt.call("f") == 41  # which is what it said
@@ -141,7 +141,7 @@ def test_frames_that_the_solution_writes_itself_are_only_its_answers():
 def test_limits_and_system_calls_are_fenced_on_every_linux():
     solution = Solution("def f(): pass")
     with solution.attempt():
-        assert {sandbox.LIMITS, sandbox.CALLS} <= set(solution.fence) <= set(sandbox.ALL)
+        assert {sandbox.LIMITS, sandbox.CALLS} <= set(solution.sandbox) <= set(sandbox.ALL)
 
 
 DEEDS = (
@@ -194,7 +194,7 @@ def f(deeds, bait):
     solution = Solution(source)
     with solution.attempt() as attempt:
         done = attempt.call("f", list(DEEDS), str(bait))
-    if sandbox.FILES not in solution.fence:  # an old kernel: there one can read
+    if sandbox.FILES not in solution.sandbox:  # an old kernel: there one can read
         done = [deed for deed in done if "read()" not in deed and "listdir" not in deed and "__import__" not in deed]
     assert done == []
     assert bait.read_text() == "ours"
@@ -233,16 +233,16 @@ def test_marks_that_were_not_reached_are_not_earned():
 
     report = judge(check, {"first": 1, "second": 3}, "def f(): raise ValueError('no')", 7)
     assert (report.score, report.seed) == (25, 7)
-    assert [(mark.earned, mark.said) for mark in report.marks] == [(1, "seed 7"), (0, "not reached")]
-    assert "ValueError: no" in report.trouble and report.plain()["marks"][0]["name"] == "first"
+    assert [(mark.earned, mark.observed) for mark in report.marks] == [(1, "seed 7"), (0, "not reached")]
+    assert "ValueError: no" in report.error and report.plain()["marks"][0]["name"] == "first"
 
 
 def test_memory_is_counted_by_the_kernel():
     with Solution("import numpy\ndef f(n): return len([numpy.ones(10**6) for _ in range(n)])").attempt() as attempt:
         attempt.call("f", 4)
-        if attempt.most() is None:
+        if attempt.peak_memory() is None:
             pytest.skip("nobody counts here")
-        assert 30e6 < attempt.most() < 45e6  # it counts in lumps
+        assert 30e6 < attempt.peak_memory() < 45e6  # it counts in lumps
 
 
 def test_a_role_of_the_solution_plays_ranks_of_a_run_on_our_side():
@@ -267,7 +267,7 @@ def worker(comm, task, s):
 
 def test_a_role_that_waits_for_nobody_is_a_deadlock_with_a_name():
     with (
-        pytest.raises(Failed, match="rank 0"),
+        pytest.raises(SolutionError, match="rank 0"),
         Solution("def worker(comm, task, s):\n    comm.recv(1)").attempt() as attempt,
     ):
         attempt.run(attempt.role("worker"), algorithm="sync_sgd", workers=2, steps=3)

@@ -42,4 +42,4 @@ def test_who_runs_too_far_ahead_does_not_pass(ahead):
 
 def test_a_stage_that_waits_for_a_rank_that_is_no_neighbour_is_told():
     report = grade(lessons.chapter("pipedream"), changed(("None if last else comm.recv", "comm.recv")), seed=5)
-    assert "which is no neighbour of it" in report.trouble
+    assert "which is no neighbour of it" in report.error

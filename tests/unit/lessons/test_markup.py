@@ -4,14 +4,14 @@ import pytest
 
 from experiments.plots.chart import Look
 from lessons import markup
-from lessons.golden import Drawn, Golden
+from lessons.golden import Golden, RecordedFigure
 
 ROWS = [
     {"law": "cloud", "workers": 2, "speed-up": 1.5},
     {"law": "one slow machine", "workers": 2, "speed-up": 0.75},
     {"law": "cloud", "workers": 32, "speed-up": 23.456},
 ]
-FIGURE = Drawn("here.speed", "How fast?", "nobody", "", (), Look("workers", ("speed-up",)), ROWS, ())
+FIGURE = RecordedFigure("here.speed", "How fast?", "nobody", "", (), Look("workers", ("speed-up",)), ROWS, ())
 GOLDEN = Golden({"here.speed": FIGURE, "there.speed": FIGURE}, {})
 
 
@@ -40,26 +40,28 @@ def test_a_number_comes_from_the_row_that_fits(mark, said):
 
 
 def test_figures_code_and_predictions_stand_between_texts():
-    text = "# Title\n\none\n{{ predict it }}\n{{ speed }}\n{{ other.figure }}\n\n{{ code lessons.markup.full }}\ntwo\n"
+    text = (
+        "# Title\n\none\n{{ predict it }}\n{{ speed }}\n{{ other.figure }}\n\n{{ code lessons.markup.source }}\ntwo\n"
+    )
     title, ask, mine, others, code, end = parts(text)
     assert (title.markdown, end.markdown) == ("# Title\n\none", "two")
     assert (ask, mine, others) == (
         markup.Predict("it"),
-        markup.Drawing("here.speed"),
-        markup.Drawing("other.figure"),
+        markup.LiveFigure("here.speed"),
+        markup.LiveFigure("other.figure"),
     )
-    assert code.path == "lessons/markup.py" and code.source.startswith("def full(")
+    assert code.path == "lessons/markup.py" and code.source.startswith("def source(")
 
 
 def test_formulas_and_blocks_of_code_keep_their_braces():
     text = "$\\frac{{a}}{{b}}$ and {x}\n\n```\n{{ speed }}\n{{ value a.b }}\n```"
     assert parts(text) == [markup.Text(text)]
-    assert markup.named(text, "here") == []
+    assert markup.figure_names(text, "here") == []
 
 
 def test_figures_are_named_in_the_order_of_their_first_mention():
     text = "{{ value b.y where x=1 over c.z }}\n{{ a }}\n{{ there.b }}\n{{ b }}\n{{ code lessons.markup }}\n"
-    assert markup.named(text, "here") == ["here.b", "here.c", "here.a", "there.b"]
+    assert markup.figure_names(text, "here") == ["here.b", "here.c", "here.a", "there.b"]
 
 
 @pytest.mark.parametrize(
