@@ -143,6 +143,8 @@ def check(name: str, file: Path, to: Path | None, seed: int | None) -> None:
     if report.printed:
         console.print(f"\nIt printed:\n{report.printed}", highlight=False, markup=False)
     console.print(f"\n[bold]{report.score} of 100[/]   (seed {report.seed}, {report.seconds:.1f} s)", highlight=False)
+    held = ", ".join(f"{part} ({by})" for part, by in report.sandbox.items()) or "not started"
+    console.print(f"Sandbox: {held}", style="dim", highlight=False)
     if missing := [part for part in sandbox.ALL if part not in report.sandbox]:
         console.print(f"Not protected on this system: {', '.join(missing)}.", style="dim")
     if to:

@@ -20,6 +20,7 @@ knows what is asked; and elsewhere than on Linux only the limits hold. Grade str
 from __future__ import annotations
 
 import contextlib
+import functools
 import importlib
 import os
 import secrets
@@ -40,7 +41,7 @@ from typing import Any
 from experiments.experiment import Experiment
 from experiments.run import run
 from experiments.runs.record import Run
-from lessons.grading import sandbox_worker
+from lessons.grading import bubblewrap, sandbox_worker
 
 ROOT = Path(__file__).resolve().parents[2]
 CPU, WALL, MEMORY = 30, 60.0, 1_000_000_000  # s, s and bytes of an attempt
@@ -48,7 +49,13 @@ PRINTS = 4000  # characters of what it prints that are kept
 SAYS = 1_000_000_000  # bytes it may say in all
 LONGEST = 200_000  # characters of a solution
 SYSTEM = ("/usr", "/lib", "/lib64", "/etc/ld.so.cache", "/etc/localtime", "/dev/urandom", "/dev/null")
-MALLOC = {"MALLOC_MMAP_THRESHOLD_": "65536"}  # what is large is given back at once, so that memory can be counted
+WORKER_FILES = [str(ROOT / "lessons" / name) for name in (
+    "__init__.py", "grading/__init__.py", "grading/sandbox.py", "grading/sandbox_worker.py"
+)]  # fmt: skip
+ENVIRONMENT = {
+    "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1",
+    "MALLOC_MMAP_THRESHOLD_": "65536",  # what is large is given back at once, so that memory can be counted
+}  # fmt: skip
 RANK = {"send", "recv", "recv_any", "poll", "all_reduce", "broadcast", "barrier"}
 TASK = {"start", "gradient", "forward", "backward", "report", "measure", "at", "spent"}
 
@@ -78,7 +85,7 @@ class GradingReport:
     seconds: float
     error: str = ""
     printed: str = ""
-    sandbox: tuple[str, ...] = ()
+    sandbox: dict[str, str] = field(default_factory=dict)
 
     def plain(self) -> dict[str, Any]:
         """As JSON has it."""
@@ -95,7 +102,7 @@ class Solution:
     wall: float = WALL
     memory: int = MEMORY
     printed: str = ""
-    sandbox: tuple[str, ...] = field(default=())
+    sandbox: dict[str, str] = field(default_factory=dict)
 
     def attempt(self) -> Attempt:
         """A process in which it can act, to be used as a context. Raises SolutionError if it does not even load."""
@@ -138,6 +145,13 @@ def judge(
     return GradingReport(chapter, score, tuple(marks), seed, took, error, solution.printed, solution.sandbox)
 
 
+@functools.cache
+def _readable() -> tuple[str, ...]:
+    """Return the paths that Python needs, none of them ours."""
+    python = {*sys.path, sys.prefix, sys.base_prefix, *site.getsitepackages()} - {"", str(ROOT)}
+    return (*SYSTEM, *(path for path in python if not ROOT.is_relative_to(os.path.abspath(path))))
+
+
 class Attempt:
     """One process that holds the solution (`lessons.grading.sandbox_worker`), and this side of the talk with it."""
 
@@ -146,25 +160,29 @@ class Attempt:
         self.received, self.baseline = 0, 0
         self.deadline = time.monotonic() + solution.wall
         self.folder = tempfile.mkdtemp(prefix="lockstep-check-")
-        mine, theirs = socket.socketpair()
-        self.channel = mine
+        self.sealed = bubblewrap.works(_readable())
+        self.channel, theirs = socket.socketpair()
         with theirs:
-            self.process = subprocess.Popen(
-                [sys.executable, "-I", "-B", "-u", sandbox_worker.__file__, str(theirs.fileno())],
-                stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, cwd=self.folder,
-                env=dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1") | MALLOC,
-                pass_fds=[theirs.fileno()], start_new_session=True,
-            )  # fmt: skip
+            program = [sys.executable, "-I", "-B", "-u", sandbox_worker.__file__, str(theirs.fileno())]
+            options = {
+                "stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "cwd": self.folder,
+                "env": ENVIRONMENT, "pass_fds": [theirs.fileno()], "start_new_session": True,
+            }  # fmt: skip
+            if self.sealed:
+                visible = [*_readable(), *WORKER_FILES, self.folder]
+                self.process, self.worker = bubblewrap.start(program, visible, **options)
+            else:
+                self.process = subprocess.Popen(program, **options)
+                self.worker = self.process.pid
         self.collector = threading.Thread(target=self._collect_output, daemon=True)
         self.collector.start()
 
     def __enter__(self) -> Attempt:
         s = self.solution
         try:
-            python = {*sys.path, sys.prefix, sys.base_prefix, *site.getsitepackages()} - {"", str(ROOT)}
-            readable = [*SYSTEM, *(p for p in python if not ROOT.is_relative_to(os.path.abspath(p))), self.folder]
+            readable = None if self.sealed else [*_readable(), self.folder]
             self._send({"cpu": s.cpu, "memory": s.memory, "readable": readable, "root": str(ROOT)})
-            s.sandbox = tuple(self._receive()["sandbox"])
+            s.sandbox = self._receive()["sandbox"]
             self.baseline = self._high_water_mark()
             self._send((s.name, s.source))
             self._result(self._receive())
@@ -234,7 +252,7 @@ class Attempt:
 
     def _high_water_mark(self) -> int:
         with contextlib.suppress(OSError, StopIteration, ValueError):
-            lines = Path(f"/proc/{self.process.pid}/status").read_text().splitlines()
+            lines = Path(f"/proc/{self.worker}/status").read_text().splitlines()
             return 1024 * int(next(line for line in lines if line.startswith("VmHWM")).split()[1])
         return 0
 
@@ -285,6 +303,8 @@ class Attempt:
         with contextlib.suppress(subprocess.TimeoutExpired):
             self.process.wait(5)
         code = self.process.returncode
+        if self.sealed and code and code > 128:
+            code = 128 - code  # so bwrap passes a signal on
         if code == -signal.SIGXCPU or (code == -signal.SIGKILL and self.solution.cpu):
             return f"it used more than {self.solution.cpu} s of processor time; is there an endless loop?"
         if code is not None and code < 0:

@@ -1,12 +1,13 @@
-"""The fence around a stranger's program: what it can reach, and how much it can use, held by the kernel.
+"""Sandbox of an untrusted program: what it can reach and how much it can use, enforced by the kernel.
 
-    limits      processor time, memory, no file longer than 0 bytes, few open files, no core dump: everywhere
-    calls       (seccomp, Linux) only the system calls that computing and reading files need. None of them makes a
-                process, opens a socket, sends a signal, or opens a file to write; all others fail as if unknown
-    files       (Landlock, Linux) only Python's own files can be read, not ours and not the reader's
+    limits         processor time, memory, files of 0 bytes, few open files, no core dump: everywhere
+    system calls   (seccomp, Linux) only those that computing and reading files need. None of them makes a process,
+                   opens a socket, sends a signal, or opens a file for writing; all others fail as if unknown
+    files          (Landlock, Linux) only Python's own files can be read, neither ours nor the reader's. Where
+                   `bubblewrap.py` works it does this instead, and takes away network and processes, too
 
-A process closes the fence around itself, after it has loaded what it needs and before it loads the program; there is
-no way back. `confine` says which of the three hold here.
+A process confines itself, after it has loaded what it needs and before it loads the program; there is no way back.
+`confine` says which of the three hold, and by what.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC
 
 
 def limit(cpu: int, memory: int) -> None:
-    """Bind this process to `cpu` s and `memory` bytes. ImportError, in one sentence, where there are no limits."""
+    """Limit this process to `cpu` s and `memory` bytes. ImportError, in one sentence, where that is impossible."""
     try:
         import resource
     except ImportError:
@@ -56,17 +57,20 @@ def limit(cpu: int, memory: int) -> None:
             if name != "AS":  # which macOS refuses
                 raise
     if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(1, 9)  # PR_SET_PDEATHSIG: it ends with whoever started it
+        ctypes.CDLL(None).prctl(1, 9)  # PR_SET_PDEATHSIG: end with the parent
 
 
-def confine(readable: Iterable[str]) -> list[str]:
-    """Close the fence; only files below `readable` can be read from now on. Gives what holds, of ALL."""
-    holds = [LIMITS]
+def confine(readable: Iterable[str] | None) -> dict[str, str]:
+    """Confine this process for good and return what protects each of ALL that is protected.
+
+    Only files below `readable` can be read afterwards; None if bubblewrap sees to that.
+    """
+    holds = {LIMITS: "rlimit"} | ({FILES: "bubblewrap"} if readable is None else {})
     if sys.platform == "linux" and platform.machine() in (X86[0], ARM[0]):
         libc = ctypes.CDLL(None, use_errno=True)
         if libc.prctl(38, 1, 0, 0, 0) == 0:  # PR_SET_NO_NEW_PRIVS, without which neither may be set
-            holds += [FILES] if _landlock(libc, readable) else []
-            holds += [CALLS] if _seccomp(libc) else []
+            holds |= {FILES: "Landlock"} if readable is not None and _landlock(libc, readable) else {}
+            holds |= {CALLS: "seccomp"} if _seccomp(libc) else {}
     return holds
 
 

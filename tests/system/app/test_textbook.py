@@ -20,7 +20,7 @@ ROOT = Path(__file__).resolve().parents[3]
 CHAPTERS = [one.name for one in lessons.written()]
 REPORT = {
     "chapter": "stragglers", "score": 60, "seed": 5, "seconds": 1.5, "error": "it hung up", "printed": "hello",
-    "fence": [], "marks": [
+    "sandbox": {}, "marks": [
         {"name": "right", "points": 3, "earned": 3, "observed": "40 updates"},
         {"name": "quick", "points": 2, "earned": 0, "observed": "1.70 times"},
     ],

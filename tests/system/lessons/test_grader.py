@@ -1,6 +1,7 @@
 """The grader: whatever a solution does, it ends as a report with a sentence, and harms nobody."""
 
 import os
+import socket
 import sys
 import tempfile
 from pathlib import Path
@@ -9,7 +10,7 @@ import numpy as np
 import psutil
 import pytest
 
-from lessons.grading import grader, sandbox
+from lessons.grading import bubblewrap, grader, sandbox
 from lessons.grading.grader import Solution, SolutionError, judge
 from lessons.grading.sandbox_worker import pack, read_frame
 
@@ -21,6 +22,16 @@ def answering(source, *given, **limits):
     """What `f` of this source answers."""
     with Solution(source, **limits).attempt() as attempt:
         return attempt.call("f", *given)
+
+
+@pytest.fixture(params=["bubblewrap", "own"])
+def way(request, monkeypatch):
+    """Bubblewrap where it works, and our own limits without it."""
+    if request.param == "own":
+        monkeypatch.setattr(bubblewrap, "works", lambda readable: False)
+    elif not bubblewrap.works(grader._readable()):
+        pytest.skip("bwrap is not installed, or may not make namespaces")
+    return request.param
 
 
 @pytest.fixture(autouse=True)
@@ -61,18 +72,18 @@ def test_arrays_come_back_with_their_shape_and_numbers():
         ("def f(): raise BaseException('x' * 10**6)", "BaseException"),
     ],
 )
-def test_a_solution_that_fails_says_why_in_a_sentence(source, words):
+def test_a_solution_that_fails_says_why_in_a_sentence(source, words, way):
     with pytest.raises(SolutionError, match=words.replace("(", r"\(")) as failure:
         answering(source)
     assert len(str(failure.value)) < 700
 
 
-def test_an_endless_loop_ends_with_the_processor_time():
+def test_an_endless_loop_ends_with_the_processor_time(way):
     with pytest.raises(SolutionError, match="more than 1 s of processor time"):
         answering("def f():\n    while True: pass", cpu=1)
 
 
-def test_a_solution_that_sleeps_ends_with_the_clock():
+def test_a_solution_that_sleeps_ends_with_the_clock(way):
     with pytest.raises(SolutionError, match="no answer within 1 s"):
         answering("import time\ndef f(): time.sleep(1e6)", wall=1)
 
@@ -87,12 +98,12 @@ def test_a_solution_that_does_not_listen_ends_with_the_clock():
             attempt._send(("call", "f", np.zeros(10**6)))
 
 
-def test_a_hoard_of_memory_ends_with_the_limit():
+def test_a_hoard_of_memory_ends_with_the_limit(way):
     with pytest.raises(SolutionError, match="MemoryError"):
         answering("def f():\n    hoard = []\n    while True: hoard.append(bytearray(10**7))", memory=400_000_000)
 
 
-def test_of_a_flood_of_prints_the_beginning_is_kept():
+def test_of_a_flood_of_prints_the_beginning_is_kept(way):
     solution = Solution("def f():\n    for _ in range(10**5): print('x' * 100)\n    return 1")
     with solution.attempt() as attempt:
         assert attempt.call("f") == 1
@@ -138,10 +149,53 @@ def test_frames_that_the_solution_writes_itself_are_only_its_answers():
 
 
 @linux
-def test_limits_and_system_calls_are_fenced_on_every_linux():
+def test_limits_and_system_calls_are_confined_on_every_linux(way):
     solution = Solution("def f(): pass")
     with solution.attempt():
         assert {sandbox.LIMITS, sandbox.CALLS} <= set(solution.sandbox) <= set(sandbox.ALL)
+
+
+@linux
+def test_a_report_says_which_sandbox_held(way):
+    def check(solution, seed):
+        with solution.attempt():
+            yield "loads", True, "yes"
+
+    held = judge(check, {"loads": 1}, "def f(): pass", 1).plain()["sandbox"]
+    assert (held[sandbox.LIMITS], held[sandbox.CALLS]) == ("rlimit", "seccomp")
+    assert held.get(sandbox.FILES) in (["bubblewrap"] if way == "bubblewrap" else ["Landlock", None])
+
+
+def test_without_a_bwrap_that_runs_the_own_limits_are_used(tmp_path, monkeypatch):
+    refused = tmp_path / "bwrap"
+    refused.write_text("#!/bin/sh\necho 'bwrap: No permissions to create new namespace' >&2\nexit 1\n")
+    refused.chmod(0o755)
+    for path in (tmp_path, tmp_path / "empty"):  # one that the kernel refuses, and none
+        monkeypatch.setenv("PATH", str(path))
+        bubblewrap.works.cache_clear()
+        assert not bubblewrap.works(grader._readable())
+    bubblewrap.works.cache_clear()
+
+
+@linux
+def test_bubblewrap_alone_hides_files_processes_and_the_network(tmp_path):
+    """What it adds where system calls cannot be filtered."""
+    if not bubblewrap.works(grader._readable()):
+        pytest.skip("bwrap is not installed, or may not make namespaces")
+    bait, given = tmp_path / "bait", tmp_path / "given"
+    bait.write_text("ours")
+    given.mkdir()
+    source = "import os, socket, sys\nfor deed in sys.argv[1:]:\n    try: eval(deed); print(deed)\n"
+    source += "    except OSError: pass\n"
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        seen, *unseen = [
+            f"os.listdir({str(given)!r})", f"os.mkdir({str(given / 'x')!r})", f"open({str(bait)!r})",
+            "os.listdir('/proc')", f"os.kill({os.getpid()}, 0)", "os.nice(-5)",
+            f"socket.create_connection({server.getsockname()}, 5)",
+        ]  # fmt: skip
+        program = [sys.executable, "-I", "-c", source, seen, *unseen]
+        process, _ = bubblewrap.start(program, [*grader._readable(), str(given)], stdout=-1, text=True)
+        assert process.communicate(timeout=60)[0].splitlines() == [seen]
 
 
 DEEDS = (
@@ -175,7 +229,7 @@ DEEDS = (
 
 
 @linux
-def test_no_deed_beyond_the_fence_is_possible(tmp_path):
+def test_no_deed_beyond_the_sandbox_is_possible(tmp_path, way):
     bait = tmp_path / "bait"
     bait.write_text("ours")
     source = """
@@ -201,17 +255,18 @@ def f(deeds, bait):
 
 
 @linux
-def test_no_process_is_made_by_a_bomb_of_them():
+def test_no_process_is_made_by_a_bomb_of_them(way):
     source = "import os\ndef f():\n    made = 0\n    for _ in range(1000):\n"
     source += "        try: made += os.fork() >= 0\n        except OSError: pass\n    return made"
     assert answering(source) == 0
 
 
-def test_whoever_ends_the_grader_ends_the_solution():
+def test_a_solution_ends_with_its_grader(way):
     program = (
+        f"from lessons.grading import bubblewrap\nif {way == 'own'}: bubblewrap.works = lambda readable: False\n"
         "import os, sys\nfrom lessons.grading.grader import Solution\n"
         "with Solution('import time\\ndef f(): time.sleep(600)').attempt() as attempt:\n"
-        "    print(attempt.process.pid, flush=True)\n    attempt.call('f')\n"
+        "    print(attempt.worker, flush=True)\n    attempt.call('f')\n"
     )
     child = psutil.Popen([sys.executable, "-c", program], cwd=ROOT, stdout=-1, text=True)
     solution = psutil.Process(int(child.stdout.readline()))
@@ -237,7 +292,7 @@ def test_marks_that_were_not_reached_are_not_earned():
     assert "ValueError: no" in report.error and report.plain()["marks"][0]["name"] == "first"
 
 
-def test_memory_is_counted_by_the_kernel():
+def test_memory_is_counted_by_the_kernel(way):
     with Solution("import numpy\ndef f(n): return len([numpy.ones(10**6) for _ in range(n)])").attempt() as attempt:
         attempt.call("f", 4)
         if attempt.peak_memory() is None:
