@@ -1,13 +1,13 @@
 """The textbook from the command line.
 
-python -m lessons list                          every chapter and figure, with its question
-python -m lessons show stragglers               read a chapter; or, by its name, see one figure run again
-python -m lessons run stragglers --out folder   all figures of a chapter, run again: rows, and files to take away
-python -m lessons quiz stragglers               predict, then have the simulator answer
+python -m lessons list                          list chapters and figures, with their questions
+python -m lessons show stragglers               print a chapter; with the name of a figure, run that figure
+python -m lessons run stragglers --out folder   run all figures of a chapter; export rows (CSV) and charts (HTML)
+python -m lessons quiz stragglers               predict, then compare with the simulator
 python -m lessons check stragglers mine.py      grade a solution of the chapter's exercise
-python -m lessons golden stragglers             for authors: write down what figures and quiz items give
+python -m lessons golden stragglers             for authors: record figures and quiz answers in the golden file
 
-Exit codes: 0 done; 1 a claim does not hold, or the solution is not perfect; 2 a mistake in what was asked.
+Exit codes: 0 success; 1 a claim does not hold, or the solution lost marks; 2 usage error.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def main() -> None:
     pass
 
 
-@main.command("list", help="Every chapter, and every figure with its question.")
+@main.command("list", help="List all chapters, and all figures with their questions.")
 def listing() -> None:
     table = Table("chapter", "figure", "question", box=None, pad_edge=False)
     for name in lessons.CHAPTERS:
@@ -49,11 +49,16 @@ def listing() -> None:
         console.print(f"\n[bold]{one.name}[/]: {one.title()}", highlight=False)
 
 
-@main.command(help="Read a chapter, or run one figure again and see its rows and what they show.")
+@main.command(help="Print a chapter; or run one figure, and print its rows and which claims hold.")
 @click.argument("name")
-@click.option("--language", type=click.Choice(list(chapters.LANGUAGES)), default="en", help="where it is written in it")
+@click.option(
+    "--language",
+    type=click.Choice(list(chapters.LANGUAGES)),
+    default="en",
+    help="of the text, where there is a translation",
+)
 def show(name: str, language: str) -> None:
-    with _mistakes():
+    with _usage_errors():
         one = lessons.chapter(name) if name in lessons.CHAPTERS else None
         if one and one.written:
             for block in one.blocks(language):
@@ -67,13 +72,15 @@ def show(name: str, language: str) -> None:
     sys.exit(0 if _print(figure, recorded) else 1)
 
 
-@main.command(help="Run all figures of a chapter: print rows and claims; with --out also write CSV and a page of HTML.")
+@main.command(
+    help="Run all figures of a chapter and print rows and claims; with --out also write CSV files and an HTML page."
+)
 @click.argument("name")
-@click.option("--out", type=click.Path(file_okay=False, path_type=Path), help="the folder to write to")
+@click.option("--out", type=click.Path(file_okay=False, path_type=Path), help="folder to write to")
 def run(name: str, out: Path | None) -> None:
     from experiments.plots.chart import chart, page, write_rows
 
-    with _mistakes():
+    with _usage_errors():
         one = lessons.chapter(name)
         names = one.figures or [f"{name}.{figure}" for figure in lessons.figures(name)]
         charts, shown = [], True
@@ -91,12 +98,12 @@ def run(name: str, out: Path | None) -> None:
     sys.exit(0 if shown else 1)
 
 
-@main.command(help="Predict, then have the simulator answer. --seed draws the same numbers again.")
+@main.command(help="Predict, then compare with the simulator. The same --seed asks with the same numbers.")
 @click.argument("name")
-@click.option("--seed", type=click.IntRange(0), help="of the numbers in the questions")
+@click.option("--seed", type=click.IntRange(0), help="of the numbers in the questions; random by default")
 def quiz(name: str, seed: int | None) -> None:
     seed = secrets.randbelow(10**6) if seed is None else seed
-    with _mistakes():
+    with _usage_errors():
         one = lessons.chapter(name)
         if not one.items:
             raise ValueError(f"chapter {name} has no quiz.")
@@ -112,7 +119,7 @@ def quiz(name: str, seed: int | None) -> None:
                 guess = order["abcdefgh".index(letter)].key
             else:
                 guess = click.prompt(f"? ({item.unit})" if item.unit else "?", type=float)
-            with console.status("the simulator answers"):
+            with console.status("simulating"):
                 answer = item.compute(name, parameters)
             good = item.right(guess, answer)
             right += good
@@ -127,21 +134,23 @@ def quiz(name: str, seed: int | None) -> None:
 @main.command(help="Grade a solution of the chapter's exercise.")
 @click.argument("name")
 @click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
-@click.option("--json", "to", type=click.Path(dir_okay=False, path_type=Path), help="write the report here, as JSON")
-@click.option("--seed", type=click.IntRange(0), help="of the hidden cases; drawn anew if not given")
+@click.option(
+    "--json", "to", type=click.Path(dir_okay=False, path_type=Path), help="write the report to this file, as JSON"
+)
+@click.option("--seed", type=click.IntRange(0), help="of the hidden cases; random by default")
 def check(name: str, file: Path, to: Path | None, seed: int | None) -> None:
     from lessons.grading import grader, sandbox
 
-    with _mistakes(), console.status("grading"):
+    with _usage_errors(), console.status("grading"):
         report = grader.grade(lessons.chapter(name), file.read_text("utf-8", "replace"), seed, file.name)
     for mark in report.marks:
         sign = "[green]yes[/]" if mark.earned else "[red]no [/]"
         console.print(f"{sign}  {mark.earned:>2}/{mark.points:<2}  {mark.name}", highlight=False)
         console.print(f"            {mark.observed}", style="dim", highlight=False, markup=False)
     if report.error:
-        console.print(f"\nIt ended early: {report.error}", highlight=False, markup=False)
+        console.print(f"\nGrading ended early: {report.error}", highlight=False, markup=False)
     if report.printed:
-        console.print(f"\nIt printed:\n{report.printed}", highlight=False, markup=False)
+        console.print(f"\nOutput of the solution:\n{report.printed}", highlight=False, markup=False)
     console.print(f"\n[bold]{report.score} of 100[/]   (seed {report.seed}, {report.seconds:.1f} s)", highlight=False)
     held = ", ".join(f"{part} ({by})" for part, by in report.sandbox.items()) or "not started"
     console.print(f"Sandbox: {held}", style="dim", highlight=False)
@@ -152,10 +161,10 @@ def check(name: str, file: Path, to: Path | None, seed: int | None) -> None:
     sys.exit(0 if report.score == 100 else 1)
 
 
-@main.command("golden", help="For authors: run everything a chapter shows and keep it in its golden file.")
+@main.command("golden", help="For authors: run all figures and quiz items of a chapter and write its golden file.")
 @click.argument("name")
 def write_golden(name: str) -> None:
-    with _mistakes():
+    with _usage_errors():
         one = lessons.chapter(name)
         with console.status("") as status:
             new = one.recompute(status.update)
@@ -170,7 +179,7 @@ def write_golden(name: str) -> None:
 
 
 def _print(figure, recorded: golden.RecordedFigure) -> bool:
-    """Rows and claims; whether all claims hold."""
+    """Print rows and claims; return whether all claims hold."""
     console.print(f"[bold]{figure.question}[/]\n{figure.source}\n", highlight=False)
     table = Table(*recorded.rows[0], box=None, pad_edge=False)
     for row in recorded.rows:
@@ -185,7 +194,7 @@ def _print(figure, recorded: golden.RecordedFigure) -> bool:
 
 
 def _terminal(one: chapters.Chapter, block: markup.Block):
-    """A part of a text as the terminal can show it."""
+    """Return a block of a text in a form that the terminal can show."""
     match block:
         case markup.Text(markdown):
             return _markdown(markdown)
@@ -198,13 +207,13 @@ def _terminal(one: chapters.Chapter, block: markup.Block):
 
 
 def _markdown(text: str) -> Markdown:
-    """Markdown that a terminal can show: TeX's small spaces would turn into punctuation, `\\;` into a semicolon."""
+    """Return Markdown without TeX's small spaces, which a terminal would show as punctuation (`\\;` as `;`)."""
     return Markdown(SMALL_SPACE.sub(" ", text))
 
 
 @contextmanager
-def _mistakes() -> Iterator[None]:
-    """A ValueError is the reader's mistake, said in a sentence."""
+def _usage_errors() -> Iterator[None]:
+    """Report a ValueError as a usage error, without a traceback."""
     try:
         yield
     except ValueError as error:

@@ -31,7 +31,7 @@ def grading_spec(chapter: str, source: str, name: str, seed: int) -> JobSpec:
 
 
 def job_spec(values: dict[str, Any], root: Path, progress: Callable[[float], None] = lambda part: None) -> Path:
-    """Do the job and return the folder of its result. ValueError, in one sentence, if it cannot be done."""
+    """Do the job and return the folder of its result. ValueError, in one sentence, if it is impossible."""
     answer = _rerun(values["figure"], progress) if "figure" in values else _grade(**values)
     text = json.dumps(answer, ensure_ascii=False)
     return JobSpec(KIND, values).keep(root, lambda folder: (folder / "answer.json").write_text(text, "utf-8"))

@@ -1,4 +1,4 @@
-"""Judges the worker of this chapter's exercise: by what its model has learned, and by what that takes."""
+"""Judge the worker of this chapter's exercise: what its model has learned, and the cost."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ POINTS = {
 
 
 def check(solution, seed):
-    """Yield (mark, whether it is earned, what was seen)."""
+    """Yield (mark, whether it is earned, what was observed)."""
     together, valley, plain, frugal, quick, lean = POINTS
     dice = random.Random(seed)
     workers = dice.randint(5, 6)
@@ -47,7 +47,7 @@ def check(solution, seed):
             "steps": 200, "period": 3, "learning_rate": 1.5, "precision": "float64", "evaluations": 2,
         }  # fmt: skip
         gain = _progress(_run(ranks, 200, **narrow)) / _progress(run_now(workers=workers, **narrow))
-        told = f"{gain:.2f} times as many powers of ten as averages" if gain > 0 else "it was thrown out"
+        told = f"{gain:.2f} times as many powers of ten as averages" if gain > 0 else "it diverged"
         yield valley, gain >= TARGETS["progress"], f"{told}; at least {TARGETS['progress']} is asked"
         few = {**digits, "epochs": None, "steps": 30}
         alone, sgd = _run(ranks[:1], 30, **averaging, **few), run_now(algorithm="sgd", workers=1, **few)
@@ -62,7 +62,7 @@ def check(solution, seed):
 
 @contextlib.contextmanager
 def _ranks(solution, workers):
-    """An attempt for every rank: what one of them keeps in a variable, no other sees."""
+    """Enter an attempt for every rank, so that ranks share no variables."""
     attempts = [solution.attempt() for _ in range(workers)]
     with contextlib.ExitStack() as stack:
         for attempt in attempts:
@@ -73,28 +73,26 @@ def _ranks(solution, workers):
 
 
 def _run(ranks, gradients, **values):
-    """The Run in which each of `ranks` plays the rank of its number, and is given so many gradients at most."""
+    """Return the Run in which each of `ranks` plays the rank of its number, with so many gradients at most."""
     roles = [attempt.role("worker") for attempt in ranks]
 
     def worker(comm, task, s):
-        return roles[comm.rank](Arrays(comm), Gradients(task, comm.rank, gradients), s)
+        return roles[comm.rank](ArrayComm(comm), LimitedTask(task, comm.rank, gradients), s)
 
     done = ranks[0].run(worker, workers=len(ranks), **values)
     if done.parameters is None:
-        raise SolutionError(
-            done.error or "no rank has reported a model; rank 0 is to call task.report(w) when it has one."
-        )
+        raise SolutionError(done.error or "no rank has reported a model; rank 0 must call task.report(w).")
     return done
 
 
 def _progress(done):
-    """Powers of ten by which the loss has fallen; minus infinity if it has not."""
+    """Return the powers of ten by which the loss has fallen; minus infinity if it has diverged."""
     loss = done.evaluations["loss"]
     return log10(loss[0] / loss[-1]) if isfinite(loss[-1]) and loss[-1] > 0 else -inf
 
 
-class Arrays:
-    """A comm through which arrays go and nothing else, since a number's digits would travel for nothing."""
+class ArrayComm:
+    """A comm that sends arrays only: other values would not be counted in bytes."""
 
     def __init__(self, comm):
         self.comm = comm
@@ -113,8 +111,8 @@ class Arrays:
         return self.comm.all_reduce(_array(x), op)
 
 
-class Gradients:
-    """A task that gives so many gradients."""
+class LimitedTask:
+    """A task with a limited number of gradients."""
 
     def __init__(self, task, rank, gradients):
         self.task, self.rank, self.left = task, rank, gradients
@@ -139,5 +137,5 @@ class Gradients:
 
 def _array(x):
     if not isinstance(x, np.ndarray):
-        raise SolutionError(f"it gave a {type(x).__name__} where an array is expected.")
+        raise SolutionError(f"it passed a {type(x).__name__} where an array is expected.")
     return x

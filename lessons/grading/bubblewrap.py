@@ -1,7 +1,7 @@
-"""Bubblewrap: start a program in Linux namespaces of its own, where `bwrap` is installed and may do so.
+"""Bubblewrap: start a program in Linux namespaces of its own, where `bwrap` is installed and permitted.
 
-It finds the files that it is given, read-only, and no network and no process but its own. System calls are filtered
-from within all the same (`sandbox.py`), since namespaces alone would let it fork and fill the memory with files.
+The program sees the given files, read-only, and neither the network nor any process but its own. System calls are
+still filtered from within (`sandbox.py`): namespaces alone would let it fork, and fill memory with temporary files.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ SEALED = "--unshare-all", "--die-with-parent", "--as-pid-1", "--cap-drop", "ALL"
 
 
 def command(readable: Iterable[str]) -> list[str]:
-    """Return the beginning of a command line: whatever follows finds only these paths, where they exist."""
-    binds = [("--ro-bind-try", path, path) for path in sorted(set(readable))]  # sorted: a folder before what is in it
+    """Return the prefix of a command line that runs a program with only these paths, as far as they exist."""
+    binds = [("--ro-bind-try", path, path) for path in sorted(set(readable))]  # sorted: a folder precedes its contents
     return [shutil.which("bwrap") or "bwrap", *SEALED, *(word for bind in binds for word in bind)]
 
 
 @functools.cache
 def works(readable: tuple[str, ...]) -> bool:
-    """Return whether Python can be started so: `bwrap` may be missing, or the kernel refuse namespaces to us."""
+    """Probe whether Python starts so: `bwrap` may be missing, or the kernel may refuse us namespaces."""
     python = [sys.executable, "-I", "-c", "import numpy, greenlet"]
     try:
         return subprocess.run([*command(readable), *python], capture_output=True, timeout=30).returncode == 0
@@ -46,5 +46,5 @@ def start(program: list[str], readable: Iterable[str], pass_fds=(), **options: A
             process = subprocess.Popen(whole, pass_fds=[*pass_fds, theirs], **options)
         finally:
             os.close(theirs)
-        told = info.read()  # to the end: bwrap closes it once the program runs
-    return process, json.loads(told)["child-pid"] if told else process.pid
+        status = info.read()  # until bwrap closes it, once the program runs
+    return process, json.loads(status)["child-pid"] if status else process.pid

@@ -1,20 +1,21 @@
-"""The grader: runs a stranger's solution of an exercise, and judges it by what it does.
+"""Grader: run an untrusted solution of an exercise and judge its behaviour.
 
-    report = grade(lessons.chapter("stragglers"), source)      # GradingReport: score, marks, what it printed
+    report = grade(lessons.chapter("stragglers"), source)      # GradingReport: score, marks, output
     python -m lessons check stragglers my_solution.py
 
-A chapter's `check.py` has POINTS, what each mark is worth, and `check(solution, seed)`, which yields a mark as
-(name, whether it is earned, what was seen). It lets the solution act in an attempt, a process of its own:
+A chapter's `check.py` defines POINTS, the weight of each mark, and `check(solution, seed)`, which yields marks as
+(name, whether it is earned, what was observed). The solution acts in an attempt, a process of its own:
 
     with solution.attempt() as attempt:
         attempt.call("name", 3, vector)                        # a function of plain values
         attempt.run(worker, algorithm="backup", workers=16)    # a run in which `attempt.role("server")` plays a rank
 
-What is protected: the solution's process has limits on time, memory, files and output, and on Linux can neither start
-a process nor open a connection, send a signal, write any file, or read ours (`sandbox.py`). Cluster, data, clock,
-books and everything that is expected stay on this side; over comes only what the solution answers, in a form that
-can do nothing but be read. Seeds are drawn when grading begins. What is not: whoever reads `check.py` beforehand
-knows what is asked; and elsewhere than on Linux only the limits hold. Grade strangers on a machine of their own.
+Threat model. The solution's process has limits on time, memory, files and output; on Linux it can neither start a
+process nor open a connection, send a signal, write a file, or read ours (`bubblewrap.py` where it works, `sandbox.py`
+everywhere; the report says which). Cluster, data, clock, statistics and all expected results stay in the grader's
+process, and what the solution returns is parsed as plain data. Seeds are drawn when grading begins. Not covered: a
+solution written with knowledge of `check.py`, and systems other than Linux, where only the limits hold. Grade
+untrusted solutions on a machine of their own.
 """
 
 from __future__ import annotations
@@ -45,8 +46,8 @@ from lessons.grading import bubblewrap, sandbox_worker
 
 ROOT = Path(__file__).resolve().parents[2]
 CPU, WALL, MEMORY = 30, 60.0, 1_000_000_000  # s, s and bytes of an attempt
-PRINTS = 4000  # characters of what it prints that are kept
-SAYS = 1_000_000_000  # bytes it may say in all
+PRINTS = 4000  # characters of its output that are kept
+SENT = 1_000_000_000  # bytes that it may send in all
 LONGEST = 200_000  # characters of a solution
 SYSTEM = ("/usr", "/lib", "/lib64", "/etc/ld.so.cache", "/etc/localtime", "/dev/urandom", "/dev/null")
 WORKER_FILES = [str(ROOT / "lessons" / name) for name in (
@@ -54,19 +55,19 @@ WORKER_FILES = [str(ROOT / "lessons" / name) for name in (
 )]  # fmt: skip
 ENVIRONMENT = {
     "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1",
-    "MALLOC_MMAP_THRESHOLD_": "65536",  # what is large is given back at once, so that memory can be counted
+    "MALLOC_MMAP_THRESHOLD_": "65536",  # malloc returns large blocks at once, so that the peak means something
 }  # fmt: skip
 RANK = {"send", "recv", "recv_any", "poll", "all_reduce", "broadcast", "barrier"}
 TASK = {"start", "gradient", "forward", "backward", "report", "measure", "at", "spent"}
 
 
 class SolutionError(Exception):
-    """The solution did something that ends the grading; the message is a sentence for its author."""
+    """An error of the solution that ends its grading; the message is a sentence for its author."""
 
 
 @dataclass(frozen=True)
 class Mark:
-    """One thing that was looked at: what it is worth, what was earned, and what was seen."""
+    """One criterion: the points it is worth, those earned, and what was observed."""
 
     name: str
     points: int
@@ -76,7 +77,10 @@ class Mark:
 
 @dataclass(frozen=True)
 class GradingReport:
-    """What came of a solution. `score` is 0 to 100; `error` says what ended the grading early, "" if nothing did."""
+    """Result of grading. `score` is 0 to 100; `error` is why grading ended early, else "".
+
+    `sandbox` maps what was protected (sandbox.ALL) to the mechanism that did it.
+    """
 
     chapter: str
     score: int
@@ -88,13 +92,13 @@ class GradingReport:
     sandbox: dict[str, str] = field(default_factory=dict)
 
     def plain(self) -> dict[str, Any]:
-        """As JSON has it."""
+        """Return the report as JSON values."""
         return asdict(self)
 
 
 @dataclass
 class Solution:
-    """A solution's source, and what is known of it after its attempts."""
+    """Source and limits of a solution; its attempts add what it printed and which sandbox held."""
 
     source: str
     name: str = "solution.py"
@@ -105,7 +109,7 @@ class Solution:
     sandbox: dict[str, str] = field(default_factory=dict)
 
     def attempt(self) -> Attempt:
-        """A process in which it can act, to be used as a context. Raises SolutionError if it does not even load."""
+        """Return a context manager for a process that runs the solution. SolutionError if it does not load."""
         return Attempt(self)
 
 
@@ -126,20 +130,20 @@ def judge(
     chapter: str = "",
     name: str = "solution.py",
 ) -> GradingReport:
-    """Judge `source` by `check`; marks that were not reached are not earned."""
+    """Judge `source` by `check`. A mark that was not reached is not earned."""
     began = time.monotonic()
     solution, seen, error = Solution(source, name), {}, ""
     try:
         if len(source) > LONGEST:
             raise SolutionError(f"the file has {len(source)} characters; at most {LONGEST} are read.")
-        for mark, earned, said in check(solution, seed):
-            seen[mark] = bool(earned), said
+        for mark, earned, observed in check(solution, seed):
+            seen[mark] = bool(earned), observed
     except SolutionError as failure:
         error = str(failure)
     marks = []
     for mark, worth in points.items():
-        earned, said = seen.get(mark, (False, "not reached"))
-        marks.append(Mark(mark, worth, worth if earned else 0, said))
+        earned, observed = seen.get(mark, (False, "not reached"))
+        marks.append(Mark(mark, worth, worth if earned else 0, observed))
     score = round(100 * sum(mark.earned for mark in marks) / sum(points.values()))
     took = time.monotonic() - began
     return GradingReport(chapter, score, tuple(marks), seed, took, error, solution.printed, solution.sandbox)
@@ -153,12 +157,11 @@ def _readable() -> tuple[str, ...]:
 
 
 class Attempt:
-    """One process that holds the solution (`lessons.grading.sandbox_worker`), and this side of the talk with it."""
+    """A process that runs the solution (`lessons.grading.sandbox_worker`), and the grader's end of its channel."""
 
     def __init__(self, solution: Solution):
         self.solution = solution
         self.received, self.baseline = 0, 0
-        self.deadline = time.monotonic() + solution.wall
         self.folder = tempfile.mkdtemp(prefix="lockstep-check-")
         self.sealed = bubblewrap.works(_readable())
         self.channel, theirs = socket.socketpair()
@@ -174,6 +177,7 @@ class Attempt:
             else:
                 self.process = subprocess.Popen(program, **options)
                 self.worker = self.process.pid
+        self.deadline = time.monotonic() + solution.wall
         self.collector = threading.Thread(target=self._collect_output, daemon=True)
         self.collector.start()
 
@@ -200,20 +204,20 @@ class Attempt:
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def call(self, function: str, *given: Any) -> Any:
-        """What `function` of the solution answers to these plain values; see `sandbox_worker.pack`."""
+        """Return what `function` of the solution returns for these plain values; see `sandbox_worker.pack`."""
         return self._result(self._request("call", function, *given))
 
     def role(self, function: str) -> Callable[[Any, Any, Any], Any]:
-        """A program for ranks of a run, (comm, task, s) -> w: `function` of the solution, playing over there."""
+        """Return a program for ranks, (comm, task, s) -> w, that has `function` of the solution run in the sandbox."""
 
         def play(comm, task, s) -> Any:
             steps = None
             words = ("play", comm.rank, function, comm.size, task.per_epoch, s.model_dump())
             while True:
-                said = self._request(*words)
-                if not (isinstance(said, dict) and "request" in said):
-                    return self._result(said)
-                what, *given = said["request"]
+                reply = self._request(*words)
+                if not (isinstance(reply, dict) and "request" in reply):
+                    return self._result(reply)
+                what, *given = reply["request"]
                 if what == "step":
                     steps = steps or task.steps(bool(given[0]))
                     value = next(steps, None)
@@ -222,15 +226,15 @@ class Attempt:
                 elif what in TASK:
                     value = getattr(task, what)(*given)
                 else:
-                    raise SolutionError(f"there is no {str(what)[:40]!r} to ask for.")
+                    raise SolutionError(f"comm and task have no {str(what)[:40]!r}.")
                 words = ("go on", comm.rank, list(value) if what == "poll" else value)
 
         return play
 
     def server_program(self, probe: Any, trainer: Callable[[Any, Any], Any]) -> Callable[[Any, Any, Any], Any]:
-        """A program for all ranks: the `server` of the solution on rank 0, seen by `probe`; `trainer` on the others.
+        """Return a program for all ranks: the solution's `server` on rank 0, `trainer(comm, task)` on the others.
 
-        witness.between(comm, task, s) gives what the server gets instead of these.
+        The server gets what `probe.between(comm, task, s)` returns in place of these.
         """
         serve = self.role("server")
 
@@ -240,14 +244,14 @@ class Attempt:
         return worker
 
     def run(self, worker: Callable[[Any, Any, Any], Any], **values: Any) -> Run:
-        """The Run of the experiment with these flat values, with `worker` in place of the algorithm's own."""
+        """Return the Run of the experiment with these flat values and `worker` in place of the algorithm's own."""
         done = run(Experiment.of(values), worker_override=worker)
         if done.status == "failed":
             raise SolutionError(done.error.replace(f"{SolutionError.__name__}: ", ""))
         return done
 
     def peak_memory(self) -> int | None:
-        """Bytes of memory that the solution has used at most, beside what Python needs; None where nobody counts."""
+        """Return peak memory of the solution beyond the interpreter's, in bytes; None where it cannot be measured."""
         return self._high_water_mark() - self.baseline if self.baseline else None
 
     def _high_water_mark(self) -> int:
@@ -260,10 +264,11 @@ class Attempt:
         self._send(words)
         return self._receive()
 
-    def _result(self, said: Any) -> Any:
-        if not isinstance(said, dict) or "result" not in said:
-            raise SolutionError(str(said.get("raised", "it answered nothing") if isinstance(said, dict) else "")[:600])
-        return said["result"]
+    def _result(self, reply: Any) -> Any:
+        if not isinstance(reply, dict) or "result" not in reply:
+            raised = reply.get("raised") if isinstance(reply, dict) else None
+            raise SolutionError(str(raised or "it returned nothing")[:600])
+        return reply["result"]
 
     def _send(self, value: Any) -> None:
         try:
@@ -280,8 +285,8 @@ class Attempt:
             self.channel.settimeout(max(0.01, self.deadline - time.monotonic()))
             got = self.channel.recv_into(rest)
             self.received += got
-            if self.received > SAYS:
-                raise SolutionError(f"it said more than {SAYS // 10**6} MB.")
+            if self.received > SENT:
+                raise SolutionError(f"it sent more than {SENT // 10**6} MB.")
             return got
 
         try:
@@ -291,28 +296,28 @@ class Attempt:
         except (EOFError, OSError):
             raise SolutionError(self._exit_reason()) from None
         except ValueError as error:
-            raise SolutionError(f"what it answered cannot be read: {error}.") from None
+            raise SolutionError(f"what it returned cannot be read: {error}.") from None
 
     def _timeout(self) -> str:
         return (
-            f"it gave no answer within {self.solution.wall:g} s; is there an endless loop, or a message nobody sends?"
+            f"no answer within {self.solution.wall:g} s; is there an endless loop, or a receive that no send matches?"
         )
 
     def _exit_reason(self) -> str:
-        """Why the process is gone, in a sentence."""
+        """Return why the process has ended, in a sentence."""
         with contextlib.suppress(subprocess.TimeoutExpired):
             self.process.wait(5)
         code = self.process.returncode
         if self.sealed and code and code > 128:
-            code = 128 - code  # so bwrap passes a signal on
+            code = 128 - code  # how bwrap reports a signal
         if code == -signal.SIGXCPU or (code == -signal.SIGKILL and self.solution.cpu):
             return f"it used more than {self.solution.cpu} s of processor time; is there an endless loop?"
         if code is not None and code < 0:
             return f"its process was ended by {signal.Signals(-code).name}."
-        return f"it ended its own process with code {code}." if code is not None else "it hung up."
+        return f"it ended its own process with code {code}." if code is not None else "it closed the channel."
 
     def _collect_output(self) -> None:
-        """Keep the beginning of what it prints, and let the rest go by."""
+        """Keep the first PRINTS characters of its output, and drain the rest."""
         with self.process.stdout as pipe:
             while chunk := pipe.read1(1 << 16):
                 rest = PRINTS - len(self.solution.printed)

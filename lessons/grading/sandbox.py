@@ -47,8 +47,8 @@ def limit(cpu: int, memory: int) -> None:
         import resource
     except ImportError:
         raise ImportError("this system cannot limit a process; grade on Linux or macOS.") from None
-    most = {"CPU": cpu, "FSIZE": 0, "NOFILE": 64, "CORE": 0, "NPROC": 0, "AS": memory}
-    for name, value in most.items():
+    limits = {"CPU": cpu, "FSIZE": 0, "NOFILE": 64, "CORE": 0, "NPROC": 0, "AS": memory}
+    for name, value in limits.items():
         _, hard = resource.getrlimit(getattr(resource, f"RLIMIT_{name}"))
         value = value if hard == resource.RLIM_INFINITY else min(value, hard)
         try:
@@ -98,7 +98,7 @@ def _landlock(libc, readable: Iterable[str]) -> bool:
 
 
 def _seccomp(libc) -> bool:
-    """Install a filter: a short program that looks at the machine, the number and the flags of every system call."""
+    """Install a BPF filter on machine, number and flags of every system call; return whether the kernel took it."""
     load, equal, has, give = 0x20, 0x15, 0x45, 0x06
     allow, unknown, die = 0x7FFF0000, 0x00050000 | 38, 0x80000000  # 38: ENOSYS
     here = 0 if platform.machine() == X86[0] else 1

@@ -1,11 +1,10 @@
-"""The other side of the grader: a process that holds a solution and nothing else, and answers for it.
+"""Sandbox worker: the process in which a solution runs, driven by the grader over a socket.
 
-It is told its limits, loads NumPy, closes the fence (`sandbox.py`), is told the solution's source, and then does
-what it is asked: to call a function, or to play ranks of a run whose cluster, data, clock and books are all kept by
-the grader. What the solution should answer never comes here, so there is nothing to find; and what it says is taken
-for no more than its answer.
+It receives its limits, loads NumPy, confines itself (`sandbox.py`), receives the solution's source, and then serves
+requests: call a function, or play ranks of a run whose cluster, data, clock and statistics live in the grader. Expected
+results never enter this process, and the grader treats whatever comes out of it as data.
 
-A frame is two lengths, a header in JSON, and the bytes of the arrays that the header speaks of.
+A frame is two lengths, a header in JSON, and the bytes of the arrays that the header refers to.
 """
 
 from __future__ import annotations
@@ -25,11 +24,11 @@ from typing import Any
 import numpy as np
 
 LENGTHS = struct.Struct(">II")
-HEADER, BODY = 1_000_000, 64_000_000  # bytes that a frame may have
+HEADER, BODY = 1_000_000, 64_000_000  # most bytes of a frame
 
 
 def pack(value: Any) -> list[memoryview]:
-    """The frame of a plain value: None, numbers, text, arrays, and tuples, lists and dicts of them. TypeError."""
+    """Return the frame of None, numbers, text, arrays, or tuples, lists and dicts of them. TypeError for the rest."""
     arrays: list[np.ndarray] = []
     header = json.dumps(_encode(value, arrays)).encode()
     body = [memoryview(array.reshape(-1)).cast("B") for array in arrays if array.nbytes]
@@ -37,11 +36,11 @@ def pack(value: Any) -> list[memoryview]:
 
 
 def unpack(header: bytes, body: bytearray) -> Any:
-    """The value of a frame. ValueError if it is none."""
+    """Return the value of a frame. ValueError if it is malformed."""
     try:
         return _decode(json.loads(header), body)
     except (TypeError, KeyError, AttributeError, RecursionError, MemoryError, OverflowError) as error:
-        raise ValueError(f"this is no frame: {type(error).__name__}") from None
+        raise ValueError(f"malformed frame: {type(error).__name__}") from None
 
 
 def _encode(value: Any, arrays: list[np.ndarray]) -> Any:
@@ -51,7 +50,7 @@ def _encode(value: Any, arrays: list[np.ndarray]) -> Any:
         return value.item()
     if isinstance(value, np.ndarray):
         if value.dtype.kind not in "fiub":
-            raise TypeError(f"an array of {value.dtype} is no answer; use numbers")
+            raise TypeError(f"an array of {value.dtype} cannot be returned; use numbers")
         at = sum(array.nbytes for array in arrays)
         arrays.append(np.ascontiguousarray(value))
         return {"array": [at, value.dtype.str, list(value.shape)]}
@@ -61,7 +60,7 @@ def _encode(value: Any, arrays: list[np.ndarray]) -> Any:
         return [_encode(part, arrays) for part in value]
     if isinstance(value, dict):
         return {"dict": [[_encode(key, arrays), _encode(part, arrays)] for key, part in value.items()]}
-    raise TypeError(f"a {type(value).__name__} is no answer; use numbers, text, arrays, and lists of them")
+    raise TypeError(f"a {type(value).__name__} cannot be returned; use numbers, text, arrays, and lists of them")
 
 
 def _decode(value: Any, body: bytearray) -> Any:
@@ -76,13 +75,13 @@ def _decode(value: Any, body: bytearray) -> Any:
         return {_decode(key, body): _decode(part, body) for key, part in inside}
     at, code, shape = inside
     if kind != "array" or np.dtype(code).kind not in "fiub" or min(at, 0, *shape) < 0:
-        raise ValueError("no array")
+        raise ValueError("malformed array")
     count = int(np.prod(shape, dtype=object))
     return np.frombuffer(body, code, count, at).reshape(shape) if count else np.zeros(shape, code)
 
 
 def read_frame(receive: Callable[[memoryview], int], most: tuple[int, int] = (HEADER, BODY)) -> Any:
-    """The next frame; `receive` fills a buffer as far as it can. EOFError at the end, ValueError if it is too long."""
+    """Return the value of the next frame; `receive` fills part of a buffer. EOFError at the end; ValueError if long."""
 
     def exactly(count: int) -> bytearray:
         whole = bytearray(count)
@@ -96,12 +95,12 @@ def read_frame(receive: Callable[[memoryview], int], most: tuple[int, int] = (HE
 
     header, body = LENGTHS.unpack(exactly(LENGTHS.size))
     if header > most[0] or body > most[1]:
-        raise ValueError(f"{header + body} bytes are too long for an answer")
+        raise ValueError(f"{header + body} bytes are too long for a message")
     return unpack(bytes(exactly(header)), exactly(body))
 
 
 class RemoteComm:
-    """What a rank can do with the others, as `cluster.comm.Comm` has it; the cluster is on the other side."""
+    """Stub of `cluster.comm.Comm`: every call is a request to the grader, where the cluster is."""
 
     def __init__(self, request: Callable[..., Any], rank: int, size: int):
         self._request, self.rank, self.size = request, rank, size
@@ -130,7 +129,7 @@ class RemoteComm:
 
 
 class RemoteTask:
-    """What a rank trains, as `workloads.task.Task` has it; `forward` and `backward` mean what a check makes of them."""
+    """Stub of `workloads.task.Task`; what `forward` and `backward` do is up to a check."""
 
     def __init__(self, request: Callable[..., Any], per_epoch: int):
         self._request, self.per_epoch = request, per_epoch
@@ -165,7 +164,7 @@ class RemoteTask:
 
 
 def serve(channel: int) -> None:
-    """Be the process at the other end of `channel`, until that is closed."""
+    """Serve the grader's requests on the socket `channel` until it is closed."""
     from greenlet import greenlet
 
     from lessons.grading import sandbox
@@ -180,7 +179,7 @@ def serve(channel: int) -> None:
 
     spec = receive()
     sandbox.limit(spec["cpu"], spec["memory"])
-    np.zeros(2) @ np.zeros(2)  # loads what it needs, while it may
+    np.zeros(2) @ np.zeros(2)  # BLAS loads lazily, and must do so before files are out of reach
     sys.path[:] = [place for place in sys.path if place != spec["root"]]
     send({"sandbox": sandbox.confine(spec["readable"])})
 
@@ -191,7 +190,7 @@ def serve(channel: int) -> None:
     hub, ranks = greenlet.getcurrent(), {}
 
     def attempt(work: Callable[[], Any]) -> dict[str, Any]:
-        """What came of `work`: {"result": its value}, or {"raised": what, and in which line of the solution}."""
+        """Return {"result": value of work()}, or {"raised": the exception and its line in the solution}."""
         try:
             value = work()
             pack(value)
@@ -218,23 +217,23 @@ def serve(channel: int) -> None:
         rank, *words = words
         if what == "play":
             ranks[rank] = greenlet(play)
-            said = ranks[rank].switch(rank, *words)
+            reply = ranks[rank].switch(rank, *words)
         else:
-            said = ranks[rank].switch(*words)
+            reply = ranks[rank].switch(*words)
         try:
-            send(said)
+            send(reply)
         except TypeError as error:
             send({"raised": str(error)})
 
 
 def _describe(error: BaseException, name: str) -> str:
-    """An exception in a sentence: what it is, and where in the solution."""
+    """Return an exception in a sentence: its type, its message and its line in the solution."""
     lines = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename == name]
     where = f" in line {lines[-1].lineno}: {lines[-1].line}" if lines else ""
     if isinstance(error, SyntaxError) and error.filename == name:
         where = f" in line {error.lineno}"
-    said = str(error) if isinstance(error, Exception) else ""
-    return f"{type(error).__name__}{': ' + said[:300] if said else ''}{where}"[:600]
+    message = str(error) if isinstance(error, Exception) else ""
+    return f"{type(error).__name__}{': ' + message[:300] if message else ''}{where}"[:600]
 
 
 if __name__ == "__main__":

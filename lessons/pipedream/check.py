@@ -1,4 +1,4 @@
-"""Judges the stage of this chapter's exercise: by the weights that its passes are given, and by what it takes."""
+"""Judge the stage of this chapter's exercise: the weights that its passes read, and the cost."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ WIDE = 300  # neurons of the layers whose memory is measured: 90,300 numbers eac
 
 
 def check(solution, seed):
-    """Yield (mark, whether it is earned, what was seen)."""
+    """Yield (mark, whether it is earned, what was observed)."""
     right, full, fresh, stashed, frugal, lean, short = POINTS
     dice = random.Random(seed)
     stages, batches = dice.choice([4, 5, 6]), dice.randint(18, 24)
@@ -43,11 +43,11 @@ def check(solution, seed):
         later = max(delay - (stages - 1 - stage) for stage, delay in enumerate(seen.delays))
         timely = quick and later <= TARGETS["staleness"]
 
-        def if_timely(told):  # who goes forward with all before anything goes back has no other weights to read
-            return told if timely else f"looked at when the pipeline is full{' and no gradient too late' * quick}"
+        def if_timely(told):  # a stage that does all forwards first has only one version of the weights to read
+            return told if timely else f"judged once the pipeline is full{' and no gradient too late' * quick}"
 
         told = f"updates in between {_listed(seen.delays)}"
-        yield fresh, timely, told if quick else "looked at when the pipeline is full"
+        yield fresh, timely, told if quick else "judged once the pipeline is full"
         yield stashed, timely and not any(seen.gaps), if_timely(f"updates between the two {_listed(seen.gaps)}")
         asked = f"at most {TARGETS['traffic']:g} is asked"
         yield frugal, sent <= TARGETS["traffic"], f"{sent:.2f} times the bytes of the textbook's pipeline; {asked}"
@@ -70,14 +70,16 @@ def _listed(counts):
 
 
 def _pipeline(attempt, **values):
-    """(what was seen, the Run) of a pipeline whose stages are the solution's."""
+    """Return (probe, Run) of a pipeline whose stages are the solution's."""
     play, seen = attempt.role("stage"), PipelineProbe(values["workers"], values["steps"])
-    done = attempt.run(lambda comm, task, s: play(Neighbours(comm), ObservedLayers(comm, task, s, seen), s), **values)
+    done = attempt.run(
+        lambda comm, task, s: play(NeighbourComm(comm), ObservedLayers(comm, task, s, seen), s), **values
+    )
     return seen, done
 
 
 class PipelineProbe:
-    """What all stages of a pipeline do, seen from outside."""
+    """Observations of all stages of a pipeline."""
 
     def __init__(self, stages: int, batches: int):
         self.batches = batches
@@ -86,7 +88,7 @@ class PipelineProbe:
 
     @property
     def missing(self) -> str:
-        """Where an update is, "" if none is."""
+        """Where an update is missing, "" if none is."""
         for stage, count in enumerate(self.updates):
             if count < self.batches:
                 return f"stage {stage} made {count} updates for {self.batches} mini-batches"
@@ -94,7 +96,7 @@ class PipelineProbe:
 
 
 class ObservedLayers:
-    """The layers of one stage as the solution has them, and the versions of its weights as we know them."""
+    """The task of one stage as the solution gets it, with the versions of its weights as the grader knows them."""
 
     def __init__(self, comm, task, s, seen: PipelineProbe):
         self.task, self.rate, self.seen, self.index = task, s.learning_rate, seen, comm.rank
@@ -153,7 +155,7 @@ class ObservedLayers:
         self.task.report(w, self.stage.where)
 
     def _sent(self, kind, stage, batch, given):
-        """What that stage computed for this mini-batch, if it is what was given."""
+        """Return `given` if that stage computed it for this mini-batch; SolutionError if not."""
         sent = self.seen.crossed.get((kind, stage, batch))
         if sent is None or not np.array_equal(given, sent):
             passes = "forward" if kind == "F" else "backward"
@@ -163,27 +165,27 @@ class ObservedLayers:
         return given
 
     def _version(self, w, where) -> int:
-        """Which version of the weights `w` is."""
+        """Return which version of the weights `w` is. SolutionError if it is none."""
         for version in reversed(range(len(self.versions))):
             if np.array_equal(w, self.versions[version]):
                 return version
         raise SolutionError(f"{where} on stage {self.index} was given weights that are no version of this stage.")
 
 
-class Neighbours:
-    """A rank's connection to the ranks beside it."""
+class NeighbourComm:
+    """A comm that reaches only the neighbouring ranks."""
 
     def __init__(self, comm):
         self.comm, self.rank, self.size, self.poll = comm, comm.rank, comm.size, comm.poll
-        self.beside = {comm.rank - 1, comm.rank + 1} & set(range(comm.size))
+        self.neighbours = {comm.rank - 1, comm.rank + 1} & set(range(comm.size))
 
     def recv(self, src, tag=0):
-        if src not in self.beside:
+        if src not in self.neighbours:
             raise SolutionError(f"stage {self.rank} waited for a message of rank {src}, which is no neighbour of it.")
         return self.comm.recv(src, tag)
 
     def send(self, x, dst, tag=0):
-        if dst not in self.beside or not isinstance(x, np.ndarray):
+        if dst not in self.neighbours or not isinstance(x, np.ndarray):
             raise SolutionError(
                 f"stage {self.rank} sent a {type(x).__name__} to rank {dst}; expected an array, to a neighbour."
             )

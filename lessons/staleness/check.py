@@ -1,4 +1,4 @@
-"""Judges the server of this chapter's exercise: by what it does with every gradient and by whom it answers when."""
+"""Judge the server of this chapter's exercise: what it does with each gradient, and which worker it answers when."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ OTHERWISE = "judged when gradients and answers are right"
 
 
 def check(solution, seed):
-    """Yield (mark, whether it is earned, what was seen)."""
+    """Yield (mark, whether it is earned, what was observed)."""
     counts, bounded, quick, frugal, lean, steadfast = POINTS
     dice = random.Random(seed)
     workers, bound, steps = dice.randint(10, 14), dice.randint(2, 4), 40
@@ -67,7 +67,7 @@ def check(solution, seed):
             else "not measured on this system" if vectors is None
             else f"{vectors:.1f} vectors at once, for {workers} workers; at most {TARGETS['memory']} are asked",
         )  # fmt: skip
-    lost = dice.randint(1, workers)  # ten times as slow as all the others, who wait for it when it is lost
+    lost = dice.randint(1, workers)  # ten times slower than the others, which wait for it when it crashes
     limping = {
         **values, "jitter": "none", "crash": f"{lost}:{800 / HEAVY * _seconds(run_now, 1, values['dimension'])}",
         "slow": ",".join(f"{rank}:{1000 if rank == lost else 100}" for rank in range(1, workers + 1)),
@@ -85,7 +85,7 @@ def check(solution, seed):
 
 
 def trainer(comm, task):
-    """A worker: a gradient, the server's answer, and so on, as many steps as there are; then None."""
+    """Play a worker: send a gradient, wait for the answer, for all steps; then send None."""
     w = task.start()
     for _ in task.steps():
         _, g = task.gradient(w)
@@ -96,10 +96,10 @@ def trainer(comm, task):
 
 
 class BoundProbe:
-    """Stands between a server and its cluster, and sees whether gradients count and answers go as they should.
+    """Proxy between a server and its cluster that checks updates and answers.
 
-    `miscounted`, `misled` and `kept` say what was wrong: with an update, with an answer, and who waited in vain. They
-    are "" as long as all is well.
+    `miscounted`, `misled` and `kept` say what was wrong with an update, with an answer, and which worker was kept
+    waiting; each is "" as long as nothing was.
     """
 
     def __init__(self):
@@ -107,11 +107,11 @@ class BoundProbe:
         self.counted, self.answers = 0, 0
 
     def between(self, comm, task, s):
-        """(comm, task, s) for the server, through which this sees all."""
+        """Return (comm, task, s) for the server, observed by this probe."""
         self.comm, self.task, self.bound = comm, task, s.bound
         self.rate = s.learning_rate / (comm.size - 1)
         self.w = task.start()
-        self.new = []  # gradients that have come since w was reported
+        self.new = []  # gradients received since w was reported
         self.sent = dict.fromkeys(range(1, comm.size), 0)  # worker -> its gradients
         self.left, self.waiting = set(self.sent), set()
         seen = {"rank": comm.rank, "size": comm.size, "send": self.send, "recv_any": self.recv_any}
@@ -142,13 +142,13 @@ class BoundProbe:
             raise SolutionError(f"it sent something of shape {np.shape(x)} to rank {dst}; expected w, to a worker.")
         if not self.misled and dst in self.left:
             if dst not in self.waiting:
-                self.misled = f"rank {dst} was answered without having asked"
+                self.misled = f"rank {dst} was answered without having sent a gradient"
             elif self.ahead(dst) > self.bound:
                 self.misled = (
                     f"rank {dst}, {self.ahead(dst)} ahead of the slowest, was answered; the bound is {self.bound}"
                 )
             elif not _close(x, self.now()):
-                self.misled = f"rank {dst} was answered with other parameters than the newest"
+                self.misled = f"rank {dst} was not answered with the newest parameters"
         self.waiting.discard(dst)
         self.answers += 1
         self.comm.send(np.asarray(x, self.w.dtype), dst, tag)
@@ -166,11 +166,11 @@ class BoundProbe:
         self.task.report(w)
 
     def ahead(self, rank):
-        """How many gradients more than the slowest a worker has sent."""
+        """Return how many more gradients than the slowest a worker has sent."""
         return self.sent[rank] - min(self.sent[other] for other in self.left)
 
     def now(self):
-        """The parameters as they should be, with every gradient that has come."""
+        """Return the parameters as they should be, with every gradient so far."""
         return self.w - self.rate * np.sum(self.new, axis=0) if self.new else self.w
 
 
@@ -179,12 +179,12 @@ def _close(a, b) -> bool:
 
 
 class Restricted:
-    """A few parts of something, and nothing else of it."""
+    """Some attributes of an object, and no others."""
 
     def __init__(self, name: str, **parts):
         self._name, self._parts = name, parts
 
     def __getattr__(self, part):
         if part not in self._parts:
-            raise SolutionError(f"this server has no {self._name}.{part}; it has {', '.join(self._parts)}.")
+            raise SolutionError(f"there is no {self._name}.{part} here; use {', '.join(self._parts)}.")
         return self._parts[part]

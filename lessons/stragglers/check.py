@@ -1,4 +1,4 @@
-"""Judges the server of this chapter's exercise: by every update it makes, and by what that takes."""
+"""Judge the server of this chapter's exercise: each of its updates, and the cost."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ POINTS = {
 
 
 def check(solution, seed):
-    """Yield (mark, whether it is earned, what was seen)."""
+    """Yield (mark, whether it is earned, what was observed)."""
     right, quick, frugal, lean, steadfast = POINTS
     dice = random.Random(seed)
     workers, backups = dice.randint(10, 14), dice.randint(2, 3)
@@ -72,7 +72,7 @@ def check(solution, seed):
 
 
 def trainer(comm, task):
-    """A worker: a gradient, the server's answer, and so on, until that is None."""
+    """Play a worker: send a gradient, wait for the answer, until that is None."""
     w = task.start()
     for step in count():
         task.at(step)
@@ -84,19 +84,19 @@ def trainer(comm, task):
 
 
 class BackupProbe:
-    """Stands between a server and its cluster, and sees whether each update is what it should be.
+    """Proxy between a server and its cluster that checks each update, made of `n` gradients.
 
-    `wrong` says what was not, "" as long as all is well. `n` gradients are to be waited for.
+    `wrong` says what was wrong with the first that was; "" as long as none is.
     """
 
     def __init__(self, n: int):
         self.n, self.wrong, self.updates = n, "", []
 
     def between(self, comm, task, s):
-        """(comm, task, s) for the server, through which this sees all."""
+        """Return (comm, task, s) for the server, observed by this probe."""
         self.comm, self.task, self.rate = comm, task, s.learning_rate
         self.w = task.start()
-        self.fresh, self.stale = [], set()  # gradients at w that have come; workers who hold something older
+        self.fresh, self.stale = [], set()  # gradients at w so far; workers that hold older parameters
         return Intercepted(comm, send=self.send, recv_any=self.recv_any), Intercepted(task, report=self.report), s
 
     def recv_any(self, tag=0):
@@ -132,7 +132,7 @@ class BackupProbe:
 
 
 class Intercepted:
-    """Something with a few of its methods replaced."""
+    """An object with some of its methods replaced."""
 
     def __init__(self, thing, **overrides):
         self._thing, self._overrides = thing, overrides

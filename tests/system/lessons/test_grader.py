@@ -1,4 +1,4 @@
-"""The grader: whatever a solution does, it ends as a report with a sentence, and harms nobody."""
+"""The grader: whatever a solution does, grading ends in a report with a sentence, and nothing else is touched."""
 
 import os
 import socket
@@ -19,14 +19,14 @@ ROOT = Path(__file__).resolve().parents[3]
 
 
 def answering(source, *given, **limits):
-    """What `f` of this source answers."""
+    """Return what `f` of this source returns."""
     with Solution(source, **limits).attempt() as attempt:
         return attempt.call("f", *given)
 
 
 @pytest.fixture(params=["bubblewrap", "own"])
 def way(request, monkeypatch):
-    """Bubblewrap where it works, and our own limits without it."""
+    """Run a test in bubblewrap, where it works, and without it."""
     if request.param == "own":
         monkeypatch.setattr(bubblewrap, "works", lambda readable: False)
     elif not bubblewrap.works(grader._readable()):
@@ -36,10 +36,10 @@ def way(request, monkeypatch):
 
 @pytest.fixture(autouse=True)
 def nothing_is_left(tmp_path_factory, monkeypatch):
-    """After each of these tests there is no process that was not there before, and no folder."""
+    """Check that a test leaves no process and no folder behind."""
     before, place = psutil.Process().children(recursive=True), tmp_path_factory.mktemp("attempts")
     monkeypatch.setenv("TMPDIR", str(place))
-    monkeypatch.setattr(tempfile, "tempdir", None)  # to be found anew
+    monkeypatch.setattr(tempfile, "tempdir", None)  # so that TMPDIR is read again
     yield
     assert [child for child in psutil.Process().children(recursive=True) if child not in before] == []
     assert [*place.iterdir()] == []
@@ -64,7 +64,7 @@ def test_arrays_come_back_with_their_shape_and_numbers():
         ("def g(): pass", "has no attribute 'f'"),
         ("def f():\n    return 1 / 0", "ZeroDivisionError: division by zero in line 2: return 1 / 0"),
         ("def f(): return f()", "RecursionError"),
-        ("def f(): return object()", "a object is no answer"),
+        ("def f(): return object()", "a object cannot be returned"),
         ("def f():\n    import sys\n    sys.exit('bye')", "SystemExit"),
         ("import os\ndef f(): os._exit(3)", "ended its own process with code 3"),
         ("import os\ndef f(): os.closerange(0, 64)", "ended its own process"),
@@ -145,7 +145,7 @@ def test_frames_that_the_solution_writes_itself_are_only_its_answers():
     forged = b"".join(pack({"result": 41})).hex()
     source = f"import os\ndef f():\n    for n in range(3, 20):\n        try: os.write(n, bytes.fromhex('{forged}'))\n"
     with Solution(source + "        except OSError: pass\n    return 1").attempt() as attempt:
-        assert attempt.call("f") == 41  # which is what it said
+        assert attempt.call("f") == 41  # the value that it sent itself
 
 
 @linux
@@ -296,8 +296,8 @@ def test_memory_is_counted_by_the_kernel(way):
     with Solution("import numpy\ndef f(n): return len([numpy.ones(10**6) for _ in range(n)])").attempt() as attempt:
         attempt.call("f", 4)
         if attempt.peak_memory() is None:
-            pytest.skip("nobody counts here")
-        assert 30e6 < attempt.peak_memory() < 45e6  # it counts in lumps
+            pytest.skip("peak memory cannot be measured here")
+        assert 30e6 < attempt.peak_memory() < 45e6  # the kernel counts in pages, malloc in blocks
 
 
 def test_a_role_of_the_solution_plays_ranks_of_a_run_on_our_side():
