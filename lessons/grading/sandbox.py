@@ -99,23 +99,23 @@ def _landlock(libc, readable: Iterable[str]) -> bool:
 
 def _seccomp(libc) -> bool:
     """Install a BPF filter on machine, number and flags of every system call; return whether the kernel took it."""
-    load, equal, has, give = 0x20, 0x15, 0x45, 0x06
+    LOAD, EQUAL, ANY_BIT, RETURN = 0x20, 0x15, 0x45, 0x06
     allow, unknown, die = 0x7FFF0000, 0x00050000 | 38, 0x80000000  # 38: ENOSYS
     here = 0 if platform.machine() == X86[0] else 1
-    program = [(load, 0, 0, 4), (equal, 1, 0, (X86, ARM)[here][1]), (give, 0, 0, die), (load, 0, 0, 0)]
+    program = [(LOAD, 0, 0, 4), (EQUAL, 1, 0, (X86, ARM)[here][1]), (RETURN, 0, 0, die), (LOAD, 0, 0, 0)]
     for numbers, flags in OPENING.values():
         if numbers[here] >= 0:
             program += [
-                (equal, 0, 4, numbers[here]),
-                (load, 0, 0, 16 + 8 * flags),
-                (has, 0, 1, WRITING),
-                (give, 0, 0, unknown),
-                (give, 0, 0, allow),
+                (EQUAL, 0, 4, numbers[here]),
+                (LOAD, 0, 0, 16 + 8 * flags),
+                (ANY_BIT, 0, 1, WRITING),
+                (RETURN, 0, 0, unknown),
+                (RETURN, 0, 0, allow),
             ]
     for numbers in ALLOWED.values():
         if numbers[here] >= 0:
-            program += [(equal, 0, 1, numbers[here]), (give, 0, 0, allow)]
-    program.append((give, 0, 0, unknown))
+            program += [(EQUAL, 0, 1, numbers[here]), (RETURN, 0, 0, allow)]
+    program.append((RETURN, 0, 0, unknown))
     code = b"".join(struct.pack("HBBI", *step) for step in program)
     kept = ctypes.create_string_buffer(code, len(code))
     filter = struct.pack("HxxxxxxQ", len(program), ctypes.addressof(kept))

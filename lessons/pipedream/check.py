@@ -14,7 +14,7 @@ from lessons.pipedream.exercise import TARGETS
 POINTS = {
     "every mini-batch goes all the way and back, and each brings its update": 3,
     "the pipeline is never empty": 4,
-    "no gradient is later than that takes": 2,
+    "no gradient is staler than necessary": 2,
     "each backward reads what its forward read": 5,
     "it sends no more than it must": 1,
     "it holds no more versions than it must": 2,

@@ -13,12 +13,12 @@ from lessons.staleness.experiments import BOWL, HEAVY, _seconds, _slow
 
 SERVER = 0
 POINTS = {
-    "every gradient counts when it comes": 2,
-    "nobody is answered before the bound allows it": 3,
-    "nobody waits longer than that": 3,
+    "every gradient is applied as it arrives": 2,
+    "no worker is answered before the bound allows it": 3,
+    "no worker waits longer than that": 3,
     "it sends no more than it must": 1,
     "it holds few vectors at once": 2,
-    "a lost worker does not stop it": 2,
+    "a crashed worker does not stop it": 2,
 }
 OTHERWISE = "judged when gradients and answers are right"
 

@@ -18,7 +18,7 @@ POINTS = {
     "it takes no longer than it must": 3,
     "it sends no more than it must": 1,
     "it holds few vectors at once": 2,
-    "a lost worker does not stop it": 2,
+    "a crashed worker does not stop it": 2,
 }
 
 

@@ -1,4 +1,4 @@
-"""Chapters: every one that is written has all its parts, and its text says nothing that is not in a row."""
+"""Chapters: every one with a text has all its parts, and its text says nothing that is not in a row."""
 
 import importlib
 import re
@@ -62,7 +62,7 @@ def test_its_golden_figures_ask_claim_and_look_as_the_figures_do(chapter):
 
 @each
 def test_every_measured_number_in_its_text_comes_from_a_row(chapter):
-    """A decimal point outside of marks, formulas, code, tables' heads and sources gives a typed number away."""
+    """A decimal point outside of marks, formulas, code, tables' heads and sources reveals a typed number."""
     for language in chapter.languages:
         text, *sources = re.split(r"(?m)^## (?:Sources|출처)", chapter.text(language))
         assert sources
@@ -109,7 +109,7 @@ def test_its_quiz_is_answered_as_it_was(chapter):
             assert golden.differences([{"answer": answer}], [{"answer": now}]) == [], (item.name, drawn)
 
 
-def test_a_language_that_nobody_has_written_falls_back_to_english(tmp_path):
+def test_a_missing_translation_falls_back_to_english(tmp_path):
     folder = tmp_path / "tiny"
     folder.mkdir()
     chapter = Chapter(folder)

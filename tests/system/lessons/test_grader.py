@@ -127,7 +127,7 @@ def test_an_answer_that_is_too_long_is_refused():
         b"\0\x01\x86\xa0\0\0\0\0" + b"[" * 100_000,
     ],
 )
-def test_noise_on_the_channel_is_no_answer(noise):
+def test_noise_on_the_channel_is_refused(noise):
     stream = memoryview(noise)
 
     def receive(rest):
@@ -320,7 +320,7 @@ def worker(comm, task, s):
     assert theirs.summary["bytes"] == ours.summary["bytes"]
 
 
-def test_a_role_that_waits_for_nobody_is_a_deadlock_with_a_name():
+def test_a_role_that_waits_for_ever_is_a_deadlock_with_a_name():
     with (
         pytest.raises(SolutionError, match="rank 0"),
         Solution("def worker(comm, task, s):\n    comm.recv(1)").attempt() as attempt,

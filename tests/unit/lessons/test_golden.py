@@ -1,4 +1,4 @@
-"""Golden: what is kept comes back, and what has changed is told."""
+"""Golden files: what is written is read back, and changes are reported."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""Quiz: numbers are drawn by seed, and guesses are judged by what the simulator says."""
+"""Quiz: parameters are drawn by seed, and guesses are compared with the simulator."""
 
 import pytest
 
@@ -15,7 +15,7 @@ def test_the_same_seed_asks_the_same_and_others_ask_all_there_is():
     assert NUMBER.all_parameters() == [{"a": a, "b": 0.5} for a in (1, 2, 3)]
 
 
-def test_what_was_drawn_is_filled_in_and_formulas_are_left_alone():
+def test_parameters_are_inserted_and_formulas_are_left_alone():
     assert NUMBER.question({"a": 2, "b": 0.5}) == "2 and 0.5 in $\\frac{1}{2}$?"
     assert NUMBER.explanation({"a": 2, "b": 0.5}, 1 / 3) == "0.33 of 2"
 
