@@ -80,7 +80,8 @@ def check(workers, batch, workload, s):
     wanted = sum(s.replicas) or workers
     if wanted != workers:
         raise ValueError(
-            f"replicas {listed(s.replicas)} are {wanted} ranks and there are {workers} workers; let them add up to {workers}."
+            f"replicas {listed(s.replicas)} are {wanted} ranks and there are {workers} workers; "
+            f"let them add up to {workers}."
         )
     if s.replicas and s.weights == "vertical":
         raise ValueError("vertical sync is not defined for stages of several ranks; use stash or none.")
