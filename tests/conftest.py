@@ -1,6 +1,8 @@
 """How tests are dealt to the cores: file by file, since a file's tests share servers and count processes, but for the
 large ones, whose tests share nothing. Ranks that are processes find loaded what their programs import."""
 
+import re
+
 import pytest
 from hypothesis import HealthCheck, settings
 from xdist.scheduler import LoadScopeScheduling
@@ -17,31 +19,67 @@ processes.PRELOADED += ["torch.distributed", "pytest", "experiments.run", "tests
 settings.register_profile("house", derandomize=True, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("house")
 
-SPREAD = (
-    "test_every_algorithm.py",
-    "test_every_compression.py",
-    "test_implementations.py",
-    "test_figures.py",
-    "test_kills.py",
+# tests of these share nothing, so that each may run anywhere
+SPREAD = re.compile(
+    r"tests/contract/(test_every_algorithm|compression/test_every_compression|kernels/)"
+    r"|tests/system/experiments/test_kills"
+)
+CHAPTER = re.compile(r"tests/system/lessons/test_(?:figures|chapters)\.py::\w+\[(\w+)")  # whose tests share runs
+FIRST = (  # what takes long in one process is begun first, the longest before all, so that nobody waits for it
+    "tests/system/app/test_journey.py",
+    "tests/system/cluster/test_torchrun.py",
+    "pipedream",
+    "staleness",
+    "tests/system/app/test_workbench.py",
+    "tests/system/cluster/test_processes.py",
+    "pipelines",
+    "large_batches",
+    "compression",
+    "averaging",
+    "tests/system/app/test_links.py",
+    "decoupled",
+    "gossip",
+    "tests/system/experiments/test_pool.py",
+    "overlap",
+    "sandblaster",
+    "stragglers",
+    "shared_memory",
+    "tests/contract/algorithms/test_tensor.py",
+    "tests/contract/algorithms/test_implicit_momentum.py",
+    "tests/system/experiments/test_run.py",
+    "tests/system/experiments/test_command_line.py",
 )
 
 
-class FileByFile(LoadScopeScheduling):
-    """What has the same scope runs in one process."""
+def scope(nodeid: str) -> str:
+    """What runs in one process: a chapter, a file, or, of files whose tests share nothing, a test."""
+    if chapter := CHAPTER.match(nodeid):
+        return chapter[1]
+    return nodeid if SPREAD.match(nodeid) else nodeid.partition("::")[0]
+
+
+class LongestFirst(LoadScopeScheduling):
+    """Deal scopes to the processes in the order of collection."""
 
     def _split_scope(self, nodeid):
-        file = nodeid.partition("::")[0]
-        return nodeid if file.endswith(SPREAD) else file
+        return scope(nodeid)
 
 
-def pytest_collection_modifyitems(items):
-    """A test that is named by an address has another name in every process, and xdist gives up without saying why."""
+def pytest_collection_modifyitems(config, items):
+    """Begin with what takes longest. A test that is named by an address is refused.
+
+    It has another name in every process, and xdist gives up without saying why.
+    """
     if unnamed := [item.nodeid for item in items if " object at 0x" in item.nodeid]:
         raise pytest.UsageError(f"{unnamed[0]} is named by an address; give its parameters ids.")
+    if hasattr(config, "workerinput"):
+        rank = {name: place for place, name in enumerate(FIRST)}
+        items.sort(key=lambda item: rank.get(scope(item.nodeid), len(rank)))
 
 
 def pytest_xdist_make_scheduler(config, log):
-    return FileByFile(config, log)
+    config.option.loadscopereorder = False  # which would begin with the scope of the most tests
+    return LongestFirst(config, log)
 
 
 @pytest.fixture

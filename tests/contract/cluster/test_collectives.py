@@ -12,7 +12,6 @@ from cluster.collectives.trees import place
 from cluster.devices import Device
 from cluster.faults import JITTERS, Faults
 from cluster.network import NETWORKS, Link, Network
-from cluster.real import processes
 from theory import collective_costs, nccl
 
 ALPHA, BETA = 20e-6, 1 / 1.17e9
@@ -149,49 +148,8 @@ def test_reduce_scatter_gather_broadcast_and_barrier_do_what_they_say(ranks):
 
 
 def test_an_unknown_collective_is_refused_with_what_there_is():
-    for run_it in (simulated.run, processes.run):
-        with pytest.raises(ValueError, match=r"collective is 'star'; allowed are fast, ring, .*hierarchical"):
-            run_it(all_reduce(1), 2, collective="star")
-
-
-# real processes obey the choice
-
-
-def sums(comm):
-    """The sums of every algorithm on the same numbers, of all_reduce, blocking and in the background, and the nodes."""
-    nodes = [len(set(some.nodes)) for some in (comm, comm.split(comm.rank % 2))]
-    comm.nodes = [0, 0, 1, 1]
-    results = {}
-    for name, algorithm in ALL_REDUCE.items():
-        results[name] = np.random.default_rng(comm.rank).random(1000).astype(np.float32)
-        algorithm(comm, results[name], 0.25)
-    results["chosen"] = comm.all_reduce(np.random.default_rng(comm.rank).random(1000).astype(np.float32), "mean")
-    background = [np.random.default_rng(comm.rank).random(1000).astype(np.float32) for _ in range(2)]
-    for handle in [comm.all_reduce(x, "mean", async_op=True) for x in background]:
-        handle.wait()
-    return results, background, nodes
-
-
-@pytest.mark.parametrize("collective", ["double_tree", "hierarchical"])
-def test_real_processes_sum_as_they_are_told_to_the_bit(collective):
-    real = processes.run(sums, 4, backend="sockets", collective=collective)
-    assert real.error is None and not real.notes
-    pairs = run(sums, 4, Network(LINK.between, LINK.within, per_node=2), collective=collective)
-    for (mine, background, nodes), (theirs, _, simulated_nodes) in zip(real.results, pairs.results, strict=True):
-        assert nodes == [1, 1] and simulated_nodes == [2, 2]
-        assert all(np.array_equal(mine[name], theirs[name]) for name in mine)
-        assert all(np.array_equal(x, mine[collective]) for x in (mine["chosen"], *background))
-        assert not np.array_equal(mine["ring"], mine["chosen"])
-
-
-def large(comm):
-    comm.all_reduce(np.ones(1 << 19, np.float32))
-
-
-def test_real_processes_leave_no_sum_to_torch_when_one_was_chosen():
-    rows = processes.run(large, 3, collective="tree").trace().messages
-    passed = sorted(zip(rows["src"], rows["dst"], rows["bytes"], strict=True))
-    assert passed == [(a, b, 1 << 21) for a, b in ((0, 1), (0, 2), (1, 0), (2, 0))]
+    with pytest.raises(ValueError, match=r"collective is 'star'; allowed are fast, ring, .*hierarchical"):
+        simulated.run(all_reduce(1), 2, collective="star")
 
 
 # optimal in bytes

@@ -1,4 +1,4 @@
-"""The Comm contract: each clause, on every cluster.
+"""The Comm contract: each clause, on the simulated cluster; `tests/system/cluster/test_comm.py` runs them on real ones.
 
 Programs are functions of this module because real ranks are other processes and have to find them.
 """
@@ -11,36 +11,35 @@ import pytest
 import kernels
 from cluster import simulated
 from cluster.comm import Deadlock, RankFailed, RankLost, shares
-from cluster.real import processes, threads
 from tracing import COMMUNICATE, KINDS, UPDATE, WAIT
 
-CLUSTERS = {
-    "simulated": simulated.run,
-    "sockets": partial(processes.run, backend="sockets"),
-    "gloo": partial(processes.run, backend="gloo"),
-    "threads": threads.run,
-}
 LARGE = 2_000_000  # numbers: more than a socket holds
 
 
-@pytest.fixture(params=CLUSTERS)
-def run(request):
-    """run(program, size): an outcome without error, on one cluster after the other."""
+@pytest.fixture
+def cluster():
+    """Run a program on the simulated cluster; on real ones in `tests/system/cluster/test_comm.py`."""
+    return simulated.run
+
+
+@pytest.fixture
+def run(cluster):
+    """run(program, size): an outcome without error."""
 
     def on_cluster(program, size, **options):
-        outcome = CLUSTERS[request.param](program, size, **options)
+        outcome = cluster(program, size, **options)
         assert outcome.error is None, outcome.error
         return outcome
 
     return on_cluster
 
 
-@pytest.fixture(params=CLUSTERS)
-def fail(request):
-    """fail(program, size): an outcome with an error, on one cluster after the other."""
+@pytest.fixture
+def fail(cluster):
+    """fail(program, size): an outcome with an error."""
 
     def on_cluster(program, size, **options):
-        outcome = CLUSTERS[request.param](program, size, **options)
+        outcome = cluster(program, size, **options)
         assert outcome.error is not None
         return outcome
 

@@ -31,6 +31,22 @@ def test_processes_give_the_same_weights_and_the_same_tables_as_the_simulated_cl
     assert store.load(store.save(real, tmp_path)).summary == real.summary
 
 
+def test_real_processes_hold_what_simulated_ranks_hold():
+    experiment = small("overlap", update="adam", steps=5, evaluations=1)
+    assert np.array_equal(run(experiment).held(), run(experiment.change(cluster="processes")).held())
+
+
+def test_a_pipeline_trains_on_text_as_one_rank_does_and_real_processes_as_simulated_ones():
+    model = {"workload": "text", "context": 8, "width": 8, "heads": 2, "depth": 2}
+    pipeline = small("gpipe", **model, chunks=4, steps=6, batch=8, learning_rate=0.2)
+    alone = run(small("sgd", **model, workers=1, steps=6, batch=8, learning_rate=0.2))
+    simulated, real = run(pipeline), run(pipeline.change(cluster="processes"))
+    assert real.status == simulated.status == "finished", real.error
+    np.testing.assert_allclose(simulated.parameters, alone.parameters, rtol=0, atol=1e-6)
+    np.testing.assert_array_equal(real.parameters, simulated.parameters)
+    assert simulated.losses["loss"][-1] < simulated.losses["loss"][0]
+
+
 @pytest.fixture
 def victim(monkeypatch):
     """victim(rank): in the runs to come this rank is killed when its second loss has been heard."""

@@ -1,5 +1,7 @@
 """Random valid experiments, drawn from what the knobs themselves declare."""
 
+import functools
+
 from hypothesis import strategies as st
 
 import algorithms
@@ -49,6 +51,7 @@ def _of_type(schema):
     return {"boolean": st.booleans(), "null": st.none()}.get(kind, st.none())
 
 
+@functools.cache  # a schema takes longer than the draw
 def of_knobs(kind, without=()):
     """Dictionaries of values for the knobs of `kind`."""
     properties = kind.model_json_schema().get("properties", {})

@@ -54,11 +54,6 @@ def test_the_rules_of_one_worker_say_what_they_remember():
     assert {name: remembered(name) for name in vectors} == vectors
 
 
-def test_real_processes_hold_what_simulated_ranks_hold():
-    experiment = Experiment.of({"algorithm": "overlap", "update": "adam", "workers": 2, "steps": 5, "evaluations": 1})
-    assert np.array_equal(run(experiment).held(), run(experiment.change(cluster="processes")).held())
-
-
 def test_a_run_that_needs_more_memory_than_a_rank_has_is_refused():
     with pytest.raises(
         ValueError, match="rank 0 has 100,000 bytes of memory and needs 251,216: 104,488 for parameters, 104,488 for gr"

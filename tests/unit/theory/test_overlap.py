@@ -31,7 +31,7 @@ ALEXNET = StepCosts(FORWARD, [2 * f for f in FORWARD], [2.0 * n / sum(PARAMETERS
 EQUAL = StepCosts([0.02] * 50, [0.04] * 50, [0.06] * 50, EACH)
 
 
-def draw(seed, line=EACH, update=0.0):
+def draw(seed, line, update):
     """A profile of up to nine layers, drawn at random."""
     generator = np.random.default_rng(seed)
     layers = int(generator.integers(1, 10))
@@ -43,7 +43,9 @@ def draw(seed, line=EACH, update=0.0):
     return StepCosts(forward.tolist(), backward.tolist(), sizes.tolist(), line, update=Cost(0.0, update))
 
 
-many = pytest.mark.parametrize("seed", range(40))
+def drawn(line=EACH, update=0.0):
+    """Forty of them."""
+    return (draw(seed, line, update) for seed in range(40))
 
 
 # published figures
@@ -75,17 +77,16 @@ def test_fifty_equal_layers_with_as_much_to_say_as_to_compute():
 # the order of the methods, and their bounds
 
 
-@many
-def test_without_latency_more_overlap_is_never_slower(seed):
-    p = draw(seed, update=0.1)
-    times = [
-        delayed(p),
-        forward_overlap(p, most=sum(p.sizes) / 50),
-        forward_overlap(p, urgent=False),
-        wait_free(p),
-        no_overlap(p),
-    ]
-    assert all(a <= b * (1 + 1e-12) for a, b in pairwise(times))
+def test_without_latency_more_overlap_is_never_slower():
+    for p in drawn(update=0.1):
+        times = [
+            delayed(p),
+            forward_overlap(p, most=sum(p.sizes) / 50),
+            forward_overlap(p, urgent=False),
+            wait_free(p),
+            no_overlap(p),
+        ]
+        assert all(a <= b * (1 + 1e-12) for a, b in pairwise(times))
 
 
 def test_with_latency_many_small_layers_turn_the_order_round():
@@ -96,30 +97,27 @@ def test_with_latency_many_small_layers_turn_the_order_round():
     assert wait_free(p, bucketed(p, 0.0249)) < no_overlap(p)  # two buckets
 
 
-@many
-def test_wait_free_lies_between_its_bounds(seed):
-    p = draw(seed, Cost(0.1, 1.0))
-    first, tf, tb = p.line(p.sizes[0]), sum(p.forward), sum(p.backward)
-    low = tf + max(tb + first, p.backward[-1] + p.communicate)
-    assert low <= wait_free(p) * (1 + 1e-12) <= (p.compute + p.communicate) * (1 + 1e-12)
+def test_wait_free_lies_between_its_bounds():
+    for p in drawn(Cost(0.1, 1.0)):
+        first, tf, tb = p.line(p.sizes[0]), sum(p.forward), sum(p.backward)
+        low = tf + max(tb + first, p.backward[-1] + p.communicate)
+        assert low <= wait_free(p) * (1 + 1e-12) <= (p.compute + p.communicate) * (1 + 1e-12)
 
 
-@many
 @pytest.mark.parametrize("most", [math.inf, 0.3])
-def test_urgent_first_is_never_later_and_never_faster_than_computing_or_communicating(seed, most):
-    p = draw(seed, Cost(0.05, 1.0), update=0.1)
-    urgent, fifo = (forward_overlap(p, urgent=u, most=most) for u in (True, False))
-    assert urgent <= fifo * (1 + 1e-12)
-    assert urgent * (1 + 1e-12) >= max(p.compute, p.communicate)
-    if most == math.inf:
-        first = p.line(p.sizes[0]) + sum(map(p.update, p.sizes))
-        assert urgent * (1 + 1e-12) >= p.compute + first  # the first layer's sum has nothing to hide behind
+def test_urgent_first_is_never_later_and_never_faster_than_computing_or_communicating(most):
+    for p in drawn(Cost(0.05, 1.0), update=0.1):
+        urgent, fifo = (forward_overlap(p, urgent=u, most=most) for u in (True, False))
+        assert urgent <= fifo * (1 + 1e-12)
+        assert urgent * (1 + 1e-12) >= max(p.compute, p.communicate)
+        if most == math.inf:
+            first = p.line(p.sizes[0]) + sum(map(p.update, p.sizes))
+            assert urgent * (1 + 1e-12) >= p.compute + first  # the first layer's sum has nothing to hide behind
 
 
-@many
-def test_first_come_first_served_gains_nothing_from_the_next_forward(seed):
-    p = draw(seed, Cost(0.1, 1.0))
-    assert forward_overlap(p, urgent=False) == pytest.approx(wait_free(p), rel=1e-12)
+def test_first_come_first_served_gains_nothing_from_the_next_forward():
+    for p in drawn(Cost(0.1, 1.0)):
+        assert forward_overlap(p, urgent=False) == pytest.approx(wait_free(p), rel=1e-12)
 
 
 def test_one_layer_leaves_nothing_to_order():
@@ -127,18 +125,16 @@ def test_one_layer_leaves_nothing_to_order():
     assert forward_overlap(p) == forward_overlap(p, urgent=False) == wait_free(p) == no_overlap(p) == 7.75
 
 
-@many
 @pytest.mark.parametrize("delay", [1, 2, 3])
-def test_any_delay_takes_the_longer_of_computing_and_communicating(seed, delay):
-    p = draw(seed, Cost(0.1, 1.0), update=0.1)
-    begins = steps(p, 60, delay=delay)
-    assert begins[-1] - begins[-31] == pytest.approx(30 * delayed(p), rel=1e-9)
+def test_any_delay_takes_the_longer_of_computing_and_communicating(delay):
+    for p in drawn(Cost(0.1, 1.0), update=0.1):
+        begins = steps(p, 60, delay=delay)
+        assert begins[-1] - begins[-31] == pytest.approx(30 * delayed(p), rel=1e-9)
 
 
-@many
-def test_delay_at_most_halves_a_step(seed):
-    p = draw(seed, Cost(0.1, 1.0))
-    assert no_overlap(p) <= 2 * delayed(p) * (1 + 1e-12)
+def test_delay_at_most_halves_a_step():
+    for p in drawn(Cost(0.1, 1.0)):
+        assert no_overlap(p) <= 2 * delayed(p) * (1 + 1e-12)
 
 
 @pytest.mark.parametrize("ratio", [0.1, 0.7, 1.0])
@@ -152,26 +148,23 @@ def test_what_delay_gains_is_the_smaller_over_the_larger(ratio):
 # buckets
 
 
-@many
-def test_buckets_hold_every_layer_once_and_the_last_layers_first(seed):
-    p = draw(seed, Cost(0.3, 1.0))
-    for buckets in (bucketed(p, 0), bucketed(p, 1.0), bucketed(p, math.inf), merged(p)):
-        assert [layer for bucket in reversed(buckets) for layer in bucket] == list(range(p.layers))
-        assert sum(map(p.size, buckets)) == pytest.approx(sum(p.sizes))
+def test_buckets_hold_every_layer_once_and_the_last_layers_first():
+    for p in drawn(Cost(0.3, 1.0)):
+        for buckets in (bucketed(p, 0), bucketed(p, 1.0), bucketed(p, math.inf), merged(p)):
+            assert [layer for bucket in reversed(buckets) for layer in bucket] == list(range(p.layers))
+            assert sum(map(p.size, buckets)) == pytest.approx(sum(p.sizes))
 
 
-@many
-def test_one_bucket_is_no_overlap_and_no_bucket_is_layer_by_layer(seed):
-    p = draw(seed, Cost(0.3, 1.0), update=0.1)
-    assert wait_free(p, bucketed(p, math.inf)) == pytest.approx(no_overlap(p), rel=1e-12)
-    assert wait_free(p, bucketed(p, 0)) == wait_free(p) and len(bucketed(p, 0)) == p.layers
+def test_one_bucket_is_no_overlap_and_no_bucket_is_layer_by_layer():
+    for p in drawn(Cost(0.3, 1.0), update=0.1):
+        assert wait_free(p, bucketed(p, math.inf)) == pytest.approx(no_overlap(p), rel=1e-12)
+        assert wait_free(p, bucketed(p, 0)) == wait_free(p) and len(bucketed(p, 0)) == p.layers
 
 
-@many
 @pytest.mark.parametrize("alpha", [0.0, 0.1, 0.5, 2.0])
-def test_merging_is_never_slower_than_layer_by_layer_or_all_at_once(seed, alpha):
-    p = draw(seed, Cost(alpha, 1.0))
-    assert wait_free(p, merged(p)) <= min(wait_free(p), no_overlap(p)) * (1 + 1e-12)
+def test_merging_is_never_slower_than_layer_by_layer_or_all_at_once(alpha):
+    for p in drawn(Cost(alpha, 1.0)):
+        assert wait_free(p, merged(p)) <= min(wait_free(p), no_overlap(p)) * (1 + 1e-12)
 
 
 def test_between_too_many_starts_and_too_late_a_start_lies_the_best_bucket():

@@ -11,8 +11,6 @@ import numpy as np
 import pytest
 
 import kernels
-from experiments.experiment import Experiment
-from experiments.run import run
 from workloads import text
 from workloads.batches import Batches
 
@@ -139,14 +137,3 @@ def test_a_file_that_may_not_be_read_is_told(tmp_path):
 def test_a_home_that_nobody_has_is_no_file():
     with pytest.raises(ValueError, match="there is no file ~nobody-of-this-name/x"):
         build(file="~nobody-of-this-name/x")
-
-
-def test_a_pipeline_trains_it_as_one_rank_does_and_real_processes_as_simulated_ones():
-    values = {"workload": "text", **SMALL, "steps": 6, "batch": 8, "learning_rate": 0.2, "evaluations": 2}
-    pipeline = Experiment.of({**values, "algorithm": "gpipe", "workers": 2, "chunks": 4})
-    alone = run(Experiment.of({**values, "algorithm": "sgd", "workers": 1}))
-    simulated, real = run(pipeline), run(pipeline.change(cluster="processes"))
-    assert real.status == simulated.status == "finished", real.error
-    np.testing.assert_allclose(simulated.parameters, alone.parameters, rtol=0, atol=1e-6)
-    np.testing.assert_array_equal(real.parameters, simulated.parameters)
-    assert simulated.losses["loss"][-1] < simulated.losses["loss"][0]
