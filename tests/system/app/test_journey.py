@@ -23,7 +23,7 @@ expect = playwright.expect
 expect.set_options(timeout=240_000)  # ms, for what takes one or two seconds: the machine may be slow and busy
 
 ROOT = Path(__file__).resolve().parents[3]
-SOLUTIONS = ROOT / "tests" / "lessons" / "solutions"
+SOLUTIONS = ROOT / "tests" / "system" / "lessons" / "solutions"
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 SWITCHES = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-sync"]
 AS_MODULE = [sys.executable, "-m", "streamlit"]

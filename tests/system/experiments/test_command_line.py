@@ -135,7 +135,7 @@ def test_sweep_makes_a_table_and_stores_every_run(main):
     lines = out.splitlines()
     assert len(lines) == 5 and "workers" in lines[0] and "period" in lines[0] and "slow" not in lines[0]
     assert len(store.recent("runs")) == 4
-    assert {store.experiment(path).slow for path in store.recent("runs")} == {"1:2,0:1.5"}
+    assert {store.experiment(path).slow.text for path in store.recent("runs")} == {"1:2,0:1.5"}
 
 
 def test_sweep_over_algorithms_and_by_giving_an_option_twice(main):
