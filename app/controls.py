@@ -121,7 +121,7 @@ def control(owner: type[Knobs], name: str) -> Control:
         return Control(kind="choice" if len(options) <= 3 else "list", options=options, **common)
     if kinds[0] is bool:
         return Control(kind="switch", **common)
-    if kinds[0] is str or kinds[0] is FaultSetting or get_origin(kinds[0]) is tuple:
+    if get_origin(kinds[0]) is tuple or issubclass(kinds[0], str | FaultSetting):
         return Control(kind="text", **common)
     whole, low, high = int in kinds and float not in kinds, common["low"], common["high"]
     short = None not in (low, high) and not optional

@@ -142,12 +142,12 @@ def idea(name: str) -> str:
     """Return a schedule in a sentence: the first of its file, or what it is a variant of."""
     call = SCHEDULES[name]
     if isinstance(call, partial):
-        twin = next(other for other, its in SCHEDULES.items() if its is call.func)
+        plain = next(other for other, its in SCHEDULES.items() if its is call.func)
         words = [
             f"with {key}" if on is True else f"without {key}" if on is False else f"with {key} {on}"
             for key, on in call.keywords.items()
         ]
-        return f"The same as {twin}, {' and '.join(words)}."
+        return f"The same as {plain}, {' and '.join(words)}."
     return algorithms.idea(module(name))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Literal, NamedTuple
 
 
-class Figure(NamedTuple):
+class RunFigure(NamedTuple):
     """One figure of a summary, in SI units; a "share" is of one."""
 
     label: str
@@ -14,17 +14,17 @@ class Figure(NamedTuple):
 
 
 FIGURES = {
-    "loss": Figure("training loss", "", "The mean of the last 20 mini-batches."),
-    "held_out_loss": Figure("held-out loss", "", "The last reported model, on data it has not seen."),
-    "best_held_out_loss": Figure("best held-out loss", "", "The lowest of all reported models."),
-    "accuracy": Figure("held-out accuracy", "share", "Of the last reported model; not every workload has one."),
-    "best_accuracy": Figure("best held-out accuracy", "share", "The highest of all reported models."),
-    "seconds": Figure("time", "s", "On the run's own clock, from the first step to the last message."),
-    "samples_per_second": Figure("samples per second", "samples/s", "Of all workers, on the run's own clock."),
-    "bytes": Figure("sent by all ranks", "bytes", "Payload only."),
-    "memory": Figure("memory", "bytes", "What the fullest rank held at its fullest moment."),
-    "staleness_mean": Figure("staleness", "updates", "How old the parameters of an update were, in the mean."),
-    "share_wait": Figure("workers waited", "share", "Share of the workers' time in which they were blocked."),
-    "wall_seconds": Figure("time to make", "s", "On the clock of the machine that ran it."),
+    "loss": RunFigure("training loss", "", "The mean of the last 20 mini-batches."),
+    "held_out_loss": RunFigure("held-out loss", "", "The last reported model, on data it has not seen."),
+    "best_held_out_loss": RunFigure("best held-out loss", "", "The lowest of all reported models."),
+    "accuracy": RunFigure("held-out accuracy", "share", "Of the last reported model; not every workload has one."),
+    "best_accuracy": RunFigure("best held-out accuracy", "share", "The highest of all reported models."),
+    "seconds": RunFigure("time", "s", "On the run's own clock, from the first step to the last message."),
+    "samples_per_second": RunFigure("samples per second", "samples/s", "Of all workers, on the run's own clock."),
+    "bytes": RunFigure("sent by all ranks", "bytes", "Payload only."),
+    "memory": RunFigure("memory", "bytes", "What the fullest rank held at its fullest moment."),
+    "staleness_mean": RunFigure("staleness", "updates", "How old the parameters of an update were, in the mean."),
+    "share_wait": RunFigure("workers waited", "share", "Share of the workers' time in which they were blocked."),
+    "wall_seconds": RunFigure("time to make", "s", "On the clock of the machine that ran it."),
 }
 """By name in the summary."""
