@@ -1,8 +1,8 @@
-"""Knobs: settings that explain themselves.
+"""Knobs: declared settings.
 
-Every choice a reader can make - a learning rate, a number of servers, the noise of a data set - is a field of a
+Every choice a reader can make, such as a learning rate, a number of servers or the noise of a data set, is a field of a
 frozen `Knobs` class with a default, bounds, a unit and one line of help. The command line, the widgets of the
-workbench, validation and the saved run are all derived from that one declaration, so they cannot disagree.
+workbench, validation and the stored run are all derived from that one declaration, so they cannot disagree.
 
     class Settings(Knobs):
         period: int = knob(10, "gradient steps between two visits", ge=1, le=1000, unit="steps", delay=True)
@@ -12,10 +12,20 @@ from __future__ import annotations
 
 import difflib
 import math
+from collections.abc import Callable, Iterable, Sequence
 from itertools import pairwise
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, ValidationInfo
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    PlainSerializer,
+    ValidationError,
+    ValidationInfo,
+    WithJsonSchema,
+)
 
 
 class Knobs(BaseModel):
@@ -29,36 +39,19 @@ def knob(default: Any, help: str, *, unit: str = "", delay: bool = False, local:
 
     `help` is one line, `unit` what the number counts ("steps", "s", "bytes", "" for a pure number), `delay` marks a
     knob that is one of the meanings of *delay* (a period, a fixed lag), which the workbench groups together, `local`
-    one that names a file of the machine, which is its owner's to say: neither links nor the workbench may.
+    one that names a file of the machine, which only the command line may set, not links or the workbench.
     `bounds` are pydantic's `ge`, `gt`, `le`, `lt`, `multiple_of`; a choice is typed `Literal[...]`.
     """
     return Field(default, description=help, json_schema_extra={"unit": unit, "delay": delay, "local": local}, **bounds)
 
 
 def local(kind: type[Knobs]) -> list[str]:
-    """The names of the knobs of `kind` that are `local`."""
+    """Return the names of the knobs of `kind` that are `local`."""
     return [name for name, field in kind.model_fields.items() if (field.json_schema_extra or {}).get("local")]
 
 
-def rising(text: str, name: str = "this") -> tuple[float, ...]:
-    """Read a knob that is `Rising`: "30,60,80". ValueError in one sentence if it does not read.
-
-    >>> rising("30,60,80")
-    (30.0, 60.0, 80.0)
-    """
-    try:
-        numbers = tuple(float(part) for part in text.split(",") if text)
-    except ValueError:
-        numbers = ()
-    if bool(numbers) != bool(text) or not all(a < b for a, b in pairwise((0, *numbers))):
-        raise ValueError(
-            f"{name} is {text[:60]!r}; write rising numbers with commas, for example 30,60,80, or nothing."
-        )
-    return numbers
-
-
 def numbers(text: str, name: str, form: str) -> tuple[float, ...]:
-    """Read three numbers with colons, none below 0: "40e9:15e9:1e-6". ValueError, which tells the `form`, if not.
+    """Parse three numbers with colons, none below 0: "40e9:15e9:1e-6"; ValueError, which shows the `form`, if not.
 
     >>> numbers("1:2.5:3e-6", "this", "a:b:c")
     (1.0, 2.5, 3e-06)
@@ -72,38 +65,69 @@ def numbers(text: str, name: str, form: str) -> tuple[float, ...]:
     return read
 
 
-def _rising(text: str, info: ValidationInfo) -> str:
-    rising(text, info.field_name)
-    return text
+def listed(numbers: Iterable[float]) -> str:
+    """Return the text of a knob that is a list of numbers, as links, command lines and stored runs have it.
+
+    >>> listed((30.0, 60.5))
+    '30,60.5'
+    """
+    return ",".join(repr(number).removesuffix(".0") for number in numbers)
 
 
-Rising = Annotated[str, AfterValidator(_rising)]
-"""The type of a knob that is a list of rising numbers above 0, written as text: "30,60,80"; "" for none."""
-
-
-def counts(text: str, name: str = "this") -> tuple[int, ...]:
-    """Read a knob that is `Counts`: "3,3,2". ValueError in one sentence if it does not read.
+def counts(value: str | Sequence[int | str], name: str = "this") -> tuple[int, ...]:
+    """Return the value of a `Counts` knob from its text or a sequence; ValueError in one sentence if it is none.
 
     >>> counts("3,3,2")
     (3, 3, 2)
     """
+    text = _joined(value)
     numbers = tuple(int(part) for part in text.split(",") if part.isdecimal() and len(part) < 6)
     if ",".join(map(str, numbers)) != text or 0 in numbers:
         raise ValueError(f"{name} is {text[:60]!r}; write whole numbers with commas, for example 3,3,2, or nothing.")
     return numbers
 
 
-def _counts(text: str, info: ValidationInfo) -> str:
-    counts(text, info.field_name)
-    return text
+def rising(value: str | Sequence[float | str], name: str = "this") -> tuple[float, ...]:
+    """Return the value of a `Rising` knob from its text or a sequence; ValueError in one sentence if it is none.
+
+    >>> rising("30,60,80")
+    (30.0, 60.0, 80.0)
+    """
+    text = _joined(value)
+    try:
+        numbers = tuple(float(part) for part in text.split(",") if text)
+    except ValueError:
+        numbers = ()
+    if bool(numbers) != bool(text) or not all(a < b for a, b in pairwise((0, *numbers, math.inf))):
+        raise ValueError(
+            f"{name} is {text[:60]!r}; write rising numbers with commas, for example 30,60,80, or nothing."
+        )
+    return numbers
 
 
-Counts = Annotated[str, AfterValidator(_counts)]
-"""The type of a knob that is a list of whole numbers from 1, written as text: "3,3,2"; "" for none."""
+def _joined(value: str | Sequence) -> str:
+    return value if isinstance(value, str) else ",".join(map(str, value))
+
+
+def _list_of(number: type, read: Callable) -> Any:
+    """Return the type of a knob that is a tuple of numbers inside and text outside, parsed by `read`."""
+
+    def parse(value: Any, info: ValidationInfo) -> Any:
+        return read(value, info.field_name) if isinstance(value, str | list | tuple) else value
+
+    outside = PlainSerializer(listed, return_type=str, when_used="json"), WithJsonSchema({"type": "string"})
+    return Annotated[tuple[number, ...], BeforeValidator(parse), *outside]
+
+
+Counts = _list_of(int, counts)
+"""The type of a knob that is a tuple of integers from 1, (3, 3, 2); as text "3,3,2", or "" for ()."""
+
+Rising = _list_of(float, rising)
+"""The type of a knob that is a tuple of increasing numbers above 0, (30.0, 60.0); as text "30,60", or "" for ()."""
 
 
 def make(kind: type[Knobs], values: dict[str, Any], owner: str) -> Any:
-    """Build `kind` from `values`, or raise ValueError with one sentence a reader can act on.
+    """Return a `kind` of these `values`, or raise ValueError with one sentence that a reader can act on.
 
     `owner` names whose settings these are ("easgd", "the network"). Strings are accepted for numbers, since they
     come from URLs and command lines.
@@ -115,7 +139,7 @@ def make(kind: type[Knobs], values: dict[str, Any], owner: str) -> Any:
 
 
 def allowed(kind: type[BaseModel], name: str) -> str:
-    """What knob `name` accepts, in words: "1 to 1000 steps", "ring, tree or fast"."""
+    """Return what knob `name` accepts, in words: "1 to 1000 steps", "ring, tree or fast"."""
     schema = kind.model_json_schema()["properties"][name]
     options = schema.get("enum") or [o["const"] for o in schema.get("anyOf", []) if "const" in o]
     if options:

@@ -18,11 +18,11 @@ __all__ = ["Algorithm", "Equivalence", "Knobs", "Shape", "knob"]
 
 @dataclass(frozen=True)
 class Equivalence:
-    """`claim`, a sentence: this algorithm with `settings` and `workers` ends with the same weights as algorithm `to`.
+    """`claim`, a sentence: with these settings and workers the algorithm ends with the same weights as algorithm `to`.
 
-    Both sides have the same learning rate. As many workers on both sides are compared one by one, otherwise each of
-    this side with the one of the other; the stages of a pipeline hold one model together.
-    exactness: BIT (identical floats), RND (equal to rounding: differs by the order of summation only).
+    Both sides have the same learning rate. Equal numbers of workers are compared one by one, otherwise each worker of
+    this side with the single one of the other; the stages of a pipeline hold one model together.
+    exactness: BIT (identical floats), RND (equal but for rounding: only the order of summation differs).
     """
 
     claim: str
@@ -33,24 +33,24 @@ class Equivalence:
     to_workers: int = 1
     to_settings: dict[str, Any] = field(default_factory=dict)
     to_batch: int = 1  # the other side's batch as a multiple of this side's
-    batch: int | None = None  # this side's batch, if the claim needs a certain one
+    batch: int | None = None  # this side's batch, where the claim requires one
 
 
 @dataclass(frozen=True)
 class Shape:
-    """The sizes that the number of elements sent depends on."""
+    """Sizes that determine the number of elements sent."""
 
     parameters: int  # d
     workers: int
     steps: int  # of each worker
     batch: int  # samples per worker and step
-    boundaries: tuple[int, ...] = ()  # numbers per sample that cross from stage s to s + 1
+    boundaries: tuple[int, ...] = ()  # elements per sample that cross from stage s to s + 1
     per_epoch: int = 1  # mini-batches of a worker in one pass over the data
-    outputs: int = 1  # numbers per sample that the model computes
+    outputs: int = 1  # elements per sample that the model computes
 
 
 def one_per_worker(workers: int, s: Any) -> int:
-    """Return `workers`: every worker has data, or a stage, of its own."""
+    """Return `workers`: every worker has its own data, or its own stage."""
     return workers
 
 
@@ -64,59 +64,88 @@ def no_servers(s: Any) -> int:
     return 0
 
 
-def runs_always(workers: int, batch: int, workload: Any, s: Any) -> None:
+def one_server(s: Any) -> int:
+    """Return 1."""
+    return 1
+
+
+def always(s: Any) -> bool:
+    """Return True."""
+    return True
+
+
+def nothing_sent(shape: Shape, s: Any) -> float:
+    """Return 0."""
+    return 0
+
+
+def unpredictable(shape: Shape, s: Any) -> None:
+    """Return None."""
+
+
+def accept(workers: int, batch: int, workload: Any, s: Any) -> None:
     """Accept every combination."""
 
 
 @dataclass(frozen=True)
 class Algorithm:
-    """What an algorithm module declares. `s` is an instance of its `Settings`.
-
-    The last three fields are facts for tests: with how many workers an example runs at the default settings, a rate
-    at which it settles on a smooth problem, and how many steps it takes at its defaults to read digits.
-    """
+    """What an algorithm module declares. `s` is an instance of its `Settings`; the last fields are facts for tests."""
 
     worker: Callable[[Any, Any, Any], Any]
-    """`worker(comm, task, s)` is the program of every rank; it returns the weights that this rank holds at the end."""
+    """`worker(comm, task, s)` is the program of every rank; it returns the weights that the rank holds at the end."""
     Settings: type[Knobs]
     servers: Callable[[Any], int] = no_servers
-    """`servers(s)` ranks hold parameters and train nothing; they come first."""
+    """`servers(s)`: the number of ranks, the first ones, that hold parameters and do not train."""
     data_shards: Callable[[int, Any], int] = one_per_worker
-    """`data_shards(workers, s)`: the parts that the data is sharded in, for ranks in a row."""
+    """`data_shards(workers, s)`: the number of shards of the data; neighbouring ranks share one if there are fewer."""
     stages: Callable[[int, Any], int] = one_per_worker
-    """`stages(workers, s)`: the stages that a pipeline cuts the model in."""
-    check: Callable[[int, int, Any, Any], None] = runs_always
-    """`check(workers, batch, workload, s)` raises ValueError, one sentence, if it cannot run like this."""
-    elements_sent: Callable[[Shape, Any], float | None] | None = None
-    """`elements_sent(shape, s)`: numbers sent in a run by all ranks together, collectives by the ring; exact for a
-    budget in steps; None where it depends on timing."""
-    deterministic: bool | Callable[[Any], bool] = True
-    """Whether the network changes when, but not what: the same weights on any network. May depend on the settings."""
+    """`stages(workers, s)`: the number of stages that a pipeline cuts the model into."""
+    check: Callable[[int, int, Any, Any], None] = accept
+    """`check(workers, batch, workload, s)` raises ValueError, one sentence, if the algorithm cannot run like this."""
+    elements_sent: Callable[[Shape, Any], float | None] = unpredictable
+    """`elements_sent(shape, s)`: elements that all ranks together send in a run, collectives by the ring; exact for a
+    budget in steps; None where it depends on timing or on the model's layers."""
+    deterministic: bool | Literal["but for rounding"] | Callable[[Any], bool] = True
+    """Whether timing changes when, but not what: the same weights on any network. May depend on the settings, or hold
+    but for rounding, where sums are formed in the order of arrival."""
     restartable: Callable[[Any], bool] | None = None
-    """`restartable(s)`: whether a lost worker may come back with nothing but the newest reported model."""
+    """`restartable(s)`: whether a lost worker may restart from the newest reported model alone."""
+    survives_loss: bool = False
+    """Whether a deterministic algorithm continues without a lost worker."""
     compresses: Literal["", "mean", "push"] = ""
-    """Which gradients may be compressed: those it averages by `comm.all_reduce(g, op="mean")`, or those that its
-    workers push to a server as vectors."""
+    """Which gradients may be compressed: those averaged by `comm.all_reduce(g, op="mean")`, or those that workers push
+    to a server as vectors."""
     whole_batch: bool = False
-    """A step takes all samples there are, and so is an epoch; the batch setting means nothing."""
+    """Whether a step takes all samples, and is an epoch; the batch setting is ignored."""
     model_defaults: Mapping[str, Any] = field(default_factory=dict)
-    """Settings of the workload to begin with, where the reader gives none: a deep model to cut."""
+    """Default settings of the workload, such as a model that is deep enough to cut."""
     plan: Callable[[int, Any], Any] | None = None
     """`plan(workers, s)`: of a pipeline, the schedule that its ranks carry out."""
+    schedules: Mapping[str, Callable[..., Any]] = field(default_factory=dict)
+    """Of a pipeline, its schedules to be studied without training, by name: `schedule(rank, ranks, chunks, **options)`
+    is the ops of a rank."""
     equivalences: tuple[Equivalence, ...] = ()
+    """Limit cases in which it is another algorithm."""
     example_workers: int = 3
+    """Workers of an example with the default settings."""
     stable_rate: float = 0.1
+    """A learning rate at which it converges on a smooth problem."""
+    diverging_rate: float | None = 900.0
+    """A learning rate at which it diverges, after more than one loss; None where every rate is safe."""
     steps_to_learn: int = 200
+    """Steps in which it learns to read digits at its defaults."""
+    drops_steps: bool = False
+    """Whether a slow worker skips steps that the others make."""
 
     def is_deterministic(self, s: Any) -> bool:
-        """Return whether the order of arrival decides nothing with these settings."""
-        return self.deterministic(s) if callable(self.deterministic) else self.deterministic
+        """Return whether the same weights come out, bit for bit, on any network with these settings."""
+        return (self.deterministic(s) if callable(self.deterministic) else self.deterministic) is True
 
     def may_restart(self, s: Any) -> bool:
-        """Return whether a lost worker may come back with these settings."""
+        """Return whether a lost worker may restart with these settings."""
         return self.restartable is not None and self.restartable(s)
 
     @property
     def shares_samples(self) -> bool:
-        """Whether ranks take a sample together, stage by stage or in each layer, instead of one each."""
+        """Whether ranks process a sample together, stage by stage or within each layer, instead of one each."""
         return self.data_shards is not one_per_worker

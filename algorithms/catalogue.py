@@ -1,4 +1,4 @@
-"""The catalogue: every algorithm, in teaching order. One algorithm, one file, in families.
+"""The catalogue: every algorithm, in teaching order, and every compression. One of them, one file.
 
 Naming a module here is all the registration there is; it is imported when it is asked for.
 """
@@ -10,6 +10,7 @@ import importlib
 from types import ModuleType
 
 from algorithms.algorithm import Algorithm
+from algorithms.codec import Compression
 
 CATALOGUE: tuple[str, ...] = (
     "sequential.sgd",
@@ -89,6 +90,11 @@ CATALOGUE: tuple[str, ...] = (
     "decoupled.feedback_alignment",
 )
 
+COMPRESSIONS: tuple[str, ...] = (
+    *("bf16", "int8", "one_bit", "sign", "terngrad", "qsgd", "power_sgd"),
+    *("top_k", "random_k", "threshold", "dgc"),
+)
+
 
 def names() -> tuple[str, ...]:
     """Return the short names, in teaching order."""
@@ -109,12 +115,27 @@ def module(name: str) -> ModuleType:
     """Return the module of an algorithm, by short name ("easgd") or full ("averaging.easgd"). ValueError if unknown."""
     entry = next((entry for entry in CATALOGUE if name in (entry, entry.split(".")[1])), None)
     if entry is None:
-        close = difflib.get_close_matches(name, names(), n=1)
-        hint = f"did you mean {close[0]}?" if close else f"there are {len(CATALOGUE)}; `list` names them."
-        raise ValueError(f"there is no algorithm {name[:60]!r}; {hint}")
+        raise _unknown("algorithm", name, names(), f"there are {len(CATALOGUE)}; `list` names them.")
     return importlib.import_module(f"algorithms.{entry}")
+
+
+def compression(name: str) -> Compression:
+    """Return the declaration of a compression. ValueError if unknown."""
+    return compression_module(name).COMPRESSION
+
+
+def compression_module(name: str) -> ModuleType:
+    """Return the module of a compression. ValueError if unknown."""
+    if name not in COMPRESSIONS:
+        raise _unknown("compression", name, COMPRESSIONS, f"there are none, {', '.join(COMPRESSIONS)}.")
+    return importlib.import_module(f"algorithms.compression.{name}")
 
 
 def idea(module: ModuleType) -> str:
     """Return the first sentence of the module's docstring: what it is, in one line."""
     return (module.__doc__ or "").strip().split("\n")[0]
+
+
+def _unknown(kind: str, name: str, known: tuple[str, ...], otherwise: str) -> ValueError:
+    close = difflib.get_close_matches(name, known, n=1)
+    return ValueError(f"there is no {kind} {name[:60]!r}; {f'did you mean {close[0]}?' if close else otherwise}")

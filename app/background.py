@@ -1,4 +1,4 @@
-"""Errands: what a page wants done that is too much for this process. The pool does it, and the page waits for it."""
+"""Background jobs: work that is too much for this process is done by the pool while the page waits for it."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ EVERY = 0.5  # s between two looks
 
 
 def fetch(job_spec: JobSpec, waiting: str, place: str) -> Path | None:
-    """The folder of its result. None while it is under way, which the page says with `waiting`, or if it failed.
+    """Return the folder of its result. None while it is under way, which the page shows, or if it failed.
 
-    `place` names what the page wants it for: the next errand for the same place takes over from this one.
+    `place` names what the page wants it for: the next job for the same place replaces this one.
     """
     owner, now = f"{session.owner()}/{place}", ask(job_spec, place)
     if now.active:
@@ -30,7 +30,7 @@ def fetch(job_spec: JobSpec, waiting: str, place: str) -> Path | None:
 
 
 def ask(work: JobSpec | Experiment, place: str) -> JobState:
-    """Where the work for this place stands. It is asked for once, since what failed would fail again."""
+    """Return the state of the work for this place. It is submitted once, since what failed would fail again."""
     state, owner = st.session_state, f"{session.owner()}/{place}"
     try:
         if state.get(owner) != work.key():

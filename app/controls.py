@@ -16,24 +16,12 @@ from urllib.parse import parse_qsl, urlencode
 
 import streamlit as st
 
-import algorithms
-import workloads
-from algorithms.compression import COMPRESSIONS
 from app import units
-from cluster.devices import DEVICES, parse_device
-from cluster.faults import JITTERS
-from cluster.network import NETWORKS, parse_network
-from experiments.experiment import NESTED, PAGE, Experiment, coding_settings, starting_point
+from experiments import catalogue
+from experiments.experiment import NESTED, PAGE, Experiment, coding_settings, settings_of, starting_point
+from experiments.fault_settings import FaultSetting
 from experiments.measure import this_machine
 from knobs import Knobs, local
-
-PRESETS: dict[str, Any] = {
-    "compression": ("none", *COMPRESSIONS),
-    "network": NETWORKS,
-    "device": DEVICES,
-    "jitter": JITTERS,
-    "workload": workloads.WORKLOADS,
-}
 
 WORDS = {
     "batch": "batch size",
@@ -85,7 +73,7 @@ class Control:
         return word[:1].upper() + word[1:] + counted
 
     def words(self, value: Any) -> str:
-        """A value as the reader sees it."""
+        """Return a value as the reader sees it."""
         if value is None:
             return "preset" if "preset" in self.help else "no limit" if self.help.startswith("stop") else "auto"
         if isinstance(value, bool):
@@ -100,14 +88,14 @@ class Control:
 
 
 def spoken(name: str) -> str:
-    """A field's name in words; one of the literature, like n_push, stays as it is."""
+    """Return a field's name in words; one of the literature, like n_push, stays as it is."""
     literal = min(map(len, name.split("_"))) == 1
     return WORDS.get(name) or (name if literal else name.replace("_", " "))
 
 
 @cache
 def control(owner: type[Knobs], name: str) -> Control:
-    """The widget for field `name` of `owner`."""
+    """Return the widget for field `name` of `owner`."""
     field = owner.model_fields[name]
     extra = field.json_schema_extra or {}
     bounds = {
@@ -126,14 +114,14 @@ def control(owner: type[Knobs], name: str) -> Control:
         "low": bounds.get("ge", bounds.get("gt")),
         "high": bounds.get("le", bounds.get("lt")),
     }
-    if owner is Experiment and name in PRESETS:
-        return Control(kind="list", options=tuple(PRESETS[name]), **common)
+    if owner is Experiment and name in catalogue.CHOICES:
+        return Control(kind="list", options=catalogue.CHOICES[name], **common)
     if get_origin(kinds[0]) is Literal:
         options = tuple(option for kind in kinds for option in get_args(kind))
         return Control(kind="choice" if len(options) <= 3 else "list", options=options, **common)
     if kinds[0] is bool:
         return Control(kind="switch", **common)
-    if kinds[0] is str:
+    if get_origin(kinds[0]) is tuple or issubclass(kinds[0], str | FaultSetting):
         return Control(kind="text", **common)
     whole, low, high = int in kinds and float not in kinds, common["low"], common["high"]
     short = None not in (low, high) and not optional
@@ -152,7 +140,7 @@ def control(owner: type[Knobs], name: str) -> Control:
 def _stops(
     whole: bool, closed: bool, default: Any, unit: str, low: float | None, high: float | None, **_: Any
 ) -> tuple:
-    """Where a scale stops: 1, 2, 5, 10 ... or powers of two, around the default and within the bounds."""
+    """Return where a scale stops: 1, 2, 5, 10 ... or powers of two, around the default and within the bounds."""
     low, high = -math.inf if low is None else low, math.inf if high is None else high
     if whole:
         series = sorted(_BINARY) if default in _BINARY else _DECIMAL
@@ -169,18 +157,18 @@ def _stops(
 
 
 def owners(algorithm: str, compression: str, workload: str) -> dict[str, type[Knobs]]:
-    """Which class has each setting, by flat name. A name that two have is one knob of both.
+    """Return the class that has each setting, by flat name. A name that two have is one knob of both.
 
-    What names files of the machine is left out: whoever sits before this page need not be its owner.
+    Settings that name files of the machine are left out: a reader of this page need not be its owner.
     """
-    kinds = workloads.find(workload).Settings, coding_settings(compression), algorithms.find(algorithm).Settings
     own = {name: Experiment for name in Experiment.model_fields if name not in NESTED}
+    kinds = reversed(settings_of(algorithm, compression, workload))
     return {**{name: kind for kind in kinds for name in kind.model_fields if name not in local(kind)}, **own}
 
 
 def compresses(algorithm: str) -> bool:
     """Whether this algorithm averages gradients, which may be compressed."""
-    return bool(algorithms.find(algorithm).compresses)
+    return bool(catalogue.ALGORITHMS[algorithm].declaration.compresses)
 
 
 def draw(one: Control, disabled: bool = False, on_change=None) -> None:
@@ -216,7 +204,7 @@ def draw(one: Control, disabled: bool = False, on_change=None) -> None:
 
 
 def _with(stops: tuple, value: Any) -> tuple:
-    """The stops of a scale and one more: a value that came with a link."""
+    """Return the stops of a scale and one more: a value that came with a link."""
     return (*(s for s in stops if s is None), *sorted({*(s for s in stops if s is not None), value}))
 
 
@@ -225,30 +213,28 @@ def _typed(one: Control, value: float) -> float | int:
 
 
 def _offered(one: Control, value: Any) -> tuple:
-    """The options of a list; this machine, if it was fitted; and what came with a link."""
+    """Return the options of a list; this machine, if it was fitted; and what came with a link."""
     fit = this_machine.load() if one.name in ("device", "network") else None
     return tuple(dict.fromkeys((*one.options, *((getattr(fit, one.name),) if fit else ()), value)))
 
 
 def _told(field: str, name: str) -> str:
-    """A preset with the figures that matter: "10GbE · 20 µs · 1.17 GB/s"; of one in numbers, whose they are."""
+    """Return a preset with the figures that matter: "10GbE · 20 µs · 1.17 GB/s"; for numbers, where they come from."""
     if field not in ("network", "device"):
         return name
     called = name
-    if name not in PRESETS[field]:
+    if name not in catalogue.PRESETS[field]:
         fit = this_machine.load()
         called = "this machine" if fit and getattr(fit, field) == name else "in numbers"
     if field == "network":
-        link = parse_network(name).between
-        return f"{called} · {units.seconds(link.latency)} · {units.rate(link.bandwidth)}"
-    return f"{called} · {units.number(parse_device(name).flops / 1e9)} GFLOP/s"
+        link = catalogue.link(name)
+        return f"{called} · {units.seconds(link.alpha)} · {units.rate(link.bandwidth)}"
+    return f"{called} · {units.number(catalogue.device(name).flops / 1e9)} GFLOP/s"
 
 
 def _sources(field: str) -> str:
-    """Where the numbers of the presets come from, as a list for the help."""
-    if not isinstance(PRESETS.get(field), dict):
-        return ""
-    entries = [f"- **{name}**: {preset.source}" for name, preset in PRESETS[field].items() if preset is not None]
+    """Return where the numbers of the presets come from, as a list for the help."""
+    entries = [f"- **{name}**: {source}" for name, source in catalogue.sources(field).items()]
     return "\n\n" + "\n".join(entries) if entries else ""
 
 
@@ -279,21 +265,21 @@ def write_address(experiment: Experiment) -> None:
 
 
 def put(experiment: Experiment) -> None:
-    """Make the widgets say `experiment`."""
+    """Set the widgets to `experiment`."""
     values = {**experiment.model_dump(), **experiment.data, **experiment.coding, **experiment.settings}
     for name in owners(experiment.algorithm, experiment.compression, experiment.workload):
         st.session_state[name] = values[name]
 
 
 def chosen() -> Experiment:
-    """The experiment that the widgets say; ValueError in one sentence if there is no such."""
+    """Return the experiment of the widgets; ValueError in one sentence if there is none."""
     state = st.session_state
     names = owners(state["algorithm"], state["compression"], state["workload"])
     return Experiment.of({name: state[name] for name in names if name in state})
 
 
 def settle(field: str) -> None:
-    """After another algorithm, compression or workload was chosen: what belongs to it starts as it begins.
+    """After a choice of algorithm, compression or workload, reset what belongs to it to its defaults.
 
     A workload's settings stay with another algorithm, unless they are only what the one before began with; and so
     does a compression, unless it has nothing to compress there.
@@ -305,13 +291,14 @@ def settle(field: str) -> None:
     algorithm, workload = state["algorithm"], state["workload"]
     data = _beginning(algorithm, workload)
     if field == "algorithm":
-        begun = [_beginning(name, workload) for name in algorithms.names()]
+        begun = [_beginning(name, workload) for name in catalogue.ALGORITHMS]
         data = {n: value for n, value in data.items() if state.get(n) in [values[n] for values in begun]}
-        state.update(algorithms.find(algorithm).Settings().model_dump())
+        state.update(catalogue.ALGORITHMS[algorithm].declaration.Settings().model_dump())
         if not compresses(algorithm):
             state["compression"] = "none"
     state.update(data)
 
 
 def _beginning(algorithm: str, workload: str) -> dict[str, Any]:
-    return workloads.find(workload).Settings(**starting_point(algorithm, workload)).model_dump()
+    settings = catalogue.WORKLOADS[workload].module.Settings
+    return settings(**starting_point(algorithm, workload)).model_dump()

@@ -1,4 +1,4 @@
-"""Lockstep's workbench: `streamlit run app/main.py`. The server; which pages there are is said in pages.py."""
+"""Lockstep's workbench: `streamlit run app/main.py`. The server; pages.py lists the pages."""
 
 import asyncio
 import sys
@@ -18,7 +18,7 @@ LATER = 3.0  # s that the first page has the machine to itself, before a process
 
 
 def prepare() -> None:
-    """Load what pages need and what the first one shows, and have a process ready for the next run."""
+    """Load what pages need and what the first one shows, and prewarm a process for the next run."""
     from PIL import Image
 
     from app import session

@@ -1,4 +1,4 @@
-"""The pages. Navigation only; what is on a page is said in views/."""
+"""The pages. Navigation only; views/ hold what is on a page."""
 
 from pathlib import Path
 

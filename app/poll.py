@@ -1,7 +1,7 @@
-"""Tally: how many of those who sit at this server said what, since it started.
+"""Polls: how many sessions of this server gave each answer to a question, since it started.
 
-Only counts are kept, so nobody can be told from anybody: that a session has answered a question is known to the
-session alone. Of all questions, the ones that were asked most recently are remembered.
+Only counts are kept: that a session has answered is known to that session alone. The questions that were asked most
+recently are remembered.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from collections.abc import Hashable
 import streamlit as st
 
 QUESTIONS = 2000  # that are remembered
-FEW = 2  # answers, below which a tally would tell a reader nothing but his own
+FEW = 2  # answers, below which counts would show readers nothing but their own
 
 
-class Tally:
-    """Counts of answers, by question. Any thread may ask and answer."""
+class Poll:
+    """Counts of answers, by question; safe from any thread."""
 
     def __init__(self, most: int = QUESTIONS):
         self.most = most
@@ -25,7 +25,7 @@ class Tally:
         self._lock = threading.Lock()
 
     def add(self, question: Hashable, answer: Hashable) -> None:
-        """One more has answered."""
+        """Count one more answer."""
         with self._lock:
             self._counts.setdefault(question, Counter())[answer] += 1
             self._counts.move_to_end(question)
@@ -33,20 +33,20 @@ class Tally:
                 self._counts.popitem(last=False)
 
     def of(self, question: Hashable) -> Counter:
-        """How many gave each answer; nothing where too few did."""
+        """Return how many gave each answer; nothing where too few did."""
         with self._lock:
             counts = Counter(self._counts.get(question, ()))
         return counts if counts.total() >= FEW else Counter()
 
 
 @st.cache_resource(show_spinner=False)
-def here() -> Tally:
-    """The one tally of this process."""
-    return Tally()
+def here() -> Poll:
+    """Return the one poll of this process."""
+    return Poll()
 
 
 def count(question: Hashable, answer: Hashable) -> None:
-    """This session's answer: the first that it gives to a question is the one that counts."""
+    """Count this session's answer; only its first answer to a question counts."""
     answered = st.session_state.setdefault("answered", set())
     if question not in answered:
         answered.add(question)
@@ -54,5 +54,5 @@ def count(question: Hashable, answer: Hashable) -> None:
 
 
 def counted(question: Hashable) -> Counter:
-    """How many of all sessions gave each answer; nothing where too few answered."""
+    """Return how many sessions gave each answer; nothing where too few answered."""
     return here().of(question)

@@ -1,7 +1,7 @@
 """Questions that a student would ask, each with the run that answers it and the one it is compared with.
 
-What a question finds is a fact of these two runs: `test_questions.py` does both, and holds every sentence to
-their figures.
+The finding of a question is a fact about these two runs: `test_questions.py` makes both, and checks every sentence
+against their figures.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ QUESTIONS = (
         "Why does a pipeline idle?",
         "algorithm=gpipe&batch=256&steps=50&chunks=8",
         "A stage waits for what the stage before hands on, and on the way back for the one behind it. With the batch "
-        "in one piece only one of four works at a time; in eight pieces they work together, in half the time.",
+        "in one piece only one of four works at a time; in eight pieces they work together, in about half the time.",
         "seconds",
         against="algorithm=gpipe&batch=256&steps=50&chunks=1",
     ),
@@ -111,7 +111,7 @@ QUESTIONS = (
 
 
 def asked(experiment: Experiment) -> Question | None:
-    """The question that this experiment answers, if there is one."""
+    """Return the question that this experiment answers, None if there is none."""
     return _by_experiment().get(experiment.key())
 
 

@@ -1,4 +1,4 @@
-"""Runs: the door to the pool, which does them outside this process, and to the folders in which they are kept.
+"""A reader's session: runs submitted to the pool, which are done outside this process, and the folders of stored runs.
 
 Everything heavy that a page needs is imported before this module is, and then taken out of the garbage collector's
 rounds: with Streamlit's own forced collections off, thirty readers cost what one did.
@@ -32,12 +32,12 @@ gc.freeze()
 
 @st.cache_resource(show_spinner=False)
 def pool() -> Pool:
-    """The one pool of this process."""
+    """Return the one pool of this process."""
     return Pool(ROOT)
 
 
 def owner() -> str:
-    """This reader, to the pool. When the tab is closed the pool is told."""
+    """Return this reader's name in the pool, which is notified when the tab is closed."""
     name = st.session_state.setdefault("owner", secrets.token_hex(8))
     _presence(name)
     return name
@@ -52,7 +52,7 @@ def _presence(name: str) -> str:
 
 
 def start(experiment: Experiment) -> None:
-    """Show this run if it was done before; otherwise have it done. The pool gives up this reader's older one."""
+    """Show this run if it is stored; submit it otherwise, in place of this reader's older one."""
     state = st.session_state
     state.trouble, state.remark, state.asked = "", "", experiment
     try:
@@ -69,11 +69,11 @@ def stop() -> None:
         if pool().cancel(state.job, owner()):
             wait(state.job, POLITE)
         else:
-            state.job = None  # somebody else still waits for the very same run
+            state.job = None  # another reader waits for the very same run
 
 
 def under_way() -> JobState | None:
-    """Where the run under way stands; one that has ended is taken over first: its folder, or why there is none."""
+    """Return the state of the run under way; of one that has ended, take over the folder or the reason first."""
     state = st.session_state
     if not state.get("job"):
         return None
@@ -93,7 +93,7 @@ def under_way() -> JobState | None:
 
 
 def wait(job: str, seconds: float, or_curve: bool = False) -> JobState:
-    """Give the job a moment to end, or to begin its curve, so that the page need not say that it waits."""
+    """Wait up to `seconds` for the job to end, or to begin its curve, so that the page need not show a wait."""
     deadline = time.monotonic() + seconds
     while (now := pool().state(job)).active and time.monotonic() < deadline:
         if or_curve and len(now.curve.get("loss", ())):
@@ -104,12 +104,12 @@ def wait(job: str, seconds: float, or_curve: bool = False) -> JobState:
 
 @st.cache_resource(max_entries=32, show_spinner=False)
 def load(folder: str) -> Run:
-    """The run in `folder`; shared by all readers, so nobody may change it. ValueError in one sentence."""
+    """Return the run in `folder`, shared by all readers and not to be changed. ValueError in one sentence."""
     return store.load(folder)
 
 
 def find(name: str) -> Run | None:
-    """The kept run of this name, None if it is not here any more."""
+    """Return the kept run of this name, None if it is not here any more."""
     try:
         return load(str(ROOT / name))
     except ValueError:
@@ -118,7 +118,7 @@ def find(name: str) -> Run | None:
 
 @st.cache_resource(max_entries=32, show_spinner=False)
 def timeline_frame(folder: str, window: timeline.Window | None) -> bytes:
-    """The timeline of the run in `folder`, packed for the browser."""
+    """Return the timeline of the run in `folder`, packed for the browser."""
     return timeline.frame(load(folder), folder, window)
 
 
@@ -126,7 +126,7 @@ def timeline_frame(folder: str, window: timeline.Window | None) -> bytes:
 
 
 def kept() -> list[str]:
-    """The names of the kept runs, in the order they were kept."""
+    """Return the names of the kept runs, in the order they were kept."""
     names = st.query_params.get("keep", "").split(",")
     return [name for name in dict.fromkeys(names) if re.fullmatch(r"[0-9a-f]{16}-\w{1,16}(-\d{1,6})?", name)][:KEPT]
 
@@ -142,7 +142,7 @@ def keep_only(folder: str | None) -> None:
 
 
 def drop(name: str) -> None:
-    """Keep it no longer."""
+    """Remove it from the kept runs."""
     _write([one for one in kept() if one != name])
 
 
@@ -154,7 +154,7 @@ def _write(names: list[str]) -> None:
 
 
 def colours(names: list[str]) -> dict[str, int]:
-    """A colour per run that stays its own for as long as it is on the page."""
+    """Return a colour per run that stays its own for as long as it is on the page."""
     held = {name: colour for name, colour in st.session_state.get("colours", {}).items() if name in names}
     for name in names:
         if name not in held:

@@ -1,40 +1,42 @@
-"""Numbers as people say them: "20 µs", "1.4 MB", "12,800"."""
+"""Numbers as people write them: "20 µs", "1.4 MB", "12,800"."""
 
 from __future__ import annotations
 
 import math
+
+from experiments.runs.figures import FIGURES
 
 _TIMES = ((60.0, "min"), (1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"))
 _SIZES = ((1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB"), (1.0, "B"))
 
 
 def seconds(value: float) -> str:
-    """A time in s, with three digits: 0.0000204 is "20.4 µs", 75 is "1.25 min"."""
+    """Return a time in s, with three digits: 0.0000204 is "20.4 µs", 75 is "1.25 min"."""
     return _scaled(value, _TIMES, "s")
 
 
 def size(value: float) -> str:
-    """A number of bytes with three digits: 104384 is "104 kB"."""
+    """Return a number of bytes with three digits: 104384 is "104 kB"."""
     return _scaled(value, _SIZES, "B")
 
 
 def rate(value: float) -> str:
-    """Bytes per second: "1.17 GB/s"."""
+    """Return bytes per second: "1.17 GB/s"."""
     return f"{size(value)}/s"
 
 
 def count(value: float) -> str:
-    """A whole number in groups of three: "12,800"."""
+    """Return a whole number in groups of three: "12,800"."""
     return f"{value:,.0f}" if math.isfinite(value) else "-"
 
 
 def percent(value: float) -> str:
-    """A share of one: 0.9306 is "93.1 %"."""
+    """Return a share of one: 0.9306 is "93.1 %"."""
     return f"{100 * value:.1f} %" if math.isfinite(value) else "-"
 
 
 def number(value: float, digits: int = 3) -> str:
-    """A pure number with `digits` digits, no exponent where a reader can do without."""
+    """Return a pure number with `digits` digits, without an exponent where a reader can do without."""
     if not math.isfinite(value):
         return {math.inf: "∞", -math.inf: "-∞"}.get(value, "not a number")
     if value and not 1e-4 <= abs(value) < 1e6:
@@ -43,8 +45,24 @@ def number(value: float, digits: int = 3) -> str:
 
 
 def updates(value: float) -> str:
-    """Staleness: "3.1 updates"."""
+    """Return staleness: "3.1 updates"."""
     return f"{number(value)} updates"
+
+
+SAY = {
+    "": number,
+    "s": seconds,
+    "bytes": size,
+    "share": percent,
+    "samples/s": count,
+    "updates": updates,
+}
+"""By unit of a figure (see experiments.runs.figures): how it is written."""
+
+
+def figure(name: str, value: float) -> str:
+    """Return a figure of a run's summary with its unit."""
+    return SAY[FIGURES[name].unit](value)
 
 
 def _scaled(value: float, scale: tuple, least: str) -> str:

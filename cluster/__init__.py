@@ -1,6 +1,12 @@
-"""Where an algorithm runs: the Comm contract and the clusters that keep it.
+"""Where an algorithm runs: the Comm contract, and the clusters that implement it.
 
-`simulated` is one process with virtual time, `processes` one operating-system process per rank over
-torch.distributed, `threads` one thread of this process per rank, `torchrun` joins ranks that somebody else started. All
-give an `Outcome` with one trace schema.
+    comm.py            the contract: send, recv, all_reduce, ...; shared_memory.py is its part for shared vectors
+    collectives/       all-reduce, broadcast, ... in terms of send and recv
+    event_log.py       what ranks record, and the outcome of a run
+    faults.py          slow ranks, jitter, pauses, crashes
+    network.py         links and presets of networks; devices.py has those of devices
+    simulated/         one process, virtual time
+    real/              processes, threads, or ranks started by torchrun; real time
+
+Every cluster returns an `Outcome` with the same trace schema.
 """

@@ -1,10 +1,10 @@
-"""Devices: what a rank computes on, in the simulated cluster, and presets with their sources.
+"""Devices: what a rank of the simulated cluster computes on, and presets with their sources.
 
-A kernel takes overhead + max(FLOPs / flops, bytes / bandwidth) seconds: the roofline, and the cost of a call.
+A kernel takes overhead + max(FLOPs / flops, bytes / bandwidth) seconds: the roofline, plus the cost of a call.
 
-The laptop's rates are sustained ones. Those of servers and GPUs are the peaks of their makers' data sheets, for
-float32 outside tensor cores; real kernels stay below. What it costs to call a kernel there is our choice: 5 us for a
-launch from the host, as is usual, and 1 us for a call on a processor.
+The laptop's rates are sustained ones. Those of servers and GPUs are peaks from their makers' data sheets, for float32
+without tensor cores; real kernels stay below. The overhead of a kernel call is our choice: a typical 5 us for a launch
+on a GPU, and 1 us for a call on a CPU.
 
     Xeon    Intel ARK, E5-2690 v4: 14 cores at 2.6 GHz, two 8-wide FMA units each (32 FLOP a cycle); 76.8 GB/s
     K40     NVIDIA Tesla K40 board specification: 4.29 TFLOP/s at the base clock; 288 GB/s
@@ -23,7 +23,7 @@ from knobs import numbers
 
 @dataclass(frozen=True)
 class Device:
-    """Rates at which kernels run, and what calling one costs."""
+    """Rates at which kernels run, and the cost of a call."""
 
     flops: float  # FLOP/s
     bandwidth: float  # bytes/s of its memory
@@ -31,12 +31,12 @@ class Device:
     source: str = ""
 
     def seconds(self, flops: float, nbytes: float) -> float:
-        """How long one kernel call takes."""
+        """Return the time of one kernel call in s."""
         return self.overhead + max(flops / self.flops, nbytes / self.bandwidth)
 
     @property
     def spelled(self) -> str:
-        """What `parse_device` reads."""
+        """The text that `parse_device` parses."""
         return f"{self.flops:.4g}:{self.bandwidth:.4g}:{self.overhead:.4g}"
 
 
@@ -52,10 +52,13 @@ DEVICES: dict[str, Device] = {
 
 
 def parse_device(text: str) -> Device:
-    """The preset of this name, or a device in numbers, "40e9:15e9:1e-6". ValueError in one sentence."""
+    """Return the preset of this name, or a device from numbers, "40e9:15e9:1e-6".
+
+    Raises ValueError, in one sentence.
+    """
     if text in DEVICES:
         return DEVICES[text]
     flops, bandwidth, overhead = numbers(text, "device", "FLOP/s:bytes/s:s per call, for example 40e9:15e9:1e-6")
     if not flops or not bandwidth:
-        raise ValueError(f"device: {text} would never be done; FLOP/s and bytes/s are above 0.")
+        raise ValueError(f"device: {text} would never finish a kernel; FLOP/s and bytes/s must be above 0.")
     return Device(flops, bandwidth, overhead, "as given")

@@ -1,9 +1,9 @@
-"""Disturbances: what makes real clusters unlike a diagram. All of them are values.
+"""Faults: slow ranks, jitter, pauses, crashes and restarts. All of them are values.
 
-slow     a rank is `factor` times slower than the others, all the time
-jitter   every step of every rank takes a random factor longer, drawn from one law, seeded per rank
-pause    a rank stops from one time to another and then goes on
-crash    a rank is lost at a time, for good or until it comes back with nothing: its program begins again
+slow     a rank is slower than the others by a constant factor
+jitter   every step of every rank takes longer by a random factor, drawn from one distribution, seeded per rank
+pause    a rank stops at one time and continues at another
+crash    a rank is lost at a time, for good or until it restarts without memory: its program runs from the beginning
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import numpy as np
 
 @dataclass(frozen=True)
 class Jitter:
-    """`draw(generator, count)` gives factors; `source` says which law, and whose. Sums: theory.order_statistics."""
+    """A distribution of factors: `draw(generator, count)` draws some. `source` names it."""
 
     draw: Callable[[np.random.Generator, int], np.ndarray]
     source: str
@@ -48,13 +48,13 @@ JITTERS: dict[str, Jitter | None] = {
 
 @dataclass(frozen=True)
 class Faults:
-    """What happens to which rank. Times are seconds of the run's clock."""
+    """The faults of a run, by rank. Times are seconds of the run's clock."""
 
     slow: dict[int, float] = field(default_factory=dict)  # rank -> factor
     jitter: Jitter | None = None
     pause: dict[int, tuple[tuple[float, float], ...]] = field(default_factory=dict)  # rank -> ((from, to), ...)
     crash: dict[int, float] = field(default_factory=dict)  # rank -> time
-    back: dict[int, float] = field(default_factory=dict)  # rank -> when it comes back, of some of those in `crash`
+    back: dict[int, float] = field(default_factory=dict)  # rank -> time of restart, for some of those in `crash`
     seed: int = 0
 
 
@@ -64,7 +64,7 @@ _NUMBER = r"(\d+(?:\.\d*)?(?:[eE][-+]?\d+)?)"
 
 
 def parse_slow(text: str, ranks: int) -> dict[int, float]:
-    """Read "2:3,5:1.5": rank 2 is three times slower. ValueError in one sentence if it does not read."""
+    """Parse "2:3,5:1.5": rank 2 is three times slower. Raises ValueError, in one sentence."""
     slow = {}
     for rank, (factor,) in _entries(text, ranks, _NUMBER, "slow", "rank:factor, for example 2:3,5:1.5"):
         if not 0.01 <= factor <= 1000:
@@ -74,41 +74,44 @@ def parse_slow(text: str, ranks: int) -> dict[int, float]:
 
 
 def parse_pause(text: str, ranks: int) -> dict[int, tuple[tuple[float, float], ...]]:
-    """Read "1:0.5-0.8": rank 1 stops between these seconds."""
+    """Parse "1:0.5-0.8": rank 1 stops between these seconds. Raises ValueError, in one sentence."""
     pauses: dict[int, tuple] = {}
     form = "rank:from-to in seconds, for example 1:0.5-0.8"
     for rank, (start, end) in _entries(text, ranks, _NUMBER + "-" + _NUMBER, "pause", form):
         if end <= start:
-            raise ValueError(f"pause: rank {rank} would go on at {end:g} s before it stops at {start:g} s.")
+            raise ValueError(f"pause: rank {rank} would continue at {end:g} s before it stops at {start:g} s.")
         pauses[rank] = tuple(sorted((*pauses.get(rank, ()), (start, end))))
     return pauses
 
 
 def parse_crash(text: str, ranks: int) -> dict[int, tuple[float, float]]:
-    """Read "3:0.4,1:0.5-0.8": rank 3 is lost for good, rank 1 comes back. By rank (lost, back), back inf for good."""
+    """Parse "3:0.4,1:0.5-0.8": rank 3 is lost for good, rank 1 restarts. Raises ValueError, in one sentence.
+
+    Return (time of the crash, time of the restart) by rank, the latter inf for a rank that is lost for good.
+    """
     crashes: dict[int, tuple[float, float]] = {}
-    form = "rank:second, for example 3:0.4, or rank:from-to if it comes back, for example 1:0.5-0.8"
+    form = "rank:second, for example 3:0.4, or rank:from-to if it restarts, for example 1:0.5-0.8"
     for rank, (lost, back) in _entries(text, ranks, _NUMBER + f"(?:-{_NUMBER})?", "crash", form):
         if rank in crashes:
             raise ValueError(f"crash: rank {rank} is lost twice; a rank can be lost once in a run.")
         if back <= lost < math.inf:
-            raise ValueError(f"crash: rank {rank} would come back at {back:g} s before it is lost at {lost:g} s.")
+            raise ValueError(f"crash: rank {rank} would restart at {back:g} s before it is lost at {lost:g} s.")
         crashes[rank] = lost, back
     return crashes
 
 
 def spell_slow(slow: dict[int, float]) -> str:
-    """What `parse_slow` reads."""
+    """Return the text that `parse_slow` parses."""
     return ",".join(f"{rank}:{factor:g}" for rank, factor in sorted(slow.items()))
 
 
 def spell_pause(pause: dict[int, tuple[tuple[float, float], ...]]) -> str:
-    """What `parse_pause` reads."""
+    """Return the text that `parse_pause` parses."""
     return ",".join(f"{rank}:{a:g}-{b:g}" for rank, pauses in sorted(pause.items()) for a, b in pauses)
 
 
 def spell_crash(crash: dict[int, tuple[float, float]]) -> str:
-    """What `parse_crash` reads."""
+    """Return the text that `parse_crash` parses."""
     return ",".join(
         f"{rank}:{lost:g}" + (f"-{back:g}" if back < math.inf else "") for rank, (lost, back) in sorted(crash.items())
     )

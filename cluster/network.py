@@ -1,7 +1,10 @@
-"""Networks: latency and bandwidth of links, and presets with their sources.
+"""Networks: latency, overhead and bandwidth of links, and presets with their sources.
 
-A message of n bytes takes latency + n / bandwidth; a node has one port each way, shared by its ranks; ranks of one
-node talk over the node's own link. Times are seconds, sizes bytes: gigabits stop here.
+A message of n bytes occupies the processor of its sender for `overhead`, then takes latency + n / bandwidth (L, o and
+1/G of LogGP). A node has one port each way, shared by its ranks; ranks of one node communicate over the link within it.
+Times are in seconds, sizes in bytes; gigabits appear nowhere else.
+
+Source: Alexandrov, Ionescu, Schauser & Scheiman, SPAA 1995 (LogGP).
 """
 
 from __future__ import annotations
@@ -15,19 +18,24 @@ from knobs import numbers
 class Link:
     """One direction of a connection."""
 
-    latency: float  # s, first bit sent to first bit received, software included
+    latency: float  # s, first bit sent to first bit received, the receiver's software included
     bandwidth: float  # bytes/s
     overhead: float = 0.0  # s of the sender's processor per message
 
     @property
+    def alpha(self) -> float:
+        """Return the seconds a short message takes from one program to the other; see `theory.collective_costs`."""
+        return self.overhead + self.latency
+
+    @property
     def spelled(self) -> str:
-        """What `parse_network` reads."""
+        """The text that `parse_network` parses."""
         return f"{self.latency:.4g}:{self.bandwidth:.4g}:{self.overhead:.4g}"
 
 
 @dataclass(frozen=True)
 class Network:
-    """`between` nodes and, for ranks that share one, `within` a node. `source` says where the numbers come from."""
+    """The links between nodes and, for ranks that share one, within a node; `source` is where the numbers come from."""
 
     between: Link
     within: Link
@@ -35,38 +43,59 @@ class Network:
     source: str = ""
 
 
-_MEMORY = Link(latency=1e-6, bandwidth=8e9)
+# What a message costs its sender's processor. It is the price of the software, so it does not fall as ports get faster.
+TCP = 5e-6  # s; small MPI_Sends of Open MPI on 10 GbE: 3.8 and 5.8 us (SimGrid's calibrations of Grid'5000's taurus)
+VERBS = 0.4e-6  # s; 0.38 us by InfiniBand verbs (Poke, Hoefler & Glass, HPDC 2017); MVAPICH has 1.0 us by netgauge
+POST = 0.2e-6  # s; MPI_Isend until the network has the message (Zambre et al., "Breaking Band", ICPP 2019)
+
+
+def link_of(one_way: float, bandwidth: float, overhead: float) -> Link:
+    """Return the link whose short messages take `one_way` seconds in all, as half a ping-pong measures them.
+
+    The overhead is a part of them, all of them if it would be more.
+    """
+    overhead = min(overhead, one_way)
+    return Link(one_way - overhead, bandwidth, overhead)
+
+
+_MEMORY = link_of(1e-6, 8e9, POST)
+_NVLINK = link_of(0.94e-6, 365e9, POST)
+_LOOPBACK = link_of(40e-6, 1.5e9, TCP)
 
 NETWORKS: dict[str, Network] = {
     "ideal": Network(Link(0.0, float("inf")), Link(0.0, float("inf")), source="no cost at all: algorithms alone"),
-    "1GbE": Network(Link(24e-6, 0.118e9), _MEMORY, source="TCP, LivMPI measurements: 23.6 us, 118.2 MB/s"),
-    "10GbE": Network(Link(20e-6, 1.17e9), _MEMORY, source="TCP, 9.4 Gb/s of payload; d2l's table has 10 us for 4 KB"),
+    "1GbE": Network(link_of(24e-6, 0.118e9, TCP), _MEMORY, source="TCP, LivMPI measurements: 23.6 us, 118.2 MB/s"),
+    "10GbE": Network(
+        link_of(20e-6, 1.17e9, TCP), _MEMORY, source="TCP, 9.4 Gb/s of payload; d2l's table has 10 us for 4 KB"
+    ),
     "25GbE": Network(
-        Link(15e-6, 2.7e9), _MEMORY, source="TCP, several streams (BytePS notes: one stream does not fill it)"
+        link_of(15e-6, 2.7e9, TCP), _MEMORY, source="TCP, several streams (BytePS notes: one stream does not fill it)"
     ),
-    "40GbE cloud": Network(Link(35e-6, 0.51e9), _MEMORY, source="a bad cloud: iperf 4.1 Gb/s measured by DeepSpeed"),
-    "FDR": Network(Link(7e-6, 4.6e9), _MEMORY, source="56 Gb InfiniBand, fitted to MG-WFBP's all-reduce times"),
-    "EDR": Network(Link(1.5e-6, 10.9e9), _MEMORY, source="100 Gb InfiniBand or RoCE; FlexFlow: 10.94 GB/s"),
-    "HDR": Network(Link(1.2e-6, 23.5e9), _MEMORY, source="200 Gb InfiniBand, nominal 25 GB/s"),
-    "NDR": Network(
-        Link(1.0e-6, 47e9), Link(0.94e-6, 365e9), source="400 Gb InfiniBand between, NVLink 4 within a node"
+    "40GbE cloud": Network(
+        link_of(35e-6, 0.51e9, TCP), _MEMORY, source="a bad cloud: iperf 4.1 Gb/s measured by DeepSpeed"
     ),
-    "NVLink": Network(
-        Link(0.94e-6, 365e9), Link(0.94e-6, 365e9), source="NVLink 4, ring all-reduce rate (stas00's notes)"
+    "FDR": Network(
+        link_of(7e-6, 4.6e9, VERBS), _MEMORY, source="56 Gb InfiniBand, fitted to MG-WFBP's all-reduce times"
     ),
-    "loopback": Network(
-        Link(40e-6, 1.5e9), Link(40e-6, 1.5e9), source="TCP on one machine, measured with Python sockets"
-    ),
+    "EDR": Network(link_of(1.5e-6, 10.9e9, VERBS), _MEMORY, source="100 Gb InfiniBand or RoCE; FlexFlow: 10.94 GB/s"),
+    "HDR": Network(link_of(1.2e-6, 23.5e9, VERBS), _MEMORY, source="200 Gb InfiniBand, nominal 25 GB/s"),
+    "NDR": Network(link_of(1.0e-6, 47e9, VERBS), _NVLINK, source="400 Gb InfiniBand between, NVLink 4 within a node"),
+    "NVLink": Network(_NVLINK, _NVLINK, source="NVLink 4, ring all-reduce rate (stas00's notes)"),
+    "loopback": Network(_LOOPBACK, _LOOPBACK, source="TCP on one machine, measured with Python sockets"),
 }
+"""Presets. The seconds and bytes/s are those of `source`, the overheads those above."""
 
 
 def parse_network(text: str) -> Network:
-    """The preset of this name, or one link for all in numbers, "4e-5:1.5e9:1e-5". ValueError in one sentence."""
+    """Return the preset of this name, or one link for all ranks from numbers, "4e-5:1.5e9:1e-5".
+
+    Raises ValueError, in one sentence.
+    """
     if text in NETWORKS:
         return NETWORKS[text]
     form = "latency in s:bytes/s:s of the sender per message, for example 4e-5:1.5e9:1e-5"
     latency, bandwidth, overhead = numbers(text, "network", form)
     if not bandwidth:
-        raise ValueError(f"network: over {text} nothing would ever arrive; bytes/s are above 0.")
+        raise ValueError(f"network: over {text} nothing would ever arrive; bytes/s must be above 0.")
     link = Link(latency, bandwidth, overhead)
     return Network(link, link, source="as given")

@@ -1,7 +1,7 @@
 """An experiment: everything that decides a run, and nothing else.
 
-It is frozen and validated, and it has three spellings that say the same: JSON, a URL query, and a command line. On
-the simulated cluster the same experiment gives the same run, bit for bit.
+It is frozen and validated, and has three equivalent spellings: JSON, a URL query, and a command line. On the simulated
+cluster the same experiment gives the same run, bit for bit.
 """
 
 from __future__ import annotations
@@ -21,11 +21,12 @@ import algorithms.compression as compressions
 import workloads
 from algorithms.algorithm import Algorithm
 from cluster.devices import DEVICES, parse_device
-from cluster.faults import JITTERS, parse_crash, parse_pause, parse_slow
+from cluster.faults import JITTERS
 from cluster.network import NETWORKS, parse_network
+from experiments.fault_settings import LostRanks, PausedRanks, SlowRanks
 from experiments.measure import this_machine
 from knobs import Knobs, knob, local, make
-from workloads.task import Budget
+from workloads.budget import Budget
 
 MAX_WORKERS = 4096
 MAX_QUERY = 8000  # characters; longer queries are refused unread
@@ -57,9 +58,11 @@ class Experiment(Knobs):
         "fast", "ring", "recursive_doubling", "halving_doubling", "tree", "double_tree", "hierarchical"
     ] = knob("fast", "how an all-reduce is done, message by message; fast: as the cluster does it best")
     jitter: str = knob("none", "how compute times vary from step to step, by preset")
-    slow: str = knob("", "ranks slower than the others, as rank:factor, for example 2:3,5:1.5")
-    pause: str = knob("", "ranks that stop for a while, as rank:from-to in seconds, for example 1:0.5-0.8")
-    crash: str = knob("", "ranks that are lost, as rank:second, or rank:from-to if they come back: 3:0.4 or 3:0.4-0.6")
+    slow: SlowRanks = knob("", "ranks slower than the others, as rank:factor, for example 2:3,5:1.5")
+    pause: PausedRanks = knob("", "ranks that stop for a while, as rank:from-to in seconds, for example 1:0.5-0.8")
+    crash: LostRanks = knob(
+        "", "ranks that are lost, as rank:second, or rank:from-to if they come back: 3:0.4 or 3:0.4-0.6"
+    )
 
     steps: int | None = knob(200, "stop after so many mini-batches per worker", ge=1, le=10_000_000, unit="steps")
     epochs: float | None = knob(None, "stop after so many passes over the data", gt=0, le=10_000, unit="epochs")
@@ -73,7 +76,7 @@ class Experiment(Knobs):
     @field_validator("device", "network")
     @classmethod
     def _here(cls, text: str, info: ValidationInfo) -> str:
-        """The numbers of this machine in the place of "here", so that the experiment means the same elsewhere."""
+        """Replace "here" by the numbers of this machine, so that the experiment means the same elsewhere."""
         return this_machine.resolved(info.field_name, text)
 
     @model_validator(mode="after")
@@ -97,7 +100,7 @@ class Experiment(Knobs):
         if self.compression != "none" and not how:
             able = [name for name in algorithms.names() if algorithms.find(name).compresses]
             raise ValueError(f"{self.algorithm} sends no gradients to compress; use {', '.join(able)}.")
-        if how == "push" and self.compression != "none" and not compressions.pushable(self.compression):
+        if how == "push" and self.compression != "none" and not compressions.find(self.compression).pushable:
             raise ValueError(
                 f"{self.compression} wants all ranks to send at once, and {self.algorithm} has them push one by one; "
                 "use another compression, such as top_k."
@@ -105,8 +108,8 @@ class Experiment(Knobs):
         object.__setattr__(self, "coding", coding.model_dump(mode="json"))
         object.__setattr__(self, "settings", s.model_dump(mode="json"))
         object.__setattr__(self, "data", data.model_dump(mode="json"))
-        for parse, text in ((parse_slow, self.slow), (parse_pause, self.pause), (parse_crash, self.crash)):
-            parse(text, self.ranks)
+        for setting in (self.slow, self.pause, self.crash):
+            setting.check(self.ranks)
         if not self.budget.model_dump(exclude_none=True):
             raise ValueError("no budget: give at least one of steps, epochs, seconds or target_loss.")
         return self
@@ -147,7 +150,7 @@ class Experiment(Knobs):
         return Budget(steps=self.steps, epochs=self.epochs, seconds=self.seconds, target_loss=self.target_loss)
 
     def change(self, **values: Any) -> Experiment:
-        """The same experiment with other values, by flat name; None puts a default back.
+        """Return the same experiment with other values, by flat name; None restores a default.
 
         With another algorithm or workload, settings that it does not have are left behind.
         """
@@ -173,12 +176,8 @@ class Experiment(Knobs):
             fields["steps"] = None  # another budget replaces the default one
         algorithm = str(fields.get("algorithm", cls.model_fields["algorithm"].default))
         fields["algorithm"] = algorithms.module(algorithm).__name__.rsplit(".", 1)[-1]
-        workload = workloads.find(str(fields.get("workload", cls.model_fields["workload"].default)))
-        kinds = (
-            algorithms.find(algorithm).Settings,
-            coding_settings(str(fields.get("compression", "none"))),
-            workload.Settings,
-        )
+        workload = str(fields.get("workload", cls.model_fields["workload"].default))
+        kinds = settings_of(algorithm, str(fields.get("compression", "none")), workload)
         settings, coding, data = (
             {name: _read(kind, name, values[name]) for name in kind.model_fields if name in values} for kind in kinds
         )
@@ -187,18 +186,13 @@ class Experiment(Knobs):
         if unknown:
             choices = [*own, *(name for kind in kinds for name in kind.model_fields)]
             raise ValueError(
-                f"{fields['algorithm']} on {workload.__name__.rsplit('.', 1)[-1]} has no setting "
-                f"{unknown[0][:60]!r}; {_among(unknown[0], choices)}"
+                f"{fields['algorithm']} on {workload} has no setting {unknown[0][:60]!r}; {_among(unknown[0], choices)}"
             )
         return make(cls, {**fields, "settings": settings, "coding": coding, "data": data}, "the experiment")
 
     def flat(self) -> dict[str, Any]:
-        """Algorithm, workload, and every value that differs from its default, by flat name."""
-        own = {
-            name: getattr(self, name)
-            for name, field in type(self).model_fields.items()
-            if name not in (*NESTED, "algorithm", "workload") and getattr(self, name) != field.default
-        }
+        """Return algorithm, workload, and every value that differs from its default, by flat name."""
+        own = {name: value for name, value in self.changed().items() if name not in ("algorithm", "workload")}
         if any(name in own for name in OTHER_BUDGETS):
             own["steps"] = self.steps  # said even where it is the default, which another budget replaces
             if self.steps is None:
@@ -209,15 +203,20 @@ class Experiment(Knobs):
         theirs = _differing(workloads.find(self.workload).Settings, self.data, start)
         return {"algorithm": self.algorithm, "workload": self.workload, **mine, **packed, **theirs, **own}
 
+    def changed(self) -> dict[str, Any]:
+        """Return the experiment's own fields that differ from their defaults, fault settings as text."""
+        values = self.model_dump(exclude={*NESTED})
+        return {name: value for name, value in values.items() if value != type(self).model_fields[name].default}
+
     def query(self) -> str:
-        """The URL query, without the question mark."""
+        """Return the URL query, without the question mark."""
         return urlencode({name: spelled(value) for name, value in self.flat().items()})
 
     @classmethod
     def from_query(cls, query: str) -> Experiment:
         """Read a URL or its query. ValueError in one sentence if it is damaged, hostile or from another version.
 
-        What an address of the workbench says beyond the experiment (PAGE) is passed over.
+        What an address of the workbench has beyond the experiment (PAGE) is ignored.
         """
         query = query.partition("?")[2] or query
         if len(query) > MAX_QUERY:
@@ -235,7 +234,7 @@ class Experiment(Knobs):
         return experiment
 
     def command(self) -> str:
-        """The command line that repeats it."""
+        """Return the command line that repeats it."""
         options = self.flat()
         name, workload = options.pop("algorithm"), options.pop("workload")
         words = ["python", "-m", "experiments", "run", name]
@@ -246,7 +245,7 @@ class Experiment(Knobs):
         return shlex.join(words)
 
     def json(self) -> str:  # pydantic's deprecated method of this name is not wanted
-        """The JSON text, all values spelled out."""
+        """Return the JSON text, with all values."""
         return json.dumps(self.model_dump(mode="json"), indent=1, sort_keys=True)
 
     @classmethod
@@ -261,18 +260,23 @@ class Experiment(Knobs):
         return make(cls, values, "the experiment")
 
     def key(self) -> str:
-        """16 hexadecimal digits that name this experiment: equal experiments have equal keys."""
+        """Return 16 hexadecimal digits that name this experiment: equal experiments have equal keys."""
         return hashlib.sha256(self.json().encode()).hexdigest()[:16]
 
 
 def starting_point(algorithm: str, workload: str) -> dict[str, Any]:
-    """Settings of the workload that this algorithm begins with instead of the defaults: a deep model for a pipeline."""
+    """Return the workload's settings that this algorithm has as defaults: a deep model for a pipeline."""
     begins = algorithms.find(algorithm).model_defaults
     return {name: value for name, value in begins.items() if name in workloads.find(workload).Settings.model_fields}
 
 
+def settings_of(algorithm: str, compression: str, workload: str) -> tuple[type[Knobs], type[Knobs], type[Knobs]]:
+    """Return the classes of settings that an experiment with these three has. ValueError if one does not exist."""
+    return algorithms.find(algorithm).Settings, coding_settings(compression), workloads.find(workload).Settings
+
+
 def coding_settings(compression: str) -> type[Knobs]:
-    """The settings of a compression, which "none" has none of."""
+    """Return the class of a compression's settings; "none" has none."""
     return Knobs if compression == "none" else compressions.find(compression).Settings
 
 
@@ -282,12 +286,11 @@ def _differing(kind: type[Knobs], values: Mapping[str, Any], start: Mapping[str,
 
 
 def _names(algorithm: str, compression: str, workload: str) -> set[str]:
-    kinds = algorithms.find(algorithm).Settings, coding_settings(compression), workloads.find(workload).Settings
-    return {name for kind in kinds for name in kind.model_fields}
+    return {name for kind in settings_of(algorithm, compression, workload) for name in kind.model_fields}
 
 
 def spelled(value: Any) -> str:
-    """A value as links and command lines write it."""
+    """Return a value as links and command lines write it."""
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, list | tuple):
@@ -296,7 +299,7 @@ def spelled(value: Any) -> str:
 
 
 def _read(kind: type[Knobs], name: str, value: Any) -> Any:
-    """A value as it may come from text, ready to be validated."""
+    """Return a value as it may come from text, ready to be validated."""
     if not isinstance(value, str):
         return value
     annotation = kind.model_fields[name].annotation

@@ -1,11 +1,12 @@
 """run: an Experiment becomes a Run.
 
-Whatever is the reader's mistake is found before the first rank starts and raised as a ValueError of one sentence.
-Whatever goes wrong later ends the run, and the Run has everything that was recorded until then.
+A mistake of the reader's is found before the first rank starts and raised as a ValueError of one sentence. What goes
+wrong later ends the run, and the Run has everything that was recorded until then.
 """
 
 from __future__ import annotations
 
+import json
 import math
 import os
 import time
@@ -21,19 +22,21 @@ import workloads
 from algorithms import compression
 from cluster.comm import Cancelled
 from cluster.devices import parse_device
-from cluster.faults import JITTERS, Faults, parse_crash, parse_pause, parse_slow
-from cluster.network import Network, parse_network
+from cluster.event_log import Outcome
+from cluster.faults import JITTERS, Faults
+from cluster.network import Network, link_of, parse_network
 from experiments.experiment import Experiment
 from experiments.runs import evaluations
 from experiments.runs.evaluations import Axes, Model
-from experiments.runs.progress import Progress, Watch
+from experiments.runs.progress import Progress, ProgressObserver
 from experiments.runs.record import Run
 from experiments.runs.summary import environment, summarise
 from kernels import metered
-from tracing import APPLIED, LOSSES, MEASURES, MEMORY, Outcome, joined, numbered, ordered
+from tracing import APPLIED, LOSSES, MEASURES, MEMORY, joined, numbered, ordered
 from workloads.batches import Batches
 from workloads.checkpoints import Checkpoints
-from workloads.task import Diverged, OutOfMemory, Task
+from workloads.recorder import Diverged, OutOfMemory
+from workloads.task import Task
 
 ONLY_SIMULATED = (
     "network",
@@ -55,33 +58,33 @@ def run(
     stop: Any = None,
     worker_override: Callable[[Any, Any, Any], Any] | None = None,
 ) -> Run:
-    """Do `experiment` and give back its record.
+    """Run `experiment` and return its record.
 
     `on_progress(progress)` is called a few times a second; `stop`, an Event or a function, ends the run early with
-    status "cancelled". On the simulated cluster `instead(comm, task, s)` trains in place of the algorithm's own worker.
-    Raises ValueError, in one sentence, if the experiment cannot run like this.
+    status "cancelled". On the simulated cluster `worker_override(comm, task, s)` trains in place of the algorithm's own
+    worker. Raises ValueError, in one sentence, if the experiment cannot run like this.
     """
     began = time.perf_counter()
     workload = check(experiment)
-    watch = Watch(experiment, workload, _batches(experiment, workload).per_epoch, on_progress) if on_progress else None
-    return gather(experiment, _on_cluster(experiment, watch, stop, worker_override), began)
+    per_epoch = _batches(experiment, workload).per_epoch
+    observer = ProgressObserver(experiment, workload, per_epoch, on_progress) if on_progress else None
+    return gather(experiment, _on_cluster(experiment, observer, stop, worker_override), began)
 
 
 def join(experiment: Experiment) -> Run | None:
-    """Do `experiment` as one of the ranks that torchrun has started: the record on rank 0, None on the others."""
+    """Run `experiment` as one of the ranks that torchrun has started; return the record on rank 0, None elsewhere."""
     from cluster.real import torchrun
 
     began = time.perf_counter()
     check(experiment, here=False)
-    program, warm = (partial(do, experiment.json()) for do in (train, warm_up))
     options = {"backend": BACKENDS[experiment.cluster], "collective": experiment.collective}
-    outcome = torchrun.run(program, **options, warm_up=warm)
+    outcome = torchrun.run(partial(train, experiment), **options, warm_up=partial(warm_up, experiment))
     return None if outcome is None else gather(experiment, outcome, began)
 
 
 def check(experiment: Experiment, here: bool = True):
-    """The workload, built; ValueError in one sentence if the experiment cannot run like this, on this machine alone."""
-    _, workload = _prepared(experiment.json())
+    """Return the workload, built. ValueError in one sentence if the experiment cannot run, `here` on this machine."""
+    workload = workload_of(experiment)
     if here and experiment.cluster != "simulated":
         most = max(16, 8 * (os.cpu_count() or 1))
         if experiment.ranks > most:
@@ -90,13 +93,13 @@ def check(experiment: Experiment, here: bool = True):
                 "or the simulated cluster."
             )
     experiment.method.check(experiment.workers, experiment.batch, workload, experiment.knobs)
-    _let_back(experiment)
+    _check_restarts(experiment)
     _batches(experiment, workload)
     return workload
 
 
-def _let_back(experiment: Experiment) -> None:
-    """ValueError if a rank would come back, having lost everything, where the others cannot go on with it."""
+def _check_restarts(experiment: Experiment) -> None:
+    """Raise ValueError if a rank would restart, having lost everything, where the others cannot go on with it."""
     name, back = experiment.algorithm, faults(experiment).back if experiment.cluster == "simulated" else {}
     for rank in sorted(back):
         if not experiment.restartable:
@@ -114,13 +117,13 @@ def _let_back(experiment: Experiment) -> None:
 
 
 def train(
-    text: str,
+    experiment: Experiment,
     comm,
     worker_override: Callable[[Any, Any, Any], Any] | None = None,
     checkpoints: Checkpoints | None = None,
 ) -> Any:
-    """What every rank of every cluster runs: its share of the experiment in `text`, JSON."""
-    experiment, workload = _prepared(text)
+    """Run one rank's share of `experiment`: the program of every rank on every cluster."""
+    workload = workload_of(experiment)
     worker = comm.rank - experiment.servers  # below 0 on a server
     shards = _shards(experiment)
     task = Task(
@@ -128,39 +131,40 @@ def train(
         comm,
         budget=experiment.budget,
         batch=_batch(experiment, workload),
-        shard=worker * shards // experiment.workers if worker >= 0 else None,
-        shards=shards,
+        data_shard=worker * shards // experiment.workers if worker >= 0 else None,
+        data_shards=shards,
         seed=experiment.seed,
         keep=experiment.evaluations,
         memory=experiment.rank_memory,
         checkpoints=checkpoints,
     )
     if experiment.compression != "none":
-        s = compression.find(experiment.compression).Settings(**experiment.coding)
+        declared = compression.find(experiment.compression)
+        s = declared.Settings(**experiment.coding)
         servers = experiment.servers if experiment.method.compresses == "push" else 0
         place = workload.tensors, experiment.seed, servers, workload.dtype
-        comm = compression.attach(comm, experiment.compression, s, *place)
+        comm = compression.attach(comm, declared, s, *place)
     return (worker_override or experiment.method.worker)(comm, task, experiment.knobs)
 
 
-def warm_up(text: str) -> None:
-    """What a rank of a real cluster does before the clock starts: reading data and loading kernels is no training."""
-    experiment, workload = _prepared(text)
+def warm_up(experiment: Experiment) -> None:
+    """Read data and load kernels on a rank of a real cluster before its clock starts, since that is no training."""
+    workload = workload_of(experiment)
     with metered(None), np.errstate(all="ignore"):
         workload.gradient(workload.start(experiment.seed), workload.batch(np.arange(experiment.batch)))
 
 
 def gather(experiment: Experiment, outcome: Outcome, began: float) -> Run:
-    """The Run that this outcome of `experiment` is; `began` is the perf_counter of its beginning.
+    """Return the Run that this outcome of `experiment` is; `began` is the perf_counter of its beginning.
 
-    Raises the ValueError of a rank that refused before any had trained, or that has too little memory at whatever step:
-    the experiment cannot run like this.
+    Raises the ValueError of a rank that refused before any had trained, or that ran out of memory at any step: the
+    experiment cannot run like this.
     """
     mistake = getattr(outcome.error, "__cause__", None)
     trained = any(event_log.losses for event_log in outcome.event_logs)
     if isinstance(mistake, OutOfMemory) or (isinstance(mistake, ValueError) and not trained):
         raise ValueError(str(mistake)) from outcome.error
-    _, workload = _prepared(experiment.json())
+    workload = workload_of(experiment)
     event_logs, trace = outcome.event_logs, outcome.trace()
     losses = ordered(joined(event_logs, "losses", LOSSES, "i4 i4 i8 f8 f8"), "seconds", "rank")
     applied = ordered(joined(event_logs, "applied", APPLIED, "i4 f8 i4"), "seconds", "rank")
@@ -193,7 +197,7 @@ def gather(experiment: Experiment, outcome: Outcome, began: float) -> Run:
 
 
 def _models(experiment: Experiment, workload, outcome: Outcome, axes: Axes, end: float) -> list[Model]:
-    """The models to evaluate: the start, the reported ones evenly spread, and at the end the one that is shipped."""
+    """Return the models to evaluate: the start, reported ones evenly spread, and the one that is shipped at the end."""
     event_logs, d = outcome.event_logs, workload.parameters
     chosen = evaluations.evenly(evaluations.complete(event_logs, over=True), experiment.evaluations)
     reported = [model for index in chosen if (model := evaluations.assemble(event_logs, index, d))]
@@ -208,25 +212,24 @@ def _models(experiment: Experiment, workload, outcome: Outcome, axes: Axes, end:
     return [*models, Model(1 + models[-1].index, end, last)]
 
 
-def _on_cluster(experiment: Experiment, watch: Watch | None, stop: Any, worker_override: Any) -> Outcome:
-    program, warm = (partial(do, experiment.json()) for do in (train, warm_up))
+def _on_cluster(experiment: Experiment, observer: ProgressObserver | None, stop: Any, worker_override: Any) -> Outcome:
+    program, warm = partial(train, experiment), partial(warm_up, experiment)
     if experiment.cluster == "simulated":
         from cluster import simulated
 
-        trouble = faults(experiment)
-        workload = _prepared(experiment.json())[1]
-        saved = Checkpoints(workload.start(experiment.seed), trouble.back.values()) if trouble.back else None
+        planned, workload = faults(experiment), workload_of(experiment)
+        saved = Checkpoints(workload.start(experiment.seed), planned.back.values()) if planned.back else None
         return simulated.run(
             partial(program, worker_override=worker_override, checkpoints=saved),
             experiment.ranks,
             network=network(experiment),
             device=parse_device(experiment.device),
-            faults=trouble,
+            faults=planned,
             collective=experiment.collective,
-            on_progress=watch,
+            on_progress=observer,
             stop=stop,
         )
-    options = {"collective": experiment.collective, "on_progress": watch, "stop": stop, "warm_up": warm}
+    options = {"collective": experiment.collective, "on_progress": observer, "stop": stop, "warm_up": warm}
     if experiment.cluster == "threads":
         from cluster.real import threads
 
@@ -237,32 +240,38 @@ def _on_cluster(experiment: Experiment, watch: Watch | None, stop: Any, worker_o
 
 
 def network(experiment: Experiment) -> Network:
-    """The preset with the experiment's own latency, bandwidth and ranks per node."""
+    """Return the network preset with the experiment's own latency, overhead included, bandwidth and ranks per node."""
     preset = parse_network(experiment.network)
-    given = {"latency": experiment.latency, "bandwidth": experiment.bandwidth}
-    between = replace(preset.between, **{name: value for name, value in given.items() if value is not None})
+    between = preset.between
+    if experiment.latency is not None:
+        between = link_of(experiment.latency, between.bandwidth, between.overhead)
+    if experiment.bandwidth is not None:
+        between = replace(between, bandwidth=experiment.bandwidth)
     return replace(preset, between=between, per_node=experiment.per_node)
 
 
 def faults(experiment: Experiment) -> Faults:
-    """What the experiment's jitter, slow, pause and crash say."""
-    crashes = parse_crash(experiment.crash, experiment.ranks)
+    """Return the jitter and the fault settings of the experiment as the simulated cluster takes them."""
+    lost = experiment.crash.by_rank
     return Faults(
-        slow=parse_slow(experiment.slow, experiment.ranks),
+        slow=experiment.slow.by_rank,
         jitter=JITTERS[experiment.jitter],
-        pause=parse_pause(experiment.pause, experiment.ranks),
-        crash={rank: lost for rank, (lost, _) in crashes.items()},
-        back={rank: back for rank, (_, back) in crashes.items() if back < math.inf},
+        pause=experiment.pause.by_rank,
+        crash={rank: at for rank, (at, _) in lost.items()},
+        back={rank: back for rank, (_, back) in lost.items() if back < math.inf},
         seed=experiment.seed,
     )
 
 
+def workload_of(experiment: Experiment):
+    """Return the experiment's workload: built once per process, and shared by its ranks."""
+    return _built(experiment.workload, json.dumps(experiment.data, sort_keys=True), experiment.precision)
+
+
 @lru_cache(maxsize=2)
-def _prepared(text: str) -> tuple[Experiment, Any]:
-    """(experiment, workload) of a JSON text: built once per process, shared by its ranks."""
-    experiment = Experiment.from_json(text)
-    module = workloads.find(experiment.workload)
-    return experiment, module.build(module.Settings(**experiment.data), np.dtype(experiment.precision))
+def _built(name: str, settings: str, precision: str):
+    module = workloads.find(name)
+    return module.build(module.Settings(**json.loads(settings)), np.dtype(precision))
 
 
 def _shards(experiment: Experiment) -> int:
@@ -279,7 +288,7 @@ def _batch(experiment: Experiment, workload) -> int:
 
 
 def _status(error: Exception | None) -> tuple[str, str]:
-    """("finished" | "diverged" | "failed" | "cancelled", why)."""
+    """Return ("finished" | "diverged" | "failed" | "cancelled", why)."""
     if error is None:
         return "finished", ""
     cause: BaseException | None = error
@@ -291,9 +300,8 @@ def _status(error: Exception | None) -> tuple[str, str]:
 
 
 def _ignored(experiment: Experiment) -> list[str]:
-    """A note on settings that real clusters cannot obey."""
-    fields = type(experiment).model_fields
-    given = [name for name in ONLY_SIMULATED if getattr(experiment, name) != fields[name].default]
+    """Return a note on settings that a real cluster cannot obey."""
+    given = [name for name in ONLY_SIMULATED if name in experiment.changed()]
     if experiment.cluster == "simulated" or not given:
         return []
     return [f"{', '.join(given)}: only the simulated cluster can obey these; this run did not."]

@@ -1,11 +1,11 @@
-"""Kernels: the arithmetic. One kernel, one file; always the same words.
+"""Kernels: the arithmetic, one kernel to a file, with the same names in every file.
 
 A kernel module `kernels/<family>/<name>.py` holds `reference` (plain NumPy), `cpu` (Numba), `gpu` (a launcher of a
-Numba CUDA kernel) and its price: `FLOPS` and `WORDS` per element of the first argument, or `price(*args)` giving
-(flops, words) when the shape matters. Callers write `kernels.<name>(...)`: outputs first, then
+Numba CUDA kernel) and its price: `FLOPS` and `WORDS` per element of the first argument, or `price(*args)` returning
+(flops, words) where it depends on the shape. Callers write `kernels.<name>(...)`: outputs first, then
 inputs, then scalars; in place; contiguous; float32 and float64.
 
-The call goes to the twin that fits the first array and its price to the meter of the calling rank. A module is
+A call is dispatched on the first array, and its price is charged to the meter of the calling rank. A module is
 loaded on its first call, so importing an algorithm imports no compiler.
 """
 
@@ -88,7 +88,7 @@ FAMILIES: dict[str, tuple[str, ...]] = {
 
 
 class Kernel:
-    """One formula on any array: NumPy goes to the cpu twin, a GPU tensor to the gpu twin, the price to the meter."""
+    """Dispatcher of one kernel: `cpu` for NumPy arrays, `gpu` for GPU tensors; the price is charged to the meter."""
 
     __slots__ = ("_cpu", "_gpu", "_module", "_price", "family", "name")
 
@@ -98,7 +98,7 @@ class Kernel:
 
     @property
     def module(self):
-        """The kernel's own file: reference, cpu, gpu and price."""
+        """The kernel's module: reference, cpu, gpu and price."""
         if self._module is None:
             self._load()
         return self._module
@@ -115,7 +115,7 @@ class Kernel:
         return result
 
     def price(self, *args) -> tuple[float, float]:
-        """(FLOPs, words moved) of a call with these arguments, without doing it."""
+        """Return (FLOPs, words moved) of a call with these arguments, without making it."""
         if self._module is None:
             self._load()
         return self._price(*args)

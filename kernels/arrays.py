@@ -1,8 +1,8 @@
-"""Arrays: what NumPy arrays and torch GPU tensors do not spell alike.
+"""Arrays: the operations that NumPy arrays and torch GPU tensors name differently.
 
 On a CPU an array is a NumPy array, on a GPU a torch CUDA tensor. Algorithms use what both share (`+ - * @`,
-in-place forms, slices) and these few functions for the rest. torch is never imported here: an array that is not
-NumPy's already brought it along.
+in-place forms, slices) and these few functions for the rest. torch is imported lazily: an array that is not
+NumPy's implies that it is loaded already.
 """
 
 from __future__ import annotations
@@ -15,17 +15,17 @@ from kernels.meter import METER
 
 
 def copy(x):
-    """A new array with the values of `x`, on the same device."""
+    """Return a new array with the values of `x`, on the same device."""
     return x.copy() if isinstance(x, np.ndarray) else x.clone()
 
 
 def zeros_like(x):
-    """Zeros of the shape, type and device of `x`."""
+    """Return zeros of the shape, type and device of `x`."""
     return np.zeros_like(x) if isinstance(x, np.ndarray) else x.new_zeros(x.shape)
 
 
 def state_like(w):
-    """Zeros like `w` that an update rule will remember; whoever meters the calling rank is told of the memory."""
+    """Return zeros like `w` for the state of an optimizer; the meter of the calling rank accounts for the memory."""
     state = zeros_like(w)
     if meter := METER.get():
         meter.keep("optimizer state", state.nbytes)
@@ -33,12 +33,12 @@ def state_like(w):
 
 
 def empty_like(x):
-    """Unset memory of the shape, type and device of `x`."""
+    """Return uninitialised memory of the shape, type and device of `x`."""
     return np.empty_like(x) if isinstance(x, np.ndarray) else x.new_empty(x.shape)
 
 
 def empty(shape, like, kind: str | None = None):
-    """Unset memory of `shape` on the device of `like`, with its type or numbers of another `kind`, such as "uint8"."""
+    """Return uninitialised memory of `shape` on the device of `like`, with its dtype or another `kind`, as "uint8"."""
     if isinstance(like, np.ndarray):
         return np.empty(shape, kind or like.dtype)
     if kind is None:
@@ -49,7 +49,7 @@ def empty(shape, like, kind: str | None = None):
 
 
 def joined(parts, axis: int = 0):
-    """One array of several, one after the other along `axis`."""
+    """Return several arrays concatenated along `axis`."""
     if isinstance(parts[0], np.ndarray):
         return np.concatenate(parts, axis)
     import torch
@@ -58,12 +58,12 @@ def joined(parts, axis: int = 0):
 
 
 def beside(x: np.ndarray, like):
-    """`x` as an array of the device where `like` lies."""
+    """Return `x` as an array on the device of `like`."""
     return x if isinstance(like, np.ndarray) else to_device(x, str(like.device))
 
 
 def to_device(x: np.ndarray, device: str):
-    """`x` as an array of `device`: "cpu" keeps NumPy, "cuda:0" makes a torch tensor there."""
+    """Return `x` as an array on `device`: "cpu" keeps NumPy, "cuda:0" makes a torch tensor there."""
     if device == "cpu":
         return x
     import torch
@@ -72,12 +72,12 @@ def to_device(x: np.ndarray, device: str):
 
 
 def to_numpy(x) -> np.ndarray:
-    """The values of `x` in the memory of the CPU."""
+    """Return the values of `x` as a NumPy array."""
     return x if isinstance(x, np.ndarray) else x.detach().cpu().numpy()
 
 
 def extents(nest) -> dict[int, int]:
-    """Bytes by address of the arrays in a nest of tuples and lists: what is in there twice has one address."""
+    """Return bytes by address of the arrays in nested tuples and lists; an array that occurs twice counts once."""
     if isinstance(nest, tuple | list):
         return {address: nbytes for part in nest for address, nbytes in extents(part).items()}
     if isinstance(nest, np.ndarray):
@@ -86,7 +86,7 @@ def extents(nest) -> dict[int, int]:
 
 
 def shares(length: int, parts: int) -> list[slice]:
-    """`length` elements in `parts` consecutive slices whose sizes differ by at most one, larger ones first.
+    """Return `parts` consecutive slices of `length` elements whose sizes differ by at most one, larger ones first.
 
     >>> [(s.start, s.stop) for s in shares(7, 3)]
     [(0, 3), (3, 5), (5, 7)]

@@ -1,15 +1,15 @@
-"""Compiling: how every kernel meets the compiler, decided once.
+"""Compiler options of all kernels.
 
-    @formula    one element's arithmetic, inlined into both twins, so that they cannot drift apart
-    @exact      a CPU loop that rounds as it is written, as NumPy does
+    @formula    one element's arithmetic, inlined into both implementations, so that they cannot diverge
+    @exact      a CPU loop without reassociation, which rounds as NumPy does
 
-Fast mathematics is off. Elementwise kernels are bound by memory and gain nothing from it, but rules that are equal on
-paper would differ in the last bit, wherever the compiler fuses a multiplication into an addition in one and not in
-the other. A kernel with a long sum may allow {"reassoc", "contract", "arcp", "nsz"}; never nnan or ninf, since a
-diverging run must be seen as NaN.
+Fast math is off. Elementwise kernels are bound by memory and gain nothing from it, but update rules that are equal on
+paper would differ in the last bit wherever the compiler fuses a multiplication and an addition in one and not in the
+other. A kernel with a long sum may allow {"reassoc", "contract", "arcp", "nsz"}; never nnan or ninf, since divergence
+is detected as NaN.
 
-Division is NumPy's, x / 0 is an infinity and no exception: the test for it would keep a loop from using vector
-instructions. Compiled loops do not look where an array ends, so elementwise ones run over `length(w, g)`, which does.
+Division follows NumPy, x / 0 is an infinity and not an exception: the check for it would prevent vectorisation.
+Compiled loops do no bounds checks, so elementwise ones iterate over `length(w, g)`, which compares the sizes.
 """
 
 from numba import literal_unroll, njit
@@ -20,7 +20,7 @@ exact = njit(cache=True, nogil=True, error_model="numpy")
 
 @njit(error_model="numpy")
 def length(array, *others):
-    """The number of elements that all arrays of a call have. ValueError if they differ."""
+    """Return the number of elements of every array of a call; ValueError if they differ."""
     for other in literal_unroll(others):
         if other.size != array.size:
             raise ValueError("the arrays of this call have different lengths; they must be alike.")

@@ -1,4 +1,4 @@
-"""Launching CUDA kernels: how many threads, and on which stream.
+"""Launch configurations of CUDA kernels: blocks, threads and stream.
 
 Numba works on the device that torch has made current, so a rank calls `torch.cuda.set_device` before its first kernel.
 """
@@ -8,14 +8,16 @@ from __future__ import annotations
 import numpy as np
 from numba.core import config
 
-config.CUDA_LOW_OCCUPANCY_WARNINGS = 0  # Numba would remark on every small vector, and ours are often small
+from kernels.gpu import cuda
+
+config.CUDA_LOW_OCCUPANCY_WARNINGS = 0  # Numba warns for every small vector, and ours are often small
 
 THREADS = 256
 MAX_BLOCKS = 4096
 
 
 def over(array, *others) -> tuple:
-    """The launch of an elementwise kernel over arrays of one shape: `kernel[over(w, g)](w, g)`. ValueError if not."""
+    """Return the launch of an elementwise kernel: `kernel[over(w, g)](w, g)`; ValueError if shapes differ."""
     if any(other.shape != array.shape for other in others):
         shapes = " and ".join(str(tuple(x.shape)) for x in (array, *others))
         raise ValueError(f"the arrays of this call have shapes {shapes}; they must be alike.")
@@ -23,15 +25,14 @@ def over(array, *others) -> tuple:
 
 
 def grid(elements: int) -> int:
-    """Blocks of `THREADS` threads for a grid-stride loop over `elements` (0 still gives one, harmless, block)."""
+    """Return the blocks of `THREADS` threads for a grid-stride loop over `elements`, at least 1."""
     return max(1, min(MAX_BLOCKS, -(-elements // THREADS)))
 
 
 def stream_of(array):
-    """The stream to launch on: torch's current one for a torch tensor, the default one otherwise."""
+    """Return the stream to launch on: torch's current one for a torch tensor, the default one otherwise."""
     if isinstance(array, np.ndarray):
         return 0
     import torch
-    from numba import cuda
 
     return cuda.external_stream(torch.cuda.current_stream(array.device).cuda_stream)

@@ -1,8 +1,8 @@
-"""The meter: who pays for a kernel.
+"""Meter: the observer that kernel calls charge their price to.
 
-Every kernel call reports its price - FLOPs and bytes moved - to the observer of the calling context, if there is
-one. The simulated cluster turns the price into virtual seconds; real clusters use the call to mark a span; nobody
-listens by default. The observer is context-local, so a thousand simulated ranks (greenlets) each have their own.
+Every kernel call reports its price, FLOPs and bytes moved, to the meter of the calling context, if there is one. The
+simulated cluster converts the price to virtual seconds; real clusters record a span. Meters are context-local, so a
+thousand simulated ranks (greenlets) each have their own.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from typing import Protocol
 
 
 class Meter(Protocol):
-    """Whoever is told what a kernel cost."""
+    """Observer of the cost of kernels."""
 
     def charge(self, kernel: str, flops: float, nbytes: float) -> None:
-        """One call of `kernel` did `flops` floating-point operations and moved `nbytes` bytes."""
+        """Record that one call of `kernel` did `flops` floating-point operations and moved `nbytes` bytes."""
 
     def keep(self, kind: str, nbytes: int) -> None:
-        """The rank holds so many bytes more of this kind from now on (`tracing.HELD`)."""
+        """Record that the rank holds so many more bytes of this kind (`tracing.HELD`)."""
 
 
 METER: ContextVar[Meter | None] = ContextVar("lockstep_meter", default=None)
@@ -28,7 +28,7 @@ METER: ContextVar[Meter | None] = ContextVar("lockstep_meter", default=None)
 
 @contextmanager
 def metered(observer: Meter | None) -> Iterator[None]:
-    """Report the kernels called inside to `observer`; None means nobody (evaluation is outside the clock)."""
+    """Report the kernels called inside to `observer`, or to none: evaluation is outside the clock."""
     token = METER.set(observer)
     try:
         yield

@@ -1,4 +1,4 @@
-"""Lessons: the textbook. One chapter, one folder; `lessons.chapters` says what is in it."""
+"""Textbook: one folder per chapter. `lessons.chapters` lists what a folder contains."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ CHAPTERS: tuple[str, ...] = (
     "pipedream",
     "decoupled",
 )
-"""In teaching order. Naming a chapter here is all the registration there is."""
+"""In teaching order. A chapter is registered by its name here, and nowhere else."""
 
 
 def chapter(name: str):
-    """The Chapter of this name. ValueError if unknown."""
+    """Return the Chapter of this name. ValueError if there is none."""
     from lessons.chapters import Chapter
 
     if name not in CHAPTERS:
@@ -38,12 +38,12 @@ def chapter(name: str):
 
 
 def written() -> list:
-    """The chapters that have a text, in teaching order."""
+    """Return the chapters that have a text, in teaching order."""
     return [one for one in map(chapter, CHAPTERS) if one.written]
 
 
 def figures(chapter: str) -> dict:
-    """name -> lessons.figure.Figure of a chapter, in the order of its file."""
+    """Return name -> lessons.figure.Figure of a chapter, in the order of its file."""
     from lessons.figure import Figure
 
     module = importlib.import_module(f"lessons.{chapter}.experiments")
@@ -51,7 +51,7 @@ def figures(chapter: str) -> dict:
 
 
 def find(name: str):
-    """The Figure of this name, "warm_up" or "large_batches.warm_up". ValueError if unknown."""
+    """Return the Figure named "warm_up" or "large_batches.warm_up". ValueError if there is none."""
     every = {figure: chapter for chapter in CHAPTERS for figure in figures(chapter)}
     short = name.rpartition(".")[2]
     if short not in every or name not in (short, f"{every[short]}.{short}"):
@@ -61,7 +61,7 @@ def find(name: str):
     return figures(every[short])[short]
 
 
-def known(name: str):
-    """The golden.Drawn of the figure of this full name, from whichever chapter shows it; None if none does."""
+def recorded_figure(name: str):
+    """Return the golden.RecordedFigure of this full name from the first chapter that shows it; None if none does."""
     golden = (one.golden.figures.get(name) for one in written())
     return next((figure for figure in golden if figure), None)

@@ -1,12 +1,12 @@
-"""A chapter: a folder, and what is in it.
+"""Chapter: a folder with these files.
 
-text.md          the text; its first line is the title (lessons.markup says what may be live in it)
-text.ko.md       the same in Korean, where somebody has written it
-experiments.py   its figures (lessons.figure)
-golden.json      what figures and quiz items gave (lessons.golden)
-quiz.toml        questions (lessons.quiz), and answers.py, which answers them
-exercise.py      one function to write: a program that works, but not well enough yet
-check.py         what is asked of it (lessons.grading.grader)
+text.md          the text; its first line is the title (lessons.markup: live numbers, figures and code in it)
+text.ko.md       its Korean translation, where there is one
+experiments.py   the figures (lessons.figure)
+golden.json      recorded results of figures and quiz items (lessons.golden)
+quiz.toml        the questions (lessons.quiz); answers.py computes the answers
+exercise.py      one function to write: the template works, but not well enough
+check.py         how solutions are judged (lessons.grading.grader)
 lab.md           a sheet for 45 minutes with a class
 """
 
@@ -24,57 +24,57 @@ LANGUAGES = {"en": "English", "ko": "한국어"}
 
 
 class Chapter:
-    """The chapter in `folder`, of that name. Nothing is read before it is asked for, and nothing is computed."""
+    """The chapter in `folder`, named like it. Files are read on demand; nothing is run."""
 
     def __init__(self, folder: Path):
         self.folder, self.name = folder, folder.name
 
     @property
     def written(self) -> bool:
-        """Whether it has a text; the others are figures only."""
+        """Whether there is a text; other chapters have figures only."""
         return (self.folder / "text.md").is_file()
 
     @property
     def languages(self) -> list[str]:
-        """The languages it can be read in."""
+        """Languages in which there is a text."""
         return [one for one in LANGUAGES if self._path("text", one).is_file()]
 
     def title(self, language: str = "en") -> str:
-        """Its title, or its name in words if there is no text."""
+        """Return the title; without a text, the name in words."""
         if not self.written:
             return self.name.replace("_", " ").capitalize()
         return self.text(language).lstrip().splitlines()[0].lstrip("# ")
 
     def text(self, language: str = "en") -> str:
-        """The text in this language, or else in English; "" if it is not written."""
+        """Return the text in this language, else in English, else ""."""
         return self._read("text", language)
 
     def lab(self, language: str = "en") -> str:
-        """The lab sheet, likewise."""
+        """Return the lab sheet in this language, else in English, else ""."""
         return self._read("lab", language)
 
     def blocks(self, language: str = "en") -> list[markup.Block]:
-        """The text in parts, numbers filled in. ValueError in one sentence if something in it is not right."""
+        """Return the blocks of the text, numbers inserted. ValueError, in one sentence, if a mark is invalid."""
         return markup.blocks(self.text(language), self.name, self.golden)
 
     @property
     def figures(self) -> list[str]:
-        """The full names of the figures that its texts draw or take numbers from."""
+        """Full names of the figures that its texts show or quote numbers from."""
         texts = (read(language) for language in self.languages for read in (self.text, self.lab))
-        return list(dict.fromkeys(name for text in texts for name in markup.named(text, self.name)))
+        return list(dict.fromkeys(name for text in texts for name in markup.figure_names(text, self.name)))
 
     @cached_property
     def golden(self) -> Golden:
-        """What its golden file has."""
+        """Its golden file."""
         return golden.read(self.folder / "golden.json")
 
     @cached_property
     def items(self) -> tuple[quiz.Item, ...]:
-        """The questions of its quiz."""
+        """Questions of its quiz."""
         return quiz.read(self.folder / "quiz.toml")
 
     def item(self, name: str) -> quiz.Item:
-        """The question of this name; ValueError if there is none."""
+        """Return the question of this name. ValueError if there is none."""
         for item in self.items:
             if item.name == name:
                 return item
@@ -82,22 +82,22 @@ class Chapter:
 
     @property
     def exercise(self) -> str:
-        """The source of exercise.py, "" if there is none."""
+        """Source of exercise.py; "" if there is none."""
         path = self.folder / "exercise.py"
         return path.read_text("utf-8") if path.is_file() else ""
 
-    def computed(self, tell: Callable[[str], None] = lambda _: None) -> Golden:
-        """All figures and answers anew, here and now; `tell` hears what is under way."""
+    def recompute(self, log: Callable[[str], None] = lambda _: None) -> Golden:
+        """Run all figures and quiz items in this process; call `log` with the name of each."""
         import lessons
 
         figures = {}
         for name in self.figures:
-            tell(name)
-            figures[name] = drawn(name, lessons.find(name), lambda count, name=name: tell(f"{name}, run {count}"))
+            log(name)
+            figures[name] = run_figure(name, lessons.find(name), lambda count, name=name: log(f"{name}, run {count}"))
         answers = {}
         for item in self.items:
-            tell(f"{self.name}, {item.name}")
-            answers[item.name] = [(values, item.computed(self.name, values)) for values in item.every()]
+            log(f"{self.name}, {item.name}")
+            answers[item.name] = [(values, item.compute(self.name, values)) for values in item.all_parameters()]
         return Golden(figures, answers)
 
     def _path(self, kind: str, language: str) -> Path:
@@ -110,17 +110,17 @@ class Chapter:
         return ""
 
 
-def drawn(name: str, figure, tell: Callable[[int], None] = lambda _: None) -> golden.Drawn:
-    """Run a figure's experiments here and now; `tell` hears how many have begun."""
+def run_figure(name: str, figure, on_run: Callable[[int], None] = lambda _: None) -> golden.RecordedFigure:
+    """Run a figure's experiments in this process and record them; call `on_run` with the number started so far."""
     from experiments.experiment import Experiment
     from experiments.run import run
 
     links: list[str] = []
 
-    def run_and_note(**values: Any):
+    def run_and_link(**values: Any):
         experiment = Experiment.of(values)
         links.append(experiment.query())
-        tell(len(links))
+        on_run(len(links))
         return run(experiment)
 
-    return golden.drawn(name, figure, figure.rows(run_and_note), links)
+    return golden.record_figure(name, figure, figure.rows(run_and_link), links)

@@ -1,4 +1,4 @@
-"""A figure: an experiment of the textbook that can be run again, and what it is meant to show.
+"""Figure: an experiment of the textbook that can be run again, with claims about its outcome.
 
     @figure("Does a gradual warm-up beat a sudden start?", source="Goyal et al., 2017, section 2.2",
             claims={"the gradual warm-up ends lower than the constant one":
@@ -11,10 +11,10 @@
             rows.append({"start": start, "loss": done.summary["held_out_loss"]})
         return rows
 
-A figure is called with a function `run(**flat values of an experiment) -> Run` and gives rows, dicts of plain values:
-what is drawn, printed and claimed comes from them. Each claim is a sentence about the *shape* (who is above whom, where
-it bends) with the test that proves it. It takes at most 20 s on two cores. `look` says how the rows are drawn; without,
-`experiments.plots.chart.guess` finds out.
+A figure is a function of `run(**flat values of an experiment) -> Run` that returns rows, dicts of plain values, from
+which it is drawn, printed and tested. Each claim is a sentence about the *shape* (which curve is higher, where it
+bends) with its test. A figure takes at most 20 s on two cores. `look` says how rows are drawn; by default
+`experiments.plots.chart.guess` chooses.
 """
 
 from __future__ import annotations
@@ -44,12 +44,12 @@ class Figure:
     look: Look | None = None
 
     def rows(self, run: Callable[..., Run] | None = None) -> Rows:
-        """Run the experiments, here and now unless `run` knows better."""
+        """Run the experiments, by `run` or else in this process, and return the rows."""
         return self.make(run or run_now)
 
 
 def figure(question: str, *, source: str, claims: Mapping[str, Callable[[Rows], bool]], look: Look | None = None):
-    """Make a function `name(run) -> rows` a Figure; its docstring says what to look at."""
+    """Turn a function `name(run) -> rows` into a Figure; its docstring says what to look at."""
 
     def made(make: Callable[[Callable[..., Run]], Rows]) -> Figure:
         return Figure(make.__name__, question, source, claims, make, inspect.cleandoc(make.__doc__ or ""), look)
@@ -58,12 +58,12 @@ def figure(question: str, *, source: str, claims: Mapping[str, Callable[[Rows], 
 
 
 def run_now(**values: Any) -> Run:
-    """The Run of the experiment with these flat values. ValueError if it cannot be."""
+    """Return the Run of the experiment with these flat values. ValueError if they are invalid."""
     return run_experiment(Experiment.of(values))
 
 
 def value(rows: Rows, quantity: str, **where: Any) -> Any:
-    """The one value of `quantity` in the rows where all of `where` holds. ValueError unless it is one row."""
+    """Return the value of `quantity` in the one row with all the values of `where`. ValueError unless it is one."""
     found = [row[quantity] for row in rows if all(row[name] == wanted for name, wanted in where.items())]
     if len(found) != 1:
         raise ValueError(f"{len(found)} rows have {where}; expected one.")
@@ -71,5 +71,5 @@ def value(rows: Rows, quantity: str, **where: Any) -> Any:
 
 
 def column(rows: Rows, quantity: str, **where: Any) -> list:
-    """The values of `quantity`, row by row, where all of `where` holds."""
+    """Return the values of `quantity` in the rows with all the values of `where`."""
     return [row[quantity] for row in rows if all(row[name] == wanted for name, wanted in where.items())]

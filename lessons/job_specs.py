@@ -1,7 +1,7 @@
-"""What the page of a chapter has done outside its own process: a figure run again, or a solution graded.
+"""Job specs of the textbook: run a figure again, or grade a solution, in a process of the pool.
 
-The result is a folder with answer.json: of a figure its plain golden.Drawn and which claims hold, of a solution the
-plain grader.Report.
+The result is a folder with answer.json: for a figure its golden.RecordedFigure and which claims hold, for a solution
+the grader.GradingReport, both as JSON.
 """
 
 from __future__ import annotations
@@ -18,40 +18,40 @@ from experiments.jobs.spec import JobSpec
 KIND = "lesson"
 
 
-def again(figure: str) -> JobSpec:
-    """Run the figure of this full name again."""
+def figure_spec(figure: str) -> JobSpec:
+    """Return the spec that runs the figure of this full name again. It changes with the chapter's code."""
     folder = Path(__file__).parent / figure.partition(".")[0]
     source = b"".join(path.read_bytes() for path in sorted(folder.glob("*.py")))
     return JobSpec(KIND, {"figure": figure, "version": hashlib.sha256(source).hexdigest()[:8]})
 
 
-def graded(chapter: str, source: str, name: str, seed: int) -> JobSpec:
-    """Grade `source`, from a file of this name, as a solution of the chapter's exercise."""
+def grading_spec(chapter: str, source: str, name: str, seed: int) -> JobSpec:
+    """Return the spec that grades `source`, from a file of this name, as a solution of the chapter's exercise."""
     return JobSpec(KIND, {"check": chapter, "source": source, "name": name, "seed": seed})
 
 
-def job_spec(values: dict[str, Any], root: Path, progress: Callable[[float], None] = lambda part: None) -> Path:
-    """Do it and give the folder. ValueError in one sentence if it cannot be done."""
-    answer = _again(values["figure"], progress) if "figure" in values else _graded(**values)
+def perform(values: dict[str, Any], root: Path, progress: Callable[[float], None] = lambda part: None) -> Path:
+    """Do the job and return the folder of its result. ValueError, in one sentence, if it is impossible."""
+    answer = _rerun(values["figure"], progress) if "figure" in values else _grade(**values)
     text = json.dumps(answer, ensure_ascii=False)
     return JobSpec(KIND, values).keep(root, lambda folder: (folder / "answer.json").write_text(text, "utf-8"))
 
 
 def read(folder: Path) -> dict[str, Any]:
-    """The answer in `folder`."""
+    """Return the result in `folder`."""
     return json.loads((folder / "answer.json").read_text("utf-8"))
 
 
-def _again(name: str, progress: Callable[[float], None]) -> dict[str, Any]:
+def _rerun(name: str, progress: Callable[[float], None]) -> dict[str, Any]:
     from lessons import chapters
 
-    figure, before = lessons.find(name), lessons.known(name)
+    figure, before = lessons.find(name), lessons.recorded_figure(name)
     most = 1 + len(before.runs if before else ())
-    drawn = chapters.drawn(name, figure, lambda count: progress(min(count / most, 0.99)))
-    return {**drawn.plain(), "holds": {claim: bool(test(drawn.rows)) for claim, test in figure.claims.items()}}
+    recorded = chapters.run_figure(name, figure, lambda count: progress(min(count / most, 0.99)))
+    return {**recorded.plain(), "holds": {claim: bool(test(recorded.rows)) for claim, test in figure.claims.items()}}
 
 
-def _graded(check: str, source: str, name: str, seed: int) -> dict[str, Any]:
+def _grade(check: str, source: str, name: str, seed: int) -> dict[str, Any]:
     from lessons.grading import grader
 
     return grader.grade(lessons.chapter(check), source, seed, name).plain()

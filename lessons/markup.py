@@ -1,17 +1,18 @@
-"""Prose: a chapter's text, with what is live in it.
+"""Markup of a chapter's text: live figures, source code, predictions and numbers in Markdown.
 
 A mark stands in double braces, with a space on each side. Alone in its line:
 
-    {{ waiting_for_everybody }}           a figure of this chapter; large_batches.warm_up is one of another
-    {{ code algorithms.parts.optimizers.Sgd }}     the source of a module, class or function, as it is now
-    {{ predict speed_up }}                a quiz item, to be answered before the text goes on
+    {{ waiting_for_everybody }}                    a figure of this chapter; large_batches.warm_up is one of another
+    {{ code algorithms.parts.optimizers.Sgd }}     the current source of a module, class or function
+    {{ predict speed_up }}                         a quiz item, to be answered before the text goes on
 
-and inside a line, a number out of the rows of a figure, or how many times a second one goes into it:
+Inside a line, a Jinja expression on values from the rows of figures (lessons.figure.value); the filter f is Python's
+`format`, by default .3g:
 
-    {{ value waiting_for_everybody.step where law=cloud, workers=32 : .1f }}
-    {{ value tail.seconds where backups=0 over tail.seconds where backups=1 : .1f }}
+    {{ value("waiting_for_everybody.step", law="cloud", workers=32) | f(".1f") }}
+    {{ (value("tail.seconds", backups=0) / value("tail.seconds", backups=1)) | f(".1f") }}
 
-What follows the colon is Python's format (.3g if there is none). Formulas keep their braces: {{a}} is no mark.
+Formulas keep their braces: {{a}} is no mark.
 """
 
 from __future__ import annotations
@@ -19,32 +20,41 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+from jinja2 import StrictUndefined, TemplateError
+from jinja2.environment import TemplateExpression
+from jinja2.sandbox import SandboxedEnvironment
+
+from lessons.figure import value
 from lessons.golden import Golden
 
 ROOT = Path(__file__).resolve().parents[1]
 MARK = re.compile(r"\{\{ (.+?) \}\}")
 ALONE = re.compile(r"^\{\{ ([^{}]+) \}\}\s*$")
 NAME = re.compile(r"^(\w+\.)?\w+$")
-FENCE = re.compile(r"^\s*(```|~~~)")
+VALUE = re.compile(r'\bvalue\("([^"]+)\.')  # up to the last dot, which precedes the column
+CODE_BLOCK = re.compile(r"^\s*(```|~~~)")
+JINJA = SandboxedEnvironment(undefined=StrictUndefined)
+JINJA.filters["f"] = format
 
 
 class Text(NamedTuple):
-    """Markdown, numbers filled in."""
+    """Markdown, numbers inserted."""
 
     markdown: str
 
 
-class Drawing(NamedTuple):
+class LiveFigure(NamedTuple):
     """A live figure, by its full name: "stragglers.waiting_for_everybody"."""
 
     figure: str
 
 
 class Code(NamedTuple):
-    """A piece of our source: where it stands, and what it says."""
+    """A piece of our source code, with its path and first line."""
 
     name: str
     path: str
@@ -58,11 +68,11 @@ class Predict(NamedTuple):
     item: str
 
 
-Block = Text | Drawing | Code | Predict
+Block = Text | LiveFigure | Code | Predict
 
 
 def blocks(text: str, chapter: str, golden: Golden) -> list[Block]:
-    """The parts of `text`, a chapter's, in order. ValueError in one sentence if a mark cannot be understood."""
+    """Return the blocks of `text`, of this chapter, in order. ValueError, in one sentence, if a mark is invalid."""
     found: list[Block] = []
     lines: list[str] = []
 
@@ -73,7 +83,7 @@ def blocks(text: str, chapter: str, golden: Golden) -> list[Block]:
 
     for line, code in _lines(text):
         alone = None if code else ALONE.match(line)
-        if alone is None or alone[1].startswith("value "):
+        if alone is None or "(" in alone[1]:
             lines.append(line if code else MARK.sub(lambda mark: _number(mark[1], chapter, golden), line))
             continue
         close()
@@ -83,34 +93,32 @@ def blocks(text: str, chapter: str, golden: Golden) -> list[Block]:
         elif kind == "predict":
             found.append(Predict(name))
         elif not kind and NAME.match(name):
-            found.append(Drawing(full(name, chapter)))
+            found.append(LiveFigure(full_name(name, chapter)))
         else:
-            raise ValueError(f"{chapter}: the mark {alone[0][:80]!r} means nothing; see lessons/markup.py.")
+            raise ValueError(f"{chapter}: the mark {alone[0][:80]!r} is invalid; see lessons/markup.py.")
     close()
     return found
 
 
-def named(text: str, chapter: str) -> list[str]:
-    """The full names of the figures that `text` draws or takes numbers from, in the order of first mention."""
+def figure_names(text: str, chapter: str) -> list[str]:
+    """Return the full names of the figures that `text` shows or quotes, in the order of first mention."""
     names: dict[str, None] = {}
     for line, code in _lines(text):
         for mark in () if code else MARK.finditer(line):
-            if mark[1].startswith("value "):
-                names |= dict.fromkeys(full(place.rpartition(".")[0], chapter) for place, _ in _places(mark[1]))
-            elif NAME.match(mark[1]):
-                names[full(mark[1], chapter)] = None
+            figures = [mark[1]] if NAME.match(mark[1]) else VALUE.findall(mark[1])
+            names |= dict.fromkeys(full_name(figure, chapter) for figure in figures)
     return list(names)
 
 
-def full(name: str, chapter: str) -> str:
-    """The full name of a figure that chapter `chapter` calls `name`."""
+def full_name(name: str, chapter: str) -> str:
+    """Return the full name of the figure that chapter `chapter` calls `name`."""
     return name if "." in name else f"{chapter}.{name}"
 
 
 def source(name: str) -> Code:
-    """The source of "package.module", "package.module.function" or "package.module.Class.method"; nothing is imported.
+    """Return the source of "package.module", "package.module.function" or "package.module.Class.method".
 
-    Comments right above belong to it. ValueError if there is no such thing.
+    Comments right above belong to it; nothing is imported. ValueError if it does not exist.
     """
     parts = name.split(".")
     for cut in range(len(parts), 0, -1):
@@ -134,7 +142,7 @@ def source(name: str) -> Code:
 
 
 def _called(node: ast.AST) -> str:
-    """What a statement defines."""
+    """Return the name that a statement defines."""
     if isinstance(node, ast.Assign | ast.AnnAssign):
         target = node.targets[0] if isinstance(node, ast.Assign) else node.target
         return getattr(target, "id", "")
@@ -142,47 +150,32 @@ def _called(node: ast.AST) -> str:
 
 
 def _lines(text: str) -> Iterator[tuple[str, bool]]:
-    """(line, whether it belongs to a block of code)."""
+    """Yield (line, whether it belongs to a block of code)."""
     inside = False
     for line in text.splitlines():
-        fence = bool(FENCE.match(line))
-        yield line, inside or fence
-        inside ^= fence
+        edge = bool(CODE_BLOCK.match(line))
+        yield line, inside or edge
+        inside ^= edge
 
 
 def _number(mark: str, chapter: str, golden: Golden) -> str:
-    """What stands in place of a mark with a number."""
-    if not mark.startswith("value "):
+    """Return the text in place of a mark inside a line."""
+    if "(" not in mark:
         raise ValueError(f"{chapter}: the mark {mark[:80]!r} must stand alone in its line.")
-    numbers = []
-    for place, where in _places(mark):
+
+    def from_figure(place: str, **where: Any) -> Any:
         figure, _, column = place.rpartition(".")
-        rows = golden.figure(full(figure, chapter)).rows
-        fitting = [row for row in rows if all(_same(row.get(name), wanted) for name, wanted in where.items())]
-        if len(fitting) != 1 or column not in fitting[0]:
-            raise ValueError(f"{chapter}: {len(fitting)} rows fit {mark[:120]!r}; expected one with this column.")
-        numbers.append(fitting[0][column])
-    form = mark.rpartition(" : ")[2] if " : " in mark else ".3g"
-    value = numbers[0] if len(numbers) == 1 else numbers[0] / numbers[1]
-    if isinstance(value, str):
-        return value
-    return format(round(value) if form.endswith("d") else value, form)
+        return value(golden.figure(full_name(figure, chapter)).rows, column, **where)
 
-
-def _places(mark: str) -> list[tuple[str, dict[str, str]]]:
-    """(figure.column, {column: value}) of each number that a mark names."""
-    found = []
-    for part in mark.removeprefix("value ").rpartition(" : ")[0 if " : " in mark else 2].split(" over "):
-        place, _, conditions = part.partition(" where ")
-        pairs = (condition.partition("=") for condition in conditions.split(",") if condition)
-        found.append((place.strip(), {name.strip(): wanted.strip() for name, _, wanted in pairs}))
-    return found
-
-
-def _same(value: object, text: str) -> bool:
-    if isinstance(value, str) or value is None or isinstance(value, bool):
-        return str(value) == text
     try:
-        return float(value) == float(text)
-    except ValueError:
-        return False
+        result = _compiled(mark)(value=from_figure)
+        return format(result, ".3g") if isinstance(result, float) else str(result)
+    except KeyError as column:
+        raise ValueError(f"{chapter}: in the mark {mark[:120]!r}: there is no column {column}.") from None
+    except (TemplateError, TypeError, ValueError, ArithmeticError) as error:
+        raise ValueError(f"{chapter}: in the mark {mark[:120]!r}: {error}") from None
+
+
+@cache
+def _compiled(mark: str) -> TemplateExpression:
+    return JINJA.compile_expression(mark, undefined_to_none=False)

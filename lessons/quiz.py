@@ -1,21 +1,21 @@
-"""Quiz: questions whose numbers are drawn, and whose answers the simulator gives.
+"""Quiz: questions with random parameters, answered by the simulator.
 
     [[item]]                                   # in quiz.toml
     name = "speed_up"
     ask = "How many times as fast as one are {workers} workers?"
-    draw = { workers = [8, 16, 32] }           # one of each, by seed
-    answer = "speed_up"                        # a function in answers.py, called with what was drawn
-    within = 0.15                              # how near a guess must come, as a part of the answer
+    draw = { workers = [8, 16, 32] }           # parameters: one value of each list, by seed
+    answer = "speed_up"                        # a function in answers.py, called with the parameters
+    within = 0.15                              # relative tolerance of a guess
     why = "The slowest takes {answer:.2f} times ..."
 
-An item with choices is answered by the key of one of them; each wrong one says why it is:
+An item with choices is answered by the key of one of them; each wrong one explains why:
 
     [[item.choice]]
     key = "one"
     says = "One of them."
     but = "That holds where ..."
 
-{workers}, and {answer} in `why`, are filled in; other braces are left to the formulas.
+{workers}, and {answer} in `why`, are replaced by values; other braces belong to formulas.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ FIELD = re.compile(r"\{(\w+)(?::([^{}]*))?\}")
 
 @dataclass(frozen=True)
 class Choice:
-    """A possible answer; `but` says why it is wrong where it is."""
+    """A possible answer; `but` explains why it is wrong, where it is."""
 
     key: str
     says: str
@@ -44,7 +44,7 @@ class Choice:
 
 @dataclass(frozen=True)
 class Item:
-    """One question. Without choices it is answered by a number."""
+    """One question; without choices, the answer is a number."""
 
     name: str
     ask: str
@@ -55,39 +55,39 @@ class Item:
     unit: str = ""
     choices: tuple[Choice, ...] = ()
 
-    def drawn(self, seed: int) -> dict[str, Any]:
-        """The parameters that this seed draws."""
+    def parameters(self, seed: int) -> dict[str, Any]:
+        """Return parameters, drawn with this seed."""
         dice = random.Random(f"{seed} {self.name}")
         return {name: dice.choice(values) for name, values in self.draw.items()}
 
-    def every(self) -> list[dict[str, Any]]:
-        """All parameters that can be drawn."""
+    def all_parameters(self) -> list[dict[str, Any]]:
+        """Return all combinations of parameters."""
         return [dict(zip(self.draw, values, strict=True)) for values in itertools.product(*self.draw.values())]
 
-    def asked(self, drawn: Mapping[str, Any]) -> str:
-        """The question, filled in."""
-        return filled(self.ask, drawn)
+    def question(self, parameters: Mapping[str, Any]) -> str:
+        """Return the question for these parameters."""
+        return fill_in(self.ask, parameters)
 
-    def explained(self, drawn: Mapping[str, Any], answer: Any) -> str:
-        """Why the answer is what it is."""
-        return filled(self.why, {**drawn, "answer": answer})
+    def explanation(self, parameters: Mapping[str, Any], answer: Any) -> str:
+        """Return why this is the answer for these parameters."""
+        return fill_in(self.why, {**parameters, "answer": answer})
 
     def right(self, guess: Any, answer: Any) -> bool:
-        """Whether a guess is near enough, or the right choice."""
+        """Return whether a guess is the right choice, or a number within tolerance."""
         if self.choices:
             return guess == answer
         return abs(guess - answer) <= self.within * abs(answer)
 
     def choice(self, key: str) -> Choice:
-        """The choice of this key; ValueError if there is none."""
+        """Return the choice of this key. ValueError if there is none."""
         for one in self.choices:
             if one.key == key:
                 return one
         raise ValueError(f"{self.name} has no choice {key!r}; it has {', '.join(c.key for c in self.choices)}.")
 
-    def computed(self, chapter: str, drawn: Mapping[str, Any]) -> Any:
-        """The answer, worked out here and now by the function in the chapter's answers.py."""
-        answer = getattr(importlib.import_module(f"lessons.{chapter}.answers"), self.answer)(**drawn)
+    def compute(self, chapter: str, parameters: Mapping[str, Any]) -> Any:
+        """Return the answer, computed by the function in the chapter's answers.py."""
+        answer = getattr(importlib.import_module(f"lessons.{chapter}.answers"), self.answer)(**parameters)
         if self.choices:
             self.choice(answer)
             return answer
@@ -95,7 +95,7 @@ class Item:
 
 
 def read(path: Path) -> tuple[Item, ...]:
-    """The items of a quiz.toml; none if there is no such file. ValueError in one sentence if it is not right."""
+    """Return the items of a quiz.toml, () if there is no such file. ValueError, in one sentence, if it is invalid."""
     if not path.is_file():
         return ()
     items = []
@@ -108,8 +108,8 @@ def read(path: Path) -> tuple[Item, ...]:
     return tuple(items)
 
 
-def filled(text: str, values: Mapping[str, Any]) -> str:
-    """`text` with {name} or {name:.2f} filled in where `values` has the name."""
+def fill_in(text: str, values: Mapping[str, Any]) -> str:
+    """Return `text` with {name} and {name:.2f} replaced where `values` has the name."""
     return FIELD.sub(
         lambda found: format(values[found[1]], found[2] or "") if found[1] in values else found[0], text
     ).strip()

@@ -16,13 +16,15 @@ import numpy as np
 import algorithms
 import kernels
 from cluster import simulated
+from cluster.event_log import Outcome
 from kernels.meter import METER
-from tracing import Outcome
+from workloads.budget import Budget
 from workloads.layers import Dense
 from workloads.quadratic import Quadratic
 from workloads.sequential import Sequential
 from workloads.supervised import Supervised
-from workloads.task import Budget, Evaluation, Task
+from workloads.task import Task
+from workloads.workload import Evaluation
 
 
 @dataclass
@@ -104,8 +106,8 @@ def one_rank(name, s, workload, servers, shards, batch, seed, budget, comm):
         comm,
         budget=budget,
         batch=batch,
-        shard=worker * shards // (comm.size - servers) if worker >= 0 else None,
-        shards=shards,
+        data_shard=worker * shards // (comm.size - servers) if worker >= 0 else None,
+        data_shards=shards,
         seed=seed,
     )
     return algorithms.find(name).worker(comm, task, s)

@@ -1,4 +1,4 @@
-"""Balance: cut a chain of layers in a given number of parts that cost about the same, by time or by size.
+"""Balancing: cut a chain of layers into a given number of parts of about equal cost, by time or by size.
 
     by_variance   smallest sum of squares of the parts' costs: V(j, k) = min_i V(i, k-1) + (c_i + ... + c_{j-1})^2
     by_slowest    smallest maximum, which is what throughput needs:      V(j, k) = min_i max(V(i, k-1), c_i + ...)
@@ -7,8 +7,8 @@
 
 The trap of by_blocks: torchgpipe scales x -> (x - min) / (max - min), which makes the cheapest layers free. Nine
 layers of 5 and one of 6 come out in four parts as 10 | 10 | 10 | 21; scaled by the maximum alone (`offset` off), as
-10 | 10 | 15 | 16. And parts may differ by a whole dearest layer either way: 5 5 5 5 20 in two parts stays at 10 | 30,
-where 20 | 20 is possible. The other two find it.
+10 | 10 | 15 | 16. And parts may differ by one most expensive layer either way: 5 5 5 5 20 in two parts stays at
+10 | 30, where 20 | 20 is possible. The other two functions find it.
 
 Costs are `profile.times` or `profile.sizes(chunks, copies)`. The result is the number of layers in each part.
 Source: variance in Huang et al., NeurIPS 2019; blocks in torchgpipe after Bárány & Grinberg, arXiv:1308.2452.
@@ -24,21 +24,21 @@ from theory.profile import ranges
 
 
 def by_variance(costs: Sequence[float], parts: int) -> list[int]:
-    """The cut with the most equal costs."""
+    """Return the cut with the most equal costs."""
     return _best(costs, parts, lambda before, cost: before + cost * cost)
 
 
 def by_slowest(costs: Sequence[float], parts: int) -> list[int]:
-    """The cut whose slowest part is the fastest. Of equal ones that with the earlier cuts."""
+    """Return the cut whose slowest part is fastest. Ties go to earlier cuts."""
     return _best(costs, parts, max)
 
 
 def by_blocks(costs: Sequence[float], parts: int, offset: bool = True) -> list[int]:
-    """torchgpipe's cut; without its `offset` the cheapest layers keep their price.
+    """Return torchgpipe's cut; without its `offset` the cheapest layers keep their cost.
 
-    Of parts that are equally cheap it takes the one next to the dearest; with any other it may go round for ever.
+    Of equally cheap parts it takes the one next to the most expensive; with any other it may loop for ever.
     """
-    _refuse(costs, parts)
+    _check(costs, parts)
     low, high = min(costs) if offset else 0, max(costs)
     scaled = [(cost - low) / (high - low) if high > low else 0.0 for cost in costs]
     cuts = [len(costs) // parts * part for part in range(parts)] + [len(costs)]
@@ -62,7 +62,7 @@ def by_blocks(costs: Sequence[float], parts: int, offset: bool = True) -> list[i
 
 
 def striped(work, stages, stripes=1):
-    """The speed-up over one GPU of a full pipeline: layers with this `work` cut in `stages`, the last in stripes."""
+    """Return the speed-up of a full pipeline over one GPU: layers of this `work` in `stages`, the last in stripes."""
     *layers, top = work
     pieces = [*layers, *[top / stripes] * stripes]
     counts = by_slowest(pieces, stages)
@@ -71,8 +71,8 @@ def striped(work, stages, stripes=1):
 
 
 def _best(costs: Sequence[float], parts: int, join: Callable[[float, float], float]) -> list[int]:
-    """The cut with the smallest join(... join(cost of part 0, cost of part 1) ..., cost of the last part)."""
-    _refuse(costs, parts)
+    """Return the cut with the smallest join(... join(cost of part 0, cost of part 1) ..., cost of the last part)."""
+    _check(costs, parts)
     cost, layers = ranges(costs), len(costs)
     best: dict[tuple[int, int], tuple[float, tuple]] = {(0, 0): (0.0, ())}  # (layers, parts) -> (value, their sizes)
     for part in range(1, parts + 1):
@@ -87,6 +87,6 @@ def _best(costs: Sequence[float], parts: int, join: Callable[[float, float], flo
     return list(best[layers, parts][1])
 
 
-def _refuse(costs: Sequence[float], parts: int) -> None:
+def _check(costs: Sequence[float], parts: int) -> None:
     if not 1 <= parts <= len(costs):
         raise ValueError(f"{len(costs)} layers cannot be cut in {parts} parts; use 1 to {len(costs)}.")

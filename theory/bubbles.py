@@ -1,8 +1,8 @@
-"""Why a rank stands still, and which ops the whole step waits for.
+"""Bubbles: why a rank idles, and which ops are the critical path of a step.
 
 An op could not start earlier because its rank was busy, or because something it needs was not done, or was still on its
-way over a link. So every idle slot has its reason; and following the reasons back from the end gives the critical path:
-make one op of it shorter and the step gets shorter, make any other op shorter and it may not.
+way over a link. So every idle slot has its reason; following the reasons back from the end gives the critical path:
+a shorter op on it makes the step shorter, a shorter op elsewhere may not.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from theory.schedule_timing import Times
 
 
 class Idle(NamedTuple):
-    """Time in which `rank` does nothing, and why."""
+    """Time in which `rank` idles, and why."""
 
     rank: int
     start: float
@@ -35,7 +35,7 @@ class Idle(NamedTuple):
 
 
 def idle(times: Times) -> Iterator[Idle]:
-    """Every idle slot, rank by rank and in the order of time. A wait is cut where its message starts on its way."""
+    """Yield every idle slot, rank by rank in the order of time. A wait is split where its message is sent."""
     graph = Graph(times.lists)
     for rank, (starts, ends) in enumerate(zip(times.start, times.end, strict=True)):
         free = 0.0
@@ -52,10 +52,10 @@ def idle(times: Times) -> Iterator[Idle]:
 
 
 def critical_path(times: Times) -> list[tuple[int, int]]:
-    """Where the ops stand, (rank, position), that follow one another without slack from the start to the end.
+    """Return the ops, (rank, position), that follow one another without slack from the start to the end.
 
-    Each is the reason why the next one starts no earlier: their lengths, and the latency where the path goes from rank
-    to rank, add up to the makespan.
+    Each is the reason why the next one starts no earlier: their durations, and the latency wherever the path crosses
+    from rank to rank, add up to the makespan.
     """
     graph = Graph(times.lists)
     rank = next(rank for rank, ends in enumerate(times.end) if ends and ends[-1] == times.makespan)
@@ -80,7 +80,7 @@ class _Arrival(NamedTuple):
 
 
 def _latest(times: Times, graph: Graph, rank: int, n: int) -> _Arrival:
-    """What the n-th op of `rank`, and those joined to it, waited for longest."""
+    """Return what the n-th op of `rank`, or one overlapped with it, waited for longest."""
     arrivals = []
     for position in graph.together(rank, n):
         op = times.lists[rank][position]

@@ -1,4 +1,4 @@
-"""NCCL's own cost model: how its tuner guesses the latency of an all-reduce, before it chooses an algorithm.
+"""NCCL's own cost model: how its tuner estimates the latency of an all-reduce before it chooses an algorithm.
 
     ring   base + 2 (P - k) hops inside + 2 (k - 1) hops between       k nodes of g GPUs, P = k g
     tree   base + 2 ((g - 1) hops inside + log2 k hops between)
@@ -26,14 +26,14 @@ HOP = {  # us
     ("network", "ring"): (2.7, 4.0, 14.0),
 }
 PROTOCOLS = ("LL", "LL128", "Simple")
-POST = (1.0, 1.0, 3.0)  # us of an Intel processor per message to the network: a ring goes round no faster
-PLATEAU = 1.4  # a Simple ring over several nodes takes that much longer (since Ampere; 1.9 before)
+POST = (1.0, 1.0, 3.0)  # us per message to the network on an Intel processor: a lower bound on a ring's hop
+PLATEAU = 1.4  # factor of a Simple ring over several nodes (since Ampere; 1.9 before)
 
 
 def latency(
     algorithm: Literal["ring", "tree"], protocol: Literal["LL", "LL128", "Simple"], nodes: int, gpus: int
 ) -> float:
-    """Seconds of an all-reduce of nothing among `nodes` of `gpus` each, by NVLink and network."""
+    """Return the seconds of an empty all-reduce among `nodes` of `gpus` each, over NVLink and network."""
     which = PROTOCOLS.index(protocol)
     base, inside, between = (
         table[which] for table in (BASE[algorithm], HOP["NVLink", algorithm], HOP["network", algorithm])

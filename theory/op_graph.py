@@ -1,4 +1,4 @@
-"""The op graph of a given schedule: where each op stands, what it needs there, and who waits for whom for ever."""
+"""Op graph of a schedule: where each op stands, which ops it needs, and which ranks a deadlock is made of."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from algorithms.parts.pipeline.ops import Op, Overlapped, needs
 
 
 def gradients(lists: Sequence[Sequence[Op]]) -> dict[Op, list[Op]]:
-    """What an update needs that several ranks do together: from each of them its last backward before it.
+    """Return what a shared update needs: from each rank that takes part, its last backward before it.
 
     ValueError if there is none.
     """
@@ -28,7 +28,7 @@ def gradients(lists: Sequence[Sequence[Op]]) -> dict[Op, list[Op]]:
 
 
 class Graph:
-    """The ops of `lists` (one list per rank) and their needs."""
+    """Ops of `lists` (one list per rank) and their dependencies."""
 
     def __init__(self, lists: Sequence[Sequence[Op]]):
         self.lists = lists
@@ -37,11 +37,11 @@ class Graph:
         self.gradients = gradients(lists)
 
     def needs(self, op: Op) -> list[Op]:
-        """What must be done before `op`, by the names it has in the lists."""
+        """Return the ops that must be done before `op`, by the names they have in the lists."""
         return [self._named(*need) for need in needs(op, self.last)] + self.gradients.get(op, [])
 
     def together(self, rank: int, n: int) -> range:
-        """The positions of the ops that are done together with the n-th of `rank`."""
+        """Return the positions of the ops that are overlapped with the n-th of `rank`, itself included."""
         ops, first = self.lists[rank], n
         while first and type(ops[first - 1]) is Overlapped:
             first -= 1
@@ -50,9 +50,9 @@ class Graph:
         return range(first, n + 1)
 
     def stuck(self, reached: Sequence[int]) -> str:
-        """Why nobody goes on where rank r has done reached[r] ops: a circle of waiting, or an op that nobody does."""
+        """Explain a deadlock in which rank r has done reached[r] ops: a cycle of waiting, or an op that is missing."""
         rank = next(rank for rank, ops in enumerate(self.lists) if reached[rank] < len(ops))
-        waits: dict[int, str] = {}  # by rank, in the order of who waits for whom
+        waits: dict[int, str] = {}  # by rank; each waits for the next
         while rank not in waits:
             op, need = self._unmet(rank, reached)
             on = self.place[need][0] if need in self.place else None
@@ -63,8 +63,8 @@ class Graph:
                 return f"the schedule is stuck: {waits[rank]}."
             rank = on
         ranks = list(waits)
-        circle = [waits[r] for r in ranks[ranks.index(rank) :]]
-        return f"the schedule is stuck: {', '.join(circle)}."
+        cycle = [waits[r] for r in ranks[ranks.index(rank) :]]
+        return f"the schedule is stuck: {', '.join(cycle)}."
 
     def _unmet(self, rank: int, reached: Sequence[int]) -> tuple[Op, Op]:
         for n in self.together(rank, reached[rank]):

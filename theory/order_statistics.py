@@ -1,7 +1,7 @@
-"""Stragglers: how long a step takes if it waits for the k fastest of n, on average, in closed form.
+"""Order statistics of stragglers: the mean time of a step that waits for the k fastest of n, in closed form.
 
-Whoever waits for everybody (k = n) waits for the slowest; the more there are, the slower is the slowest. Times are
-independent of each other, with mean 1 unless said otherwise. H_n = 1 + 1/2 + ... + 1/n.
+A step that waits for all (k = n) waits for the slowest, which is slower the more there are. Times are independent, with
+mean 1 unless said otherwise. H_n = 1 + 1/2 + ... + 1/n.
 
     shifted exponential    shift + mean (H_n - H_(n-k))
     Pareto                 least G(n + 1) G(n - k + 1 - 1/shape) / (G(n - k + 1) G(n + 1 - 1/shape))      G: gamma
@@ -18,7 +18,7 @@ import numpy as np
 
 
 def harmonic(n: int) -> float:
-    """H_n; H_0 = 0.
+    """Return H_n; H_0 = 0.
 
     >>> harmonic(100).__round__(3)
     5.187
@@ -27,13 +27,13 @@ def harmonic(n: int) -> float:
 
 
 def exponential(n: int, k: int, mean: float = 1.0, shift: float = 0.0) -> float:
-    """Until the k fastest of n are done whose times are `shift` and something exponential of this `mean`."""
+    """Return the mean time until k of n are done; each takes `shift` and an exponential time of this `mean`."""
     _check(n, k)
     return shift + mean * math.fsum(1 / i for i in range(n - k + 1, n + 1))
 
 
 def pareto(n: int, k: int, shape: float) -> float:
-    """Until the k fastest of n are done whose times are Pareto with mean 1: a heavy tail. `shape` is above 1."""
+    """Return the mean time until k of n are done; times are Pareto (a heavy tail) with mean 1, `shape` above 1."""
     _check(n, k)
     least, late = (shape - 1) / shape, 1 / shape
     logs = math.lgamma(n + 1), math.lgamma(n - k + 1 - late), -math.lgamma(n - k + 1), -math.lgamma(n + 1 - late)
@@ -41,7 +41,7 @@ def pareto(n: int, k: int, shape: float) -> float:
 
 
 def lognormal(n: int, k: int, sigma: float) -> float:
-    """Until the k fastest of n are done whose times are log-normal with mean 1: exp(sigma z - sigma^2 / 2)."""
+    """Return the mean time until k of n are done; times are log-normal with mean 1, exp(sigma z - sigma^2 / 2)."""
     _check(n, k)
     z = np.linspace(-9, 9 + sigma, 4001)  # a smooth integrand that ends in zeros: the trapezoid rule is exact
     below = np.array([math.erfc(-x / math.sqrt(2)) / 2 for x in z])
@@ -52,19 +52,21 @@ def lognormal(n: int, k: int, sigma: float) -> float:
 
 
 def backup_step(workers: int, backups: int) -> float:
-    """Between two steps that wait for all but `backups`, if a straggler first finishes what it began.
+    """Return the mean time between steps that wait for all but `backups`, if stragglers first finish what they began.
 
     Times are exponential. `exponential(workers, workers - backups)` would be right if all began every step together;
-    here the stragglers of the last step come late to the next one, and it takes a little longer. Nothing that is
-    under way has a memory, so the time to the next arrival is 1 / (how many compute), and all are as likely.
+    here the stragglers of the last step come late to the next one, and it takes a little longer. Exponential times are
+    memoryless, so the time to the next arrival is 1 / (how many compute), and all are equally likely to be next.
     """
     needed = workers - backups
     _check(workers, needed)
-    rest = [0.0] * (backups + 1)  # of the step, by how many compute what is stale; all that is needed has arrived
+    rest = [0.0] * (
+        backups + 1
+    )  # time left in the step, by how many compute a stale gradient; all that is needed has arrived
     for arrived in reversed(range(needed)):
         busy, after, rest = workers - arrived, rest, []
         for stale in range(backups + 1):
-            late = stale * rest[stale - 1] if stale else 0.0  # the next arrival is dropped, and its worker begins anew
+            late = stale * rest[stale - 1] if stale else 0.0  # the next arrival is dropped, and its worker starts again
             rest.append((1 + late + (busy - stale) * after[stale]) / busy)
     return rest[backups]
 

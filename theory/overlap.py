@@ -1,17 +1,17 @@
-"""Timeline: how long a synchronous step takes, from a profile of the layers alone. No model is needed, and no cluster.
+"""Overlap of communication and computation: the length of a synchronous step, from the costs of its layers alone.
 
-Layer l takes f_l forward, b_l backward, c_l = c(n_l) on a network that carries one sum after the other, and u_l to
-update; Tf, Tb, Tc, u are their sums and Tx = Tf + Tb. Backward goes from layer L to layer 1.
+Layer l takes f_l forward, b_l backward, c_l = c(n_l) for its all-reduce (the network does one after the other) and u_l
+to update; Tf, Tb, Tc, u are their sums and Tx = Tf + Tb. Backward goes from layer L to layer 1.
 
-    no overlap             Tx + c(n) + u                       one sum for all layers, which starts only once
+    no overlap             Tx + c(n) + u                       one all-reduce for all layers
     wait-free              s_1 + c_1 + u                       r_l = Tf + b_L + ... + b_l: layer l's gradient is ready
-                                                               s_l = max(r_l, s_l+1 + c_l+1): its sum begins
-    ... in buckets         the same, bucket for layer          ready with the last of its layers
+                                                               s_l = max(r_l, s_l+1 + c_l+1): its all-reduce begins
+    ... in buckets         the same per bucket                 ready with the last of its layers
     and the next forward   >= max(Tx + u + c_1, Tc)            if early layers go first; else no less than wait-free
     delay k >= 1           max(Tx + u, Tc)                     at most twice as fast as no overlap, if Tx = Tc
 
 Source: Zhang et al. (Poseidon), USENIX ATC 2017; Shi et al. (MG-WFBP), INFOCOM 2019; "Leveraging Asynchronicity in
-Gradient Descent", OpenReview rkFd2P5gl. Recurrences as they follow from the schedules.
+Gradient Descent", OpenReview rkFd2P5gl. The recurrences follow from the schedules.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ Buckets = Sequence[range]  # of layers, the last layers first
 
 @dataclass(frozen=True)
 class Cost:
-    """Seconds for n bytes (or numbers): start + n each."""
+    """Seconds for n bytes (or elements): start + n each."""
 
     start: float = 0.0
     each: float = 0.0
@@ -38,53 +38,53 @@ class Cost:
 
 
 @dataclass(frozen=True)
-class Profile:
-    """What each layer takes, layers in the order of the forward pass.
+class StepCosts:
+    """Costs of each layer, in the order of the forward pass.
 
-    `line` is how long the network is busy with a sum, `lag` how much later than that the sum is there.
+    `line` is how long the network is busy with an all-reduce, `lag` how much later its result arrives.
     """
 
     forward: Sequence[float]  # s
     backward: Sequence[float]  # s
-    sizes: Sequence[float]  # bytes, or numbers
+    sizes: Sequence[float]  # bytes, or elements
     line: Cost
     lag: Cost = Cost()
     update: Cost = Cost()
 
     @property
     def layers(self) -> int:
-        """L."""
+        """L, the number of layers."""
         return len(self.sizes)
 
     @property
     def compute(self) -> float:
-        """Tx."""
+        """Tx, forward and backward of all layers."""
         return sum(self.forward) + sum(self.backward)
 
     @property
     def communicate(self) -> float:
-        """Tc: every layer's sum by itself."""
+        """Tc, an all-reduce per layer."""
         return sum(map(self.line, self.sizes))
 
     @property
     def ready(self) -> list[float]:
-        """r_l."""
+        """r_l, when each gradient is ready."""
         behind = accumulate(reversed(self.backward), initial=sum(self.forward))
         return list(behind)[:0:-1]
 
     def size(self, layers: range) -> float:
-        """Of these layers together."""
+        """Return the size of these layers together."""
         return sum(self.sizes[layer] for layer in layers)
 
 
-def no_overlap(p: Profile) -> float:
-    """Seconds of a step in which the sum of the whole gradient begins after backward, and is waited for."""
+def no_overlap(p: StepCosts) -> float:
+    """Return the seconds of a step whose all-reduce of the whole gradient begins after backward, and blocks."""
     size = sum(p.sizes)
     return p.compute + p.line(size) + p.lag(size) + p.update(size)
 
 
-def wait_free(p: Profile, buckets: Buckets | None = None) -> float:
-    """Seconds of a step in which a bucket's sum begins when its gradients are ready; by default layer by layer."""
+def wait_free(p: StepCosts, buckets: Buckets | None = None) -> float:
+    """Return the seconds of a step whose all-reduces begin when a bucket's gradients are ready; by default by layer."""
     free = end = 0.0
     for bucket in bucketed(p, 0) if buckets is None else buckets:
         free = max(p.ready[bucket[0]], free) + p.line(p.size(bucket))
@@ -92,8 +92,8 @@ def wait_free(p: Profile, buckets: Buckets | None = None) -> float:
     return end + p.update(sum(p.sizes))
 
 
-def bucketed(p: Profile, least: float) -> Buckets:
-    """Layers gathered, the last first, until a bucket has `least` bytes."""
+def bucketed(p: StepCosts, least: float) -> Buckets:
+    """Return buckets of layers, the last layers first, each filled until it has `least` bytes."""
     buckets, stop = [], p.layers
     for layer in reversed(range(p.layers)):
         if layer == 0 or p.size(range(layer, stop)) >= least:
@@ -102,11 +102,11 @@ def bucketed(p: Profile, least: float) -> Buckets:
     return buckets
 
 
-def merged(p: Profile) -> Buckets:
-    """Layers gathered where that is no loss (MG-WFBP): a layer waits for the one before if its sum could not begin
-    earlier anyway, or if it would not be over by then and waiting is shorter than the start that is saved.
+def merged(p: StepCosts) -> Buckets:
+    """Return buckets merged where that costs nothing (MG-WFBP): a layer waits for the one before if its all-reduce
+    could not begin earlier anyway, or would not be over by then and waiting is shorter than the start-up it saves.
 
-    Never slower than layer by layer or all at once; where starts are long, not always the fastest.
+    Never slower than layer by layer or all at once; with long start-ups not always the fastest.
     """
     buckets, stop, free = [], p.layers, 0.0
     for layer in reversed(range(p.layers)):
@@ -119,57 +119,58 @@ def merged(p: Profile) -> Buckets:
     return buckets
 
 
-def forward_overlap(p: Profile, urgent: bool = True, most: float = math.inf) -> float:
-    """Seconds of a step whose sums, in slices of at most `most`, are waited for layer by layer in the next forward.
+def forward_overlap(p: StepCosts, urgent: bool = True, most: float = math.inf) -> float:
+    """Return the seconds of a step whose all-reduces, in slices of at most `most`, are waited for in the next forward,
+    layer by layer.
 
-    `urgent`: of the sums that are ready, those of early layers go first; else the one that came first.
+    `urgent`: of the slices that are ready, those of early layers go first; otherwise first come, first served.
     """
     begins = steps(p, 3, urgent=urgent, most=most)
     return begins[2] - begins[1]
 
 
-def delayed(p: Profile) -> float:
-    """Seconds of a step whose gradients are applied k >= 1 steps late, layer by layer."""
+def delayed(p: StepCosts) -> float:
+    """Return the seconds of a step whose gradients are applied k >= 1 steps late, layer by layer."""
     return max(p.compute + sum(map(p.update, p.sizes)), p.communicate)
 
 
-def steps(p: Profile, number: int, *, delay: int = 0, urgent: bool = False, most: float = math.inf) -> list[float]:
-    """When each of `number` steps begins if sums are waited for layer by layer, `delay` steps late."""
-    line, now, begins = Line(), 0.0, []
+def steps(p: StepCosts, number: int, *, delay: int = 0, urgent: bool = False, most: float = math.inf) -> list[float]:
+    """Return when each of `number` steps begins if all-reduces are waited for layer by layer, `delay` steps late."""
+    network, now, begins = SerialNetwork(), 0.0, []
     for step in range(number):
         begins.append(now)
         for layer, size in enumerate(p.sizes):
             if step > delay:
                 pieces = range(len(cut(size, most)))
-                now = max(now, *(line.end((step - 1 - delay, layer, i)) for i in pieces)) + p.update(size)
+                now = max(now, *(network.end((step - 1 - delay, layer, i)) for i in pieces)) + p.update(size)
             now += p.forward[layer]
         for layer in reversed(range(p.layers)):
             now += p.backward[layer]
             for i, piece in enumerate(cut(p.sizes[layer], most)):
-                line.put((step, layer, i), now, layer if urgent else 0, p.line(piece), p.lag(piece))
+                network.put((step, layer, i), now, layer if urgent else 0, p.line(piece), p.lag(piece))
     return begins
 
 
 def cut(size: float, most: float) -> list[float]:
-    """`size` in pieces of `most`, and what is left."""
+    """Return `size` in slices of `most`, and the remainder."""
     whole = int(size // most) if size > most else 0
     rest = size - whole * most if whole else size
     return [most] * whole + [rest] * (rest > 0 or not whole)
 
 
-class Line:
-    """A network that carries one sum after the other: of those ready the most urgent, and of equals the first."""
+class SerialNetwork:
+    """A network that does one all-reduce after the other: of those ready the most urgent, and of equals the first."""
 
     def __init__(self):
         self.free, self.ends = 0.0, {}
         self.coming, self.waiting, self.serial = deque(), [], count()
 
     def put(self, name, ready: float, urgency: float, seconds: float, lag: float) -> None:
-        """A sum is ready. They come in the order of time."""
+        """Enqueue an all-reduce. Calls come in the order of `ready`."""
         self.coming.append((ready, urgency, next(self.serial), name, seconds, lag))
 
     def end(self, name) -> float:
-        """When the sum is there. Whoever asks puts nothing until then, so that all is known that matters."""
+        """Return when it is complete. The caller enqueues nothing that is ready before then, so the order is known."""
         while name not in self.ends:
             if not self.waiting:
                 self.free = max(self.free, self.coming[0][0])

@@ -1,12 +1,12 @@
-"""What it costs to compute a layer on P machines: why networks that see neighbourhoods can use many, and others cannot.
+"""Cost of computing one layer on P machines: why local receptive fields can use many machines, and dense layers cannot.
 
-    seconds = FLOPs of a machine / its FLOP/s + bytes it hears / bandwidth + messages it hears * seconds for each
+    seconds = FLOPs of a machine / its FLOP/s + bytes it receives / bandwidth + messages it receives * seconds for each
 
-Of a fully connected layer a machine computes 1/P of the outputs from all inputs, and hears of the others (P-1)/P of
-them, in P - 1 messages. The first term falls, the second rises to a constant, the third goes on rising: with a and b
-seconds of arithmetic and of hearing all inputs and c for each message, the time is least at P = sqrt((a - b) / c).
+Of a fully connected layer a machine computes 1/P of the outputs from all inputs, and receives (P-1)/P of these from the
+others, in P - 1 messages. The first term falls, the second rises to a constant, the third keeps rising: with a and b
+seconds of arithmetic and of receiving all inputs and c for each message, the time is least at P = sqrt((a - b) / c).
 
-Where a unit sees a square of (2 r + 1)^2 pixels, a machine has a block of L x L pixels and hears only of the rim,
+Where a unit sees a square of (2 r + 1)^2 pixels, a machine has a block of L x L pixels and receives only the rim,
 (L + 2 r)^2 - L^2 pixels, from eight neighbours at most.
 Source: Dean et al., Large Scale Distributed Deep Networks, NIPS 2012, sections 3 and 5.
 """
@@ -20,25 +20,25 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Machine:
-    """What a layer is computed on."""
+    """A machine that computes part of a layer."""
 
     flops: float  # FLOP/s
-    bandwidth: float  # bytes/s that it can hear
-    message: float  # s for each message that it hears
+    bandwidth: float  # bytes/s that it can receive
+    message: float  # s for each message that it receives
 
 
 def connected(inputs: int, outputs: int, batch: int, machines: int, on: Machine) -> float:
-    """Seconds of a fully connected layer of float32 numbers, forward."""
-    heard = inputs * (machines - 1) / machines
+    """Return the seconds of a fully connected layer of float32 numbers, forward."""
+    received = inputs * (machines - 1) / machines
     return (
         2 * inputs * outputs * batch / machines / on.flops
-        + 4 * heard * batch / on.bandwidth
+        + 4 * received * batch / on.bandwidth
         + (machines - 1) * on.message
     )
 
 
 def local(side: int, features: int, radius: int, batch: int, machines: int, on: Machine) -> float:
-    """Seconds of a locally connected layer of side x side pixels with so many features in and out."""
+    """Return the seconds of a locally connected layer of side x side pixels, with so many features in and out."""
     block = side / math.sqrt(machines)  # of pixels, on each machine
     rim = ((block + 2 * radius) ** 2 - block**2) * (machines > 1)
     return (
@@ -49,5 +49,5 @@ def local(side: int, features: int, radius: int, batch: int, machines: int, on: 
 
 
 def speed_up(seconds: Callable[[int], float], machines: int) -> float:
-    """How many times faster `machines` are than one, if n take seconds(n)."""
+    """Return how many times faster `machines` are than one, if n take seconds(n)."""
     return seconds(1) / seconds(machines)

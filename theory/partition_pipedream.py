@@ -1,7 +1,7 @@
-"""PipeDream's partitioner: cut a chain in stages, give each its workers, so that the slowest stage is the fastest.
+"""PipeDream's partitioner: cut a chain into stages and give each its workers, so that the slowest stage is fastest.
 
 A(j, m) is the best period of the layers 0..j on m workers: all of them one stage, or the best of the layers 0..i on
-m-m' workers, and the layers i+1..j as a stage of m' replicas, which take turns with the mini-batches:
+m-m' workers and the layers i+1..j as a stage of m' replicas, which take turns with the mini-batches:
 
     A(j, m) = min( T(0..j, m),  min over i, m' of max( A(i, m-m'), 2 a_i / B, T(i+1..j, m') ) )
 
@@ -11,13 +11,13 @@ m-m' workers, and the layers i+1..j as a stage of m' replicas, which take turns 
     ring    max( t, 2 (m-1) w / (m B) ) / m       the same with a ring all-reduce
     code    ( t + 4 (m-1) w / (m B) ) / m         the authors' program: not while it computes
 
-In the program links are free, unless it is told by how much activations are compressed (1: not at all); then the
-replicas of a stage share them. The answer is A(L-1, all workers), and its cuts are found by going back. Of equal plans
-it takes one stage before several, then the earliest last cut, then the fewest replicas of the last stage. It costs
+In the program links are free, unless it is given a factor by which activations are compressed (1: not at all); then
+the replicas of a stage share them. The answer is A(L-1, all workers); its cuts are found by tracing back. Ties go to
+one stage before several, then to the earliest last cut, then to the fewest replicas of the last stage. It costs
 O(L^2 m^2), on the lower levels of a hierarchy O(L^3 m^2).
 
 Source: Harlap et al., arXiv:1806.03377 (2018); msr-fiddle/pipedream (code); sosp after Narayanan et al., SOSP 2019,
-whose own text was not at hand.
+whose own text was not available.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from functools import partial
 from itertools import accumulate
 from math import ceil, inf, prod
 
-from theory.partition_plan import Cell, Plan, Stage
+from theory.partition import Cell, Partition, PlannedStage
 from theory.profile import Profile, ranges
 
 FORMS = {
@@ -46,14 +46,14 @@ def partition(
     compression: float | None = None,
     straight: bool = False,
     fewer: bool = False,
-) -> Plan:
-    """The best plan for `levels`, from the innermost out: (workers, bytes per second between them).
+) -> Partition:
+    """Return the best plan for `levels`, from the innermost out: (workers, bytes per second between them).
 
     [(4, 1e9)] is four workers in a row; [(2, 1e10), (3, 1e9)] three machines of two. `memory` is what a worker has for
     the weights and activations of its stage, in bytes; `straight` forbids replicas, `fewer` lets workers stay idle;
     `compression` of activations is for the form "code". ValueError, in one sentence, if there is no plan.
     """
-    _refuse(profile, levels, form, memory, compression, straight and not fewer)
+    _check(profile, levels, form, memory, compression, straight and not fewer)
     layers, inside, width, tables = len(profile.layers), ranges(profile.times), 1, []
     held, most = _held(profile, form), 1 if straight else inf
 
@@ -75,36 +75,36 @@ def partition(
         least = _solve(smallest, smallest, [0.0] * layers, workers, range(1), fewer)[0, layers - 1, workers].period
         raise ValueError(f"no plan for {workers} workers fits {memory:g} bytes each; the least that does is {least:g}.")
     stages = _stages(tables, [workers for workers, _ in levels], 0, layers - 1)
-    return Plan(stages, period, sum(profile.times), tuple(tables[-1].values()))
+    return Partition(stages, period, sum(profile.times), tuple(tables[-1].values()))
 
 
-def plan_of(profile: Profile, layers: Sequence[int], bandwidth: float) -> Plan:
-    """What given cuts are worth: stages of so many layers, a worker each. ValueError if they do not fit."""
+def plan_of(profile: Profile, layers: Sequence[int], bandwidth: float) -> Partition:
+    """Evaluate given cuts: stages of so many layers, a worker each. ValueError if they do not fit."""
     if min(layers, default=0) < 1 or sum(layers) != len(profile.layers):
         raise ValueError(
             f"cuts {','.join(map(str, layers))} do not share out {len(profile.layers)} layers; "
             f"give each stage 1 or more, {len(profile.layers)} together."
         )
     ends = accumulate(layers)
-    stages = tuple(Stage(end - count, end - 1, 1) for count, end in zip(layers, ends, strict=True))
+    stages = tuple(PlannedStage(end - count, end - 1, 1) for count, end in zip(layers, ends, strict=True))
     links = (2 * profile.activations[stage.last] / bandwidth for stage in stages[:-1])
     slowest = max(sum(profile.times[stage.first : stage.last + 1]) for stage in stages)
-    return Plan(stages, max(slowest, *links, 0), sum(profile.times), ())
+    return Partition(stages, max(slowest, *links, 0), sum(profile.times), ())
 
 
-def flat(stages: Sequence[Stage], replicas: int = 1) -> tuple[Stage, ...]:
-    """The stages of a hierarchy down to single workers: replicas of a machine are replicas of all that is inside."""
-    found: list[Stage] = []
+def flat(stages: Sequence[PlannedStage], replicas: int = 1) -> tuple[PlannedStage, ...]:
+    """Flatten a hierarchy to stages of single workers: replicas of a machine are replicas of all that is inside."""
+    found: list[PlannedStage] = []
     for stage in stages:
         each = replicas * stage.replicas
-        found += flat(stage.inside, each) if stage.inside else (Stage(stage.first, stage.last, each),)
+        found += flat(stage.inside, each) if stage.inside else (PlannedStage(stage.first, stage.last, each),)
     return tuple(found)
 
 
 def _costs(profile: Profile, inside, bandwidth: float, form: str, width: int, compression: float | None):
-    """What a level costs: stage(i, j, m), the same where it is the only one, and each link.
+    """Return what a level costs: stage(i, j, m), the same where it is the only one, and each link.
 
-    `inside` has the times of the layers i..j on what is a worker here, `width` workers of the level below.
+    `inside` has the times of the layers i..j on a worker of this level, which is `width` workers of the level below.
     """
     weights, links = ranges(profile.weights), [2 * a / bandwidth for a in profile.activations]
 
@@ -122,7 +122,7 @@ def _costs(profile: Profile, inside, bandwidth: float, form: str, width: int, co
 
 
 def _solve(stage, only, links, workers, starts, fewer) -> dict[tuple[int, int, int], Cell]:
-    """The table of one level, by (first layer, last layer, workers).
+    """Return the table of one level, by (first layer, last layer, workers).
 
     stage(i, j, m, later) is what the layers i..j cost on m workers with so many in the stages after them; only(...) the
     same where they are the only stage.
@@ -145,31 +145,31 @@ def _solve(stage, only, links, workers, starts, fewer) -> dict[tuple[int, int, i
     return table
 
 
-def _stages(tables: Sequence[dict], workers: Sequence[int], first: int, last: int) -> tuple[Stage, ...]:
-    """The stages of the layers first..last on the highest of these levels, found by going back from the last one."""
+def _stages(tables: Sequence[dict], workers: Sequence[int], first: int, last: int) -> tuple[PlannedStage, ...]:
+    """Return the stages of the layers first..last on the highest of these levels, traced back from the last one."""
     if not tables:
         return ()
     stages, m = [], workers[-1]
     while True:
         cell = tables[-1][first, last, m]
         begin = first if cell.cut is None else cell.cut + 1
-        stages.append(Stage(begin, last, cell.replicas, _stages(tables[:-1], workers[:-1], begin, last)))
+        stages.append(PlannedStage(begin, last, cell.replicas, _stages(tables[:-1], workers[:-1], begin, last)))
         if cell.cut is None:
             return tuple(reversed(stages))
         last, m = cell.cut, cell.before
 
 
 def _held(profile: Profile, form: str) -> Callable[[int, int, int, int], float]:
-    """Bytes that a stage of m replicas holds, with so many workers in the stages after it.
+    """Return a function of (i, j, m, later): the bytes that a stage of m replicas holds, `later` workers after it.
 
-    Weights and activations of every mini-batch on its way: one for each turn that the later workers take, and its own,
-    which the authors' program forgets.
+    Weights and activations of every mini-batch in flight: one for each turn that the later workers take, and its own,
+    which the authors' program leaves out.
     """
     size = ranges(a + w for a, w in zip(profile.activations, profile.weights, strict=True))
     return lambda i, j, m, later: (ceil(later / m) + (form != "code")) * size[i, j]
 
 
-def _refuse(profile, levels, form, memory, compression, one_stage_per_worker) -> None:
+def _check(profile, levels, form, memory, compression, one_stage_per_worker) -> None:
     if form not in FORMS:
         raise ValueError(f"there is no form {form!r}; use {', '.join(FORMS)}.")
     if not levels:

@@ -1,4 +1,4 @@
-"""What each rank holds, and what goes over each link: counted along the lists, whatever the times.
+"""Memory and traffic of a schedule: counted along its lists, independent of the times.
 
     F   takes the activations of a micro-batch          with re-materialisation:  F  takes the inputs only
     B   frees them                                                                R  takes the activations
@@ -20,38 +20,38 @@ from theory.op_graph import Graph
 
 @dataclass(frozen=True)
 class Sizes:
-    """Bytes of each stage; of one micro-batch but for the weights."""
+    """Bytes of each stage, of one micro-batch except for the weights."""
 
-    inputs: Sequence[float]  # what the stage before sends; the gradient that goes back has the same size
+    inputs: Sequence[float]  # what the stage before sends; the gradient sent back has the same size
     activations: Sequence[float]  # all that backward needs
     weights: Sequence[float]
     for_weights: Sequence[float] | None = None  # what W still needs once I is done; None: all the activations
 
 
 def in_flight(lists: Iterable[Iterable[Op]]) -> list[int]:
-    """Most micro-batches each rank holds activations of at one time, by stage held: F takes one, B or I frees it."""
+    """Return the most micro-batches in flight on each rank at one time: F takes one, B or I frees it."""
     return [_peak((op.kind == "F") - (op.kind in "BI") for op in ops) for ops in lists]
 
 
 def in_flight_until_weights(lists: Iterable[Iterable[Op]]) -> list[int]:
-    """The same, where a micro-batch is held until both gradients are there: F takes one, B or W frees it."""
+    """Return the same where a micro-batch is held until both gradients are computed: F takes one, B or W frees it."""
     return [_peak((op.kind == "F") - (op.kind in "BW") for op in ops) for ops in lists]
 
 
 def peak_bytes(lists: Sequence[Sequence[Op]], sizes: Sizes) -> list[float]:
-    """Most bytes of activations each rank holds at one time. Weights and their versions come on top."""
+    """Return the most bytes of activations on each rank at one time. Weights and their versions come on top."""
     late = sizes.activations if sizes.for_weights is None else sizes.for_weights
     peaks = []
     for ops in lists:
-        again = {(stage, chunk) for kind, stage, chunk in ops if kind == "R"}
+        recomputed = {(stage, chunk) for kind, stage, chunk in ops if kind == "R"}
 
-        def change(op: Op, again=again) -> float:
+        def change(op: Op, recomputed=recomputed) -> float:
             inputs, everything = sizes.inputs[op.stage], sizes.activations[op.stage]
             if op.kind == "F":
-                return inputs if (op.stage, op.chunk) in again else everything
+                return inputs if (op.stage, op.chunk) in recomputed else everything
             if op.kind == "R":
                 return everything
-            freed = everything + inputs * ((op.stage, op.chunk) in again)
+            freed = everything + inputs * ((op.stage, op.chunk) in recomputed)
             return {"B": -freed, "I": late[op.stage] - freed, "W": -late[op.stage]}.get(op.kind, 0)
 
         peaks.append(_peak(map(change, ops)))
@@ -59,7 +59,7 @@ def peak_bytes(lists: Sequence[Sequence[Op]], sizes: Sizes) -> list[float]:
 
 
 def traffic(lists: Sequence[Sequence[Op]], sizes: Sizes) -> Counter[tuple[int, int]]:
-    """Bytes over each link (from rank, to rank): activations, their gradients, the ring that sums shared stages."""
+    """Return bytes over each link (from, to): activations, their gradients, the ring that sums shared stages."""
     graph, bytes_over = Graph(lists), Counter()
     for rank, ops in enumerate(lists):
         for op in ops:

@@ -1,11 +1,11 @@
-"""A profile: what each layer of a chain costs, as plain data, from a table.
+"""Profile of a chain of layers: what each one costs, read from a table.
 
     layer,forward,backward,activations,weights
     conv1,0.0223,0.0246,1644167168,7168
     ...
 
-Times in seconds and sizes in bytes, for one mini-batch: `activations` is what the layer gives to the next one, and the
-gradient that comes back is as large.
+Times in seconds and sizes in bytes, for one mini-batch: `activations` is the output of the layer, and the gradient that
+comes back is as large.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ NUMBERS = "forward", "backward", "activations", "weights"
 
 @dataclass(frozen=True)
 class Profile:
-    """The layers of a chain, in order. ValueError, in one sentence, for numbers that cannot be."""
+    """Costs of the layers of a chain, in order. ValueError, in one sentence, for impossible numbers."""
 
     forward: tuple[float, ...]  # s
     backward: tuple[float, ...]  # s
@@ -45,19 +45,19 @@ class Profile:
 
     @property
     def times(self) -> tuple[float, ...]:
-        """Forward and backward together, s."""
+        """Time of forward and backward, s."""
         return tuple(f + b for f, b in zip(self.forward, self.backward, strict=True))
 
     def sizes(self, chunks: int = 1, copies: float = 2.0) -> tuple[float, ...]:
-        """Bytes while training: the activations of one of `chunks` micro-batches, and the weights so many times.
+        """Return bytes while training: activations of one of `chunks` micro-batches, and `copies` times the weights.
 
-        `copies` counts weights, gradients and what the update rule keeps: 2 to 3 for SGD, 4 to 5 for Adam.
+        `copies` counts weights, gradients and the state of the update rule: 2 to 3 for SGD, 4 to 5 for Adam.
         """
         return tuple(a / chunks + copies * w for a, w in zip(self.activations, self.weights, strict=True))
 
 
 def load(path: str | PathLike) -> Profile:
-    """The profile in a CSV file."""
+    """Read the profile in a CSV file."""
     with open(path, newline="") as file:
         return read(file)
 
@@ -71,7 +71,7 @@ def save(profile: Profile, path: str | PathLike) -> None:
 
 
 def read(lines: Iterable[str]) -> Profile:
-    """The profile in the lines of a CSV table. ValueError if a column, an entry or a number is missing."""
+    """Read the profile in the lines of a CSV table. ValueError if a column, an entry or a number is missing."""
     rows = csv.DictReader(lines, skipinitialspace=True)
     wanted = ("layer", *NUMBERS)
     if missing := [name for name in wanted if name not in (rows.fieldnames or ())]:
@@ -95,6 +95,6 @@ def _number(text: str | None, name: str, layer: str) -> float:
 
 
 def ranges(values: Iterable[float]) -> dict[tuple[int, int], float]:
-    """The sum of the values i..j, by (i, j)."""
+    """Return the sums of the values i..j, by (i, j)."""
     values = list(values)
     return {(i, i + n): total for i in range(len(values)) for n, total in enumerate(accumulate(values[i:]))}

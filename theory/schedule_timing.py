@@ -1,7 +1,7 @@
-"""Timing a schedule: when each op runs if ops have these costs and links this latency. No model is needed.
+"""List simulator: when each op of a schedule runs, given the costs of ops and the latency of links. No model is needed.
 
 A rank does its list in order. An op starts when the rank is free and everything it needs is done, plus the latency
-for what was done on another rank. From the times follow the measures by which schedules are compared.
+for what was done on another rank. The measures by which schedules are compared follow from the times.
 
 Source: the list simulation behind the tables of Qi et al., ICLR 2024; it reproduces their Table 5 to four digits.
 """
@@ -21,7 +21,7 @@ _Track = tuple[list[float | None], dict[int, int], dict[int, list[int]]]
 
 @dataclass(frozen=True)
 class Times:
-    """When the ops of `lists` start and end: start[rank][n] is that of lists[rank][n], in the unit of the costs."""
+    """Start and end of every op: start[rank][n] is that of lists[rank][n], in the unit of the costs."""
 
     lists: Sequence[Sequence[Op]]
     start: list[list[float]]
@@ -30,12 +30,12 @@ class Times:
 
     @cached_property
     def makespan(self) -> float:
-        """From the start to the end of everything."""
+        """Time from the first start to the last end."""
         return max((ends[-1] for ends in self.end if ends), default=0.0)
 
     @cached_property
     def busy(self) -> list[float]:
-        """Time each rank works; joined ops are one piece of work."""
+        """Time each rank works; overlapped ops count once."""
         return [
             sum(end - start for op, start, end in zip(*rank, strict=True) if type(op) is not Overlapped)
             for rank in zip(self.lists, self.start, self.end, strict=True)
@@ -43,12 +43,12 @@ class Times:
 
     @property
     def idle(self) -> list[float]:
-        """Time each rank does not work, of the makespan."""
+        """Time each rank does not work within the makespan."""
         return [self.makespan - busy for busy in self.busy]
 
     @property
     def span(self) -> list[float]:
-        """From each rank's first start to its own last end."""
+        """Time from each rank's first start to its own last end."""
         return [ends[-1] - starts[0] if ends else 0.0 for starts, ends in zip(self.start, self.end, strict=True)]
 
     @property
@@ -58,28 +58,28 @@ class Times:
 
 
 def bubble_of_total(times: Times) -> float:
-    """Idle share of the whole step: (S-1)/(M+S-1) for GPipe. The convention of GPipe and Chimera."""
+    """Return the idle share of the whole step: (S-1)/(M+S-1) for GPipe. The convention of GPipe and Chimera."""
     return sum(times.idle) / (len(times.lists) * times.makespan)
 
 
 def bubble_of_ideal(times: Times) -> float:
-    """Idle time over working time: (S-1)/M for GPipe. The convention of Megatron-LM."""
+    """Return idle time over working time: (S-1)/M for GPipe. The convention of Megatron-LM."""
     return sum(times.idle) / sum(times.busy)
 
 
 def bubble_of_span(times: Times) -> float:
-    """Idle share of the longest span of one rank. The convention of the zero-bubble paper."""
+    """Return the idle share of the longest span of one rank. The convention of the zero-bubble paper."""
     longest = max(times.span)
     return (longest - max(times.busy)) / longest
 
 
 def simulate(lists: Sequence[Sequence[Op]], costs: Mapping, latency: float = 0.0) -> Times:
-    """When each op of `lists` (one list per rank) starts and ends.
+    """Simulate `lists` (one list per rank): when does each op start and end?
 
-    `costs` gives the time of a kind, costs["F"], of a kind on a stage, costs["F", 2], or of one op, costs["F", 2, 0]:
-    the closest goes. An update costs nothing unless it is named; joined ops cost their sum unless costs["F+B"] names
-    them together. `latency` is added wherever an op waits for one of another rank.
-    ValueError if the lists cannot be carried out: it names who is stuck where.
+    `costs` has the time of a kind, costs["F"], of a kind on a stage, costs["F", 2], or of one op, costs["F", 2, 0]:
+    the most specific one counts. An update costs nothing unless it is named; overlapped ops cost their sum unless
+    costs["F+B"] names them together. `latency` is added wherever an op waits for one of another rank.
+    ValueError if the lists deadlock: it names the ranks and ops.
     """
     kinds = [{op[:2] for op in ops} for ops in lists]
     final = {op: update for update, ops in gradients(lists).items() for op in ops}
@@ -128,10 +128,10 @@ def simulate(lists: Sequence[Sequence[Op]], costs: Mapping, latency: float = 0.0
                 for other in joined:
                     starts.append(starts[-1])
                     ends.append(begin)
-                    ready += _tell(tracks[_heard(*other)], other.chunk, begin, rank)
+                    ready += _finish(tracks[_track(*other)], other.chunk, begin, rank)
                 for other in (*joined, op) if final else ():
                     if other in final:
-                        ready += _tell(tracks["U", other.stage, rank], final[other].chunk, begin, rank)
+                        ready += _finish(tracks["U", other.stage, rank], final[other].chunk, begin, rank)
                 continue
             break
     if any(len(ends) < len(ops) for ops, ends in zip(lists, end, strict=True)):
@@ -140,28 +140,28 @@ def simulate(lists: Sequence[Sequence[Op]], costs: Mapping, latency: float = 0.0
 
 
 def _plan(kinds: Sequence[set], costs: Mapping, tracks: Mapping) -> dict[tuple, tuple]:
-    """Per kind and stage what is the same for every chunk: its cost, its own track, the tracks of what it needs.
+    """Return, per kind and stage, what is the same for every chunk: its cost, its own track, the tracks of its needs.
 
-    A track is what is known of a kind on a stage, by chunk: when it was done, by whom, and who waits for it.
+    A track is what is known of a kind on a stage, by chunk: when it was done, by which rank, and which ranks wait.
     """
     last = max((stage for mine in kinds for _, stage in mine), default=0)
     plan = {}
     for kind, stage in set().union(*kinds):
-        before = [_heard(*need) for need in needs(Op(kind, stage, 0), last)]
+        before = [_track(*need) for need in needs(Op(kind, stage, 0), last)]
         if kind == "U":
             holders = [rank for rank, mine in enumerate(kinds) if (kind, stage) in mine]
             before = [(kind, stage, rank) for rank in holders] if len(holders) > 1 else []
-        plan[kind, stage] = _price(costs, kind, stage), tracks[_heard(kind, stage)], [tracks[key] for key in before]
+        plan[kind, stage] = _price(costs, kind, stage), tracks[_track(kind, stage)], [tracks[key] for key in before]
     return plan
 
 
-def _heard(kind: str, stage: int, chunk: int = 0) -> tuple[str, int]:
-    """The track of an op. The stage before waits for the gradient of the inputs, by whatever name."""
+def _track(kind: str, stage: int, chunk: int = 0) -> tuple[str, int]:
+    """Return the track of an op: a B and an I share one, since the stage before waits for either."""
     return "B" if kind == "I" else kind, stage
 
 
-def _tell(track: _Track, chunk: int, when: float, rank: int) -> list[int]:
-    """Note that it is done; returns who waited for it."""
+def _finish(track: _Track, chunk: int, when: float, rank: int) -> list[int]:
+    """Record that a chunk is done; return the ranks that waited for it."""
     done, by, line = track
     done[chunk], by[chunk] = when, rank
     return line.pop(chunk, [])

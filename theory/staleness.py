@@ -1,7 +1,7 @@
-"""Which weights a schedule reads, and how stale its gradients are: counted, not assumed.
+"""Staleness of a schedule: which versions of the weights its passes read, counted along its lists.
 
-Every update of a stage counts its version up. A forward reads the newest version there is when its turn comes, and its
-backward reads the same again (`stash`) or the newest; or both read the version that a `policy` names. So
+Every update of a stage increments its version. A forward reads the newest version at the time it runs, and its backward
+reads the same again (`stash`) or the newest; or both read the version that a `policy` names. So
 
     delay = updates before this gradient's own - updates that its forward saw
     gap   = version that its backward read - version that its forward read
@@ -20,7 +20,7 @@ from algorithms.parts.pipeline.ops import Op
 
 @dataclass
 class Versions:
-    """What one rank reads of one stage. delay and gap have an entry per update, of the stalest of its micro-batches."""
+    """Versions of one stage that one rank reads; delay and gap of the stalest micro-batch of each update."""
 
     delay: list[int] = field(default_factory=list)
     gap: list[int] = field(default_factory=list)
@@ -29,7 +29,7 @@ class Versions:
 
     @property
     def alive(self) -> int:
-        """Most versions that must be held at one time: the newest, and those that will be read again."""
+        """Most versions held at one time: the newest, and those that will be read again."""
         life = [(self.born[-1], 1)]
         for version, (made, replaced) in enumerate(pairwise(self.born)):
             life += [(made, 1), (max(replaced, self.read.get(version, made)), -1)]
@@ -37,13 +37,13 @@ class Versions:
 
 
 def count(ops: Iterable[Op], stash: bool = True, policy: Callable[[int], int] | None = None) -> dict[int, Versions]:
-    """By stage, what the list of one rank reads. `policy(chunk)` is the version that a micro-batch has to read.
+    """Return, by stage, what the list of one rank reads. `policy(chunk)` is the version that a micro-batch has to read.
 
-    ValueError if the policy names a version that is not there yet, or an update has no gradient.
+    ValueError if the policy names a version that does not exist yet, or an update has no gradient.
     """
     found: dict[int, Versions] = {}
     forward: dict[tuple[int, int], int] = {}  # (stage, micro-batch) -> the version that it read
-    waiting: dict[int, list[tuple[int, int]]] = {}  # stage -> delay and gap of the gradients that wait for their update
+    waiting: dict[int, list[tuple[int, int]]] = {}  # stage -> (delay, gap) of the gradients since the last update
     for position, op in enumerate(ops):
         kind, stage, chunk = op
         mine, gradients = found.setdefault(stage, Versions()), waiting.setdefault(stage, [])

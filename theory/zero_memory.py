@@ -1,13 +1,13 @@
-"""Model states: what parameters, their gradients and the update rule's memory take on a rank, by the stage of ZeRO.
+"""Memory of model states on a rank, by the stage of ZeRO: parameters, gradients and the state of the update rule.
 
 With d parameters, N ranks, and w, g and s bytes of each parameter for itself, its gradient and the rule:
 
-    stage 0   everybody has everything      d (w + g + s)
-    stage 1   the rule is dealt out         d (w + g + s/N)           at most (w + g + s) / (w + g) times less
+    stage 0   all is replicated             d (w + g + s)
+    stage 1   the rule's state is sharded   d (w + g + s/N)           at most (w + g + s) / (w + g) times less
     stage 2   and gradients                 d (w + (g + s)/N)
     stage 3   and parameters                d (w + g + s)/N           N times less, and 1.5 times the traffic
 
-On top come activations, and what is whole for a moment: one layer's gradient from stage 2 on, and at stage 3 one
+Activations come on top, and what is whole for a moment: one layer's gradient from stage 2 on, and at stage 3 one
 layer's parameters.
 
 Source: Rajbhandari, Rasley, Ruwase & He, SC 2020, Figure 1 and sections 5 and 7.
@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 
 class Recipe(NamedTuple):
-    """Bytes of each parameter."""
+    """Bytes per parameter."""
 
     weights: int
     gradients: int
@@ -36,13 +36,8 @@ RECIPES: dict[str, Recipe] = {
 
 
 def nbytes(parameters: int, ranks: int, stage: int, recipe: Recipe) -> float:
-    """Bytes on a rank. ValueError if there is no such stage."""
+    """Return the bytes on a rank. ValueError if there is no such stage."""
     if stage not in range(4):
         raise ValueError(f"ZeRO has stages 0 to 3, not {stage}.")
-    dealt = [stage >= 3, stage >= 2, stage >= 1]  # weights, gradients, state
-    return sum(parameters * size / (ranks if some else 1) for size, some in zip(recipe, dealt, strict=True))
-
-
-def words(parameters: int, ranks: int, stage: int) -> float:
-    """Numbers that a rank sends in a step: a reduce-scatter and an all-gather, by the ring; at stage 3 another one."""
-    return (3 if stage == 3 else 2) * parameters * (ranks - 1) / ranks
+    sharded = [stage >= 3, stage >= 2, stage >= 1]  # weights, gradients, state
+    return sum(parameters * size / (ranks if split else 1) for size, split in zip(recipe, sharded, strict=True))

@@ -1,4 +1,4 @@
-"""What is trained: data sets, layers, models, and the task that gives a rank its share of them.
+"""Workloads: data sets, layers and models, and the task that gives a rank its part of them.
 
 A workload module has `Settings` and `build(settings, dtype) -> Workload`; its docstring says what the data is and
 where it comes from.
@@ -14,7 +14,7 @@ WORKLOADS: tuple[str, ...] = ("digits", "spirals", "mnist", "text", "quadratic",
 
 
 def find(name: str) -> ModuleType:
-    """The module of a workload by name. ValueError if unknown."""
+    """Return the module of a workload by name; ValueError if there is none."""
     if name not in WORKLOADS:
         close = difflib.get_close_matches(name, WORKLOADS, n=1)
         hint = f"did you mean {close[0]}?" if close else f"there are {', '.join(WORKLOADS)}."

@@ -1,8 +1,8 @@
-"""Batches: which samples a worker sees when.
+"""Batches: which samples each worker sees at which step.
 
-One shuffle per epoch, dealt to the workers: of the k-th `shards * batch` samples, worker i takes the i-th `batch`.
-So N workers with batch b see together exactly what one worker with batch N b sees, in the same order, and sequential
-and synchronous training can be compared sample by sample. The ragged rest of an epoch is dropped.
+Each epoch is shuffled once, and of the k-th `data_shards * batch` samples worker i takes the i-th `batch`. N workers
+with batch b thus see together exactly what one worker with batch N b sees, in the same order, and sequential and
+synchronous training can be compared sample by sample. The incomplete rest of an epoch is dropped.
 """
 
 from __future__ import annotations
@@ -13,36 +13,36 @@ import numpy as np
 
 
 class Batches:
-    """The endless stream of batches of one shard; every shard's stream depends on the seed alone, never on timing.
+    """Endless stream of the batches of one data shard, which depends on the seed alone, never on timing.
 
-    It begins after those that were `taken` before.
+    It begins after the first `taken` batches.
     """
 
     def __init__(
         self,
         samples: int,
         batch: int,
-        shard: int = 0,
-        shards: int = 1,
+        data_shard: int = 0,
+        data_shards: int = 1,
         seed: int = 0,
         shuffle: bool = True,
         taken: int = 0,
     ):
-        self.per_epoch = samples // (batch * shards)
+        self.per_epoch = samples // (batch * data_shards)
         if not self.per_epoch:
-            raise ValueError(_too_few(samples, batch, shards))
-        self.samples, self.batch, self.shard, self.shards = samples, batch, shard, shards
+            raise ValueError(_too_few(samples, batch, data_shards))
+        self.samples, self.batch, self.data_shard, self.data_shards = samples, batch, data_shard, data_shards
         self.seed, self.shuffle = seed, shuffle
         self._taken, self._epoch, self._order = taken, -1, None
 
     def __next__(self) -> np.ndarray:
-        """Indices of the next batch, shape (batch,)."""
+        """Return the indices of the next batch, (batch,)."""
         epoch, k = divmod(self._taken, self.per_epoch)
         if epoch != self._epoch:
             self._epoch = epoch
             self._order = _order(self.samples, self.seed, epoch) if self.shuffle else np.arange(self.samples)
         self._taken += 1
-        first = (k * self.shards + self.shard) * self.batch
+        first = (k * self.data_shards + self.data_shard) * self.batch
         return self._order[first : first + self.batch]
 
     def __iter__(self):
@@ -64,7 +64,7 @@ def _too_few(samples: int, batch: int, shards: int) -> str:
 
 @lru_cache(maxsize=8)
 def _order(samples: int, seed: int, epoch: int) -> np.ndarray:
-    """The shuffle of an epoch, made once for all workers of a process."""
+    """Return the permutation of an epoch, made once for all workers of a process."""
     order = np.random.default_rng([seed, 0xBA7C, epoch]).permutation(samples)
     order.flags.writeable = False
     return order

@@ -1,15 +1,15 @@
-"""Blocks: a model as tensor parallelism sees it, cut between two sums over the ranks.
+"""Blocks: the parts of a model between two all-reduces of tensor parallelism.
 
-The middle of a block is dealt out, columns of its first matrices and rows of the last, so that in between each rank has
-units or heads of its own. Around it is what every rank computes alike.
+The middle of a block is split, columns of its first matrices and rows of the last, so that in between each rank has
+units or heads of its own. What surrounds it is computed by every rank alike.
 
     enter   h = norm(x)                 where the block has a norm
     inner   z = this rank's share       `partial`: a summand of the whole z; else, in a last block, some of the outputs
     leave   y = act(z + bias),  or  x + z + bias
 
-x, h, z and y are (rows, width): a row is a sample, or a position of one. `axes` says along which axis each parameter of
-the block's layers is dealt out; None: every rank has all of it. The first `norms` of them belong to `enter`. What the
-ranks say to each other in between is `algorithms/model_parallel/tensor.py`.
+x, h, z and y are (rows, width): a row is a sample, or a position of one. `axes` is the axis along which each parameter
+of the block's layers is split, None where every rank has all of it. The first `norms` of them belong to `enter`. The
+communication in between is in `algorithms/model_parallel/tensor.py`.
 Source: Shoeybi et al., Megatron-LM, arXiv:1909.08053, section 3.
 """
 
@@ -31,26 +31,26 @@ class Block(Protocol):
     partial: bool
 
     def enter(self, parts, x) -> tuple:
-        """(h, saved)."""
+        """Return (h, saved)."""
 
     def inner(self, parts, h) -> tuple:
-        """(z, saved)."""
+        """Return (z, saved)."""
 
     def leave(self, parts, z, x) -> tuple:
-        """(y, saved). It may write into z."""
+        """Return (y, saved). It may write into z."""
 
     def leave_back(self, saved, dy) -> tuple:
-        """(dz, past); past is the gradient that goes past the middle, None where x does not."""
+        """Return (dz, past); past is the gradient on the residual path, None where there is none."""
 
     def inner_back(self, parts, saved, dz, g, needed: bool):
-        """dh, this rank's summand of it; None where it is not `needed`."""
+        """Return this rank's summand of dh; None where it is not `needed`."""
 
     def enter_back(self, parts, saved, dh, past, g):
-        """dx."""
+        """Return dx."""
 
 
-class Plain:
-    """What a block does before and after its middle that has no norm, and no bias and nothing passing by either."""
+class PlainBlock:
+    """Enter and leave of a block without norm, bias and residual path."""
 
     norms, partial = 0, True
 
@@ -68,7 +68,7 @@ class Plain:
 
 
 @dataclass(frozen=True)
-class DensePair(Plain):
+class DensePair(PlainBlock):
     """Two dense layers: a rank has some units of the first, columns of its weights, and the same rows of the second."""
 
     first: Dense  # with the units of this rank
@@ -104,7 +104,7 @@ class DensePair(Plain):
 
 
 @dataclass(frozen=True)
-class Outputs(Plain):
+class Outputs(PlainBlock):
     """A layer of which a rank has some outputs: columns of a dense layer's weights, filters of a convolution."""
 
     layer: Layer  # with the outputs of this rank
@@ -123,7 +123,7 @@ class Outputs(Plain):
 
 @dataclass(frozen=True)
 class ResidualOutputs(Outputs):
-    """A residual block of which a rank has some outputs, and so the inputs that pass by to them."""
+    """A residual block of which a rank has some outputs, and the inputs that are added to them."""
 
     scale: float = 1.0
 

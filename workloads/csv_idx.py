@@ -1,7 +1,7 @@
-"""Reading: tables out of files that people have, CSV and IDX, or one sentence about what is wrong with them.
+"""CSV and IDX files, parsed as tables, or one sentence about what is wrong with them.
 
-Nothing is guessed where a guess could be wrong: a cell that is empty, or a word among numbers, is told with its line
-and column. Sizes are bounded before anything large is made.
+Nothing is guessed where a guess could be wrong: an empty cell, or a word among numbers, is reported with its line and
+column. Sizes are bounded before anything large is allocated.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ TYPES = {0x08: ">u1", 0x09: ">i1", 0x0B: ">i2", 0x0C: ">i4", 0x0D: ">f4", 0x0E: 
 
 
 def from_csv(content: bytes, file: str) -> Table:
-    """The table in a CSV file called `file`: rows of equal length, with names in the first one or without."""
+    """Return the table in a CSV file called `file`: rows of equal length, with or without a header."""
     rows = list(_rows(_text(content, file), file))
     if len(rows) < LEAST:
         raise ValueError(f"{file} has {len(rows)} rows; a table has {LEAST} or more.")
-    named = _names_stand_first(rows)
+    named = _has_header(rows)
     first = [cell.strip() for cell in rows[0][1]]
     names = [name[:LONGEST] or f"column {n}" for n, name in enumerate(first, 1)] if named else []
     names = names or [f"column {n}" for n in range(1, len(first) + 1)]
@@ -56,7 +56,7 @@ def from_csv(content: bytes, file: str) -> Table:
 
 
 def from_idx(contents: list[bytes], file: str) -> Table:
-    """The table of two IDX files, gzipped or not, in any order: images or rows (n, ...), and labels (n,)."""
+    """Return the table of two IDX files, gzipped or not, in any order: images or rows (n, ...), and labels (n,)."""
     if len(contents) != 2:
         raise ValueError(f"IDX comes in two files, images and labels, and {len(contents)} came; add both together.")
     one, two = (_idx(content, file) for content in contents)
@@ -96,7 +96,7 @@ def _text(content: bytes, file: str) -> str:
 
 
 def _rows(text: str, file: str) -> Iterator[tuple[int, list[str]]]:
-    """(line, cells) of every row that is not blank, all of one length."""
+    """Yield (line, cells) of every row that is not blank, all of one length."""
     first = text.lstrip().partition("\n")[0]
     delimiter = max(",;\t", key=first.count)
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True, skipinitialspace=True)
@@ -125,14 +125,14 @@ def _rows(text: str, file: str) -> Iterator[tuple[int, list[str]]]:
         raise ValueError(f"{file}, line {reader.line_num}: this is no CSV ({error}).") from None
 
 
-def _names_stand_first(rows: list[tuple[int, list[str]]]) -> bool:
-    """Whether the first row has names: words where the second has numbers, or nothing but words."""
+def _has_header(rows: list[tuple[int, list[str]]]) -> bool:
+    """Return whether the first row has names: words where the second has numbers, or only words."""
     first, second = ([_number(cell) for cell in row] for _, row in rows[:2])
     return all(a is None for a in first) or any(a is None and b is not None for a, b in zip(first, second, strict=True))
 
 
 def _column(cells: list[tuple[int, str]], name: str, file: str) -> list[float] | None:
-    """The numbers of a column, None if it has words."""
+    """Return the numbers of a column, None if it has words."""
     if empty := next((line for line, cell in cells if not cell), None):
         raise ValueError(f"{file}, line {empty}: {name} is empty; fill it in, or leave the row out.")
     numbers = [_number(cell) for _, cell in cells]
@@ -148,7 +148,7 @@ def _column(cells: list[tuple[int, str]], name: str, file: str) -> list[float] |
 
 
 def _number(cell: str) -> float | None:
-    """The cell as a finite number, None if it is none."""
+    """Return the cell as a finite number, None if it is none."""
     cell = cell.strip()
     if "_" in cell or not cell:
         return None
@@ -160,7 +160,7 @@ def _number(cell: str) -> float | None:
 
 
 def _idx(content: bytes, file: str) -> np.ndarray:
-    """The array of an IDX file."""
+    """Return the array of an IDX file."""
     if len(content) > MOST_BYTES:
         raise ValueError(f"{file} has {len(content):,} bytes; at most {MOST_BYTES:,} are read.")
     if content[:2] == b"\x1f\x8b":

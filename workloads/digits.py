@@ -1,8 +1,8 @@
-"""Digits: 1,797 real images of handwritten digits, 8 x 8 pixels, which scikit-learn brings along.
+"""Digits: 1,797 images of handwritten digits, 8 x 8 pixels, included in scikit-learn.
 
-They are the test part of "Optical Recognition of Handwritten Digits": 43 people's forms, scanned, and reduced to
-counts of 0 to 16 dark points in each of 8 x 8 fields; here 0 to 1. A fixed shuffle gives 1,437 images to train on and
-360 to try the model on, the same ones in every run.
+They are the test part of "Optical Recognition of Handwritten Digits": forms of 43 writers, scanned, and reduced to
+counts of 0 to 16 dark points in each of 8 x 8 fields, here scaled to 0 to 1. A fixed shuffle leaves 1,437 images to
+train on and 360 to evaluate on, the same ones in every run.
 Source: Alpaydin & Kaynak, UCI Machine Learning Repository, 1998, doi:10.24432/C50P49 (CC BY 4.0).
 """
 
@@ -25,19 +25,19 @@ class Settings(models.ModelKnobs):
 
 
 def build(settings: Settings, dtype=np.float32) -> Supervised:
-    """The workload. ValueError if scikit-learn is not there."""
+    """Return the workload; ValueError if scikit-learn is not installed."""
     x, target = digits()
     order = np.random.default_rng(1797).permutation(len(x))
     train, test = order[:TRAIN], order[TRAIN:]
-    chain = models.build(settings, (1, 8, 8), 10, dtype)
-    return Supervised("digits", chain, (x[train] / 16, target[train]), (x[test] / 16, target[test]))
+    model = models.build(settings, (1, 8, 8), 10, dtype)
+    return Supervised("digits", model, (x[train] / 16, target[train]), (x[test] / 16, target[test]))
 
 
 @cache
 def digits() -> tuple[np.ndarray, np.ndarray]:
-    """(x, target): all images as they are, (1797, 64) of 0 to 16, and which digit each is, (1797,).
+    """Return (x, target): all images unscaled, (1797, 64) of 0 to 16, and their digits, (1797,).
 
-    The file is read where scikit-learn keeps it: importing scikit-learn itself takes a second.
+    The file is read from scikit-learn's folder: importing scikit-learn itself takes a second.
     """
     spec = importlib.util.find_spec("sklearn")
     if spec is None:

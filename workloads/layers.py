@@ -1,11 +1,11 @@
-"""Layers: the blocks of a model, each with one pass forward and a pass backward in two halves.
+"""Layers of a model, each with a forward pass and a backward pass in two halves.
 
-    forward(parts, x)                -> (y, saved)       saved: what the way back needs of this pass
-    backward_input(parts, saved, dy) -> (dx, pending)    B: what the layer before waits for
-    backward_weights(gradients, pending)                 W: what only the optimizer waits for
-    evaluate(parts, x)               -> y                only where this is not what forward gives
+    forward(parts, x)                -> (y, saved)       saved: what backward needs of this pass
+    backward_input(parts, saved, dy) -> (dx, pending)    B: the layer before waits for it
+    backward_weights(gradients, pending)                 W: only the optimizer waits for it
+    evaluate(parts, x)               -> y                only where it differs from forward
 
-A layer holds no numbers: `parts` are its parameters, of the shapes it asks for, and may be any version of them.
+A layer holds no parameters: `parts` are passed in, in the shapes it declares, and may be any version of them.
 backward_input multiplies by the transposed weights it is given; everything else comes from `saved`. Samples are the
 first axis of every array; all arrays are contiguous.
 """
@@ -32,21 +32,21 @@ class Layer(Protocol):
     flops: int  # of the forward pass, per sample
 
     def start(self, generator: np.random.Generator) -> tuple[np.ndarray, ...]:
-        """The first parameters, float64."""
+        """Return the initial parameters, float64."""
 
     def forward(self, parts, x) -> tuple[Any, tuple]:
-        """(y, saved)."""
+        """Return (y, saved)."""
 
     def backward_input(self, parts, saved, dy, needed: bool = True) -> tuple[Any, tuple]:
-        """(dx, pending); dx is None where it is not `needed`. The last thing in `pending` is an array."""
+        """Return (dx, pending); dx is None where it is not `needed`. The last element of `pending` is an array."""
 
     def backward_weights(self, gradients, pending) -> None:
-        """Write the gradients of the parameters, for the samples' mean that dy was the gradient of."""
+        """Write the gradients of the parameters, with dy the gradient of the mean over samples."""
 
 
 @dataclass(frozen=True)
 class Dense:
-    """y = act(x w + b): every output sees every input. Images are flattened."""
+    """y = act(x w + b), a fully connected layer. Images are flattened."""
 
     inputs: tuple[int, ...]
     units: int
@@ -97,10 +97,10 @@ class Dense:
 
 @dataclass(frozen=True)
 class Residual:
-    """y = x + scale * inner(x): a block that changes what passes by only a little, so that depth does no harm.
+    """y = x + scale * inner(x): a residual block.
 
-    The first weights are `gain` times those of He: with gain 1 / n a row of n blocks leaves the size of what passes
-    within a constant, where with 1 it would grow exponentially in n.
+    The initial weights are `gain` times those of He: with gain 1 / n the activations of n consecutive blocks stay
+    bounded, where with 1 they would grow exponentially in n.
     """
 
     inner: Dense
@@ -149,7 +149,7 @@ class Residual:
 
 @dataclass(frozen=True)
 class Convolution:
-    """y = maxpool(relu(conv(x, w) + b)): small filters everywhere, then the largest of each `pool` x `pool` window."""
+    """y = maxpool(relu(conv(x, w) + b)), with windows of `pool` x `pool`."""
 
     inputs: tuple[int, int, int]  # channels, height, width
     filters: int
@@ -195,7 +195,7 @@ class Convolution:
 
 
 def he(generator: np.random.Generator, shape: tuple[int, ...], fan_in: int, activation: Activation) -> np.ndarray:
-    """Normal numbers that keep the size of what passes: variance 2 / fan_in before a ReLU, 1 / fan_in otherwise.
+    """Return normal numbers of variance 2 / fan_in before a ReLU, 1 / fan_in otherwise, which preserve variance.
 
     Source: He et al., Delving Deep into Rectifiers, ICCV 2015.
     """

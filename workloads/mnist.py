@@ -1,9 +1,9 @@
-"""MNIST: handwritten digits, 28 x 28 pixels, 60,000 to train on and 10,000 to try the model on.
+"""MNIST: handwritten digits, 28 x 28 pixels scaled to 0 to 1, 60,000 to train on and 10,000 to evaluate on.
 
-The four files are not brought along: `folder` says where they lie, else the environment variable LOCKSTEP_MNIST,
-else ./data/mnist. They may be gzipped or not. With only the two t10k files there, 9,000 of the 10,000 test images
+The four files are not included: they are read from `folder`, else from the folder in the environment variable
+LOCKSTEP_MNIST, else from ./data/mnist, gzipped or not. With only the two t10k files, 9,000 of the 10,000 test images
 are trained on and 1,000 held out.
-Source: LeCun, Cortes & Burges, http://yann.lecun.com/exdb/mnist; mirrored at MIRROR. Pixels are brought to 0 to 1.
+Source: LeCun, Cortes & Burges, http://yann.lecun.com/exdb/mnist; mirrored at MIRROR.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Settings(models.ModelKnobs):
 
 
 def build(settings: Settings, dtype=np.float32) -> Supervised:
-    """The workload. ValueError in one sentence if a file is missing or damaged."""
+    """Return the workload; ValueError if a file is missing or damaged."""
     folder = Path(settings.folder or os.environ.get("LOCKSTEP_MNIST") or Path("data", "mnist")).expanduser()
     x, target = pair(folder, "t10k")
     if find(folder, "train-images-idx3-ubyte") or find(folder, "train-labels-idx1-ubyte"):
@@ -40,14 +40,14 @@ def build(settings: Settings, dtype=np.float32) -> Supervised:
     else:
         cut = max(1, len(x) - HELD_OUT)
         train, test = (x[:cut], target[:cut]), (x[cut:], target[cut:])
-        notes = (f"mnist: only the t10k files are there; trained on {cut:,} of their images, tried on the others.",)
-    chain = models.build(settings, (1, *x.shape[1:]), 10, dtype)
+        notes = (f"mnist: only the t10k files are there; trained on {cut:,} of their images, evaluated on the others.",)
+    model = models.build(settings, (1, *x.shape[1:]), 10, dtype)
     scaled = [(np.divide(images, 255, dtype=dtype), labels) for images, labels in (train, test)]
-    return Supervised("mnist", chain, *scaled, notes=notes)
+    return Supervised("mnist", model, *scaled, notes=notes)
 
 
 def pair(folder: Path, part: str) -> tuple[np.ndarray, np.ndarray]:
-    """Images (n, 28, 28) of bytes and labels (n,) of one part, "train" or "t10k"."""
+    """Return images (n, 28, 28) of bytes and labels (n,) of one part, "train" or "t10k"."""
     images = read(folder, f"{part}-images-idx3-ubyte", IMAGES)
     labels = read(folder, f"{part}-labels-idx1-ubyte", LABELS)
     name = f"{part}-labels-idx1-ubyte in {folder}"
@@ -62,12 +62,12 @@ def pair(folder: Path, part: str) -> tuple[np.ndarray, np.ndarray]:
 
 
 def find(folder: Path, name: str) -> Path | None:
-    """The file, gzipped or not, or None."""
+    """Return the path of the file, gzipped or not, or None."""
     return next((path for path in (folder / name, folder / f"{name}.gz") if path.is_file()), None)
 
 
 def read(folder: Path, name: str, magic: int) -> np.ndarray:
-    """The array of bytes in an IDX file. ValueError, in one sentence, with the file and what was found."""
+    """Return the array of bytes in an IDX file; ValueError with the file and what was found."""
     path = find(folder, name)
     if path is None:
         found = "the folder does not exist"

@@ -1,4 +1,4 @@
-"""Models: the chains that a workload can be given.
+"""Models that a supervised workload can be given, all sequential.
 
 mlp        dense layers with ReLU; `hidden` says how large
 residual   a dense layer, `depth` equal blocks h + 1/2 act(h W + b), a dense layer: many layers to cut in stages
@@ -45,7 +45,7 @@ class ModelKnobs(Knobs):
 
 
 def sizes(text: str) -> list[int]:
-    """Read "128,128". ValueError in one sentence if it does not read."""
+    """Parse "128,128" as layer sizes; ValueError if it does not parse."""
     text = text.replace(" ", "")
     if not text:
         return []
@@ -60,7 +60,7 @@ def sizes(text: str) -> list[int]:
 
 
 def build(knobs: ModelKnobs, inputs: tuple[int, ...], classes: int, dtype=np.float32) -> Sequential:
-    """The chain that the knobs ask for, from samples of shape `inputs` to one number per class."""
+    """Return the model that the knobs ask for, from samples of shape `inputs` to one logit per class."""
     make = {"mlp": mlp, "residual": residual, "cnn": cnn, "cnn_bn": cnn_bn}[knobs.model]
     return Sequential(make(knobs, inputs, classes), kernels.softmax_cross_entropy, dtype)
 

@@ -1,13 +1,14 @@
-"""Own module: a torch network of your own, from a Python file of yours, with your data.
+"""Own module: your torch network, from a Python file, with your data.
 
     net = nn.Sequential(nn.Linear(64, 32), nn.GELU(), nn.Linear(32, 10))
     loss = nn.functional.cross_entropy
     train, test = (x, y), (x_test, y_test)
 
-The file is run, so this is for your own machine: it is off unless $LOCKSTEP_MODULES names a folder, and only files in
-there are run, which `python -m experiments add FILE.py` or the workbench puts there. A file is kept under a name with
-a hash of its content, which is compared before it is run: so an experiment that names it is repeatable, and a file
-that was changed is a new one. What becomes of the network is said in `workloads/torch_module.py`.
+The file is executed, so this is for your own machine: it is off unless $LOCKSTEP_MODULES names a folder, and only files
+in that folder are executed, which `python -m experiments add FILE.py` or the workbench put there. A file is stored
+under a name with a hash of its content, which is checked before it is executed: so an experiment that names it is
+reproducible, and a changed file is a new one. How the network becomes a workload is described in
+`workloads/torch_module.py`.
 """
 
 from __future__ import annotations
@@ -28,18 +29,18 @@ WANTED = ("net", "loss", "train", "test")
 
 
 class Settings(Knobs):
-    """Which file."""
+    """The file of the network."""
 
     net: str = knob("", "the file, by the name that it got when it was added", max_length=100)
 
 
 def folder() -> Path | None:
-    """Where the files are, None where this is off."""
+    """Return the folder of the files, None where this is off."""
     return Path(os.environ[SETTING]).expanduser() if os.environ.get(SETTING) else None
 
 
 def save(content: bytes, file: str) -> str:
-    """Keep a file that was called `file`; gives its new name. ValueError in one sentence if it cannot be kept."""
+    """Store a file that was called `file` and return its new name; ValueError if it cannot be stored."""
     if len(content) > MOST_BYTES:
         raise ValueError(f"{file} has {len(content):,} bytes; a Python file has at most {MOST_BYTES:,}.")
     try:
@@ -54,10 +55,10 @@ def save(content: bytes, file: str) -> str:
 
 
 def build(settings: Settings, dtype=np.float32):
-    """The workload. ValueError in one sentence if it is off, or the file is not what it should be."""
+    """Return the workload; ValueError if this is off or the file does not define what it must."""
     from workloads.torch_module import TorchModule
 
-    path = _kept(settings.net)
+    path = _stored(settings.net)
     try:
         made = runpy.run_path(str(path))
         missing = [name for name in WANTED if name not in made]
@@ -65,7 +66,7 @@ def build(settings: Settings, dtype=np.float32):
             raise ValueError(f"it does not define {', '.join(missing)}; it should define {', '.join(WANTED)}.")
         net, loss, train, test = (made[name] for name in WANTED)
         return TorchModule(net, loss, _arrays(train), _arrays(test), name="own_module", dtype=dtype)
-    except Exception as error:  # a file of the reader's may do anything
+    except Exception as error:  # a reader's file may raise anything
         kind = "" if isinstance(error, ValueError) else f"{type(error).__name__}: "
         raise ValueError(f"own_module: {settings.net}: {kind}{' '.join(str(error).split())[:300]}") from None
 
@@ -80,7 +81,7 @@ def _allowed() -> Path:
     return place
 
 
-def _kept(name: str) -> Path:
+def _stored(name: str) -> Path:
     place = _allowed()
     if not name:
         raise ValueError("own_module: no file was named; add one with python -m experiments add FILE.py.")
@@ -93,6 +94,6 @@ def _kept(name: str) -> Path:
 
 
 def _arrays(pair) -> tuple:
-    """(x, target) as NumPy arrays, whatever they were."""
+    """Return (x, target) as NumPy arrays, from arrays or tensors."""
     x, target = pair
     return tuple(part.detach().cpu().numpy() if hasattr(part, "detach") else np.asarray(part) for part in (x, target))

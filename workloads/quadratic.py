@@ -1,14 +1,14 @@
-"""Quadratic: the bowl in which every theorem is tried first, with an optimum that is known.
+"""Quadratic: the simplest convex problem, with known curvature and optimum.
 
     f(w) = mean over samples j of 1/2 sum_i h_i (w_i - p_ji)^2          optimum: the mean of the points p_j
 
-Made up, from a fixed seed: the same points in every run. The points' mean is 0. With `noise` 0 all points are 0 and
-every mini-batch has the same gradient, h w; otherwise a mini-batch pulls towards the mean of its own points.
+Synthetic, from a fixed seed: the same points in every run. The points' mean is 0. With `noise` 0 all points are 0 and
+every mini-batch has the same gradient, h w; otherwise a mini-batch's gradient points to the mean of its own points.
 
-Samples can be of several `kinds`, as if data had been collected in several places. Kind k has its points around a
-centre of its own, `apart` from the next, and a curvature s_k h; `unequal` is the first s, 1, over the last. The optimum
-is the mean of all points weighted by s. Samples are then not shuffled: a batch of one kind follows a batch of the next,
-so with as many workers as kinds worker k sees kind k alone.
+Samples can be of several `kinds`, for data that are not identically distributed over workers. Kind k has its points
+around a centre of its own, `apart` from the next, and a curvature s_k h; `unequal` is the first s, 1, over the last.
+The optimum is the mean of all points weighted by s. Samples are then not shuffled: a batch of one kind follows a batch
+of the next, so with as many workers as kinds worker k sees kind k alone.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ import numpy as np
 
 import kernels
 from knobs import Knobs, knob
-from workloads.task import Evaluation
+from workloads.workload import Evaluation
 
 
 class Settings(Knobs):
-    """The shape of the bowl, and where to start."""
+    """The curvature and noise of the problem, and the starting point."""
 
     dimension: int = knob(10, "parameters", ge=1, le=10_000_000)
     condition: float = knob(10.0, "largest curvature over smallest; the largest is 1", ge=1, le=1e9)
@@ -38,7 +38,7 @@ class Settings(Knobs):
 
 
 def build(settings: Settings, dtype=np.float32) -> Quadratic:
-    """The workload."""
+    """Return the workload."""
     if settings.dimension * settings.points > 10**8:
         raise ValueError(
             f"{settings.points} points in {settings.dimension} dimensions do not fit in memory; "
@@ -70,31 +70,31 @@ class Quadratic:
         self.optimum = self.points.mean(0)
 
     def start(self, seed: int = 0) -> np.ndarray:
-        """The first parameters, whatever the seed."""
+        """Return the initial parameters, whatever the seed."""
         return self.origin.copy()
 
     def batch(self, indices: np.ndarray) -> tuple:
-        """(points, curvature) of these samples."""
+        """Return (points, curvature) of these samples."""
         return self.points[indices], self.curvature
 
     def gradient(self, w, batch: tuple) -> tuple:
-        """(loss, g): mean over the batch."""
+        """Return (loss, g): the mean over the batch and its gradient."""
         g = kernels.empty_like(w)
         return kernels.quadratic(g, w, *batch), g
 
     def evaluate(self, w: np.ndarray) -> Evaluation:
-        """How far above the optimum: f(w) - f(optimum), 0 at best. There is no accuracy."""
+        """Return the excess loss, f(w) - f(optimum), 0 at best. There is no accuracy."""
         return Evaluation(float(self.curvature @ np.square(w - self.optimum)) / 2, math.nan)
 
     def split(self, stages: int | Sequence[int]):
-        """Refused: a bowl has no layers."""
+        """Raise ValueError: there are no layers."""
         raise ValueError("a quadratic has no layers to cut in stages; use digits, spirals, mnist or text instead.")
 
     boundaries = split
 
 
 class Kinds(Quadratic):
-    """The same with samples of several kinds, one batch of each after the other."""
+    """A quadratic with samples of several kinds, one batch of each after the other."""
 
     def __init__(self, points, curvature, start, settings: Settings, dtype):
         kinds, self.stretch = settings.kinds, settings.stretch
@@ -112,7 +112,7 @@ class Kinds(Quadratic):
         self.optimum = self.scale @ self.points / self.scale.sum()
 
     def batch(self, indices: np.ndarray) -> tuple:
-        """(points, curvature) of these samples, which are one stretch. ValueError if they are not."""
+        """Return (points, curvature) of these samples; ValueError if they are not one stretch."""
         if len(indices) != self.stretch:
             raise ValueError(
                 f"batch is {len(indices)}, but samples of one kind come {self.stretch} in a row; "
@@ -121,5 +121,5 @@ class Kinds(Quadratic):
         return self.points[indices], (self.scale[indices[0]] * self.curvature).astype(self.dtype)
 
     def evaluate(self, w: np.ndarray) -> Evaluation:
-        """How far above the optimum of all kinds together."""
+        """Return the excess loss over all kinds together."""
         return Evaluation(self.scale.mean() * super().evaluate(w).loss, math.nan)

@@ -1,8 +1,8 @@
-"""A chain: a model as layers in a row, on one flat vector of parameters.
+"""Sequential model: layers in a row, on one flat vector of parameters.
 
-A chain can be cut in stages, chains themselves, and running them one after the other is running the whole, bit for
-bit: the same kernels see the same numbers. Passes are pure; the weights are an argument of both, so that a schedule
-may use any version it likes.
+It can be cut in stages, sequential models themselves, and running these one after the other is running the whole, bit
+for bit: the same kernels see the same numbers. Passes are pure; the weights are an argument of both, so that a schedule
+may use any version of them.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ import numpy as np
 import kernels
 from kernels.arrays import extents
 from workloads.layers import Layer
-from workloads.task import Evaluation
+from workloads.workload import Evaluation
 
 AT_ONCE = 2048  # held-out samples, or positions of sequences, per forward pass, which bounds the memory
 
 
 class Sequential:
-    """`layers`, and the kernel of the loss that the last one's outputs are judged by.
+    """`layers`, and the kernel of the loss at the outputs of the last one.
 
     `first` is the number of the first layer, and `offset` the place of its first parameter, in the whole model that
-    this chain is a part of. w and g are vectors (parameters,), x and y (samples, ...), losses means over samples.
+    this one is a part of. w and g are vectors (parameters,), x and y (samples, ...), losses means over samples.
     """
 
     def __init__(
@@ -34,12 +34,12 @@ class Sequential:
     ):
         for before, after in pairwise(layers):
             if before.outputs != after.inputs:
-                raise ValueError(f"a layer gives {before.outputs} where the next expects {after.inputs}.")
+                raise ValueError(f"a layer returns {before.outputs} where the next expects {after.inputs}.")
         self.layers, self.criterion, self.dtype = tuple(layers), loss, np.dtype(dtype)
         self.first, self.offset = first, offset
         self._places: list[list[tuple[slice, tuple[int, ...]]]] = []  # of each layer's parts in w
         self._seen: tuple = None, None
-        self.activations: dict[int, int] = {}  # samples -> bytes that their forward pass keeps for the way back
+        self.activations: dict[int, int] = {}  # samples -> bytes that their forward pass keeps for backward
         self.parameters = 0
         for layer in layers:
             self._places.append([])
@@ -49,17 +49,17 @@ class Sequential:
                 self.parameters = end
 
     def __str__(self) -> str:
-        """Kind and outputs of every layer: "dense 64, dense 10"."""
+        """Return kind and outputs of every layer: "dense 64, dense 10"."""
         return ", ".join(f"{type(layer).__name__.lower()} {'x'.join(map(str, layer.outputs))}" for layer in self.layers)
 
     @property
     def depth(self) -> int:
-        """Layers."""
+        """Number of layers."""
         return len(self.layers)
 
     @property
     def tensors(self) -> tuple[tuple[slice, tuple[int, ...]], ...]:
-        """Where each tensor lies in w, and its shape."""
+        """Slice of w and shape of each tensor."""
         return tuple(place for places in self._places for place in places)
 
     @property
@@ -73,12 +73,12 @@ class Sequential:
         return self.layers[-1].outputs
 
     def start(self, seed: int) -> np.ndarray:
-        """The first parameters; each layer has a generator of its own, so a stage starts as the whole does."""
+        """Return the initial parameters; each layer has a generator of its own, so a stage starts as the whole does."""
         numbered = enumerate(self.layers, self.first)
         return np.concatenate([_start(layer, seed, index) for index, layer in numbered]).astype(self.dtype)
 
     def forward(self, w, x) -> tuple:
-        """(y, saved)."""
+        """Return (y, saved)."""
         saved = []
         for layer, parts in zip(self.layers, self._parts(w), strict=True):
             x, kept = layer.forward(parts, x)
@@ -86,19 +86,19 @@ class Sequential:
         return x, saved
 
     def backward(self, w, saved, dy) -> tuple:
-        """(dx, g): both halves. dx is None on the first stage, where nobody needs it."""
+        """Return (dx, g): both halves. dx is None on the first stage, which does not need it."""
         dx, pending = self.backward_input(w, saved, dy)
         return dx, self.backward_weights(pending)
 
     def backward_factors(self, w, saved, dy) -> tuple:
-        """(dx, g, factors): of a chain of one dense layer, factors are the inputs and errors that g is made of."""
+        """Return (dx, g, factors): of one dense layer, the inputs and errors that g is the product of; else None."""
         dx, pending = self.backward_input(w, saved, dy)
         *_, inputs, errors = pending[-1]
         flat = len(pending) == 1 and inputs.ndim == errors.ndim == 2
         return dx, self.backward_weights(pending), (inputs, errors) if flat else None
 
     def backward_input(self, w, saved, dy) -> tuple:
-        """(dx, pending): products with transposed weights use `w`, everything else is in `saved`."""
+        """Return (dx, pending): products with transposed weights use `w`, everything else is in `saved`."""
         pending = [()] * len(self.layers)
         parts = self._parts(w)
         for i in reversed(range(len(self.layers))):
@@ -107,14 +107,14 @@ class Sequential:
         return dy, pending
 
     def backward_weights(self, pending):
-        """g, a new vector."""
+        """Return g, a new vector."""
         g = kernels.empty(self.parameters, pending[0][-1])
         for layer, gradients, rest in zip(self.layers, self._cut(g), pending, strict=True):
             layer.backward_weights(gradients, rest)
         return g
 
     def loss(self, y, target) -> tuple:
-        """(loss, dy). Of a sequence, y (samples, time, ...), every position is judged, and the loss is their mean."""
+        """Return (loss, dy). Of a sequence, y (samples, time, ...), the loss is the mean over all positions."""
         dy = kernels.empty_like(y)
         judged = dy, y, target
         if y.ndim == 3:
@@ -122,7 +122,7 @@ class Sequential:
         return self.criterion(*judged), dy
 
     def gradient(self, w, x, target) -> tuple:
-        """(loss, g) of the whole chain."""
+        """Return (loss, g) of the whole model."""
         y, saved = self.forward(w, x)
         if len(x) not in self.activations:
             self.activations[len(x)] = sum(extents(saved).values())
@@ -130,13 +130,13 @@ class Sequential:
         return loss, self.backward(w, saved, dy)[1]
 
     def infer(self, w, x):
-        """y of samples that are not trained on: by a layer's `evaluate` where it has one, else by its forward."""
+        """Return y outside training: by a layer's `evaluate` where it has one, else by its forward."""
         for layer, parts in zip(self.layers, self._parts(w), strict=True):
             x = layer.evaluate(parts, x) if hasattr(layer, "evaluate") else layer.forward(parts, x)[0]
         return x
 
     def evaluate(self, w, x, target) -> Evaluation:
-        """Loss and accuracy (NaN without classes); it costs nothing on the run's clock."""
+        """Return loss and accuracy (NaN without classes), at no cost on the run's clock."""
         classes = self.criterion.name == "softmax_cross_entropy"
         positions = math.prod(self.outputs[:-1])  # of a sample: 1, but for a sequence
         at_once = max(1, AT_ONCE // positions)
@@ -150,13 +150,13 @@ class Sequential:
         return Evaluation(loss / len(x), right / len(x))
 
     def split(self, stages: int | Sequence[int]) -> list[Sequential]:
-        """This chain cut in consecutive chains: in so many, as equal in work as the layers allow, or in chains of so
-        many layers each."""
+        """Return this model as consecutive stages: so many, as equal in work as the layers allow, or stages of so many
+        layers each."""
         work = [layer.flops * (3 if i + self.first else 2) for i, layer in enumerate(self.layers)]
         return [self._part(some) for some in cut(work, stages)]
 
     def boundaries(self, stages: int | Sequence[int]) -> tuple[int, ...]:
-        """Numbers per sample that cross from each stage to the next."""
+        """Return how many numbers per sample cross from each stage to the next."""
         return tuple(math.prod(stage.outputs) for stage in self.split(stages)[:-1])
 
     def _part(self, some: slice) -> Sequential:
@@ -164,7 +164,12 @@ class Sequential:
         return Sequential(self.layers[some], self.criterion, self.dtype, first=self.first + some.start, offset=offset)
 
     def _parts(self, w) -> list[list]:
-        """The layers' parameters; the views of the last w are kept, since its forward is followed by its backward."""
+        """Return each layer's parameters; the views of the last w are kept, since forward is followed by backward.
+
+        A single layer keeps none: its views are soon made, and weights gathered for it alone (ZeRO-3) must be freed.
+        """
+        if len(self.layers) == 1:
+            return self._cut(w)
         seen, parts = self._seen
         if seen is not w:
             parts = self._cut(w)
@@ -172,7 +177,7 @@ class Sequential:
         return parts
 
     def _cut(self, vector) -> list[list]:
-        """Each layer's parts of a flat vector, as views of their shapes."""
+        """Return each layer's parts of a flat vector, as views of their shapes."""
         return [[vector[place].reshape(shape) for place, shape in places] for places in self._places]
 
 
@@ -183,9 +188,9 @@ def _start(layer: Layer, seed: int, index: int) -> np.ndarray:
 
 
 def cut(work: Sequence[float], stages: int | Sequence[int], what: str = "layers") -> list[slice]:
-    """The layers that have this work, in `stages` balanced parts, or in parts of so many layers each.
+    """Return layers of this work in `stages` balanced parts, or in parts of so many layers each.
 
-    ValueError, in one sentence that calls the layers `what`, if a part were empty or a layer left over.
+    ValueError, which calls the layers `what`, if a part were empty or a layer left over.
 
     >>> cut([1, 2, 3, 4, 5], (1, 4))
     [slice(0, 1, None), slice(1, 5, None)]
@@ -205,7 +210,7 @@ def cut(work: Sequence[float], stages: int | Sequence[int], what: str = "layers"
 
 
 def balanced(work: Sequence[float], parts: int) -> list[slice]:
-    """`work` cut in consecutive parts: the largest as small as can be, and then the rest as equal as can be.
+    """Return `work` cut in consecutive parts: the largest as small as possible, then the rest as equal as possible.
 
     >>> balanced([1, 2, 3, 4, 5], 2)
     [slice(0, 3, None), slice(3, 5, None)]
@@ -219,7 +224,10 @@ def balanced(work: Sequence[float], parts: int) -> list[slice]:
 
 
 def _shortest(length: np.ndarray, hops: int, join: np.ufunc) -> tuple[float, list[int]]:
-    """The shortest way from the first node to the last in so many hops, and its nodes; `join` adds lengths up."""
+    """Return the length of the shortest path from the first node to the last in so many hops, and its nodes.
+
+    `join` combines the lengths of two hops.
+    """
     reached, choices = length[0], []
     for _ in range(hops - 1):
         through = join(reached[:, None], length)  # [a, b]: to b, through a

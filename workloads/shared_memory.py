@@ -1,46 +1,96 @@
-"""Walking: what a thread does in memory that it shares with others, a few samples after the other.
+"""SGD in shared memory: the steps of a mini-batch, one after the other, in a vector that others update meanwhile.
 
-    w <- w - rate (sum of the gradients of `examples` samples at w)
-
-or, with an anchor a and the gradient G of the whole objective there, w <- w - rate (g(w) - g(a) + G). Here for any
-workload, whose gradients are whole vectors; one with a loop of its own brings it along as `workload.walk`.
+What a step is, the algorithm says, in a function `step(w, samples, *args)` that reads `w[v]`, asks the samples for
+their gradient there, adds to the same coordinates v and returns the loss. On the simulated cluster, under locks, and
+for models with dense gradients this function runs. A call takes longer than a sparse sample's few numbers, so
+threads and processes that share memory without locks take all steps on sparse rows in one compiled loop, which the
+algorithm names beside it and a test holds to the same bits.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import numpy as np
 
 import kernels
 
 
-class Walk:
-    """One mini-batch's walk, as `cluster.comm.Walk` wants it; `indices` are its samples, `anchor` is None or (a, G)."""
+class Samples:
+    """The samples of one step, of a workload with dense gradients: `coordinates` of w that they touch are all."""
+
+    coordinates: Any = slice(None)
+    price: tuple[float, float] | None = None  # of a step, as SharedSteps declares it; None: its kernels are metered
+
+    def __init__(self, workload, indices: np.ndarray, dense: bool = True):
+        self.workload, self.indices = workload, indices
+        self._batch = workload.batch(indices)
+
+    def gradient(self, w_v) -> tuple[float, np.ndarray]:
+        """Return (loss, g), sums over the samples: g has the shape of w_v, the parameters at their coordinates."""
+        n = len(self.indices)
+        loss, g = self.workload.gradient(w_v, self._batch)
+        if n > 1:
+            g *= n
+        return n * loss, g
+
+
+class SharedWeights:
+    """The shared vector as a step sees it: `w[v]` reads, `w.add(v, scale, g)` adds. No addition is lost if `atomic`."""
+
+    def __init__(self, w: np.ndarray, atomic: bool):
+        self._w, self._descend = w, kernels.descend_atomic if atomic else kernels.sgd
+
+    def __getitem__(self, v):
+        return self._w[v]
+
+    def add(self, v, scale: float, g) -> None:
+        """w_v <- w_v + scale g, with v a slice, or an index array where no other rank writes at the same time."""
+        if isinstance(v, slice):
+            self._descend(self._w[v], g, -scale)
+        else:
+            self._w[v] += scale * g
+
+
+class Descent:
+    """One mini-batch's steps, a `cluster.shared_memory.SharedSteps`: `per_step` samples to each.
+
+    With `dense` a step touches all of w, however sparse the samples are.
+    """
 
     where, price = slice(None), None
 
-    def __init__(self, workload, indices: np.ndarray, rate: float, examples: int = 1, anchor: tuple | None = None):
-        self.workload, self.indices, self.rate = workload, indices, rate
-        self.examples, self.anchor = examples, anchor
+    def __init__(self, workload, indices, step: Callable, compiled: Callable, args: tuple, per_step=1, dense=False):
+        self.workload, self.indices, self.per_step, self.dense = workload, indices, per_step, dense
+        self.step, self.compiled, self.args = step, compiled, args
 
-    def parts(self) -> Iterator[Walk]:
-        """The single steps."""
-        for first in range(0, len(self.indices), self.examples):
-            some = self.indices[first : first + self.examples]
-            yield type(self)(self.workload, some, self.rate, self.examples, self.anchor)
+    def parts(self) -> Iterator[Step]:
+        """Yield the single steps."""
+        kind = getattr(self.workload, "Samples", Samples)
+        for first in range(0, len(self.indices), self.per_step):
+            samples = kind(self.workload, self.indices[first : first + self.per_step], self.dense)
+            yield Step(self.step, samples, self.args)
 
     def __call__(self, w: np.ndarray, atomic: bool) -> float:
-        """All steps, in w; gives the sum of losses."""
-        return sum(part._step(w, atomic) for part in self.parts())
+        """Take all steps, in w; return the sum of losses."""
+        rows = getattr(self.workload, "rows", None)
+        if rows is None:
+            return sum(part(w, atomic) for part in self.parts())
+        return self.compiled(w, self.indices, rows, *self.args, atomic)
 
-    def _step(self, w: np.ndarray, atomic: bool) -> float:
-        n, batch = len(self.indices), self.workload.batch(self.indices)
-        loss, g = self.workload.gradient(w, batch)
-        if self.anchor:
-            a, G = self.anchor
-            kernels.sgd(g, self.workload.gradient(a, batch)[1], 1.0)
-            kernels.add(g, G)
-        descend = kernels.descend_atomic if atomic else kernels.sgd
-        descend(w, g, n * self.rate)  # g is a mean
-        return n * loss
+
+class Step:
+    """One of them, `SharedSteps` as well."""
+
+    def __init__(self, step: Callable, samples: Samples, args: tuple):
+        self.step, self.samples, self.args = step, samples, args
+        self.where, self.price = samples.coordinates, samples.price
+
+    def parts(self) -> Iterator[Step]:
+        """Yield itself."""
+        yield self
+
+    def __call__(self, w: np.ndarray, atomic: bool) -> float:
+        """Take the step, in w; return the sum of its samples' losses."""
+        return self.step(SharedWeights(w, atomic), self.samples, *self.args)

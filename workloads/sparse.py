@@ -1,11 +1,11 @@
-"""Sparse: logistic regression on rows of which each has few of many features, as words are in a text.
+"""Sparse: logistic regression on rows that have few of many features each, as documents have words.
 
     f(w) = mean over rows of log(1 + exp(-y x.w)) + l2/2 |w|^2          y is 1 or -1
 
-Made up, from a fixed seed: the same rows in every run. The v-th feature is chosen about (v+1)^-skew times as often as
-the first, so with `skew` 0 rows seldom have a feature in common and with 1 the first few features are in most rows.
-Rows have length 1; a row's y is drawn with probability 1 / (1 + exp(-x.t)) for a hidden t. A quarter as many rows are
-held out. Penalties are dealt out to rows as `kernels/sparse/rows.py` says, so a row's gradient is as sparse as it is.
+Synthetic, from a fixed seed: the same rows in every run. The v-th feature is drawn about (v+1)^-skew times as often as
+the first, so with `skew` 0 rows rarely share a feature, and with 1 the first few features are in most rows. Rows have
+length 1; a row's y is drawn with probability 1 / (1 + exp(-x.t)) for a hidden t. A quarter as many rows are held out.
+The penalty is distributed over rows as in `kernels/sparse/rows.py`, so a row's gradient is as sparse as the row.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ import numpy as np
 
 import kernels
 from knobs import Knobs, knob
-from workloads.shared_memory import Walk
-from workloads.task import Evaluation
+from workloads.shared_memory import Samples
+from workloads.workload import Evaluation
 
-CLEAR = 8.0  # how long a feature's part in t is, in the mean: the larger the surer a row's y
-MOST = 2000  # features of a problem whose minimum is looked for
+SEPARATION = 8.0  # standard deviation of the entries of t: the larger, the more certain a row's y
+MOST = 2000  # features of a problem whose minimum is computed
 
 
 class Settings(Knobs):
-    """How many rows of what, and what a model is tried on."""
+    """The rows and features, and what a model is evaluated on."""
 
     rows: int = knob(8192, "samples", ge=1, le=10_000_000, unit="samples")
     features: int = knob(10_000, "parameters", ge=1, le=100_000_000)
@@ -37,7 +37,7 @@ class Settings(Knobs):
 
 
 def build(settings: Settings, dtype=np.float32) -> Sparse:
-    """The workload."""
+    """Return the workload."""
     s = settings
     if s.rows * s.nonzeros > 2 * 10**8:
         raise ValueError(
@@ -49,14 +49,14 @@ def build(settings: Settings, dtype=np.float32) -> Sparse:
             f"use judged unseen, or features {MOST}."
         )
     rng = np.random.default_rng(3)
-    truth = CLEAR * rng.standard_normal(s.features)
+    truth = SEPARATION * rng.standard_normal(s.features)
     popularity = np.cumsum(np.arange(1, s.features + 1) ** -s.skew)
     held_out = _draw(rng, max(1, s.rows // 4), popularity, truth, s.nonzeros)
     return Sparse(*_draw(rng, s.rows, popularity, truth, s.nonzeros), held_out, s.features, s.l2, s.judged, dtype)
 
 
 def _draw(rng: np.random.Generator, rows: int, popularity: np.ndarray, truth: np.ndarray, nonzeros: int) -> tuple:
-    """(target, indptr, index, values) of so many rows."""
+    """Return (target, indptr, index, values) of so many rows."""
     drawn = np.searchsorted(popularity, rng.random((rows, nonzeros)) * popularity[-1], side="right")
     drawn.sort(axis=1)
     first = np.ones(drawn.shape, bool)
@@ -68,10 +68,49 @@ def _draw(rng: np.random.Generator, rows: int, popularity: np.ndarray, truth: np
     return target, np.concatenate([[0], np.cumsum(first.sum(1))]), drawn[first], values[first]
 
 
+class SparseSamples(Samples):
+    """Rows of one step: their coordinates are those that any of the rows has, unless the step is to be `dense`."""
+
+    def __init__(self, workload: Sparse, indices: np.ndarray, dense: bool = False):
+        self.workload, self.indices, self._dense = workload, indices, dense
+        target, indptr, index, values = workload.data
+        if len(indices) == 1:
+            rows = slice(indptr[indices[0]], indptr[indices[0] + 1])
+            self._bounds = np.array([0, rows.stop - rows.start])
+        else:
+            lengths = indptr[indices + 1] - indptr[indices]
+            self._bounds = np.cumsum([0, *lengths])
+            rows = np.arange(self._bounds[-1]) + np.repeat(indptr[indices] - self._bounds[:-1], lengths)
+        if not dense:
+            self.coordinates = index[rows] if len(indices) == 1 else np.unique(index[rows])
+            self._target, self._index, self._values = target[indices], index[rows], values[rows]
+
+    def gradient(self, w_v: np.ndarray) -> tuple[float, np.ndarray]:
+        """Return (loss, g), sums over the rows: g has the shape of w_v, the parameters at their coordinates."""
+        from kernels.sparse.rows import add_gradients  # here, as it imports the compiler
+
+        g = np.zeros_like(w_v)
+        if self._dense:
+            return add_gradients(g, w_v, self.indices, *self.workload.rows), g
+        v, several = self.coordinates, len(self.indices) > 1
+        places = np.searchsorted(v, self._index) if several else np.arange(len(v))
+        rows = self._target, self._bounds, places, self._values, self.workload.penalty[v]
+        return add_gradients(g, w_v, np.arange(len(self.indices)), *rows), g
+
+    @property
+    def price(self) -> tuple[float, float]:
+        """(FLOPs, bytes) beside those of touching w."""
+        along = self.workload.parameters if self._dense else 0
+        numbers = self._bounds[-1]
+        flops, words = 10 * numbers + 40, 3 * numbers + 3
+        return 2 * flops + 3 * along if self._dense else flops, (words + 2 * along) * self.workload.dtype.itemsize
+
+
 class Sparse:
     """The Workload of compressed rows (target, indptr, index, values): see `kernels/sparse/rows.py`."""
 
     name, depth, shuffle = "sparse", 1, True
+    Samples = SparseSamples
 
     def __init__(self, target, indptr, index, values, held_out, features, l2, judged="unseen", dtype=np.float64):
         self.dtype = np.dtype(dtype)
@@ -81,27 +120,28 @@ class Sparse:
         self.tensors = ((slice(0, features), (features,)),)
         owners = np.bincount(self.data[2], minlength=features)  # rows with this feature
         self.penalty = (l2 * len(target) / np.maximum(1, owners)).astype(self.dtype)
-        self._there: dict[str, tuple] = {}  # (*data, penalty) by device
+        self._on_device: dict[str, tuple] = {}  # (*data, penalty) by device
 
     def start(self, seed: int = 0) -> np.ndarray:
-        """Zeros, whatever the seed."""
+        """Return zeros, whatever the seed."""
         return np.zeros(self.parameters, self.dtype)
 
     def batch(self, indices: np.ndarray) -> tuple:
-        """The numbers of these rows; the rows stay where they are."""
+        """Return the indices themselves; the rows are not copied."""
         return (np.asarray(indices),)
 
     def gradient(self, w, batch: tuple) -> tuple:
-        """(loss, g): mean over the batch."""
+        """Return (loss, g): the mean over the batch and its gradient."""
         g = kernels.empty_like(w)
-        return kernels.logistic(g, w, *batch, *self._beside(w)), g
+        return kernels.logistic(g, w, *batch, *self._data_for(w)), g
 
-    def walk(self, indices: np.ndarray, rate: float, examples: int = 1, anchor: tuple | None = None) -> SparseWalk:
-        """A thread's walk over these rows."""
-        return SparseWalk(self, indices, rate, examples, anchor)
+    @property
+    def rows(self) -> tuple:
+        """(target, indptr, index, values, penalty), as the sparse kernels take them."""
+        return *self.data, self.penalty
 
     def evaluate(self, w: np.ndarray) -> Evaluation:
-        """On held-out rows loss and accuracy; or how far the objective is above its minimum."""
+        """Return accuracy and loss on held-out rows, or with `gap` the objective's excess over its minimum as loss."""
         with kernels.metered(None), np.errstate(all="ignore"):
             margins = self.margins(w, self.held_out)
             accuracy = float((margins > 0).mean())
@@ -110,20 +150,20 @@ class Sparse:
             return Evaluation(float(np.logaddexp(0, -margins).mean()), accuracy)
 
     def objective(self, w: np.ndarray) -> float:
-        """f(w), in float64."""
+        """Return f(w), in float64."""
         w = w.astype(np.float64)
         with kernels.metered(None):
             return float(np.logaddexp(0, -self.margins(w, self.data)).mean() + self.l2 * float(w @ w) / 2)
 
     def margins(self, w: np.ndarray, data: tuple) -> np.ndarray:
-        """y x.w of every row."""
+        """Return y x.w of every row."""
         out = np.empty(len(data[0]), w.dtype)
         kernels.margins(out, w, np.arange(len(out)), *(x.astype(w.dtype) if x.dtype.kind == "f" else x for x in data))
         return out
 
     @cached_property
     def minimum(self) -> tuple[np.ndarray, float]:
-        """(w, f(w)) at the minimum: Newton's method on everything, which is quick while features are few."""
+        """(w, f(w)) at the minimum, by Newton's method on all rows, which is fast for few features."""
         target, indptr, index, values = self.data
         x = np.zeros((self.samples, self.parameters))
         x[np.repeat(np.arange(self.samples), np.diff(indptr)), index] = values
@@ -140,7 +180,7 @@ class Sparse:
         return w, self.objective(w)
 
     def split(self, stages: int | Sequence[int]):
-        """Refused: there are no layers."""
+        """Raise ValueError: there are no layers."""
         raise ValueError("sparse is one layer, not to be cut in stages; use digits, spirals, mnist or text instead.")
 
     boundaries = split
@@ -150,37 +190,9 @@ class Sparse:
         y, values = numbers
         return y, np.ascontiguousarray(indptr, np.int64), np.ascontiguousarray(index, np.int32), values
 
-    def _beside(self, w) -> tuple:
-        """(target, indptr, index, values, penalty) on w's device."""
+    def _data_for(self, w) -> tuple:
+        """Return (target, indptr, index, values, penalty) on w's device."""
         device = "cpu" if isinstance(w, np.ndarray) else str(w.device)
-        if device not in self._there:
-            self._there[device] = tuple(kernels.to_device(x, device) for x in (*self.data, self.penalty))
-        return self._there[device]
-
-
-class SparseWalk(Walk):
-    """The same walk as one compiled loop, which touches the coordinates of its rows alone, unless it has an anchor."""
-
-    def __call__(self, w: np.ndarray, atomic: bool) -> float:
-        data = (*self.workload.data, self.workload.penalty)
-        acc = np.zeros_like(w if self.anchor or self.examples > 1 else w[:0])
-        if self.anchor:
-            return kernels.svrg(w, acc, self.indices, *data, *self.anchor, self.rate, atomic)
-        return kernels.hogwild(w, acc, self.indices, *data, self.rate, self.examples, atomic)
-
-    @property
-    def where(self) -> np.ndarray | slice:
-        """The coordinates of these rows."""
-        if self.anchor:
-            return slice(None)
-        _, indptr, index, _ = self.workload.data
-        rows = [index[indptr[i] : indptr[i + 1]] for i in self.indices]
-        return rows[0] if len(rows) == 1 else np.unique(np.concatenate(rows))
-
-    @property
-    def price(self) -> tuple[float, float]:
-        """(FLOPs, bytes) beside those of touching w."""
-        numbers = sum(self.workload.data[1][i + 1] - self.workload.data[1][i] for i in self.indices)
-        along = self.workload.parameters if self.anchor else 0
-        flops, words = 10 * numbers + 40, 3 * numbers + 3
-        return 2 * flops + 3 * along if self.anchor else flops, (words + 2 * along) * self.workload.dtype.itemsize
+        if device not in self._on_device:
+            self._on_device[device] = tuple(kernels.to_device(x, device) for x in (*self.data, self.penalty))
+        return self._on_device[device]

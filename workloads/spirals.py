@@ -1,8 +1,8 @@
-"""Spirals: arms wound around each other, one class each, which no straight line tells apart.
+"""Spirals: intertwined arms, one class each, which no straight line separates.
 
     r = uniform in (0, 1)    angle = 2 pi (turns r + class / classes)    point = r (cos, sin) + noise
 
-Made up, from a fixed seed: the same points in every run. A fifth of them is held out.
+Synthetic, from a fixed seed: the same points in every run. A fifth of them is held out.
 Source: the two spirals are Alexis Wieland's benchmark of 1988; see Lang & Witbrock, Learning to Tell Two Spirals Apart.
 """
 
@@ -16,7 +16,7 @@ from workloads.supervised import Supervised
 
 
 class Settings(models.ModelKnobs):
-    """How hard the spirals are, and which model tells them apart."""
+    """The difficulty of the spirals, and the model that separates them."""
 
     classes: int = knob(3, "arms, one class each", ge=2, le=20)
     turns: float = knob(1.0, "how often an arm goes around", gt=0, le=5, unit="turns")
@@ -25,7 +25,7 @@ class Settings(models.ModelKnobs):
 
 
 def build(settings: Settings, dtype=np.float32) -> Supervised:
-    """The workload."""
+    """Return the workload."""
     generator = np.random.default_rng(1988)
     target = generator.integers(0, settings.classes, settings.points)
     r = generator.random(settings.points)
@@ -33,5 +33,5 @@ def build(settings: Settings, dtype=np.float32) -> Supervised:
     x = r[:, None] * np.stack([np.cos(angle), np.sin(angle)], 1)
     x += settings.noise * generator.standard_normal(x.shape)
     train = settings.points - settings.points // 5
-    chain = models.build(settings, (2,), settings.classes, dtype)
-    return Supervised("spirals", chain, (x[:train], target[:train]), (x[train:], target[train:]))
+    model = models.build(settings, (2,), settings.classes, dtype)
+    return Supervised("spirals", model, (x[:train], target[:train]), (x[train:], target[train:]))

@@ -1,8 +1,8 @@
-"""A stage: one rank's consecutive layers in a pipeline.
+"""Stage: one rank's consecutive layers in a pipeline.
 
-Stage 0 takes the inputs from the data, the last stage compares its outputs with the targets; every stage counts
-through the same batches, so nobody has to send targets along. Passes are pure: `forward` gives what `backward`
-needs, and the weights are an argument of both, so that a schedule may use any version it likes.
+Stage 0 reads the inputs from the data, the last stage compares its outputs with the targets; every stage iterates over
+the same batches, so targets need not be sent. Passes are pure: `forward` returns what `backward` needs, and the weights
+are an argument of both, so that a schedule may use any version of them.
 """
 
 from __future__ import annotations
@@ -12,9 +12,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from kernels import to_device
+from tracing import COMPUTE
 from workloads.batches import Batches
-
-_COMPUTE = 0
 
 
 class Stage:
@@ -32,19 +31,19 @@ class Stage:
 
     @property
     def where(self) -> slice:
-        """The slice of the whole model's parameter vector that this stage holds."""
+        """Slice of the whole model's parameter vector that this stage holds."""
         return slice(self.part.offset, self.part.offset + self.part.parameters)
 
     def start(self) -> np.ndarray:
-        """The first parameters of this stage, (d_s,)."""
+        """Return the initial parameters of this stage, (d_s,)."""
         return to_device(self.part.start(self.task.seed), self.task.comm.device)
 
     def chunk(self, batch: int, index: int = 0, chunks: int = 1) -> tuple:
-        """(x, target) of micro-batch `index` of `chunks` of mini-batch number `batch`. Batches are asked in order."""
+        """Return (x, target) of micro-batch `index` of `chunks` of mini-batch number `batch`; batches come in order."""
         if batch != self._at:
             if batch < self._at:
-                raise ValueError(f"batch {batch} was asked after batch {self._at}")
-            while self._at < batch:  # those between are for others
+                raise ValueError(f"batch {batch} was requested after batch {self._at}; request batches in order.")
+            while self._at < batch:  # skip those in between
                 indices = next(self.batches)
                 self._at += 1
             if len(indices) % chunks:
@@ -53,34 +52,34 @@ class Stage:
         return tuple(to_device(part, self.task.comm.device) for part in self._chunks[index])
 
     def forward(self, w, x, label: str = "F"):
-        """(y, saved): the outputs, and what backward needs of this pass."""
-        with self.task.event_log.doing(_COMPUTE, label):
+        """Return (y, saved): the outputs, and what backward needs of this pass."""
+        with self.task.event_log.doing(COMPUTE, label):
             return self.part.forward(w, x)
 
     def backward(self, w, saved, dy, label: str = "B"):
-        """(dx, g): gradients of the inputs (None on the first stage) and of the parameters, summed over samples' mean.
+        """Return (dx, g): gradients of the inputs (None on the first stage) and of the parameters.
 
         Products with transposed weights use `w`; everything else comes from the forward pass.
         """
-        with self.task.event_log.doing(_COMPUTE, label):
+        with self.task.event_log.doing(COMPUTE, label):
             return self.part.backward(w, saved, dy)
 
     def backward_input(self, w, saved, dy, label: str = "I"):
-        """(dx, pending): the half of backward that the stage before waits for."""
-        with self.task.event_log.doing(_COMPUTE, label):
+        """Return (dx, pending): the half of backward that the stage before waits for."""
+        with self.task.event_log.doing(COMPUTE, label):
             return self.part.backward_input(w, saved, dy)
 
     def backward_weights(self, pending, label: str = "W"):
-        """g: the other half, which nobody waits for."""
-        with self.task.event_log.doing(_COMPUTE, label):
+        """Return g: the other half, which no stage waits for."""
+        with self.task.event_log.doing(COMPUTE, label):
             return self.part.backward_weights(pending)
 
     def loss(self, y, target, batch: int, chunks: int = 1, label: str = "loss"):
-        """(loss, dy) of one micro-batch on the last stage: mean over its samples.
+        """Return (loss, dy) of one micro-batch on the last stage: the mean over its samples.
 
-        The mean over the `chunks` micro-batches that come here is recorded when the last of them has been compared.
+        The mean over the mini-batch's `chunks` micro-batches is recorded after the last of them.
         """
-        with self.task.event_log.doing(_COMPUTE, label):
+        with self.task.event_log.doing(COMPUTE, label):
             loss, dy = self.part.loss(y, target)
         entry = self._open.setdefault(batch, [chunks, 0.0])
         entry[0] -= 1

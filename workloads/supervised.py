@@ -1,4 +1,4 @@
-"""Supervised learning: a chain, samples with targets to train it on, and others to try it on."""
+"""Supervised learning: a sequential model, samples with targets to train it on, and others to evaluate it on."""
 
 from __future__ import annotations
 
@@ -7,76 +7,76 @@ from collections.abc import Sequence
 import numpy as np
 
 from workloads.sequential import Sequential
-from workloads.task import Evaluation
+from workloads.workload import Evaluation
 
 
 class Supervised:
-    """The Workload of a chain and a data set.
+    """The Workload of a sequential model and a data set.
 
-    `train` and `test` are pairs (x, target); x is brought to the chain's shape, and fractional numbers to its numbers:
-    whole ones are tokens or classes, to be looked up. `notes` are sentences that a reader of the results should know.
+    `train` and `test` are pairs (x, target); x is reshaped to the model's inputs and cast to its dtype, but for
+    integers, which are tokens or classes. `notes` are sentences to show beside the results.
     """
 
     shuffle = True
 
-    def __init__(self, name: str, chain: Sequential, train: tuple, test: tuple, notes: tuple[str, ...] = ()):
-        self.name, self.chain, self.notes = name, chain, notes
+    def __init__(self, name: str, model: Sequential, train: tuple, test: tuple, notes: tuple[str, ...] = ()):
+        self.name, self.model, self.notes = name, model, notes
         self.x, self.target = self._fitting(train)
         self.held_out = self._fitting(test)
-        self.depth, self.tensors, self.activations = chain.depth, chain.tensors, chain.activations
-        self.samples, self.parameters, self.dtype = len(self.x), chain.parameters, chain.dtype
+        self.depth, self.tensors, self.activations = model.depth, model.tensors, model.activations
+        self.samples, self.parameters, self.dtype = len(self.x), model.parameters, model.dtype
 
     def start(self, seed: int) -> np.ndarray:
-        """The first parameters."""
-        return self.chain.start(seed)
+        """Return the initial parameters."""
+        return self.model.start(seed)
 
     def batch(self, indices: np.ndarray) -> tuple:
-        """(x, target) of these samples."""
+        """Return (x, target) of these samples."""
         return self.x[indices], self.target[indices]
 
     def gradient(self, w, batch: tuple) -> tuple:
-        """(loss, g): mean over the batch."""
-        return self.chain.gradient(w, *batch)
+        """Return (loss, g): the mean over the batch and its gradient."""
+        return self.model.gradient(w, *batch)
 
     def evaluate(self, w: np.ndarray) -> Evaluation:
-        """Loss and accuracy on the held-out samples, all of them."""
-        return self.chain.evaluate(w, *self.held_out)
+        """Return loss and accuracy on all held-out samples."""
+        return self.model.evaluate(w, *self.held_out)
 
     def split(self, stages: int | Sequence[int]) -> list[Sequential]:
-        """The chain cut in so many stages, or in stages of so many layers each."""
-        return self.chain.split(stages)
+        """Return the model in so many stages, or in stages of so many layers each."""
+        return self.model.split(stages)
 
     def blocks(self, rank: int, ranks: int) -> list:
-        """The chain's blocks dealt out by columns and rows, as far as `rank` has them. ValueError if they cannot be."""
+        """Return the blocks of `rank`, split by columns and rows; ValueError if the layers cannot be split so."""
         from workloads.tensor_split import blocks
 
-        dealt = blocks(self.chain.layers, rank, ranks)
-        if not dealt[-1].partial and self.chain.criterion.name != "softmax_cross_entropy":
+        own = blocks(self.model.layers, rank, ranks)
+        if not own[-1].partial and self.model.criterion.name != "softmax_cross_entropy":
             raise ValueError(
-                f"{self.chain.depth} dense layers leave the last one without a partner and its outputs dealt out, "
+                f"{self.model.depth} dense layers leave the last one without a partner and its outputs split, "
                 "which needs softmax cross-entropy; use one layer more or less."
             )
-        return dealt
+        return own
 
     @property
     def units(self) -> tuple[int, ...]:
-        """How many outputs of each layer can be dealt out: units, or the filters of a convolution."""
-        return tuple(layer.outputs[0] for layer in self.chain.layers)
+        """Outputs of each layer that can be split over ranks: units, or the filters of a convolution."""
+        return tuple(layer.outputs[0] for layer in self.model.layers)
 
     def unit_blocks(self, units: Sequence[int]) -> list:
-        """The blocks of a rank that has so many units of each layer. ValueError if they cannot be dealt out."""
+        """Return the blocks of a rank that has so many units of each layer; ValueError if they cannot be split."""
         from workloads.tensor_split import outputs
 
-        return outputs(self.chain.layers, units)
+        return outputs(self.model.layers, units)
 
     def boundaries(self, stages: int | Sequence[int]) -> tuple[int, ...]:
-        """Numbers per sample that cross from each stage to the next."""
-        return self.chain.boundaries(stages)
+        """Return how many numbers per sample cross from each stage to the next."""
+        return self.model.boundaries(stages)
 
     def _fitting(self, samples: tuple) -> tuple:
         x, target = map(self._numbers, samples)
-        return x.reshape(len(x), *self.chain.inputs), target
+        return x.reshape(len(x), *self.model.inputs), target
 
     def _numbers(self, x) -> np.ndarray:
         x = np.ascontiguousarray(x)
-        return x if x.dtype.kind in "iu" else x.astype(self.chain.dtype, copy=False)
+        return x if x.dtype.kind in "iu" else x.astype(self.model.dtype, copy=False)

@@ -1,9 +1,9 @@
-"""Table: data of your own, rows of numbers and a column that says what each row is.
+"""Table: your own data, rows of numbers and a label column.
 
-A table is kept in a file that is named by its content, so an experiment that names it is repeatable, and a link to it
-says nothing of the machine. `python -m experiments add FILE.csv` keeps one and prints its name; so does the workbench.
-Every feature is standardised, to mean 0 and variance 1 over the rows that are trained on. The label may be words or
-numbers, of which each is a class of its own. Of images, the pixels stay where they are, so a cnn can see them.
+A table is stored in a file named by the hash of its content, so an experiment that names it is reproducible, and a link
+to it reveals nothing of the machine. `python -m experiments add FILE.csv` stores one and prints its name; so does the
+workbench. Every feature is standardised to mean 0 and variance 1 over the training rows. Labels may be words or
+numbers, each distinct value a class. Images keep their shape, so that a cnn can be trained on them.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ LEAST = 10  # rows of a table
 
 
 class Settings(models.ModelKnobs):
-    """Which table, what is predicted, which rows are held out, and which model reads it."""
+    """The table, its label, the rows held out, and the model."""
 
     table: str = knob("", "the table, by the name that it got when it was added", max_length=16)
     label: str = knob("", "column to be predicted; empty: the last", max_length=100)
-    held_out: float = knob(0.2, "share of the rows that the model is tried on", ge=0.01, le=0.9)
+    held_out: float = knob(0.2, "share of the rows that the model is evaluated on", ge=0.01, le=0.9)
     split: int = knob(0, "seed of the choice of these rows", ge=0, le=2**31 - 1)
 
 
@@ -40,8 +40,8 @@ class Settings(models.ModelKnobs):
 class Table:
     """Rows of numbers, (rows, columns), no NaN among them.
 
-    `words` has, for columns of words, the words that their numbers stand for; `shape` is that of an image whose pixels
-    all columns but the last are, () if there is none; `notes` is what a reader should know.
+    `words` maps columns of words to the words that their numbers stand for; `shape` is that of an image whose pixels
+    are all columns but the last, () if there is none; `notes` are sentences to show beside the results.
     """
 
     names: tuple[str, ...]
@@ -51,7 +51,7 @@ class Table:
     notes: tuple[str, ...] = ()
 
     def classes(self, column: str) -> tuple[np.ndarray, list[str]]:
-        """(class of each row, their names) if `column` is the label. ValueError in one sentence if it cannot be."""
+        """Return (class of each row, names of the classes) for this label; ValueError if it cannot be one."""
         cells = self.cells[:, self.names.index(column)]
         values, target = np.unique(cells, return_inverse=True)
         if not 2 <= len(values) <= CLASSES:
@@ -65,20 +65,20 @@ class Table:
         return target.astype(np.int64), [words[int(v)] if words else f"{v:g}" for v in values]
 
     def features(self, label: str) -> list[str]:
-        """The columns of numbers that are not the label."""
+        """Return the columns of numbers that are not the label."""
         return [name for name in self.names if name != label and name not in self.words]
 
 
 def folder() -> Path:
-    """Where tables are kept: $LOCKSTEP_TABLES, or data/tables beside the source."""
+    """Return the folder of tables: $LOCKSTEP_TABLES, or data/tables beside the source."""
     return Path(os.environ.get("LOCKSTEP_TABLES") or Path(__file__).resolve().parents[1] / "data" / "tables")
 
 
 def save(table: Table) -> str:
-    """Keep `table`; gives its name, the same for the same table. OSError if it cannot be written."""
+    """Store `table` and return its name, the same for the same table; OSError if it cannot be written."""
     facts = {"names": table.names, "words": table.words, "shape": table.shape, "notes": table.notes}
     about = json.dumps(facts, sort_keys=True).encode()
-    cells = np.ascontiguousarray(table.cells, _least(table.cells))
+    cells = np.ascontiguousarray(table.cells, _smallest_type(table.cells))
     name = hashlib.sha256(about + str(cells.dtype).encode() + cells.tobytes()).hexdigest()[:16]
     folder().mkdir(parents=True, exist_ok=True)
     with tempfile.NamedTemporaryFile(dir=folder(), prefix=".part-", delete=False) as part:
@@ -88,7 +88,7 @@ def save(table: Table) -> str:
 
 
 def load(name: str) -> Table:
-    """The table of this name. ValueError in one sentence if there is none."""
+    """Return the table of this name; ValueError if there is none."""
     if not name:
         raise ValueError("table: none was named; add one with python -m experiments add FILE.csv, or in the workbench.")
     path = folder() / f"{name}.npz"
@@ -104,7 +104,7 @@ def load(name: str) -> Table:
 
 
 def build(settings: Settings, dtype=np.float32) -> Supervised:
-    """The workload. ValueError in one sentence if the table is not there or has no such label."""
+    """Return the workload; ValueError if there is no such table or label."""
     s, table = settings, load(settings.table)
     label = s.label or table.names[-1]
     if label not in table.names:
@@ -120,11 +120,11 @@ def build(settings: Settings, dtype=np.float32) -> Supervised:
     spread = x[train].std(0)
     x = (x - x[train].mean(0)) / np.where(spread > 0, spread, 1)
     images = table.shape and label == table.names[-1]
-    chain = models.build(s, table.shape if images else (len(features),), len(classes), dtype)
-    return Supervised("table", chain, (x[train], target[train]), (x[test], target[test]), notes=table.notes)
+    model = models.build(s, table.shape if images else (len(features),), len(classes), dtype)
+    return Supervised("table", model, (x[train], target[train]), (x[test], target[test]), notes=table.notes)
 
 
-def _least(cells: np.ndarray) -> type:
-    """The smallest type that has all of these numbers exactly."""
+def _smallest_type(cells: np.ndarray) -> type:
+    """Return the smallest type that represents all of these numbers exactly."""
     with np.errstate(over="ignore", invalid="ignore"):
         return next(kind for kind in (np.uint8, np.float32, np.float64) if np.array_equal(cells.astype(kind), cells))

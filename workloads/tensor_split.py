@@ -1,10 +1,10 @@
-"""Dealing: the blocks of a model, and to whom they can be dealt out.
+"""Tensor split: the blocks of a model, and over how many ranks they can be split.
 
-By columns and rows (`blocks`), dense layers go in pairs; one that is left over at the end keeps its outputs dealt out,
-as a transformer's head does. The ranks must divide units and heads. They need not divide outputs and tokens, of which
-some then have one more.
+By columns and rows (`blocks`), dense layers form pairs; one left over at the end keeps its outputs split, as the head
+of a transformer does. The number of ranks must divide units and heads. It need not divide outputs and tokens, of which
+some ranks then have one more.
 
-By units (`outputs`), every layer is a block, of whose outputs each rank has those that it is assigned.
+By units (`outputs`), every layer is a block, and each rank has those of its outputs that it is assigned.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from workloads.transformer_blocks import HeadsBlock, HiddenBlock, LogitsBlock, T
 
 
 def blocks(layers: Sequence[Layer], rank: int, ranks: int) -> list[Block]:
-    """The blocks of rank `rank`. ValueError, in one sentence, if `ranks` cannot have such."""
+    """Return the blocks of rank `rank`; ValueError if the model cannot be split over `ranks`."""
     groups, cuts, most = list(_groups(layers)), [], math.inf  # cuts: (size that the ranks must divide, in words)
     for first, (layer, *others) in groups:
         match layer:
@@ -46,7 +46,7 @@ def blocks(layers: Sequence[Layer], rank: int, ranks: int) -> list[Block]:
 
 
 def outputs(layers: Sequence[Layer], units: Sequence[int]) -> list[Block]:
-    """The blocks of a rank that has so many `units` of each layer. ValueError if a layer has none to deal out."""
+    """Return the blocks of a rank that has so many `units` of each layer; ValueError if a layer cannot be split."""
     return [_outputs(number, layer, mine) for number, (layer, mine) in enumerate(zip(layers, units, strict=True))]
 
 
@@ -59,13 +59,13 @@ def _outputs(number: int, layer: Layer, units: int) -> Block:
         case Residual(inner=inner, scale=scale):
             return ResidualOutputs(replace(inner, units=units), scale=scale)
     raise ValueError(
-        f"layer {number}, of kind {type(layer).__name__}, cannot be dealt out unit by unit; "
+        f"layer {number}, of kind {type(layer).__name__}, cannot be split unit by unit; "
         "use the models mlp, residual or cnn, or the algorithm tensor."
     )
 
 
 def _groups(layers: Sequence[Layer]) -> Iterator[tuple[int, tuple[Layer, ...]]]:
-    """(number of its first layer, layers) of each block: dense layers go in pairs."""
+    """Yield (number of its first layer, layers) of each block: dense layers form pairs."""
     at = 0
     while at < len(layers):
         layer = layers[at]

@@ -1,10 +1,10 @@
-"""Text: a transformer reads a text character by character and says at each one which comes next.
+"""Text: a transformer reads a text character by character and predicts the next one at each.
 
 The text is Lewis Carroll's Alice's Adventures in Wonderland, 144,339 characters of 69 kinds, or a `file` of your own.
 A sample is `context` characters in a row and the one after each, so an epoch sees every character once. The last tenth
-is held out; a model is tried on samples evenly spread over it, 8,192 characters in all. Losses are nats per character:
-who knows only how often each character comes has 3.15, who knows the character before 2.43. Accuracy is the share of
-characters that were guessed.
+is held out; a model is evaluated on samples evenly spread over it, 8,192 characters in all. Losses are nats per
+character: the entropy of single characters is 3.15, given the character before 2.43. Accuracy is the share of
+characters predicted.
 Source: texts/README.md.
 """
 
@@ -23,12 +23,12 @@ from workloads.supervised import Supervised
 
 ALICE = Path(__file__).parent / "texts" / "alice.txt"
 MOST_BYTES = 20_000_000
-JUDGED = 8192  # characters that a model is tried on, however long the text is
-MOST_KINDS = 1000  # different characters, of which a logit each is computed at every position
+EVALUATED = 8192  # characters that a model is evaluated on, however long the text is
+MOST_KINDS = 1000  # different characters; each has a logit at every position
 
 
 class Settings(Knobs):
-    """How far the model looks back, how large it is, and what it reads."""
+    """The context and size of the model, and the text it reads."""
 
     context: int = knob(16, "how far it looks back: length of a sample", ge=2, le=1024, unit="characters")
     width: int = knob(32, "numbers at each position", ge=1, le=2048, unit="numbers")
@@ -38,7 +38,7 @@ class Settings(Knobs):
 
 
 def build(settings: Settings, dtype=np.float32) -> Supervised:
-    """The workload. ValueError in one sentence if the text cannot be read or the model not be built."""
+    """Return the workload; ValueError if the text cannot be read or the model not be built."""
     s = settings
     text = read(Path(os.path.expanduser(s.file)) if s.file else ALICE)  # Path's own raises for ~nobody
     kinds, tokens = np.unique(np.frombuffer(text.encode("utf-32-le"), "<u4"), return_inverse=True)
@@ -54,20 +54,20 @@ def build(settings: Settings, dtype=np.float32) -> Supervised:
             f"{10 * (s.context + 1):,} are needed: use a longer text or a smaller context."
         )
     layers = transformer.layers(len(kinds), s.context, s.width, s.heads, s.depth)
-    chain = Sequential(layers, kernels.softmax_cross_entropy, dtype)
+    model = Sequential(layers, kernels.softmax_cross_entropy, dtype)
     x, target = samples(tokens[-held_out:], s.context)
-    some = np.linspace(0, len(x) - 1, min(len(x), max(1, JUDGED // s.context))).astype(int)
-    return Supervised("text", chain, samples(tokens[:-held_out], s.context), (x[some], target[some]))
+    some = np.linspace(0, len(x) - 1, min(len(x), max(1, EVALUATED // s.context))).astype(int)
+    return Supervised("text", model, samples(tokens[:-held_out], s.context), (x[some], target[some]))
 
 
 def samples(tokens: np.ndarray, context: int) -> tuple[np.ndarray, np.ndarray]:
-    """(x, target), (n, context) each: `tokens` in pieces of `context`, and what follows each of them."""
+    """Return (x, target), (n, context) each: `tokens` in pieces of `context`, and the token after each."""
     n = (len(tokens) - 1) // context
     return tokens[: n * context].reshape(n, context), tokens[1 : n * context + 1].reshape(n, context)
 
 
 def read(path: Path) -> str:
-    """The text in a file, its lines ended alike. ValueError in one sentence if there is none."""
+    """Return the text in a file, with universal newlines; ValueError if there is none."""
     try:
         if not path.is_file():
             raise ValueError(

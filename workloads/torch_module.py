@@ -1,4 +1,4 @@
-"""Any torch module as a workload: your own network and loss, trained by every algorithm of the book.
+"""Torch module as a workload: your own network and loss, for every algorithm.
 
     net = nn.Sequential(nn.Linear(64, 32), nn.GELU(), nn.Linear(32, 10))
     workload = TorchModule(net, nn.functional.cross_entropy, train=(x, y), test=(x_test, y_test))
@@ -18,17 +18,17 @@ from collections.abc import Sequence
 import numpy as np
 
 from workloads.sequential import cut
-from workloads.task import Evaluation
 from workloads.torch_stage import TorchStage
+from workloads.workload import Evaluation
 
 
 class TorchModule:
     """The Workload of `module` with `loss(output, target)`, a mean over samples.
 
-    `train` and `test` are pairs (x, target) of arrays; fractional numbers are brought to the parameters' type, `dtype`
-    or what the module has. The first parameters are those that the module comes with, whatever the seed of the run.
+    `train` and `test` are pairs (x, target) of arrays; floating-point arrays are cast to the parameters' type, `dtype`
+    or the module's own. The initial parameters are the module's own, whatever the seed of the run.
     Accuracy is the share of samples whose largest output is the target; NaN unless outputs are (samples, classes) and
-    targets whole numbers. Raises ValueError for a module without parameters, of mixed types or with a batch norm.
+    targets integers. Raises ValueError for a module without parameters, of mixed types or with a batch norm.
     """
 
     def __init__(self, module, loss, train: tuple, test: tuple, *, name="torch", shuffle=True, dtype=None):
@@ -47,22 +47,22 @@ class TorchModule:
             self.depth = len(self._groups())
 
     def start(self, seed: int = 0) -> np.ndarray:
-        """The parameters that the module came with."""
+        """Return the module's own parameters, as the initial ones."""
         return self.whole.start(seed)
 
     def batch(self, indices: np.ndarray) -> tuple:
-        """(x, target) of these samples."""
+        """Return (x, target) of these samples."""
         return self.x[indices], self.target[indices]
 
     def gradient(self, w, batch: tuple) -> tuple:
-        """(loss, g): mean over the batch."""
+        """Return (loss, g): the mean over the batch and its gradient."""
         x, target = batch
         y, saved = self.whole.forward(w, x)
         loss, dy = self.whole.loss(y, target)
         return loss, self.whole.backward(w, saved, dy)[1]
 
     def evaluate(self, w: np.ndarray) -> Evaluation:
-        """Loss and accuracy on the held-out samples; dropout is off."""
+        """Return loss and accuracy on the held-out samples; dropout is off."""
         import torch
 
         x, target = map(torch.from_numpy, self.held_out)
@@ -75,8 +75,10 @@ class TorchModule:
         return Evaluation(loss, float((y.argmax(1) == target).double().mean()) if classes else math.nan)
 
     def split(self, stages: int | Sequence[int]) -> list[TorchStage]:
-        """So many stages of consecutive children, as equal in parameters as can be, or stages of so many children each;
-        those without parameters go with the one before and are not counted. ValueError if it cannot be cut so."""
+        """Return so many stages of consecutive children, balanced by parameters, or stages of so many children each.
+
+        Children without parameters belong to the one before and are not counted. ValueError if it cannot be cut so.
+        """
         import torch
 
         if type(self.module) is not torch.nn.Sequential:
@@ -92,7 +94,7 @@ class TorchModule:
         return parts
 
     def boundaries(self, stages: int | Sequence[int]) -> tuple[int, ...]:
-        """Numbers per sample that cross from each stage to the next."""
+        """Return how many numbers per sample cross from each stage to the next."""
         x, crossing = self.x[:1], []
         for stage in self.split(stages)[:-1]:
             x, _ = stage.forward(stage.start(), x)
@@ -100,7 +102,7 @@ class TorchModule:
         return tuple(crossing)
 
     def _groups(self) -> list[list]:
-        """The children of a Sequential that have parameters, each with those after it that have none."""
+        """Return the children of a Sequential that have parameters, each with those after it that have none."""
         groups: list[list] = [[]]
         for child in self.module:
             if _count(child) and any(map(_count, groups[-1])):

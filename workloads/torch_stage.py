@@ -1,4 +1,4 @@
-"""A stage of a torch module: passes forward and backward through autograd, on a flat vector of parameters.
+"""Torch stage: part of a torch module on a flat vector of parameters, differentiated by autograd.
 
 A backward pass may use other weights than its forward did. Autograd's graph is built on a private copy of w, and
 backward writes the weights it is given into that copy: products with transposed weights use these, and everything
@@ -37,15 +37,15 @@ class TorchStage:
         self._flops: dict[tuple, int] = {}  # of a forward pass, by shape of x
 
     def __str__(self) -> str:
-        """Its children's kinds: "linear, relu"."""
+        """Return the kinds of its children: "linear, relu"."""
         return ", ".join(type(child).__name__.lower() for child in [*self.module.children()] or [self.module])
 
     def start(self, seed: int = 0) -> np.ndarray:
-        """The parameters that the module came with."""
+        """Return the module's own parameters, as the initial ones."""
         return self.origin.copy()
 
     def apply(self, vector, x):
-        """The outputs with the parameters in `vector`; torch tensors."""
+        """Return the outputs with the parameters in `vector`, as torch tensors."""
         from torch.func import functional_call
 
         parts = vector.split([shape.numel() for shape in self.shapes.values()])
@@ -53,7 +53,7 @@ class TorchStage:
         return functional_call(self.module, named, (x,))
 
     def forward(self, w, x) -> tuple:
-        """(y, saved)."""
+        """Return (y, saved)."""
         own = _tensor(w).clone().requires_grad_()
         x = _tensor(x)
         if self.offset:
@@ -62,19 +62,19 @@ class TorchStage:
         return _like(w, y.detach()), (own, x, y)
 
     def backward(self, w, saved, dy) -> tuple:
-        """(dx, g); dx is None on the first stage."""
+        """Return (dx, g); dx is None on the first stage."""
         own, x, y = saved
-        own.data.copy_(_tensor(w))  # .data: autograd shall not mind that the weights changed since the forward pass
+        own.data.copy_(_tensor(w))  # .data bypasses autograd's check that the weights are those of the forward pass
         self._charge(x, y, times=2)
         *dx, g = _gradients(y, (x, own) if self.offset else (own,), dy)
         return (dx[0] if dx else None), g
 
     def backward_factors(self, w, saved, dy) -> tuple:
-        """(dx, g, None): autograd does not say what a gradient is made of."""
+        """Return (dx, g, None): autograd does not expose a gradient's factors."""
         return *self.backward(w, saved, dy), None
 
     def backward_input(self, w, saved, dy) -> tuple:
-        """(dx, pending)."""
+        """Return (dx, pending)."""
         own, x, y = saved
         own.data.copy_(_tensor(w))
         dx = None
@@ -84,13 +84,13 @@ class TorchStage:
         return dx, (own, x, y, dy)
 
     def backward_weights(self, pending):
-        """g. Autograd walks back through the stage a second time for it, which our own layers need not."""
+        """Return g. Autograd traverses the stage a second time for it, which our own layers do not need."""
         own, x, y, dy = pending
         self._charge(x, y, times=2 if self.offset else 1)
         return _gradients(y, (own,), dy)[0]
 
     def loss(self, y, target) -> tuple:
-        """(loss, dy)."""
+        """Return (loss, dy)."""
         import torch
 
         outputs = _tensor(y).detach().requires_grad_()
@@ -112,7 +112,7 @@ class TorchStage:
         return y
 
     def _charge(self, x, y, times: int = 1) -> None:
-        """The price of `times` passes: products as torch counts them; parameters, inputs and outputs moved once."""
+        """Charge `times` passes: FLOPs as torch counts them; parameters, inputs and outputs moved once."""
         if meter := METER.get():
             nbytes = (self.parameters + x.numel() + y.numel()) * self.dtype.itemsize
             meter.charge("torch", times * self._flops.get(tuple(x.shape), 0), times * nbytes)
@@ -125,12 +125,12 @@ def _tensor(array):
 
 
 def _like(array, tensor):
-    """`tensor` as the kind of array that `array` is."""
+    """Return `tensor` as the kind of array that `array` is."""
     return tensor.numpy() if isinstance(array, np.ndarray) else tensor
 
 
 def _gradients(y, wanted: tuple, dy) -> list:
-    """The gradients of `wanted` where that of y is `dy`, as the kind of array that dy is. y's graph is kept."""
+    """Return the gradients of `wanted` for the gradient `dy` of y, as dy's kind of array; y's graph is retained."""
     import torch
 
     return [_like(dy, g) for g in torch.autograd.grad(y, wanted, _tensor(dy), retain_graph=True)]

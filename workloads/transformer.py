@@ -1,13 +1,13 @@
-"""A transformer as a chain: tokens are looked up, then blocks of attention and of an MLP change them by turns.
+"""Transformer as a sequential model: an embedding, then alternating blocks of attention and MLP, then a head.
 
     Embedding         x_t = table[token_t] + places[t]
-    AttentionBlock    x <- x + Wo attention(Wq LN(x), Wk LN(x), Wv LN(x))       every position looks back
-    MlpBlock          x <- x + W2 gelu(W1 LN(x))                                every position for itself
-    Head              logits = W LN(x)                                          what the next token may be
+    AttentionBlock    x <- x + Wo attention(Wq LN(x), Wk LN(x), Wv LN(x))       causal
+    MlpBlock          x <- x + W2 gelu(W1 LN(x))                                each position by itself
+    Head              logits = W LN(x)                                          of the next token
 
-Samples are (time, width), but for the tokens that come in, (time,), whole numbers. Norms come first in a block, so the
-path from the last layer to the first passes no norm. All products have biases. A block of each kind, of t positions and
-width h, cost t h (24 h + 4 t) FLOPs forward, t h (24 h + 8 t) for B and 24 t h^2 for W, and small change.
+Samples are (time, width), but for the input tokens, (time,), integers. Blocks are pre-norm, so the residual path from
+the last layer to the first passes no norm. All products have biases. A block of each kind, of t positions and
+width h, cost t h (24 h + 4 t) FLOPs forward, t h (24 h + 8 t) for B and 24 t h^2 for W, and lower-order terms.
 Source: Vaswani et al., NeurIPS 2017; norms as in GPT-2 (Radford et al., 2019); FLOPs as Qi et al., ICLR 2024, count.
 """
 
@@ -26,7 +26,7 @@ GROWTH = 4  # hidden numbers of an MLP block for each of its width
 
 
 def layers(tokens: int, time: int, width: int, heads: int, depth: int) -> list[Layer]:
-    """The layers of a model with `depth` blocks, two more. ValueError if heads do not divide the width."""
+    """Return the `depth` + 2 layers of a model with `depth` blocks; ValueError if heads do not divide the width."""
     if width % heads:
         lower = max(heads, width - width % heads)
         raise ValueError(f"{heads} heads do not divide a width of {width}; use a width of {lower} or {lower + heads}.")
@@ -37,7 +37,7 @@ def layers(tokens: int, time: int, width: int, heads: int, depth: int) -> list[L
 
 @dataclass(frozen=True)
 class Embedding:
-    """y = table[x] + places: what a token is and where it stands, both learned. It is the first layer of its chain."""
+    """y = table[x] + places: learned embeddings of token and position; always the first layer."""
 
     tokens: int
     time: int
@@ -68,7 +68,7 @@ class Embedding:
         return y, (x,)
 
     def backward_input(self, parts, saved, dy, needed=True):
-        return None, (*saved, dy)  # a token cannot be a little different
+        return None, (*saved, dy)  # tokens are discrete
 
     def backward_weights(self, gradients, pending):
         kernels.embedding_backward_weights(*gradients, *pending)
@@ -76,10 +76,10 @@ class Embedding:
 
 @dataclass(frozen=True)
 class AttentionBlock:
-    """y = x + Wo attention(Wq h, Wk h, Wv h) + bo, h = LN(x): each of `heads` looks back in its own way.
+    """y = x + Wo attention(Wq h, Wk h, Wv h) + bo, h = LN(x): causal multi-head attention.
 
-    Parameters: gain and bias of the norm, then Wq, bq, Wk, bk, Wv, bv, Wo, bo. A head has columns of Wq, Wk and Wv and
-    the same rows of Wo of its own. The first Wo is `gain` times He's; see Residual in layers.py.
+    Parameters: gain and bias of the norm, then Wq, bq, Wk, bk, Wv, bv, Wo, bo. A head has its own columns of Wq, Wk and
+    Wv and the same rows of Wo. The initial Wo is `gain` times He's; see Residual in layers.py.
     """
 
     time: int
@@ -136,9 +136,9 @@ class AttentionBlock:
 
 @dataclass(frozen=True)
 class MlpBlock:
-    """y = x + W2 gelu(W1 h + b1) + b2, h = LN(x): between the two, numbers are four times as many.
+    """y = x + W2 gelu(W1 h + b1) + b2, h = LN(x): the hidden layer is four times as wide.
 
-    Parameters: gain and bias of the norm, then W1, b1, W2, b2. The first W2 is `gain` times He's.
+    Parameters: gain and bias of the norm, then W1, b1, W2, b2. The initial W2 is `gain` times He's.
     """
 
     time: int
@@ -191,8 +191,8 @@ class MlpBlock:
 
 @dataclass(frozen=True)
 class Head:
-    """y = W LN(x) + b: one number for each token that may come next. Its W is not the table of the embedding, which
-    lies on another stage of a pipeline. Parameters: gain and bias of the norm, then W, b.
+    """y = W LN(x) + b: logits of the next token. W is not tied to the embedding, which is on another stage of a
+    pipeline. Parameters: gain and bias of the norm, then W, b.
     """
 
     time: int
@@ -239,23 +239,23 @@ class Head:
         kernels.dense_backward_weights(*gradients[2:], rows(h), rows(dy))
 
 
-# the pieces: what happens to each position alone sees positions of all samples as rows
+# operations on each position by itself see the positions of all samples as rows
 
 
 def rows(x):
-    """x (n, time, width) as (n time, width), the same memory."""
+    """Return x (n, time, width) as (n time, width), the same memory."""
     return x.reshape(-1, x.shape[-1])
 
 
 def norm(x, gain, bias) -> tuple:
-    """(y, u, r) of layer norm; u and r are what the way back needs."""
+    """Return (y, u, r) of layer norm; u and r are what backward needs."""
     y, u, r = kernels.empty_like(x), kernels.empty_like(x), kernels.empty(math.prod(x.shape[:-1]), x)
     kernels.layer_norm_forward(rows(y), rows(u), r, rows(x), gain, bias, EPS)
     return y, u, r
 
 
 def norm_back(dy, dh, u, r, gain):
-    """dx of a block: the gradient through its norm, and dy past it."""
+    """Return dx of a block: the gradient through its norm plus dy on the residual path."""
     dx = kernels.empty_like(dy)
     kernels.layer_norm_backward_input(rows(dx), rows(dh), rows(u), r, gain)
     kernels.residual_add(dx, dx, dy, 1.0)
@@ -268,14 +268,14 @@ def norm_weights(gradients, u, dh) -> None:
 
 
 def project(x, w, b):
-    """x w + b at every position."""
+    """Return x w + b at every position."""
     y = kernels.empty((*x.shape[:-1], w.shape[1]), x)
     kernels.dense_forward(rows(y), rows(x), w, b, False)
     return y
 
 
 def back(dy, w):
-    """dy w^T at every position."""
+    """Return dy w^T at every position."""
     dx = kernels.empty((*dy.shape[:-1], w.shape[0]), dy)
     kernels.dense_backward_input(rows(dx), rows(dy), w)
     return dx
@@ -286,7 +286,7 @@ def _norm(width: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _dense(generator: np.random.Generator, *shapes: tuple[int, int], gain: float) -> list[np.ndarray]:
-    """Weights and biases of products, one after the other; the last weights are `gain` times He's."""
+    """Return weights and biases of products, one after the other; the last weights are `gain` times He's."""
     parts = []
     for shape in shapes:
         parts += he(generator, shape, shape[0], "none"), np.zeros(shape[1])

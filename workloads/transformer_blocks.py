@@ -1,7 +1,7 @@
-"""The blocks of a transformer, dealt out to ranks; see `blocks.py` for what a block is.
+"""Blocks of a transformer split over ranks; see `blocks.py` for what a block is.
 
 A rank has heads of its own in an attention block, hidden units in an MLP block, tokens in the embedding and the head.
-Rows are positions, (samples time, width). Norms, the biases after a sum and the residual path are everybody's.
+Rows are positions, (samples time, width). Norms, biases after a sum and the residual path are replicated.
 Source: Shoeybi et al., Megatron-LM, arXiv:1909.08053, section 3.
 """
 
@@ -10,16 +10,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import kernels
-from workloads.blocks import Plain
+from workloads.blocks import PlainBlock
 from workloads.transformer import back, norm, norm_weights, project, rows
 
 
 @dataclass(frozen=True)
-class TokenBlock(Plain):
-    """An embedding: a rank finds the tokens that its part of the table has, and nothing for the others."""
+class TokenBlock(PlainBlock):
+    """Embedding: a rank looks up the tokens of its part of the table, and returns zeros for the others."""
 
     here: slice  # of the tokens
-    first: bool  # one rank adds the places
+    first: bool  # this rank adds the position embedding
     axes = (0, None)
 
     def inner(self, parts, x):
@@ -40,12 +40,12 @@ class TokenBlock(Plain):
         mine = kernels.copy(dz)
         mine[elsewhere] = 0
         kernels.embedding_backward_weights(g[0], g[1], local, mine)
-        g[1][:] = dz.sum(0)  # the places' gradient is that of all tokens
+        g[1][:] = dz.sum(0)  # the position embedding's gradient is that of all tokens
         return None
 
 
-class Normed:
-    """What a block does around its middle that begins with a norm, and ends with a bias and what passes by."""
+class NormedBlock:
+    """Enter and leave of a block that begins with a norm and ends with a bias and the residual sum."""
 
     norms, partial = 2, True
 
@@ -72,8 +72,8 @@ class Normed:
 
 
 @dataclass(frozen=True)
-class HeadsBlock(Normed):
-    """An attention block: a rank has columns of Wq, Wk and Wv, those of its heads, and the same rows of Wo."""
+class HeadsBlock(NormedBlock):
+    """Attention block: a rank has columns of Wq, Wk and Wv, those of its heads, and the same rows of Wo."""
 
     time: int
     heads: int  # of this rank
@@ -103,8 +103,8 @@ class HeadsBlock(Normed):
 
 
 @dataclass(frozen=True)
-class HiddenBlock(Normed):
-    """An MLP block: a rank has columns of W1, those of its hidden units, and the same rows of W2."""
+class HiddenBlock(NormedBlock):
+    """MLP block: a rank has columns of W1, those of its hidden units, and the same rows of W2."""
 
     axes = (None, None, 1, 0, 0, None)
 
@@ -128,8 +128,8 @@ class HiddenBlock(Normed):
 
 
 @dataclass(frozen=True)
-class LogitsBlock(Normed):
-    """The head: a rank has columns of W, the logits of some tokens, and the loss is found without the others'."""
+class LogitsBlock(NormedBlock):
+    """Head: a rank has columns of W, the logits of some tokens; the loss does not gather the others."""
 
     axes, partial = (None, None, 1, 0), False
 

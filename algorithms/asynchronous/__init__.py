@@ -1,1 +1,1 @@
-"""Workers never wait for each other; a server applies what comes."""
+"""Workers never wait for each other; a server applies updates as they arrive."""

@@ -1,19 +1,19 @@
-"""ADAG measures staleness as a distance: a weight takes less of a step, the further it has moved meanwhile.
+"""ADAG measures staleness as a distance: the further a weight has moved meanwhile, the smaller its step.
 
 Rank 0 is the server, the others are workers, which commit the mean a of `period` local steps as in `agn`. The server
-keeps w' as each worker last saw it:
+stores w' as each worker last read it:
 
     w <- w - lr a / ((w - w')^2 / lr + 1)        weight by weight
 
-Counting updates punishes a late step even if nothing has changed; a distance does not. In dist-keras this method is
-the class Experimental; the class named ADAG there is `agn`.
+Counting updates penalises a late step even if nothing has changed; a distance does not. In dist-keras this algorithm
+is the class Experimental; the class named ADAG there is `agn`.
 
-Price: 2 d / period numbers per step of a worker; the server keeps N d numbers. Staleness: N-1 commits in the mean.
+Price: 2 d / period elements per step of a worker; the server stores N d elements. Staleness: N-1 commits on average.
 Source: Hermans, On Scalable Deep Learning and Parallelizing Gradient Descent, Maastricht University 2017, chapter 4.
 """
 
 import kernels
-from algorithms.algorithm import Algorithm, Equivalence, Knobs, knob
+from algorithms.algorithm import Algorithm, Equivalence, Knobs, always, knob, one_server
 
 SERVER = 0
 
@@ -21,14 +21,6 @@ SERVER = 0
 class Settings(Knobs):
     learning_rate: float = knob(0.1, "step size of local steps and of commits", gt=0, le=1000)
     period: int = knob(4, "local steps in a commit", ge=1, le=10_000, unit="steps", delay=True)
-
-
-def servers(s):
-    return 1
-
-
-def restartable(s):
-    return True
 
 
 def elements_sent(shape, s):
@@ -57,7 +49,7 @@ def replica(comm, task, s):
 
 def server(comm, task, s):
     w = task.start()
-    pulled = [kernels.copy(w) for _ in range(comm.size)]  # w as each worker last saw it
+    pulled = [kernels.copy(w) for _ in range(comm.size)]  # w as each worker last read it
     version, read = 0, [0] * comm.size
     training = set(range(1, comm.size))
     while training:
@@ -78,10 +70,10 @@ def server(comm, task, s):
 ALGORITHM = Algorithm(
     worker,
     Settings,
-    servers=servers,
+    servers=one_server,
     elements_sent=elements_sent,
     deterministic=False,
-    restartable=restartable,
+    restartable=always,
     compresses="push",
     equivalences=(Equivalence("one worker that commits every step is SGD", to="sgd", settings={"period": 1}),),
 )

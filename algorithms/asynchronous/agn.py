@@ -1,19 +1,19 @@
 """AGN commits the mean of several local steps, not their sum: accumulated gradient normalisation.
 
-Rank 0 is the server, the others are workers. A worker goes `period` steps by itself and commits their mean, a good
-direction of the length of one step, so that a late commit does no more harm than a late gradient:
+Rank 0 is the server, the others are workers. A worker takes `period` local steps and commits their mean, a good
+direction with the length of one step, so that a late commit does no more harm than a late gradient:
 
     worker    a <- a + g(x)        x <- x - lr g(x)        `period` times; then push a / period and x <- answer
     server    w <- w - lr a / period
 
-In dist-keras this method is the class named ADAG; what its author's thesis calls ADAG is `adag`.
+In dist-keras this algorithm is the class named ADAG; what its author's thesis calls ADAG is `adag`.
 
-Price: 2 d / period numbers per step of a worker; one accumulator. Staleness: N-1 commits in the mean.
+Price: 2 d / period elements per step of a worker; one accumulator. Staleness: N-1 commits on average.
 Source: Hermans, Spanakis & Moeckel, ACML 2017, arXiv:1710.02368, Algorithm 1.
 """
 
 import kernels
-from algorithms.algorithm import Algorithm, Equivalence, Knobs, knob
+from algorithms.algorithm import Algorithm, Equivalence, Knobs, always, knob, one_server
 
 SERVER = 0
 
@@ -21,14 +21,6 @@ SERVER = 0
 class Settings(Knobs):
     learning_rate: float = knob(0.1, "step size of local steps and of commits", gt=0, le=1000)
     period: int = knob(4, "local steps in a commit", ge=1, le=10_000, unit="steps", delay=True)
-
-
-def servers(s):
-    return 1
-
-
-def restartable(s):
-    return True
 
 
 def elements_sent(shape, s):
@@ -57,7 +49,7 @@ def replica(comm, task, s):
 
 def server(comm, task, s):
     w = task.start()
-    version, read = 0, [0] * comm.size  # commits so far; how many of them each worker has seen
+    version, read = 0, [0] * comm.size  # commits so far; the version that each worker has read
     training = set(range(1, comm.size))
     while training:
         sender, a = comm.recv_any()
@@ -76,10 +68,10 @@ def server(comm, task, s):
 ALGORITHM = Algorithm(
     worker,
     Settings,
-    servers=servers,
+    servers=one_server,
     elements_sent=elements_sent,
     deterministic=False,
-    restartable=restartable,
+    restartable=always,
     compresses="push",
     equivalences=(
         Equivalence("one worker that commits every step is SGD", to="sgd", settings={"period": 1}),

@@ -1,20 +1,20 @@
-"""Asynchronous SGD: nobody waits for anybody; the server applies every gradient to whatever w is by then.
+"""Asynchronous SGD: no worker waits for another; the server applies every gradient to the current w, however late.
 
-Rank 0 is the server, the others are workers. A worker computes g where it last saw w, pushes it, and is answered
-with w as it is now, its own push included:
+Rank 0 is the server, the others are workers. A worker computes g at the w that it last read, pushes it, and
+receives the current w, its own push included:
 
     worker    push g(w')        w' <- answer
     server    w <- w - lr g(w')        or what another update rule makes of g
 
-A method as old as parallel machines; what it costs is that g(w') is old when it arrives. On curvature h a gradient
+The method is as old as parallel machines; its price is that g(w') is stale when it arrives. On curvature h a gradient
 that is always s updates old is stable up to lr h = 2 sin(pi / (2 (2 s + 1))), about pi / (2 s).
 
-Price: d numbers to the server and d back in every step of a worker; the server's link carries N times that.
-Staleness: N-1 updates in the mean, whatever the speeds; exactly N-1 in a round robin.
+Price: d elements to the server and d back in every step of a worker; the server's link carries N times that.
+Staleness: N-1 updates on average at any speeds; exactly N-1 in a round robin.
 Source: Agarwal & Duchi, NIPS 2011; Lian, Huang, Li & Liu, arXiv:1506.08272.
 """
 
-from algorithms.algorithm import Algorithm, Equivalence, Knobs, knob
+from algorithms.algorithm import Algorithm, Equivalence, Knobs, always, knob, one_server
 from algorithms.parts.optimizers import Rule, optimizer
 
 SERVER = 0
@@ -22,16 +22,8 @@ SERVER = 0
 
 class Settings(Knobs):
     learning_rate: float = knob(0.05, "step size of every gradient", gt=0, le=1000)
-    update: Rule = knob("sgd", "what the server does with a gradient")
+    update: Rule = knob("sgd", "optimizer of the server")
     momentum: float = knob(0.9, "mu, of the rules momentum and nesterov", ge=0, lt=1)
-
-
-def servers(s):
-    return 1
-
-
-def restartable(s):
-    return True
 
 
 def elements_sent(shape, s):
@@ -55,7 +47,7 @@ def replica(comm, task, s):
 def server(comm, task, s):
     w = task.start()
     rule = optimizer(s.update, w, s.momentum)
-    version, read = 0, [0] * comm.size  # updates so far; how many of them each worker has seen
+    version, read = 0, [0] * comm.size  # updates so far; the version that each worker has read
     training = set(range(1, comm.size))
     while training:
         sender, g = comm.recv_any()
@@ -74,10 +66,10 @@ def server(comm, task, s):
 ALGORITHM = Algorithm(
     worker,
     Settings,
-    servers=servers,
+    servers=one_server,
     elements_sent=elements_sent,
     deterministic=False,
-    restartable=restartable,
+    restartable=always,
     compresses="push",
     equivalences=(Equivalence("one worker is SGD", to="sgd"),),
 )

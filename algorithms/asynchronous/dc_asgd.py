@@ -1,41 +1,35 @@
-"""DC-ASGD carries a late gradient over to where the parameters are by now: asynchronous SGD, delay compensated.
+"""DC-ASGD extrapolates a late gradient to the current parameters: delay-compensated asynchronous SGD.
 
-Rank 0 is the server, the others are workers. The server keeps w' as each worker last saw it, and corrects a push by
-the first term of the Taylor series, with lam g g in the place of the Hessian:
+Rank 0 is the server, the others are workers. The server stores w' as each worker last read it, and corrects a push
+by the first-order term of the Taylor series, with lam g g in place of the Hessian:
 
     constant    w <- w - lr (g + lam g g (w - w'))
     adaptive    s <- m s + (1 - m) g^2        w <- w - lr (g + lam / sqrt(s) g g (w - w'))
 
-Price: asynchronous SGD's, and N d numbers of memory on the server, twice that if adaptive with a mean square for each
+Price: asynchronous SGD's, and N d elements of memory on the server, twice that if adaptive with a mean square for each
 worker, as in the authors' code (the paper writes one for all).
-Staleness: N-1 updates in the mean; its effect falls to second order in w - w'.
+Staleness: N-1 updates on average; its effect is reduced to second order in w - w'.
 Source: Zheng et al., ICML 2017, arXiv:1609.08326, Algorithms 1 and 2; Microsoft's updater for Multiverso.
 """
 
 from typing import Literal
 
 import kernels
-from algorithms.algorithm import Algorithm, Equivalence, Knobs, knob
+from algorithms.algorithm import Algorithm, Equivalence, Knobs, always, knob, one_server
 
 PLAIN = {"form": "constant", "compensation": 0}
 SERVER = 0
-EPS = 1e-7  # inside the root
+EPS = 1e-7  # added inside the root
 
 
 class Settings(Knobs):
     learning_rate: float = knob(0.05, "step size of every gradient", gt=0, le=1000)
-    form: Literal["constant", "adaptive"] = knob("adaptive", "how much the correction is trusted")
+    form: Literal["constant", "adaptive"] = knob(
+        "adaptive", "whether lam is constant, or scaled by the recent size of gradients"
+    )
     compensation: float = knob(2.0, "lam; the paper has 0.04 in the constant, 2 in the adaptive form", ge=0, le=1e6)
-    forget: float = knob(0.95, "m: what the mean square of gradients keeps of itself", ge=0, lt=1)
+    forget: float = knob(0.95, "m: decay of the mean square of gradients", ge=0, lt=1)
     shared: bool = knob(False, "one mean square for all workers, as the paper writes it")
-
-
-def servers(s):
-    return 1
-
-
-def restartable(s):
-    return True
 
 
 def elements_sent(shape, s):
@@ -58,7 +52,7 @@ def replica(comm, task, s):
 
 def server(comm, task, s):
     w = task.start()
-    backup = [kernels.copy(w) for _ in range(comm.size)]  # w as each worker last saw it
+    backup = [kernels.copy(w) for _ in range(comm.size)]  # w as each worker last read it
     squares = [kernels.state_like(w) for _ in range(1 if s.shared else comm.size)]
     version, read = 0, [0] * comm.size
     training = set(range(1, comm.size))
@@ -86,10 +80,10 @@ def server(comm, task, s):
 ALGORITHM = Algorithm(
     worker,
     Settings,
-    servers=servers,
+    servers=one_server,
     elements_sent=elements_sent,
     deterministic=False,
-    restartable=restartable,
+    restartable=always,
     compresses="push",
     equivalences=(
         Equivalence("one worker is SGD, since nothing has moved", to="sgd"),

@@ -1,21 +1,21 @@
-"""Downpour SGD: replicas pour gradients into a sharded server and fetch parameters from it, each at its own pace.
+"""Downpour SGD: replicas push gradients to a sharded server and fetch parameters from it, each at its own pace.
 
 Ranks 0 to S-1 are servers, each with a shard of the parameters; the others are replicas. Every n_fetch steps a
 replica fetches w, every n_push steps it pushes the sum a of its gradients since the last push; between fetches it
-moves by itself. A server applies every push at once to whatever w is then:
+takes local steps. A server applies every push to its current w at once:
 
     replica   a <- a + g(w)      w <- w - lr g(w)
     server    sgd      w <- w - lr a
               adagrad  s <- s + a^2      w <- w - lr a / sqrt(s)
 
-With `warm`, the first replica makes so many pushes alone: early gradients point far, and many stale ones at once shoot
-beyond. A replica that is lost is not missed; a lost server is.
+With `warm`, the first replica makes this many pushes alone: early gradients are large, and many stale ones at once
+overshoot. The others continue without a lost replica, not without a lost server.
 
-A fetch is awaited, or with `overlap` computed on meanwhile: its answer is taken when the next fetch starts.
+A replica waits for its fetch, or with `overlap` keeps computing: the answer is used when the next fetch starts.
 
-Price: d / n_push numbers sent and d / n_fetch received per step of a replica; nobody waits for another replica.
-Staleness, of the last gradient in a push and counted by each server: N-1 updates in the mean if a push is followed
-by a fetch at once, whatever the speeds; less if others come in between.
+Price: d / n_push elements sent and d / n_fetch received per step of a replica; no replica waits for another.
+Staleness, of the last gradient in a push and counted by each server: N-1 updates on average if a push is followed
+by a fetch at once, at any speeds; fewer if other steps come in between.
 Source: Dean et al., Large Scale Distributed Deep Networks, NIPS 2012, section 4.1 and appendix.
 """
 
@@ -30,13 +30,13 @@ FETCH = BEGIN = ()  # messages without content
 
 
 class Settings(Knobs):
-    learning_rate: float = knob(0.02, "step size; with adagrad that of the first step of every weight", gt=0, le=1000)
+    learning_rate: float = knob(0.02, "step size; with adagrad that of every weight's first step", gt=0, le=1000)
     update: Literal["adagrad", "sgd"] = knob("adagrad", "what a server does with a push")
-    shards: int = knob(1, "servers among whom the parameters are shared out", ge=1, le=256)
+    shards: int = knob(1, "servers that the parameters are sharded over", ge=1, le=256)
     n_push: int = knob(1, "steps from one push to the next", ge=1, le=10_000, unit="steps", delay=True)
     n_fetch: int = knob(1, "steps from one fetch to the next", ge=1, le=10_000, unit="steps", delay=True)
     warm: int = knob(0, "pushes of the first replica before the others begin", ge=0, le=10_000_000, unit="pushes")
-    overlap: bool = knob(False, "compute on while a fetch is under way", delay=True)
+    overlap: bool = knob(False, "keep computing while a fetch is in flight", delay=True)
 
 
 def servers(s):
@@ -44,7 +44,7 @@ def servers(s):
 
 
 def restartable(s):
-    return not s.warm  # who waits to be told to begin is told once
+    return not s.warm  # a replica that waits to begin is notified once
 
 
 def check(workers, batch, workload, s):
@@ -69,7 +69,7 @@ def replica(comm, task, s):
     if s.warm and comm.rank > s.shards:  # not the first one
         for k, _ in shards:
             comm.recv(k)
-    fetching = False  # whether an answer is on its way
+    fetching = False  # whether an answer is in flight
     for step in task.steps():
         if step % s.n_fetch == 0:
             for k, _ in shards:

@@ -1,19 +1,19 @@
 """DynSGD divides every commit by its age: asynchronous SGD with a step size that knows how late it is.
 
-Rank 0 is the server, the others are workers. A worker goes `period` steps by itself and commits their sum; the server
-counts how many commits have come since the worker last looked:
+Rank 0 is the server, the others are workers. A worker takes `period` local steps and commits their sum; the server
+counts the commits since the worker last read w:
 
     worker    a <- a + g(x)        x <- x - lr g(x)        `period` times; then push a and x <- answer
     server    w <- w - lr a / (s + 1)        s: the commits of others in between
 
-The sum of many steps that happens to be fresh is applied whole, and shocks the other workers: keep the period short.
+A fresh sum of many steps is applied whole, and disturbs the other workers: keep the period short.
 
-Price: 2 d / period numbers per step of a worker; one accumulator. Staleness: N-1 commits in the mean.
+Price: 2 d / period elements per step of a worker; one accumulator. Staleness: N-1 commits on average.
 Source: Jiang, Cui, Zhang & Yu, Heterogeneity-aware Distributed Parameter Servers, SIGMOD 2017; dist-keras.
 """
 
 import kernels
-from algorithms.algorithm import Algorithm, Equivalence, Knobs, knob
+from algorithms.algorithm import Algorithm, Equivalence, Knobs, always, knob, one_server
 
 SERVER = 0
 
@@ -21,14 +21,6 @@ SERVER = 0
 class Settings(Knobs):
     learning_rate: float = knob(0.1, "step size of local steps, and of commits that are fresh", gt=0, le=1000)
     period: int = knob(1, "local steps in a commit", ge=1, le=10_000, unit="steps", delay=True)
-
-
-def servers(s):
-    return 1
-
-
-def restartable(s):
-    return True
 
 
 def elements_sent(shape, s):
@@ -56,7 +48,7 @@ def replica(comm, task, s):
 
 def server(comm, task, s):
     w = task.start()
-    version, read = 0, [0] * comm.size  # commits so far; how many of them each worker has seen
+    version, read = 0, [0] * comm.size  # commits so far; the version that each worker has read
     training = set(range(1, comm.size))
     while training:
         sender, a = comm.recv_any()
@@ -76,10 +68,10 @@ def server(comm, task, s):
 ALGORITHM = Algorithm(
     worker,
     Settings,
-    servers=servers,
+    servers=one_server,
     elements_sent=elements_sent,
     deterministic=False,
-    restartable=restartable,
+    restartable=always,
     compresses="push",
     equivalences=(
         Equivalence("one worker that commits every step is SGD", to="sgd", settings={"period": 1}),

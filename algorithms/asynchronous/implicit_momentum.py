@@ -5,33 +5,25 @@ geometric and on average
 
     w(t+1) - w(t) = (1 - 1/N) (w(t) - w(t-1)) - lr/N g(w(t))        exactly, where g is linear
 
-so the server adds only what is missing to the momentum that is wanted, which may be less than nothing:
+so the server adds only the difference to the desired momentum, which may be negative:
 
     mu = momentum - (1 - 1/N)        v <- mu v + g        w <- w - lr v
 
-That the two simply add up is a rule of thumb; a fixed delay, as in a round robin, is no momentum at all.
+That the two add up is a rule of thumb; a fixed delay, as in a round robin, is no momentum at all.
 
-Price: asynchronous SGD's, and d numbers of memory on the server. Staleness: N-1 updates in the mean.
+Price: asynchronous SGD's, and d elements of memory on the server. Staleness: N-1 updates on average.
 Source: Mitliagkas, Zhang, Hadjis & Ré, Allerton 2016, arXiv:1605.09774, Theorem 3.
 """
 
 import kernels
-from algorithms.algorithm import Algorithm, Equivalence, Knobs, knob
+from algorithms.algorithm import Algorithm, Equivalence, Knobs, always, knob, one_server
 
 SERVER = 0
 
 
 class Settings(Knobs):
     learning_rate: float = knob(0.05, "step size", gt=0, le=1000)
-    momentum: float = knob(0.6, "wanted in all, explicit and implicit", ge=0, lt=1)
-
-
-def servers(s):
-    return 1
-
-
-def restartable(s):
-    return True
+    momentum: float = knob(0.6, "total momentum, explicit and implicit", ge=0, lt=1)
 
 
 def elements_sent(shape, s):
@@ -75,10 +67,10 @@ def server(comm, task, s):
 ALGORITHM = Algorithm(
     worker,
     Settings,
-    servers=servers,
+    servers=one_server,
     elements_sent=elements_sent,
     deterministic=False,
-    restartable=restartable,
+    restartable=always,
     compresses="push",
     equivalences=(
         Equivalence("one worker is SGD with momentum", "momentum", "BIT", 1, {"momentum": 0.9}, 1, {"momentum": 0.9}),

@@ -1,15 +1,15 @@
-"""ASGD with a Parzen window: workers throw their states at each other, and take only those that lie ahead of them.
+"""ASGD with a Parzen window: workers send each other their states, and accept only those that lie ahead of them.
 
-Every `period` steps a worker sends its w_i to a random other one, which nobody waits for. A worker that finds states
-w_k in its buffers accepts those that its own step brings it nearer to, and is drawn to the mean of them and itself:
+Every `period` steps a worker sends its w_i to a random other worker, without waiting. A worker that finds states w_k in
+its buffers accepts those that its own step brings it closer to, and is attracted to the mean of them and itself:
 
     accept w_k if |(w_i - lr g) - w_k| < |w_i - w_k|
     w_i <- w_i - lr (w_i - mean of w_i and the accepted + g)
 
-What comes too late for the direction one is going is simply not used. Without messages it is one-shot averaging, and
-as there the mean of all workers is the model in the end. A worker that is lost is missed by nobody.
+A state that arrives too late to lie ahead is not used. Without messages it is one-shot averaging, and as there the mean
+of all workers is the final model. The others continue without a lost worker.
 
-Price: d / period numbers per step of a worker, and an average at the end. Staleness: whatever the network makes of it.
+Price: d / period elements per step of a worker, and an average at the end. Staleness: decided by the network.
 Source: Keuper & Pfreundt, MLHPC 2015, arXiv:1505.04956; whether lr scales the attraction, too, is a knob.
 """
 
@@ -23,8 +23,10 @@ STATE = 1  # tag
 
 class Settings(Knobs):
     learning_rate: float = knob(0.2, "step size", gt=0, le=1000)
-    period: int = knob(4, "steps from one state that is sent to the next", ge=1, le=100_000, unit="steps", delay=True)
-    buffers: int = knob(4, "states that a worker keeps of those that have come, the newest ones", ge=1, le=64)
+    period: int = knob(
+        4, "steps from sending one state to sending the next", ge=1, le=100_000, unit="steps", delay=True
+    )
+    buffers: int = knob(4, "newest received states that a worker considers", ge=1, le=64)
     scaled: bool = knob(True, "the learning rate scales the attraction as well as the gradient")
 
 
@@ -72,7 +74,7 @@ def worker(comm, task, s=Settings()):
 
 
 def ahead(w, g, theirs, rate):
-    """Whether a step down the gradient brings w nearer to theirs."""
+    """Return whether a step down the gradient brings w closer to theirs."""
     return float(g @ (w - theirs)) > rate / 2 * float(g @ g)
 
 

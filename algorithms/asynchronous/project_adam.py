@@ -1,36 +1,28 @@
-"""Project Adam sends what a gradient is made of, where that is less than the gradient itself.
+"""Project Adam sends the factors of a gradient where they are smaller than the gradient itself.
 
 Rank 0 is the server, the others are workers, as in asynchronous SGD. The gradient of a dense layer with m inputs and
-n outputs on k samples is a product, so its factors can travel instead and the server multiplies:
+n outputs on k samples is a product, so its factors can be sent instead, and the server multiplies:
 
-    k (m + n) numbers, the inputs X and the errors E        if that is less than m n, that is k < m n / (m + n)
+    k (m + n) elements, the inputs X and the errors E        if that is less than m n, that is k < m n / (m + n)
     w <- w - lr (X' E, and the sum of E for the biases)
 
-Other layers are sent as they are. When the share `finish` of the workers has made its steps, the others are stopped:
-the last machines are not worth waiting for.
+Gradients of other layers are sent as they are. When a share `finish` of the workers has made its steps, the others are
+stopped: the slowest machines are not worth waiting for.
 
-Price: at most d numbers to the server in every step of a worker, and d back. Staleness: N-1 updates in the mean.
+Price: at most d elements to the server in every step of a worker, and d back. Staleness: N-1 updates on average.
 Source: Chilimbi, Suzue, Apacible & Kalyanaraman, OSDI 2014, sections 3.2 and 4.
 """
 
 import kernels
-from algorithms.algorithm import Algorithm, Equivalence, Knobs, knob
+from algorithms.algorithm import Algorithm, Equivalence, Knobs, always, knob, one_server
 
 SERVER = 0
 
 
 class Settings(Knobs):
     learning_rate: float = knob(0.05, "step size of every gradient", gt=0, le=1000)
-    factors: bool = knob(True, "send inputs and errors of dense layers where that is less than the gradient")
-    finish: float = knob(1.0, "stop all when this share of the workers has made its steps", gt=0, le=1)
-
-
-def servers(s):
-    return 1
-
-
-def restartable(s):
-    return True
+    factors: bool = knob(True, "send inputs and errors of dense layers where they are smaller than the gradient")
+    finish: float = knob(1.0, "stop all workers when this share of them has made its steps", gt=0, le=1)
 
 
 def elements_sent(shape, s):
@@ -44,10 +36,11 @@ def worker(comm, task, s=Settings()):
 def replica(comm, task, s):
     w = task.start()  # (d,)
     for _ in task.steps():
-        for _ in task.forward(w):
-            pass
+        layers = task.layerwise()
+        layers.forward(w)
         push = []  # of each layer, the last first
-        for _, g, factors in task.backward_factors():
+        for layer in reversed(layers):
+            g, factors = layer.backward_factors(w[layer.place])
             less = s.factors and factors is not None and sum(map(len_of, factors)) < len(g)
             push.append(factors if less else g)
         comm.send(tuple(push), SERVER)
@@ -61,7 +54,7 @@ def replica(comm, task, s):
 
 def server(comm, task, s):
     w = task.start()
-    version, read = 0, [0] * comm.size  # updates so far; how many of them each worker has seen
+    version, read = 0, [0] * comm.size  # updates so far; the version that each worker has read
     training = set(range(1, comm.size))
     workers = len(training)
     while training:
@@ -80,7 +73,7 @@ def server(comm, task, s):
 
 
 def gradient(push, w):
-    """The whole gradient, (d,), of what was sent for each layer, the last first."""
+    """Return the gradient, (d,), from what was pushed for each layer, the last one first."""
     g = kernels.empty_like(w)
     stop = len(g)
     for layer in push:
@@ -98,17 +91,17 @@ def gradient(push, w):
 
 
 def len_of(x):
-    """The numbers in an array."""
+    """Return the number of elements of a matrix."""
     return x.shape[0] * x.shape[1]
 
 
 ALGORITHM = Algorithm(
     worker,
     Settings,
-    servers=servers,
+    servers=one_server,
     elements_sent=elements_sent,
     deterministic=False,
-    restartable=restartable,
+    restartable=always,
     equivalences=(
         Equivalence("one worker is SGD", to="sgd"),
         Equivalence("it is asynchronous SGD where no layer is dense", "asgd", workers=3, to_workers=3),

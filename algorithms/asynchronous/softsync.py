@@ -1,21 +1,20 @@
-"""n-softsync collects N/n gradients for an update, and gives each a step as much smaller as it is older.
+"""n-softsync collects N/n gradients for an update, and divides the step of each by its staleness.
 
 Rank 0 is the server, the others are workers. With N workers an update takes c = floor(N / n) gradients, at least one,
-whoever they come from, g_l computed s_l updates ago:
+from any workers, g_l computed s_l updates ago:
 
     w <- w - 1/c sum_l lr / max(s_l, 1) g_l
 
-Pushes are answered at once: n = N is asynchronous SGD with a rate that knows its staleness, n = 1 nearly synchronous.
-With `hard` answers wait for the update, and n = 1 is synchronous SGD; without, even then most gradients are one
-update old.
+Pushes are answered at once: n = N is asynchronous SGD with a staleness-aware rate, n = 1 nearly synchronous. With
+`hard` answers wait for the update, and n = 1 is synchronous SGD; without, even then most gradients are one update old.
 
-Price: d numbers to the server and d back in every step of a worker.
-Staleness: (N-1)/c updates in the mean, whatever the speeds.
+Price: d elements to the server and d back in every step of a worker.
+Staleness: (N-1)/c updates on average at any speeds.
 Source: Zhang, Gupta, Lian & Liu, IJCAI 2016, arXiv:1511.05950.
 """
 
 import kernels
-from algorithms.algorithm import Algorithm, Equivalence, Knobs, knob
+from algorithms.algorithm import Algorithm, Equivalence, Knobs, always, knob, one_server
 
 HARD = {"splits": 1, "hard": True, "modulate": False}
 SERVER = 0
@@ -26,14 +25,6 @@ class Settings(Knobs):
     splits: int = knob(2, "n: an update takes a gradient from one in n of the workers", ge=1, le=4096)
     modulate: bool = knob(True, "divide each gradient's step by its staleness")
     hard: bool = knob(False, "a worker's answer waits for the update that its gradient went into")
-
-
-def servers(s):
-    return 1
-
-
-def restartable(s):
-    return True
 
 
 def elements_sent(shape, s):
@@ -57,10 +48,10 @@ def replica(comm, task, s):
 def server(comm, task, s):
     w = task.start()
     step = kernels.zeros_like(w)
-    version, read = 0, [0] * comm.size  # updates so far; how many of them each worker has seen
+    version, read = 0, [0] * comm.size  # updates so far; the version that each worker has read
     training = set(range(1, comm.size))
     c = max(1, len(training) // s.splits)
-    gathered = []  # who gave the gradients in `step`
+    gathered = []  # senders of the gradients in `step`
     while training:
         sender, g = comm.recv_any()
         if g is None:
@@ -87,10 +78,10 @@ def server(comm, task, s):
 ALGORITHM = Algorithm(
     worker,
     Settings,
-    servers=servers,
+    servers=one_server,
     elements_sent=elements_sent,
     deterministic=False,
-    restartable=restartable,
+    restartable=always,
     compresses="push",
     equivalences=(
         Equivalence("one worker is SGD", to="sgd"),

@@ -1,42 +1,34 @@
-"""SSP lets a worker run ahead of the slowest one, but only by a bound: stale-synchronous parallel.
+"""SSP (stale-synchronous parallel) lets a worker run ahead of the slowest one, by at most a bound.
 
 Rank 0 is the server, the others are workers. A worker's clock counts its own steps. It may begin clock c only when
-the slowest worker has finished clock c - bound - 1, and then sees at least all updates up to there, all of its own,
-and perhaps newer ones of others:
+the slowest worker has finished clock c - bound - 1, and then reads a w with at least all updates up to that
+clock, all of its own, and perhaps newer ones of others:
 
-    worker    push g(w')        w' <- answer, or w' <- w' - lr/N g while its copy is young enough
+    worker    push g(w')        w' <- answer, or w' <- w' - lr/N g while its copy is fresh enough
     server    w <- w - lr/N g        answers clock c once every clock is at least c - bound
 
 The steps of all workers in one clock together are one step with the mean gradient, so bound 0 is synchronous SGD. A
 large bound is asynchronous SGD with lr/N.
 
-Price: d numbers to the server in every step of a worker, d + 1 back, or fewer with `cache`.
-Staleness: a gradient lacks what the others did in at most the last `bound` clocks of its own worker.
+Price: d elements to the server in every step of a worker, d + 1 back, or fewer with `cache`.
+Staleness: a gradient misses the others' updates of at most the last `bound` clocks of its own worker.
 Source: Ho et al., More Effective Distributed ML via a Stale Synchronous Parallel Parameter Server, NIPS 2013.
 """
 
 import numpy as np
 
 import kernels
-from algorithms.algorithm import Algorithm, Equivalence, Knobs, knob
+from algorithms.algorithm import Algorithm, Equivalence, Knobs, always, knob, one_server
 
 SERVER = 0
 
 
 class Settings(Knobs):
-    learning_rate: float = knob(0.2, "lr: one clock of all workers moves by lr times the mean gradient", gt=0, le=1000)
+    learning_rate: float = knob(0.2, "lr: one clock of all workers steps by lr times the mean gradient", gt=0, le=1000)
     bound: int = knob(
         3, "clocks that a worker may be ahead of the slowest", ge=0, le=1_000_000, unit="steps", delay=True
     )
-    cache: bool = knob(False, "go on with the same copy of w, and one's own updates, as long as the bound allows")
-
-
-def servers(s):
-    return 1
-
-
-def restartable(s):
-    return True
+    cache: bool = knob(False, "reuse the same copy of w, with the worker's own updates, while the bound allows")
 
 
 def elements_sent(shape, s):
@@ -50,7 +42,7 @@ def worker(comm, task, s=Settings()):
 def replica(comm, task, s):
     w = task.start()  # (d,)
     rate = s.learning_rate / (comm.size - 1)
-    seen = 0  # clocks of everybody that w has in it
+    seen = 0  # clocks of all workers that w includes
     for clock in task.steps():
         _, g = task.gradient(w)
         pull = not s.cache or clock + 1 - s.bound > seen
@@ -80,7 +72,7 @@ def server(comm, task, s):
             kernels.sgd(w, push[0] if pull else push, rate)
             task.applied(version - read[sender])
             version += 1
-            read[sender] += not pull  # its own updates it knows
+            read[sender] += not pull  # a worker knows its own updates
             clocks[sender] += 1
             if pull:
                 asked[sender] = clocks[sender]
@@ -98,10 +90,10 @@ def server(comm, task, s):
 ALGORITHM = Algorithm(
     worker,
     Settings,
-    servers=servers,
+    servers=one_server,
     elements_sent=elements_sent,
     deterministic=False,
-    restartable=restartable,
+    restartable=always,
     equivalences=(
         Equivalence("one worker is SGD", to="sgd"),
         Equivalence("with bound 0 it is synchronous SGD", "sync_sgd", "RND", 4, {"bound": 0}, 4),

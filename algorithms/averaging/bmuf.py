@@ -1,7 +1,7 @@
-"""BMUF filters the average step of a block: momentum between blocks makes up for what averaging models loses.
+"""BMUF filters the mean step of a block: momentum between blocks compensates for the slowdown of model averaging.
 
-A block is `period` local steps of every worker, all from the same point Wg. How far they got on average is taken for
-a gradient G and low-pass filtered; block momentum bm is by default 1 - 1/N, block rate zeta 1:
+A block is `period` local steps of every worker, all from the same point Wg. Their mean displacement G is treated as a
+gradient and low-pass filtered; block momentum bm is by default 1 - 1/N, block rate zeta 1:
 
     G <- mean of w_i - Wg        D <- bm D + zeta G
 
@@ -9,14 +9,14 @@ a gradient G and low-pass filtered; block momentum bm is by default 1 - 1/N, blo
     nesterov        W <- W + D                      Wg <- W + bm D      the paper's: W is the model, Wg looks ahead
     nesterov_code   W <- W + D + bm D               Wg <- W             CNTK's, fairseq's: the point ahead is the model
 
-N workers of `period` steps get only as far as one; under a constant drift the filter multiplies that by
+N workers of `period` steps move only as far as one; under a constant drift the filter multiplies that by
 zeta / (1 - bm), which is N again. The third form multiplies by (1 + bm) / (1 - bm), 31 instead of 16 for N = 16.
-Two more traps: it takes 1 / (1 - bm) blocks to fill the filter; and CNTK adds the workers' steps up instead of taking
-their mean and multiplies by 1 - bm, so its block rate is our zeta / ((1 - bm) N), the same number only for the
+Two more traps: the filter takes 1 / (1 - bm) blocks to fill; and CNTK adds the workers' steps up instead of averaging
+them and multiplies by 1 - bm, so its block rate is our zeta / ((1 - bm) N), the same number only for the
 default bm, and with bm 0 it is not model averaging.
 
-Price: an all-reduce per block, 2 (N-1) d numbers in all by the ring, as many again for each memory that is averaged;
-three more vectors of memory. Staleness: none; the models drift apart for at most period - 1 steps.
+Price: an all-reduce per block, 2 (N-1) d elements in total by the ring, as many again for each state vector that is
+averaged; three more vectors of memory. Staleness: none; models diverge for at most period - 1 steps.
 Source: Chen & Huo, ICASSP 2016; BlockMomentumSGD.h of CNTK and bmuf.py of fairseq for the third form.
 """
 
@@ -24,9 +24,8 @@ from typing import Literal
 
 import kernels
 from algorithms.algorithm import Algorithm, Equivalence, Knobs, knob
-from algorithms.parts import periodic_averaging
 from algorithms.parts.optimizers import Rule, optimizer
-from algorithms.parts.periodic_averaging import State, sync_optimizer_state
+from algorithms.parts.periodic_averaging import StatePolicy, elements_sent_with_state, sync_optimizer_state
 
 PLAIN = {"block_momentum": 0, "block_rate": 1, "period": 4}
 
@@ -37,9 +36,9 @@ class Settings(Knobs):
     form: Literal["classical", "nesterov", "nesterov_code"] = knob("nesterov", "block momentum's form")
     block_momentum: float | None = knob(None, "bm; by default 1 - 1 / workers", ge=0, lt=1)
     block_rate: float = knob(1.0, "zeta, the step size between blocks", gt=0, le=100)
-    update: Rule = knob("sgd", "what every worker does with its gradient")
+    update: Rule = knob("sgd", "optimizer of every worker")
     momentum: float = knob(0.9, "mu, of the rules momentum and nesterov", ge=0, lt=1)
-    state: State = knob("reset", "what the end of a block does to the memory of the update rule")
+    state: StatePolicy = knob("reset", "what the end of a block does to the optimizer state")
 
 
 def worker(comm, task, s=Settings()):
@@ -75,7 +74,7 @@ def worker(comm, task, s=Settings()):
 ALGORITHM = Algorithm(
     worker,
     Settings,
-    elements_sent=periodic_averaging.elements_sent,
+    elements_sent=elements_sent_with_state,
     compresses="mean",
     equivalences=(
         Equivalence("one worker is SGD", to="sgd", exactness="RND"),

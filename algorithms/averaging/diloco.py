@@ -1,24 +1,24 @@
-"""DiLoCo: long stretches of local Adam, and one step of Nesterov's momentum between them.
+"""DiLoCo: long stretches of local Adam steps, and one outer step of Nesterov's momentum between them.
 
-All workers start from x and take `period` inner steps with Adam, whose memory stays local and is never reset. How far
-they got on average, backwards, is the outer gradient:
+All workers start from x and take `period` inner steps with Adam, whose state stays local and is never reset. Their mean
+displacement, negated, is the outer gradient:
 
     w_i <- w_i - lr adam(g_i(w_i))        every period        p <- mean of x - w_i
     v <- mu v + p        x <- x - outer_rate (p + mu v)        w_i <- x
 
-`weight_decay` makes the inner rule AdamW. With plain SGD inside it is local SGD for mu 0 and outer_rate 1, and for any
-mu BMUF in the paper's Nesterov form, seen at the point ahead: x is its Wg, and outer_rate its zeta. The idea is the
-same; what is new is Adam inside, and a period of hundreds of steps, for islands of machines with poor links between.
+`weight_decay` makes the inner optimizer AdamW. With plain SGD inside it is local SGD for mu 0 and outer_rate 1, and for
+any mu BMUF in the paper's Nesterov form, seen at the look-ahead point: x is its Wg, and outer_rate its zeta. The idea
+is the same; new are Adam inside, and a period of hundreds of steps, for islands of machines with slow links between.
 
-Price: an all-reduce per period, 2 (N-1) d numbers in all by the ring; three more vectors of memory and Adam's two.
-Staleness: none; the models drift apart for at most period - 1 steps.
+Price: an all-reduce per period, 2 (N-1) d elements in total by the ring; three more vectors of memory and Adam's two.
+Staleness: none; models diverge for at most period - 1 steps.
 Source: Douillard et al., arXiv:2311.08105, Algorithm 1 (outer rate 0.7, mu 0.9, period 500).
 """
 
 import kernels
 from algorithms.algorithm import Algorithm, Equivalence, Knobs, knob
-from algorithms.parts import periodic_averaging
 from algorithms.parts.optimizers import Rule, optimizer
+from algorithms.parts.periodic_averaging import elements_sent
 
 FOUR = {"exactness": "RND", "workers": 4, "to_workers": 4}
 
@@ -28,9 +28,9 @@ class Settings(Knobs):
     period: int = knob(20, "H, inner steps between outer ones", ge=1, le=10_000, unit="steps", delay=True)
     outer_rate: float = knob(0.7, "step size of the outer steps", gt=0, le=100)
     outer_momentum: float = knob(0.9, "mu of the outer steps", ge=0, lt=1)
-    update: Rule = knob("adam", "the inner rule")
+    update: Rule = knob("adam", "the inner optimizer")
     momentum: float = knob(0.9, "mu of the inner rules momentum and nesterov", ge=0, lt=1)
-    weight_decay: float = knob(0.0, "how much of w an inner step takes away, as a multiple of lr", ge=0, le=1)
+    weight_decay: float = knob(0.0, "share of w that an inner step removes, as a multiple of lr", ge=0, le=1)
 
 
 def worker(comm, task, s=Settings()):
@@ -64,7 +64,7 @@ def worker(comm, task, s=Settings()):
 ALGORITHM = Algorithm(
     worker,
     Settings,
-    elements_sent=periodic_averaging.elements_sent,
+    elements_sent=elements_sent,
     compresses="mean",
     equivalences=(
         Equivalence(

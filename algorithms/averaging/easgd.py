@@ -4,20 +4,20 @@ Every `period` steps replica x visits the centre c, and the two move towards eac
 
     p = a (x - c)        x <- x - p - lr g(x)        c <- c + p
 
-Asynchronous form, also called AEASGD: rank 0 keeps the centre and serves visitors as they come. The gradient is taken
-at the position before the visit, so the replica computes it while its visit is under way. Synchronous form: all visit
-at once, and every rank keeps a copy of the centre, c <- c + sum of all p.
+Asynchronous form, also called AEASGD: rank 0 holds the centre and serves visitors as they arrive. The gradient is taken
+at the position before the visit, so the replica computes it while its visit is in flight. Synchronous form: all
+replicas visit at once, and every rank has a copy of the centre, c <- c + sum of all p.
 
-With `momentum` delta, EAMSGD: the replica's own step has Nesterov's momentum, with the gradient taken ahead of it:
+With `momentum` delta it is EAMSGD: the local step has Nesterov's momentum, with the gradient taken ahead of x:
 
     v <- delta v - lr g(x + delta v)        x <- x - p + v
 
-dist-keras does otherwise: its EAMSGD looks back, to x - delta v, and multiplies two learning rates; its AEASGD takes
-the gradient after the visit.
+dist-keras differs: its EAMSGD looks back, to x - delta v, and multiplies two learning rates; its AEASGD takes the
+gradient after the visit.
 
-Price: a visit moves 2 d numbers (synchronous: 2 (N-1) d for all visits together); with momentum two more vectors of
-memory. Staleness: every gradient is applied to the replica that computed it; a replica knows the centre as of its
-last visit.
+Price: a visit sends 2 d elements (synchronous: 2 (N-1) d for all visits of a round); momentum takes two more vectors of
+memory. Staleness: every gradient is applied to the replica that computed it; a replica knows the centre as of its last
+visit.
 Source: Zhang, Choromanska & LeCun, NIPS 2015, Algorithms 1 and 2, equations 2 and 3; order of steps as in mpiT.
 """
 
@@ -31,7 +31,7 @@ class Settings(Knobs):
     learning_rate: float = knob(0.2, "step size", gt=0, le=1000)
     pull: float | None = knob(None, "a, the spring; by default 0.9 / replicas", ge=0, le=2)
     period: int = knob(4, "gradient steps from one visit to the next", ge=1, le=10_000, unit="steps", delay=True)
-    synchronous: bool = knob(False, "all visit at once, and each keeps a copy of the centre")
+    synchronous: bool = knob(False, "all replicas visit at once, and each has a copy of the centre")
     momentum: float = knob(0.0, "delta of EAMSGD, with the gradient taken ahead; the paper has 0.99", ge=0, lt=1)
 
     def spring(self, replicas):
@@ -53,21 +53,21 @@ def elements_sent(shape, s):
 
 def worker(comm, task, s=Settings()):
     if s.synchronous:
-        return together(comm, task, s)
+        return synchronous_replica(comm, task, s)
     return centre(comm, task, s) if comm.rank == CENTRE else replica(comm, task, s)
 
 
 def replica(comm, task, s):
     x = task.start()  # (d,)
-    y, v = looking_ahead(x, s)
+    local = local_step(x, s)
     for step in task.steps():
         visiting = step % s.period == 0
         if visiting:
             comm.send(x, CENTRE)
-        _, g = task.gradient(y)
+        _, g = task.gradient(local.at)
         if visiting:
             x -= comm.recv(CENTRE)
-        move(x, y, v, g, s)
+        local.take(g)
     comm.send(None, CENTRE)  # no more visits
     return x
 
@@ -88,34 +88,47 @@ def centre(comm, task, s):
     return c
 
 
-def together(comm, task, s):
+def synchronous_replica(comm, task, s):
     x, c = task.start(), task.start()  # (d,), (d,)
     p = kernels.empty_like(x)
-    y, v = looking_ahead(x, s)
+    local = local_step(x, s)
     a = s.spring(comm.size)
     for step in task.steps(together=True):
-        _, g = task.gradient(y)
+        _, g = task.gradient(local.at)
         if step % s.period == 0:
             kernels.displacement(p, x, c, a)
             x -= p
             kernels.add(c, comm.all_reduce(p))
-        move(x, y, v, g, s)
+        local.take(g)
         if comm.rank == 0:
             task.report(c)
     return c
 
 
-def looking_ahead(x, s):
-    """(y, v): where the gradient is taken, x itself without momentum, and the velocity."""
-    return (kernels.copy(x), kernels.state_like(x)) if s.momentum else (x, None)
+def local_step(x, s):
+    return NesterovStep(x, s) if s.momentum else GradientStep(x, s)
 
 
-def move(x, y, v, g, s):
-    """The replica's own step."""
-    if s.momentum:
-        kernels.sutskever(y, x, v, g, s.learning_rate, s.momentum)
-    else:
-        kernels.sgd(x, g, s.learning_rate)
+class GradientStep:
+    """x <- x - lr g(x), in place."""
+
+    def __init__(self, x, s):
+        self.x = self.at = x  # where the gradient is taken
+        self.rate = s.learning_rate
+
+    def take(self, g):
+        kernels.sgd(self.x, g, self.rate)
+
+
+class NesterovStep:
+    """v <- delta v - lr g(x + delta v), x <- x + v, in place."""
+
+    def __init__(self, x, s):
+        self.x, self.at, self.v = x, kernels.copy(x), kernels.state_like(x)  # at: x + delta v
+        self.rate, self.momentum = s.learning_rate, s.momentum
+
+    def take(self, g):
+        kernels.sutskever(self.at, self.x, self.v, g, self.rate, self.momentum)
 
 
 ALGORITHM = Algorithm(

@@ -1,18 +1,18 @@
-"""Local SGD takes several steps between two averages; post-local SGD begins to do so only later.
+"""Local SGD takes several steps between two averages; post-local SGD starts to do so only later.
 
-Every worker goes its own way from the common model c. Every `period` steps, or in every step during the first
-`switch` epochs (post-local), all move to where they are on average; the average is formed of displacements:
+Every worker takes local steps from the common model c. Every `period` steps, or in every step during the first
+`switch` epochs (post-local), all move to their mean, which is formed from displacements:
 
     w <- w - lr g(w)        every period        p <- w - c        c <- c + mean p        w <- c
 
-lr g may be what another update rule makes of g; its memory stays with the worker and is never averaged. If the shards
-are alike, the drift is noise, which may even help. If they are not, it is a bias: workers whose loss is more curved
-pull harder in fewer steps, and with period H the fixed point on bowls of curvature h_i around c_i is
+lr g may be the update of another optimizer; its state stays on the worker and is never averaged. If the data
+shards are alike, the drift is noise, which may even help. If not, it is a bias: workers with more curved losses move
+farther in fewer steps, and with period H the fixed point on quadratics of curvature h_i around c_i is
 
     sum q_i c_i / sum q_i        q_i = 1 - (1 - lr h_i)^H        the optimum only for H = 1 or equal curvatures
 
-Price: an all-reduce per period, 2 (N-1) d numbers in all by the ring; one more vector of memory, c.
-Staleness: none; the models drift apart for at most period - 1 steps ("spread": squared distance from their mean).
+Price: an all-reduce per period, 2 (N-1) d elements in total by the ring; one more vector of memory, c.
+Staleness: none; models diverge for at most period - 1 steps ("spread": squared distance from their mean).
 Source: Stich, ICLR 2019, arXiv:1805.09767; Lin, Stich, Patel & Jaggi, ICLR 2020, arXiv:1808.07217, and their code.
 """
 
@@ -29,21 +29,21 @@ class Settings(Knobs):
     learning_rate: float = knob(0.2, "step size", gt=0, le=1000)
     period: int = knob(10, "H, local steps from one average to the next", ge=1, le=10_000, unit="steps", delay=True)
     switch: float = knob(0.0, "average in every step until then (post-local)", ge=0, le=10_000, unit="epochs")
-    update: Rule = knob("sgd", "what every worker does with its gradient")
+    update: Rule = knob("sgd", "optimizer of every worker")
     momentum: float = knob(0.9, "mu, of the rules momentum and nesterov", ge=0, lt=1)
 
 
 def elements_sent(shape, s):
     together = min(shape.steps, ceil(s.switch * shape.per_epoch))
-    meetings = together + -(-(shape.steps - together) // s.period)
-    return 2 * (shape.workers - 1) * shape.parameters * meetings
+    rounds = together + -(-(shape.steps - together) // s.period)
+    return 2 * (shape.workers - 1) * shape.parameters * rounds
 
 
 def worker(comm, task, s=Settings()):
     w = task.start()  # (d,)
-    c, p = kernels.copy(w), kernels.empty_like(w)  # where all were together; how far this one is from there
+    c, p = kernels.copy(w), kernels.empty_like(w)  # the last common model; this worker's displacement from it
     rule = optimizer(s.update, w, s.momentum)
-    alone = 0  # steps since then
+    alone = 0  # steps since the last average
     for step in task.steps(together=True):
         _, g = task.gradient(w)
         rule.step(w, g, s.learning_rate)

@@ -1,21 +1,21 @@
-"""Model averaging: every worker trains alone for a while, then all go on from the mean of their models.
+"""Model averaging: every worker trains alone for a while, then all continue from the mean of their models.
 
-Every `period` steps of their own the N workers meet; lr g may be what another update rule makes of g:
+Every `period` local steps the N workers average their models; lr g may be the update of another optimizer:
 
     w_i <- w_i - lr g_i(w_i)        every period        w_i <- (w_1 + ... + w_N) / N
 
-N workers of `period` steps move as far as one worker of `period` steps, only less noisily: with lr as it is, progress
-per sample falls as N grows. A rule's memory is kept by each worker, emptied, or averaged as the model is.
+N workers of `period` steps move as far as one worker of `period` steps, only with less noise: at the same lr, progress
+per sample falls as N grows. Optimizer state is kept by each worker, reset, or averaged like the model.
 
-Price: an all-reduce per period, 2 (N-1) d numbers in all by the ring; as many again for each memory that is averaged.
-Staleness: none; the models drift apart for at most period - 1 steps.
+Price: an all-reduce per period, 2 (N-1) d elements in total by the ring; as many again for each state vector that is
+averaged.
+Staleness: none; models diverge for at most period - 1 steps.
 Source: McDonald, Hall & Mann, NAACL 2010; Su & Chen, arXiv:1507.01239.
 """
 
 from algorithms.algorithm import Algorithm, Equivalence, Knobs, knob
-from algorithms.parts import periodic_averaging
 from algorithms.parts.optimizers import Rule, optimizer
-from algorithms.parts.periodic_averaging import State, sync_optimizer_state
+from algorithms.parts.periodic_averaging import StatePolicy, elements_sent_with_state, sync_optimizer_state
 
 EVERY_STEP = {"exactness": "RND", "workers": 4, "to_workers": 4}
 
@@ -23,15 +23,15 @@ EVERY_STEP = {"exactness": "RND", "workers": 4, "to_workers": 4}
 class Settings(Knobs):
     learning_rate: float = knob(0.2, "step size", gt=0, le=1000)
     period: int = knob(10, "local steps from one average to the next", ge=1, le=10_000, unit="steps", delay=True)
-    update: Rule = knob("sgd", "what every worker does with its gradient")
+    update: Rule = knob("sgd", "optimizer of every worker")
     momentum: float = knob(0.9, "mu, of the rules momentum and nesterov", ge=0, lt=1)
-    state: State = knob("keep", "what an average does to the memory of the update rule")
+    state: StatePolicy = knob("keep", "what an averaging round does to the optimizer state")
 
 
 def worker(comm, task, s=Settings()):
     w = task.start()  # (d,)
     rule = optimizer(s.update, w, s.momentum)
-    alone = 0  # steps since the models were one
+    alone = 0  # steps since the last average
     for _ in task.steps(together=True):
         _, g = task.gradient(w)
         rule.step(w, g, s.learning_rate)
@@ -54,12 +54,12 @@ def average(comm, task, w, rule, s):
 ALGORITHM = Algorithm(
     worker,
     Settings,
-    elements_sent=periodic_averaging.elements_sent,
+    elements_sent=elements_sent_with_state,
     equivalences=(
         Equivalence("one worker is SGD", to="sgd"),
         Equivalence("averaging in every step is synchronous SGD", to="sync_sgd", settings={"period": 1}, **EVERY_STEP),
         Equivalence(
-            "so it is with momentum, though everybody keeps a velocity of his own",
+            "so it is with momentum, though every worker has its own velocity",
             to="sync_sgd",
             settings={"period": 1, "update": "momentum", "state": "keep"},
             to_settings={"update": "momentum"},

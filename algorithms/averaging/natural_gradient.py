@@ -1,39 +1,39 @@
-"""Natural gradient and averaging: workers whose steps take the shape of the loss into account may meet seldom.
+"""Natural gradient with periodic averaging: workers whose steps account for curvature may average rarely.
 
 A dense layer's gradient is X^T Y, of its inputs X (with a column of ones for the bias) and its errors Y. The rows of
-both are first freed of what they have in common, by the inverse of a Fisher matrix each (fisher.py): X', Y'.
+both are first preconditioned by the inverse of a Fisher matrix each (`parts/fisher.py`): X', Y'.
 
     w_i <- w_i - lr X'^T Y'        every period        w_i <- (w_1 + ... + w_N) / N
 
 Other layers take plain steps. Each worker has Fisher matrices of its own. lr is that of a worker; N of them averaged
 move as far as one, so per sample the rate is lr / N, the paper's effective rate, and for the same effective rate lr
-grows with N. `max_change` keeps a mini-batch from moving w further than that.
+grows with N. `max_change` limits the step of a mini-batch.
 
-Price: an all-reduce per period, 2 (N-1) d numbers in all by the ring; 8 n D r FLOPs per layer and mini-batch.
-Staleness: none; the models drift apart for at most period - 1 steps.
+Price: an all-reduce per period, 2 (N-1) d elements in total by the ring; 8 n D r FLOPs per layer and mini-batch.
+Staleness: none; models diverge for at most period - 1 steps.
 Source: Povey, Zhang & Khudanpur, arXiv:1410.7455 (ICLR 2015 workshop).
 """
 
 import kernels
 from algorithms.algorithm import Algorithm, Equivalence, Knobs, knob
-from algorithms.parts import periodic_averaging
 from algorithms.parts.fisher import Fisher
+from algorithms.parts.periodic_averaging import elements_sent
 
 
 class Settings(Knobs):
     learning_rate: float = knob(0.2, "step size of a worker; N workers averaged have lr / N per sample", gt=0, le=1000)
     period: int = knob(10, "local steps from one average to the next", ge=1, le=10_000, unit="steps", delay=True)
     fisher_rank: int = knob(20, "r, directions of a Fisher matrix; at most half of a layer's width", ge=1, le=1000)
-    smoothing: float = knob(4.0, "alpha: how round G is; plain SGD if it is very large", ge=0, le=1e12)
-    forget: float = knob(0.1, "the part of the way to the newest rows that a Fisher matrix moves", gt=0, lt=1)
+    smoothing: float = knob(4.0, "alpha: smoothing of G towards the identity; very large is plain SGD", ge=0, le=1e12)
+    forget: float = knob(0.1, "weight of the newest rows in the update of a Fisher matrix", gt=0, lt=1)
     refresh: int = knob(4, "mini-batches from one update of a Fisher matrix to the next", ge=1, le=10_000)
-    max_change: float | None = knob(None, "the longest step of a mini-batch, as a 2-norm; no limit if empty", gt=0)
+    max_change: float | None = knob(None, "largest 2-norm of a mini-batch's step; no limit if empty", gt=0)
 
 
 def worker(comm, task, s=Settings()):
     w = task.start()  # (d,)
-    sides = {}  # where a dense layer begins: (of its inputs, of its errors)
-    alone = 0  # steps since the models were one
+    sides = {}  # first parameter of a dense layer -> Fisher matrices of its inputs and of its errors
+    alone = 0  # steps since the last average
     for _ in task.steps(together=True):
         g = natural(task, w, sides, s)
         if s.max_change is not None:
@@ -51,21 +51,23 @@ def worker(comm, task, s=Settings()):
 def natural(task, w, sides, s):
     g = kernels.empty_like(w)
     task.holds("gradients", g.nbytes)
-    for _ in task.forward(w):
-        pass
-    for part, gradient, factors in task.backward_factors():
+    layers = task.layerwise()
+    layers.forward(w)
+    for layer in reversed(layers):
+        start = layer.place.start
+        gradient, factors = layer.backward_factors(w[layer.place])
         if factors:
             inputs, errors = factors
             n, width = inputs.shape
             X = kernels.empty((n, width + 1), inputs)
             X[:, :width], X[:, width] = inputs, 1
-            if part.start not in sides:
-                sides[part.start] = [Fisher(s.fisher_rank, s.smoothing, s.forget, s.refresh) for _ in factors]
-            of_inputs, of_errors = sides[part.start]
+            if start not in sides:
+                sides[start] = [Fisher(s.fisher_rank, s.smoothing, s.forget, s.refresh) for _ in factors]
+            of_inputs, of_errors = sides[start]
             X, Y = of_inputs.precondition(X), of_errors.precondition(n * errors)  # n: errors are those of the mean
             kernels.matmul(gradient.reshape(width + 1, -1), X.T, Y)
             kernels.scale(gradient, 1 / n)
-        g[part] = gradient
+        g[layer.place] = gradient
     return g
 
 
@@ -78,7 +80,7 @@ def average(comm, task, w):
 ALGORITHM = Algorithm(
     worker,
     Settings,
-    elements_sent=periodic_averaging.elements_sent,
+    elements_sent=elements_sent,
     equivalences=(
         Equivalence("one worker without dense layers is SGD", to="sgd"),
         Equivalence("without dense layers it is model averaging", to="model_averaging", workers=4, to_workers=4),

@@ -1,14 +1,14 @@
 """One-shot averaging: every worker trains alone to the end, then all models become one, their mean.
 
-Worker i takes SGD steps on its own shard of the data and hears of nobody:
+Worker i takes SGD steps on its own data shard, without communication:
 
     w_i <- w_i - lr g_i(w_i)        at the end        v <- (w_1 + ... + w_N) / N
 
-The mean divides the variance of the N models by N. What they have in common it cannot take away: how far they have
-still to go, and the bias of a constant lr. All begin at the same point; the mean of two good networks that began at
-different ones is a bad network. On the way worker 0 reports its own replica, which is all that anybody has.
+The mean divides the variance of the N models by N. It does not reduce what they have in common: the remaining distance,
+and the bias of a constant lr. All start at the same point; the mean of two good networks that started at different
+points is a bad network. During training worker 0 reports its own replica, as no average exists.
 
-Price: one all-reduce, 2 (N-1) d numbers in the whole run; nobody waits but at the end.
+Price: one all-reduce, 2 (N-1) d elements in the whole run; no worker waits before the end.
 Staleness: none; no gradient of another worker is ever applied.
 Source: Zinkevich, Weimer, Smola & Li, Parallelized Stochastic Gradient Descent, NIPS 2010.
 """

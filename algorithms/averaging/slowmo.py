@@ -1,23 +1,22 @@
-"""SlowMo: local SGD whose average displacement is a gradient to a second, slow momentum.
+"""SlowMo: local SGD whose mean displacement is the gradient of an outer, slow momentum.
 
-All workers start from x, take `period` steps of a local rule, and average how far they came; in units of lr that is
-a gradient, and x goes on with momentum beta and a slow rate alpha:
+All workers start from x, take `period` local steps, and average their displacements; in units of lr that is a gradient,
+with which x takes a step of momentum beta and slow rate alpha:
 
     p <- mean of (x - w_i) / lr        u <- beta u + p        x <- x - alpha lr u        w_i <- x
 
 The division by lr lets u survive a change of lr. With a constant one it is BMUF's classical form with zeta = alpha
 and bm = beta; with beta 0 and alpha 1 it is local SGD; with period 1 synchronous SGD with momentum beta.
 
-Price: an all-reduce per period, 2 (N-1) d numbers in all by the ring, as many again for each memory that is averaged;
-three more vectors of memory. Staleness: none; the models drift apart for at most period - 1 steps.
+Price: an all-reduce per period, 2 (N-1) d elements in total by the ring, as many again for each state vector that is
+averaged; three more vectors of memory. Staleness: none; models diverge for at most period - 1 steps.
 Source: Wang, Tantia, Ballas & Rabbat, ICLR 2020, arXiv:1910.00643, Algorithm 1, as in torchdistx.
 """
 
 import kernels
 from algorithms.algorithm import Algorithm, Equivalence, Knobs, knob
-from algorithms.parts import periodic_averaging
 from algorithms.parts.optimizers import Rule, optimizer
-from algorithms.parts.periodic_averaging import State, sync_optimizer_state
+from algorithms.parts.periodic_averaging import StatePolicy, elements_sent_with_state, sync_optimizer_state
 
 FOUR = {"exactness": "RND", "workers": 4, "to_workers": 4}
 
@@ -25,11 +24,11 @@ FOUR = {"exactness": "RND", "workers": 4, "to_workers": 4}
 class Settings(Knobs):
     learning_rate: float = knob(0.2, "gamma, step size of the local steps", gt=0, le=1000)
     period: int = knob(10, "local steps from one slow step to the next", ge=1, le=10_000, unit="steps", delay=True)
-    slow_rate: float = knob(1.0, "alpha, how much of lr u the slow step takes", gt=0, le=100)
-    slow_momentum: float = knob(0.5, "beta, what the slow velocity keeps of itself", ge=0, lt=1)
-    update: Rule = knob("sgd", "what every worker does with its gradient")
+    slow_rate: float = knob(1.0, "alpha, slow rate: the slow step is alpha lr u", gt=0, le=100)
+    slow_momentum: float = knob(0.5, "beta, decay of the slow velocity", ge=0, lt=1)
+    update: Rule = knob("sgd", "optimizer of every worker")
     momentum: float = knob(0.9, "mu, of the rules momentum and nesterov", ge=0, lt=1)
-    state: State = knob("keep", "what a slow step does to the memory of the update rule")
+    state: StatePolicy = knob("keep", "what a slow step does to the optimizer state")
 
 
 def worker(comm, task, s=Settings()):
@@ -62,7 +61,7 @@ def worker(comm, task, s=Settings()):
 ALGORITHM = Algorithm(
     worker,
     Settings,
-    elements_sent=periodic_averaging.elements_sent,
+    elements_sent=elements_sent_with_state,
     compresses="mean",
     equivalences=(
         Equivalence(

@@ -1,1 +1,1 @@
-"""Batch: one step for the whole batch, computed by whoever is free."""
+"""Whole-batch algorithms: each step takes all samples, in portions assigned to free workers."""

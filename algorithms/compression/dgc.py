@@ -1,21 +1,21 @@
-"""Deep gradient compression sends the largest thousandth of what gathered, and lets the momentum gather with it.
+"""Deep gradient compression sends the largest thousandth of accumulated gradients, and accumulates momentum with them.
 
-Each worker clips its own gradient, keeps its velocity u and what it has not sent, v; and of each matrix of weights
+Each worker clips its own gradient, and accumulates a velocity u and what it has not sent, v; for each weight matrix
 
     g <- g min(1, clipping / (sqrt N |g|))
     u <- m u + g        v <- v + u                           momentum correction: late, but with its momentum
     S <- the share `density` of places with the largest |v|        send (S, v[S])
-    v[S] <- 0           u[S] <- 0                            factor masking: no old momentum behind what was sent
+    v[S] <- 0           u[S] <- 0                            factor masking: no stale momentum of what was sent
 
 Biases, which are few, are sent whole. The density falls 1/4, 1/16, 1/64 ... to its value, so that the first steps,
-in which the model changes most, lose least. The momentum is inside: let the method itself take plain SGD steps.
-What S is, a sample of |v| guesses; the guess is corrected until 0.8 to 1.3 times as many are sent as wanted.
+in which the model changes most, lose least. The codec has the momentum: use plain SGD steps in the algorithm itself.
+The threshold of S is estimated from a sample of |v|, and corrected until 0.8 to 1.3 times as many are sent as wanted.
 
-At density 1 nothing is late: the gradient goes whole, nothing is masked, and this is momentum. Masking everything
-would leave plain SGD.
+At density 1 nothing is delayed: the whole gradient is sent, nothing is masked, and this is momentum SGD. Masking
+everything would leave plain SGD.
 
-Price: 2 words per number sent, to each of N - 1 others, so the traffic grows with N; 2 more vectors of memory.
-Staleness: a number waits until it is among the largest.
+Price: 2 words per element sent, to each of N - 1 others, so the traffic grows with N; 2 more vectors of memory.
+Staleness: an element waits until it is among the largest.
 Source: Lin, Han, Mao, Wang & Dally, ICLR 2018; selection as in the authors' code.
 """
 
@@ -23,20 +23,21 @@ import math
 
 import kernels
 from algorithms.algorithm import Knobs, knob
+from algorithms.codec import Compression, inside_the_codec
 
-FEW, MANY, TRIES = 0.8, 1.3, 10  # of the numbers wanted; guesses
+FEW, MANY, TRIES = 0.8, 1.3, 10  # shares of the wanted count; attempts
 
 
 class Settings(Knobs):
-    density: float = knob(0.001, "share of each matrix that is sent in the end", gt=0, le=1)
-    density_steps: int = knob(10, "steps at each of the densities 1/4, 1/16 ... before", ge=0, le=1_000_000)
+    density: float = knob(0.001, "share of each matrix that is sent, after the first steps", gt=0, le=1)
+    density_steps: int = knob(10, "steps at each of the densities 1/4, 1/16 ... at first", ge=0, le=1_000_000)
     momentum_correction: float = knob(
-        0.5, "m, of the velocity that gathers; the paper's is 0.9, with smaller steps", ge=0, lt=1
+        0.5, "m, decay of the velocity; the paper's is 0.9, with smaller steps", ge=0, lt=1
     )
-    nesterov_correction: bool = knob(False, "gather with Nesterov's momentum")
-    factor_masking: bool = knob(True, "forget the velocity of what was sent")
-    clipping: float | None = knob(None, "longest gradient of all workers together; none: not clipped", gt=0)
-    sampling: float = knob(0.01, "share of the numbers that the guess looks at", gt=0, le=1)
+    nesterov_correction: bool = knob(False, "accumulate Nesterov's momentum")
+    factor_masking: bool = knob(True, "reset the velocity of what was sent")
+    clipping: float | None = knob(None, "largest norm of the summed gradient; none: not clipped", gt=0)
+    sampling: float = knob(0.01, "share of the elements that the threshold is estimated from", gt=0, le=1)
 
 
 class Codec:
@@ -67,7 +68,7 @@ class Codec:
         return max(self.s.density, 4.0 ** -(1 + stage))
 
     def largest(self, density):
-        """(index, values, the numbers of the other tensors), taken out of v."""
+        """Return (index, values, elements of the other tensors), removed from v."""
         cuts = [self.cut(self.v[part], max(1, round(density * (part.stop - part.start)))) for part in self.sparse]
         count = sum(count for *_, count in cuts)
         values, index = kernels.empty(count, self.v), kernels.empty(count, self.v, "int32")
@@ -87,14 +88,16 @@ class Codec:
         return index, values, rest
 
     def cut(self, v, k):
-        """(cut, ties, count): `count` numbers of v reach it, `ties` of them just; about k."""
-        stride = min(max(1, round(1 / self.s.sampling)), max(1, k // 2))  # so that the sample has its largest two
+        """Return (cut, ties, count): `count` elements of v, about k, reach the cut, `ties` of them exactly."""
+        stride = min(
+            max(1, round(1 / self.s.sampling)), max(1, k // 2)
+        )  # so that at least two of the sample are above the cut
         sample = kernels.copy(v[::stride])
         cut, _ = kernels.kth_largest(sample, max(1, round(len(sample) * k / len(v))))
         nothing = v[:0], kernels.empty(0, v, "int32")
         for _ in range(TRIES):
             count = kernels.select(*nothing, v, cut, len(v))
-            if count > MANY * k:  # then the largest are among those
+            if count > MANY * k:  # the largest k are among these
                 found = kernels.empty(count, v)
                 kernels.select(found, kernels.empty(count, v, "int32"), v, cut, len(v))
                 return *kernels.kth_largest(found, k), k
@@ -104,7 +107,7 @@ class Codec:
         return *kernels.kth_largest(v, k), k
 
     def _whole(self):
-        """(where in the gradient, where in the message) of each tensor that goes whole."""
+        """Yield (slice of the gradient, slice of the message) of each tensor that is sent whole."""
         done = 0
         for part in self.whole:
             yield part, slice(done, done + part.stop - part.start)
@@ -115,10 +118,13 @@ class Codec:
         self.add(message, out)
 
     def add(self, message, total):
-        if not isinstance(message, tuple):  # everything
+        if not isinstance(message, tuple):  # all of v
             kernels.add(total, message)
             return
         index, values, rest = message
         kernels.scatter_add(total, index, values)
         for part, mine in self._whole():
             kernels.add(total[part], rest[mine])
+
+
+COMPRESSION = Compression(Codec, Settings, error_feedback=inside_the_codec)

@@ -1,13 +1,14 @@
-"""1-bit SGD sends the sign of every number, and keeps what that leaves out for the next gradient.
+"""1-bit SGD sends the sign of every element, and adds what that leaves out to the next gradient.
 
-    v <- g + e        bit <- [v >= 0]        q <- the mean of the v of this bit, node by node        e <- v - q
+    v <- g + e        bit <- [v >= 0]        q <- the mean of the v with this bit, node by node        e <- v - q
 
-Two numbers go with the bits of every output node (a column of a layer's matrix; a vector of biases is one column): no
-others are nearer to its v. Each rank owns a part of the gradient, columns one after the other: it adds up what the
-others send of it, codes the mean in one bit too, with an error of its own, and sends that to all (see `owners.py`).
+The bits of every output node (a column of a layer's matrix; a vector of biases is one column) are sent with two means,
+the best two values for its v. Each rank owns a part of the gradient, in order of columns: it adds up the others' codes
+of that part, codes the mean in one bit as well, with its own error feedback, and sends that to all
+(`parts/reduce_scatter_codec.py`).
 
 Price: 2 (N-1)/N (d/8 + 8 bytes per node) per rank, towards 1/32 of float32's where columns are long.
-Staleness: what a bit leaves out comes later, and twice: from the sender and from the owner.
+Staleness: what a bit leaves out is sent later, by the sender and by the owner.
 Source: Seide, Fu, Droppo, Li & Yu, Interspeech 2014.
 """
 
@@ -15,6 +16,7 @@ import math
 
 import kernels
 from algorithms.algorithm import Knobs, knob
+from algorithms.codec import Compression
 from algorithms.parts.bit_packing import packed
 from algorithms.parts.reduce_scatter_codec import ReduceScatterCodec
 from algorithms.parts.segments import Segments
@@ -25,7 +27,7 @@ class Settings(Knobs):
 
 
 def per_node(shape) -> list[int]:
-    """The numbers of each output node of a tensor: a column of (inputs, units), a filter of (filters, ...)."""
+    """Return the length of each output node of a tensor: a column of (inputs, units), a filter of (filters, ...)."""
     if len(shape) == 1:
         return [shape[0]]
     return [shape[0]] * shape[1] if len(shape) == 2 else [math.prod(shape[1:])] * shape[0]
@@ -35,11 +37,11 @@ class Codec:
     def __init__(self, s, tensors, rank, size, seed):
         self.tensors = tensors
         self.nodes = Segments([length for _, shape in tensors for length in per_node(shape)])
-        self.owned = ReduceScatterCodec(self.code, self.read, s.error_feedback)
+        self.by_part = ReduceScatterCodec(self.code, self.read, s.error_feedback)
 
     def mean(self, comm, v):
         x, kept = self.by_node(v), kernels.empty_like(v)
-        self.by_row(self.owned.mean(comm, x), kept)
+        self.by_row(self.by_part.mean(comm, x), kept)
         self.by_row(x, v)
         return kept
 
@@ -52,7 +54,7 @@ class Codec:
         self.by_row(x, out)
 
     def by_node(self, v):
-        """v with the columns of every matrix one after the other."""
+        """Return v with every matrix in column order."""
         x = kernels.empty_like(v)
         for place, shape in self.tensors:
             if len(shape) == 2:
@@ -62,7 +64,7 @@ class Codec:
         return x
 
     def by_row(self, x, out):
-        """out <- x as the model has it."""
+        """out <- x with every matrix in row order, as in the model."""
         for place, shape in self.tensors:
             if len(shape) == 2:
                 out[place].reshape(shape)[:] = x[place].reshape(shape[::-1]).T
@@ -77,3 +79,6 @@ class Codec:
 
     def read(self, message, x, part):
         kernels.choose(x, *message, self.nodes.edges(part, x))
+
+
+COMPRESSION = Compression(Codec, Settings, combine="codec")

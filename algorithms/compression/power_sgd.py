@@ -1,15 +1,15 @@
-"""PowerSGD sends two thin matrices whose product is near the gradient's, and both of them can be summed on the way.
+"""PowerSGD sends two thin matrices whose product approximates the gradient, and which an all-reduce can sum.
 
-    M <- G + E        P <- mean over ranks of M Q        P <- its columns made perpendicular, of length one
+    M <- G + E        P <- mean over ranks of M Q        P <- its columns orthonormalised
                       Q <- mean over ranks of M^T P      G <- P Q^T        E <- M - G
 
-for every matrix (rows x columns; filters are rows), Q (columns x r) being that of the last step: one round of a power
-iteration per step, which follows the largest directions of a gradient that changes slowly. P is linear in M given Q,
-and Q given P, so means of them are those of the mean gradient. Tensors that would not become smaller go as they are.
+for every matrix (rows x columns; filters are rows), with the Q (columns x r) of the last step: one power iteration per
+step, which tracks the dominant directions of a slowly changing gradient. P is linear in M given Q, and Q given P, so
+their means are those of the mean gradient. Tensors that would not become smaller are sent as they are.
 
-E is what the mean left out of this rank's M; P^T E = 0 in the mean over ranks.
-Price: two all-reduces, together of r (rows + columns) numbers per matrix; 6 r rows columns FLOPs; twice the latency.
-Staleness: what r directions leave out comes later.
+E is what the mean leaves out of this rank's M; the mean of P^T E over the ranks is 0.
+Price: two all-reduces, together of r (rows + columns) elements per matrix; 6 r rows columns FLOPs; twice the latency.
+Staleness: what r directions leave out is sent later.
 Source: Vogels, Karimireddy & Jaggi, NeurIPS 2019.
 """
 
@@ -21,19 +21,22 @@ import numpy as np
 
 import kernels
 from algorithms.algorithm import Knobs, knob
+from algorithms.codec import Compression
 
-LEAST = 1e-5  # of a column of P that is its own, below which it depends on the others
+LEAST = 1e-5  # relative length of a column of P below which it counts as dependent on the others
 
 
 class Settings(Knobs):
     directions: int = knob(2, "r, columns of P and Q", ge=1, le=1000)
-    least_compression: float = knob(2.0, "matrices become smaller by at least this, or go as they are", ge=1, le=1e6)
-    warm_start: bool = knob(True, "go on with the last step's Q; otherwise a random one in every step")
+    least_compression: float = knob(
+        2.0, "matrices shrink by at least this factor, or are sent as they are", ge=1, le=1e6
+    )
+    warm_start: bool = knob(True, "start from the last step's Q; otherwise from a random one")
     error_feedback: bool = knob(True, "add what the directions left out to the next gradient")
 
 
 class Matrix(NamedTuple):
-    """A tensor that is coded: where it lies in the gradient, its shape, where its P and Q lie among all."""
+    """A coded tensor: its slice of the gradient, its shape, and the slices of its P and Q among all."""
 
     place: slice
     rows: int
@@ -47,7 +50,7 @@ class Codec:
         self.r, self.warm = s.directions, s.warm_start
         self.draw = np.random.default_rng([seed, 0x90])  # the same on all ranks
         self.matrices, self.others = [], []
-        p = q = 0  # numbers so far
+        p = q = 0  # elements so far
         for place, shape in tensors:
             rows, columns = shape[0], math.prod(shape[1:])
             if len(shape) > 1 and rows * columns >= s.least_compression * self.r * (rows + columns):
@@ -77,7 +80,7 @@ class Codec:
             out[place] = p[where]
 
     def factors(self, v, mean):
-        """All P, and what goes as it is, in one vector, and all Q in another; `mean` makes each that of all ranks."""
+        """Return all P and uncoded tensors in one vector, and all Q in another; `mean` averages each over the ranks."""
         p, q = (kernels.empty(length, v) for length in self.lengths)
         before = self.before(q)
         for m in self.matrices:
@@ -90,13 +93,13 @@ class Codec:
             kernels.matmul(self.columns(q, m.q), matrix(v, m).T, self.columns(p, m.p))
         mean(q)
         self.q = kernels.copy(q)
-        for m in self.matrices:  # a direction that had nothing to say would stay 0 for ever
+        for m in self.matrices:  # a direction that has become 0 would stay 0
             now = self.columns(self.q, m.q)
             now += self.columns(before, m.q) * ~now.any(0)
         return p, q
 
     def before(self, like):
-        """The last step's Q, or random numbers."""
+        """Return the last step's Q, or random numbers."""
         if self.warm and self.q is not None:
             return self.q
         q = kernels.empty_like(like)
@@ -109,3 +112,6 @@ class Codec:
 
 def matrix(v, m):
     return v[m.place].reshape(m.rows, m.columns)
+
+
+COMPRESSION = Compression(Codec, Settings, combine="codec")

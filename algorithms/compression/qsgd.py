@@ -1,13 +1,13 @@
-"""QSGD rounds every number up or down to one of a few levels, by chance, so that it is right in the mean.
+"""QSGD rounds every element stochastically to one of a few levels, so that it is unbiased.
 
-    l <- s |v| / norm, rounded up with a probability that is its fraction        q <- norm sign(v) l / s
+    l <- s |v| / norm, rounded up with a probability equal to its fraction        q <- norm sign(v) l / s
 
-over each bucket of numbers, whose norm goes with them: its length (2), as in the theory, or its largest number (max),
-as in practice. E q = v, and E |q - v|^2 <= min(d/s^2, sqrt(d)/s) |v|^2 for a bucket of d and its length. No error has
-to be kept; if it is, it grows from step to step where that bound is above 1. Codes have no sum: everybody gets
-everybody's. With more bits for frequent levels (Elias) they would be shorter still; here all take the same.
+over each bucket of elements, which is sent with its norm: the 2-norm, as in the theory, or the largest element (max),
+as in practice. E q = v, and E |q - v|^2 <= min(d/s^2, sqrt(d)/s) |v|^2 for a bucket of d elements and the 2-norm. Error
+feedback is not needed; with it the error grows from step to step where that bound is above 1. Codes cannot be summed:
+they are all-gathered. Variable-length codes (Elias) would be shorter still; here all levels take the same bits.
 
-Price: to each of N - 1 others 1 + ceil(log2(s + 1)) bits per number, and 4 bytes per bucket. Staleness: none.
+Price: to each of N - 1 others 1 + ceil(log2(s + 1)) bits per element, and 4 bytes per bucket. Staleness: none.
 Source: Alistarh, Grubic, Li, Tomioka & Vojnovic, NIPS 2017.
 """
 
@@ -17,14 +17,15 @@ import numpy as np
 
 import kernels
 from algorithms.algorithm import Knobs, knob
+from algorithms.codec import Compression
 from algorithms.parts.bit_packing import packed
 from algorithms.parts.segments import Segments
 
 
 class Settings(Knobs):
     levels: int = knob(7, "s, levels above zero: 1, 3, 7, ... fill their bits", ge=1, le=127)
-    bucket: int = knob(512, "numbers that share a norm", ge=1, le=100_000_000)
-    norm: Literal["2", "max"] = knob("max", "what the levels divide: a bucket's length, or its largest number")
+    bucket: int = knob(512, "elements that share a norm", ge=1, le=100_000_000)
+    norm: Literal["2", "max"] = knob("max", "norm of a bucket that the levels divide: 2-norm, or largest element")
     error_feedback: bool = knob(False, "add what rounding lost to the next gradient; grows without bound if coarse")
 
 
@@ -34,7 +35,7 @@ class Codec:
         self.width = (2 * s.levels).bit_length()  # codes are 0 to 2 s
         d = tensors[-1][0].stop
         self.buckets = Segments([*[s.bucket] * (d // s.bucket), *[d % s.bucket] * (d % s.bucket > 0)])
-        self.keys = np.random.default_rng([seed, rank, 0x51])  # a key for the dice of every step
+        self.keys = np.random.default_rng([seed, rank, 0x51])  # a key per step for the random rounding
 
     def encode(self, v):
         edges = self.buckets.edges(slice(0, len(v)), v)
@@ -47,3 +48,11 @@ class Codec:
         bits, norms = message
         edges = self.buckets.edges(slice(0, len(out)), out)
         kernels.stochastic_dequantize(out, bits, norms, edges, self.levels, self.width)
+
+    def add(self, message, total):
+        part = kernels.empty_like(total)
+        self.decode(message, part)
+        kernels.add(total, part)
+
+
+COMPRESSION = Compression(Codec, Settings)

@@ -1,12 +1,12 @@
-"""Random-k sends the same random places of every worker's gradient, so that a ring can sum them and no index travels.
+"""Random-k sends the same random elements of every worker's gradient, so a ring can sum them and no index is sent.
 
-    S <- k = density d places, drawn alike on all ranks        g <- (d/k) mean over the ranks of g[S], 0 elsewhere
+    S <- k = density d places, drawn equally on all ranks        g <- (d/k) mean over the ranks of g[S], 0 elsewhere
 
-Times d/k it is the gradient in expectation, and noisier. With error feedback nothing is lost, and there is no factor:
-a place's gradients come all together when its turn comes.
+With the factor d/k it is unbiased, and noisier. With error feedback nothing is lost, and there is no factor: an
+element's accumulated gradients are sent together when it is drawn.
 
-Price: an all-reduce of k numbers, 2 (N-1) k words in all; drawing, k numbers.
-Staleness: with error feedback a number waits d/k steps in the mean.
+Price: an all-reduce of k elements, 2 (N-1) k words in total; drawing k indices.
+Staleness: with error feedback an element waits d/k steps on average.
 Source: Stich, Cordonnier & Jaggi, NeurIPS 2018; Vogels, Karimireddy & Jaggi, NeurIPS 2019 (shared seed).
 """
 
@@ -14,17 +14,18 @@ import numpy as np
 
 import kernels
 from algorithms.algorithm import Knobs, knob
+from algorithms.codec import Compression
 
 
 class Settings(Knobs):
-    density: float = knob(0.01, "share of the gradient's numbers that is sent", gt=0, le=1)
+    density: float = knob(0.01, "share of the gradient's elements that is sent", gt=0, le=1)
     error_feedback: bool = knob(True, "add what was not sent to the next gradient")
 
 
 class Codec:
     def __init__(self, s, tensors, rank, size, seed):
         self.density, self.feedback = s.density, s.error_feedback
-        self.draw = np.random.default_rng([seed, 0x4B])  # the same on all ranks; 0x4B: nobody else's stream
+        self.draw = np.random.default_rng([seed, 0x4B])  # the same on all ranks; 0x4B: a stream of its own
 
     def places(self, v):
         k = max(1, round(self.density * len(v)))
@@ -41,3 +42,6 @@ class Codec:
         v[:] = 0
         kernels.scatter_add(v, index, values)
         return kept
+
+
+COMPRESSION = Compression(Codec, Settings, combine="codec", pushable=False)

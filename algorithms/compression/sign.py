@@ -1,18 +1,19 @@
-"""signSGD sends one bit per number, the way it should move, and the majority of all workers decides.
+"""signSGD sends one bit per element, the direction to move in, and the majority of workers decides.
 
     m <- beta m + (1 - beta) g        bit <- [m >= 0]        g <- the sign that most workers have
 
-With beta > 0 it is SIGNUM. One bit up and one bit down: every rank counts the votes on the part of the gradient that
-it owns and sends the result to all (see `owners.py`). A tie goes as the owner's own vote, and a 0 votes up and down in
-turn, since any fixed sign would push all of them one way. Every number moves by the whole learning rate, which is
-therefore as small as a step of the parameters should be: a hundredth of SGD's, or less.
+With beta > 0 it is SIGNUM. One bit up and one bit down: every rank counts the votes on its own part of the gradient
+and sends the result to all (`parts/reduce_scatter_codec.py`). The owner's own vote breaks ties,
+and a 0 votes up and down in turn, since a fixed sign would bias all zeros. Every element moves by the whole learning
+rate, which is therefore as small as a step of the parameters should be: a hundredth of SGD's, or less.
 
-With error feedback it is no vote but a mean (EF-sign; beta plays no part): the size that signs lack goes with them,
-and what they leave out is kept, by the sender and by the owner:
+With error feedback it is a mean instead of a vote (EF-sign; beta is not used): signs are sent with their mean size, and
+sender and owner keep what that leaves out:
 
     v <- g + e        q <- sign(v) mean |v|, over each tensor        e <- v - q
 
-Price: 2 (N-1)/N d bits per rank, 1/32 of float32's. Staleness: none; with error feedback what is left out comes later.
+Price: 2 (N-1)/N d bits per rank, 1/32 of float32's. Staleness: none; with error feedback what is left out is sent
+later.
 Source: Bernstein et al., ICML 2018 and ICLR 2019 (vote); Karimireddy et al., ICML 2019 (error feedback).
 """
 
@@ -23,37 +24,38 @@ import numpy as np
 
 import kernels
 from algorithms.algorithm import Knobs, knob
+from algorithms.codec import Compression
 from algorithms.parts.bit_packing import packed
-from algorithms.parts.reduce_scatter_codec import ReduceScatterCodec, through
-from algorithms.parts.segments import of_tensors
+from algorithms.parts.reduce_scatter_codec import ReduceScatterCodec, exchange_parts
+from algorithms.parts.segments import tensor_segments
 from kernels.arrays import shares
 
 
 class Settings(Knobs):
-    beta: float = knob(0.9, "how much of a worker's former gradients votes; 0 is signSGD", ge=0, lt=1)
-    error_feedback: bool = knob(False, "send sizes too, and add what the signs left out to the next gradient")
+    beta: float = knob(0.9, "decay of the averaged gradient whose sign votes; 0 is signSGD", ge=0, lt=1)
+    error_feedback: bool = knob(False, "send mean sizes too, and add what is left out to the next gradient")
 
 
 class Codec:
     def __init__(self, s, tensors, rank, size, seed):
         self.beta, self.m, self.step = s.beta, None, 0
-        self.tensors = of_tensors(tensors)
-        self.owned = ReduceScatterCodec(self.sized, self.read_sized, True) if s.error_feedback else None
+        self.tensors = tensor_segments(tensors)
+        self.by_part = ReduceScatterCodec(self.sized, self.read_sized, True) if s.error_feedback else None
 
     def encode(self, v):
-        return self.sized(v, slice(0, len(v))) if self.owned else ballot(v)
+        return self.sized(v, slice(0, len(v))) if self.by_part else ballot(v)
 
     def decode(self, message, out):
-        if self.owned:
+        if self.by_part:
             self.read_sized(message, out, slice(0, len(out)))
         else:
             read(message, out)
 
     def mean(self, comm, v):
-        return self.owned.mean(comm, v) if self.owned else self.elect(comm, v)
+        return self.by_part.mean(comm, v) if self.by_part else self.elect(comm, v)
 
     def elect(self, comm, g):
-        """g <- what the majority votes; gives this rank's own votes."""
+        """g <- the majority's votes; return this rank's own votes."""
         if self.m is None:
             self.m = kernels.zeros_like(g)
         kernels.ema(self.m, g, 1 - self.beta)
@@ -73,7 +75,7 @@ class Codec:
             kernels.majority_vote(result, box, comm.rank)
             return result
 
-        for votes, part in zip(through(comm, ballots, count), parts, strict=True):
+        for votes, part in zip(exchange_parts(comm, ballots, count), parts, strict=True):
             read(votes, g[part])
         return kept
 
@@ -91,15 +93,18 @@ class Codec:
 
 
 def ballot(m, zero_is_above: bool = True):
-    """A vote on every number, None if one is no number."""
+    """Return a packed vote on every element, None if an element is not finite."""
     return packed(m >= 0 if zero_is_above else m > 0, 1) if math.isfinite(float(m @ m)) else None
 
 
 def read(votes, out):
-    """out <- 1 or -1 as it was voted."""
+    """out <- 1 or -1, by the votes."""
     if votes is None:
         out[:] = math.nan
         return
     one = kernels.empty(1, out)
     one[:] = 1
     kernels.choose(out, votes, -one, one, kernels.beside(np.array([0, len(out)]), out))
+
+
+COMPRESSION = Compression(Codec, Settings, combine="codec")

@@ -1,12 +1,12 @@
-"""TernGrad sends -1, 0 or 1 for every number, by chance, so that times one scale it is right in the mean.
+"""TernGrad rounds every element stochastically to -1, 0 or 1 times one scale, so that it is unbiased.
 
     s <- max over ranks of min(max |g|, clip sigma)      b <- 1 with probability min(1, |g| / s)      q <- s sign(g) b
 
-over each tensor; sigma^2 is the mean of g^2. E q = g, but for the few numbers that are clipped, and without clipping
-E |q - g|^2 = s |g|_1 - |g|_2^2. Ranks first agree on the largest scale, so that the sum of N codes is a whole number
-from -N to N: each rank sums the part that it owns, and sends the sum to all, with nothing lost (see `owners.py`).
+over each tensor; sigma^2 is the mean of g^2. E q = g, except for the few clipped elements, and without clipping
+E |q - g|^2 = s |g|_1 - |g|_2^2. Ranks first agree on the largest scale, so that the sum of N codes is an integer from
+-N to N: each rank sums its own part, and sends the sum to all without loss (`parts/reduce_scatter_codec.py`).
 
-Price: per rank (N-1)/N d numbers of 2 bits, as many of log2(2 N + 1) bits, and N - 1 scales per tensor.
+Price: per rank (N-1)/N d elements of 2 bits, as many of log2(2 N + 1) bits, and N - 1 scales per tensor.
 Staleness: none.
 Source: Wen, Xu, Yan, Wu, Wang, Chen & Li, NIPS 2017.
 """
@@ -17,22 +17,23 @@ import numpy as np
 
 import kernels
 from algorithms.algorithm import Knobs, knob
+from algorithms.codec import Compression
 from algorithms.parts.bit_packing import packed
-from algorithms.parts.reduce_scatter_codec import through
-from algorithms.parts.segments import of_tensors
+from algorithms.parts.reduce_scatter_codec import exchange_parts
+from algorithms.parts.segments import tensor_segments
 from kernels.arrays import shares
 
 
 class Settings(Knobs):
-    clip: float = knob(2.5, "sigmas beyond which numbers are cut off; 0 for none", ge=0, le=1000)
+    clip: float = knob(2.5, "sigmas at which elements are clipped; 0 for no clipping", ge=0, le=1000)
     error_feedback: bool = knob(False, "add what rounding and clipping lost to the next gradient")
 
 
 class Codec:
     def __init__(self, s, tensors, rank, size, seed):
-        self.clip, self.tensors = s.clip, of_tensors(tensors)
+        self.clip, self.tensors = s.clip, tensor_segments(tensors)
         self.roots = np.sqrt([place.stop - place.start for place, _ in tensors])
-        self.keys = np.random.default_rng([seed, rank, 0x7E])  # a key for the dice of every step
+        self.keys = np.random.default_rng([seed, rank, 0x7E])  # a key per step for the random rounding
 
     def encode(self, v):
         scales = self.scales(v)
@@ -59,12 +60,12 @@ class Codec:
                 kernels.add(total, ternary)
             return packed(total + comm.size, width(comm.size))  # from 0 to 2 N
 
-        for message, part in zip(through(comm, messages, merge), parts, strict=True):
+        for message, part in zip(exchange_parts(comm, messages, merge), parts, strict=True):
             self.read(message, scales, comm.size, v[part], part)
         return kept
 
     def scales(self, v):
-        """Of every tensor, the largest number but for those that are clipped."""
+        """Return each tensor's scale: its largest element after clipping."""
         edges = self.tensors.edges(slice(0, len(v)), v)
         largest, lengths = kernels.empty(len(edges) - 1, v), kernels.empty(len(edges) - 1, v)
         kernels.norms(largest, v, edges, 0)
@@ -74,17 +75,20 @@ class Codec:
         return largest
 
     def ternary(self, v, scales):
-        """0, 1 or 2 for every number, which stand for -1, 0 and 1."""
+        """Return 0, 1 or 2 for every element, which stand for -1, 0 and 1."""
         codes, edges = kernels.empty(len(v), v, "uint8"), self.tensors.edges(slice(0, len(v)), v)
         kernels.stochastic_quantize(codes, v, scales, edges, 1, int(self.keys.integers(2**63)))
         return codes
 
     def read(self, bits, scales, many, out, part):
-        """out <- scale times the mean of so many codes -1, 0 and 1, from their sums."""
+        """out <- scale times the mean of `many` codes -1, 0 and 1, from their packed sums."""
         runs, edges = self.tensors.within(part, out)
         kernels.stochastic_dequantize(out, bits, scales[runs], edges, many, width(many))
 
 
 def width(many: int) -> int:
-    """Bits of a whole number from 0 to 2 `many`."""
+    """Return the bits of an integer from 0 to 2 `many`."""
     return (2 * many).bit_length()
+
+
+COMPRESSION = Compression(Codec, Settings, combine="codec")

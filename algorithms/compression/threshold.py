@@ -1,22 +1,24 @@
-"""Threshold sends a plus or a minus for every number that has gathered more than tau, in one word with its place.
+"""Threshold sends the sign of every element that has accumulated more than tau, in one word with its index.
 
     r <- r + g        send +i where r_i > tau, -i where r_i < -tau        r_i <- r_i - tau, r_i + tau where it was sent
 
-What arrives is +-tau, whatever r was: a number far beyond tau needs several steps, one near 0 gathers for a while. The
-rate of every coordinate follows its gradients. tau is in the units of the gradient and must be found for each model.
+What arrives is +-tau for any r: an element far beyond tau needs several steps, one near 0 accumulates for a while. Each
+coordinate is sent at a rate proportional to its gradients. tau has the unit of the gradient and must be tuned per
+model.
 
-Price: a word of 32 bits per number sent, to each of N - 1 others; how many there are, tau decides.
-Staleness: a number g waits about tau/|g| steps.
+Price: a word of 32 bits per element sent, to each of N - 1 others; tau decides how many.
+Staleness: an element g waits about tau/|g| steps.
 Source: Strom, Interspeech 2015.
 """
 
 import kernels
 from algorithms.algorithm import Knobs, knob
+from algorithms.codec import Compression
 
 
 class Settings(Knobs):
-    threshold: float = knob(0.05, "tau: what a number must have gathered to be sent, and what is then sent", gt=0)
-    error_feedback: bool = knob(True, "keep what has gathered; off: what a step does not send is lost")
+    threshold: float = knob(0.05, "tau: what an element must have accumulated to be sent, and the value sent", gt=0)
+    error_feedback: bool = knob(True, "accumulate over steps; off: what a step does not send is lost")
 
 
 class Codec:
@@ -35,3 +37,6 @@ class Codec:
 
     def add(self, message, total):
         kernels.scatter_signs(total, message, self.tau)
+
+
+COMPRESSION = Compression(Codec, Settings)

@@ -1,21 +1,22 @@
-"""Top-k sends the largest numbers of a gradient and keeps the others until they have grown.
+"""Top-k sends the largest elements of a gradient and accumulates the others until they have grown.
 
     v <- g + e        S <- the k = density d largest of |v|        send (S, v[S])        e <- v off S
 
-Which numbers they are differs from worker to worker, so there is no sum that a ring could form on the way: everybody
-gets everybody's, and together they may touch N k places. Without error feedback what is small is never sent at all.
+Their indices differ between workers, so a ring cannot sum them: messages are all-gathered, and together may touch N k
+places. Without error feedback small elements are never sent.
 
 Price: 2 k words to each of N - 1 others; the dense ring moves 2 d (N-1)/N, so it is worth it for density < 1/N.
-Staleness: a small number waits until it is among the largest.
+Staleness: a small element waits until it is among the largest.
 Source: Aji & Heafield, EMNLP 2017; Stich, Cordonnier & Jaggi, NeurIPS 2018 (error feedback, convergence).
 """
 
 import kernels
 from algorithms.algorithm import Knobs, knob
+from algorithms.codec import Compression
 
 
 class Settings(Knobs):
-    density: float = knob(0.01, "share of the gradient's numbers that is sent", gt=0, le=1)
+    density: float = knob(0.01, "share of the gradient's elements that is sent", gt=0, le=1)
     error_feedback: bool = knob(True, "add what was not sent to the next gradient")
 
 
@@ -35,3 +36,6 @@ class Codec:
 
     def add(self, message, total):
         kernels.scatter_add(total, *message)
+
+
+COMPRESSION = Compression(Codec, Settings)

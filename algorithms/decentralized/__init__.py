@@ -1,1 +1,1 @@
-"""Decentralized: no server and no sum over all; a rank talks to its neighbours only."""
+"""No server and no sum over all: a rank exchanges messages with its neighbours only."""

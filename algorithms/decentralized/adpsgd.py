@@ -1,19 +1,18 @@
-"""AD-PSGD lets two workers meet and take their average, whenever one of them is ready: gossip without a barrier.
+"""AD-PSGD lets two workers average their models whenever one of them is ready: gossip without a barrier.
 
-One side of the graph is active, the other passive: even and odd workers, if edges between them join all. An active
-worker that has a gradient sends its x to a random passive neighbour, both take the average, and it steps; a passive one
-answers between its own steps:
+One side of the graph is active, the other passive: even and odd workers, if the edges between them connect the graph.
+An active worker that has a gradient sends its x to a random passive neighbour, both take the average, and it steps; a
+passive one answers between its own steps:
 
     active     g <- g(x_i)        x_i, x_j <- (x_i + x_j) / 2        x_i <- x_i - lr g
-    passive    g <- g(x_j)        answers whoever has asked          x_j <- x_j - lr g
+    passive    g <- g(x_j)        answers all who have asked         x_j <- x_j - lr g
 
-Only active workers ask, so no circle of workers can wait for each other. A meeting leaves the sum of all x as it is, a
-step changes it by -lr g: the mean moves as it should whoever is how fast. The model to ship is the mean.
+Only active workers ask, so workers cannot deadlock in a cycle. Averaging leaves the sum of all x unchanged, and a step
+changes it by -lr g: the mean moves correctly at any speeds. The final model is the mean.
 
-Price: d numbers in every step of an active worker, and d back. Staleness, counted in averages that an x goes through
-between its gradient and its step: 1 for active workers, any number for passive ones. An active one
-waits while the one it asks computes a gradient; the authors' passive ones have a thread for answering. A lost worker is
-left out.
+Price: d elements in every step of an active worker, and d back. Staleness, counted in averages of x
+between a gradient and its step: 1 for active workers, any number for passive ones. An active worker waits while the one
+that it asks computes a gradient; the authors' passive workers answer in a thread. A lost worker is left out.
 Source: Lian, Zhang, Zhang & Liu, ICML 2018, arXiv:1710.06952, Algorithm 1; roles as in its section on deadlocks.
 """
 
@@ -21,39 +20,39 @@ import numpy as np
 
 import kernels
 from algorithms.algorithm import Algorithm, Equivalence, Knobs, knob
-from algorithms.parts.topology import Topology, across, neighbours, sides
+from algorithms.parts.topology import Topology, bipartite_subgraph, bipartition, neighbours
 
 ASK, ANSWER = 1, 2  # tags
 
 
 class Settings(Knobs):
     learning_rate: float = knob(0.2, "step size", gt=0, le=1000)
-    topology: Topology = knob("complete", "who is whose neighbour; two of one side never meet")
+    topology: Topology = knob("complete", "graph of neighbours; workers of one side never average")
 
 
 def check(workers, batch, workload, s):
     if s.topology == "ring" and workers % 2 and workers > 1:
         raise ValueError(
-            f"a ring of {workers} has two neighbours of one role; use an even number of workers, or another graph."
+            f"a ring of {workers} has two neighbours of the same role; use an even number of workers, or another graph."
         )
 
 
 def elements_sent(shape, s):
-    asking = sides(neighbours(s.topology, shape.workers)).count(0) if shape.workers > 1 else 0
+    asking = bipartition(neighbours(s.topology, shape.workers)).count(0) if shape.workers > 1 else 0
     return 2 * asking * shape.parameters * shape.steps
 
 
 def worker(comm, task, s=Settings()):
     graph = neighbours(s.topology, comm.size)
-    side = sides(graph)
+    side = bipartition(graph)
     active, passive = ([rank for rank in range(comm.size) if side[rank] == which] for which in (0, 1))
     if side[comm.rank]:
         return answering(comm, task, s, set(active))
-    return asking(comm, task, s, across(graph, side)[comm.rank], passive)
+    return asking(comm, task, s, bipartite_subgraph(graph, side)[comm.rank], passive)
 
 
 def asking(comm, task, s, mine, passive):
-    """An active worker; `mine` are the passive ones that are its neighbours."""
+    """Run an active worker; `mine` are its passive neighbours."""
     x = task.start()  # (d,)
     generator = np.random.default_rng([task.seed, 0xAD, comm.rank])
     for _ in task.steps():
@@ -71,15 +70,15 @@ def asking(comm, task, s, mine, passive):
         kernels.sgd(x, g, s.learning_rate)
         task.report(x)
     for other in passive:
-        comm.send(None, other, ASK)  # no more meetings
+        comm.send(None, other, ASK)  # no more averages
     return x
 
 
 def answering(comm, task, s, training):
-    """A passive worker answers between its steps, and after them as long as active workers are `training`."""
+    """Run a passive worker: it answers between its steps, and after them while active workers are `training`."""
     x = task.start()
 
-    def meet():
+    def answer():
         asker, theirs = comm.recv_any(ASK)
         if theirs is None:
             training.discard(asker)
@@ -90,14 +89,14 @@ def answering(comm, task, s, training):
 
     for _ in task.steps():
         _, g = task.gradient(x)
-        met = 0
+        averages = 0
         while training and comm.poll(ASK):
-            met += meet()
-        task.applied(met)
+            averages += answer()
+        task.applied(averages)
         kernels.sgd(x, g, s.learning_rate)
         task.report(x)
     while training:
-        meet()
+        answer()
     return x
 
 

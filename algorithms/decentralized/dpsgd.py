@@ -1,14 +1,14 @@
-"""D-PSGD: every worker averages with its neighbours only, and steps by itself; no server, no sum over all.
+"""D-PSGD: every worker averages with its neighbours only, and takes its own step; no server, no sum over all.
 
-Workers sit on a graph. Each holds its own x_i, and in every step mixes it with what its neighbours hold:
+Workers sit on a graph. Each holds its own x_i, and in every step mixes it with those of its neighbours:
 
     x_i <- sum_j W_ij x_j - lr g(x_i)
 
-The gradient is taken at the x_i before mixing, so the messages travel while it is computed. W's rows and columns have
-sum 1: the mean of all x_i moves as synchronous SGD would, by the mean gradient, and what workers differ by shrinks by
-the graph's spectral gap. The model to ship is the mean.
+The gradient is taken at the x_i before mixing, so the messages overlap its computation. W's rows and columns have
+sum 1: the mean of all x_i moves as synchronous SGD would, by the mean gradient, and the disagreement of workers
+contracts by the graph's spectral gap. The final model is the mean.
 
-Price: degree d numbers from every worker in every step, one message delay whatever the number of workers (a ring
+Price: degree d elements from every worker in every step, one message delay for any number of workers (a ring
 all-reduce has 2 (N-1)). Staleness: none, but workers disagree.
 Source: Lian et al., NIPS 2017, arXiv:1705.09056, Algorithm 1.
 """
@@ -22,9 +22,9 @@ from algorithms.parts.topology import Topology, mixing, neighbours
 
 class Settings(Knobs):
     learning_rate: float = knob(0.2, "step size", gt=0, le=1000)
-    topology: Topology = knob("ring", "who is whose neighbour")
-    edges: str = knob("", "the graph's own edges instead, as pairs of workers, for example 0-1,1-2,2-0")
-    mix: Literal["before", "after"] = knob("before", "neighbours' x mix before the step, or after it")
+    topology: Topology = knob("ring", "graph of neighbours")
+    edges: str = knob("", "your own graph instead, as pairs of workers, for example 0-1,1-2,2-0")
+    mix: Literal["before", "after"] = knob("before", "mix with the neighbours' x before the step, or after it")
 
 
 def check(workers, batch, workload, s):

@@ -1,17 +1,17 @@
-"""GossipGraD exchanges with one partner in every step, another one each time: log2 N steps, and all have heard of all.
+"""GossipGraD exchanges with one partner in every step, a different one each time: log2 N steps reach all workers.
 
-In step t each worker sends to the one 2^k further on, k = t mod log2 N, and hears from the one as far back
-(dissemination), or exchanges with the one whose number differs in bit k (hypercube). After each log2 N steps the
-workers change places by a random permutation, the same for all. What is exchanged:
+In step t each worker sends to the one 2^k ahead, k = t mod log2 N, and receives from the one 2^k behind
+(dissemination), or exchanges with the one whose rank differs in bit k (hypercube). After each log2 N steps the workers
+change places by a random permutation, the same for all. Exchanged are models or gradients:
 
     model       w_i <- w_i - lr g(w_i)        w_i <- (w_i + w_j) / 2
     gradient    w_i <- w_i - lr (g(w_i) + g(w_j)) / 2
 
-A model goes on being mixed in every further step, so after log2 N of them everybody has a part of everybody; of a
-gradient only one partner ever hears, and workers drift apart. A worker that is lost is left out by its partners. The
-paper's shuffling of samples round a ring is left out: the batches here are dealt from one shuffle anyway.
+A model continues to be mixed in every later step, so after log2 N steps every worker has a part of all others; a
+gradient reaches only one partner, and workers diverge. Partners leave a lost worker out. The paper's shuffling of
+samples round a ring is omitted: data shards here come from one shuffle.
 
-Price: d numbers from every worker in every step, one message delay. Staleness: none, but workers disagree.
+Price: d elements from every worker in every step, one message delay. Staleness: none, but workers disagree.
 Source: Daily, Vishnu, Siegel, Warfel & Amatya, arXiv:1803.05880; the partner rule as in pytorch/torchdistx.
 """
 
@@ -21,21 +21,19 @@ import numpy as np
 
 import kernels
 from algorithms.algorithm import Algorithm, Equivalence, Knobs, knob
-from algorithms.parts.neighbour_messages import hear
+from algorithms.parts.neighbour_messages import recv_or_lost
 
 
 class Settings(Knobs):
     learning_rate: float = knob(0.2, "step size", gt=0, le=1000)
     mode: Literal["model", "gradient"] = knob("model", "what partners exchange")
-    partners: Literal["dissemination", "hypercube"] = knob("dissemination", "who is whose partner")
-    rotate: bool = knob(True, "workers change places after every round of log2 N steps")
+    partners: Literal["dissemination", "hypercube"] = knob("dissemination", "rule of partners")
+    rotate: bool = knob(True, "permute workers after every round of log2 N steps")
 
 
 def check(workers, batch, workload, s):
     if s.partners == "hypercube" and workers & (workers - 1):
-        raise ValueError(
-            f"{workers} workers are the corners of no hypercube; use 1, 2, 4, 8, ... or partners dissemination."
-        )
+        raise ValueError(f"{workers} workers do not form a hypercube; use 1, 2, 4, 8, ... or partners dissemination.")
 
 
 def elements_sent(shape, s):
@@ -43,7 +41,7 @@ def elements_sent(shape, s):
 
 
 def partners(rank, size, step, s, seed=0):
-    """(whom rank sends to, whom it hears from) in this step."""
+    """Return (the rank to send to, the rank to receive from) in this step."""
     rounds = (size - 1).bit_length()
     turn, k = divmod(step, rounds)
     places = np.random.default_rng([seed, 0x6055, turn]).permutation(size) if s.rotate else np.arange(size)
@@ -57,7 +55,7 @@ def partners(rank, size, step, s, seed=0):
 
 def worker(comm, task, s=Settings()):
     w = task.start()  # (d,)
-    lost = set()  # workers heard to be gone; their partners leave them out
+    lost = set()  # lost workers, left out by their partners
     for step in task.steps(together=True):
         _, g = task.gradient(w)
         if s.mode == "model":
@@ -66,7 +64,7 @@ def worker(comm, task, s=Settings()):
             mine = w if s.mode == "model" else g
             to, source = partners(comm.rank, comm.size, step, s, task.seed)
             comm.send(mine, to, tag=step)
-            theirs = hear(comm, source, step, lost)
+            theirs = recv_or_lost(comm, source, step, lost)
             if theirs is not None:
                 kernels.mix(mine, theirs, 0.5, 0.5)
         if s.mode == "gradient":
@@ -80,6 +78,7 @@ ALGORITHM = Algorithm(
     Settings,
     check=check,
     elements_sent=elements_sent,
+    survives_loss=True,
     equivalences=(
         Equivalence("one worker is SGD", to="sgd"),
         Equivalence("two that exchange gradients are synchronous SGD", "sync_sgd", "BIT", 2, {"mode": "gradient"}, 2),

@@ -1,19 +1,19 @@
-"""Nearest neighbours send each other their raw gradients, and never average: as fast as it is unstable.
+"""Nearest neighbours send each other raw gradients and never average their models: as fast as it is unstable.
 
 Workers sit on a ring or torus. After each mini-batch a worker takes its own step and sends its gradient to its
-neighbours; what has come from them by then is summed, and is one more step:
+neighbours; the gradients that have arrived by then are summed, for one more step:
 
     w <- rule(w, g(w))        w <- rule(w, sum of the neighbours' g that have arrived)
 
 Nothing pulls the workers together. With plain steps on curvature h the mode of disagreement with eigenvalue e of
 I + A, A the adjacency matrix, is multiplied by 1 - lr h e in every step, and e is -1 on an even ring, -3 on an even
-torus: it grows. Adagrad's shrinking steps slow that down; what cures it is to restart all workers together every
-`period` steps, from the best of them (as the authors' code does, there by validation accuracy, here by the mean loss
-since the last restart) or from their mean. Or gradients count by `weights` lazy: in place of I + A stands a mixing
-matrix W whose e are all between 0 and 1, a worker's own gradient counting W_ii and a neighbour's W_ij.
+torus: it grows. Adagrad's shrinking steps slow this growth; the cure is to restart all workers together every `period`
+steps, from the best of them (in the authors' code by validation accuracy, here by the mean loss since the last restart)
+or from their mean. Or, with `weights` lazy, I + A is replaced by a mixing matrix W whose e are between 0 and 1: a
+worker's own gradient has weight W_ii and a neighbour's W_ij.
 
-Price: degree d numbers from every worker in every step, one hop; with a restart (N-1) d more. Staleness: whatever the
-network makes of it; none with `synchronous`, which waits for one gradient of each neighbour.
+Price: degree d elements from every worker in every step, one hop; with a restart (N-1) d more. Staleness: decided
+by the network; none with `synchronous`, which waits for one gradient of each neighbour.
 Source: Viviani, Drocco, Baccega, Colonnelli & Aldinucci, Deep Learning at Scale, PDP 2019, and the authors' FAST code.
 """
 
@@ -29,11 +29,11 @@ from algorithms.parts.topology import Topology, mixing, neighbours
 
 class Settings(Knobs):
     learning_rate: float = knob(0.02, "step size; the authors have 0.01", gt=0, le=1000)
-    update: Rule = knob("adagrad", "what a worker does with its own gradient, and with the sum of its neighbours'")
-    topology: Topology = knob("torus", "who is whose neighbour")
-    weights: Literal["one", "lazy"] = knob("one", "what gradients count: all 1, or as a lazy mixing matrix has it")
-    restart: Literal["best", "mean", "none"] = knob("best", "where all workers go on from together, now and then")
-    period: int = knob(10, "steps from one restart to the next", ge=1, le=100_000, unit="steps", delay=True)
+    update: Rule = knob("adagrad", "optimizer for a worker's own gradient, and for the sum of its neighbours'")
+    topology: Topology = knob("torus", "graph of neighbours")
+    weights: Literal["one", "lazy"] = knob("one", "weights of gradients: 1, or those of a lazy mixing matrix")
+    restart: Literal["best", "mean", "none"] = knob("best", "model that all workers restart from, every period")
+    period: int = knob(10, "steps between two restarts", ge=1, le=100_000, unit="steps", delay=True)
     synchronous: bool = knob(False, "wait for one gradient of each neighbour in every step")
 
 
@@ -51,12 +51,12 @@ def worker(comm, task, s=Settings()):
     graph = neighbours(s.topology, comm.size)
     others = graph[comm.rank]
     counts = mixing(graph, lazy=True)[comm.rank] if s.weights == "lazy" else np.ones(comm.size)
-    together = kernels.zeros_like(w)  # the neighbours' gradients that have arrived
-    steps = heard = 0
-    lost = 0.0  # the sum of losses since the last restart
+    arrivals = kernels.zeros_like(w)  # sum of the neighbours' gradients that have arrived
+    steps = received = 0
+    losses = 0.0  # sum of losses since the last restart
     for step in task.steps(together=True):
         loss, g = task.gradient(w)
-        lost += loss
+        losses += loss
         for other in others:
             comm.send(g, other)
         if counts[comm.rank] != 1:
@@ -67,27 +67,27 @@ def worker(comm, task, s=Settings()):
         else:
             arrived = [comm.recv_any() for _ in comm.poll()]
         if arrived:
-            together[:] = 0
+            arrivals[:] = 0
             for other, theirs in arrived:
-                kernels.mix(together, theirs, 1.0, counts[other])
-            rule.step(w, together, s.learning_rate)
-        steps, heard = step + 1, heard + len(arrived)
+                kernels.mix(arrivals, theirs, 1.0, counts[other])
+            rule.step(w, arrivals, s.learning_rate)
+        steps, received = step + 1, received + len(arrived)
         if s.restart != "none" and steps % s.period == 0:
-            restart(comm, w, lost, s)
-            lost = 0.0
+            restart(comm, w, losses, s)
+            losses = 0.0
         task.report(w)
-    for _ in range(steps * len(others) - heard):
+    for _ in range(steps * len(others) - received):
         comm.recv_any()  # too late
     return w
 
 
-def restart(comm, w, lost, s):
-    """Every w becomes the mean of all, or that of the worker whose losses were least."""
+def restart(comm, w, losses, s):
+    """w <- the mean of all w, or the w of the worker with the smallest losses."""
     if s.restart == "mean":
         comm.all_reduce(w, op="mean")
         return
-    losses = comm.all_gather(np.array([lost], w.dtype if isinstance(w, np.ndarray) else np.float32))
-    best = min(range(comm.size), key=lambda rank: float(losses[rank][0]))
+    sums = comm.all_gather(np.array([losses], w.dtype if isinstance(w, np.ndarray) else np.float32))
+    best = min(range(comm.size), key=lambda rank: float(sums[rank][0]))
     w[:] = comm.broadcast(w, best)
 
 

@@ -1,20 +1,21 @@
-"""Push-sum SGP: each worker gives half of what it has to one other, another one in every step, and asks nobody back.
+"""Push-sum SGP: each worker sends half of its model to one other, a different one in every step, one way only.
 
-In step t worker i sends half of x_i and of its weight p_i to the worker 2^(t mod log2 N) further on:
+In step t worker i sends half of x_i and of its weight p_i to the worker 2^(t mod log2 N) ahead:
 
     x_i <- x_i - lr g(z_i)        x_i <- x_i / 2 + received        p_i <- p_i / 2 + received        z_i <- x_i / p_i
 
-What is given away is missed where it came from, so the sum of all x_i stays whoever sends to whom; the weight says how
-much of a model one holds, and z_i is that model. Everybody hears from one, so p_i stays 1, until a worker is lost: then
-what was sent to it is gone, of x and p alike, and z_i is still right. The model to ship is the mean of all z_i.
+What is sent is subtracted at the sender, so the sum of all x_i is conserved under any pattern of sends; the weight p_i
+is the share of a model that a worker holds, and z_i is that model. All receive from one worker, so p_i stays 1, until a
+worker is lost: then what was sent to it is lost from x and p alike, and z_i is still correct. The final model is the
+mean of all z_i.
 
-Price: d + 1 numbers from every worker in every step, one message delay. Staleness: none, but workers disagree.
+Price: d + 1 elements from every worker in every step, one message delay. Staleness: none, but workers disagree.
 Source: Assran, Loizou, Ballas & Rabbat, Stochastic Gradient Push, ICML 2019, Algorithm 1; Kempe et al., FOCS 2003.
 """
 
 import kernels
 from algorithms.algorithm import Algorithm, Equivalence, Knobs, knob
-from algorithms.parts.neighbour_messages import hear
+from algorithms.parts.neighbour_messages import recv_or_lost
 
 
 class Settings(Knobs):
@@ -31,7 +32,7 @@ def worker(comm, task, s=Settings()):
     z = kernels.copy(x)
     p = z[:1] * 0 + 1  # (1,)
     rounds = (comm.size - 1).bit_length()
-    lost = set()  # workers that nothing is sent to any more
+    lost = set()  # lost workers, which nothing is sent to
     for step in task.steps(together=True):
         _, g = task.gradient(z)
         kernels.sgd(x, g, s.learning_rate)
@@ -42,7 +43,7 @@ def worker(comm, task, s=Settings()):
                 kernels.scale(x, 0.5)
                 p *= 0.5
                 comm.send((x, p), to, tag=step)
-            theirs = hear(comm, source, step, lost)
+            theirs = recv_or_lost(comm, source, step, lost)
             if theirs is not None:
                 kernels.add(x, theirs[0])
                 p += theirs[1]
@@ -57,5 +58,6 @@ ALGORITHM = Algorithm(
     worker,
     Settings,
     elements_sent=elements_sent,
+    survives_loss=True,
     equivalences=(Equivalence("one worker is SGD", to="sgd"),),
 )

@@ -1,1 +1,1 @@
-"""Modules of one model learn at once, without waiting for each other's errors."""
+"""Modules of one model learn in parallel, without waiting for each other's errors."""

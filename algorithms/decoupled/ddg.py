@@ -1,7 +1,7 @@
-"""DDG lets all modules go back at once, each with the error that the module above made an iteration ago.
+"""DDG runs the backward passes of all modules in parallel, each with the error that the module above sent last time.
 
-Rank k holds module k of K. In iteration t mini-batch t goes forward through all modules; then every module goes back at
-once: the last one through mini-batch t, the one below it through t-1, module k through t-(K-1-k).
+Rank k holds module k of K. In iteration t mini-batch t goes forward through all modules; then all modules go backward
+in parallel: the last one through mini-batch t, the one below it through t-1, module k through t-(K-1-k).
 
     w_k <- w_k - lr dL/dw_k at (x_b; w_k as it was when b went forward)        b = t - (K-1-k)
 
@@ -9,11 +9,11 @@ once: the last one through mini-batch t, the one below it through t-1, module k 
     module 1   .. F0 .. .. | .. F1 .. B0 | .. F2 .. B1 | .. F3 .. B2
     module 2   .. .. F0 B0 | .. .. F1 B1 | .. .. F2 B2 | .. .. F3 B3
 
-`weights`: stash, as in the paper, goes back through the weights that went forward; none, as in its code, through the
-newest. Each gives what PipeDream of that name gives, bit for bit. What differs is time: with the paper's `barrier`
-between going forward and going back, an iteration takes T_F + T_B / K; without it (T_F + T_B) / K, as in PipeDream.
+`weights`: with stash, as in the paper, backward uses the weights of the forward pass; with none, as in its code, the
+newest. Each is equal to PipeDream with that setting, bit for bit. Only time differs: with the paper's `barrier` between
+forward and backward, an iteration takes T_F + T_B / K; without it (T_F + T_B) / K, as in PipeDream.
 
-Price: where a numbers per sample cross from one module to the next, 2 batch a per step, there and back. Module k keeps
+Price: where a elements per sample cross from one module to the next, 2 batch a per step, there and back. Module k keeps
 the activations of K-k mini-batches, and with stash as many versions of its weights.
 Staleness: K-1-k updates on module k.
 Source: Huo, Gu, Yang & Huang, ICML 2018, arXiv:1804.10574; slowbull/DDG.
@@ -24,20 +24,20 @@ from typing import Literal
 
 import kernels
 from algorithms.algorithm import Algorithm, Equivalence, Knobs, knob, shared_by_all
-from algorithms.parts.module_chain import Row
+from algorithms.parts.module_chain import ModuleChain
 from algorithms.parts.optimizers import Rule, optimizer
 
 
 class Settings(Knobs):
     learning_rate: float = knob(0.1, "step size", gt=0, le=1000)
-    update: Rule = knob("sgd", "what every module does with its gradient")
+    update: Rule = knob("sgd", "optimizer of every module")
     momentum: float = knob(0.9, "mu, of the rules momentum and nesterov", ge=0, lt=1)
-    weights: Literal["stash", "none"] = knob("stash", "which version the way back reads", delay=True)
-    barrier: bool = knob(True, "nobody goes back before all have gone forward, as in the paper")
+    weights: Literal["stash", "none"] = knob("stash", "version of the weights that backward uses", delay=True)
+    barrier: bool = knob(True, "no module goes backward before all have gone forward, as in the paper")
 
 
 def check(workers, batch, workload, s):
-    workload.split(workers)  # or it says into how many modules it can be cut
+    workload.split(workers)  # raises with the possible numbers of modules
 
 
 def elements_sent(shape, s):
@@ -45,26 +45,26 @@ def elements_sent(shape, s):
 
 
 def worker(comm, task, s=Settings()):
-    row = Row(comm, task)
-    module, behind = row.module, row.above
+    chain = ModuleChain(comm, task)
+    module, behind = chain.module, chain.modules_above
     w = module.start()  # (d_k,)
     rule = optimizer(s.update, w, s.momentum)
-    kept = deque()  # (w, saved, its version) of mini-batches that have gone forward and not back, oldest first
+    kept = deque()  # (w, saved, version of w) of mini-batches that have gone forward and not backward, oldest first
     updates = 0
-    for t, x, target in row.batches(more=behind):
+    for t, x, target in chain.batches(more=behind):
         if x is not None:
             y, saved = module.forward(w, x, f"F{t}")
             kept.append((w, saved, updates))
-            dy = row.onward(y, target, t)
+            dy = chain.send_up(y, target, t)
             if s.barrier:
                 comm.barrier()
         if t >= behind:
             seen, saved, version = kept.popleft()
             if behind:
-                dy = row.error()
+                dy = chain.recv_error()
             dx, g = module.backward(seen if s.weights == "stash" else w, saved, dy, f"B{t - behind}")
-            row.back(dx)
-            row.holds([w, seen, *(later for later, *_ in kept)], g, [saved, *(later for _, later, _ in kept)])
+            chain.send_down(dx)
+            chain.holds([w, seen, *(later for later, *_ in kept)], g, [saved, *(later for _, later, _ in kept)])
             w = kernels.copy(w) if s.weights == "stash" else w
             rule.step(w, g, s.learning_rate)
             task.applied(updates - version)

@@ -1,18 +1,18 @@
-"""Decoupled neural interfaces: modules guess the gradient that will come back, and learn before it does.
+"""Decoupled neural interfaces: modules predict the gradient of their outputs, and learn before the true one arrives.
 
-Rank k holds module k. As soon as h_k = F_k(h_(k-1); w_k) is there, a small network M_k, the synthesiser, guesses the
-gradient of the loss at h_k; the module learns from that guess at once, and hands what follows from it down as a lesson
-for the synthesiser below. The last module has the loss itself.
+Rank k holds module k. As soon as h_k = F_k(h_(k-1); w_k) is computed, a small network M_k, the synthesiser, predicts
+the gradient of the loss at h_k; the module learns from that prediction at once, back-propagates it, and sends the
+result down as the target of the synthesiser below. The last module has the loss itself.
 
     d^ = M_k(h_k; a_k)        w_k <- w_k - lr d^ dh_k/dw_k        d_(k-1) = d^ dh_k/dh_(k-1)
     a_k <- a_k - guess_rate grad |M_k(h_k; a_k) - d_k|^2 / 2
 
-M_k's last layer starts at 0, so lower modules stand still until the first lesson has come. With `labels` it sees the
-label, too (cDNI), which a deep model needs. A lesson may come `late` steps after its guess; then nobody ever waits for
-it. `mix` is lambda of BP(lambda): d^ <- (1 - mix) d^ + mix d_k, which waits for d_k; 1 is back-propagation.
+M_k's last layer starts at 0, so lower modules do not move until the first target has arrived. With `labels` it sees the
+label, too (cDNI), which a deep model needs. A target may arrive `late` steps after its prediction; then no module waits
+for it. `mix` is lambda of BP(lambda): d^ <- (1 - mix) d^ + mix d_k, which waits for d_k; 1 is back-propagation.
 
-Price: where a numbers per sample cross from one module to the next, 2 batch a per step, there and back, and a label for
-each sample and boundary; a forward and a backward of the synthesiser. Staleness: none, but guesses are biased.
+Price: where a elements per sample cross from one module to the next, 2 batch a per step, there and back, and a label
+for each sample and boundary; a forward and a backward of the synthesiser. Staleness: none, but predictions are biased.
 Source: Jaderberg et al., ICML 2017, arXiv:1608.05343, whose synthesisers have batch norm; Czarnecki et al., ICML 2017,
 arXiv:1703.00522.
 """
@@ -20,24 +20,24 @@ arXiv:1703.00522.
 from collections import deque
 
 from algorithms.algorithm import Algorithm, Equivalence, Knobs, knob, shared_by_all
-from algorithms.parts.module_chain import Row
+from algorithms.parts.module_chain import ModuleChain
 from algorithms.parts.optimizers import Rule, optimizer
 
 
 class Settings(Knobs):
     learning_rate: float = knob(0.1, "step size of the modules", gt=0, le=1000)
-    update: Rule = knob("sgd", "what every module does with its gradient")
+    update: Rule = knob("sgd", "optimizer of every module")
     momentum: float = knob(0.9, "mu, of the rules momentum and nesterov", ge=0, lt=1)
     guess_rate: float = knob(0.03, "step size of the synthesisers, which take plain steps", gt=0, le=1000)
-    guess_layers: int = knob(1, "hidden layers of a synthesiser; linear without", ge=0, le=8)
+    guess_layers: int = knob(1, "hidden layers of a synthesiser; 0 is linear", ge=0, le=8)
     guess_width: int = knob(64, "neurons in each of them", ge=1, le=8192, unit="neurons")
     labels: bool = knob(True, "synthesisers see the labels (cDNI)")
-    late: int = knob(0, "how many steps after its guess a lesson is learned", ge=0, le=1000, unit="steps", delay=True)
+    late: int = knob(0, "steps between a prediction and its target", ge=0, le=1000, unit="steps", delay=True)
     mix: float = knob(0.0, "lambda: the part of the gradient that is back-propagated", ge=0, le=1)
 
 
 def check(workers, batch, workload, s):
-    workload.split(workers)  # or it says into how many modules it can be cut
+    workload.split(workers)  # raises with the possible numbers of modules
 
 
 def elements_sent(shape, s):
@@ -46,35 +46,35 @@ def elements_sent(shape, s):
 
 
 def worker(comm, task, s=Settings()):
-    row = Row(comm, task, s.labels)
-    module = row.module
+    chain = ModuleChain(comm, task, s.labels)
+    module = chain.module
     w = module.start()  # (d_k,)
     rule = optimizer(s.update, w, s.momentum)
     a = None
-    if row.above:
+    if chain.modules_above:
         synthesiser = module.synthesiser(s.guess_layers, s.guess_width, s.labels)
         a = synthesiser.start()
         teach = optimizer("sgd", a)
-    lessons = deque()  # what is known of guesses that have not been compared yet, oldest first
+    lessons = deque()  # predictions that have not been compared with their target yet, oldest first
 
     def learn():
-        d = row.error()
+        d = chain.recv_error()
         loss, g = synthesiser.lesson(a, lessons.popleft(), d)
         teach.step(a, g, s.guess_rate)
         task.measure("synthesiser loss", loss)
         return d
 
-    for t, x, target in row.batches():
+    for t, x, target in chain.batches():
         y, saved = module.forward(w, x, f"F{t}")
-        dy = row.onward(y, target, t)
-        if row.above:
+        dy = chain.send_up(y, target, t)
+        if chain.modules_above:
             dy, thought = synthesiser.guess(a, y, target)
             lessons.append(thought)
             if s.mix:
                 dy = (1 - s.mix) * dy + s.mix * learn()
         dx, g = module.backward(w, saved, dy, f"B{t}")
-        row.back(dx)
-        row.holds([w, a], g, [saved, *lessons])
+        chain.send_down(dx)
+        chain.holds([w, a], g, [saved, *lessons])
         rule.step(w, g, s.learning_rate)
         task.applied(0)
         task.report(w, module.where)

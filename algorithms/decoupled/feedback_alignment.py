@@ -1,36 +1,36 @@
-"""Feedback alignment sends errors back through random matrices, which the weights learn to agree with.
+"""Feedback alignment sends errors backward through fixed random matrices, which the weights learn to align with.
 
-Back-propagation multiplies an error by the transposed weights of every layer that it passes. Here fixed random numbers
-stand in their place, B, and learning works all the same: the weights come to be such that what B says is downhill.
+Back-propagation multiplies an error by the transposed weights of every layer that it passes. Here a fixed random
+matrix B replaces them, and the model still learns: the weights adapt until the error through B is a descent direction.
 
-    FA    delta_l = (delta_(l+1) B_l) * phi'        from layer to layer, as errors always went
+    FA    delta_l = (delta_(l+1) B_l) * phi'        from layer to layer, like back-propagation
     DFA   delta_l = (e B_l) * phi'                  e = dL/da, the error at the outputs, straight to every layer
           dW_l = h_(l-1)^T delta_l                  W_l <- W_l - lr dW_l
 
-Rank k holds module k. In FA an error comes down through all modules, so only one works at a time; residual blocks pass
-it on through B and along their shortcut. In DFA the last module broadcasts e, and then all layers of all modules go
-back at once, the last one with e itself: a step takes T_F and the longest of the ways back.
+Rank k holds module k. In FA an error travels down through all modules, so only one works at a time; residual blocks
+pass it on through B and along their shortcut. In DFA the last module broadcasts e, and then all layers of all modules
+go backward in parallel, the last one with e itself: a step takes T_F and the longest backward pass.
 
-Price: where a numbers per sample cross from one module to the next, FA moves 2 batch a per step, there and back; DFA
+Price: where a elements per sample cross from one module to the next, FA moves 2 batch a per step, there and back; DFA
 batch a up, and batch e to each of the other ranks. B is as large as the weights, in DFA outputs x features of each
 layer. Staleness: none.
 Source: Lillicrap et al., Nature Communications 7:13276, 2016, arXiv:1411.0247; Nokland, NIPS 2016, arXiv:1609.01596.
 """
 
 from algorithms.algorithm import Algorithm, Equivalence, Knobs, knob, shared_by_all
-from algorithms.parts.module_chain import Row
+from algorithms.parts.module_chain import ModuleChain
 from algorithms.parts.optimizers import Rule, optimizer
 
 
 class Settings(Knobs):
     learning_rate: float = knob(0.2, "step size", gt=0, le=1000)
-    update: Rule = knob("sgd", "what every module does with its gradient")
+    update: Rule = knob("sgd", "optimizer of every module")
     momentum: float = knob(0.9, "mu, of the rules momentum and nesterov", ge=0, lt=1)
     direct: bool = knob(True, "straight from the outputs to every layer (DFA), not from layer to layer (FA)")
 
 
 def check(workers, batch, workload, s):
-    workload.split(workers)  # or it says into how many modules it can be cut
+    workload.split(workers)  # raises with the possible numbers of modules
 
 
 def elements_sent(shape, s):
@@ -39,21 +39,21 @@ def elements_sent(shape, s):
 
 
 def worker(comm, task, s=Settings()):
-    row = Row(comm, task)
-    module = row.module
+    chain = ModuleChain(comm, task)
+    module = chain.module
     w = module.start()  # (d_k,)
     rule = optimizer(s.update, w, s.momentum)
     layers = module.direct() if s.direct else module
     b = layers.matrices if s.direct else module.feedback()
-    for t, x, target in row.batches():
+    for t, x, target in chain.batches():
         y, saved = layers.forward(w, x, f"F{t}")
-        dy = row.onward(y, target, t)
+        dy = chain.send_up(y, target, t)
         if s.direct:
-            g = layers.backward(w, saved, row.everywhere(dy), f"B{t}")
+            g = layers.backward(w, saved, chain.broadcast_error(dy), f"B{t}")
         else:
-            dx, g = layers.backward(b, saved, row.error() if row.above else dy, f"B{t}")
-            row.back(dx)
-        row.holds([w, b], g, saved)
+            dx, g = layers.backward(b, saved, chain.recv_error() if chain.modules_above else dy, f"B{t}")
+            chain.send_down(dx)
+        chain.holds([w, b], g, saved)
         rule.step(w, g, s.learning_rate)
         task.applied(0)
         task.report(w, module.where)

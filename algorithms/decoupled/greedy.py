@@ -1,40 +1,42 @@
-"""Greedy layer-wise learning gives every module a small classifier, and a loss, of its own.
+"""Greedy layer-wise learning trains every module with an auxiliary classifier and a loss of its own.
 
 Rank k holds module k and an auxiliary classifier A_k on its features; the last module has the model's own outputs. The
-loss of A_k trains A_k and module k, and nothing below: what comes from there is taken as data.
+loss of A_k trains A_k and module k, and nothing below: its input is treated as data.
 
     h_k = F_k(h_(k-1); w_k)        L_k = loss(A_k(h_k; a_k), y)        (w_k, a_k) <- (w_k, a_k) - lr grad L_k
 
     module 0   F0 B0 F1 B1 F2 B2 F3 B3
     module 1   .. F0 B0 F1 B1 F2 B2 F3 B3
-    module 2   .. .. F0 B0 F1 B1 F2 B2 F3 B3        . idle only while the row fills
+    module 2   .. .. F0 B0 F1 B1 F2 B2 F3 B3        . idle only while the chain fills
 
-All modules learn at once (DGL); or, with `phase`, one after the other, each for so many steps and then no more, as in
-layer-wise pre-training. A module may be `ahead` of the next one by so many mini-batches; the next one sends an empty
-message for each that it has taken.
+All modules learn in parallel (DGL); or, with `phase`, one after the other, each for that many steps, as in layer-wise
+pre-training. A module may be at most `ahead` mini-batches ahead of the next one, which acknowledges each that it has
+received with an empty message.
 
-Price: features and labels go up, nothing comes down: where a numbers per sample cross from one module to the next,
+Price: features and labels travel up, nothing comes down: where a elements per sample cross from one module to the next,
 batch (a + 1) per step; a forward and a backward of the classifier. Staleness: none.
 Source: Belilovsky, Eickenberg & Oyallon, ICML 2019, arXiv:1812.11446, and ICML 2020, arXiv:1901.08164 (DGL).
 """
 
 from algorithms.algorithm import Algorithm, Equivalence, Knobs, knob, shared_by_all
-from algorithms.parts.module_chain import Row
+from algorithms.parts.module_chain import ModuleChain
 from algorithms.parts.optimizers import Rule, optimizer
 
 
 class Settings(Knobs):
     learning_rate: float = knob(0.1, "step size of modules and classifiers", gt=0, le=1000)
-    update: Rule = knob("sgd", "what modules and classifiers do with their gradients")
+    update: Rule = knob("sgd", "optimizer of modules and classifiers")
     momentum: float = knob(0.9, "mu, of the rules momentum and nesterov", ge=0, lt=1)
-    head_layers: int = knob(1, "hidden layers of an auxiliary classifier; linear without", ge=0, le=8)
+    head_layers: int = knob(1, "hidden layers of an auxiliary classifier; 0 is linear", ge=0, le=8)
     head_width: int = knob(64, "neurons in each of them", ge=1, le=8192, unit="neurons")
-    phase: int | None = knob(None, "steps before the next module learns instead; all at once if empty", ge=1)
+    phase: int | None = knob(
+        None, "steps of a module before the next one learns instead; all in parallel if empty", ge=1
+    )
     ahead: int = knob(2, "mini-batches that a module may be ahead of the next one", ge=1, le=10_000)
 
 
 def check(workers, batch, workload, s):
-    workload.split(workers)  # or it says into how many modules it can be cut
+    workload.split(workers)  # raises with the possible numbers of modules
 
 
 def elements_sent(shape, s):
@@ -42,37 +44,37 @@ def elements_sent(shape, s):
 
 
 def worker(comm, task, s=Settings()):
-    row = Row(comm, task, labels=True)
-    module = row.module
+    chain = ModuleChain(comm, task, labels=True)
+    module = chain.module
     w = module.start()  # (d_k,)
     rule = optimizer(s.update, w, s.momentum)
     a = None
-    if row.above:
+    if chain.modules_above:
         classifier = module.classifier(s.head_layers, s.head_width)
         a = classifier.start()
         own = optimizer(s.update, a, s.momentum)
-    handed = 0  # mini-batches that the next module has not said it has taken
-    for t, x, target in row.batches():
-        row.back(None)  # it is taken
+    unacknowledged = 0  # mini-batches that the next module has not acknowledged
+    for t, x, target in chain.batches():
+        chain.send_down(None)  # acknowledge
         y, saved = module.forward(w, x, f"F{t}")
-        if handed == s.ahead:
-            row.error()
-            handed -= 1
-        dy = row.onward(y, target, t)
-        if row.above:
-            handed += 1
+        if unacknowledged == s.ahead:
+            chain.recv_error()
+            unacknowledged -= 1
+        dy = chain.send_up(y, target, t)
+        if chain.modules_above:
+            unacknowledged += 1
             loss, dy, ga = classifier.gradient(a, y, target)
             task.measure("local loss", loss)
         if s.phase is None or comm.rank == min(t // s.phase, comm.size - 1):
             g = module.gradient(w, saved, dy, f"B{t}")
-            row.holds([w, a], g, saved)
+            chain.holds([w, a], g, saved)
             rule.step(w, g, s.learning_rate)
-            if row.above:
+            if chain.modules_above:
                 own.step(a, ga, s.learning_rate)
             task.applied(0)
         task.report(w, module.where)
-    for _ in range(handed):
-        row.error()
+    for _ in range(unacknowledged):
+        chain.recv_error()
     return w
 
 

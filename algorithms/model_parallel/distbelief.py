@@ -1,15 +1,15 @@
-"""DistBelief deals out the nodes of a network: a machine computes its own, and hears of others only what it needs.
+"""DistBelief partitions the units of a network: a machine computes its own, and receives only the outputs it needs.
 
-Any assignment of units to machines will do. An output crosses once to each machine that needs it, however many edges
-lead there, and in layers where every unit sees all inputs that is every machine; a layer begins when all has come:
+Any assignment of units to machines works. An output is sent once to each machine that needs it, however many edges lead
+there; in dense layers that is every machine. A layer starts when all its inputs have arrived:
 
     x <- outputs of all machines' units          forward: one message from each machine to each other
-    d_r <- sum over machines q of d_q[r]         backward: what q knows of r's units, one message from q to r
-    w_r <- w_r - lr (what the rule makes of g_r)
+    d_r <- sum over machines q of d_q[r]         backward: q's part of the errors of r's units, one message from q to r
+    w_r <- w_r - lr rule(g_r)
 
-Price: 2 (P-1) numbers for each unit's output between two layers and for each sample, in 2 P (P-1) messages a layer. All
-wait for all in each layer. Beyond some machines messages cost more than they save (`partition_cost.py`); where units
-see a neighbourhood only, much later. Staleness: none.
+Price: 2 (P-1) elements for each unit's output between two layers and for each sample, in 2 P (P-1) messages per layer.
+All machines wait for all in each layer. Beyond some number of machines messages cost more than they save
+(`theory/partition_cost.py`); much later where units are connected locally. Staleness: none.
 Source: Dean et al., Large Scale Distributed Deep Networks, NIPS 2012, section 3.
 """
 
@@ -25,15 +25,15 @@ from kernels.arrays import shares
 
 class Settings(Knobs):
     learning_rate: float = knob(0.2, "step size", gt=0, le=1000)
-    update: Rule = knob("sgd", "what every machine does with the gradient of its nodes")
+    update: Rule = knob("sgd", "optimizer of every machine, for its units")
     momentum: float = knob(0.9, "mu, of the rules momentum and nesterov", ge=0, lt=1)
-    assignment: Literal["in a row", "by turns", "shuffled"] = knob("in a row", "which nodes a machine has")
+    assignment: Literal["in a row", "by turns", "shuffled"] = knob("in a row", "which units a machine has")
 
 
 def check(workers, batch, workload, s):
     if not hasattr(workload, "units"):
-        raise ValueError(f"{workload.name} has no units to deal out; use digits, spirals or mnist.")
-    workload.unit_blocks(workload.units)  # or it says which layer cannot be dealt out
+        raise ValueError(f"{workload.name} has no units to split; use digits, spirals or mnist.")
+    workload.unit_blocks(workload.units)  # raises with the layer that cannot be split
     if workers > (most := min(workload.units)):
         raise ValueError(f"{workers} machines are too many for a layer of {most} units; use at most {most}.")
 
@@ -43,7 +43,7 @@ def elements_sent(shape, s):
 
 
 def assign(units, machines, assignment):
-    """The units of each machine."""
+    """Return the units of each machine."""
     order = np.arange(units)
     if assignment == "by turns":
         return [order[machine::machines] for machine in range(machines)]
@@ -53,7 +53,7 @@ def assign(units, machines, assignment):
 
 
 def worker(comm, task, s=Settings()):
-    model = task.units(comm.rank, lambda units: assign(units, comm.size, s.assignment))
+    model = task.unit_shard(comm.rank, lambda units: assign(units, comm.size, s.assignment))
     w = model.start()  # (d_r,)
     rule = optimizer(s.update, w, s.momentum)
     for _ in task.steps(together=True):
@@ -69,7 +69,7 @@ def worker(comm, task, s=Settings()):
 
 
 def forward(comm, model, w, x):
-    """(y, saved): every machine has all outputs in the end."""
+    """Return (y, saved), with all outputs on every machine."""
     mine, saved = x, []
     for block, units in zip(model.blocks, model.assigned, strict=True):
         z, inside = block.inner(w, x)
@@ -89,7 +89,7 @@ def backward(comm, model, w, saved, dy, g):
 
 
 def gathered(comm, mine, units):
-    """(samples, units, ...) from (samples, units of this machine, ...)."""
+    """Return (samples, units, ...), gathered from (samples, units of this machine, ...)."""
     x = kernels.empty((len(mine), sum(map(len, units)), *mine.shape[2:]), mine)
     tell(comm, lambda machine: mine)
     for machine in range(comm.size):
@@ -98,7 +98,7 @@ def gathered(comm, mine, units):
 
 
 def summed(comm, dx, units):
-    """(samples, units of this machine, ...): what all machines know of them, added in the order of machines."""
+    """Return (samples, units of this machine, ...), the sum of all machines' parts, in the order of machines."""
     tell(comm, lambda machine: dx[:, units[machine]])
     d = None
     for machine in range(comm.size):
@@ -111,7 +111,7 @@ def summed(comm, dx, units):
 
 
 def tell(comm, what):
-    """Send each other machine `what(machine)`, beginning with the next, so that not all begin with the same."""
+    """Send `what(machine)` to every other machine, beginning with the next, so that not all send to one first."""
     for step in range(1, comm.size):
         machine = (comm.rank + step) % comm.size
         comm.send(what(machine), machine)

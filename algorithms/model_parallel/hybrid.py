@@ -1,18 +1,18 @@
 """Hybrid parallelism forms groups: inside a group ranks share a model unit by unit, among groups they share the data.
 
-N ranks are G groups of P. Every layer's units, or feature maps, are dealt out in a group, whose ranks take the same
-samples. What a layer needs of the layer before is gathered, and what it knows of it is summed:
+N ranks are G groups of P. Every layer's units, or feature maps, are split within a group, whose ranks take the same
+samples. A layer's inputs are gathered, and the errors at its inputs are summed:
 
     X <- X_1, ..., X_P                           before a layer, for its forward
-    dX_r <- its part of dX_1 + ... + dX_P        after it, on its way back
+    dX_r <- its part of dX_1 + ... + dX_P        after its backward
     g_r <- mean over the groups of g_r           at the end, among the ranks with the same units
-    w_r <- w_r - lr (what the rule makes of g_r)
+    w_r <- w_r - lr rule(g_r)
 
-layout: "data" is a group for each rank, "model" one group for all. Which moves least, `groups.py` says: the more
-parameters for the work of a sample, the fewer groups. (That speaks for data parallel convolutions and model parallel
-dense layers: Krizhevsky, arXiv:1404.5997.)
+layout: "data" is a group for each rank, "model" one group for all. Which sends least is derived in
+`parts/rank_groups.py`: the more parameters per work of a sample, the fewer groups. (Hence data-parallel convolutions
+and model-parallel dense layers: Krizhevsky, arXiv:1404.5997.)
 
-Price: 2 (P-1) numbers of a group for each activation between two layers, 2 (G-1) d for gradients; a rank holds 1/P of
+Price: 2 (P-1) elements in a group for each activation between two layers, 2 (G-1) d for gradients; a rank holds 1/P of
 the parameters. Staleness: none.
 Source: Yadan, Adams, Taigman & Ranzato, arXiv:1312.5853; node groups: Das et al., arXiv:1602.06709 (MLSL).
 """
@@ -24,17 +24,19 @@ import numpy as np
 
 import kernels
 from algorithms.algorithm import Algorithm, Equivalence, Knobs, knob
-from algorithms.model_parallel.tensor import Alike, backward, forward
+from algorithms.model_parallel.tensor import Replicated, backward, forward
 from algorithms.parts.optimizers import Rule, optimizer
-from algorithms.parts.rank_groups import divisors, either
+from algorithms.parts.rank_groups import divisors, one_of
 from kernels.arrays import joined, shares
 
 
 class Settings(Knobs):
     learning_rate: float = knob(0.2, "step size", gt=0, le=1000)
-    update: Rule = knob("sgd", "what every rank does with the gradient of its units")
+    update: Rule = knob("sgd", "optimizer of every rank, for its units")
     momentum: float = knob(0.9, "mu, of the rules momentum and nesterov", ge=0, lt=1)
-    layout: Literal["data", "model", "hybrid"] = knob("hybrid", "a group for each rank, one for all, or so many groups")
+    layout: Literal["data", "model", "hybrid"] = knob(
+        "hybrid", "a group for each rank, one for all, or a number of groups"
+    )
     groups: int = knob(2, "G, groups of the hybrid layout", ge=1, le=4096, unit="groups")
 
 
@@ -44,20 +46,20 @@ def data_shards(workers, s):
 
 def check(workers, batch, workload, s):
     if not hasattr(workload, "units"):
-        raise ValueError(f"{workload.name} has no units to deal out; use digits, spirals or mnist.")
+        raise ValueError(f"{workload.name} has no units to split; use digits, spirals or mnist.")
     groups, allowed = data_shards(workers, s), divisors(workers)
     if groups not in allowed:
         n = f"{workers} worker{'s' * (workers > 1)}"
-        raise ValueError(f"{groups} groups do not divide {n}; use {either(allowed)} groups, or another layout.")
+        raise ValueError(f"{groups} groups do not divide {n}; use {one_of(allowed)} groups, or another layout.")
     members, (*hidden, last) = workers // groups, workload.units
     common = math.gcd(*hidden)
     if members > last or common % members:
         fitting = [g for g in allowed if workers // g <= last and common % (workers // g) == 0]
         raise ValueError(
             f"{members} ranks of a group cannot share layers of {', '.join(map(str, workload.units))} units: they must "
-            f"divide all but the last, and have one each of those; use {either(fitting)} groups."
+            f"divide all but the last, and have one each of those; use {one_of(fitting)} groups."
         )
-    workload.unit_blocks(workload.units)  # or it says which layer cannot be dealt out
+    workload.unit_blocks(workload.units)  # raises with the layer that cannot be split
 
 
 def elements_sent(shape, s):
@@ -70,8 +72,11 @@ def elements_sent(shape, s):
 def worker(comm, task, s=Settings()):
     members = comm.size // data_shards(comm.size, s)
     number, place = divmod(comm.rank, members)
-    group, peers = comm.split(number), comm.split(place)  # who shares a model with this rank, and who its part of it
-    model = task.units(place, lambda units: in_a_row(units, members))
+    group, peers = (
+        comm.split(number),
+        comm.split(place),
+    )  # ranks that share a model with this one; ranks with the same part of it
+    model = task.unit_shard(place, lambda units: in_a_row(units, members))
     w = model.start()  # (d_r,)
     rule = optimizer(s.update, w, s.momentum)
     between = Units(group)
@@ -90,11 +95,11 @@ def worker(comm, task, s=Settings()):
 
 
 def in_a_row(units, ranks):
-    """The units of each rank: as many for each as can be, one after the other."""
+    """Return the units of each rank: consecutive, and as equal in number as possible."""
     return [np.arange(units)[share] for share in shares(units, ranks)]
 
 
-class Units(Alike):
+class Units(Replicated):
     """Between two layers every rank has the outputs of its own units."""
 
     def f(self, h):
@@ -102,7 +107,7 @@ class Units(Alike):
 
     def f_back(self, dh):
         size = self.comm.size
-        pieces = [dh[:, share].reshape(-1) for share in shares(dh.shape[1], size)]  # of each rank, equally long
+        pieces = [dh[:, share].reshape(-1) for share in shares(dh.shape[1], size)]  # by rank, equally long
         return self.comm.reduce_scatter(joined(pieces)).reshape(len(dh), -1, *dh.shape[2:])
 
     def whole(self, y):

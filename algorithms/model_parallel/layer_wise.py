@@ -1,15 +1,15 @@
-"""Layer-wise model parallelism cuts a model that is too large between its layers, and one rank at a time works.
+"""Layer-wise model parallelism cuts a model that is too large between its layers; one rank works at a time.
 
-Rank s holds stage s of S. A mini-batch goes forward through all stages and all the way back; then w_s <- w_s - lr g_s
-(or what another update rule makes of g_s), which no other stage has to wait for:
+Rank s holds stage s of S. A mini-batch goes forward through all stages and then backward; then w_s <- w_s - lr g_s (or
+the update of another optimizer), which no other stage waits for:
 
     stage 0   F .. .. .. .. .. B F
     stage 1   .. F .. .. .. B .. ..
     stage 2   .. .. F .. B .. .. ..
     stage 3   .. .. .. F B .. .. ..        . idle: (S-1)/S of the time
 
-Price: where a numbers per sample cross from one stage to the next, 2 batch a per step, there and back. Slower than
-one rank; what is gained is memory: each holds its own layers, and their activations. Staleness: none.
+Price: where a elements per sample cross from one stage to the next, 2 batch a per step, there and back. Slower than
+one rank; the gain is memory: each holds its own layers, and their activations. Staleness: none.
 Source: folklore; the baseline of Huang et al., NeurIPS 2019 (Figure 2b), and of Harlap et al., arXiv:1806.03377.
 """
 
@@ -19,12 +19,12 @@ from algorithms.parts.optimizers import Rule, optimizer
 
 class Settings(Knobs):
     learning_rate: float = knob(0.1, "step size", gt=0, le=1000)
-    update: Rule = knob("sgd", "what every stage does with its gradient")
+    update: Rule = knob("sgd", "optimizer of every stage")
     momentum: float = knob(0.9, "mu, of the rules momentum and nesterov", ge=0, lt=1)
 
 
 def check(workers, batch, workload, s):
-    workload.split(workers)  # or it says into how many stages it can be cut
+    workload.split(workers)  # raises with the possible numbers of stages
 
 
 def elements_sent(shape, s):

@@ -1,21 +1,21 @@
-"""Tensor parallelism cuts every matrix: a rank has columns of one and rows of the next, and what they make is summed.
+"""Tensor parallelism splits every matrix: a rank has columns of one and rows of the next, and products are summed.
 
-All T ranks take the same samples. Of two products with something in between, Y = phi(X A), Z = Y B, rank r has columns
-A_r and rows B_r, and two operators keep the ranks together:
+All T ranks take the same samples. Of two products with a nonlinearity in between, Y = phi(X A), Z = Y B, rank r has
+columns A_r and rows B_r, and two operators synchronise the ranks:
 
-    Y_r = phi(f(X) A_r)          Z = g(Y_r B_r)          w_r <- w_r - lr (what the rule makes of g_r)
+    Y_r = phi(f(X) A_r)          Z = g(Y_r B_r)          w_r <- w_r - lr rule(g_r)
 
     f   forward:  X                              backward:  dX <- dX_1 + ... + dX_T
     g   forward:  Z <- Z_1 + ... + Z_T           backward:  dZ
 
 Columns come first, since phi of a sum is not the sum of the phis. An attention block is such a pair, too, whose columns
-are heads, and the logits at the end stay dealt out (`vocabulary.py`). Norms, biases of B and residual paths are outside
-and computed by all alike: in the sequence-parallel form by each rank for its own rows, where f gathers rows and g
-leaves each rank the sums of its own.
+are heads, and the logits at the end stay split (`parts/vocabulary_loss.py`). Norms, biases of B and residual paths are
+outside and replicated on all ranks: in the sequence-parallel form each rank computes them for its own rows, f gathers
+rows and g leaves each rank the sums of its own.
 
-Price: of each block the n x h numbers of X twice, forward and backward, 2 (T-1) n h each by the ring; the sequence form
-moves the same. A rank holds 1/T of matrices and their activations. All wait for all in every block, so T stays within
-a node. Staleness: none.
+Price: for each block the n x h elements of X twice, forward and backward, 2 (T-1) n h each by the ring; the sequence
+form sends the same. A rank holds 1/T of matrices and their activations. All ranks synchronise in every block, so T
+stays within a node. Staleness: none.
 Source: Shoeybi et al., arXiv:1909.08053; Korthikanti et al., arXiv:2205.05198 (sequence parallelism).
 """
 
@@ -30,7 +30,7 @@ from kernels.arrays import joined, shares
 
 class Settings(Knobs):
     learning_rate: float = knob(0.2, "step size", gt=0, le=1000)
-    update: Rule = knob("sgd", "what every rank does with the gradient of its shard")
+    update: Rule = knob("sgd", "optimizer of every rank, for its shard")
     momentum: float = knob(0.9, "mu, of the rules momentum and nesterov", ge=0, lt=1)
     sequence: bool = knob(False, "between two blocks a rank has its own rows, not all of them")
 
@@ -40,8 +40,8 @@ def check(workers, batch, workload, s):
         raise ValueError(
             f"{workload.name} has no layers to be cut by columns and rows; use digits, spirals, mnist or text."
         )
-    workload.blocks(0, workers)  # or it says to how many ranks it can be dealt out
-    rows = batch * math.prod(workload.chain.outputs[:-1])
+    workload.blocks(0, workers)  # raises with the possible numbers of ranks
+    rows = batch * math.prod(workload.model.outputs[:-1])
     if s.sequence and rows % workers:
         raise ValueError(f"{workers} ranks do not divide {rows} rows; use a batch that is a multiple of {workers}.")
 
@@ -51,14 +51,14 @@ def elements_sent(shape, s):
 
 
 def worker(comm, task, s=Settings()):
-    shard = task.shard(comm.rank, comm.size)
+    shard = task.tensor_shard(comm.rank, comm.size)
     w = shard.start()  # (d_r,)
     rule = optimizer(s.update, w, s.momentum)
-    between = Rows(comm) if s.sequence else Alike(comm)
+    between = SequenceParallel(comm) if s.sequence else Replicated(comm)
     for _ in task.steps(together=True):
         x, target = task.next_batch()
         y, saved = forward(shard.blocks, w, x, between)
-        if shard.dealt:
+        if shard.outputs_split:
             _, dy = cross_entropy(comm, shard, y, target)
         else:
             _, dy = shard.loss(between.whole(y), target)
@@ -74,7 +74,7 @@ def worker(comm, task, s=Settings()):
 
 
 def forward(blocks, w, x, between):
-    """(y, saved)."""
+    """Return (y, saved)."""
     saved = []
     for block in blocks:
         h, entered = block.enter(w, x)
@@ -85,7 +85,7 @@ def forward(blocks, w, x, between):
 
 
 def backward(blocks, w, saved, dy, g, between):
-    """Write g; gives dx, None where the first block is the model's."""
+    """Write g; return dx, None where the first block is the model's."""
     for block, (entered, inside, left) in zip(reversed(blocks), reversed(saved), strict=True):
         dz, past = block.leave_back(left, dy)
         dh = block.inner_back(w, inside, between.g_back(dz) if block.partial else dz, g)
@@ -93,7 +93,7 @@ def backward(blocks, w, saved, dy, g, between):
     return dy
 
 
-class Alike:
+class Replicated:
     """Between two blocks every rank has all rows."""
 
     def __init__(self, comm):
@@ -118,8 +118,8 @@ class Alike:
         return dy
 
 
-class Rows(Alike):
-    """Between two blocks every rank has rows of its own: sequence parallelism."""
+class SequenceParallel(Replicated):
+    """Between two blocks every rank has its own rows: sequence parallelism."""
 
     def f(self, h):
         return joined(self.comm.all_gather(h))

@@ -1,32 +1,32 @@
-"""Three dimensions: matrices are cut inside a node, stages lie across nodes, and replicas of all that share the data.
+"""3D parallelism: tensor-parallel within a node, a pipeline across nodes, and replicas of the pipeline share the data.
 
-Of N = D S T ranks, T that are neighbours share a stage by columns and rows (`tensor.py`), S of these groups are a
-pipeline, and D pipelines each take their own samples. A mini-batch goes through a pipeline in M micro-batches, forward
-all and then back all; then ranks with the same piece of the model average over the replicas:
+Of N = D S T ranks, T neighbours share a stage by columns and rows (`tensor.py`), S of these groups form a pipeline,
+and D pipelines each take their own samples. A mini-batch goes through a pipeline in M micro-batches, all forward and
+then all backward; then ranks with the same piece of the model average over the replicas:
 
     rank = (replica S + stage) T + place
-    g <- (g_0 + ... + g_{M-1}) / M        g <- mean over replicas of g        w <- w - lr (what the rule makes of g)
+    g <- (g_0 + ... + g_{M-1}) / M        g <- mean over replicas of g        w <- w - lr rule(g)
 
-Messages become fewer from the inside out: sums in every block, activations between stages, gradients once a step. So T
-goes where the fastest links are, then S, then D.
+Messages become rarer from the inside out: sums in every block, activations between stages, gradients once per step. So
+T is placed on the fastest links, then S, then D.
 
-Price: in a stage that of tensor parallelism; between stages 2 T batch a numbers, where a numbers per sample cross; for
-the gradients 2 (D-1) d. The pipeline idles (S-1)/(M+S-1) of the time. Staleness: none.
+Price: in a stage that of tensor parallelism; between stages 2 T batch a elements, where a elements per sample cross;
+for the gradients 2 (D-1) d. The pipeline idles (S-1)/(M+S-1) of the time. Staleness: none.
 Source: Narayanan et al., SC 2021, arXiv:2104.04473 (PTD-P).
 """
 
 import kernels
 from algorithms.algorithm import Algorithm, Equivalence, Knobs, knob
-from algorithms.model_parallel.tensor import Alike, backward, forward
+from algorithms.model_parallel.tensor import Replicated, backward, forward
 from algorithms.parts.optimizers import Rule, optimizer
-from algorithms.parts.rank_groups import either
+from algorithms.parts.rank_groups import one_of
 from algorithms.parts.vocabulary_loss import cross_entropy
 from kernels.arrays import shares
 
 
 class Settings(Knobs):
     learning_rate: float = knob(0.3, "step size", gt=0, le=1000)
-    update: Rule = knob("sgd", "what every rank does with the gradient of its shard")
+    update: Rule = knob("sgd", "optimizer of every rank, for its shard")
     momentum: float = knob(0.9, "mu, of the rules momentum and nesterov", ge=0, lt=1)
     tensor: int = knob(2, "T, ranks that share a stage by columns and rows", ge=1, le=4096, unit="ranks")
     stages: int = knob(2, "S, stages of a pipeline", ge=1, le=4096, unit="stages")
@@ -52,7 +52,7 @@ def check(workers, batch, workload, s):
         raise ValueError(f"{s.stages} stages are too many for {most} blocks; use at most {most}.")
     if batch % s.chunks:
         fitting = [n for n in range(1, batch + 1) if batch % n == 0]
-        raise ValueError(f"{s.chunks} micro-batches do not divide a batch of {batch}; use {either(fitting)}.")
+        raise ValueError(f"{s.chunks} micro-batches do not divide a batch of {batch}; use {one_of(fitting)}.")
 
 
 def elements_sent(shape, s):
@@ -62,10 +62,10 @@ def elements_sent(shape, s):
 def worker(comm, task, s=Settings()):
     line, place = divmod(comm.rank, s.tensor)
     replica, stage = divmod(line, s.stages)
-    between = Alike(comm.split(line))  # who shares this stage
-    pipe = comm.split(replica * s.tensor + place)  # who has the same place in the other stages
-    peers = comm.split(stage * s.tensor + place)  # who has the same piece in other replicas
-    shard = task.shard(place, s.tensor, stage, s.stages, s.chunks)
+    between = Replicated(comm.split(line))  # ranks that share this stage
+    pipe = comm.split(replica * s.tensor + place)  # ranks with the same place in the other stages
+    peers = comm.split(stage * s.tensor + place)  # ranks with the same piece in other replicas
+    shard = task.tensor_shard(place, s.tensor, stage, s.stages, s.chunks)
     w = shard.start()
     rule = optimizer(s.update, w, s.momentum)
     for _ in task.steps(together=True):
@@ -76,7 +76,7 @@ def worker(comm, task, s=Settings()):
             dy = None
             if stage < s.stages - 1:
                 pipe.send(y, stage + 1)
-            elif shard.dealt:
+            elif shard.outputs_split:
                 _, dy = cross_entropy(between.comm, shard, y, target[chunk])
             else:
                 _, dy = shard.loss(y, target[chunk])

@@ -1,1 +1,1 @@
-"""What algorithms are made of: optimizers, schedules of rates, codecs' parts, topologies, queues."""
+"""Building blocks of algorithms: optimizers, learning-rate schedules, parts of codecs, topologies, queues."""

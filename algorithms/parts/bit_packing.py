@@ -1,10 +1,10 @@
-"""Bits: codes side by side, without the bits they do not need."""
+"""Bit packing: small whole numbers side by side, without the bits that they do not need."""
 
 import kernels
 
 
 def packed(codes, width: int):
-    """Bytes that hold `codes`, whole numbers below 2^width, in `width` bits each."""
+    """Return the bytes that hold `codes`, whole numbers below 2^width, in `width` bits each."""
     out = kernels.empty(-(-len(codes) * width // 8), codes, "uint8")
     kernels.pack(out, codes, width)
     return out

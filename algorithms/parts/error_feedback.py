@@ -1,9 +1,9 @@
-"""The exchange: how encoded gradients meet, with what was lost kept for next time.
+"""Error feedback: encoded gradients are averaged, and what the encoding loses is added to the next gradient.
 
     v <- g + e        m <- encode(v)        e <- v - decode(m)        g <- mean over the ranks of decode(m)
 
-Messages go to everybody, unless the codec knows better (all-gather); each rank decodes and adds them by rank, so all
-ranks have the same bits. What was sent in all steps together and e are all gradients together: nothing is lost.
+Messages are all-gathered, unless the codec has a mean of its own; each rank decodes and adds them in the order of
+ranks, so all ranks have the same bits. The sum of everything sent and e is the sum of all gradients: nothing is lost.
 Source: Seide, Fu, Droppo, Li & Yu, Interspeech 2014; Karimireddy et al., ICML 2019 (error feedback).
 """
 
@@ -15,17 +15,29 @@ from typing import Any
 import numpy as np
 
 import kernels
+from algorithms.codec import Compression
+
+
+def attach(comm, compression: Compression, s, tensors, seed: int, servers: int = 0, dtype="float32"):
+    """Return `comm` with its gradients compressed: the means over all ranks, or the workers' pushes to `servers`.
+
+    `s` are the compression's settings, `tensors` those of the model (`Task.tensors`), `dtype` that of its numbers.
+    """
+    codec = compression.Codec(s, tensors, comm.rank, comm.size - servers, seed)
+    feedback, length = ErrorFeedback(codec, compression.error_feedback(s), compression.combine), tensors[-1][0].stop
+    if servers:
+        return CompressedPushes(comm, feedback, length, servers, dtype)
+    return CompressedComm(comm, feedback, length)
 
 
 class ErrorFeedback:
-    """One rank's side of it: a codec and, with `feedback`, its error e, (d,)."""
+    """One rank's side of it: a codec and, with `feedback`, its error e, (d,); `combine` is the compression's."""
 
-    def __init__(self, codec, feedback: bool = True):
-        self.codec, self.feedback, self.error = codec, feedback, None
-        self._add = getattr(codec, "add", self._add_decoded)
+    def __init__(self, codec, feedback: bool = True, combine: str = "all-gather"):
+        self.codec, self.feedback, self.combine, self.error = codec, feedback, combine, None
 
     def encode(self, g) -> Any:
-        """The message for this gradient; what it leaves out goes into the error."""
+        """Return the message for this gradient; what it leaves out is added to the error."""
         v = self._owed(g)
         message = self.codec.encode(v)
         if self.feedback and message is not None:
@@ -35,8 +47,8 @@ class ErrorFeedback:
         return message
 
     def mean(self, comm, g) -> None:
-        """g <- the mean over all ranks of what they send of theirs, in place."""
-        if hasattr(self.codec, "mean"):
+        """g <- the mean of the ranks' decoded messages, in place."""
+        if self.combine == "codec":
             if self.feedback:
                 g[:] = self._owed(g)
             kept = self.codec.mean(comm, g)
@@ -44,16 +56,16 @@ class ErrorFeedback:
                 kernels.residual(self.error, kept)
             return
         messages = comm.all_gather(self.encode(g))
-        if any(message is None for message in messages):  # somebody's gradient was no number
+        if any(message is None for message in messages):  # a rank's gradient was not finite
             g[:] = math.nan
             return
         g[:] = 0
         for message in messages:
-            self._add(message, g)
+            self.codec.add(message, g)
         kernels.scale(g, 1 / comm.size)
 
     def _owed(self, g):
-        """v, what should be sent; with feedback it is the error's own memory, of which `kept` is then taken."""
+        """Return v, what should be sent; with feedback it is the error's own array, which `kept` is subtracted from."""
         if not self.feedback:
             return g
         if self.error is None:
@@ -61,20 +73,15 @@ class ErrorFeedback:
         kernels.add(self.error, g)
         return self.error
 
-    def _add_decoded(self, message, total) -> None:
-        part = kernels.empty_like(total)
-        self.codec.decode(message, part)
-        kernels.add(total, part)
-
 
 class CompressedComm:
     """A communicator whose means of gradients are compressed; everything else is that of `comm`.
 
-    Only a mean over all ranks of a vector as long as the model is a gradient; sums and short vectors go as they are.
+    A gradient is a vector of the model's length in an all-reduce with op mean; sums and shorter vectors are unchanged.
     """
 
-    def __init__(self, comm, exchange: ErrorFeedback, length: int):
-        self._comm, self._exchange, self._length = comm, exchange, length
+    def __init__(self, comm, feedback: ErrorFeedback, length: int):
+        self._comm, self._feedback, self._length = comm, feedback, length
 
     def __getattr__(self, name):
         return getattr(self._comm, name)
@@ -82,34 +89,34 @@ class CompressedComm:
     def all_reduce(self, x, op="sum", async_op=False, priority=0):
         if op != "mean" or len(x) != self._length or async_op:
             return self._comm.all_reduce(x, op, async_op, priority)
-        self._exchange.mean(self._comm, x)
+        self._feedback.mean(self._comm, x)
         return x
 
 
 class CompressedPushes:
-    """A communicator whose workers' gradients are compressed on their way to the server; everything else is `comm`'s.
+    """A communicator whose pushes from workers to servers are compressed; everything else is that of `comm`.
 
-    A worker's message to a server that is a vector as long as the model is a gradient. What comes back goes as it is.
+    A push is a worker's message to a server that is a vector of the model's length. Answers are unchanged.
     """
 
-    def __init__(self, comm, exchange: ErrorFeedback, length: int, servers: int, dtype):
-        self._comm, self._exchange, self._length, self._servers, self._dtype = comm, exchange, length, servers, dtype
+    def __init__(self, comm, feedback: ErrorFeedback, length: int, servers: int, dtype):
+        self._comm, self._feedback, self._length, self._servers, self._dtype = comm, feedback, length, servers, dtype
 
     def __getattr__(self, name):
         return getattr(self._comm, name)
 
     def send(self, x, dst, tag=0):
         if self._comm.rank >= self._servers > dst and getattr(x, "shape", None) == (self._length,):
-            x = (self._exchange.encode(x),)
+            x = (self._feedback.encode(x),)
         self._comm.send(x, dst, tag)
 
     def recv_any(self, tag=0):
         src, x = self._comm.recv_any(tag)
         if src >= self._servers > self._comm.rank and isinstance(x, tuple) and len(x) == 1:
             g = kernels.to_device(np.empty(self._length, self._dtype), self._comm.device)
-            if x[0] is None:  # the gradient was no number
+            if x[0] is None:  # the gradient was not finite
                 g[:] = math.nan
             else:
-                self._exchange.codec.decode(x[0], g)
+                self._feedback.codec.decode(x[0], g)
             x = g
         return src, x

@@ -1,7 +1,6 @@
-"""Schedules: how fast, and on how many samples at a time, as training goes on.
+"""Schedules of learning rate, batch size and momentum, as pure functions of the time trained.
 
-Pure functions: numbers in, numbers out. A method asks before each step; time is counted in steps or in epochs (passes
-over the data, fractions count), never in seconds.
+Time is counted in steps or in epochs (passes over the data, with fractions), never in seconds.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ Growth = Literal["decay", "grow", "hybrid", "larger_rate", "larger_momentum"]
 
 
 def linear_scaling(rate: float, batch: float, base_batch: float) -> float:
-    """k times the rate for k times the batch: one large step goes about as far as k small ones (Goyal et al.).
+    """Return k times the rate for k times the batch: one large step moves about as far as k small ones (Goyal et al.).
 
     >>> linear_scaling(0.1, 8192, 256)
     3.2
@@ -23,12 +22,12 @@ def linear_scaling(rate: float, batch: float, base_batch: float) -> float:
     return rate * (batch / base_batch)
 
 
-def warmed_up(base: float, peak: float, step: float, length: float, kind: WarmUp = "gradual") -> float:
-    """The rate in the first `length` steps, from base to peak; peak exactly from then on (Goyal et al.).
+def warm_up_rate(base: float, peak: float, step: float, length: float, kind: WarmUp = "gradual") -> float:
+    """Return the rate of a warm-up from base to peak in `length` steps; exactly peak from then on (Goyal et al.).
 
-    gradual: up a little in every step. constant: base, then a jump. none: peak at once.
+    gradual: linear in the steps. constant: base, then peak. none: peak at once.
 
-    >>> [warmed_up(0.5, 2.5, step, 4) for step in range(6)]
+    >>> [warm_up_rate(0.5, 2.5, step, 4) for step in range(6)]
     [0.5, 1.0, 1.5, 2.0, 2.5, 2.5]
     """
     if kind == "none" or step >= length:
@@ -36,32 +35,32 @@ def warmed_up(base: float, peak: float, step: float, length: float, kind: WarmUp
     return base if kind == "constant" else base + (peak - base) * step / length
 
 
-def passed(epoch: float, epochs: tuple[float, ...]) -> int:
-    """How many milestones lie behind.
+def milestones_passed(epoch: float, epochs: tuple[float, ...]) -> int:
+    """Return the number of milestones reached.
 
-    >>> [passed(epoch, (30, 60, 80)) for epoch in (0, 29.9, 30, 85)]
+    >>> [milestones_passed(epoch, (30, 60, 80)) for epoch in (0, 29.9, 30, 85)]
     [0, 0, 1, 3]
     """
     return bisect_right(epochs, epoch)
 
 
 def slow_start(epoch: float, length: float = 90) -> float:
-    """The share of the full rate that Akiba et al. give after the warm-up: half of it for 40 epochs of 90, then less.
+    """Return the factor of the full rate after the warm-up by Akiba et al.: 1/2 for 40 epochs of 90, then less.
 
     >>> [slow_start(epoch) for epoch in (0, 40, 70, 85)]
     [0.5, 0.075, 0.01, 0.001]
     """
-    return (0.5, 0.075, 0.01, 0.001)[passed(90 * epoch / length, (40, 70, 85))]
+    return (0.5, 0.075, 0.01, 0.001)[milestones_passed(90 * epoch / length, (40, 70, 85))]
 
 
-def blend(epoch: float, centre: float = 10, period: float = 5) -> float:
-    """Akiba's share of SGD in a step that begins as RMSprop: 1/2 at `centre`, 1 from half a `period` later on.
+def sgd_share(epoch: float, centre: float = 10, period: float = 5) -> float:
+    """Return the share of SGD in Akiba's transition from RMSprop: 1/2 at `centre`, 1 from half a `period` later on.
 
         exp(2 (e - c) / p) / 2     until c
         1/2 + (e - c) / p          until c + p/2, with the same slope at c; the paper's notes have twice this slope,
                                    which would pass 1
 
-    >>> [round(blend(epoch), 5) for epoch in (0, 5, 10, 11, 12, 12.5)]
+    >>> [round(sgd_share(epoch), 5) for epoch in (0, 5, 10, 11, 12, 12.5)]
     [0.00916, 0.06767, 0.5, 0.7, 0.9, 1.0]
     """
     since = epoch - centre
@@ -73,7 +72,7 @@ def blend(epoch: float, centre: float = 10, period: float = 5) -> float:
 
 
 def noise_scale(rate: float, batch: float, samples: float, momentum: float = 0.0) -> float:
-    """How much the noise of mini-batches shakes training: rate (samples / batch - 1) / (1 - momentum) (Smith et al.).
+    """Return the noise scale of mini-batch SGD: rate (samples / batch - 1) / (1 - momentum) (Smith et al.).
 
     >>> noise_scale(0.25, 8, 80)
     2.25
@@ -81,7 +80,7 @@ def noise_scale(rate: float, batch: float, samples: float, momentum: float = 0.0
     return rate * (samples / batch - 1) / (1 - momentum)
 
 
-def less_noise(
+def with_less_noise(
     schedule: Growth,
     drops: int,
     *,
@@ -91,17 +90,17 @@ def less_noise(
     factor: int = 5,
     largest: int | None = None,
 ) -> tuple[float, int, float]:
-    """(rate, batch, momentum) after `drops` milestones; at each the noise scale falls by `factor` (Smith et al.).
+    """Return (rate, batch, momentum) after `drops` milestones; each divides the noise scale by `factor` (Smith et al.).
 
-    Noise goes as rate / batch / (1 - momentum), so either number can bring it down:
+    Noise is proportional to rate / batch / (1 - momentum), so any of the three can reduce it:
 
-        decay            the rate falls
-        grow             the batch grows, as far as `largest`; then the rate falls
-        hybrid           the batch grows once, then the rate falls
+        decay            the rate decays
+        grow             the batch grows up to `largest`, then the rate decays
+        hybrid           the batch grows once, then the rate decays
         larger_rate      grow, from `factor` times the rate and the batch
         larger_momentum  grow, from `factor` times the rate, `factor` times 1 / (1 - momentum), and the batch for both
 
-    >>> [less_noise("grow", drops, rate=0.1, batch=128)[:2] for drops in range(4)]
+    >>> [with_less_noise("grow", drops, rate=0.1, batch=128)[:2] for drops in range(4)]
     [(0.1, 128), (0.1, 640), (0.1, 3200), (0.1, 16000)]
     """
     if schedule in ("larger_rate", "larger_momentum"):

@@ -1,14 +1,14 @@
-"""Hearing from one partner, who may be lost: gossip goes on without it."""
+"""Receiving from one neighbour that may have been lost, so that gossip goes on without it."""
 
 from __future__ import annotations
 
 from typing import Any
 
 
-def hear(comm, source: int, tag: int, lost: set[int]) -> Any:
-    """The message with this tag from `source`, the only one that sends any; None if it is lost.
+def recv_or_lost(comm, source: int, tag: int, lost: set[int]) -> Any:
+    """Return the message with this tag from `source`, the only rank that sends one; None if that rank is lost.
 
-    Whoever is heard to be lost meanwhile, `source` or another, is added to `lost`.
+    Ranks whose loss is reported meanwhile, `source` or others, are added to `lost`.
     """
     while True:
         sender, message = comm.recv_any(tag=tag)

@@ -1,8 +1,8 @@
-"""Update rules: what a worker does with a gradient, wherever that gradient came from.
+"""Optimizers: update rules that a parallel algorithm applies to its gradients.
 
-A parallel method decides which gradient is applied when; the rule decides how. Methods that offer the choice have a
-knob `update: Rule` and ask for `optimizer(s.update, w, s.momentum)`, whose `step(w, g, rate)` is one kernel call and
-keeps the rule's memory. The rules themselves are read in `algorithms/sequential/` and `kernels/updates/`.
+The algorithm decides which gradient is applied when; the optimizer decides how. Algorithms that offer the choice have a
+setting `update: Rule` and make `optimizer(s.update, w, s.momentum)`, whose `step(w, g, rate)` is one kernel call. The
+rules themselves are in `algorithms/sequential/` and `kernels/updates/`.
 """
 
 from __future__ import annotations
@@ -13,31 +13,31 @@ import kernels
 
 Rule = Literal["sgd", "momentum", "nesterov", "adagrad", "rmsprop", "adam"]
 
-EPS = 1e-8  # keeps Adagrad's, RMSprop's and Adam's divisions finite
-FORGET = 0.99  # RMSprop: what its mean square keeps of itself in a step
+EPS = 1e-8  # in the denominators of Adagrad, RMSprop and Adam
+FORGET = 0.99  # RMSprop: decay of the mean square
 BETAS = 0.9, 0.999  # Adam
 
 
-def memories(rule: Rule) -> int:
-    """How many vectors like w the rule remembers."""
+def state_vectors(rule: Rule) -> int:
+    """Return the number of state vectors, each as long as w, of the rule."""
     return {"sgd": 0, "adam": 2}.get(rule, 1)
 
 
 def optimizer(rule: Rule, w, momentum: float = 0.9) -> Optimizer:
-    """The rule of this name, for parameters like w, with empty memory."""
+    """Return an optimizer with this rule for parameters like w, with zero state."""
     return Optimizer(rule, w, momentum)
 
 
 class Optimizer:
-    """A rule and its memory: `state`, vectors like w."""
+    """An update rule with its `state`, vectors like w."""
 
     def __init__(self, rule: Rule, w, momentum: float):
         self.rule, self.momentum = rule, momentum
-        self.state = tuple(kernels.state_like(w) for _ in range(memories(rule)))
+        self.state = tuple(kernels.state_like(w) for _ in range(state_vectors(rule)))
         self.steps = 0
 
     def step(self, w, g, rate: float) -> None:
-        """w <- w - rate (what the rule makes of g), in place."""
+        """Update w with the gradient g, in place."""
         self.steps += 1
         if self.rule == "sgd":
             kernels.sgd(w, g, rate)
@@ -53,7 +53,7 @@ class Optimizer:
             kernels.adam(w, *self.state, g, self.steps, rate, *BETAS, EPS)
 
     def reset(self) -> None:
-        """Forget everything."""
+        """Set the state to zero."""
         self.steps = 0
-        for memory in self.state:
-            memory[:] = 0
+        for vector in self.state:
+            vector[:] = 0

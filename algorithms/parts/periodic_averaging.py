@@ -1,29 +1,37 @@
-"""Meetings: what happens to the memories of local update rules, and what a meeting costs.
+"""Periodic averaging: what a round costs, and what it does to the state of the workers' optimizers.
 
-Replicas that train alone for `period` steps and then average their models each have a local rule, such as momentum or
-Adam, with a memory of its own. At a meeting the memories are kept as they are, emptied, or averaged as the model is.
+Workers that train on their own for `period` steps and then average their models each have a local optimizer, such as
+momentum or Adam. In an averaging round its state is kept as it is, reset, or averaged like the model.
 """
 
 from typing import Literal
 
 import kernels
-from algorithms.parts.optimizers import memories
+from algorithms.parts.optimizers import state_vectors
 
-State = Literal["keep", "reset", "average"]
+StatePolicy = Literal["keep", "reset", "average"]
 
 
-def sync_optimizer_state(comm, rule, state: State) -> None:
-    """Do to the memory of `rule` what `state` says. Averaged as a sum, which no compression of gradients touches."""
-    if state == "reset":
+def sync_optimizer_state(comm, rule, policy: StatePolicy) -> None:
+    """Apply `policy` to the state of the optimizer `rule`, in place.
+
+    The average is formed as a sum, which no compression of gradients touches.
+    """
+    if policy == "reset":
         rule.reset()
-    elif state == "average":
-        for memory in rule.state:
-            comm.all_reduce(memory)
-            kernels.scale(memory, 1 / comm.size)
+    elif policy == "average":
+        for vector in rule.state:
+            comm.all_reduce(vector)
+            kernels.scale(vector, 1 / comm.size)
 
 
 def elements_sent(shape, s) -> int:
-    """Numbers moved by all meetings, the one at the end among them, by the ring."""
-    meetings = -(-shape.steps // s.period)
-    vectors = 1 + (memories(s.update) if getattr(s, "state", "keep") == "average" else 0)
-    return 2 * (shape.workers - 1) * shape.parameters * vectors * meetings
+    """Return the elements that all rounds move by the ring, one vector each; the last round ends the training."""
+    rounds = -(-shape.steps // s.period)
+    return 2 * (shape.workers - 1) * shape.parameters * rounds
+
+
+def elements_sent_with_state(shape, s) -> int:
+    """Return the same for algorithms with a setting `state`: averaged state vectors are moved as well."""
+    vectors = 1 + (state_vectors(s.update) if s.state == "average" else 0)
+    return vectors * elements_sent(shape, s)

@@ -1,11 +1,12 @@
-"""Node groups: how many replicas of a model N ranks should hold, if G groups of N/G ranks share a model each.
+"""Rank groups: the best number of model replicas on N ranks, if G groups of N/G ranks share a model each.
 
-Of a batch of B samples a group takes B/G. Its ranks tell each other the outputs of their units, and on the way back
-what they know of the others'; ranks with the same units average their gradients. A rank sends
+A group takes B/G of a batch of B samples. Its ranks exchange the outputs of their units, and in backward the errors of
+each other's units; ranks with the same units average their gradients. A rank sends
 
-    2 (P-1)/P (B/G) F + 2 (G-1)/G d/P  numbers a step          P = N/G, F units in all, d parameters
+    2 (P-1)/P (B/G) F + 2 (G-1)/G d/P  elements per step       P = N/G, F units in all, d parameters
 
-The first falls with G and the second rises. Of one layer from F units to F, with d = F^2 and many ranks, it is about
+The first term falls with G and the second rises. For one layer from F units to F, with d = F^2 and many ranks, it is
+about
 2 (B F / G + F^2 G / N), least at
 
     G = sqrt(N B / F)
@@ -19,29 +20,29 @@ from __future__ import annotations
 import math
 
 
-def sent(units: int, parameters: int, batch: int, ranks: int, groups: int) -> float:
-    """Numbers that a rank sends in a step, of layers with so many `units`; `batch` is that of all ranks together."""
+def elements_per_rank(units: int, parameters: int, batch: int, ranks: int, groups: int) -> float:
+    """Return the elements that a rank sends per step, for `units` in all layers and the `batch` of all ranks."""
     members = ranks // groups
     activations = 2 * (members - 1) / members * (batch / groups) * units
     return activations + 2 * (groups - 1) / groups * parameters / members
 
 
-def about(units: int, batch: int, ranks: int, groups: int) -> float:
-    """The same of one layer from `units` to `units`, as it is for many ranks."""
+def elements_of_many_ranks(units: int, batch: int, ranks: int, groups: int) -> float:
+    """Return the limit for many ranks, for one layer from `units` to `units`."""
     return 2 * units * (batch / groups + units * groups / ranks)
 
 
-def best(units: int, batch: int, ranks: int) -> float:
-    """The number of groups, not always a whole one, that sends least."""
+def optimal_groups(units: int, batch: int, ranks: int) -> float:
+    """Return the number of groups, not always an integer, that minimises the elements sent."""
     return math.sqrt(ranks * batch / units)
 
 
-def either(numbers: list[int]) -> str:
-    """Numbers in words: "1, 2 or 4"."""
+def one_of(numbers: list[int]) -> str:
+    """Return the numbers as text: "1, 2 or 4"."""
     *fewer, last = map(str, numbers)
     return f"{', '.join(fewer)} or {last}" if fewer else last
 
 
 def divisors(ranks: int) -> list[int]:
-    """The numbers of groups that there can be."""
+    """Return the possible numbers of groups."""
     return [groups for groups in range(1, ranks + 1) if ranks % groups == 0]

@@ -1,4 +1,4 @@
-"""Runs: pieces of a gradient that share something - a scale, two means - and what each part of it has of them."""
+"""Segments: consecutive pieces of a gradient whose elements share a scale or means, and their cut to a part of it."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ import kernels
 
 
 class Segments:
-    """Consecutive runs of these lengths.
+    """Consecutive segments of these lengths.
 
-    >>> Runs([4, 5, 1]).within(slice(2, 9), np.zeros(0))
+    >>> Segments([4, 5, 1]).within(slice(2, 9), np.zeros(0))
     (slice(0, 2, None), array([0, 2, 7]))
     """
 
@@ -19,7 +19,7 @@ class Segments:
         self._known: dict = {}
 
     def within(self, part: slice, like) -> tuple[slice, np.ndarray]:
-        """The runs that `part` of the vector touches, and the edges of what it has of them, on the device of `like`."""
+        """Return the slice of segments that `part` of the vector touches, and their edges within it, beside `like`."""
         if (part.start, part.stop) not in self._known:
             first = int(np.searchsorted(self._edges, part.start, "right")) - 1
             last = int(np.searchsorted(self._edges, part.stop, "left"))
@@ -28,10 +28,10 @@ class Segments:
         return self._known[part.start, part.stop]
 
     def edges(self, part: slice, like):
-        """Only these edges."""
+        """Return the edges alone."""
         return self.within(part, like)[1]
 
 
-def of_tensors(tensors) -> Segments:
-    """Every tensor is a run."""
+def tensor_segments(tensors) -> Segments:
+    """Return the segments that are the tensors of a model."""
     return Segments([place.stop - place.start for place, _ in tensors])

@@ -1,9 +1,9 @@
-"""Topologies: who is whose neighbour, how neighbours mix, and how fast everybody hears of everybody.
+"""Topologies: graphs of neighbours, their mixing matrices, and how fast they bring all ranks to agreement.
 
-A topology is a pure function of the number of ranks, giving the set of neighbours of each rank; edges go both ways.
-Its mixing matrix W has row i for what rank i takes of each rank: symmetric, each row and each column with sum 1, so
-the mean of all ranks stays when they mix. The spectral gap 1 - |second largest eigenvalue| says how fast they come
-to agree: what they differ by shrinks at least by the factor 1 - gap in every round.
+A topology is a pure function from the number of ranks to the neighbours of each rank; edges are undirected. Row i of
+its mixing matrix W has the weights with which rank i averages: W is symmetric, and its rows and columns sum to 1, so
+mixing leaves the mean of all ranks unchanged. The spectral gap 1 - |second largest eigenvalue| gives the speed of
+agreement: disagreement shrinks at least by the factor 1 - gap in every round.
 
     ring, 16 ranks    0.051      torus 4 x 4    0.4      exponential    0.5      complete    1
 
@@ -20,16 +20,16 @@ from typing import Literal
 import numpy as np
 
 Topology = Literal["ring", "torus", "exponential", "complete", "star", "random"]
-Neighbours = list[list[int]]  # of each rank, sorted
+Graph = list[list[int]]  # of each rank, sorted
 
 
-def ring(size: int) -> Neighbours:
-    """Each rank has a left and a right one."""
+def ring(size: int) -> Graph:
+    """Return a ring: each rank has a left and a right neighbour."""
     return _both_ways(size, ((rank, (rank + 1) % size) for rank in range(size)))
 
 
-def torus(size: int) -> Neighbours:
-    """A rectangle, as nearly square as `size` allows, whose edges meet: up, down, left and right."""
+def torus(size: int) -> Graph:
+    """Return a torus, as nearly square as `size` allows: up, down, left and right neighbours."""
     rows = max(n for n in range(1, math.isqrt(size) + 1) if size % n == 0)
     columns = size // rows
     right = ((rank, rank - rank % columns + (rank + 1) % columns) for rank in range(size))
@@ -37,24 +37,24 @@ def torus(size: int) -> Neighbours:
     return _both_ways(size, (*right, *down))
 
 
-def exponential(size: int) -> Neighbours:
-    """Ranks at distance 1, 2, 4, ... round the ring."""
+def exponential(size: int) -> Graph:
+    """Return the graph that connects ranks at distance 1, 2, 4, ... along the ring."""
     distances = [1 << k for k in range(max(1, (size - 1).bit_length()))]
     return _both_ways(size, ((rank, (rank + distance) % size) for rank in range(size) for distance in distances))
 
 
-def complete(size: int) -> Neighbours:
-    """Everybody knows everybody."""
+def complete(size: int) -> Graph:
+    """Return the complete graph."""
     return _both_ways(size, combinations(range(size), 2))
 
 
-def star(size: int) -> Neighbours:
-    """All know rank 0 only."""
+def star(size: int) -> Graph:
+    """Return a star with rank 0 at its centre."""
     return _both_ways(size, ((0, rank) for rank in range(1, size)))
 
 
-def random(size: int, degree: int = 3, seed: int = 0) -> Neighbours:
-    """A ring, so that it hangs together, and random edges until ranks have `degree` neighbours in the mean."""
+def random(size: int, degree: int = 3, seed: int = 0) -> Graph:
+    """Return a ring, so that it is connected, plus random edges up to a mean degree of `degree`."""
     generator = np.random.default_rng([seed, 0x6047])
     edges = {frozenset((rank, (rank + 1) % size)) for rank in range(size)} - {frozenset((0,))}
     free = [pair for pair in combinations(range(size), 2) if frozenset(pair) not in edges]
@@ -63,8 +63,8 @@ def random(size: int, degree: int = 3, seed: int = 0) -> Neighbours:
     return _both_ways(size, (*map(tuple, edges), *more))
 
 
-def custom(size: int, text: str) -> Neighbours:
-    """Read "0-1,1-2". ValueError in one sentence if it does not read or does not hang together."""
+def custom(size: int, text: str) -> Graph:
+    """Parse edges such as "0-1,1-2". ValueError, one sentence, if they do not parse or do not connect all ranks."""
     if not re.fullmatch(r"\s*\d+\s*-\s*\d+\s*(,\s*\d+\s*-\s*\d+\s*)*", text):
         raise ValueError(f"edges is {text[:60]!r}; write pairs of workers, for example 0-1,1-2,2-0.")
     edges = [tuple(map(int, edge.split("-"))) for edge in text.split(",")]
@@ -75,14 +75,14 @@ def custom(size: int, text: str) -> Neighbours:
     islands = components(found)
     if len(islands) > 1:
         raise ValueError(
-            f"the graph is not connected: workers {', '.join(map(str, islands[1][:8]))} never hear of worker 0; "
+            f"the graph is not connected: workers {', '.join(map(str, islands[1][:8]))} are not reached from worker 0; "
             f"add an edge such as 0-{islands[1][0]}."
         )
     return found
 
 
-def neighbours(name: Topology, size: int, edges: str = "") -> Neighbours:
-    """The topology of this name, or the one that `edges` spell. ValueError in one sentence if there is none."""
+def neighbours(name: Topology, size: int, edges: str = "") -> Graph:
+    """Return the topology of this name, or the graph of `edges`. ValueError, one sentence, if it is invalid."""
     if edges:
         return custom(size, edges)
     graphs = {
@@ -91,10 +91,10 @@ def neighbours(name: Topology, size: int, edges: str = "") -> Neighbours:
     return graphs[name](size)
 
 
-def mixing(graph: Neighbours, lazy: bool = False) -> np.ndarray:
-    """The Metropolis weights, (ranks, ranks): 1 / (1 + the larger degree of the two) on every edge.
+def mixing(graph: Graph, lazy: bool = False) -> np.ndarray:
+    """Return the Metropolis weights, (ranks, ranks): 1 / (1 + the larger degree of the two) on every edge.
 
-    On a ring each of the three has a third. `lazy` ranks keep half of what they have: no eigenvalue is below 0.
+    On a ring they are 1/3. `lazy` ranks keep half of their own value: no eigenvalue is below 0.
     """
     size = len(graph)
     w = np.zeros((size, size))
@@ -106,15 +106,15 @@ def mixing(graph: Neighbours, lazy: bool = False) -> np.ndarray:
 
 
 def spectral_gap(w: np.ndarray) -> float:
-    """1 - |the second largest eigenvalue| of a symmetric mixing matrix; 0 if its graph is not connected."""
+    """Return 1 - |the second largest eigenvalue| of a symmetric mixing matrix; 0 if its graph is not connected."""
     if len(w) == 1:
         return 1.0
     sizes = np.sort(np.abs(np.linalg.eigvalsh(w)))
     return float(1 - sizes[-2])
 
 
-def components(graph: Neighbours) -> list[list[int]]:
-    """The parts of the graph that hang together, each sorted; the one of rank 0 first."""
+def components(graph: Graph) -> list[list[int]]:
+    """Return the connected components, each sorted; that of rank 0 first."""
     left, parts = set(range(len(graph))), []
     while left:
         part, edge = set(), {min(left)}
@@ -126,13 +126,13 @@ def components(graph: Neighbours) -> list[list[int]]:
     return parts
 
 
-def sides(graph: Neighbours) -> list[int]:
-    """Side 0 or 1 of each rank, for pairs of which one asks: edges across alone still join all ranks.
+def bipartition(graph: Graph) -> list[int]:
+    """Return side 0 or 1 of each rank such that the edges between the sides still connect all ranks.
 
-    They are even and odd ranks if that will do, else ranks at even and at odd distance from rank 0.
+    Sides are even and odd ranks if those do, else ranks at even and at odd distance from rank 0.
     """
     side = [rank % 2 for rank in range(len(graph))]
-    if len(components(across(graph, side))) == 1:
+    if len(components(bipartite_subgraph(graph, side))) == 1:
         return side
     seen, edge, distance = {0}, {0}, 0
     while edge:
@@ -144,12 +144,12 @@ def sides(graph: Neighbours) -> list[int]:
     return side
 
 
-def across(graph: Neighbours, side: list[int]) -> Neighbours:
-    """The graph without the edges within a side."""
+def bipartite_subgraph(graph: Graph, side: list[int]) -> Graph:
+    """Return the graph without the edges within a side."""
     return [[other for other in others if side[other] != side[rank]] for rank, others in enumerate(graph)]
 
 
-def _both_ways(size: int, edges) -> Neighbours:
+def _both_ways(size: int, edges) -> Graph:
     found: list[set[int]] = [set() for _ in range(size)]
     for a, b in edges:
         if a != b:

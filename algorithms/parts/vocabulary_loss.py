@@ -1,6 +1,6 @@
-"""Vocabulary-parallel cross-entropy: a softmax over classes that are dealt out, without bringing logits together.
+"""Vocabulary-parallel cross-entropy: a softmax over classes that are sharded over ranks, without gathering the logits.
 
-Rank r has the logits z_r of some of the classes. What the ranks tell each other are three numbers per row:
+Rank r has the logits z_r of some of the classes. The ranks exchange three numbers per row:
 
     m = max over ranks of max z_r          S = sum over ranks of sum exp(z_r - m)          t = z[target] - m
     loss = mean over rows of log S - t     dz_r = (exp(z_r - m) / S - onehot_r(target)) / n
@@ -15,7 +15,7 @@ import kernels
 
 
 def cross_entropy(comm, shard, z, target):
-    """(loss, dz) of this rank's logits z, (rows, classes here)."""
+    """Return (loss, dz) for this rank's logits z, (rows, classes of this rank)."""
     columns = kernels.empty((len(z), comm.size), z)
     for rank, largest in enumerate(comm.all_gather(shard.largest(z))):
         columns[:, rank] = largest

@@ -1,82 +1,82 @@
-"""Portions: a batch in small parts, given to whoever is free, each counted exactly once.
+"""Work queue: a batch in small portions, assigned to workers as they become free, each counted exactly once.
 
-    undone -> given -> kept by a worker -> handed in -> in the sum
+    pending -> assigned -> computed (accumulated by a worker) -> pushed -> summed
 
-A worker that finishes a portion keeps its gradient, and hands in what it has kept every few portions, or after each
-when there is little left. Near the end free workers are given what others have been given before them; the first to
-finish counts. What a lost worker has not seen into the sum is undone again.
+A worker that completes a portion accumulates its gradient, and pushes the sum every few portions, or after each when
+few are left. Near the end free workers are assigned portions that others are still computing; the first to finish
+counts. Portions of a lost worker that are not in the sum become pending again.
 Source: Dean et al., Large Scale Distributed Deep Networks, NIPS 2012, section 4.2 (Sandblaster's load balancing).
 """
 
 from __future__ import annotations
 
 
-class Portions:
-    """Who has which of `count` portions.
+class WorkQueue:
+    """Assignment of `count` portions to workers.
 
-    A worker hands in to all of `shards` after `every` portions, and after each when at most `few` are undone; `backups`
-    allows duplicates.
+    A worker pushes to all of `shards` after `every` portions, and after each when at most `few` are pending; `backups`
+    allows a portion to be assigned more than once.
     """
 
     def __init__(self, count: int, every: int = 4, few: int = 1, backups: bool = True, shards=(0,)):
         self.count, self.every, self.few, self.backups, self.shards = count, every, few, backups, shards
-        self.undone = list(range(count - 1, -1, -1))  # the next one last
-        self.given: dict[int, int] = {}  # worker -> the portion it is computing
-        self.kept: dict[int, set[int]] = {}  # worker -> finished, and not handed in
-        self.handed: dict[int, set[int]] = {}  # worker -> on the way into the sum
-        self.missing: dict[int, set[int]] = {}  # worker -> shards that have not got what it handed in
+        self.pending = list(range(count - 1, -1, -1))  # the next one last
+        self.assigned: dict[int, int] = {}  # worker -> the portion it is computing
+        self.computed: dict[int, set[int]] = {}  # worker -> accumulated, and not pushed
+        self.pushed: dict[int, set[int]] = {}  # worker -> in flight to the shards
+        self.unconfirmed: dict[int, set[int]] = {}  # worker -> shards that its push has not reached
         self.summed: set[int] = set()
-        self.wasted = 0  # portions that were computed for nothing
+        self.duplicates = 0  # portions computed a second time, in vain
 
     @property
-    def over(self) -> bool:
+    def done(self) -> bool:
         """Whether every portion is in the sum."""
         return len(self.summed) == self.count
 
     @property
     def finished(self) -> set[int]:
-        """Portions that have been computed and are not lost."""
-        return self.summed.union(*self.kept.values(), *self.handed.values())
+        """Portions that have been computed and not lost."""
+        return self.summed.union(*self.computed.values(), *self.pushed.values())
 
-    def give(self, worker: int) -> int | None:
-        """A portion for a free worker: an undone one, or one that others have not finished; None if there is none."""
-        portion = self.undone.pop() if self.undone else None
+    def assign(self, worker: int) -> int | None:
+        """Return a portion for a free worker: pending, or not finished by others; None if there is none."""
+        portion = self.pending.pop() if self.pending else None
         if portion is None and self.backups:
-            running = [p for p in self.given.values() if p not in self.finished]
-            portion = min(running, key=running.count, default=None)  # the one fewest are at
+            running = [p for p in self.assigned.values() if p not in self.finished]
+            portion = min(running, key=running.count, default=None)  # the one that fewest are computing
         if portion is not None:
-            self.given[worker] = portion
+            self.assigned[worker] = portion
         return portion
 
-    def finish(self, worker: int) -> int | None:
-        """The worker has computed what it was given: the portion if that counts, None if another was quicker."""
-        portion = self.given.pop(worker)
+    def complete(self, worker: int) -> int | None:
+        """Return the portion that the worker has computed if it counts, None if another worker was faster."""
+        portion = self.assigned.pop(worker)
         if portion in self.finished:
-            self.wasted += 1
+            self.duplicates += 1
             return None
-        self.kept.setdefault(worker, set()).add(portion)
+        self.computed.setdefault(worker, set()).add(portion)
         return portion
 
-    def hand_in(self, worker: int) -> bool:
-        """Whether the worker is to hand in now what it has kept; it is on its way then."""
-        kept = self.kept.get(worker, set())
-        due = bool(kept) and worker not in self.handed and (len(kept) >= self.every or len(self.undone) <= self.few)
+    def push_due(self, worker: int) -> bool:
+        """Return whether the worker is to push now what it has accumulated; from then on that is in flight."""
+        ready = self.computed.get(worker, set())
+        due = bool(ready) and worker not in self.pushed and (len(ready) >= self.every or len(self.pending) <= self.few)
         if due:
-            self.handed[worker], self.missing[worker] = self.kept.pop(worker), set(self.shards)
+            self.pushed[worker], self.unconfirmed[worker] = self.computed.pop(worker), set(self.shards)
         return due
 
-    def arrive(self, worker: int, shard: int = 0) -> bool:
-        """A shard has what the worker handed in; once all have it, which is told, it is in the sum."""
-        self.missing.get(worker, set()).discard(shard)
-        whole = worker in self.handed and not self.missing[worker]
+    def confirm(self, worker: int, shard: int = 0) -> bool:
+        """Note that the worker's push has reached a shard; return whether it has reached all, and is in the sum."""
+        self.unconfirmed.get(worker, set()).discard(shard)
+        whole = worker in self.pushed and not self.unconfirmed[worker]
         if whole:
-            self.summed |= self.handed.pop(worker)
+            self.summed |= self.pushed.pop(worker)
         return whole
 
-    def lose(self, worker: int) -> None:
-        """The worker is lost, with all that is not in the sum."""
-        lost = {*self.kept.pop(worker, ()), *self.handed.pop(worker, ())}
-        if worker in self.given:
-            lost.add(self.given.pop(worker))
-        lost -= self.finished.union(self.given.values(), self.undone)
-        self.undone += sorted(lost, reverse=True)
+    def forget_worker(self, worker: int) -> None:
+        """Make the portions of a lost worker that are not in the sum pending again."""
+        lost = {*self.computed.pop(worker, ()), *self.pushed.pop(worker, ())}
+        if worker in self.assigned:
+            lost.add(self.assigned.pop(worker))
+        lost -= self.finished.union(self.assigned.values(), self.pending)
+        self.pending += sorted(lost, reverse=True)

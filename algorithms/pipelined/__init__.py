@@ -1,1 +1,1 @@
-"""The model is cut in stages, and batches stream through."""
+"""Pipelines: the model is cut into stages, and batches stream through."""

@@ -1,7 +1,7 @@
 """Chen's pipeline puts groups of layers of a speech network on several GPUs, and accepts that updates come late.
 
 The slots are Petrowski's, with mini-batches for patterns: in slot k stage s goes forward with mini-batch k-s and
-backward with k-2(S-1)+s, on the weights that are there, and updates at once, with momentum as usual:
+backward with k-2(S-1)+s, on the newest weights, and updates at once, with momentum as usual:
 
     v_s <- m v_s + g_s        w_s <- w_s - lr v_s        g_s: activations of version b-2(S-1-s), weights of version b
 
@@ -10,54 +10,33 @@ slow as the stage that holds it, until that layer too is cut, in stripes, one on
 
 Price: where a numbers per sample cross from one stage to the next, 2 batch a per step, there and back. Stage s holds
 one version of its weights and the activations of 2(S-1-s)+1 mini-batches.
-Staleness: 2(S-1-s) updates on stage s; momentum makes it dearer.
+Staleness: 2(S-1-s) updates on stage s; momentum makes it more expensive.
 Source: Chen, Eversole, Li, Yu & Seide, Interspeech 2012 (mini-batches on GPUs); the slots are the standard reading.
 """
 
-from functools import partial
-from math import inf
+from collections.abc import Iterator
 
 import kernels
-from algorithms.algorithm import Algorithm, Equivalence, knob, shared_by_all
-from algorithms.parts.pipeline import settings
-from algorithms.parts.pipeline.plan import Stream
-from algorithms.parts.pipeline.stream_executor import StreamExecutor
-from algorithms.parts.pipeline.weight_policies import LatestWeights
-from algorithms.pipelined.schedules import systolic
+from algorithms.algorithm import Equivalence, knob
+from algorithms.parts.pipeline.one_f_one_b import one_f_one_b
+from algorithms.parts.pipeline.ops import Op
+from algorithms.parts.pipeline.settings import StreamSettings
+from algorithms.parts.pipeline.stage_state import LatestWeights
+from algorithms.parts.pipeline.stream_executor import stream
 
 
-class Settings(settings.Pipeline):
+class Settings(StreamSettings):
     learning_rate: float = knob(0.05, "step size", gt=0, le=1000)
 
 
-def plan(workers, s):
-    return Stream([1] * workers, partial(systolic.schedule, ranks=workers, chunks=inf))
+def schedule(rank: int, ranks: int, chunks: float) -> Iterator[Op]:
+    """Return the ops of a stream of `chunks` mini-batches."""
+    return one_f_one_b(rank, ahead=2 * (ranks - 1 - rank), per_update=1, chunks=chunks)
 
 
-def check(workers, batch, workload, s):
-    settings.check(batch, workload, plan(workers, s), s.cuts)
+def policy(s, stage, w):
+    v = kernels.state_like(w)
+    return LatestWeights(lambda w, g: kernels.momentum(w, v, g, s.learning_rate, s.momentum))
 
 
-def elements_sent(shape, s):
-    return 2 * shape.steps * shape.batch * sum(shape.boundaries)
-
-
-def worker(comm, task, s=Settings()):
-    def policy(stage, w):
-        v = kernels.state_like(w)
-        return LatestWeights(lambda w, g: kernels.momentum(w, v, g, s.learning_rate, s.momentum))
-
-    return StreamExecutor(comm, task, plan(comm.size, s), policy, settings.counts(s.cuts)).run()
-
-
-ALGORITHM = Algorithm(
-    worker,
-    Settings,
-    data_shards=shared_by_all,
-    check=check,
-    elements_sent=elements_sent,
-    deterministic=True,  # stale, but always by the same updates: the network changes when, and not what
-    model_defaults=settings.MODEL_DEFAULTS,
-    plan=plan,
-    equivalences=(Equivalence("one stage is SGD", to="sgd"),),
-)
+ALGORITHM = stream(schedule, Settings, policy, equivalences=(Equivalence("one stage is SGD", to="sgd"),))

@@ -6,50 +6,32 @@ and towards the ends of the pipeline the backward is split, with W in the holes:
     w <- w - lr (g_0 + g_1 + ... + g_{M-1}) / M
 
     rank 0   F0 F1 F2 f0 i0 w0 f1 F3+b1 f2+B0 b2 f3+B1 b3 I2 W2 I3 W3
-    rank 1   F0 f0 F1 f1 F2 b0 f2+B0 F3+b1 f3+B1 b2 B2 i3 I3 w3 W3        (capitals: way down, small letters: way up)
+    rank 1   .. F0 f0 F1 f1 F2 b0 f2+B0 F3+b1 f3+B1 b2 B2 i3 I3 w3 W3        (capitals: way down, small letters: way up)
 
 Price: DualPipe's bubble on half as many ranks, with one copy of the weights: 2 batch a per step over each of 2S-1
 boundaries but the one at the bottom. Staleness: none.
 Source: DeepSeek-AI, arXiv:2412.19437; the steps are those of the authors' code.
 """
 
-from algorithms.algorithm import Algorithm, Equivalence, shared_by_all
-from algorithms.parts.pipeline import settings
-from algorithms.parts.pipeline.executor import Executor
-from algorithms.parts.pipeline.plan import flush
-
-Settings = settings.Flushed
-
-
-def plan(workers, s):
-    return flush("dualpipe_v", workers, s.chunks)
+from algorithms.algorithm import Equivalence
+from algorithms.parts.pipeline.executor import pipeline
+from algorithms.parts.pipeline.ops import Op
+from algorithms.parts.pipeline.settings import FlushSettings as Settings
+from algorithms.pipelined.dualpipe import eight_steps
 
 
-def stages(workers, s):
-    return plan(workers, s).stages
+def schedule(rank: int, ranks: int, chunks: int) -> list[Op]:
+    """Return the ops of one mini-batch on two stages per rank, down and back up."""
+    if chunks < 2 * ranks:
+        raise ValueError(f"{chunks} micro-batches do not fill {ranks} ranks with two stages; use {2 * ranks} or more.")
+    down, up = (rank, 0), (2 * ranks - 1 - rank, 0)
+    return eight_steps(near=down, far=up, h=rank, half=ranks, chunks=chunks)
 
 
-def check(workers, batch, workload, s):
-    settings.check(batch, workload, plan(workers, s), s.cuts)
-
-
-def elements_sent(shape, s):
-    return plan(shape.workers, s).elements_sent(shape)
-
-
-def worker(comm, task, s=Settings()):
-    return Executor(comm, task, plan(comm.size, s), settings.rule(s), settings.counts(s.cuts)).run()
-
-
-ALGORITHM = Algorithm(
-    worker,
+ALGORITHM = pipeline(
+    schedule,
     Settings,
-    data_shards=shared_by_all,
-    stages=stages,
-    check=check,
-    elements_sent=elements_sent,
-    model_defaults=settings.MODEL_DEFAULTS,
-    plan=plan,
+    schedules={"dualpipe_v": schedule},
     equivalences=(
         Equivalence(
             "it sums as DAPPLE does, in the order of micro-batches",

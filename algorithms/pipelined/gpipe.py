@@ -1,60 +1,66 @@
 """GPipe streams the micro-batches of one mini-batch through the stages, then makes one synchronous update.
 
-Rank s holds stage s of the model. A mini-batch is cut in `chunks` micro-batches; all go forward, all come back, and
-the mean of their gradients, added up as they come, is the gradient of the mini-batch:
+Rank s holds stage s of the model. A mini-batch is cut into `chunks` micro-batches: all go forward, then all come back
+in reverse order, and the mean of their gradients, added up as they arrive, is the gradient of the mini-batch:
 
     w <- w - lr (g_0 + g_1 + ... + g_{M-1}) / M
 
     stage 0   F0 F1 F2 .. .. .. .. B2 B1 B0
     stage 1   .. F0 F1 F2 .. .. B2 B1 B0 ..
-    stage 2   .. .. F0 F1 F2 B2 B1 B0 .. ..        . idle: the bubble, (S-1)/(M+S-1) of the step
+    stage 2   .. .. F0 F1 F2 B2 B1 B0 .. ..        . idle: the bubble, (S-1)(f+b), or (S-1)/(M+S-1) of the step
+
+With re-materialisation (`recompute`) a stage stores only the inputs of a micro-batch and repeats its forward (R) before
+its backward: early, while the gradient is still on its way, and the bubble stays (S-1)(f+b); or late, once the gradient
+has arrived ("0R2+0B2"), and the bubble is (S-1)(2f+b). The last micro-batch comes back at once, so `except_last` stores
+it as a whole: it takes no more memory, and the step is shorter by f.
 
 Price: where a numbers per sample cross from one stage to the next, 2 batch a per step, there and back. A stage stores
-the activations of M micro-batches; with `recompute` only their inputs, for a third more work: early, while it waits for
-the gradient, or late, when it has come. `except_last` stores the micro-batch that comes back first as a whole.
+the activations of M micro-batches; with `recompute` only their inputs, for a third more work.
 Staleness: none.
-Source: Huang et al., NeurIPS 2019, arXiv:1811.06965; order of the backward passes as in torchgpipe.
+Source: Huang et al., NeurIPS 2019, arXiv:1811.06965; order of the backward passes, and except_last, as in torchgpipe.
 """
 
+from functools import partial
 from typing import Literal
 
-from algorithms.algorithm import Algorithm, Equivalence, knob, shared_by_all
-from algorithms.parts.pipeline import settings
-from algorithms.parts.pipeline.executor import Executor
-from algorithms.parts.pipeline.plan import flush
+from algorithms.algorithm import Equivalence, knob
+from algorithms.parts.pipeline.executor import pipeline
+from algorithms.parts.pipeline.ops import Op, rematerialise
+from algorithms.parts.pipeline.plan import Flush
+from algorithms.parts.pipeline.settings import FlushSettings
 
 
-class Settings(settings.Flushed):
+class Settings(FlushSettings):
     chunks: int = knob(4, "micro-batches in a mini-batch", ge=1, le=1024)
-    recompute: Literal["none", "early", "late"] = knob("none", "store inputs only, and go forward once more")
+    recompute: Literal["none", "early", "late"] = knob("none", "store inputs only, and repeat the forward")
     except_last: bool = knob(False, "but not of the last micro-batch, which comes back at once, as in torchgpipe")
 
 
+def schedule(
+    rank: int, ranks: int, chunks: int, recompute: bool = False, late: bool = False, except_last: bool = False
+) -> list[Op]:
+    """Return the ops of one mini-batch; every stage has the same."""
+    forward = [Op("F", rank, chunk) for chunk in range(chunks)]
+    backward = [Op("B", rank, chunk) for chunk in reversed(range(chunks))]
+    if recompute:
+        backward = rematerialise(backward, late, {chunks - 1} if except_last else ())
+    return [*forward, *backward, Op("U", rank, 0)]
+
+
 def plan(workers, s):
-    name = "gpipe" if s.recompute == "none" else f"gpipe_{s.recompute}"
-    return flush(name, workers, s.chunks, except_last=s.except_last)
+    recompute, late = s.recompute != "none", s.recompute == "late"
+    return Flush.of(schedule, workers, s.chunks, recompute=recompute, late=late, except_last=s.except_last)
 
 
-def check(workers, batch, workload, s):
-    settings.check(batch, workload, plan(workers, s), s.cuts)
-
-
-def elements_sent(shape, s):
-    return plan(shape.workers, s).elements_sent(shape)
-
-
-def worker(comm, task, s=Settings()):
-    return Executor(comm, task, plan(comm.size, s), settings.rule(s), settings.counts(s.cuts)).run()
-
-
-ALGORITHM = Algorithm(
-    worker,
+ALGORITHM = pipeline(
+    schedule,
     Settings,
-    data_shards=shared_by_all,
-    check=check,
-    elements_sent=elements_sent,
-    model_defaults=settings.MODEL_DEFAULTS,
     plan=plan,
+    schedules={
+        "gpipe": schedule,
+        "gpipe_early": partial(schedule, recompute=True),
+        "gpipe_late": partial(schedule, recompute=True, late=True),
+    },
     equivalences=(
         Equivalence("one stage and one micro-batch is SGD", to="sgd", settings={"chunks": 1}),
         Equivalence(

@@ -1,58 +1,63 @@
 """Interleaved 1F1B gives each rank several thin stages, so that the pipeline fills and drains that much faster.
 
-Rank r of S holds the stages r, S+r, 2S+r, ...: the model winds around the ranks `pieces` times, and micro-batches go
-through in groups of S. The gradient is that of the mini-batch:
+Rank r of S holds the stages r, S+r, 2S+r, ...: the model winds around the ranks `pieces` times. Micro-batches go in
+groups of S: a group passes the first stage of a rank, then its second, and so on. The gradient is that of the
+mini-batch:
 
     w <- w - lr (g_0 + g_1 + ... + g_{M-1}) / M
 
     rank 0   F0 F1 f0 f1 F2 b0 F3 b1 f2 B0 f3 B1 .. b2 .. b3 B2 B3
     rank 1   .. F0 F1 f0 b0 f1 b1 F2 B0 F3 B1 f2 b2 f3 b3 B2 B3 ..        (small letters: second stages)
 
-Price: the bubble shrinks to (S-1)(f+b) / pieces, and activations cross pieces S - 1 boundaries instead of S - 1, from
-the last rank back to the first too: 2 batch a for each. Rank r holds 2(S-1-r) + (pieces-1) S + 1 thin micro-batches.
+Price: the bubble shrinks to (S-1)(f+b) / pieces, where f and b are the times of all stages of a rank. Activations cross
+pieces S - 1 boundaries instead of S - 1, from the last rank back to the first too: 2 batch a for each. Rank r holds
+2(S-1-r) + (pieces-1) S + 1 thin micro-batches.
 Staleness: none.
 Source: Narayanan et al., SC 2021, arXiv:2104.04473; the order is that of Megatron-LM.
 """
 
-from algorithms.algorithm import Algorithm, Equivalence, knob, shared_by_all
-from algorithms.parts.pipeline import settings
-from algorithms.parts.pipeline.executor import Executor
-from algorithms.parts.pipeline.plan import flush
+from algorithms.algorithm import Equivalence, knob
+from algorithms.parts.pipeline.executor import pipeline
+from algorithms.parts.pipeline.ops import Op
+from algorithms.parts.pipeline.plan import Flush
+from algorithms.parts.pipeline.settings import FlushSettings
 
 
-class Settings(settings.Flushed):
+class Settings(FlushSettings):
     pieces: int = knob(2, "stages on each rank", ge=1, le=64)
 
 
+def schedule(rank: int, ranks: int, chunks: int, pieces: int = 2) -> list[Op]:
+    """Return the ops of one mini-batch on `pieces` stages per rank."""
+    if chunks % ranks:
+        raise ValueError(f"{ranks} ranks do not divide {chunks} micro-batches; use a multiple of {ranks}.")
+    if pieces < 1:
+        raise ValueError(f"{pieces} stages per rank leave nothing to do; use at least 1.")
+    turns = [
+        (piece, chunk)
+        for first in range(0, chunks, ranks)
+        for piece in range(pieces)
+        for chunk in range(first, first + ranks)
+    ]
+    forward = [Op("F", piece * ranks + rank, chunk) for piece, chunk in turns]
+    backward = [Op("B", (pieces - 1 - piece) * ranks + rank, chunk) for piece, chunk in turns]
+    ahead = min(len(turns), 2 * (ranks - 1 - rank) + (pieces - 1) * ranks)
+    ops = forward[:ahead]
+    for pair in zip(forward[ahead:], backward, strict=False):
+        ops += pair
+    ops += backward[len(turns) - ahead :]
+    return ops + [Op("U", piece * ranks + rank, 0) for piece in range(pieces)]
+
+
 def plan(workers, s):
-    return flush("interleaved", workers, s.chunks, pieces=s.pieces)
+    return Flush.of(schedule, workers, s.chunks, pieces=s.pieces)
 
 
-def stages(workers, s):
-    return plan(workers, s).stages
-
-
-def check(workers, batch, workload, s):
-    settings.check(batch, workload, plan(workers, s), s.cuts)
-
-
-def elements_sent(shape, s):
-    return plan(shape.workers, s).elements_sent(shape)
-
-
-def worker(comm, task, s=Settings()):
-    return Executor(comm, task, plan(comm.size, s), settings.rule(s), settings.counts(s.cuts)).run()
-
-
-ALGORITHM = Algorithm(
-    worker,
+ALGORITHM = pipeline(
+    schedule,
     Settings,
-    data_shards=shared_by_all,
-    stages=stages,
-    check=check,
-    elements_sent=elements_sent,
-    model_defaults=settings.MODEL_DEFAULTS,
     plan=plan,
+    schedules={"interleaved": schedule},
     equivalences=(
         Equivalence("one stage and one micro-batch is SGD", to="sgd", settings={"chunks": 1, "pieces": 1}),
         Equivalence(

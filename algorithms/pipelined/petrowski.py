@@ -1,7 +1,7 @@
 """Petrowski's pipeline does in every slot a forward of one pattern and a backward of an older one, on every stage.
 
 In slot k stage s goes forward with pattern k-s and backward with pattern k-2(S-1)+s, and updates at once; the last
-stage does both with the same pattern. Nobody waits, and nobody keeps old weights: a backward reads what is there,
+stage does both with the same pattern. No stage waits, and none keeps old weights: a backward reads the newest ones,
 
     w_s(b+1) = w_s(b) - lr g_s        g_s: activations of version b-2(S-1-s), transposed weights of version b
 
@@ -14,53 +14,33 @@ Price: where a numbers per sample cross from one stage to the next, 2 batch a pe
 one version of its weights and the activations of 2(S-1-s)+1 patterns. In the paper a pattern is a sample; here it is
 whatever the batch size says.
 Staleness: 2(S-1-s) updates on stage s, twice that of 1F1B.
-Source: Petrowski, Dreyfus & Girault, IEEE Trans. Neural Networks 4(6), 1993; the slots are the standard reading.
+Source: Petrowski, Dreyfus & Girault, IEEE Trans. Neural Networks 4(6), 1993; the slots are the standard reading, as in
+Kosson et al., MLSys 2021.
 """
 
-from functools import partial
-from math import inf
+from collections.abc import Iterator
 
 import kernels
-from algorithms.algorithm import Algorithm, Equivalence, Knobs, knob, shared_by_all
-from algorithms.parts.pipeline import settings
-from algorithms.parts.pipeline.plan import Stream
-from algorithms.parts.pipeline.stream_executor import StreamExecutor
-from algorithms.parts.pipeline.weight_policies import LatestWeights
-from algorithms.pipelined.schedules import systolic
+from algorithms.algorithm import Equivalence, Knobs, knob
+from algorithms.parts.pipeline.one_f_one_b import one_f_one_b
+from algorithms.parts.pipeline.ops import Op
+from algorithms.parts.pipeline.settings import Counts
+from algorithms.parts.pipeline.stage_state import LatestWeights
+from algorithms.parts.pipeline.stream_executor import stream
 
 
 class Settings(Knobs):
     learning_rate: float = knob(0.05, "step size", gt=0, le=1000)
-    cuts: settings.Counts = knob("", "layers in each stage, for example 3,3,2; balanced by work if empty")
+    cuts: Counts = knob("", "layers in each stage, for example 3,3,2; balanced by work if empty")
 
 
-def plan(workers, s):
-    return Stream([1] * workers, partial(systolic.schedule, ranks=workers, chunks=inf))
+def schedule(rank: int, ranks: int, chunks: float) -> Iterator[Op]:
+    """Return the ops of a stream of `chunks` patterns."""
+    return one_f_one_b(rank, ahead=2 * (ranks - 1 - rank), per_update=1, chunks=chunks)
 
 
-def check(workers, batch, workload, s):
-    settings.check(batch, workload, plan(workers, s), s.cuts)
+def policy(s, stage, w):
+    return LatestWeights(lambda w, g: kernels.sgd(w, g, s.learning_rate))
 
 
-def elements_sent(shape, s):
-    return 2 * shape.steps * shape.batch * sum(shape.boundaries)
-
-
-def worker(comm, task, s=Settings()):
-    def policy(stage, w):
-        return LatestWeights(lambda w, g: kernels.sgd(w, g, s.learning_rate))
-
-    return StreamExecutor(comm, task, plan(comm.size, s), policy, settings.counts(s.cuts)).run()
-
-
-ALGORITHM = Algorithm(
-    worker,
-    Settings,
-    data_shards=shared_by_all,
-    check=check,
-    elements_sent=elements_sent,
-    deterministic=True,  # stale, but always by the same updates: the network changes when, and not what
-    model_defaults=settings.MODEL_DEFAULTS,
-    plan=plan,
-    equivalences=(Equivalence("one stage is SGD", to="sgd"),),
-)
+ALGORITHM = stream(schedule, Settings, policy, equivalences=(Equivalence("one stage is SGD", to="sgd"),))

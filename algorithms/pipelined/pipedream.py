@@ -21,85 +21,94 @@ Price: where a numbers per sample cross from one stage to the next, 2 batch a pe
 S-s versions of its weights (vertical: S) and the activations of S-s mini-batches. Replicas move 2(r-1) numbers for
 every parameter in r mini-batches.
 Staleness: S-1-s updates on stage s (vertical: S-1 everywhere), decided by the schedule and not by the network.
-Source: Harlap et al., arXiv:1806.03377; Narayanan et al., SOSP 2019; msr-fiddle/pipedream."""
+Source: Harlap et al., arXiv:1806.03377; Narayanan et al., SOSP 2019; msr-fiddle/pipedream.
+"""
 
+from collections.abc import Iterator, Sequence
 from functools import partial
 from math import inf
 from typing import Literal
 
 import kernels
-from algorithms.algorithm import Algorithm, Equivalence, knob, shared_by_all
+from algorithms.algorithm import Equivalence, knob
 from algorithms.parts.pipeline import settings
+from algorithms.parts.pipeline.one_f_one_b import one_f_one_b
+from algorithms.parts.pipeline.ops import Op
 from algorithms.parts.pipeline.plan import Stream
-from algorithms.parts.pipeline.stream_executor import StreamExecutor
-from algorithms.parts.pipeline.weight_policies import LatestWeights, PinnedVersion, StashedWeights
-from algorithms.pipelined.schedules import one_f_one_b
-from knobs import Counts, counts
+from algorithms.parts.pipeline.settings import StreamSettings
+from algorithms.parts.pipeline.stage_state import LatestWeights, PinnedVersion, StashedWeights
+from algorithms.parts.pipeline.stream_executor import stream
+from knobs import Counts, listed
 
 
-class Settings(settings.Pipeline):
+class Settings(StreamSettings):
     weights: Literal["stash", "vertical", "none"] = knob("stash", "which version the passes read", delay=True)
     replicas: Counts = knob("", "ranks of each stage, for example 2,1; one each if empty")
     scale_rate: bool = knob(False, "the step size of a stage grows with its replicas, over those of the first")
 
 
+def schedule(rank: int, ranks: int, chunks: float) -> Iterator[Op]:
+    """Return the ops of a stream of `chunks` mini-batches, an update after every backward."""
+    return one_f_one_b(rank, ahead=ranks - 1 - rank, per_update=1, chunks=chunks)
+
+
+def replicated(rank: int, replicas: Sequence[int], chunks: float) -> Iterator[Op]:
+    """Yield the same with stages on several neighbouring ranks, which take turns.
+
+    Each replica runs as far ahead as it takes to keep the later ranks busy.
+    """
+    if chunks < inf and (uneven := [count for count in replicas if chunks % count]):
+        raise ValueError(
+            f"{chunks} mini-batches cannot be dealt to {uneven[0]} replicas; use a multiple of {uneven[0]}."
+        )
+    stage, before = 0, 0  # ranks of the stages before
+    while rank >= before + replicas[stage]:
+        before += replicas[stage]
+        stage += 1
+    turns, mine = replicas[stage], rank - before
+    each = chunks // turns if chunks < inf else inf
+    for op in one_f_one_b(stage, ahead=(sum(replicas) - 1 - before) // turns, per_update=1, chunks=each):
+        yield op if op.kind == "U" else op._replace(chunk=op.chunk * turns + mine)
+
+
 def plan(workers, s):
-    replicas = counts(s.replicas) or [1] * workers
-    return Stream(replicas, partial(one_f_one_b.replicated, replicas=replicas, chunks=inf))
+    replicas = s.replicas or [1] * workers
+    return Stream(replicas, partial(replicated, replicas=replicas, chunks=inf))
 
 
 def check(workers, batch, workload, s):
-    wanted = sum(counts(s.replicas)) or workers
+    wanted = sum(s.replicas) or workers
     if wanted != workers:
         raise ValueError(
-            f"replicas {s.replicas} are {wanted} ranks and there are {workers} workers; let them add up to {workers}."
+            f"replicas {listed(s.replicas)} are {wanted} ranks and there are {workers} workers; "
+            f"let them add up to {workers}."
         )
     if s.replicas and s.weights == "vertical":
         raise ValueError("vertical sync is not defined for stages of several ranks; use stash or none.")
     settings.check(batch, workload, plan(workers, s), s.cuts)
 
 
-def elements_sent(shape, s):
-    if s.replicas:
-        return None  # that depends on how large each stage is
-    return 2 * shape.steps * shape.batch * sum(shape.boundaries)
+def policy(s, stage, w):
+    v, rate = kernels.state_like(w), s.learning_rate
+    if s.scale_rate and s.replicas:
+        replicas = s.replicas
+        rate *= replicas[stage.index] / replicas[0]
+
+    def update(w, g):
+        kernels.momentum(w, v, g, rate, s.momentum)
+
+    if s.weights == "vertical":  # when a mini-batch arrives, stage s is s updates ahead of stage 0
+        return PinnedVersion(update, lambda batch: max(0, batch - (stage.count - 1)), versions=stage.index + 1)
+    return StashedWeights(update) if s.weights == "stash" else LatestWeights(update)
 
 
-def stages(workers, s):
-    return plan(workers, s).stages
-
-
-def worker(comm, task, s=Settings()):
-    return executor(comm, task, s).run()
-
-
-def executor(comm, task, s):
-    pipe = plan(comm.size, s)
-
-    def policy(stage, w):
-        v = kernels.state_like(w)
-        rate = s.learning_rate * (pipe.replicas[stage.index] / pipe.replicas[0] if s.scale_rate else 1)
-
-        def update(w, g):
-            kernels.momentum(w, v, g, rate, s.momentum)
-
-        if s.weights == "vertical":  # when a mini-batch arrives, stage s is s updates ahead of stage 0
-            return PinnedVersion(update, lambda batch: max(0, batch - (stage.count - 1)), keep=stage.index + 1)
-        return StashedWeights(update) if s.weights == "stash" else LatestWeights(update)
-
-    return StreamExecutor(comm, task, pipe, policy, counts(s.cuts))
-
-
-ALGORITHM = Algorithm(
-    worker,
+ALGORITHM = stream(
+    schedule,
     Settings,
-    data_shards=shared_by_all,
-    stages=stages,
-    check=check,
-    elements_sent=elements_sent,
-    deterministic=True,  # stale, but always by the same updates: the network changes when, and not what
-    model_defaults=settings.MODEL_DEFAULTS,
+    policy,
     plan=plan,
+    check=check,
+    schedules={"pipedream": schedule},
     equivalences=(
         Equivalence("one stage is SGD", to="sgd"),
         Equivalence("one stage has no other version to read", to="sgd", settings={"weights": "vertical"}),

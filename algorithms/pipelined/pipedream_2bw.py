@@ -1,7 +1,8 @@
 """PipeDream-2BW updates every M micro-batches, and never needs more than two versions of the weights.
 
-Each stage alternates one forward and one backward over micro-batches, without a flush. Micro-batch z belongs to
-mini-batch t = z // M; forward and backward read version max(t-1, 0) on every stage, the one before the newest:
+Each stage alternates one forward and one backward over micro-batches (1F1B), without a flush. Micro-batch z belongs to
+mini-batch t = z // M; forward and backward read version max(t-1, 0) on every stage. So all stages have the same delay,
+one update, and the version before the newest is the only old one that must be kept:
 
     w(t+1) <- w(t) - lr (g_0 + ... + g_{M-1}) / M        all gradients at w(t-1)
 
@@ -15,54 +16,62 @@ Staleness: one update on every stage; none where there is only one stage.
 Source: Narayanan et al., ICML 2021, arXiv:2006.09503; version rule as in the authors' code.
 """
 
-from functools import partial
+from collections.abc import Iterator
+from math import inf
 
 import kernels
-from algorithms.algorithm import Algorithm, Equivalence, knob, shared_by_all
-from algorithms.parts.pipeline import settings
+from algorithms.algorithm import Equivalence, knob
+from algorithms.parts.pipeline.one_f_one_b import one_f_one_b
+from algorithms.parts.pipeline.ops import Op
 from algorithms.parts.pipeline.plan import Stream
-from algorithms.parts.pipeline.stream_executor import StreamExecutor
-from algorithms.parts.pipeline.weight_policies import PinnedVersion
-from algorithms.pipelined.schedules import pipedream_2bw
+from algorithms.parts.pipeline.settings import StreamSettings
+from algorithms.parts.pipeline.stage_state import PinnedVersion
+from algorithms.parts.pipeline.stream_executor import stream
 
 
-class Settings(settings.Pipeline):
+class Settings(StreamSettings):
     chunks: int = knob(8, "micro-batches in an update", ge=1, le=1024)
 
 
+def schedule(rank: int, ranks: int, chunks: float, per_update: int | None = None) -> Iterator[Op]:
+    """Return the ops of a stream of `chunks` micro-batches, an update every `per_update`, by default every `ranks`."""
+    per_update = per_update or ranks
+    if chunks < inf and chunks % per_update:
+        raise ValueError(
+            f"updates of {per_update} micro-batches do not divide {chunks}; use a multiple of {per_update}."
+        )
+    if per_update < ranks - 1:
+        raise ValueError(
+            f"{per_update} micro-batches per update need a third version on {ranks} ranks; use {ranks - 1} or more."
+        )
+    return one_f_one_b(rank, ahead=ranks - 1 - rank, per_update=per_update, chunks=chunks)
+
+
+def version(chunk: int, per_update: int, ranks: int) -> int:
+    """Return the version of the weights that micro-batch `chunk` reads. A single rank needs no delay, and has none."""
+    batch = chunk // per_update
+    return max(batch - 1, 0) if ranks > 1 else batch
+
+
 def plan(workers, s):
-    return Stream([1] * workers, partial(pipedream_2bw.stream, ranks=workers, per_update=s.chunks), s.chunks)
+    return Stream.of(schedule, workers, s.chunks, per_update=s.chunks)
 
 
-def check(workers, batch, workload, s):
-    settings.check(batch, workload, plan(workers, s), s.cuts)
+def policy(s, stage, w):
+    v = kernels.state_like(w)
+
+    def update(w, g):
+        kernels.momentum(w, v, g, s.learning_rate, s.momentum)
+
+    return PinnedVersion(update, lambda chunk: version(chunk, s.chunks, stage.count), versions=2)
 
 
-def elements_sent(shape, s):
-    return 2 * shape.steps * shape.batch * sum(shape.boundaries)
-
-
-def worker(comm, task, s=Settings()):
-    def policy(stage, w):
-        v = kernels.state_like(w)
-
-        def version(chunk):
-            return pipedream_2bw.version(chunk, s.chunks, comm.size)
-
-        return PinnedVersion(lambda w, g: kernels.momentum(w, v, g, s.learning_rate, s.momentum), version, keep=2)
-
-    return StreamExecutor(comm, task, plan(comm.size, s), policy, settings.counts(s.cuts)).run()
-
-
-ALGORITHM = Algorithm(
-    worker,
+ALGORITHM = stream(
+    schedule,
     Settings,
-    data_shards=shared_by_all,
-    check=check,
-    elements_sent=elements_sent,
-    deterministic=True,  # stale, but always by one update: the network changes when, and not what
-    model_defaults=settings.MODEL_DEFAULTS,
+    policy,
     plan=plan,
+    schedules={"pipedream_2bw": schedule},
     equivalences=(
         Equivalence("one stage is SGD", to="sgd", settings={"chunks": 1}),
         Equivalence(

@@ -1,7 +1,7 @@
 """PipeMare leaves out the bubble and the stash, and makes up for stale weights with arithmetic.
 
-Every slot each stage goes forward with one mini-batch and back with an older one, on the one copy of the weights that
-there is: t_s = 2(S-1-s)+1 updates lie between the two passes. Three repairs:
+Every slot each stage goes forward with one mini-batch and back with an older one, on the only copy of the weights:
+t_s = 2(S-1-s)+1 updates lie between the two passes. Three techniques compensate:
 
     T1  small steps where it is stale, at first      lr_s(k) = lr / t_s^p,  p = 1 - min(k/K, 1),  k: update
     T2  back on nearly the weights that F read       u = w - t_s d,  d <- y d + (1 - y)(w_new - w_old),  y = D^(1/t_s)
@@ -16,21 +16,23 @@ there is: t_s = 2(S-1-s)+1 updates lie between the two passes. Three repairs:
 Price: where a numbers per sample cross from one stage to the next, 2 batch a per step. One copy of the weights, one
 more for T2, and the activations of t_s + 1 mini-batches. Staleness: t_s updates; T1 pays with slower steps at first,
 and helps only where the rate is near what the delay allows, lr h < 2 sin(pi / (4 t + 2)) for a curvature h.
-Source: Yang et al., MLSys 2021, arXiv:1910.05124."""
+Source: Yang et al., MLSys 2021, arXiv:1910.05124.
+"""
 
+from collections.abc import Iterator
+from functools import partial
 from itertools import count
-from math import inf
 
 import kernels
-from algorithms.algorithm import Algorithm, Equivalence, knob, shared_by_all
-from algorithms.parts.pipeline import settings
+from algorithms.algorithm import Equivalence, knob
+from algorithms.parts.pipeline.one_f_one_b import one_f_one_b
 from algorithms.parts.pipeline.ops import Op
 from algorithms.parts.pipeline.plan import Stream
-from algorithms.parts.pipeline.stream_executor import StreamExecutor
-from algorithms.pipelined.schedules import systolic
+from algorithms.parts.pipeline.settings import StreamSettings
+from algorithms.parts.pipeline.stream_executor import StreamExecutor, stream
 
 
-class Settings(settings.Pipeline):
+class Settings(StreamSettings):
     learning_rate: float = knob(0.05, "step size", gt=0, le=1000)
     rescale: int = knob(100, "T1: updates until all stages have the whole rate; 0 for no T1", ge=0, le=10_000_000)
     correct: bool = knob(True, "T2: go back on weights close to those that went forward")
@@ -38,41 +40,31 @@ class Settings(settings.Pipeline):
     warm_up: float = knob(0.0, "T3: epochs without delay to begin with", ge=0, le=1000, unit="epochs")
 
 
-def plan(workers, s, warm=0):
-    return Stream([1] * workers, lambda rank: schedule(rank, workers, warm))
+def schedule(rank: int, ranks: int, chunks: float) -> Iterator[Op]:
+    """Return the ops of a stream of `chunks` mini-batches."""
+    return one_f_one_b(rank, ahead=2 * (ranks - 1 - rank) + 1, per_update=1, chunks=chunks)
 
 
-def schedule(rank, ranks, warm):
-    """The ops of `rank`, without end: the first `warm` mini-batches one at a time."""
+def warmed_up(rank, ranks, chunks, warm):
+    """Yield the same after T3: the first `warm` mini-batches one at a time."""
     for batch in range(warm):
         yield from (Op(kind, rank, batch) for kind in "FBU")
-    yield from (op._replace(chunk=op.chunk + warm) for op in systolic.schedule(rank, ranks, inf, fused=False))
+    yield from (op._replace(chunk=op.chunk + warm) for op in schedule(rank, ranks, chunks))
 
 
-def check(workers, batch, workload, s):
-    settings.check(batch, workload, plan(workers, s), s.cuts)
-
-
-def elements_sent(shape, s):
-    return 2 * shape.steps * shape.batch * sum(shape.boundaries)
-
-
-def worker(comm, task, s=Settings()):
+def worker(comm, task, s):
     warm = round(s.warm_up * task.per_epoch)
-
-    def policy(stage, w):
-        return Repaired(2 * (stage.count - 1 - stage.index) + 1, w, warm, s)
-
-    return StreamExecutor(comm, task, plan(comm.size, s, warm), policy, settings.counts(s.cuts)).run()
+    plan = Stream.of(warmed_up, comm.size, warm=warm)
+    return StreamExecutor(comm, task, plan, s, partial(CorrectedWeights, warm)).run()
 
 
-class Repaired:
-    """The policy of a stage with delay `tau`: the newest weights, but for T1 and T2 after `warm` updates."""
+class CorrectedWeights:
+    """Weight policy of a stage: the newest weights, but for T1 and T2 after `warm` updates."""
 
-    keep, stash = 1, False
+    versions, stash = 1, False
 
-    def __init__(self, tau, w, warm, s):
-        self.tau, self.warm, self.s = tau, warm, s
+    def __init__(self, warm, s, stage, w):
+        self.delay, self.warm, self.s = 2 * (stage.count - 1 - stage.index) + 1, warm, s
         self.v, self.d = kernels.state_like(w), kernels.state_like(w)
         self.updates = count()
 
@@ -83,31 +75,27 @@ class Repaired:
         version, w = weights.newest
         if self.s.correct and version >= self.warm:
             w = kernels.copy(w)
-            kernels.sgd(w, self.d, self.tau)  # u <- w - t d
+            kernels.sgd(w, self.d, self.delay)  # u <- w - t d
         return version, w
 
     def update(self, w, g):
         before = kernels.copy(w)
         kernels.momentum(w, self.v, g, self.rate(next(self.updates) - self.warm), self.s.momentum)
         if self.s.correct:
-            kernels.ema(self.d, w - before, 1 - self.s.decay ** (1 / self.tau))
+            kernels.ema(self.d, w - before, 1 - self.s.decay ** (1 / self.delay))
 
     def rate(self, k):
-        """The step size of update k after the warm-up."""
+        """Return the step size of update k after the warm-up (T1)."""
         if k < 0 or not self.s.rescale:
             return self.s.learning_rate
-        return self.s.learning_rate / self.tau ** (1 - min(k / self.s.rescale, 1))
+        return self.s.learning_rate / self.delay ** (1 - min(k / self.s.rescale, 1))
 
 
-ALGORITHM = Algorithm(
-    worker,
+ALGORITHM = stream(
+    schedule,
     Settings,
-    data_shards=shared_by_all,
-    check=check,
-    elements_sent=elements_sent,
-    deterministic=True,  # stale, but always by the same updates: the network changes when, and not what
-    model_defaults=settings.MODEL_DEFAULTS,
-    plan=plan,
+    worker=worker,
+    schedules={"pipemare": schedule},
     equivalences=(
         Equivalence("as long as it is warming up it is SGD", to="sgd", workers=3, settings={"warm_up": 100.0}),
     ),

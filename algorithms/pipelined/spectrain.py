@@ -17,51 +17,36 @@ has come back to stage 0. `form` says for when: end, the weights when stage 0 is
 Without momentum the velocity is one noisy gradient, and predicting does harm.
 
 Price: where a numbers per sample cross from one stage to the next, 2 batch a per step. One copy of the weights and a
-scratch (own: S-s stashed predictions), the activations of S-s mini-batches. Staleness: S-1-s updates, less what is
-foreseen of them.
+scratch (own: S-s stashed predictions), the activations of S-s mini-batches. Staleness: S-1-s updates, less what the
+prediction makes up for.
 Source: Chen, Yang & Cheng, arXiv:1809.02839; the numbers n as in the authors' code, whose version 2 is `own`.
 """
 
-from functools import partial
-from math import inf
+from collections.abc import Iterator
 from typing import Literal
 
 import kernels
-from algorithms.algorithm import Algorithm, Equivalence, knob, shared_by_all
-from algorithms.parts.pipeline import settings
-from algorithms.parts.pipeline.plan import Stream
-from algorithms.parts.pipeline.stream_executor import StreamExecutor
-from algorithms.pipelined.schedules import one_f_one_b
+from algorithms.algorithm import Equivalence, knob
+from algorithms.parts.pipeline.one_f_one_b import one_f_one_b
+from algorithms.parts.pipeline.ops import Op
+from algorithms.parts.pipeline.settings import StreamSettings
+from algorithms.parts.pipeline.stream_executor import stream
 
 
-class Settings(settings.Pipeline):
+class Settings(StreamSettings):
     learning_rate: float = knob(0.01, "step size", gt=0, le=1000)
     momentum: float = knob(0.9, "share of the last step that goes on (heavy ball)", ge=0, lt=1)
     form: Literal["end", "own"] = knob("end", "predict for when the mini-batch is done, or for its own backward")
     fading: bool = knob(False, "expect the velocity to decay")
 
 
-def plan(workers, s):
-    return Stream([1] * workers, partial(one_f_one_b.without_flush, ranks=workers, chunks=inf))
-
-
-def check(workers, batch, workload, s):
-    settings.check(batch, workload, plan(workers, s), s.cuts)
-
-
-def elements_sent(shape, s):
-    return 2 * shape.steps * shape.batch * sum(shape.boundaries)
-
-
-def worker(comm, task, s=Settings()):
-    def policy(stage, w):
-        return Predicted(ahead(stage.index, stage.count, s.form), w, s)
-
-    return StreamExecutor(comm, task, plan(comm.size, s), policy, settings.counts(s.cuts)).run()
+def schedule(rank: int, ranks: int, chunks: float) -> Iterator[Op]:
+    """Return the ops of a stream of `chunks` mini-batches, an update after every backward."""
+    return one_f_one_b(rank, ahead=ranks - 1 - rank, per_update=1, chunks=chunks)
 
 
 def ahead(stage, stages, form="end"):
-    """(forward, backward): how many updates of `stage` a pass looks ahead.
+    """Return (forward, backward): how many updates of `stage` a pass looks ahead.
 
     >>> [ahead(stage, 4) for stage in range(4)]
     [(3, 0), (2, 0), (2, 1), (1, 1)]
@@ -70,13 +55,13 @@ def ahead(stage, stages, form="end"):
     return (until_own, 0) if form == "own" else (until_own + stage // 2, stage // 2)
 
 
-class Predicted:
-    """The policy of a stage: passes that look as many updates `ahead` as (forward, backward) say."""
+class PredictedWeights:
+    """Weight policy of a stage: passes read the weights that many updates `ahead`, (forward, backward)."""
 
-    keep = 1
+    versions = 1
 
-    def __init__(self, ahead, w, s):
-        self.ahead, self.s, self.stash = ahead, s, s.form == "own"
+    def __init__(self, s, stage, w):
+        self.ahead, self.s, self.stash = ahead(stage.index, stage.count, s.form), s, s.form == "own"
         self.v = kernels.state_like(w)
 
     def forward(self, weights, batch):
@@ -88,7 +73,7 @@ class Predicted:
         return self.predicted(weights, self.ahead[1])
 
     def predicted(self, weights, n):
-        """(version, u): the newest weights, n updates later."""
+        """Return (version, u): the newest weights, n updates later."""
         version, w = weights.newest
         if not n:
             return version, w
@@ -101,15 +86,10 @@ class Predicted:
         kernels.momentum(w, self.v, g, self.s.learning_rate, self.s.momentum)
 
 
-ALGORITHM = Algorithm(
-    worker,
+ALGORITHM = stream(
+    schedule,
     Settings,
-    data_shards=shared_by_all,
-    check=check,
-    elements_sent=elements_sent,
-    deterministic=True,  # stale, but always by the same updates: the network changes when, and not what
-    model_defaults=settings.MODEL_DEFAULTS,
-    plan=plan,
+    PredictedWeights,
     equivalences=(Equivalence("one stage has nothing to predict", to="momentum", to_settings={"momentum": 0.9}),),
     stable_rate=0.01,
 )

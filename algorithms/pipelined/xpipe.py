@@ -15,48 +15,43 @@ The others of the mini-batch read the same u, and so do all their backwards.
 
 Price: where a numbers per sample cross from one stage to the next, 2 batch a per step. The newest weights and a
 prediction for each mini-batch in flight; the activations of S-s micro-batches. Staleness: (S-1-s) / M updates, rounded
-up, less what is foreseen of them.
+up, less what the prediction makes up for.
 Source: Guan et al., arXiv:1911.04610 and arXiv:2312.00839. How far to look ahead is counted here: the formula of the
-paper could not be checked. With M = 1 and momentum it is SpecTrain's form `own`."""
+paper could not be checked. With M = 1 and momentum it is SpecTrain's form `own`.
+"""
 
-from functools import partial
+from collections.abc import Iterator
 from typing import Literal
 
 import kernels
-from algorithms.algorithm import Algorithm, Equivalence, knob, shared_by_all
+from algorithms.algorithm import Equivalence, knob
 from algorithms.parts.optimizers import BETAS, EPS, optimizer
-from algorithms.parts.pipeline import settings
+from algorithms.parts.pipeline.one_f_one_b import one_f_one_b
+from algorithms.parts.pipeline.ops import Op
 from algorithms.parts.pipeline.plan import Stream
-from algorithms.parts.pipeline.stream_executor import StreamExecutor
-from algorithms.parts.pipeline.weight_policies import StashedWeights
-from algorithms.pipelined.schedules.one_f_one_b import alternate
+from algorithms.parts.pipeline.settings import StreamSettings
+from algorithms.parts.pipeline.stage_state import StashedWeights
+from algorithms.parts.pipeline.stream_executor import stream
 
 
-class Settings(settings.Pipeline):
+class Settings(StreamSettings):
     learning_rate: float = knob(0.003, "step size", gt=0, le=1000)
     update: Literal["adam", "momentum"] = knob("adam", "the rule that makes steps and predicts them")
     momentum: float = knob(0.9, "share of the last step that goes on, of the rule of that name", ge=0, lt=1)
     chunks: int = knob(4, "micro-batches in an update", ge=1, le=1024)
 
 
+def schedule(rank: int, ranks: int, chunks: float, per_update: int = 1) -> Iterator[Op]:
+    """Return the ops of a stream of `chunks` micro-batches, an update every `per_update`."""
+    return one_f_one_b(rank, ahead=ranks - 1 - rank, per_update=per_update, chunks=chunks)
+
+
 def plan(workers, s):
-    return Stream([1] * workers, lambda rank: alternate(rank, workers - 1 - rank, s.chunks), s.chunks)
+    return Stream.of(schedule, workers, s.chunks, per_update=s.chunks)
 
 
-def check(workers, batch, workload, s):
-    settings.check(batch, workload, plan(workers, s), s.cuts)
-
-
-def elements_sent(shape, s):
-    return 2 * shape.steps * shape.batch * sum(shape.boundaries)
-
-
-def worker(comm, task, s=Settings()):
-    return StreamExecutor(comm, task, plan(comm.size, s), partial(Foreseen, s), settings.counts(s.cuts)).run()
-
-
-class Foreseen(StashedWeights):
-    """The policy of a stage: a prediction per mini-batch, made by its first micro-batch."""
+class BellwetherPrediction(StashedWeights):
+    """Weight policy of a stage: one prediction per mini-batch, made by its first micro-batch."""
 
     def __init__(self, s, stage, w):
         rule = optimizer(s.update, w, s.momentum)
@@ -66,11 +61,11 @@ class Foreseen(StashedWeights):
     def forward(self, weights, chunk):
         batch, part = divmod(chunk, self.s.chunks)
         if part == 0:
-            self.guess = weights.version, self.ahead(weights.w, batch - weights.version)
-        return self.guess
+            self.prediction = weights.version, self.ahead(weights.w, batch - weights.version)
+        return self.prediction
 
     def ahead(self, w, n):
-        """Where the weights will be n updates from now, as far as the last one tells."""
+        """Return the weights that n more updates like the last one would lead to."""
         if not n or not self.rule.steps:
             return w
         u = kernels.copy(w)
@@ -81,14 +76,10 @@ class Foreseen(StashedWeights):
         return u
 
 
-ALGORITHM = Algorithm(
-    worker,
+ALGORITHM = stream(
+    schedule,
     Settings,
-    data_shards=shared_by_all,
-    check=check,
-    elements_sent=elements_sent,
-    deterministic=True,  # stale, but always by the same updates: the network changes when, and not what
-    model_defaults=settings.MODEL_DEFAULTS,
+    BellwetherPrediction,
     plan=plan,
     equivalences=(
         Equivalence("one stage has nothing to predict", to="adam", settings={"chunks": 1}),

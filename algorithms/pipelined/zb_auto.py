@@ -1,29 +1,48 @@
-"""ZB-1p and ZB-2p look for their schedule: they place F, I and W by the times that these really take.
+"""ZB-1p and ZB-2p search for their schedule: they place F, I and W by the times that these really take.
 
 I is the gradient of a stage's inputs, which the stage before needs; W, that of its weights, may come any time before
-the update. Ranks fill their lists one op after the other, W in the gaps, within `limit` times the memory of 1F1B:
+the update:
 
     w <- w - lr (g_0 + g_1 + ... + g_{M-1}) / M
 
     stage 0   F0 F1 F2 F3 .. I0 W0 I1 W1 I2 W2 I3 W3
     stage 1   .. F0 F1 F2 I0 F3 I1 W0 I2 W1 I3 W2 W3
-    stage 2   .. .. F0 I0 F1 I1 F2 I2 F3 I3 W0 W1 W2 W3        limit 2, all times alike; with limit 1 it is ZB-H1
+    stage 2   .. .. F0 I0 F1 I1 F2 I2 F3 I3 W0 W1 W2 W3        limit 2, all times equal; with limit 1 it is ZB-H1
 
-`time_f`, `time_i`, `time_w` and `time_link` are those of F, I, W and a message, in any unit. H1 and H2 are made for
-times that are alike, and idle where W is quicker; with limit 2 and enough micro-batches hardly any of that is left.
+H1 and H2 let W lag by a fixed number, which fits where F, I and W take equally long, and idle where W is quicker. Here
+ranks fill their lists one op after the other, within `limit` times the memory of 1F1B's first rank (ZB-1p, ZB-2p):
+
+    first   F, as many as fit before the first I can start, and into memory
+    then    F and I in turn; before each, while it has not arrived yet, W: if the gap takes a whole one, if this rank
+            would otherwise become the one that has idled longest, or if F finds no memory
+    last    the W that are left
+
+To starve no rank, each is always an F ahead of the next one. Three switches are tried both ways, and the lists with the
+shortest longest span are taken: one F more at first, though I waits; no F where an I has arrived already; a W in every
+gap. With limit 2 and enough micro-batches hardly any idle time is left.
+
+`time_f`, `time_i`, `time_w` and `time_link` are the times of F, I, W and a message, in any unit.
 
 Price: where a numbers per sample cross from one stage to the next, 2 batch a per step. No stage holds more than limit S
 micro-batches, where what only W still needs counts for less than half of one. Staleness: none.
-Source: Qi et al., ICLR 2024, arXiv:2401.10241, section 3.1.
+Source: Qi et al., ICLR 2024, arXiv:2401.10241, section 3.1; reproduces the ZB-1p and ZB-2p columns of their Table 5 to
+four digits.
 """
 
-from algorithms.algorithm import Algorithm, Equivalence, knob, shared_by_all
-from algorithms.parts.pipeline import settings
-from algorithms.parts.pipeline.executor import Executor
-from algorithms.parts.pipeline.plan import flush
+from functools import lru_cache, partial
+from itertools import product
+
+from algorithms.algorithm import Equivalence, knob
+from algorithms.parts.pipeline.executor import pipeline
+from algorithms.parts.pipeline.ops import Op
+from algorithms.parts.pipeline.plan import Flush
+from algorithms.parts.pipeline.settings import FlushSettings
+
+KEPT = 32 / (34 + 5 * 8)  # of a micro-batch's activations, what I leaves behind for W: in a transformer's block
+# 32 sbh of 34 sbh + 5 s^2 ab bytes, if s a = 8 h
 
 
-class Settings(settings.Flushed):
+class Settings(FlushSettings):
     limit: int = knob(2, "memory of a stage, in what the first stage of 1F1B holds", ge=1, le=64)
     time_f: float = knob(1.0, "time of F, in any unit", gt=0, le=1e6)
     time_i: float = knob(1.0, "time of I, in the same", gt=0, le=1e6)
@@ -31,31 +50,115 @@ class Settings(settings.Flushed):
     time_link: float = knob(0.0, "time of a message between stages", ge=0, le=1e6)
 
 
+def schedule(
+    rank: int,
+    ranks: int,
+    chunks: int,
+    limit: int = 1,
+    forward: float = 1.0,
+    inputs: float = 1.0,
+    weights: float = 1.0,
+    latency: float = 0.0,
+) -> list[Op]:
+    """Return the ops of one mini-batch for these times of F, I and W, and this latency of a message."""
+    return best(ranks, chunks, limit * ranks, forward, inputs, weights, latency)[rank]
+
+
+@lru_cache(maxsize=64)  # every rank asks for the same
+def best(ranks: int, chunks: int, memory: float, f: float, i: float, w: float, latency: float) -> list[list[Op]]:
+    """Return the lists of all ranks, none of which holds more than `memory` micro-batches."""
+    tried = [Greedy(ranks, chunks, memory, f, i, w, latency, *on) for on in product((False, True), repeat=3)]
+    return min(tried, key=lambda one: one.span).lists
+
+
+class Greedy:
+    """The lists that follow from one setting of the switches, and the longest span of a rank."""
+
+    def __init__(self, ranks, chunks, memory, f, i, w, latency, late, skip, eager):
+        self.chunks, self.memory, self.latency, self.eager = chunks, memory, latency, eager
+        self.cost = {"F": f, "I": i, "W": w}
+        self.lists = [[] for _ in range(ranks)]
+        self.done = {kind: [0] * ranks for kind in "FIW"}
+        self.end: dict[tuple[str, int, int], float] = {}
+        self.free, self.idled = [0.0] * ranks, [0.0] * ranks
+        for rank, ahead in enumerate(self.ahead(late)):
+            for _ in range(ahead):
+                self.put("F", rank)
+        for chunk in range(chunks):
+            for rank in reversed(range(ranks)):
+                next_rank = self.done["F"][rank + 1] if rank + 1 < ranks else chunk
+                fed = skip and self.done["F"][rank] > next_rank and self.arrival("I", rank) <= self.free[rank]
+                if chunk and self.done["F"][rank] < chunks and not fed:
+                    self.fill("F", rank)
+                    if self.has_memory(rank):
+                        self.put("F", rank)
+                self.fill("I", rank)
+                self.put("I", rank)
+        for rank in range(ranks):
+            while self.done["W"][rank] < chunks:
+                self.put("W", rank)
+            self.lists[rank].append(Op("U", rank, 0))
+        self.span = max(end - rank * (f + latency) for rank, end in enumerate(self.free))
+
+    def ahead(self, late):
+        """Return how many F each rank does before its first I."""
+        ahead, back = [], 0.0  # when the first I of the rank after is done
+        f, last = self.cost["F"], len(self.lists) - 1
+        for rank in range(last, -1, -1):
+            begins = rank * (f + self.latency)
+            if rank == last:
+                count = 1
+            else:
+                fitting = int((back + self.latency - begins) / f + 1e-9) if f else self.chunks
+                count = max(fitting + late, ahead[-1] + 1)
+            ahead.append(max(1, min(count, self.memory - rank, self.chunks)))
+            back = max(back + self.latency if rank < last else 0.0, begins + ahead[-1] * f) + self.cost["I"]
+        return reversed(ahead)
+
+    def arrival(self, kind, rank):
+        """Return when all that the next op of this kind needs from other ranks has arrived."""
+        number = self.done[kind][rank]
+        if kind == "F":
+            return self.end["F", rank - 1, number] + self.latency if rank else 0.0
+        return self.end["I", rank + 1, number] + self.latency if rank + 1 < len(self.lists) else 0.0
+
+    def has_memory(self, rank):
+        """Return whether one more micro-batch fits into memory."""
+        f, i, w = (self.done[kind][rank] for kind in "FIW")
+        return f - i + KEPT * (i - w) <= self.memory - 1
+
+    def fill(self, kind, rank):
+        """Put W into the gap before the next op of this kind, as long as that helps."""
+        while self.done["W"][rank] < self.done["I"][rank]:
+            gap = self.arrival(kind, rank) - self.free[rank]
+            full = kind == "F" and not self.has_memory(rank)
+            most = self.idled[rank] + gap > max(self.idled) + 1e-12
+            if not full and (gap <= 1e-12 or not (gap >= self.cost["W"] - 1e-12 or most or self.eager)):
+                return
+            self.put("W", rank)
+
+    def put(self, kind, rank):
+        """Append the next op of this kind; it starts as early as it can."""
+        number, start = self.done[kind][rank], self.free[rank]
+        if kind != "W":
+            start = max(start, self.arrival(kind, rank))
+        if self.lists[rank]:
+            self.idled[rank] += start - self.free[rank]
+        self.lists[rank].append(Op(kind, rank, number))
+        self.free[rank] = self.end[kind, rank, number] = start + self.cost[kind]
+        self.done[kind][rank] += 1
+
+
 def plan(workers, s):
     times = {"forward": s.time_f, "inputs": s.time_i, "weights": s.time_w, "latency": s.time_link}
-    return flush("zb_1p", workers, s.chunks, limit=s.limit, **times)
+    return Flush.of(schedule, workers, s.chunks, limit=s.limit, **times)
 
 
-def check(workers, batch, workload, s):
-    settings.check(batch, workload, plan(workers, s), s.cuts)
-
-
-def elements_sent(shape, s):
-    return plan(shape.workers, s).elements_sent(shape)
-
-
-def worker(comm, task, s=Settings()):
-    return Executor(comm, task, plan(comm.size, s), settings.rule(s), settings.counts(s.cuts)).run()
-
-
-ALGORITHM = Algorithm(
-    worker,
+ALGORITHM = pipeline(
+    schedule,
     Settings,
-    data_shards=shared_by_all,
-    check=check,
-    elements_sent=elements_sent,
-    model_defaults=settings.MODEL_DEFAULTS,
     plan=plan,
+    schedules={"zb_1p": schedule, "zb_2p": partial(schedule, limit=2)},
     equivalences=(
         Equivalence("one stage and one micro-batch is SGD", to="sgd", settings={"chunks": 1}),
         Equivalence(

@@ -1,7 +1,8 @@
-"""ZB-H1 splits the backward in two, and fills the bubble with the half that nobody waits for.
+"""ZB-H1 splits the backward in two, and fills the bubble with the half that no other stage waits for.
 
 I is the gradient of a stage's inputs, which the stage before needs; W, that of its weights, may come any time before
-the update. On stage s the W are s micro-batches behind the I:
+the update. Stage s goes forward S-1-s micro-batches ahead, then F, I and W take turns, W lagging s micro-batches
+behind I:
 
     w <- w - lr (g_0 + g_1 + ... + g_{M-1}) / M
 
@@ -9,43 +10,45 @@ the update. On stage s the W are s micro-batches behind the I:
     stage 1   .. F0 F1 .. I0 F2 I1 W0 F3 I2 W1 I3 W2 W3
     stage 2   .. .. F0 I0 F1 I1 F2 I2 W0 F3 I3 W1 W2 W3        . idle: (S-1)(f+i-w), 2 of 14; 1F1B has 6 of 18
 
+The formula holds as long as w <= f and w <= i.
+
 Price: where a numbers per sample cross from one stage to the next, 2 batch a per step. Stage s holds S-s micro-batches,
 as 1F1B does, and what W needs of s more. Staleness: none.
 Source: Qi et al., ICLR 2024, arXiv:2401.10241; the order is that of torch.distributed.
 """
 
-from algorithms.algorithm import Algorithm, Equivalence, shared_by_all
-from algorithms.parts.pipeline import settings
-from algorithms.parts.pipeline.executor import Executor
-from algorithms.parts.pipeline.plan import flush
+from collections.abc import Iterator
 
-Settings = settings.Flushed
-
-
-def plan(workers, s):
-    return flush("zb_h1", workers, s.chunks)
+from algorithms.algorithm import Equivalence
+from algorithms.parts.pipeline.executor import pipeline
+from algorithms.parts.pipeline.ops import Op
+from algorithms.parts.pipeline.settings import FlushSettings as Settings
 
 
-def check(workers, batch, workload, s):
-    settings.check(batch, workload, plan(workers, s), s.cuts)
+def schedule(rank: int, ranks: int, chunks: int) -> Iterator[Op]:
+    """Return the ops of one mini-batch, in the memory of 1F1B."""
+    return lagging(rank, ahead=ranks - 1 - rank, lag=rank, chunks=chunks)
 
 
-def elements_sent(shape, s):
-    return plan(shape.workers, s).elements_sent(shape)
+def lagging(stage: int, ahead: int, lag: int, chunks: int) -> Iterator[Op]:
+    """Yield `ahead` forwards, then F, I and W in turn, each W `lag` micro-batches behind I."""
+    for chunk in range(min(ahead, chunks)):
+        yield Op("F", stage, chunk)
+    for chunk in range(chunks):
+        if chunk + ahead < chunks:
+            yield Op("F", stage, chunk + ahead)
+        yield Op("I", stage, chunk)
+        if chunk >= lag:
+            yield Op("W", stage, chunk - lag)
+    for chunk in range(max(0, chunks - lag), chunks):
+        yield Op("W", stage, chunk)
+    yield Op("U", stage, 0)
 
 
-def worker(comm, task, s=Settings()):
-    return Executor(comm, task, plan(comm.size, s), settings.rule(s), settings.counts(s.cuts)).run()
-
-
-ALGORITHM = Algorithm(
-    worker,
+ALGORITHM = pipeline(
+    schedule,
     Settings,
-    data_shards=shared_by_all,
-    check=check,
-    elements_sent=elements_sent,
-    model_defaults=settings.MODEL_DEFAULTS,
-    plan=plan,
+    schedules={"zb_h1": schedule},
     equivalences=(
         Equivalence("one stage and one micro-batch is SGD", to="sgd", settings={"chunks": 1}),
         Equivalence(

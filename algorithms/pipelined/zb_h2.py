@@ -1,7 +1,7 @@
 """ZB-H2 spends twice the memory of 1F1B to leave no bubble at all: ranks start and end one after the other.
 
 As in ZB-H1 the backward is split, I for the stage before, W for the update. Stage s goes forward 2(S-1-s)+1 times
-before its first I, and its W are 2s micro-batches behind:
+before its first I, and its W lag 2s micro-batches behind:
 
     w <- w - lr (g_0 + g_1 + ... + g_{M-1}) / M
 
@@ -9,57 +9,57 @@ before its first I, and its W are 2s micro-batches behind:
     stage 1   .. F0 F1 F2 I0 F3 I1 F4 I2 W0 I3 W1 I4 W2 W3 W4
     stage 2   .. .. F0 I0 F1 I1 F2 I2 F3 I3 F4 I4 W0 W1 W2 W3 W4        no gap between first and last op of a stage
 
-Each stage updates when its own W are done, and goes on with the next mini-batch: nobody waits for all. To clip the
-whole gradient all have to know its norm; with `validation` after, they update first and learn it later (`clipped.py`).
+Within the span of a stage (S-1)(f+i-2w) is idle as long as w <= f and w <= i: nothing if f = i = w. Each stage updates
+when its own W are done, and starts the next mini-batch without a barrier. To clip the whole gradient, however,
+all stages have to know its norm; with `validation` after, they update first and learn it later (`norm_clipping.py`).
 
 Price: where a numbers per sample cross from one stage to the next, 2 batch a per step. Stage s holds 2(S-s)-1
 micro-batches, and what W needs of 2s more. Staleness: none.
 Source: Qi et al., ICLR 2024, arXiv:2401.10241, figures 2 and 3 and Table 2.
 """
 
+from collections.abc import Iterator
 from typing import Literal
 
-from algorithms.algorithm import Algorithm, Equivalence, knob, shared_by_all
-from algorithms.parts.pipeline import settings
-from algorithms.parts.pipeline.executor import Executor
+from algorithms.algorithm import Equivalence, knob
+from algorithms.parts.pipeline.executor import Executor, pipeline
 from algorithms.parts.pipeline.norm_clipping import GlobalNormClipping, PostValidation
-from algorithms.parts.pipeline.plan import flush
+from algorithms.parts.pipeline.ops import Op
+from algorithms.parts.pipeline.plan import Flush
+from algorithms.parts.pipeline.settings import FlushSettings
+from algorithms.pipelined.zb_h1 import lagging
 
 
-class Settings(settings.Flushed):
+class Settings(FlushSettings):
     max_norm: float = knob(0.0, "largest norm of the whole gradient; 0 for any", ge=0, le=1e6)
     validation: Literal["before", "after"] = knob("after", "the norm is known before the update, or it is taken back")
 
 
-def plan(workers, s):
-    return flush("zb_h2", workers, s.chunks)
+def schedule(rank: int, ranks: int, chunks: int) -> Iterator[Op]:
+    """Return the ops of one mini-batch, in twice the memory of 1F1B; between its first and last op no rank idles."""
+    if chunks < 2 * ranks - 1:
+        raise ValueError(f"{chunks} micro-batches do not fill {ranks} ranks in ZB-H2; use {2 * ranks - 1} or more.")
+    return lagging(rank, ahead=2 * (ranks - 1 - rank), lag=2 * rank, chunks=chunks)
 
 
-def check(workers, batch, workload, s):
-    settings.check(batch, workload, plan(workers, s), s.cuts)
+def executor(comm, task, plan, s, policy):
+    if not s.max_norm:
+        return Executor(comm, task, plan, s, policy)
+    return (PostValidation if s.validation == "after" else GlobalNormClipping)(comm, task, plan, s)
 
 
 def elements_sent(shape, s):
     if s.max_norm and shape.workers > 1:
-        return None  # the norms as well, and what goes forward again
-    return plan(shape.workers, s).elements_sent(shape)
+        return None  # the norms as well, and the forwards that are repeated
+    return Flush.of(schedule, shape.workers, s.chunks).elements_sent(shape)
 
 
-def worker(comm, task, s=Settings()):
-    if s.max_norm:
-        form = PostValidation if s.validation == "after" else GlobalNormClipping
-        return form(comm, task, plan(comm.size, s), s, settings.counts(s.cuts)).run()
-    return Executor(comm, task, plan(comm.size, s), settings.rule(s), settings.counts(s.cuts)).run()
-
-
-ALGORITHM = Algorithm(
-    worker,
+ALGORITHM = pipeline(
+    schedule,
     Settings,
-    data_shards=shared_by_all,
-    check=check,
+    executor=executor,
     elements_sent=elements_sent,
-    model_defaults=settings.MODEL_DEFAULTS,
-    plan=plan,
+    schedules={"zb_h2": schedule},
     equivalences=(
         Equivalence("one stage and one micro-batch is SGD", to="sgd", settings={"chunks": 1}),
         Equivalence(

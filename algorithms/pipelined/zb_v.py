@@ -1,55 +1,64 @@
 """ZB-V folds the pipeline in a V: each rank holds a thin stage on the way down and one on the way up, and none idles.
 
-Rank r of S holds the stages r and 2S-1-r, so the loss is computed beside the inputs and every rank holds as much. The
-backward is split as in ZB-H1, I for the stage before, W for the update:
+Rank r of S holds the stages r and 2S-1-r: the path goes down the ranks and back up, so the loss is computed beside the
+inputs, and every rank holds as much as any other. The backward is split as in ZB-H1, I for the stage before, W for the
+update:
 
     w <- w - lr (g_0 + g_1 + ... + g_{M-1}) / M
 
-    rank 0   F0 F1 F2 f0 i0 w0 f1 i1 w1 F3 I0 W0 f2 i2 w2 I1 W1 f3 i3 w3 I2 W2 I3 W3
+    rank 0   F0 F1 F2 f0 i0 w0 f1 i1 w1 F3 I0 W0 f2 i2 w2 I1 W1 f3 i3 w3 I2 W2 I3 W3 ..
     rank 1   .. F0 f0 F1 f1 i0 w0 F2 I0 W0 f2 i1 w1 F3 I1 W1 f3 i2 w2 I2 i3 I3 W2 w3 W3        (small letters: way up)
 
 Price: no idle slot within a rank's span if f = i = w, in the memory of 1F1B's first rank (2S thin micro-batches), for
 twice the traffic: 2 batch a per step over each of 2S-1 boundaries but the one at the bottom. Staleness: none.
-Source: Qi et al., ICLR 2024, section 6; the order is that of torch.distributed.
+Source: Qi et al., ICLR 2024, arXiv:2401.10241, section 6; the order is that of torch.distributed.
 """
 
-from algorithms.algorithm import Algorithm, Equivalence, shared_by_all
-from algorithms.parts.pipeline import settings
-from algorithms.parts.pipeline.executor import Executor
-from algorithms.parts.pipeline.plan import flush
-
-Settings = settings.Flushed
+from algorithms.algorithm import Equivalence
+from algorithms.parts.pipeline.executor import pipeline
+from algorithms.parts.pipeline.ops import Op
+from algorithms.parts.pipeline.settings import FlushSettings as Settings
 
 
-def plan(workers, s):
-    return flush("zb_v", workers, s.chunks)
+def schedule(rank: int, ranks: int, chunks: int) -> list[Op]:
+    """Return the ops of one mini-batch on two stages per rank."""
+    down, up = rank, 2 * ranks - 1 - rank
+    total = max(2 * ranks - 1, chunks)  # micro-batches beyond `chunks` are left out at the end
+    ops, done = [], {}
+
+    def do(kinds, stage):
+        for kind in kinds:
+            chunk = done[kind, stage] = done.get((kind, stage), -1) + 1
+            ops.append(Op(kind, stage, chunk))
+
+    def forwards(stage):
+        return done.get(("F", stage), -1) + 1
+
+    for _ in range(2 * (ranks - rank) - 1):
+        do("F", down)
+    for _ in range(rank):
+        do("F", up)
+        do("F", down)
+    for _ in range(ranks - rank):
+        do("FIW", up)
+    while forwards(up) < forwards(down) or forwards(down) < total:
+        if forwards(down) < total:
+            do("F", down)
+        do("IW", down)
+        do("FIW", up)
+    for _ in range(rank):
+        do("I", down)
+        do("I", up)
+    for _ in range(ranks - rank):
+        do("IW", down)
+    ops += [Op("W", stage, chunk) for stage in (up, down) for chunk in range(done["W", stage] + 1, total)]
+    return [op for op in ops if op.chunk < chunks] + [Op("U", down, 0), Op("U", up, 0)]
 
 
-def stages(workers, s):
-    return plan(workers, s).stages
-
-
-def check(workers, batch, workload, s):
-    settings.check(batch, workload, plan(workers, s), s.cuts)
-
-
-def elements_sent(shape, s):
-    return plan(shape.workers, s).elements_sent(shape)
-
-
-def worker(comm, task, s=Settings()):
-    return Executor(comm, task, plan(comm.size, s), settings.rule(s), settings.counts(s.cuts)).run()
-
-
-ALGORITHM = Algorithm(
-    worker,
+ALGORITHM = pipeline(
+    schedule,
     Settings,
-    data_shards=shared_by_all,
-    stages=stages,
-    check=check,
-    elements_sent=elements_sent,
-    model_defaults=settings.MODEL_DEFAULTS,
-    plan=plan,
+    schedules={"zb_v": schedule},
     equivalences=(
         Equivalence(
             "it sums as DAPPLE does, in the order of micro-batches",

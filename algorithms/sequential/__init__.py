@@ -1,1 +1,1 @@
-"""One worker, one model: what every parallel method is compared with."""
+"""One worker, one model: the baseline of every parallel method."""

@@ -2,25 +2,21 @@
 
     s <- s + g(w)^2        w <- w - lr g / (sqrt(s) + eps)
 
-A weight whose gradients are rare or small keeps a large step, and where they keep their size the rate falls by itself
-as 1 / sqrt(t). Multiplying a coordinate's gradients by a constant changes nothing (with eps 0, as in DistBelief): every
-coordinate's first step is lr long.
+A weight with rare or small gradients keeps a large step; where gradients stay equally large the effective rate falls as
+1 / sqrt(t). Scaling a coordinate's gradients by a constant changes nothing (with eps 0, as in DistBelief): the first
+step of every coordinate has length lr.
 
 Price: no communication; one more vector, s. Staleness: none.
 Source: Duchi, Hazan & Singer, Journal of Machine Learning Research 12, 2011.
 """
 
 import kernels
-from algorithms.algorithm import Algorithm, Knobs, knob
+from algorithms.algorithm import Algorithm, Knobs, knob, nothing_sent
 
 
 class Settings(Knobs):
     learning_rate: float = knob(0.05, "size of the first step of every weight", gt=0, le=1000)
-    eps: float = knob(1e-8, "added to the root; with 0 a weight without gradients stays where it is", ge=0, le=1000)
-
-
-def elements_sent(shape, s):
-    return 0
+    eps: float = knob(1e-8, "added to the root; with 0 a weight without gradients does not move", ge=0, le=1000)
 
 
 def worker(comm, task, s=Settings()):
@@ -37,5 +33,5 @@ def worker(comm, task, s=Settings()):
 ALGORITHM = Algorithm(
     worker,
     Settings,
-    elements_sent=elements_sent,
+    elements_sent=nothing_sent,
 )

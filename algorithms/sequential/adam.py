@@ -1,28 +1,24 @@
-"""Adam is momentum divided by the size that gradients have had lately, both corrected for starting at zero.
+"""Adam is momentum divided by the recent size of gradients, both corrected for starting at zero.
 
     m <- b1 m + (1 - b1) g(w)        v <- b2 v + (1 - b2) g^2
     w <- w - lr (m / (1 - b1^t)) / (sqrt(v / (1 - b2^t)) + eps)        t = 1, 2, ...
 
 Without the corrections the first steps would be (1 - b1) / sqrt(1 - b2) times lr, three times as long with the usual
-constants; with them the first is lr.
+constants; with them the first step is lr.
 
 Price: no communication; two more vectors, m and v. Staleness: none.
 Source: Kingma & Ba, ICLR 2015, Algorithm 1.
 """
 
 import kernels
-from algorithms.algorithm import Algorithm, Knobs, knob
+from algorithms.algorithm import Algorithm, Knobs, knob, nothing_sent
 
 
 class Settings(Knobs):
     learning_rate: float = knob(0.002, "about how far every weight moves in a step", gt=0, le=1000)
-    beta1: float = knob(0.9, "b1, what the mean gradient keeps of itself", ge=0, lt=1)
-    beta2: float = knob(0.999, "b2, what the mean square keeps of itself", ge=0, lt=1)
+    beta1: float = knob(0.9, "b1, decay of the mean gradient", ge=0, lt=1)
+    beta2: float = knob(0.999, "b2, decay of the mean square", ge=0, lt=1)
     eps: float = knob(1e-8, "keeps the division finite", ge=0, le=1000)
-
-
-def elements_sent(shape, s):
-    return 0
 
 
 def worker(comm, task, s=Settings()):
@@ -39,5 +35,5 @@ def worker(comm, task, s=Settings()):
 ALGORITHM = Algorithm(
     worker,
     Settings,
-    elements_sent=elements_sent,
+    elements_sent=nothing_sent,
 )

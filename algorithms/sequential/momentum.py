@@ -1,13 +1,13 @@
-"""Momentum goes on in the direction it had: gradients that agree add up, those that alternate cancel.
+"""Momentum keeps moving in its direction: gradients that agree add up, those that alternate cancel.
 
     v <- mu v + g(w)        w <- w - lr v
 
-A constant gradient is followed 1 / (1 - mu) times as fast in the end. On a bowl of curvature h it settles as long as
-lr h < 2 (1 + mu), where plain SGD needs lr h < 2.
+Under a constant gradient the terminal speed is 1 / (1 - mu) times that of SGD. On a quadratic of curvature h it
+converges for lr h < 2 (1 + mu), where plain SGD needs lr h < 2.
 
-The rate stands outside v, as in PyTorch. Caffe keeps it inside, u <- mu u - lr g and w <- w + u. With a constant rate
+The rate is outside v, as in PyTorch. Caffe has it inside, u <- mu u - lr g and w <- w + u. With a constant rate
 the two are the same, u = -lr v; when the rate changes, Caffe's u has to be multiplied by new rate / old rate
-("momentum correction"), or the old rate goes on working for 1 / (1 - mu) steps. Here nothing has to be corrected.
+("momentum correction"), or the old rate remains in effect for 1 / (1 - mu) steps. Here no correction is needed.
 
 Price: no communication; one more vector, v. Staleness: none.
 Source: Polyak, USSR Computational Mathematics and Mathematical Physics 4(5), 1964; Goyal et al., arXiv:1706.02677
@@ -15,16 +15,12 @@ Source: Polyak, USSR Computational Mathematics and Mathematical Physics 4(5), 19
 """
 
 import kernels
-from algorithms.algorithm import Algorithm, Equivalence, Knobs, knob
+from algorithms.algorithm import Algorithm, Equivalence, Knobs, knob, nothing_sent
 
 
 class Settings(Knobs):
     learning_rate: float = knob(0.05, "step size", gt=0, le=1000)
-    momentum: float = knob(0.9, "mu, what the velocity keeps of itself", ge=0, lt=1)
-
-
-def elements_sent(shape, s):
-    return 0
+    momentum: float = knob(0.9, "mu, decay of the velocity", ge=0, lt=1)
 
 
 def worker(comm, task, s=Settings()):
@@ -41,6 +37,6 @@ def worker(comm, task, s=Settings()):
 ALGORITHM = Algorithm(
     worker,
     Settings,
-    elements_sent=elements_sent,
+    elements_sent=nothing_sent,
     equivalences=(Equivalence("without momentum it is SGD", to="sgd", settings={"momentum": 0}),),
 )

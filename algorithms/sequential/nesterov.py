@@ -1,12 +1,12 @@
-"""Nesterov's momentum looks where the velocity leads before it corrects it.
+"""Nesterov's momentum evaluates the gradient where the velocity leads, and then corrects the velocity.
 
-PyTorch's form keeps the point w that is looked at, Sutskever's the point x behind it:
+PyTorch's form stores the look-ahead point w, Sutskever's the point x behind it:
 
     pytorch      v <- mu v + g(w)                       w <- w - lr (g + mu v)
     sutskever    u <- mu u - lr g(y)    x <- x + u      y <- x + mu u
 
-y is w, and u is -lr v: one algorithm seen at two points. But the two ship different points, so compare runs of one
-form only; papers with formulas mostly mean Sutskever's, code mostly PyTorch's.
+y is w, and u is -lr v: one algorithm seen at two points. But the two forms return different points, so compare runs
+of one form only; papers mostly state Sutskever's, code mostly has PyTorch's.
 
 Price: no communication; one more vector, v (Sutskever's form: two, u and y). Staleness: none.
 Source: Nesterov, Soviet Mathematics Doklady 27(2), 1983; Sutskever, Martens, Dahl & Hinton, ICML 2013.
@@ -15,17 +15,15 @@ Source: Nesterov, Soviet Mathematics Doklady 27(2), 1983; Sutskever, Martens, Da
 from typing import Literal
 
 import kernels
-from algorithms.algorithm import Algorithm, Equivalence, Knobs, knob
+from algorithms.algorithm import Algorithm, Equivalence, Knobs, knob, nothing_sent
 
 
 class Settings(Knobs):
     learning_rate: float = knob(0.05, "step size", gt=0, le=1000)
-    momentum: float = knob(0.9, "mu, what the velocity keeps of itself", ge=0, lt=1)
-    form: Literal["pytorch", "sutskever"] = knob("pytorch", "the point that is kept: looked at, or the one behind it")
-
-
-def elements_sent(shape, s):
-    return 0
+    momentum: float = knob(0.9, "mu, decay of the velocity", ge=0, lt=1)
+    form: Literal["pytorch", "sutskever"] = knob(
+        "pytorch", "the point that is stored: the look-ahead point, or the one behind it"
+    )
 
 
 def worker(comm, task, s=Settings()):
@@ -57,7 +55,7 @@ def sutskever(comm, task, s):
 ALGORITHM = Algorithm(
     worker,
     Settings,
-    elements_sent=elements_sent,
+    elements_sent=nothing_sent,
     equivalences=(
         Equivalence("without momentum it is SGD", to="sgd", settings={"momentum": 0}),
         Equivalence("so is Sutskever's form", to="sgd", settings={"momentum": 0, "form": "sutskever"}),

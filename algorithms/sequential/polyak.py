@@ -1,10 +1,10 @@
-"""Polyak-Ruppert averaging is SGD that ships the mean of its models over time and never looks back at it.
+"""Polyak-Ruppert averaging is SGD that returns the mean of its models over time and never trains from it.
 
     w <- w - lr t^-q g(w)        z <- z + a (w - z)        t = 1, 2, ...
 
-From step `after` on, a = 1 / (steps since then): z is the arithmetic mean of all models since; or a is a constant and z
-forgets the older ones exponentially. Until then z is w. Steps bring w near the optimum, where it keeps jumping about;
-its mean lies still, and its variance, s^2 / (h^2 T) with gradient noise s and curvature h, knows nothing of the rate.
+From step `after` on, a = 1 / (steps since then): z is the arithmetic mean of all models since; or a is constant and z
+is an exponential average. Until then z is w. Near the optimum w keeps fluctuating, and its mean does not; the variance
+of the mean, s^2 / (h^2 T) with gradient noise s and curvature h, is independent of the rate.
 
 Price: no communication; one more vector, z. Staleness: none.
 Source: Polyak & Juditsky, SIAM Journal on Control and Optimization 30(4), 1992; Ruppert, Cornell TR 781, 1988.
@@ -13,27 +13,23 @@ Source: Polyak & Juditsky, SIAM Journal on Control and Optimization 30(4), 1992;
 from typing import Literal
 
 import kernels
-from algorithms.algorithm import Algorithm, Equivalence, Knobs, knob
+from algorithms.algorithm import Algorithm, Equivalence, Knobs, knob, nothing_sent
 
 
 class Settings(Knobs):
-    learning_rate: float = knob(0.2, "step size, the first one", gt=0, le=1000)
+    learning_rate: float = knob(0.2, "initial step size", gt=0, le=1000)
     decay: float = knob(0.0, "q: the rate falls as t^-q; theory asks for more than 1/2", ge=0, lt=1)
-    average: Literal["uniform", "exponential"] = knob("uniform", "all models weigh the same, or the newest most")
+    average: Literal["uniform", "exponential"] = knob("uniform", "equal weights, or exponentially decaying ones")
     weight: float = knob(0.01, "a, the newest model's weight in an exponential average", gt=0, le=1)
     after: int = knob(
-        100, "steps before averaging begins: the way down is no part of the mean", ge=0, le=10_000_000, unit="steps"
+        100, "steps before averaging begins, so that the descent is not averaged", ge=0, le=10_000_000, unit="steps"
     )
 
     def share(self, step):
-        """a: how far the average moves to the model of this step."""
+        """Return a, the weight of this step's model in the average."""
         if step < self.after:
             return 1.0
         return 1 / (step - self.after + 1) if self.average == "uniform" else self.weight
-
-
-def elements_sent(shape, s):
-    return 0
 
 
 def worker(comm, task, s=Settings()):
@@ -50,7 +46,7 @@ def worker(comm, task, s=Settings()):
 ALGORITHM = Algorithm(
     worker,
     Settings,
-    elements_sent=elements_sent,
+    elements_sent=nothing_sent,
     equivalences=(
         Equivalence(
             "an average that keeps nothing is SGD",

@@ -1,9 +1,9 @@
-"""RMSprop divides every coordinate by the size that its gradients have had lately.
+"""RMSprop divides the step of every coordinate by the recent size of its gradients.
 
     s <- a s + (1 - a) g(w)^2        w <- w - lr g / (sqrt(s) + eps)        (eps inside: lr g / sqrt(s + eps))
 
-Steps are about lr long however small gradients become, so with a constant rate it does not come to rest, not even
-without noise: it ends about lr / 2 from the optimum. PyTorch has eps outside the root, TensorFlow inside; that matters
+Steps are about lr long however small gradients become, so with a constant rate it does not converge, even without
+noise: it ends about lr / 2 from the optimum. PyTorch has eps outside the root, TensorFlow inside; that matters
 where eps is not tiny, as in Inception, which was trained with 1.
 
 Price: no communication; one more vector, s. Staleness: none.
@@ -11,22 +11,18 @@ Source: Tieleman & Hinton, Coursera: Neural Networks for Machine Learning, lectu
 """
 
 import kernels
-from algorithms.algorithm import Algorithm, Knobs, knob
+from algorithms.algorithm import Algorithm, Knobs, knob, nothing_sent
 
 
 class Settings(Knobs):
     learning_rate: float = knob(0.002, "about how far every weight moves in a step", gt=0, le=1000)
-    forget: float = knob(0.99, "a, what the mean square keeps of itself", ge=0, lt=1)
+    forget: float = knob(0.99, "a, decay of the mean square", ge=0, lt=1)
     eps: float = knob(1e-8, "keeps the division finite", ge=0, le=1000)
-    eps_inside: bool = knob(False, "eps stands inside the root, as in TensorFlow")
+    eps_inside: bool = knob(False, "eps inside the root, as in TensorFlow")
 
     def places(self):
-        """eps outside, and inside the root."""
+        """Return eps for outside and for inside the root."""
         return (0.0, self.eps) if self.eps_inside else (self.eps, 0.0)
-
-
-def elements_sent(shape, s):
-    return 0
 
 
 def worker(comm, task, s=Settings()):
@@ -43,6 +39,6 @@ def worker(comm, task, s=Settings()):
 ALGORITHM = Algorithm(
     worker,
     Settings,
-    elements_sent=elements_sent,
+    elements_sent=nothing_sent,
     stable_rate=0.01,
 )

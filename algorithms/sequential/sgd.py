@@ -1,23 +1,19 @@
-"""SGD takes one mini-batch after another and steps down the gradient: the reference of everything else.
+"""SGD takes one mini-batch after another and steps down the gradient: the reference for everything else.
 
     w <- w - lr g(w)
 
-With several workers each trains alone on its own shard and nobody talks: what parallel training must beat.
+With several workers each trains alone on its own data shard, without communication: what parallel training must beat.
 
 Price: no communication, no memory beyond w and g. Staleness: none.
 Source: Robbins & Monro, Annals of Mathematical Statistics 22(3), 1951.
 """
 
 import kernels
-from algorithms.algorithm import Algorithm, Knobs, knob
+from algorithms.algorithm import Algorithm, Knobs, knob, nothing_sent
 
 
 class Settings(Knobs):
     learning_rate: float = knob(0.2, "step size", gt=0, le=1000)
-
-
-def elements_sent(shape, s):
-    return 0
 
 
 def worker(comm, task, s=Settings()):
@@ -33,5 +29,5 @@ def worker(comm, task, s=Settings()):
 ALGORITHM = Algorithm(
     worker,
     Settings,
-    elements_sent=elements_sent,
+    elements_sent=nothing_sent,
 )

@@ -1,1 +1,1 @@
-"""Threads that share one vector of parameters, and do not wait for each other."""
+"""Threads that share one vector of parameters, without waiting for each other."""

@@ -1,15 +1,15 @@
-"""AsySVRG: threads without locks whose steps lose their noise, so that a constant rate reaches the optimum.
+"""AsySVRG: lock-free threads with variance-reduced steps, so that a constant rate reaches the optimum.
 
-An epoch looks at the data three times. First the threads compute, a share each, the gradient G of the whole objective
-at the anchor a; then, having met, they walk over as many samples twice, each step written when it is there:
+An epoch passes over the data three times. First the threads compute, a share each, the gradient G of the whole
+objective at the anchor a; then, after a barrier, they take a step for each sample in two more passes:
 
-    G <- mean of g_i(a)        u <- u - lr (g_i(u) - g_i(a) + G)        a <- u, or the mean of the u that were seen
+    G <- mean of g_i(a)        u <- u - lr (g_i(u) - g_i(a) + G)        a <- u, or the mean of the u that were read
 
-Near the optimum g_i(u) and g_i(a) are nearly alike and G is nearly 0, so steps vanish though no single g_i does. The
-paper's three ways of reading are guards of the memory: with a lock for every look and every step, with a lock for steps
-alone, so that a look may see half of one, and with none at all.
+Near the optimum g_i(u) and g_i(a) are nearly equal and G is nearly 0, so steps vanish though no single g_i does. The
+paper's three ways of reading are guards of the memory: a lock for every read and every step, a lock for steps alone, so
+that a read may see half of a step, and no lock.
 
-Price: an all-reduce of d numbers per epoch; G is dense, so every step writes all d. Memory: a and G on top of w.
+Price: an all-reduce of d elements per epoch; G is dense, so every step writes all d. Memory: a and G on top of w.
 Staleness: about N-1 steps; none from one epoch to the next.
 Source: Zhao & Li, AAAI 2016; Johnson & Zhang, NIPS 2013 (SVRG).
 """
@@ -24,9 +24,11 @@ GUARDS = {"consistent": "locked", "inconsistent": "writes", "unlock": "none"}
 
 class Settings(Knobs):
     learning_rate: float = knob(0.01, "step size of every sample, constant", gt=0, le=1000)
-    reading: Literal["consistent", "inconsistent", "unlock"] = knob("unlock", "locks: for all, for steps, for nothing")
+    reading: Literal["consistent", "inconsistent", "unlock"] = knob(
+        "unlock", "locks for reads and steps, for steps only, or none"
+    )
     passes: int = knob(2, "passes over the data between two anchors", ge=1, le=100, unit="epochs")
-    average: bool = knob(False, "the next anchor is the mean of the u seen at every mini-batch, not the last u")
+    average: bool = knob(False, "the next anchor is the mean of the u read at every mini-batch, not the last u")
 
 
 def elements_sent(shape, s):
@@ -49,7 +51,7 @@ def worker(comm, task, s=Settings()):
                 kernels.scale(G, 1 / share)
                 comm.all_reduce(G, op="mean")
         else:
-            task.walk(shared, s.learning_rate, anchor=(a, G))
+            task.descend(shared, descend, s.learning_rate, a, G, compiled=descend_rows, dense=True)
             if s.average:
                 kernels.ema(seen, shared.read(), 1 / (1 + k - share))
             if k == share + walks - 1:
@@ -60,8 +62,24 @@ def worker(comm, task, s=Settings()):
     return shared.read()
 
 
+def descend(u, sample, rate, a, G):
+    """Take the corrected step of one sample, and return its loss at u."""
+    v = slice(None)  # G is dense
+    loss, g = sample.gradient(u[v])
+    _, at_anchor = sample.gradient(a)
+    kernels.sgd(g, at_anchor, 1.0)  # g - at_anchor: what the sample's gradient has changed since
+    kernels.add(g, G)
+    u.add(v, -rate, g)
+    return loss
+
+
+def descend_rows(u, indices, rows, rate, a, G, atomic):
+    """Take the same step for each of these sparse rows, in one compiled loop; return the sum of losses."""
+    return kernels.svrg(u, kernels.zeros_like(u), indices, *rows, a, G, rate, atomic)
+
+
 def anchor(comm, shared, mean):
-    """Where the next epoch starts. Nobody walks on before all have met again for G."""
+    """Return where the next epoch starts. No thread takes a step before all have reduced the next G."""
     comm.barrier()  # the last step is written
     if mean is None:
         return shared.read()
@@ -77,4 +95,5 @@ ALGORITHM = Algorithm(
     elements_sent=elements_sent,
     deterministic=False,
     steps_to_learn=50,
+    diverging_rate=0.7,  # 900 diverges within the first mini-batch
 )

@@ -1,46 +1,60 @@
-"""HogBatch: Hogwild whose threads write once for several samples, so that fewer cache lines travel.
+"""HogBatch: Hogwild whose threads write once for several samples, so that fewer cache lines move.
 
-Each thread adds up the gradients of b samples at the w it sees, in memory of its own, and writes the sum:
+Each thread accumulates the gradients of b samples at the w that it reads, in its own memory, and writes the sum:
 
     acc <- sum of g_i(w) over b samples        w_v <- w_v - lr acc_v for the coordinates v of acc
 
-With b = 1 it is Hogwild. A larger b writes coordinates that several samples have only once (hardware efficiency), but
-takes fewer, longer and staler steps (statistical efficiency).
+With b = 1 it is Hogwild. With a larger b coordinates that several samples share are written only once (hardware
+efficiency), but steps are fewer, longer and staler (statistical efficiency).
 
 Price: no messages; one cache line for each coordinate of acc. Memory: one w for all, an acc for each thread.
 Staleness: about N-1 writes, each of b samples.
 Source: Sallinen, Satish, Smelyanskiy, Sury & Re, IPDPS 2016.
 """
 
-from algorithms.algorithm import Algorithm, Equivalence, Knobs, knob
+from functools import partial
+
+import kernels
+from algorithms.algorithm import Algorithm, Equivalence, Knobs, knob, nothing_sent
 from algorithms.shared_memory.hogwild import finished
 
 
 class Settings(Knobs):
     learning_rate: float = knob(0.01, "step size of every sample", gt=0, le=1000)
-    per_write: int = knob(8, "b, samples to a write; 0: the whole mini-batch", ge=0, le=65536, unit="samples")
-    back_off: float = knob(1.0, "the rate's factor after each epoch", gt=0, le=1)
-    atomic: bool = knob(False, "no addition is lost")
-
-
-def elements_sent(shape, s):
-    return 0
+    per_write: int = knob(8, "b, samples per write; 0: the whole mini-batch", ge=0, le=65536, unit="samples")
+    back_off: float = knob(1.0, "factor of the rate after each epoch", gt=0, le=1)
+    atomic: bool = knob(False, "atomic additions: none is lost")
 
 
 def worker(comm, task, s=Settings()):
     shared = comm.shared(task.start(), guard="atomic" if s.atomic else "none")
+    b = s.per_write or task.batch
     for step in task.steps():
         rate = s.learning_rate * s.back_off ** (step // task.per_epoch)
-        task.walk(shared, rate, s.per_write or task.batch)
+        task.descend(shared, descend, rate, compiled=partial(descend_rows, b), per_step=b)
         if comm.rank == 0:
             task.report(shared.vector)
     return finished(comm, shared)
 
 
+def descend(w, samples, rate):
+    """Take one step for several samples, and return the sum of their losses."""
+    v = samples.coordinates  # (k,), those of any of them
+    w_v = w[v]  # read once
+    loss, acc = samples.gradient(w_v)  # (k,), the sum over the samples
+    w.add(v, -rate, acc)  # written once
+    return loss
+
+
+def descend_rows(b, w, indices, rows, rate, atomic):
+    """Take the same step for every b of these sparse rows, in one compiled loop; return the sum of losses."""
+    return kernels.hogwild(w, kernels.zeros_like(w), indices, *rows, rate, b, atomic)
+
+
 ALGORITHM = Algorithm(
     worker,
     Settings,
-    elements_sent=elements_sent,
+    elements_sent=nothing_sent,
     deterministic=False,
     equivalences=(
         Equivalence(
@@ -53,4 +67,5 @@ ALGORITHM = Algorithm(
             to_settings={"learning_rate": 0.4},
         ),
     ),
+    diverging_rate=0.7,  # 900 diverges within the first mini-batch
 )

@@ -1,42 +1,54 @@
-"""Hogwild: threads descend in one vector w at the same time, and nobody locks anything.
+"""Hogwild: threads run SGD in one shared vector w at the same time, without locks.
 
-Each thread takes one sample after the other, reads the coordinates v that the sample has, and adds to those:
+Each thread takes one sample after the other, reads the sample's coordinates v, and adds to those:
 
     w_v <- w_v - lr g_v(w)        lr <- back_off lr after each epoch
 
-If samples have few of many coordinates, threads seldom meet in one, and then it matters little that g was computed
-from a value that has changed since (a conflict), or that of two additions at one moment one is lost; `atomic` keeps
-them from being lost. If gradients are dense every step is a conflict.
+If samples have few of many coordinates, threads rarely collide, and then it matters little that g was computed from a
+value that has changed since (a conflict), or that of two simultaneous additions one is lost; with `atomic` none is.
+With dense gradients every step is a conflict.
 
 Price: no messages; cache lines travel between cores, one for each coordinate written. Memory: one w for all.
-Staleness: the steps that others write between a look and a write, about N-1; measured on the simulated cluster.
+Staleness: the steps that others write between a read and its write, about N-1; measured on the simulated cluster.
 Source: Niu, Recht, Re & Wright, NIPS 2011.
 """
 
-from algorithms.algorithm import Algorithm, Equivalence, Knobs, knob
+import kernels
+from algorithms.algorithm import Algorithm, Equivalence, Knobs, knob, nothing_sent
 
 
 class Settings(Knobs):
     learning_rate: float = knob(0.01, "step size of every sample", gt=0, le=1000)
-    back_off: float = knob(1.0, "the rate's factor after each epoch; the paper's is about 0.9", gt=0, le=1)
-    atomic: bool = knob(False, "no addition is lost")
-
-
-def elements_sent(shape, s):
-    return 0
+    back_off: float = knob(1.0, "factor of the rate after each epoch; the paper's is about 0.9", gt=0, le=1)
+    atomic: bool = knob(False, "atomic additions: none is lost")
 
 
 def worker(comm, task, s=Settings()):
     shared = comm.shared(task.start(), guard="atomic" if s.atomic else "none")
     for step in task.steps():
-        task.walk(shared, s.learning_rate * s.back_off ** (step // task.per_epoch))
+        rate = s.learning_rate * s.back_off ** (step // task.per_epoch)
+        task.descend(shared, descend, rate, compiled=descend_rows)  # one sample after the other
         if comm.rank == 0:
             task.report(shared.vector)
     return finished(comm, shared)
 
 
+def descend(w, sample, rate):
+    """Take the step of one sample, which waits for no other thread, and return the loss."""
+    v = sample.coordinates  # (k,) of d, few if the sample is sparse
+    w_v = w[v]  # read
+    loss, g_v = sample.gradient(w_v)  # others write meanwhile
+    w.add(v, -rate, g_v)
+    return loss
+
+
+def descend_rows(w, indices, rows, rate, atomic):
+    """Take the same step for each of these sparse rows, in one compiled loop; return the sum of losses."""
+    return kernels.hogwild(w, w[:0], indices, *rows, rate, 1, atomic)
+
+
 def finished(comm, shared):
-    """The model when everybody has written the last step; a thread that is lost keeps nobody waiting."""
+    """Return the model when all threads have written their last step; lost threads are not waited for."""
     others = {rank for rank in range(comm.size) if rank != comm.rank}
     for other in others:
         comm.send(None, other)
@@ -48,8 +60,9 @@ def finished(comm, shared):
 ALGORITHM = Algorithm(
     worker,
     Settings,
-    elements_sent=elements_sent,
+    elements_sent=nothing_sent,
     deterministic=False,
     equivalences=(Equivalence("one thread that takes single samples is SGD", to="sgd", batch=1),),
     steps_to_learn=50,
+    diverging_rate=0.7,  # 900 diverges within the first mini-batch
 )

@@ -1,14 +1,14 @@
-"""Gradient accumulation adds up the gradients of several mini-batches and only then asks the others for theirs.
+"""Gradient accumulation adds up the gradients of several mini-batches before it averages over the workers.
 
-Worker i stays where it is for A mini-batches, and the memory of one of them is enough for a batch A times as large:
+Worker i stays at w for A mini-batches, so the memory of one mini-batch suffices for a batch A times as large:
 
     G_i <- G_i + g_i(w)        every A mini-batches:  w <- w - lr (G_1 + ... + G_N) / (N A)        G_i <- 0
 
-Mini-batches have b samples each, so the mean of their means is the mean of all N A b. A round that the end of the
-training cuts short is the mean of those it has. Batch norm would still see b samples.
+Mini-batches have b samples each, so the mean of their means is the mean of all N A b. A last round that is
+incomplete is the mean of the mini-batches it has. Batch norm would still see b samples.
 
-Price: an all-reduce every A mini-batches, 2 (N-1) d numbers in all by the ring: A times fewer a sample; d numbers more
-of memory. Staleness: none; there are A times fewer updates.
+Price: an all-reduce every A mini-batches, 2 (N-1) d elements in total by the ring: A times fewer per sample; d more
+elements of memory. Staleness: none; there are A times fewer updates.
 Source: Goyal et al., arXiv:1706.02677, section 3 (mean over all samples); no_sync() of PyTorch's
 DistributedDataParallel.
 """
@@ -21,7 +21,7 @@ from algorithms.parts.optimizers import Rule, optimizer
 class Settings(Knobs):
     learning_rate: float = knob(0.3, "step size", gt=0, le=1000)
     accumulate: int = knob(2, "A, mini-batches per update", ge=1, le=10_000, unit="steps", delay=True)
-    update: Rule = knob("sgd", "what every worker does with the mean gradient")
+    update: Rule = knob("sgd", "optimizer for the mean gradient, on every worker")
     momentum: float = knob(0.9, "mu, of the rules momentum and nesterov", ge=0, lt=1)
 
 
@@ -30,7 +30,7 @@ def elements_sent(shape, s):
 
 
 def worker(comm, task, s=Settings()):
-    w = task.start()  # (d,), the same on every rank, and it stays so
+    w = task.start()  # (d,), equal on all ranks, and it stays so
     G = kernels.zeros_like(w)  # (d,)
     task.holds("buffers", G.nbytes)
     rule = optimizer(s.update, w, s.momentum)

@@ -1,33 +1,34 @@
 """Backup workers keep synchronous SGD from waiting for stragglers: each step uses the first N of N + b gradients.
 
-Rank 0 is the server. When N workers have pushed a gradient of step t, whoever they are,
+Rank 0 is the server. When any N workers have pushed a gradient of step t,
 
     g = (g_1 + ... + g_N) / N        w <- w - lr g        t <- t + 1
 
-and these N get the new w. A straggler finishes what it began; its push, now of an older step, is dropped, and it goes
-on from the newest w. The server knows whose gradient is of which step, since it knows what it sent to whom. Up to b
-workers may be lost for good.
+and these N receive the new w. A straggler finishes its gradient; its push, now of an older step, is dropped, and it
+continues from the newest w. The server knows the step of every gradient, since it knows what it sent to each worker. Up
+to b workers may be lost for good.
 
-Price: 2 (N + b) d numbers per step through the server's link, late ones too; b / (N + b) of the gradients are wasted.
-Staleness: none. Which N of the N + b mini-batches are used is decided by speed: unbiased only if that is not related
-to the data.
+Price: 2 (N + b) d elements per step through the server's link, late pushes included; b / (N + b) of the gradients are
+wasted.
+Staleness: none. Which N of the N + b mini-batches are used is decided by speed: unbiased only if speed is independent
+of the data.
 Source: Chen, Pan, Monga, Bengio & Jozefowicz, arXiv:1604.00981 (96 workers and 4 backups of 100 machines).
 """
 
 from itertools import count
 
 import kernels
-from algorithms.algorithm import Algorithm, Equivalence, Knobs, knob
+from algorithms.algorithm import Algorithm, Equivalence, Knobs, knob, one_server
 from algorithms.parts.optimizers import Rule, optimizer
 
 SERVER = 0
-END = None  # after the w that was the last
+END = None  # sent along with the last w
 
 
 class Settings(Knobs):
     learning_rate: float = knob(0.2, "step size", gt=0, le=1000)
     backups: int | None = knob(None, "b, workers not waited for; by default one in 25, if there are two", ge=0, le=4095)
-    update: Rule = knob("sgd", "what the server does with the mean gradient")
+    update: Rule = knob("sgd", "optimizer of the server, for the mean gradient")
     momentum: float = knob(0.9, "mu, of the rules momentum and nesterov", ge=0, lt=1)
 
     @property
@@ -38,17 +39,15 @@ class Settings(Knobs):
         return workers - ((workers + 23) // 25 if self.backups is None else self.backups)
 
 
-def servers(s):
-    return 1
-
-
 def check(workers, batch, workload, s):
     if s.waited_for(workers) < 1:
         among = "1 worker" if workers == 1 else f"{workers} workers"
-        raise ValueError(f"{s.backups} backups among {among} leave nobody to wait for; use fewer backups than workers.")
+        raise ValueError(
+            f"{s.backups} backups among {among} leave no worker to wait for; use fewer backups than workers."
+        )
 
 
-def elements_sent(shape, s):  # if nobody is more than a step late
+def elements_sent(shape, s):  # if no worker is more than a step late
     return 2 * shape.workers * shape.parameters * shape.steps
 
 
@@ -73,7 +72,7 @@ def server(comm, task, s):
     workers = range(1, comm.size)
     n = s.waited_for(len(workers))
     g, rows = kernels.empty_like(w), kernels.empty((n, len(w)), w)
-    began = dict.fromkeys(workers, 0)  # the step of which each worker computes a gradient
+    began = dict.fromkeys(workers, 0)  # the step whose gradient each worker computes
     arrived, lost, dropped, end = {}, set(), 0, []
     for step in task.steps():
         for rank in arrived:
@@ -85,7 +84,7 @@ def server(comm, task, s):
             if message is None:
                 lost.add(rank)
                 if len(lost) > len(workers) - n:
-                    comm.recv(rank)  # raises RankLost: a step cannot be completed any more
+                    comm.recv(rank)  # raises RankLost: no step can be completed any more
                 continue
             gradient, *spent = message
             end += spent
@@ -117,10 +116,11 @@ def server(comm, task, s):
 ALGORITHM = Algorithm(
     worker,
     Settings,
-    servers=servers,
+    servers=one_server,
     check=check,
     elements_sent=elements_sent,
     deterministic=lambda s: s.synchronous,
+    drops_steps=True,
     equivalences=(
         Equivalence("one worker is SGD", to="sgd"),
         Equivalence(

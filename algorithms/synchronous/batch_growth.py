@@ -1,41 +1,43 @@
-"""Batch growth lets the batch grow where others let the rate fall: as much less noise, with far fewer updates.
+"""Batch growth increases the batch instead of decaying the rate: the same reduction of noise, with far fewer updates.
 
-Noise goes as lr / (B (1 - mu)), and each milestone divides it by `factor`. A batch larger than one mini-batch of every
-worker is accumulated: over c mini-batches each worker adds up its gradients at the same w, and then all step once,
+Noise is proportional to lr / (B (1 - mu)), and each milestone divides it by `factor`. A batch larger than one
+mini-batch of every worker is accumulated: over c mini-batches each worker adds up its gradients at the same w, and then
+all step once,
 
     g = (sum of c N gradients) / (c N)        v <- mu v + g        w <- w - lr v
 
     decay            lr / factor                              as usual
-    grow             c factor                                 as far as `largest`, then lr falls
+    grow             c factor                                 up to `largest`, then lr decays
     hybrid           c factor once, then lr / factor
     larger_rate      grow, from lr factor and c = factor
     larger_momentum  grow, from lr factor, (1 - mu) / factor and c = factor^2
 
-A milestone counts from the next update on; mini-batches that do not fill the last update are not applied.
+A milestone takes effect at the next update; mini-batches that do not fill the last update are not applied.
 
-Price: an all-reduce per update, 2 (N-1) d numbers in all by the ring; two more vectors, v and the sum. Staleness: none.
+Price: an all-reduce per update, 2 (N-1) d elements in total by the ring; two more vectors, v and the sum. Staleness:
+none.
 Source: Smith, Kindermans, Ying & Le, Don't Decay the Learning Rate, Increase the Batch Size, ICLR 2018.
 """
 
 import kernels
 from algorithms.algorithm import Algorithm, Equivalence, Knobs, knob
-from algorithms.parts.lr_schedules import Growth, less_noise, passed
-from knobs import Rising, rising
+from algorithms.parts.lr_schedules import Growth, milestones_passed, with_less_noise
+from knobs import Rising
 
 
 class Settings(Knobs):
-    learning_rate: float = knob(0.05, "rate at first, of the schedules decay, grow and hybrid", gt=0, le=1000)
-    momentum: float = knob(0.9, "mu at first; with larger_momentum nearer to 1", ge=0, lt=1)
-    schedule: Growth = knob("grow", "what brings the noise down")
-    factor: int = knob(5, "how much less noise from each milestone on", ge=2, le=100)
+    learning_rate: float = knob(0.05, "initial rate of the schedules decay, grow and hybrid", gt=0, le=1000)
+    momentum: float = knob(0.9, "initial mu; with larger_momentum closer to 1", ge=0, lt=1)
+    schedule: Growth = knob("grow", "how the noise is reduced")
+    factor: int = knob(5, "reduction of the noise at each milestone", ge=2, le=100)
     milestones: Rising = knob("60,120,160", "epochs at which the noise falls, with commas", unit="epochs")
     largest: int | None = knob(None, "most mini-batches of a worker in an update; none: no limit", ge=1, le=1_000_000)
 
     def plan(self, step, per_epoch):
-        """(rate, mini-batches in an update, momentum) of an update that begins with this step."""
+        """Return (rate, mini-batches, momentum) of an update that begins with this step."""
         given = {"rate": self.learning_rate, "batch": 1, "momentum": self.momentum}
-        drops = passed(step / per_epoch, rising(self.milestones))
-        return less_noise(self.schedule, drops, factor=self.factor, largest=self.largest, **given)
+        drops = milestones_passed(step / per_epoch, self.milestones)
+        return with_less_noise(self.schedule, drops, factor=self.factor, largest=self.largest, **given)
 
 
 def elements_sent(shape, s):
@@ -43,7 +45,7 @@ def elements_sent(shape, s):
 
 
 def updates(s, steps, per_epoch):
-    """How many updates so many mini-batches make."""
+    """Return the number of updates in `steps` mini-batches."""
     done = step = 0
     while (step := step + s.plan(step, per_epoch)[1]) <= steps:
         done += 1
@@ -51,7 +53,7 @@ def updates(s, steps, per_epoch):
 
 
 def worker(comm, task, s=Settings()):
-    w = task.start()  # (d,), the same on every rank, and it stays so
+    w = task.start()  # (d,), equal on all ranks, and it stays so
     v, total = kernels.state_like(w), kernels.zeros_like(w)
     gathered = 0
     for step in task.steps(together=True):

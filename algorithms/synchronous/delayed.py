@@ -1,19 +1,19 @@
-"""Delayed gradient descent applies gradients a fixed number of steps late, so that their sums travel all that while.
+"""Delayed gradient descent applies gradients a fixed number of steps late, so that their all-reduce can overlap those.
 
-Every worker computes g_i(w_t), begins its sum, and goes on; applied is the sum that was begun k steps before:
+Every worker computes g_i(w_t), starts its all-reduce, and continues; it applies the sum that was started k steps ago:
 
-    compute   F B | F B | F B | F B |             k = 1: the sum of one step has the whole next step to travel,
+    compute   F B | F B | F B | F B |             k = 1: the all-reduce of a step overlaps the whole next step,
     network      [ g_0 ][ g_1 ][ g_2 ]            layer by layer until just before its layer is read again
     w_t+1[l] <- w_t[l] - lr (g_1(w_t-k)[l] + ... + g_N(w_t-k)[l]) / N
 
-The lag is the same for all layers and all workers, so all replicas stay the same to the bit. Delay 0 is synchronous
-SGD; delay 1 is as fast as any: a step takes the longer of computing and communicating, at best half of both together.
-The first k steps apply nothing, and after the last one what is still on its way is applied: T steps are T updates.
+The delay is the same for all layers and workers, so all replicas stay equal to the bit. Delay 0 is synchronous SGD;
+delay 1 is as fast as any: a step takes the longer of computation and communication, at best half of their sum. The
+first k steps apply nothing, and after the last step the sums in flight are applied: T steps are T updates.
 
-A curvature h bears a step of lr h < 2 sin(pi / (4 k + 2)): 2, 1, 0.62, 0.45 for k = 0, 1, 2, 3. Late is dear.
+On curvature h it is stable for lr h < 2 sin(pi / (4 k + 2)): 2, 1, 0.62, 0.45 for k = 0, 1, 2, 3.
 
-Price: the bytes of synchronous SGD; k more gradients in memory. Staleness: exactly k, but in the first k steps, which
-have nothing to be late behind.
+Price: the bytes of synchronous SGD; k more gradients in memory. Staleness: exactly k updates, and less for
+the first k gradients.
 Source: "Leveraging Asynchronicity in Gradient Descent for Scalable Deep Learning", OpenReview rkFd2P5gl (Daily, Vishnu
 and others); stability from the roots of z^(k+1) = z^k - lr h.
 """
@@ -28,9 +28,9 @@ from algorithms.parts.optimizers import Rule, optimizer
 
 class Settings(Knobs):
     learning_rate: float = knob(0.1, "step size", gt=0, le=1000)
-    delay: int = knob(1, "k, steps by which every gradient is late", ge=0, le=64, unit="steps", delay=True)
-    layerwise: bool = knob(True, "layers are summed as their gradients come; otherwise the whole model at once")
-    update: Rule = knob("sgd", "what every worker does with the mean gradient")
+    delay: int = knob(1, "k, delay of every gradient", ge=0, le=64, unit="steps", delay=True)
+    layerwise: bool = knob(True, "layers are reduced as their gradients come; otherwise the whole model at once")
+    update: Rule = knob("sgd", "optimizer for the mean gradient, on every worker")
     momentum: float = knob(0.9, "mu, of the rules momentum and nesterov", ge=0, lt=1)
 
 
@@ -40,14 +40,14 @@ def elements_sent(shape, s):
 
 def worker(comm, task, s=Settings()):
     w = task.start()  # (d,)
-    late, updates = deque(), 0  # the sums of each step that is not applied yet, and the updates that its w had
+    late, updates = deque(), 0  # of each step not applied yet: its sums, and the version of its w
 
     @cache
     def rule(start, stop):
-        return optimizer(s.update, w[start:stop], s.momentum)  # each layer has its own memory
+        return optimizer(s.update, w[start:stop], s.momentum)  # each layer has its own state
 
-    def apply(part, handle):
-        rule(part.start, part.stop).step(w[part], handle.wait(), s.learning_rate)
+    def apply(place, handle):
+        rule(place.start, place.stop).step(w[place], handle.wait(), s.learning_rate)
 
     def applied(version):
         nonlocal updates
@@ -58,29 +58,32 @@ def worker(comm, task, s=Settings()):
 
     for _ in task.steps(together=True):
         sums, version = late.popleft() if len(late) > s.delay else ({}, None)
-        for part in task.forward(w):
-            if part.start in sums:
-                apply(*sums[part.start])
+        layers = task.layerwise()
+        task.holds("parameters", w.nbytes)
+        for layer in layers:
+            if layer.place.start in sums:
+                apply(*sums[layer.place.start])  # just before it is read again
+            layer.forward(w[layer.place])
         if sums:
             applied(version)
-        late.append((begin(comm, task, w, s.layerwise), updates))
+        late.append((start_sums(comm, layers, w, s.layerwise), updates))
         task.holds("gradients", len(late) * w.nbytes)
     for sums, version in late:
-        for part, handle in sums.values():
-            apply(part, handle)
+        for place, handle in sums.values():
+            apply(place, handle)
         applied(version)
     return w
 
 
-def begin(comm, task, w, layerwise):
-    """The sums of a step, under way: first parameter -> (part, handle)."""
-    gradients = task.backward()
+def start_sums(comm, layers, w, layerwise):
+    """Pass backward and start the sums of a step; return them by first parameter: (place, handle)."""
+    gradients = ((layer.place, layer.backward(w[layer.place])) for layer in reversed(layers))
     if not layerwise:
         whole = kernels.empty_like(w)
-        for part, g in gradients:
-            whole[part] = g
+        for place, g in gradients:
+            whole[place] = g
         gradients = [(slice(0, len(w)), whole)]
-    return {part.start: (part, comm.all_reduce(g, "mean", async_op=True, priority=1)) for part, g in gradients}
+    return {place.start: (place, comm.all_reduce(g, "mean", async_op=True, priority=1)) for place, g in gradients}
 
 
 ALGORITHM = Algorithm(

@@ -1,40 +1,40 @@
-"""Large batches take k times the rate for k times the batch, and warm up to it, since k steps at once start badly.
+"""Large-batch SGD scales the rate with the batch, and warms up to it, since early steps cannot be k times as long.
 
     k = N b / base_batch        lr <- base + (k base - base) t / T        in the first T steps, k base after them
 
-and then the rate falls at each milestone. Every worker takes the Nesterov step with the mean gradient g of all N:
+and then the rate decays at each milestone. Every worker takes the Nesterov step with the mean gradient g of all N:
 
     v <- mu v + g        w <- w - lr (g + mu v)
 
-One step at k lr goes about as far as k steps at lr, as long as gradients change little on the way; early in training
-they change much. Warm-up `gradual` rises in every step, `constant` stays at base and jumps, `none` begins at k base.
-The rate stands outside v, so v needs no correction when it changes (see momentum).
+One step at k lr moves about as far as k steps at lr, as long as gradients change little on the way; early in training
+they change much. Warm-up `gradual` rises in every step, `constant` stays at base and then jumps, `none` begins at k
+base. The rate is outside v, so v needs no correction when it changes (see momentum).
 
-Price: an all-reduce per step, 2 (N-1) d numbers in all by the ring; one more vector, v. Staleness: none.
+Price: an all-reduce per step, 2 (N-1) d elements in total by the ring; one more vector, v. Staleness: none.
 Source: Goyal et al., Accurate, Large Minibatch SGD, arXiv:1706.02677, 2017.
 """
 
 import kernels
 from algorithms.algorithm import Algorithm, Equivalence, Knobs, knob
-from algorithms.parts.lr_schedules import WarmUp, linear_scaling, passed, warmed_up
-from knobs import Rising, rising
+from algorithms.parts.lr_schedules import WarmUp, linear_scaling, milestones_passed, warm_up_rate
+from knobs import Rising
 
 
 class Settings(Knobs):
     learning_rate: float = knob(0.02, "base rate, right for the base batch", gt=0, le=1000)
     base_batch: int = knob(32, "samples per step, of all workers, that the base rate is for", ge=1, unit="samples")
-    momentum: float = knob(0.9, "mu, what the velocity keeps of itself", ge=0, lt=1)
-    warm_up: WarmUp = knob("gradual", "the way from the base rate to k times that")
+    momentum: float = knob(0.9, "mu, decay of the velocity", ge=0, lt=1)
+    warm_up: WarmUp = knob("gradual", "how the rate rises from base to k times base")
     warm_up_epochs: float = knob(5.0, "passes over the data until the full rate", ge=0, le=1000, unit="epochs")
     milestones: Rising = knob("30,60,80", "epochs at which the rate falls, with commas", unit="epochs")
-    decay: float = knob(0.1, "what is left of the rate at each milestone", gt=0, le=1)
+    decay: float = knob(0.1, "factor of the rate at each milestone", gt=0, le=1)
 
     def rate(self, step, per_epoch, batch):
-        """The learning rate of this step, at `batch` samples per step of all workers."""
+        """Return the learning rate of this step, at `batch` samples per step of all workers."""
         peak = linear_scaling(self.learning_rate, batch, self.base_batch)
-        falls = passed(step / per_epoch, rising(self.milestones))
+        falls = milestones_passed(step / per_epoch, self.milestones)
         length = self.warm_up_epochs * per_epoch
-        return warmed_up(self.learning_rate, peak, step, length, self.warm_up) * self.decay**falls
+        return warm_up_rate(self.learning_rate, peak, step, length, self.warm_up) * self.decay**falls
 
 
 def elements_sent(shape, s):
@@ -42,7 +42,7 @@ def elements_sent(shape, s):
 
 
 def worker(comm, task, s=Settings()):
-    w = task.start()  # (d,), the same on every rank, and it stays so
+    w = task.start()  # (d,), equal on all ranks, and it stays so
     v = kernels.state_like(w)
     for step in task.steps(together=True):
         rate = s.rate(step, task.per_epoch, comm.size * task.batch)

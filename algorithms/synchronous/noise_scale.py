@@ -1,19 +1,20 @@
-"""Synchronous SGD knows for free how noisy its gradients are, and so how large a batch is worth while.
+"""Gradient noise scale: synchronous SGD measures its gradient noise for free, and so the largest useful batch size.
 
-A worker's gradient g_i is the mean of b samples, their mean g one of B = N b: two batch sizes, two mean lengths.
+A worker's gradient g_i is the mean of b samples, their mean g one of B = N b: two batch sizes, two mean norms.
 
     E |g_i|^2 = |G|^2 + tr(C) / b        E |g|^2 = |G|^2 + tr(C) / B
 
-with the true gradient G and the covariance C of a single sample's. Solved in every step, averaged over steps:
+with the true gradient G and the covariance C of a single sample's gradient. Solved in every step, averaged over steps:
 
     signal <- a signal + (1-a) (B |g|^2 - b mean |g_i|^2) / (B - b)            an estimate of |G|^2
     noise  <- a noise  + (1-a) (mean |g_i|^2 - |g|^2) / (1/b - 1/B)            an estimate of tr(C)
 
-noise / signal is the noise scale, in samples: far below it twice the batch is worth twice the steps, far above it
-is worth nothing. Both are averaged before they are divided: the mean of the ratios would be another number. In a
-step, and for short memories, signal may be negative; then no scale is measured. w moves as in synchronous SGD.
+noise / signal is the noise scale, in samples: far below it twice the batch is worth twice the steps, far above it is
+worth nothing. Both are averaged before the division: the mean of the ratios would be a different number. In a single
+step, and with little averaging, signal may be negative; then no scale is measured. w moves as in synchronous SGD.
 
-Price: an all-reduce of d numbers and of one per step, 2 (N-1) (d+1) numbers in all; two norms. Staleness: none.
+Price: an all-reduce of d elements and one of a single element per step, 2 (N-1) (d+1) elements in total; two norms.
+Staleness: none.
 Source: McCandlish, Kaplan, Amodei et al., arXiv:1812.06162, appendix A.1.
 """
 
@@ -24,16 +25,14 @@ from algorithms.parts.optimizers import Rule, optimizer
 
 class Settings(Knobs):
     learning_rate: float = knob(0.2, "step size", gt=0, le=1000)
-    memory: float = knob(0.95, "a, what the two averages keep of themselves in a step", ge=0, lt=1)
-    update: Rule = knob("sgd", "what every worker does with the mean gradient")
+    memory: float = knob(0.95, "a, decay of the two averages per step", ge=0, lt=1)
+    update: Rule = knob("sgd", "optimizer for the mean gradient, on every worker")
     momentum: float = knob(0.9, "mu, of the rules momentum and nesterov", ge=0, lt=1)
 
 
 def check(workers, batch, workload, s):
     if workers < 2:
-        raise ValueError(
-            "one worker has one batch size, and the noise shows in the difference of two; use at least 2 workers."
-        )
+        raise ValueError("one worker has one batch size, and measuring noise takes two; use at least 2 workers.")
 
 
 def elements_sent(shape, s):

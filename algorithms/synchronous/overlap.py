@@ -1,15 +1,15 @@
-"""Overlap hides the all-reduce behind back-propagation: a layer's gradients leave while earlier layers compute theirs.
+"""Overlap hides the all-reduce behind back-propagation: a layer's gradients travel while earlier layers compute theirs.
 
-The last layer's gradient is ready first. As soon as a bucket of layers is full its sum is begun, and nobody waits:
+The last layer's gradient is ready first. As soon as a bucket of layers is full its all-reduce starts, without waiting:
 
     backward   B3  B2  B1  B0                    bucket = two layers
-    network            [g3 g2]   [g1 g0]         the step ends when the last bucket is there
-    g = (g_1 + ... + g_N) / N        w <- w - lr g        (or what another update rule makes of g)
+    network            [g3 g2]   [g1 g0]         the step ends when the last bucket is reduced
+    g = (g_1 + ... + g_N) / N        w <- w - lr g        (or the update of another optimizer)
 
-Without a least size every layer goes alone (wait-free back-propagation); in a bucket as large as the model nothing is
-left to hide behind. In between lies the best: each sum costs its latencies, and the last bucket is always exposed.
-Helper threads that do the sums, or updates in the order of completion ("lazy"), change who waits where and not what
-comes out: all layers are updated before the next step begins.
+With a minimum size of 0 every layer is sent alone (wait-free back-propagation); a bucket as large as the model leaves
+nothing to hide behind. The best size lies in between: each all-reduce costs its latencies, and the last bucket is
+always exposed. Helper threads for the sums, or updates in the order of completion ("lazy"), change the waiting and not
+the result: all layers are updated before the next step begins.
 
 Price: the bytes of synchronous SGD in more messages; one buffer for the gradient of the whole model. Staleness: none.
 Source: Zhang et al. (Poseidon), USENIX ATC 2017, section 3; PyTorch's DistributedDataParallel (buckets); "Leveraging
@@ -24,9 +24,9 @@ from algorithms.parts.optimizers import Rule, optimizer
 class Settings(Knobs):
     learning_rate: float = knob(0.2, "step size", gt=0, le=1000)
     bucket_bytes: int = knob(
-        32_768, "gradients that travel together, at least; 0 for layer by layer", ge=0, le=1 << 30, unit="bytes"
+        32_768, "least size of a bucket of gradients; 0 for layer by layer", ge=0, le=1 << 30, unit="bytes"
     )
-    update: Rule = knob("sgd", "what every worker does with the mean gradient")
+    update: Rule = knob("sgd", "optimizer for the mean gradient, on every worker")
     momentum: float = knob(0.9, "mu, of the rules momentum and nesterov", ge=0, lt=1)
 
 
@@ -38,17 +38,18 @@ def worker(comm, task, s=Settings()):
     w = task.start()  # (d,)
     rule = optimizer(s.update, w, s.momentum)
     for _ in task.steps(together=True):
-        for _ in task.forward(w):
-            pass
-        g, end, under_way = kernels.empty_like(w), len(w), []
+        layers = task.layerwise()
+        layers.forward(w)
+        g, end, in_flight = kernels.empty_like(w), len(w), []
         task.holds("gradients", g.nbytes)
-        for part, own in task.backward():
-            g[part] = own
-            bucket = g[part.start : end]
-            if bucket.nbytes >= s.bucket_bytes or part.start == 0:
-                under_way.append(comm.all_reduce(bucket, op="mean", async_op=True))
-                end = part.start
-        for handle in under_way:
+        for layer in reversed(layers):
+            g[layer.place] = layer.backward(w[layer.place])
+            start = layer.place.start
+            bucket = g[start:end]
+            if bucket.nbytes >= s.bucket_bytes or start == 0:
+                in_flight.append(comm.all_reduce(bucket, op="mean", async_op=True))
+                end = start
+        for handle in in_flight:
             handle.wait()
         rule.step(w, g, s.learning_rate)
         if comm.rank == 0:

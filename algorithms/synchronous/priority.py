@@ -1,17 +1,17 @@
-"""Priority overlaps the all-reduce with the next forward pass as well, and lets what that needs first go first.
+"""Priority overlaps the all-reduce with the next forward pass as well, and sends first what that pass needs first.
 
-Back-propagation gives the last layer's gradient first; the next forward pass needs the first layer's update first.
-Layer l is updated just before it is read again, and gradients travel in slices, those of early layers overtaking:
+Back-propagation yields the last layer's gradient first; the next forward pass needs the first layer's update first.
+Layer l is updated just before it is read again, and gradients are sent in slices, those of early layers overtaking:
 
     compute   B2 B1 B0 . F0 F1 F2 B2 B1 B0        . only the first layer's sum has nothing to hide behind
-    network      g2 g2 g0 g1 g1 g2 g2 g2          g0 waits for the slice on its way, not for all of g2
-    g[l] = (g_1[l] + ... + g_N[l]) / N        w[l] <- w[l] - lr g[l]        (or what another update rule makes of it)
+    network      g2 g2 g0 g1 g1 g2 g2 g2          g0 waits for the slice in flight, not for all of g2
+    g[l] = (g_1[l] + ... + g_N[l]) / N        w[l] <- w[l] - lr g[l]        (or another optimizer)
 
-Every layer reads exactly the weights that synchronous SGD would give it. First come, first served ("fifo") gains
-nothing: the first layer's gradient, which the forward pass begins with, is then the last to arrive. Priority is a hint,
-`comm.all_reduce(..., priority=...)`, which the simulated cluster follows; a real one may not.
+Every layer reads exactly the weights of synchronous SGD. First come, first served ("fifo") gains nothing: the first
+layer's gradient, which the forward pass begins with, is then the last to arrive. Priority is a hint,
+`comm.all_reduce(..., priority=...)`, which the simulated cluster follows and a real one may ignore.
 
-Price: the bytes of synchronous SGD in still more messages, each with its latencies; d numbers in flight.
+Price: the bytes of synchronous SGD in still more messages, each with its latency; d elements in flight.
 Staleness: none.
 Source: Jayarajan et al. (P3), MLSys 2019; Peng et al. (ByteScheduler), SOSP 2019; Sridharan et al. (MLSL),
 arXiv:1801.08030, whose newest-first order is the same, since the newest gradient is that of the earliest layer.
@@ -26,9 +26,9 @@ from algorithms.parts.optimizers import Rule, optimizer
 
 class Settings(Knobs):
     learning_rate: float = knob(0.2, "step size", gt=0, le=1000)
-    order: Literal["priority", "fifo"] = knob("priority", "what leaves first: early layers, or what came first")
-    slice: int = knob(32_768, "at most so many travel together, then others may overtake", ge=1, unit="numbers")
-    update: Rule = knob("sgd", "what every worker does with the mean gradient")
+    order: Literal["priority", "fifo"] = knob("priority", "what is sent first: early layers, or what came first")
+    slice: int = knob(32_768, "largest slice; others may overtake after it", ge=1, unit="numbers")
+    update: Rule = knob("sgd", "optimizer for the mean gradient, on every worker")
     momentum: float = knob(0.9, "mu, of the rules momentum and nesterov", ge=0, lt=1)
 
 
@@ -38,34 +38,36 @@ def elements_sent(shape, s):
 
 def worker(comm, task, s=Settings()):
     w = task.start()  # (d,)
-    under_way = {}  # first parameter of a layer -> its gradient, and the sums of its slices
+    in_flight = {}  # first parameter of a layer -> its gradient, and the sums of its slices
 
     @cache
     def rule(start, stop):
-        return optimizer(s.update, w[start:stop], s.momentum)  # each layer has its own memory
+        return optimizer(s.update, w[start:stop], s.momentum)  # each layer has its own state
 
-    def land(part):
+    def update(place):
         """Update a layer, once its gradient is the mean over all workers."""
-        g, sums = under_way.pop(part.start)
+        g, sums = in_flight.pop(place.start)
         for handle in sums:
             handle.wait()
-        rule(part.start, part.stop).step(w[part], g, s.learning_rate)
+        rule(place.start, place.stop).step(w[place], g, s.learning_rate)
 
     for step in task.steps(together=True):
-        parts = []
-        for part in task.forward(w):
-            parts.append(part)
+        layers = task.layerwise()
+        task.holds("parameters", w.nbytes)
+        for layer in layers:
             if step:
-                land(part)
+                update(layer.place)  # just before it is read again
+            layer.forward(w[layer.place])
         if step and comm.rank == 0:
             task.report(w)
-        for part, g in task.backward():
-            urgency = 1 + part.start if s.order == "priority" else 1
+        for layer in reversed(layers):
+            g, start = layer.backward(w[layer.place]), layer.place.start
+            urgency = 1 + start if s.order == "priority" else 1
             slices = [g[i : i + s.slice] for i in range(0, len(g), s.slice)]
-            under_way[part.start] = g, [comm.all_reduce(x, "mean", async_op=True, priority=urgency) for x in slices]
+            in_flight[start] = g, [comm.all_reduce(x, "mean", async_op=True, priority=urgency) for x in slices]
         task.holds("gradients", w.nbytes)
-    for part in parts:
-        land(part)
+    for place in task.layers:
+        update(place)
     if comm.rank == 0:
         task.report(w)
     return w

@@ -2,11 +2,11 @@
 
 Every worker holds the same w and computes a gradient g_i on its own mini-batch:
 
-    g = (g_1 + ... + g_N) / N        w <- w - lr g        (or what another update rule makes of g)
+    g = (g_1 + ... + g_N) / N        w <- w - lr g        (or the update of another optimizer)
 
 It is the mean and not the sum, so lr keeps its meaning; with N times the batch it may be up to N times as large.
 
-Price: an all-reduce per step, 2 (N-1) d numbers in all by the ring; everybody waits for the slowest.
+Price: an all-reduce per step, 2 (N-1) d elements in total by the ring; all workers wait for the slowest.
 Staleness: none.
 Source: Valiant, CACM 33(8), 1990 (supersteps); Goyal et al., arXiv:1706.02677 (mean, linear scaling of lr).
 """
@@ -17,7 +17,7 @@ from algorithms.parts.optimizers import Rule, optimizer
 
 class Settings(Knobs):
     learning_rate: float = knob(0.2, "step size", gt=0, le=1000)
-    update: Rule = knob("sgd", "what every worker does with the mean gradient")
+    update: Rule = knob("sgd", "optimizer for the mean gradient, on every worker")
     momentum: float = knob(0.9, "mu, of the rules momentum and nesterov", ge=0, lt=1)
 
 
@@ -26,7 +26,7 @@ def elements_sent(shape, s):
 
 
 def worker(comm, task, s=Settings()):
-    w = task.start()  # (d,), the same on every rank, and it stays so
+    w = task.start()  # (d,), equal on all ranks, and it stays so
     rule = optimizer(s.update, w, s.momentum)
     for _ in task.steps(together=True):
         _, g = task.gradient(w)

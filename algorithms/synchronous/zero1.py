@@ -1,16 +1,16 @@
-"""ZeRO-1 updates each parameter on one rank only, so the memory of the update rule is dealt out among all of them.
+"""ZeRO-1 updates each parameter on one rank only, so the optimizer state is sharded over all ranks.
 
-The all-reduce is taken apart, and the update goes in between. Rank r keeps piece r of the vector, written [r]:
+The all-reduce is split into its two halves, with the update in between. Rank r owns piece r of the vector, written [r]:
 
     g[r] <- mean over the ranks of g[r]          reduce-scatter
-    w[r] <- w[r] - lr (what the rule makes of g[r])
+    w[r] <- w[r] - lr rule(g[r])
     w    <- w[1], ..., w[N]                      all-gather
 
-Rules that treat every parameter alone, as all of ours do, do not notice. MLSL calls it the distributed update, and
-gathers what was added to w instead of w.
+Optimizers that treat every parameter on its own, as all of ours do, compute the same. MLSL calls it the distributed
+update, and gathers the increments of w instead of w.
 
-Price: 2 (N-1) d numbers a step in all, as the ring; of the rule's memory, up to 2 d numbers with Adam, and of its work
-each rank has 1/N. Everybody waits for the slowest. Staleness: none.
+Price: 2 (N-1) d elements per step in total, like the ring; each rank has 1/N of the optimizer's state, up to 2 d
+elements with Adam, and of its work. All workers wait for the slowest. Staleness: none.
 Source: Rajbhandari, Rasley, Ruwase & He, SC 2020; Sridharan et al., arXiv:1801.08030 (MLSL).
 """
 
@@ -21,7 +21,7 @@ from kernels.arrays import shares
 
 class Settings(Knobs):
     learning_rate: float = knob(0.01, "step size", gt=0, le=1000)
-    update: Rule = knob("adam", "what a rank does with its piece of the mean gradient")
+    update: Rule = knob("adam", "optimizer of a rank, for its piece of the mean gradient")
     momentum: float = knob(0.9, "mu, of the rules momentum and nesterov", ge=0, lt=1)
 
 
@@ -30,7 +30,7 @@ def elements_sent(shape, s):
 
 
 def worker(comm, task, s=Settings()):
-    w = task.start()  # (d,), the same on every rank, and it stays so
+    w = task.start()  # (d,), equal on all ranks, and it stays so
     pieces = [w[share] for share in shares(len(w), comm.size)]
     mine = pieces[comm.rank]  # a part of w, not a copy
     rule = optimizer(s.update, mine, s.momentum)

@@ -1,16 +1,16 @@
-"""ZeRO-2 deals out the gradient, too: of a layer's gradient a rank keeps only the piece that it will update with.
+"""ZeRO-2 shards the gradient, too: of a layer's gradient a rank keeps only the piece that it needs for its update.
 
-On the way back each layer's gradient is summed as soon as it is there, and let go. Rank r keeps piece r of every
-layer, written [r]:
+In the backward pass each layer's gradient is reduced as soon as it is computed, and then freed. Rank r owns piece r of
+every layer, written [r]:
 
     g[r] <- mean over the ranks of g[r]          reduce-scatter, layer by layer, the last one first
-    w[r] <- w[r] - lr (what the rule makes of g[r])
+    w[r] <- w[r] - lr rule(g[r])
     w    <- w[1], ..., w[N]                      all-gather
 
-So a rank holds d numbers of w, d/N of the gradient and one layer's, and d/N for each vector that the rule remembers.
+So a rank holds d elements of w, d/N of the gradient plus one layer's, and d/N for each state vector of the optimizer.
 
-Price: 2 (N-1) d numbers a step in all, as the ring, but a message round the ring for each layer, for which everybody
-waits: bucketing and overlap would hide them. Staleness: none.
+Price: 2 (N-1) d elements per step in total, like the ring, but in a round of messages for each layer, which all ranks
+wait for: bucketing and overlap would hide them. Staleness: none.
 Source: Rajbhandari, Rasley, Ruwase & He, SC 2020.
 """
 
@@ -23,7 +23,7 @@ from kernels.arrays import shares
 
 class Settings(Knobs):
     learning_rate: float = knob(0.01, "step size", gt=0, le=1000)
-    update: Rule = knob("adam", "what a rank does with its piece of the mean gradient")
+    update: Rule = knob("adam", "optimizer of a rank, for its piece of the mean gradient")
     momentum: float = knob(0.9, "mu, of the rules momentum and nesterov", ge=0, lt=1)
 
 
@@ -32,7 +32,7 @@ def elements_sent(shape, s):
 
 
 def worker(comm, task, s=Settings()):
-    w = task.start()  # (d,), the same on every rank, and it stays so
+    w = task.start()  # (d,), equal on all ranks, and it stays so
 
     @cache
     def pieces(start, stop):
@@ -40,14 +40,15 @@ def worker(comm, task, s=Settings()):
 
     @cache
     def rule(start, stop):
-        return optimizer(s.update, pieces(start, stop)[comm.rank], s.momentum)  # each layer has its own memory
+        return optimizer(s.update, pieces(start, stop)[comm.rank], s.momentum)  # each layer has its own state
 
     for _ in task.steps(together=True):
-        for _ in task.forward(w):
-            pass
-        means = {}  # layer -> this rank's piece of its mean gradient
-        for part, g in task.backward():
-            means[part.start, part.stop] = comm.reduce_scatter(g, op="mean")
+        layers = task.layerwise()
+        layers.forward(w)
+        means = {}  # (start, stop) of a layer in w -> this rank's piece of its mean gradient
+        for layer in reversed(layers):
+            g = layer.backward(w[layer.place])
+            means[layer.place.start, layer.place.stop] = comm.reduce_scatter(g, op="mean")
             task.holds("gradients", g.nbytes + sum(mean.nbytes for mean in means.values()))
         for layer, mean in means.items():
             rule(*layer).step(pieces(*layer)[comm.rank], mean, s.learning_rate)

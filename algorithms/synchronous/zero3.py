@@ -1,17 +1,17 @@
-"""ZeRO-3 deals out the parameters, too, and gathers a layer's only while that layer computes; also known as FSDP.
+"""ZeRO-3 shards the parameters, too, and gathers a layer's only while that layer computes; also known as FSDP.
 
-Rank r keeps piece r of every layer, written [r]. There is no whole w on any rank:
+Rank r owns piece r of every layer, written [r]. No rank holds all of w:
 
-    w_l <- w_l[1], ..., w_l[N]                        all-gather, before the forward of layer l, and let go after it
-    w_l <- w_l[1], ..., w_l[N]                        all-gather, before its backward, and let go after it
-    g_l[r] <- mean over the ranks of g_l[r]           reduce-scatter, after its backward
-    w[r] <- w[r] - lr (what the rule makes of g[r])   once all are there
+    w_l <- w_l[1], ..., w_l[N]                        all-gather before the forward of layer l, freed after it
+    w_l <- w_l[1], ..., w_l[N]                        all-gather before its backward, freed after it
+    g_l[r] <- mean over the ranks of g_l[r]           reduce-scatter after its backward
+    w[r] <- w[r] - lr rule(g[r])   when all layers are done
 
-So a rank holds d/N numbers of w, of the gradient, and for each vector that the rule remembers; and of one layer, the
-largest at worst, all parameters and their gradient.
+So a rank holds d/N elements of w, of the gradient, and of each state vector of the optimizer; and, of one layer at a
+time, all parameters and their gradient.
 
-Price: 3 (N-1) d numbers a step in all, half as many again as the ring, in three rounds for each layer, for which
-everybody waits: FSDP fetches the next layer meanwhile, at the memory of a second one. Staleness: none.
+Price: 3 (N-1) d elements per step in total, half as many again as the ring, in three rounds for each layer, which all
+ranks wait for: FSDP prefetches the next layer, at the memory of a second one. Staleness: none.
 Source: Rajbhandari, Rasley, Ruwase & He, SC 2020; Zhao et al., VLDB 2023 (FSDP), arXiv:2304.11277.
 """
 
@@ -25,7 +25,7 @@ from kernels.arrays import joined, shares
 
 class Settings(Knobs):
     learning_rate: float = knob(0.01, "step size", gt=0, le=1000)
-    update: Rule = knob("adam", "what a rank does with its pieces of the mean gradient")
+    update: Rule = knob("adam", "optimizer of a rank, for its pieces of the mean gradient")
     momentum: float = knob(0.9, "mu, of the rules momentum and nesterov", ge=0, lt=1)
 
 
@@ -34,38 +34,43 @@ def elements_sent(shape, s):
 
 
 def worker(comm, task, s=Settings()):
-    w = Dealt(comm, task)
+    w = ShardedParameters(task, comm.rank, comm.size)
     g = kernels.empty_like(w.mine)  # (d / N,)
     rule = optimizer(s.update, w.mine, s.momentum)
+
+    def gather(layer):
+        whole = joined(comm.all_gather(w.mine[w.piece(layer)]))  # (d_l,)
+        task.holds("parameters", w.mine.nbytes + whole.nbytes)
+        return whole
+
     for _ in task.steps(together=True):
-        for _ in task.forward(w):  # which asks for w[layer] before each layer,
-            pass
-        for layer, own in task.backward():  # and once more
-            g[w.place[layer.start]] = comm.reduce_scatter(own, op="mean")
-            task.holds("gradients", g.nbytes + own.nbytes)
+        layers = task.layerwise()
+        for layer in layers:
+            layer.forward(gather(layer))  # the only reference: freed as soon as the layer is through
+        for layer in reversed(layers):
+            whole = layer.backward(gather(layer))  # (d_l,), of this rank's mini-batch
+            g[w.piece(layer)] = comm.reduce_scatter(whole, op="mean")
+            task.holds("gradients", g.nbytes + whole.nbytes)
         rule.step(w.mine, g, s.learning_rate)
         task.report(w.mine, w.where)
     return w.mine
 
 
-class Dealt:
-    """w, of which this rank keeps `mine`, its piece of every layer; w[layer] is made of the pieces of all ranks."""
+class ShardedParameters:
+    """A rank's shard of w: `mine`, (d / N,), its piece of every layer, one after the other, from `where` in w."""
 
-    def __init__(self, comm, task):
-        self.comm, self.task = comm, task
-        self.place, where, end = {}, [], 0  # where a layer's piece lies in `mine`, by the layer's first number
-        for layer in task.layers:
-            size = layer.stop - layer.start
-            where.append(np.arange(layer.start, layer.stop)[shares(size, comm.size)[comm.rank]])
+    def __init__(self, task, rank, size):
+        self._pieces, where, end = {}, [], 0  # by the layer's first place in w
+        for place in task.layers:
+            where.append(np.arange(place.start, place.stop)[shares(place.stop - place.start, size)[rank]])
             start, end = end, end + len(where[-1])
-            self.place[layer.start] = slice(start, end)
-        self.where = np.concatenate(where)  # (d / N,), where these numbers lie in w
-        self.mine = task.start()[self.where]  # (d / N,)
+            self._pieces[place.start] = slice(start, end)
+        self.where = np.concatenate(where)
+        self.mine = task.start()[self.where]
 
-    def __getitem__(self, layer):
-        whole = joined(self.comm.all_gather(self.mine[self.place[layer.start]]))
-        self.task.holds("parameters", self.mine.nbytes + whole.nbytes)
-        return whole
+    def piece(self, layer):
+        """Return the slice of `mine` that is this rank's piece of the layer."""
+        return self._pieces[layer.place.start]
 
 
 ALGORITHM = Algorithm(

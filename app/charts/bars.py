@@ -8,8 +8,10 @@ from itertools import pairwise
 
 import numpy as np
 
-from app import palette, units
-from app.charts.frame import RANKS, Shown, grouped, lane_names, unit
+from app import units
+from app.charts.frame import RANKS, grouped, lane_names
+from experiments.plots import palette
+from experiments.plots.pictures import Shown, unit
 from tracing import KINDS
 
 HATCHES = {"\\": "45deg", "/": "135deg", "x": "135deg"}
@@ -39,7 +41,7 @@ class Bars:
 
 
 def shares(shown: list[Shown]) -> Bars:
-    """What each rank of the first run spent its time on, in percent of the run."""
+    """Return what each rank of the first run spent its time on, in percent of the run."""
     run = shown[0].run
     busy, names = grouped(run.trace.busy(), lane_names(run))
     share = 100 * busy / np.maximum(busy.sum(axis=1, keepdims=True), 1e-30)
@@ -52,7 +54,7 @@ def shares(shown: list[Shown]) -> Bars:
 
 
 def memory(shown: list[Shown]) -> Bars:
-    """What each rank of the first run held when it held most, by what it was held for."""
+    """Return what each rank of the first run held when it held most, by what it was held for."""
     run = shown[0].run
     held, names = run.held(), lane_names(run)
     if len(names) > RANKS:  # of a group, its fullest rank
@@ -72,7 +74,7 @@ def memory(shown: list[Shown]) -> Bars:
 
 
 def html(bars: Bars, description: str) -> str:
-    """The table; `description` is for readers who do not see it."""
+    """Return the bars as an HTML table; `description` is for readers who do not see it."""
     legend = "".join(f'<span><i style="{_look(part)}"></i>{escape(part.name)}</span>' for part in bars.parts)
     rows = "".join(
         f"<div>{escape(name)}</div><div>{''.join(_piece(bars, part, row) for part in bars.parts)}</div>"
@@ -112,6 +114,6 @@ def _share(value: float, bars: Bars) -> str:
 
 
 def _step(rough: float) -> float:
-    """The next 1, 2, 2.5 or 5 times a power of ten."""
+    """Return the next 1, 2, 2.5 or 5 times a power of ten."""
     power = 10.0 ** np.floor(np.log10(rough))
     return next(m * power for m in (1, 2, 2.5, 5, 10) if m * power >= rough * 0.999)

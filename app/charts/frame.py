@@ -1,47 +1,19 @@
-"""What all charts share: which run is which line, what its ranks are called, units, and the frame around a figure."""
+"""What all charts share: the names of ranks, and the frame around a figure."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
 import plotly.graph_objects as go
 
-import algorithms
-from app import palette
+from experiments import catalogue
 from experiments.experiment import Experiment
 from experiments.runs.record import Run
 
 CONFIG = {"displayModeBar": False}
-HEIGHT = 260  # px of a chart of curves
 RANKS = 64  # rows and columns that can be told apart; more are drawn in groups
 ROLES = {"pipelined": "stage", "model_parallel": "stage", "decoupled": "module"}  # of a rank that trains; else worker
-
-
-@dataclass(frozen=True)
-class Shown:
-    """A run on the page: its name there, its colour (an index of palette.RUNS), and the name of its folder."""
-
-    name: str
-    run: Run
-    colour: int
-    folder: str = ""
-
-    @property
-    def line(self) -> palette.Line:
-        """How it is drawn."""
-        return palette.RUNS[self.colour % len(palette.RUNS)]
-
-
-def unit(axis: str, largest: float) -> tuple[float, str]:
-    """(how many SI units one unit of the axis is, its name), so that labels have few digits."""
-    if axis == "seconds":
-        return next(((scale, name) for scale, name in ((1, "s"), (1e-3, "ms")) if largest >= scale), (1e-6, "µs"))
-    if axis == "bytes":
-        steps = ((1e9, "GB"), (1e6, "MB"), (1e3, "kB"))
-        return next(((scale, name) for scale, name in steps if largest >= scale), (1, "bytes"))
-    return 1, ""
 
 
 def frame(figure: go.Figure, x: str) -> None:
@@ -55,14 +27,14 @@ def frame(figure: go.Figure, x: str) -> None:
 
 
 def lane_names(run: Run) -> list[str]:
-    """What ranks are called: their number and their role."""
+    """Return the ranks' names: their role and their number."""
     return rank_names(run.experiment, run.trace.ranks)
 
 
 def rank_names(experiment: Experiment, ranks: int) -> list[str]:
-    """The same for so many ranks of an experiment."""
+    """Return the names of so many ranks of an experiment."""
     servers = experiment.servers
-    role = ROLES.get(algorithms.family(experiment.algorithm), "worker")
+    role = ROLES.get(catalogue.ALGORITHMS[experiment.algorithm].family, "worker")
     if experiment.method.plan:
         plan = experiment.method.plan(experiment.workers, experiment.knobs)
         role = "stage" if plan.stages == ranks and not plan.shared else "rank"  # which holds several, or shares one
@@ -70,7 +42,7 @@ def rank_names(experiment: Experiment, ranks: int) -> list[str]:
 
 
 def grouped(table: np.ndarray, names: list[str], both: bool = False) -> tuple[np.ndarray, list[str]]:
-    """Neighbouring ranks added up until there are at most RANKS rows (and columns)."""
+    """Sum neighbouring ranks until there are at most RANKS rows (and columns)."""
     if len(table) <= RANKS:
         return table, names
     edges = np.linspace(0, len(table), RANKS + 1).astype(int)

@@ -5,18 +5,20 @@ from __future__ import annotations
 import numpy as np
 import plotly.graph_objects as go
 
-from app import curves, palette, units
-from app.charts.frame import HEIGHT, Shown, frame
+from app import units
+from app.charts.frame import frame
+from experiments.plots import curves, palette
+from experiments.plots.pictures import HEIGHT, Shown
 
 
 def speed_up(shown: list[Shown], workers: tuple[int, ...], loss: float | None) -> go.Figure:
-    """How many times faster than the first run: in samples per second, and in the time to a held-out `loss`."""
+    """Draw how many times faster runs are than the first: in samples/s, and in the time to a held-out `loss`."""
     figure = _against_ideal(shown, workers, loss, lambda times, count: times, "times as fast", ideal=True)
     return figure.update_yaxes(type="log", dtick=np.log10(2), exponentformat="none")
 
 
 def efficiency(shown: list[Shown], workers: tuple[int, ...], loss: float | None) -> go.Figure:
-    """The same as a share of the ideal, in percent."""
+    """Draw the speed-up as a share of the ideal one, in percent."""
     figure = _against_ideal(shown, workers, loss, lambda times, count: 100 * times / count, "% of the ideal")
     return figure.update_yaxes(rangemode="tozero")
 
@@ -33,7 +35,7 @@ def _against_ideal(shown, workers, loss, measure, title: str, ideal: bool = Fals
     lines = {"samples per second": rates / rates[0]}
     if loss is not None:
         times = np.array([curves.reached(s.run, loss) for s in shown])
-        if times.all():  # 0: somebody was there from the start
+        if times.all():  # 0: a run was there from the start
             lines[f"time to a held-out loss of {units.number(loss)}"] = times[0] / times
     for (name, faster), look in zip(lines.items(), palette.RUNS, strict=False):
         figure.add_scatter(
@@ -48,7 +50,7 @@ def _against_ideal(shown, workers, loss, measure, title: str, ideal: bool = Fals
 
 
 def outcome(shown: list[Shown], names: tuple[str, ...], figure: str, title: str, word: str) -> go.Figure:
-    """A figure of the summary for each of several runs, as bars."""
+    """Draw a figure of the summary for each of several runs, as bars."""
     values = np.array([s.run.summary[figure] if s.run.summary[figure] is not None else np.nan for s in shown])
     bars = go.Figure(
         go.Bar(
@@ -63,7 +65,7 @@ def outcome(shown: list[Shown], names: tuple[str, ...], figure: str, title: str,
 
 
 def staleness(shown: list[Shown]) -> go.Figure:
-    """How many updates old the parameters were that each applied update was computed from."""
+    """Draw how many updates old the parameters were that each applied update was computed from."""
     figure = go.Figure()
     for s in shown:
         values = s.run.applied["staleness"]

@@ -6,8 +6,10 @@ import numpy as np
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
-from app import palette, units
-from app.charts.frame import RANKS, Shown, frame, grouped, lane_names
+from app import units
+from app.charts.frame import RANKS, frame, grouped, lane_names
+from experiments.plots import palette
+from experiments.plots.pictures import Shown
 from experiments.runs.record import Run
 from tracing import HELD
 
@@ -16,7 +18,7 @@ WIDEST = 8  # px of a link
 
 
 def traffic(shown: list[Shown]) -> go.Figure:
-    """Bytes from each rank (rows) to each rank (columns) of the first run."""
+    """Draw the bytes from each rank (rows) to each rank (columns) of the first run."""
     run = shown[0].run
     table, names = grouped(run.trace.traffic(), lane_names(run), both=True)
     words = [[units.size(cell) if cell else "" for cell in row] for row in table]
@@ -37,7 +39,7 @@ def traffic(shown: list[Shown]) -> go.Figure:
 
 
 def topology(shown: list[Shown]) -> go.Figure:
-    """Who talks to whom in the first run: ranks on a circle, servers in its middle, links as wide as their bytes."""
+    """Draw the first run's ranks on a circle, servers in its middle, with links as wide as their bytes."""
     run = shown[0].run
     table, names = grouped(run.trace.traffic(), lane_names(run), both=True)
     both = np.triu(table + table.T, 1)
@@ -84,7 +86,7 @@ def topology(shown: list[Shown]) -> go.Figure:
 
 
 def _round_table(ranks: int, servers: int) -> tuple[np.ndarray, np.ndarray]:
-    """x and y of each rank: clockwise from the top on a circle, servers in its middle."""
+    """Return x and y of each rank: clockwise from the top on a circle, servers in its middle."""
 
     def circle(count: int, radius: float) -> np.ndarray:
         turn = 2 * np.pi * np.arange(count) / max(count, 1)
@@ -95,7 +97,7 @@ def _round_table(ranks: int, servers: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def by_rank(shown: list[Shown]) -> go.Figure:
-    """What the ranks of the first run measured one by one, in the mean: of stages, how late and how far apart."""
+    """Draw what the ranks of the first run measured one by one, in the mean."""
     run, names = shown[0].run, lane_names(shown[0].run)
     rows = ranked(run)
     across = min(3, len(rows))
@@ -117,7 +119,7 @@ def by_rank(shown: list[Shown]) -> go.Figure:
 
 
 def ranked(run: Run) -> dict[str, tuple[np.ndarray, np.ndarray, np.ndarray]]:
-    """(ranks, mean, most) of what several ranks, at most RANKS, have: staleness, versions, and quantities measured."""
+    """Return (ranks, mean, most) of what 2 to RANKS ranks have: staleness, versions, and quantities measured."""
     tables = {"staleness": (run.applied["rank"], run.applied["staleness"]), "versions of the weights": _versions(run)}
     tables |= {name: (run.measured(name)["rank"], run.measured(name)["value"]) for name in run.quantities}
     found = {}
@@ -131,7 +133,7 @@ def ranked(run: Run) -> dict[str, tuple[np.ndarray, np.ndarray, np.ndarray]]:
 
 
 def _versions(run: Run) -> tuple[np.ndarray, np.ndarray]:
-    """(rank, how many times its own weights it holds) at every change; nothing if all hold them once all the time."""
+    """Return (rank, copies of its own weights held) at every change; nothing if every rank holds them once."""
     weights = (run.memory["kind"] == HELD.index("parameters")) & (run.memory["bytes"] > 0)
     rank, nbytes = run.memory["rank"][weights], run.memory["bytes"][weights]
     once = np.full(run.trace.ranks, np.iinfo(np.int64).max)

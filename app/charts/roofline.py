@@ -5,15 +5,16 @@ from __future__ import annotations
 import numpy as np
 import plotly.graph_objects as go
 
-from app import palette, units
+from app import units
 from app.charts.frame import frame
 from experiments.measure.kernel_times import Peaks, Report, Row, reached
+from experiments.plots import palette
 
 TIMED = {"Numba": "cpu", "torch": "torch", "NumPy": "numpy", "CUDA": "gpu"}  # what is timed of a kernel
 
 
 def roofline(report: Report, chosen: str) -> go.Figure:
-    """What kernels reach (FLOP/s) at their operational intensity (FLOPs per byte), under what the machine can do.
+    """Draw what kernels reach (FLOP/s) at their operational intensity (FLOPs per byte), below the machine's roofs.
 
     The solid roof is that of the working set of the chosen kernel; dotted are those of the nearest cache, which no
     kernel exceeds, and of memory.

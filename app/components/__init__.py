@@ -1,4 +1,4 @@
-"""Canvases for what changes while one looks at it: plain JavaScript, mounted by Streamlit's components v2."""
+"""Canvases for pictures that change while they are viewed: plain JavaScript, mounted by Streamlit's components v2."""
 
 from pathlib import Path
 
@@ -8,7 +8,7 @@ _FOLDER = Path(__file__).parent
 
 
 def canvas(name: str):
-    """The mounting command of the component whose files are name.js, name.css and name.html, after what all share."""
+    """Return the mounting command of the component name.js, name.css and name.html, with the shared canvas files."""
     text = {kind: (_FOLDER / f"{name}.{kind}").read_text("utf-8") for kind in ("js", "css", "html")}
     for kind in ("js", "css"):
         text[kind] = (_FOLDER / f"canvas.{kind}").read_text("utf-8") + text[kind]

@@ -1,10 +1,10 @@
-"""Curves on a canvas: they keep the reader's zoom while they grow, and cost a page little."""
+"""Curves on a canvas: they keep the reader's zoom while they grow, and cost the page little."""
 
 from __future__ import annotations
 
-from app.charts.lines import Axis, Picture
 from app.components import canvas
-from experiments.plots.timeline_codec import pack
+from experiments.plots.column_codec import pack
+from experiments.plots.pictures import Axis, Picture
 
 DASHES = {"solid": [], "dash": [8, 5], "dot": [2, 4], "dashdot": [8, 4, 2, 4], "longdash": [14, 5]}
 
@@ -12,7 +12,7 @@ _mount = canvas("curve")
 
 
 def frame(picture: Picture, description: str, of: str = "") -> bytes:
-    """All that the browser needs; while `of`, whatever names the axes, is the same the reader's zoom stays."""
+    """Return all that the browser needs; while `of` (the axes and runs) stays the same, so does the reader's zoom."""
     columns, lines = {}, []
     for number, one in enumerate(picture.series):
         columns |= {f"x{number}": one.x.astype("f4"), f"y{number}": one.y.astype("f4")}

@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import numpy as np
 
-from algorithms.parts.pipeline.ops import KINDS
-from app import palette, units
-from experiments.plots.timeline_codec import pack
+from app import units
+from experiments.plots import palette
+from experiments.plots.column_codec import pack
 from experiments.study.schedules import Study
 
 IDLE = "idle"
 READABLE = 200  # ops per lane that are shown at once
 DRAWN = 60_000  # spans: of larger schedules the idle slots are left blank
 SHADES = len(palette.SHADES)
+KINDS = tuple(palette.OPS)
 
 
 def frame(study: Study, until: float | None = None) -> bytes:
-    """All that the browser needs; `until` is how far the axis reaches, so that two schedules share one."""
+    """Return all that the browser needs; `until` is how far the axis reaches, so that two schedules share one."""
     seen = np.flatnonzero((study.ops["end"] > study.ops["start"]) | (study.ops["kind"] != KINDS.index("U")))
     ops, idle = {name: column[seen] for name, column in study.ops.items()}, study.idle
     if len(ops["start"]) + len(idle["start"]) > DRAWN:
@@ -69,7 +70,7 @@ def frame(study: Study, until: float | None = None) -> bytes:
 
 
 def describe(study: Study) -> str:
-    """The picture in a sentence, for readers who do not see it."""
+    """Return the picture in a sentence, for readers who do not see it."""
     s = study.summary
     return (
         f"Schedule {study.plan.schedule} of {s['ranks']} ranks: {units.count(s['ops'])} ops take "
@@ -78,7 +79,7 @@ def describe(study: Study) -> str:
 
 
 def _pieces(ops: dict[str, np.ndarray]) -> np.ndarray:
-    """Of each op, whether its stage is the first that its rank holds, the second, ..., as a shade."""
+    """Return the shade of each op: 0 on the first stage that its rank holds, 1 on the second, and so on."""
     held = np.unique(np.stack([ops["rank"], ops["stage"]]), axis=1)  # sorted by rank, then by stage
     first = np.searchsorted(held[0], np.arange(held[0].max() + 1))
     width = int(held[1].max()) + 1
@@ -89,14 +90,14 @@ def _pieces(ops: dict[str, np.ndarray]) -> np.ndarray:
 
 
 def _together(joined: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Of ops that are done together, each has a part of the lane's height: (which, of how many)."""
+    """Return (which part, of how many) of the lane's height each op has: ops that are done together share it."""
     group = np.concatenate([[0], np.cumsum(~joined[:-1])]) if len(joined) else np.zeros(0, int)
     parts = np.bincount(group)
     return np.arange(len(group)) - np.concatenate([[0], np.cumsum(parts)[:-1]])[group], parts[group]
 
 
 def _spoken(kind: int, shade: int) -> str:
-    """What a kind of op is called on the stage of this shade."""
+    """Return what a kind of op is called on the stage of this shade."""
     name = palette.OPS[KINDS[kind]][0]
     return name if shade == 0 else f"{name}, {_ORDER[shade]} stage"
 

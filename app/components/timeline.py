@@ -1,6 +1,6 @@
 """The communication timeline of a run: who did what when, and who sent what to whom.
 
-A short run is sent as it is. Of a long one the browser gets how each rank's time is shared out, column by column, and
+A short run is sent as it is. Of a long one the browser gets how each rank's time is divided, column by column, and
 the single spans of one window; when the reader zooms in elsewhere it asks for that window.
 """
 
@@ -11,10 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from app import palette, units
+from app import units
 from app.charts import lane_names
 from app.components import canvas
-from experiments.plots.timeline_codec import pack, pack_messages, pack_timeline
+from experiments.plots import palette
+from experiments.plots.column_codec import pack, pack_messages, pack_timeline
 from experiments.runs.record import Run
 from tracing import KINDS, Trace, ordered
 
@@ -27,14 +28,14 @@ Window = tuple[float, float]
 
 
 def frame(run: Run, name: str, window: Window | None = None) -> bytes:
-    """All that the browser needs; `name` tells runs apart. `window`, in s, is where single spans are wanted."""
+    """Return all that the browser needs; `name` identifies the run, `window` (s) is where single spans are wanted."""
     return framed(run.trace, lane_names(run), describe(run), name, window, run.experiment.cluster == "simulated")
 
 
 def framed(
     trace: Trace, lanes: list[str], description: str, name: str, window: Window | None = None, clickable: bool = False
 ) -> bytes:
-    """The same of any trace, with names for its lanes that can be clicked or not."""
+    """Return the same for any trace, with names for its lanes that can be clicked or not."""
     columns, total = {}, trace.seconds()
     part, exact = trace, (0.0, total)
     if len(trace.spans["start"]) > SPANS:
@@ -57,7 +58,7 @@ def framed(
 
 
 def beside(one: Trace, other: Trace) -> Trace:
-    """Both traces in one: rank r of the first is lane 2r, that of the second the lane below."""
+    """Return both traces in one: rank r of the first is lane 2r, that of the second the lane below."""
     labels = tuple(dict.fromkeys((*one.labels, *other.labels)))
     sides = []
     for lane, trace in enumerate((one, other)):
@@ -77,7 +78,7 @@ def beside(one: Trace, other: Trace) -> Trace:
 
 
 def wanted(state: Any, name: str) -> Window | None:
-    """The window that the browser asked for, if it is one into the run `name`. What it says is checked."""
+    """Return the window into the run `name` that the browser asked for, checked; None if there is none."""
     asked = state.get("window") if isinstance(state, dict) else None
     if not isinstance(asked, dict) or asked.get("run") != name:
         return None
@@ -88,7 +89,7 @@ def wanted(state: Any, name: str) -> Window | None:
 
 
 def clicked(state: Any, run: Run, name: str) -> tuple[int, float] | None:
-    """(rank, time in s) if the browser says that a rank of the run `name` was clicked. What it says is checked."""
+    """Return (rank, time in s) if the browser reports a click on a rank of the run `name`, checked."""
     said = state.get("rank") if isinstance(state, dict) else None
     if not isinstance(said, dict) or said.get("run") != name:
         return None
@@ -99,7 +100,7 @@ def clicked(state: Any, run: Run, name: str) -> tuple[int, float] | None:
 
 
 def describe(run: Run) -> str:
-    """The timeline in a sentence, for readers who do not see it."""
+    """Return the timeline in a sentence, for readers who do not see it."""
     busy = run.trace.busy().sum(axis=0)
     parts = [f"{units.percent(value / busy.sum())} {kind}" for kind, value in zip(KINDS, busy, strict=True) if value]
     return f"Timeline of {run.trace.ranks} ranks over {units.seconds(run.trace.seconds())}: {', '.join(parts)}."
@@ -111,7 +112,7 @@ def timeline(frame: bytes, key: str = "timeline"):
 
 
 def _within(trace: Trace, window: Window | None, total: float) -> tuple[Trace, Window]:
-    """(what of the trace lies in the window and beside it, as far as SPANS spans reach; from when to when)."""
+    """Return the trace in and around the window, as far as SPANS spans reach, and from when to when that is."""
     start, end = trace.spans["start"], trace.spans["end"]
     if window is None:
         a, b = 0.0, float(start[SPANS])  # spans are sorted by start
@@ -134,7 +135,7 @@ def _within(trace: Trace, window: Window | None, total: float) -> tuple[Trace, W
 
 
 def _shares(trace: Trace, total: float) -> np.ndarray:
-    """How each rank's time is shared out, in 255ths of a column: (ranks, columns, kinds) uint8, flat."""
+    """Return how each rank's time is divided, in 255ths of a column: (ranks, columns, kinds) uint8, flat."""
     kinds = len(KINDS)
     columns = max(20, min(1200, CELLS // (trace.ranks * kinds)))
     scale = columns / max(total, 1e-300)

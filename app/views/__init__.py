@@ -1,1 +1,1 @@
-"""The pages of the workbench; each says what is on it, in the order one reads it."""
+"""The pages of the workbench; each file reads in the order of its page."""

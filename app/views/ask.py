@@ -1,4 +1,4 @@
-"""Questions to begin with: one is chosen, its two runs are done, and its finding stands above them."""
+"""Questions to begin with: choosing one makes its two runs and shows its finding above them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ PATIENCE = 3.5  # s in which the run that a question compares with may come; in 
 
 
 def menu() -> None:
-    """The questions. To choose one sets all controls, runs what they say, and lays it over what it is compared with."""
+    """Offer the questions. Choosing one sets all controls, runs it, and shows it over the run it is compared with."""
     st.menu_button(
         "Try a question", QUESTIONS, key="question", icon=":material/psychology_alt:", width="stretch",
         format_func=lambda question: question.asks, on_click=_try,
@@ -32,6 +32,6 @@ def _try() -> None:
 
 
 def told(run: Run) -> None:
-    """What the question finds that this run answers."""
+    """Show what the question finds that this run answers."""
     if question := asked(run.experiment):
         st.info(f"**{question.asks}** {question.finds}", icon=":material/psychology_alt:")

@@ -1,4 +1,4 @@
-"""Runs side by side: their names and colours, what differs, and what came of it."""
+"""Runs side by side: their names and colours, what differs, and their figures."""
 
 from __future__ import annotations
 
@@ -10,23 +10,18 @@ from app import session, units
 from app.charts import Shown
 from app.controls import control, owners, spoken
 from experiments.experiment import NESTED, Experiment
+from experiments.runs.figures import FIGURES
 from experiments.runs.record import Run
 from experiments.runs.upload import uploaded
 
-FIGURES = {
-    "held_out_loss": ("held-out loss", units.number),
-    "accuracy": ("accuracy", units.percent),
-    "seconds": ("time", units.seconds),
-    "bytes": ("sent", units.size),
-    "samples_per_second": ("samples/s", units.count),
-    "staleness_mean": ("staleness", units.number),
-}
+COMPARED = ("held_out_loss", "accuracy", "seconds", "bytes", "samples_per_second", "staleness_mean")
+"""The figures in the table."""
 MARKS = {"circle": "●", "square": "■", "diamond": "◆", "triangle-up": "▲", "cross": "✚"}
 COLUMNS = 6  # settings in the table; more would not fit
 
 
 def kept() -> tuple[list[tuple[str, Run]], list[str]]:
-    """(name and run of each kept one, names of those that are not here any more)."""
+    """Return (name and run of each kept one, names of those that are not here any more)."""
     found, missing = [], []
     for name in session.kept():
         run = session.find(name)
@@ -38,7 +33,7 @@ def kept() -> tuple[list[tuple[str, Run]], list[str]]:
 
 
 def named(these: list[tuple[str, Run]]) -> list[Shown]:
-    """Runs with a colour each, and a name that says in what they differ."""
+    """Return the runs with a colour each, and a name that shows in what they differ."""
     colours = session.colours([name for name, _ in these])
     flats = [_flat(run.experiment) for _, run in these]
     differing = _differing(flats)
@@ -53,13 +48,13 @@ def named(these: list[tuple[str, Run]]) -> list[Shown]:
 
 
 def _differing(flats: list[dict]) -> list[str]:
-    """The settings, other than the algorithm, in which those runs differ that have them."""
+    """Return the settings, other than the algorithm, in which those runs differ that have them."""
     names = dict.fromkeys(name for flat in flats for name in flat if name != "algorithm")
     return [name for name in names if len({str(flat[name]) for flat in flats if name in flat}) > 1]
 
 
 def changes(was: Experiment, now: Experiment) -> list[str]:
-    """What is different now, in words: "workers 4 → 8"."""
+    """Return what is different now, in words: "workers 4 → 8"."""
     before, after = _flat(was), _flat(now)
     if was.algorithm != now.algorithm:
         return [f"algorithm {was.algorithm} → {now.algorithm}"]
@@ -73,26 +68,26 @@ def changes(was: Experiment, now: Experiment) -> list[str]:
 
 
 def said(experiment: Experiment, name: str, value) -> str:
-    """A setting in a few words: "period 16"."""
+    """Return a setting in a few words: "period 16"."""
     return f"{spoken(name)} {_value(experiment, name, value)}"
 
 
 def legend(shown: list[Shown]) -> None:
-    """Which line is which run, once for all charts."""
+    """Draw which line is which run, once for all charts."""
     entries = "".join(f"<span>{_mark(one)} {escape(one.name)}</span>" for one in shown)
     st.html(f'<div class="legend">{entries}<em>line: training, points: held-out</em></div>')
 
 
 def table(shown: list[Shown]) -> None:
-    """What differs between the runs on the page, and what came of it."""
+    """Draw what differs between the runs on the page, and their figures."""
     flats = [_flat(one.run.experiment) for one in shown]
     settings = _differing(flats)[:COLUMNS]
-    heads = ["run", *(spoken(name) for name in settings), *(word for word, _ in FIGURES.values())]
+    heads = ["run", *(spoken(name) for name in settings), *(FIGURES[name].label for name in COMPARED)]
     rows = []
     for one, flat in zip(shown, flats, strict=True):
         e, s = one.run.experiment, one.run.summary
         cells = [_value(e, name, flat[name]) if name in flat else "–" for name in settings]
-        cells += ["–" if s.get(name) is None else say(s[name]) for name, (_, say) in FIGURES.items()]
+        cells += ["–" if s.get(name) is None else units.figure(name, s[name]) for name in COMPARED]
         rows.append(f"<th>{_mark(one)} {escape(one.name)}</th>" + "".join(f"<td>{escape(cell)}</td>" for cell in cells))
     head = "".join(f"<th>{escape(word)}</th>" for word in heads)
     body = "".join(f"<tr>{row}</tr>" for row in rows)
@@ -100,7 +95,7 @@ def table(shown: list[Shown]) -> None:
 
 
 def ending(one: Shown) -> str:
-    """How a run ended, in a sentence, for readers who do not see its picture."""
+    """Return how a run ended, in a sentence, for readers who do not see its picture."""
     loss = one.run.summary.get("held_out_loss")
     return f"{one.name}: " + (
         "no held-out loss." if loss is None else f"held-out loss {units.number(loss)} at the end."
@@ -108,7 +103,7 @@ def ending(one: Shown) -> str:
 
 
 def let_go(shown: list[Shown]) -> None:
-    """A button per kept run."""
+    """Draw a button per kept run that removes it."""
     with st.container(horizontal=True, gap="small"):
         for name in session.kept():
             run = session.find(name)
@@ -120,7 +115,7 @@ def let_go(shown: list[Shown]) -> None:
 
 
 def _mark(one: Shown) -> str:
-    """The line of a run as it looks in the charts."""
+    """Return the line of a run as it looks in the charts."""
     colour, dash, symbol = one.line
     style = {"solid": "solid", "dot": "dotted"}.get(dash, "dashed")
     return f'<i style="border-top: 3px {style} {colour}"></i><b style="color: {colour}">{MARKS[symbol]}</b>'

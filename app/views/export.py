@@ -1,21 +1,18 @@
-"""What can be taken away from a run: its link, its command line, its files, and the algorithm's source."""
+"""What can be exported from a run: its link, its command line, its files, and the algorithm's source."""
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import streamlit as st
 
-import algorithms
-from algorithms import compression
 from app import session
+from experiments import catalogue
 from experiments.experiment import Experiment
 from experiments.plots import export
 from experiments.runs.record import Run
 
 
 def share(e: Experiment) -> None:
-    """The link and the command line, each with a button that copies it."""
+    """Show the link and the command line, each with a button that copies it."""
     query = e.query()
     if kept := session.kept():
         query += "&keep=" + ",".join(kept)
@@ -28,7 +25,7 @@ def share(e: Experiment) -> None:
 
 
 def downloads(run: Run, name: str) -> None:
-    """The files; each is made when it is asked for."""
+    """Offer the files; each is made when it is asked for."""
     files = (
         ("Losses (CSV)", "losses.csv", "text/csv", lambda: export.csv_text(run.losses)),
         ("Held-out (CSV)", "held-out.csv", "text/csv", lambda: export.csv_text(run.evaluations)),
@@ -45,11 +42,10 @@ def _trace(run: Run) -> str:
 
 
 def source(run: Run) -> None:
-    """The algorithm's own file, as it is, and the compression's beneath it."""
+    """Show the algorithm's own file as it is, and the compression's below it."""
     e = run.experiment
-    modules = [algorithms.module(e.algorithm)] + ([compression.find(e.compression)] if e.compression != "none" else [])
+    compressed = [] if e.compression == "none" else [catalogue.COMPRESSIONS[e.compression]]
     with st.container(key="source-code"):
-        for module in modules:
-            path = Path(module.__file__)
-            st.markdown(f"## algorithms/{path.parent.name}/{path.name}", anchors=False)
-            st.code(path.read_text("utf-8"), language="python", wrap_lines=True)
+        for entry in (catalogue.ALGORITHMS[e.algorithm], *compressed):
+            st.markdown(f"## {entry.path}", anchors=False)
+            st.code(entry.source, language="python", wrap_lines=True)

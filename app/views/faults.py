@@ -1,4 +1,4 @@
-"""Trouble: a rank that is slow, stops for a while, is lost, or comes back. Click it, here or in the timeline."""
+"""Faults: a rank that is slow, pauses, is lost, or comes back. Click it, here or in the timeline."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ import streamlit as st
 
 from app import controls, session, units
 from app.charts import rank_names
-from cluster.faults import parse_crash, parse_pause, parse_slow, spell_crash, spell_pause, spell_slow
 from experiments.experiment import Experiment
 
 FACTORS = (1, 1.5, 2, 3, 5, 10, 20, 50, 100)
@@ -18,7 +17,7 @@ MS = 1e-3  # s
 
 
 def choose(experiment: Experiment | None) -> None:
-    """The ranks, each with its trouble; to click one opens its dialog."""
+    """Draw the ranks, each with its faults; clicking one opens its dialog."""
     if experiment is None:
         return
     ranks, real = experiment.ranks, experiment.cluster != "simulated"
@@ -34,27 +33,27 @@ def choose(experiment: Experiment | None) -> None:
         "comes back (↺). A click on its name in the timeline does the same. Only the simulated cluster can obey.",
     }  # fmt: skip
     if ranks <= FEW:
-        st.pills("Trouble with a rank", range(ranks), **common)
+        st.pills("Faults of a rank", range(ranks), **common)
     else:
-        st.selectbox("Trouble with a rank", range(ranks), None, placeholder="Choose a rank", **common)
+        st.selectbox("Faults of a rank", range(ranks), None, placeholder="Choose a rank", **common)
 
 
 def ask(rank: int, at: float | None = None) -> None:
-    """Have the dialog of `rank` opened; `at` s is when its trouble may begin."""
-    st.session_state.troubled = rank, at
+    """Open the dialog of `rank`, for faults that begin at `at` s."""
+    st.session_state.faulty = rank, at
 
 
 def show(experiment: Experiment | None) -> None:
-    """The dialog that was asked for, until it is closed."""
-    asked = st.session_state.get("troubled")
+    """Show the dialog that was asked for, until it is closed."""
+    asked = st.session_state.get("faulty")
     if asked and experiment and asked[0] < experiment.ranks:
         rank, at = asked
         name = rank_names(experiment, experiment.ranks)[rank]
-        st.dialog(f"Trouble with {name}", on_dismiss=_close)(_form)(experiment, rank, _moment() if at is None else at)
+        st.dialog(f"Faults of {name}", on_dismiss=_close)(_form)(experiment, rank, _moment() if at is None else at)
 
 
 def _close() -> None:
-    st.session_state.troubled = None
+    st.session_state.faulty = None
 
 
 def _clicked() -> None:
@@ -67,28 +66,28 @@ def _clicked() -> None:
 def _form(experiment: Experiment, rank: int, at: float) -> None:
     slow, pauses, crash = _of(experiment, rank)
     start, end = pauses[0] if pauses else (at, 1.5 * at)
-    st.select_slider("Slower than the others", sorted({*FACTORS, slow}), slow, _times, key="trouble-slow")
-    if st.toggle("Pauses once", bool(pauses), key="trouble-pauses"):
+    st.select_slider("Slower than the others", sorted({*FACTORS, slow}), slow, _times, key="fault-slow")
+    if st.toggle("Pauses once", bool(pauses), key="fault-pauses"):
         left, right = st.columns(2)
         with left:
-            _time("from, ms", "trouble-from", start)
+            _time("from, ms", "fault-from", start)
         with right:
-            _time("for, ms", "trouble-for", end - start)
+            _time("for, ms", "fault-for", end - start)
     lost, back = crash or (at, math.inf)
     returns = experiment.restartable and rank >= experiment.servers
-    if st.toggle("Is lost" if returns else "Is lost, for good", crash is not None, key="trouble-lost"):
+    if st.toggle("Is lost" if returns else "Is lost, for good", crash is not None, key="fault-lost"):
         left, right = st.columns(2)
         with left:
-            _time("at, ms", "trouble-at", lost)
-        if returns and st.toggle("Comes back, having forgotten everything", back < math.inf, key="trouble-returns"):
+            _time("at, ms", "fault-at", lost)
+        if returns and st.toggle("Comes back, having forgotten everything", back < math.inf, key="fault-returns"):
             with right:
-                _time("away for, ms", "trouble-away", back - lost if back < math.inf else at / 2)
+                _time("away for, ms", "fault-away", back - lost if back < math.inf else at / 2)
     st.caption(f"Times are of the run's own clock; the run on the page took {units.seconds(2 * _moment())}.")
     with st.container(horizontal=True):
         done = [
-            st.button("Run with it", type="primary", key="trouble-run", on_click=_run, args=(experiment, rank)),
-            st.button("Apply", key="trouble-apply", on_click=_apply, args=(experiment, rank)),
-            st.button("No trouble", key="trouble-none", on_click=_write, args=(experiment, rank, 1.0, (), None)),
+            st.button("Run with it", type="primary", key="fault-run", on_click=_run, args=(experiment, rank)),
+            st.button("Apply", key="fault-apply", on_click=_apply, args=(experiment, rank)),
+            st.button("No fault", key="fault-none", on_click=_write, args=(experiment, rank, 1.0, (), None)),
         ]
     if any(done):
         st.rerun()
@@ -107,35 +106,29 @@ def _run(experiment: Experiment, rank: int) -> None:
 def _apply(experiment: Experiment, rank: int) -> None:
     state = st.session_state
     pauses, crash = (), None
-    if state["trouble-pauses"] and state["trouble-for"] > 0:
-        start = state["trouble-from"] * MS
-        pauses = ((start, start + state["trouble-for"] * MS),)
-    if state["trouble-lost"]:
-        lost = state["trouble-at"] * MS
-        away = state["trouble-away"] * MS if state.get("trouble-returns") else 0
+    if state["fault-pauses"] and state["fault-for"] > 0:
+        start = state["fault-from"] * MS
+        pauses = ((start, start + state["fault-for"] * MS),)
+    if state["fault-lost"]:
+        lost = state["fault-at"] * MS
+        away = state["fault-away"] * MS if state.get("fault-returns") else 0
         crash = lost, (lost + away if away else math.inf)
-    _write(experiment, rank, state["trouble-slow"], pauses, crash)
+    _write(experiment, rank, state["fault-slow"], pauses, crash)
 
 
 def _write(experiment: Experiment, rank: int, factor: float, pauses: tuple, crash: tuple | None) -> None:
-    """Make the controls say so, and leave the other ranks as they are."""
-    slow, pause, lost = _all(experiment)
-    for table, value in ((slow, factor if factor != 1 else None), (pause, pauses or None), (lost, crash)):
-        table.pop(rank, None)
-        if value is not None:
-            table[rank] = value
+    """Set the controls to these faults of `rank`, and leave the other ranks as they are."""
     _close()
-    st.session_state.update(slow=spell_slow(slow), pause=spell_pause(pause), crash=spell_crash(lost))
+    st.session_state.update(
+        slow=experiment.slow.replaced(rank, factor if factor != 1 else None).text,
+        pause=experiment.pause.replaced(rank, pauses or None).text,
+        crash=experiment.crash.replaced(rank, crash).text,
+    )
 
 
-def _all(e: Experiment) -> tuple[dict, dict, dict]:
-    return parse_slow(e.slow, e.ranks), parse_pause(e.pause, e.ranks), parse_crash(e.crash, e.ranks)
-
-
-def _of(experiment: Experiment, rank: int) -> tuple[float, tuple, tuple | None]:
-    """(how many times slower, its pauses, when it is lost and comes back)."""
-    slow, pause, crash = _all(experiment)
-    return slow.get(rank, 1), pause.get(rank, ()), crash.get(rank)
+def _of(e: Experiment, rank: int) -> tuple[float, tuple, tuple | None]:
+    """Return how many times slower a rank is, its pauses, and when it is lost and comes back."""
+    return e.slow.by_rank.get(rank, 1), e.pause.by_rank.get(rank, ()), e.crash.by_rank.get(rank)
 
 
 def _mark(slow: float, pauses: tuple, crash: tuple | None) -> str:
@@ -148,7 +141,7 @@ def _times(factor: float) -> str:
 
 
 def _moment() -> float:
-    """The middle of the run on the page, s: when a trouble is worth a look."""
+    """Return the middle of the run on the page, s: a fault there shows."""
     try:
         return session.load(st.session_state.get("shown", "")).summary["seconds"] / 2
     except ValueError:  # there is none

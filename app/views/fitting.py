@@ -1,4 +1,4 @@
-"""Fit to this machine: measured where the reader sits at it, so that the simulated cluster has its numbers."""
+"""Fit to this machine, offered to readers who work at it: the simulated cluster then has its constants."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ LOCAL = ("127.0.0.1", "localhost", "::1")
 
 
 def allowed() -> bool:
-    """Whether this server serves its own machine only: a class shall not measure a host that it shares."""
+    """Return whether this server serves its own machine only: a class must not measure a host that it shares."""
     return st.get_option("server.address") in LOCAL
 
 
 def settle() -> None:
-    """After a fit, and before the controls are drawn: choose what was fitted."""
+    """After a fit, and before the controls are drawn, choose what was fitted."""
     if st.session_state.pop("fitted", False) and (made := this_machine.load()):
         st.session_state.update(device=made.device, network=made.network)
 
 
 def offer() -> None:
-    """The button, and how far the measuring is."""
+    """Show the button, and the progress of measuring."""
     state = st.session_state
     if not allowed():
         return
@@ -38,7 +38,7 @@ def offer() -> None:
             f"simulated cluster its device and network.{when} Also: python -m experiments fit",
         )  # fmt: skip
         return
-    if background.fetch(fit.asked(state.fitting), "This machine is being measured.", "fit"):
+    if background.fetch(fit.job_spec(state.fitting), "This machine is being measured.", "fit"):
         state.fitting, state.fitted = None, True
         st.rerun()
 

@@ -1,4 +1,4 @@
-"""Kernels: the arithmetic, one kernel at a time: formula, its twins side by side, its price, and how long it takes."""
+"""Kernels, one at a time: its formula, its implementations side by side, its price, and how long it takes."""
 
 from __future__ import annotations
 
@@ -10,20 +10,19 @@ from pathlib import Path
 
 import streamlit as st
 
-import kernels
 from app import background, charts, session, units
 from app.text import escaped
 from app.views.pictures import heading
+from experiments.catalogue import KERNELS
 from experiments.measure import kernel_times
 from experiments.measure.kernel_times import Peaks, Report, Row
 
-FOLDER = Path(kernels.__file__).parent
 BOUND = {"bind": "query-params", "persist_state": "session"}
 SAID = {
     "numpy": ("NumPy", "the reference on one thread"),
-    "cpu": ("Numba", "the CPU twin on one thread"),
+    "cpu": ("Numba", "the CPU implementation on one thread"),
     "torch": ("torch", "the same in eager mode on one thread"),
-    "gpu": ("CUDA", "the GPU twin"),
+    "gpu": ("CUDA", "the GPU implementation"),
     "torch_gpu": ("torch on the GPU", "the same in eager mode"),
 }
 """What was timed: label, meaning."""
@@ -35,15 +34,14 @@ def page() -> None:
         name, n = _choose()
     source = read(name)
     st.markdown(f"# {escaped(name)}", anchors=False)
-    st.caption(f"kernels/{source.family}/{name}.py")
+    st.caption(KERNELS[name].path)
     with st.container(key="source-code"):
         _source(source)
     _measured(name, n)
 
 
 def _choose() -> tuple[str, int]:
-    names = kernel_times.names()
-    name = st.selectbox("Kernel", names, key="kernel", help="Grouped by family. Type to search.", **BOUND)
+    name = st.selectbox("Kernel", KERNELS, key="kernel", help="Grouped by family. Type to search.", **BOUND)
     st.markdown(f":small[{escaped(read(name).theory.splitlines()[0])}]")
     n = st.select_slider(
         "Numbers in a call", kernel_times.SIZES, kernel_times.SIZE, key="numbers",
@@ -60,17 +58,17 @@ def _source(source: Source) -> None:
         st.code(source.theory, language=None, wrap_lines=True)
         st.code(source.price, language="python", wrap_lines=True)
     with right:
-        heading("Reference", "Plain NumPy, to which both twins are compared in the tests.")
+        heading("Reference", "Plain NumPy, to which both implementations are compared in the tests.")
         st.code(source.reference, language="python", wrap_lines=True)
         if source.shared:
-            heading("In both twins", "The same lines serve the CPU and the GPU, so they cannot differ there.")
+            heading("In both implementations", "The same lines serve the CPU and the GPU, so they cannot differ there.")
             st.code(source.shared, language="python", wrap_lines=True)
     left, right = st.columns(2, gap="medium")
     with left:
-        heading("CPU twin")
+        heading("CPU implementation")
         st.code(source.cpu, language="python", wrap_lines=True)
     with right:
-        heading("GPU twin")
+        heading("GPU implementation")
         st.code(source.gpu, language="python", wrap_lines=True)
 
 
@@ -81,7 +79,6 @@ def _source(source: Source) -> None:
 class Source:
     """The text of a kernel's file, in parts."""
 
-    family: str
     theory: str
     price: str
     reference: str
@@ -92,9 +89,8 @@ class Source:
 
 @st.cache_data(show_spinner=False)
 def read(name: str) -> Source:
-    """The parts of the file of kernel `name`. What both twins come to use is shared, what nobody uses is the price."""
-    family = next(family for family, names in kernels.FAMILIES.items() if name in names)
-    text = (FOLDER / family / f"{name}.py").read_text("utf-8")
+    """Return the parts of a kernel's file. What both implementations reach is shared, what none reaches the price."""
+    text = KERNELS[name].source
     tree = ast.parse(text)
     defined = {one: node for node in tree.body for one in _names(node)}
     reached = {part: _reached(part, defined) for part in ("reference", "cpu", "gpu")}
@@ -104,11 +100,11 @@ def read(name: str) -> Source:
         part = "shared" if {"cpu", "gpu"} <= {*whose} else whose[0] if whose else "price"
         parts[part].append(_text(text, node))
     texts = {part: "\n\n\n".join(some).replace("\n\n\n@", "\n\n@") for part, some in parts.items()}
-    return Source(family, inspect.cleandoc(ast.get_docstring(tree)), **texts)
+    return Source(inspect.cleandoc(ast.get_docstring(tree)), **texts)
 
 
 def _names(node: ast.stmt) -> list[str]:
-    """What a function or an assignment at the top of a file defines."""
+    """Return what a function or an assignment at the top of a file defines."""
     if isinstance(node, ast.FunctionDef):
         return [node.name]
     targets = node.targets if isinstance(node, ast.Assign) else []
@@ -116,7 +112,7 @@ def _names(node: ast.stmt) -> list[str]:
 
 
 def _reached(start: str, defined: dict[str, ast.stmt]) -> set[str]:
-    """What `start` uses of its file, and what that uses."""
+    """Return what `start` uses of its file, and what that uses."""
     found, ahead = set(), [start]
     while ahead:
         name = ahead.pop()
@@ -135,9 +131,9 @@ def _text(text: str, node: ast.stmt) -> str:
 
 
 def _measured(name: str, n: int) -> None:
-    """Times of this kernel, and the roofline: with all kernels, if all were measured."""
+    """Show times of this kernel, and the roofline: with all kernels, if all were measured."""
     heading("Measured here", "By a process of its own on one thread: the best of a few rounds of calls.")
-    one, every = kernel_times.asked([name], n), kernel_times.asked(kernel_times.names(), n)
+    one, every = kernel_times.job_spec([name], n), kernel_times.job_spec(KERNELS, n)
     all_of_them = every.stored(session.ROOT) is not None or st.session_state.get("roofline") == n
     if all_of_them:
         folder = background.fetch(every, "Measuring all kernels: this takes a minute or two.", "kernels")
@@ -198,7 +194,7 @@ def _roof(row: Row, peaks: Peaks) -> str:
 
 
 def _heard(row: Row, report: Report) -> str:
-    """The chart in a sentence, for readers who do not see it."""
+    """Return the chart in a sentence, for readers who do not see it."""
     return (
         f"Roofline of {len(report.rows)} kernels: {row.kernel} does {units.number(row.flops / row.cpu / 1e9)} GFLOP/s "
         f"at {units.number(row.intensity)} FLOPs per byte, "

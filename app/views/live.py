@@ -5,17 +5,18 @@ from __future__ import annotations
 import numpy as np
 import streamlit as st
 
-from app import charts, palette, session, units
-from app.charts.lines import Axis, Picture, Series
+from app import charts, session, units
 from app.components import curve
 from app.views import pictures, result
 from experiments.jobs.pool import JobState
+from experiments.plots import palette
+from experiments.plots.pictures import Axis, Picture, Series
 
 EVERY = 0.5  # s between two frames
 
 
 def show() -> None:
-    """The page while a run is under way."""
+    """Show the page while a run is under way."""
     st.fragment(_frame, run_every=EVERY)()
 
 
@@ -49,7 +50,7 @@ def _words(now: JobState) -> str:
 
 
 def _panel(now: JobState, quantity: str) -> bytes:
-    """One canvas: training and held-out loss, or held-out accuracy, against step, samples or time."""
+    """Draw one canvas: training and held-out loss, or held-out accuracy, against step, samples or time."""
     axis = st.session_state.axis
     axis = "seconds" if axis == "bytes" else axis  # what was sent is only counted at the end
     line = palette.RUNS[0]

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import streamlit as st
 
-from app import charts, curves, session, units
+from app import charts, session, units
 from app.charts import Shown
 from app.charts.bars import html
 from app.components import curve, timeline
 from app.text import escaped
 from app.views import compare, faults
 from experiments.experiment import Experiment
+from experiments.plots import curves
 from experiments.runs.record import Run
 from tracing import HELD
 
@@ -19,7 +20,7 @@ HEAD = 38  # px of the headings of both charts, so that they stand in one line
 
 
 def loss_and_accuracy(shown: list[Shown]) -> None:
-    """The curves of all runs on the page, with the switch of their axis."""
+    """Draw the curves of all runs on the page, with the switch of their axis."""
     if len(shown) > 1:
         compare.legend(shown)
     judged = [one for one in shown if len(curves.held_out(one.run, "step", "accuracy").x)]
@@ -36,7 +37,7 @@ def loss_and_accuracy(shown: list[Shown]) -> None:
 
 
 def measured(shown: list[Shown]) -> None:
-    """What the methods of all runs measured, a small chart for each quantity."""
+    """Draw what the methods of all runs measured, a small chart for each quantity."""
     grid = st.grid(min_column_width=260, gap="small", key="measured")
     for quantity in dict.fromkeys(quantity for one in shown for quantity in one.run.quantities):
         having = [one for one in shown if quantity in one.run.quantities]
@@ -48,7 +49,7 @@ def measured(shown: list[Shown]) -> None:
 
 
 def lanes(folder: str) -> None:
-    """The communication timeline of the run in `folder`."""
+    """Draw the communication timeline of the run in `folder`."""
     window = timeline.wanted(st.session_state.get("timeline"), folder)
     state = timeline.timeline(session.timeline_frame(folder, window))
     if click := timeline.clicked(state, session.load(folder), folder):
@@ -57,7 +58,7 @@ def lanes(folder: str) -> None:
 
 
 def against(title: str) -> tuple[str, bool]:
-    """A heading with the switch of the axis beside it: (axis, whether the loss is on a log scale)."""
+    """Draw a heading with the switch of the axis beside it; return (axis, whether the loss is on a log scale)."""
     with st.container(horizontal=True, vertical_alignment="center", gap="medium", key="against"):
         heading(title)
         st.segmented_control(
@@ -69,7 +70,7 @@ def against(title: str) -> tuple[str, bool]:
 
 
 def details(one: Shown, shown: list[Shown]) -> None:
-    """Where the time and the bytes of run `one` went, and how stale the updates of all runs were."""
+    """Show where the time and the bytes of run `one` went, and how stale the updates of all runs were."""
     run = one.run
     time, traffic, stale, memory, ranks = st.tabs(
         TABS, key="tab", on_change="rerun"
@@ -87,7 +88,7 @@ def details(one: Shown, shown: list[Shown]) -> None:
                 chart(charts.traffic, [one], told)
             st.markdown(told)
         elif traffic.open:
-            st.info("Nobody sent anything: these ranks train alone.", icon=":material/wifi_off:")
+            st.info("No rank sent anything: these ranks train alone.", icon=":material/wifi_off:")
     with stale:
         if stale.open and any(len(other.run.applied["staleness"]) for other in shown):
             chart(charts.staleness, shown, _heard(shown, "staleness_mean", units.updates))
@@ -98,7 +99,7 @@ def details(one: Shown, shown: list[Shown]) -> None:
             bars(charts.memory, one, _fullest(run))
             st.caption(_fullest(run))
         elif memory.open:
-            st.info("Nobody wrote down what it held in this run.", icon=":material/memory:")
+            st.info("No rank recorded what it held in this run.", icon=":material/memory:")
     with ranks:
         if ranks.open and (rows := charts.ranked(run)):
             chart(charts.by_rank, [one], f"By rank: {', '.join(rows)}.")
@@ -107,7 +108,7 @@ def details(one: Shown, shown: list[Shown]) -> None:
 
 
 def _traffic(run: Run) -> str:
-    """Who sends most to whom, in words."""
+    """Return who sends most to whom, in words."""
     table, names = run.trace.traffic(), charts.lane_names(run)
     src, dst = divmod(int(table.argmax()), len(table))
     sent, got = int(table.sum(axis=1).argmax()), int(table.sum(axis=0).argmax())
@@ -121,7 +122,7 @@ def _traffic(run: Run) -> str:
 
 
 def _fullest(run: Run) -> str:
-    """Who held most, and for what, in words."""
+    """Return which rank held most, and for what, in words."""
     held, names = run.held(), charts.lane_names(run)
     rank = int(held.sum(axis=1).argmax())
     parts = [f"{units.size(value)} {kind}" for kind, value in zip(HELD, held[rank], strict=True) if value]
@@ -129,31 +130,31 @@ def _fullest(run: Run) -> str:
 
 
 def _fresh(e: Experiment) -> str:
-    """Why there is no staleness to draw."""
+    """Return why there is no staleness to draw."""
     if e.method.deterministic is True:
         return f"{e.algorithm} is synchronous: every update is computed from the newest parameters, so none is stale."
     return f"No update of a shared model was counted in this run of {e.algorithm}, so there is no staleness to show."
 
 
 def heading(text: str, help: str | None = None) -> None:
-    """The heading of a part of the page."""
+    """Draw the heading of a part of the page."""
     st.markdown(f"## {text}", help=help, anchors=False)
 
 
 def lines(draw, shown: list[Shown], told: str, *how, key: str = "") -> None:
-    """The curves draw(shown, *how) on a canvas; `told` is their finding in words."""
+    """Draw the curves draw(shown, *how) on a canvas; `told` is their finding in words."""
     axes = " ".join(map(str, (*how, *(one.folder for one in shown))))
     frame = _built(draw.__name__, _named(shown), how, lambda: curve.frame(draw(shown, *how), told, axes))
     curve.curve(frame, key or draw.__name__)
 
 
 def bars(draw, one: Shown, told: str) -> None:
-    """The bars draw([one]), a row for each rank."""
+    """Draw the bars draw([one]), a row for each rank."""
     st.html(_built(draw.__name__, _named([one]), (), lambda: html(draw([one]), told)))
 
 
 def chart(draw, shown: list[Shown], alt: str, *how, key: str = "") -> None:
-    """The figure draw(shown, *how): it takes Plotly 30 ms to build one, and nothing to send it again."""
+    """Draw the figure draw(shown, *how), built once: Plotly takes 30 ms to build one, and no time to send it again."""
     figure = _built(draw.__name__, _named(shown), how, lambda: draw(shown, *how))
     st.plotly_chart(figure, key=key or draw.__name__, config=charts.CONFIG, alt=alt)
 
@@ -168,7 +169,7 @@ def _built(name: str, what: list, how: tuple, _draw):
 
 
 def _heard(shown: list[Shown], name: str, say) -> str:
-    """The finding of a chart, for readers who do not see it."""
+    """Return the finding of a chart, for readers who do not see it."""
     ends = {one.name: one.run.summary.get(name) for one in shown}
     told = [f"{run} ends at {say(value)}" for run, value in ends.items() if value is not None]
     return f"{name.replace('_', ' ').capitalize()}: {'; '.join(told) or 'nothing was recorded'}."

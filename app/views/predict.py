@@ -1,4 +1,4 @@
-"""Predictions: offered before a run, never asked for, and laid beside what came of it and what others had said."""
+"""Predictions: offered before a run, never required; compared with its result and with what other readers predicted."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from experiments.experiment import Experiment
 from experiments.runs.record import Run
 
 QUESTIONS = {
-    "samples_per_second": ("Samples per second", ("fewer", "as many", "more"), units.count),
-    "held_out_loss": ("Held-out loss", ("lower", "the same", "higher"), units.number),
+    "samples_per_second": ("Samples per second", ("fewer", "as many", "more")),
+    "held_out_loss": ("Held-out loss", ("lower", "the same", "higher")),
 }
-"""By name in the summary: the question, the answers from less to more, and how the figure is said."""
+"""By name in the summary: the question, and the answers from less to more."""
 
 SAME = 0.05  # of the other run's figure, within which both are called the same
 
 
 def offer(wanted: Experiment) -> None:
-    """Ask what the run that the controls say will be like, compared with the pinned run or the one on the page."""
+    """Ask what the run of the controls will be like, compared with the pinned run or the one on the page."""
     found = _reference()
     if found is None or not (changes := compare.changes(found[1].experiment, wanted)):
         return
@@ -30,12 +30,12 @@ def offer(wanted: Experiment) -> None:
     with st.container(gap="xsmall", key="predict"):
         st.caption(f"Predict before you run, if you like. Against {which}, {escaped(', '.join(changes[:3]))}, will be:")
         with st.container(horizontal=True, gap="medium"):
-            for name, (question, answers, _) in QUESTIONS.items():
+            for name, (question, answers) in QUESTIONS.items():
                 st.segmented_control(question, answers, key=f"predict-{name}", width="content")
 
 
 def seal(experiment: Experiment) -> None:
-    """The answers belong to the run of `experiment`, which begins."""
+    """Bind the answers to the run of `experiment`, which begins."""
     state, found = st.session_state, _reference()
     said = {name: answer for name in QUESTIONS if (answer := state.get(f"predict-{name}"))}
     state.sealed = (experiment.key(), found[0], said) if found and said else None
@@ -46,7 +46,7 @@ def seal(experiment: Experiment) -> None:
 
 
 def compared(run: Run) -> None:
-    """What was predicted of `run`, beside what it was."""
+    """Show what was predicted of `run`, with what came of it."""
     key, folder, said = st.session_state.get("sealed") or ("", "", {})
     if key != run.experiment.key():
         return
@@ -59,8 +59,8 @@ def compared(run: Run) -> None:
 
 
 def verdict(name: str, answer: str, before: float | None, after: float | None) -> str:
-    """A line: what was predicted, and what it is; "" if there is nothing to compare."""
-    question, answers, say = QUESTIONS[name]
+    """Return what was predicted and what it is, in a line; "" if there is nothing to compare."""
+    question, answers = QUESTIONS[name]
     if before is None or after is None:
         return ""
     is_so = answers[1 + (after > before * (1 + SAME)) - (after < before * (1 - SAME))]
@@ -69,22 +69,22 @@ def verdict(name: str, answer: str, before: float | None, after: float | None) -
         ":green-badge[:material/check: as predicted]" if right else ":orange-badge[:material/close: not as predicted]"
     )
     told = f"{question}: {is_so}" if right else f"{question}: {is_so}, and you said {answer}"
-    return f"{badge} {told}. {say(after)}, against {say(before)} of the other run."
+    return f"{badge} {told}. {units.figure(name, after)}, against {units.figure(name, before)} of the other run."
 
 
 def among(answers: tuple[str, ...], counts: Counter) -> str:
-    """What all have said, in the order of `answers`; "" if there are no counts."""
+    """Return what all readers have predicted, in the order of `answers`; "" if there are no counts."""
     said = [f"{counts[answer]} said {answer}" for answer in answers if counts[answer]]
     return f"Of {counts.total()} predictions here, {', '.join(said)}." if said else ""
 
 
 def _question(name: str, experiment: Experiment, before: Run) -> tuple[str, ...]:
-    """What was asked, to the tally: the same for all who lay this experiment over that run."""
+    """Return the poll's question: the same for every reader who compares this experiment with that run."""
     return name, experiment.key(), before.experiment.key()
 
 
 def _reference() -> tuple[str, Run] | None:
-    """(folder, run) that the next one is compared with: the first that is pinned, or the one on the page."""
+    """Return (folder, run) that the next run is compared with: the first pinned one, or the one on the page."""
     for name in session.kept():
         if run := session.find(name):
             return str(session.ROOT / name), run

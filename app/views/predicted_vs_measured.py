@@ -1,24 +1,28 @@
-"""The twin: the same experiment on the simulated cluster with this machine's numbers, and on real processes."""
+"""Predicted and measured: one experiment simulated with this machine's constants, and on real processes."""
 
 from __future__ import annotations
 
 import streamlit as st
 
-from app import background, curves, session, units
+from app import background, session, units
 from app.charts import lane_names
 from app.components import timeline
 from app.text import sentence
 from app.views.pictures import heading
 from experiments.experiment import Experiment
 from experiments.measure import this_machine
+from experiments.plots import curves
 from experiments.run import ONLY_SIMULATED
 from experiments.runs.record import Run
 
-REAL = 4  # ranks of a real twin; more would wait for each other's cores
+REAL = 4  # ranks that are measured; more would wait for each other's cores
 
 
-def of(e: Experiment) -> Experiment | None:
-    """Its twin; None if there is none: this machine was not fitted, or `e` is not of it."""
+def counterpart(e: Experiment) -> Experiment | None:
+    """Return the prediction of a measured experiment, or the measurement of a predicted one.
+
+    None if there is none: this machine was not fitted, or `e` does not have its constants.
+    """
     fit = this_machine.load()
     if fit is None:
         return None
@@ -30,35 +34,36 @@ def of(e: Experiment) -> Experiment | None:
 
 
 def show(run: Run, folder: str) -> None:
-    """Offer the twin of the run on the page; when it is there, lay both timelines beside each other."""
+    """Offer the counterpart of the run on the page; once it is there, show both timelines rank by rank."""
     e = run.experiment
-    twin = of(e)
-    if twin is None or run.status != "finished":
+    other = counterpart(e)
+    if other is None or run.status != "finished":
         return
     state = st.session_state
     heading("Predicted and measured", "The same experiment, simulated with what was measured here, and for real.")
-    if state.get("twin") != e.key():
+    if state.get("counterpart") != e.key():
         what = "Predict it with the simulated cluster" if e.cluster == "processes" else "Run it on real processes"
         st.button(
-            what, key="twin-run", icon=":material/compare_arrows:", on_click=state.update, kwargs={"twin": e.key()}
-        )
+            what, key="counterpart-run", icon=":material/compare_arrows:", on_click=state.update,
+            kwargs={"counterpart": e.key()},
+        )  # fmt: skip
         return
-    now = background.ask(twin, "twin")
+    now = background.ask(other, "counterpart")
     if now.active:
-        st.fragment(_wait, run_every=background.EVERY)(twin.key())
+        st.fragment(_wait, run_every=background.EVERY)(other.key())
     elif now.folder is None:
         st.error(sentence(now.message), icon=":material/error:")
     else:
-        other = session.load(str(now.folder))
-        st.fragment(_beside)(*((run, other) if e.cluster == "processes" else (other, run)), f"{folder} {now.folder}")
+        done = session.load(str(now.folder))
+        st.fragment(_beside)(*((run, done) if e.cluster == "processes" else (done, run)), f"{folder} {now.folder}")
 
 
 def _wait(job: str) -> None:
     now = session.pool().state(job)
     if not now.active:
         st.rerun()
-    session.pool().touch(f"{session.owner()}/twin")
-    st.progress(now.fraction, text="The twin is under way.")
+    session.pool().touch(f"{session.owner()}/counterpart")
+    st.progress(now.fraction, text="The other run is under way.")
 
 
 def _beside(measured: Run, predicted: Run, name: str) -> None:
@@ -69,8 +74,8 @@ def _beside(measured: Run, predicted: Run, name: str) -> None:
     )
     st.markdown(told)
     lanes = [f"{n.split()[-1]} {word}" for n in lane_names(measured) for word in ("measured", "predicted")]
-    window = timeline.wanted(st.session_state.get("twins"), name)
+    window = timeline.wanted(st.session_state.get("counterparts"), name)
     both = timeline.beside(measured.trace, predicted.trace)
     timeline.timeline(
-        timeline.framed(both, lanes, f"Measured and predicted, rank by rank. {told}", name, window), "twins"
+        timeline.framed(both, lanes, f"Measured and predicted, rank by rank. {told}", name, window), "counterparts"
     )

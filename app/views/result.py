@@ -11,22 +11,16 @@ from app.text import escaped, sentence
 from app.views import ask, compare, export, pictures, predict, predicted_vs_measured, sweep
 from app.views.pictures import heading
 from experiments.experiment import Experiment
+from experiments.runs.figures import FIGURES
 from experiments.runs.record import Run
 
 NOTES = 4  # remarks of a run before the others are folded away
-FIGURES = (
-    ("held_out_loss", "Held-out loss", units.number, "The last reported model, on data it has not seen."),
-    ("accuracy", "Held-out accuracy", units.percent, "Of the last reported model; not every workload has one."),
-    ("seconds", "Took", units.seconds, "On the run's own clock, from the first step to the last message."),
-    ("bytes", "Sent by all ranks", units.size, "Payload only."),
-    ("share_wait", "Workers waited", units.percent, "Share of the workers' time in which they were blocked."),
-    ("staleness_mean", "Staleness", units.updates, "How old, in the mean, the parameters of an update were."),
-)
-"""What stands above the charts: name in the summary, label, words, help."""
+ABOVE = ("held_out_loss", "accuracy", "seconds", "bytes", "share_wait", "staleness_mean")
+"""The figures that stand above the charts."""
 
 
 def show(folder: str, wanted: Experiment | None) -> None:
-    """The page of the run in `folder`; `wanted` is what the controls say now, which may be something else."""
+    """Show the run in `folder`; `wanted` is the experiment of the controls, which may be another one by now."""
     try:
         run = session.load(folder)
     except ValueError as error:
@@ -102,12 +96,12 @@ def _keep(name: str, folder: str) -> None:
 
 
 def title(e: Experiment) -> str:
-    """What a run is called: "easgd on digits"."""
+    """Return what a run is called: "easgd on digits"."""
     return escaped(f"{e.algorithm} on {e.workload}")
 
 
 def headline(e: Experiment) -> str:
-    """What was run, in a line."""
+    """Return what was run, in a line."""
     ranks = f"{e.workers} worker{'s' * (e.workers != 1)}"
     if e.servers:
         ranks += f" and {e.servers} server{'s' * (e.servers != 1)}"
@@ -123,7 +117,7 @@ def headline(e: Experiment) -> str:
 
 
 def remarks(run: Run, missing: list[str]) -> None:
-    """What the reader must know before reading the charts."""
+    """Show what the reader must know before reading the charts."""
     why = sentence(run.error)
     if run.status == "diverged":
         st.error(f"**Diverged.** {why} Everything up to that moment is shown.", icon=":material/trending_up:")
@@ -145,13 +139,13 @@ def remarks(run: Run, missing: list[str]) -> None:
 
 def figures(run: Run) -> None:
     grid = st.grid(min_column_width=125, gap="small", key="figures")
-    for name, label, say, help in FIGURES:
-        value = run.summary.get(name)
+    for name in ABOVE:
+        value, (label, _, help) = run.summary.get(name), FIGURES[name]
         if name == "seconds" and run.experiment.cluster == "simulated":
-            label = "Took (virtual time)"
+            label = "virtual time"
         less = None
         if name == "bytes" and (ratio := run.summary.get("compression_ratio")):
             less = f"{units.number(ratio)} times less" if ratio >= 1 else f"{units.number(1 / ratio)} times more"
             help = f"Payload only. Whole gradients would be {units.size(ratio * value)}."
-        said = "–" if value is None else say(value)
-        grid.metric(label, said, less, delta_color="off", delta_arrow="off", help=help)
+        said = "–" if value is None else units.figure(name, value)
+        grid.metric(label[:1].upper() + label[1:], said, less, delta_color="off", delta_arrow="off", help=help)

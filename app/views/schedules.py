@@ -1,4 +1,4 @@
-"""Schedules: what every rank of a pipeline does when, without a model. Choose, look, and set another one beside it."""
+"""Schedules: what every rank of a pipeline does when, without a model. Choose one, and compare it with another."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from pathlib import Path
 import pandas as pd
 import streamlit as st
 
-import algorithms
 from app import background, units
 from app.components import schedule, timeline
 from app.text import escaped, sentence
+from experiments import catalogue
 from experiments.jobs.spec import JobSpec
 from experiments.study import schedules as study
 from experiments.study.schedules import Plan, Study
@@ -24,12 +24,12 @@ BOUND = {"bind": "query-params", "persist_state": "session"}
 
 
 def figure(value: float) -> str:
-    """A time or a number of a schedule."""
+    """Return a time or a number of a schedule."""
     return units.number(value, 4)
 
 
 def points(value: float) -> str:
-    """A difference of shares."""
+    """Return a difference of shares."""
     return f"{100 * value:+.1f} points".replace("-", "−")
 
 
@@ -51,7 +51,7 @@ FIGURES = (
 
 
 def page() -> None:
-    """Controls on the left; the pictures of one schedule or two, the table of both, and what lies behind it."""
+    """Show controls on the left; one schedule or two, the table of both, and what lies behind it."""
     with st.sidebar:
         plans = _choose()
     _title(plans)
@@ -73,7 +73,7 @@ def page() -> None:
 
 
 def _choose() -> dict[str, Plan]:
-    """The widgets; a plan for "a", and for "b" if there is one beside it. What is wrong with one is said there."""
+    """Draw the widgets; return a plan for "a", and for "b" if there is a second one. Errors are shown there."""
     names = {}
     names["a"] = st.selectbox("Schedule", study.NAMES, study.NAMES.index("1f1b"), key="schedule_a", **BOUND)
     _about(names["a"])
@@ -96,11 +96,11 @@ def _about(name: str) -> None:
     if name == study.OWN:
         st.markdown(":small[Ops of your own: a line for each rank, in the order in which it does them.]")
     else:
-        st.markdown(f":small[{algorithms.idea(study.module(name))}]")
+        st.markdown(f":small[{catalogue.idea(study.module(name))}]")
 
 
 def _options(slot: str, name: str) -> dict:
-    """Widgets for what this schedule alone can be told."""
+    """Draw the widgets for the settings of this schedule alone."""
     given = {}
     for option in study.options(name).values():
         label, key = option.name.replace("_", " ").capitalize(), f"{option.name}_{slot}"
@@ -117,7 +117,7 @@ def _options(slot: str, name: str) -> dict:
 
 
 def _common(own: bool) -> dict:
-    """Widgets for what all schedules share."""
+    """Draw the widgets for what all schedules share."""
 
     def number(name: str, label: str, key: str, step: float):
         field, default = Plan.model_fields[name], Plan.model_fields[name].default
@@ -174,7 +174,7 @@ def _title(plans: dict[str, Plan]) -> None:
 
 
 def _studied(plan: Plan, slot: str) -> Study | None:
-    """The study of a plan: here if that is quick, otherwise by the pool. What is wrong with it is said."""
+    """Return the study of a plan: computed here if that is quick, otherwise by the pool. Errors are shown."""
     try:
         if study.size(plan) <= study.QUICK:
             return _here(plan.model_dump_json(), plan)
@@ -208,7 +208,7 @@ def _frame(plan: str, until: float, _study: Study) -> bytes:
 
 
 def _table(studies: list[Study]) -> None:
-    """All figures of one schedule with what they mean, or of two with their differences."""
+    """Draw all figures of one schedule with their meaning, or of two with their differences."""
     heads = ["", *(done.plan.schedule for done in studies), *(["difference"] if len(studies) > 1 else []), ""]
     rows = []
     for name, label, say, meaning in FIGURES:
@@ -237,7 +237,7 @@ def _difference(name: str, a: float, b: float) -> str:
 
 
 def _behind(studies: list[Study]) -> None:
-    """What lies behind the figures, a tab each; only what is looked at is made."""
+    """Show what lies behind the figures, a tab each; only the open tab is built."""
     parts = (_per_rank, _idle, _path, _text, _source)
     for tab, show in zip(st.tabs(TABS, key="behind", on_change="rerun"), parts, strict=True):
         if not tab.open:

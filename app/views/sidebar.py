@@ -6,13 +6,11 @@ from functools import partial
 
 import streamlit as st
 
-import algorithms
-import workloads
-from algorithms import compression
 from app import controls, session
 from app.text import escaped
 from app.views import ask, faults, fitting, predict
-from experiments.experiment import Experiment, coding_settings
+from experiments.catalogue import ALGORITHMS, COMPRESSIONS
+from experiments.experiment import Experiment, coding_settings, settings_of
 from experiments.run import ONLY_SIMULATED
 
 FIRST = 2  # of an algorithm's settings, before the others are folded away
@@ -25,12 +23,12 @@ LATE = {
 
 
 def choose() -> tuple[Experiment | None, str]:
-    """Draw all controls; (the experiment they say, ""), or (None, why there is no such experiment)."""
+    """Draw all controls; return (their experiment, ""), or (None, why there is no such experiment)."""
     fitting.settle()
     ask.menu()
     _algorithm()
     actions = st.container(key="actions")
-    trouble_with = _controls()
+    fault_place = _controls()
     try:
         experiment, refusal = controls.chosen(), ""
         controls.write_address(experiment)
@@ -38,31 +36,31 @@ def choose() -> tuple[Experiment | None, str]:
         experiment, refusal = None, str(error)
     with actions:
         _actions(experiment)
-    with trouble_with:
+    with fault_place:
         faults.choose(experiment)
     return experiment, refusal
 
 
 def _algorithm() -> None:
-    """Which algorithm, its idea, and what it becomes in limit cases."""
+    """Draw the choice of algorithm, its idea, and what it becomes in limit cases."""
     state = st.session_state
-    families = dict.fromkeys(map(algorithms.family, algorithms.names()))
-    if state.get("family") not in (None, algorithms.family(state.algorithm)):  # a link or a lesson brought another one
+    families = dict.fromkeys(entry.family for entry in ALGORITHMS.values())
+    if state.get("family") not in (None, ALGORITHMS[state.algorithm].family):  # a link or a lesson brought another one
         state.family = None
     st.selectbox(
         "Family", families, None, _words, key="family", placeholder="All families", on_change=_settle_family,
         persist_state="session", help="Only algorithms of this family, in teaching order.",
     )  # fmt: skip
     family = state.family
-    names = [name for name in algorithms.names() if family in (None, algorithms.family(name))]
+    names = [name for name, entry in ALGORITHMS.items() if family in (None, entry.family)]
     st.selectbox(
         "Algorithm", names, key="algorithm", on_change=controls.settle, args=("algorithm",), persist_state="session",
-        format_func=lambda name: name if family else f"{name} · {_words(algorithms.family(name))}",
+        format_func=lambda name: name if family else f"{name} · {_words(ALGORITHMS[name].family)}",
         help="In teaching order. Type to search.",
     )  # fmt: skip
-    method = algorithms.find(state.algorithm)
-    st.markdown(f":small[{algorithms.idea(algorithms.module(state.algorithm))}]")
-    if claims := method.equivalences:
+    chosen = ALGORITHMS[state.algorithm]
+    st.markdown(f":small[{chosen.idea}]")
+    if claims := chosen.declaration.equivalences:
         more = f" :green-badge[and {len(claims) - 1} more]" if claims[1:] else ""
         told = [f"- {escaped(one.claim)}: {EXACTNESS[one.exactness]}" for one in claims]
         st.markdown(
@@ -73,12 +71,12 @@ def _algorithm() -> None:
 
 def _settle_family() -> None:
     state = st.session_state
-    if state.family and algorithms.family(state.algorithm) != state.family:
-        _switch(next(name for name in algorithms.names() if algorithms.family(name) == state.family))
+    if state.family and ALGORITHMS[state.algorithm].family != state.family:
+        _switch(next(name for name, entry in ALGORITHMS.items() if entry.family == state.family))
 
 
 def _switch(algorithm: str) -> None:
-    """Another algorithm, with its own defaults."""
+    """Choose another algorithm, with its own defaults."""
     st.session_state.algorithm = algorithm
     controls.settle("algorithm")
 
@@ -105,9 +103,9 @@ def _reset() -> None:
 
 
 def _controls():
-    """Everything but the algorithm; gives the place for the ranks that are in trouble."""
+    """Draw everything but the algorithm; return the place for the faults of ranks."""
     state = st.session_state
-    algorithm, workload = algorithms.find(state.algorithm).Settings, workloads.find(state.workload).Settings
+    algorithm, _, workload = settings_of(state.algorithm, state.compression, state.workload)
     knobs = [controls.control(algorithm, name) for name in algorithm.model_fields]
     delays, others = [k for k in knobs if k.delay], [k for k in knobs if not k.delay]
     owners = controls.owners(state.algorithm, state.compression, state.workload)
@@ -154,20 +152,20 @@ def _controls():
     own(*controls.PLACE)
     fitting.offer()
     ranks = st.container()
-    with _folded("More: links, and troubles in writing", "cluster") as more:
+    with _folded("More: links, and faults as text", "cluster") as more:
         own(*(controls.MORE if more.open else ()))
     return ranks
 
 
 def _folded(label: str, of: str):
-    """A place for settings that few turn: drawn while it is open, and in force all the time."""
+    """Return a place for settings that few change: drawn while it is open, and in force all the time."""
     return st.expander(label, key=f"more-{of}", on_change="rerun")
 
 
 def _compression(name: str) -> None:
-    """What is to be known about this compression, and its settings."""
+    """Draw the idea of this compression, and its settings."""
     if name != "none":
-        st.markdown(f":small[{algorithms.idea(compression.find(name))}]")
+        st.markdown(f":small[{COMPRESSIONS[name].idea}]")
     coding = coding_settings(name)
     for knob in coding.model_fields:
         controls.draw(controls.control(coding, knob))

@@ -1,4 +1,4 @@
-"""The sweep: the run on the page again and again, with one setting turned; small pictures beside each other."""
+"""The sweep: the run on the page with one setting varied, as small pictures side by side."""
 
 from __future__ import annotations
 
@@ -6,8 +6,7 @@ from typing import Any
 
 import streamlit as st
 
-import algorithms
-from app import background, charts, curves, session, units
+from app import background, charts, session, units
 from app.charts import Shown
 from app.controls import Control, control, owners, spoken
 from app.text import escaped, sentence
@@ -15,6 +14,7 @@ from app.views import compare
 from app.views.pictures import chart, heading, lines
 from experiments.experiment import Experiment
 from experiments.jobs.pool import JobState
+from experiments.plots import curves
 from experiments.runs.record import Run
 
 EVERY = 0.5  # s between two looks
@@ -24,13 +24,13 @@ MOST = 64  # workers of a sweep, unless the run on the page has more
 
 
 def axes(e: Experiment) -> list[str]:
-    """What can be turned: workers, batch size, latency, and the algorithm's own delays."""
-    own = algorithms.find(e.algorithm).Settings
+    """Return what can be swept: workers, batch size, latency, and the algorithm's own delays."""
+    own = e.method.Settings
     return [*COMMON, *(name for name in own.model_fields if control(own, name).delay)]
 
 
 def values(one: Control, now: Any) -> list:
-    """Where to stop on the way: around `now`, two steps to each side."""
+    """Return the values of a sweep: around `now`, two steps to each side."""
     if one.kind in ("choice", "list"):
         return list(one.options)
     if one.kind == "switch":
@@ -47,7 +47,7 @@ def values(one: Control, now: Any) -> list:
 
 
 def show(run: Run) -> None:
-    """The choice of what is turned, and what came of it."""
+    """Draw the choice of what is swept, and the runs."""
     heading("Sweep", "The same run again and again with one setting turned, everything else as it is on the page.")
     e = run.experiment
     if e.cluster != "simulated":
@@ -72,7 +72,7 @@ def show(run: Run) -> None:
 
 
 def _ask(e: Experiment, axis: str, value: Any, number: int) -> JobState:
-    """Where the run with this value stands; it is asked for once."""
+    """Return the state of the run with this value; it is submitted once."""
     try:
         return background.ask(e.change(**{axis: value}), f"sweep-{number}")
     except ValueError as error:
@@ -90,7 +90,7 @@ def _keys(e: Experiment, axis: str, stops: list) -> list[str]:
 
 
 def _progress(keys: list[str], were: int) -> None:
-    """How far the runs are; when one more is done the page draws it."""
+    """Show how far the runs are; when one more is done, redraw the page."""
     for number in range(len(keys)):
         session.pool().touch(f"{session.owner()}/sweep-{number}")
     states = [session.pool().state(key) for key in keys]
@@ -101,7 +101,7 @@ def _progress(keys: list[str], were: int) -> None:
 
 
 def _strip(one: Control, made: list[tuple[Any, JobState]]) -> None:
-    """A small picture of the loss for each run, what the runs have in common beneath, and what could not run."""
+    """Draw the loss of each run small, what the runs have in common below, and which could not run."""
     shown, stops = [], []
     for value, state in made:
         if state.folder is None:
@@ -145,13 +145,13 @@ def _strip(one: Control, made: list[tuple[Any, JobState]]) -> None:
 
 
 def _common(shown: list[Shown]) -> float | None:
-    """The lowest held-out loss that all of them reached."""
+    """Return the lowest held-out loss that all of them reached."""
     best = [one.run.summary["best_held_out_loss"] for one in shown]
     return max(best) if None not in best else None
 
 
 def _scaling(shown: list[Shown], stops: list[int], loss: float | None) -> str:
-    """The speed-up in words."""
+    """Return the speed-up in words."""
     first, last = shown[0].run.summary, shown[-1].run.summary
     faster = (last["samples_per_second"] or 0.0) / (first["samples_per_second"] or 1.0)
     told = f"{stops[-1]} workers do {units.number(faster)} times as many samples per second as {stops[0]}"

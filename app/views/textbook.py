@@ -20,7 +20,7 @@ from experiments.experiment import Experiment
 from experiments.plots.chart import chart
 from lessons import job_specs, markup
 from lessons.chapters import LANGUAGES, Chapter
-from lessons.golden import Drawn
+from lessons.golden import RecordedFigure
 from lessons.quiz import Item
 
 KEPT = {"persist_state": "session"}
@@ -29,7 +29,7 @@ PARTS = {"text": "Text", "quiz": "Quiz", "exercise": "Exercise", "lab": "For the
 
 
 def page() -> None:
-    """Chapters on the left; the chosen one on the right, a part at a time."""
+    """Show chapters on the left; on the right the chosen one, a part at a time."""
     st.session_state.setdefault("dice", secrets.randbelow(SEEDS))
     chapters = {one.name: one for one in lessons.written()}
     _read_address(chapter=list(chapters), language=list(LANGUAGES), part=list(PARTS), everything=[False, True])
@@ -59,7 +59,7 @@ def page() -> None:
 
 
 def _read_address(**options: list) -> None:
-    """Take over what the address says at first, and let it say what is chosen ever after."""
+    """Take over what the address says at first, and keep the address up to date from then on."""
     state = st.session_state
     for name, values in options.items():
         if name not in state:
@@ -71,7 +71,7 @@ def _read_address(**options: list) -> None:
 
 
 def _contents(chapter: Chapter, language: str) -> str:
-    """The headings of the text, as links."""
+    """Return the headings of the text, as links."""
     heads = [line[3:].strip() for line in chapter.text(language).splitlines() if line.startswith("## ")]
     return "\n".join(f"- [{head}](#{_anchor(head)})" for head in heads)
 
@@ -81,7 +81,7 @@ def _anchor(head: str) -> str:
 
 
 def _text(chapter: Chapter, language: str) -> None:
-    """The text, part by part. It goes on after a prediction when that is made, or when the reader says so."""
+    """Show the text, part by part. It continues after a prediction, or when the reader skips that."""
     state = st.session_state
     with st.sidebar:
         everything = st.toggle(
@@ -120,29 +120,31 @@ def _block(chapter: Chapter, block: markup.Block, place: str) -> None:
             with st.container(key=f"source-code-{place}-{block.name}", gap="xxsmall"):
                 st.caption(f"{path}, line {line}")
                 st.code(source, language="python", wrap_lines=True)
-        case markup.Drawing(name):
+        case markup.LiveFigure(name):
             _figure(chapter.golden.figure(name), place)
 
 
 # figures
 
 
-def _figure(drawn: Drawn, place: str) -> None:
-    """A figure as the golden file has it, or as it came out just now."""
-    state, key = st.session_state, f"{place}-{drawn.name}"
+def _figure(recorded: RecordedFigure, place: str) -> None:
+    """Draw a figure as the golden file has it, or as it was run just now."""
+    state, key = st.session_state, f"{place}-{recorded.name}"
     with st.container(border=True, key=f"figure-{key}"):
-        holds = dict.fromkeys(drawn.claims, True)
+        holds = dict.fromkeys(recorded.claims, True)
         if state.get(f"again-{key}") and (
-            folder := background.fetch(job_specs.again(drawn.name), "Running its experiments.", f"figure-{key}")
+            folder := background.fetch(
+                job_specs.figure_spec(recorded.name), "Running its experiments.", f"figure-{key}"
+            )
         ):
             answer = job_specs.read(folder)
-            drawn, holds = Drawn.of(drawn.name, answer), answer["holds"]
-        st.markdown(f"**{escaped(drawn.question)}**")
-        shown = _built(drawn.name, str(drawn.rows), drawn)
-        st.plotly_chart(shown, key=f"chart-{key}", config=CONFIG, alt=". ".join((drawn.question, *drawn.claims)))
-        st.markdown(f":small[{_with_code(' '.join(drawn.text.split()))}]")
+            recorded, holds = RecordedFigure.of(recorded.name, answer), answer["holds"]
+        st.markdown(f"**{escaped(recorded.question)}**")
+        shown = _built(recorded.name, str(recorded.rows), recorded)
+        st.plotly_chart(shown, key=f"chart-{key}", config=CONFIG, alt=". ".join((recorded.question, *recorded.claims)))
+        st.markdown(f":small[{_with_code(' '.join(recorded.text.split()))}]")
         marks = {True: ":green[:material/check:]", False: ":red[:material/close:]"}
-        st.markdown("  \n".join(f"{marks[holds[claim]]} {escaped(claim)}" for claim in drawn.claims))
+        st.markdown("  \n".join(f"{marks[holds[claim]]} {escaped(claim)}" for claim in recorded.claims))
         with st.container(horizontal=True, vertical_alignment="center", gap="small"):
             if state.get(f"again-{key}"):
                 st.badge("run here, just now", icon=":material/check:", color="green")
@@ -152,28 +154,28 @@ def _figure(drawn: Drawn, place: str) -> None:
                     args=(f"again-{key}", True), help="Do all its experiments again, on this machine.",
                 )  # fmt: skip
             with st.popover("Rows", icon=":material/table_rows:"):
-                st.dataframe(pd.DataFrame(drawn.rows), hide_index=True)
-            if drawn.runs:
+                st.dataframe(pd.DataFrame(recorded.rows), hide_index=True)
+            if recorded.runs:
                 with st.popover("Workbench", icon=":material/tune:"):
-                    _to_workbench(drawn, key)
-            st.caption(f"After {escaped(drawn.source)}")
+                    _to_workbench(recorded, key)
+            st.caption(f"After {escaped(recorded.source)}")
 
 
 def _with_code(text: str) -> str:
-    """Text as it is, but for what stands between backquotes."""
+    """Return text with nothing marked but what stands between backquotes."""
     parts = text.split("`")
     return "".join(f"`{part}`" if number % 2 else escaped(part) for number, part in enumerate(parts))
 
 
 @st.cache_resource(max_entries=128, show_spinner=False)
-def _built(name: str, rows: str, _drawn: Drawn):
-    return chart(_drawn.rows, _drawn.look)
+def _built(name: str, rows: str, _recorded: RecordedFigure):
+    return chart(_recorded.rows, _recorded.look)
 
 
-def _to_workbench(drawn: Drawn, key: str) -> None:
+def _to_workbench(recorded: RecordedFigure, key: str) -> None:
     """Open one of the runs behind a figure with all its settings."""
-    labels = _labels(drawn.runs)
-    query = st.selectbox("One of its runs", drawn.runs, key=f"open-{key}", format_func=labels.get)
+    labels = _labels(recorded.runs)
+    query = st.selectbox("One of its runs", recorded.runs, key=f"open-{key}", format_func=labels.get)
     if st.button("Open it", key=f"go-{key}", icon=":material/open_in_new:"):
         experiment = Experiment.from_query(query)
         controls.put(experiment)
@@ -184,7 +186,7 @@ def _to_workbench(drawn: Drawn, key: str) -> None:
 
 @st.cache_data(max_entries=64, show_spinner=False)
 def _labels(queries: tuple[str, ...]) -> dict[str, str]:
-    """What each run is called: the settings in which they differ."""
+    """Return what each run is called: the settings in which they differ."""
     flats = [dict(parse_qsl(query, keep_blank_values=True)) for query in queries]
     names = dict.fromkeys(name for flat in flats for name in flat)
     differing = [n for n in names if n != "slow" and len({flat.get(n) for flat in flats}) > 1]
@@ -201,19 +203,19 @@ def _labels(queries: tuple[str, ...]) -> dict[str, str]:
 
 
 def _ask(chapter: Chapter, item: Item, place: str) -> bool:
-    """A question, or what became of it; whether it has been answered."""
+    """Draw a question, or how it was answered; return whether it has been answered."""
     state, key = st.session_state, f"{place}-{chapter.name}-{item.name}"
     times = state.setdefault(f"times-{key}", 0)
-    drawn = item.drawn(state.dice + SEEDS * times + (place == "quiz"))
+    parameters = item.parameters(state.dice + SEEDS * times + (place == "quiz"))
     with st.container(border=True, key=f"item-{key}"):
         if place == "predict":
             st.markdown(":orange-badge[:material/psychology: Predict]")
-        st.markdown(item.asked(drawn))
+        st.markdown(item.question(parameters))
         guess = state.get(f"guess-{key}")
         if guess is None:
             _answer(item, key)
             return False
-        answer = chapter.golden.answer(item.name, drawn)
+        answer = chapter.golden.answer(item.name, parameters)
         right = item.right(guess, answer)
         badge = ":green-badge[:material/check: right]" if right else ":red-badge[:material/close: not so]"
         if item.choices:
@@ -226,12 +228,12 @@ def _ask(chapter: Chapter, item: Item, place: str) -> bool:
                 f"{badge} You said {units.number(guess)} {item.unit}; the simulator says **{units.number(answer)}** "
                 f"{item.unit}."
             )
-        st.markdown(item.explained(drawn, answer))
+        st.markdown(item.explanation(parameters, answer))
         question, said = (chapter.name, item.name), guess if item.choices else ""  # whatever numbers were drawn
         poll.count(question, (said, right))
         if counts := poll.counted(question):
             st.caption(_others(counts, said, right))
-        more = len(item.every()) > 1
+        more = len(item.all_parameters()) > 1
         st.button(
             "Ask again" + (", with other numbers" if more else ""), key=f"other-{key}", type="tertiary",
             on_click=_another, args=(key,),
@@ -240,7 +242,7 @@ def _ask(chapter: Chapter, item: Item, place: str) -> bool:
 
 
 def _others(counts: Counter, said: str, right: bool) -> str:
-    """How many of all were right at first, and how many said what this reader said; numbers never are the same."""
+    """Return how many of all were right at first, and how many gave this answer; numbers are never the same."""
     known = sum(number for (_, was_right), number in counts.items() if was_right)
     alike = sum(number for (other, _), number in counts.items() if other == said)
     told = f"Of {counts.total()} first answers here, {known} {'was' if known == 1 else 'were'} right"
@@ -248,7 +250,7 @@ def _others(counts: Counter, said: str, right: bool) -> str:
 
 
 def _answer(item: Item, key: str) -> None:
-    """The widget for a guess; nothing is said before it is sent."""
+    """Draw the widget for a guess; nothing is revealed before it is sent."""
     with st.form(f"form-{key}", border=False):
         if item.choices:
             says = {choice.key: choice.says for choice in item.choices}
@@ -271,7 +273,7 @@ def _another(key: str) -> None:
 
 
 def _exercise(chapter: Chapter, language: str) -> None:
-    """The task, the file to begin with, and what came of the solution that was handed in."""
+    """Show the task, the file to begin with, and the report of the solution that was handed in."""
     source, state, key = chapter.exercise, st.session_state, f"solution-{chapter.name}"
     title, _, task = (ast.get_docstring(ast.parse(source)) or "").partition("\n")
     st.markdown(f"# {chapter.title(language)}: exercise")
@@ -289,7 +291,7 @@ def _exercise(chapter: Chapter, language: str) -> None:
     st.caption(f"Or on your own machine: `python -m lessons check {chapter.name} {name}`")
     if handed := state.get(key):
         text, name, seed = handed
-        work = job_specs.graded(chapter.name, text, name, seed)
+        work = job_specs.grading_spec(chapter.name, text, name, seed)
         if folder := background.fetch(work, "Grading, in a process of its own.", key):
             _report(job_specs.read(folder))
 
@@ -302,14 +304,14 @@ def _hand_in(key: str) -> None:
 
 
 def _report(report: dict) -> None:
-    """Score and marks."""
+    """Show score and marks."""
     st.markdown(f"## {report['score']} of 100", anchors=False)
     for mark in report["marks"]:
         sign = ":green[:material/check:]" if mark["earned"] else ":red[:material/close:]"
         worth = f"{mark['earned']} of {mark['points']}"
-        st.markdown(f"{sign} **{escaped(mark['name'])}** ({worth})  \n:small[{escaped(mark['said'])}]")
-    if report["trouble"]:
-        st.warning(f"It ended early: {sentence(report['trouble'])}", icon=":material/error:")
+        st.markdown(f"{sign} **{escaped(mark['name'])}** ({worth})  \n:small[{escaped(mark['observed'])}]")
+    if report["error"]:
+        st.warning(f"It ended early: {sentence(report['error'])}", icon=":material/error:")
     if report["printed"]:
         st.caption("It printed")
         st.code(report["printed"], language=None, wrap_lines=True)

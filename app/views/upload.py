@@ -16,9 +16,6 @@ from app.views.pictures import heading
 from experiments.experiment import Experiment
 from experiments.runs import upload
 from experiments.runs.record import Run
-from workloads import own_module
-from workloads import table as tables
-from workloads.table import Table
 
 MOST = upload.MOST_BYTES // 1_000_000  # MB
 PREVIEW = 6  # rows of a table
@@ -42,13 +39,13 @@ def page() -> None:
 
 
 def _bring(kind: str, label: str, waiting: str) -> None:
-    """A field for files of this kind; what was understood goes into the page's address, under the name of its kind."""
+    """Draw an upload field for files of this kind; the name of what was read goes into the page's address."""
     given = st.file_uploader(label, accept_multiple_files=True, key=f"{kind}_files", max_upload_size=MOST)
     if not given:
         return
     files = [(file.name, file.getvalue()) for file in given]
     try:
-        job_spec = upload.asked(kind, files)
+        job_spec = upload.job_spec(kind, files)
     except ValueError as error:
         st.error(sentence(str(error)), icon=":material/block:")
         return
@@ -92,7 +89,7 @@ def _run(name: str) -> None:
 
 
 def _lanes(run: Run, name: str) -> None:
-    """The timeline, whose ranks cannot be brought into trouble: this run was not done here."""
+    """Draw the timeline, whose ranks cannot be given faults: this run was not done here."""
     window = timeline.wanted(st.session_state.get("uploaded"), name)
     timeline.timeline(timeline.framed(run.trace, lane_names(run), timeline.describe(run), name, window), key="uploaded")
 
@@ -135,12 +132,12 @@ def _table(name: str) -> None:
 
 
 @st.cache_resource(max_entries=4, show_spinner=False)
-def _load(name: str) -> Table:
-    return tables.load(name)
+def _load(name: str) -> upload.Table:
+    return upload.load_table(name)
 
 
-def _preview(table: Table) -> pd.DataFrame:
-    """The first rows, with words where there were words."""
+def _preview(table: upload.Table) -> pd.DataFrame:
+    """Return the first rows, with words where there were words."""
     names = (*table.names[:30], *table.names[max(30, len(table.names) - 1) :])
     shown = {}
     for name in names:
@@ -154,7 +151,7 @@ def _preview(table: Table) -> pd.DataFrame:
 
 
 def _module() -> None:
-    if own_module.folder() is None:
+    if upload.modules_folder() is None:
         st.caption(
             "A torch module of your own can be trained too, on your own machine: set LOCKSTEP_MODULES to a folder "
             "before you start the workbench. It is off here, since its file would be run."
@@ -166,7 +163,7 @@ def _module() -> None:
     given = st.file_uploader("A Python file", key="module_file", max_upload_size=1)
     if given:
         try:
-            name = own_module.save(given.getvalue(), given.name)
+            name = upload.save_module(given.getvalue(), given.name)
         except (ValueError, OSError) as error:
             st.error(sentence(str(error)), icon=":material/block:")
             return
@@ -178,7 +175,7 @@ def _module() -> None:
 
 
 def _train(values: dict[str, str]) -> None:
-    """Have the default algorithm train it, and go to the workbench to see that."""
+    """Train it with the default algorithm, and go to the workbench."""
     experiment = Experiment.of(values)
     controls.put(experiment)
     st.session_state.update(complaint="", go=True)

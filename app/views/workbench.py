@@ -18,7 +18,7 @@ WHY = {
 
 
 def page() -> None:
-    """Controls on the left; on the right the run under way, or the last one that was done."""
+    """Show controls on the left; on the right the run under way, or the last one that was done."""
     state = st.session_state
     if "algorithm" not in state:
         _open()
@@ -44,7 +44,7 @@ def page() -> None:
 
 
 def _open() -> None:
-    """The first moment of a session: read the link, and show what it says without being asked."""
+    """Begin a session: read the link, and run what it says without being asked."""
     state = st.session_state
     state.complaint = ""
     if trouble := controls.read_address():

@@ -1,7 +1,7 @@
-"""Collectives: what many ranks do at once, written with send and recv.
+"""Collectives: operations of all ranks of a group, in terms of send and recv.
 
-Each function below is one algorithm over a communicator with `rank`, `size`, `send` and `recv`; P is the number of
-ranks, a the latency and b the seconds per byte of a link, n the bytes of the vector.
+Each function is one algorithm on a communicator with `rank`, `size`, `send` and `recv`. P is the number of ranks, a the
+latency and b the seconds per byte of a link, n the bytes of the vector.
 
     all-reduce            messages per rank   time, ranks arriving together      best for
     ring                  2 (P-1)             2 (P-1) a + 2 (P-1)/P n b          long vectors, any P
@@ -48,7 +48,7 @@ ALL_REDUCE: dict[str, Callable] = {
 
 
 def known(name: str) -> str:
-    """`name`, if it is one of ALL_REDUCE or "fast", which leaves the choice to the cluster; else ValueError."""
+    """Return `name`. Raises ValueError if it is neither in ALL_REDUCE nor "fast", by which the cluster chooses one."""
     if name != "fast" and name not in ALL_REDUCE:
         raise ValueError(f"collective is {name!r}; allowed are fast, {', '.join(ALL_REDUCE)}.")
     return name

@@ -1,4 +1,4 @@
-"""Exchanges: partners at distance 1, 2, 4, ... swap what they have; log2 P rounds reach everybody."""
+"""Exchanges: partners at distance 1, 2, 4, ... exchange data; log2 P rounds reach all ranks."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from cluster.comm import COLLECTIVE, Comm, shares
 
 
 def recursive_doubling(comm: Comm, x: np.ndarray, scale: float = 1.0, tag: int = COLLECTIVE) -> None:
-    """Sum x in place: exchange everything with the partner at distance 1, 2, 4, ...; few messages, all of them long."""
+    """Sum x in place: exchange the whole vector with the partner at distance 1, 2, 4, ...; few messages, all long."""
     active, rank = _fold(comm, x, tag)
     if rank is not None:
         distance = 1
         while distance < active:
             partner = _unfolded(comm, active, rank ^ distance)
             comm.send(x, partner, tag)
-            kernels.add(x, comm.recv(partner, tag))  # a + b is b + a, to the bit
+            kernels.add(x, comm.recv(partner, tag))  # a + b equals b + a to the bit, so both partners get the same sum
             distance *= 2
         if scale != 1.0:
             kernels.scale(x, scale)
@@ -24,11 +24,11 @@ def recursive_doubling(comm: Comm, x: np.ndarray, scale: float = 1.0, tag: int =
 
 
 def halving_doubling(comm: Comm, x: np.ndarray, scale: float = 1.0, tag: int = COLLECTIVE) -> None:
-    """Sum x in place: halve what one is responsible for until one piece is left, then double it back (Rabenseifner)."""
+    """Sum x in place: halve the part each rank sums until one piece is left, then double it back (Rabenseifner)."""
     active, rank = _fold(comm, x, tag)
     if rank is not None:
         pieces = shares(len(x), active)
-        low, high = 0, active  # the pieces this rank is still responsible for
+        low, high = 0, active  # the pieces that this rank still sums
         path = []
         while high - low > 1:
             middle = (low + high) // 2
@@ -47,7 +47,7 @@ def halving_doubling(comm: Comm, x: np.ndarray, scale: float = 1.0, tag: int = C
 
 
 def barrier(comm: Comm, tag: int = COLLECTIVE) -> None:
-    """Nobody leaves before everybody has come: ceil(log2 P) rounds of empty messages, ever further (dissemination)."""
+    """Wait for all ranks: ceil(log2 P) rounds of empty messages to distance 1, 2, 4, ... (dissemination barrier)."""
     distance = 1
     while distance < comm.size:
         comm.send(None, (comm.rank + distance) % comm.size, tag)
@@ -56,7 +56,10 @@ def barrier(comm: Comm, tag: int = COLLECTIVE) -> None:
 
 
 def _fold(comm: Comm, x: np.ndarray, tag: int) -> tuple[int, int | None]:
-    """Ranks beyond the largest power of two hand their x to a neighbour: (how many stay active, my number or None)."""
+    """Add the x of ranks beyond the largest power of two to their neighbours'.
+
+    Return (number of ranks that stay active, number of this one among them or None).
+    """
     active = 1 << (comm.size.bit_length() - 1)
     extra = comm.size - active  # the first 2 extra ranks pair up, odd ones stay
     if comm.rank >= 2 * extra:

@@ -1,4 +1,4 @@
-"""Rings: pieces of a vector travel from neighbour to neighbour, and every link is busy all the time."""
+"""Rings: pieces of a vector travel from neighbour to neighbour, so that every link is busy all the time."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ def ring(comm: Comm, x: np.ndarray, scale: float = 1.0, tag: int = COLLECTIVE) -
 
     piece   0   1   2
     rank 0          >>      after P - 1 steps rank r has the whole sum of piece r,
-    rank 1  >>              after P - 1 more everybody has everything
+    rank 1  >>              after P - 1 more all ranks have all pieces
     rank 2      >>
     """
     around(comm, range(comm.size), [x[share] for share in shares(len(x), comm.size)], scale, tag)
 
 
 def around(comm: Comm, ranks: Sequence[int], pieces: list[np.ndarray], scale: float, tag: int) -> None:
-    """Sum all pieces over `ranks`, of which this is one, times `scale`."""
+    """Sum all pieces in place over `ranks`, which include this one, times `scale`."""
     sum_pieces(comm, ranks, pieces, tag)
     if scale != 1.0:
         kernels.scale(pieces[ranks.index(comm.rank)], scale)
@@ -30,7 +30,7 @@ def around(comm: Comm, ranks: Sequence[int], pieces: list[np.ndarray], scale: fl
 
 
 def sum_pieces(comm: Comm, ranks: Sequence[int], pieces: list[np.ndarray], tag: int) -> None:
-    """Once round the ring of `ranks`: afterwards ranks[i] has the whole sum of piece i."""
+    """Reduce-scatter in place on the ring of `ranks`: afterwards ranks[i] has the whole sum of piece i."""
     size, i = len(ranks), ranks.index(comm.rank)
     right, left = ranks[(i + 1) % size], ranks[i - 1]
     for step in range(size - 1):
@@ -39,7 +39,7 @@ def sum_pieces(comm: Comm, ranks: Sequence[int], pieces: list[np.ndarray], tag: 
 
 
 def copy_pieces(comm: Comm, ranks: Sequence[int], pieces: list[np.ndarray], tag: int) -> None:
-    """Once more round the ring: ranks[i] has piece i, afterwards everybody has all of them."""
+    """All-gather in place on the ring of `ranks`: ranks[i] has piece i, afterwards all ranks have all pieces."""
     size, i = len(ranks), ranks.index(comm.rank)
     right, left = ranks[(i + 1) % size], ranks[i - 1]
     for step in range(size - 1):
@@ -48,7 +48,7 @@ def copy_pieces(comm: Comm, ranks: Sequence[int], pieces: list[np.ndarray], tag:
 
 
 def reduce_scatter(comm: Comm, x: np.ndarray, scale: float = 1.0, tag: int = COLLECTIVE) -> np.ndarray:
-    """Piece `rank` of the sum over all ranks, with the bits that `ring` gives it. x keeps its values."""
+    """Return piece `rank` of the sum over all ranks, with the same bits as from `ring`. x is not changed."""
     size, rank = comm.size, comm.rank
     pieces = [x[share] for share in shares(len(x), size)]
     mine = pieces[rank - 1].copy()
@@ -62,7 +62,7 @@ def reduce_scatter(comm: Comm, x: np.ndarray, scale: float = 1.0, tag: int = COL
 
 
 def all_gather(comm: Comm, x: Message, tag: int = COLLECTIVE) -> list[Message]:
-    """Everybody's x, by rank: the messages travel round the ring."""
+    """Return the x of all ranks, by rank: the messages travel round the ring."""
     size, rank = comm.size, comm.rank
     gathered: list[Message] = [None] * size
     gathered[rank] = x

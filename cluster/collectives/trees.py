@@ -1,4 +1,4 @@
-"""Trees: sums climb to a root and come down again; nobody is further from the root than log2 P steps."""
+"""Trees: partial sums go up to a root, the sum comes down again; no rank is more than log2 P steps from the root."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ def tree(comm: Comm, x: np.ndarray, scale: float = 1.0, tag: int = COLLECTIVE) -
 
 
 def broadcast(comm: Comm, x: Message, src: int = 0, tag: int = COLLECTIVE) -> Message:
-    """src's x, down a binomial tree: ceil(log2 P) (a + n b)."""
+    """Return src's x on every rank, down a binomial tree: ceil(log2 P) (a + n b)."""
     size = comm.size
-    rank = (comm.rank - src) % size  # as if src were rank 0
+    rank = (comm.rank - src) % size  # renumbered so that src is 0
     distance = 1
     while distance < size:
         if rank < distance:
@@ -51,10 +51,10 @@ def double_tree(comm: Comm, x: np.ndarray, scale: float = 1.0, tag: int = COLLEC
             2               6                level 1      the second tree is the mirror image: 7 for 0, 6 for 1, ...
         1       3       5       7            level 0
 
-    In one tree half of the ranks would be leaves, which have nothing to pass on; in two trees everybody sends and
-    receives n on the way up, and n on the way down. The halves go in `chunks`, so that many levels work at once. Each
-    level is LAG chunks behind the one before it, so that nobody waits for the latency either. Nobody has one parent in
-    both trees (of three ranks one has, as many levels above), so messages need not say to which tree they belong.
+    In one tree half of the ranks would be leaves, which pass nothing on; in two trees every rank sends and receives n
+    on the way up, and n on the way down. The halves are cut into `chunks`, so that many levels work at once. Each level
+    is LAG chunks behind the one before it, so that no rank waits for the latency either. No rank has the same parent in
+    both trees (except one of three ranks, at the same distance), so messages need not say to which tree they belong.
     """
     size, rank = comm.size, comm.rank
     top = (size - 1).bit_length()
@@ -83,10 +83,10 @@ def double_tree(comm: Comm, x: np.ndarray, scale: float = 1.0, tag: int = COLLEC
 
 @lru_cache(maxsize=8192)
 def place(size: int, rank: int, second: bool) -> tuple[int, int | None, tuple[int, ...]]:
-    """(level, parent or None, children) of a rank in NCCL's first or second tree.
+    """Return (level, parent or None, children) of a rank in NCCL's first or second tree.
 
-    The first hangs every rank below the one that differs from it in the lowest bit set, and in the next; that bit is
-    its level. The second is the same tree over other numbers: from the end, or, where P is odd, shifted by one.
+    In the first, the parent of a rank differs from it in its lowest set bit and in the next; that bit is its level. The
+    second is the same tree with ranks renumbered: reversed or, where P is odd, shifted by one.
     """
 
     def renamed(r: int) -> int:

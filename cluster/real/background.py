@@ -1,4 +1,4 @@
-"""Threads: for what goes on beside a rank."""
+"""Threads for background work of a rank."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from threading import Lock, Thread
 from typing import Any
 
 
-class Threads:
-    """As many threads as are busy at once, used again, and no reason for a process to stay."""
+class CachedThreadPool:
+    """A pool that grows to as many threads as are busy at once and reuses them; daemon threads, no upper limit."""
 
     def __init__(self):
         self._jobs: SimpleQueue[tuple] = SimpleQueue()
         self._lock, self._idle = Lock(), 0
 
-    def do(self, call: Callable, *args: Any) -> Future:
-        """Have `call(*args)` done; the future has its result or its exception."""
+    def submit(self, call: Callable, *args: Any) -> Future:
+        """Run `call(*args)` in a thread; the future returns its result or raises its exception."""
         future: Future = Future()
         with self._lock:
             if self._idle:

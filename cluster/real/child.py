@@ -1,7 +1,7 @@
-"""A rank that was started by `cluster.real.processes`: what it runs, and what it tells its parent.
+"""A rank started by `cluster.real.processes` or `threads`: run its program and report to the parent.
 
-A thread of its own sends what the rank has noted, and how it stands, a few times a second; the same thread hears when
-the run is over, or when there is no parent any more.
+A reporter thread sends the new rows of the event log and the rank's progress a few times a second; the same thread
+learns when the run is over or the parent has ended.
 """
 
 from __future__ import annotations
@@ -26,43 +26,43 @@ from cluster.real.rank import enter, leave, state
 from kernels import metered, to_numpy
 
 PERIOD = 0.2  # s between two reports
-SWITCH = 2e-4  # s a thread that reads messages waits at most for the interpreter; Python's own choice is 5e-3
+SWITCH = 2e-4  # s that a reader thread waits at most for the interpreter; Python's default is 5e-3
 
 
 def main(rank: int, size: int, pipe: Connection, program: bytes, options: dict[str, Any]) -> None:
-    """The whole life of a rank; `options` are those of `cluster.real.rank.enter`."""
+    """Run a rank as this process, then end it; `options` are those of `cluster.real.rank.enter`."""
     end_with_parent()
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent to hear
-    if hasattr(signal, "pthread_sigmask"):  # the fork server holds these back, see `cluster.real.processes.prepare`
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent handles Ctrl-C
+    if hasattr(signal, "pthread_sigmask"):  # the fork server blocks these, see `cluster.real.processes.prepare`
         signal.pthread_sigmask(signal.SIG_UNBLOCK, (signal.SIGINT, signal.SIGTERM))
     sys.setswitchinterval(SWITCH)
-    take_part(rank, size, Teller(pipe, end), partial(pickle.loads, program), options)
+    run_rank(rank, size, Reporter(pipe, end), partial(pickle.loads, program), options)
     end()
 
 
-def take_part(rank: int, size: int, teller: Teller, load: Callable[[], tuple], options: dict[str, Any]) -> None:
-    """Do (work, warm_up), which `load` gives, as one of the ranks, and tell how that went."""
+def run_rank(rank: int, size: int, reporter: Reporter, load: Callable[[], tuple], options: dict[str, Any]) -> None:
+    """Run (work, warm_up), as returned by `load()`, as one of the ranks, and report the result or the failure."""
     try:
         work, warm_up = load()
         if warm_up:
             warm_up()
-        comm, notes = enter(rank, size, teller.exchange, **options)
+        comm, notes = enter(rank, size, reporter.exchange, **options)
         if rank == 0 and notes:
-            teller.tell("notes", notes)
-        teller.start(comm)
+            reporter.tell("notes", notes)
+        reporter.start(comm)
         with metered(comm.event_log):
             result = work(comm)
-        teller.tell("result", to_numpy(result) if hasattr(result, "detach") else result)
-        teller.finished = True
+        reporter.tell("result", to_numpy(result) if hasattr(result, "detach") else result)
+        reporter.finished = True
         left = leave(comm)
-        teller.report()
-        teller.tell("closed", left)
+        reporter.report()
+        reporter.tell("closed", left)
     except (Exception, SystemExit) as error:  # a thread that leaves by sys.exit would otherwise not be missed
-        teller.fail(error, rank)
+        reporter.fail(error, rank)
 
 
-class Teller:
-    """The rank's end of the pipe to its parent, which calls `end` when the run is over, or the parent gone."""
+class Reporter:
+    """Reports of a rank to its parent over a pipe; calls `end` when the run is over or the parent has ended."""
 
     def __init__(self, pipe: Connection, end: Callable[[], None]):
         self._pipe, self._turn, self._end = pipe, Lock(), end
@@ -70,22 +70,22 @@ class Teller:
         self.finished = False
 
     def exchange(self, x: Any) -> list:
-        """Everybody's x, through the parent."""
+        """Return the x of every rank, collected by the parent."""
         self.tell("offer", x)
         return self._pipe.recv()
 
     def tell(self, kind: str, content: Any) -> None:
-        """Send one message; what cannot be pickled raises here."""
+        """Send one message. Raises if `content` cannot be pickled."""
         with self._turn:
             self._pipe.send((kind, content))
 
     def start(self, comm: RealComm) -> None:
-        """From now on, report."""
+        """Start the thread that reports periodically."""
         self._comm = comm
         Thread(target=self._go_on, daemon=True).start()
 
     def report(self) -> None:
-        """Send what is new, and how this rank stands."""
+        """Send the new rows of the event log, and whether this rank is blocked."""
         if self._comm is None:
             return
         with self._turn:
@@ -95,7 +95,7 @@ class Teller:
             self._pipe.send(("news", (self._comm.event_log.take(), at, seconds, now)))
 
     def fail(self, error: BaseException, rank: int) -> None:
-        """The last thing this rank says."""
+        """Report the failure that ends this rank."""
         failure = Failure.of(error, rank, self._comm.event_log.step if self._comm else -1)
         with contextlib.suppress(OSError):
             self.report()
@@ -108,21 +108,21 @@ class Teller:
             self._pipe.recv()  # the run is over
             self.report()
         except (EOFError, OSError):
-            pass  # there is no parent any more
+            pass  # the parent has ended
         self._end()
 
 
 def end() -> None:
-    """Leave without waiting for threads that wait for other ranks."""
+    """End the process without waiting for threads that wait for other ranks."""
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(0)
 
 
 def end_with_parent() -> None:
-    """Have the kernel end this process when its parent does, whatever it is doing then."""
+    """Ask the kernel to end this process when its parent ends, whatever it is doing then."""
     if sys.platform != "linux":
-        return  # the thread that reports will notice
+        return  # the reporter thread will notice
     import fcntl
 
     ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG: the fork server
@@ -131,4 +131,4 @@ def end_with_parent() -> None:
     fcntl.fcntl(parent, fcntl.F_SETOWN, os.getpid())
     fcntl.fcntl(parent, fcntl.F_SETFL, fcntl.fcntl(parent, fcntl.F_GETFL) | os.O_ASYNC)
     if multiprocessing.connection.wait([parent], 0):
-        os._exit(1)  # it was gone before
+        os._exit(1)  # it had ended before

@@ -1,11 +1,11 @@
 """The Comm contract among real ranks; see `cluster/comm.py` for what each method promises.
 
-Messages go over links. Collectives are those of `cluster.collectives`, message by message, so a sum has the same bits
-as on the simulated cluster. Where torch.distributed was asked for, it sums what is large (gloo) or on GPUs (NCCL),
-unless a collective was chosen by name.
+Messages travel over links. Collectives are those of `cluster.collectives`, message by message, so a sum has the same
+bits as on the simulated cluster. If torch.distributed is enabled, it sums large vectors (gloo) and tensors on GPUs
+(NCCL), unless a collective is chosen by name.
 
-A rank that is lost ends the run only if another cannot go on without it: whoever waits for it by name gets RankLost,
-recv_any hears one last None from it, and what is sent to it nobody hears.
+A lost rank ends the run only if another cannot continue without it: waiting for it by name raises RankLost, recv_any
+returns one last None from it, and messages to it are dropped.
 """
 
 from __future__ import annotations
@@ -19,91 +19,92 @@ from typing import Any
 import numpy as np
 
 from cluster import collectives
-from cluster.comm import Deadlock, Guard, Message, Op, RankLost, guarded, nbytes, shares, snapshot
+from cluster.comm import Deadlock, Message, Op, RankLost, nbytes, shares, snapshot
 from cluster.real import memory
-from cluster.real.links import Gone, Slot
-from cluster.real.sums import LARGE, SumBeside, TorchSum
-from cluster.real.world import World, complaint
+from cluster.real.all_reduce import LARGE, ThreadedAllReduce, TorchAllReduce
+from cluster.real.links import PeersGone, Slot
+from cluster.real.rank_state import RankState, describe_wait
+from cluster.shared_memory import Guard, guarded
 from tracing import COMMUNICATE
 
 
 class RealComm:
     """Rank `rank` of the group of world ranks `members`."""
 
-    def __init__(self, world: World, group: Any, members: list[int]):
-        self._world, self._group, self.members = world, group, members
-        self.rank, self.size = members.index(world.rank), len(members)
-        self.nodes = [world.computers[member] for member in members]
-        self.device, self.event_log = world.device, world.event_log
-        self._calls = 0  # collectives so far: every rank counts the same
-        self._doing = ""  # the collective it is in
-        self._noted = True  # its messages are written down
-        self._waits: list[tuple] | None = None  # of a sum beside the rank: when it stood still
-        self._process_groups: dict = {}  # of torch, by kind
-        # two ranks move the same bytes at once that a ring moves in two rounds, to the same bits
+    def __init__(self, state: RankState, group: Any, members: list[int]):
+        self._state, self._group, self.members = state, group, members
+        self.rank, self.size = members.index(state.rank), len(members)
+        self.nodes = [state.computers[member] for member in members]
+        self.device, self.event_log = state.device, state.event_log
+        self._calls = 0  # collectives so far, the same number on every rank
+        self._collective = ""  # the collective in progress
+        self._logged = True  # messages are recorded in the event log
+        self._waits: list[tuple] | None = None  # in a background all-reduce: (since, until) it was blocked
+        self._process_groups: dict = {}  # of torch.distributed, by whether they are for CUDA tensors
+        # two ranks exchange in one round the bytes that a ring moves in two, with the same bits in the result
         fast = collectives.recursive_doubling if self.size == 2 else collectives.ring
-        self._sum = collectives.ALL_REDUCE.get(world.collective, fast)
+        self._sum = collectives.ALL_REDUCE.get(state.collective, fast)
 
     def send(self, x: Message, dst: int, tag: int = 0) -> None:
         self._post(x, dst, tag)
 
-    def isend(self, x: Message, dst: int, tag: int = 0) -> Sent:
-        return Sent(self, self.members[dst], self._post(x, dst, tag))
+    def isend(self, x: Message, dst: int, tag: int = 0) -> RealSend:
+        return RealSend(self, self.members[dst], self._post(x, dst, tag))
 
     def recv(self, src: int, tag: int = 0) -> Message:
         return self.irecv(src, tag).wait()
 
-    def irecv(self, src: int, tag: int = 0) -> Receipt:
-        world = self._member(src)
-        return Receipt(self, self._world.links.slot(world, (self._group, tag)), world, tag)
+    def irecv(self, src: int, tag: int = 0) -> RealReceive:
+        source = self._member(src)
+        return RealReceive(self, self._state.links.slot(source, (self._group, tag)), source, tag)
 
     def recv_any(self, tag: int = 0) -> tuple[int, Message]:
-        slot = self._world.links.slot(None, (self._group, tag))
+        slot = self._state.links.slot(None, (self._group, tag))
         x = self._taken(slot, None, tag)
-        return self.members.index(slot.parcel.src), x
+        return self.members.index(slot.envelope.src), x
 
     def poll(self, tag: int = 0) -> list[int]:
-        arrived = self._world.links.arrived((self._group, tag), self._others())
+        arrived = self._state.links.arrived((self._group, tag), self._others())
         if not arrived:
-            time.sleep(0)  # let the threads that read have their turn, since whoever polls will poll again
+            time.sleep(0)  # yield to the reader threads: a caller that polls will poll again
         return [self.members.index(src) for src in arrived]
 
     def all_reduce(self, x: np.ndarray, op: Op = "sum", async_op: bool = False, priority: int = 0) -> Any:
         scale = {"sum": 1.0, "mean": 1.0 / self.size}[op]
         flat = _flat(x)
         self._calls += 1
-        if self._world.native and self.size > 1 and (x.nbytes >= LARGE or not isinstance(x, np.ndarray)):
-            work = TorchSum(self, x, flat, scale)
+        if self._state.native and self.size > 1 and (x.nbytes >= LARGE or not isinstance(x, np.ndarray)):
+            work = TorchAllReduce(self, x, flat, scale)
             return work if async_op else work.wait(work.entered)
         if async_op:
-            return SumBeside(self, x, flat, scale)
-        self._together("all-reduce", self._sum, flat, scale)
+            return ThreadedAllReduce(self, x, flat, scale)
+        self._run_collective("all-reduce", self._sum, flat, scale)
         return x
 
     def reduce_scatter(self, x: np.ndarray, op: Op = "sum") -> np.ndarray:
-        if not isinstance(x, np.ndarray):  # twice the bytes of a reduce-scatter, but done by the GPUs
+        if not isinstance(x, np.ndarray):  # twice the bytes of a reduce-scatter, but on the GPUs
             return self.all_reduce(x.clone(), op)[shares(len(x), self.size)[self.rank]]
         scale = {"sum": 1.0, "mean": 1.0 / self.size}[op]
-        return self._together("reduce-scatter", collectives.reduce_scatter, x, scale)
+        return self._run_collective("reduce-scatter", collectives.reduce_scatter, x, scale)
 
     def all_gather(self, x: Message) -> list[Message]:
-        return self._together("all-gather", collectives.all_gather, snapshot(x))
+        return self._run_collective("all-gather", collectives.all_gather, snapshot(x))
 
     def broadcast(self, x: Message, src: int = 0) -> Message:
         self._member(src)
-        return self._together("broadcast", collectives.broadcast, snapshot(x), src)
+        return self._run_collective("broadcast", collectives.broadcast, snapshot(x), src)
 
     def barrier(self) -> None:
-        self._together("barrier", collectives.barrier)
+        self._run_collective("barrier", collectives.barrier)
 
     def split(self, color: int | None) -> RealComm | None:
         self._calls += 1
-        colors = self._unnoted()._together("split", collectives.all_gather, color)
+        colors = self._unlogged()._run_collective("split", collectives.all_gather, color)
         members = [member for member, other in zip(self.members, colors, strict=True) if other == color]
-        return None if color is None else RealComm(self._world, (self._group, self._calls, color), members)
+        return None if color is None else RealComm(self._state, (self._group, self._calls, color), members)
 
-    def shared(self, like: np.ndarray, guard: Guard = "none") -> memory.SharedVector:
-        computers = {self._world.computers[member] for member in self.members}
+    def shared(self, like: np.ndarray, guard: Guard = "none") -> memory.MappedVector:
+        computers = {self._state.computers[member] for member in self.members}
         if len(computers) > 1:
             raise ValueError(
                 f"shared memory needs all ranks on one computer, these are on {len(computers)}; "
@@ -112,89 +113,87 @@ class RealComm:
         locks = guarded(guard) in ("writes", "locked")
         if locks and not memory.fcntl:
             raise ValueError(f"guard {guard!r} locks files, which this system cannot; use none or atomic.")
-        quiet = self._unnoted()
+        quiet = self._unlogged()
         descriptor, path = memory.create(like.nbytes) if self.rank == 0 else (-1, "")
-        name = quiet._together("shared", collectives.broadcast, np.frombuffer(path.encode(), np.uint8), 0)
+        name = quiet._run_collective("shared", collectives.broadcast, np.frombuffer(path.encode(), np.uint8), 0)
         if self.rank:
             path = name.tobytes().decode()
             descriptor = memory.open_path(path)
         vector = memory.attach(descriptor, like)
         if self.rank == 0:
             vector[...] = like
-        quiet._together("shared", collectives.barrier)  # everybody has it
+        quiet._run_collective("shared", collectives.barrier)  # every rank has attached it
         own = os.dup(descriptor) if locks else -1
         memory.forget(descriptor, path if self.rank == 0 else "")
-        return memory.SharedVector(vector, guard, own)
-
-    # how it is done
+        return memory.MappedVector(vector, guard, own)
 
     def _others(self) -> list[int]:
-        """The other ranks of this group, by their numbers in the world."""
-        return [member for member in self.members if member != self._world.rank]
+        """Return the world ranks of the other members of this group."""
+        return [member for member in self.members if member != self._state.rank]
 
     def _member(self, rank: int) -> int:
-        """The number in the world of a rank of this group."""
+        """Return the world rank of a rank of this group. Raises ValueError if there is none."""
         if not 0 <= rank < self.size:
             raise ValueError(f"there is no rank {rank}; ranks are 0 to {self.size - 1}.")
         return self.members[rank]
 
     def _post(self, x: Message, dst: int, tag: int) -> int:
-        world, event_log, target = self._world, self.event_log, self._member(dst)
+        state, event_log, target = self._state, self.event_log, self._member(dst)
         start = event_log.clock()
-        row = event_log.message(target, tag, nbytes(x), start) if self._noted else -1
-        ticket = world.links.send(target, (self._group, tag), x, start + event_log.zero, row)
+        row = event_log.message(target, tag, nbytes(x), start) if self._logged else -1
+        ticket = state.links.send(target, (self._group, tag), x, start + event_log.zero, row)
         if self._waits is None:
             event_log.mark = end = event_log.clock()
-            event_log.spans.append((COMMUNICATE, start, end, event_log.step, self._doing or "send"))
+            event_log.spans.append((COMMUNICATE, start, end, event_log.step, self._collective or "send"))
         return ticket
 
     def _taken(self, slot: Slot, src: int | None, tag: int) -> Message:
-        """The message in the slot, once it is there; `src` counts in the world, None for anybody."""
-        world, event_log = self._world, self.event_log
+        """Wait for the message in `slot` and return it; `src` is a world rank, None for any."""
+        state, event_log = self._state, self.event_log
         start = event_log.clock()
-        if slot.parcel is None:
-            waiting = (start, slot, self._doing, src, tag)
+        if slot.envelope is None:
+            waiting = (start, slot, self._collective, src, tag)
             if self._waits is None:
-                world.waiting = waiting
+                state.waiting = waiting
             senders = self._others() if src is None else [src]
             try:
-                in_time = world.links.wait(slot, senders, world.timeout)
-            except Gone as gone:
+                in_time = state.links.wait(slot, senders, state.timeout)
+            except PeersGone as gone:
                 if gone.lost:
-                    raise self._lost(gone.lost, complaint(world.rank, waiting)) from None
+                    raise self._lost(gone.lost, describe_wait(state.rank, waiting)) from None
                 why = f"; {'all others have' if src is None else f'rank {src} has'} finished"
-                raise Deadlock(f"deadlock, nothing is on its way: {complaint(world.rank, waiting)}{why}.") from None
+                raise Deadlock(f"deadlock, nothing is on its way: {describe_wait(state.rank, waiting)}{why}.") from None
             if not in_time:
-                raise Deadlock(f"{complaint(world.rank, waiting)}, longer than the timeout of {world.timeout:g} s.")
+                raise Deadlock(f"{describe_wait(state.rank, waiting)}, longer than the timeout of {state.timeout:g} s.")
             if self._waits is None:
-                world.waiting = None
-        ready = slot.parcel.sent - event_log.zero
+                state.waiting = None
+        ready = slot.envelope.sent - event_log.zero
         if self._waits is None:
-            event_log.blocked(start, ready, self._doing or "receive")
+            event_log.blocked(start, ready, self._collective or "receive")
         else:
             self._waits.append((start, min(max(ready, start), event_log.clock())))
-        return slot.parcel.x
+        return slot.envelope.x
 
     def _lost(self, lost: list[int], consequence: str) -> RankLost:
         return RankLost(f"rank {lost[0]} was lost; {consequence}", lost[0])
 
-    def _together(self, name: str, algorithm: Callable, *args: Any) -> Any:
-        """A collective, message by message."""
-        outer, self._doing = self._doing, name
+    def _run_collective(self, name: str, algorithm: Callable, *args: Any) -> Any:
+        """Run a collective of `cluster.collectives`, message by message."""
+        outer, self._collective = self._collective, name
         try:
             return algorithm(self, *args)
         finally:
-            self._doing = outer
+            self._collective = outer
 
-    def _unnoted(self) -> RealComm:
-        """The same communicator for arrangements that are not the algorithm's traffic."""
+    def _unlogged(self) -> RealComm:
+        """Return the same communicator for set-up traffic, which is not the algorithm's: messages are not recorded."""
         quiet = copy(self)
-        quiet._noted = False
+        quiet._logged = False
         return quiet
 
 
-class Sent:
-    """A message that may still be leaving."""
+class RealSend:
+    """A send that may not have left this rank yet."""
 
     def __init__(self, comm: RealComm, dst: int, ticket: int):
         self._comm, self._dst, self._ticket = comm, dst, ticket
@@ -202,12 +201,12 @@ class Sent:
     def wait(self) -> None:
         event_log = self._comm.event_log
         start = event_log.clock()
-        self._comm._world.links.flush(self._dst, self._ticket)
+        self._comm._state.links.flush(self._dst, self._ticket)
         event_log.blocked(start, start, "send")
 
 
-class Receipt:
-    """A receive that was asked for."""
+class RealReceive:
+    """A receive that was posted."""
 
     def __init__(self, comm: RealComm, slot: Slot, src: int, tag: int):
         self._comm, self._slot, self._src, self._tag = comm, slot, src, tag
@@ -220,7 +219,7 @@ class Receipt:
 
 
 def _flat(x: Any) -> Any:
-    """`x` as a vector in the same memory."""
+    """Return a one-dimensional view of `x`. Raises ValueError if it is not contiguous."""
     if not (x.flags.c_contiguous if isinstance(x, np.ndarray) else x.is_contiguous()):
         raise ValueError("all_reduce works in place: give it a contiguous array, or a copy of this one.")
     return x.reshape(-1)

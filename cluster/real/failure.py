@@ -1,4 +1,4 @@
-"""Failures: what a rank tells about its end, and which of several ends is the cause of the others."""
+"""Failures: why a rank ended, and which of several failures is the cause of the others."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from cluster.comm import Cancelled, ClusterError, Deadlock, RankFailed, RankLost
 
 
 class Failure(NamedTuple):
-    """Plain values, so that it reaches another process whatever the exception was. The least one is the cause."""
+    """Why a rank ended, in plain values that can always be pickled. The smallest of several failures is the cause."""
 
-    severity: int  # 0 a rank's own failure, 1 it waited too long, 2 it complains about another rank, 3 it was told to
+    severity: int  # 0 its program failed, 1 it waited too long, 2 another rank was lost, 3 it was cancelled
     at: float  # s of the machine's monotonic clock
     rank: int
     text: str
@@ -24,7 +24,7 @@ class Failure(NamedTuple):
 
     @classmethod
     def of(cls, error: BaseException, rank: int, step: int) -> Failure:
-        """The failure that this exception, just caught, is to the run."""
+        """Return the failure for an exception that was just caught."""
         cause = b""
         with contextlib.suppress(Exception):
             cause = pickle.dumps(error)
@@ -38,7 +38,7 @@ class Failure(NamedTuple):
         return cls(severity, time.monotonic(), rank, text, step, cause, traceback.format_exc())
 
     def error(self) -> ClusterError:
-        """The exception that the Outcome gets."""
+        """Return the exception for the Outcome."""
         if self.severity == 3:
             return Cancelled(self.text)
         error: ClusterError
@@ -59,12 +59,12 @@ class Failure(NamedTuple):
 
 
 def lost(rank: int, seconds: float, step: int, why: str) -> Failure:
-    """A rank that is gone and could not say why itself."""
+    """Return the failure of a rank that ended without a report; `seconds` is the run's time when it was noticed."""
     when = f"step {step}" if step >= 0 else "before its first step"
     return Failure(0, time.monotonic(), rank, f"rank {rank} was lost at {seconds:.4g} s ({when}); {why}", step)
 
 
 def deadlock(complaints: list[str]) -> Failure:
-    """Everybody waits for somebody."""
+    """Return the failure of a run in which every rank waits for another."""
     more = f"; and {len(complaints) - 8} more" if len(complaints) > 8 else ""
     return Failure(1, time.monotonic(), -1, f"deadlock, nothing is on its way: {'; '.join(complaints[:8])}{more}.")

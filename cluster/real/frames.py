@@ -1,10 +1,10 @@
 """Frames: messages as bytes in a stream.
 
-    header    bytes of the head (0: nothing more will come), when it was sent, its row in the sender's event log
-    head      (channel, message) pickled, a list [type, shape] in the place of each array
-    arrays    their bytes, one after the other, read from and into their own memory
+    header    bytes of the head (0: end of stream), time of sending, row in the sender's event log
+    head      (channel, message) pickled, with a list [type, shape] in place of each array
+    arrays    their bytes, one after the other, sent from and received into the arrays' own memory
 
-Arrays are no part of the pickle because pickling one takes longer than sending it.
+Arrays are not pickled because pickling one takes longer than sending it.
 """
 
 from __future__ import annotations
@@ -28,7 +28,10 @@ WHOLE = getattr(socket, "MSG_WAITALL", 0)
 
 
 def pack(x: Any, arrays: list[np.ndarray]) -> Any:
-    """The message `x` with a list in the place of each array; the arrays go to `arrays`. ValueError if they cannot."""
+    """Return `x` with a list in place of each array, and append the arrays to `arrays`.
+
+    Raises ValueError for arrays of objects or records.
+    """
     if isinstance(x, np.ndarray):
         if x.dtype.hasobject or x.dtype.names:
             raise ValueError(f"an array of {x.dtype} cannot be sent; send arrays of numbers.")
@@ -36,27 +39,30 @@ def pack(x: Any, arrays: list[np.ndarray]) -> Any:
         return [x.dtype.str, x.shape]
     if isinstance(x, tuple):
         return tuple([pack(part, arrays) for part in x])
-    if hasattr(x, "detach"):  # a torch tensor travels through the memory of the CPU
+    if hasattr(x, "detach"):  # a torch tensor is copied to CPU memory
         return [*pack(to_numpy(x), arrays), "tensor"]
-    return x  # None or a number: Comm has seen to that
+    return x  # None or a number: Comm has checked that
 
 
 def unpack(packed: Any, fetch: Callable[[str, tuple], np.ndarray], device: str) -> Any:
-    """The message again; `fetch(type, shape)` gives its next array, `device` is where tensors go."""
+    """Return the message that `pack` was given; `fetch(type, shape)` returns its next array, tensors go to `device`."""
     if type(packed) is list:
         array = fetch(*packed[:2])
         return array if len(packed) == 2 else to_device(array, device)
     return tuple([unpack(part, fetch, device) for part in packed]) if type(packed) is tuple else packed
 
 
-class Inlet:
-    """The frames that come from one peer."""
+class FrameReader:
+    """Read the frames of one peer."""
 
     def __init__(self, link: socket.socket):
         self._link, self._header = link, bytearray(_HEADER.size)
 
     def next(self, device: str) -> tuple[Hashable, Any, float, int] | None:
-        """(channel, message, sent, row) of the next frame, None for the last one. EOFError if the stream ends."""
+        """Return (channel, message, sent, row) of the next frame, None at the end of the stream.
+
+        Raises EOFError if the connection closes without one.
+        """
         if self._link.recv_into(self._header, 0, WHOLE) < _HEADER.size:
             raise EOFError
         length, sent, row = _HEADER.unpack(self._header)
@@ -82,8 +88,8 @@ class Inlet:
         return memory
 
 
-class Outlet:
-    """The frames that go to one peer: at once if the system takes them, else through a thread."""
+class FrameWriter:
+    """Write frames to one peer: at once if the system accepts them, else through a thread."""
 
     def __init__(self, link: socket.socket):
         self._link, self._turn = link, Lock()
@@ -92,17 +98,17 @@ class Outlet:
         self._news = Condition(Lock())
 
     def send(self, channel: Hashable, packed: Any, arrays: list[np.ndarray], sent: float, row: int) -> int:
-        """Hand a frame over; gives a ticket for `flush`. Nobody hears what is sent to a peer that is gone."""
+        """Send a frame without blocking and return a ticket for `flush`. Frames to a lost peer are dropped."""
         head = pickle.dumps((channel, packed), 5)
         bodies = [memoryview(array.reshape(-1)).cast("B") for array in arrays if array.size]
         return self._put([_HEADER.pack(len(head), sent, row) + head, *bodies])
 
-    def goodbye(self) -> None:
-        """Nothing more will come."""
+    def end(self) -> None:
+        """Send the end-of-stream frame."""
         self._put([_HEADER.pack(0, 0.0, -1)])
 
     def flush(self, ticket: int) -> None:
-        """Wait until what was given this ticket has left."""
+        """Wait until the frame with this ticket has left."""
         with self._news:
             self._news.wait_for(lambda: self._left >= ticket)
 
@@ -122,7 +128,7 @@ class Outlet:
 
     def _push(self) -> None:
         while True:
-            with contextlib.suppress(OSError):  # whoever reads this link hears of it
+            with contextlib.suppress(OSError):  # the reader of this link notices
                 self._link.sendall(self._rest.get())
             with self._news:
                 self._left += 1
@@ -130,7 +136,7 @@ class Outlet:
 
 
 def _after(taken: int, parts: list) -> bytes:
-    """What is left of `parts` after so many bytes."""
+    """Return the bytes of `parts` from `taken` on."""
     rest = []
     for part in parts:
         rest.append(part[taken:])

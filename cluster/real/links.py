@@ -1,12 +1,12 @@
 """Links: an ordered stream of messages between every two ranks.
 
-    send ──▶ socket ──▶ a thread of the receiver ──▶ box (group, tag) ──▶ recv, recv_any, poll
+    send ──▶ socket ──▶ reader thread of the receiver ──▶ box (group, tag) ──▶ recv, recv_any, poll
 
-A thread per peer reads, so a message arrives while its receiver computes. What the operating system does not take at
-once is copied and leaves through a thread of its own, so a sender never waits for a receiver.
+There is a reader thread per peer, so messages arrive while their receiver computes. Bytes that the operating system
+does not accept at once are copied and sent by a writer thread, so a sender never waits for a receiver.
 
-Why not torch.distributed's send and recv: over gloo they must know sizes beforehand, cannot say what has arrived, and
-a receive that is given up breaks the pair.
+torch.distributed's send and recv over gloo will not do: sizes must be known beforehand, arrived messages cannot be
+listed, and an abandoned receive breaks the pair.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from collections.abc import Callable, Hashable, Iterable
 from threading import Condition, Lock, Thread
 from typing import Any, NamedTuple
 
-from cluster.real.frames import WHOLE, Inlet, Outlet, pack, unpack
+from cluster.real.frames import WHOLE, FrameReader, FrameWriter, pack, unpack
 
 OPEN, DONE, LOST = "open", "done", "lost"
 FOREVER = 3600.0  # s; a condition cannot wait for infinity
@@ -28,8 +28,8 @@ FOREVER = 3600.0  # s; a condition cannot wait for infinity
 _HELLO = struct.Struct("<16sI")  # the receiver's token, the sender's rank
 
 
-class Parcel(NamedTuple):
-    """A message that has arrived; times are of the machine's monotonic clock."""
+class Envelope(NamedTuple):
+    """A message that has arrived; times are in s of the machine's monotonic clock."""
 
     src: int
     sent: float
@@ -38,41 +38,44 @@ class Parcel(NamedTuple):
 
 
 class Slot:
-    """A place that the next message of a channel from `src` (None: from anybody) goes to."""
+    """A posted receive: the place for the next message of a channel from `src` (None: from any rank)."""
 
-    __slots__ = ("channel", "parcel", "src")
+    __slots__ = ("channel", "envelope", "src")
 
     def __init__(self, src: int | None, channel: Hashable):
-        self.src, self.channel, self.parcel = src, channel, None
+        self.src, self.channel, self.envelope = src, channel, None
 
 
-class Gone(Exception):
-    """Whoever could have sent the awaited message cannot any more; `lost` are those that did not say goodbye."""
+class PeersGone(Exception):
+    """No rank that could send the awaited message is connected any more; `lost` closed without an end of stream."""
 
     def __init__(self, lost: list[int]):
         self.lost = lost
 
 
-class Door:
-    """Where a rank lets the others in; `address` is what it tells them."""
+class Listener:
+    """Accepts the connections of other ranks; `address` is what they need to connect."""
 
     def __init__(self, host: str):
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
         self.token = secrets.token_bytes(16)
-        self.listener = socket.create_server((host, 0), backlog=4096, family=family)
-        self.address = (host, self.listener.getsockname()[1], self.token)
+        self._server = socket.create_server((host, 0), backlog=4096, family=family)
+        self.address = (host, self._server.getsockname()[1], self.token)
 
-    def meet(self, rank: int, addresses: list[tuple], timeout: float) -> dict[int, socket.socket]:
-        """A socket to every other rank: this one calls those below it and is called by those above."""
+    def connect(self, rank: int, addresses: list[tuple], timeout: float) -> dict[int, socket.socket]:
+        """Return a socket to every other rank: connect to lower ranks, accept the connections of higher ones.
+
+        Raises OSError if that takes longer than `timeout` seconds.
+        """
         deadline = time.monotonic() + timeout
         sockets = {}
         for peer, (host, port, token) in enumerate(addresses[:rank]):
             sockets[peer] = socket.create_connection((host, port), timeout)
             sockets[peer].sendall(_HELLO.pack(token, rank))
-        with self.listener as listener:
+        with self._server as server:
             while len(sockets) < len(addresses) - 1:
-                listener.settimeout(max(0.001, deadline - time.monotonic()))
-                caller, _ = listener.accept()
+                server.settimeout(max(0.001, deadline - time.monotonic()))
+                caller, _ = server.accept()
                 caller.settimeout(5.0)
                 try:
                     token, peer = _HELLO.unpack(caller.recv(_HELLO.size, WHOLE))
@@ -89,10 +92,10 @@ class Door:
 
 
 class Links:
-    """All streams of one rank. Ranks are those of the whole run; a channel is a group and a tag.
+    """All streams of one rank. Ranks are world ranks; a channel is (group, tag).
 
-    `on_arrival(src, row, arrived)` hears of every message that has a row in its sender's event log; `device` is where
-    torch tensors go.
+    `on_arrival(src, row, arrived)` is called for every message with a row in its sender's event log; torch tensors are
+    received on `device`.
     """
 
     def __init__(self, rank: int, sockets: dict[int, socket.socket], on_arrival: Callable[[int, int, float], None]):
@@ -100,68 +103,68 @@ class Links:
         self.state = dict.fromkeys((rank, *sockets), OPEN)
         self.news = Condition(Lock())
         self._received = dict.fromkeys(sockets, 0)  # frames
-        self._told: set[tuple] = set()  # (channel, lost rank): its last None has been heard there
-        self._boxes: dict[Hashable, list[Parcel]] = {}
+        self._reported: set[tuple] = set()  # (channel, lost rank) that recv_any has returned
+        self._boxes: dict[Hashable, list[Envelope]] = {}
         self._slots: dict[Hashable, list[Slot]] = {}
         self._sockets = sockets
-        self._out = {peer: Outlet(link) for peer, link in sockets.items()}
+        self._out = {peer: FrameWriter(link) for peer, link in sockets.items()}
         for peer, link in sockets.items():
-            Thread(target=self._read, args=(peer, Inlet(link)), daemon=True, name=f"from rank {peer}").start()
+            Thread(target=self._read, args=(peer, FrameReader(link)), daemon=True, name=f"from rank {peer}").start()
 
     @property
     def sent(self) -> int:
-        """Frames that have been handed over to ranks that are not lost."""
-        return sum(outlet.frames for peer, outlet in self._out.items() if self.state[peer] != LOST)
+        """Number of frames sent to ranks that are not lost."""
+        return sum(writer.frames for peer, writer in self._out.items() if self.state[peer] != LOST)
 
     @property
     def received(self) -> int:
-        """Frames that have come from ranks that are not lost."""
+        """Number of frames received from ranks that are not lost."""
         return sum(frames for peer, frames in self._received.items() if self.state[peer] != LOST)
 
     def send(self, dst: int, channel: Hashable, x: Any, sent: float, row: int = -1) -> int:
-        """Hand a copy of `x` over; gives a ticket for `flush`. Nobody hears what is sent to a lost rank."""
+        """Send a copy of `x` without blocking and return a ticket for `flush`. Messages to a lost rank are dropped."""
         arrays: list = []
         packed = pack(x, arrays)
         if dst != self.rank:
             return self._out[dst].send(channel, packed, arrays, sent, row)
         copies = iter([array.copy() for array in arrays])
         x = unpack(packed, lambda *_: next(copies), self.device)
-        self._deliver(channel, Parcel(dst, sent, time.monotonic(), x), row)
+        self._deliver(channel, Envelope(dst, sent, time.monotonic(), x), row)
         return 0
 
     def flush(self, dst: int, ticket: int) -> None:
-        """Wait until what was given this ticket has left."""
+        """Wait until the message with this ticket has left."""
         if dst != self.rank:
             self._out[dst].flush(ticket)
 
     def slot(self, src: int | None, channel: Hashable) -> Slot:
-        """Ask for the earliest message from `src`, or from anybody; slots are filled in the order they were made."""
+        """Post a receive from `src` (None: from any rank); slots are filled in the order of posting."""
         slot = Slot(src, channel)
         with self.news:
             box = self._boxes.get(channel, ())
-            for i, parcel in enumerate(box):
-                if src is None or parcel.src == src:
-                    slot.parcel = box.pop(i)
+            for i, envelope in enumerate(box):
+                if src is None or envelope.src == src:
+                    slot.envelope = box.pop(i)
                     return slot
             self._slots.setdefault(channel, []).append(slot)
         return slot
 
     def wait(self, slot: Slot, senders: Iterable[int], timeout: float) -> bool:
-        """Block until the slot is filled; False if it takes longer than `timeout` seconds.
+        """Block until the slot is filled and return True, or return False after `timeout` seconds.
 
-        A slot for anybody's message is filled with None, once for each of `senders` that is lost. Raises Gone if none
-        of them is there any more.
+        A slot for any rank is filled with None, once for each of `senders` that is lost. Raises PeersGone if none of
+        `senders` is connected any more.
         """
         deadline = time.monotonic() + timeout
         with self.news:
-            while slot.parcel is None:
-                if slot.src is None and (silent := self._silent(slot.channel, senders)):
-                    self._told.add((slot.channel, silent[0]))
+            while slot.envelope is None:
+                if slot.src is None and (silent := self._unreported(slot.channel, senders)):
+                    self._reported.add((slot.channel, silent[0]))
                     self._slots[slot.channel].remove(slot)
-                    slot.parcel = Parcel(silent[0], time.monotonic(), time.monotonic(), None)
+                    slot.envelope = Envelope(silent[0], time.monotonic(), time.monotonic(), None)
                     break
                 if all(self.state[peer] != OPEN for peer in senders):
-                    raise Gone([peer for peer in senders if self.state[peer] == LOST])
+                    raise PeersGone([peer for peer in senders if self.state[peer] == LOST])
                 left = deadline - time.monotonic()
                 if left <= 0:
                     return False
@@ -169,34 +172,34 @@ class Links:
         return True
 
     def arrived(self, channel: Hashable, senders: Iterable[int]) -> list[int]:
-        """Who sent the messages that lie in this box, earliest first, and whose last None has not been heard."""
+        """Return the senders of messages not yet received, earliest first, then lost ranks not yet reported."""
         with self.news:
-            return [parcel.src for parcel in self._boxes.get(channel, ())] + self._silent(channel, senders)
+            return [envelope.src for envelope in self._boxes.get(channel, ())] + self._unreported(channel, senders)
 
     def close(self) -> list[tuple[int, Hashable]]:
-        """Say goodbye, wait for everybody's goodbye, and give (src, channel) of each message that nobody took."""
-        for outlet in self._out.values():
-            outlet.goodbye()
+        """End all streams, wait until the others end theirs, return (src, channel) of each message never received."""
+        for writer in self._out.values():
+            writer.end()
         with self.news:
             self.news.wait_for(lambda: all(self.state[peer] != OPEN for peer in self._out))
-            return [(parcel.src, channel) for channel, box in self._boxes.items() for parcel in box]
+            return [(envelope.src, channel) for channel, box in self._boxes.items() for envelope in box]
 
-    def hang_up(self) -> None:
-        """Leave without a goodbye: the others find this rank lost, after everything it has sent."""
+    def abort(self) -> None:
+        """Close without an end of stream: the others receive what was sent before, then find this rank lost."""
         for link in self._sockets.values():
             with contextlib.suppress(OSError):
                 link.shutdown(socket.SHUT_WR)
 
-    def _silent(self, channel: Hashable, senders: Iterable[int]) -> list[int]:
-        """The lost ones among `senders` of whom nobody has told on this channel."""
-        return [peer for peer in senders if self.state[peer] == LOST and (channel, peer) not in self._told]
+    def _unreported(self, channel: Hashable, senders: Iterable[int]) -> list[int]:
+        """Return the lost ranks among `senders` that recv_any has not returned on this channel."""
+        return [peer for peer in senders if self.state[peer] == LOST and (channel, peer) not in self._reported]
 
-    def _read(self, peer: int, inlet: Inlet) -> None:
+    def _read(self, peer: int, reader: FrameReader) -> None:
         end = LOST
         try:
-            while frame := inlet.next(self.device):
+            while frame := reader.next(self.device):
                 channel, x, sent, row = frame
-                self._deliver(channel, Parcel(peer, sent, time.monotonic(), x), row)
+                self._deliver(channel, Envelope(peer, sent, time.monotonic(), x), row)
             end = DONE
         except (EOFError, OSError):
             pass  # it is lost
@@ -204,16 +207,16 @@ class Links:
             self.state[peer] = end
             self.news.notify_all()
 
-    def _deliver(self, channel: Hashable, parcel: Parcel, row: int) -> None:
+    def _deliver(self, channel: Hashable, envelope: Envelope, row: int) -> None:
         if row >= 0:
-            self._on_arrival(parcel.src, row, parcel.arrived)
+            self._on_arrival(envelope.src, row, envelope.arrived)
         with self.news:
-            if parcel.src != self.rank:
-                self._received[parcel.src] += 1
+            if envelope.src != self.rank:
+                self._received[envelope.src] += 1
             slots = self._slots.get(channel, ())
             for i, slot in enumerate(slots):
-                if slot.src is None or slot.src == parcel.src:
-                    slots.pop(i).parcel = parcel
+                if slot.src is None or slot.src == envelope.src:
+                    slots.pop(i).envelope = envelope
                     self.news.notify_all()
                     return
-            self._boxes.setdefault(channel, []).append(parcel)
+            self._boxes.setdefault(channel, []).append(envelope)

@@ -1,8 +1,7 @@
-"""Memory that all ranks of one computer see: one vector, nothing locked.
+"""Shared memory of the ranks of one computer: one vector, not locked unless its guard says so.
 
-Two ranks that add to the same number at the same moment may lose one of the two: that race is the subject of
-Hogwild, and here it is a real one. The memory has no name anybody could leave behind: it is gone when the last rank
-that holds it is, however that ends.
+Of two additions to one element at the same moment one may be lost: that race is the subject of Hogwild, and here it is
+real. The memory is anonymous: it is freed when the last rank that maps it ends, even by a kill.
 """
 
 from __future__ import annotations
@@ -16,17 +15,17 @@ from typing import Any
 
 import numpy as np
 
-from cluster.comm import Guard, Walk
+from cluster.shared_memory import Guard, SharedSteps
 from kernels import METER
 
 try:
     import fcntl
-except ImportError:  # Windows, where a vector cannot be guarded by a lock
+except ImportError:  # Windows, where the vector cannot be locked
     fcntl = None
 
 
-class SharedVector:
-    """The Shared contract on memory mapped by every rank; `descriptor` is this rank's own, needed for locks alone."""
+class MappedVector:
+    """The Shared contract on memory mapped by every rank; `descriptor` is this rank's own, needed only for locks."""
 
     def __init__(self, vector: np.ndarray, guard: Guard = "none", descriptor: int = -1):
         self.vector, self._guard, self._descriptor = vector, guard, descriptor
@@ -46,13 +45,13 @@ class SharedVector:
             np.add.at(self.vector, where, delta)
         _charge(3 * np.asarray(delta).nbytes)
 
-    def walk(self, walk: Walk) -> tuple[float, None]:
-        """Straight in the memory; under a lock step by step, on a copy."""
+    def walk(self, walk: SharedSteps) -> tuple[float, None]:
+        """Take the steps directly in the memory; with a lock one by one, each on a copy."""
         if self._copy is None:
             return walk(self.vector, self._guard == "atomic"), None
         return sum(self._step(part) for part in walk.parts()), None
 
-    def _step(self, part: Walk) -> float:
+    def _step(self, part: SharedSteps) -> float:
         where = part.where
         with self._lock() if self._guard == "locked" else nullcontext():
             self._copy[where] = self.vector[where]
@@ -66,7 +65,7 @@ class SharedVector:
 
     @contextmanager
     def _lock(self) -> Iterator[None]:
-        """Alone; a rank that ends in here, however that is, lets the others in."""
+        """Hold the lock during the block; the system releases it if the rank is killed."""
         fcntl.flock(self._descriptor, fcntl.LOCK_EX)
         try:
             yield
@@ -79,7 +78,7 @@ class SharedVector:
 
 
 def create(nbytes: int) -> tuple[int, str]:
-    """(file descriptor, path) of new memory; the path works until `forget` was called, on this computer only."""
+    """Return (file descriptor, path) of new memory; the path is valid on this computer until `forget` is called."""
     if hasattr(os, "memfd_create"):
         descriptor = os.memfd_create("lockstep")
         path = f"/proc/{os.getpid()}/fd/{descriptor}"
@@ -90,25 +89,25 @@ def create(nbytes: int) -> tuple[int, str]:
 
 
 def open_path(path: str) -> int:
-    """A descriptor of another rank's memory."""
+    """Return a file descriptor of another rank's memory."""
     return os.open(path, os.O_RDWR)
 
 
 def attach(descriptor: int, like: np.ndarray) -> np.ndarray:
-    """The memory behind `descriptor` as a vector shaped as `like`."""
+    """Map the memory of `descriptor` and return it as an array with the type and shape of `like`."""
     mapped = mmap.mmap(descriptor, max(1, like.nbytes))
     return np.frombuffer(mapped, like.dtype, like.size).reshape(like.shape)
 
 
 def forget(descriptor: int, path: str) -> None:
-    """Close the descriptor, and take `path` away if one is given; whoever has attached keeps the memory."""
+    """Close the descriptor and remove `path` if one is given; ranks that attached the memory keep it."""
     os.close(descriptor)
     if path and not path.startswith("/proc/"):
         os.unlink(path)
 
 
 def computer() -> str:
-    """A text that is the same for processes that can share memory."""
+    """Return a text that is equal for processes that can share memory."""
     try:
         with open("/proc/sys/kernel/random/boot_id") as file:
             boot = file.read().strip()

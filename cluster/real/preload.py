@@ -1,6 +1,6 @@
-"""What every rank needs from its first moment on; the fork server imports this once for all of them.
+"""Modules that every rank needs, imported once by the fork server.
 
-Numba's first call in a process takes half a second, whatever it calls: here it has been made before the ranks start.
+Numba's first call in a process takes half a second, whatever it calls: here it is made before the ranks start.
 """
 
 import numpy as np

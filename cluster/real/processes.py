@@ -1,12 +1,12 @@
 """Processes: every rank is a process of this computer, and the clock is real.
 
-The parent starts the ranks through a fork server that has everything loaded, hears from them a few times a second,
-and ends the run when one of them fails, waits for ever, or cannot go on without one that is lost: it says which, at
-what step and why, and leaves no process behind (`cluster.real.supervisor`). A rank that loses its parent ends itself
+The parent starts the ranks through a fork server with all modules loaded and collects their reports a few times a
+second. It ends the run when a rank fails, is deadlocked, or cannot continue without a lost rank; it reports which rank,
+at what step and why, and leaves no process behind (`cluster.real.supervisor`). A rank whose parent ends, ends too
 (`cluster.real.child`).
 
-Where Python has no fork server (Windows) ranks are started afresh, which takes seconds instead of a tenth. A script
-whose own functions are to run starts runs under `if __name__ == "__main__":`, as with any multiprocessing.
+Where Python has no fork server (Windows) ranks are spawned, which takes seconds instead of a tenth. A script that runs
+its own functions must start runs under `if __name__ == "__main__":`, as with any multiprocessing.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ from types import ModuleType
 from typing import Any
 
 from cluster.collectives import known
+from cluster.event_log import EventLog, Outcome
 from cluster.real.child import main
 from cluster.real.rank import loopback
 from cluster.real.signals import held_back
-from cluster.real.supervisor import Watch
+from cluster.real.supervisor import Supervisor
 from kernels import ONE_THREAD
-from tracing import EventLog, Outcome
 
 BACKENDS = ("gloo", "sockets", "nccl")
 METHOD = "forkserver" if "forkserver" in multiprocessing.get_all_start_methods() else "spawn"
-PRELOADED = ["cluster.real.preload"]  # by the fork server, once for all ranks; who has many programs may add to it
+PRELOADED = ["cluster.real.preload"]  # imported once by the fork server; append modules to share them too
 ROOT = Path(__file__).resolve().parents[2]
 
 
@@ -49,18 +49,18 @@ def run(
     stop: Any = None,
     warm_up: Callable[[], Any] | None = None,
 ) -> Outcome:
-    """Run `program(comm)` in `size` processes and give back their results and event logs.
+    """Run `program(comm)` in `size` processes and return their results and event logs.
 
-    `program` must be picklable, a function of a module or a partial of one; so must its results. `backend` names who
-    sums: "sockets" a ring over our own links, without loading torch; "gloo" the same for what is small and
-    torch.distributed for what is large; "nccl" torch.distributed on GPUs, rank r on cuda:r. `collective` names one of
-    `cluster.collectives.ALL_REDUCE` to sum by instead, over our own links.
+    `program` and its results must be picklable: a function of a module or a partial of one. `backend` selects the
+    all-reduce: "sockets" is a ring over our own links and does not load torch; "gloo" is the same for small vectors and
+    torch.distributed for large ones; "nccl" is torch.distributed on GPUs, rank r on cuda:r. `collective` selects an
+    algorithm of `cluster.collectives.ALL_REDUCE` over our own links instead.
     A rank that waits longer than `timeout` seconds ends the run as a deadlock; most deadlocks are found at once.
     `on_progress(event_logs, seconds)` is called a few times a second; `stop`, an Event or a function, ends the run
-    early, and so does Ctrl-C where it raises KeyboardInterrupt: in the main thread, unless this process was told to
-    ignore it, as shells tell what they start in the background. A second Ctrl-C is raised at once.
-    `warm_up()` is called on every rank before the clock starts: to load data, to compile.
-    What goes wrong in a rank does not raise here: it is the Outcome's error.
+    early, and so does Ctrl-C where it raises KeyboardInterrupt: in the main thread, unless SIGINT is ignored, as
+    it is in background jobs of a shell. A second Ctrl-C is raised at once. `warm_up()` is called on every
+    rank before the clock starts: to load data, to compile.
+    Errors of a rank are not raised: they are the Outcome's `error`. Raises ValueError for wrong arguments.
     """
     if size < 1:
         raise ValueError(f"{size} ranks cannot run; allowed is 1 or more.")
@@ -75,14 +75,14 @@ def run(
         ) from None
     prepare(program, backend)
     start = partial(_start, size=size, work=work, options=options)
-    return Watch(size, on_progress, stop, fragile=backend == "nccl").run(start)
+    return Supervisor(size, on_progress, stop, fragile=backend == "nccl").run(start)
 
 
 def prepare(program: Callable | None = None, backend: str = "gloo") -> None:
-    """Start the fork server and do not wait for it: a run that begins while it loads, or later, starts sooner.
+    """Start the fork server without waiting for it, so that later runs start sooner.
 
-    There is one for all runs. It loads what every rank needs, the module of `program`, and torch if `backend` does;
-    what a later run needs beyond that its ranks load themselves.
+    All runs share one server. It imports what every rank needs, the module of `program`, and torch if `backend` needs
+    it; whatever else a later run needs, its ranks import themselves.
     """
     if METHOD == "forkserver":
         from multiprocessing import resource_tracker
@@ -98,7 +98,7 @@ def prepare(program: Callable | None = None, backend: str = "gloo") -> None:
 
 
 def _start(rank: int, size: int, work: bytes, options: dict[str, Any]) -> tuple[Any, Connection]:
-    """A process that is rank `rank`, and the pipe to it."""
+    """Start a process as rank `rank`; return it and the pipe to it."""
     context = multiprocessing.get_context(METHOD)
     ours, theirs = context.Pipe()
     process = context.Process(target=main, args=(rank, size, theirs, work, options), name=f"rank {rank}", daemon=True)
@@ -110,7 +110,7 @@ def _start(rank: int, size: int, work: bytes, options: dict[str, Any]) -> tuple[
 
 @contextlib.contextmanager
 def _environment() -> Iterator[None]:
-    """What has to be known before NumPy and torch are loaded: one thread per rank, and where the ranks meet."""
+    """Set what NumPy and torch read when they are loaded: one thread per rank, and the network interface."""
     path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
     values = {**dict.fromkeys(ONE_THREAD, "1"), **loopback(), "PYTHONPATH": path}
     before = {name: os.environ.get(name) for name in values}
@@ -127,9 +127,9 @@ def _environment() -> Iterator[None]:
 
 @contextlib.contextmanager
 def _main_module(needed: bool) -> Iterator[None]:
-    """Keep a new process from importing the script that was started here, unless the program is a part of it.
+    """Keep a new process from importing this process's script, unless the program is defined in it.
 
-    That takes time, and goes wrong with what came from a pipe, a notebook or a script without a guard.
+    The import takes time, and fails for code from a pipe, a notebook or a script without a `__main__` guard.
     """
     script = sys.modules["__main__"]
     if not needed:

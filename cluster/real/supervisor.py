@@ -1,7 +1,7 @@
-"""Watching: the parent's side of a run of processes.
+"""Supervision: the parent's side of a run of processes or threads.
 
-It hears from the ranks a few times a second, tells the reader, and ends the run when a rank fails, waits for ever, or
-cannot go on without one that is lost: it finds out which was the first cause, keeps what was recorded, and leaves no
+The supervisor collects the ranks' reports a few times a second, calls on_progress, and ends the run when a rank fails,
+is deadlocked, or cannot continue without a lost rank. It finds the first cause, keeps what was recorded, and leaves no
 process behind.
 """
 
@@ -16,62 +16,63 @@ from multiprocessing import connection
 from typing import Any
 
 from cluster.comm import Cancelled
+from cluster.event_log import Outcome
+from cluster.real.event_log_stream import MergedEventLogs
 from cluster.real.failure import Failure, deadlock, lost
-from cluster.real.notebook import Record
 from cluster.real.signals import interrupting, noted
-from tracing import IDLE, Outcome
+from tracing import IDLE
 
 PERIOD = 0.2  # s between two calls of on_progress
-MOMENT = 0.1  # s in which the first of several failures is found out
-GRACE = 1.0  # s that a complaint about another rank waits for that rank's own words
-LAST_WORDS = 0.5  # s that ranks have for their last notes when a run is ended
+MOMENT = 0.1  # s to wait for further failures, the first of which is the cause
+GRACE = 1.0  # s that a failure caused by another rank waits for that rank's own report
+LAST_WORDS = 0.5  # s that ranks have for their last report when the run ends
 
 
-class Watch:
+class Supervisor:
     """The parent's side of one run.
 
-    With `fragile` a lost rank ends it in any case: a sum by NCCL would wait for that rank until the timeout.
+    With `fragile` every lost rank ends the run: an all-reduce by NCCL would wait for that rank until the timeout.
     """
 
     def __init__(self, size: int, on_progress: Callable | None, stop: Any, fragile: bool = False):
         self.size, self.on_progress, self.fragile = size, on_progress, fragile
         self.stopped = getattr(stop, "is_set", stop)
-        self.record = Record(size)
+        self.merged = MergedEventLogs(size)
         self.results: list[Any] = [None] * size
         self.notes: list[tuple[int, list[str]]] = []
         self.processes: list = []
         self.pipes: dict[connection.Connection, int] = {}
         self.offers: dict[int, Any] = {}
-        self.states: dict[int, tuple] = {}  # rank -> (since when, until when, its state): see rank.state
+        self.states: dict[int, tuple] = {}  # rank -> (first, last time it was reported, state): see rank.state
         self.seconds = 0.0  # of the run's clock
         self.closed: set[int] = set()
-        self.lost: dict[int, Failure] = {}  # ranks that the others may go on without
+        self.lost: dict[int, Failure] = {}  # lost ranks; the others may continue
         self.failures: list[Failure] = []
         self.decided = math.inf  # when the run ends because of them
         self.over = False
         self.told = time.monotonic()
 
     def run(self, start: Callable[[int], tuple[Any, connection.Connection]]) -> Outcome:
-        """Everything, from the first process to the last; `start(rank)` gives a process and the pipe to it."""
+        """Run all ranks until the last one ends; `start(rank)` returns a process and the pipe to it."""
         with noted(*interrupting()) as interrupted:
             try:
                 cancelled = self._watch(start, interrupted)
             finally:
                 self._end()
             cancelled = cancelled or interrupted()
-        self.record.settle(over=True)
+        self.merged.match(over=True)
         if self.failures or len(self.lost) == self.size:
             self.failures += self.lost.values()
         error = min(self.failures).error() if self.failures else None
         for rank, failure in sorted(self.lost.items()):
-            event_log = self.record.event_logs[rank]
+            event_log = self.merged.event_logs[rank]
             event_log.spans.append((IDLE, event_log.mark, max(event_log.mark, self.seconds), event_log.step, "lost"))
             if not error:
                 self.notes.append((-1, [f"{failure.text}; the others went on without it"]))
         if cancelled:
             error = Cancelled(f"cancelled at {self.seconds:.4g} s of the run's clock")
         notes = [line for _, lines in sorted(self.notes) for line in lines]
-        return Outcome(self.results, self.record.event_logs, error, tuple(notes))
+        return Outcome(self.results, self.merged.event_logs, error, tuple(notes))
 
     def _watch(self, start: Callable[[int], tuple[Any, connection.Connection]], interrupted: Callable) -> bool:
         """Start the ranks and hear them until all have finished or some have failed; True if asked to stop before."""
@@ -98,7 +99,7 @@ class Watch:
         return False
 
     def _hear(self, seconds: float) -> bool:
-        """Take what the ranks say, waiting at most so long for it; False if they said nothing."""
+        """Handle the ranks' messages, waiting at most `seconds` for the first; return whether there was any."""
         ready = connection.wait(list(self.pipes), seconds)
         for pipe in ready:
             rank = self.pipes[pipe]
@@ -122,7 +123,7 @@ class Watch:
 
     def _news(self, rank: int, news: tuple) -> None:
         notes, at, seconds, state = news
-        self.record.add(rank, notes)
+        self.merged.add(rank, notes)
         self.seconds = max(self.seconds, seconds)
         since, _, before = self.states.get(rank, (at, at, state))
         self.states[rank] = (since if state == before else at, at, state)
@@ -145,7 +146,7 @@ class Watch:
         self._fail(failure)
 
     def _lost(self, rank: int) -> None:
-        """The pipe of a rank that had not finished is closed."""
+        """Handle the closed pipe of a rank that had not finished."""
         process = self.processes[rank]
         process.join(GRACE)
         code = process.exitcode
@@ -157,7 +158,7 @@ class Watch:
             why = f"its process ended with exit code {code}"
         if rank not in self.states:
             why += '; a script starts runs under `if __name__ == "__main__":`'
-        failure = lost(rank, self.seconds, self.record.event_logs[rank].step, why)
+        failure = lost(rank, self.seconds, self.merged.event_logs[rank].step, why)
         if self.fragile or self.failures or rank not in self.states:
             self._fail(failure)
         else:
@@ -172,16 +173,16 @@ class Watch:
             )
 
     def _look(self) -> None:
-        """Now and then: tell the reader how far it has come, and see whether anything will ever move again."""
+        """Report progress every PERIOD, and detect a deadlock."""
         now = time.monotonic()
         if now - self.told < PERIOD:
             return
         self.told = now
         if len(self.states) < self.size:
-            return  # not all have begun
+            return  # not all ranks have started
         if self.on_progress:
-            self.record.settle()
-            self.on_progress(self.record.event_logs, self.seconds)
+            self.merged.match()
+            self.on_progress(self.merged.event_logs, self.seconds)
         if len(self.lost) < self.size and not self.failures:
             alive = [state for rank, state in self.states.items() if rank not in self.lost]
             since, until, states = zip(*alive, strict=True)
@@ -190,7 +191,7 @@ class Watch:
                 self._fail(deadlock([line for line in complaints if line]))
 
     def _end(self) -> None:
-        """Let the ranks say their last words, then see to it that none is left, even if that is interrupted."""
+        """Collect the last reports of the ranks, then kill and join all of them, even if that is interrupted."""
         self.over = True
         try:
             for pipe in self.pipes:

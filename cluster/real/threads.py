@@ -1,11 +1,11 @@
 """Threads: every rank is a thread of this process, and the clock is real.
 
-For methods that share one vector (Hogwild): compiled kernels do not hold the interpreter's lock, so the threads really
-walk through the vector side by side, and their races are real. Whatever is Python takes turns, so methods that send
-messages are better off as `cluster.real.processes`, whose links these ranks use as well.
+For algorithms that share one vector (Hogwild): compiled kernels release the interpreter's lock, so the threads update
+the vector in parallel, and their races are real. Python code takes turns, so algorithms that send messages run better
+as `cluster.real.processes`, whose links these ranks use as well.
 
-A thread cannot be killed. When a run ends early its ranks are cut off from each other and stop where they next look at
-the clock, at the end of a step at the latest; nothing of them is heard any more.
+A thread cannot be killed. When a run ends early its ranks are disconnected from each other and stop at their next look
+at the clock, at the end of a step at the latest; their output is dropped.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from typing import Any
 
 from cluster.collectives import known
 from cluster.comm import Cancelled
-from cluster.real.child import SWITCH, Teller, take_part
+from cluster.event_log import EventLog, Outcome
+from cluster.real.child import SWITCH, Reporter, run_rank
 from cluster.real.comm import RealComm
-from cluster.real.supervisor import Watch
-from tracing import EventLog, Outcome
+from cluster.real.supervisor import Supervisor
 
 
 def run(
@@ -36,20 +36,19 @@ def run(
     stop: Any = None,
     warm_up: Callable[[], Any] | None = None,
 ) -> Outcome:
-    """Run `program(comm)` in `size` threads and give back their results and event logs.
+    """Run `program(comm)` in `size` threads and return their results and event logs.
 
-    Everything is as in `processes.run`, but that program may be any function, and results must still be fit to be
-    pickled.
+    Arguments are those of `processes.run`, except that `program` may be any function. Results must be picklable.
     """
     if size < 1:
         raise ValueError(f"{size} ranks cannot run; allowed is 1 or more.")
     options = {"backend": "sockets", "collective": known(collective), "timeout": timeout}
     if warm_up:
-        warm_up()  # once is enough for all
+        warm_up()  # once for all threads
     interval = sys.getswitchinterval()
     sys.setswitchinterval(SWITCH)
     try:
-        return Watch(size, on_progress, stop).run(partial(_start, size=size, program=program, options=options))
+        return Supervisor(size, on_progress, stop).run(partial(_start, size=size, program=program, options=options))
     finally:
         sys.setswitchinterval(interval)
 
@@ -62,56 +61,56 @@ def _start(rank: int, size: int, program: Callable, options: dict[str, Any]) -> 
 
 
 class RankThread(Thread):
-    """A rank, with as much of the manners of a process as a thread can have."""
+    """A rank in a thread, with the methods of a process that the supervisor uses."""
 
     exitcode = None
 
     def __init__(self, rank: int, size: int, pipe: Connection, program: Callable, options: dict[str, Any]):
         super().__init__(name=f"rank {rank}", daemon=True)
-        self._teller, self._comm, self._cut_off = Stoppable(pipe, self), None, False
-        self._life = partial(take_part, rank, size, self._teller, lambda: (program, None), options)
+        self._reporter, self._comm, self._disconnected = StoppableReporter(pipe, self), None, False
+        self._run_rank = partial(run_rank, rank, size, self._reporter, lambda: (program, None), options)
 
     def run(self) -> None:
-        self._life()
-        if self._comm is None:  # it has failed before it began, and nobody listens for the end
-            self._teller.close()
+        self._run_rank()
+        if self._comm is None:  # it failed before it started, so no thread waits for the end of the run
+            self._reporter.close()
 
     def begin(self, comm: RealComm) -> None:
-        """From now on a look at the clock may find that the rank is cut off."""
+        """Make the rank's clock raise Cancelled once the rank is disconnected."""
         clock, self._comm = comm.event_log.clock, comm
 
         def watched() -> float:
-            if self._cut_off:
+            if self._disconnected:
                 raise Cancelled("the run is over")
             return clock()
 
         comm.event_log.clock = watched
 
     def kill(self) -> None:
-        """Cut it off from the others."""
-        self._cut_off = True
+        """Disconnect this rank from the others."""
+        self._disconnected = True
         if self._comm:
-            self._comm._world.links.hang_up()
+            self._comm._state.links.abort()
 
     def join(self, timeout: float | None = 1.0) -> None:
-        """Wait, but not for one that computes on."""
+        """Wait at most `timeout` seconds, since a disconnected rank may go on computing."""
         super().join(timeout)
 
 
-class Stoppable(Teller):
-    """A teller whose end of the run is the thread's, and not the process's."""
+class StoppableReporter(Reporter):
+    """A reporter that ends a thread at the end of the run, not the process."""
 
     def __init__(self, pipe: Connection, thread: RankThread):
         super().__init__(pipe, self.close)
         self._thread = thread
 
     def start(self, comm: RealComm) -> None:
-        """From now on, report and be stopped."""
+        """Start reporting, and let the thread be stopped."""
         self._thread.begin(comm)
         super().start(comm)
 
     def close(self) -> None:
-        """The rank has nothing more to tell."""
+        """Disconnect the rank and close the pipe to the supervisor."""
         self._thread.kill()
         with self._turn:
             self._pipe.close()

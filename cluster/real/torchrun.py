@@ -1,10 +1,11 @@
-"""torchrun: ranks that somebody else started, on one computer or on many, join a run.
+"""torchrun: join ranks that torchrun started, on one computer or several.
 
     torchrun --nnodes 2 --nproc-per-node 4 --rdzv-backend c10d --rdzv-endpoint host:29500 script.py
 
-Every rank calls `run` with the same program; rank 0 gets the Outcome, the others None. Between computers clocks agree
-as well as a barrier does, tenths of a millisecond on a good network. When a rank fails the others hear it from their
-links; when one is killed torchrun asks the others to stop, and rank 0 still gives back what is known.
+Every rank calls `run` with the same program; rank 0 returns the Outcome, the others None. The clocks of different
+computers agree to within the skew of a barrier, tenths of a millisecond on a good network. When a rank fails, the
+others learn it from their links; when one is killed, torchrun stops the others, and rank 0 still returns what was
+recorded.
 """
 
 from __future__ import annotations
@@ -24,21 +25,21 @@ from typing import Any
 import numpy as np
 
 from cluster.collectives import known
+from cluster.event_log import Outcome
 from cluster.real.comm import RealComm
+from cluster.real.event_log_stream import MergedEventLogs
 from cluster.real.failure import Failure, lost
-from cluster.real.links import Gone
-from cluster.real.notebook import Record
+from cluster.real.links import PeersGone
 from cluster.real.rank import START, enter, leave, loopback
 from kernels import metered, to_numpy
-from tracing import Outcome
 
-LAST_WORDS = 5.0  # s that rank 0 waits for the records of the others once something has failed
+LAST_WORDS = 5.0  # s that rank 0 waits for the event logs of the others after a failure
 _VARIABLES = ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
-_RECORD = ("torchrun", 0)  # the channel of the ranks' records
+_LOGS = ("torchrun", 0)  # the channel of the ranks' event logs and results
 
 
 def joined() -> bool:
-    """Whether this process is a rank that torchrun, or something like it, has started."""
+    """Return whether this process was started as a rank, by torchrun or a program like it."""
     return all(name in os.environ for name in _VARIABLES)
 
 
@@ -50,10 +51,10 @@ def run(
     timeout: float = 60.0,
     warm_up: Callable[[], Any] | None = None,
 ) -> Outcome | None:
-    """Run `program(comm)` on this rank: the Outcome of all ranks on rank 0, None elsewhere.
+    """Run `program(comm)` on this rank; return the Outcome of all ranks on rank 0, None elsewhere.
 
-    `backend`, `collective`, `timeout` and `warm_up` are those of `processes.run`. What goes wrong in a rank
-    does not raise: it is the Outcome's error. Raises ValueError if nobody has started this process as a rank.
+    `backend`, `collective`, `timeout` and `warm_up` are those of `processes.run`. Errors of a rank are not raised: they
+    are the Outcome's `error`. Raises ValueError if this process was not started as a rank.
     """
     if not joined():
         raise ValueError(f"no rank was started here: {', '.join(_VARIABLES)} are not all set; start it with torchrun.")
@@ -74,9 +75,9 @@ def run(
         warm_up()
     where = {"host": _address(master), "local": local, "store": dist.PrefixStore("groups", store)}
     comm, notes = enter(rank, size, exchange, backend=backend, collective=known(collective), timeout=timeout, **where)
-    with _told_to_stop():
+    with _interruptible():
         result, failure = _work(program, comm)
-        outcome = _gather(comm, result, failure) if rank == 0 else _hand_in(comm, result, failure)
+        outcome = _gather(comm, result, failure) if rank == 0 else _send_outcome(comm, result, failure)
         if failure or (outcome and outcome.error):
             return outcome
         store.set(f"unread {rank}", pickle.dumps(leave(comm)))
@@ -97,52 +98,52 @@ def _work(program: Callable, comm: RealComm) -> tuple[Any, Failure | None]:
         return None, Failure.of(error, comm.rank, comm.event_log.step)
 
 
-def _hand_in(comm: RealComm, result: Any, failure: Failure | None) -> None:
-    """Send everything to rank 0; a rank that failed then hangs up, so that those who wait for it hear of it."""
-    links, notes = comm._world.links, comm.event_log.take()
+def _send_outcome(comm: RealComm, result: Any, failure: Failure | None) -> None:
+    """Send event log and result to rank 0; after a failure abort the links, so that waiting ranks notice."""
+    links, notes = comm._state.links, comm.event_log.take()
     try:
-        record = pickle.dumps((notes, result, failure))
+        packed = pickle.dumps((notes, result, failure))
     except Exception as error:
-        record = pickle.dumps((notes, None, Failure.of(error, comm.rank, comm.event_log.step)))
-    links.flush(0, links.send(0, _RECORD, np.frombuffer(record, np.uint8), time.monotonic()))
+        packed = pickle.dumps((notes, None, Failure.of(error, comm.rank, comm.event_log.step)))
+    links.flush(0, links.send(0, _LOGS, np.frombuffer(packed, np.uint8), time.monotonic()))
     if failure:
-        links.hang_up()
+        links.abort()
 
 
 def _gather(comm: RealComm, result: Any, failure: Failure | None) -> Outcome:
-    """Everybody's records, as far as they come."""
-    links, others = comm._world.links, range(1, comm.size)
-    record, results = Record(comm.size), [result] + [None] * len(others)
-    record.add(0, comm.event_log.take())
+    """Collect the event logs and results of all ranks, as far as they arrive."""
+    links, others = comm._state.links, range(1, comm.size)
+    merged, results = MergedEventLogs(comm.size), [result] + [None] * len(others)
+    merged.add(0, comm.event_log.take())
     failures = [failure] if failure else []
-    slots = {other: links.slot(other, _RECORD) for other in others}
+    slots = {other: links.slot(other, _LOGS) for other in others}
     until = math.inf
     while slots:
         if failures and until == math.inf:
-            links.hang_up()
+            links.abort()
             until = time.monotonic() + LAST_WORDS
         other, slot = next(iter(slots.items()))
         try:
             came = links.wait(slot, [other], max(0.0, until - time.monotonic()))
-        except KeyboardInterrupt as told:  # there will be no second one, see _told_to_stop
+        except KeyboardInterrupt as told:  # there will be no second one, see _interruptible
             failures.append(Failure.of(told, 0, comm.event_log.step))
             continue
-        except Gone:
+        except PeersGone:
             failures.append(lost(other, comm.event_log.clock(), -1, "its connection is closed"))
             came = False
         del slots[other]
         if not came:
             continue
-        notes, results[other], failure = pickle.loads(slot.parcel.x)
-        record.add(other, notes)
+        notes, results[other], failure = pickle.loads(slot.envelope.x)
+        merged.add(other, notes)
         failures += [failure] if failure else []
-    record.settle(over=True)
-    return Outcome(results, record.event_logs, min(failures).error() if failures else None)
+    merged.match(over=True)
+    return Outcome(results, merged.event_logs, min(failures).error() if failures else None)
 
 
 @contextlib.contextmanager
-def _told_to_stop() -> Iterator[None]:
-    """SIGTERM, by which torchrun stops its ranks, is a Ctrl-C; after the first one there is peace for the records."""
+def _interruptible() -> Iterator[None]:
+    """Treat SIGTERM, by which torchrun stops its ranks, as Ctrl-C; ignore further signals while logs are collected."""
 
     def interrupt(*_: Any) -> None:
         for name in names:
@@ -159,7 +160,7 @@ def _told_to_stop() -> Iterator[None]:
 
 
 def _address(master: str) -> str:
-    """The address of this computer on the way to the master."""
+    """Return the address of this computer on its route to the master."""
     family, _, _, _, address = socket.getaddrinfo(master, 9, type=socket.SOCK_DGRAM)[0]
     with socket.socket(family, socket.SOCK_DGRAM) as probe:
         probe.connect(address)  # sends nothing

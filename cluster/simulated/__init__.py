@@ -1,15 +1,22 @@
 """The simulated cluster: one process, virtual time, every rank a greenlet.
 
-Arithmetic is real, only the clock is simulated. A rank runs plain blocking code and keeps its own time: a kernel
-moves it on by the kernel's price on the rank's device, a message by the link it takes.
+Arithmetic is real, only the clock is simulated. A rank runs plain blocking code and has its own time: a kernel
+advances it by the kernel's price on the rank's device, a message by the time of the link it takes.
 
-    events.py   the heap of what is still to come, network ports, and who is stuck
-    rank.py     one rank: its time, its mailbox, its disturbances; the meter of its kernels
-    queue.py    what waits for ports and may be overtaken there: sums with a priority
-    comm.py     the Comm contract on top of all this
-    lives.py    the same where a lost rank comes back: which life of it a message goes to
-    meeting.py  what all ranks of a group do at one moment: the fast all-reduce, split
-    memory.py   memory that all ranks of a group see, and who overwrites whom in it
+    event_queue.py        the heap of (time, serial, event), and the clock
+    ports.py              network ports, the route between two ranks
+    priority_queue.py     messages with a priority that wait for ports
+    mailbox.py            messages: on their way, and waiting to be received
+    actor.py              a process with its own time
+    rank.py               an actor that runs the program; the meter of its kernels
+    failures.py           crashes, how other ranks learn of them, restarts
+    simulation.py         one run: all of the above, progress and errors
+
+    comm.py               the Comm contract; handles.py has its non-blocking operations
+    restart.py            the same where ranks restart: the incarnation to which a message goes
+    fused_collectives.py  operations of a whole group computed once: the fast all-reduce, split
+    ring_recurrence.py    the sums and times of a ring all-reduce
+    memory.py             shared memory: who overwrites whom
 """
 
 from __future__ import annotations
@@ -18,10 +25,10 @@ from collections.abc import Callable
 from typing import Any
 
 from cluster.devices import DEVICES, Device
+from cluster.event_log import EventLog, Outcome
 from cluster.faults import NONE, Faults
 from cluster.network import NETWORKS, Network
-from cluster.simulated.events import Simulation
-from tracing import EventLog, Outcome
+from cluster.simulated.simulation import Simulation
 
 
 def run(
@@ -35,10 +42,11 @@ def run(
     on_progress: Callable[[list[EventLog], float], None] | None = None,
     stop: Any = None,
 ) -> Outcome:
-    """Run `program(comm)` on `size` ranks and give back their results and event logs.
+    """Run `program(comm)` on `size` ranks and return their results and event logs.
 
-    `collective` names how all_reduce is done: "fast" computes the ring's result and times at once, the others send
-    every message (`cluster.collectives.ALL_REDUCE`). `on_progress(event_logs, seconds)` is called a few times a second
-    of real time; `stop`, an Event or a function, ends the run early. Errors do not raise: they are in the Outcome.
+    `collective` selects the all-reduce: "fast" computes the ring's result and times at once, the others send every
+    message (`cluster.collectives.ALL_REDUCE`). `on_progress(event_logs, seconds)` is called a few times per second of
+    real time; `stop`, an Event or a function, ends the run early. Errors of the run are not raised: they are the
+    Outcome's `error`. Raises ValueError for an unknown collective.
     """
     return Simulation(size, network, device, faults, collective, on_progress, stop).run(program)

@@ -1,77 +1,72 @@
-"""A simulated rank: its own time, its mailbox, what disturbs it, and the meter of its kernels."""
+"""Ranks of the simulated cluster: actors that run the program, and the meters of their kernels."""
 
 from __future__ import annotations
 
 import math
-from collections import Counter, deque
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 import numpy as np
-from greenlet import GreenletExit, greenlet
+from greenlet import GreenletExit
 
 from cluster.comm import ClusterError, RankFailed, RankLost
+from cluster.event_log import EventLog
 from cluster.faults import Faults
+from cluster.simulated.actor import Actor
+from cluster.simulated.mailbox import Mailbox
 from kernels import METER
-from tracing import IDLE, UPDATE, EventLog
+from tracing import COMMUNICATE, IDLE, UPDATE, WAIT
+
+if TYPE_CHECKING:
+    from cluster.simulated.simulation import Simulation
+
+
+WINDOW = 64  # messages that a rank may have in flight before it syncs with the clock: bounds the memory of snapshots
 
 
 class Crashed(BaseException):
-    """Raised inside a rank that has come to the time of its crash; no algorithm can catch it."""
-
-
-class Actor:
-    """A thread of control with its own time: a rank, or a collective that a rank left running beside itself."""
-
-    def __init__(self, rank: Rank, now: float):
-        self.rank, self.now = rank, now
-        self.since = now  # when it began to wait
-        self.doing = ""  # the collective it is in
-        self.written = now  # inside a collective: up to when its spans are written
-        self.greenlet: greenlet | None = None
-        self.inbox: tuple | None = None  # the message it was woken with: (ready, src, x, sent)
-
-    def charge(self, kernel: str, flops: float, nbytes: float) -> None:
-        """The meter of a collective running beside its rank: it takes time, but not the rank's."""
-        self.now += self.rank.sim.device.seconds(flops, nbytes) * self.rank.slowness()
-
-    def keep(self, kind: str, nbytes: int) -> None:
-        """The meter of memory, which is the rank's, whoever asked for it."""
-        self.rank.event_log.keep(kind, nbytes)
+    """Raised inside a rank at the time of its crash; not an Exception, so that no algorithm catches it."""
 
 
 class Rank(Actor):
-    """One rank, or one life of it: one that comes back is another Rank. `main` is the body of its greenlet."""
+    """One incarnation of a rank: a rank that restarts is a new Rank of the same number, with the same event log."""
 
-    def __init__(self, sim, number: int, faults: Faults, former: Rank | None = None):
-        self.former, self.born = former, former.back if former else 0.0
+    __slots__ = (  # CPython 3.11 is slow to look up more than 30 attributes of an object without slots
+        *("sim", "number", "event_log", "mailbox", "background", "in_flight", "window", "recorded", "result", "done"),
+        *("_flops", "_bandwidth", "_overhead", "_charges", "slow", "jitter", "seed", "_draws", "_drawn", "_factor"),
+        *("previous", "born", "pauses", "interruptible", "crash_time", "restart_time"),
+        *("lost_at", "lost_step", "idle_from", "reported_losses"),
+    )
+
+    def __init__(self, sim: Simulation, number: int, faults: Faults, previous: Rank | None = None):
+        self.previous, self.born = previous, previous.restart_time if previous else 0.0
         super().__init__(self, self.born)
         self.sim, self.number = sim, number
         device = sim.device
         self._flops, self._bandwidth, self._overhead = device.flops, device.bandwidth, device.overhead
-        self.event_log = former.event_log if former else EventLog(number, lambda: 0.0)
+        self.event_log = previous.event_log if previous else EventLog(number, lambda: 0.0)
         self.event_log.clock = lambda: self.now
-        self.boxes: dict[tuple, deque] = {}  # (group, tag) -> arrived messages (ready, src, x, sent)
-        self.waiting: dict[tuple, tuple] = {}  # (group, tag) -> (actor, src or None for anybody, src in the world)
-        self.in_flight = self.charges = 0
-        self.helpers: list[Actor] = []
-        self.crowded = sim.network.per_node > 1  # others use the same port: sends must come in the order of time
+        self.recorded = 0.0  # inside a collective: the time up to which its spans are recorded
+        self.mailbox = Mailbox(sim.queue, dict(previous.mailbox.lost) if previous else {})
+        self.in_flight = self._charges = 0
+        self.background: list[Actor] = []
+        self.window = WINDOW if sim.network.per_node == 1 else 0  # a shared port takes messages in the order of time
         self.result, self.done = None, False
 
-        self.crash = math.inf if former else faults.crash.get(number, math.inf)
-        self.back = faults.back.get(number, math.inf)
-        self.gone = math.inf  # when it was lost
+        self.crash_time = math.inf if previous else faults.crash.get(number, math.inf)
+        self.restart_time = faults.back.get(number, math.inf)
+        self.lost_at = math.inf
         self.lost_step, self.idle_from = -1, 0.0
-        self.heard: dict[int, Rank] = dict(former.heard) if former else {}  # lost ranks this one knows of
-        self.told: set[tuple] = set()  # (group, tag, src) of which recv_any has said so
+        self.reported_losses: set[tuple] = set()  # (group, tag, src) of lost ranks that recv_any has returned
         self.pauses = [(max(a, self.born), b) for a, b in faults.pause.get(number, ())]
-        self.watched = bool(self.pauses) or self.crash < math.inf
+        self.interruptible = bool(self.pauses) or self.crash_time < math.inf
         self.slow = faults.slow.get(number, 1.0)
         self.jitter, self.seed = faults.jitter, faults.seed
         self._draws = np.random.default_rng([faults.seed, 0x517E, number])
-        self._drawn, self._factor = -1, self.slow  # the step of the last draw, and what came out
+        self._drawn, self._factor = -1, self.slow  # the step of the last draw, and the factor drawn
 
     def main(self, program: Callable, comm, actor: Actor | None = None) -> None:
-        """The body of a greenlet: this rank's program, or what another actor does for it.
+        """Run `program(comm)`: the body of a greenlet, of this rank or of `actor` in its background.
 
         The first error of any rank is the error of the run.
         """
@@ -79,12 +74,12 @@ class Rank(Actor):
         try:
             result = program(comm)
             if actor is None:
-                self.sim.sync(self)  # a crash before this rank's time would have prevented the result
+                self.sim.queue.sync(self)  # a crash before this rank's time would have prevented the result
                 self.result, self.done = result, True
         except GreenletExit:
             pass
         except Crashed:
-            self.sim.sync(self)  # the event that tells the others comes first, and does not come back
+            self.sim.queue.sync(self)  # the event of the crash ends this greenlet
         except ClusterError as error:
             self.sim.fail(error)
         except Exception as error:
@@ -95,31 +90,31 @@ class Rank(Actor):
             self.sim.fail(failure)
 
     def charge(self, kernel: str, flops: float, nbytes: float) -> None:
-        """A kernel was called: time goes on by its price, and a span is written unless the task has one open."""
+        """Advance by the price of a kernel, and record a span unless the task has one open."""
         start = self.now
         work, moved = flops / self._flops, nbytes / self._bandwidth
         factor = self.slowness() if self.jitter else self.slow
         self.now = start + (self._overhead + (work if work > moved else moved)) * factor
-        if self.watched:
-            self.live(working=True)
+        if self.interruptible:
+            self.interrupt(working=True)
         if not self.event_log.busy:
             self.span(UPDATE, start, self.now, kernel)
-        self.charges += 1
-        if not self.charges & 127:
+        self._charges += 1
+        if not self._charges & 127:
             self.sim.tick()
 
     def slowness(self) -> float:
-        """How much longer than on the bare device things take in this step."""
+        """Return by which factor this rank is slower than its device in this step."""
         if self.jitter:
             while self._drawn < self.event_log.step:
                 self._drawn += 1
                 self._factor = self.slow * float(self.jitter.draw(self._draws, 1)[0])
         return self._factor
 
-    def live(self, working: bool = False) -> None:
-        """Apply the pauses and the crash that this rank's time has come to.
+    def interrupt(self, working: bool = False) -> None:
+        """Apply the pauses and the crash that this rank's time has reached. Raises Crashed.
 
-        Work that a pause cuts in two takes that much longer; a wait just goes on until both are over.
+        A pause prolongs work that it interrupts; a wait ends when both the wait and the pause are over.
         """
         while self.pauses and self.pauses[0][0] <= self.now:
             start, end = self.pauses.pop(0)
@@ -128,65 +123,68 @@ class Rank(Actor):
             if end > start:
                 self.event_log.spans.append((IDLE, start, end, self.event_log.step, "paused"))
                 self.now += end - start
-        if self.now >= self.crash:
+        if self.now >= self.crash_time:
             raise Crashed
 
+    def wait_until(self, time: float) -> None:
+        """Advance to `time` and record that this rank waited."""
+        if time > self.now:
+            self.span(WAIT, self.now, time, self.collective or "receive")
+            self.now = time
+
+    def receive(self, sent: float, arrived: float) -> None:
+        """Advance to the arrival of a message: until it was sent this rank waited, then it communicated."""
+        start = self.now
+        if arrived <= start:
+            return
+        self.now = arrived
+        if not self.collective:
+            if sent > start:
+                self.span(WAIT, start, sent if sent < arrived else arrived, "receive")
+                if sent < arrived:
+                    event_log = self.event_log
+                    event_log.spans.append((COMMUNICATE, sent, arrived, event_log.step, "receive"))
+                return
+            self.span(COMMUNICATE, start, arrived, "receive")
+        elif sent > start:  # the time between these waits is recorded at the end of the collective
+            self.span(COMMUNICATE, self.recorded, start, self.collective)
+            self.recorded = min(sent, arrived)
+            self.span(WAIT, start, self.recorded, self.collective)
+
+    def communicate(self, seconds: float) -> None:
+        """Advance by the time that sending takes the processor, and record it; a collective does so in its own span."""
+        self.now += seconds
+        if not self.collective:
+            self.span(COMMUNICATE, self.now - seconds, self.now, "overhead")
+        if self.interruptible:
+            self.interrupt()
+
     def span(self, kind: int, start: float, end: float, label: str) -> None:
-        """Write down a span, or let the last one grow if this goes on with it."""
+        """Record a span, or extend the last one if this continues it."""
         if end <= start:
             return
-        spans = self.event_log.spans
+        event_log = self.event_log
+        spans = event_log.spans
         if spans:
-            last = spans[-1]
-            if last[2] == start and last[0] == kind and last[4] == label:
-                spans[-1] = (kind, last[1], end, last[3], label)
+            last_kind, since, until, step, last_label = spans[-1]
+            if until == start and last_kind == kind and last_label == label:
+                spans[-1] = (kind, since, end, step, label)
                 return
-        spans.append((kind, start, end, self.event_log.step, label))
-
-    def lose(self) -> None:
-        """The rank is lost now, wherever it is; what it has written down of later does not happen."""
-        self.gone, self.lost_step, self.idle_from = self.crash, self.event_log.step, min(self.now, self.crash)
-        for actor in (self, *self.helpers):
-            actor.greenlet.throw(GreenletExit)
-        self.event_log.spans[:] = [
-            (kind, start, min(end, self.gone), step, label)
-            for kind, start, end, step, label in self.event_log.spans
-            if start < self.gone
-        ]
-
-    def hear_loss(self, lost: Rank) -> None:
-        """Another rank's silence reaches this one: wake whoever waits for it, or for anybody."""
-        self.heard[lost.number] = lost
-        for key, (actor, _, world) in list(self.waiting.items()):
-            if world is None or world == lost.number:
-                del self.waiting[key]
-                actor.inbox = None
-                self.sim.resume(self.sim.now, actor)
+        spans.append((kind, start, end, event_log.step, label))
 
     def loss(self, consequence: str) -> RankLost:
-        """What to tell about this rank, once it is lost."""
+        """Return the error that reports this lost rank and what follows from its loss."""
         step = f"step {self.lost_step}" if self.lost_step >= 0 else "before its first step"
-        return RankLost(
-            f"rank {self.number} was lost at {self.crash:.4g} s ({step}); {consequence}", self.number, self.lost_step
-        )
+        text = f"rank {self.number} was lost at {self.crash_time:.4g} s ({step}); {consequence}"
+        return RankLost(text, self.number, self.lost_step)
 
-    def past(self) -> list[str]:
-        """What became of its former life, as a sentence, if there was one."""
-        return [str(self.former.loss(f"it came back at {self.born:.4g} s with nothing"))] if self.former else []
-
-    def complaints(self) -> list[str]:
-        """Who waits for whom since when, as sentences."""
+    def describe_wait(self) -> list[str]:
+        """Return sentences: for whom this rank waits since when."""
         lines = []
-        for (_, tag), (actor, _, world) in self.waiting.items():
-            whom = "any rank" if world is None else f"rank {world}"
-            what = f"in {actor.doing} for {whom}" if actor.doing else f"for a message from {whom} (tag {tag})"
-            lines.append(f"rank {self.number} waits {what} since {actor.since:.6g} s")
-        return lines or [f"rank {self.number} waits in {self.doing} for the others since {self.since:.6g} s"]
-
-    def unread(self) -> list[str]:
-        """Messages nobody took, as sentences."""
-        counts = Counter((entry[1], tag) for (_, tag), box in self.boxes.items() for entry in box)
-        return [
-            f"rank {self.number} never read {n} message{'s' if n > 1 else ''} from rank {src}, tag {tag}"
-            for (src, tag), n in sorted(counts.items())
+        for tag, actor in self.mailbox.waiting():
+            whom = "any rank" if actor.source is None else f"rank {actor.source_world}"
+            what = f"in {actor.collective} for {whom}" if actor.collective else f"for a message from {whom} (tag {tag})"
+            lines.append(f"rank {self.number} has waited {what} since {actor.blocked_since:.6g} s")
+        return lines or [
+            f"rank {self.number} has waited in {self.collective} for the others since {self.blocked_since:.6g} s"
         ]

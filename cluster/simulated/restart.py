@@ -1,31 +1,37 @@
-"""The Comm of a run in which a rank comes back: who it is that a message goes to.
+"""Communicators of a run in which ranks restart: to which incarnation of a rank a message goes.
 
-A life of a rank is a Rank. An answer goes to the life that asked, as over a connection; anything else goes to the life
-that there is when it is sent. What goes to a life that is over lies in a mailbox that nobody opens.
+A reply goes to the incarnation that sent the request, as over a connection; any other message goes to the incarnation
+that is up when it is sent. A message to an incarnation that has crashed stays in a mailbox that is never read.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from cluster.comm import Message
 from cluster.simulated.comm import SimulatedComm
+from cluster.simulated.mailbox import Delivery
 from cluster.simulated.rank import Rank
 
 
 class RestartableComm(SimulatedComm):
-    """A message is an answer if the sender has taken one of that rank's since it last sent it anything."""
+    """A communicator that keeps apart the incarnations of a rank.
+
+    A message counts as a reply if its sender has received one from that rank since it last sent one to it.
+    """
 
     def __init__(self, *args):
         super().__init__(*args)
-        self._asked: dict[int, Rank] = {}  # by rank, the life that waits for an answer
+        self._requested: dict[int, Rank] = {}  # by rank, the incarnation that waits for a reply
 
     def send(self, x: Message, dst: int, tag: int = 0) -> None:
-        _, *way = self._route(dst)
-        self._sim.sync(self._actor)  # who there is at this time
-        self._routes[dst] = (self._asked.pop(dst, None) or self._sim.ranks[self.members[dst]], *way)
+        route = self._route(dst)
+        self._sim.queue.sync(self._actor)  # which incarnation is up at this time
+        receiver = self._requested.pop(dst, None) or self._sim.ranks[self.members[dst]]
+        self._routes[dst] = replace(route, receiver=receiver)
         super().send(x, dst, tag)
 
-    def _arrived(self, entry: tuple) -> Message:
-        _, src, _, sent = entry
-        life = self._sim.ranks[self.members[src]]
-        self._asked[src] = life if sent >= life.born else life.former
-        return super()._arrived(entry)
+    def _received(self, message: Delivery) -> Message:
+        rank = self._sim.ranks[self.members[message.route.src]]
+        self._requested[message.route.src] = rank if message.sent >= rank.born else rank.previous
+        return super()._received(message)

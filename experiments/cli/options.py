@@ -11,23 +11,11 @@ import click
 
 import algorithms
 import workloads
-from algorithms.compression import COMPRESSIONS
-from cluster.devices import DEVICES
-from cluster.faults import JITTERS
-from cluster.network import NETWORKS
+from experiments.catalogue import CHOICES
 from experiments.experiment import NESTED, Experiment, coding_settings, spelled
+from experiments.fault_settings import FaultSetting
 from experiments.runs import store
 from knobs import Knobs, allowed
-
-PRESETS = {
-    "compression": ("none", *COMPRESSIONS),
-    "network": NETWORKS,
-    "device": DEVICES,
-    "jitter": JITTERS,
-    "workload": workloads.WORKLOADS,
-}
-KNOB = "knob "
-FLAGS = ("--json", "--quiet", "--help")
 
 runs_option = click.option(
     "--runs",
@@ -35,6 +23,11 @@ runs_option = click.option(
     metavar="FOLDER",
     help="where runs are stored [default: $LOCKSTEP_RUNS, or runs beside the source]",
 )
+json_option = click.option("--json", "as_json", is_flag=True, help="print the summary as JSON")
+from_option = click.option("--from", "start", metavar="LINK|FILE|RUN", help="begin with this experiment")
+
+KNOB = "knob "
+FLAGS = ("--json", "--quiet", "--help")
 
 
 class KnobOption(click.Option):
@@ -51,7 +44,7 @@ class KnobOption(click.Option):
 
     def get_help_record(self, ctx: click.Context) -> tuple[str, str]:
         field = self.kind.model_fields[self.knob]
-        choices = ", ".join(PRESETS[self.knob]) if self.knob in PRESETS else allowed(self.kind, self.knob)
+        choices = ", ".join(CHOICES[self.knob]) if self.knob in CHOICES else allowed(self.kind, self.knob)
         facts = [] if choices == "text" else [choices]
         if field.default not in (None, ""):
             facts.append(f"default {spelled(field.default)}")
@@ -60,7 +53,7 @@ class KnobOption(click.Option):
 
 
 class SectionedCommand(click.Command):
-    """A command whose help has its options by section; those of the command itself come last."""
+    """A command whose help lists its options by section; those of the command itself come last."""
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         sections: dict[str, list] = {}
@@ -118,7 +111,7 @@ class WorkloadCommand(SectionedCommand):
 
 
 def knob_options(module, compressions: Sequence[str], workload, many: bool = False) -> list[KnobOption]:
-    """An option for each setting of the algorithm, the compressions, the workload and the experiment."""
+    """Return an option for each setting of the algorithm, the compressions, the workload and the experiment."""
     name, data = (m.__name__.rsplit(".", 1)[-1] for m in (module, workload))
     sections = [(f"Algorithm {name}", module.ALGORITHM.Settings)]
     sections += [(f"Compression {one}", coding_settings(one)) for one in compressions]
@@ -132,7 +125,7 @@ def knob_options(module, compressions: Sequence[str], workload, many: bool = Fal
 
 
 def read(text: str, root: str | Path) -> Experiment:
-    """The experiment that `text` points at: a link, a JSON file, or a run. ValueError in one sentence if none."""
+    """Return the experiment of `text`: a link, a JSON file, or a run. ValueError in one sentence if there is none."""
     path = Path(text)
     try:
         is_file = path.is_file()
@@ -151,12 +144,12 @@ def read(text: str, root: str | Path) -> Experiment:
 
 
 def values(given: dict[str, Any]) -> dict[str, Any]:
-    """The knobs that were given, by their own names."""
+    """Return the knobs that were given, by their own names."""
     return {name.removeprefix(KNOB): value for name, value in given.items() if value not in (None, ())}
 
 
 def axes(command: click.Command, given: dict[str, Sequence[str]]) -> tuple[dict[str, str], dict[str, list[str]]]:
-    """(fixed, swept): options with one value, and options with several, given twice or separated by commas.
+    """Return (fixed, swept): options with one value, and options with several, repeated or separated by commas.
 
     Free text, which may have commas of its own, is not taken apart: `--slow 2:3,5:1.5` is one value.
     """
@@ -174,9 +167,11 @@ def axes(command: click.Command, given: dict[str, Sequence[str]]) -> tuple[dict[
 
 def _has_commas(kind: type[Knobs], name: str) -> bool:
     annotation = kind.model_fields[name].annotation
-    if name in PRESETS:
+    if name in CHOICES:
         return False
-    return annotation is str or str in get_args(annotation) or get_origin(annotation) in (list, tuple)
+    if isinstance(annotation, type) and issubclass(annotation, str | FaultSetting):
+        return True
+    return str in get_args(annotation) or get_origin(annotation) in (list, tuple)
 
 
 def _metavar(kind: type[Knobs], name: str) -> str:
@@ -193,7 +188,7 @@ _NAMES = {int: "INT", float: "FLOAT", bool: "[true|false]"}
 
 
 def _peek(args: Sequence[str], option: str) -> str | None:
-    """The last value of `option` among raw arguments."""
+    """Return the last value of `option` among raw arguments."""
     found = None
     for place, word in enumerate(args):
         if word == option and place + 1 < len(args):
@@ -204,7 +199,7 @@ def _peek(args: Sequence[str], option: str) -> str | None:
 
 
 def _positional(args: Sequence[str]) -> str | None:
-    """The first raw argument that is neither an option nor an option's value."""
+    """Return the first raw argument that is neither an option nor an option's value."""
     for place, word in enumerate(args):
         if word.startswith("-"):
             continue

@@ -1,4 +1,4 @@
-"""The command line of schedules: draw one, measure it, lay several side by side, or time one of your own.
+"""Command line of schedules: draw one, measure it, compare several, or time one of your own.
 
 python -m experiments schedule zb_h1 --ranks 4 --chunks 8 --latency 0.1
 python -m experiments schedule zb_h1 --lists > mine.txt
@@ -17,10 +17,10 @@ from typing import Any
 import click
 
 import algorithms
-from algorithms.pipelined.schedules import SCHEDULES
 from experiments.cli import show
 from experiments.cli.options import SectionedCommand
 from experiments.study.schedules import OWN, Option, Plan, Study, module, options, read_costs, study
+from theory.schedules import SCHEDULES
 
 FIGURES = (
     ("makespan", "from the first start to the last end"),
@@ -35,13 +35,13 @@ FIGURES = (
     ("versions", "of one stage: the newest, and those still to be read"),
     ("delay", "updates between a gradient's forward and its own"),
 )
-"""What of a study's summary is shown, with spaces for underscores, and what it means."""
+"""Figures of a study's summary that are shown, with spaces for underscores, and what they mean."""
 COLUMNS = ("busy", "idle", "span", "in_flight", "held", "copies", "versions", "delay")
 PATH = 60  # ops of a critical path that are shown
 
 
 class ScheduleCommand(SectionedCommand):
-    """A command that takes schedules by name, and the options that these have."""
+    """Command that takes schedules by name, and the options that these have."""
 
     def __init__(self, *args: Any, **kwargs: Any):
         super().__init__(*args, **kwargs)
@@ -62,7 +62,7 @@ class ScheduleCommand(SectionedCommand):
 
 
 def _option(option: Option, name: str) -> click.Option:
-    """The command-line option for a setting of the schedule `name`."""
+    """Return the command-line option for a setting of the schedule `name`."""
     flag = f"--{option.name.replace('_', '-')}"
     if option.kind is bool:
         made = click.Option(
@@ -130,7 +130,7 @@ def schedule_command(
 
 
 def catalogue() -> str:
-    """All schedules, each with its idea."""
+    """List all schedules, each with its idea."""
     formatter = click.HelpFormatter()
     formatter.write_dl([(name, idea(name)) for name in SCHEDULES])
     formatter.write_paragraph()
@@ -139,33 +139,31 @@ def catalogue() -> str:
 
 
 def idea(name: str) -> str:
-    """A schedule in a sentence: its file's, its function's where a file has several, or what it is a variant of."""
+    """Return a schedule in a sentence: the first of its file, or what it is a variant of."""
     call = SCHEDULES[name]
     if isinstance(call, partial):
-        twin = next(other for other, its in SCHEDULES.items() if its is call.func)
+        plain = next(other for other, its in SCHEDULES.items() if its is call.func)
         words = [
             f"with {key}" if on is True else f"without {key}" if on is False else f"with {key} {on}"
             for key, on in call.keywords.items()
         ]
-        return f"The same as {twin}, {' and '.join(words)}."
-    if name == next(other for other in SCHEDULES if module(other) is module(name)):
-        return algorithms.idea(module(name))
-    return inspect.cleandoc(call.__doc__ or "").split("\n")[0]
+        return f"The same as {plain}, {' and '.join(words)}."
+    return algorithms.idea(module(name))
 
 
 def comparison(studies: dict[str, Study]) -> str:
-    """The figures of several schedules, a column each."""
+    """Return the figures of several schedules, a column each."""
     lines = [[label, *(_figure(label, done) for done in studies.values())] for label, _ in FIGURES]
     return show.aligned([["", *studies], *lines], words=1)
 
 
 def figures(done: Study) -> str:
-    """The figures of one schedule, a line each, with what they mean."""
+    """Return the figures of one schedule, a line each, with what they mean."""
     return "\n".join(f"  {label:<15}  {_figure(label, done):<8} {meaning}" for label, meaning in FIGURES)
 
 
 def ranks(done: Study) -> str:
-    """The measures of each rank, a line each."""
+    """Return the measures of each rank, a line each."""
     rows = zip(*(done.ranks[column].tolist() for column in COLUMNS), strict=True)
     return show.table(
         [
@@ -176,7 +174,7 @@ def ranks(done: Study) -> str:
 
 
 def critical_path(done: Study, width: int) -> str:
-    """The ops that the makespan is made of."""
+    """Return the ops that add up to the makespan."""
     rows = (done.ops["critical"] & (done.ops["end"] > done.ops["start"])).nonzero()[0]
     names = [done.op(row) for row in rows[done.ops["start"][rows].argsort(kind="stable")]]
     more = len(names) - PATH
@@ -187,7 +185,7 @@ def critical_path(done: Study, width: int) -> str:
 
 
 def reasons_of(done: Study) -> Iterator[str]:
-    """Why each idle slot is idle, a line each."""
+    """Yield why each idle slot is idle, a line each."""
     slots = zip(*(done.idle[column].tolist() for column in ("rank", "start", "end")), strict=True)
     for row, (rank, start, end) in enumerate(slots):
         if end - start > 1e-9 * done.summary["makespan"]:  # more than rounding
@@ -233,7 +231,7 @@ def _figure(label: str, done: Study) -> str:
 
 
 def _costs(text: str) -> dict[str, Any]:
-    """What a plan is told of costs. A B is both halves of a backward, so one of B, I and W follows from the others."""
+    """Return the costs of a plan. B is both halves of a backward, so one of B, I and W follows from the others."""
     words = text.replace(",", " ").split()
     given = {word[0]: read_costs(word)[word[0]] for word in words if word[:2] in ("F=", "I=", "W=", "B=")}
     if "B" in given:
@@ -251,7 +249,7 @@ def _costs(text: str) -> dict[str, Any]:
 
 
 def _ops(path: str) -> str:
-    """The text of a schedule in a file; lines that are empty or begin with # are left out."""
+    """Read the text of a schedule from a file, without lines that are empty or begin with #."""
     try:
         with click.open_file(path, encoding="utf-8") as file:
             lines = file.read().splitlines()

@@ -1,63 +1,16 @@
-"""What the command line prints: progress while a run takes long, its summary, tables."""
+"""What the command line prints: the summary of a run, tables, and numbers with their units."""
 
 from __future__ import annotations
 
-import sys
-import time
 from collections.abc import Sequence
 from typing import Any
 
-from experiments.runs.progress import Progress
 from experiments.runs.record import Run
 from tracing import HELD, KINDS
 
-PATIENCE = 0.7  # s before a progress bar appears
-EVERY = 5.0  # s between two lines of progress where there is no terminal
-
-
-class Bar:
-    """Progress on stderr: a bar on a terminal, now and then a line elsewhere. Use as a context and call it."""
-
-    def __init__(self, title: str):
-        self.title, self._began, self._bar, self._task, self._told = title, time.monotonic(), None, None, -EVERY
-
-    def __enter__(self) -> Bar:
-        return self
-
-    def __exit__(self, *_) -> None:
-        if self._bar:
-            self._bar.stop()
-
-    def __call__(self, progress: Progress, title: str | None = None) -> None:
-        waited = time.monotonic() - self._began
-        if waited < PATIENCE:
-            return
-        text = f"{title or self.title}  {progress.seconds:.3g} s"
-        if progress.loss == progress.loss:
-            text += f"  loss {progress.loss:.4f}"
-        if progress.evaluation:
-            text += f"  held-out {progress.evaluation.loss:.4f}"
-        if sys.stderr.isatty():
-            self._on_terminal(text, progress.fraction)
-        elif waited - self._told >= EVERY:
-            self._told = waited
-            print(f"{100 * progress.fraction:3.0f} %  {text}", file=sys.stderr, flush=True)
-
-    def _on_terminal(self, text: str, fraction: float) -> None:
-        if self._bar is None:
-            from rich.console import Console
-            from rich.progress import BarColumn, TaskProgressColumn, TextColumn, TimeRemainingColumn
-            from rich.progress import Progress as Rich
-
-            columns = (BarColumn(), TaskProgressColumn(), TimeRemainingColumn(), TextColumn("{task.description}"))
-            self._bar = Rich(*columns, console=Console(stderr=True), transient=True)
-            self._task = self._bar.add_task(text, total=1.0)
-            self._bar.start()
-        self._bar.update(self._task, completed=fraction, description=text)
-
 
 def headline(run: Run) -> str:
-    """What was run, in one line."""
+    """Return what was run, in one line."""
     e = run.experiment
     ranks = f"{e.workers} worker{'s' * (e.workers != 1)}"
     if e.servers:
@@ -72,7 +25,7 @@ def headline(run: Run) -> str:
 
 
 def summary(run: Run) -> str:
-    """The figures of a run, a line each."""
+    """Return the figures of a run, a line each."""
     s = run.summary
     lines = [
         ("training loss", _join(number(s["loss"]), "mean of the last 20 mini-batches")),
@@ -100,15 +53,14 @@ def summary(run: Run) -> str:
 
 
 def fewer(ratio: float) -> str:
-    """A compression ratio in words."""
+    """Return a compression ratio in words."""
     if ratio >= 1:
         return f"{number(ratio)} times fewer bytes than whole gradients"
     return f"{number(1 / ratio)} times more bytes than whole gradients"
 
 
 def table(rows: Sequence[dict[str, Any]], words: int = 0) -> str:
-    """Rows with the same names, as aligned columns under their names: to the left the first `words`, to the right the
-    others, numbers."""
+    """Return rows with the same names as aligned columns: the first `words` to the left, the others to the right."""
     if not rows:
         return ""
     cells = [[name.replace("_", " ") for name in rows[0]], *([_cell(n, v) for n, v in row.items()] for row in rows)]
@@ -116,7 +68,7 @@ def table(rows: Sequence[dict[str, Any]], words: int = 0) -> str:
 
 
 def aligned(cells: Sequence[Sequence[str]], words: int = 0) -> str:
-    """Lines of texts as columns, the first `words` of them to the left, the others to the right."""
+    """Return lines of texts as columns, the first `words` of them to the left, the others to the right."""
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
     sides = [str.ljust] * words + [str.rjust] * (len(widths) - words)
     lines = ("  ".join(side(*cell) for side, *cell in zip(sides, line, widths, strict=True)) for line in cells)
@@ -124,19 +76,19 @@ def aligned(cells: Sequence[Sequence[str]], words: int = 0) -> str:
 
 
 def number(value: float | None) -> str:
-    """Four digits, or all before the point; an en dash for what does not exist."""
+    """Return four digits, or all before the point; an en dash for what does not exist."""
     if value is None:
         return "–"
     return f"{value:,.0f}" if 1e4 <= abs(value) < 1e12 else f"{value:.4g}"
 
 
 def percent(value: float | None) -> str:
-    """A share of one as per cent."""
+    """Return a share of one as per cent."""
     return "–" if value is None else f"{100 * value:.1f} %"
 
 
 def size(nbytes: int) -> str:
-    """Bytes with a prefix."""
+    """Return bytes with a prefix."""
     value = float(nbytes)
     for unit in ("bytes", "kB", "MB", "GB"):
         if value < 1000 or unit == "GB":
@@ -146,13 +98,13 @@ def size(nbytes: int) -> str:
 
 
 def duration(seconds: float) -> str:
-    """A time with a prefix."""
+    """Return a time with a prefix."""
     unit, name = scale(seconds)
     return f"{number(seconds / unit)} {name}"
 
 
 def scale(seconds: float) -> tuple[float, str]:
-    """The unit that suits this time, in seconds, and its name."""
+    """Return the unit that suits this time, in seconds, and its name."""
     units = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"))
     return next((unit for unit in units if seconds >= unit[0]), (1.0, "s"))
 
@@ -172,7 +124,7 @@ def _traffic(run: Run) -> str:
 
 
 def _memory(run: Run) -> str:
-    """What the fullest rank holds."""
+    """Return what the fullest rank holds."""
     held = run.held()
     fullest = held[held.sum(axis=1).argmax()]
     kinds = [f"{kind} {size(nbytes)}" for kind, nbytes in zip(HELD, fullest.tolist(), strict=True) if nbytes]

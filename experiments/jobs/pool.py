@@ -1,14 +1,14 @@
-"""The pool: experiments and errands of many readers, a few at a time, each in a process of its own.
+"""The pool: experiments and other jobs of many readers, a few at a time, each in a process of its own.
 
     pool = Pool("runs")
     job = pool.submit(owner, experiment)      # at once; the same experiment asked twice is one job
     pool.state(job)                           # queued with its place, running with its curve, finished with its folder
     pool.cancel(job, owner)
 
-One thread owns the processes: it starts them, reads what they tell, holds them to their limits, and reaps them. If it
-shall foresee, the next process is started before there is a job for it. Other threads only ask and read. A job that
-crashes, runs away or eats all memory ends as a state with a sentence; nothing it does reaches this process. A new job
-of an owner replaces the owner's old one; a job whose last owner is gone is killed with all that it started.
+One thread owns the processes: it starts them, reads their status, enforces their limits, and reaps them. A prewarmed
+pool starts the next process before there is a job for it. Other threads only ask and read. A job that crashes, runs
+away or exhausts the memory ends in a state with a sentence; nothing it does reaches this process. A new job of an owner
+replaces the owner's old one; a job that has lost its last owner is killed with all that it started.
 """
 
 from __future__ import annotations
@@ -44,11 +44,11 @@ FOREVER = float("inf")
 
 @dataclass(frozen=True)
 class JobState:
-    """What there is to say about a job now.
+    """The state of a job.
 
     curve has seconds, step, samples, loss; tried has seconds, loss, accuracy (see experiments.runs.progress.Progress).
-    `folder` is the stored run: of every finished job (one that diverged is finished, and `message` says so), and of
-    a failed or cancelled one that had something to store.
+    `folder` is the stored run: of every finished job (one that diverged is finished, and has a `message`), and of a
+    failed or cancelled one that had something to store.
     """
 
     status: Literal["queued", "running", "finished", "failed", "cancelled"]
@@ -68,7 +68,7 @@ class JobState:
 
 @dataclass(eq=False)
 class _Job:
-    """A job, waiting, running or ended. `ending` says why it is being ended, "" while it is not."""
+    """A job, queued, running or ended. `ending` is why it is being ended, "" while it is not."""
 
     name: str
     work: Experiment | JobSpec
@@ -99,9 +99,9 @@ class _Job:
 class Pool:
     """`slots` jobs at a time (default: all cores but one), at most `queue` waiting. POSIX only.
 
-    Each job has `wall` seconds, `cpu` seconds of processor time and `memory` bytes. An owner not heard of for `lease`
-    seconds is gone; one that was released is gone after `grace` seconds, unless it is heard of before. Who wants
-    several jobs at once asks for them as "ada", "ada/study" and so on, which are released together.
+    Each job has `wall` seconds, `cpu` seconds of processor time and `memory` bytes. The lease of an owner ends `lease`
+    seconds after it was last renewed, or `grace` seconds after its release. To have several jobs at once, an owner
+    submits them as "ada", "ada/study" and so on, which are released together.
     """
 
     def __init__(
@@ -125,7 +125,7 @@ class Pool:
         self._queue: deque[_Job] = deque()
         self._running: list[_Job] = []
         self._owners: dict[str, float] = {}  # owner -> monotonic time at which it is gone
-        self._closing = self._foresight = False
+        self._closing = self._prewarming = False
         self._spare: tuple[Child, str] | None = None  # and the source that it knows
         self._selector = selectors.DefaultSelector()
         self._bell, self._ring = os.pipe()
@@ -139,7 +139,7 @@ class Pool:
     # asked by any thread
 
     def submit(self, owner: str, work: Experiment | JobSpec) -> str:
-        """Do `work` for `owner`, or find it done already; gives the job's id, the work's key.
+        """Submit `work` for `owner`, unless it is stored already; return the job's id, the work's key.
 
         The owner's other job, if there is one, is given up. ValueError in one sentence if the queue is full, or if an
         experiment names files of this machine: it may have come from anywhere.
@@ -173,7 +173,7 @@ class Pool:
         return name
 
     def state(self, job: str) -> JobState:
-        """Where `job` stands. ValueError if this pool knows of no such job."""
+        """Return the state of `job`. ValueError if this pool has no such job."""
         with self._lock:
             known = self._jobs.get(job)
             if known is None:
@@ -185,7 +185,7 @@ class Pool:
     def cancel(self, job: str, owner: str | None = None) -> bool:
         """Give `job` up for `owner`; without other owners, or without `owner`, it stops and keeps what it recorded.
 
-        Gives whether it stops, or has ended; False if somebody else still waits for it.
+        Return whether it stops, or has ended; False if another owner still waits for it.
         """
         with self._lock:
             known = self._jobs.get(job)
@@ -203,12 +203,12 @@ class Pool:
         return True
 
     def touch(self, owner: str) -> None:
-        """`owner` is still there."""
+        """Renew the lease of `owner`."""
         with self._lock:
             self._owners[owner] = time.monotonic() + self.lease
 
     def release(self, owner: str) -> None:
-        """`owner` seems to be gone, with all owner/...: jobs are given up after the grace, unless heard of before."""
+        """Let the lease of `owner` and of all owner/... end after the grace, unless it is renewed before."""
         with self._lock:
             for name in self._owners:
                 if name == owner or name.startswith(f"{owner}/"):
@@ -216,8 +216,8 @@ class Pool:
         self._wake()
 
     def prewarm(self) -> None:
-        """From now on keep a process ready for the next job, which then begins without importing anything."""
-        self._foresight = True
+        """Keep a process ready for the next job, which then begins without importing anything."""
+        self._prewarming = True
         self._wake()
 
     def close(self) -> None:
@@ -229,7 +229,7 @@ class Pool:
         self._thread.join()
 
     def _wake(self) -> None:
-        with contextlib.suppress(OSError):  # the bell rings already, or nobody is there to hear it
+        with contextlib.suppress(OSError):  # the bell rings already, or the thread has ended
             os.write(self._ring, b".")
 
     # done by the pool's own thread
@@ -281,15 +281,15 @@ class Pool:
 
     def _prepare(self) -> None:
         if self._spare and self._spare[0].ended():
-            self._foresight = False  # another would end like it; jobs are started when they come
+            self._prewarming = False  # another would end like it; jobs are started when they come
             self._dismiss()
-        if self._foresight and not self._spare and (self._queue or not self._running):  # no job has to share its core
+        if self._prewarming and not self._spare and (self._queue or not self._running):  # no job has to share its core
             with contextlib.suppress(OSError):
                 version = source_version()
                 self._spare = Child([*self.command, "early"], self._selector), version
 
     def _ready(self, version: str) -> Child | None:
-        """The process that waits for a job, if there is one, it lives, and the source is still what it knows."""
+        """Return the prewarmed process if there is one, it lives, and it has loaded this version of the source."""
         if self._spare and self._spare[1] == version and not self._spare[0].ended():
             (child, _), self._spare = self._spare, None
             return child
@@ -302,7 +302,7 @@ class Pool:
             self._spare = None
 
     def _end(self, job: _Job, code: int) -> JobState:
-        """The last state of a job whose process ended with `code`."""
+        """Return the last state of a job whose process ended with `code`."""
         state, result = job.state, job.result
         if result is None and job.ending:
             status = "failed" if job.ending.startswith("it ") else "cancelled"
@@ -332,7 +332,7 @@ class Pool:
         return f"it ended with code {code} and without a result. {child.last_words()}".strip()
 
     def _expire(self) -> None:
-        """Hold jobs to the wall limit, and give up those that nobody waits for any more."""
+        """Hold jobs to the wall limit, and give up those that have no owner any more."""
         now = time.monotonic()
         for job in self._running:
             if job.child.flooded:
@@ -342,10 +342,10 @@ class Pool:
         for owner in [owner for owner, until in self._owners.items() if now >= until]:
             del self._owners[owner]
             for job in [*self._queue, *self._running]:
-                self._leave(job, owner, "nobody was there any more")
+                self._leave(job, owner, "its reader has left")
 
     def _patience(self) -> float:
-        """Seconds until something is due that no event tells of."""
+        """Return the seconds until something is due that is no event."""
         due = [job.deadline for job in self._running]
         if due or self._queue:
             due += self._owners.values()

@@ -1,7 +1,7 @@
-"""A child: one job process, seen from the thread that owns it.
+"""A job's process, as its parent sees it.
 
-It is started in a process group of its own, so that all it starts can be ended with it, and its pipes and its end
-are events of a selector. Used only by that thread, except for `ask`.
+It is started in a process group of its own, so that all it starts can be ended with it; its pipes and its end are
+events of a selector. Used only by the thread that owns it, except for `ask`.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ TAIL = 8_000  # bytes of stderr that are kept
 
 
 class Child:
-    """`command`, which waits for what `begin` tells it. OSError if it cannot be started."""
+    """A process of `command`, which waits for the spec that `begin` sends. OSError if it cannot be started."""
 
     def __init__(self, command: Sequence[str], selector: selectors.BaseSelector):
         path = os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH"))))
@@ -47,7 +47,7 @@ class Child:
                 selector.register(self.pidfd, selectors.EVENT_READ, lambda _: 0)
 
     def begin(self, spec: dict[str, Any], heard: Callable[[dict[str, Any]], None]) -> None:
-        """Tell it `spec` on stdin; what it writes on stdout from now on goes to `heard`."""
+        """Send `spec` to its stdin; call `heard` with each line of JSON that it writes to stdout."""
         self.heard = heard
         with contextlib.suppress(OSError):  # it may be dead already
             self.process.stdin.write(json.dumps(spec).encode())
@@ -69,11 +69,11 @@ class Child:
             return self.process.poll() is not None
         try:
             return os.waitid(os.P_PID, self.process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
-        except ChildProcessError:  # somebody else has reaped it
+        except ChildProcessError:  # it has been reaped elsewhere
             return True
 
     def reap(self) -> int:
-        """Take in the rest of its output, end what it left behind, and give its exit code."""
+        """Read the rest of its output, end what it left behind, and return its exit code."""
         self.kill()
         for pipe, read in ((self.process.stdout, self._read_lines), (self.process.stderr, self._read_tail)):
             while read(pipe):
@@ -89,7 +89,7 @@ class Child:
         return self.process.wait()
 
     def last_words(self) -> str:
-        """The last line on stderr."""
+        """Return the last line of stderr."""
         lines = self.stderr.decode(errors="replace").strip().splitlines()
         return lines[-1][:300] if lines else ""
 

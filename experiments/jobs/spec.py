@@ -1,10 +1,10 @@
-"""An errand: work other than a run that is done in a process of the pool, and kept as a folder beside the runs.
+"""A job spec: work other than a run that is done in a process of the pool, with a folder among the runs as its result.
 
-    Errand("study", {"schedule": "1f1b", "ranks": 64})
+    JobSpec("study", {"schedule": "1f1b", "ranks": 64})
 
-The module of its kind has `errand(values, root, progress) -> Path`, which does it, calls progress(part) now and then,
-and says where the result lies. What it needs is plain values; what it gives is files; so the process that asked never
-has anything in its own memory but those.
+The module of its kind has `perform(values, root, progress) -> Path`: it does the job, calls progress(part) now and
+then, and returns where the result lies. A job takes plain values and makes files, so the process that asked for it has
+nothing else in its memory.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ KINDS = {
     "lesson": "lessons.job_specs",
     "upload": "experiments.runs.upload",
 }
-"""Kinds of errands, and whose `job_spec` does them."""
+"""Kinds of jobs, and the modules with the function `perform` that does them."""
 
 
 @dataclass(frozen=True)
@@ -41,24 +41,24 @@ class JobSpec:
     values: dict[str, Any]
 
     def key(self) -> str:
-        """Kind and 16 hexadecimal digits: equal errands have equal keys."""
+        """Return kind and 16 hexadecimal digits: equal specs have equal keys."""
         text = json.dumps(self.values, sort_keys=True)
         return f"{self.kind}-{hashlib.sha256(text.encode()).hexdigest()[:16]}"
 
     def place(self, root: str | Path) -> Path:
-        """Where the result is kept, as done by this version of the source."""
+        """Return where the result is kept, as made by this version of the source."""
         path = ROOT / f"{KINDS[self.kind].replace('.', '/')}.py"
         version = hashlib.sha256(source_version().encode() + path.read_bytes()).hexdigest()[:8]
         return Path(root) / f"{self.key()}-{version}"
 
     def stored(self, root: str | Path) -> Path | None:
-        """Where the result lies already, None if it does not."""
+        """Return where the result lies already, None if it does not."""
         place = self.place(root)
         return place if place.is_dir() else None
 
-    def do(self, root: str | Path, progress: Callable[[float], None] = lambda part: None) -> Path:
-        """Do it here, and say where the result lies. ValueError, OSError in one sentence."""
-        return importlib.import_module(KINDS[self.kind]).job_spec(self.values, Path(root), progress)
+    def perform(self, root: str | Path, progress: Callable[[float], None] = lambda part: None) -> Path:
+        """Do the job here, and return where the result lies. ValueError, OSError in one sentence."""
+        return importlib.import_module(KINDS[self.kind]).perform(self.values, Path(root), progress)
 
     def keep(self, root: Path, write: Callable[[Path], None]) -> Path:
         """Let write(folder) make the files of the result; whole or not at all."""

@@ -1,13 +1,13 @@
-"""A job: one experiment or errand in a process of its own. `python -m experiments.jobs.worker [early]`
+"""A job in a process of its own: one experiment, or another job. `python -m experiments.jobs.worker [early]`
 
-stdin    one JSON object: experiment or errand, root (folder of runs), parent (process id), cpu (s), memory (bytes)
+stdin    one JSON object: experiment or job_spec, root (folder of runs), parent (process id), cpu (s), memory (bytes)
 stdout   one JSON object per line:
          {"kind": "progress", "fraction", "seconds", "loss", "curve": {...}, "tried": {...}}
          {"kind": "result", "status", "error", "folder"}      the run is stored, whatever its status
          {"kind": "error", "error"}                           nothing was stored; the sentence says why
 
-SIGTERM asks it to stop: what was recorded is stored and told as a result with status "cancelled".
-With `early` it comes before there is work for it, does once what is slow the first time, and waits for its spec.
+SIGTERM asks it to stop: what was recorded is stored and reported as a result with status "cancelled".
+With `early` it is started before there is work for it, does once what is slow the first time, and waits for its spec.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ import tempfile
 import threading
 from typing import Any
 
-NICE = 5  # how far a job stands back behind whoever serves the pages
+NICE = 5  # a job yields to the process that serves the pages
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
 
 
@@ -49,8 +49,8 @@ def limit(spec: dict[str, Any]) -> None:
         os.setpriority(os.PRIO_PROCESS, 0, NICE)
 
 
-class Teller:
-    """Writes the lines. Whatever else is printed in this process goes to stderr, so that it cannot disturb them."""
+class StatusWriter:
+    """Writes the lines. What else is printed in this process goes to stderr, so that it cannot disturb them."""
 
     def __init__(self) -> None:
         self.out = os.fdopen(os.dup(1), "w", encoding="utf-8", newline="\n")
@@ -60,7 +60,7 @@ class Teller:
         print(json.dumps({"kind": kind, **values}), file=self.out, flush=True)
 
     def progress(self, progress: Any) -> None:
-        """A line of an experiments.runs.progress.Progress."""
+        """Write a line of an experiments.runs.progress.Progress."""
         self(
             "progress",
             fraction=progress.fraction,
@@ -71,7 +71,7 @@ class Teller:
         )
 
     def part(self, fraction: float) -> None:
-        """A line of an errand under way."""
+        """Write a line of another job under way."""
         self("progress", fraction=fraction, seconds=0.0, curve={}, tried={})
 
 
@@ -86,13 +86,13 @@ def rehearse() -> None:
         store.save(run(Experiment.of({"steps": 2, "evaluations": 1}), lambda progress: None), folder)
 
 
-def do(spec: dict[str, Any], tell: Teller) -> None:
-    """Run the experiment, or do the errand; store what came of it, tell where."""
+def perform(spec: dict[str, Any], report: StatusWriter) -> None:
+    """Run the experiment, or do the job of the spec; store the result and report where."""
     if "job_spec" in spec:
         from experiments.jobs.spec import JobSpec
 
-        folder = JobSpec(**spec["job_spec"]).do(spec["root"], tell.part)
-        tell("result", status="finished", error="", folder=str(folder))
+        folder = JobSpec(**spec["job_spec"]).perform(spec["root"], report.part)
+        report("result", status="finished", error="", folder=str(folder))
         return
     from experiments.experiment import Experiment
     from experiments.run import run
@@ -100,15 +100,15 @@ def do(spec: dict[str, Any], tell: Teller) -> None:
 
     stop = threading.Event()
     signal.signal(signal.SIGTERM, lambda *_: stop.set())
-    done = run(Experiment.from_json(json.dumps(spec["experiment"])), tell.progress, stop)
+    done = run(Experiment.from_json(json.dumps(spec["experiment"])), report.progress, stop)
     folder, problem = store.save_somewhere(done, spec["root"])
-    tell("result", status=done.status, error=" ".join(filter(None, (done.error, problem))), folder=str(folder))
+    report("result", status=done.status, error=" ".join(filter(None, (done.error, problem))), folder=str(folder))
 
 
 def main() -> int:
     """Read the spec, obey its limits, do it; 1 if nothing could be stored."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C in the terminal of the parent is the parent's affair
-    tell = Teller()
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent handles Ctrl-C in its terminal
+    report = StatusWriter()
     try:
         if sys.argv[1:] == ["early"]:
             rehearse()
@@ -116,22 +116,22 @@ def main() -> int:
             return 0
         spec = json.loads(text)
         limit(spec)
-        do(spec, tell)
+        perform(spec, report)
         return 0
-    except BrokenPipeError:  # nobody listens any more
+    except BrokenPipeError:  # the parent has ended
         return 1
     except MemoryError:
         most = spec.get("memory")
-        tell(
+        report(
             "error", error=f"this needs more than {most / 1e9:.1f} GB of memory; use a smaller model or fewer workers."
         )
     except (ValueError, OSError) as error:
-        tell("error", error=str(error.strerror or error) if isinstance(error, OSError) else str(error))
+        report("error", error=str(error.strerror or error) if isinstance(error, OSError) else str(error))
     except Exception as error:
         import traceback
 
         traceback.print_exc()
-        tell("error", error=f"{type(error).__name__}: {error}")
+        report("error", error=f"{type(error).__name__}: {error}")
     return 1
 
 

@@ -16,7 +16,6 @@ only is predicted too slow, and what travels both ways too fast.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
@@ -24,12 +23,11 @@ from statistics import median
 from time import perf_counter
 from typing import Any
 
-import click
 import numpy as np
 
 import kernels
-from cluster.devices import Device, parse_device
-from cluster.network import Link, parse_network
+from cluster.devices import Device
+from cluster.network import Link
 from experiments.jobs.spec import JobSpec
 from experiments.measure import this_machine
 from experiments.measure.this_machine import Fit
@@ -74,20 +72,20 @@ def fit(progress: Callable[[float], None] = lambda part: None) -> Fit:
 
 
 def measure(comm) -> tuple[list[Row], list[tuple[str, float, float]]]:
-    """What kernels and exchanges take on this rank, while the other one does the same."""
+    """Return what kernels and exchanges take on this rank, while the other rank does the same."""
     with kernels.metered(None):
         return _kernels(comm), _exchanges(comm)
 
 
 def _kernels(comm) -> list[Row]:
-    """Each kernel after all others, as in a step: what the others have touched meanwhile is no longer near."""
-    from experiments.measure.kernel_cases import CALLS
+    """Time each kernel after all others, as in a step: what the others touch has left the cache by then."""
+    from experiments.measure.kernel_cases import KERNEL_CASES
 
     rows = []
     for n in SIZES:
         prices, calls = [], []
         for name in KERNELS:
-            kernel, args = getattr(kernels, name), CALLS[name].arguments(np.random.default_rng(0), n)
+            kernel, args = getattr(kernels, name), KERNEL_CASES[name].arguments(np.random.default_rng(0), n)
             flops, words = kernel.price(*args)
             prices.append((name, float(flops), float(words * args[0].itemsize)))
             calls.append(partial(kernel, *args))
@@ -124,12 +122,12 @@ def _all_reduce(comm, x) -> None:
 
 
 def _typical(comm, once: Callable[[], Any]) -> float:
-    """Seconds of once(), the median over rounds."""
+    """Return the seconds of once(), the median over rounds."""
     return median(_timed(once) for _ in _rounds(comm, once))
 
 
 def _rounds(comm, once: Callable[[], Any]) -> Iterator[int]:
-    """As many rounds on both ranks as take TIME, which both begin together."""
+    """Yield as many rounds on both ranks as take TIME, which both begin together."""
     once()  # compiles, connects, and brings everything near
     agreed = float(comm.all_reduce(np.array([_timed(once)]), op="mean")[0])
     for number in range(max(FEW, min(MANY, round(TIME / agreed)))):
@@ -147,7 +145,7 @@ def _timed(once: Callable[[], Any]) -> float:
 
 
 def fitted_device(rows: list[Row]) -> Device:
-    """The device whose large kernels take what was measured, as nearly as two rates can; small ones say the rest."""
+    """Return the device whose rates fit the large kernels best; small ones decide on its overhead."""
     flops, nbytes, took = np.array([row[1:] for row in rows], float).T
     large = nbytes >= LARGE
     start = (max(flops[large] / took[large]), max(nbytes[large] / took[large]))
@@ -157,7 +155,7 @@ def fitted_device(rows: list[Row]) -> Device:
 
 
 def fitted_link(rows: list[tuple[str, float, float]], device: Device) -> Link:
-    """The link with the latency of small messages, and a bandwidth amid what large exchanges of all kinds have."""
+    """Return the link with the latency of small messages, and a bandwidth that fits large exchanges of all kinds."""
     latency = min(took for what, _, took in rows if what == "message")
     large = [row for row in rows if row[1] >= LARGE]
     took = np.array([took for _, _, took in large])
@@ -171,7 +169,7 @@ def fitted_link(rows: list[tuple[str, float, float]], device: Device) -> Link:
 
 
 def exchange(what: str, nbytes: float, link: Link, device: Device) -> float:
-    """Seconds of a message, or of an all-reduce of two however it is done, as the simulated cluster has it."""
+    """Return the seconds of a message, or of an all-reduce of two, as the simulated cluster computes them."""
     if what == "message":
         return link.latency + nbytes / link.bandwidth
     half = nbytes / 2
@@ -179,61 +177,22 @@ def exchange(what: str, nbytes: float, link: Link, device: Device) -> float:
 
 
 def _least(model: Callable, took: np.ndarray, start: tuple[float, ...]) -> tuple[float, ...]:
-    """The constants, all above 0, for which model(*constants) has the least squared log-ratios to `took`."""
+    """Return the constants, all above 0, for which model(*constants) has the least squared log-ratios to `took`."""
     from scipy.optimize import least_squares
 
     found = least_squares(lambda logs: np.log(model(*np.exp(logs)) / took), np.log(start), loss="soft_l1")
     return tuple(float(x) for x in np.exp(found.x))
 
 
-# as an errand, and as a command
+# as a job of the pool
 
 
-def asked(moment: str) -> JobSpec:
-    """The errand that fits this machine; `moment` tells it from those before."""
+def job_spec(moment: str) -> JobSpec:
+    """Return the job that fits this machine; `moment` tells it from those before."""
     return JobSpec("fit", {"moment": moment})
 
 
-def job_spec(values: dict[str, Any], root: Path, progress: Callable[[float], None]) -> Path:
+def perform(values: dict[str, Any], root: Path, progress: Callable[[float], None]) -> Path:
     """Fit, and keep a copy (see experiments.jobs.spec)."""
     made = fit(progress)
     return JobSpec("fit", values).keep(root, lambda folder: (folder / "fit.json").write_text(made.model_dump_json()))
-
-
-@click.command("fit")
-@click.option("--json", "as_json", is_flag=True, help="print what was measured and fitted as JSON, in SI units")
-def fit_command(as_json: bool) -> None:
-    """Measure kernels and messages here, and fit the simulated cluster to them: --device here --network here."""
-    from cluster.comm import ClusterError
-    from experiments.cli import show
-
-    try:
-        made = fit()
-    except ClusterError as error:
-        raise click.ClickException(f"this machine could not be measured: {error}") from None
-    if as_json:
-        click.echo(json.dumps(made.model_dump(), indent=1))
-        return
-    device, link = parse_device(made.device), parse_network(made.network).between
-    click.echo(f"{made.machine}, {made.moment}")
-    click.echo(
-        f"device   {device.flops / 1e9:.3g} GFLOP/s, {device.bandwidth / 1e9:.3g} GB/s, "
-        f"{device.overhead * 1e6:.3g} us a call          --device {made.device}"
-    )
-    click.echo(
-        f"network  {link.latency * 1e6:.3g} us, {link.bandwidth / 1e9:.3g} GB/s          --network {made.network}\n"
-    )
-    click.echo(show.table([*map(_told, made.kernels), *(_told((w, 0.0, n, t, p)) for w, n, t, p in made.messages)], 1))
-    click.echo(f"\nstored in {this_machine.place()}; --device here --network here use it.")
-
-
-def _told(row: tuple[str, float, float, float, float]) -> dict[str, str]:
-    what, flops, nbytes, took, predicted = row
-    return {
-        "what": what,
-        "FLOPs": f"{flops:,.0f}" if flops else "",
-        "bytes": f"{nbytes:,.0f}",
-        "measured us": f"{1e6 * took:,.3g}" if took < 1e-3 else f"{1e6 * took:,.0f}",
-        "fitted us": f"{1e6 * predicted:,.3g}" if predicted < 1e-3 else f"{1e6 * predicted:,.0f}",
-        "ratio": f"{predicted / took:.2f}",
-    }

@@ -1,8 +1,8 @@
-"""Calls: every kernel at a given size, and what torch says to the same.
+"""Kernel cases: the arguments of every kernel at a given size, and the same operation in torch.
 
-`CALLS[name].arguments(rng, n)` builds the arguments of a call that handles about n numbers, float32, outputs first.
-`CALLS[name].peer(torch, *tensors)` does the same in torch's eager mode, as one would write it there; None where torch
-has nothing of the kind. "eager" is the kernel's own reference on tensors: the same line, one torch operation each.
+`KERNEL_CASES[name].arguments(rng, n)` builds the arguments of a call that handles about n numbers, float32, outputs
+first. `KERNEL_CASES[name].peer(torch, *tensors)` is the operation in torch's eager mode, as one would write it there;
+None where torch has none. "eager" is the kernel's own reference on tensors: the same line, one torch operation each.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ ROWS = 16  # sparse rows of one call
 
 
 @dataclass(frozen=True)
-class Call:
-    """How a kernel is called. The peer writes into its tensors as the kernel does, or gives what those would hold."""
+class KernelCase:
+    """One kernel's arguments and its peer, which writes to its tensors as the kernel does, or returns their values."""
 
     arguments: Callable[[np.random.Generator, int], tuple]
     peer: Callable | str | None = None
@@ -41,17 +41,17 @@ def draw(rng: np.random.Generator, *shapes) -> tuple:
 
 
 def vectors(count: int, *scalars: Any) -> Callable:
-    """`count` vectors of n numbers, then scalars."""
+    """Return a function that builds `count` vectors of n numbers, then scalars."""
     return lambda rng, n: (*draw(rng, *[n] * count), *scalars)
 
 
 def tables(count: int, *scalars: Any) -> Callable:
-    """`count` tables of n numbers in rows of WIDTH, then scalars."""
+    """Return a function that builds `count` tables of n numbers in rows of WIDTH, then scalars."""
     return lambda rng, n: (*draw(rng, *[(samples(n), WIDTH)] * count), *scalars)
 
 
 def samples(n: int, each: int = WIDTH) -> int:
-    """Of so many numbers each, to make n."""
+    """Return how many samples of `each` numbers make n."""
     return max(1, n // each)
 
 
@@ -60,7 +60,7 @@ def edges(n: int) -> np.ndarray:
 
 
 def positive(arguments: Callable, *which: int) -> Callable:
-    """The same, with some of the arguments squared."""
+    """Return the same function, with some of the arguments squared."""
 
     def built(rng, n):
         args = list(arguments(rng, n))
@@ -136,7 +136,7 @@ def low_rank(rng, n):
 
 
 def rows(rng, n):
-    """(w, rows, target, indptr, index, values, penalty) with n coordinates."""
+    """Return (w, rows, target, indptr, index, values, penalty) with n coordinates."""
     held = min(NONZEROS, n)
     index = np.concatenate([rng.permutation(n)[:held] for _ in range(ROWS)]).astype(np.int32)
     target = np.where(rng.random(ROWS) < 0.5, -1, 1).astype(np.float32)
@@ -361,63 +361,65 @@ def torch_embedding_gradient(torch, dtable, dplaces, x, dy):
 
 EAGER = "eager"
 
-CALLS: dict[str, Call] = {
+KERNEL_CASES: dict[str, KernelCase] = {
     # updates
-    "sgd": Call(vectors(2, 1e-3), lambda torch, w, g, rate: w.add_(g, alpha=-rate)),
-    "momentum": Call(
+    "sgd": KernelCase(vectors(2, 1e-3), lambda torch, w, g, rate: w.add_(g, alpha=-rate)),
+    "momentum": KernelCase(
         vectors(3, 1e-3, 0.9), lambda torch, w, v, g, rate, mu: w.add_(v.mul_(mu).add_(g), alpha=-rate)
     ),
-    "nesterov": Call(vectors(3, 1e-3, 0.9), torch_nesterov),
-    "sutskever": Call(vectors(4, 1e-3, 0.9), EAGER),
-    "adagrad": Call(
+    "nesterov": KernelCase(vectors(3, 1e-3, 0.9), torch_nesterov),
+    "sutskever": KernelCase(vectors(4, 1e-3, 0.9), EAGER),
+    "adagrad": KernelCase(
         positive(vectors(3, 1e-3, 1e-8), 1),
         lambda torch, w, s, g, rate, eps: w.addcdiv_(g, s.addcmul_(g, g).sqrt().add_(eps), value=-rate),
     ),
-    "rmsprop": Call(
+    "rmsprop": KernelCase(
         positive(vectors(3, 1e-3, 0.99, 1e-8, 0.0), 1),
         lambda torch, w, s, g, rate, a, eps, inside: w.addcdiv_(
             g, s.mul_(a).addcmul_(g, g, value=1 - a).sqrt().add_(eps), value=-rate
         ),
     ),
-    "rmsprop_blend": Call(positive(vectors(4, 1e-3, 0.9, 0.99, 0.3, 0.02, 1e-8), 2)),
-    "adam": Call(positive(vectors(4, 3, 1e-3, 0.9, 0.999, 1e-8), 2), torch_adam),
+    "rmsprop_blend": KernelCase(positive(vectors(4, 1e-3, 0.9, 0.99, 0.3, 0.02, 1e-8), 2)),
+    "adam": KernelCase(positive(vectors(4, 3, 1e-3, 0.9, 0.999, 1e-8), 2), torch_adam),
     # averaging
-    "ema": Call(vectors(2, 0.3), lambda torch, z, w, weight: z.lerp_(w, weight)),
-    "elastic": Call(vectors(3, 0.2), lambda torch, p, c, x, pull: c.add_(torch.sub(x, c, out=p).mul_(pull))),
-    "mean": Call(mean, lambda torch, out, rows: torch.mean(rows, 0, out=out)),
-    "add": Call(vectors(2), lambda torch, out, x: out.add_(x)),
-    "scale": Call(vectors(1, 1.0), lambda torch, x, factor: x.mul_(factor)),
-    "mix": Call(vectors(2, 0.5, 0.5), lambda torch, x, y, a, b: x.mul_(a).add_(y, alpha=b)),
-    "squared_norm": Call(vectors(1), lambda torch, x: (torch.dot(x, x),)),
-    "displacement": Call(vectors(3, 0.3), lambda torch, p, x, y, factor: torch.sub(x, y, out=p).mul_(factor)),
-    "block_momentum": Call(vectors(4, 0.9, 0.1, 1e-3, 0.4), torch_block_momentum),
+    "ema": KernelCase(vectors(2, 0.3), lambda torch, z, w, weight: z.lerp_(w, weight)),
+    "elastic": KernelCase(vectors(3, 0.2), lambda torch, p, c, x, pull: c.add_(torch.sub(x, c, out=p).mul_(pull))),
+    "mean": KernelCase(mean, lambda torch, out, rows: torch.mean(rows, 0, out=out)),
+    "add": KernelCase(vectors(2), lambda torch, out, x: out.add_(x)),
+    "scale": KernelCase(vectors(1, 1.0), lambda torch, x, factor: x.mul_(factor)),
+    "mix": KernelCase(vectors(2, 0.5, 0.5), lambda torch, x, y, a, b: x.mul_(a).add_(y, alpha=b)),
+    "squared_norm": KernelCase(vectors(1), lambda torch, x: (torch.dot(x, x),)),
+    "displacement": KernelCase(vectors(3, 0.3), lambda torch, p, x, y, factor: torch.sub(x, y, out=p).mul_(factor)),
+    "block_momentum": KernelCase(vectors(4, 0.9, 0.1, 1e-3, 0.4), torch_block_momentum),
     # compression
-    "residual": Call(vectors(2), lambda torch, v, q: v.sub_(q)),
-    "kth_largest": Call(
+    "residual": KernelCase(vectors(2), lambda torch, v, q: v.sub_(q)),
+    "kth_largest": KernelCase(
         lambda rng, n: (*draw(rng, n), max(1, n // 100)),
         lambda torch, v, k: (torch.kthvalue(v.abs(), len(v) - k + 1).values,),
     ),
-    "select": Call(select),
-    "gather": Call(gather, lambda torch, out, v, index: torch.index_select(v, 0, index, out=out)),
-    "scatter_add": Call(scatter_add, lambda torch, out, index, values: out.index_add_(0, index, values)),
-    "threshold": Call(lambda rng, n: (np.zeros(n, np.int32), *draw(rng, n), 2.5)),
-    "scatter_signs": Call(scatter_signs),
-    "correct": Call(vectors(3, 0.9, False), lambda torch, v, u, g, m, ahead: v.add_(u.mul_(m).add_(g))),
-    "forget": Call(
+    "select": KernelCase(select),
+    "gather": KernelCase(gather, lambda torch, out, v, index: torch.index_select(v, 0, index, out=out)),
+    "scatter_add": KernelCase(scatter_add, lambda torch, out, index, values: out.index_add_(0, index, values)),
+    "threshold": KernelCase(lambda rng, n: (np.zeros(n, np.int32), *draw(rng, n), 2.5)),
+    "scatter_signs": KernelCase(scatter_signs),
+    "correct": KernelCase(vectors(3, 0.9, False), lambda torch, v, u, g, m, ahead: v.add_(u.mul_(m).add_(g))),
+    "forget": KernelCase(
         lambda rng, n: (*draw(rng, n), places(rng, n)), lambda torch, v, index: v.index_fill_(0, index.long(), 0)
     ),
-    "clip": Call(vectors(1, 0.3), torch_clip),
-    "norms": Call(norms),
-    "two_means": Call(two_means),
-    "choose": Call(choose),
-    "pack": Call(
+    "clip": KernelCase(vectors(1, 0.3), torch_clip),
+    "norms": KernelCase(norms),
+    "two_means": KernelCase(two_means),
+    "choose": KernelCase(choose),
+    "pack": KernelCase(
         lambda rng, n: (np.empty(pack.size(n, 3), np.uint8), rng.integers(0, 8, n).astype(np.uint8), 3)
     ),
-    "stochastic_quantize": Call(stochastic_quantize),
-    "stochastic_dequantize": Call(stochastic_dequantize),
-    "majority_vote": Call(lambda rng, n: (np.empty(n, np.uint8), rng.integers(0, 256, (8, n), np.uint8), 7)),
-    "to_fixed": Call(lambda rng, n: (np.empty(n, np.int8), np.empty(-(-n // BLOCK), np.int8), *draw(rng, n), BLOCK)),
-    "from_fixed": Call(
+    "stochastic_quantize": KernelCase(stochastic_quantize),
+    "stochastic_dequantize": KernelCase(stochastic_dequantize),
+    "majority_vote": KernelCase(lambda rng, n: (np.empty(n, np.uint8), rng.integers(0, 256, (8, n), np.uint8), 7)),
+    "to_fixed": KernelCase(
+        lambda rng, n: (np.empty(n, np.int8), np.empty(-(-n // BLOCK), np.int8), *draw(rng, n), BLOCK)
+    ),
+    "from_fixed": KernelCase(
         lambda rng, n: (
             np.empty(n, np.float32),
             rng.integers(-127, 128, n).astype(np.int8),
@@ -425,90 +427,90 @@ CALLS: dict[str, Call] = {
             BLOCK,
         )
     ),
-    "to_bf16": Call(
+    "to_bf16": KernelCase(
         lambda rng, n: (np.empty(n, np.uint16), *draw(rng, n)),
         lambda torch, codes, v: codes.view(torch.bfloat16).copy_(v),
     ),
-    "from_bf16": Call(
+    "from_bf16": KernelCase(
         lambda rng, n: (np.empty(n, np.float32), (draw(rng, n)[0].view(np.uint32) >> 16).astype(np.uint16)),
         lambda torch, out, codes: out.copy_(codes.view(torch.bfloat16)),
     ),
-    "matmul": Call(low_rank, lambda torch, c, a, b: torch.mm(a, b, out=c)),
-    "gram_schmidt": Call(lambda rng, n: (*draw(rng, (samples(n, 4), 4)), 1e-5)),
+    "matmul": KernelCase(low_rank, lambda torch, c, a, b: torch.mm(a, b, out=c)),
+    "gram_schmidt": KernelCase(lambda rng, n: (*draw(rng, (samples(n, 4), 4)), 1e-5)),
     # vectors
-    "dot": Call(vectors(2), lambda torch, x, y: (torch.dot(x, y),)),
+    "dot": KernelCase(vectors(2), lambda torch, x, y: (torch.dot(x, y),)),
     # sparse
-    "margins": Call(margins),
-    "logistic": Call(logistic),
-    "hogwild": Call(hogwild),
-    "svrg": Call(svrg),
-    "descend_atomic": Call(vectors(2, 1e-3)),
+    "margins": KernelCase(margins),
+    "logistic": KernelCase(logistic),
+    "hogwild": KernelCase(hogwild),
+    "svrg": KernelCase(svrg),
+    "descend_atomic": KernelCase(vectors(2, 1e-3)),
     # staleness
-    "delay_compensated": Call(vectors(3, 1e-3, 0.04), EAGER),
-    "delay_compensated_adaptive": Call(positive(vectors(4, 1e-3, 2.0, 0.95, 1e-7), 1)),
-    "distance_scaled": Call(vectors(3, 1e-3)),
-    "adam_ahead": Call(positive(vectors(4, 3, 2, 1e-3, 0.9, 0.999, 1e-8), 3)),
+    "delay_compensated": KernelCase(vectors(3, 1e-3, 0.04), EAGER),
+    "delay_compensated_adaptive": KernelCase(positive(vectors(4, 1e-3, 2.0, 0.95, 1e-7), 1)),
+    "distance_scaled": KernelCase(vectors(3, 1e-3)),
+    "adam_ahead": KernelCase(positive(vectors(4, 3, 2, 1e-3, 0.9, 0.999, 1e-8), 3)),
     # layers
-    "dense_forward": Call(
+    "dense_forward": KernelCase(
         dense_forward, lambda torch, y, x, w, b, relu: torch.addmm(b, x, w, out=y).relu_()
     ),
-    "dense_backward_input": Call(dense_backward_input, lambda torch, dx, dz, w: torch.mm(dz, w.T, out=dx)),
-    "dense_backward_weights": Call(
+    "dense_backward_input": KernelCase(dense_backward_input, lambda torch, dx, dz, w: torch.mm(dz, w.T, out=dx)),
+    "dense_backward_weights": KernelCase(
         dense_backward_weights,
         lambda torch, dw, db, x, dz: (torch.mm(x.T, dz, out=dw), torch.sum(dz, 0, out=db)),
     ),
-    "relu_backward": Call(tables(3), lambda torch, dz, dy, y: (torch.ops.aten.threshold_backward(dy, y, 0),)),
-    "tanh_forward": Call(tables(2), lambda torch, y, z: torch.tanh(z, out=y)),
-    "tanh_backward": Call(tables(3), lambda torch, dz, dy, y: (torch.ops.aten.tanh_backward(dy, y),)),
-    "residual_add": Call(tables(3, 0.3), lambda torch, y, x, a, scale: torch.add(x, a, alpha=scale, out=y)),
-    "conv2d_forward": Call(
+    "relu_backward": KernelCase(tables(3), lambda torch, dz, dy, y: (torch.ops.aten.threshold_backward(dy, y, 0),)),
+    "tanh_forward": KernelCase(tables(2), lambda torch, y, z: torch.tanh(z, out=y)),
+    "tanh_backward": KernelCase(tables(3), lambda torch, dz, dy, y: (torch.ops.aten.tanh_backward(dy, y),)),
+    "residual_add": KernelCase(tables(3, 0.3), lambda torch, y, x, a, scale: torch.add(x, a, alpha=scale, out=y)),
+    "conv2d_forward": KernelCase(
         conv2d_forward,
         lambda torch, y, x, w, b, relu: (torch.nn.functional.conv2d(x, w, b, padding=1).relu_(),),
     ),
-    "conv2d_backward_input": Call(
+    "conv2d_backward_input": KernelCase(
         conv2d_backward_input,
         lambda torch, dx, dz, w: (torch.nn.grad.conv2d_input(dx.shape, w, dz, padding=1),),
     ),
-    "conv2d_backward_weights": Call(conv2d_backward_weights, torch_convolution_gradient),
-    "max_pool_forward": Call(
+    "conv2d_backward_weights": KernelCase(conv2d_backward_weights, torch_convolution_gradient),
+    "max_pool_forward": KernelCase(
         max_pool_forward, lambda torch, y, x, window: (torch.nn.functional.max_pool2d(x, window),)
     ),
-    "max_pool_backward": Call(max_pool_backward),
-    "batch_norm_forward": Call(
+    "max_pool_backward": KernelCase(max_pool_backward),
+    "batch_norm_forward": KernelCase(
         batch_norm_forward,
         lambda torch, y, m, v, x, gain, bias, eps, relu: (
             torch.nn.functional.batch_norm(x, None, None, gain, bias, True, 0.0, eps).relu_(),
         ),
     ),
-    "batch_norm_backward_weights": Call(batch_norm_backward_weights),
-    "batch_norm_backward_input": Call(batch_norm_backward_input),
-    "embedding_forward": Call(
+    "batch_norm_backward_weights": KernelCase(batch_norm_backward_weights),
+    "batch_norm_backward_input": KernelCase(batch_norm_backward_input),
+    "embedding_forward": KernelCase(
         embedding_forward,
         lambda torch, y, x, table, places: (torch.nn.functional.embedding(x, table).add_(places),),
     ),
-    "embedding_backward_weights": Call(embedding_backward_weights, torch_embedding_gradient),
-    "attention_forward": Call(attention_forward, torch_attention),
-    "attention_backward": Call(attention_backward),
-    "layer_norm_forward": Call(
+    "embedding_backward_weights": KernelCase(embedding_backward_weights, torch_embedding_gradient),
+    "attention_forward": KernelCase(attention_forward, torch_attention),
+    "attention_backward": KernelCase(attention_backward),
+    "layer_norm_forward": KernelCase(
         layer_norm_forward,
         lambda torch, y, u, r, x, gain, bias, eps: (torch.nn.functional.layer_norm(x, (WIDTH,), gain, bias, eps),),
     ),
-    "layer_norm_backward_input": Call(layer_norm_backward_input),
-    "layer_norm_backward_weights": Call(
+    "layer_norm_backward_input": KernelCase(layer_norm_backward_input),
+    "layer_norm_backward_weights": KernelCase(
         layer_norm_backward_weights,
         lambda torch, dgain, dbias, dy, u: (torch.sum(dy * u, 0, out=dgain), torch.sum(dy, 0, out=dbias)),
     ),
-    "gelu_forward": Call(
+    "gelu_forward": KernelCase(
         tables(2), lambda torch, y, z: (torch.nn.functional.gelu(z, approximate="tanh"),)
     ),
-    "gelu_backward": Call(
+    "gelu_backward": KernelCase(
         gelu_backward, lambda torch, dz, dy, z, y: (torch.ops.aten.gelu_backward(dy, z, approximate="tanh"),)
     ),
-    "softmax_cross_entropy": Call(softmax_cross_entropy, torch_softmax_cross_entropy),
-    "squared_error": Call(tables(3), torch_squared_error),
-    "quadratic": Call(quadratic),
-    "bias_forward": Call(bias_forward, lambda torch, y, z, b, relu: torch.add(z, b, out=y).relu_()),
-    "row_largest": Call(row_largest, lambda torch, largest, z: torch.amax(z, 1, out=largest)),
-    "vocabulary_sums": Call(vocabulary_sums),
-    "vocabulary_cross_entropy": Call(vocabulary_cross_entropy),
+    "softmax_cross_entropy": KernelCase(softmax_cross_entropy, torch_softmax_cross_entropy),
+    "squared_error": KernelCase(tables(3), torch_squared_error),
+    "quadratic": KernelCase(quadratic),
+    "bias_forward": KernelCase(bias_forward, lambda torch, y, z, b, relu: torch.add(z, b, out=y).relu_()),
+    "row_largest": KernelCase(row_largest, lambda torch, largest, z: torch.amax(z, 1, out=largest)),
+    "vocabulary_sums": KernelCase(vocabulary_sums),
+    "vocabulary_cross_entropy": KernelCase(vocabulary_cross_entropy),
 }  # fmt: skip

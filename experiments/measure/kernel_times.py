@@ -1,4 +1,4 @@
-"""Kernel times: how long each kernel takes here, beside NumPy and torch, and how near that is to what the machine can.
+"""Kernel times: how long each kernel takes here, beside NumPy and torch, and how near that is to the machine's roof.
 
     time(kernel, n) for reference (NumPy), cpu (Numba), torch, and both on a GPU where there is one
     the roof: min(FLOP/s of a matrix product, intensity * bytes/s), intensity = FLOPs per byte by the kernel's price
@@ -18,7 +18,6 @@ import json
 import math
 import os
 import platform
-import sys
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import nullcontext
 from dataclasses import asdict, dataclass
@@ -28,11 +27,9 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any
 
-import click
 import numpy as np
 
 import kernels
-from experiments.cli import show
 from experiments.jobs.spec import JobSpec
 
 SIZES = (1_000, 10_000, 100_000, 1_000_000)
@@ -110,12 +107,12 @@ class Report:
     moment: str
 
     def row(self, kernel: str) -> Row | None:
-        """That of a kernel, None if it was not measured."""
+        """Return the row of a kernel, None if it was not measured."""
         return next((row for row in self.rows if row.kernel == kernel), None)
 
 
 def machine() -> str:
-    """This machine, in a line."""
+    """Return the name of this machine, in a line."""
     model = platform.processor() or platform.machine()
     try:
         lines = Path("/proc/cpuinfo").read_text().splitlines()
@@ -126,12 +123,12 @@ def machine() -> str:
 
 
 def names() -> list[str]:
-    """All kernels, by family."""
+    """Return all kernels, by family."""
     return [name for family in kernels.FAMILIES.values() for name in family]
 
 
 def known(wanted: Sequence[str]) -> Sequence[str]:
-    """These names. ValueError in one sentence if one of them is no kernel's."""
+    """Return these names. ValueError in one sentence if one of them is no kernel's."""
     for name in wanted:
         if name not in names():
             close = difflib.get_close_matches(name, names(), n=1)
@@ -142,13 +139,13 @@ def known(wanted: Sequence[str]) -> Sequence[str]:
 
 def measure(wanted: Iterable[str], n: int) -> Report:
     """Time these kernels, one after the other."""
-    from experiments.measure.kernel_cases import CALLS
+    from experiments.measure.kernel_cases import KERNEL_CASES
     from experiments.measure.roof import Roof
 
     torch, gpu = _torch()
     roofs = [Roof(torch), *([Roof(torch, gpu)] if gpu else [])]
     with torch.no_grad() if torch else nullcontext():
-        rows = tuple(_row(name, CALLS[name], n, torch, gpu, roofs) for name in wanted)
+        rows = tuple(_row(name, KERNEL_CASES[name], n, torch, gpu, roofs) for name in wanted)
         cpu, gpu_peaks = [*(roof.peaks() for roof in roofs), None][:2]
     return Report(
         rows=rows,
@@ -186,7 +183,7 @@ def _row(name: str, call: Any, n: int, torch: Any, gpu: str | None, roofs: Seque
 
 
 def seconds(call: Callable[[], Any], wait: Callable[[], Any] = lambda: None) -> float:
-    """Seconds of a call, the best of some rounds after one that does not count; wait() until the device is done."""
+    """Return the seconds of a call, the best of some rounds after a warm-up; wait() waits for the device."""
 
     def timed(repeat: int) -> float:
         begin = perf_counter()
@@ -213,7 +210,7 @@ def _tensors(torch: Any, args: tuple, device: str) -> tuple:
 
 
 def _torch() -> tuple[Any, str | None]:
-    """(torch on one thread, the GPU's name), each None where there is none."""
+    """Return (torch on one thread, the GPU's name), each None where there is none."""
     try:
         import torch
     except ImportError:
@@ -223,17 +220,17 @@ def _torch() -> tuple[Any, str | None]:
     return torch, "cuda:0" if torch.cuda.is_available() else None
 
 
-# as an errand: a file that the page reads
+# as a job of the pool: a file that the page reads
 
 FILE = "kernels.json"
 
 
-def asked(wanted: Iterable[str], n: int) -> JobSpec:
-    """The errand that measures these kernels on this machine."""
+def job_spec(wanted: Iterable[str], n: int) -> JobSpec:
+    """Return the job that measures these kernels on this machine."""
     return JobSpec("kernels", {"names": list(wanted), "n": n, "machine": machine()})
 
 
-def job_spec(values: dict[str, Any], root: Path, progress: Callable[[float], None]) -> Path:
+def perform(values: dict[str, Any], root: Path, progress: Callable[[float], None]) -> Path:
     """Measure, and keep the report (see experiments.jobs.spec)."""
 
     def one_by_one():
@@ -247,75 +244,13 @@ def job_spec(values: dict[str, Any], root: Path, progress: Callable[[float], Non
 
 
 def load(folder: Path) -> Report:
-    """The report in the folder of an errand."""
+    """Return the report in the folder of a job."""
     told = json.loads((folder / FILE).read_text())
     peaks = {name: Peaks(**told[name]) if told[name] else None for name in ("cpu", "gpu")}
     return Report(**{**told, **peaks, "rows": tuple(Row(**row) for row in told["rows"])})
-
-
-# as a table
-
-
-@click.command("kernels")
-@click.argument("wanted", nargs=-1, metavar="[NAME]...")
-@click.option("--size", "n", default=SIZE, type=click.IntRange(1, 100_000_000), help=f"numbers in a call [{SIZE}]")
-@click.option("--json", "as_json", is_flag=True, help="print what was measured as JSON, in SI units")
-def kernels_command(wanted: Sequence[str], n: int, as_json: bool) -> None:
-    """How long kernels take here, beside NumPy and torch; all of them, or those that are named."""
-    from rich.console import Console
-    from rich.progress import track
-
-    wanted = known(wanted) or names()
-    if sys.stderr.isatty():
-        wanted = track(wanted, "measuring", console=Console(stderr=True), transient=True)
-    report = measure(wanted, n)
-    if as_json:
-        click.echo(json.dumps(asdict(report), indent=1))
-        return
-    click.echo(f"{told(report)}\n\n{show.table(table(report), 1)}")
-
-
-def told(report: Report) -> str:
-    """Machine and roof in words."""
-    lines = [f"{report.machine}, {report.moment}"]
-    for where, peaks in (("CPU, one thread", report.cpu), ("GPU", report.gpu)):
-        if peaks:
-            sizes = {peaks.streams[0][0], *(row.working_set for row in report.rows), peaks.streams[-1][0]}
-            largest = {f"{peaks.bandwidth(size) / 1e9:.3g}": show.size(int(size)) for size in sorted(sizes)}
-            moved = ", ".join(f"{rate} GB/s in {size}" for rate, size in largest.items())
-            lines.append(f"{where}: {peaks.flops / 1e9:.3g} GFLOP/s (matrix product); streaming {moved}")
-    return "\n".join(lines)
-
-
-def table(report: Report) -> list[dict[str, Any]]:
-    """Rows for people: times in us, ratios to NumPy and torch, and the share of the roof that the CPU twin reaches."""
-    rows = []
-    for row in report.rows:
-        shown = {"kernel": row.kernel, "FLOPs": f"{row.flops:,.0f}", "bytes": f"{row.bytes:,.0f}"}
-        shown |= {f"{name} us": _micro(getattr(row, name)) for name in TIMES if name[-3:] != "gpu" or report.gpu}
-        shown["x NumPy"], shown["x torch"] = _ratio(row.numpy, row.cpu), _ratio(row.torch, row.cpu)
-        shown["GFLOP/s"] = f"{row.flops / row.cpu / 1e9:.3g}" if row.flops else ""
-        shown["GB/s"] = f"{row.bytes / row.cpu / 1e9:.3g}"
-        shown["lies in"] = _place(row, report.cpu)
-        shown["of roof"] = f"{100 * reached(row, report.cpu):.0f} %"
-        rows.append(shown)
-    return rows
 
 
 def reached(row: Row, peaks: Peaks, which: str = "cpu") -> float:
     """Return the share of the roof: the least seconds that the FLOPs and bytes of a call need, over its time."""
     least = max(row.flops / peaks.flops, row.bytes / peaks.bandwidth(row.working_set))
     return least / getattr(row, which)
-
-
-def _place(row: Row, peaks: Peaks) -> str:
-    level, size = peaks.level(row.working_set), show.size(int(row.working_set))
-    return f"{level.removesuffix(' cache')} {size}".lstrip()
-
-
-def _micro(seconds: float | None) -> str:
-    return "" if seconds is None else f"{1e6 * seconds:.3g}" if seconds < 1e-3 else f"{1e6 * seconds:,.0f}"
-
-
-def _ratio(other: float | None, own: float) -> str:
-    return "" if other is None else f"{other / own:.3g}"

@@ -1,9 +1,9 @@
 """The profiler: what each layer of a workload costs, measured here or computed from prices.
 
-A mini-batch goes forward and backward as in a pipeline with a stage per layer, and a watch is read after every layer.
-The watch is this machine's, and the median of many passes is taken; or it is one that only prices move, as on the
-simulated cluster, and one pass says it all, the same on every machine. The loss belongs to the forward of the last
-layer; the first layer has no gradient to hand back; updates are left out.
+A mini-batch goes forward and backward as in a pipeline with a stage per layer, and a clock is read after every layer.
+The clock is this machine's, and the median of many passes counts; or it advances by prices only, as on the simulated
+cluster, and one pass is enough and the same on every machine. The loss belongs to the forward of the last layer; the
+first layer has no gradient to hand back; updates are left out.
 
 Source: the profiling run of Harlap et al., arXiv:1806.03377, which takes 1000 mini-batches on one GPU.
 """
@@ -18,12 +18,12 @@ import kernels
 from cluster.devices import Device
 from theory.profile import Profile
 
-WARM_UP = 3  # passes whose times nobody wants: kernels load, buffers are made
+WARM_UP = 3  # passes that do not count: kernels load, buffers are made
 PASSES = 100
 
 
 def measured(workload, batch: tuple, passes: Iterable = range(PASSES), clock: Callable = perf_counter) -> Profile:
-    """Times of this machine, per layer the median over `passes`; `batch` is what workload.batch gives.
+    """Measure each layer on this machine: the median over `passes` with `batch`, as workload.batch returns it.
 
     ValueError, in one sentence, for a workload that has no layers.
     """
@@ -35,18 +35,18 @@ def measured(workload, batch: tuple, passes: Iterable = range(PASSES), clock: Ca
 
 
 def priced(workload, batch: tuple, device: Device) -> Profile:
-    """Times that the simulated cluster would take on `device`. ValueError for a workload that has no layers."""
+    """Return the times that the simulated cluster would take on `device`. ValueError for a workload without layers."""
     layers, bill = Layers(workload), Bill(device)
     with kernels.metered(bill):
         return layers.profile(*layers.times(batch, bill))
 
 
 def _medians(rows: Iterable[list[float]]) -> list[float]:
-    return [round(median(times), 9) for times in zip(*rows, strict=True)]  # a watch has no more digits
+    return [round(median(times), 9) for times in zip(*rows, strict=True)]  # a clock has no more digits
 
 
 class Layers:
-    """A workload cut in single layers, and the bytes of what each gives to the next, known after a pass."""
+    """A workload split into single layers, and the bytes that each hands to the next, known after a pass."""
 
     def __init__(self, workload):
         self.parts = workload.split(workload.depth)
@@ -54,7 +54,7 @@ class Layers:
         self.activations: list[int] = []
 
     def times(self, batch: tuple, lap: Callable[[], float]) -> tuple[list[float], list[float]]:
-        """Forward and backward of every layer, s; lap() is the time since it was last called."""
+        """Return forward and backward of every layer, s; lap() is the time since its last call."""
         x, target = batch
         saved, forward, backward, self.activations = [], [], [], []
         lap()
@@ -72,13 +72,13 @@ class Layers:
         return forward, backward
 
     def profile(self, forward: Iterable[float], backward: Iterable[float]) -> Profile:
-        """These times beside the sizes of the layers."""
+        """Return these times with the sizes of the layers."""
         names = tuple(f"{number} {part}" for number, part in enumerate(self.parts))
         return Profile(tuple(forward), tuple(backward), tuple(self.activations), tuple(w.nbytes for w in self.w), names)
 
 
 class Laps:
-    """A stopwatch: a call gives the seconds since the last one."""
+    """A stopwatch: a call returns the seconds since the last one."""
 
     def __init__(self, clock: Callable[[], float]):
         self.clock, self.last = clock, clock()
@@ -89,13 +89,13 @@ class Laps:
 
 
 class Bill:
-    """A stopwatch that only prices move: the seconds that `device` takes for the kernels called since the last lap."""
+    """A stopwatch that advances by prices only: seconds of `device` for the kernels called since the last lap."""
 
     def __init__(self, device: Device):
         self.device, self.seconds = device, 0.0
 
     def charge(self, kernel: str, flops: float, nbytes: float) -> None:
-        """Told by every kernel."""
+        """Add the price of a kernel call."""
         self.seconds += self.device.seconds(flops, nbytes)
 
     def __call__(self) -> float:

@@ -1,4 +1,4 @@
-"""Here: this machine as it was fitted, in the user's own folder. `fit.py` measures it, everybody may read it.
+"""This machine as it was fitted, kept in the user's own folder; `fit.py` measures it.
 
 `--device here --network here` put its numbers into the experiment, which then means the same on every machine.
 LOCKSTEP_HOME names another folder.
@@ -7,10 +7,10 @@ LOCKSTEP_HOME names another folder.
 from __future__ import annotations
 
 import os
+import sys
 import tempfile
 from pathlib import Path
 
-import click
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 NAME = "here"
@@ -34,12 +34,21 @@ class Fit(BaseModel):
 
 
 def place() -> Path:
-    """The file."""
-    return Path(os.environ.get("LOCKSTEP_HOME") or click.get_app_dir("lockstep")) / "here.json"
+    """Return the file."""
+    return Path(os.environ.get("LOCKSTEP_HOME") or _settings_folder()) / "here.json"
+
+
+def _settings_folder() -> Path:
+    """Return the folder in which this system keeps a user's settings of a program."""
+    if sys.platform == "win32":
+        return Path(os.environ.get("APPDATA") or Path.home(), "lockstep")
+    if sys.platform == "darwin":
+        return Path.home() / "Library" / "Application Support" / "lockstep"
+    return Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config", "lockstep")
 
 
 def load() -> Fit | None:
-    """The last fit; None if there is none, or none that this version can read."""
+    """Return the last fit; None if there is none, or none that this version can read."""
     try:
         return Fit.model_validate_json(place().read_bytes())
     except (OSError, ValidationError):
@@ -57,7 +66,7 @@ def save(fit: Fit) -> Path:
 
 
 def resolved(kind: str, text: str) -> str:
-    """`text`, or the numbers of this machine's "device" or "network" if it is "here". ValueError if there are none."""
+    """Return `text`, or this machine's "device" or "network" in numbers if it is "here". ValueError if not fitted."""
     if text != NAME:
         return text
     fit = load()

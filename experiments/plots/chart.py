@@ -3,7 +3,7 @@
     Look(x="workers", y=("step",), colour="law", theory=("theory",), log="x")
 
 A line, or a group of bars, for each value of `colour` and each column of `y`; columns of `theory` are drawn beside
-them as grey lines without points. Who declares nothing gets `guess(rows)`.
+them as grey lines without points. Without a declaration there is `guess(rows)`.
 """
 
 from __future__ import annotations
@@ -15,17 +15,11 @@ from numbers import Real
 from pathlib import Path
 from typing import Any, Literal
 
+from experiments.plots import palette
+
 Rows = list[dict[str, Any]]
 
-LINES = (
-    ("#1780C4", "solid", "circle", ""),
-    ("#D55E00", "dash", "square", "/"),
-    ("#C46A9E", "dot", "diamond", "x"),
-    ("#8C6D31", "dashdot", "triangle-up", "-"),
-    ("#7566C2", "longdash", "cross", "."),
-)
-"""Colour, dash, symbol and hatching of the first, second, ... group: the workbench's colours of runs."""
-MUTED = "#87919C"
+HATCHES = ("", "/", "x", "-", ".")  # of bars in the first, second, ... group
 HEIGHT = 340  # px
 
 
@@ -42,19 +36,19 @@ class Look:
     title: str = ""  # of the y axis, where the column's own name says too little
 
     def plain(self) -> dict[str, Any]:
-        """The same as JSON has it."""
+        """Return the same as JSON has it."""
         return {name: list(v) if isinstance(v, tuple) else v for name, v in asdict(self).items() if v}
 
     @classmethod
     def of(cls, values: dict[str, Any]) -> Look:
-        """From what `plain` gave."""
+        """Build one from what `plain` returned."""
         return cls(**{name: tuple(v) if isinstance(v, list) else v for name, v in values.items()})
 
 
 def guess(rows: Rows) -> Look:
-    """The look of rows that say nothing about it.
+    """Return the look of rows that declare none.
 
-    The first columns that tell the rows apart are what was varied, and the next number is what came of it.
+    The first columns that tell the rows apart are taken as varied, and the next number as the outcome.
     """
     names = list(rows[0])
     varied = next((names[:n] for n in range(1, len(names)) if _apart(rows, names[:n])), names[:1])
@@ -65,17 +59,22 @@ def guess(rows: Rows) -> Look:
 
 
 def chart(rows: Rows, look: Look | None = None):
-    """The figure; it carries no theme. Infinite values leave a gap."""
+    """Return the figure; it carries no theme. Infinite values leave a gap."""
     import plotly.graph_objects as go
 
     look = look or guess(rows)
     figure, groups = go.Figure(), _groups(rows, look)
     for number, (name, column, some) in enumerate((g, c, s) for c in look.y for g, s in groups.items()):
-        colour, dash, symbol, hatch = LINES[number % len(LINES)]
+        colour, dash, symbol = palette.RUNS[number % len(palette.RUNS)]
         label = ", ".join(filter(None, (name, column if len(look.y) > 1 or not name else "")))
         x, y = _across(some, look), [_finite(row[column]) for row in some]
         if look.kind == "bar":
-            pattern = {"shape": hatch, "size": 6, "fgcolor": "rgba(255,255,255,0.6)", "fillmode": "overlay"}
+            pattern = {
+                "shape": HATCHES[number % len(HATCHES)],
+                "size": 6,
+                "fgcolor": "rgba(255,255,255,0.6)",
+                "fillmode": "overlay",
+            }
             figure.add_bar(x=x, y=y, name=label, marker={"color": colour, "pattern": pattern})
         else:
             figure.add_scatter(
@@ -108,18 +107,18 @@ def chart(rows: Rows, look: Look | None = None):
 
 
 def _add_theory(figure: Any, groups: dict[str, Rows], look: Look) -> None:
-    """Grey lines without points, in the legend once; where they are the same for all groups, one of them."""
+    """Add grey lines without points, in the legend once; one line where they are the same for all groups."""
     for theory, dash in zip(look.theory, ("dot", "dashdot", "longdash"), strict=False):
         lines = [(_across(some, look), [_finite(row[theory]) for row in some]) for some in groups.values()]
         for number, (x, y) in enumerate(lines[:1] if all(line == lines[0] for line in lines) else lines):
             figure.add_scatter(
                 x=x, y=y, name=theory, legendgroup=theory, mode="lines", showlegend=not number,
-                line={"color": MUTED, "dash": dash, "width": 1.8},
+                line={"color": palette.MUTED, "dash": dash, "width": 1.8},
             )  # fmt: skip
 
 
 def page(title: str, charts: list[tuple[str, str, Any]]) -> str:
-    """One page of HTML without any other file: (heading, text, figure) after each other."""
+    """Return one page of HTML that needs no other file: (heading, text, figure) one after the other."""
     import html
 
     from plotly.io import to_html
@@ -133,7 +132,7 @@ def page(title: str, charts: list[tuple[str, str, Any]]) -> str:
 
 
 def write_rows(rows: Rows, path: Path) -> Path:
-    """The rows as CSV with a header, at `path`; gives it back. OSError if that cannot be."""
+    """Write the rows as CSV with a header to `path`, and return it. OSError if that is impossible."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("w", encoding="utf-8", newline="") as file:
         writer = csv.DictWriter(file, rows[0], lineterminator="\n")
@@ -143,7 +142,7 @@ def write_rows(rows: Rows, path: Path) -> Path:
 
 
 def _groups(rows: Rows, look: Look) -> dict[str, Rows]:
-    """The rows by what tells them apart beside x, in the order they came."""
+    """Return the rows by what tells them apart besides x, in the order they came."""
     groups: dict[str, Rows] = {}
     for row in rows:
         words = [

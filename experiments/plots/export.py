@@ -1,7 +1,7 @@
 """Exports: a run in the forms that other programs read.
 
 CSV for spreadsheets, the Chrome trace format for ui.perfetto.dev, a page of HTML that needs no network, and pictures
-where the program that draws them is installed. Every file is written beside its place and renamed at the end.
+where the program that draws them is installed. Every file is written under another name and renamed at the end.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import csv
 import html
 import io
 import json
+import math
 import os
 import tempfile
 from collections.abc import Iterator
@@ -19,17 +20,18 @@ from typing import Any
 
 import numpy as np
 
+from experiments.plots import palette, pictures
+from experiments.plots.pictures import Picture, Shown
+from experiments.runs.figures import FIGURES
 from experiments.runs.record import Run
 from tracing import HELD, KINDS, Trace
 
-PALETTE = ("#56B4E9", "#009E73", "#E69F00", "#A7B0BA", "#6B7480")  # of KINDS, as in the workbench
-MEMORY = ("#0072B2", "#E69F00", "#CC79A7", "#56B4E9", "#A7B0BA")  # of HELD
-BLUE = "#0072B2"
+LINE = palette.RUNS[0].colour  # of the one run that a file shows
 MAX_EVENTS = 1_000_000  # of a Chrome trace; ui.perfetto.dev opens that many
 
 
 def export(run: Run, form: str, path: str | Path) -> list[Path]:
-    """Write `run` as "csv", "trace", "html", "svg", "png" or "json"; gives the files. ValueError, OSError."""
+    """Write `run` as "csv", "trace", "html", "svg", "png" or "json"; return the files. ValueError, OSError."""
     path = Path(path)
     if form == "csv":
         named = run.measures | {"quantity": np.array(run.quantities, object)[run.measures["quantity"]]}
@@ -59,7 +61,7 @@ SUFFIXES = {"csv": ".csv", "trace": ".trace.json", "html": ".html", "svg": ".svg
 
 
 def csv_text(table: dict[str, np.ndarray]) -> str:
-    """The columns of a table as CSV with a header; floats in full, so that reading gives the same numbers."""
+    """Return a table as CSV with a header; floats in full, so that reading restores the same numbers."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(table)
@@ -68,7 +70,7 @@ def csv_text(table: dict[str, np.ndarray]) -> str:
 
 
 def chrome_trace(trace: Trace, servers: int = 0) -> str:
-    """The Chrome trace event format: one track per rank, a slice per span, an arrow per message. Times are us."""
+    """Return the Chrome trace format: one track per rank, a slice per span, an arrow per message. Times are us."""
     return json.dumps({"displayTimeUnit": "ms", "traceEvents": list(_events(trace, servers))}, separators=(",", ":"))
 
 
@@ -104,7 +106,7 @@ def _rows(table: dict[str, np.ndarray]) -> Iterator[tuple]:
 
 
 def report(run: Run) -> str:
-    """One page that shows the run without any other file or network."""
+    """Return one page that shows the run without any other file or network."""
     from plotly.io import to_html
 
     figures = [
@@ -120,7 +122,7 @@ def report(run: Run) -> str:
         )
     ]
     facts = "".join(
-        f"<tr><th>{html.escape(name.replace('_', ' '))}</th><td>{html.escape(_figure(value))}</td></tr>"
+        f"<tr><th>{html.escape(_label(name))}</th><td>{html.escape(_figure(value))}</td></tr>"
         for name, value in run.summary.items()
         if value is not None
     )
@@ -138,7 +140,7 @@ def report(run: Run) -> str:
 
 
 def picture(run: Run, form: str) -> bytes:
-    """The curves as SVG or PNG. ValueError, in one sentence, where kaleido is not installed."""
+    """Return the curves as SVG or PNG. ValueError, in one sentence, where kaleido is not installed."""
     try:
         import kaleido  # noqa: F401  (Plotly draws pictures with it)
     except ImportError:
@@ -150,30 +152,36 @@ def picture(run: Run, form: str) -> bytes:
 
 
 def curves(run: Run):
-    """Training and held-out loss, and accuracy, against seconds."""
-    import plotly.graph_objects as go
-    from plotly.subplots import make_subplots
-
-    figure = make_subplots(rows=1, cols=2, subplot_titles=("loss", "held-out accuracy"))
-    seconds, loss = _thinned(run.losses["seconds"], run.losses["loss"], 2000)
-    tried = run.evaluations
-    for column, trace in (
-        (1, go.Scatter(x=seconds, y=loss, name="training", line={"color": BLUE, "width": 1}, opacity=0.45)),
-        (
-            1,
-            go.Scatter(
-                x=tried["seconds"], y=tried["loss"], name="held-out", line={"color": BLUE}, mode="lines+markers"
-            ),
-        ),
-        (2, go.Scatter(x=tried["seconds"], y=tried["accuracy"], name="accuracy", line={"color": BLUE, "dash": "dash"})),
-    ):
-        figure.add_trace(trace, row=1, col=column)
-    figure.update_xaxes(title="seconds of the run's clock")
+    """Draw training and held-out loss, and accuracy, against the run's own clock, as the workbench does."""
+    shown = [Shown(run.experiment.algorithm, run, 0)]
+    named = {"loss": pictures.loss(shown, "seconds"), "held-out accuracy": pictures.accuracy(shown, "seconds")}
+    figure = drawn(named)
     return figure.update_layout(template="plotly_white", height=420, margin={"t": 40})
 
 
+def drawn(named: dict[str, Picture]):
+    """Draw pictures side by side, each with its name above it."""
+    from plotly.subplots import make_subplots
+
+    figure = make_subplots(rows=1, cols=len(named), subplot_titles=list(named))
+    for column, picture in enumerate(named.values(), 1):
+        for one in picture.series:
+            mode = "markers" if one.bare else "lines+markers" if one.symbol else "lines"
+            figure.add_scatter(
+                x=one.x, y=one.y, name=one.key or one.name, mode=mode, showlegend=bool(one.key),
+                line={"color": one.colour, "dash": one.dash, "width": one.width},
+                marker={"symbol": one.symbol or "circle", "color": one.colour}, opacity=0.45 if one.faint else 1.0,
+                hoverinfo="skip" if one.faint else None, row=1, col=column,
+            )  # fmt: skip
+        for axis, update in ((picture.x, figure.update_xaxes), (picture.y, figure.update_yaxes)):
+            ends = [math.log10(end) for end in (axis.least, axis.most)] if axis.log else [axis.least, axis.most]
+            title = ", ".join(filter(None, (axis.name if axis is picture.x else "", axis.unit)))
+            update(title=title, type="log" if axis.log else "linear", range=ends, row=1, col=column)
+    return figure
+
+
 def measured(run: Run):
-    """What the method measured, a small picture for each quantity."""
+    """Draw what the method measured, a small picture for each quantity."""
     import plotly.graph_objects as go
     from plotly.subplots import make_subplots
 
@@ -182,20 +190,21 @@ def measured(run: Run):
     figure = make_subplots(rows=down, cols=across, subplot_titles=run.quantities)
     for number, quantity in enumerate(run.quantities):
         x, y = _thinned(*run.course(quantity), 2000)
-        line = go.Scatter(x=x, y=y, name=quantity, line={"color": BLUE}, showlegend=False)
+        line = go.Scatter(x=x, y=y, name=quantity, line={"color": LINE}, showlegend=False)
         figure.add_trace(line, row=1 + number // across, col=1 + number % across)
     figure.update_xaxes(title="step")
     return figure.update_layout(template="plotly_white", height=60 + 240 * down, margin={"t": 40})
 
 
 def shares(run: Run):
-    """Seconds of each rank, by what it was doing."""
+    """Draw the seconds of each rank, by what it was doing."""
     import plotly.graph_objects as go
 
     busy = run.trace.busy()
     ranks = [f"rank {rank}" for rank in range(run.trace.ranks)]
     bars = [
-        go.Bar(x=ranks, y=busy[:, kind], name=word, marker={"color": PALETTE[kind]}) for kind, word in enumerate(KINDS)
+        go.Bar(x=ranks, y=busy[:, kind], name=word, marker={"color": palette.DOING[word].colour})
+        for kind, word in enumerate(KINDS)
     ]
     return go.Figure(bars).update_layout(
         template="plotly_white", barmode="stack", height=320, margin={"t": 40}, yaxis_title="seconds"
@@ -203,13 +212,13 @@ def shares(run: Run):
 
 
 def memory(run: Run):
-    """Bytes that each rank held when it held most, by what they were held for."""
+    """Draw the bytes that each rank held when it held most, by what they were held for."""
     import plotly.graph_objects as go
 
     held = run.held()
     ranks = [f"rank {rank}" for rank in range(run.trace.ranks)]
     bars = [
-        go.Bar(x=ranks, y=held[:, kind], name=word, marker={"color": MEMORY[kind]})
+        go.Bar(x=ranks, y=held[:, kind], name=word, marker={"color": palette.HOLDING[word][0]})
         for kind, word in enumerate(HELD)
         if held[:, kind].any()
     ]
@@ -224,10 +233,12 @@ def memory(run: Run):
 
 
 def links(run: Run):
-    """Bytes from rank to rank."""
+    """Draw the bytes from rank to rank."""
     import plotly.graph_objects as go
 
-    heat = go.Heatmap(z=run.trace.traffic(), colorscale="Blues", colorbar={"title": "bytes"})
+    heat = go.Heatmap(
+        z=run.trace.traffic(), colorscale=[list(stop) for stop in palette.TRAFFIC], colorbar={"title": "bytes"}
+    )
     return go.Figure(heat).update_layout(
         template="plotly_white",
         height=420,
@@ -238,12 +249,20 @@ def links(run: Run):
 
 
 def _thinned(x: np.ndarray, y: np.ndarray, points: int) -> tuple[np.ndarray, np.ndarray]:
-    """Means of neighbours, so that at most `points` are left."""
+    """Return means of neighbours, so that at most `points` are left."""
     if len(x) <= points:
         return x, y
     edges = np.linspace(0, len(x), points + 1).astype(int)[:-1]
     sizes = np.diff(edges, append=len(x))
     return np.add.reduceat(x, edges) / sizes, np.add.reduceat(y, edges) / sizes
+
+
+def _label(name: str) -> str:
+    """Return what a figure of the summary is called, with its unit; the other figures are counts and names."""
+    if name not in FIGURES:
+        return name.replace("_", " ")
+    label, unit, _ = FIGURES[name]
+    return f"{label}, {unit}" if unit in ("s", "bytes") else label
 
 
 def _figure(value: Any) -> str:

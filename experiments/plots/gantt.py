@@ -4,7 +4,7 @@
     rank 0  F0 F1 .. B0    B1          F takes 1, B 2; dots are idle time
 
 The unit is the largest that all costs are multiples of. Where its cells are too wide, columns are fractions of the
-makespan; where names have no room, the chart goes on below; and where it would go on for ever, a column has the letter
+makespan; where names have no room, the chart continues below; and where it would be too long, a column has the letter
 of what takes most of its time.
 """
 
@@ -19,19 +19,18 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from algorithms.parts.pipeline.ops import KINDS
+from experiments.plots import palette
 from experiments.study.schedules import Study
 
 if TYPE_CHECKING:
     from rich.text import Text
 
-LOOKS = {  # what a kind is called, and the colours that it has in the workbench
-    "F": ("forward", "#10202C on #56B4E9"),
-    "R": ("forward again", "#10202C on #A9D8F4"),
-    "B": ("backward", "#FFFFFF on #0F5E96"),
-    "I": ("backward of inputs", "#10202C on #CC79A7"),
-    "W": ("backward of weights", "#10202C on #E0BE52"),
-    "U": ("update", "#FFFFFF on #009E73"),
+LIGHTER = {"R": "#A9D8F4"}  # a forward again is hatched in the workbench, which characters cannot be
+LOOKS = {
+    kind: (name, f"{style.ink or palette.DARK} on {LIGHTER.get(kind, style.colour)}")
+    for kind, (name, style) in palette.OPS.items()
 }
+"""What a kind of op is called, and the colours that it has in the workbench."""
 BLOCKS = 4  # that a chart goes on below, at most
 
 
@@ -55,12 +54,12 @@ class Grid(NamedTuple):
     named: bool = True
 
     def column(self, time: float) -> int:
-        """Where a time is."""
+        """Return the column of a time."""
         return round(time / self.makespan * self.cells) * self.wide
 
 
 def chart(study: Study, width: int) -> Text:
-    """The chart, each part under its ruler, and a legend; at most `width` columns wide."""
+    """Return the chart, each part under its ruler, and a legend; at most `width` columns wide."""
     from rich.text import Text
 
     drawn, ranks = list(pieces(study)), study.summary["ranks"]
@@ -81,7 +80,7 @@ def chart(study: Study, width: int) -> Text:
 
 
 def pieces(study: Study) -> Iterator[Piece]:
-    """What takes time, rank by rank and in order.
+    """Yield what takes time, rank by rank and in order.
 
     The names of a rank's second stage of two are in small letters; where a rank has more, they begin with the stage.
     """
@@ -100,7 +99,7 @@ def pieces(study: Study) -> Iterator[Piece]:
 
 
 def _grid(drawn: list[Piece], latency: float, makespan: float, width: int) -> Grid:
-    """The first that fits: cells of a unit with gaps or without, columns for names, and these going on below."""
+    """Return the first grid that fits: cells with gaps or without, columns for names, and these continued below."""
     unit = _unit([piece.end - piece.start for piece in drawn] + [latency] * (latency > 0))
     cells = round(makespan / unit)
     loose, close = (
@@ -117,7 +116,7 @@ def _grid(drawn: list[Piece], latency: float, makespan: float, width: int) -> Gr
 
 
 def _unit(times: list[float]) -> float:
-    """The largest number that all of these are multiples of, but for rounding."""
+    """Return the largest number that all of these are multiples of, but for rounding."""
     least = min(times)
     parts = {Fraction(time / least).limit_denominator(1000) for time in set(times)}
     whole = math.lcm(*(part.denominator for part in parts))
@@ -125,7 +124,7 @@ def _unit(times: list[float]) -> float:
 
 
 def _named(drawn: list[Piece], ranks: int, grid: Grid) -> list[list[tuple[str, str]]]:
-    """Per rank and column a letter, and its kind for the colour: ops by name."""
+    """Return per rank and column a letter, and its kind for the colour: ops by name."""
     idle = ("." * max(1, grid.wide - grid.gap)).ljust(grid.wide) * grid.cells
     lanes = [[(letter, "") for letter in idle] for _ in range(ranks)]
     for piece in drawn:
@@ -139,7 +138,7 @@ def _named(drawn: list[Piece], ranks: int, grid: Grid) -> list[list[tuple[str, s
 
 
 def _squeezed(drawn: list[Piece], ranks: int, grid: Grid) -> list[list[tuple[str, str]]]:
-    """The same, but in each column the letter of what takes most of its time."""
+    """Return the same, but in each column the letter of what takes most of its time."""
     letters = "".join(dict.fromkeys("".join(piece.kinds for piece in drawn)))
     shares = np.zeros((ranks, grid.cells, len(letters)))
     for piece in drawn:
@@ -156,7 +155,7 @@ def _squeezed(drawn: list[Piece], ranks: int, grid: Grid) -> list[list[tuple[str
 
 
 def _ruler(grid: Grid, first: int, last: int) -> str:
-    """Round times over their columns, of those from `first` to `last`."""
+    """Return round times over their columns, of those from `first` to `last`."""
     scale = grid.cells * grid.wide / grid.makespan
     power = 10.0 ** (math.floor(math.log10(grid.makespan)) - 2)
     for step in (factor * power * 10**more for more in range(4) for factor in (1, 2, 5)):

@@ -1,4 +1,4 @@
-"""Comparing runs: what differs between them, and what came of it; and sweeps, which make runs to compare."""
+"""Comparisons of runs: what differs between them, and their figures; and sweeps, which make runs to compare."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ MAX_RUNS = 1000  # of one sweep
 
 
 def compare(runs: Sequence[Run]) -> list[dict[str, Any]]:
-    """One row per run: the settings in which the runs differ, its status, and its main figures."""
+    """Return one row per run: the settings in which the runs differ, its status, and its main figures."""
     settings = [_settings(run.experiment) for run in runs]
     names = list(dict.fromkeys(name for row in settings for name in row))
     differing = [name for name in names if any(row.get(name) != settings[0].get(name) for row in settings)]
@@ -33,7 +33,7 @@ def compare(runs: Sequence[Run]) -> list[dict[str, Any]]:
 
 
 def grid(experiment: Experiment, axes: Mapping[str, Iterable[Any]]) -> list[Experiment]:
-    """Every combination of the axes' values. ValueError, before anything runs, if one of them cannot run."""
+    """Return every combination of the axes' values. ValueError, before anything runs, if one of them cannot run."""
     combinations = [dict(zip(axes, values, strict=True)) for values in product(*axes.values())]
     if len(combinations) > MAX_RUNS:
         raise ValueError(f"this sweep has {len(combinations)} runs; a sweep has at most {MAX_RUNS}.")
@@ -49,10 +49,10 @@ def sweep(
     stop: Any = None,
     **axes: Iterable[Any],
 ) -> list[Run]:
-    """Run every combination: `sweep(easgd, workers=(1, 2, 4), period=(1, 10))` gives six runs.
+    """Run every combination: `sweep(easgd, workers=(1, 2, 4), period=(1, 10))` makes six runs.
 
-    `on_progress(number, count, progress)` is told of each run under way. After `stop` the runs done so far come
-    back, the last of them "cancelled".
+    `on_progress(number, count, progress)` is called with each run under way. After `stop` the runs done so far are
+    returned, the last of them "cancelled".
     """
     return list(swept(grid(experiment, axes), on_progress, stop))
 
@@ -60,7 +60,7 @@ def sweep(
 def swept(
     experiments: Sequence[Experiment], on_progress: Callable[[int, int, Progress], None] | None = None, stop: Any = None
 ) -> Iterator[Run]:
-    """The runs of a grid, one after the other."""
+    """Yield the runs of a grid, one after the other."""
     for number, one in enumerate(experiments):
 
         def tell(progress: Progress, number: int = number) -> None:
@@ -73,7 +73,7 @@ def swept(
 
 
 def difference(a: Run, b: Run) -> str:
-    """Where two runs of one experiment first differ, in one sentence; "" if they are identical, bit for bit."""
+    """Return where two runs of one experiment first differ, in one sentence; "" if they are identical, bit for bit."""
     if a.status != b.status:
         return f"one is {a.status}, the other {b.status}"
     tables = {
@@ -106,7 +106,7 @@ def difference(a: Run, b: Run) -> str:
 
 
 def _unequal(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """Positions where the bits differ."""
+    """Return the positions where the bits differ."""
     size = a.dtype.itemsize
     bits = [np.ascontiguousarray(x).view(np.uint8).reshape(len(x), size) for x in (a, b)]
     return np.flatnonzero((bits[0] != bits[1]).any(axis=1))

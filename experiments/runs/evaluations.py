@@ -1,9 +1,8 @@
 """Evaluations: how good the reported models are on held-out data, outside the clock of the run.
 
-Ranks report the model they would ship, or their part of it; the reports with one index are one model: parts are
-put together, and several reports of one part (replicas, gossip) are averaged, with their spread, the mean square of
-their distance from that average. A rank that ended early is left out
-of later models as long as the others still have every part.
+Ranks report the model they would ship, or their part of it. The reports with one index are one model: parts are joined,
+and several reports of one part (replicas, gossip) are averaged, with their spread, the mean square of their distance
+from that average. A rank that ended early is left out of later models as long as the others still have every part.
 """
 
 from __future__ import annotations
@@ -13,9 +12,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from cluster.event_log import EventLog
 from kernels import metered, to_numpy
-from tracing import EventLog
-from workloads.task import Evaluation, Workload
+from workloads.workload import Evaluation, Workload
 
 COLUMNS = ("seconds", "step", "samples", "bytes", "loss", "accuracy", "spread")
 
@@ -30,9 +29,9 @@ class Model(NamedTuple):
 
 
 def complete(event_logs: Sequence[EventLog], over: bool) -> list[int]:
-    """Indices at which every rank that reports, and had not ended before, has a report.
+    """Return the indices at which every rank that reports, and had not ended before, has a report.
 
-    While the run is not `over` nobody is taken to have ended.
+    While the run is not `over` no rank is taken to have ended.
     """
     kept = [{row[0] for row in j.reports} for j in event_logs if j.reports]
     if not kept:
@@ -44,7 +43,7 @@ def complete(event_logs: Sequence[EventLog], over: bool) -> list[int]:
 
 
 def evenly(indices: Sequence[int], count: int) -> list[int]:
-    """At most `count` of the sorted `indices`, as evenly spread as they lie, the last one among them."""
+    """Return at most `count` of the sorted `indices`, as evenly spread as possible, the last one among them."""
     if len(indices) <= count:
         return list(indices)
     wanted = np.linspace(indices[-1] / count, indices[-1], count)
@@ -55,7 +54,7 @@ def evenly(indices: Sequence[int], count: int) -> list[int]:
 
 
 def assemble(event_logs: Sequence[EventLog], index: int, parameters: int) -> Model | None:
-    """The model of the reports with this index; None if they do not cover all of it."""
+    """Return the model of the reports with this index; None if they do not cover all of it."""
     parts, seconds = [], 0.0
     for event_log in event_logs:
         for number, reported, start, stop, part in event_log.reports:
@@ -67,7 +66,7 @@ def assemble(event_logs: Sequence[EventLog], index: int, parameters: int) -> Mod
 
 
 def final(event_logs: Sequence[EventLog], results: Sequence, parameters: int) -> np.ndarray | None:
-    """The model at the end: what the reporting ranks returned, or reported last; None if nobody reported it.
+    """Return the model at the end: what the reporting ranks returned, or reported last; None if none was reported.
 
     A rank with several parts returns them one after the other. Ranks that returned nothing, because they were lost, are
     left out if the others have every part.
@@ -86,7 +85,7 @@ def final(event_logs: Sequence[EventLog], results: Sequence, parameters: int) ->
     return _joined(reported, parameters) if whole is None else whole
 
 
-class Part(NamedTuple):
+class ModelPart(NamedTuple):
     """A part of a model."""
 
     key: tuple[int, int]  # the same for replicas of a part
@@ -94,11 +93,11 @@ class Part(NamedTuple):
     w: np.ndarray
 
 
-def _part(event_log: EventLog, start: int, stop: int, w: np.ndarray) -> Part:
-    return Part((start, stop), event_log.places.get((start, stop), slice(start, stop)), w)
+def _part(event_log: EventLog, start: int, stop: int, w: np.ndarray) -> ModelPart:
+    return ModelPart((start, stop), event_log.places.get((start, stop), slice(start, stop)), w)
 
 
-def _joined(parts: list[Part], parameters: int) -> np.ndarray | None:
+def _joined(parts: list[ModelPart], parameters: int) -> np.ndarray | None:
     if not parts:
         return None
     total, count = np.zeros(parameters, parts[0].w.dtype), np.zeros(parameters, np.int32)
@@ -111,8 +110,8 @@ def _joined(parts: list[Part], parameters: int) -> np.ndarray | None:
         return total if count.max() == 1 else total / count.astype(total.dtype)
 
 
-def _spread(parts: list[Part], w: np.ndarray) -> float:
-    """The mean over replicas of |x - w|^2; 0 if there is one of each part."""
+def _spread(parts: list[ModelPart], w: np.ndarray) -> float:
+    """Return the mean over replicas of |x - w|^2; 0 if there is one of each part."""
     replicas = len(parts) / len({part.key for part in parts})
     if replicas == 1:
         return 0.0
@@ -124,7 +123,7 @@ class Axes:
     """What a time of the run is in steps, samples and bytes."""
 
     def __init__(self, losses: dict[str, np.ndarray], messages: dict[str, np.ndarray]):
-        """`losses` sorted by seconds, `messages` by sent."""
+        """Take `losses` sorted by seconds, `messages` by sent."""
         self.seconds, self.sent = losses["seconds"], messages["sent"]
         self.ranks = max(1, len(np.unique(losses["rank"])))
         per_rank = np.lexsort([losses["samples"], losses["rank"]])
@@ -136,20 +135,20 @@ class Axes:
         self.bytes = np.concatenate([[0], np.cumsum(messages["bytes"])])
 
     def at(self, seconds: float) -> tuple[float, int, int]:
-        """(mini-batches of a rank that trains, in the mean; samples of all ranks; bytes sent) by then."""
+        """Return (mini-batches of a rank that trains, in the mean; samples of all ranks; bytes sent) by then."""
         done = int(np.searchsorted(self.seconds, seconds, side="right"))
         sent = int(np.searchsorted(self.sent, seconds, side="right"))
         return done / self.ranks, int(self.samples[done]), int(self.bytes[sent])
 
 
 def evaluate(workload: Workload, w: np.ndarray) -> Evaluation:
-    """Held-out loss and accuracy at w; nobody is charged for it."""
+    """Return held-out loss and accuracy at w, charged to no rank."""
     with metered(None), np.errstate(all="ignore"):
         return Evaluation(*map(float, workload.evaluate(w)))
 
 
 def table(models: Sequence[Model], measure: Callable[[np.ndarray], Evaluation], axes: Axes) -> dict[str, np.ndarray]:
-    """The columns of Run.evaluations, one row per model, in order of time."""
+    """Return the columns of Run.evaluations, one row per model, in order of time."""
     rows = [(m.seconds, *axes.at(m.seconds), *measure(m.w), m.spread) for m in sorted(models, key=lambda m: m.seconds)]
     cells = zip(*rows, strict=True) if rows else ([] for _ in COLUMNS)
     types = ("f8", "f8", "i8", "i8", "f8", "f8", "f8")

@@ -1,4 +1,4 @@
-"""Progress: what can be said about a run while it is under way."""
+"""Progress of a run that is under way: how far it is, its curve, and its model evaluated so far."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from cluster.event_log import EventLog
 from experiments.experiment import Experiment
 from experiments.runs import evaluations
-from tracing import EventLog
-from workloads.task import Evaluation, Workload
+from workloads.workload import Evaluation, Workload
 
 POINTS = 300  # of a live curve: more than a screen shows
-EVALUATING = 0.1  # share of the time that evaluating for the reader's sake may take
+EVALUATING = 0.1  # share of the time that evaluating for the live curve may take
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,7 @@ class Curve:
         np.add.at(self.bins, steps // self.width, rows)
 
     def columns(self) -> dict[str, np.ndarray]:
-        """seconds, step, samples, loss of the bins that have rows."""
+        """Return seconds, step, samples, loss of the bins that have rows."""
         full = np.flatnonzero(self.bins[:, 0])
         count, seconds, loss, samples = self.bins[full].T if len(full) else np.zeros((4, 0))
         return {
@@ -79,8 +79,8 @@ class Curve:
         }
 
 
-class Watch:
-    """Turns what a cluster tells (event_logs, seconds) into Progress, and now and then tries the latest model."""
+class ProgressObserver:
+    """Turn what a cluster reports (event_logs, seconds) into Progress, and now and then evaluate the latest model."""
 
     def __init__(self, experiment: Experiment, workload: Workload, per_epoch: int, tell: Callable[[Progress], None]):
         self.experiment, self.workload, self.tell = experiment, workload, tell

@@ -13,12 +13,12 @@ from tracing import HELD, MEASURES, MEMORY, Trace, joined
 
 
 def no_measures() -> dict[str, np.ndarray]:
-    """An empty table of measures."""
+    """Return an empty table of measures."""
     return joined((), "measures", MEASURES, "i4 i4 f8 i4 f8")
 
 
 def no_memory() -> dict[str, np.ndarray]:
-    """An empty table of memory."""
+    """Return an empty table of memory."""
     return joined((), "memory", MEMORY, "i4 i4 f8 i1 i8")
 
 
@@ -53,27 +53,27 @@ class Run:
     memory: dict[str, np.ndarray] = field(default_factory=no_memory)
 
     def measured(self, quantity: str) -> dict[str, np.ndarray]:
-        """The rows of one quantity: rank, step, seconds, value; empty if it was not measured."""
+        """Return the rows of one quantity: rank, step, seconds, value; empty if it was not measured."""
         number = self.quantities.index(quantity) if quantity in self.quantities else -1
         some = self.measures["quantity"] == number
         return {name: column[some] for name, column in self.measures.items() if name != "quantity"}
 
     def course(self, quantity: str) -> tuple[np.ndarray, np.ndarray]:
-        """(steps, values) of one quantity: a line whose points are means over the ranks that measured in a step."""
+        """Return (steps, values) of one quantity, values averaged over the ranks that measured in a step."""
         rows = self.measured(quantity)
         steps, place = np.unique(rows["step"], return_inverse=True)
         return steps, np.bincount(place, rows["value"]) / np.bincount(place)
 
     def held(self) -> np.ndarray:
-        """Bytes per rank and kind, shape (ranks, len(HELD)), at the moment when that rank held most."""
+        """Return bytes per rank and kind, shape (ranks, len(HELD)), at the moment when that rank held most."""
         return np.array([now[now.sum(axis=1).argmax()] for now in self._holdings()])
 
     def peaks(self) -> np.ndarray:
-        """The same, each kind at its own highest."""
+        """Return the same, each kind at its own highest."""
         return np.array([now.max(axis=0) for now in self._holdings()])
 
     def _holdings(self) -> Iterator[np.ndarray]:
-        """Of each rank what it held of each kind, from row to row: (rows, len(HELD))."""
+        """Yield for each rank what it held of each kind, from row to row: (rows, len(HELD))."""
         order = np.argsort(self.memory["rank"], kind="stable")
         ends = np.bincount(self.memory["rank"], minlength=self.trace.ranks).cumsum()[:-1]
         for rows in np.split(order, ends):

@@ -5,7 +5,7 @@
     spans.parquet  messages.parquet
     parameters.npy          the final model, if there is one
 
-Folders may come from strangers: types, sizes and ranges are checked, and nothing in them is executed.
+Folders may be uploads: types, sizes and ranges are checked, and nothing in them is executed.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ TABLES: dict[str, dict[str, str]] = {
 """The columns of each table, with their NumPy types."""
 
 
-class Record(BaseModel):
+class RunHeader(BaseModel):
     """run.json."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
@@ -90,7 +90,7 @@ def write(run: Run, folder: Path) -> None:
         pq.write_table(pa.table(arrays, list(columns)), folder / f"{table}.parquet", compression="zstd")
     if run.parameters is not None:
         np.save(folder / "parameters.npy", run.parameters, allow_pickle=False)
-    record = Record(
+    record = RunHeader(
         format=FORMAT,
         experiment=json.loads(run.experiment.json()),
         status=run.status,
@@ -105,16 +105,16 @@ def write(run: Run, folder: Path) -> None:
     (folder / "run.json").write_text(record.model_dump_json(indent=1))
 
 
-def header(path: Path) -> Record:
-    """Only run.json. ValueError, OSError."""
+def header(path: Path) -> RunHeader:
+    """Read only run.json. ValueError, OSError."""
     file = path / "run.json"
     if file.stat().st_size > MAX_JSON:
         raise ValueError(f"run.json has {file.stat().st_size} bytes; at most {MAX_JSON} are read.")
-    return Record.model_validate_json(file.read_bytes())
+    return RunHeader.model_validate_json(file.read_bytes())
 
 
 def read(path: Path) -> Run:
-    """All files of a run folder; raises whatever is wrong with them."""
+    """Read all files of a run folder; any error means that they are damaged."""
     record = header(path)
     experiment = Experiment.from_json(json.dumps(record.experiment))
     tables = {table: _table(path, table) for table in TABLES}
@@ -187,7 +187,7 @@ def _parameters(file: Path) -> np.ndarray | None:
 
 
 def _arrow(column: np.ndarray, dtype: str):
-    """An Arrow array on the memory of `column`; pa.array would look for pandas, which takes a second to import."""
+    """Return an Arrow array on the memory of `column`; pa.array would import pandas, which takes a second."""
     import pyarrow as pa
 
     column = np.ascontiguousarray(column, dtype)

@@ -2,10 +2,10 @@
 
     runs/<key>-<code>/      key: the experiment's, code: the version of the source that ran it
 
-A folder is written under a hidden name beside its place and renamed at the end, so nobody ever sees half a run. On
-the simulated cluster the name says the content: the same experiment and source give the same run, and saving it
-again changes nothing. Other runs of the same experiment get -2, -3 and so on. What is in a folder,
-and how it is checked, is experiments.runs.run_files's affair.
+A folder is written under a hidden name and renamed at the end, so that no reader sees half a run. On the simulated
+cluster the name determines the content: the same experiment and source give the same run, and saving it again changes
+nothing. Other runs of the same experiment get -2, -3 and so on. What is in a folder, and how it is checked, is in
+experiments.runs.run_files.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from experiments.experiment import Experiment
 from experiments.runs import run_files
 from experiments.runs.record import Run
 
-ABANDONED = 3600  # s after which a half-written folder belongs to nobody
+ABANDONED = 3600  # s after which a half-written folder is removed
 
 
 def home() -> Path:
@@ -35,12 +35,12 @@ def home() -> Path:
 
 
 def name(one: Experiment, code: str) -> str:
-    """The folder of experiment `one` as done by this version of the source."""
+    """Return the folder's name of experiment `one` as run by this version of the source."""
     return f"{one.key()}-{code}"
 
 
 def save(run: Run, root: str | Path) -> Path:
-    """Write `run` below `root` and give its folder; OSError in one sentence if that is impossible."""
+    """Write `run` below `root` and return its folder; OSError in one sentence if that is impossible."""
     root = Path(root)
     try:
         root.mkdir(parents=True, exist_ok=True)
@@ -78,12 +78,12 @@ def load(path: str | Path) -> Run:
         problem = error.errors()[0]
         where = ".".join(map(str, problem["loc"][:2]))
         raise ValueError(f"{path}/run.json is not of this version: {where}: {problem['msg']}.") from None
-    except Exception as error:  # a stranger's files may be wrong in any way
+    except Exception as error:  # the files of an upload may be wrong in any way
         raise ValueError(f"{path} cannot be read as a run: {' '.join(str(error).split())[:300]}") from None
 
 
 def experiment(path: str | Path) -> Experiment:
-    """Only the experiment of a run folder. ValueError in one sentence if it cannot be read."""
+    """Return only the experiment of a run folder. ValueError in one sentence if it cannot be read."""
     try:
         return Experiment.from_json(json.dumps(run_files.header(Path(path)).experiment))
     except (ValueError, OSError) as error:
@@ -91,7 +91,7 @@ def experiment(path: str | Path) -> Experiment:
 
 
 def find(text: str, root: str | Path) -> Path:
-    """The folder that `text` names: a path, a folder's name, or the beginning of one (the latest of several)."""
+    """Return the folder that `text` names: a path, a folder's name, or the beginning of one (the latest of several)."""
     path = Path(text)
     if text and _is_run(path):
         return path
@@ -105,7 +105,7 @@ def find(text: str, root: str | Path) -> Path:
 
 
 def recent(root: str | Path) -> list[Path]:
-    """The run folders below `root`, the latest first."""
+    """Return the run folders below `root`, the latest first."""
     try:
         folders = [path for path in Path(root).iterdir() if not path.name.startswith(".") and _is_run(path)]
     except OSError:
@@ -114,7 +114,7 @@ def recent(root: str | Path) -> list[Path]:
 
 
 def stored(one: Experiment, code: str, root: str | Path) -> Path | None:
-    """Where this very run lies already, finished; None if it does not, or if its cluster is not repeatable."""
+    """Return where this very run is stored, finished; None if it is not, or if its cluster is not repeatable."""
     if one.cluster != "simulated":
         return None
     for place in _places(Path(root), name(one, code)):

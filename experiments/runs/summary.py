@@ -24,7 +24,9 @@ DECISIVE = (
     "workloads/**/*.py",
     "cluster/**/*.py",
     "algorithms/**/*.py",
-    *(f"experiments/{name}.py" for name in ("experiment", "run", "evaluations", "summary", "result", "record")),
+    "tracing.py",
+    *(f"experiments/{name}.py" for name in ("experiment", "fault_settings", "run")),
+    *(f"experiments/runs/{name}.py" for name in ("evaluations", "record", "run_files", "summary")),
 )
 """The files that decide what a run gives."""
 
@@ -32,7 +34,7 @@ _RECENT = 20
 
 
 def summarise(run: Run, wall: float) -> dict[str, Any]:
-    """Plain values: int, float, str, and None where a figure does not exist (no accuracy, no staleness)."""
+    """Return plain values: int, float, str, and None where a figure does not exist (no accuracy, no staleness)."""
     trace, tried = run.trace, run.evaluations
     seconds = max(trace.seconds(), float(run.losses["seconds"].max(initial=0.0)))
     busy = trace.busy()[run.experiment.servers :].sum(axis=0)
@@ -67,13 +69,13 @@ def summarise(run: Run, wall: float) -> dict[str, Any]:
 
 
 def digest(run: Run) -> str:
-    """16 hexadecimal digits of everything that was learned: equal for two runs that are equal bit for bit."""
+    """Return 16 hexadecimal digits of all that was learned: equal for two runs that are equal bit for bit."""
     parameters = np.zeros(0) if run.parameters is None else run.parameters
     return _hash(parameters, *run.losses.values(), *run.evaluations.values())
 
 
 def environment() -> dict[str, Any]:
-    """What this process runs on."""
+    """Return what this process runs on."""
     versions = {name: _version(name) for name in ("numpy", "numba", "torch") if name in sys.modules}
     return {
         "python": platform.python_version(),
@@ -89,12 +91,12 @@ def environment() -> dict[str, Any]:
 
 @cache
 def code_version() -> str:
-    """The version of the source that this process has loaded."""
+    """Return the version of the source that this process has loaded."""
     return source_version()
 
 
 def source_version() -> str:
-    """8 hexadecimal digits of the source on disk that decides what a run gives: what a new process would load."""
+    """Return 8 hexadecimal digits of the source on disk that decides what a run gives, as a new process loads it."""
     state = hashlib.sha256()
     for path in sorted(path for pattern in DECISIVE for path in ROOT.glob(pattern)):
         state.update(str(path.relative_to(ROOT).as_posix()).encode() + b"\0" + path.read_bytes() + b"\0")
@@ -103,7 +105,7 @@ def source_version() -> str:
 
 @cache
 def commit() -> str:
-    """The git commit that is checked out, "" without one; read from the files, since git may not be there."""
+    """Return the git commit that is checked out, "" without one; read from the files, since git may not be there."""
     folder = ROOT / ".git"
     try:
         if folder.is_file():  # a worktree
@@ -126,7 +128,7 @@ def commit() -> str:
 
 
 def _uncompressed(run: Run, steps: int) -> float:
-    """Bytes that the same steps move without compression, by the method's own price; 0 where it was not compressed."""
+    """Return the bytes that the same steps send without compression, by the declared price; 0 if not compressed."""
     e = run.experiment
     if e.compression == "none" or run.status != "finished" or run.parameters is None:
         return 0

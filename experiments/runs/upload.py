@@ -1,11 +1,11 @@
-"""Uploads: runs and tables that come from strangers, read in a process of their own and kept in our own words.
+"""Uploads: runs, tables and networks of unknown origin, checked in a process of their own and written anew.
 
-    put, asked       in the web process: the bytes into files, unread, and the errand for them
-    errand           in the pool, under its limits: unpack, check, and write anew what was understood
+    put, job_spec    in the web process: the bytes into files, unread, and the job for them
+    perform          in the pool, under its limits: unpack, check, and write anew what was understood
 
-Nothing in an upload is executed, no name in it becomes a path, and nothing of it is kept as it came: a run is read as
-`run_files.py` reads one, held to what a run can be, and written again. Its folder is named KEY-uploadHASH, so
-that it is found beside the runs, and never taken for one that was done here.
+Nothing in an uploaded run or table is executed, no name in it becomes a path, and nothing is kept as it came: a run is
+read as `run_files.py` reads one, checked for what a run can be, and written again. Its folder is named KEY-uploadHASH,
+so that it is found among the runs, and never taken for one that was made here.
 """
 
 from __future__ import annotations
@@ -23,15 +23,16 @@ from dataclasses import replace
 from pathlib import Path, PureWindowsPath
 from typing import Any
 
-import click
 import numpy as np
 
-from experiments.cli.options import runs_option
 from experiments.jobs.spec import JobSpec, keep
 from experiments.runs import run_files, store
 from experiments.runs.record import Run
 from experiments.runs.summary import summarise
 from tracing import Trace
+from workloads import csv_idx, own_module
+from workloads import table as user_tables
+from workloads.table import Table
 
 MOST_BYTES = 10_000_000  # of one file as it comes, and of all together
 MOST_UNPACKED = 100_000_000  # of a run when it is unpacked
@@ -41,7 +42,7 @@ MOST_RANKS = 1024
 MOST_WORDS = 10_000  # labels; of them and of quantities and remarks, the characters of each:
 LONGEST = 2000
 MOST_QUANTITIES = 30
-ABANDONED = 3600  # s after which an upload that nobody has read is removed
+ABANDONED = 3600  # s after which an upload that was not read is removed
 FILES = ("run.json", "parameters.npy", *(f"{table}.parquet" for table in run_files.TABLES))
 MARK = "upload"
 _NAME = re.compile(r"[0-9a-f]{16}-upload[0-9a-f]{8}")
@@ -54,8 +55,8 @@ LATEST = 1e9  # s
 """How large the others may be."""
 
 
-def asked(kind: str, files: Sequence[tuple[str, bytes]]) -> JobSpec:
-    """The errand that reads these files, (name, content) each, as a "run" or a "table"; `put` them first."""
+def job_spec(kind: str, files: Sequence[tuple[str, bytes]]) -> JobSpec:
+    """Return the job that reads these files, (name, content) each, as a "run" or a "table"; `put` them first."""
     if not files or len(files) > MOST_FILES:
         raise ValueError(f"there are {len(files)} files; 1 to {MOST_FILES} are taken.")
     if (total := sum(len(content) for _, content in files)) > MOST_BYTES:
@@ -64,7 +65,7 @@ def asked(kind: str, files: Sequence[tuple[str, bytes]]) -> JobSpec:
 
 
 def put(root: str | Path, files: Sequence[tuple[str, bytes]]) -> None:
-    """Put the bytes of an upload, unread, where the errand finds them. OSError if that is impossible."""
+    """Write the bytes of an upload, unread, where the job finds them. OSError if that is impossible."""
     place = _waiting(Path(root))
     place.mkdir(parents=True, exist_ok=True)
     for old in place.iterdir():
@@ -77,8 +78,8 @@ def put(root: str | Path, files: Sequence[tuple[str, bytes]]) -> None:
         Path(part.name).replace(place / _hash(content))
 
 
-def job_spec(values: dict[str, Any], root: Path, progress: Callable[[float], None]) -> Path:
-    """Read an upload (see experiments.jobs.spec): gives the folder of the run, or the file of the table."""
+def perform(values: dict[str, Any], root: Path, progress: Callable[[float], None]) -> Path:
+    """Read an upload (see experiments.jobs.spec); return the folder of the run, or the file of the table."""
     waiting = [(name, _waiting(root) / sha) for name, sha in values["files"]]
     try:
         files = [(name, path.read_bytes()) for name, path in waiting]
@@ -99,7 +100,7 @@ def uploaded(name: str) -> bool:
 
 
 def take_run(files: Sequence[tuple[str, bytes]], root: Path) -> Path:
-    """The folder of the run in these files, or in the one zip that they are. ValueError in one sentence if none is."""
+    """Keep the run in these files, or in the one zip that they are; return its folder. ValueError if there is none."""
     if len(files) == 1 and files[0][1][:2] == b"PK":
         files = list(_unzipped(*files[0]))
     known = {_last(name): content for name, content in files}
@@ -116,7 +117,7 @@ def take_run(files: Sequence[tuple[str, bytes]], root: Path) -> Path:
 
 
 def checked(run: Run) -> Run:
-    """The run, sorted and summed up anew, if it is one that can have happened. ValueError in one sentence if not."""
+    """Return the run, sorted and summed up anew. ValueError in one sentence if it cannot have happened."""
     trace = run.trace
     tables = {
         "losses": run.losses,
@@ -177,7 +178,7 @@ def _read(folder: Path) -> Run:
 
 
 def _unzipped(file: str, content: bytes) -> Iterator[tuple[str, bytes]]:
-    """(name, content) of the files of a run in a zip. Sizes are counted while they are unpacked, not believed."""
+    """Yield (name, content) of a run's files in a zip. Sizes are counted while unpacking, and not believed."""
     left = MOST_UNPACKED
     try:
         with zipfile.ZipFile(io.BytesIO(content)) as archive:
@@ -202,16 +203,32 @@ def _unzipped(file: str, content: bytes) -> Iterator[tuple[str, bytes]]:
 
 
 def take_table(files: Sequence[tuple[str, bytes]]) -> Path:
-    """The file of the table that was kept. ValueError in one sentence if these files are none."""
-    from workloads import csv_idx, table
-
+    """Keep the table in these files; return its file. ValueError in one sentence if there is none."""
     name, content = files[0]
     packed = content[:2] == b"\x1f\x8b"
     if len(files) == 1 and not packed and content[:2] != b"\0\0":
         made = csv_idx.from_csv(content, name)
     else:
         made = csv_idx.from_idx([content for _, content in files], " and ".join(name for name, _ in files))
-    return table.folder() / f"{table.save(made)}.npz"
+    return user_tables.folder() / f"{user_tables.save(made)}.npz"
+
+
+def load_table(name: str) -> Table:
+    """Return the table that is kept under this name. ValueError if there is none."""
+    return user_tables.load(name)
+
+
+# networks
+
+
+def modules_folder() -> Path | None:
+    """Return where networks of the reader's own are kept, None on a machine that takes none."""
+    return own_module.folder()
+
+
+def save_module(content: bytes, file: str) -> str:
+    """Keep the Python file of a network, called `file`, and return the name it is trained by. ValueError if refused."""
+    return own_module.save(content, file)
 
 
 def _waiting(root: Path) -> Path:
@@ -219,45 +236,9 @@ def _waiting(root: Path) -> Path:
 
 
 def _last(name: str) -> str:
-    """A file's own name, without the folders before it."""
+    """Return a file's own name, without the folders before it."""
     return PureWindowsPath(name).name
 
 
 def _hash(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()
-
-
-# on the command line
-
-
-@click.command("add")
-@click.argument("names", nargs=-1, required=True, metavar="FILE...")
-@runs_option
-def add_command(names: Sequence[str], runs: str) -> None:
-    """Bring something of your own: a table (CSV, or two IDX files), a torch module (.py), or a run (zip or folder).
-
-    It is checked and kept, and the name is printed by which experiments know it.
-    """
-    from workloads import own_module, table
-
-    paths = [Path(name) for name in names]
-    if len(paths) == 1 and paths[0].is_dir():
-        paths = [paths[0] / name for name in FILES if (paths[0] / name).is_file()]
-        if not paths:
-            raise ValueError(f"{names[0]} is not a run folder: it has no run.json.")
-    try:
-        files = [(path.name, path.read_bytes()) for path in paths]
-    except OSError as error:
-        raise ValueError(f"{error.filename} cannot be read: {error.strerror}.") from None
-    if len(files) == 1 and paths[0].suffix == ".py":
-        name = own_module.save(files[0][1], files[0][0])
-        click.echo(f"kept as {name}\ntrain it  python -m experiments run sync_sgd --workload own_module --net {name}")
-    elif "run.json" in (name for name, _ in files) or files[0][1][:2] == b"PK":
-        click.echo(f"kept in {take_run(files, Path(runs))}")
-    else:
-        name = take_table(files).stem
-        made = table.load(name)
-        click.echo(f"kept as {name}: {len(made.cells):,} rows; columns {', '.join(made.names[:20])}")
-        for note in made.notes:
-            click.echo(f"note      {note}")
-        click.echo(f"train it  python -m experiments run sync_sgd --workload table --table {name}")

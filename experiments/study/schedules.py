@@ -1,10 +1,10 @@
-"""A study: a pipeline schedule by itself, without a model - timed, measured, and every idle slot explained.
+"""Study of a pipeline schedule without a model: timed, measured, and every idle slot explained.
 
     study(Plan(schedule="zb_h1", ranks=8, chunks=24, latency=0.1)).summary["makespan"]
 
-Costs of a kind are those of a rank's share of the model: where ranks hold several thin stages, each takes its part of
-them, so that schedules of one table do the same work. Those of one stage or op are taken as they are. What is recorded
-is columns, as of a run; `save` and `load` keep them.
+The cost of a kind of op is that of a rank's share of the model: where ranks hold several thin stages, each takes its
+part, so that all schedules of a comparison do the same work. Costs of one stage or op are taken as they are. Results
+are columns, as of a run; `save` and `load` store them.
 """
 
 from __future__ import annotations
@@ -27,26 +27,26 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 import numpy as np
 
 from algorithms.parts.pipeline.ops import KINDS, Op, Overlapped, check, parse
-from algorithms.pipelined import schedules
-from algorithms.pipelined.schedules import SCHEDULES, pipedream_2bw
+from algorithms.pipelined import pipedream_2bw
 from experiments.jobs.spec import JobSpec
 from knobs import Knobs, knob, make
-from theory import bubbles, pipeline_memory, schedule_timing, staleness
+from theory import bubbles, pipeline_memory, schedule_timing, schedules, staleness
+from theory.schedules import SCHEDULES
 
 OWN = "own"
 NAMES = (*SCHEDULES, OWN)
 QUICK = 6000  # ops that are studied in about a tenth of a second
 MOST = 60_000  # ops of one schedule
-LONGEST = 6000  # characters of a schedule that is typed in; one in a file may be as large as any other
-NEWEST = ("systolic", "pipemare")  # whose backward reads the newest weights, not those that its forward read
+LONGEST = 6000  # characters of a schedule that is typed in; in a file it may be as large as any other
+NEWEST = ("systolic", "pipemare")  # their backwards read the newest weights, not those that the forward read
 EXAMPLE = "0F0 0F1 0B0 0B1 0U0\n1F0 1B0 1F1 1B1 1U0"
 REASONS = ("waits", "link", "over")
 MOST_OPTION = 64  # of an option that is a number
-COSTS = ("forward", "inputs", "weights", "latency")  # what a plan tells a schedule that is made for them
+COSTS = ("forward", "inputs", "weights", "latency")  # passed to schedules that are made for given costs
 
 
 class Plan(Knobs):
-    """Which schedule, on how many ranks, with which costs."""
+    """Which schedule, on how many ranks, at which costs."""
 
     schedule: str = knob("1f1b", "the schedule by name, or own")
     ranks: int = knob(4, "ranks", ge=1, le=256)
@@ -60,12 +60,12 @@ class Plan(Knobs):
     costs: str = knob("", "other costs, for example 2F=3 0B=1.5 2F0=5 F+B=2 U=0.5", max_length=1000)
 
     def key(self) -> str:
-        """16 hexadecimal digits that name this plan."""
+        """Return 16 hexadecimal digits that identify this plan."""
         return hashlib.sha256(self.model_dump_json().encode()).hexdigest()[:16]
 
     @classmethod
     def of(cls, **values: Any) -> Plan:
-        """Build one. ValueError in one sentence if it cannot be; what the schedule does not use is left out."""
+        """Build a plan, without what its schedule does not use. ValueError in one sentence if it is impossible."""
         plan = make(cls, values, "the schedule")
         if plan.schedule not in NAMES:
             raise ValueError(f"there is no schedule {plan.schedule[:60]!r}; there are {', '.join(NAMES)}.")
@@ -80,14 +80,14 @@ class Plan(Knobs):
 
 @dataclass(frozen=True)
 class Option:
-    """A setting of one schedule: `kind` is bool, int, float, or a tuple of words; None if it may be left out."""
+    """Setting of one schedule: `kind` is bool, int, float, or a tuple of words; `default` is None if it is optional."""
 
     name: str
     kind: Any
     default: Any
 
     def checked(self, value: Any) -> Any:
-        """The value if it is allowed. ValueError in one sentence."""
+        """Return the value if it is allowed. ValueError in one sentence."""
         if value == self.default:
             return value
         if isinstance(self.kind, tuple):
@@ -103,7 +103,7 @@ class Option:
 
 
 def options(name: str) -> dict[str, Option]:
-    """The settings of a schedule, read off its function, but for those that its name or the plan's costs decide."""
+    """Return the settings of a schedule, from its signature, without those that its name or the plan's costs decide."""
     if name == OWN:
         return {}
     call = SCHEDULES[name]
@@ -122,34 +122,34 @@ def options(name: str) -> dict[str, Option]:
 
 
 def _parameters(name: str) -> list[inspect.Parameter]:
-    """What a schedule can be told beside a rank, the ranks and the micro-batches."""
+    """Return the parameters of a schedule beside the rank, the ranks and the micro-batches."""
     call = SCHEDULES[name]
     made = call.func if isinstance(call, partial) else call
     return list(inspect.signature(made).parameters.values())[3:]
 
 
-def _told(plan: Plan) -> dict[str, Any]:
-    """What the plan tells its schedule: options, and costs if it is made for them."""
+def _arguments(plan: Plan) -> dict[str, Any]:
+    """Return the arguments of the plan's schedule: options, and costs if it is made for given costs."""
     names = {one.name for one in _parameters(plan.schedule)}
     return plan.options | {name: getattr(plan, name) for name in COSTS if name in names}
 
 
 def module(name: str) -> ModuleType:
-    """The file of a schedule."""
+    """Return the module that a schedule is in."""
     call = SCHEDULES[name]
     return sys.modules[(call.func if isinstance(call, partial) else call).__module__]
 
 
 @dataclass
 class Study:
-    """What came of a plan, in columns.
+    """Results of a plan, in columns.
 
     ops       rank, kind (index of KINDS), stage, chunk, joined, start, end, critical; rank by rank, in their order
     idle      rank, start, end, reason (index of REASONS), op and need (rows of ops, -1 for none)
     ranks     one row per rank: busy, idle, span, in_flight, held, copies, versions, delay, gap. in_flight counts
-              micro-batches, held those whose activations are there (re-materialisation drops them, a W still needs
-              them), both as if thin stages were whole; copies counts a rank's share of the weights; delay is -1 where
-              nothing is updated
+              micro-batches, held those whose activations are stored (re-materialisation drops them, W still needs
+              them), both as if thin stages were whole; copies counts a rank's share of the weights; delay is -1
+              without updates
     summary   plain numbers
     """
 
@@ -160,11 +160,11 @@ class Study:
     summary: dict[str, Any]
 
     def op(self, row: int) -> str:
-        """The op in a row, as one writes it."""
+        """Return the op in a row, as text."""
         return f"{self.ops['stage'][row]}{KINDS[self.ops['kind'][row]]}{self.ops['chunk'][row]}"
 
     def why(self, row: int) -> str:
-        """An idle slot in words."""
+        """Explain an idle slot."""
         op, need = self.idle["op"][row], self.idle["need"][row]
         reason = REASONS[self.idle["reason"][row]]
         if reason == "over":
@@ -175,7 +175,7 @@ class Study:
         return f"{self.op(op)} waits for {self.op(need)} of rank {on}"
 
     def spelled(self) -> str:
-        """The schedule as it is typed in, a line for each rank."""
+        """Return the schedule as text, a line for each rank."""
         lines = [[] for _ in range(len(self.ranks["busy"]))]
         for row, (rank, joined) in enumerate(zip(self.ops["rank"], self.ops["joined"], strict=True)):
             lines[rank].append(self.op(row) + "+" * int(joined))
@@ -183,14 +183,14 @@ class Study:
 
 
 def size(plan: Plan) -> int:
-    """About how many ops a plan has. ValueError in one sentence if there is no such schedule, or it is too large."""
+    """Return about how many ops a plan has. ValueError in one sentence if it is impossible or too large."""
     if plan.schedule == OWN:
         if (ops := len(plan.own.split())) > MOST:
             raise ValueError(f"a schedule of {ops:,} ops is too large; at most {MOST:,} are studied.")
         return ops
     ops = 2 * plan.ranks * plan.chunks  # or more
     if ops <= MOST:
-        ops = sum(1 for _ in SCHEDULES[plan.schedule](0, plan.ranks, plan.chunks, **_told(plan))) * plan.ranks
+        ops = sum(1 for _ in SCHEDULES[plan.schedule](0, plan.ranks, plan.chunks, **_arguments(plan))) * plan.ranks
     if ops > MOST:
         raise ValueError(
             f"{plan.schedule} does {ops:,} ops or more with {plan.chunks:,} micro-batches on {plan.ranks} ranks; "
@@ -200,10 +200,10 @@ def size(plan: Plan) -> int:
 
 
 def study(plan: Plan) -> Study:
-    """Time, measure and explain a plan. ValueError in one sentence if it cannot be carried out."""
+    """Time, measure and explain a plan. ValueError in one sentence if it deadlocks."""
     size(plan)
     lists = read_own(plan.own) if plan.schedule == OWN else schedules.lists(
-        plan.schedule, plan.ranks, plan.chunks, **_told(plan)
+        plan.schedule, plan.ranks, plan.chunks, **_arguments(plan)
     )  # fmt: skip
     stages = 1 + max(op.stage for ops in lists for op in ops)
     share = len(lists) / stages  # of what a rank holds of the model, a stage's part
@@ -274,13 +274,13 @@ def _ranks(lists, times, plan: Plan, stages: int) -> dict[str, np.ndarray]:
     return {name: np.array(column, float) for name, column in rows.items()}
 
 
-# what is typed in
+# text that readers type in
 
 _COST = re.compile(rf"(\d{{0,6}})([{KINDS}](?:\+[{KINDS}])*)(\d{{0,6}})=(\S+)")
 
 
 def read_costs(text: str) -> dict[Any, float]:
-    """Read "2F=3 2F0=5 F+B=2.5": costs as `timing.simulate` takes them. ValueError for what does not read."""
+    """Read "2F=3 2F0=5 F+B=2.5": costs as `schedule_timing.simulate` takes them. ValueError if it does not parse."""
     costs: dict[Any, float] = {}
     for word in text.replace(",", " ").split():
         match = _COST.fullmatch(word)
@@ -300,7 +300,7 @@ def read_costs(text: str) -> dict[Any, float]:
 
 
 def read_own(text: str) -> list[list[Op]]:
-    """The lists of a schedule that was typed in, a line for each rank. ValueError, naming op and rule, if none is."""
+    """Read the lists of a schedule, a line for each rank. ValueError, naming op and rule, if it is invalid."""
     lines = text.strip().splitlines()
     words = [word for line in lines for word in re.split(r"[\s+]+", line) if word]
     if not words:
@@ -322,8 +322,8 @@ def _costs(plan: Plan, share: float) -> Mapping:
     return {**usual, **given}
 
 
-def job_spec(values: dict[str, Any], root: Path, progress: Callable[[float], None]) -> Path:
-    """Do the study as an errand (see experiments.jobs.spec)."""
+def perform(values: dict[str, Any], root: Path, progress: Callable[[float], None]) -> Path:
+    """Do the study as a job (see experiments.jobs.spec)."""
     return JobSpec("study", values).keep(root, partial(save, study(Plan.of(**values))))
 
 

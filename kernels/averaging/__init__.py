@@ -1,1 +1,1 @@
-"""Averaging: how several parameter vectors become one."""
+"""Averaging: kernels that combine parameter vectors."""

@@ -1,13 +1,12 @@
-"""Add: a vector is added to another, the one piece of arithmetic in a sum over ranks.
+"""Add: the sum of two vectors, in place; the arithmetic of a reduction over ranks.
 
     out <- out + x
 
 Price: 1 FLOP and 3 words per number (read out and x, write out).
 """
 
-from numba import cuda
-
 from kernels.compiled import exact, length
+from kernels.gpu import cuda
 from kernels.launch import over
 
 FLOPS, WORDS = 1, 3

@@ -1,4 +1,4 @@
-"""Block momentum: the average step of a block of mini-batches is taken for a gradient and low-pass filtered.
+"""Block momentum (BMUF): the mean update of a block of mini-batches, treated as a gradient and low-pass filtered.
 
     D <- bm D + zeta G        W <- W + stride D        Wg <- W + look D
 
@@ -10,9 +10,8 @@ Price: 7 FLOPs and 6 words per parameter (read D, G and W, write all but G); thr
 Source: Chen & Huo, ICASSP 2016.
 """
 
-from numba import cuda
-
 from kernels.compiled import exact, formula, length
+from kernels.gpu import cuda
 from kernels.launch import over
 
 FLOPS, WORDS = 7, 6

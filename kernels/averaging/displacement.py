@@ -1,16 +1,15 @@
-"""Displacement: how far one vector lies from another, and in which direction.
+"""Displacement: the distance between two vectors, and its direction.
 
     p <- a (x - y)
 
-With a = 1 it is what a replica has travelled since the last meeting; with EASGD's a the pull of its spring; with
+With a = 1 it is how far a replica moved since the last synchronisation; with EASGD's a the elastic force; with
 a = -1 / lr an average gradient.
 
 Price: 2 FLOPs and 3 words per number (read x and y, write p).
 """
 
-from numba import cuda
-
 from kernels.compiled import exact, formula, length
+from kernels.gpu import cuda
 from kernels.launch import over
 
 FLOPS, WORDS = 2, 3

@@ -1,17 +1,15 @@
-"""Elastic averaging: a visit pulls replica and centre towards each other by the same amount.
+"""Elastic averaging (EASGD): move replica and centre towards each other by the same amount.
 
     p <- a (x - c)        c <- c + p
 
-The displacement p goes back to the replica, which takes it off: x <- x - p. What the centre gains the replica loses,
-so their sum stays.
+The displacement p is sent back to the replica, which subtracts it: x <- x - p. Their sum is conserved.
 
 Price: 3 FLOPs and 4 words per parameter (read x and c, write p and c).
 Source: Zhang, Choromanska & LeCun, NIPS 2015, Algorithm 1.
 """
 
-from numba import cuda
-
 from kernels.compiled import exact, formula, length
+from kernels.gpu import cuda
 from kernels.launch import over
 
 FLOPS, WORDS = 3, 4

@@ -1,4 +1,4 @@
-"""Running mean: an average over time moves a little towards what comes now.
+"""Exponential moving average: move the average towards the new vector by a fixed fraction.
 
     z <- z + a (w - z)
 
@@ -8,9 +8,8 @@ Price: 3 FLOPs and 3 words per parameter (read z and w, write z).
 Source: Polyak & Juditsky, SIAM Journal on Control and Optimization 30(4), 1992.
 """
 
-from numba import cuda
-
 from kernels.compiled import exact, formula, length
+from kernels.gpu import cuda
 from kernels.launch import over
 
 FLOPS, WORDS = 3, 3

@@ -1,4 +1,4 @@
-"""Mean: several vectors become one.
+"""Mean of several vectors.
 
     out <- (rows[0] + rows[1] + ... ) / n
 
@@ -8,9 +8,8 @@ rows give the same mean on one processor or many.
 Price: n FLOPs per column (n - 1 additions and a division), n + 1 words.
 """
 
-from numba import cuda
-
 from kernels.compiled import exact, length
+from kernels.gpu import cuda
 from kernels.launch import over
 
 

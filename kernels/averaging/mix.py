@@ -1,17 +1,16 @@
-"""Mixing: a share of what one has, and a share of what another has.
+"""Mix: a convex combination of two vectors, for gossip averaging.
 
     x <- a x + b y
 
-Averaging with a neighbour is a = b = 1/2. Several neighbours are mixed in one after the other, the first with one's
-own share as a, the others with a = 1.
+Averaging with a neighbour is a = b = 1/2. Several neighbours are mixed in one after the other, the first with the
+rank's own weight as a, the others with a = 1.
 
 Price: 3 FLOPs and 3 words per parameter (read x and y, write x).
 Source: DeGroot, Journal of the American Statistical Association 69(345), 1974 (consensus by repeated averaging).
 """
 
-from numba import cuda
-
 from kernels.compiled import exact, formula, length
+from kernels.gpu import cuda
 from kernels.launch import over
 
 FLOPS, WORDS = 3, 3

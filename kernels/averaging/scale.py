@@ -1,13 +1,12 @@
-"""Scale: a vector is multiplied by a number; a sum over ranks becomes their mean.
+"""Scale: multiply a vector by a number, for example a sum over ranks by 1 / N.
 
     x <- a x
 
 Price: 1 FLOP and 2 words per number (read x, write x).
 """
 
-from numba import cuda
-
 from kernels.compiled import exact
+from kernels.gpu import cuda
 from kernels.launch import over
 
 FLOPS, WORDS = 1, 2

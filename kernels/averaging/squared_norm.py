@@ -1,6 +1,6 @@
-"""Squared norm: how long a vector is, squared.
+"""Squared norm of a vector.
 
-    |x|^2 = x_1^2 + x_2^2 + ...          x of any shape; gives a float
+    |x|^2 = x_1^2 + x_2^2 + ...          x of any shape; returns a float
 
 On a CPU the sum is float64, and the compiler may choose its order; on a GPU neighbouring threads take neighbouring
 numbers, a few thousand sums, which are added in the end.
@@ -9,9 +9,10 @@ Price: 2 FLOPs per number, and it is read once.
 """
 
 import numpy as np
-from numba import cuda, njit
+from numba import njit
 
 from kernels.arrays import empty
+from kernels.gpu import cuda
 from kernels.launch import over
 
 FLOPS, WORDS = 2, 1

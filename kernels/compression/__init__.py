@@ -1,1 +1,1 @@
-"""Compression: a vector becomes few numbers, or few bits, and comes back."""
+"""Compression: encode a vector in few numbers or few bits, and decode it."""

@@ -1,16 +1,16 @@
-"""Choose: a bit per number says which of its run's two numbers it is.
+"""Choose: decode one bit per number to one of the two values of its segment.
 
-    out_i <- high[r] if bit i is set, else low[r]        for the i of run r
+    out_i <- high[r] if bit i is set, else low[r]        for the i of segment r
 
-packed, bytes with the bits, the lowest first; low and high (runs,), out (d,).
+packed, bytes with the bits, the lowest first; low and high (segments,), out (d,).
 Price: 2 operations per number; it is written once.
 """
 
 import numpy as np
-from numba import cuda
 
 from kernels.compiled import exact, formula
-from kernels.compression.runs import over_runs, pieces
+from kernels.compression.segments import over_segments, pieces
+from kernels.gpu import cuda
 from kernels.launch import THREADS
 
 
@@ -20,8 +20,8 @@ def price(out, packed, low, high, edges):
 
 def reference(out, packed, low, high, edges):
     bits = np.unpackbits(packed, count=len(out), bitorder="little")
-    for r, run in enumerate(pieces(edges)):
-        out[run] = np.where(bits[run], high[r], low[r])
+    for r, segment in enumerate(pieces(edges)):
+        out[segment] = np.where(bits[segment], high[r], low[r])
 
 
 @formula
@@ -33,9 +33,9 @@ def element(byte, i, low, high):
 def cpu(out, packed, low, high, edges):
     for r in range(low.size):
         below, above, start = low[r], high[r], edges[r]
-        run = out[start : edges[r + 1]]
-        for i in range(run.size):
-            run[i] = element(packed[start + i >> 3], start + i, below, above)
+        segment = out[start : edges[r + 1]]
+        for i in range(segment.size):
+            segment[i] = element(packed[start + i >> 3], start + i, below, above)
 
 
 @cuda.jit
@@ -46,4 +46,4 @@ def _launch(out, packed, low, high, edges):
 
 
 def gpu(out, packed, low, high, edges):
-    _launch[over_runs(edges)](out, packed, low, high, edges)
+    _launch[over_segments(edges)](out, packed, low, high, edges)

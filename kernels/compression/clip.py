@@ -1,8 +1,8 @@
-"""Clip: a vector is shortened to a length that it must not exceed.
+"""Clip: scale a vector down to a norm that it must not exceed.
 
     g <- g min(1, most / |g|)
 
-A length that is NaN is not below anything: then nothing is changed, and the NaN stays to be seen.
+A norm of NaN compares false: then nothing is changed, and the NaN stays visible.
 
 Price: 3 FLOPs and 3 words per number: it is read once for its length, then read and written.
 """
@@ -10,10 +10,10 @@ Price: 3 FLOPs and 3 words per number: it is read once for its length, then read
 import math
 
 import numpy as np
-from numba import cuda
 
 from kernels.arrays import empty
 from kernels.compiled import exact
+from kernels.gpu import cuda
 from kernels.launch import THREADS, grid, stream_of
 
 FLOPS, WORDS = 3, 3

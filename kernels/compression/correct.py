@@ -1,4 +1,4 @@
-"""Correct: momentum gathers before it is sent, so that what is late comes with the momentum it would have had.
+"""Momentum correction (DGC): accumulate momentum locally, so that delayed coordinates arrive with theirs.
 
     u <- m u + g          v <- v + u
     u <- m (u + g)        v <- v + u + g        ahead: Nesterov's
@@ -10,9 +10,8 @@ Price: 3 FLOPs (ahead: 4) and 5 words per number (read v, u and g, write v and u
 Source: Lin, Han, Mao, Wang & Dally, ICLR 2018, section 3.2.
 """
 
-from numba import cuda
-
 from kernels.compiled import exact, formula, length
+from kernels.gpu import cuda
 from kernels.launch import over
 
 FLOPS, WORDS = 3, 5

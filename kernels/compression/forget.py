@@ -1,13 +1,12 @@
-"""Forget: some numbers become zero.
+"""Forget: set the coordinates at some positions to zero.
 
     v[index] <- 0
 
 Price: 2 words per position.
 """
 
-from numba import cuda
-
 from kernels.compiled import exact
+from kernels.gpu import cuda
 from kernels.launch import over
 
 

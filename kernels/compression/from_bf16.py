@@ -1,4 +1,4 @@
-"""From bfloat16: 16 bits and 16 zeros are a float32.
+"""From bfloat16: 16 bits followed by 16 zeros are a float32.
 
     out_i <- the number whose bits are codes_i, 0
 
@@ -7,11 +7,11 @@ Price: 1 operation per number; its code is read, it is written.
 """
 
 import numpy as np
-from numba import cuda
 
 from kernels.arrays import empty
 from kernels.compiled import exact, formula, length
 from kernels.compression.magnitude import bits
+from kernels.gpu import cuda
 from kernels.launch import over
 
 

@@ -1,4 +1,4 @@
-"""From fixed point: codes that share exponents become numbers again.
+"""From block floating point: codes with shared exponents to numbers.
 
     out_i <- codes_i 2^e        e: the exponent of i's block; NaN where there is none
 
@@ -9,10 +9,10 @@ Price: 1 operation per number; its code is read, it is written.
 import math
 
 import numpy as np
-from numba import cuda
 
 from kernels.compiled import exact, formula, length
 from kernels.compression.to_fixed import NO_NUMBER
+from kernels.gpu import cuda
 from kernels.launch import over
 
 

@@ -1,13 +1,12 @@
-"""Gather: the numbers at some positions, side by side.
+"""Gather: the numbers at some positions, as a dense vector.
 
     out <- v[index]
 
 Price: 3 words per number.
 """
 
-from numba import cuda
-
 from kernels.compiled import exact, length
+from kernels.gpu import cuda
 from kernels.launch import over
 
 

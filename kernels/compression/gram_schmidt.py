@@ -1,10 +1,10 @@
-"""Gram-Schmidt: columns that span the same become perpendicular and of length one.
+"""Gram-Schmidt: orthonormalise the columns of a matrix.
 
     p_j <- p_j - sum over k < j of (p_k . p_j) p_k        p_j <- p_j / |p_j|        twice, for j = 0, 1, ...
 
-p (rows, columns), a few columns. Twice, since subtracting nearly all of a column leaves mostly rounding. A column that
-depends on those before it (less than `least` of it is its own) becomes 0: what is left of it is rounding, and may
-point where an earlier column points.
+p (rows, columns), a few columns. Twice, since cancellation leaves mostly rounding errors of a nearly dependent column.
+A column that depends on those before it (less than `least` of its norm remains) becomes 0: the rest is rounding, and
+may be parallel to an earlier column.
 
 Price: 8 rows columns^2 FLOPs, p once. On a CPU sums are float64; on a GPU one block does it all.
 Source: Giraud, Langou, Rozloznik & van den Eshof, Numerische Mathematik 101, 2005 (twice is enough).
@@ -13,10 +13,10 @@ Source: Giraud, Langou, Rozloznik & van den Eshof, Numerische Mathematik 101, 20
 import math
 
 import numpy as np
-from numba import cuda
 
 from kernels.compiled import exact
-from kernels.compression.runs import block_sum
+from kernels.compression.segments import block_sum
+from kernels.gpu import cuda
 from kernels.launch import THREADS, stream_of
 
 
@@ -75,7 +75,7 @@ def _launch(p, least):
                 for i in range(thread, rows, THREADS):
                     along += p[i, k] * p[i, j]
                 along = block_sum(scratch, along)
-                for i in range(thread, rows, THREADS):  # every thread its own rows, so nobody waits
+                for i in range(thread, rows, THREADS):  # every thread its own rows: no synchronisation
                     p[i, j] -= along * p[i, k]
             for i in range(thread, rows, THREADS):
                 after += p[i, j] * p[i, j]

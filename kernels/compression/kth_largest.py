@@ -1,24 +1,25 @@
-"""K-th largest: the magnitude that the k largest numbers of a vector reach.
+"""K-th largest magnitude of a vector, by radix selection.
 
     cut <- the k-th of |v| from above        ties <- how many of those equal to it are among the k
 
-Exact, and without sorting: a pass over v counts the leading digits (of 8 bits) of all magnitudes, the count tells in
-which digit the k-th lies, and the next pass looks at the next digit of those that begin like it.
+Exact, and without sorting: a pass over v makes a histogram of the leading digits (of 8 bits) of all magnitudes, which
+tells the digit of the k-th, and the next pass does the same with the next digit of those that share it.
 
     k = 3    4711 4802 1174 4790 ..      first digit:  4: 3, 1: 1      the third is a 4...
                                          second:       8: 1, 7: 2      and then, 2 of those, a 47..
 
-Price: as many passes as a number has bytes, 3 operations per number and pass. Between two passes a GPU asks the CPU
-where to go on: below 10^5 numbers the waiting costs more than the work.
+Price: as many passes as a number has bytes, 3 operations per number and pass. Between two passes a GPU synchronises
+with the CPU: below 10^5 numbers that costs more than the work.
 Source: Alabi, Blanchard, Gordon & Steinbach, ACM JEA 17, 2012 (radix selection).
 """
 
 import numpy as np
-from numba import cuda, int32
+from numba import int32
 
 from kernels.arrays import empty, to_numpy
 from kernels.compiled import exact
 from kernels.compression.magnitude import bits, mask
+from kernels.gpu import cuda
 from kernels.launch import THREADS, over
 
 

@@ -1,18 +1,18 @@
-"""Magnitude: what selections compare, and how a GPU keeps what it picks in order.
+"""Magnitude: the order in which selections compare numbers, and stable compaction on a GPU.
 
-The bits of a float without its sign, read as a whole number, are in the order of |v|: 0 first, infinity last but for
-NaN, which a selection therefore never overlooks.
+The bits of a float without its sign, read as an integer, are in the order of |v|: 0 first, then infinity, then NaN,
+which a selection therefore always includes.
 
-A block of threads looks at one share of the vector, a tile of it at a time. First all shares are counted; then each
-block knows where its picks begin, and a scan over the tile where each of them goes:
+A block of threads processes one share of the vector, a tile at a time. First all shares are counted, which tells each
+block where its picks begin; then a scan over each tile tells where each pick goes:
 
     picked      . x x . | x . . x        share 0 has 2, so share 1 begins at place 2
     place       . 0 1 . | 2 . . 3
 """
 
 import numpy as np
-from numba import cuda
 
+from kernels.gpu import cuda
 from kernels.launch import THREADS, stream_of
 
 MAX_BLOCKS = 256
@@ -46,9 +46,9 @@ def shared_out(v) -> tuple[tuple, int]:
 
 @cuda.jit(device=True)
 def scan(flag, scratch):
-    """How many threads of the block have their flag up, from the first to this one; scratch[-1] says how many in all.
+    """Return the inclusive prefix sum of `flag` over the threads of the block; scratch[-1] becomes the total.
 
-    scratch holds a number per thread, and whoever reads it waits for all before it is used again.
+    scratch holds a number per thread; synchronise after reading it before it is used again.
     """
     thread, step = cuda.threadIdx.x, 1
     scratch[thread] = flag

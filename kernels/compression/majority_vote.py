@@ -1,4 +1,4 @@
-"""Vote: each bit is what most ballots say.
+"""Majority vote: each bit is the value that most ballots have.
 
     bit_i <- 1 if more than half of the ballots have it set, 0 if less than half; if it is half, as on ballot `chair`
 
@@ -8,9 +8,9 @@ Source: Bernstein, Zhao, Azizzadenesheli & Anandkumar, ICLR 2019 (majority vote;
 """
 
 import numpy as np
-from numba import cuda
 
 from kernels.compiled import exact, formula
+from kernels.gpu import cuda
 from kernels.launch import over
 
 

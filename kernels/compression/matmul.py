@@ -1,4 +1,4 @@
-"""Product: a matrix times a matrix, for those that are low in rank.
+"""Matrix product, for low-rank factors.
 
     c <- a b        a (m, k), b (k, n), either of them perhaps transposed; c (m, n)
 

@@ -1,18 +1,18 @@
-"""Norms: how large each run of a vector is.
+"""Norms: the norm of each segment of a vector.
 
-    out[r] <- max |v_i|  (order 0),  sum |v_i|  (order 1),  sqrt(sum v_i^2)  (order 2)        over the i of run r
+    out[r] <- max |v_i|  (order 0),  sum |v_i|  (order 1),  sqrt(sum v_i^2)  (order 2)        over the i of segment r
 
-v (d,), out (runs,), edges (runs + 1,). An empty run has norm 0, one with a NaN has norm NaN.
-Price: 2 FLOPs per number, and it is read once. On a CPU sums are float64; on a GPU a run is one block's.
+v (d,), out (segments,), edges (segments + 1,). An empty segment has norm 0, one with a NaN has norm NaN.
+Price: 2 FLOPs per number, and it is read once. On a CPU sums are float64; on a GPU each segment is one block's.
 """
 
 import math
 
 import numpy as np
-from numba import cuda
 
 from kernels.compiled import exact
-from kernels.compression.runs import block_largest, block_sum, over_runs, pieces
+from kernels.compression.segments import block_largest, block_sum, over_segments, pieces
+from kernels.gpu import cuda
 from kernels.launch import THREADS
 
 
@@ -22,25 +22,25 @@ def price(out, v, edges, order):
 
 def reference(out, v, edges, order):
     kind = {0: np.inf, 1: 1, 2: 2}[order]
-    for r, run in enumerate(pieces(edges)):
-        out[r] = np.linalg.norm(v[run].astype(np.float64), kind) if len(v[run]) else 0
+    for r, segment in enumerate(pieces(edges)):
+        out[r] = np.linalg.norm(v[segment].astype(np.float64), kind) if len(v[segment]) else 0
 
 
 @exact
 def cpu(out, v, edges, order):
     for r in range(out.size):
-        run = v[edges[r] : edges[r + 1]]
+        segment = v[edges[r] : edges[r + 1]]
         total = 0.0
         if order == 0:
-            for x in run:
+            for x in segment:
                 size = abs(x)
                 if size > total or size != size:  # nothing is above a NaN
                     total = float(size)
         elif order == 1:
-            for x in run:
+            for x in segment:
                 total += abs(x)
         else:
-            for x in run:
+            for x in segment:
                 total += float(x) * float(x)
             total = math.sqrt(total)
         out[r] = total
@@ -65,4 +65,4 @@ def _launch(out, v, edges, order):
 
 
 def gpu(out, v, edges, order):
-    _launch[over_runs(edges)](out, v, edges, order)
+    _launch[over_segments(edges)](out, v, edges, order)

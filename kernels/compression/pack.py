@@ -1,18 +1,17 @@
-"""Pack: small whole numbers side by side, without the bits they do not need.
+"""Pack: small integers stored in as few bits as they need.
 
     packed <- codes[0], codes[1], ... of `width` bits each, the lowest bit first
 
-codes (n,), any kind of numbers, all from 0 to 2^width - 1; packed, bytes, ceil(n width / 8) of them; width 1 to 16.
-Eight codes fill `width` bytes exactly, so eight at a time are packed by whoever comes first.
+codes (n,), of any dtype, all from 0 to 2^width - 1; packed, bytes, ceil(n width / 8) of them; width 1 to 16.
+Eight codes fill `width` bytes exactly, so each thread packs eight at a time, independently.
 
     width 3     aaabbbcc cdddeeef ffggghhh
 
 Price: 3 operations per code; both are moved once.
 """
 
-from numba import cuda
-
 from kernels.compiled import exact, formula
+from kernels.gpu import cuda
 from kernels.launch import THREADS, grid, stream_of
 
 

@@ -1,15 +1,14 @@
-"""Residual: what a code left out of a vector.
+"""Residual: the part of a vector that a code left out, for error feedback.
 
     v <- v - q
 
-q is what the receivers will read of v. Added to the next gradient, the residual is sent later instead of never.
+q is what the receivers decode of v. Added to the next gradient, the residual is sent later instead of never.
 
 Price: 1 FLOP and 3 words per element (read v and q, write v).
 """
 
-from numba import cuda
-
 from kernels.compiled import exact, formula, length
+from kernels.gpu import cuda
 from kernels.launch import over
 
 FLOPS, WORDS = 1, 3

@@ -1,15 +1,14 @@
-"""Scatter-add: numbers are added where they belong.
+"""Scatter-add: add numbers at given positions.
 
     out[index] <- out[index] + values
 
-No two of the positions are equal, so nobody waits for anybody, and the order decides nothing.
+Positions are distinct, so no synchronisation is needed and the order does not matter.
 
 Price: 1 FLOP and 4 words per number sent, however long `out` is; adding P messages costs P k and not P d.
 """
 
-from numba import cuda
-
 from kernels.compiled import exact, length
+from kernels.gpu import cuda
 from kernels.launch import over
 
 

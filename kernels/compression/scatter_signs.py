@@ -1,4 +1,4 @@
-"""Scatter signs: what `threshold` wrote is added where it belongs.
+"""Scatter signs: decode what `threshold` wrote, and add it at its positions.
 
     out[i] <- out[i] + tau for a word i, out[i] <- out[i] - tau for a word ~i
 
@@ -6,9 +6,9 @@ Price: 1 FLOP and 3 words per word sent.
 """
 
 import numpy as np
-from numba import cuda
 
 from kernels.compiled import exact
+from kernels.gpu import cuda
 from kernels.launch import over
 
 

@@ -1,8 +1,8 @@
-"""Select: the numbers of a vector that reach a cut, and where they stand.
+"""Select: the numbers of a vector whose magnitude reaches a cut, and their positions.
 
     index <- the i with |v_i| > cut, and the first `ties` of those with |v_i| = cut, in order        values <- v[index]
 
-As many are written as there is room for; how many there are is given back, so without room it counts. With the cut
+As many are written as fit; the number found is returned, so that with empty outputs it counts. With the cut
 and ties of `kth_largest` these are the k largest; with any cut and ties = len(v), all that reach it. NaN is above
 everything.
 
@@ -10,11 +10,12 @@ Price: 2 operations per number, and it is read once; on a GPU twice, once to cou
 """
 
 import numpy as np
-from numba import cuda, int32
+from numba import int32
 
 from kernels.arrays import empty
 from kernels.compiled import exact
 from kernels.compression.magnitude import bits, key, mask, scan, shared_out
+from kernels.gpu import cuda
 from kernels.launch import THREADS
 
 

@@ -1,18 +1,18 @@
-"""Undither: levels become numbers again.
+"""Stochastic dequantisation (QSGD): levels to numbers.
 
-    out_i <- scale[r] (code_i - s) / s        r: the run of i
+    out_i <- scale[r] (code_i - s) / s        r: the segment of i
 
-packed, the codes in `width` bits each as `pack` leaves them; scales (runs,), out (d,). With s the number of ranks, a
-sum of as many codes of one level (-1, 0, 1) becomes their mean. A scale that is no number makes its run no numbers.
+packed, the codes in `width` bits each as `pack` leaves them; scales (segments,), out (d,). With s the number of ranks,
+a sum of as many codes of one level (-1, 0, 1) becomes their mean. A scale of NaN makes its segment NaN.
 Price: 6 operations per number; its code is read, it is written once.
 """
 
 import numpy as np
-from numba import cuda
 
 from kernels.compiled import exact
 from kernels.compression.pack import field_cpu, field_gpu
-from kernels.compression.runs import over_runs, pieces
+from kernels.compression.segments import over_segments, pieces
+from kernels.gpu import cuda
 from kernels.launch import THREADS
 
 
@@ -23,9 +23,9 @@ def price(out, packed, scales, edges, levels, width):
 def reference(out, packed, scales, edges, levels, width):
     bits = np.unpackbits(packed, count=len(out) * width, bitorder="little").reshape(-1, width)
     codes = bits @ (1 << np.arange(width))
-    for r, run in enumerate(pieces(edges)):
+    for r, segment in enumerate(pieces(edges)):
         with np.errstate(invalid="ignore"):
-            out[run] = (codes[run] - levels).astype(out.dtype) * (scales[r] / out.dtype.type(levels))
+            out[segment] = (codes[segment] - levels).astype(out.dtype) * (scales[r] / out.dtype.type(levels))
 
 
 @exact
@@ -47,4 +47,4 @@ def _launch(out, packed, scales, edges, levels, width):
 
 
 def gpu(out, packed, scales, edges, levels, width):
-    _launch[over_runs(edges)](out, packed, scales, edges, levels, width)
+    _launch[over_segments(edges)](out, packed, scales, edges, levels, width)

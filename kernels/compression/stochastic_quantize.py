@@ -1,20 +1,20 @@
-"""Dither: numbers are rounded to a few levels by chance, so that on average they are what they were.
+"""Stochastic quantisation (QSGD): round to s levels, unbiased in expectation.
 
-    level_i = s |v_i| / scale[r], rounded up with a probability that is its fraction        r: the run of i
+    level_i = s |v_i| / scale[r], rounded up with probability equal to its fraction        r: the segment of i
     codes_i <- s + sign(v_i) level_i                 0 to 2 s, s stands for 0
 
-v (d,), codes (d,) whole numbers, scales (runs,). What is beyond the scale is cut off at it. The chance of number i is
-a hash of `key` (below 2^63) and i: a key is the throw of all dice at once, the same on every machine.
+v (d,), codes (d,) integers, scales (segments,). Numbers beyond the scale are clipped. The random number of i is a hash
+of `key` (below 2^63) and i: counter-based, so the same on every machine and implementation.
 
 Price: 12 operations per number; it is read once, its code written once.
 Source: Alistarh et al., NIPS 2017 (levels); Steele, Lea & Flood, OOPSLA 2014 (splitmix64, the hash).
 """
 
 import numpy as np
-from numba import cuda
 
 from kernels.compiled import exact, formula
-from kernels.compression.runs import over_runs, pieces
+from kernels.compression.segments import over_segments, pieces
+from kernels.gpu import cuda
 from kernels.launch import THREADS
 
 STEP, FIRST, SECOND = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
@@ -39,11 +39,11 @@ def reference(codes, v, scales, edges, levels, key):
     with np.errstate(over="ignore"):
         throws = dice.py_func(np.uint64(key), np.arange(len(v), dtype=np.uint64))
     chances = throws.astype(v.dtype) * number(2**-24)
-    for r, run in enumerate(pieces(edges)):
+    for r, segment in enumerate(pieces(edges)):
         with np.errstate(invalid="ignore"):
-            level = np.abs(v[run]) / scales[r] * number(levels) if scales[r] > 0 else np.zeros_like(v[run])
-        whole = np.where(level < levels, level + chances[run], number(levels)).astype(np.int64)
-        codes[run] = np.where(v[run] < 0, levels - whole, levels + whole)
+            level = np.abs(v[segment]) / scales[r] * number(levels) if scales[r] > 0 else np.zeros_like(v[segment])
+        whole = np.where(level < levels, level + chances[segment], number(levels)).astype(np.int64)
+        codes[segment] = np.where(v[segment] < 0, levels - whole, levels + whole)
 
 
 @formula
@@ -59,10 +59,10 @@ def cpu(codes, v, scales, edges, levels, key):
     s, zero, unit = number(levels), number(0), number(2**-24)
     for r in range(scales.size):
         scale, start = scales[r], edges[r]
-        run, part = v[start : edges[r + 1]], codes[start : edges[r + 1]]
-        for i in range(run.size):
+        segment, part = v[start : edges[r + 1]], codes[start : edges[r + 1]]
+        for i in range(segment.size):
             chance = number(dice(key, np.uint64(start + i))) * unit
-            part[i] = levels + element(run[i], scale, s, chance, zero)
+            part[i] = levels + element(segment[i], scale, s, chance, zero)
 
 
 @cuda.jit
@@ -75,4 +75,4 @@ def _launch(codes, v, scales, edges, levels, key):
 
 
 def gpu(codes, v, scales, edges, levels, key):
-    _launch[over_runs(edges)](codes, v, scales, edges, levels, key)
+    _launch[over_segments(edges)](codes, v, scales, edges, levels, key)

@@ -1,20 +1,21 @@
-"""Threshold: one word says where a number beyond tau stands, and on which side.
+"""Threshold (Strom): encode position and sign of each number beyond tau in one word.
 
     words <- i for v_i > tau, ~i for v_i < -tau, in order of i
 
-~i, the bits of i turned over, is negative: the first bit of the word is the sign, the other 31 are the position. How
-many there are is given back; -1 if a number of v is not finite, which no word can say.
+~i, the complement of i, is negative: the first bit of the word is the sign, the other 31 are the position. The number
+of words is returned; -1 if a number of v is not finite, which no word can encode.
 
 Price: 2 operations per number, and it is read once; on a GPU twice, once to count.
 Source: Strom, Interspeech 2015.
 """
 
 import numpy as np
-from numba import cuda, int32
+from numba import int32
 
 from kernels.arrays import empty
 from kernels.compiled import exact, formula
 from kernels.compression.magnitude import scan, shared_out
+from kernels.gpu import cuda
 from kernels.launch import THREADS
 
 

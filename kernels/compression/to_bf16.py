@@ -1,18 +1,18 @@
-"""To bfloat16: the first 16 bits of a float32, rounded.
+"""To bfloat16: the upper 16 bits of a float32, rounded to nearest.
 
     codes_i <- the nearest number with 8 bits of mantissa, ties to the even one        its bits
 
-codes (d,) are uint16; v (d,). What rounds beyond the largest number becomes infinite; a NaN stays one, though
-adding what rounds it up might carry into its exponent and sign.
+codes (d,) are uint16; v (d,). Overflow becomes infinite; NaN is handled apart, since the rounding increment
+could carry into its exponent and sign.
 Price: 5 operations per number; it is read, its code written.
 Source: Kalamkar et al., arXiv:1905.12322.
 """
 
 import numpy as np
-from numba import cuda
 
 from kernels.compiled import exact, formula, length
 from kernels.compression.magnitude import bits
+from kernels.gpu import cuda
 from kernels.launch import over
 
 

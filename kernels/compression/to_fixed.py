@@ -1,4 +1,4 @@
-"""To fixed point: a block of numbers shares one exponent, and each number keeps seven bits and a sign.
+"""To block floating point: a block of numbers shares one exponent, and each number keeps a sign and seven bits.
 
     e <- the least with max |v_i| <= 127 * 2^e        codes_i <- v_i / 2^e, rounded        over each block
 
@@ -13,9 +13,9 @@ Source: the dynamic fixed point of MLSL, Sridharan et al., arXiv:1801.08030.
 import math
 
 import numpy as np
-from numba import cuda
 
 from kernels.compiled import exact, formula
+from kernels.gpu import cuda
 from kernels.launch import over
 
 NO_NUMBER = 127

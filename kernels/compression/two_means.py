@@ -1,18 +1,18 @@
-"""Two means: the two numbers that stand for a run of which only the signs are kept.
+"""Two means: the reconstruction values of a segment of which only the signs are sent (1-bit SGD).
 
-    low[r] <- mean of the v_i < 0        high[r] <- mean of the v_i >= 0        over the i of run r
+    low[r] <- mean of the v_i < 0        high[r] <- mean of the v_i >= 0        over the i of segment r
 
-No other two numbers have a smaller squared distance to v, given its signs. Where there is nothing to take a mean of it
-is 0. A NaN counts as below 0, so that low is NaN.
-Price: 4 FLOPs per number, and it is read once. On a CPU sums are float64; on a GPU a run is one block's.
+They minimise the squared distance to v, given its signs. The mean of no numbers is 0. A NaN counts as below 0, so that
+low is NaN.
+Price: 4 FLOPs per number, and it is read once. On a CPU sums are float64; on a GPU each segment is one block's.
 Source: Seide, Fu, Droppo, Li & Yu, Interspeech 2014.
 """
 
 import numpy as np
-from numba import cuda
 
 from kernels.compiled import exact
-from kernels.compression.runs import block_sum, over_runs, pieces
+from kernels.compression.segments import block_sum, over_segments, pieces
+from kernels.gpu import cuda
 from kernels.launch import THREADS
 
 
@@ -21,8 +21,8 @@ def price(low, high, v, edges):
 
 
 def reference(low, high, v, edges):
-    for r, run in enumerate(pieces(edges)):
-        x = v[run].astype(np.float64)
+    for r, segment in enumerate(pieces(edges)):
+        x = v[segment].astype(np.float64)
         below, above = x[~(x >= 0)], x[x >= 0]
         low[r] = below.mean() if below.size else 0
         high[r] = above.mean() if above.size else 0
@@ -31,15 +31,15 @@ def reference(low, high, v, edges):
 @exact
 def cpu(low, high, v, edges):
     for r in range(low.size):
-        run = v[edges[r] : edges[r + 1]]
+        segment = v[edges[r] : edges[r + 1]]
         below = above = 0.0
         count = 0
-        for x in run:
+        for x in segment:
             up = x >= 0
             above += x if up else 0.0
             below += 0.0 if up else x
             count += up
-        low[r] = below / max(run.size - count, 1)
+        low[r] = below / max(segment.size - count, 1)
         high[r] = above / max(count, 1)
 
 
@@ -64,4 +64,4 @@ def _launch(low, high, v, edges):
 
 
 def gpu(low, high, v, edges):
-    _launch[over_runs(edges)](low, high, v, edges)
+    _launch[over_segments(edges)](low, high, v, edges)

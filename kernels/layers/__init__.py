@@ -1,1 +1,1 @@
-"""Layers: forward and backward passes, hand-written."""
+"""Layers: forward and backward passes, written by hand."""

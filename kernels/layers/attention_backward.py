@@ -1,10 +1,10 @@
-"""Causal attention backward: who was looked at hears of it, and so does the look itself.
+"""Causal attention backward: the gradients of queries, keys and values.
 
     for each sample and head:    dv = p^T dy          ds = p (dy v^T - sum over each row of p dy v^T)
                                  dq = ds k / sqrt(d)          dk = ds^T q / sqrt(d)
 
-Shapes are those of attention_forward; p is of the forward pass. All of it is B of a split backward pass: attention has
-no weights, and the layer before waits for every one of the three.
+Shapes are those of attention_forward; p is that of the forward pass. All of it is B of a split backward pass: attention
+has no weights, and the layer before waits for every one of the three.
 Price: 8 n time^2 width FLOPs for the products, counted whole though half of p is 0, and 5 per number of p; every array
 once.
 """
@@ -12,10 +12,10 @@ once.
 import math
 
 import numpy as np
-from numba import cuda
 
 from kernels.arrays import empty_like
 from kernels.compiled import exact, formula
+from kernels.gpu import cuda
 from kernels.launch import THREADS, grid, stream_of
 
 

@@ -1,8 +1,8 @@
-"""Causal attention forward: every position looks back at those before it, and takes from each what it finds fitting.
+"""Causal attention forward: every position attends to itself and the positions before it.
 
     for each sample and head:    p = softmax(q k^T / sqrt(d)) over positions that are not later          y = p v
 
-q, k, v, y (n, time, width); p (n, heads, time, time), 0 above the diagonal, is kept for the way back. A head has
+q, k, v, y (n, time, width); p (n, heads, time, time), 0 above the diagonal, is kept for backward. A head has
 d = width / heads columns of its own. On a CPU a head at a time is two BLAS products; on a GPU one thread does one row.
 Price: 4 n time^2 width FLOPs for the products, counted whole as in the literature, though half of p is masked, and 8
 per number of p; every array once.
@@ -12,9 +12,9 @@ Source: Vaswani et al., Attention Is All You Need, NeurIPS 2017.
 import math
 
 import numpy as np
-from numba import cuda
 
 from kernels.compiled import exact, formula
+from kernels.gpu import cuda
 from kernels.launch import THREADS, grid, stream_of
 
 

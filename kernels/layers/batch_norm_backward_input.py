@@ -1,9 +1,9 @@
-"""Batch norm backward, input half: what the layer before waits for.
+"""Batch norm backward, input half: the gradient of the inputs, which the layer before waits for.
 
     dx = gain / s (dy - dbias / N - (x - m) dgain / (s N))        s = sqrt(v + eps), N numbers in a channel
 
-x, dy, dx (n, c, ...), the others (c,). Every input hears from all of its channel: adding the same to all of them, or
-making all of them larger, changes no output, so dx is free of both. What is taken off are dbias and dgain, which
+x, dy, dx (n, c, ...), the others (c,). Every input affects all outputs of its channel: shifting or scaling a whole
+channel changes no output, so dx has neither component. They are removed by dbias and dgain, which
 `batch_norm_backward_weights` has summed before.
 Price: 5 FLOPs and 3 words per number: bound by memory everywhere. Source: Ioffe & Szegedy, ICML 2015.
 """
@@ -11,9 +11,9 @@ Price: 5 FLOPs and 3 words per number: bound by memory everywhere. Source: Ioffe
 import math
 
 import numpy as np
-from numba import cuda
 
 from kernels.compiled import exact, formula
+from kernels.gpu import cuda
 from kernels.launch import over
 
 

@@ -1,19 +1,19 @@
-"""Batch norm backward, weight half: the gradients of gain and bias, from which the input half is made, too.
+"""Batch norm backward, weight half: the gradients of gain and bias, which the input half needs, too.
 
     dgain[c] = sum of dy[:, c] (x[:, c] - m) / sqrt(v + eps)        dbias[c] = sum of dy[:, c]
 
-x, dy (n, c, ...), the others (c,); m and v are the mean and variance that the forward pass found. Other layers leave
-this half, W, for an idle moment; here B begins with it, since both sums are a part of dx.
+x, dy (n, c, ...), the others (c,); m and v are the mean and variance of the forward pass. Other layers defer this
+half, W; here B begins with it, since dx needs both sums.
 Price: 4 FLOPs per number, and every array once. On a GPU a channel is one block's.
 """
 
 import math
 
 import numpy as np
-from numba import cuda
 
 from kernels.compiled import exact
-from kernels.compression.runs import block_sum
+from kernels.compression.segments import block_sum
+from kernels.gpu import cuda
 from kernels.launch import MAX_BLOCKS, THREADS, stream_of
 
 

@@ -1,4 +1,4 @@
-"""Batch norm forward: every channel gets mean 0 and variance 1 over the batch, then a size and a place of its own.
+"""Batch norm forward: normalise each channel over the batch, then apply gain and bias.
 
     m[c] = mean of x[:, c]        v[c] = mean of (x[:, c] - m[c])^2        over samples and pixels
     y = gain (x - m) / sqrt(v + eps) + bias,  or no less than 0 with relu
@@ -12,10 +12,10 @@ Price: 7 FLOPs per number, and every array once. Source: Ioffe & Szegedy, ICML 2
 import math
 
 import numpy as np
-from numba import cuda
 
 from kernels.compiled import exact
-from kernels.compression.runs import block_sum
+from kernels.compression.segments import block_sum
+from kernels.gpu import cuda
 from kernels.launch import MAX_BLOCKS, THREADS, stream_of
 
 

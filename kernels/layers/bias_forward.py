@@ -1,4 +1,4 @@
-"""Bias forward: what follows a product whose parts were summed elsewhere, bias and ReLU.
+"""Bias forward: bias and ReLU after a product whose parts were summed elsewhere.
 
     y = z + b,  or  max(0, z + b) with relu          y and z (n, o), b (o,); y may be z itself
 
@@ -7,9 +7,9 @@ Price: 1 or 2 FLOPs and 2 words per number, and b once.
 """
 
 import numpy as np
-from numba import cuda
 
 from kernels.compiled import exact, formula
+from kernels.gpu import cuda
 from kernels.launch import over
 
 

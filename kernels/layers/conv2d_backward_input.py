@@ -1,4 +1,4 @@
-"""Convolution backward, input half: every pixel hears from each output it took part in.
+"""Convolution backward, input half: the gradient of the inputs.
 
     dx[n, c, i, j] = sum over o, u, v of w[o, c, u, v] dz[n, o, i - u + k/2, j - v + k/2]
 
@@ -7,9 +7,9 @@ Price: 2 n o c k k h w FLOPs, and every array once.
 """
 
 import numpy as np
-from numba import cuda
 
 from kernels.compiled import exact
+from kernels.gpu import cuda
 from kernels.launch import over
 from kernels.layers.patches import fold
 

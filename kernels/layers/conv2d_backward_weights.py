@@ -1,4 +1,4 @@
-"""Convolution backward, weight half: every filter hears from all the places it looked at.
+"""Convolution backward, weight half: the gradients of filters and biases.
 
     dw[o, c, u, v] = sum over n, i, j of dz[n, o, i, j] x[n, c, i + u - k/2, j + v - k/2]
     db[o] = sum over n, i, j of dz[n, o, i, j]
@@ -9,9 +9,9 @@ Price: 2 n o c k k h w FLOPs, and every array once.
 """
 
 import numpy as np
-from numba import cuda
 
 from kernels.compiled import exact
+from kernels.gpu import cuda
 from kernels.launch import over
 from kernels.layers.patches import unfold
 

@@ -1,4 +1,4 @@
-"""Convolution forward: the same small filters everywhere in the image, bias and ReLU in the same pass.
+"""Convolution forward, with bias and ReLU in the same pass.
 
     y[n, o, i, j] = b[o] + sum over c, u, v of w[o, c, u, v] x[n, c, i + u - k/2, j + v - k/2]
 
@@ -8,9 +8,9 @@ Price: 2 n o c k k h w FLOPs, and every array once.
 """
 
 import numpy as np
-from numba import cuda
 
 from kernels.compiled import exact
+from kernels.gpu import cuda
 from kernels.launch import over
 from kernels.layers.patches import unfold
 

@@ -1,4 +1,4 @@
-"""Dense backward, input half: what the layer before waits for.
+"""Dense backward, input half: the gradient of the inputs, which the layer before waits for.
 
     dx = dz w^T          dz (n, o), w (i, o), dx (n, i)
 

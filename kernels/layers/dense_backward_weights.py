@@ -1,4 +1,4 @@
-"""Dense backward, weight half: what only the optimizer waits for.
+"""Dense backward, weight half: the gradients of weights and biases, which only the optimizer waits for.
 
     dw = x^T dz          db = sum over samples of dz          x (n, i), dz (n, o), dw (i, o), db (o,)
 
@@ -8,9 +8,9 @@ Source: Qi et al., Zero Bubble Pipeline Parallelism, ICLR 2024, for the split.
 """
 
 import numpy as np
-from numba import cuda
 
 from kernels.compiled import exact
+from kernels.gpu import cuda
 from kernels.launch import over
 from kernels.layers.tiles import product
 

@@ -1,4 +1,4 @@
-"""Dense forward: a layer of neurons, bias and ReLU in the same pass.
+"""Dense forward: a fully connected layer, with bias and ReLU in the same pass.
 
     y = x w + b,  or  max(0, x w + b) with relu          x (n, i), w (i, o), b (o,), y (n, o)
 

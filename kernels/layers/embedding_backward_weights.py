@@ -1,17 +1,17 @@
-"""Embedding backward: every token hears from all places where it stood, every place from all tokens that stood there.
+"""Embedding backward: sum the gradients of all occurrences of each token, and of each position.
 
     dtable[v] = sum over n, t with x[n, t] = v of dy[n, t]          dplaces[t] = sum over n of dy[n, t]
 
 x (n, time), dy (n, time, width), dtable (tokens, width), dplaces (time, width). All of it is W of a split backward
-pass: there is nobody before to wait for B. On a GPU one thread sums one number and looks at all tokens for it, so that
-the order of the sum does not depend on who is first; atomic additions would be faster and differ from run to run.
+pass: no layer before waits for B. On a GPU one thread sums one number over all tokens, so that the order of the sum is
+fixed; atomic additions would be faster and differ from run to run.
 Price: 2 FLOPs per number of dy, and every array once.
 """
 
 import numpy as np
-from numba import cuda
 
 from kernels.compiled import exact
+from kernels.gpu import cuda
 from kernels.launch import over
 
 

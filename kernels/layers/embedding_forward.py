@@ -1,4 +1,4 @@
-"""Embedding forward: a token is looked up, and so is its place.
+"""Embedding forward: the sum of token embedding and position embedding.
 
     y[n, t] = table[x[n, t]] + places[t]
 
@@ -6,9 +6,8 @@ x (n, time) of whole numbers, table (tokens, width), places (time, width) or lon
 Price: 1 FLOP per number of y; y, the tokens and the rows of table are moved once, places is.
 """
 
-from numba import cuda
-
 from kernels.compiled import exact
+from kernels.gpu import cuda
 from kernels.launch import over
 
 

@@ -1,4 +1,4 @@
-"""GELU backward: how much more passes when a little more comes.
+"""GELU backward: multiply by its derivative.
 
     dz = dy (s + a y (1 - s) (1 + 3 b z^2)),  s = y / z          s, a and b as in gelu_forward
 
@@ -7,9 +7,9 @@ Price: 14 FLOPs and 4 words per number: bound by memory everywhere.
 """
 
 import numpy as np
-from numba import cuda
 
 from kernels.compiled import exact, formula
+from kernels.gpu import cuda
 from kernels.launch import over
 from kernels.layers.gelu_forward import A, B
 

@@ -1,4 +1,4 @@
-"""GELU forward: a number passes by how large it is, small ones a little, large ones whole.
+"""GELU forward: a number times the normal distribution function at it.
 
     y = z s(z),  s(z) = 1 / (1 + exp(-a (z + b z^3)))          a = sqrt(8 / pi),  b = 0.044715
 
@@ -11,9 +11,9 @@ Source: Hendrycks & Gimpel, Gaussian Error Linear Units, arXiv:1606.08415.
 import math
 
 import numpy as np
-from numba import cuda
 
 from kernels.compiled import exact, formula
+from kernels.gpu import cuda
 from kernels.launch import over
 
 FLOPS, WORDS = 12, 2

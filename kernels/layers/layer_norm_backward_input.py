@@ -1,4 +1,4 @@
-"""Layer norm backward, input half: what would move a row's mean or its size is taken off.
+"""Layer norm backward, input half: remove the components that change a row's mean or variance.
 
     du = gain dy          dx = r (du - mean of du - u (mean of u du))
 
@@ -7,9 +7,8 @@ see dense_backward_input.
 Price: 9 FLOPs per number; dy and u read, dx written once.
 """
 
-from numba import cuda
-
 from kernels.compiled import exact, formula
+from kernels.gpu import cuda
 from kernels.launch import over
 
 

@@ -1,4 +1,4 @@
-"""Layer norm backward, weight half: what gain and bias have done to all rows.
+"""Layer norm backward, weight half: the gradients of gain and bias, summed over rows.
 
     dgain = sum over rows of dy u          dbias = sum over rows of dy
 
@@ -6,9 +6,8 @@ dy, u (rows, width), dgain and dbias (width,). This is W of a split backward pas
 Price: 3 FLOPs per number; dy and u read once.
 """
 
-from numba import cuda
-
 from kernels.compiled import exact
+from kernels.gpu import cuda
 from kernels.launch import over
 
 

@@ -1,9 +1,9 @@
-"""Layer norm forward: each row is brought to mean 0 and variance 1, then to what the layer has learned.
+"""Layer norm forward: normalise each row to mean 0 and variance 1, then apply gain and bias.
 
     u = (x - mean of x) r,  r = 1 / sqrt(variance of x + eps)          y = gain u + bias
 
 x, y, u (rows, width), r (rows,), gain and bias (width,): a row is one position of one sample, and needs no other. u and
-r are kept for the way back.
+r are kept for backward.
 Price: 8 FLOPs per number; x read, y and u written once.
 Source: Ba, Kiros & Hinton, Layer Normalization, arXiv:1607.06450.
 """
@@ -11,9 +11,9 @@ Source: Ba, Kiros & Hinton, Layer Normalization, arXiv:1607.06450.
 import math
 
 import numpy as np
-from numba import cuda
 
 from kernels.compiled import exact, formula
+from kernels.gpu import cuda
 from kernels.launch import over
 
 

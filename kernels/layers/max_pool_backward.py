@@ -1,15 +1,15 @@
-"""Max pooling backward: the gradient goes to the winner.
+"""Max pooling backward: route the gradient to the maximum of each window.
 
-    dx[winner of each window] = dy[window],  0 elsewhere
+    dx[maximum of each window] = dy[window],  0 elsewhere
 
-x, dx (n, c, h, w), y, dy (n, c, h // window, w // window). Of equal numbers the first, row by row, has won.
+x, dx (n, c, h, w), y, dy (n, c, h // window, w // window). Of equal numbers the first, row by row, is the maximum.
 Price: 1 FLOP and two words per input, two words per output.
 """
 
 import numpy as np
-from numba import cuda
 
 from kernels.compiled import exact, formula
+from kernels.gpu import cuda
 from kernels.launch import over
 
 

@@ -1,14 +1,13 @@
-"""Max pooling forward: the largest of each small window.
+"""Max pooling forward: the maximum of each window.
 
     y[n, c, i, j] = max over u, v < window of x[n, c, window i + u, window j + v]
 
-x (n, c, h, w), y (n, c, h // window, w // window); what does not fill a window is left out. A NaN wins.
+x (n, c, h, w), y (n, c, h // window, w // window); incomplete windows are left out. NaN propagates.
 Price: 1 FLOP and one word per input, one word per output.
 """
 
-from numba import cuda
-
 from kernels.compiled import exact, formula
+from kernels.gpu import cuda
 from kernels.launch import over
 
 

@@ -1,4 +1,4 @@
-"""Patches: how a convolution becomes a matrix product.
+"""Patches (im2col): a convolution as a matrix product.
 
 `unfold` writes the k x k neighbourhood of every pixel as a column, so that filters (o, c k k) times patches
 (c k k, h w) is the convolution. A row of patches is then one channel of the image, shifted. `fold` is the transpose:

@@ -1,16 +1,16 @@
-"""Quadratic: the bowl in which every theorem is tried first.
+"""Quadratic: loss and gradient of a convex quadratic at a mini-batch of points.
 
     f(w) = mean over samples of 1/2 sum_i h_i (w_i - p_i)^2          g = h (w - mean of p)
 
-w, g, curvature h (d,), points p (n, d): each sample has a bowl of its own, the noise is that they disagree.
+w, g, curvature h (d,), points p (n, d): each sample has its own minimum, which is the gradient noise.
 Price: 6 FLOPs and one word per number of p; w, h and g once.
 """
 
 import numpy as np
-from numba import cuda
 
 from kernels.arrays import empty
 from kernels.compiled import exact, formula
+from kernels.gpu import cuda
 from kernels.launch import over
 
 

@@ -1,4 +1,4 @@
-"""Residual add: a block changes what passes by only a little.
+"""Residual add: the input plus a scaled block output.
 
     y = x + scale a          y may be x or a itself
 
@@ -7,9 +7,8 @@ Price: 2 FLOPs and 3 words per number: bound by memory everywhere.
 Source: He et al., Deep Residual Learning for Image Recognition, CVPR 2016.
 """
 
-from numba import cuda
-
 from kernels.compiled import exact, formula
+from kernels.gpu import cuda
 from kernels.launch import over
 
 FLOPS, WORDS = 2, 3

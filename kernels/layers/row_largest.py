@@ -1,14 +1,13 @@
-"""Row largest: the largest number of each row, such as a sample's largest logit.
+"""Row maximum, for example a sample's largest logit.
 
     largest[i] = max over j of z[i, j]          largest (n,), z (n, columns)
 
-A NaN is not seen; the exponentials that follow have it.
+NaN is ignored here; the exponentials that follow propagate it.
 Price: 1 FLOP per number; z is read once.
 """
 
-from numba import cuda
-
 from kernels.compiled import exact, formula
+from kernels.gpu import cuda
 from kernels.launch import over
 
 

@@ -1,19 +1,19 @@
-"""Softmax cross-entropy: how surprised the model is by the right class, and which way to turn.
+"""Softmax cross-entropy: the mean loss, and the gradient of the logits.
 
     p = softmax(z)          loss = mean over samples of -log p[target]          dz = (p - onehot(target)) / n
 
-z (n, classes), target (n,) of whole numbers, dz like z: the gradient of the mean loss. The largest logit is taken
-off before the exponential, so that large logits do not overflow.
+z (n, classes), target (n,) of integers, dz like z: the gradient of the mean loss. The largest logit is
+subtracted before the exponential, so that large logits do not overflow.
 Price: about 8 FLOPs per logit; z is read and dz written once.
 """
 
 import math
 
 import numpy as np
-from numba import cuda
 
 from kernels.arrays import empty
 from kernels.compiled import exact, formula
+from kernels.gpu import cuda
 from kernels.launch import over
 
 FLOPS, WORDS = 8, 2

@@ -1,4 +1,4 @@
-"""Squared error: how far the outputs are from the targets, and the way back.
+"""Squared error: the loss, and the gradient of the outputs.
 
     loss = mean over samples of 1/2 |y - t|^2          dy = (y - t) / n
 
@@ -7,10 +7,10 @@ Price: 4 FLOPs and 3 words per number.
 """
 
 import numpy as np
-from numba import cuda
 
 from kernels.arrays import empty
 from kernels.compiled import exact, formula
+from kernels.gpu import cuda
 from kernels.launch import over
 
 FLOPS, WORDS = 4, 3

@@ -1,13 +1,12 @@
-"""Tanh backward: the derivative from the output alone.
+"""Tanh backward: the derivative, computed from the output alone.
 
     dz = dy (1 - y^2)
 
 Price: 3 FLOPs and 3 words per number: bound by memory everywhere.
 """
 
-from numba import cuda
-
 from kernels.compiled import exact, formula
+from kernels.gpu import cuda
 from kernels.launch import over
 
 FLOPS, WORDS = 3, 3

@@ -1,4 +1,4 @@
-"""Tanh forward: a smooth squashing to between -1 and 1.
+"""Tanh forward: the hyperbolic tangent of every number.
 
     y = tanh(z)          y may be z itself
 
@@ -8,9 +8,9 @@ Price: 2 words per number; the FLOPs depend on the library and are counted as 10
 import math
 
 import numpy as np
-from numba import cuda
 
 from kernels.compiled import exact, formula
+from kernels.gpu import cuda
 from kernels.launch import over
 
 FLOPS, WORDS = 10, 2

@@ -1,4 +1,4 @@
-"""Tiles: a matrix product on a GPU, sixteen by sixteen numbers at a time.
+"""Tiles: a matrix product on a GPU through shared memory, in tiles of 16 x 16.
 
 Every thread owns one number of c = a b, every block a tile of it. Reading a row of a and a column of b from global
 memory for each number would read everything n times; instead the block copies one tile of a and one of b into
@@ -12,8 +12,7 @@ shared memory, all threads use them sixteen times, and the block moves on along 
 It is written to be read: cuBLAS also keeps numbers in registers, fetches ahead, and uses tensor cores.
 """
 
-from numba import cuda
-
+from kernels.gpu import cuda
 from kernels.launch import stream_of
 
 TILE = 16
@@ -32,7 +31,7 @@ def _product(c, a, b, bias, relu):
         cuda.syncthreads()
         for inner in range(TILE):
             total += left[down, inner] * right[inner, across]
-        cuda.syncthreads()  # nobody overwrites a tile that another thread still reads
+        cuda.syncthreads()  # before a tile is overwritten that another thread still reads
     if i < c.shape[0] and j < c.shape[1]:
         if bias is not None:
             total += bias[j]

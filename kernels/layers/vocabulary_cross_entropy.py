@@ -1,4 +1,4 @@
-"""Vocabulary cross-entropy: the loss, and the gradient of the logits that are here, where others have the rest.
+"""Vocabulary cross-entropy: loss and gradient of this rank's logits, given sums over all ranks.
 
     loss = mean over samples of log(sums[0]) - sums[1]
     dz   = (exp(z - largest) / sums[0] - onehot(target)) / n          of the classes here
@@ -12,10 +12,10 @@ Source: Shoeybi et al., Megatron-LM, arXiv:1909.08053, section 3.
 import math
 
 import numpy as np
-from numba import cuda
 
 from kernels.arrays import empty
 from kernels.compiled import exact, formula
+from kernels.gpu import cuda
 from kernels.launch import over
 
 

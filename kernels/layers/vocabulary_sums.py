@@ -1,4 +1,4 @@
-"""Vocabulary sums: what a softmax over classes that are dealt out needs to know of those that are here.
+"""Vocabulary sums: this rank's terms of a softmax over classes that are split over ranks.
 
     sums[0, i] = sum over j of exp(z[i, j] - largest[i])
     sums[1, i] = z[i, target[i] - first] - largest[i]  if that class is here, else 0
@@ -12,9 +12,9 @@ Source: Shoeybi et al., Megatron-LM, arXiv:1909.08053, section 3.
 import math
 
 import numpy as np
-from numba import cuda
 
 from kernels.compiled import exact, formula
+from kernels.gpu import cuda
 from kernels.launch import over
 
 

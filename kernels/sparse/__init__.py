@@ -1,1 +1,1 @@
-"""Sparse problems, row by row, and updates of memory that several threads share."""
+"""Sparse problems, row by row, and updates of memory shared by several threads."""

@@ -1,15 +1,14 @@
-"""Descend atomically: a step down the gradient in memory that others change at the same moment, losing nothing.
+"""Atomic descent: a gradient step in shared memory that loses no concurrent update.
 
-    w_v <- w_v - rate g_v          each addition whole, whatever others add meanwhile
+    w_v <- w_v - rate g_v          each addition atomic
 
-The same bits as `kernels/updates/sgd.py` where nobody else is. An atomic addition keeps the coordinate's cache line
-to itself for its time, so this is several times slower; without it, of two additions to one number one may be lost.
+Bit for bit `kernels/updates/sgd.py` without concurrency. An atomic addition locks the coordinate's cache line, so this
+is several times slower; without it, one of two concurrent additions to a number may be lost.
 Price: 2 FLOPs and 3 words per parameter, as without.
 """
 
-from numba import cuda
-
 from kernels.compiled import exact, length
+from kernels.gpu import cuda
 from kernels.launch import over
 from kernels.sparse.rows import atomic_add
 

@@ -1,23 +1,22 @@
-"""Hogwild: walk over rows, and after every few of them step down their gradient, in memory that others change, too.
+"""Hogwild: SGD over rows in shared memory, with updates that others may overwrite.
 
     for every `examples` rows:    acc <- sum of the gradients of f_i at w          w_v <- w_v - rate acc_v
 
-v runs over the coordinates that these rows have, no others are read or written. w (d,) may be the same memory for
+v runs over the coordinates of these rows; no others are read or written. w (d,) may be the same memory for
 several threads or processes; acc (d,) is this thread's own, all 0 before and after; rows (k,), the rest as in
-`kernels/sparse/rows.py`. Gives the sum of f_i, each at the w it was computed at. With `atomic` no addition is lost
-that another thread makes at the same time; without, one of the two may be.
+`kernels/sparse/rows.py`. Returns the sum of f_i, each at the w it was computed at. With `atomic` no concurrent
+addition is lost; without, one of two may be.
 
-On the CPU this is one thread's walk, and the interpreter lock is not held. On a GPU every thread takes some of the
-groups at the same moment, and they share acc: what one has added another may step down.
+On the CPU this is one thread, which does not hold the interpreter lock. On a GPU threads process groups concurrently,
+and share acc: what one has added another may apply.
 
 Price: 10 FLOPs and 7 words for each number of these rows.
 Source: Niu, Recht, Re & Wright, NIPS 2011; with several examples a write: Sallinen et al., IPDPS 2016.
 """
 
-from numba import cuda
-
 from kernels.arrays import empty
 from kernels.compiled import exact
+from kernels.gpu import cuda
 from kernels.launch import over
 from kernels.sparse.rows import atomic_add, fault_cpu, gather, gather_gpu, gradients, margin_cpu, numbers, pull_cpu
 

@@ -1,17 +1,17 @@
-"""Logistic: the mean loss of some rows, and its gradient as a whole vector.
+"""Logistic: the mean loss of some rows, and its gradient as a dense vector.
 
-    g <- mean over rows of the gradient of f_i at w          gives the mean of f_i(w)
+    g <- mean over rows of the gradient of f_i at w          returns the mean of f_i(w)
 
-g, w, penalty (d,), rows (k,); f_i and the rest as in `kernels/sparse/rows.py`. Elsewhere than in these rows g is 0.
+g, w, penalty (d,), rows (k,); f_i and the rest as in `kernels/sparse/rows.py`. g is 0 at all other coordinates.
 Price: 10 FLOPs and 9 words for each number of these rows, and 3 words for each coordinate, which is where the time
 goes if rows are sparse: `kernels/sparse/hogwild.py` never makes a g.
 """
 
 import numpy as np
-from numba import cuda
 
 from kernels.arrays import empty
 from kernels.compiled import exact
+from kernels.gpu import cuda
 from kernels.launch import THREADS, grid, over, stream_of
 from kernels.sparse.rows import gather, gather_gpu, gradients, numbers
 

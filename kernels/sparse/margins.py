@@ -1,4 +1,4 @@
-"""Margins: how far each row is on the right side, at the model w.
+"""Margins: y x.w of each row at the model w, positive where it is classified correctly.
 
     out_k <- y x.w of row rows_k
 
@@ -6,9 +6,8 @@ out (k,), rows (k,) the numbers of rows; w (d,); rows as in `kernels/sparse/rows
 Price: 2 FLOPs and 3 words for each number of these rows.
 """
 
-from numba import cuda
-
 from kernels.compiled import exact, length
+from kernels.gpu import cuda
 from kernels.launch import over
 from kernels.sparse.rows import dense, margin_cpu, margin_gpu, numbers
 

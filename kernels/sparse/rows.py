@@ -1,6 +1,6 @@
-"""Rows: sparse logistic regression, one row at a time; what the kernels of this family share.
+"""Rows: sparse logistic regression, one row at a time; shared by the kernels of this family.
 
-Rows are compressed (CSR): row i has the numbers values[a:b] at the places index[a:b], which are all different, with
+Rows are compressed (CSR): row i has the numbers values[a:b] at the distinct coordinates index[a:b], with
 a, b = indptr[i], indptr[i + 1]. Its target y is 1 or -1, and with the margin m = y x.w
 
     f_i(w) = log(1 + exp(-m)) + 1/2 sum over v in row i of penalty_v w_v^2          penalty_v = l2 n / n_v
@@ -13,12 +13,13 @@ Source of the penalty's form: Niu, Recht, Re & Wright, NIPS 2011, section 2.
 import math
 
 import numpy as np
-from numba import cuda, types
+from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 from numba.np.arrayobj import make_array
 
-from kernels.compiled import formula
+from kernels.compiled import exact, formula
+from kernels.gpu import cuda
 
 
 def numbers(rows, indptr) -> int:
@@ -77,6 +78,15 @@ def gather(acc, w, i, target, indptr, index, values, penalty):
         square += penalty[v] * w[v] * w[v]
         acc[v] += c * values[j] + penalty[v] * w[v]
     return fault_cpu(m) + square * w.dtype.type(0.5)
+
+
+@exact
+def add_gradients(acc, w, rows, target, indptr, index, values, penalty):
+    """Add the gradients of these rows at w to acc, (d,), row after row; return the sum of f_i(w)."""
+    total = 0.0
+    for i in rows:
+        total += gather(acc, w, i, target, indptr, index, values, penalty)
+    return total
 
 
 @cuda.jit(device=True)

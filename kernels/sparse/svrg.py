@@ -1,10 +1,10 @@
-"""SVRG: walk over rows with steps whose noise has been taken out, in memory that others change, too.
+"""SVRG: variance-reduced steps over rows in shared memory, with updates that others may overwrite.
 
     for every row i:    u <- u - rate (f_i'(u) - f_i'(a) + G)
 
-a is the anchor and G the gradient of the mean of all f_i at a: what row i alone is wrong about there, it is about as
-wrong about at u. u may be shared memory, acc (d,) is this thread's own, all 0 before and after; a, G (d,), the rest
-as in `kernels/sparse/hogwild.py`. G is dense, so every row costs a walk along all of u. Gives the sum of f_i(u).
+a is the anchor and G the gradient of the mean of all f_i at a: row i's deviation from G at a is about
+its deviation at u. u may be shared memory, acc (d,) is this thread's own, all 0 before and after; a, G (d,), the rest
+as in `kernels/sparse/hogwild.py`. G is dense, so every row costs a pass over all of u. Returns the sum of f_i(u).
 
 On a GPU one block of threads works on one row after the other, all its threads along u.
 
@@ -12,10 +12,9 @@ Price: 20 FLOPs and 13 words for each number of these rows, 3 FLOPs and 5 words 
 Source: Johnson & Zhang, NIPS 2013; without locks: Zhao & Li, AAAI 2016.
 """
 
-from numba import cuda
-
 from kernels.arrays import empty
 from kernels.compiled import exact
+from kernels.gpu import cuda
 from kernels.launch import THREADS, stream_of
 from kernels.sparse.rows import (
     atomic_add,

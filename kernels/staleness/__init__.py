@@ -1,1 +1,1 @@
-"""Staleness: what a server can do about a gradient that is old when it arrives."""
+"""Staleness: how a server compensates for gradients computed at old parameters."""

@@ -1,4 +1,4 @@
-"""Adam ahead: where n more steps like the last one would lead.
+"""Adam ahead: predict the parameters after n more steps like the last one.
 
     u = w - n lr (m / (1 - b1^t)) / (sqrt(v / (1 - b2^t)) + eps)
 
@@ -12,9 +12,9 @@ Source: Guan et al., arXiv:2312.00839 (optimizer-dependent weight prediction).
 from math import sqrt
 
 import numpy as np
-from numba import cuda
 
 from kernels.compiled import exact, formula, length
+from kernels.gpu import cuda
 from kernels.launch import over
 
 FLOPS, WORDS = 6, 4

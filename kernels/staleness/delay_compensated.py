@@ -1,4 +1,4 @@
-"""Delay compensation: a gradient taken at w' is carried over to w, with g g in the place of the Hessian.
+"""Delay compensation (DC-ASGD): correct a gradient taken at w' for w, with g g in place of the Hessian.
 
     w <- w - lr (g + lam g g (w - w'))
 
@@ -8,9 +8,8 @@ Price: 7 FLOPs and 4 words per parameter (read g, w' and w, write w).
 Source: Zheng et al., ICML 2017, equation 6 (DC-ASGD-c); Microsoft's updater for Multiverso.
 """
 
-from numba import cuda
-
 from kernels.compiled import exact, formula, length
+from kernels.gpu import cuda
 from kernels.launch import over
 
 FLOPS, WORDS = 7, 4

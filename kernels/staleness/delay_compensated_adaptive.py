@@ -1,4 +1,4 @@
-"""Adaptive delay compensation: the less gradients vary in size, the more the correction is trusted.
+"""Adaptive delay compensation: divide the correction by the gradients' root mean square.
 
     s <- m s + (1 - m) g^2        w <- w - lr (g + lam / sqrt(s + eps) g g (w - w'))
 
@@ -11,9 +11,9 @@ Source: Zheng et al., ICML 2017, equation 14 (DC-ASGD-a); Microsoft's updater fo
 from math import sqrt
 
 import numpy as np
-from numba import cuda
 
 from kernels.compiled import exact, formula, length
+from kernels.gpu import cuda
 from kernels.launch import over
 
 FLOPS, WORDS = 14, 6

@@ -1,4 +1,4 @@
-"""Distance scaling: the further the centre has moved since a worker looked, the less of its step is taken.
+"""Distance scaling: shrink a worker's step by how far the centre has moved since the worker read it.
 
     w <- w - lr g / ((w - w')^2 / lr + 1)        weight by weight
 
@@ -8,9 +8,8 @@ Price: 7 FLOPs and 4 words per parameter (read g, w' and w, write w).
 Source: Hermans, On Scalable Deep Learning and Parallelizing Gradient Descent, Maastricht University 2017, chapter 4.
 """
 
-from numba import cuda
-
 from kernels.compiled import exact, formula, length
+from kernels.gpu import cuda
 from kernels.launch import over
 
 FLOPS, WORDS = 7, 4

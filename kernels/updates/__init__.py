@@ -1,1 +1,1 @@
-"""Update rules: how a gradient becomes a step."""
+"""Update rules: from a gradient to a step."""

@@ -1,4 +1,4 @@
-"""Adagrad: every coordinate slows down by the gradients it has already seen.
+"""Adagrad: divide each coordinate by the root of the sum of its squared gradients.
 
     s <- s + g^2        w <- w - lr g / (sqrt(s) + eps)
 
@@ -12,9 +12,9 @@ Source: Duchi, Hazan & Singer, Journal of Machine Learning Research 12, 2011; ep
 from math import sqrt
 
 import numpy as np
-from numba import cuda
 
 from kernels.compiled import exact, formula, length
+from kernels.gpu import cuda
 from kernels.launch import over
 
 FLOPS, WORDS = 7, 5

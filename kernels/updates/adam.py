@@ -1,10 +1,10 @@
-"""Adam: momentum divided by the size that gradients have had lately.
+"""Adam: momentum divided by the root mean square of recent gradients.
 
     m <- b1 m + (1 - b1) g        v <- b2 v + (1 - b2) g^2
     w <- w - lr (m / (1 - b1^t)) / (sqrt(v / (1 - b2^t)) + eps)
 
-t counts updates from 1; the divisions by 1 - b^t make up for m and v starting at zero. The twins turn these two into
-factors outside the loop, so they agree with the formula to rounding and not to the bit.
+t counts updates from 1; the divisions by 1 - b^t make up for m and v starting at zero. `cpu` and `gpu` compute these
+two factors outside the loop, so they agree with the reference to rounding and not bit for bit.
 
 Price: 13 FLOPs and 7 words per parameter (read m, v, g and w, write m, v and w); two more vectors of memory.
 Source: Kingma & Ba, ICLR 2015, Algorithm 1.
@@ -13,9 +13,9 @@ Source: Kingma & Ba, ICLR 2015, Algorithm 1.
 from math import sqrt
 
 import numpy as np
-from numba import cuda
 
 from kernels.compiled import exact, formula, length
+from kernels.gpu import cuda
 from kernels.launch import over
 
 FLOPS, WORDS = 13, 7

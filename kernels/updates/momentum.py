@@ -1,4 +1,4 @@
-"""Momentum (heavy ball): the step goes on in the direction it had.
+"""Momentum (heavy ball): an exponentially decaying sum of gradients as the step.
 
     v <- mu v + g        w <- w - lr v
 
@@ -9,9 +9,8 @@ Price: 4 FLOPs and 5 words per parameter (read v, g and w, write v and w); one m
 Source: Polyak, USSR Computational Mathematics and Mathematical Physics 4(5), 1964.
 """
 
-from numba import cuda
-
 from kernels.compiled import exact, formula, length
+from kernels.gpu import cuda
 from kernels.launch import over
 
 FLOPS, WORDS = 4, 5

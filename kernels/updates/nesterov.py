@@ -1,4 +1,4 @@
-"""Nesterov's momentum: look where the velocity leads, then correct it.
+"""Nesterov's momentum: the gradient is taken at the point that the velocity leads to.
 
     v <- mu v + g        w <- w - lr (g + mu v)
 
@@ -10,9 +10,8 @@ Price: 6 FLOPs and 5 words per parameter (read v, g and w, write v and w); one m
 Source: Nesterov, Soviet Mathematics Doklady 27(2), 1983; Sutskever, Martens, Dahl & Hinton, ICML 2013.
 """
 
-from numba import cuda
-
 from kernels.compiled import exact, formula, length
+from kernels.gpu import cuda
 from kernels.launch import over
 
 FLOPS, WORDS = 6, 5

@@ -1,4 +1,4 @@
-"""RMSprop: every coordinate is divided by the size that its gradients have had lately.
+"""RMSprop: divide each coordinate by the root mean square of its recent gradients.
 
     s <- a s + (1 - a) g^2        w <- w - lr g / (sqrt(s) + eps)
 
@@ -12,9 +12,9 @@ Source: Tieleman & Hinton, Coursera: Neural Networks for Machine Learning, lectu
 from math import sqrt
 
 import numpy as np
-from numba import cuda
 
 from kernels.compiled import exact, formula, length
+from kernels.gpu import cuda
 from kernels.launch import over
 
 FLOPS, WORDS = 9, 5

@@ -1,4 +1,4 @@
-"""RMSprop blended into momentum: one step that is `sgd` parts of the one and `rms` parts of the other.
+"""RMSprop blended with momentum: a step of `sgd` parts of one and `rms` parts of the other.
 
     m <- a m + (1 - a) g^2        D <- mu D - (sgd + rms / (sqrt(m) + eps)) g        w <- w + lr D
 
@@ -11,9 +11,9 @@ Source: Akiba, Suzuki & Fukuda, arXiv:1711.04325, 2017, section 3.1.
 from math import sqrt
 
 import numpy as np
-from numba import cuda
 
 from kernels.compiled import exact, formula, length
+from kernels.gpu import cuda
 from kernels.launch import over
 
 FLOPS, WORDS = 12, 7

@@ -1,4 +1,4 @@
-"""SGD: one step down the gradient.
+"""SGD: one step against the gradient.
 
     w <- w - lr g
 
@@ -7,9 +7,8 @@ Price: 2 FLOPs and 3 words per parameter (read w and g, write w): bound by memor
 Source: Robbins & Monro, Annals of Mathematical Statistics 22(3), 1951.
 """
 
-from numba import cuda
-
 from kernels.compiled import exact, formula, length
+from kernels.gpu import cuda
 from kernels.launch import over
 
 FLOPS, WORDS = 2, 3

@@ -1,4 +1,4 @@
-"""Sutskever's form of Nesterov's momentum: the point that is kept, and the one ahead of it where the gradient is taken.
+"""Sutskever's form of Nesterov's momentum: parameters, and the point ahead of them where gradients are taken.
 
     u <- mu u - lr g        x <- x + u        y <- x + mu u
 
@@ -9,9 +9,8 @@ Price: 6 FLOPs and 6 words per parameter (read x, u and g, write y, x and u); tw
 Source: Sutskever, Martens, Dahl & Hinton, ICML 2013, equations 3 and 4.
 """
 
-from numba import cuda
-
 from kernels.compiled import exact, formula, length
+from kernels.gpu import cuda
 from kernels.launch import over
 
 FLOPS, WORDS = 6, 6

@@ -1,1 +1,1 @@
-"""Vectors: what an algorithm of linear algebra asks of the shards of a vector."""
+"""Vectors: linear algebra on the shards of a vector."""

@@ -1,6 +1,6 @@
-"""Dot product: what two vectors have in common.
+"""Dot product of two vectors.
 
-    x . y = x_1 y_1 + x_2 y_2 + ...          gives a float
+    x . y = x_1 y_1 + x_2 y_2 + ...          returns a float
 
 On a CPU the sum is float64, and the compiler may choose its order; on a GPU neighbouring threads take neighbouring
 numbers, a few thousand sums, which are added in the end.
@@ -9,10 +9,11 @@ Price: 2 FLOPs per number, and both are read once.
 """
 
 import numpy as np
-from numba import cuda, njit
+from numba import njit
 
 from kernels.arrays import empty
 from kernels.compiled import length
+from kernels.gpu import cuda
 from kernels.launch import over
 
 FLOPS, WORDS = 2, 2

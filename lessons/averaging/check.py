@@ -1,4 +1,4 @@
-"""Judges the worker of this chapter's exercise: by what its model has learned, and by what that takes."""
+"""Judge the worker of this chapter's exercise: what its model has learned, and the cost."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 
 from lessons.averaging.exercise import TARGETS
 from lessons.figure import run_now
-from lessons.grading.grader import Failed
+from lessons.grading.grader import SolutionError
 
 POINTS = {
     "together they learn what one learns who sees it all": 4,
@@ -23,7 +23,7 @@ POINTS = {
 
 
 def check(solution, seed):
-    """Yield (mark, whether it is earned, what was seen)."""
+    """Yield (mark, whether it is earned, what was observed)."""
     together, valley, plain, frugal, quick, lean = POINTS
     dice = random.Random(seed)
     workers = dice.randint(5, 6)
@@ -47,7 +47,7 @@ def check(solution, seed):
             "steps": 200, "period": 3, "learning_rate": 1.5, "precision": "float64", "evaluations": 2,
         }  # fmt: skip
         gain = _progress(_run(ranks, 200, **narrow)) / _progress(run_now(workers=workers, **narrow))
-        told = f"{gain:.2f} times as many powers of ten as averages" if gain > 0 else "it was thrown out"
+        told = f"{gain:.2f} times as many powers of ten as averages" if gain > 0 else "it diverged"
         yield valley, gain >= TARGETS["progress"], f"{told}; at least {TARGETS['progress']} is asked"
         few = {**digits, "epochs": None, "steps": 30}
         alone, sgd = _run(ranks[:1], 30, **averaging, **few), run_now(algorithm="sgd", workers=1, **few)
@@ -55,14 +55,14 @@ def check(solution, seed):
         yield plain, apart < 1e-4, f"after 30 steps alone, parameters are up to {apart:.2g} away from those of SGD"
         large = {"workload": "quadratic", "dimension": 250_000, "points": 64, "batch": 1, "evaluations": 1}
         _run(ranks, 6, steps=6, **averaging, **large)
-        held = max((attempt.most() or 0) / (4 * large["dimension"]) for attempt in ranks)
+        held = max((attempt.peak_memory() or 0) / (4 * large["dimension"]) for attempt in ranks)
         told = f"{held:.1f} vectors at once; at most {TARGETS['memory']} are asked"
         yield lean, held <= TARGETS["memory"], told if held else "not measured on this system"
 
 
 @contextlib.contextmanager
 def _ranks(solution, workers):
-    """An attempt for every rank: what one of them keeps in a variable, no other sees."""
+    """Enter an attempt for every rank, so that ranks share no variables."""
     attempts = [solution.attempt() for _ in range(workers)]
     with contextlib.ExitStack() as stack:
         for attempt in attempts:
@@ -73,26 +73,26 @@ def _ranks(solution, workers):
 
 
 def _run(ranks, gradients, **values):
-    """The Run in which each of `ranks` plays the rank of its number, and is given so many gradients at most."""
+    """Return the Run in which each of `ranks` plays the rank of its number, with so many gradients at most."""
     roles = [attempt.role("worker") for attempt in ranks]
 
     def worker(comm, task, s):
-        return roles[comm.rank](Arrays(comm), Gradients(task, comm.rank, gradients), s)
+        return roles[comm.rank](ArrayComm(comm), LimitedTask(task, comm.rank, gradients), s)
 
     done = ranks[0].run(worker, workers=len(ranks), **values)
     if done.parameters is None:
-        raise Failed(done.error or "no rank has reported a model; rank 0 is to call task.report(w) when it has one.")
+        raise SolutionError(done.error or "no rank has reported a model; rank 0 must call task.report(w).")
     return done
 
 
 def _progress(done):
-    """Powers of ten by which the loss has fallen; minus infinity if it has not."""
+    """Return the powers of ten by which the loss has fallen; minus infinity if it has diverged."""
     loss = done.evaluations["loss"]
     return log10(loss[0] / loss[-1]) if isfinite(loss[-1]) and loss[-1] > 0 else -inf
 
 
-class Arrays:
-    """A comm through which arrays go and nothing else, since a number's digits would travel for nothing."""
+class ArrayComm:
+    """A comm that sends arrays only: other values would not be counted in bytes."""
 
     def __init__(self, comm):
         self.comm = comm
@@ -111,8 +111,8 @@ class Arrays:
         return self.comm.all_reduce(_array(x), op)
 
 
-class Gradients:
-    """A task that gives so many gradients."""
+class LimitedTask:
+    """A task with a limited number of gradients."""
 
     def __init__(self, task, rank, gradients):
         self.task, self.rank, self.left = task, rank, gradients
@@ -122,7 +122,7 @@ class Gradients:
 
     def gradient(self, w):
         if not self.left:
-            raise Failed(f"rank {self.rank} asked for more gradients than it has steps.")
+            raise SolutionError(f"rank {self.rank} asked for more gradients than it has steps.")
         self.left -= 1
         return self.task.gradient(self._parameters(w))
 
@@ -131,11 +131,11 @@ class Gradients:
 
     def _parameters(self, w):
         if _array(w).shape != self.shape:
-            raise Failed(f"rank {self.rank} has parameters of shape {w.shape}; expected {self.shape}.")
+            raise SolutionError(f"rank {self.rank} has parameters of shape {w.shape}; expected {self.shape}.")
         return w
 
 
 def _array(x):
     if not isinstance(x, np.ndarray):
-        raise Failed(f"it gave a {type(x).__name__} where an array is expected.")
+        raise SolutionError(f"it passed a {type(x).__name__} where an array is expected.")
     return x

@@ -14,9 +14,9 @@ import numpy as np
 import kernels
 from cluster import simulated
 from cluster.devices import Device
+from cluster.event_log import Outcome
 from cluster.network import NETWORKS
 from kernels.arrays import shares
-from tracing import Outcome
 
 NETWORK = NETWORKS["10GbE"]
 FREE = Device(math.inf, math.inf, 0.0)  # arithmetic takes no time

@@ -25,7 +25,7 @@ from lessons.collectives.exchanges import (
 from lessons.figure import column, figure, value
 from theory import collective_costs, nccl
 
-ALPHA, BETA = NETWORK.between.latency, 1 / NETWORK.between.bandwidth
+ALPHA, BETA = NETWORK.between.alpha, 1 / NETWORK.between.bandwidth
 
 
 # every all-reduce has its size
@@ -216,7 +216,7 @@ def nodes_of_eight(run):
     to each other at 8 GB/s. The ring goes through node after node. `leaving`: the part of the hierarchical one's bytes
     that passes a port. `a port each`: its time by the formula, if no rank had to share."""
     network = replace(NETWORK, per_node=GPUS)
-    within = network.within.latency, 1 / network.within.bandwidth
+    within = network.within.alpha, 1 / network.within.bandwidth
     rows = []
     for nbytes in (SHORT, LONG):
         for nodes in (2, 4, 8):

@@ -1,1 +1,1 @@
-"""Graded exercises: a stranger's solution in a sandbox, judged by what it does."""
+"""Grading of exercises: run an untrusted solution in a sandbox and judge its behaviour."""

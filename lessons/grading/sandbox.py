@@ -1,12 +1,13 @@
-"""The fence around a stranger's program: what it can reach, and how much it can use, held by the kernel.
+"""Sandbox of an untrusted program: what it can reach and how much it can use, enforced by the kernel.
 
-    limits      processor time, memory, no file longer than 0 bytes, few open files, no core dump: everywhere
-    calls       (seccomp, Linux) only the system calls that computing and reading files need. None of them makes a
-                process, opens a socket, sends a signal, or opens a file to write; all others fail as if unknown
-    files       (Landlock, Linux) only Python's own files can be read, not ours and not the reader's
+    limits         processor time, memory, files of 0 bytes, few open files, no core dump: everywhere
+    system calls   (seccomp, Linux) only those that computing and reading files need. None of them makes a process,
+                   opens a socket, sends a signal, or opens a file for writing; all others fail as if unknown
+    files          (Landlock, Linux) only Python's own files can be read, neither ours nor the reader's. Where
+                   `bubblewrap.py` works it does this instead, and takes away network and processes, too
 
-A process closes the fence around itself, after it has loaded what it needs and before it loads the program; there is
-no way back. `close_in` says which of the three hold here.
+A process confines itself, after it has loaded what it needs and before it loads the program; there is no way back.
+`confine` says which of the three hold, and by what.
 """
 
 from __future__ import annotations
@@ -41,13 +42,13 @@ WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC
 
 
 def limit(cpu: int, memory: int) -> None:
-    """Bind this process to `cpu` s and `memory` bytes. ImportError, in one sentence, where there are no limits."""
+    """Limit this process to `cpu` s and `memory` bytes. ImportError, in one sentence, where that is impossible."""
     try:
         import resource
     except ImportError:
         raise ImportError("this system cannot limit a process; grade on Linux or macOS.") from None
-    most = {"CPU": cpu, "FSIZE": 0, "NOFILE": 64, "CORE": 0, "NPROC": 0, "AS": memory}
-    for name, value in most.items():
+    limits = {"CPU": cpu, "FSIZE": 0, "NOFILE": 64, "CORE": 0, "NPROC": 0, "AS": memory}
+    for name, value in limits.items():
         _, hard = resource.getrlimit(getattr(resource, f"RLIMIT_{name}"))
         value = value if hard == resource.RLIM_INFINITY else min(value, hard)
         try:
@@ -56,17 +57,20 @@ def limit(cpu: int, memory: int) -> None:
             if name != "AS":  # which macOS refuses
                 raise
     if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(1, 9)  # PR_SET_PDEATHSIG: it ends with whoever started it
+        ctypes.CDLL(None).prctl(1, 9)  # PR_SET_PDEATHSIG: end with the parent
 
 
-def close_in(readable: Iterable[str]) -> list[str]:
-    """Close the fence; only files below `readable` can be read from now on. Gives what holds, of ALL."""
-    holds = [LIMITS]
+def confine(readable: Iterable[str] | None) -> dict[str, str]:
+    """Confine this process for good and return what protects each of ALL that is protected.
+
+    Only files below `readable` can be read afterwards; None if bubblewrap sees to that.
+    """
+    holds = {LIMITS: "rlimit"} | ({FILES: "bubblewrap"} if readable is None else {})
     if sys.platform == "linux" and platform.machine() in (X86[0], ARM[0]):
         libc = ctypes.CDLL(None, use_errno=True)
         if libc.prctl(38, 1, 0, 0, 0) == 0:  # PR_SET_NO_NEW_PRIVS, without which neither may be set
-            holds += [FILES] if _landlock(libc, readable) else []
-            holds += [CALLS] if _seccomp(libc) else []
+            holds |= {FILES: "Landlock"} if readable is not None and _landlock(libc, readable) else {}
+            holds |= {CALLS: "seccomp"} if _seccomp(libc) else {}
     return holds
 
 
@@ -94,24 +98,24 @@ def _landlock(libc, readable: Iterable[str]) -> bool:
 
 
 def _seccomp(libc) -> bool:
-    """Install a filter: a short program that looks at the machine, the number and the flags of every system call."""
-    load, equal, has, give = 0x20, 0x15, 0x45, 0x06
+    """Install a BPF filter on machine, number and flags of every system call; return whether the kernel took it."""
+    LOAD, EQUAL, ANY_BIT, RETURN = 0x20, 0x15, 0x45, 0x06
     allow, unknown, die = 0x7FFF0000, 0x00050000 | 38, 0x80000000  # 38: ENOSYS
     here = 0 if platform.machine() == X86[0] else 1
-    program = [(load, 0, 0, 4), (equal, 1, 0, (X86, ARM)[here][1]), (give, 0, 0, die), (load, 0, 0, 0)]
+    program = [(LOAD, 0, 0, 4), (EQUAL, 1, 0, (X86, ARM)[here][1]), (RETURN, 0, 0, die), (LOAD, 0, 0, 0)]
     for numbers, flags in OPENING.values():
         if numbers[here] >= 0:
             program += [
-                (equal, 0, 4, numbers[here]),
-                (load, 0, 0, 16 + 8 * flags),
-                (has, 0, 1, WRITING),
-                (give, 0, 0, unknown),
-                (give, 0, 0, allow),
+                (EQUAL, 0, 4, numbers[here]),
+                (LOAD, 0, 0, 16 + 8 * flags),
+                (ANY_BIT, 0, 1, WRITING),
+                (RETURN, 0, 0, unknown),
+                (RETURN, 0, 0, allow),
             ]
     for numbers in ALLOWED.values():
         if numbers[here] >= 0:
-            program += [(equal, 0, 1, numbers[here]), (give, 0, 0, allow)]
-    program.append((give, 0, 0, unknown))
+            program += [(EQUAL, 0, 1, numbers[here]), (RETURN, 0, 0, allow)]
+    program.append((RETURN, 0, 0, unknown))
     code = b"".join(struct.pack("HBBI", *step) for step in program)
     kept = ctypes.create_string_buffer(code, len(code))
     filter = struct.pack("HxxxxxxQ", len(program), ctypes.addressof(kept))

@@ -1,11 +1,10 @@
-"""The other side of the grader: a process that holds a solution and nothing else, and answers for it.
+"""Sandbox worker: the process in which a solution runs, driven by the grader over a socket.
 
-It is told its limits, loads NumPy, closes the fence (`sandbox.py`), is told the solution's source, and then does
-what it is asked: to call a function, or to play ranks of a run whose cluster, data, clock and books are all kept by
-the grader. What the solution should answer never comes here, so there is nothing to find; and what it says is taken
-for no more than its answer.
+It receives its limits, loads NumPy, confines itself (`sandbox.py`), receives the solution's source, and then serves
+requests: call a function, or play ranks of a run whose cluster, data, clock and statistics live in the grader. Expected
+results never enter this process, and the grader treats whatever comes out of it as data.
 
-A frame is two lengths, a header in JSON, and the bytes of the arrays that the header speaks of.
+A frame is two lengths, a header in JSON, and the bytes of the arrays that the header refers to.
 """
 
 from __future__ import annotations
@@ -25,64 +24,64 @@ from typing import Any
 import numpy as np
 
 LENGTHS = struct.Struct(">II")
-HEADER, BODY = 1_000_000, 64_000_000  # bytes that a frame may have
+HEADER, BODY = 1_000_000, 64_000_000  # most bytes of a frame
 
 
-def packed(value: Any) -> list[memoryview]:
-    """The frame of a plain value: None, numbers, text, arrays, and tuples, lists and dicts of them. TypeError."""
+def pack(value: Any) -> list[memoryview]:
+    """Return the frame of None, numbers, text, arrays, or tuples, lists and dicts of them. TypeError for the rest."""
     arrays: list[np.ndarray] = []
-    header = json.dumps(_plain(value, arrays)).encode()
+    header = json.dumps(_encode(value, arrays)).encode()
     body = [memoryview(array.reshape(-1)).cast("B") for array in arrays if array.nbytes]
     return [memoryview(LENGTHS.pack(len(header), sum(map(len, body)))), memoryview(header), *body]
 
 
-def unpacked(header: bytes, body: bytearray) -> Any:
-    """The value of a frame. ValueError if it is none."""
+def unpack(header: bytes, body: bytearray) -> Any:
+    """Return the value of a frame. ValueError if it is malformed."""
     try:
-        return _rich(json.loads(header), body)
+        return _decode(json.loads(header), body)
     except (TypeError, KeyError, AttributeError, RecursionError, MemoryError, OverflowError) as error:
-        raise ValueError(f"this is no frame: {type(error).__name__}") from None
+        raise ValueError(f"malformed frame: {type(error).__name__}") from None
 
 
-def _plain(value: Any, arrays: list[np.ndarray]) -> Any:
+def _encode(value: Any, arrays: list[np.ndarray]) -> Any:
     if value is None or isinstance(value, bool | int | float | str):
         return value
     if isinstance(value, np.generic):
         return value.item()
     if isinstance(value, np.ndarray):
         if value.dtype.kind not in "fiub":
-            raise TypeError(f"an array of {value.dtype} is no answer; use numbers")
+            raise TypeError(f"an array of {value.dtype} cannot be returned; use numbers")
         at = sum(array.nbytes for array in arrays)
         arrays.append(np.ascontiguousarray(value))
         return {"array": [at, value.dtype.str, list(value.shape)]}
     if isinstance(value, tuple):
-        return {"tuple": [_plain(part, arrays) for part in value]}
+        return {"tuple": [_encode(part, arrays) for part in value]}
     if isinstance(value, list):
-        return [_plain(part, arrays) for part in value]
+        return [_encode(part, arrays) for part in value]
     if isinstance(value, dict):
-        return {"dict": [[_plain(key, arrays), _plain(part, arrays)] for key, part in value.items()]}
-    raise TypeError(f"a {type(value).__name__} is no answer; use numbers, text, arrays, and lists of them")
+        return {"dict": [[_encode(key, arrays), _encode(part, arrays)] for key, part in value.items()]}
+    raise TypeError(f"a {type(value).__name__} cannot be returned; use numbers, text, arrays, and lists of them")
 
 
-def _rich(value: Any, body: bytearray) -> Any:
+def _decode(value: Any, body: bytearray) -> Any:
     if isinstance(value, list):
-        return [_rich(part, body) for part in value]
+        return [_decode(part, body) for part in value]
     if not isinstance(value, dict):
         return value
     ((kind, inside),) = value.items()
     if kind == "tuple":
-        return tuple(_rich(part, body) for part in inside)
+        return tuple(_decode(part, body) for part in inside)
     if kind == "dict":
-        return {_rich(key, body): _rich(part, body) for key, part in inside}
+        return {_decode(key, body): _decode(part, body) for key, part in inside}
     at, code, shape = inside
     if kind != "array" or np.dtype(code).kind not in "fiub" or min(at, 0, *shape) < 0:
-        raise ValueError("no array")
+        raise ValueError("malformed array")
     count = int(np.prod(shape, dtype=object))
     return np.frombuffer(body, code, count, at).reshape(shape) if count else np.zeros(shape, code)
 
 
-def read(receive: Callable[[memoryview], int], most: tuple[int, int] = (HEADER, BODY)) -> Any:
-    """The next frame; `receive` fills a buffer as far as it can. EOFError at the end, ValueError if it is too long."""
+def read_frame(receive: Callable[[memoryview], int], most: tuple[int, int] = (HEADER, BODY)) -> Any:
+    """Return the value of the next frame; `receive` fills part of a buffer. EOFError at the end; ValueError if long."""
 
     def exactly(count: int) -> bytearray:
         whole = bytearray(count)
@@ -96,143 +95,145 @@ def read(receive: Callable[[memoryview], int], most: tuple[int, int] = (HEADER, 
 
     header, body = LENGTHS.unpack(exactly(LENGTHS.size))
     if header > most[0] or body > most[1]:
-        raise ValueError(f"{header + body} bytes are too long for an answer")
-    return unpacked(bytes(exactly(header)), exactly(body))
+        raise ValueError(f"{header + body} bytes are too long for a message")
+    return unpack(bytes(exactly(header)), exactly(body))
 
 
-class Comm:
-    """What a rank can do with the others, as `cluster.comm.Comm` has it; the cluster is on the other side."""
+class RemoteComm:
+    """Stub of `cluster.comm.Comm`: every call is a request to the grader, where the cluster is."""
 
-    def __init__(self, ask: Callable[..., Any], rank: int, size: int):
-        self._ask, self.rank, self.size = ask, rank, size
+    def __init__(self, request: Callable[..., Any], rank: int, size: int):
+        self._request, self.rank, self.size = request, rank, size
 
     def send(self, x: Any, dst: int, tag: int = 0) -> None:
-        self._ask("send", x, dst, tag)
+        self._request("send", x, dst, tag)
 
     def recv(self, src: int, tag: int = 0) -> Any:
-        return self._ask("recv", src, tag)
+        return self._request("recv", src, tag)
 
     def recv_any(self, tag: int = 0) -> tuple[int, Any]:
-        return self._ask("recv_any", tag)
+        return self._request("recv_any", tag)
 
     def poll(self, tag: int = 0) -> list[int]:
-        return self._ask("poll", tag)
+        return self._request("poll", tag)
 
     def all_reduce(self, x: np.ndarray, op: str = "sum") -> np.ndarray:
-        x[...] = self._ask("all_reduce", x, op)
+        x[...] = self._request("all_reduce", x, op)
         return x
 
     def broadcast(self, x: Any, src: int = 0) -> Any:
-        return self._ask("broadcast", x, src)
+        return self._request("broadcast", x, src)
 
     def barrier(self) -> None:
-        self._ask("barrier")
+        self._request("barrier")
 
 
-class Task:
-    """What a rank trains, as `workloads.task.Task` has it; `forward` and `backward` mean what a check makes of them."""
+class RemoteTask:
+    """Stub of `workloads.task.Task`; what `forward` and `backward` do is up to a check."""
 
-    def __init__(self, ask: Callable[..., Any], per_epoch: int):
-        self._ask, self.per_epoch = ask, per_epoch
+    def __init__(self, request: Callable[..., Any], per_epoch: int):
+        self._request, self.per_epoch = request, per_epoch
 
     def start(self) -> np.ndarray:
-        return self._ask("start")
+        return self._request("start")
 
     def steps(self, together: bool = False) -> Iterator[int]:
-        while (step := self._ask("step", together)) is not None:
+        while (step := self._request("step", together)) is not None:
             yield step
 
     def gradient(self, w: np.ndarray) -> tuple[float, np.ndarray]:
-        return self._ask("gradient", w)
+        return self._request("gradient", w)
 
     def forward(self, *given: Any) -> Any:
-        return self._ask("forward", *given)
+        return self._request("forward", *given)
 
     def backward(self, *given: Any) -> Any:
-        return self._ask("backward", *given)
+        return self._request("backward", *given)
 
     def report(self, w: np.ndarray) -> None:
-        self._ask("report", w)
+        self._request("report", w)
 
     def measure(self, quantity: str, value: float) -> None:
-        self._ask("measure", quantity, value)
+        self._request("measure", quantity, value)
 
     def at(self, step: int) -> None:
-        self._ask("at", step)
+        self._request("at", step)
 
     def spent(self) -> bool:
-        return self._ask("spent")
+        return self._request("spent")
 
 
 def serve(channel: int) -> None:
-    """Be the process at the other end of `channel`, until that is closed."""
+    """Serve the grader's requests on the socket `channel` until it is closed."""
     from greenlet import greenlet
 
     from lessons.grading import sandbox
 
-    def heard() -> Any:
-        return read(lambda rest: os.readv(channel, [rest]), (HEADER, 1 << 30))
+    def receive() -> Any:
+        return read_frame(lambda rest: os.readv(channel, [rest]), (HEADER, 1 << 30))
 
-    def say(value: Any) -> None:
-        for part in packed(value):
+    def send(value: Any) -> None:
+        for part in pack(value):
             while len(part):
                 part = part[os.write(channel, part) :]
 
-    spec = heard()
+    spec = receive()
     sandbox.limit(spec["cpu"], spec["memory"])
-    np.zeros(2) @ np.zeros(2)  # loads what it needs, while it may
+    np.zeros(2) @ np.zeros(2)  # BLAS loads lazily, and must do so before files are out of reach
     sys.path[:] = [place for place in sys.path if place != spec["root"]]
-    say({"holds": sandbox.close_in(spec["readable"])})
+    send({"sandbox": sandbox.confine(spec["readable"])})
 
-    name, source = heard()
+    name, source = receive()
     module = types.ModuleType("solution")
     sys.modules["solution"] = module
     linecache.cache[name] = (len(source), None, source.splitlines(True), name)
     hub, ranks = greenlet.getcurrent(), {}
 
     def attempt(work: Callable[[], Any]) -> dict[str, Any]:
-        """What came of `work`: {"gave": its value}, or {"raised": what, and in which line of the solution}."""
+        """Return {"result": value of work()}, or {"raised": the exception and its line in the solution}."""
         try:
             value = work()
-            packed(value)
-            return {"gave": value}
+            pack(value)
+            return {"result": value}
         except BaseException as error:
-            return {"raised": _told(error, name)}
+            return {"raised": _describe(error, name)}
 
     def play(rank: int, role: str, size: int, per_epoch: int, settings: dict[str, Any]) -> dict[str, Any]:
-        def ask(*words: Any) -> Any:
-            return hub.switch({"asks": words})
+        def request(*words: Any) -> Any:
+            return hub.switch({"request": words})
 
         s = types.SimpleNamespace(**settings)
-        return attempt(lambda: getattr(module, role)(Comm(ask, rank, size), Task(ask, per_epoch), s))
+        return attempt(
+            lambda: getattr(module, role)(RemoteComm(request, rank, size), RemoteTask(request, per_epoch), s)
+        )
 
-    say(attempt(lambda: exec(compile(source, name, "exec"), module.__dict__)))
+    send(attempt(lambda: exec(compile(source, name, "exec"), module.__dict__)))
     while True:
-        what, *words = heard()
+        what, *words = receive()
         if what == "call":
             function, *given = words
-            say(attempt(lambda function=function, given=given: getattr(module, function)(*given)))
+            send(attempt(lambda function=function, given=given: getattr(module, function)(*given)))
             continue
         rank, *words = words
         if what == "play":
             ranks[rank] = greenlet(play)
-            said = ranks[rank].switch(rank, *words)
+            reply = ranks[rank].switch(rank, *words)
         else:
-            said = ranks[rank].switch(*words)
+            reply = ranks[rank].switch(*words)
         try:
-            say(said)
+            send(reply)
         except TypeError as error:
-            say({"raised": str(error)})
+            send({"raised": str(error)})
 
 
-def _told(error: BaseException, name: str) -> str:
-    """An exception in a sentence: what it is, and where in the solution."""
+def _describe(error: BaseException, name: str) -> str:
+    """Return an exception in a sentence: its type, its message and its line in the solution."""
     lines = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename == name]
     where = f" in line {lines[-1].lineno}: {lines[-1].line}" if lines else ""
     if isinstance(error, SyntaxError) and error.filename == name:
         where = f" in line {error.lineno}"
-    said = str(error) if isinstance(error, Exception) else ""
-    return f"{type(error).__name__}{': ' + said[:300] if said else ''}{where}"[:600]
+    message = str(error) if isinstance(error, Exception) else ""
+    return f"{type(error).__name__}{': ' + message[:300] if message else ''}{where}"[:600]
 
 
 if __name__ == "__main__":

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from algorithms.parts import rank_groups as node_groups
+from algorithms.parts import rank_groups
 from cluster.devices import DEVICES
 from experiments.plots.chart import Look
 from lessons.figure import column, figure, value
@@ -89,7 +89,7 @@ def share_model_or_data(run):
     """Eight ranks in 1, 2, 4 or 8 groups, layers of 256 units, one step; a group shares a model, groups the batch."""
     rows = []
     for batch in BATCHES:
-        for groups in node_groups.divisors(RANKS):
+        for groups in rank_groups.divisors(RANKS):
             done = run(
                 algorithm="hybrid",
                 groups=groups,
@@ -101,7 +101,7 @@ def share_model_or_data(run):
             )
             members = RANKS // groups
             outputs = (members - 1) / members * batch / groups * 10  # logits, gathered once more
-            sent = node_groups.sent(512, len(done.parameters), batch, RANKS, groups) + outputs
+            sent = rank_groups.elements_per_rank(512, len(done.parameters), batch, RANKS, groups) + outputs
             rows.append(
                 {
                     "batch of all": batch,

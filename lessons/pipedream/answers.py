@@ -1,15 +1,14 @@
-"""Answers to the quiz on PipeDream: counted along schedules, timed, solved, or trained."""
+"""Answers to the quiz on PipeDream, computed from schedules, by closed forms, or by training."""
 
 from __future__ import annotations
 
 from math import pi, sin
 
-from algorithms.pipelined import schedules
-from algorithms.pipelined.schedules import one_f_one_b
+from algorithms.pipelined import pipedream
 from lessons.figure import run_now
 from lessons.pipedream.experiments import EXACT, NONE, STASH, TIMED, VERTICAL, loss_after, to_a_loss
 from lessons.pipedream.gradients import PLACES, distance
-from theory import schedule_timing, staleness
+from theory import schedule_timing, schedules, staleness
 from theory.partition_pipedream import partition
 from theory.profile import Profile
 
@@ -18,19 +17,19 @@ SMALL_VGG = Profile(forward=(3.0, 1.0), backward=(5.0, 1.0), activations=(0.5, 0
 
 
 def faster(stages: int, chunks: int) -> float:
-    """How many times as much a pipeline does that is never drained, compared with GPipe."""
+    """Return the throughput of a pipeline that is never drained, relative to GPipe."""
     flushed = schedule_timing.simulate(schedules.lists("gpipe", stages, chunks), COSTS).makespan / chunks
     return flushed / _period(lambda count: schedules.lists("pipedream", stages, count), COSTS)
 
 
 def late(stages: int, stage: int) -> float:
-    """Updates of a stage between the forward of a mini-batch and its own update."""
-    ops = one_f_one_b.without_flush(stage, stages, 4 * stages)
+    """Return the updates of a stage between the forward of a mini-batch and its own update."""
+    ops = pipedream.schedule(stage, stages, 4 * stages)
     return staleness.count(ops)[stage].delay[-1]
 
 
 def copies(stages: int, weights: str) -> float:
-    """How many models fit in the versions that all stages hold together."""
+    """Return the memory of all versions on all stages, in models."""
     policy = (lambda batch: max(0, batch - (stages - 1))) if weights == "vertical" else None
     alive = [
         staleness.count(ops, stash=weights != "none", policy=policy)[stage].alive
@@ -40,7 +39,7 @@ def copies(stages: int, weights: str) -> float:
 
 
 def follows(weights: str) -> str:
-    """Of which loss an update is the gradient."""
+    """Return of which loss an update is the gradient."""
     tried = {"algorithm": "pipedream", "workers": 4, "learning_rate": 0.1, "batch": 32, "width": 16, "weights": weights}
     far = distance(run_now, **tried, **EXACT)
     near = [place for place in PLACES if far[place] < 1e-6]
@@ -48,38 +47,38 @@ def follows(weights: str) -> str:
 
 
 def worst(stages: int) -> str:
-    """Which weights for the two passes end with the highest loss."""
+    """Return which weights for the two passes end with the highest loss."""
     kinds = {"stash": STASH, "none": NONE, "vertical": VERTICAL}
     losses = {key: loss_after(run_now, kind, stages) for key, kind in kinds.items()}
     return max(losses, key=losses.get)
 
 
 def first(rate: float) -> str:
-    """Who reaches the loss in less time."""
+    """Return which method reaches the loss in less time."""
     methods = {"pipedream": "stash", "gpipe": "GPipe"}
     seconds = {key: to_a_loss(run_now, TIMED[method], rate)[1] for key, method in methods.items()}
     return min(seconds, key=seconds.get)
 
 
 def stable(delay: int) -> float:
-    """The largest rate at which gradients that are so many updates late still find the bottom of w^2/2."""
+    """Return the largest learning rate at which SGD with this delay, in updates, converges on w^2/2."""
     return 2 * sin(pi / (4 * delay + 2))
 
 
 def period(seconds: str) -> float:
-    """Seconds from one mini-batch to the next in a full pipeline whose stages take so long, a third of it forward."""
+    """Return the seconds between mini-batches in a full pipeline with these stage times, a third of each forward."""
     times = [float(word) for word in seconds.split(", ")]
     costs = {(kind, stage): part * time / 3 for stage, time in enumerate(times) for kind, part in COSTS.items()}
     return _period(lambda count: schedules.lists("pipedream", len(times), count), costs)
 
 
 def plan(bandwidth: int) -> str:
-    """How PipeDream's partitioner shares a model of two layers out to three workers."""
+    """Return how PipeDream's partitioner distributes a model of two layers over three workers."""
     return partition(SMALL_VGG, [(3, bandwidth)]).name
 
 
 def _period(lists, costs) -> float:
-    """Time per mini-batch in the steady state."""
+    """Return the time per mini-batch in the steady state."""
     return (
         schedule_timing.simulate(lists(240), costs).makespan - schedule_timing.simulate(lists(120), costs).makespan
     ) / 120

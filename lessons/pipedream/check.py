@@ -1,4 +1,4 @@
-"""Judges the stage of this chapter's exercise: by the weights that its passes are given, and by what it takes."""
+"""Judge the stage of this chapter's exercise: the weights that its passes read, and the cost."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ import numpy as np
 
 import kernels
 from lessons.figure import run_now
-from lessons.grading.grader import Failed
+from lessons.grading.grader import SolutionError
 from lessons.pipedream.exercise import TARGETS
 
 POINTS = {
     "every mini-batch goes all the way and back, and each brings its update": 3,
     "the pipeline is never empty": 4,
-    "no gradient is later than that takes": 2,
+    "no gradient is staler than necessary": 2,
     "each backward reads what its forward read": 5,
     "it sends no more than it must": 1,
     "it holds no more versions than it must": 2,
@@ -24,7 +24,7 @@ WIDE = 300  # neurons of the layers whose memory is measured: 90,300 numbers eac
 
 
 def check(solution, seed):
-    """Yield (mark, whether it is earned, what was seen)."""
+    """Yield (mark, whether it is earned, what was observed)."""
     right, full, fresh, stashed, frugal, lean, short = POINTS
     dice = random.Random(seed)
     stages, batches = dice.choice([4, 5, 6]), dice.randint(18, 24)
@@ -43,18 +43,18 @@ def check(solution, seed):
         later = max(delay - (stages - 1 - stage) for stage, delay in enumerate(seen.delays))
         timely = quick and later <= TARGETS["staleness"]
 
-        def if_timely(told):  # who goes forward with all before anything goes back has no other weights to read
-            return told if timely else f"looked at when the pipeline is full{' and no gradient too late' * quick}"
+        def if_timely(told):  # a stage that does all forwards first has only one version of the weights to read
+            return told if timely else f"judged once the pipeline is full{' and no gradient too late' * quick}"
 
         told = f"updates in between {_listed(seen.delays)}"
-        yield fresh, timely, told if quick else "looked at when the pipeline is full"
+        yield fresh, timely, told if quick else "judged once the pipeline is full"
         yield stashed, timely and not any(seen.gaps), if_timely(f"updates between the two {_listed(seen.gaps)}")
         asked = f"at most {TARGETS['traffic']:g} is asked"
         yield frugal, sent <= TARGETS["traffic"], f"{sent:.2f} times the bytes of the textbook's pipeline; {asked}"
     with solution.attempt() as attempt:
         seen, _ = _pipeline(attempt, **{**values, "width": WIDE, "batch": 1, "steps": 3 * stages})
         needed = 4 * sum((stages - stage + 1) * size for stage, size in enumerate(seen.sizes))  # bytes
-        held = attempt.most()
+        held = attempt.peak_memory()
         few = held is None or held <= TARGETS["memory"] * needed
         asked = f"at most {TARGETS['memory']} is asked"
         told = "not measured on this system" if held is None else f"{held / needed:.2f} times what it takes; {asked}"
@@ -70,14 +70,16 @@ def _listed(counts):
 
 
 def _pipeline(attempt, **values):
-    """(what was seen, the Run) of a pipeline whose stages are the solution's."""
-    play, seen = attempt.role("stage"), Probe(values["workers"], values["steps"])
-    done = attempt.run(lambda comm, task, s: play(Neighbours(comm), Layers(comm, task, s, seen), s), **values)
+    """Return (probe, Run) of a pipeline whose stages are the solution's."""
+    play, seen = attempt.role("stage"), PipelineProbe(values["workers"], values["steps"])
+    done = attempt.run(
+        lambda comm, task, s: play(NeighbourComm(comm), ObservedLayers(comm, task, s, seen), s), **values
+    )
     return seen, done
 
 
-class Probe:
-    """What all stages of a pipeline do, seen from outside."""
+class PipelineProbe:
+    """Observations of all stages of a pipeline."""
 
     def __init__(self, stages: int, batches: int):
         self.batches = batches
@@ -86,17 +88,17 @@ class Probe:
 
     @property
     def missing(self) -> str:
-        """Where an update is, "" if none is."""
+        """Where an update is missing, "" if none is."""
         for stage, count in enumerate(self.updates):
             if count < self.batches:
                 return f"stage {stage} made {count} updates for {self.batches} mini-batches"
         return ""
 
 
-class Layers:
-    """The layers of one stage as the solution has them, and the versions of its weights as we know them."""
+class ObservedLayers:
+    """The task of one stage as the solution gets it, with the versions of its weights as the grader knows them."""
 
-    def __init__(self, comm, task, s, seen: Probe):
+    def __init__(self, comm, task, s, seen: PipelineProbe):
         self.task, self.rate, self.seen, self.index = task, s.learning_rate, seen, comm.rank
         self.stage = task.stage(comm.rank, comm.size)
         self.per_epoch, self.steps = task.per_epoch, lambda together=False: iter(range(seen.batches))
@@ -112,7 +114,7 @@ class Layers:
     def forward(self, w, x, batch):
         newest = len(self.versions) - 1
         if batch != newest + len(self.flying) + bool(self.landed) or batch >= self.seen.batches:
-            raise Failed(f"stage {self.index} went forward with mini-batch {batch}, which was not the next.")
+            raise SolutionError(f"stage {self.index} went forward with mini-batch {batch}, which was not the next.")
         ours, target = self.stage.chunk(batch) if self.stage.first or self.stage.last else (None, None)
         x = ours if self.stage.first else self._sent("F", self.index - 1, batch, x)
         version = self._version(w, f"the forward of mini-batch {batch}")
@@ -126,9 +128,9 @@ class Layers:
 
     def backward(self, w, dy, batch):
         if batch not in self.flying or batch != min(self.flying):
-            raise Failed(f"stage {self.index} went backward with mini-batch {batch} before its turn.")
+            raise SolutionError(f"stage {self.index} went backward with mini-batch {batch} before its turn.")
         if self.landed:
-            raise Failed(f"stage {self.index} went backward with mini-batch {batch} before the last update.")
+            raise SolutionError(f"stage {self.index} went backward with mini-batch {batch} before the last update.")
         before, saved, ours = self.flying.pop(batch)
         dy = ours if self.stage.last else self._sent("B", self.index + 1, batch, dy)
         version = self._version(w, f"the backward of mini-batch {batch}")
@@ -140,51 +142,51 @@ class Layers:
 
     def report(self, w):
         if not self.landed:
-            raise Failed(f"stage {self.index} reported an update without a gradient.")
+            raise SolutionError(f"stage {self.index} reported an update without a gradient.")
         (g, version), self.landed = self.landed, None
         newest, seen = self.versions[-1], self.seen
         wanted, w = kernels.copy(newest), np.asarray(w, newest.dtype)
         kernels.momentum(wanted, self.v, g, self.rate, 0.0)  # as the textbook's, so that it takes as long
         if w.shape != wanted.shape or not np.allclose(w, wanted, rtol=1e-4, atol=1e-6):
-            raise Failed(f"update {len(self.versions) - 1} of stage {self.index} is not w - learning_rate * g.")
+            raise SolutionError(f"update {len(self.versions) - 1} of stage {self.index} is not w - learning_rate * g.")
         seen.delays[self.index] = max(seen.delays[self.index], len(self.versions) - 1 - version)
         self.versions.append(w)
         seen.updates[self.index] += 1
         self.task.report(w, self.stage.where)
 
     def _sent(self, kind, stage, batch, given):
-        """What that stage computed for this mini-batch, if it is what was given."""
+        """Return `given` if that stage computed it for this mini-batch; SolutionError if not."""
         sent = self.seen.crossed.get((kind, stage, batch))
         if sent is None or not np.array_equal(given, sent):
             passes = "forward" if kind == "F" else "backward"
-            raise Failed(
+            raise SolutionError(
                 f"stage {self.index} went {passes} with mini-batch {batch}, but not with what stage {stage} sent."
             )
         return given
 
     def _version(self, w, where) -> int:
-        """Which version of the weights `w` is."""
+        """Return which version of the weights `w` is. SolutionError if it is none."""
         for version in reversed(range(len(self.versions))):
             if np.array_equal(w, self.versions[version]):
                 return version
-        raise Failed(f"{where} on stage {self.index} was given weights that are no version of this stage.")
+        raise SolutionError(f"{where} on stage {self.index} was given weights that are no version of this stage.")
 
 
-class Neighbours:
-    """A rank's connection to the ranks beside it."""
+class NeighbourComm:
+    """A comm that reaches only the neighbouring ranks."""
 
     def __init__(self, comm):
         self.comm, self.rank, self.size, self.poll = comm, comm.rank, comm.size, comm.poll
-        self.beside = {comm.rank - 1, comm.rank + 1} & set(range(comm.size))
+        self.neighbours = {comm.rank - 1, comm.rank + 1} & set(range(comm.size))
 
     def recv(self, src, tag=0):
-        if src not in self.beside:
-            raise Failed(f"stage {self.rank} waited for a message of rank {src}, which is no neighbour of it.")
+        if src not in self.neighbours:
+            raise SolutionError(f"stage {self.rank} waited for a message of rank {src}, which is no neighbour of it.")
         return self.comm.recv(src, tag)
 
     def send(self, x, dst, tag=0):
-        if dst not in self.beside or not isinstance(x, np.ndarray):
-            raise Failed(
+        if dst not in self.neighbours or not isinstance(x, np.ndarray):
+            raise SolutionError(
                 f"stage {self.rank} sent a {type(x).__name__} to rank {dst}; expected an array, to a neighbour."
             )
         self.comm.send(x, dst, tag)

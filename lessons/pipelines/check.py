@@ -1,17 +1,16 @@
-"""Judges the schedule of this chapter's exercise: its lists are checked, timed, counted, and trained with."""
+"""Judge the schedule of this chapter's exercise: check its lists, time them, count memory, and train with them."""
 
 from __future__ import annotations
 
 import random
 import re
 
-from algorithms.parts.pipeline import settings
 from algorithms.parts.pipeline.executor import Executor
 from algorithms.parts.pipeline.ops import Op
 from algorithms.parts.pipeline.ops import check as check_lists
 from algorithms.parts.pipeline.plan import Flush
 from lessons.figure import run_now
-from lessons.grading.grader import Failed
+from lessons.grading.grader import SolutionError
 from lessons.pipelines.exercise import TARGETS
 from theory.pipeline_memory import in_flight_until_weights
 from theory.schedule_timing import simulate
@@ -24,12 +23,12 @@ POINTS = {
     "fewer micro-batches than stages come home, too": 1,
 }
 COSTS = {"F": 1, "B": 2, "I": 1, "W": 1}
-WORD = re.compile(r"[FBIW][0-9]{1,6}")
-BITS = 1e-9  # what rounding may do
+OP = re.compile(r"[FBIW][0-9]{1,6}")
+BITS = 1e-9  # rounding
 
 
 def check(solution, seed):
-    """Yield (mark, whether it is earned, what was seen)."""
+    """Yield (mark, whether it is earned, what was observed)."""
     right, full, lean, split, short = POINTS
     dice = random.Random(seed)
     sizes = [(stages, dice.randint(2 * stages, 4 * stages)) for stages in dice.sample(range(4, 9), 3)]
@@ -47,11 +46,11 @@ def check(solution, seed):
         held = max(max(in_flight_until_weights(lists)) / stages for (stages, _), lists in plans.items())
         few = quick and held <= TARGETS["memory"]
         told = f"{held:.2f} times as many as stages; at most {TARGETS['memory']:g} is asked"
-        yield lean, few, told if quick else "looked at when stages are idle no longer than GPipe's"
+        yield lean, few, told if quick else "judged once stages are idle no longer than GPipe's"
 
         told = f"{bubble:.2f} times the bubble of GPipe; at most {TARGETS['split']:.2f} is asked"
         halves = few and bubble <= TARGETS["split"] + BITS
-        yield split, halves, told if few else "looked at when they hold so few"
+        yield split, halves, told if few else "judged once stages hold no more than that"
 
         stages = dice.randint(5, 8)
         chunks = dice.randint(1, stages - 2)
@@ -60,39 +59,44 @@ def check(solution, seed):
 
 
 def _lists(attempt, stages: int, chunks: int) -> list[list[Op]]:
-    """What the solution has each stage do, and an update at the end. Failed if micro-batches do not come home by it."""
+    """Return each stage's ops as the solution orders them, and an update at the end.
+
+    SolutionError if they are no schedule: an op is missing, out of order, or waits for ever.
+    """
     lists = []
     for stage in range(stages):
-        words = attempt.call("schedule", stage, stages, chunks)
+        names = attempt.call("schedule", stage, stages, chunks)
         what = f"schedule({stage}, {stages}, {chunks})"
-        if not isinstance(words, list) or len(words) > 3 * chunks:
-            raise Failed(f"{what} gave no list of at most {3 * chunks} words.")
-        for word in words:
-            if not (isinstance(word, str) and WORD.fullmatch(word)):
-                raise Failed(f"{what} has {str(word)[:40]!r}; words are F, B, I or W and a number, as in F0.")
-        ops = [Op(word[0], stage, int(word[1:])) for word in words]
+        if not isinstance(names, list) or len(names) > 3 * chunks:
+            raise SolutionError(f"{what} returned no list of at most {3 * chunks} ops.")
+        for name in names:
+            if not (isinstance(name, str) and OP.fullmatch(name)):
+                raise SolutionError(f"{what} has {str(name)[:40]!r}; ops are F, B, I or W and a number, as in F0.")
+        ops = [Op(name[0], stage, int(name[1:])) for name in names]
         if {op.chunk for op in ops if op.kind == "F"} != set(range(chunks)):
-            raise Failed(f"{what} does not go forward with each of 0 to {chunks - 1}.")
+            raise SolutionError(f"{what} has no forward for each of 0 to {chunks - 1}.")
         lists.append([*ops, Op("U", stage, 0)])
     try:
         check_lists(lists)
         simulate(lists, COSTS)
     except ValueError as error:
-        raise Failed(f"{chunks} micro-batches on {stages} stages, 2F0 being the F0 of stage 2: {error}") from None
+        raise SolutionError(
+            f"{chunks} micro-batches on {stages} stages, 2F0 being the F0 of stage 2: {error}"
+        ) from None
     return lists
 
 
 def _idle(lists) -> float:
-    """Time that a stage does nothing, in the mean of all."""
+    """Return the idle time of a stage, averaged over stages."""
     return sum(simulate(lists, COSTS).idle) / len(lists)
 
 
 def _trained(attempt, lists, chunks: int, seed: int) -> tuple[float, float]:
-    """(how far the loss ends from that of one machine, bytes in times of GPipe's), training with these lists."""
+    """Train with these lists; return (distance of the loss from that of one machine, bytes relative to GPipe's)."""
     plan = Flush(lists, chunks)
 
     def worker(comm, task, s):
-        return Executor(comm, task, plan, settings.rule(s), settings.counts(s.cuts)).run()
+        return Executor(comm, task, plan, s).run()
 
     values = {
         "algorithm": "gpipe", "workers": len(lists), "chunks": chunks, "depth": len(lists), "width": 16,

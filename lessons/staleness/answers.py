@@ -1,4 +1,4 @@
-"""Answers to the quiz on staleness, by the simulator or by a formula that the simulator is tested against."""
+"""Answers to the quiz on staleness, computed by the simulator or by closed forms that it is tested against."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from lessons.staleness.experiments import (
 
 
 def shared_out(workers: int) -> str:
-    """What becomes of the model if the gradients of one worker are made by many."""
+    """Return what becomes of the model if many workers compute the gradients of one."""
     alone, many = (
         _loss(run_now(algorithm="asgd", workers=n, learning_rate=0.32, steps=1536 // n, **DIGITS)) for n in (1, workers)
     )
@@ -33,28 +33,28 @@ def shared_out(workers: int) -> str:
 
 
 def mean_age(workers: int, slowest: int) -> float:
-    """The mean staleness, if the slowest takes so many times as long as the fastest."""
-    return float(_ages(workers, "cloud", 1500, slowest).mean())
+    """Return the mean staleness if the slowest worker takes `slowest` times as long as the fastest."""
+    return float(_staleness(workers, "cloud", 1500, slowest).mean())
 
 
 def fresh(workers: int) -> float:
-    """Percent of the gradients that are not stale at all, if times are exponential."""
-    return 100 * float((_ages(workers, "exponential", 6000) == 0).mean())
+    """Return the percentage of gradients with staleness 0 if times are exponential."""
+    return 100 * float((_staleness(workers, "exponential", 6000) == 0).mean())
 
 
-def _ages(workers, jitter, gradients, slowest=1):
+def _staleness(workers, jitter, gradients, slowest=1):
     where = {"slow": _slow(workers, slowest), "jitter": jitter, "seconds": _seconds(run_now, gradients / workers, 1)}
     done = run_now(algorithm="asgd", workers=workers, learning_rate=0.01, dimension=1, **where, **BOWL)
     return done.applied["staleness"][10 * workers :]
 
 
 def critical(workers: int) -> float:
-    """The largest stable rate on curvature 1, if workers take turns."""
+    """Return the largest stable learning rate on curvature 1 if workers take turns."""
     return _critical(_stability(run_now, workers, 2.5 / workers, 1.25 / workers, steps=400))
 
 
 def best_bound(times: str) -> str:
-    """How far a worker should be let ahead of the slowest."""
+    """Return the best bound on how far a worker may run ahead of the slowest."""
     seconds = [until_it_reads(run_now, times, bound)[0] for bound in (0, 1, 16)]
     if max(seconds) < 1.1 * min(seconds):
         return "all one"
@@ -62,7 +62,7 @@ def best_bound(times: str) -> str:
 
 
 def divided(workers: int) -> str:
-    """What 100 gradients of each worker are worth, if each is divided by its age."""
+    """Return what 100 gradients of each worker are worth if each is divided by its staleness."""
     values = {"algorithm": "dynsgd", "learning_rate": 0.4, **DIGITS}
     many, one, all_in_turn = (
         _loss(run_now(workers=n, steps=steps, **values)) for n, steps in ((workers, 100), (1, 100), (1, 100 * workers))
@@ -73,17 +73,17 @@ def divided(workers: int) -> str:
 
 
 def momentum(workers: int) -> float:
-    """The momentum that workers at exponential times beget."""
+    """Return the implicit momentum of workers with exponential times."""
     return float(fit(mean_course(workers, 1.2 / workers, TIMES["exponential"], 16, 200))[0])
 
 
 def added(workers: int) -> str:
-    """How much momentum the server should add."""
+    """Return how much momentum the server should add."""
     best = max(MOMENTA, key=lambda momentum: progress(run_now, workers, momentum))
     missing = best - (1 - 1 / workers)
     return "brake" if missing < 0 else "much" if missing > 0.5 else "little"
 
 
 def fed(megabytes: int, seconds: float) -> float:
-    """How many workers one server feeds over 10 Gb Ethernet."""
+    """Return how many workers one server can feed over 10 Gb Ethernet."""
     return NETWORKS["10GbE"].between.bandwidth * seconds / (1e6 * megabytes)

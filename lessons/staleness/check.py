@@ -1,4 +1,4 @@
-"""Judges the server of this chapter's exercise: by what it does with every gradient and by whom it answers when."""
+"""Judge the server of this chapter's exercise: what it does with each gradient, and which worker it answers when."""
 
 from __future__ import annotations
 
@@ -7,24 +7,24 @@ import random
 import numpy as np
 
 from lessons.figure import run_now
-from lessons.grading.grader import Failed
+from lessons.grading.grader import SolutionError
 from lessons.staleness.exercise import TARGETS
 from lessons.staleness.experiments import BOWL, HEAVY, _seconds, _slow
 
 SERVER = 0
 POINTS = {
-    "every gradient counts when it comes": 2,
-    "nobody is answered before the bound allows it": 3,
-    "nobody waits longer than that": 3,
+    "every gradient is applied as it arrives": 2,
+    "no worker is answered before the bound allows it": 3,
+    "no worker waits longer than that": 3,
     "it sends no more than it must": 1,
     "it holds few vectors at once": 2,
-    "a lost worker does not stop it": 2,
+    "a crashed worker does not stop it": 2,
 }
 OTHERWISE = "judged when gradients and answers are right"
 
 
 def check(solution, seed):
-    """Yield (mark, whether it is earned, what was seen)."""
+    """Yield (mark, whether it is earned, what was observed)."""
     counts, bounded, quick, frugal, lean, steadfast = POINTS
     dice = random.Random(seed)
     workers, bound, steps = dice.randint(10, 14), dice.randint(2, 4), 40
@@ -35,8 +35,8 @@ def check(solution, seed):
     }  # fmt: skip
     best = run_now(**values).summary
     with solution.attempt() as attempt:
-        probe = Probe()
-        done = attempt.run(attempt.served(probe, trainer), **values)
+        probe = BoundProbe()
+        done = attempt.run(attempt.server_program(probe, trainer), **values)
         yield (
             counts,
             not probe.miscounted and probe.counted == workers * steps,
@@ -57,8 +57,8 @@ def check(solution, seed):
             )  # fmt: skip
     with solution.attempt() as attempt:
         large = {**values, "dimension": 250_000, "noise": 0.0, "steps": 6, "evaluations": 1}
-        attempt.run(attempt.served(Probe(), trainer), **large)
-        held = attempt.most()
+        attempt.run(attempt.server_program(BoundProbe(), trainer), **large)
+        held = attempt.peak_memory()
         vectors = held / (4 * large["dimension"]) if held else None
         yield (
             lean,
@@ -67,14 +67,14 @@ def check(solution, seed):
             else "not measured on this system" if vectors is None
             else f"{vectors:.1f} vectors at once, for {workers} workers; at most {TARGETS['memory']} are asked",
         )  # fmt: skip
-    lost = dice.randint(1, workers)  # ten times as slow as all the others, who wait for it when it is lost
+    lost = dice.randint(1, workers)  # ten times slower than the others, which wait for it when it crashes
     limping = {
         **values, "jitter": "none", "crash": f"{lost}:{800 / HEAVY * _seconds(run_now, 1, values['dimension'])}",
         "slow": ",".join(f"{rank}:{1000 if rank == lost else 100}" for rank in range(1, workers + 1)),
     }  # fmt: skip
     with solution.attempt() as attempt:
-        probe = Probe()
-        attempt.run(attempt.served(probe, trainer), **limping)
+        probe = BoundProbe()
+        attempt.run(attempt.server_program(probe, trainer), **limping)
         through = sum(sent == steps for sent in probe.sent.values())
         wrong = probe.miscounted or probe.misled
         yield (
@@ -85,7 +85,7 @@ def check(solution, seed):
 
 
 def trainer(comm, task):
-    """A worker: a gradient, the server's answer, and so on, as many steps as there are; then None."""
+    """Play a worker: send a gradient, wait for the answer, for all steps; then send None."""
     w = task.start()
     for _ in task.steps():
         _, g = task.gradient(w)
@@ -95,11 +95,11 @@ def trainer(comm, task):
     return w
 
 
-class Probe:
-    """Stands between a server and its cluster, and sees whether gradients count and answers go as they should.
+class BoundProbe:
+    """Proxy between a server and its cluster that checks updates and answers.
 
-    `miscounted`, `misled` and `kept` say what was wrong: with an update, with an answer, and who waited in vain. They
-    are "" as long as all is well.
+    `miscounted`, `misled` and `kept` say what was wrong with an update, with an answer, and which worker was kept
+    waiting; each is "" as long as nothing was.
     """
 
     def __init__(self):
@@ -107,15 +107,19 @@ class Probe:
         self.counted, self.answers = 0, 0
 
     def between(self, comm, task, s):
-        """(comm, task, s) for the server, through which this sees all."""
+        """Return (comm, task, s) for the server, observed by this probe."""
         self.comm, self.task, self.bound = comm, task, s.bound
         self.rate = s.learning_rate / (comm.size - 1)
         self.w = task.start()
-        self.new = []  # gradients that have come since w was reported
+        self.new = []  # gradients received since w was reported
         self.sent = dict.fromkeys(range(1, comm.size), 0)  # worker -> its gradients
         self.left, self.waiting = set(self.sent), set()
         seen = {"rank": comm.rank, "size": comm.size, "send": self.send, "recv_any": self.recv_any}
-        return Only("comm", **seen), Only("task", per_epoch=task.per_epoch, start=task.start, report=self.report), s
+        return (
+            Restricted("comm", **seen),
+            Restricted("task", per_epoch=task.per_epoch, start=task.start, report=self.report),
+            s,
+        )
 
     def recv_any(self, tag=0):
         patient = next((rank for rank in self.waiting if self.ahead(rank) <= self.bound), None)
@@ -135,16 +139,16 @@ class Probe:
 
     def send(self, x, dst, tag=0):
         if dst not in self.sent or np.shape(x) != self.w.shape:
-            raise Failed(f"it sent something of shape {np.shape(x)} to rank {dst}; expected w, to a worker.")
+            raise SolutionError(f"it sent something of shape {np.shape(x)} to rank {dst}; expected w, to a worker.")
         if not self.misled and dst in self.left:
             if dst not in self.waiting:
-                self.misled = f"rank {dst} was answered without having asked"
+                self.misled = f"rank {dst} was answered without having sent a gradient"
             elif self.ahead(dst) > self.bound:
                 self.misled = (
                     f"rank {dst}, {self.ahead(dst)} ahead of the slowest, was answered; the bound is {self.bound}"
                 )
             elif not _close(x, self.now()):
-                self.misled = f"rank {dst} was answered with other parameters than the newest"
+                self.misled = f"rank {dst} was not answered with the newest parameters"
         self.waiting.discard(dst)
         self.answers += 1
         self.comm.send(np.asarray(x, self.w.dtype), dst, tag)
@@ -152,7 +156,7 @@ class Probe:
     def report(self, w):
         w = np.asarray(w, self.w.dtype)
         if w.shape != self.w.shape:
-            raise Failed(f"it reported something of shape {w.shape}; expected w.")
+            raise SolutionError(f"it reported something of shape {w.shape}; expected w.")
         if not self.miscounted and len(self.new) != 1:
             self.miscounted = f"update {self.counted} was made of {len(self.new)} gradients; expected 1"
         elif not self.miscounted and not _close(w, self.now()):
@@ -162,11 +166,11 @@ class Probe:
         self.task.report(w)
 
     def ahead(self, rank):
-        """How many gradients more than the slowest a worker has sent."""
+        """Return how many more gradients than the slowest a worker has sent."""
         return self.sent[rank] - min(self.sent[other] for other in self.left)
 
     def now(self):
-        """The parameters as they should be, with every gradient that has come."""
+        """Return the parameters as they should be, with every gradient so far."""
         return self.w - self.rate * np.sum(self.new, axis=0) if self.new else self.w
 
 
@@ -174,13 +178,13 @@ def _close(a, b) -> bool:
     return np.allclose(a, b, rtol=1e-4, atol=1e-5)
 
 
-class Only:
-    """A few parts of something, and nothing else of it."""
+class Restricted:
+    """Some attributes of an object, and no others."""
 
     def __init__(self, name: str, **parts):
         self._name, self._parts = name, parts
 
     def __getattr__(self, part):
         if part not in self._parts:
-            raise Failed(f"this server has no {self._name}.{part}; it has {', '.join(self._parts)}.")
+            raise SolutionError(f"there is no {self._name}.{part} here; use {', '.join(self._parts)}.")
         return self._parts[part]

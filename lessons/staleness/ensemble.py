@@ -9,7 +9,8 @@ from cluster import simulated
 from cluster.faults import JITTERS, Faults
 from cluster.network import NETWORKS
 from workloads import quadratic
-from workloads.task import Budget, Task
+from workloads.budget import Budget
+from workloads.task import Task
 
 HEAVY = 300  # times as long as one number takes: beside the gradient, the server takes no time
 
@@ -24,7 +25,7 @@ def mean_course(workers: int, rate: float, jitter: str, updates: int, clusters: 
 
     def program(comm):
         shard = None if comm.rank == asgd.SERVER else comm.rank - 1
-        task = Task(bowl, comm, budget=Budget(steps=updates), batch=1, shard=shard, shards=workers)
+        task = Task(bowl, comm, budget=Budget(steps=updates), batch=1, data_shard=shard, data_shards=workers)
         return asgd.worker(comm, task, s)
 
     def course(seed):

@@ -1,4 +1,4 @@
-"""Answers to the quiz on stragglers, by the simulator or by a formula that the simulator is tested against."""
+"""Answers to the quiz on stragglers, computed by the simulator or by closed forms that it is tested against."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from theory import order_statistics
 
 
 def speed_up(workers: int) -> float:
-    """How many times as fast as one are workers whose times are exponential."""
+    """Return the speed-up of workers whose times are exponential."""
     return workers / order_statistics.exponential(workers, workers)
 
 
 def dearest(workers: int) -> str:
-    """The law under which waiting for everybody costs most."""
+    """Return the distribution under which waiting for all workers costs most."""
     return max(LAWS, key=lambda law: LAWS[law](workers, workers))
 
 
 def elsewhere(workers: int, cluster: str) -> str:
-    """What becomes of the model if the same training runs on other machines."""
+    """Return whether the model changes if the same training runs on other machines."""
     losses = [
         run_now(workers=workers, steps=20, evaluations=1, jitter=jitter).summary["held_out_loss"]
         for jitter in ("none", cluster)
@@ -27,16 +27,16 @@ def elsewhere(workers: int, cluster: str) -> str:
 
 
 def saved(workers: int, backups: int) -> float:
-    """Percent of a step's time that backup workers save, stragglers finishing what they began."""
+    """Return the percentage of a step's time that backup workers save if stragglers finish what they began."""
     return 100 * (1 - order_statistics.backup_step(workers, backups) / order_statistics.exponential(workers, workers))
 
 
 def wasted(workers: int, backups: int) -> float:
-    """Percent of the gradients that are computed and thrown away."""
+    """Return the percentage of gradients that are computed and dropped."""
     return 100 * backups / workers
 
 
 def best(cluster: str) -> str:
-    """How many backups among 16 machines train in the least time."""
+    """Return how many backups among 16 machines train fastest."""
     seconds = {backups: to_a_tenth(run_now, cluster, backups)[1] for backups in (0, 1, 2, 4, 8)}
     return {0: "none", 1: "one", 8: "half"}.get(min(seconds, key=seconds.get), "few")

@@ -1,4 +1,4 @@
-"""Judges the server of this chapter's exercise: by every update it makes, and by what that takes."""
+"""Judge the server of this chapter's exercise: each of its updates, and the cost."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from itertools import count
 import numpy as np
 
 from lessons.figure import run_now
-from lessons.grading.grader import Failed
+from lessons.grading.grader import SolutionError
 from lessons.stragglers.exercise import TARGETS
 from lessons.stragglers.experiments import BOWL, _slow
 
@@ -18,12 +18,12 @@ POINTS = {
     "it takes no longer than it must": 3,
     "it sends no more than it must": 1,
     "it holds few vectors at once": 2,
-    "a lost worker does not stop it": 2,
+    "a crashed worker does not stop it": 2,
 }
 
 
 def check(solution, seed):
-    """Yield (mark, whether it is earned, what was seen)."""
+    """Yield (mark, whether it is earned, what was observed)."""
     right, quick, frugal, lean, steadfast = POINTS
     dice = random.Random(seed)
     workers, backups = dice.randint(10, 14), dice.randint(2, 3)
@@ -34,8 +34,8 @@ def check(solution, seed):
     }  # fmt: skip
     best = run_now(**values).summary
     with solution.attempt() as attempt:
-        probe = Probe(workers - backups)
-        done = attempt.run(attempt.served(probe, trainer), **values)
+        probe = BackupProbe(workers - backups)
+        done = attempt.run(attempt.server_program(probe, trainer), **values)
         yield (
             right,
             not probe.wrong and len(probe.updates) == values["steps"],
@@ -53,8 +53,8 @@ def check(solution, seed):
             )
     with solution.attempt() as attempt:
         large = {**values, "dimension": 250_000, "noise": 0.0, "points": 64, "steps": 6, "evaluations": 1}
-        attempt.run(attempt.served(Probe(workers - backups), trainer), **large)
-        held = attempt.most()
+        attempt.run(attempt.server_program(BackupProbe(workers - backups), trainer), **large)
+        held = attempt.peak_memory()
         vectors = held / (4 * large["dimension"]) if held else None
         yield lean, not probe.wrong and (vectors is None or vectors <= TARGETS["memory"]), (
             "not measured on this system" if vectors is None
@@ -62,8 +62,8 @@ def check(solution, seed):
         )  # fmt: skip
     with solution.attempt() as attempt:
         lost = {**values, "crash": f"{dice.randint(1, workers)}:{best['seconds'] / 3}"}
-        survivor = Probe(workers - backups)
-        attempt.run(attempt.served(survivor, trainer), **lost)
+        survivor = BackupProbe(workers - backups)
+        attempt.run(attempt.server_program(survivor, trainer), **lost)
         yield (
             steadfast,
             not survivor.wrong and len(survivor.updates) == values["steps"],
@@ -72,7 +72,7 @@ def check(solution, seed):
 
 
 def trainer(comm, task):
-    """A worker: a gradient, the server's answer, and so on, until that is None."""
+    """Play a worker: send a gradient, wait for the answer, until that is None."""
     w = task.start()
     for step in count():
         task.at(step)
@@ -83,21 +83,21 @@ def trainer(comm, task):
             return None
 
 
-class Probe:
-    """Stands between a server and its cluster, and sees whether each update is what it should be.
+class BackupProbe:
+    """Proxy between a server and its cluster that checks each update, made of `n` gradients.
 
-    `wrong` says what was not, "" as long as all is well. `n` gradients are to be waited for.
+    `wrong` says what was wrong with the first that was; "" as long as none is.
     """
 
     def __init__(self, n: int):
         self.n, self.wrong, self.updates = n, "", []
 
     def between(self, comm, task, s):
-        """(comm, task, s) for the server, through which this sees all."""
+        """Return (comm, task, s) for the server, observed by this probe."""
         self.comm, self.task, self.rate = comm, task, s.learning_rate
         self.w = task.start()
-        self.fresh, self.stale = [], set()  # gradients at w that have come; workers who hold something older
-        return _Seen(comm, send=self.send, recv_any=self.recv_any), _Seen(task, report=self.report), s
+        self.fresh, self.stale = [], set()  # gradients at w so far; workers that hold older parameters
+        return Intercepted(comm, send=self.send, recv_any=self.recv_any), Intercepted(task, report=self.report), s
 
     def recv_any(self, tag=0):
         rank, g = self.comm.recv_any(tag)
@@ -107,7 +107,9 @@ class Probe:
 
     def send(self, x, dst, tag=0):
         if not (1 <= dst < self.comm.size and (x is None or np.shape(x) == self.w.shape)):
-            raise Failed(f"it sent something of shape {np.shape(x)} to rank {dst}; expected w or None, to a worker.")
+            raise SolutionError(
+                f"it sent something of shape {np.shape(x)} to rank {dst}; expected w or None, to a worker."
+            )
         if x is not None and np.array_equal(x, self.w):
             self.stale.discard(dst)
         self.comm.send(x if x is None else np.asarray(x, self.w.dtype), dst, tag)
@@ -129,11 +131,11 @@ class Probe:
         self.task.report(w)
 
 
-class _Seen:
-    """Something with a few of its methods replaced."""
+class Intercepted:
+    """An object with some of its methods replaced."""
 
-    def __init__(self, thing, **worker_override):
-        self._thing, self._instead = thing, worker_override
+    def __init__(self, thing, **overrides):
+        self._thing, self._overrides = thing, overrides
 
     def __getattr__(self, name):
-        return self._instead.get(name) or getattr(self._thing, name)
+        return self._overrides.get(name) or getattr(self._thing, name)

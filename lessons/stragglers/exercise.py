@@ -1,33 +1,33 @@
-"""Write a server that does not wait for the last ones.
+"""Write a server that does not wait for stragglers.
 
 `server(comm, task, s)` runs on rank 0 of a simulated cluster; ranks 1, 2, ... are workers. Each worker computes a
 gradient at the parameters it holds, sends it to the server, and waits for an answer: new parameters, at which it
-computes its next gradient, or `None`, with which it goes home. All begin with `task.start()`.
+computes its next gradient, or `None`, which ends it. All begin with `task.start()`.
 
-The server below is right, and slow: in every step it waits for everybody. Make it wait for all but `s.backups`:
+The server below is correct but slow: in every step it waits for all workers. Make it wait for all but `s.backups`:
 
-- a step uses the gradients of the first workers that come, as many as there are workers less `s.backups`, and all of
-  them computed at the newest parameters;
-- who comes late brings a gradient of older parameters; it is dropped, and its worker gets the newest ones at once;
-- nobody is left waiting when training is over;
-- a worker may be lost. `comm.recv_any()` then gives `(its rank, None)`, once. As long as enough are left, go on.
+- a step uses the first gradients that arrive, as many as there are workers less `s.backups`, all of them computed at
+  the newest parameters;
+- a late gradient, of older parameters, is dropped, and its worker gets the newest ones at once;
+- no worker is left waiting when training is over;
+- a worker may crash. `comm.recv_any()` then returns `(its rank, None)`, once. As long as enough are left, go on.
 
-What you have: `comm.size`, `comm.send(x, rank)`, `comm.recv_any()`, which gives `(rank, x)` of whoever comes first;
-`task.start()`, `task.steps()`, and `task.report(w)`, to be called once after each update; `s.learning_rate`,
+What you have: `comm.size`, `comm.send(x, rank)`, `comm.recv_any()`, which returns the next message as `(rank, x)`;
+`task.start()`, `task.steps()`, and `task.report(w)`, called once after each update; `s.learning_rate`,
 `s.backups`. Parameters and gradients are NumPy vectors. NumPy and the standard library may be imported.
 """
 
 import numpy as np
 
 TARGETS = {
-    "time": 1.05,  # of the time that the textbook's own server takes with the same stragglers
-    "traffic": 1.05,  # of the bytes it sends and receives
+    "time": 1.05,  # times what the textbook's server takes with the same stragglers
+    "traffic": 1.05,  # times the bytes it sends and receives
     "memory": 8,  # vectors as long as w that may be held at once, whatever the number of workers
 }
 
 
 def server(comm, task, s):
-    """Train, and give back the final parameters."""
+    """Train and return the final parameters."""
     w = task.start()  # (d,)
     arrived = []
     for _ in task.steps():

@@ -12,9 +12,9 @@ one_thread()
 import os  # noqa: E402
 import tempfile  # noqa: E402
 
-from app.curves import step_time  # noqa: E402
 from experiments.experiment import Experiment  # noqa: E402
 from experiments.measure.fit import fit  # noqa: E402
+from experiments.plots.curves import step_time  # noqa: E402
 from experiments.run import run  # noqa: E402
 
 STRATEGIES = {

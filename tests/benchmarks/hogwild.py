@@ -17,8 +17,10 @@ from numba import njit  # noqa: E402
 
 import kernels  # noqa: E402
 import workloads  # noqa: E402
+from algorithms.shared_memory import hogwild  # noqa: E402
 from cluster.real import processes, threads  # noqa: E402
-from workloads.task import Budget, Task  # noqa: E402
+from workloads.budget import Budget  # noqa: E402
+from workloads.task import Task  # noqa: E402
 
 FEATURES, ROWS, NONZEROS = 1_000_000, 65_536, 16
 RATE, L2 = 1.0, 1e-5
@@ -33,14 +35,14 @@ def problem():
     return module.build(module.Settings(features=FEATURES, rows=ROWS, nonzeros=NONZEROS, l2=L2), np.float32)
 
 
-def walk(steps, comm):
+def descend(steps, comm):
     """When each step of one of our ranks ended: the inner loop of `algorithms/shared_memory/hogwild.py`."""
-    task = Task(problem(), comm, budget=Budget(steps=steps), batch=OURS, shard=comm.rank, shards=comm.size)
+    task = Task(problem(), comm, budget=Budget(steps=steps), batch=OURS, data_shard=comm.rank, data_shards=comm.size)
     shared = comm.shared(task.start())
     comm.barrier()
     times = []
     for _ in task.steps():
-        task.walk(shared, RATE)
+        task.descend(shared, hogwild.descend, RATE, compiled=hogwild.descend_rows)
         times.append(time.monotonic())
     return times
 
@@ -100,7 +102,7 @@ def theirs(ranks, steps, written):
 
 def ours(run, ranks, steps):
     """When each step of our ranks ended, (ranks, steps)."""
-    outcome = run(partial(walk, steps), ranks, warm_up=warm)
+    outcome = run(partial(descend, steps), ranks, warm_up=warm)
     if outcome.error:
         raise outcome.error
     return outcome.results

@@ -17,10 +17,11 @@ import numpy as np  # noqa: E402
 import kernels  # noqa: E402
 from algorithms.pipelined import gpipe  # noqa: E402
 from cluster.real import processes  # noqa: E402
+from workloads.budget import Budget  # noqa: E402
 from workloads.layers import Dense  # noqa: E402
 from workloads.sequential import Sequential  # noqa: E402
 from workloads.supervised import Supervised  # noqa: E402
-from workloads.task import Budget, Task  # noqa: E402
+from workloads.task import Task  # noqa: E402
 
 CHUNKS, LAYERS, ROUNDS = 8, 8, 7
 
@@ -42,7 +43,7 @@ def compare(width: int, samples: int, steps: int, comm) -> list[tuple[float, flo
         task = Task(workload, comm, budget=Budget(steps=steps + 1), batch=batch, keep=1)
         comm.barrier()
         start = time.perf_counter()
-        gpipe.worker(comm, task, gpipe.Settings(chunks=CHUNKS, learning_rate=0.01))
+        gpipe.ALGORITHM.worker(comm, task, gpipe.Settings(chunks=CHUNKS, learning_rate=0.01))
         comm.barrier()
         return (time.perf_counter() - start) / (steps + 1)
 

@@ -2,8 +2,8 @@
 
 import time
 
-from algorithms.pipelined import schedules
 from tests.benchmarks.measure import row
+from theory import schedules
 from theory.schedule_timing import simulate
 
 

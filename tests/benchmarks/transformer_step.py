@@ -57,7 +57,7 @@ def measure(batch: int, repeat: int, **knobs) -> None:
     """Print the row of one size."""
     s = text.Settings(**knobs)
     workload = text.build(s)
-    tokens = workload.chain.outputs[-1]
+    tokens = workload.model.outputs[-1]
     samples = workload.batch(np.arange(batch))
     w = workload.start(0)
 

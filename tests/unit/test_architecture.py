@@ -21,7 +21,7 @@ MAY_IMPORT = {
     "theory": {"algorithms", "kernels", "knobs", "tracing"},
     "experiments": {"theory", "workloads", "cluster", "algorithms", "kernels", "knobs", "tracing"},
     "lessons": {"experiments", "theory", "workloads", "cluster", "algorithms", "kernels", "knobs", "tracing"},
-    "app": {"lessons", "experiments", "theory", "workloads", "cluster", "algorithms", "kernels", "knobs", "tracing"},
+    "app": {"lessons", "experiments", "knobs", "tracing"},
 }
 PLOTTING = ("experiments/plots/export.py", "experiments/plots/chart.py")
 each_room = pytest.mark.parametrize("name", MAY_IMPORT)
@@ -72,6 +72,28 @@ def test_an_algorithm_imports_the_standard_library_numpy_kernels_parts_and_its_o
             assert shared or "." not in module, path
         else:
             assert first in sys.stdlib_module_names or first in ("numpy", "kernels", "knobs"), (path, module)
+
+
+def test_kernels_get_cuda_through_one_door():
+    for path, module in imported("kernels"):
+        assert not module.startswith("numba.cuda"), path
+    users = [
+        path.name for path in FILES if room(path) == "kernels" for name in names_from(path, "numba") if name == "cuda"
+    ]
+    assert users == ["gpu.py"]
+
+
+def names_from(path: Path, package: str) -> list[str]:
+    """The names that a file takes from `package` itself."""
+    nodes = [node for module, node, _ in imports(path) if module == package and isinstance(node, ast.ImportFrom)]
+    return [alias.name for node in nodes for alias in node.names]
+
+
+@each_room
+def test_click_stays_in_the_rooms_of_the_command_line(name):
+    for path, module in imported(name):
+        if module.split(".")[0] == "click":
+            assert path.relative_to(ROOT).as_posix().startswith(("experiments/cli/", "lessons/__main__.py")), path
 
 
 @each_room

@@ -1,1 +1,9 @@
-"""What pipelines are made of: ops, plans, the executor that carries them out, and which weights its passes read."""
+"""Parts of pipelines.
+
+ops, one_f_one_b              a schedule as data; the order that most pipelines share
+executor, stream_executor     carry out a schedule, with and without a flush, and declare the algorithm that does
+plan                          a schedule on all ranks: which rank does what, and sends where
+stage_state                   weights and their versions, micro-batches in flight
+norm_clipping                 an executor that clips by the norm of all stages
+settings                      knobs that pipelines share
+"""

@@ -1,197 +1,223 @@
-"""The executor: one rank of any pipeline carries out its list of ops.
+"""Executor: carries out the list of ops of one rank, in any pipeline with a flush; and declares such pipelines.
 
 Waiting is left to the messages: a forward needs the activations of the stage before, a backward the gradient of the
-stage after, and each arrives when it has been computed. So the list of ops is all there is to a schedule, and which
-weights its passes read is left to a policy (`weights.py`), one for each stage that this rank holds.
+stage after, and each arrives once it has been computed. So the list of ops is all there is to a schedule. Which weights
+the passes read is left to a weight policy (`stage_state.py`), one for each stage that this rank holds.
 
-Ops that are joined begin when all has come that they need, and what they make is sent when all are done. An update
-takes the gradients that have come back since the last one, added up in the order in which they did; where several ranks
-hold a stage, they sum theirs first.
+Overlapped ops begin when the inputs of all of them have arrived, and send their outputs when all are done. An update
+takes the gradients since the last one, summed in the order in which they were computed; ranks that hold the same stage
+all-reduce theirs first.
 
-Ranks stop together, after the same number of mini-batches; how an endless stream ends is in `endless.py`.
+Ranks stop together, after the same number of mini-batches; how an endless stream ends is in `stream_executor.py`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import kernels
+from algorithms.algorithm import Algorithm, shared_by_all
+from algorithms.parts.pipeline import settings
 from algorithms.parts.pipeline.ops import Op
 from algorithms.parts.pipeline.plan import Flush, Stream
-from algorithms.parts.pipeline.stage_state import InFlight, StageState
-from algorithms.parts.pipeline.weight_policies import Policy
+from algorithms.parts.pipeline.stage_state import InFlight, Policy, StageState
+from knobs import Knobs
+
+
+def pipeline(
+    schedule: Callable, Settings: type[Knobs], policy: Callable = settings.optimizer_weights, **facts: Any
+) -> Algorithm:
+    """Declare the pipeline that carries out `schedule(rank, ranks, chunks)` for each mini-batch of `s.chunks`.
+
+    `policy(s, stage, w)` makes the weight policy of a stage that starts with w. `facts` are further fields of
+    `Algorithm`, and take the place of what follows from the schedule; so does `executor`, called as `Executor` is.
+    """
+    plan = facts.setdefault("plan", lambda workers, s: Flush.of(schedule, workers, s.chunks))
+    executor = facts.pop("executor", Executor)
+
+    def worker(comm, task, s):
+        return executor(comm, task, plan(comm.size, s), s, policy).run()
+
+    derived = {
+        "worker": worker,
+        "data_shards": shared_by_all,
+        "stages": lambda workers, s: plan(workers, s).stages,
+        "check": lambda workers, batch, workload, s: settings.check(batch, workload, plan(workers, s), s.cuts),
+        "elements_sent": lambda shape, s: plan(shape.workers, s).elements_sent(shape),
+        "model_defaults": settings.MODEL_DEFAULTS,
+    }
+    return Algorithm(**{"Settings": Settings, **derived, **facts})
 
 
 class Executor:
-    """Rank `comm.rank` of a plan; `policy(stage, w)` makes the weight policy of a stage that starts with w.
+    """Rank `comm.rank` of `plan`; stages are cut by `s.cuts`, or balanced by work."""
 
-    `cuts` are the layers of each stage; () for stages that are balanced by work.
-    """
-
-    def __init__(self, comm, task, plan: Flush | Stream, policy: Callable[[Any, Any], Policy], cuts=()):
+    def __init__(self, comm, task, plan: Flush | Stream, s, policy: Callable[..., Policy] = settings.optimizer_weights):
         self.comm, self.task, self.plan = comm, task, plan
-        self.recomputed = plan.recomputed(comm.rank)  # micro-batches whose inputs only are stored
-        self.held: dict[int, StageState] = {}
+        self.recomputed = plan.recomputed(comm.rank)  # micro-batches that store inputs only
+        self.stages: dict[int, StageState] = {}  # those of this rank
         for index in plan.stages_of(comm.rank):
-            self.held[index] = StageState(task.stage(index, plan.stages, cuts=cuts), policy)
+            stage = task.stage(index, plan.stages, cuts=s.cuts)
+            self.stages[index] = StageState(stage, partial(policy, s))
         for index in plan.shared:
-            group = comm.split(0 if index in self.held else None)
+            group = comm.split(0 if index in self.stages else None)
             if group:
-                self.held[index].group = group
-        self.here: dict[tuple[str, int, int], Any] = {}  # what goes from one stage of this rank to another
-        self.enough = False  # whether the target loss was seen, in an endless stream
+                self.stages[index].group = group
+        self.local: dict[tuple[str, int, int], Any] = {}  # what goes from one stage of this rank to another
+        self.target_reached = False  # whether the target loss was seen, in an endless stream
 
     def run(self):
-        """Train until the budget is spent; gives the weights of this rank's stages, one after the other."""
+        """Train until the budget is spent; return the weights of this rank's stages, concatenated."""
         for batch in self.task.steps(together=True):
-            for ops in self.plan.of_batch(self.comm.rank, batch):
+            for ops in self.plan.ops_of(self.comm.rank, batch):
                 self._do(ops)
-        return self._together()
+        return self._weights()
 
-    def _together(self):
-        parts = [held.weights.w for held in self.held.values()]
+    def _weights(self):
+        parts = [state.weights.w for state in self.stages.values()]
         w, at = kernels.empty(sum(map(len, parts)), parts[0]), 0
         for part in parts:
             w[at : at + len(part)] = part
             at += len(part)
         return w
 
-    def _do(self, ops) -> None:
-        """Carry out ops that are joined, mostly a single one."""
-        inputs = [self._take(*op) for op in ops]
-        outputs = [self._work(op, x) for op, x in zip(ops, inputs, strict=True)]
+    def _do(self, ops: list[Op]) -> None:
+        """Carry out overlapped ops, mostly a single one."""
+        inputs = [self._input(*op) for op in ops]
+        outputs = [self._compute(op, x) for op, x in zip(ops, inputs, strict=True)]
         for op, y in zip(ops, outputs, strict=True):
             if y is not None:
-                self._give(op, y)
+                self._output(op, y)
         for op in ops:
             if op.kind in "BW":
-                self.held[op.stage].lands(op.chunk)
-        self._account()
+                self.stages[op.stage].accumulate(op.chunk)
+        self._record_memory()
 
-    def _account(self) -> None:
-        """Say what this rank holds now."""
-        held = self.held.values()
-        flights = [flight for one in held for flight in one.flying.values()]
-        self.task.holds("parameters", sum(one.versions * one.weights.w.nbytes for one in held))
-        self.task.holds("gradients", sum(one.g.nbytes for one in held if one.g is not None))
-        self.task.holds("activations", sum(flight.kept for flight in flights))
-
-    def _take(self, kind: str, stage: int, chunk: int):
-        """What `stage` needs for this op, from its neighbours or from the data."""
-        held = self.held[stage]
+    def _input(self, kind: str, stage: int, chunk: int):
+        """Return what this op needs from a neighbouring stage or from the data; None if nothing."""
+        state = self.stages[stage]
         if kind == "F":
-            if held.stage.first:
-                return held.stage.chunk(*divmod(chunk, self.plan.chunks), self.plan.chunks)[0]
+            if state.stage.first:
+                return state.stage.chunk(*divmod(chunk, self.plan.chunks), self.plan.chunks)[0]
             return self._receive("F", stage - 1, stage, chunk)
-        if kind in "BI" and not held.stage.last:
+        if kind in "BI" and not state.stage.last:
             dy = self._receive("B", stage + 1, stage, chunk)
-            if isinstance(dy, tuple):
-                self.enough, (dy,) = True, dy
+            if isinstance(dy, tuple):  # a gradient in a tuple says that the target loss was reached
+                self.target_reached, (dy,) = True, dy
             return dy
         return None
 
-    def _work(self, op: Op, x):
-        """Compute; gives what a neighbour waits for, or None."""
+    def _compute(self, op: Op, x):
+        """Return what a neighbouring stage waits for; None if nothing."""
         kind, stage, chunk = op
-        held = self.held[stage]
+        state = self.stages[stage]
         if kind == "U":
-            return self._update(held)
+            return self._update(state)
         self.task.at(chunk // self.plan.chunks)
         if kind == "F":
-            return self._forward(held, chunk, x)
-        flight, label = held.flying[chunk], self._label(op)
+            return self._forward(state, chunk, x)
+        flight, label = state.in_flight[chunk], self._label(op)
         if kind == "R":
-            w = held.policy.backward(held.weights, flight)[1]
-            flight.saved = flight.keeps(held.stage.forward(w, flight.saved, label)[1])
+            w = state.policy.backward(state.weights, flight)[1]
+            flight.saved = flight.store(state.stage.forward(w, flight.saved, label)[1])
         elif kind == "W":
-            flight.g = held.stage.backward_weights(flight.pending, label)
+            flight.g = state.stage.backward_weights(flight.pending, label)
         else:
-            return self._backward(held, op, flight.dy if x is None else x, label)
+            return self._backward(state, op, flight.dy if x is None else x, label)
         return None
 
-    def _forward(self, held: StageState, chunk: int, x):
-        stage, (batch, part) = held.stage, divmod(chunk, self.plan.chunks)
-        version, w = held.policy.forward(held.weights, chunk)
+    def _forward(self, state: StageState, chunk: int, x):
+        stage, (batch, part) = state.stage, divmod(chunk, self.plan.chunks)
+        version, w = state.policy.forward(state.weights, chunk)
         y, saved = stage.forward(w, x, self._label(Op("F", stage.index, chunk)))
-        flight = held.flying[chunk] = InFlight(version, w if held.policy.stash else None)
-        flight.saved = flight.keeps(x if (stage.index, part) in self.recomputed else saved)
+        flight = state.in_flight[chunk] = InFlight(version, w if state.policy.stash else None)
+        flight.saved = flight.store(x if (stage.index, part) in self.recomputed else saved)
         if not stage.last:
             return y
         _, target = stage.chunk(batch, part, self.plan.chunks)
-        _, flight.dy = stage.loss(y, target, batch, self.plan.compared(self.comm.rank))
-        self._compared()
+        _, flight.dy = stage.loss(y, target, batch, self.plan.losses_of(self.comm.rank))
+        self._after_loss()
         return None
 
-    def _backward(self, held: StageState, op: Op, dy, label: str):
-        flight = held.flying[op.chunk]
-        version, w = held.policy.backward(held.weights, flight)
+    def _backward(self, state: StageState, op: Op, dy, label: str):
+        flight = state.in_flight[op.chunk]
+        version, w = state.policy.backward(state.weights, flight)
         flight.gap = version - flight.version
         if op.kind == "B":
-            dx, flight.g = held.stage.backward(w, flight.saved, dy, label)
+            dx, flight.g = state.stage.backward(w, flight.saved, dy, label)
         else:
-            dx, flight.pending = held.stage.backward_input(w, flight.saved, dy, label)
-        flight.keeps(flight.pending)
+            dx, flight.pending = state.stage.backward_input(w, flight.saved, dy, label)
+        flight.store(flight.pending)
         flight.w = flight.saved = flight.dy = None
-        return None if held.stage.first else dx
+        return None if state.stage.first else dx
 
-    def _update(self, held: StageState) -> None:
-        mine, g = held.g is not None, held.gradient()
-        if held.group:
-            held.group.all_reduce(g)
-        batches = self._batches(held)
+    def _update(self, state: StageState) -> None:
+        own, g = state.g is not None, state.take_gradient()
+        if state.group:
+            state.group.all_reduce(g)
+        batches = self._batches(state)
         if batches * self.plan.chunks > 1:
             kernels.scale(g, 1 / (batches * self.plan.chunks))
-        if mine:
-            self.task.applied(held.delay)
-            if held.gap:
-                self.task.measure("version gap", held.gap)
-        self._step(held, g)
-        self._show(held, batches)
+        if own:
+            self.task.applied(state.delay)
+            if state.gap:
+                self.task.measure("version gap", state.gap)
+        self._step(state, g)
+        self._report(state, batches)
 
-    def _step(self, held: StageState, g) -> None:
-        """The next version of the weights."""
-        held.weights.step(held.policy, g)
+    def _step(self, state: StageState, g) -> None:
+        """Make the next version of the weights."""
+        state.weights.step(state.policy, g)
 
-    def _show(self, held: StageState, batches: int) -> None:
-        """A report for each mini-batch, so that those of all stages go together."""
+    def _report(self, state: StageState, batches: int) -> None:
+        """Report once per mini-batch, so that the reports of all stages belong together."""
         for _ in range(batches):
-            self.task.report(held.weights.w, held.stage.where)
+            self.task.report(state.weights.w, state.stage.where)
 
-    def _compared(self) -> None:
-        """A loss was seen here."""
+    def _after_loss(self) -> None:
+        """Called when the last stage has computed a loss."""
 
-    def _batches(self, held: StageState) -> int:
-        """How many mini-batches are in this update."""
+    def _batches(self, state: StageState) -> int:
+        """Return how many mini-batches are in this update."""
         return 1
 
-    def _give(self, op: Op, y) -> None:
+    def _output(self, op: Op, y) -> None:
         if op.kind == "F":
             self._send(y, "F", op.stage + 1, op.chunk)
         else:
-            self._send((y,) if self.enough else y, "B", op.stage - 1, op.chunk)
+            self._send((y,) if self.target_reached else y, "B", op.stage - 1, op.chunk)
 
     def _send(self, x, kind: str, stage: int, chunk: int) -> None:
-        """Hand `x` to whoever does `kind` of `stage` with this micro-batch."""
+        """Send `x` to the rank that does `kind` of `stage` with this micro-batch."""
         rank = self.plan.rank_of(stage, chunk)
         if rank == self.comm.rank:
-            self.here[kind, stage, chunk] = x
+            self.local[kind, stage, chunk] = x
         else:
             self.comm.send(x, rank, tag=tag(kind, stage))
 
     def _receive(self, kind: str, source: int, stage: int, chunk: int):
         rank = self.plan.rank_of(source, chunk)
         if rank == self.comm.rank:
-            return self.here.pop((kind, stage, chunk))
+            return self.local.pop((kind, stage, chunk))
         return self.comm.recv(rank, tag=tag(kind, stage))
 
+    def _record_memory(self) -> None:
+        states = self.stages.values()
+        flights = [flight for state in states for flight in state.in_flight.values()]
+        self.task.holds("parameters", sum(state.versions_held * state.weights.w.nbytes for state in states))
+        self.task.holds("gradients", sum(state.g.nbytes for state in states if state.g is not None))
+        self.task.holds("activations", sum(flight.nbytes for flight in flights))
+
     def _label(self, op: Op) -> str:
-        """F3 is micro-batch 3 of its mini-batch, where mini-batches are cut; 2F3 on stage 2, where a rank has many."""
+        """Return F3 for micro-batch 3 of its mini-batch, where mini-batches are cut; 2F3 on stage 2, where a rank has
+        several."""
         kind, stage, chunk = op
         number = chunk % self.plan.chunks if self.plan.chunks > 1 else chunk
-        return f"{kind}{number}" if len(self.held) == 1 else f"{stage}{kind}{number}"
+        return f"{kind}{number}" if len(self.stages) == 1 else f"{stage}{kind}{number}"
 
 
 def tag(kind: str, stage: int) -> int:
-    """Messages of one kind to one stage come in the order in which it takes them; of others, in any order."""
+    """Return the tag of messages for `kind` of `stage`, which arrive in the order in which the stage takes them."""
     return 2 * stage + (kind == "B")

@@ -1,20 +1,20 @@
-"""Clipping by the norm of the whole gradient, which no stage of a pipeline knows: before the update, or after it.
+"""Clipping by the global norm, which no stage of a pipeline knows alone: before the update, or after it.
 
     g <- g min(1, max_norm / |g|)        |g|^2 = |g_0|^2 + ... + |g_{S-1}|^2, over all stages
 
-Each stage adds its part and passes the sum on; the last one knows |g|, and tells the others, back up the pipeline.
-Waiting for that before every update puts a barrier between mini-batches, just where zero-bubble schedules have none.
+Each stage adds its part and passes the sum on; the last one knows |g|, and sends it back up the pipeline. Waiting for
+that before every update puts a barrier between mini-batches, just where zero-bubble schedules have none.
 
-Post-validation (`after`) does not wait. A stage updates as if nothing had to be clipped, keeps what it had, and goes
-on: while |g| is on its way back to it, stage s does S-1-s forwards of the next mini-batch. Nearly always |g| is small
-enough, and all is well. If not, it takes the update back, makes it again with the clipped gradient, and does those
-forwards again; so all that is learned is the same, bit for bit.
+Post-validation (`after`) does not wait. A stage updates as if nothing had to be clipped, keeps a snapshot, and
+continues: while |g| is on its way back to it, stage s does S-1-s forwards of the next mini-batch. Nearly always |g| is
+small enough. If not, the stage rolls the update back, repeats it with the clipped gradient, and repeats those forwards;
+so the weights are the same, bit for bit.
 
     stage 0   ... W5 U F0 F1 V F2        U: update, V: |g| has come back
     stage 1      ... W5 U F0 V F1
     stage 2         ... W5 U V F0
 
-The price: a copy of the weights and of what the update rule remembers; for a step that is taken back, S-1 forwards.
+The price: a copy of the weights and of the state of the update rule; for a rollback, S-1 forwards.
 
 Source: Qi et al., ICLR 2024, arXiv:2401.10241, section 4, who undo the arithmetic of AdamW instead of keeping a copy.
 """
@@ -27,110 +27,113 @@ import kernels
 from algorithms.parts.optimizers import optimizer
 from algorithms.parts.pipeline.executor import Executor, tag
 from algorithms.parts.pipeline.ops import Op
-from algorithms.parts.pipeline.stage_state import StageState
-from algorithms.parts.pipeline.weight_policies import LatestWeights
+from algorithms.parts.pipeline.stage_state import LatestWeights, StageState
 
 
 class GlobalNormClipping(Executor):
     """All stages learn the norm before they update. One stage for each rank."""
 
-    def __init__(self, comm, task, plan, s, cuts=()):
-        super().__init__(comm, task, plan, lambda stage, w: Undone(s, w), cuts)
-        (self.mine,) = self.held.values()
+    def __init__(self, comm, task, plan, s):
+        super().__init__(comm, task, plan, s, RollbackWeights)
+        (self.state,) = self.stages.values()
         self.max_norm, self.up, self.down = s.max_norm, 2 * plan.stages, 2 * plan.stages + 1  # tags no activations have
 
-    def _step(self, held: StageState, g) -> None:
-        squares = self._add(g)
-        self._clip(g, squares if held.stage.last else self._hear())
-        super()._step(held, g)
+    def _step(self, state: StageState, g) -> None:
+        squared_norm = self._add_norm(g)
+        self._clip(g, squared_norm if state.stage.last else self._receive_norm())
+        super()._step(state, g)
 
-    def _add(self, g) -> float:
-        """|g|^2 of the stages up to this one, which the next one is told; the last one tells those before it."""
-        squares = kernels.squared_norm(g)
-        if not self.mine.stage.first:
-            squares += self.comm.recv(self.comm.rank - 1, tag=self.up)
-        if not self.mine.stage.last:
-            self.comm.send(squares, self.comm.rank + 1, tag=self.up)
-        elif not self.mine.stage.first:
-            self.comm.send(squares, self.comm.rank - 1, tag=self.down)
-        return squares
+    def _add_norm(self, g) -> float:
+        """Return |g|^2 of the stages up to this one, and send it to the next one; the last stage sends it back up."""
+        squared_norm = kernels.squared_norm(g)
+        if not self.state.stage.first:
+            squared_norm += self.comm.recv(self.comm.rank - 1, tag=self.up)
+        if not self.state.stage.last:
+            self.comm.send(squared_norm, self.comm.rank + 1, tag=self.up)
+        elif not self.state.stage.first:
+            self.comm.send(squared_norm, self.comm.rank - 1, tag=self.down)
+        return squared_norm
 
-    def _hear(self) -> float:
-        """|g|^2 of all stages."""
-        squares = self.comm.recv(self.comm.rank + 1, tag=self.down)
-        if not self.mine.stage.first:
-            self.comm.send(squares, self.comm.rank - 1, tag=self.down)
-        return squares
+    def _receive_norm(self) -> float:
+        """Return |g|^2 of all stages, and pass it on."""
+        squared_norm = self.comm.recv(self.comm.rank + 1, tag=self.down)
+        if not self.state.stage.first:
+            self.comm.send(squared_norm, self.comm.rank - 1, tag=self.down)
+        return squared_norm
 
-    def _clip(self, g, squares: float) -> bool:
-        if too_long := self.max_norm**2 < squares < inf:  # what diverges shall be seen
-            kernels.scale(g, self.max_norm / sqrt(squares))
-        return too_long
+    def _clip(self, g, squared_norm: float) -> bool:
+        """Clip g in place; return whether it was too long."""
+        if clipped := self.max_norm**2 < squared_norm < inf:  # an infinite norm stays: divergence must be seen
+            kernels.scale(g, self.max_norm / sqrt(squared_norm))
+        return clipped
 
 
 class PostValidation(GlobalNormClipping):
-    """Stages update at once, and take it back if the norm turns out to have been too large."""
+    """Stages update at once, and roll back if the norm turns out to have been too large."""
 
-    def __init__(self, comm, task, plan, s, cuts=()):
-        super().__init__(comm, task, plan, s, cuts)
-        self.ahead = plan.stages - 1 - self.mine.stage.index  # forwards of the next mini-batch until |g| is here
-        self.g = None  # the gradient of an update that is not valid yet
+    def __init__(self, comm, task, plan, s):
+        super().__init__(comm, task, plan, s)
+        self.ahead = plan.stages - 1 - self.state.stage.index  # forwards of the next mini-batch until |g| is here
+        self.g = None  # the gradient of an update that is not validated yet
 
     def run(self):
+        """Train until the budget is spent; return the weights of this rank's stage."""
         for batch in self.task.steps(together=True):
             forwards = 0
-            for ops in self.plan.of_batch(self.comm.rank, batch):
+            for ops in self.plan.ops_of(self.comm.rank, batch):
                 if self.g is not None and forwards == self.ahead:
                     self._validate()
                 self._do(ops)
                 forwards += ops[0].kind == "F"
         if self.g is not None:
             self._validate(last=True)
-        return self._together()
+        return self._weights()
 
-    def _step(self, held: StageState, g) -> None:
-        squares = self._add(g)
-        if held.stage.last:
-            self.too_long = self._clip(g, squares)
+    def _step(self, state: StageState, g) -> None:
+        squared_norm = self._add_norm(g)
+        if state.stage.last:
+            self.clipped = self._clip(g, squared_norm)
         else:
-            held.policy.remember(held.weights.w)
-            self.task.holds("buffers", (2 + len(held.policy.rule.state)) * g.nbytes)  # what was, and g
-        super(GlobalNormClipping, self)._step(held, g)
+            state.policy.snapshot(state.weights.w)
+            self.task.holds("buffers", (2 + len(state.policy.rule.state)) * g.nbytes)  # the snapshot, and g
+        super(GlobalNormClipping, self)._step(state, g)
         self.g = g
 
-    def _show(self, held: StageState, batches: int) -> None:
-        """Nothing yet."""
+    def _report(self, state: StageState, batches: int) -> None:
+        """Report nothing yet."""
 
     def _validate(self, last: bool = False) -> None:
-        """|g| has come back. After the `last` mini-batch there are no forwards to be done again."""
-        held, g, self.g = self.mine, self.g, None
-        if not held.stage.last:
-            self.too_long = self._clip(g, self._hear())
-            if self.too_long:
-                held.policy.undo(held.weights.w)
-                held.policy.update(held.weights.w, g)
+        """Receive |g|, and correct the update. After the `last` mini-batch there are no forwards to repeat."""
+        state, g, self.g = self.state, self.g, None
+        if not state.stage.last:
+            self.clipped = self._clip(g, self._receive_norm())
+            if self.clipped:
+                state.policy.roll_back(state.weights.w)
+                state.policy.update(state.weights.w, g)
             self.task.holds("buffers", 0)
-        super()._show(held, 1)
-        if self.too_long and not last:
-            again = sorted(held.flying)
-            if not held.stage.first:  # the stage before was one forward further: that one is not wanted any more
-                self.comm.recv(self.comm.rank - 1, tag=tag("F", held.stage.index))
-            for chunk in again:
-                self._do([Op("F", held.stage.index, chunk)])
+        super()._report(state, 1)
+        if self.clipped and not last:
+            repeated = sorted(state.in_flight)
+            if not state.stage.first:  # the stage before was one forward further: its output is outdated
+                self.comm.recv(self.comm.rank - 1, tag=tag("F", state.stage.index))
+            for chunk in repeated:
+                self._do([Op("F", state.stage.index, chunk)])
 
 
-class Undone(LatestWeights):
-    """The newest weights, by an update rule that can be taken back once."""
+class RollbackWeights(LatestWeights):
+    """The newest weights, by an update rule whose last update can be rolled back."""
 
-    def __init__(self, s, w):
+    def __init__(self, s, stage, w):
         self.rule = optimizer(s.update, w, s.momentum)
         super().__init__(lambda w, g: self.rule.step(w, g, s.learning_rate))
 
-    def remember(self, w) -> None:
-        self.old = kernels.copy(w), [kernels.copy(memory) for memory in self.rule.state], self.rule.steps
+    def snapshot(self, w) -> None:
+        """Copy w and the state of the rule."""
+        self.before = kernels.copy(w), [kernels.copy(vector) for vector in self.rule.state], self.rule.steps
 
-    def undo(self, w) -> None:
-        before, memories, self.rule.steps = self.old
-        w[:] = before
-        for memory, old in zip(self.rule.state, memories, strict=True):
-            memory[:] = old
+    def roll_back(self, w) -> None:
+        """Restore w, in place, and the state of the rule."""
+        old_w, old_state, self.rule.steps = self.before
+        w[:] = old_w
+        for vector, old in zip(self.rule.state, old_state, strict=True):
+            vector[:] = old

@@ -1,24 +1,25 @@
-"""A schedule is data: for each rank the ordered list of what it does, without times.
+"""Ops: a schedule is data, for each rank the ordered list of what it does, without times.
 
-    F   forward of a micro-batch            R   its forward once more, from the stored input (re-materialisation)
-    B   backward: both halves of it         U   update with the gradients of one mini-batch
+    F   forward of a micro-batch            R   its forward repeated, from the stored input (re-materialisation)
+    B   backward, both halves of it         U   update with the gradients of one mini-batch
     I   backward, gradient of the inputs    W   backward, gradient of the weights
 
-An op is written stage, kind, number: "2F0" is the forward of micro-batch 0 on stage 2. What an op must wait for is
-the same in every schedule, and `needs` says it: so the same lists are executed, timed, drawn and tested.
+An op is written stage, kind, number: "2F0" is the forward of micro-batch 0 on stage 2. What an op waits for is the same
+in every schedule (`needs`), so the same lists are executed, timed, drawn and tested.
 
-The list an op stands in is the rank that does it. So a rank may hold several stages, and several ranks one stage, each
-for micro-batches of its own; a U in the lists of all of them is one op, which they do together. "3F6+0B2" is a forward
-overlapped with a backward: two ops of one rank that begin together and end together.
+An op stands in the list of the rank that does it. So a rank may hold several stages, and several ranks the same stage,
+each for micro-batches of its own; a U in all of their lists is one op, which they do together. "3F6+0B2" is a forward
+overlapped with a backward: two ops of one rank that start together and end together.
 
 Source: the op graph of Qi et al., ICLR 2024 (I is their B); the notation is that of torch.distributed.pipelining.
 """
 
 from __future__ import annotations
 
+import gc
 import re
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -26,7 +27,7 @@ KINDS = "FRBIWU"
 
 
 class Op(NamedTuple):
-    """One thing to do. `chunk` numbers micro-batches through the whole run; of an update, mini-batches."""
+    """Operation of one stage. `chunk` counts micro-batches through the whole run; for an update, mini-batches."""
 
     kind: str
     stage: int
@@ -37,7 +38,7 @@ class Op(NamedTuple):
 
 
 class Overlapped(Op):
-    """An op that is done together with the next one of its list. Who does not ask for times may take it as any op."""
+    """An op that overlaps with the next one of its list; it equals the plain op."""
 
     __slots__ = ()
 
@@ -46,7 +47,7 @@ class Overlapped(Op):
 
 
 def parse(text: str) -> list[Op]:
-    """Read "2F0 2F1+0B0". ValueError for a word that is no op."""
+    """Read ops from text, "2F0 2F1+0B0". ValueError for a word that is no op."""
     ops = []
     for word in text.replace("+", "+ ").split():
         match = re.fullmatch(rf"(\d+)([{KINDS}])(\d+)(\+?)", word)
@@ -58,14 +59,14 @@ def parse(text: str) -> list[Op]:
 
 
 def spell(ops: Iterable[Op]) -> str:
-    """The text that `parse` reads."""
+    """Return the text that `parse` reads."""
     return " ".join(map(str, ops)).replace("+ ", "+")
 
 
 def rematerialise(ops: Iterable[Op], late: bool = False, stored: Collection[int] = ()) -> Iterator[Op]:
-    """The same ops, with a forward once more before each backward: at once, or (`late`) when its gradient is there.
+    """Yield the same ops, a repeated forward before each backward: at once, or (`late`) once its gradient has arrived.
 
-    Micro-batches that are `stored` as a whole go forward once only.
+    For micro-batches that are `stored` as a whole no forward is repeated.
     """
     for op in ops:
         if op.kind in "BI" and op.chunk not in stored:
@@ -73,11 +74,22 @@ def rematerialise(ops: Iterable[Op], late: bool = False, stored: Collection[int]
         yield op
 
 
-def needs(op: Op, last: int) -> tuple[tuple[str, int, int], ...]:
-    """The ops that must be done before `op`, in a pipeline whose last stage is `last`; plain tuples, which equal ops.
+def lists(schedule: Callable[..., Iterable[Op]], ranks: int, chunks: int, **options) -> list[list[Op]]:
+    """Return the ops of every rank, schedule(rank, ranks, chunks, **options)."""
+    collects = gc.isenabled()
+    gc.disable()  # ops are many and never cyclic: collecting them takes as long as making them
+    try:
+        return [list(schedule(rank, ranks, chunks, **options)) for rank in range(ranks)]
+    finally:
+        if collects:
+            gc.enable()
 
-    Where the stage after splits its backward, its I stands for the B named here. An update waits for nothing but its
-    place in the list, and for the other ranks that hold its stage.
+
+def needs(op: Op, last: int) -> tuple[tuple[str, int, int], ...]:
+    """Return the ops that `op` waits for, in a pipeline whose last stage is `last`; plain tuples, which equal ops.
+
+    Where the next stage splits its backward, its I stands for the B named here. An update waits only for its place in
+    the list, and for the other ranks that hold its stage.
     """
     kind, stage, chunk = op
     if kind == "F":
@@ -93,7 +105,7 @@ def needs(op: Op, last: int) -> tuple[tuple[str, int, int], ...]:
 def check(lists: Sequence[Sequence[Op]]) -> None:
     """Raise ValueError, naming op and rule, unless each micro-batch goes once forward and once backward on each stage.
 
-    That the lists of all ranks fit together, so that nobody waits for ever, is found out by timing them.
+    Whether the lists of all ranks fit together without a deadlock is found by timing them.
     """
     place: dict[Op, tuple[int, int]] = {}
     updates = defaultdict(set)
@@ -112,9 +124,9 @@ def check(lists: Sequence[Sequence[Op]]) -> None:
         for chunk in chunks:
             order = _order(stage, chunk, place)
             for earlier, later in pairwise(order):
-                (home, before), (rank, after) = place[earlier], place[later]
-                if home != rank:
-                    raise ValueError(f"{later} is on rank {rank}, but {earlier} leaves what it needs on rank {home}.")
+                (holder, before), (rank, after) = place[earlier], place[later]
+                if holder != rank:
+                    raise ValueError(f"{later} is on rank {rank}, but {earlier} leaves what it needs on rank {holder}.")
                 if before > after:
                     raise ValueError(f"{later} comes before {earlier} on rank {rank}.")
             holders[stage].add(place[order[0]][0])
@@ -125,14 +137,14 @@ def check(lists: Sequence[Sequence[Op]]) -> None:
 
 
 def _order(stage: int, chunk: int, place) -> list[Op]:
-    """What `stage` does with micro-batch `chunk`, in the only order there is."""
+    """Return the ops of `stage` for micro-batch `chunk`, in the only valid order."""
     split = [op for op in (Op("I", stage, chunk), Op("W", stage, chunk)) if op in place]
     whole = Op("B", stage, chunk)
     if split and whole in place:
         raise ValueError(f"{whole} is both halves of a backward already; leave out {split[0]}.")
     halves = [Op("I", stage, chunk), Op("W", stage, chunk)] if split else [whole]
-    again = [op for op in (Op("R", stage, chunk),) if op in place]
-    order = [Op("F", stage, chunk), *again, *halves]
+    recomputed = [op for op in (Op("R", stage, chunk),) if op in place]
+    order = [Op("F", stage, chunk), *recomputed, *halves]
     if missing := [op for op in order if op not in place]:
         raise ValueError(f"{missing[0]} is missing: every stage does every micro-batch once.")
     return order

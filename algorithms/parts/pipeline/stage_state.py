@@ -1,58 +1,152 @@
-"""What a rank holds of a stage: its weights, and the micro-batches that are between their forward and their update."""
+"""State of one stage on one rank: weights and their versions, micro-batches in flight, the gradients to be applied.
+
+Update number v makes version v of the weights. Which version a pass reads is left to a weight policy, which has
+
+    versions, stash           how many of the newest versions are kept; whether the one that a forward read is stashed
+    forward(weights, chunk)   -> (version, w) that the forward of this micro-batch reads
+    backward(weights, flight) -> (version, w) that its backward reads
+    update(w, g)              changes w in place
+
+The three policies below read versions that exist; those that predict weights are in the files of their algorithms.
+
+Source: Harlap et al., arXiv:1806.03377 (stashing, vertical sync); Narayanan et al., ICML 2021 (double buffering).
+"""
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import kernels
-from algorithms.parts.pipeline.weight_policies import Policy, Weights
 from kernels.arrays import extents
+
+
+class Policy(Protocol):
+    """How one stage reads and updates its weights; see the head of this file."""
+
+    versions: int
+    stash: bool
+
+    def forward(self, weights: Weights, chunk: int) -> tuple[int, Any]: ...
+
+    def backward(self, weights: Weights, flight: InFlight) -> tuple[int, Any]: ...
+
+    def update(self, w, g) -> None: ...
+
+
+class LatestWeights:
+    """Both passes read the newest weights at the time they run."""
+
+    versions, stash = 1, False
+
+    def __init__(self, update: Callable):
+        self.update = update
+
+    def forward(self, weights, chunk):
+        return weights.newest
+
+    def backward(self, weights, flight):
+        return weights.newest
+
+
+class StashedWeights(LatestWeights):
+    """The backward reads the same weights as its forward (weight stashing)."""
+
+    stash = True
+
+    def backward(self, weights, flight):
+        return flight.version, flight.w
+
+
+class PinnedVersion(StashedWeights):
+    """Both passes read the version `pinned(chunk)`, one of the newest `versions`."""
+
+    def __init__(self, update: Callable, pinned: Callable[[int], int], versions: int):
+        super().__init__(update)
+        self.pinned, self.versions = pinned, versions
+
+    def forward(self, weights, chunk):
+        return weights.at(self.pinned(chunk))
+
+
+class Weights:
+    """The newest weights of a stage, (d_s,), and the versions before it that are kept."""
+
+    def __init__(self, w, versions: int = 1):
+        self.history = deque([(0, w)], maxlen=versions)  # (version, w), oldest first
+
+    @property
+    def newest(self) -> tuple[int, Any]:
+        """(version, w)."""
+        return self.history[-1]
+
+    @property
+    def version(self) -> int:
+        """Updates so far."""
+        return self.history[-1][0]
+
+    @property
+    def w(self):
+        """The newest weights."""
+        return self.history[-1][1]
+
+    def at(self, version: int) -> tuple[int, Any]:
+        """Return (version, w) of a version that is kept."""
+        return self.history[version - self.version - 1]
+
+    def step(self, policy: Policy, g) -> None:
+        """Make the next version: in place, where no pass can read the last one any more."""
+        version, w = self.newest
+        if policy.stash or self.history.maxlen > 1:
+            w = kernels.copy(w)
+        policy.update(w, g)
+        self.history.append((version + 1, w))
 
 
 @dataclass
 class InFlight:
-    """A micro-batch on one stage, from its forward until its gradient is there."""
+    """A micro-batch on one stage, from its forward until its gradient is complete."""
 
     version: int  # of the weights that its forward read
     w: Any  # these weights, if its backward is to read them again
-    saved: Any = None  # what backward needs of the forward; with re-materialisation the input, until it has gone again
+    saved: Any = None  # what backward needs of the forward; with re-materialisation the input, until R
     dy: Any = None  # gradient of the outputs, on the last stage
     pending: Any = None  # what W needs of I
     g: Any = None  # gradient of the weights
-    gap: int = 0  # how many versions newer its backward read
-    kept: int = 0  # bytes of what is saved and pending
+    gap: int = 0  # versions by which its backward read newer weights than its forward
+    nbytes: int = 0  # of what is saved or pending
 
-    def keeps(self, what) -> Any:
-        """`what`, which it keeps from now on instead of what it kept so far."""
-        self.kept = sum(extents(what).values())
-        return what
+    def store(self, arrays) -> Any:
+        """Return `arrays`, which from now on count as what this micro-batch stores."""
+        self.nbytes = sum(extents(arrays).values())
+        return arrays
 
 
 class StageState:
-    """One stage that this rank holds."""
+    """One stage that this rank holds; `policy(stage, w)` makes its weight policy."""
 
     def __init__(self, stage, policy: Callable[[Any, Any], Policy]):
         w = stage.start()
         self.stage, self.policy = stage, policy(stage, w)
-        self.weights = Weights(w, self.policy.keep)
-        self.flying: dict[int, InFlight] = {}  # by micro-batch
-        self.g = None  # the gradients that have come back since the last update, added up
+        self.weights = Weights(w, self.policy.versions)
+        self.in_flight: dict[int, InFlight] = {}  # by micro-batch
+        self.g = None  # sum of the gradients since the last update
         self.delay = self.gap = 0  # the largest among them, in versions
-        self.group = None  # the ranks that hold it, if there are others
+        self.group = None  # communicator of the ranks that hold this stage, if there are others
 
     @property
-    def versions(self) -> int:
-        """How many versions of its weights are held now."""
-        if not self.policy.stash and self.policy.keep == 1:
+    def versions_held(self) -> int:
+        """How many versions of its weights are in memory now."""
+        if not self.policy.stash and self.policy.versions == 1:
             return 1
-        stashed = (id(flight.w) for flight in self.flying.values() if flight.w is not None)
+        stashed = (id(flight.w) for flight in self.in_flight.values() if flight.w is not None)
         return len({id(w) for _, w in self.weights.history}.union(stashed))
 
-    def lands(self, chunk: int) -> None:
-        """The gradient of a micro-batch is there, and is added to the others."""
-        flight = self.flying.pop(chunk)
+    def accumulate(self, chunk: int) -> None:
+        """Add the gradient of a micro-batch, which is complete, to the sum."""
+        flight = self.in_flight.pop(chunk)
         if self.g is None:
             self.g, self.delay, self.gap = flight.g, 0, 0
         else:
@@ -60,7 +154,7 @@ class StageState:
         self.delay = max(self.delay, self.weights.version - flight.version)
         self.gap = max(self.gap, flight.gap)
 
-    def gradient(self):
-        """What has been added up; zeros if nothing has."""
+    def take_gradient(self):
+        """Return the sum of gradients, and start the next one; zeros if there is none."""
         g, self.g = self.g, None
         return kernels.zeros_like(self.weights.w) if g is None else g

@@ -1,74 +1,88 @@
-"""Endless: the executor of a stream without a flush, and how it ends.
+"""Stream executor: carries out the endless ops of one rank, and ends them; and declares pipelines without a flush.
 
-A budget of steps is known to all ranks. One in seconds or with a target loss is asked by rank 0 before each round (a
-mini-batch; where stages have replicas, so many that each has its turns), and it tells the others. Each rank then
-brings home what it has in flight. The target loss is seen on the last stage; a gradient that travels up wrapped in a
-tuple says that it is reached.
+All ranks know a budget in steps. For one in seconds or with a target loss rank 0 decides before each round (a
+mini-batch; where stages have replicas, as many as give each its turns) whether there is another, and tells the other
+ranks. Each rank then completes what it has in flight. The target loss is seen on the last stage; a gradient that
+travels up wrapped in a tuple says that it is reached.
 
-Replicas that have no mini-batch in the last turn of their stage update with the others all the same.
+Replicas without a mini-batch in the last turn of their stage still take part in its update.
 """
 
 from __future__ import annotations
 
-from algorithms.parts.pipeline.executor import Executor
+from collections.abc import Callable
+from typing import Any
+
+from algorithms.algorithm import Algorithm
+from algorithms.parts.pipeline.executor import Executor, pipeline
 from algorithms.parts.pipeline.plan import Stream
-from algorithms.parts.pipeline.stage_state import StageState
+from algorithms.parts.pipeline.stage_state import Policy, StageState
+from knobs import Knobs
+
+
+def stream(schedule: Callable, Settings: type[Knobs], policy: Callable | None = None, **facts: Any) -> Algorithm:
+    """Declare the pipeline that carries out `schedule(rank, ranks, inf)`, one stage per rank, with stale gradients.
+
+    They are always stale by the same updates, so the network changes when, but not what. See `pipeline`.
+    """
+    facts.setdefault("plan", lambda workers, s: Stream.of(schedule, workers))
+    return pipeline(schedule, Settings, policy, executor=StreamExecutor, **facts)
 
 
 class StreamExecutor(Executor):
     """Rank `comm.rank` of a stream; see `Executor`."""
 
-    def __init__(self, comm, task, plan: Stream, policy, cuts=()):
-        super().__init__(comm, task, plan, policy, cuts)
+    def __init__(self, comm, task, plan: Stream, s, policy: Callable[..., Policy]):
+        super().__init__(comm, task, plan, s, policy)
         self.limit = task.budget.limit(task.per_epoch)
-        self.asked, self.end = -1, None  # the round that was asked for last; mini-batches in all, once it is known
+        self.agreed, self.end = -1, None  # the newest round agreed on; the number of mini-batches, once it is known
 
     def run(self):
-        """Train until the budget is spent; gives the weights of this rank's stage."""
-        (held,) = self.held.values()
-        for op in self.plan.of_rank(self.comm.rank):
+        """Train until the budget is spent; return the weights of this rank's stage."""
+        (state,) = self.stages.values()
+        for op in self.plan.ops_of(self.comm.rank):
             if op.kind == "F":
-                if self.end is None and self._goes_on(op.chunk):
+                if self.end is None and self._within_budget(op.chunk):
                     self._do([op])
             elif op.kind == "U":
-                if held.g is not None or self._owes(held):
+                if state.g is not None or self._others_update(state):
                     self._do([op])
-            elif op.chunk in held.flying:
+            elif op.chunk in state.in_flight:
                 self._do([op])
-            if self.end is not None and not held.flying and held.g is None and not self._owes(held):
+            if self.end is not None and not state.in_flight and state.g is None and not self._others_update(state):
                 break
-        return held.weights.w
+        return state.weights.w
 
-    def _goes_on(self, chunk: int) -> bool:
-        """Whether the mini-batch of this micro-batch is still within the budget; if not, `end` says how many were."""
+    def _within_budget(self, chunk: int) -> bool:
+        """Return whether the mini-batch of this micro-batch is within the budget; if not, set `end`."""
         batch, part = divmod(chunk, self.plan.chunks)
         first = batch - batch % self.plan.round
         if part == 0 and self.limit is not None and batch >= self.limit:
             self.end = self.limit
-        elif part == 0 and self.task.open_ended and first > self.asked:
-            self.asked = first
-            if not self._another():
+        elif part == 0 and self.task.open_ended and first > self.agreed:
+            self.agreed = first
+            if not self._another_round():
                 self.end = first
         return self.end is None
 
-    def _another(self) -> bool:
-        """Whether there is another round: rank 0 decides, and tells the others."""
+    def _another_round(self) -> bool:
+        """Return whether there is another round: rank 0 decides, and tells the other ranks."""
         if self.comm.rank:
             return self.comm.recv(0, tag=0) is not None
-        over = self.enough or self.task.spent()
+        over = self.target_reached or self.task.spent()
         for rank in range(1, self.comm.size):
             self.comm.send(None if over else 1, rank, tag=0)
         return not over
 
-    def _owes(self, held: StageState) -> bool:
-        """Whether the other replicas wait for this one to update, though it has no mini-batch in the last turn."""
-        replicas = self.plan.replicas[held.stage.index]
-        over = self.end is not None and not held.flying and held.g is None
-        return over and held.group is not None and held.weights.version < -(-self.end // replicas)
+    def _others_update(self, state: StageState) -> bool:
+        """Return whether the other replicas wait for this one to update, though its last turn is empty."""
+        replicas = self.plan.replicas[state.stage.index]
+        over = self.end is not None and not state.in_flight and state.g is None
+        return over and state.group is not None and state.weights.version < -(-self.end // replicas)
 
-    def _compared(self) -> None:
-        self.enough = self.enough or self.task.spent()
+    def _after_loss(self) -> None:
+        self.target_reached = self.target_reached or self.task.spent()
 
-    def _batches(self, held: StageState) -> int:
-        replicas = self.plan.replicas[held.stage.index]
-        return replicas if self.limit is None else min(replicas, self.limit - held.weights.version * replicas)
+    def _batches(self, state: StageState) -> int:
+        replicas = self.plan.replicas[state.stage.index]
+        return replicas if self.limit is None else min(replicas, self.limit - state.weights.version * replicas)

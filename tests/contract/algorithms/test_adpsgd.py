@@ -43,7 +43,7 @@ def test_every_gradient_changes_the_sum_by_its_own_step_and_nothing_else_does():
 
 
 def test_without_neighbours_everybody_trains_alone(monkeypatch):
-    monkeypatch.setattr(adpsgd, "across", lambda graph, side: [[] for _ in graph])
+    monkeypatch.setattr(adpsgd, "bipartite_subgraph", lambda graph, side: [[] for _ in graph])
     centres = [1.0, 2.0, 3.0, 4.0]
     for rank, x in enumerate(course(4, rate=0.1, steps=20, centres=centres).models):
         alone = train("sgd", Apart(PLACES, [centres[rank]], rank), 1, {"learning_rate": 0.1}, steps=20)

@@ -4,10 +4,12 @@ import numpy as np
 import pytest
 
 import kernels
+from algorithms.shared_memory.async_svrg import descend, descend_rows
 from tests.contract.algorithms.test_hogwild import everywhere, problem
 from tests.training import ScalarChain, train
 from workloads.batches import Batches
-from workloads.task import Evaluation
+from workloads.shared_memory import Descent
+from workloads.workload import Evaluation
 
 
 class LeastSquares:
@@ -78,9 +80,20 @@ def estimates(workload, u, a):
     v = []
     for i in range(workload.samples):
         stepped = u.copy()
-        workload.walk(np.array([i]), 1.0, anchor=(a, G))(stepped, False)
+        descend_rows(stepped, np.array([i]), workload.rows, 1.0, a, G, False)
         v.append(u - stepped)
     return np.array(v), workload.gradient(u, everything)[1], G
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_the_step_that_its_file_shows_is_the_one_of_its_compiled_loop_bit_for_bit(dtype):
+    workload, rng = problem(dtype, l2=0.01), np.random.default_rng(1)
+    mine, a, G = rng.standard_normal((3, workload.parameters)).astype(dtype)
+    compiled, indices = mine.copy(), rng.permutation(workload.samples)[:21]
+    descent = Descent(workload, indices, descend, descend_rows, (0.3, a, G), dense=True)
+    losses = sum(step(mine, False) for step in descent.parts())
+    assert losses == pytest.approx(descent(compiled, False), rel=1e-12)
+    assert np.array_equal(mine, compiled)
 
 
 def test_at_the_anchor_the_estimator_is_the_whole_gradient_whichever_sample_it_takes():

@@ -111,7 +111,7 @@ def test_by_default_one_in_25_is_a_backup(workers, waited_for):
 
 @pytest.mark.parametrize("backups", [4, 5, 100])
 def test_more_backups_than_can_be_are_refused_in_one_sentence(backups):
-    with pytest.raises(ValueError, match=f"^{backups} backups among 4 workers leave nobody to wait for; use fewer "):
+    with pytest.raises(ValueError, match=f"^{backups} backups among 4 workers leave no worker to wait for; use fewer "):
         check(Experiment.of({"algorithm": "backup", "workers": 4, "backups": backups}))
     check(Experiment.of({"algorithm": "backup", "workers": 4, "backups": 3}))
 

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from algorithms.parts.pipeline.plan import flush
+from algorithms.parts.pipeline.plan import Flush
 from algorithms.pipelined import dapple
 from tests.training import ScalarChain, train
 from theory import schedule_timing
@@ -20,8 +20,8 @@ def test_copies_of_the_pipeline_end_with_the_same_weights_and_are_sgd(workers, c
 
 
 def test_twice_the_copies_halve_the_time_of_a_step_but_for_the_bubble():
-    one = schedule_timing.simulate(flush("1f1b", 4, 16).ops, {"F": 1, "B": 2})
-    two = schedule_timing.simulate(flush("1f1b", 8, 16, copies=2).ops, {"F": 1, "B": 2})
+    one = schedule_timing.simulate(Flush.of(dapple.schedule, 4, 16).ops, {"F": 1, "B": 2})
+    two = schedule_timing.simulate(Flush.of(dapple.schedule, 8, 16, copies=2).ops, {"F": 1, "B": 2})
     assert (one.makespan, two.makespan) == (16 * 3 + 9, 8 * 3 + 9)
 
 

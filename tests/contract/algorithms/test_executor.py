@@ -6,15 +6,15 @@ import numpy as np
 import pytest
 
 from algorithms.parts.pipeline.ops import rematerialise
-from algorithms.parts.pipeline.plan import flush
+from algorithms.parts.pipeline.plan import Flush
 from algorithms.parts.pipeline.stage_state import StageState
-from algorithms.pipelined import schedules
+from algorithms.pipelined import dapple, gpipe
 from cluster.devices import Device
 from cluster.network import Link, Network
 from tests.training import ScalarChain, train
-from theory import schedule_timing
+from theory import schedule_timing, schedules
 from tracing import HELD
-from workloads.task import Budget
+from workloads.budget import Budget
 
 FLUSHED = [  # algorithm, its settings, the schedule it carries out and its options, ranks
     ("gpipe", {}, "gpipe", {}, 4),
@@ -119,7 +119,7 @@ def _steps(name, chain, steps):
 @pytest.mark.parametrize("case", FLUSHED, ids=str)
 def test_messages_between_two_ranks_are_taken_in_the_order_in_which_they_are_sent(case):
     _, _, schedule, options, ranks = case
-    plan = flush(schedule, ranks, CHUNKS, **options)
+    plan = Flush.of(schedules.SCHEDULES[schedule], ranks, CHUNKS, **options)
     for kinds, step in (("F", 1), ("BI", -1)):
         for stage in range(plan.stages):
             if not 0 <= stage + step < plan.stages:
@@ -155,12 +155,12 @@ def test_every_flush_schedule_has_the_same_gradients_of_every_micro_batch_bit_fo
     def gradients(name, ranks, settings):
         found = {}
 
-        def remember(held, chunk, lands=StageState.lands):
-            found[chunk, held.stage.index] = held.flying[chunk].g.copy()
-            lands(held, chunk)
+        def remember(state, chunk, accumulate=StageState.accumulate):
+            found[chunk, state.stage.index] = state.in_flight[chunk].g.copy()
+            accumulate(state, chunk)
 
         with monkeypatch.context() as patch:
-            patch.setattr(StageState, "lands", remember)
+            patch.setattr(StageState, "accumulate", remember)
             train(name, chain, ranks, {"chunks": CHUNKS} | settings, batch=24, steps=1)
         stages = 1 + max(stage for _, stage in found)
         return np.array([np.concatenate([found[chunk, s] for s in range(stages)]) for chunk in range(CHUNKS)])
@@ -191,9 +191,9 @@ def test_a_rank_holds_one_sum_of_gradients_and_the_activations_of_what_is_in_fli
 
 
 def test_going_forward_once_more_may_be_asked_of_any_schedule():
-    early = flush("1f1b", 3, 4, "early").ops
+    early = Flush.of(dapple.schedule, 3, 4, rematerialised="early").ops
     assert early == [list(rematerialise(ops)) for ops in schedules.lists("1f1b", 3, 4)]
-    assert flush("1f1b", 3, 4).ops == schedules.lists("1f1b", 3, 4)
+    assert Flush.of(dapple.schedule, 3, 4).ops == schedules.lists("1f1b", 3, 4)
 
 
 @pytest.mark.parametrize("name", ["gpipe", "zb_v", "chimera", "pipedream", "pipedream_2bw", "xpipe"])
@@ -207,8 +207,6 @@ def test_stages_may_be_cut_by_hand(name):
 
 
 def test_cuts_for_another_number_of_stages_are_refused():
-    from algorithms.pipelined import gpipe
-
     chain = ScalarChain(w=np.linspace(0.7, 1, 8))
     s = gpipe.Settings(cuts="4,4")
     with pytest.raises(ValueError, match="cuts names 2 stages and there are 3; name the layers of each"):

@@ -51,7 +51,7 @@ def test_weights_turn_until_random_errors_point_downhill(direct):
 
 def test_direct_feedback_learns_from_zeros_where_back_propagation_stands_still(monkeypatch):
     workload = digits(model="mlp", hidden="32,32", activation="tanh")
-    monkeypatch.setattr(type(workload.chain), "start", lambda self, seed: np.zeros(self.parameters))
+    monkeypatch.setattr(type(workload.model), "start", lambda self, seed: np.zeros(self.parameters))
     loss = {
         name: workload.evaluate(
             train(name, workload, workers, {"learning_rate": 0.3}, batch=32, steps=100).shipped

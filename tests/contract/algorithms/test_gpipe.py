@@ -1,8 +1,13 @@
+import sys
+from pathlib import Path
+
 import numpy as np
 import pytest
 
+import algorithms
 import workloads
 from algorithms.algorithm import Shape
+from algorithms.parts.pipeline.executor import Executor
 from algorithms.pipelined import gpipe
 from tests.training import ScalarChain, train
 
@@ -28,6 +33,25 @@ def test_going_forward_again_changes_nothing_but_the_work():
     labels = [row[4] for row in again.outcome.event_logs[1].spans if row[0] == 0]
     assert labels[:12] == ["F0", "F1", "F2", "F3", "R3", "B3", "R2", "B2", "R1", "B1", "R0", "B0"]
     assert again.outcome.trace().busy()[1, 0] == pytest.approx(4 / 3 * stored.outcome.trace().busy()[1, 0], rel=1e-3)
+
+
+def test_one_forward_of_gpipe_is_read_in_four_files():
+    home, opened = Path(algorithms.__file__).parent, {Path(gpipe.__file__).name}  # beside task, communicator, kernels
+
+    def note(frame, event, _):
+        file = Path(frame.f_code.co_filename)
+        if event == "call" and file.is_relative_to(home):
+            while frame and frame.f_code is not Executor._do.__code__:
+                frame = frame.f_back
+            if frame and frame.f_locals["ops"][0].kind == "F":
+                opened.add(file.name)
+
+    sys.setprofile(note)
+    try:
+        train("gpipe", CHAIN, 3, {"chunks": 4}, batch=8, steps=2)
+    finally:
+        sys.setprofile(None)
+    assert opened == {"gpipe.py", "executor.py", "plan.py", "stage_state.py"}
 
 
 def test_every_stage_updates_once_per_mini_batch_and_from_fresh_weights():

@@ -1,13 +1,17 @@
 """Hogwild: alone it is SGD, apart it is sequential, atomic it loses nothing; what is lost otherwise is counted."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 
+from algorithms.shared_memory import hogbatch, hogwild
 from cluster import simulated
 from cluster.faults import JITTERS, Faults
 from cluster.real import processes, threads
 from tests.training import Springs, train
 from workloads import sparse
+from workloads.shared_memory import Descent
 from workloads.sparse import Sparse
 
 CLUSTERS = {"simulated": simulated.run, "threads": threads.run, "processes": processes.run}
@@ -47,6 +51,24 @@ def test_one_thread_is_sgd_on_sparse_rows_bit_for_bit(run, atomic):
     mine = train("hogwild", problem(np.float32), 1, settings, batch=1, steps=100, run=run)
     sgd = train("sgd", problem(np.float32), 1, {"learning_rate": 0.5}, batch=1, steps=100)
     assert np.array_equal(mine.models[0], sgd.models[0]) and mine.models[0].any()
+
+
+LOOPS = {1: (hogwild.descend, hogwild.descend_rows)} | {
+    b: (hogbatch.descend, partial(hogbatch.descend_rows, b)) for b in (2, 3, 8)
+}
+
+
+@pytest.mark.parametrize("atomic", [False, True])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("per_step", LOOPS)
+def test_the_step_that_its_file_shows_is_the_one_of_its_compiled_loop_bit_for_bit(per_step, dtype, atomic):
+    workload, rng = problem(dtype, l2=0.01, skew=1.0), np.random.default_rng(1)
+    mine, indices = rng.standard_normal(workload.parameters).astype(dtype), rng.permutation(workload.samples)[:22]
+    compiled = mine.copy()
+    descent = Descent(workload, indices, *LOOPS[per_step], (0.3,), per_step)
+    losses = sum(step(mine, False) for step in descent.parts())
+    assert losses == pytest.approx(descent(compiled, atomic), rel=1e-12)
+    assert np.array_equal(mine, compiled)
 
 
 def apart(workers, batch, rounds):

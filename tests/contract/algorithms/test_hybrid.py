@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from algorithms.parts.rank_groups import sent
+from algorithms.parts.rank_groups import elements_per_rank
 from experiments.experiment import Experiment
 from experiments.run import run
 from tests.contract.algorithms.test_distbelief import digits
@@ -29,7 +29,7 @@ def test_it_sends_what_the_formula_says_and_once_the_outputs(groups):
     done = train("hybrid", workload, 4, {"groups": groups}, batch=16 // groups, steps=1)
     members = 4 // groups
     outputs = groups * (members - 1) * 16 // groups * 10
-    formula = 4 * sent(units=8 + 4, parameters=workload.parameters, batch=16, ranks=4, groups=groups)
+    formula = 4 * elements_per_rank(units=8 + 4, parameters=workload.parameters, batch=16, ranks=4, groups=groups)
     assert done.outcome.trace().traffic().sum() / 8 == pytest.approx(formula + outputs)
 
 
@@ -56,7 +56,7 @@ def test_only_one_group_reports_so_the_model_is_that_of_a_rank_to_the_bit():
             {"layout": "model", "workers": 3},
             "3 ranks of a group cannot share layers of 128, 128, 10 units: .* use 3 groups",
         ),
-        ({"workload": "quadratic"}, "quadratic has no units to deal out"),
+        ({"workload": "quadratic"}, "quadratic has no units to split"),
         ({"workload": "text"}, "layer 0, of kind Embedding"),
     ],
     ids=str,

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from algorithms.parts.pipeline.norm_clipping import Undone
+from algorithms.parts.pipeline.norm_clipping import RollbackWeights
 from algorithms.pipelined import zb_h2
 from cluster.network import Link, Network
 from tests.training import ScalarChain, train
@@ -51,12 +51,12 @@ def test_what_is_taken_back_leaves_no_trace_in_the_update_rule(update):
 @pytest.mark.parametrize("update", ["sgd", "nesterov", "adam"])
 def test_an_update_that_is_taken_back_gives_every_bit_again(update):
     w = np.linspace(-1, 1, 5)
-    policy = Undone(zb_h2.Settings(update=update), w)
+    policy = RollbackWeights(zb_h2.Settings(update=update), None, w)
     policy.update(w, np.ones(5))
     kept = w.copy(), [memory.copy() for memory in policy.rule.state], policy.rule.steps
-    policy.remember(w)
+    policy.snapshot(w)
     policy.update(w, np.arange(5.0))
-    policy.undo(w)
+    policy.roll_back(w)
     assert np.array_equal(w, kept[0]) and policy.rule.steps == kept[2]
     assert all(np.array_equal(a, b) for a, b in zip(policy.rule.state, kept[1], strict=True))
 

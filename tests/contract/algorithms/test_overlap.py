@@ -4,7 +4,7 @@ import pytest
 import workloads
 from cluster.network import Link, Network
 from tests.training import ScalarChain, Springs, train
-from theory.overlap import Cost, Profile, bucketed
+from theory.overlap import Cost, StepCosts, bucketed
 from tracing import COMPUTE
 
 SLOW = Network(Link(1e-4, 1e7), Link(1e-4, 1e7))
@@ -31,7 +31,7 @@ def passes(run, letter):
 def test_layers_are_gathered_from_the_last_until_a_bucket_is_full(bucket):
     model = residual()
     sizes = [8 * part.parameters for part in model.split(model.depth)]
-    buckets = bucketed(Profile([0] * 6, [0] * 6, sizes, Cost()), bucket)
+    buckets = bucketed(StepCosts([0] * 6, [0] * 6, sizes, Cost()), bucket)
     run = train("overlap", model, 2, {"bucket_bytes": bucket}, steps=3, batch=4)
     nbytes = [moved for _, moved in sums(run)]
     assert nbytes == [sum(sizes[layer] for layer in layers) for layers in buckets] * 3

@@ -1,13 +1,14 @@
 import numpy as np
 import pytest
 
-from algorithms.pipelined import pipedream, schedules
-from algorithms.pipelined.schedules import one_f_one_b
+from algorithms.parts.pipeline.stream_executor import StreamExecutor
+from algorithms.pipelined import pipedream
 from cluster import simulated
 from cluster.network import Link, Network
 from tests.training import ScalarChain, train
-from theory import schedule_timing
-from workloads.task import Budget, Task
+from theory import schedule_timing, schedules
+from workloads.budget import Budget
+from workloads.task import Task
 
 BOOK = {  # (w0, w1, w2) after 1, 2, 4 and 8 updates of every stage; a scalar chain, eta 0.1
     "SGD": (".533180 .627650 .723700", ".580023 .667442 .758211", ".645530 .724709 .808836", ".765503 .832912 .906734"),
@@ -33,7 +34,7 @@ def numbers(text):
 
 
 def course(policy, steps, **settings):
-    """The weights after so many updates; the sequential twin is the same module with one stage."""
+    """The weights after so many updates; the sequential counterpart is the same module with one stage."""
     stages, policy = (1, "stash") if policy == "SGD" else (3, policy)
     settings = {"learning_rate": 0.1, "weights": policy} | settings
     return train("pipedream", ScalarChain(), stages, settings, steps=steps).models[0]
@@ -65,14 +66,15 @@ def test_every_stage_measures_the_delay_of_its_policy(policy, delays):
 def test_a_stage_holds_the_versions_of_its_policy(policy, most):
     def program(comm):
         task = Task(CHAIN, comm, budget=Budget(steps=12), batch=1)
-        pipe, held = pipedream.executor(comm, task, pipedream.Settings(weights=policy, learning_rate=0.01)), []
+        s, held = pipedream.Settings(weights=policy, learning_rate=0.01), []
+        pipe = StreamExecutor(comm, task, pipedream.plan(comm.size, s), s, pipedream.policy)
 
-        def watched(rank, ops=pipe.plan.of_rank):
+        def watched(rank, ops=pipe.plan.ops_of):
             for op in ops(rank):
-                held.append(pipe.held[rank].versions)
+                held.append(pipe.stages[rank].versions_held)
                 yield op
 
-        pipe.plan.of_rank = watched
+        pipe.plan.ops_of = watched
         pipe.run()
         return max(held)
 
@@ -171,7 +173,7 @@ def test_a_replicated_stream_takes_as_long_as_the_list_simulator_says():
     )
     spans = [[row for row in event_log.spans if row[4][0] in "FB"] for event_log in run.outcome.event_logs]
     cost = {(row[4][0], stage): row[2] - row[1] for stage, rank in ((0, 0), (1, 2)) for row in spans[rank]}
-    lists = [list(one_f_one_b.replicated(rank, [2, 1], 12)) for rank in range(3)]
+    lists = [list(pipedream.replicated(rank, [2, 1], 12)) for rank in range(3)]
     times = schedule_timing.simulate(lists, cost)
     assert max(row[2] for mine in spans for row in mine) == pytest.approx(times.makespan, rel=2e-3)
     assert cost["F", 0] == pytest.approx(2 * cost["F", 1], rel=1e-2)  # so two ranks are as fast as one behind them

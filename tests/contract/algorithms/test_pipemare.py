@@ -1,4 +1,5 @@
 from itertools import count
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -44,7 +45,7 @@ def test_one_stage_of_one_layer_is_sgd_with_a_delay_of_one_bit_for_bit_and_of_mo
 
 def test_the_rate_starts_divided_by_the_delay_and_is_whole_after_K_updates():
     s = pipemare.Settings(learning_rate=0.4, rescale=10)
-    stage = pipemare.Repaired(5, np.zeros(1), 0, s)
+    stage = pipemare.CorrectedWeights(0, s, SimpleNamespace(index=0, count=3), np.zeros(1))
     assert stage.rate(0) == pytest.approx(0.4 / 5, rel=1e-15)
     assert stage.rate(5) == pytest.approx(0.4 / np.sqrt(5), rel=1e-15)
     assert stage.rate(10) == stage.rate(1000) == 0.4
@@ -55,7 +56,7 @@ def test_the_rate_starts_divided_by_the_delay_and_is_whole_after_K_updates():
 def test_a_correction_finds_the_weights_that_went_forward_if_weights_move_steadily():
     s = pipemare.Settings(learning_rate=0.1, rescale=0)
     w, steps, tau = np.zeros(3), count(), 3
-    stage, history = pipemare.Repaired(tau, w, 0, s), []
+    stage, history = pipemare.CorrectedWeights(0, s, SimpleNamespace(index=0, count=2), w), []
     for _ in steps:
         history.append(w.copy())
         stage.update(w, np.array([1.0, -2.0, 0.5]))

@@ -34,7 +34,7 @@ def test_factors_travel_just_when_there_are_fewer_samples_than_m_n_over_m_plus_n
     first = batch * (64 + 12) if factors else 64 * 12 + 12
     last = min(batch * (12 + 10), 12 * 10 + 10)
     assert pushed(run) == first + last
-    assert isinstance(workload.chain.layers[0], Dense)
+    assert isinstance(workload.model.layers[0], Dense)
 
 
 def test_a_push_is_read_from_the_last_layer_to_the_first():

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from algorithms.parts.lr_schedules import blend
+from algorithms.parts.lr_schedules import sgd_share
 from tests.training import ScalarChain, train
 
 EPOCH = {"batch": 2, "workload": ScalarChain(x=np.linspace(0.6, 1.2, 16))}  # 8 steps of one worker
@@ -30,7 +30,7 @@ def test_before_the_blend_it_is_rmsprop_with_momentum_at_its_own_rate_whatever_t
 def test_the_share_of_sgd_grows_with_the_epochs():
     run = train("rmsprop_warmup", EPOCH["workload"], 1, batch=2, steps=24)
     shares = [row[3] for row in run.outcome.event_logs[0].measures if row[2] == "share of SGD"]
-    assert shares == [blend(step / 8, 2, 1) for step in range(24)]
+    assert shares == [sgd_share(step / 8, 2, 1) for step in range(24)]
     assert shares[16] == 0.5 and shares[20:] == [1] * 4
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import workloads
-from algorithms.batch.sandblaster import Coordinator
+from algorithms.parts.lbfgs import remember
 from algorithms.parts.sharded_vectors import G0, PAIRS, W0, G, W
 from cluster.comm import RankLost
 from cluster.faults import JITTERS, Faults
@@ -94,7 +94,7 @@ def test_a_step_on_which_the_gradient_did_not_grow_is_not_remembered():
     curved = Here({W: [1.0, 2.0], W0: [0.0, 0.0], G: [4.0, 1.0], G0: [3.0, 1.0]})
     for vectors, remembered in ((flat, 0), (turning, 0), (curved, 1)):
         pairs, unused = [], [(PAIRS, PAIRS + 1)]
-        Coordinator.learn(vectors, pairs, unused)
+        remember(vectors, pairs, unused, (W, W0), (G, G0))
         assert (len(pairs), len(unused)) == (remembered, 1 - remembered)
     assert curved[PAIRS].tolist() == [1, 2] and curved[PAIRS + 1].tolist() == [1, 0]
 
@@ -102,7 +102,7 @@ def test_a_step_on_which_the_gradient_did_not_grow_is_not_remembered():
 def test_the_oldest_step_is_forgotten():
     vectors = Here({W: [1.0], W0: [0.0], G: [1.0], G0: [0.0]})
     pairs = [("s1", "y1"), ("s2", "y2")]
-    Coordinator.learn(vectors, pairs, [])
+    remember(vectors, pairs, [], (W, W0), (G, G0))
     assert pairs == [("s2", "y2"), ("s1", "y1")] and vectors["s1"].tolist() == [1]
 
 

@@ -1,9 +1,11 @@
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
 from algorithms.pipelined import spectrain
 from tests.training import ScalarChain, train
-from workloads.task import Diverged
+from workloads.recorder import Diverged
 
 BOOK = {  # (w0, w1, w2) after 2, 4 and 8 updates of every stage; a scalar chain, eta 0.1, heavy ball 0.5
     "end": (".601518 .682699 .768644", ".754069 .800025 .864442", ".867101 .892827 .943308"),
@@ -28,7 +30,7 @@ def test_it_looks_ahead_as_far_as_the_table_says():
 def test_a_prediction_is_exact_if_what_it_expects_of_gradients_happens(fading):
     s = spectrain.Settings(learning_rate=0.1, momentum=0.5 if fading else 0.0, fading=fading)
     w = np.array([1.0, -2.0])
-    stage = spectrain.Predicted((3, 0), w, s)
+    stage = spectrain.PredictedWeights(s, SimpleNamespace(index=0, count=4), w)
     g = np.array([0.3, 0.7])
     stage.update(w, g)
 

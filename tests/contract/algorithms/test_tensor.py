@@ -11,9 +11,10 @@ from cluster import simulated
 from experiments.experiment import Experiment
 from experiments.run import run
 from tests.training import train
-from tests.unit.workloads.test_shard import dense, text
+from tests.unit.workloads.test_tensor_shard import dense, text
 from tracing import HELD
-from workloads.task import Budget, Task
+from workloads.budget import Budget
+from workloads.task import Task
 
 MODELS = {
     "a pair": lambda: dense(5, 12, 3),
@@ -33,7 +34,7 @@ def on_ranks(workload, ranks, program, batch=4):
 
     def rank(comm):
         task = Task(workload, comm, budget=Budget(steps=1), batch=batch)
-        return program(comm, task, task.shard(comm.rank, comm.size))
+        return program(comm, task, task.tensor_shard(comm.rank, comm.size))
 
     outcome = simulated.run(rank, ranks)
     if outcome.error:
@@ -41,21 +42,21 @@ def on_ranks(workload, ranks, program, batch=4):
     return outcome.results, outcome
 
 
-def gradient(comm, task, shard, between=tensor.Alike):
+def gradient(comm, task, shard, between=tensor.Replicated):
     """(loss, g, dx of the last block) of one mini-batch."""
     between = between(comm)
     w, (x, target) = shard.start(), task.next_batch()
     y, saved = tensor.forward(shard.blocks, w, x, between)
-    loss, dy = cross_entropy(comm, shard, y, target) if shard.dealt else shard.loss(between.whole(y), target)
+    loss, dy = cross_entropy(comm, shard, y, target) if shard.outputs_split else shard.loss(between.whole(y), target)
     g = kernels.empty_like(w)
-    tensor.backward(shard.blocks, w, saved, dy if shard.dealt else between.own(dy), g, between)
-    if between.__class__ is tensor.Rows:
+    tensor.backward(shard.blocks, w, saved, dy if shard.outputs_split else between.own(dy), g, between)
+    if between.__class__ is tensor.SequenceParallel:
         comm.all_reduce(g[shard.norms])
     return loss, g, shard.where
 
 
 @every_model
-@pytest.mark.parametrize("between", [tensor.Alike, tensor.Rows])
+@pytest.mark.parametrize("between", [tensor.Replicated, tensor.SequenceParallel])
 def test_loss_and_all_gradients_are_those_of_one_rank(name, ranks, between):
     workload = MODELS[name]()
     loss, whole = workload.gradient(workload.start(0), workload.batch(np.arange(len(workload.x))[ORDER][:4]))
@@ -84,7 +85,7 @@ def test_what_all_have_alike_stays_alike_bit_for_bit(sequence):
 
 
 def test_without_fs_sum_on_the_way_back_only_the_others_contributions_are_missing():
-    class Forgetful(tensor.Alike):
+    class Forgetful(tensor.Replicated):
         def f_back(self, dh):
             return dh
 
@@ -97,7 +98,7 @@ def test_without_fs_sum_on_the_way_back_only_the_others_contributions_are_missin
         return tensor.backward([second], w, saved[1:], dy, g, between)
 
     workload = dense(5, 4, 6, 8, 3)
-    whole, *_ = on_ranks(workload, 2, lambda *given: errors(*given, tensor.Alike))[0]
+    whole, *_ = on_ranks(workload, 2, lambda *given: errors(*given, tensor.Replicated))[0]
     mine, theirs = on_ranks(workload, 2, lambda *given: errors(*given, Forgetful))[0]
     assert np.abs(mine - whole).max() > 0.01
     np.testing.assert_allclose(mine + theirs, whole, rtol=1e-12)

@@ -4,7 +4,7 @@ import pytest
 from experiments.experiment import Experiment
 from experiments.run import run
 from tests.training import train
-from tests.unit.workloads.test_shard import dense, text
+from tests.unit.workloads.test_tensor_shard import dense, text
 from tracing import COMPUTE, HELD
 
 LAYOUTS = [(1, 1, 1), (2, 1, 1), (1, 3, 1), (1, 1, 2), (2, 2, 1), (2, 1, 2), (1, 2, 2), (2, 3, 2), (4, 2, 1)]

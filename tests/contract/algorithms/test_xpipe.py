@@ -30,7 +30,7 @@ def test_all_micro_batches_of_a_mini_batch_read_what_the_bellwether_foresaw():
 @pytest.mark.parametrize("updates", [1, 2, 7])
 def test_while_gradients_stay_as_they_are_adams_prediction_is_exact(updates):
     w, g = np.array([1.0, -2.0, 0.5]), np.array([0.3, -0.7, 20.0])
-    policy = xpipe.Foreseen(xpipe.Settings(learning_rate=0.01), None, w)
+    policy = xpipe.BellwetherPrediction(xpipe.Settings(learning_rate=0.01), None, w)
     for _ in range(updates):
         policy.update(w, g)
     u = policy.ahead(w, 3)

@@ -465,19 +465,19 @@ def test_a_deadlock_says_who_waits_for_whom(fail):
     error = fail(wait_for_each_other, 2).error
     assert isinstance(error, Deadlock) and "nothing is on its way" in str(error)  # found at once, not by a timeout
     for rank in (0, 1):
-        assert f"rank {rank} waits for a message from rank {1 - rank} (tag 6) since " in str(error)
+        assert f"rank {rank} has waited for a message from rank {1 - rank} (tag 6) since " in str(error)
 
 
 def test_waiting_for_a_rank_that_has_finished_is_a_deadlock(fail):
     error = fail(wait_for_one_that_has_finished, 2).error
-    assert isinstance(error, Deadlock) and "rank 0 waits for a message from rank 1 (tag 0) since " in str(error)
+    assert isinstance(error, Deadlock) and "rank 0 has waited for a message from rank 1 (tag 0) since " in str(error)
 
 
 def test_waiting_for_anybody_while_nobody_sends_is_a_deadlock(fail):
     error = fail(wait_for_anybody, 3).error
     assert isinstance(error, Deadlock)
-    assert "rank 1 waits for a message from any rank (tag 2) since " in str(error)
-    assert "rank 2 waits in barrier for rank " in str(error)
+    assert "rank 1 has waited for a message from any rank (tag 2) since " in str(error)
+    assert "rank 2 has waited in barrier for rank " in str(error)
 
 
 def leave_some_unread(comm):

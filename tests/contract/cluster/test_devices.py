@@ -22,6 +22,14 @@ def test_every_preset_says_where_its_numbers_come_from(preset):
     assert preset.source
 
 
+@pytest.mark.parametrize("name", sorted(set(NETWORKS) - {"ideal"}))
+def test_every_network_but_the_ideal_one_charges_the_sender_a_part_of_the_one_way_time(name):
+    for link in (NETWORKS[name].between, NETWORKS[name].within):
+        assert 0 < link.overhead < link.alpha / 2
+    ideal = NETWORKS["ideal"].between
+    assert (ideal.overhead, ideal.alpha) == (0, 0)
+
+
 def test_a_device_or_network_of_ones_own_is_read_as_it_is_spelled():
     device = Device(4e10, 1.5e10, 1e-6)
     assert parse_device(device.spelled) == Device(4e10, 1.5e10, 1e-6, "as given")
@@ -38,7 +46,7 @@ def test_numbers_that_do_not_read_are_refused_with_the_form(parse, kind, text):
 
 
 def test_rates_of_zero_are_refused():
-    with pytest.raises(ValueError, match="would never be done"):
+    with pytest.raises(ValueError, match="would never finish"):
         parse_device("0:1:1")
     with pytest.raises(ValueError, match="nothing would ever arrive"):
         parse_network("1:0:1")

@@ -1,4 +1,4 @@
-"""Lives: a rank that is lost and comes back with nothing, and who a message goes to."""
+"""Restarts: a rank is lost and starts again without memory; to which of its incarnations a message goes."""
 
 import math
 
@@ -29,8 +29,8 @@ def run(program, ranks=2, faults=AWAY, **options):
     return simulated.run(program, ranks, network=LINK, device=SECOND, faults=faults, **options)
 
 
-def lives(first, again, other):
-    """A program: rank 1 does `first` in its first life and `again` in the next one, the others do `other`."""
+def incarnations(first, again, other):
+    """A program: rank 1 does `first` in its first incarnation and `again` in the next one, the others do `other`."""
     begun = []
 
     def program(comm):
@@ -52,13 +52,13 @@ def long(comm):
 
 
 def test_its_program_begins_again_when_it_comes_back_and_its_result_is_the_new_one():
-    outcome = run(lives(long, clock, clock))
+    outcome = run(incarnations(long, clock, clock))
     assert outcome.error is None and outcome.results == [0.0, 4.25]
-    assert outcome.notes == ("rank 1 was lost at 2.5 s (step 2); it came back at 4.25 s with nothing",)
+    assert outcome.notes == ("rank 1 was lost at 2.5 s (step 2); it restarted at 4.25 s without memory",)
 
 
 def test_the_time_away_is_a_gap_that_nothing_reaches_into():
-    spans = run(lives(lambda comm: work(comm, 9), work, clock)).event_logs[1].spans
+    spans = run(incarnations(lambda comm: work(comm, 9), work, clock)).event_logs[1].spans
     assert [row[:3] for row in spans] == [(COMPUTE, 0.0, 2.5), (IDLE, 2.5, 4.25), (COMPUTE, 4.25, 5.25)]
     assert spans[1][4] == "lost"
 
@@ -74,7 +74,7 @@ def test_what_is_sent_to_it_while_it_is_away_is_lost_and_later_it_is_there():
             comm.send(second, 1)
             work(comm)
 
-    outcome = run(lives(lambda comm: [comm.recv(0) for _ in range(9)], lambda comm: comm.recv(0), other))
+    outcome = run(incarnations(lambda comm: [comm.recv(0) for _ in range(9)], lambda comm: comm.recv(0), other))
     assert outcome.error is None and outcome.results[1] == 5  # at 3 and 4 s it was not there
 
 
@@ -86,7 +86,7 @@ def test_what_is_on_its_way_to_its_former_life_is_lost():
         comm.send(5.0, 1)
 
     away = Faults(crash={1: 2.5}, back={1: 4.005})
-    assert run(lives(long, lambda comm: comm.recv(0), other), faults=away).results[1] == 5
+    assert run(incarnations(long, lambda comm: comm.recv(0), other), faults=away).results[1] == 5
 
 
 def test_what_it_had_sent_arrives():
@@ -99,7 +99,7 @@ def test_what_it_had_sent_arrives():
         work(comm, 6)
         return comm.recv(1), comm.recv(1)
 
-    assert run(lives(first, lambda comm: comm.send(2, 0), other)).results[0] == (1, 2)
+    assert run(incarnations(first, lambda comm: comm.send(2, 0), other)).results[0] == (1, 2)
 
 
 def asking(name, count):
@@ -122,7 +122,7 @@ def test_an_answer_goes_to_the_life_that_asked(before, between):
             work(comm, between)
             comm.send(x, src)
 
-    done = run(lives(asking(1, 9), asking(2, 3), server))
+    done = run(incarnations(asking(1, 9), asking(2, 3), server))
     assert done.error is None and done.results[1] == [(2, 0), (2, 1), (2, 2)]
     assert not [note for note in done.notes if "never read" in note]
 
@@ -135,7 +135,7 @@ def test_others_are_not_told_that_it_is_gone():
         comm.send(1, 0)
         long(comm)
 
-    assert run(lives(first, lambda comm: comm.send(2, 0), server)).results[0] == [(1, 1), (1, 2)]
+    assert run(incarnations(first, lambda comm: comm.send(2, 0), server)).results[0] == [(1, 1), (1, 2)]
 
 
 def test_who_came_back_knows_whom_the_others_know_to_be_lost_for_good():
@@ -145,14 +145,14 @@ def test_who_came_back_knows_whom_the_others_know_to_be_lost_for_good():
         return clock(comm)
 
     both = Faults(crash={1: 2.5, 2: 3.5}, back={1: 4.25})
-    assert run(lives(long, lambda comm: comm.recv_any(), other), 3, both).results[1] == (2, None)
+    assert run(incarnations(long, lambda comm: comm.recv_any(), other), 3, both).results[1] == (2, None)
 
 
 def test_a_rank_that_waits_for_what_was_lost_is_a_deadlock_that_says_who_came_back():
-    outcome = run(lives(long, clock, lambda comm: comm.recv(1)))
+    outcome = run(incarnations(long, clock, lambda comm: comm.recv(1)))
     assert isinstance(outcome.error, Deadlock)
-    assert "rank 0 waits for a message from rank 1" in str(outcome.error)
-    assert "rank 1 was lost at 2.5 s (step 2); it came back at 4.25 s" in str(outcome.error)
+    assert "rank 0 has waited for a message from rank 1" in str(outcome.error)
+    assert "rank 1 was lost at 2.5 s (step 2); it restarted at 4.25 s" in str(outcome.error)
 
 
 def test_its_memory_is_empty_when_it_comes_back():
@@ -160,13 +160,13 @@ def test_its_memory_is_empty_when_it_comes_back():
         comm.event_log.hold("parameters", 400)
         long(comm)
 
-    rows = run(lives(first, long, clock)).event_logs[1].memory
+    rows = run(incarnations(first, long, clock)).event_logs[1].memory
     assert [row[1:] for row in rows] == [(0.0, 0, 400), (4.25, 0, 0)] and HELD[0] == "parameters"
 
 
 def test_its_pauses_go_on_where_they_are():
     pauses = Faults(crash={1: 2.5}, back={1: 4.25}, pause={1: ((0.5, 1.0), (4.0, 4.5))})
-    spans = run(lives(long, work, clock), faults=pauses).event_logs[1].spans
+    spans = run(incarnations(long, work, clock), faults=pauses).event_logs[1].spans
     assert [row[1:3] for row in spans if row[4] == "paused"] == [(0.5, 1.0), (4.25, 4.5)]
 
 
@@ -184,14 +184,14 @@ def test_it_is_as_quick_as_it_was(jitter):
 
     slow = Faults(crash={1: 2.5}, back={1: 4.25}, slow={1: 2.0}, jitter=jitter)
     alone = Faults(slow={1: 2.0}, jitter=jitter)
-    assert run(lives(first, step, clock), faults=slow).results[1] == pytest.approx(
+    assert run(incarnations(first, step, clock), faults=slow).results[1] == pytest.approx(
         run(lambda comm: step(comm), faults=alone).results[1]
     )
 
 
 def test_two_runs_are_the_same():
     def event_logs():
-        done = run(lives(asking(1, 9), asking(2, 3), lambda comm: [echo(comm) for _ in range(7)]))
+        done = run(incarnations(asking(1, 9), asking(2, 3), lambda comm: [echo(comm) for _ in range(7)]))
         return [(j.spans, j.messages) for j in done.event_logs]
 
     assert event_logs() == event_logs()

@@ -1,7 +1,8 @@
-"""The simulated cluster: time, links, disturbances, and what goes wrong."""
+"""The simulated cluster: time, links, faults, and errors."""
 
 import math
 import weakref
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -98,6 +99,21 @@ def test_a_blocked_rank_waits_until_the_other_sends_and_communicates_from_then_o
     assert mine == [(WAIT, 0.0, 1.0), (COMMUNICATE, 1.0, pytest.approx(1.0 + ALPHA + 0.004))]
 
 
+@pytest.mark.parametrize("collective", ["fast", "recursive_doubling"])
+def test_the_overhead_of_sending_lies_in_the_span_of_the_collective_that_sends(collective):
+    def program(comm):
+        work(comm)
+        comm.send(None, 1 - comm.rank)
+        comm.recv(1 - comm.rank)
+        comm.all_reduce(np.ones(8, np.float32))
+
+    link = Link(ALPHA, 1e6, overhead=0.25)
+    outcome = run(program, 2, network=Network(link, link), collective=collective)
+    for event_log in outcome.event_logs:
+        assert [label for *_, label in event_log.spans].count("overhead") == 1
+        assert all(end <= start for (_, _, end, *_), (_, start, *_) in pairwise(event_log.spans))
+
+
 def test_compute_is_charged_by_the_roofline_of_the_device_times_the_slowness_of_the_rank():
     device = Device(flops=1e6, bandwidth=1e7, overhead=1e-3)
 
@@ -167,14 +183,14 @@ def test_a_deadlock_says_who_waits_for_whom_since_when():
 
     error = run(program, 2).error
     assert isinstance(error, Deadlock)
-    assert "rank 0 waits for a message from rank 1 (tag 7) since 0.5 s" in str(error)
-    assert "rank 1 waits for a message from rank 0 (tag 7) since 1 s" in str(error)
+    assert "rank 0 has waited for a message from rank 1 (tag 7) since 0.5 s" in str(error)
+    assert "rank 1 has waited for a message from rank 0 (tag 7) since 1 s" in str(error)
 
 
 def test_a_collective_that_somebody_does_not_join_is_a_deadlock():
     error = run(lambda comm: comm.rank or comm.all_reduce(np.ones(3)), 3).error
     assert isinstance(error, Deadlock)
-    assert "rank 0 waits in all-reduce" in str(error)
+    assert "rank 0 has waited in all-reduce" in str(error)
 
 
 def test_the_first_error_of_a_rank_is_the_error_of_the_run_and_names_rank_and_step():
@@ -237,12 +253,12 @@ def test_messages_nobody_read_are_named():
     assert run(program, 2).notes == ("rank 1 never read 2 messages from rank 0, tag 3",)
 
 
-def test_a_reduction_beside_the_rank_overlaps_with_its_work():
-    def program(comm, beside):
+def test_a_background_all_reduce_overlaps_with_the_work_of_its_rank():
+    def program(comm, background):
         x = np.ones(1000)
-        handle = comm.all_reduce(x, async_op=beside)
+        handle = comm.all_reduce(x, async_op=background)
         work(comm)
-        if beside:
+        if background:
             handle.wait()
         assert (x == comm.size).all()
         return comm.event_log.clock()
@@ -273,7 +289,7 @@ def test_a_sum_that_is_done_lets_go_of_its_vector(collective):
     assert run(program, 3, collective=collective).error is None
 
 
-def test_reductions_beside_each_other_share_the_port():
+def test_background_all_reduces_share_the_port():
     def program(comm):
         handles = [comm.all_reduce(np.ones(10_000), async_op=True) for _ in range(3)]
         for handle in handles:
@@ -316,10 +332,10 @@ def test_a_thousand_ranks_are_no_trouble():
         (parse_slow, "2-3", "write rank:factor"),
         (parse_slow, "9:2", "there is no rank 9; ranks are 0 to 3"),
         (parse_slow, "1:0", "allowed is 0.01 to 1000"),
-        (parse_pause, "1:0.8-0.5", "would go on at 0.5 s before it stops at 0.8 s"),
+        (parse_pause, "1:0.8-0.5", "would continue at 0.5 s before it stops at 0.8 s"),
         (parse_crash, "x", "write rank:second"),
         (parse_crash, "1:0.5-", "does not read"),
-        (parse_crash, "1:0.8-0.5", "would come back at 0.5 s before it is lost at 0.8 s"),
+        (parse_crash, "1:0.8-0.5", "would restart at 0.5 s before it is lost at 0.8 s"),
         (parse_crash, "1:0.5,1:0.8", "rank 1 is lost twice"),
     ],
 )

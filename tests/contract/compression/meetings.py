@@ -63,12 +63,12 @@ def meet(name: str, gradients, tensors, seed: int = 0, **settings) -> Meeting:
     module = find(name)
 
     def program(comm):
-        compressed = attach(comm, name, module.Settings(**settings), tensors, seed)
+        compressed = attach(comm, find(name), module.Settings(**settings), tensors, seed)
         means = []
         for g in gradients[comm.rank]:
             means.append(compressed.all_reduce(g.copy(), op="mean"))
-        exchange = compressed._exchange
-        owned = getattr(exchange.codec, "owned", None)
+        exchange = compressed._feedback
+        owned = getattr(exchange.codec, "by_part", None)
         return np.array(means), exchange.error, owned and owned.error, exchange.codec
 
     outcome = simulated.run(program, len(gradients))
@@ -88,7 +88,7 @@ def descend(name: str, centres: np.ndarray, steps: int, rate: float, tensors=Non
     module = find(name)
 
     def program(comm):
-        compressed = attach(comm, name, module.Settings(**settings), tensors or layout(centres[0].shape), 0)
+        compressed = attach(comm, find(name), module.Settings(**settings), tensors or layout(centres[0].shape), 0)
         w = np.zeros_like(centres[0])
         for _ in range(steps):
             w -= rate * compressed.all_reduce(w - centres[comm.rank], op="mean")

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import kernels
-from algorithms.compression import attach, dgc
+from algorithms.compression import attach, dgc, find
 from cluster import simulated
 from kernels.meter import metered
 
@@ -150,7 +150,7 @@ def test_a_worker_clips_its_own_gradient_to_its_root_n_share_before_it_gathers(s
 @pytest.mark.parametrize("ranks", [2, 4, 8])
 def test_the_traffic_of_a_worker_grows_with_the_workers(ranks):
     def program(comm):
-        one = attach(comm, "dgc", dgc.Settings(density=0.01, sampling=1, **AT_ONCE), LAYOUT, 0)
+        one = attach(comm, find("dgc"), dgc.Settings(density=0.01, sampling=1, **AT_ONCE), LAYOUT, 0)
         one.all_reduce(stream(1, seed=comm.rank)[0], op="mean")
 
     moved = simulated.run(program, ranks).trace().traffic().sum() / ranks

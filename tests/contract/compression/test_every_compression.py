@@ -9,7 +9,8 @@ import pytest
 
 import algorithms
 import algorithms.compression as compressions
-from algorithms.compression import COMPRESSIONS, attach, find
+from algorithms.codec import Compression, by_setting
+from algorithms.compression import COMPRESSIONS, attach, find, module
 from algorithms.parts.error_feedback import ErrorFeedback
 from algorithms.synchronous import sync_sgd
 from cluster import simulated
@@ -21,7 +22,9 @@ from experiments.experiment import Experiment
 from experiments.run import run
 from experiments.runs.compare import difference
 from knobs import Knobs
-from workloads.task import Budget, Diverged, Task
+from workloads.budget import Budget
+from workloads.recorder import Diverged
+from workloads.task import Task
 
 VARIANTS = [(name, {}) for name in COMPRESSIONS] + [
     ("one_bit", {"error_feedback": False}),
@@ -69,9 +72,9 @@ class Alone:
 
 
 def exchange(name, layout=LAYOUT, **settings):
-    s = find(name).Settings(**settings)
-    codec = find(name).Codec(s, layout, 0, 1, 0)
-    return ErrorFeedback(codec, getattr(s, "error_feedback", False))
+    declared = find(name)
+    s = declared.Settings(**settings)
+    return ErrorFeedback(declared.Codec(s, layout, 0, 1, 0), declared.error_feedback(s), declared.combine)
 
 
 def sent(one, g):
@@ -85,6 +88,25 @@ def gradients(rank, steps, dtype=np.float32):
     draw = np.random.default_rng([5, rank])
     scale = draw.lognormal(0, 1, D)
     return [(draw.standard_normal(D) * scale).astype(dtype) for _ in range(steps)]
+
+
+# it is declared
+
+
+@every_codec
+def test_a_codec_has_the_methods_that_its_compression_declares(name):
+    declared = find(name)
+    methods = {"mean" if declared.combine == "codec" else "add"} | (
+        {"encode", "decode"} if declared.pushable else set()
+    )
+    assert methods == {"encode", "decode", "add", "mean"} & vars(declared.Codec).keys()
+    assert declared.error_feedback is not by_setting or "error_feedback" in declared.Settings.model_fields
+
+
+def test_a_misspelt_fact_is_a_type_error():
+    one = find("top_k")
+    with pytest.raises(TypeError, match="pushible"):
+        Compression(one.Codec, one.Settings, pushible=False)
 
 
 # one rank
@@ -108,7 +130,7 @@ def test_a_message_leaves_the_gradient_as_it_is(name):
     one = exchange(name)
     (g,) = gradients(0, 1)
     before = g.copy()
-    if hasattr(one.codec, "encode"):
+    if find(name).pushable:
         one.codec.encode(g)
     assert np.array_equal(g, before)
 
@@ -145,7 +167,7 @@ def stream(variants, steps, comm):
     """The means of `steps` gradients by each variant, one after the other, as this rank has them."""
     means = []
     for name, settings in variants:
-        compressed = attach(comm, name, find(name).Settings(**settings), LAYOUT, 3)
+        compressed = attach(comm, find(name), find(name).Settings(**settings), LAYOUT, 3)
         for g in gradients(comm.rank, steps):
             means.append(compressed.all_reduce(g, op="mean"))
     return np.array(means)
@@ -214,7 +236,7 @@ def test_real_processes_give_the_same_numbers():
             assert np.array_equal(one[mine], other[mine]), spelled(variant)
 
 
-GATHERED = [(name, settings) for name, settings in VARIANTS if not hasattr(find(name).Codec, "mean")]
+GATHERED = [(name, settings) for name, settings in VARIANTS if find(name).combine == "all-gather"]
 
 
 @pytest.mark.parametrize("variant", GATHERED, ids=spelled)  # of the others the files of their names tell
@@ -224,9 +246,9 @@ def test_the_bytes_on_the_wire_are_those_of_the_messages(variant, ranks):
     sizes = []
 
     def program(comm):
-        compressed = attach(comm, name, find(name).Settings(**settings), LAYOUT, 3)
-        encode = compressed._exchange.encode
-        compressed._exchange.encode = lambda g: (message := encode(g), sizes.append(nbytes(message)))[0]
+        compressed = attach(comm, find(name), find(name).Settings(**settings), LAYOUT, 3)
+        encode = compressed._feedback.encode
+        compressed._feedback.encode = lambda g: (message := encode(g), sizes.append(nbytes(message)))[0]
         for g in gradients(comm.rank, 5):
             compressed.all_reduce(g, op="mean")
 
@@ -241,7 +263,7 @@ def test_a_gradient_that_is_no_number_is_seen_by_everybody(variant, bad):
     name, settings = variant
 
     def program(comm):
-        compressed = attach(comm, name, find(name).Settings(**settings), LAYOUT, 3)
+        compressed = attach(comm, find(name), find(name).Settings(**settings), LAYOUT, 3)
         seen = []
         for step, g in enumerate(gradients(comm.rank, 2)):
             if comm.rank == 1 and step >= 1:
@@ -275,8 +297,8 @@ def test_one_workers_nan_ends_the_run_of_all_as_diverged(variant):
     name, settings = variant
 
     def program(comm):
-        task = Task(Poisoned(), comm, budget=Budget(steps=9), batch=1, shard=comm.rank, shards=2)
-        compressed = attach(comm, name, find(name).Settings(**settings), LAYOUT, 0)
+        task = Task(Poisoned(), comm, budget=Budget(steps=9), batch=1, data_shard=comm.rank, data_shards=2)
+        compressed = attach(comm, find(name), find(name).Settings(**settings), LAYOUT, 0)
         with np.errstate(all="ignore"):
             return sync_sgd.worker(compressed, task, sync_sgd.Settings(learning_rate=0.01))
 
@@ -287,7 +309,7 @@ def test_one_workers_nan_ends_the_run_of_all_as_diverged(variant):
 
 def test_sums_and_short_vectors_go_as_they_are():
     def program(comm):
-        compressed = attach(comm, "top_k", find("top_k").Settings(), LAYOUT, 0)
+        compressed = attach(comm, find("top_k"), find("top_k").Settings(), LAYOUT, 0)
         whole, short = np.arange(D, dtype=np.float32), np.ones(3, np.float32)
         return compressed.all_reduce(whole), compressed.all_reduce(short, op="mean"), compressed.rank
 
@@ -360,10 +382,10 @@ def test_a_method_that_says_so_moves_fewer_bytes(algorithm):
 
 @every_codec
 def test_its_text_says_idea_price_staleness_and_source(name):
-    module = find(name)
-    idea = algorithms.idea(module)
+    text = module(name)
+    idea = algorithms.idea(text)
     assert len(idea) <= 120 and idea.endswith(".")
-    assert all(word in module.__doc__ for word in ("<-", "Price:", "Staleness:", "Source:"))
+    assert all(word in text.__doc__ for word in ("<-", "Price:", "Staleness:", "Source:"))
 
 
 @every_codec

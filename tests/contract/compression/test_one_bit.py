@@ -68,7 +68,7 @@ def test_a_gradient_of_zeros_stays_zeros():
 
 
 def test_with_feedback_the_errors_stay_bounded_and_the_mean_comes_through():
-    exchange, g = ErrorFeedback(codec("one_bit", layout((50,)))), draw(3, 50)
+    exchange, g = ErrorFeedback(codec("one_bit", layout((50,))), combine="codec"), draw(3, 50)
     sizes, total = [], np.zeros(50)
     for _ in range(400):
         q = np.empty(50)

@@ -87,7 +87,7 @@ def test_it_takes_two_all_reduces_and_their_bytes():
     calls = []
 
     def program(comm):
-        compressed = attach(comm, "power_sgd", find("power_sgd").Settings(), tensors, 0)
+        compressed = attach(comm, find("power_sgd"), find("power_sgd").Settings(), tensors, 0)
         all_reduce = comm.all_reduce
         comm.all_reduce = lambda x, **options: (calls.append(len(x)), all_reduce(x, **options))[1]
         compressed.all_reduce(draw(comm.rank, 2050, np.float32), op="mean")
@@ -122,7 +122,7 @@ def test_a_direction_that_had_nothing_to_say_speaks_up_when_it_has():
 
 
 def test_with_feedback_all_directions_have_their_turn():
-    exchange, v = ErrorFeedback(codec("power_sgd", MATRIX, directions=1)), draw(6, ROWS * COLUMNS)
+    exchange, v = ErrorFeedback(codec("power_sgd", MATRIX, directions=1), combine="codec"), draw(6, ROWS * COLUMNS)
     total = np.zeros_like(v)
     for _ in range(400):
         q = np.empty_like(v)

@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 
 import algorithms
-from algorithms.compression import COMPRESSIONS, pushable
+from algorithms.compression import COMPRESSIONS, find
 from experiments.experiment import Experiment
 from experiments.run import run
 
 PUSHING = [name for name in algorithms.names() if algorithms.find(name).compresses == "push"]
-each = pytest.mark.parametrize("compression", list(filter(pushable, COMPRESSIONS)))
+each = pytest.mark.parametrize("compression", [name for name in COMPRESSIONS if find(name).pushable])
 
 
 def small(algorithm="asgd", **values):

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from algorithms.compression import attach, random_k
+from algorithms.compression import attach, find, random_k
 from cluster import simulated
 
 D = 400
@@ -16,7 +16,7 @@ def gradient(rank):
 
 def means(ranks, steps=1, **settings):
     def program(comm):
-        one = attach(comm, "random_k", random_k.Settings(**settings), LAYOUT, 0)
+        one = attach(comm, find("random_k"), random_k.Settings(**settings), LAYOUT, 0)
         return [one.all_reduce(gradient(comm.rank), op="mean") for _ in range(steps)]
 
     outcome = simulated.run(program, ranks, collective="ring")

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from algorithms.compression import attach, find
-from algorithms.parts.reduce_scatter_codec import through
+from algorithms.parts.reduce_scatter_codec import exchange_parts
 from cluster import simulated
 from tests.contract.compression.meetings import draw, layout, meet
 
@@ -13,7 +13,7 @@ from tests.contract.compression.meetings import draw, layout, meet
 def test_what_owner_k_makes_of_all_messages_k_by_rank_comes_to_everybody_in_place_k(ranks):
     def program(comm):
         messages = [10 * comm.rank + part for part in range(comm.size)]
-        return through(comm, messages, lambda several: tuple(several))
+        return exchange_parts(comm, messages, lambda several: tuple(several))
 
     outcome = simulated.run(program, ranks)
     assert not outcome.error and not outcome.notes
@@ -53,7 +53,7 @@ def test_there_may_be_more_ranks_than_numbers(name, settings, ranks):
 
 def test_other_messages_to_the_same_rank_are_not_mixed_up_with_parts():
     def program(comm):
-        compressed = attach(comm, "one_bit", find("one_bit").Settings(), layout((64,)), 0)
+        compressed = attach(comm, find("one_bit"), find("one_bit").Settings(), layout((64,)), 0)
         if comm.rank:
             compressed.send(float(comm.rank), 0)  # to a server's recv_any, say, that listens later
         compressed.all_reduce(draw(comm.rank, 64), op="mean")

@@ -97,7 +97,9 @@ def test_of_normal_numbers_signs_and_a_size_lose_one_minus_two_over_pi():
 def valley(steps, rate=0.004, **settings):
     """How far signs come in eps |x + y| + |x - y| from (1, 1): every subgradient is (+, -) or (-, +)."""
     x, eps = np.ones(2), 0.5
-    exchange = ErrorFeedback(codec("sign", layout((2,)), beta=0.0, **settings), settings.get("error_feedback", False))
+    exchange = ErrorFeedback(
+        codec("sign", layout((2,)), beta=0.0, **settings), settings.get("error_feedback", False), "codec"
+    )
     for _ in range(steps):
         g = eps * np.sign(x.sum()) * np.array([1.0, 1.0]) + np.sign(x[0] - x[1]) * np.array([1.0, -1.0])
         if x[0] == x[1]:

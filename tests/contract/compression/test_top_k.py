@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from algorithms.compression import attach, top_k
+from algorithms.compression import attach, find, top_k
 from algorithms.parts.error_feedback import ErrorFeedback
 from cluster import simulated
 
@@ -24,7 +24,7 @@ def traffic(ranks, density, d=D, compressed=True):
 
     def program(comm):
         layout = ((slice(0, d), (d,)),)
-        one = attach(comm, "top_k", top_k.Settings(density=density), layout, 0) if compressed else comm
+        one = attach(comm, find("top_k"), top_k.Settings(density=density), layout, 0) if compressed else comm
         one.all_reduce(draw(comm.rank, d, np.float32), op="mean")
 
     return simulated.run(program, ranks, collective="ring").trace().traffic().sum()
@@ -59,7 +59,7 @@ def test_a_number_too_small_to_be_sent_is_sent_once_it_has_grown():
 def test_different_workers_choose_different_places_of_which_there_are_at_most_as_many_as_all_sent():
     def program(comm):
         g = draw(comm.rank)
-        attach(comm, "top_k", top_k.Settings(density=0.01), LAYOUT, 0).all_reduce(g, op="mean")
+        attach(comm, find("top_k"), top_k.Settings(density=0.01), LAYOUT, 0).all_reduce(g, op="mean")
         return g
 
     touched = np.count_nonzero(simulated.run(program, 8).results[0])

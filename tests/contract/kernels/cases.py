@@ -1,8 +1,8 @@
-"""One call of every kernel: the arguments that the tests of twins give to reference, cpu and gpu alike.
+"""One call of every kernel: the arguments that the tests of implementations give to reference, cpu and gpu alike.
 
 `arguments(rng, n, dtype)` builds them for a size n of any of SIZES (0 too), outputs first, as the kernel takes them.
 After the call every array among them is compared, and so is what the call returns. A kernel says `bits=True` if its
-cpu twin rounds exactly as its reference does.
+cpu implementation rounds exactly as its reference does.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ SIZES = (0, 1, 31, 32, 257, 1000)
 
 @dataclass(frozen=True)
 class Case:
-    """How to call a kernel, and how closely its twins agree (in units of the last place of the largest number)."""
+    """How to call a kernel, and how closely its implementations agree (in ulps of the largest number)."""
 
     arguments: Callable[[np.random.Generator, int, type], tuple]
     bits: bool = False

@@ -12,7 +12,7 @@ import kernels
 from kernels.compression import gram_schmidt, pack
 from tests.contract.kernels.cases import SIZES
 from tests.contract.kernels.code_cases import MORE
-from tests.contract.kernels.test_twins import expect_same, outcome
+from tests.contract.kernels.test_implementations import expect_same, outcome
 
 both_types = pytest.mark.parametrize("dtype", [np.float32, np.float64])
 other_cases = pytest.mark.parametrize(
@@ -28,7 +28,7 @@ def draw(seed: int, dtype: type, *shape: int) -> np.ndarray:
 
 @other_cases
 @both_types
-def test_the_cpu_twin_computes_the_reference_with_other_settings_too(name, arguments, dtype):
+def test_the_cpu_implementation_computes_the_reference_with_other_settings_too(name, arguments, dtype):
     kernel = getattr(kernels, name).module
     for n in SIZES:
         args = arguments(np.random.default_rng(n), n, dtype)
@@ -39,7 +39,7 @@ def test_the_cpu_twin_computes_the_reference_with_other_settings_too(name, argum
 @pytest.mark.cudasim
 @pytest.mark.skipif(os.environ.get("NUMBA_ENABLE_CUDASIM") != "1", reason="needs NUMBA_ENABLE_CUDASIM=1")
 @other_cases
-def test_the_gpu_twin_computes_the_reference_in_the_simulator_with_other_settings_too(name, arguments):
+def test_the_gpu_implementation_computes_the_reference_in_the_simulator_with_other_settings_too(name, arguments):
     kernel, args = getattr(kernels, name).module, arguments(np.random.default_rng(1), 83, np.float32)
     expected = outcome(kernel.reference, copy.deepcopy(args))
     expect_same(name, np.float32, outcome(kernel.gpu, args), expected)

@@ -36,7 +36,7 @@ def gpipe(workload, chunks, stages=2, recompute="none", **options):
 def by_hand(workload, chunks):
     """Gradients through micro-batches normalised apart, by autograd; averages of whole mini-batches' statistics."""
     torch = pytest.importorskip("torch")
-    layers, places = workload.chain.layers, workload.chain.tensors
+    layers, places = workload.model.layers, workload.model.tensors
     w, batches = torch.tensor(workload.start(0)), Batches(workload.samples, BATCH)
     for _ in range(STEPS):
         x, target = map(torch.tensor, workload.batch(next(batches)))
@@ -104,7 +104,7 @@ def test_a_model_is_evaluated_by_its_running_statistics():
     before = workload.evaluate(w)
     w[workload.tensors[3][0]] += 0.5  # running means of the first convolution
     assert workload.evaluate(w).loss != before.loss
-    np.testing.assert_array_equal(workload.chain.forward(w, x)[0], workload.chain.forward(workload.start(0), x)[0])
+    np.testing.assert_array_equal(workload.model.forward(w, x)[0], workload.model.forward(workload.start(0), x)[0])
 
 
 def test_a_variance_that_momentum_made_negative_counts_as_none():

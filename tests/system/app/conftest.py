@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from experiments.plots.timeline_codec import unpack
+from experiments.plots.column_codec import unpack
 from experiments.runs import store
 from tests import fabricated
 

@@ -25,25 +25,25 @@ def test_what_is_spelled_is_read_again():
 def test_a_click_on_a_rank_slows_it_down_pauses_it_and_loses_it(page, stored):
     stored(Experiment())
     opened = click(page("slow=1:3"), 2)
-    opened.select_slider("trouble-slow").set_value(5)
-    opened.toggle("trouble-pauses").set_value(True).run()
-    opened.toggle("trouble-lost").set_value(True).run()
-    opened.number_input("trouble-from").set_value(10.0)
-    opened.number_input("trouble-for").set_value(2.5)
-    opened.number_input("trouble-at").set_value(30.0)
-    opened.button("trouble-apply").click().run()
+    opened.select_slider("fault-slow").set_value(5)
+    opened.toggle("fault-pauses").set_value(True).run()
+    opened.toggle("fault-lost").set_value(True).run()
+    opened.number_input("fault-from").set_value(10.0)
+    opened.number_input("fault-for").set_value(2.5)
+    opened.number_input("fault-at").set_value(30.0)
+    opened.button("fault-apply").click().run()
     assert not opened.exception
     state = opened.session_state
     assert (state.slow, state.pause, state.crash) == ("1:3,2:5", "2:0.01-0.0125", "2:0.03")
-    assert opened.text_input("slow").value == "1:3,2:5" and "trouble-slow" not in [s.key for s in opened.select_slider]
+    assert opened.text_input("slow").value == "1:3,2:5" and "fault-slow" not in [s.key for s in opened.select_slider]
 
 
 def test_no_trouble_takes_it_all_away_and_leaves_the_others(page, stored):
     experiment = Experiment(slow="1:3,2:5", pause="2:0.01-0.02", crash="2:0.03")
     stored(experiment)
     opened = click(page(experiment.query()), 2)
-    assert opened.select_slider("trouble-slow").value == 5 and opened.number_input("trouble-at").value == 30
-    opened.button("trouble-none").click().run()
+    assert opened.select_slider("fault-slow").value == 5 and opened.number_input("fault-at").value == 30
+    opened.button("fault-none").click().run()
     state = opened.session_state
     assert (state.slow, state.pause, state.crash) == ("1:3", "", "")
 
@@ -52,15 +52,15 @@ def test_a_worker_that_a_server_serves_can_be_lost_and_come_back(page, stored):
     experiment = Experiment(algorithm="asgd")
     stored(experiment)
     opened = click(page(experiment.query()), 2)
-    opened.toggle("trouble-lost").set_value(True).run()
-    opened.toggle("trouble-returns").set_value(True).run()
-    opened.number_input("trouble-at").set_value(30.0)
-    opened.number_input("trouble-away").set_value(12.5)
-    opened.button("trouble-apply").click().run()
+    opened.toggle("fault-lost").set_value(True).run()
+    opened.toggle("fault-returns").set_value(True).run()
+    opened.number_input("fault-at").set_value(30.0)
+    opened.number_input("fault-away").set_value(12.5)
+    opened.button("fault-apply").click().run()
     assert not opened.exception and opened.session_state.crash == "2:0.03-0.0425"
     assert opened.button_group("rank").options[2] == "worker 2 ↺"
     link = experiment.change(crash=opened.session_state.crash).query()
-    assert "crash=2%3A0.03-0.0425" in link and click(page(link), 2).number_input("trouble-away").value == 12.5
+    assert "crash=2%3A0.03-0.0425" in link and click(page(link), 2).number_input("fault-away").value == 12.5
 
 
 def test_run_with_it_runs_at_once(page, stored):
@@ -68,8 +68,8 @@ def test_run_with_it_runs_at_once(page, stored):
     slower = Experiment(slow="0:2")
     folder = stored(slower)
     opened = click(page(), 0)
-    opened.select_slider("trouble-slow").set_value(2)
-    opened.button("trouble-run").click().run()
+    opened.select_slider("fault-slow").set_value(2)
+    opened.button("fault-run").click().run()
     assert opened.session_state.asked == slower and opened.session_state.shown == str(folder)
 
 
@@ -85,9 +85,9 @@ def test_who_cannot_come_back_is_not_offered_to(page, stored, algorithm, rank):
     experiment = Experiment(algorithm=algorithm)
     stored(experiment)
     opened = click(page(experiment.query()), rank)
-    opened.toggle("trouble-lost").set_value(True).run()
-    assert "trouble-returns" not in [toggle.key for toggle in opened.toggle]
-    assert opened.toggle("trouble-lost").label == "Is lost, for good"
+    opened.toggle("fault-lost").set_value(True).run()
+    assert "fault-returns" not in [toggle.key for toggle in opened.toggle]
+    assert opened.toggle("fault-lost").label == "Is lost, for good"
 
 
 def test_hundreds_of_ranks_are_picked_from_a_list(page, stored):
@@ -95,7 +95,7 @@ def test_hundreds_of_ranks_are_picked_from_a_list(page, stored):
     stored(experiment)
     opened = page(experiment.query())
     opened.selectbox("rank").select_index(57).run()
-    assert opened.select_slider("trouble-slow").value == 1 and not opened.exception
+    assert opened.select_slider("fault-slow").value == 1 and not opened.exception
 
 
 @pytest.mark.parametrize("cluster", ["processes", "threads"])
@@ -109,12 +109,12 @@ def test_real_ranks_have_no_made_up_trouble(page, stored, cluster):
 def test_a_rank_that_is_not_there_any_more_opens_nothing(page, stored):
     stored(Experiment())
     opened = page()
-    opened.session_state["troubled"] = (9, 0.01)
+    opened.session_state["faulty"] = (9, 0.01)
     opened.run()
-    assert not opened.exception and not [s for s in opened.select_slider if s.key == "trouble-slow"]
+    assert not opened.exception and not [s for s in opened.select_slider if s.key == "fault-slow"]
 
 
 def test_a_moment_is_the_middle_of_the_run_on_the_page(stored, monkeypatch):
     run = stored(Experiment())
     monkeypatch.setattr(faults.st, "session_state", {"shown": str(run)})
-    assert faults._moment() == pytest.approx(faults.runs.load(str(run)).summary["seconds"] / 2)
+    assert faults._moment() == pytest.approx(faults.session.load(str(run)).summary["seconds"] / 2)

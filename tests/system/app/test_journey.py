@@ -23,7 +23,7 @@ expect = playwright.expect
 expect.set_options(timeout=240_000)  # ms, for what takes one or two seconds: the machine may be slow and busy
 
 ROOT = Path(__file__).resolve().parents[3]
-SOLUTIONS = ROOT / "tests" / "lessons" / "solutions"
+SOLUTIONS = ROOT / "tests" / "system" / "lessons" / "solutions"
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 SWITCHES = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-sync"]
 AS_MODULE = [sys.executable, "-m", "streamlit"]
@@ -304,7 +304,7 @@ def test_a_click_on_a_rank_slows_it_down_and_the_prediction_meets_the_result(tab
     result(page)
     page.locator(".timeline .stage").click(position={"x": 20, "y": 34 + 3 * 30 + 15})
     dialog = page.get_by_role("dialog")
-    expect(dialog).to_contain_text("Trouble with worker 3")
+    expect(dialog).to_contain_text("Faults of worker 3")
     dialog.get_by_role("slider").focus()
     for _ in range(3):
         page.keyboard.press("ArrowRight")
@@ -406,7 +406,7 @@ def test_a_kernel_is_read_and_measured(tab, address):
     page = tab(f"{address}/kernels?kernel=forget&numbers=1000")
     expect(page.get_by_role("heading", name="forget")).to_be_visible()
     expect(page.locator(".st-key-source-code")).to_contain_text("v[index] <- 0")
-    expect(page.locator(".figures tr", has_text="Numba")).to_contain_text("the CPU twin")
+    expect(page.locator(".figures tr", has_text="Numba")).to_contain_text("the CPU implementation")
     expect(page.get_by_role("button", name="Measure all kernels")).to_be_visible()
 
 

@@ -10,6 +10,7 @@ from streamlit.testing.v1 import AppTest
 import kernels
 from app import charts
 from app.views import kernels as view
+from experiments.catalogue import KERNELS
 from experiments.measure import kernel_times
 from experiments.measure.kernel_times import Peaks, Report, Row
 
@@ -45,7 +46,7 @@ def measured(folders):
     """measured(names, n) puts a report where the page finds it."""
 
     def put(names, n):
-        job_spec = kernel_times.asked(names, n)
+        job_spec = kernel_times.job_spec(names, n)
         text = json.dumps(asdict(report(*names)))
         return job_spec.keep(folders, lambda folder: (folder / kernel_times.FILE).write_text(text))
 
@@ -59,8 +60,7 @@ def table(page) -> str:
 @pytest.mark.parametrize("name", kernel_times.names())
 def test_the_parts_of_a_kernel_are_its_whole_file(name):
     source = view.read.__wrapped__(name)
-    module_file = view.FOLDER / source.family / f"{name}.py"
-    text = module_file.read_text()
+    text = KERNELS[name].source
     assert source.reference.startswith("def reference(")
     assert "def cpu(" in source.cpu + source.shared and "def gpu(" in source.gpu + source.shared
     assert "Price" in source.theory and ("FLOPS" in source.price or "def price(" in source.price)
@@ -68,7 +68,7 @@ def test_the_parts_of_a_kernel_are_its_whole_file(name):
     assert shown.count("def ") == text.partition('"""\n\n')[2].count("def ")
 
 
-def test_a_formula_that_both_twins_share_is_shown_once():
+def test_a_formula_that_both_implementations_share_is_shown_once():
     adam = view.read.__wrapped__("adam")
     assert "def element(" in adam.shared and "def element(" not in adam.cpu + adam.gpu + adam.reference
     assert "@cuda.jit\ndef _launch(" in adam.gpu

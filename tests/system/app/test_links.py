@@ -59,7 +59,7 @@ def is_a_sentence(text):
 @pytest.mark.parametrize("name", PAGES)
 def test_a_page_opens_with_any_link(name, folders, monkeypatch):
     view, cases, names = PAGES[name]
-    monkeypatch.setattr(kernel_times, "asked", lambda wanted, n: study_errand())  # nothing has to be measured for this
+    monkeypatch.setattr(kernel_times, "job_spec", lambda wanted, n: study_job())  # nothing has to be measured for this
     draw = np.random.default_rng(len(name))
     for _ in range(cases):
         page = AppTest.from_function(view, default_timeout=300)
@@ -89,7 +89,7 @@ def test_a_thousand_links_that_are_almost_right_are_an_experiment_or_a_sentence(
     assert 50 < opened < 700
 
 
-def study_errand():
+def study_job():
     from experiments.jobs.spec import JobSpec
 
     return JobSpec("study", {"ranks": -1})

@@ -4,7 +4,7 @@ import pytest
 from app.views import live
 from experiments.experiment import Experiment
 from experiments.jobs.pool import JobState
-from experiments.plots.timeline_codec import unpack
+from experiments.plots.column_codec import unpack
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""The tally of predictions: counts of all sessions, and no more than counts."""
+"""The poll of predictions: counts of all sessions, and no more than counts."""
 
 import threading
 import time
@@ -7,7 +7,7 @@ from collections import Counter
 import pytest
 
 from app import poll
-from app.poll import Tally
+from app.poll import Poll
 from app.views import predict, textbook
 from experiments.experiment import Experiment
 
@@ -19,20 +19,20 @@ def nobody():
 
 
 def test_answers_are_counted_question_by_question():
-    counts = Tally()
+    counts = Poll()
     for question, answer in (("a", "more"), ("a", "fewer"), ("a", "more"), ("b", "fewer"), ("b", "fewer")):
         counts.add(question, answer)
     assert counts.of("a") == {"more": 2, "fewer": 1} and counts.of("b") == {"fewer": 2}
 
 
 def test_one_answer_alone_is_not_told():
-    counts = Tally()
+    counts = Poll()
     counts.add("a", "more")
     assert not counts.of("a") and not counts.of("never asked")
 
 
 def test_the_question_that_nobody_has_answered_for_longest_is_forgotten():
-    counts = Tally(most=2)
+    counts = Poll(most=2)
     for question in ("old", "old", "new", "new", "old", "newest", "newest"):
         counts.add(question, "yes")
     assert not counts.of("new") and counts.of("old") == {"yes": 3} and counts.of("newest") == {"yes": 2}
@@ -47,7 +47,7 @@ class Slow(str):
 
 
 def test_no_answer_is_lost_when_many_answer_at_once():
-    counts, start = Tally(), threading.Barrier(8)
+    counts, start = Poll(), threading.Barrier(8)
 
     def answer():
         start.wait()

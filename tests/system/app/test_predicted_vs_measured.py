@@ -3,13 +3,13 @@
 import numpy as np
 import pytest
 
-from app import curves
 from app.components import timeline
 from app.views import fitting, predicted_vs_measured
 from experiments.experiment import Experiment
 from experiments.jobs.pool import JobState
 from experiments.measure import this_machine
 from experiments.measure.this_machine import Fit
+from experiments.plots import curves
 
 MADE = Fit(device="3e+10:2e+10:2e-06", network="5e-05:1.5e+09:0", machine="a machine", moment="2026-11-21T20:00+00:00")
 HERE = {"device": MADE.device, "network": MADE.network}
@@ -26,24 +26,24 @@ def fitted(home):
     this_machine.save(MADE)
 
 
-def test_a_simulated_run_with_the_numbers_of_this_machine_has_a_real_twin_and_the_other_way_round(fitted):
+def test_a_simulated_run_with_the_numbers_of_this_machine_has_a_real_counterpart_and_the_other_way_round(fitted):
     simulated, real = Experiment(workers=2, **HERE), Experiment(workers=2, cluster="processes")
-    assert predicted_vs_measured.of(simulated) == real and predicted_vs_measured.of(real) == simulated
+    assert predicted_vs_measured.counterpart(simulated) == real and predicted_vs_measured.counterpart(real) == simulated
 
 
-def test_what_a_real_cluster_cannot_obey_is_left_out_of_the_twin(fitted):
-    assert predicted_vs_measured.of(Experiment(workers=2, slow="1:3", jitter="cloud", **HERE)) == Experiment(
+def test_what_a_real_cluster_cannot_obey_is_left_out_of_the_counterpart(fitted):
+    assert predicted_vs_measured.counterpart(Experiment(workers=2, slow="1:3", jitter="cloud", **HERE)) == Experiment(
         workers=2, cluster="processes"
     )
 
 
 @pytest.mark.parametrize("experiment", [Experiment(), Experiment(cluster="threads"), Experiment(workers=9, **HERE)])
-def test_other_runs_have_no_twin(fitted, experiment):
-    assert predicted_vs_measured.of(experiment) is None
+def test_other_runs_have_no_counterpart(fitted, experiment):
+    assert predicted_vs_measured.counterpart(experiment) is None
 
 
-def test_without_a_fit_there_are_no_twins(home):
-    assert predicted_vs_measured.of(Experiment(workers=2, cluster="processes")) is None
+def test_without_a_fit_there_are_no_counterparts(home):
+    assert predicted_vs_measured.counterpart(Experiment(workers=2, cluster="processes")) is None
 
 
 def test_the_time_of_a_step_is_the_median_between_two_mini_batches_of_a_rank(made):
@@ -71,15 +71,17 @@ def test_the_labels_of_both_are_kept_apart(made):
     assert "gradient" in words[0] and "other" in words[1] and "gradient" not in words[1]
 
 
-def test_the_twin_is_offered_and_then_laid_beside_the_run(page, stored, fitted, canvases, monkeypatch):
+def test_the_counterpart_is_offered_and_then_laid_beside_the_run(page, stored, fitted, canvases, monkeypatch):
     simulated = Experiment(workers=2, **HERE)
     stored(simulated)
     folder = stored(Experiment(workers=2, cluster="processes", seed=0))
-    monkeypatch.setattr(predicted_vs_measured.errands, "ask", lambda work, place: JobState("finished", folder=folder))
+    monkeypatch.setattr(
+        predicted_vs_measured.background, "ask", lambda work, place: JobState("finished", folder=folder)
+    )
     opened = page(simulated.query())
-    assert "twins" not in canvases(opened)
-    opened.button("twin-run").click().run()
-    assert not opened.exception and "twins" in canvases(opened)
+    assert "counterparts" not in canvases(opened)
+    opened.button("counterpart-run").click().run()
+    assert not opened.exception and "counterparts" in canvases(opened)
     assert any("A step took " in element.value and "100.0 % of it" in element.value for element in opened.markdown)
 
 
@@ -109,7 +111,7 @@ def test_a_fit_is_chosen_when_it_is_done(page, stored, home, monkeypatch):
         this_machine.save(MADE)
         return home
 
-    monkeypatch.setattr(fitting.errands, "fetch", done)
+    monkeypatch.setattr(fitting.background, "fetch", done)
     opened.button("fit").click().run()
     assert asked == ["fit"] and not opened.exception
     assert (opened.session_state.device, opened.session_state.network) == (MADE.device, MADE.network)

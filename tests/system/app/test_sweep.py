@@ -5,12 +5,13 @@ import json
 import numpy as np
 import pytest
 
-from app import charts, curves
+from app import charts
 from app.charts import Shown
 from app.controls import control
 from app.views import sweep
 from experiments.experiment import Experiment
 from experiments.jobs.pool import JobState
+from experiments.plots import curves
 
 
 @pytest.mark.parametrize(
@@ -112,7 +113,7 @@ def test_a_value_that_cannot_run_says_why_and_the_others_are_shown(page, stored,
             return JobState("failed", message="16 stages do not fit 3 layers")
         return JobState("finished", folder=done)
 
-    monkeypatch.setattr(sweep.errands, "ask", ask)
+    monkeypatch.setattr(sweep.background, "ask", ask)
     opened = page("sweep=workers")
     assert not opened.exception and sum(key.startswith("panel-") for key in canvases(opened)) == 4
     assert any("workers 16" in c.value and "16 stages do not fit 3 layers." in c.value for c in opened.caption)

@@ -19,10 +19,10 @@ from lessons.chapters import LANGUAGES, Chapter
 ROOT = Path(__file__).resolve().parents[3]
 CHAPTERS = [one.name for one in lessons.written()]
 REPORT = {
-    "chapter": "stragglers", "score": 60, "seed": 5, "seconds": 1.5, "trouble": "it hung up", "printed": "hello",
-    "fence": [], "marks": [
-        {"name": "right", "points": 3, "earned": 3, "said": "40 updates"},
-        {"name": "quick", "points": 2, "earned": 0, "said": "1.70 times"},
+    "chapter": "stragglers", "score": 60, "seed": 5, "seconds": 1.5, "error": "it hung up", "printed": "hello",
+    "sandbox": {}, "marks": [
+        {"name": "right", "points": 3, "earned": 3, "observed": "40 updates"},
+        {"name": "quick", "points": 2, "earned": 0, "observed": "1.70 times"},
     ],
 }  # fmt: skip
 
@@ -89,7 +89,7 @@ def test_a_chapter_shows_all_of_its_text_figures_and_sources(book, name):
     page = book(chapter=name, everything="true")
     blocks = lessons.chapter(name).blocks()
     assert not page.exception
-    assert charts(page) == sum(isinstance(block, markup.Drawing) for block in blocks)
+    assert charts(page) == sum(isinstance(block, markup.LiveFigure) for block in blocks)
     assert [block.source for block in blocks if isinstance(block, markup.Code)] == [code.value for code in page.code]
     said = [element.value for element in page.markdown]
     assert all(block.markdown in said for block in blocks if isinstance(block, markup.Text))
@@ -133,7 +133,7 @@ def test_a_number_is_judged_and_asked_again_with_others(book):
     page = book(chapter="stragglers", part="quiz")
     chapter = lessons.chapter("stragglers")
     item, key = chapter.item("speed_up"), "quiz-stragglers-speed_up"
-    answer = chapter.golden.answer("speed_up", item.drawn(page.session_state.dice + 1))
+    answer = chapter.golden.answer("speed_up", item.parameters(page.session_state.dice + 1))
     page.number_input(f"number-{key}").set_value(answer * 1.1)
     next(b for b in page.button if b.form_id == f"form-{key}").click().run()
     assert not page.exception and "right" in words(page) and "the simulator says" in words(page)
@@ -183,9 +183,9 @@ def test_a_figure_is_run_again_in_the_pool_and_shows_what_came_out(book, pool, t
     made = pool(JobState("running", fraction=0.4))
     page = book(chapter="stragglers", everything="true")
     page.button(f"run-text-{name}").click().run()
-    assert not page.exception and made.asked == (job_specs.again(name),)
+    assert not page.exception and made.asked == (job_specs.figure_spec(name),)
     assert page.get("progress")[0].proto.text == "Running its experiments."
-    made.now = JobState("finished", folder=job_specs.job_spec(job_specs.again(name).values, tmp_path))
+    made.now = JobState("finished", folder=job_specs.perform(job_specs.figure_spec(name).values, tmp_path))
     page.run()
     assert not page.exception and charts(page) == 6
     assert not any(button.key == f"run-text-{name}" for button in page.button)
@@ -193,7 +193,7 @@ def test_a_figure_is_run_again_in_the_pool_and_shows_what_came_out(book, pool, t
 
 def test_one_of_a_figures_runs_opens_in_the_workbench(book, stored):
     name = "stragglers.waiting_for_fewer"
-    query = lessons.known(name).runs[1]
+    query = lessons.recorded_figure(name).runs[1]
     stored(Experiment.from_query(query))
     page = book(chapter="stragglers", everything="true")
     page.selectbox(f"open-text-{name}").select(query)
@@ -223,10 +223,10 @@ def test_a_solution_is_graded_in_the_pool_and_its_marks_are_shown(book, pool, tm
     assert "hello" in [code.value for code in page.code]
 
 
-def test_the_errand_grades_in_its_own_process(tmp_path):
-    work = job_specs.graded("stragglers", "def server(comm, task, s): raise ValueError('no')", "mine.py", 3)
-    report = job_specs.read(work.do(tmp_path))
-    assert report["score"] == 0 and "no" in report["trouble"] and work.stored(tmp_path)
+def test_the_job_grades_in_its_own_process(tmp_path):
+    work = job_specs.grading_spec("stragglers", "def server(comm, task, s): raise ValueError('no')", "mine.py", 3)
+    report = job_specs.read(work.perform(tmp_path))
+    assert report["score"] == 0 and "no" in report["error"] and work.stored(tmp_path)
 
 
 def test_the_textbook_needs_neither_torch_nor_compilers(folders):

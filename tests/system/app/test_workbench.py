@@ -222,7 +222,7 @@ def test_a_compression_brings_its_settings_and_its_idea(page, stored, name):
     opened.selectbox("compression").select(name).run()
     assert not opened.exception
     assert widgets(opened).keys() - before >= compression.find(name).Settings.model_fields.keys()
-    assert any(algorithms.idea(compression.find(name)) in element.value for element in opened.markdown)
+    assert any(algorithms.idea(compression.module(name)) in element.value for element in opened.markdown)
     assert address(opened) == Experiment(compression=name)
 
 
@@ -500,7 +500,7 @@ def test_the_source_of_the_compression_is_there_too(page, stored):
     experiment = Experiment(compression="top_k")
     stored(experiment)
     codes = [element.value for element in page(experiment.query() + "&source=true").code]
-    for module in (algorithms.module("sync_sgd"), compression.find("top_k")):
+    for module in (algorithms.module("sync_sgd"), compression.module("top_k")):
         assert Path(module.__file__).read_text().strip() in codes
 
 

@@ -1,4 +1,4 @@
-"""Links and notebooks: what real ranks are made of, in one process."""
+"""Links and event log streams: what real ranks are made of, in one process."""
 
 import math
 import socket
@@ -8,9 +8,9 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 
+from cluster.real.event_log_stream import MergedEventLogs, StreamedEventLog
 from cluster.real.failure import Failure, lost
-from cluster.real.links import Door, Gone, Links
-from cluster.real.notebook import Notebook, Record
+from cluster.real.links import Links, Listener, PeersGone
 from tracing import COMMUNICATE, UPDATE, WAIT
 
 
@@ -25,7 +25,7 @@ def pair():
 def take(links, src, channel="c"):
     slot = links.slot(src, channel)
     assert links.wait(slot, [src], 10.0)
-    return slot.parcel
+    return slot.envelope
 
 
 def test_a_sender_never_waits_for_a_receiver_that_does_not_read():
@@ -42,33 +42,33 @@ def test_a_sender_never_waits_for_a_receiver_that_does_not_read():
 
 
 def test_a_stranger_is_not_let_in():
-    doors = [Door("127.0.0.1") for _ in range(2)]
-    addresses = [door.address for door in doors]
+    listeners = [Listener("127.0.0.1") for _ in range(2)]
+    addresses = [listener.address for listener in listeners]
     with socket.create_connection(addresses[0][:2]) as stranger, ThreadPoolExecutor() as pool:
         stranger.sendall(b"I am rank number one")
-        meetings = [pool.submit(door.meet, rank, addresses, 10.0) for rank, door in enumerate(doors)]
-        (link,), (other,) = (list(meeting.result().values()) for meeting in meetings)
+        connections = [pool.submit(listener.connect, rank, addresses, 10.0) for rank, listener in enumerate(listeners)]
+        (link,), (other,) = (list(connection.result().values()) for connection in connections)
         assert link.getpeername() == other.getsockname()
         assert stranger.recv(1) == b""
         link.close()
         other.close()
 
 
-def test_a_rank_that_hangs_up_is_lost_after_everything_it_has_sent(pair):
+def test_a_rank_that_aborts_is_lost_after_everything_it_has_sent(pair):
     pair[0].send(1, "c", 5, 0.0)
-    pair[0].hang_up()
+    pair[0].abort()
     assert take(pair[1], 0).x == 5
-    with pytest.raises(Gone) as gone:
+    with pytest.raises(PeersGone) as gone:
         pair[1].wait(pair[1].slot(0, "c"), [0], 10.0)
     assert gone.value.lost == [0]
 
 
-def test_a_rank_that_has_said_goodbye_is_gone_but_not_lost(pair):
+def test_a_rank_that_has_ended_its_streams_is_gone_but_not_lost(pair):
     pair[0].send(1, ("group", 3), None, 0.0)
     with ThreadPoolExecutor() as pool:
         left = [pool.submit(links.close) for links in pair]
         assert [future.result() for future in left] == [[], [(0, ("group", 3))]]
-    with pytest.raises(Gone) as gone:
+    with pytest.raises(PeersGone) as gone:
         pair[1].wait(pair[1].slot(0, "c"), [0], 10.0)
     assert gone.value.lost == []
 
@@ -86,14 +86,14 @@ def test_frames_are_counted_when_they_are_handed_over_and_when_they_have_come(pa
     assert (pair[0].sent, pair[0].received, pair[1].sent, pair[1].received) == (3, 0, 0, 3)
 
 
-def notebook(rank=0):
-    notes = Notebook(rank)
+def log(rank=0):
+    notes = StreamedEventLog(rank)
     notes.begin(time.monotonic(), time.monotonic)
     return notes
 
 
-def test_notes_are_taken_once_and_reports_stay_with_the_task():
-    notes = notebook()
+def test_rows_are_taken_once_and_reports_stay_with_the_task():
+    notes = log()
     notes.losses.append((0, 1, 0.1, 2.0))
     notes.reports += [(1, 0.1, 0, 3, "w1"), (1, 0.1, 3, 6, "v1"), (2, 0.2, 0, 3, "w2")]
     first = notes.take()
@@ -106,7 +106,7 @@ def test_notes_are_taken_once_and_reports_stay_with_the_task():
 
 
 def test_kernels_outside_of_other_work_are_updates_since_the_last_mark():
-    notes = notebook()
+    notes = log()
     mark = notes.mark
     notes.charge("sgd", 1.0, 1.0)
     with notes.doing(0, "gradient"):
@@ -116,27 +116,27 @@ def test_kernels_outside_of_other_work_are_updates_since_the_last_mark():
 
 
 def test_an_arrival_finds_its_message_also_when_it_is_told_first():
-    sender, receiver, record = notebook(0), notebook(1), Record(2)
+    sender, receiver, merged = log(0), log(1), MergedEventLogs(2)
     row = sender.message(1, 7, 40, 0.25)
     receiver.arrive(0, row, receiver.zero + 0.5)
-    record.add(1, receiver.take())
-    record.settle()
-    assert record.event_logs[0].messages == []
-    record.add(0, sender.take())
-    record.settle()
-    assert record.event_logs[0].messages == [(1, 7, 40, 0.25, pytest.approx(0.5), False)]
+    merged.add(1, receiver.take())
+    merged.match()
+    assert merged.event_logs[0].messages == []
+    merged.add(0, sender.take())
+    merged.match()
+    assert merged.event_logs[0].messages == [(1, 7, 40, 0.25, pytest.approx(0.5), False)]
 
 
 def test_in_a_sum_everybody_waits_for_the_last_one_and_then_communicates():
-    record = Record(2)
+    merged = MergedEventLogs(2)
     for rank, entered in enumerate((1.0, 3.0)):
-        notes = notebook(rank)
+        notes = log(rank)
         row = notes.message(1 - rank, -1, 80, entered)
-        notes.meetings.append((0, 1, 2, entered, entered, 3.5 + rank, 6, row, 1 - rank))
-        record.add(rank, notes.take())
-        record.settle()
-        assert bool(record.event_logs[0].spans) == (rank == 1)  # not before everybody's part is known
-    first, last = record.event_logs
+        notes.all_reduces.append((0, 1, 2, entered, entered, 3.5 + rank, 6, row, 1 - rank))
+        merged.add(rank, notes.take())
+        merged.match()
+        assert bool(merged.event_logs[0].spans) == (rank == 1)  # not before everybody's part is known
+    first, last = merged.event_logs
     assert first.spans == [(WAIT, 1.0, 3.0, 6, "all-reduce"), (COMMUNICATE, 3.0, 3.5, 6, "all-reduce")]
     assert last.spans == [(COMMUNICATE, 3.0, 4.5, 6, "all-reduce")]
     assert first.messages == [(1, -1, 80, 1.0, 4.5, True)] and last.messages[0][4] == 3.5
@@ -144,8 +144,8 @@ def test_in_a_sum_everybody_waits_for_the_last_one_and_then_communicates():
 
 def test_a_failure_of_its_own_comes_before_waiting_too_long_and_before_complaints():
     own = Failure.of(KeyError("x"), 2, 5)
-    complaint = lost(0, 1.0, 3, "")._replace(severity=2, at=own.at - 1)
+    consequence = lost(0, 1.0, 3, "")._replace(severity=2, at=own.at - 1)
     late = Failure(1, own.at - 2, 1, "too long")
-    assert min(complaint, late, own) is own and min(complaint, late) is late
+    assert min(consequence, late, own) is own and min(consequence, late) is late
     assert str(own.error()) == "rank 2 failed at step 5: KeyError: 'x'"
     assert math.isfinite(own.at)

@@ -1,4 +1,4 @@
-"""Processes: what happens when one fails, dies or hangs, and what is left behind (nothing)."""
+"""Processes: what happens when one fails, is killed or hangs; nothing is left behind."""
 
 import contextlib
 import os
@@ -19,7 +19,7 @@ import pytest
 from cluster.comm import Cancelled, Deadlock, RankFailed, RankLost
 from cluster.real import processes, supervisor
 from tests.training import wait_until_told
-from workloads.task import Diverged
+from workloads.recorder import Diverged
 
 ROOT = Path(__file__).resolve().parents[3]
 BACKENDS = ("sockets", "gloo")
@@ -261,8 +261,8 @@ def reduce_alone(comm):
 def test_waiting_longer_than_the_timeout_is_a_deadlock_that_says_who_waits():
     outcome = processes.run(sleep_while_others_wait, 3, backend="sockets", timeout=PATIENCE)
     assert isinstance(outcome.error, Deadlock)
-    assert "rank 1 waits for a message from any rank (tag 3) since " in str(outcome.error)
-    assert "rank 2 waits for a message from rank 1 (tag 0) since " in str(outcome.error)
+    assert "rank 1 has waited for a message from any rank (tag 3) since " in str(outcome.error)
+    assert "rank 2 has waited for a message from rank 1 (tag 0) since " in str(outcome.error)
     assert "longer than the timeout of 4 s" in str(outcome.error)
     assert not alive(numbers(outcome))
 
@@ -271,7 +271,7 @@ def test_waiting_longer_than_the_timeout_is_a_deadlock_that_says_who_waits():
 def test_an_all_reduce_that_others_do_not_join_is_a_deadlock(backend):
     outcome = processes.run(reduce_alone, 2, backend=backend, timeout=PATIENCE)
     assert isinstance(outcome.error, Deadlock), outcome.error
-    assert "rank 0 waits in all-reduce for " in str(outcome.error) and "the timeout of 4 s" in str(outcome.error)
+    assert "rank 0 has waited in all-reduce for " in str(outcome.error) and "the timeout of 4 s" in str(outcome.error)
     assert not alive(numbers(outcome))
 
 

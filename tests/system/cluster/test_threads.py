@@ -1,4 +1,4 @@
-"""Threads as ranks: what is their own beside the Comm contract, to which `test_comm.py` holds them as well."""
+"""Threads as ranks: what is their own beyond the Comm contract, to which `test_comm.py` holds them as well."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""torchrun: ranks that somebody else started join a run."""
+"""torchrun: ranks that torchrun started join a run."""
 
 import json
 import os

@@ -10,7 +10,7 @@ import time
 from experiments.jobs import worker
 
 spec = json.loads(sys.stdin.read())
-tell = worker.Teller()
+tell = worker.StatusWriter()
 worker.limit(spec)
 
 

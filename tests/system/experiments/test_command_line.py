@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 import algorithms
-from algorithms.compression import COMPRESSIONS, find
-from experiments.cli.main import _stoppable
+from algorithms.compression import COMPRESSIONS, find, module
+from experiments.cli.running import stoppable
 from experiments.experiment import Experiment
 from experiments.runs import store
 from experiments.runs.compare import difference
@@ -112,7 +112,7 @@ def test_help_shows_the_knobs_of_the_chosen_compression(main, name):
 def test_list_shows_the_catalogue_by_family_and_the_compressions(main):
     code, out, _ = main("list")
     assert code == 0 and all(algorithms.idea(algorithms.module(name)) in out for name in algorithms.names())
-    assert all(algorithms.idea(find(name)) in out for name in COMPRESSIONS)
+    assert all(algorithms.idea(module(name)) in out for name in COMPRESSIONS)
     named = [entry["name"] for entry in json.loads(main("list", "--json")[1])]
     assert named == [*algorithms.names(), *COMPRESSIONS]
 
@@ -135,7 +135,7 @@ def test_sweep_makes_a_table_and_stores_every_run(main):
     lines = out.splitlines()
     assert len(lines) == 5 and "workers" in lines[0] and "period" in lines[0] and "slow" not in lines[0]
     assert len(store.recent("runs")) == 4
-    assert {store.experiment(path).slow for path in store.recent("runs")} == {"1:2,0:1.5"}
+    assert {store.experiment(path).slow.text for path in store.recent("runs")} == {"1:2,0:1.5"}
 
 
 def test_sweep_over_algorithms_and_by_giving_an_option_twice(main):
@@ -347,7 +347,7 @@ def test_ctrl_c_at_any_moment_of_the_first_ones_handling_does_not_wait_for_it():
     while again >= moment:  # there may be later moments
         moment, again = moment + 1, 0
         before = sys.gettrace()
-        with _stoppable() as asked, contextlib.suppress(KeyboardInterrupt):
+        with stoppable() as asked, contextlib.suppress(KeyboardInterrupt):
             sys.settrace(trace)
             try:
                 signal.raise_signal(signal.SIGINT)

@@ -120,7 +120,7 @@ def test_the_command_tells_the_constants_and_how_to_use_them(home, monkeypatch, 
     assert Fit(**json.loads(capsys.readouterr().out)) == made
 
 
-def test_a_fit_as_an_errand_leaves_its_file(home, monkeypatch, tmp_path):
+def test_a_fit_as_a_job_of_the_pool_leaves_its_file(home, monkeypatch, tmp_path):
     monkeypatch.setattr(fit, "fit", lambda progress: MADE)
-    folder = JobSpec("fit", {"moment": "now"}).do(tmp_path)
+    folder = JobSpec("fit", {"moment": "now"}).perform(tmp_path)
     assert Fit.model_validate_json((folder / "fit.json").read_text()) == MADE

@@ -11,14 +11,14 @@ from hypothesis import strategies as st
 import kernels
 from experiments.cli.main import main
 from experiments.measure import kernel_times
-from experiments.measure.kernel_cases import CALLS
+from experiments.measure.kernel_cases import KERNEL_CASES
 from experiments.measure.kernel_times import Peaks, Row
 
-PEERS = [name for name, call in CALLS.items() if call.peer]
+PEERS = [name for name, call in KERNEL_CASES.items() if call.peer]
 
 
 def arguments(name, n=1000):
-    return CALLS[name].arguments(np.random.default_rng(2), n)
+    return KERNEL_CASES[name].arguments(np.random.default_rng(2), n)
 
 
 def own(args):
@@ -26,18 +26,18 @@ def own(args):
 
 
 def test_every_kernel_has_a_call():
-    assert sorted(CALLS) == sorted(kernel_times.names())
+    assert sorted(KERNEL_CASES) == sorted(kernel_times.names())
 
 
 @pytest.mark.parametrize("n", [1, 63, 1000])
 def test_a_call_of_any_size_has_a_price(n):
-    for name in CALLS:
+    for name in KERNEL_CASES:
         flops, words = getattr(kernels, name).price(*arguments(name, n))
         assert flops >= 0 and words > 0, name
 
 
 def test_a_call_handles_about_so_many_numbers():
-    for name in CALLS:
+    for name in KERNEL_CASES:
         largest = max(x.size for x in arguments(name, 50_000) if isinstance(x, np.ndarray))
         assert 40_000 <= largest <= 500_000, name
 
@@ -45,7 +45,7 @@ def test_a_call_handles_about_so_many_numbers():
 @pytest.mark.parametrize("name", PEERS)
 def test_torch_says_the_same(name):
     torch = pytest.importorskip("torch")
-    args, peer = own(arguments(name)), CALLS[name].peer
+    args, peer = own(arguments(name)), KERNEL_CASES[name].peer
     with torch.no_grad():
         tensors = [torch.from_numpy(x.copy()) if isinstance(x, np.ndarray) else x for x in args]
         given = getattr(kernels, name).module.reference(*tensors) if peer == "eager" else peer(torch, *tensors)
@@ -74,7 +74,7 @@ def test_of_a_large_vector_only_the_lines_that_are_touched_count():
     for name, n in (("gather", 100_000), ("sgd", 100_000)):
         arrays = [x for x in arguments(name, n) if isinstance(x, np.ndarray)]
         _, words = getattr(kernels, name).price(*arguments(name, n))
-        row = kernel_times._row(name, CALLS[name], n, None, None, [])
+        row = kernel_times._row(name, KERNEL_CASES[name], n, None, None, [])
         assert row.working_set == min(sum(x.nbytes for x in arrays), 64 * words)
         assert (row.working_set < arrays[1].nbytes) == (name == "gather")
 
@@ -113,9 +113,9 @@ def test_a_call_is_timed_until_the_device_is_done():
     assert order[:2] == ["call", "wait"] and order[-1] == "wait"
 
 
-def test_an_errand_keeps_the_report(tmp_path):
-    job_spec, parts = kernel_times.asked(["gather"], 100), []
-    folder = job_spec.do(tmp_path, parts.append)
+def test_a_job_keeps_the_report(tmp_path):
+    job_spec, parts = kernel_times.job_spec(["gather"], 100), []
+    folder = job_spec.perform(tmp_path, parts.append)
     report = kernel_times.load(folder)
     assert job_spec.stored(tmp_path) == folder and parts == [0.0]
     assert report.rows[0].flops == 0 and math.isfinite(report.rows[0].cpu)

@@ -71,9 +71,9 @@ def test_evaluations_are_outside_the_clock():
 
 
 def test_progress_is_told_and_changes_nothing(monkeypatch):
-    from cluster.simulated import events
+    from cluster.simulated import simulation
 
-    monkeypatch.setattr(events, "PROGRESS", 0.0)
+    monkeypatch.setattr(simulation, "PROGRESS", 0.0)
     told = []
     done = run(small("easgd", steps=60), told.append)
     assert difference(done, run(small("easgd", steps=60))) == ""
@@ -87,9 +87,9 @@ def test_progress_is_told_and_changes_nothing(monkeypatch):
 
 @pytest.mark.parametrize("kind", ["event", "function"])
 def test_a_cancelled_run_keeps_what_was_recorded(kind, monkeypatch):
-    from cluster.simulated import events
+    from cluster.simulated import simulation
 
-    monkeypatch.setattr(events, "PROGRESS", 0.0)
+    monkeypatch.setattr(simulation, "PROGRESS", 0.0)
     stop = threading.Event()
     done = run(
         small("sgd", steps=100_000),
@@ -215,9 +215,9 @@ def test_overrides_change_the_preset_and_nothing_else():
     preset = NETWORKS["10GbE"]
     assert network(small()) == preset
     changed = network(small(latency=0.5, bandwidth=1e6, per_node=2))
-    assert (changed.between.latency, changed.between.bandwidth, changed.per_node) == (0.5, 1e6, 2)
+    assert (changed.between.alpha, changed.between.bandwidth, changed.per_node) == (0.5, 1e6, 2)
     assert changed.within == preset.within and changed.between.overhead == preset.between.overhead
-    assert network(small(latency=0)).between == replace(preset.between, latency=0)
+    assert network(small(latency=0)).between == replace(preset.between, latency=0, overhead=0)
 
 
 def test_disturbances_are_read_and_seeded():

@@ -10,13 +10,13 @@ from experiments.study import schedules
 LARGE = JobSpec("study", {"schedule": "gpipe", "ranks": 16, "chunks": 100})
 
 
-def test_an_errand_is_done_once_and_kept(tmp_path):
+def test_a_job_is_done_once_and_kept(tmp_path):
     assert LARGE.stored(tmp_path) is None
-    folder = LARGE.do(tmp_path)
+    folder = LARGE.perform(tmp_path)
     assert LARGE.stored(tmp_path) == folder
     assert schedules.load(folder).summary["ops"] == 16 * 201
     before = (folder / "study.json").stat().st_mtime_ns
-    assert LARGE.do(tmp_path) == folder and (folder / "study.json").stat().st_mtime_ns == before
+    assert LARGE.perform(tmp_path) == folder and (folder / "study.json").stat().st_mtime_ns == before
 
 
 def test_a_result_is_kept_whole_or_not_at_all(tmp_path):
@@ -29,12 +29,12 @@ def test_a_result_is_kept_whole_or_not_at_all(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_other_values_are_another_errand():
+def test_other_values_are_another_job():
     assert LARGE.key() != JobSpec("study", {**LARGE.values, "ranks": 17}).key()
     assert LARGE.key() == JobSpec("study", dict(reversed(LARGE.values.items()))).key()
 
 
-def test_the_pool_does_errands_beside_runs(tmp_path):
+def test_the_pool_does_other_jobs_beside_runs(tmp_path):
     pool = Pool(tmp_path, 1)
     try:
         job = pool.submit("ada/study", LARGE)
@@ -47,7 +47,7 @@ def test_the_pool_does_errands_beside_runs(tmp_path):
         pool.close()
 
 
-def test_who_is_gone_is_gone_with_all_errands(tmp_path):
+def test_an_owner_that_is_gone_is_gone_with_all_its_jobs(tmp_path):
     pool = Pool(tmp_path, 1, grace=0.0, command=("sleep", "60"))
     try:
         job = pool.submit("ada/study", LARGE)
@@ -55,11 +55,11 @@ def test_who_is_gone_is_gone_with_all_errands(tmp_path):
         pool.release("ada")
         while pool.state(job).active:
             time.sleep(0.01)
-        assert "nobody was there" in pool.state(job).message
+        assert "its reader has left" in pool.state(job).message
         assert pool.state(other).active
     finally:
         pool.close()
 
 
 def test_every_kind_has_a_module_that_does_it():
-    assert all(callable(importlib.import_module(module).job_spec) for module in KINDS.values())
+    assert all(callable(importlib.import_module(module).perform) for module in KINDS.values())

@@ -287,7 +287,7 @@ def test_the_pool_opens_an_upload_and_leaves_nothing_of_it_unread(files, tmp_pat
     pool = Pool(tmp_path, 1)
     try:
         for given, status in ((list(files.items()), "finished"), ([("x.zip", b"PK no zip")], "failed")):
-            job_spec = upload.asked("run", given)
+            job_spec = upload.job_spec("run", given)
             upload.put(tmp_path, given)
             job = pool.submit("ada", job_spec)
             while pool.state(job).active:
@@ -302,18 +302,18 @@ def test_the_pool_opens_an_upload_and_leaves_nothing_of_it_unread(files, tmp_pat
 
 
 def test_an_upload_that_is_gone_says_so(tmp_path):
-    job_spec = upload.asked("run", [("a", b"b")])
+    job_spec = upload.job_spec("run", [("a", b"b")])
     with pytest.raises(ValueError, match="the upload is not here any more"):
-        job_spec.do(tmp_path)
+        job_spec.perform(tmp_path)
 
 
 def test_too_much_is_not_taken(monkeypatch):
     monkeypatch.setattr(upload, "MOST_BYTES", 10)
     with pytest.raises(ValueError, match="these files have 12 bytes; at most 10"):
-        upload.asked("run", [("a", b"123456"), ("b", b"123456")])
+        upload.job_spec("run", [("a", b"123456"), ("b", b"123456")])
     with pytest.raises(ValueError, match="there are 0 files"):
-        upload.asked("run", [])
-    assert isinstance(upload.asked("table", [("a" * 500, b"1")]), JobSpec)
+        upload.job_spec("run", [])
+    assert isinstance(upload.job_spec("table", [("a" * 500, b"1")]), JobSpec)
 
 
 def test_the_command_line_adds_runs_tables_and_networks(files, tmp_path, monkeypatch, capsys):

@@ -1,4 +1,4 @@
-"""Chapters: every one that is written has all its parts, and its text says nothing that is not in a row."""
+"""Chapters: every one with a text has all its parts, and its text says nothing that is not in a row."""
 
 import importlib
 import re
@@ -38,7 +38,7 @@ def test_it_has_a_text_a_quiz_an_exercise_a_check_and_a_lab_sheet(chapter):
 def test_its_marks_are_understood_in_every_language(chapter):
     for language in chapter.languages:
         blocks = chapter.blocks(language)
-        assert any(isinstance(block, markup.Drawing) for block in blocks)
+        assert any(isinstance(block, markup.LiveFigure) for block in blocks)
         assert not any("{{ " in block.markdown for block in blocks if isinstance(block, markup.Text))
         assert markup.blocks(chapter.lab(language), chapter.name, chapter.golden)
 
@@ -48,21 +48,21 @@ def test_the_golden_file_has_what_is_shown_and_asked_and_nothing_else(chapter):
     assert set(chapter.golden.figures) == set(chapter.figures)
     assert set(chapter.golden.answers) == {item.name for item in chapter.items}
     for item in chapter.items:
-        assert [drawn for drawn, _ in chapter.golden.answers[item.name]] == item.every()
+        assert [drawn for drawn, _ in chapter.golden.answers[item.name]] == item.all_parameters()
 
 
 @each
 def test_its_golden_figures_ask_claim_and_look_as_the_figures_do(chapter):
     for name, kept in chapter.golden.figures.items():
         figure = lessons.find(name)
-        now = golden.drawn(name, figure, kept.rows, kept.runs)
+        now = golden.record_figure(name, figure, kept.rows, kept.runs)
         assert now == kept
         assert all(holds(kept.rows) for holds in figure.claims.values())
 
 
 @each
 def test_every_measured_number_in_its_text_comes_from_a_row(chapter):
-    """A decimal point outside of marks, formulas, code, tables' heads and sources gives a typed number away."""
+    """A decimal point outside of marks, formulas, code, tables' heads and sources reveals a typed number."""
     for language in chapter.languages:
         text, *sources = re.split(r"(?m)^## (?:Sources|출처)", chapter.text(language))
         assert sources
@@ -105,11 +105,11 @@ def test_the_file_to_begin_with_works_but_does_not_pass(chapter):
 def test_its_quiz_is_answered_as_it_was(chapter):
     for item in chapter.items:
         for drawn, answer in chapter.golden.answers[item.name]:
-            now = item.computed(chapter.name, drawn)
+            now = item.compute(chapter.name, drawn)
             assert golden.differences([{"answer": answer}], [{"answer": now}]) == [], (item.name, drawn)
 
 
-def test_a_language_that_nobody_has_written_falls_back_to_english(tmp_path):
+def test_a_missing_translation_falls_back_to_english(tmp_path):
     folder = tmp_path / "tiny"
     folder.mkdir()
     chapter = Chapter(folder)

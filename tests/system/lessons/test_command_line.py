@@ -33,7 +33,7 @@ def tiny(tmp_path, monkeypatch):
     chapter = Chapter(folder)
     monkeypatch.setattr(lessons, "chapter", lambda name: chapter)
     monkeypatch.setattr(lessons, "CHAPTERS", ("stragglers",))
-    monkeypatch.setattr(quiz.Item, "computed", lambda item, name, drawn: drawn["n"] / 2)
+    monkeypatch.setattr(quiz.Item, "compute", lambda item, name, drawn: drawn["n"] / 2)
     return chapter
 
 

@@ -1,4 +1,4 @@
-"""The judge of the chapter on PipeDream: near misses of its exercise lose the marks they ought to lose."""
+"""The check of the chapter on PipeDream: near misses of its exercise lose the marks that they should lose."""
 
 from pathlib import Path
 
@@ -12,7 +12,7 @@ AHEAD = "ahead = comm.size - 1 - comm.rank"
 
 
 def lost(source):
-    """(score, names of the marks that were not earned)."""
+    """Return (score, names of the marks that were not earned)."""
     report = grade(lessons.chapter("pipedream"), source, seed=5)
     return report.score, [mark.name for mark in report.marks if not mark.earned]
 
@@ -35,11 +35,11 @@ def test_without_a_stash_one_mark_is_lost():
     ["ahead = batches", "ahead = 2 * (comm.size - 1 - comm.rank)"],
     ids=["all forwards first", "twice as far ahead"],
 )
-def test_who_runs_too_far_ahead_does_not_pass(ahead):
+def test_a_stage_that_runs_too_far_ahead_does_not_pass(ahead):
     score, marks = lost(changed((AHEAD, ahead)))
-    assert "no gradient is later than that takes" in marks and score < 60
+    assert "no gradient is staler than necessary" in marks and score < 60
 
 
 def test_a_stage_that_waits_for_a_rank_that_is_no_neighbour_is_told():
     report = grade(lessons.chapter("pipedream"), changed(("None if last else comm.recv", "comm.recv")), seed=5)
-    assert "which is no neighbour of it" in report.trouble
+    assert "which is no neighbour of it" in report.error

@@ -5,7 +5,15 @@ import numpy as np
 import pytest
 
 from algorithms.parts import lr_schedules
-from algorithms.parts.lr_schedules import blend, less_noise, linear_scaling, noise_scale, passed, slow_start, warmed_up
+from algorithms.parts.lr_schedules import (
+    linear_scaling,
+    milestones_passed,
+    noise_scale,
+    sgd_share,
+    slow_start,
+    warm_up_rate,
+    with_less_noise,
+)
 
 CIFAR = 50_000  # training images
 SMITH = {"rate": 0.1, "batch": 128, "momentum": 0.9, "factor": 5}  # for a Wide-ResNet-16-4
@@ -15,7 +23,7 @@ LARGEST = {"larger_rate": 5120, "larger_momentum": 5120}
 
 def smith(schedule, epoch):
     """(rate, batch, momentum) in this epoch of Smith's experiment."""
-    return less_noise(schedule, passed(epoch, MILESTONES), **SMITH, largest=LARGEST.get(schedule))
+    return with_less_noise(schedule, milestones_passed(epoch, MILESTONES), **SMITH, largest=LARGEST.get(schedule))
 
 
 def test_its_examples_are_true():
@@ -30,24 +38,24 @@ def test_imagenets_rates_are_those_of_the_paper():
 @pytest.mark.parametrize("kind", ["gradual", "constant", "none"])
 def test_after_its_warm_up_the_rate_is_k_times_the_base_rate_exactly(kind):
     peak = linear_scaling(0.1, 8192, 256)
-    assert {warmed_up(0.1, peak, step, 5 * 156, kind) for step in range(780, 900)} == {peak}
+    assert {warm_up_rate(0.1, peak, step, 5 * 156, kind) for step in range(780, 900)} == {peak}
 
 
 def test_a_gradual_warm_up_rises_as_much_in_every_step_and_a_constant_one_not_at_all():
-    gradual = [warmed_up(0.1, 3.2, step, 780) for step in range(781)]
+    gradual = [warm_up_rate(0.1, 3.2, step, 780) for step in range(781)]
     assert np.diff(gradual) == pytest.approx(np.full(780, 3.1 / 780))
     assert gradual[0] == 0.1
-    assert {warmed_up(0.1, 3.2, step, 780, "constant") for step in range(780)} == {0.1}
-    assert warmed_up(0.1, 3.2, 0, 780, "none") == 3.2
+    assert {warm_up_rate(0.1, 3.2, step, 780, "constant") for step in range(780)} == {0.1}
+    assert warm_up_rate(0.1, 3.2, 0, 780, "none") == 3.2
 
 
 @pytest.mark.parametrize("kind", ["gradual", "constant", "none"])
 def test_at_the_base_batch_nothing_warms_up(kind):
-    assert {warmed_up(0.1, linear_scaling(0.1, 256, 256), step, 7, kind) for step in range(20)} == {0.1}
+    assert {warm_up_rate(0.1, linear_scaling(0.1, 256, 256), step, 7, kind) for step in range(20)} == {0.1}
 
 
 def test_akibas_share_of_sgd_has_the_known_values():
-    shares = [blend(epoch) for epoch in (0, 5, 10, 11, 12)]
+    shares = [sgd_share(epoch) for epoch in (0, 5, 10, 11, 12)]
     assert shares == pytest.approx([0.00916, 0.06767, 0.5, 0.7, 0.9], abs=5e-6)
 
 
@@ -55,16 +63,18 @@ def test_akibas_share_of_sgd_has_the_known_values():
 def test_akibas_share_of_sgd_is_continuous_and_at_the_centre_its_slope_is_too(centre, period):
     tiny = 1e-7
     for epoch in (centre, centre + period / 2):
-        assert blend(epoch + tiny, centre, period) == pytest.approx(blend(epoch - tiny, centre, period), abs=1e-6)
-    slopes = [(blend(centre + by, centre, period) - 0.5) / by for by in (-tiny, tiny)]
+        assert sgd_share(epoch + tiny, centre, period) == pytest.approx(
+            sgd_share(epoch - tiny, centre, period), abs=1e-6
+        )
+    slopes = [(sgd_share(centre + by, centre, period) - 0.5) / by for by in (-tiny, tiny)]
     assert slopes == pytest.approx([1 / period] * 2, rel=1e-5)
-    assert blend(centre + period / 2, centre, period) == blend(1e9, centre, period) == 1
-    assert blend(0, centre, period) == exp(-2 * centre / period) / 2
+    assert sgd_share(centre + period / 2, centre, period) == sgd_share(1e9, centre, period) == 1
+    assert sgd_share(0, centre, period) == exp(-2 * centre / period) / 2
 
 
 def test_akibas_share_without_a_period_is_a_switch():
-    assert [blend(epoch, 2, 0) for epoch in (0, 1.99, 2, 9)] == [0, 0, 1, 1]
-    assert blend(0, 0, 0) == 1
+    assert [sgd_share(epoch, 2, 0) for epoch in (0, 1.99, 2, 9)] == [0, 0, 1, 1]
+    assert sgd_share(0, 0, 0) == 1
 
 
 def test_akibas_slow_start_keeps_its_proportions_at_any_length():

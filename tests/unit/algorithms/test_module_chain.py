@@ -1,11 +1,12 @@
 import numpy as np
 import pytest
 
-from algorithms.parts.module_chain import Row
+from algorithms.parts.module_chain import ModuleChain
 from cluster import simulated
 from tests.rows import CHAIN, digits
 from tests.training import ScalarChain, train
-from workloads.task import Budget, Task
+from workloads.budget import Budget
+from workloads.task import Task
 
 
 @pytest.mark.parametrize("labels", [True, False])
@@ -13,11 +14,11 @@ def test_features_go_up_and_labels_with_them_where_they_are_asked_for(labels):
     workload, got = digits(shuffle=False), {}
 
     def program(comm):
-        row = Row(comm, Task(workload, comm, budget=Budget(steps=3), batch=8), labels)
-        for t, x, target in row.batches():
+        chain = ModuleChain(comm, Task(workload, comm, budget=Budget(steps=3), batch=8), labels)
+        for t, x, target in chain.batches():
             got[comm.rank, t] = target
-            if row.above:
-                row.onward(x, target, t)
+            if chain.modules_above:
+                chain.send_up(x, target, t)
 
     outcome = simulated.run(program, 3)
     assert outcome.error is None and not outcome.notes
@@ -30,8 +31,8 @@ def test_features_go_up_and_labels_with_them_where_they_are_asked_for(labels):
 
 def test_steps_after_the_end_have_no_features():
     def program(comm):
-        row = Row(comm, Task(CHAIN, comm, budget=Budget(steps=2), batch=1))
-        return [(t, x is None) for t, x, _ in row.batches(more=2)]
+        chain = ModuleChain(comm, Task(CHAIN, comm, budget=Budget(steps=2), batch=1))
+        return [(t, x is None) for t, x, _ in chain.batches(more=2)]
 
     assert simulated.run(program, 1).results == [[(0, False), (1, False), (2, True), (3, True)]]
 

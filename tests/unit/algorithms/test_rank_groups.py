@@ -1,12 +1,12 @@
 import numpy as np
 import pytest
 
-from algorithms.parts.rank_groups import about, best, divisors, sent
+from algorithms.parts.rank_groups import divisors, elements_of_many_ranks, elements_per_rank, optimal_groups
 
 
 def test_64_ranks_with_a_wide_layer_should_form_four_groups():
-    assert best(units=4096, batch=1024, ranks=64) == 4
-    megabytes = {groups: 4 * about(4096, 1024, 64, groups) / 1e6 for groups in (1, 4, 64)}
+    assert optimal_groups(units=4096, batch=1024, ranks=64) == 4
+    megabytes = {groups: 4 * elements_of_many_ranks(4096, 1024, 64, groups) / 1e6 for groups in (1, 4, 64)}
     assert megabytes == {
         1: pytest.approx(35.7, abs=0.05),
         4: pytest.approx(16.8, abs=0.05),
@@ -19,25 +19,27 @@ def test_64_ranks_with_a_wide_layer_should_form_four_groups():
 @pytest.mark.parametrize("units", [256, 4096])
 def test_of_the_groups_there_can_be_a_neighbour_of_the_best_sends_least(ranks, batch, units):
     allowed = divisors(ranks)
-    least = min(allowed, key=lambda groups: about(units, batch, ranks, groups))
-    target = best(units, batch, ranks)
+    least = min(allowed, key=lambda groups: elements_of_many_ranks(units, batch, ranks, groups))
+    target = optimal_groups(units, batch, ranks)
     below = max((groups for groups in allowed if groups <= target), default=allowed[0])
     above = min((groups for groups in allowed if groups >= target), default=allowed[-1])
     assert least in (below, above)
 
 
 def test_one_group_sends_activations_only_and_a_group_for_each_rank_gradients_only():
-    assert sent(units=100, parameters=10**9, batch=8, ranks=4, groups=1) == 2 * 3 / 4 * 8 * 100
-    assert sent(units=10**9, parameters=100, batch=8, ranks=4, groups=4) == 2 * 3 / 4 * 100
+    assert elements_per_rank(units=100, parameters=10**9, batch=8, ranks=4, groups=1) == 2 * 3 / 4 * 8 * 100
+    assert elements_per_rank(units=10**9, parameters=100, batch=8, ranks=4, groups=4) == 2 * 3 / 4 * 100
 
 
 def test_with_many_ranks_the_short_formula_is_the_long_one():
     for groups in (2, 8, 32):
-        exact = sent(4096, 4096**2, 2**16, 1024, groups)
+        exact = elements_per_rank(4096, 4096**2, 2**16, 1024, groups)
         members = 1024 // groups
         corrected = 2 * 4096 * (2**16 / groups * (members - 1) / members + 4096 / members * (groups - 1) / groups)
         assert exact == pytest.approx(corrected)
-        assert about(4096, 2**16, 1024, groups) == pytest.approx(exact, rel=1 / min(groups, members) + 0.01)
+        assert elements_of_many_ranks(4096, 2**16, 1024, groups) == pytest.approx(
+            exact, rel=1 / min(groups, members) + 0.01
+        )
 
 
 def test_the_groups_there_can_be_divide_the_ranks():
@@ -48,7 +50,7 @@ def test_the_groups_there_can_be_divide_the_ranks():
 @pytest.mark.parametrize("units", [64, 512])
 def test_the_more_samples_for_the_weights_the_more_groups_from_model_parallel_to_data_parallel(units):
     def least(batch):
-        return min(divisors(16), key=lambda groups: sent(units, units**2, batch, ranks=16, groups=groups))
+        return min(divisors(16), key=lambda groups: elements_per_rank(units, units**2, batch, ranks=16, groups=groups))
 
     chosen = [least(batch) for batch in (1, units // 16, units, 16 * units, 256 * units)]
     assert chosen == sorted(chosen)

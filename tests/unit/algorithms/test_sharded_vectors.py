@@ -3,7 +3,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from algorithms.parts.sharded_vectors import COMMAND, G0, W0, G, P, Sharded, W, shard
+from algorithms.parts.sharded_vectors import COMMAND, G0, W0, G, P, ShardedVectors, W, serve_shard
 from cluster import simulated
 
 START = np.array([3.0, -1.0, 0.5, 2.0, -4.0, 1.0, 7.0])  # what every vector is at first
@@ -14,8 +14,8 @@ def told(shards, *commands):
 
     def program(comm):
         if comm.rank:
-            return shard(comm, SimpleNamespace(start=START.copy), SimpleNamespace(shards=shards, memory=0))
-        vectors = Sharded(comm, range(1, 1 + shards))
+            return serve_shard(comm, SimpleNamespace(start=START.copy), SimpleNamespace(shards=shards, memory=0))
+        vectors = ShardedVectors(comm, range(1, 1 + shards))
         answers = [getattr(vectors, name)(*numbers) for name, *numbers in commands]
         for rank in vectors.shards:
             comm.send(None, rank, COMMAND)

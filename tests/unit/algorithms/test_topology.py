@@ -4,7 +4,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from algorithms.parts.topology import (
-    across,
+    bipartite_subgraph,
+    bipartition,
     complete,
     components,
     custom,
@@ -13,7 +14,6 @@ from algorithms.parts.topology import (
     neighbours,
     random,
     ring,
-    sides,
     spectral_gap,
     star,
     torus,
@@ -79,15 +79,15 @@ def test_a_random_graph_hangs_together_whatever_the_seed(size, seed):
 def test_edges_between_the_two_sides_join_all(graph):
     for size in range(1, 26):
         found = graph(size)
-        side = sides(found)
-        assert side[0] == 0 and len(components(across(found, side))) == 1
+        side = bipartition(found)
+        assert side[0] == 0 and len(components(bipartite_subgraph(found, side))) == 1
 
 
 def test_sides_are_even_and_odd_ranks_where_that_will_do_and_a_chessboard_on_a_torus():
-    assert sides(ring(6)) == sides(complete(6)) == [0, 1, 0, 1, 0, 1]
-    assert sides(torus(16)) == [0, 1, 0, 1, 1, 0, 1, 0] * 2
-    assert across(torus(16), sides(torus(16))) == torus(16)
-    assert sides(star(4)) == [0, 1, 1, 1]
+    assert bipartition(ring(6)) == bipartition(complete(6)) == [0, 1, 0, 1, 0, 1]
+    assert bipartition(torus(16)) == [0, 1, 0, 1, 1, 0, 1, 0] * 2
+    assert bipartite_subgraph(torus(16), bipartition(torus(16))) == torus(16)
+    assert bipartition(star(4)) == [0, 1, 1, 1]
 
 
 def test_edges_of_ones_own_are_read():
@@ -98,7 +98,7 @@ def test_edges_of_ones_own_are_read():
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [
-        ("0-1,2-3", "not connected: workers 2, 3 never hear of worker 0; add an edge such as 0-2"),
+        ("0-1,2-3", "not connected: workers 2, 3 are not reached from worker 0; add an edge such as 0-2"),
         ("0-1,1-4", "edges name worker 4; with 4 workers they are 0 to 3"),
         ("0:1", "write pairs of workers, for example 0-1"),
     ],

@@ -3,25 +3,25 @@ import random
 
 import pytest
 
-from algorithms.parts.work_queue import Portions
+from algorithms.parts.work_queue import WorkQueue
 
 
-def play(portions, workers, seed, losses=0.0, most_lost=2):
+def play(queue, workers, seed, losses=0.0, most_lost=2):
     """Workers at random speeds, some of which are lost; gives how often each portion is in the sum."""
     draw = random.Random(seed)
     held = {worker: [] for worker in range(workers)}  # finished and counted, not handed in
     under_way, counted = {}, []
     free, computing, alive = list(range(workers)), [], workers
-    while not portions.over:
+    while not queue.done:
         for worker in free.copy():
-            if portions.give(worker) is not None:
+            if queue.assign(worker) is not None:
                 free.remove(worker)
                 computing.append(worker)
         events = [("finish", w) for w in computing] + [("arrive", w) for w in under_way]
         what, worker = draw.choice(sorted(events))
         if draw.random() < losses and alive > workers - most_lost:
             alive -= 1
-            portions.lose(worker)
+            queue.forget_worker(worker)
             held[worker] = []
             under_way.pop(worker, None)
             for crowd in (free, computing):
@@ -29,16 +29,16 @@ def play(portions, workers, seed, losses=0.0, most_lost=2):
                     crowd.remove(worker)
         elif what == "finish":
             computing.remove(worker)
-            portion = portions.finish(worker)
+            portion = queue.complete(worker)
             if portion is not None:
                 held[worker].append(portion)
-            if portions.hand_in(worker):
+            if queue.push_due(worker):
                 under_way[worker], held[worker] = held[worker], []
             free.append(worker)
         else:
             counted += under_way.pop(worker)
-            portions.arrive(worker)
-            if worker in free and portions.hand_in(worker):
+            queue.confirm(worker)
+            if worker in free and queue.push_due(worker):
                 under_way[worker], held[worker] = held[worker], []
     return counted
 
@@ -48,21 +48,21 @@ def play(portions, workers, seed, losses=0.0, most_lost=2):
 @pytest.mark.parametrize("losses", [0.0, 0.05])
 def test_every_portion_is_counted_exactly_once_whoever_is_quick_slow_or_lost(backups, every, losses):
     for seed in range(200):
-        portions = Portions(17, every, few=4, backups=backups)
-        assert sorted(play(portions, 4, seed, losses)) == list(range(17))
+        queue = WorkQueue(17, every, few=4, backups=backups)
+        assert sorted(play(queue, 4, seed, losses)) == list(range(17))
 
 
-def makespan(portions, draws):
+def makespan(queue, draws):
     """When the last portion is done by workers whose k-th portion takes `draws[worker][k]`."""
     done, running, free, now = [0] * len(draws), [], list(range(len(draws))), 0.0
-    while len(portions.finished) < portions.count:
+    while len(queue.finished) < queue.count:
         for worker in free.copy():
-            if portions.give(worker) is not None:
+            if queue.assign(worker) is not None:
                 free.remove(worker)
                 heapq.heappush(running, (now + draws[worker][done[worker]], worker))
         now, worker = heapq.heappop(running)
         done[worker] += 1
-        portions.finish(worker)
+        queue.complete(worker)
         free.append(worker)
     return now
 
@@ -72,7 +72,7 @@ def test_with_backups_a_batch_is_never_done_later_than_without_and_rarely_at_the
     for seed in range(200):
         draw = random.Random(seed)
         draws = [[draw.paretovariate(1.2) for _ in range(50)] for _ in range(5)]
-        alone, helped = (makespan(Portions(20, backups=backups), draws) for backups in (False, True))
+        alone, helped = (makespan(WorkQueue(20, backups=backups), draws) for backups in (False, True))
         assert helped <= alone
         sooner += helped < alone
     assert sooner > 100
@@ -81,30 +81,30 @@ def test_with_backups_a_batch_is_never_done_later_than_without_and_rarely_at_the
 def test_small_portions_are_done_sooner_than_equal_shares_if_one_worker_is_slow():
     for slowness in (2, 5, 20):
         shares, small = (
-            makespan(Portions(4 * n, backups=False), [[pace / n] * 99 for pace in (1, 1, 1, slowness)]) for n in (1, 8)
+            makespan(WorkQueue(4 * n, backups=False), [[pace / n] * 99 for pace in (1, 1, 1, slowness)]) for n in (1, 8)
         )
         at_best = 4 / (3 + 1 / slowness)  # all busy to the end
         assert shares == slowness and small < shares and small <= at_best + slowness / 8
 
 
 def test_near_the_end_a_portion_is_given_out_twice_and_the_slower_one_wasted():
-    portions = Portions(2)
-    assert [portions.give(worker) for worker in (7, 8, 9)] == [0, 1, 0]
-    assert portions.finish(9) == 0
-    assert portions.finish(7) is None and portions.wasted == 1
+    queue = WorkQueue(2)
+    assert [queue.assign(worker) for worker in (7, 8, 9)] == [0, 1, 0]
+    assert queue.complete(9) == 0
+    assert queue.complete(7) is None and queue.duplicates == 1
 
 
 def test_without_backups_a_free_worker_waits():
-    portions = Portions(1, backups=False)
-    assert [portions.give(0), portions.give(1)] == [0, None]
+    queue = WorkQueue(1, backups=False)
+    assert [queue.assign(0), queue.assign(1)] == [0, None]
 
 
 def test_what_a_lost_worker_had_handed_in_stays():
-    portions = Portions(4, every=1)
-    portions.give(0)
-    portions.finish(0)
-    assert portions.hand_in(0)
-    portions.arrive(0)
-    portions.give(0)
-    portions.lose(0)
-    assert portions.summed == {0} and portions.undone == [3, 2, 1]
+    queue = WorkQueue(4, every=1)
+    queue.assign(0)
+    queue.complete(0)
+    assert queue.push_due(0)
+    queue.confirm(0)
+    queue.assign(0)
+    queue.forget_worker(0)
+    assert queue.summed == {0} and queue.pending == [3, 2, 1]

@@ -3,11 +3,12 @@ import re
 import numpy as np
 import pytest
 
-from app import charts, palette
+from app import charts
 from app.charts import Shown
 from app.charts.bars import html
-from app.curves import AXES, POINTS
 from experiments.experiment import Experiment
+from experiments.plots import palette
+from experiments.plots.curves import AXES, POINTS
 from tracing import Trace
 
 

@@ -3,10 +3,10 @@ import json
 import numpy as np
 import pytest
 
-from app import palette
 from app.components import timeline
 from experiments.experiment import Experiment
-from experiments.plots.timeline_codec import unpack
+from experiments.plots import palette
+from experiments.plots.column_codec import unpack
 from tracing import KINDS
 
 

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 import algorithms
 import workloads
-from algorithms.compression import COMPRESSIONS, pushable
+from algorithms.compression import COMPRESSIONS, find
 from cluster.devices import DEVICES
 from cluster.faults import JITTERS
 from cluster.network import NETWORKS
@@ -64,7 +64,7 @@ def experiments(draw):
     """Experiments that may be, whether or not anybody would run them."""
     algorithm, workload = draw(st.sampled_from(algorithms.names())), draw(st.sampled_from(workloads.WORKLOADS))
     compresses = algorithms.find(algorithm).compresses
-    fitting = [name for name in COMPRESSIONS if compresses and (compresses != "push" or pushable(name))]
+    fitting = [name for name in COMPRESSIONS if compresses and (compresses != "push" or find(name).pushable)]
     compression = draw(st.sampled_from(["none", *fitting]))
     workers = draw(st.integers(1, 64))
     values = {

@@ -4,8 +4,8 @@ import math
 
 import pytest
 
-from app import palette
-from experiments.plots.chart import LINES, MUTED, Look, chart, guess, page, write_rows
+from experiments.plots import palette
+from experiments.plots.chart import Look, chart, guess, page, write_rows
 
 ROWS = [
     {"law": law, "workers": n, "step": n * k, "theory": n + k, "note": "-"}
@@ -67,9 +67,10 @@ def test_groups_differ_in_more_than_colour():
     assert len({t.marker.pattern.shape for t in bars}) == 3
 
 
-def test_colours_are_those_of_the_workbench():
-    assert [line[:3] for line in LINES] == [tuple(line) for line in palette.RUNS]
-    assert MUTED == palette.MUTED
+def test_colours_are_those_of_the_palette():
+    lines = chart(ROWS, Look("workers", ("step",), "law", theory=("theory",))).data
+    assert [t.line.color for t in lines if t.mode == "lines+markers"] == [line.colour for line in palette.RUNS[:2]]
+    assert {t.line.color for t in lines if t.mode == "lines"} == {palette.MUTED}
 
 
 def test_what_was_never_reached_leaves_a_gap():

@@ -2,9 +2,10 @@
 
 import numpy as np
 
+from cluster.event_log import EventLog
 from experiments.runs.evaluations import Axes, assemble, complete, evenly, final, table
-from tracing import LOSSES, MESSAGES, EventLog, joined, ordered
-from workloads.task import Evaluation
+from tracing import LOSSES, MESSAGES, joined, ordered
+from workloads.workload import Evaluation
 
 
 def event_log(rank, *reports):

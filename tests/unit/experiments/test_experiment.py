@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 import algorithms
 import workloads
 from algorithms.compression import COMPRESSIONS
-from experiments.cli.main import _experiment, cli
+from experiments.cli.main import cli
 from experiments.cli.options import values
+from experiments.cli.running import base_experiment
 from experiments.experiment import MAX_QUERY, PAGE, Experiment, coding_settings
 from tests.unit.experiments.strategies import experiments
 
@@ -22,7 +23,7 @@ def from_command(command):
     assert words[:4] == ["python", "-m", "experiments", "run"]
     given = cli.commands["run"].make_context("run", words[4:]).params
     given.pop("as_json")
-    return _experiment(given.pop("name"), given.pop("start"), given.pop("runs"), values(given))
+    return base_experiment(given.pop("name"), given.pop("start"), given.pop("runs"), values(given))
 
 
 NAMES = ["algorithm", "workload", "workers", "steps", "slow", "crash", "pause", "network", "settings", "x", "period"]

@@ -134,3 +134,18 @@ def test_a_full_disk_leaves_the_old_file_and_no_part(small_run, tmp_path, monkey
     with pytest.raises(OSError, match="cannot be written: No space left"):
         export(small_run, "json", target)
     assert target.read_text() == "old" and [path.name for path in tmp_path.iterdir()] == ["run.json"]
+
+
+def test_the_report_draws_the_same_curves_as_the_workbench(small_run):
+    from experiments.plots import pictures
+
+    shown = [pictures.Shown("easgd", small_run, 0)]
+    described = [pictures.loss(shown, "seconds"), pictures.accuracy(shown, "seconds")]
+    figure = module.curves(small_run)
+    series = [one for picture in described for one in picture.series]
+    for line, one in zip(figure.data, series, strict=True):
+        np.testing.assert_array_equal(line.x, one.x)
+        np.testing.assert_array_equal(line.y, one.y)
+        assert (line.line.color, line.line.dash) == (one.colour, one.dash)
+    assert list(figure.layout.xaxis.range) == [described[0].x.least, described[0].x.most]
+    assert figure.layout.xaxis.title.text == f"time, {described[0].x.unit}"

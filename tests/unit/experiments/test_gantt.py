@@ -5,9 +5,9 @@ import re
 import numpy as np
 import pytest
 
-from algorithms.pipelined.schedules import SCHEDULES
 from experiments.plots.gantt import LOOKS, chart, pieces
 from experiments.study.schedules import OWN, Plan, study
+from theory.schedules import SCHEDULES
 
 
 def drawn(schedule, width=80, **values):

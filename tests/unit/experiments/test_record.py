@@ -7,6 +7,7 @@ import pytest
 
 from experiments.experiment import Experiment
 from experiments.run import run
+from experiments.runs.figures import FIGURES
 from tracing import HELD
 
 PARAMETERS, GRADIENTS, STATE, ACTIVATIONS, BUFFERS = range(len(HELD))
@@ -64,3 +65,7 @@ def test_a_run_that_needs_more_memory_than_a_rank_has_is_refused():
 def test_so_is_one_that_needs_it_once_it_has_seen_a_loss(algorithm):
     with pytest.raises(ValueError, match=r"^rank \d has 70,000 bytes of memory and needs .* use a smaller model"):
         run(Experiment.of({"algorithm": algorithm, "rank_memory": 70_000, "update": "adam", "steps": 9}))
+
+
+def test_every_figure_that_has_a_name_is_in_the_summary_of_a_run(small_run):
+    assert FIGURES.keys() <= small_run.summary.keys()

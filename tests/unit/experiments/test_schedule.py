@@ -4,8 +4,8 @@ import re
 
 import pytest
 
-from algorithms.pipelined.schedules import SCHEDULES
 from experiments.cli.schedule import idea
+from theory.schedules import SCHEDULES
 
 STUCK = "0F0 0B0 0F1 0B1\n1F1 1B1 1F0 1B0\n"
 
@@ -41,12 +41,12 @@ def test_without_a_name_all_schedules_are_listed_with_their_idea(schedule):
     assert all(f"{name} {' '.join(idea(name).split())}" in words for name in SCHEDULES)
 
 
-def test_ideas_are_those_of_files_functions_and_variants():
-    assert idea("gpipe") == "GPipe: all micro-batches go forward, then all come back in reverse."
+def test_ideas_are_those_of_files_and_variants():
+    assert idea("gpipe").startswith("GPipe streams the micro-batches of one mini-batch")
     assert idea("gpipe_late") == "The same as gpipe, with recompute and with late."
     assert idea("dapple_pb") == "The same as 1f1b, with policy PB."
-    assert idea("pipemare") == "The same as systolic, without fused."
-    assert idea("pipedream").startswith("PipeDream: a stream of")
+    assert idea("zb_2p") == "The same as zb_1p, with limit 2."
+    assert idea("naive").startswith("Naive model parallelism")
     assert len({idea(name) for name in SCHEDULES}) == len(SCHEDULES)
 
 

@@ -256,3 +256,16 @@ def test_an_experiment_is_read_without_the_tables(small_run, tmp_path):
     (folder / "losses.parquet").unlink()
     assert store.experiment(folder) == small_run.experiment
     assert isinstance(store.experiment(folder), Experiment)
+
+
+def test_every_file_that_decides_what_a_run_gives_is_there_and_what_run_imports_is_among_them():
+    import ast
+
+    from experiments.runs.summary import DECISIVE, ROOT
+
+    files = {path for pattern in DECISIVE for path in ROOT.glob(pattern)}
+    assert [pattern for pattern in DECISIVE if not any(ROOT.glob(pattern))] == []
+    tree = ast.parse((ROOT / "experiments" / "run.py").read_text())
+    modules = [node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]
+    own = {ROOT / f"{name.replace('.', '/')}.py" for name in modules if name.startswith("experiments.")}
+    assert {path for path in own if path.is_file()} <= files | {ROOT / "experiments" / "runs" / "progress.py"}

@@ -1,4 +1,4 @@
-"""Quiz: numbers are drawn by seed, and guesses are judged by what the simulator says."""
+"""Quiz: parameters are drawn by seed, and guesses are compared with the simulator."""
 
 import pytest
 
@@ -10,14 +10,14 @@ WORDS = Item("w", "?", "f", "so", choices=(Choice("x", "It is x."), Choice("y", 
 
 
 def test_the_same_seed_asks_the_same_and_others_ask_all_there_is():
-    assert NUMBER.drawn(5) == NUMBER.drawn(5)
-    assert {NUMBER.drawn(seed)["a"] for seed in range(50)} == {1, 2, 3}
-    assert NUMBER.every() == [{"a": a, "b": 0.5} for a in (1, 2, 3)]
+    assert NUMBER.parameters(5) == NUMBER.parameters(5)
+    assert {NUMBER.parameters(seed)["a"] for seed in range(50)} == {1, 2, 3}
+    assert NUMBER.all_parameters() == [{"a": a, "b": 0.5} for a in (1, 2, 3)]
 
 
-def test_what_was_drawn_is_filled_in_and_formulas_are_left_alone():
-    assert NUMBER.asked({"a": 2, "b": 0.5}) == "2 and 0.5 in $\\frac{1}{2}$?"
-    assert NUMBER.explained({"a": 2, "b": 0.5}, 1 / 3) == "0.33 of 2"
+def test_parameters_are_inserted_and_formulas_are_left_alone():
+    assert NUMBER.question({"a": 2, "b": 0.5}) == "2 and 0.5 in $\\frac{1}{2}$?"
+    assert NUMBER.explanation({"a": 2, "b": 0.5}, 1 / 3) == "0.33 of 2"
 
 
 @pytest.mark.parametrize(("guess", "right"), [(100, True), (109, True), (91, True), (111, False), (-100, False)])

@@ -6,8 +6,7 @@ from itertools import pairwise
 import pytest
 
 from algorithms.parts.pipeline.ops import Op, parse, spell
-from algorithms.pipelined import schedules
-from theory import bubbles
+from theory import bubbles, schedules
 from theory.schedule_timing import simulate
 
 UNIT = {"F": 1, "B": 2, "R": 1, "I": 1, "W": 1}

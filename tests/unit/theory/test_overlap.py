@@ -14,7 +14,7 @@ from cluster.network import NETWORKS, Link, Network
 from tests.training import train
 from theory.overlap import (
     Cost,
-    Profile,
+    StepCosts,
     bucketed,
     delayed,
     forward_overlap,
@@ -27,8 +27,8 @@ from theory.overlap import (
 EACH = Cost(0.0, 1.0)  # sizes are seconds
 PARAMETERS = 34_944, 307_456, 885_120, 663_936, 442_624, 37_752_832, 16_781_312, 4_097_000
 FORWARD = [0.12] * 5 + [0.06, 0.02, 0.02]
-ALEXNET = Profile(FORWARD, [2 * f for f in FORWARD], [2.0 * n / sum(PARAMETERS) for n in PARAMETERS], EACH)
-EQUAL = Profile([0.02] * 50, [0.04] * 50, [0.06] * 50, EACH)
+ALEXNET = StepCosts(FORWARD, [2 * f for f in FORWARD], [2.0 * n / sum(PARAMETERS) for n in PARAMETERS], EACH)
+EQUAL = StepCosts([0.02] * 50, [0.04] * 50, [0.06] * 50, EACH)
 
 
 def draw(seed, line, update):
@@ -40,7 +40,7 @@ def draw(seed, line, update):
         [2.0],
         [10 ** generator.uniform(-1, 1)],
     ]
-    return Profile(forward.tolist(), backward.tolist(), sizes.tolist(), line, update=Cost(0.0, update))
+    return StepCosts(forward.tolist(), backward.tolist(), sizes.tolist(), line, update=Cost(0.0, update))
 
 
 def drawn(line=EACH, update=0.0):
@@ -90,7 +90,7 @@ def test_without_latency_more_overlap_is_never_slower():
 
 
 def test_with_latency_many_small_layers_turn_the_order_round():
-    p = Profile([0.02] * 50, [0.04] * 50, [0.001] * 50, Cost(0.1, 1.0))
+    p = StepCosts([0.02] * 50, [0.04] * 50, [0.001] * 50, Cost(0.1, 1.0))
     assert wait_free(p) > 1.8 * no_overlap(p)
     assert forward_overlap(p) > 1.5 * no_overlap(p)
     assert delayed(p) > 1.5 * no_overlap(p)
@@ -121,7 +121,7 @@ def test_first_come_first_served_gains_nothing_from_the_next_forward():
 
 
 def test_one_layer_leaves_nothing_to_order():
-    p = Profile([1.0], [2.0], [4.0], Cost(0.5, 1.0), Cost(0.25))
+    p = StepCosts([1.0], [2.0], [4.0], Cost(0.5, 1.0), Cost(0.25))
     assert forward_overlap(p) == forward_overlap(p, urgent=False) == wait_free(p) == no_overlap(p) == 7.75
 
 
@@ -140,7 +140,7 @@ def test_delay_at_most_halves_a_step():
 @pytest.mark.parametrize("ratio", [0.1, 0.7, 1.0])
 def test_what_delay_gains_is_the_smaller_over_the_larger(ratio):
     sizes = [3.0 * ratio / 50] * 50
-    for p in (Profile(EQUAL.forward, EQUAL.backward, sizes, EACH), Profile(sizes, sizes, [0.12] * 50, EACH)):
+    for p in (StepCosts(EQUAL.forward, EQUAL.backward, sizes, EACH), StepCosts(sizes, sizes, [0.12] * 50, EACH)):
         smaller, larger = sorted((p.compute, p.communicate))
         assert no_overlap(p) / delayed(p) == pytest.approx(1 + smaller / larger)
 
@@ -169,7 +169,7 @@ def test_merging_is_never_slower_than_layer_by_layer_or_all_at_once(alpha):
 
 def test_between_too_many_starts_and_too_late_a_start_lies_the_best_bucket():
     layers, alpha, backward, size = 64, 0.05, 0.04, 0.06
-    p = Profile([0.02] * layers, [backward] * layers, [size] * layers, Cost(alpha, 1.0))
+    p = StepCosts([0.02] * layers, [backward] * layers, [size] * layers, Cost(alpha, 1.0))
     counts = [1, 2, 4, 8, 16, 32, 64]
     times = [wait_free(p, bucketed(p, count * size * 0.999)) for count in counts]
     for count, seconds in zip(counts, times, strict=True):  # the network is busy as soon as the first bucket is full
@@ -213,7 +213,7 @@ def profile(bandwidth, collective):
     else:  # one message each way; adding goes on while the next is on the wire
         line, lag = Cost(0.0, beta), Cost(LATENCY + add.start + scale.start, add.each + scale.each)
     sizes = [part.parameters for part in work.split(work.depth)]
-    return Profile([took[f"F{i}"] for i in range(work.depth)], backward, sizes, line, lag, seconds(kernels.sgd))
+    return StepCosts([took[f"F{i}"] for i in range(work.depth)], backward, sizes, line, lag, seconds(kernels.sgd))
 
 
 RUNS = {

@@ -4,10 +4,10 @@ import random
 
 import pytest
 
-from algorithms.pipelined import schedules
 from tests.unit.theory.test_partition_pipedream import HUGE, cuts, every_plan, profile
+from theory import schedules
 from theory.partition_dapple import partition_step
-from theory.partition_pipedream import Stage, partition
+from theory.partition_pipedream import PlannedStage, partition
 from theory.schedule_timing import simulate
 
 
@@ -49,7 +49,7 @@ def test_with_many_micro_batches_it_finds_pipedreams_cut():
 
 def test_with_one_micro_batch_all_workers_share_all_layers_if_memory_allows():
     p = profile([4, 4, 4, 4], [1, 1, 1, 1], [0.1] * 4)
-    assert partition_step(p, 4, 10, 1).stages == (Stage(0, 3, 4),)
+    assert partition_step(p, 4, 10, 1).stages == (PlannedStage(0, 3, 4),)
     assert len(partition_step(p, 4, 10, 1, memory=1.3).stages) > 1
     assert len(partition_step(profile([4] * 4, [0.01] * 4, [9] * 4), 4, 1, 64).stages) > 1  # weights that cost too much
 

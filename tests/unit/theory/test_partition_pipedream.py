@@ -7,9 +7,9 @@ from math import ceil
 import pytest
 
 from algorithms.parts.pipeline.ops import check
-from algorithms.pipelined import schedules
-from algorithms.pipelined.schedules.one_f_one_b import replicated
-from theory.partition_pipedream import FORMS, Stage, partition
+from algorithms.pipelined.pipedream import replicated
+from theory import schedules
+from theory.partition_pipedream import FORMS, PlannedStage, partition
 from theory.profile import Profile
 from theory.schedule_timing import simulate
 
@@ -107,7 +107,7 @@ def test_more_workers_may_be_slower_if_all_have_to_work():
     assert partition(p, [(1, 1)]).period == 1
     assert partition(p, [(2, 1)]).period == 10
     assert partition(p, [(2, 1)], fewer=True).period == 1
-    assert partition(p, [(2, 1)], fewer=True).stages == (Stage(0, 0, 1),)
+    assert partition(p, [(2, 1)], fewer=True).stages == (PlannedStage(0, 0, 1),)
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -155,7 +155,10 @@ def test_communication_decides_the_cut():
 def test_machines_of_several_workers_are_solved_from_the_inside_out():
     plan = partition(VGG, [(2, 10), (2, 1)], "sosp")
     assert plan.period == 4
-    assert plan.stages == (Stage(0, 0, 1, (Stage(0, 0, 2),)), Stage(1, 1, 1, (Stage(1, 1, 2),)))
+    assert plan.stages == (
+        PlannedStage(0, 0, 1, (PlannedStage(0, 0, 2),)),
+        PlannedStage(1, 1, 1, (PlannedStage(1, 1, 2),)),
+    )
     assert [partition(VGG, [(2, 10)], "sosp").period] == [5]  # of one machine
 
 
@@ -202,7 +205,7 @@ def test_a_level_of_one_worker_changes_nothing(form):
 
 def test_of_equal_plans_it_always_takes_the_same():
     p = profile([1, 1, 1, 1], [0] * 4, [0] * 4)
-    assert partition(p, [(2, 1)]).stages == (Stage(0, 3, 2),)  # one stage before two
+    assert partition(p, [(2, 1)]).stages == (PlannedStage(0, 3, 2),)  # one stage before two
     for times, earlier in (([1, 1, 0, 1, 1], 2), ([1, 0, 2], 1)):
         p = profile(times, [0] * len(times), [HUGE] * len(times))
         assert cuts(partition(p, [(2, 1)])) == [earlier]

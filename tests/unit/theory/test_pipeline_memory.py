@@ -3,7 +3,7 @@
 import pytest
 
 from algorithms.parts.pipeline.ops import parse, rematerialise
-from algorithms.pipelined import schedules
+from theory import schedules
 from theory.pipeline_memory import Sizes, in_flight, in_flight_until_weights, peak_bytes, traffic
 
 A, IN, WEIGHTS, LATE = 100, 7, 40, 30

@@ -5,8 +5,7 @@ import random
 import pytest
 
 from algorithms.parts.pipeline.ops import Op, parse, rematerialise
-from algorithms.pipelined import schedules
-from theory import op_graph
+from theory import op_graph, schedules
 from theory.schedule_timing import bubble_of_ideal, bubble_of_span, bubble_of_total, simulate
 
 UNIT = {"F": 1, "B": 2, "R": 1, "I": 1, "W": 1}

@@ -2,10 +2,10 @@
 
 import pytest
 
+from algorithms.parts.pipeline.one_f_one_b import one_f_one_b
 from algorithms.parts.pipeline.ops import parse
-from algorithms.pipelined import schedules
-from algorithms.pipelined.schedules import pipedream_2bw
-from algorithms.pipelined.schedules.one_f_one_b import alternate
+from algorithms.pipelined import pipedream_2bw
+from theory import schedules
 from theory.staleness import count
 
 FLUSH = [
@@ -88,7 +88,7 @@ def test_2bw_has_a_delay_of_one_and_two_versions_on_every_stage(stages, per_upda
 def test_2bw_with_too_few_micro_batches_asks_for_a_version_that_is_not_there():
     def counted(per_update):
         return count(
-            alternate(0, 3, per_update, 6 * per_update), policy=lambda z: pipedream_2bw.version(z, per_update, 4)
+            one_f_one_b(0, 3, per_update, 6 * per_update), policy=lambda z: pipedream_2bw.version(z, per_update, 4)
         )
 
     assert counted(3)[0].alive == 2

@@ -1,6 +1,6 @@
 import pytest
 
-from theory.zero_memory import RECIPES, nbytes, words
+from theory.zero_memory import RECIPES, nbytes
 
 
 def test_seven_and_a_half_billion_parameters_on_64_ranks_take_the_papers_gigabytes():
@@ -23,11 +23,6 @@ def test_the_recipes_take_so_many_bytes_of_each_parameter():
 def test_with_many_ranks_memory_falls_to_a_quarter_an_eighth_and_without_end(stage, times):
     mixed = RECIPES["mixed Adam"]
     assert nbytes(1, 10**9, 0, mixed) / nbytes(1, 10**9, stage, mixed) == pytest.approx(times, rel=1e-6)
-
-
-def test_only_the_third_stage_costs_traffic():
-    assert words(100, 4, 1) == words(100, 4, 2) == words(100, 4, 0) == 150
-    assert words(100, 4, 3) == 1.5 * words(100, 4, 1)
 
 
 def test_there_is_no_fourth_stage():

@@ -3,8 +3,9 @@ import pytest
 
 from cluster import simulated
 from tests.rows import digits
+from workloads.budget import Budget
 from workloads.decoupled import outputs
-from workloads.task import Budget, Task
+from workloads.task import Task
 
 
 def module(workload, index=0, count=2, seed=0):

@@ -1,3 +1,6 @@
+import gc
+import weakref
+
 import numpy as np
 import pytest
 
@@ -5,7 +8,8 @@ import workloads
 from cluster import simulated
 from tests.training import ScalarChain, Springs
 from tracing import HELD
-from workloads.task import Budget, Task
+from workloads.budget import Budget
+from workloads.task import Task
 
 
 def small(name, **settings):
@@ -132,6 +136,68 @@ def test_a_layers_parameters_are_asked_for_right_before_its_forward_and_again_be
     assert passes(MODELS["mlp"](), program)[0] == [0, 0, -a, a, -b, b, b, -b, a, -a, 0, 0]
     d = Springs([1.0], parameters=3).parameters
     assert passes(Springs([1.0, -1.0], parameters=d), program)[0] == [0, 0, 0]  # a model that is one layer
+
+
+@every_model
+def test_layers_that_are_handed_their_weights_one_at_a_time_find_the_same_gradient(workload):
+    workload = workload()
+
+    def program(task, w, batch):
+        _, whole = task.gradient(w, batch)
+        layers, g = task.layerwise(batch), np.full_like(w, np.nan)
+        for layer in layers:
+            layer.forward(w[layer.place].copy())
+        for layer in reversed(layers):
+            g[layer.place] = layer.backward(w[layer.place].copy())
+        return whole, g, [layer.place for layer in layers.layers] == list(task.layers)
+
+    (whole, g, in_order), event_log = passes(workload, program)
+    assert np.array_equal(whole, g) and in_order
+    assert len(event_log.losses) == 2 and event_log.losses[0][3] == event_log.losses[1][3]
+
+
+def test_nothing_between_two_layers_is_one_call():
+    def program(task, w, batch):
+        layers = task.layerwise(batch)
+        layers.forward(w)
+        g = [layer.backward(w[layer.place]) for layer in reversed(layers)]
+        return np.concatenate(g[::-1]), task.gradient(w, batch)[1]
+
+    g, whole = passes(MODELS["mlp"](), program)[0]
+    assert np.array_equal(g, whole)
+
+
+@pytest.mark.parametrize("name", ["mlp", "residual", "cnn", "transformer"])
+def test_the_weights_of_a_layer_are_freed_after_its_pass(name):
+    def program(task, w, batch):
+        layers, gathered = task.layerwise(batch), []
+
+        def gather(layer):
+            own = w[layer.place].copy()
+            gathered.append(weakref.ref(own))
+            return own
+
+        def freed():
+            gc.collect()
+            return gathered.pop()() is None
+
+        forward = [layer.forward(gather(layer)) or freed() for layer in layers]
+        backward = [layer.backward(gather(layer)) is not None and freed() for layer in reversed(layers)]
+        return all(forward), all(backward), len(forward) == len(backward) > 1
+
+    assert passes(MODELS[name](), program)[0] == (True, True, True)
+
+
+def test_a_layer_that_is_left_out_is_told_with_what_to_call():
+    def program(task, w, batch):
+        with pytest.raises(ValueError, match=r"without layer 0; call layer.forward\(w\)"):
+            list(task.layerwise(batch))
+        layers = task.layerwise(batch)
+        layers.forward(w)
+        with pytest.raises(ValueError, match=r"without layer 2; call layer.backward\(w\)"):
+            list(reversed(layers))
+
+    passes(MODELS["mlp"](), program)
 
 
 @every_model

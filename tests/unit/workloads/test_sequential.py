@@ -210,7 +210,7 @@ def test_cuts_with_an_empty_stage_are_refused(cuts):
 
 
 def test_layers_that_do_not_fit_are_refused():
-    with pytest.raises(ValueError, match=r"gives \(4,\) where the next expects \(5,\)"):
+    with pytest.raises(ValueError, match=r"returns \(4,\) where the next expects \(5,\)"):
         Sequential([Dense((3,), 4), Dense((5,), 2)], kernels.squared_error)
 
 
@@ -286,7 +286,7 @@ def test_a_chain_runs_on_torch_tensors_as_it_does_on_numpy_arrays(name, monkeypa
     w = model.start(0)
     loss, g = model.gradient(w, x, target)
 
-    def on_tensors(kernel, *args):  # stands for the gpu twin: same memory, cpu arithmetic
+    def on_tensors(kernel, *args):  # stands for the gpu implementation: same memory, cpu arithmetic
         assert not any(isinstance(a, np.ndarray) for a in args)
         assert all(a.is_contiguous() for a in args if isinstance(a, torch.Tensor))
         return kernel.module.cpu(*(a.numpy() if isinstance(a, torch.Tensor) else a for a in args))

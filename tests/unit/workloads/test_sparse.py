@@ -1,4 +1,4 @@
-"""Sparse rows: a problem with a known minimum, as crowded as one likes, whose walks are those of any workload."""
+"""Sparse rows: a problem with a known minimum, as crowded as one likes, whose descent is that of any workload."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from workloads import sparse
-from workloads.shared_memory import Walk
+from workloads.shared_memory import Descent
+from workloads.sparse import SparseSamples
 
 
 def problem(dtype=np.float64, **settings):
@@ -62,29 +63,31 @@ def test_held_out_rows_obey_the_same_hidden_rule():
     assert workload.evaluate(workload.start()).loss == pytest.approx(np.log(2))
 
 
-@pytest.mark.parametrize("anchored", [False, True])
-@pytest.mark.parametrize("examples", [1, 3])
-@pytest.mark.parametrize("atomic", [False, True])
-def test_its_own_walk_is_the_walk_of_any_workload(anchored, examples, atomic):
-    if anchored and examples > 1:
-        pytest.skip("with an anchor every row is a step")
-    workload, rng = problem(l2=0.01), np.random.default_rng(1)
-    mine, indices = rng.standard_normal(80), np.arange(20, 41)
-    anchor = tuple(rng.standard_normal((2, 80))) if anchored else None
-    other = mine.copy()
-    total = workload.walk(indices, 0.3, examples, anchor)(mine, atomic)
-    assert total == pytest.approx(Walk(workload, indices, 0.3, examples, anchor)(other, atomic), rel=1e-12)
-    np.testing.assert_allclose(mine, other, rtol=1e-12, atol=1e-13)
+@pytest.mark.parametrize("per_step", [1, 3, 8])
+def test_the_gradient_of_a_step_on_its_coordinates_is_the_sum_of_its_rows_gradients(per_step):
+    workload, w = problem(l2=0.01), np.random.default_rng(1).standard_normal(80)
+    samples = SparseSamples(workload, np.arange(20, 20 + per_step))
+    loss, g = samples.gradient(w[samples.coordinates])
+    each, whole = workload.gradient(w, workload.batch(samples.indices))
+    assert loss == pytest.approx(per_step * each, rel=1e-12)
+    spread = np.zeros(80)
+    spread[samples.coordinates] = g
+    np.testing.assert_allclose(spread, per_step * whole, rtol=1e-12, atol=1e-13)
+    assert SparseSamples(workload, samples.indices, dense=True).gradient(w)[1].tolist() == spread.tolist()
 
 
-@pytest.mark.parametrize("examples", [1, 4])
-def test_a_step_says_what_it_touches(examples):
-    workload = problem()
-    for part in workload.walk(np.arange(8), 0.3, examples).parts():
-        before = np.full(80, 0.5)
-        after = before.copy()
+@pytest.mark.parametrize("per_step", [1, 4])
+def test_a_step_says_what_it_touches(per_step):
+    def descend(w, samples):
+        v = samples.coordinates
+        loss, g = samples.gradient(w[v])
+        w.add(v, -0.3, g)
+        return loss
+
+    for part in Descent(problem(), np.arange(8), descend, None, (), per_step).parts():
+        after = np.full(80, 0.5)
         part(after, False)
-        assert set(np.flatnonzero(after != before)) == set(part.where) == set(np.unique(part.where))
+        assert set(np.flatnonzero(after != 0.5)) == set(part.where) == set(np.unique(part.where))
 
 
 def test_what_cannot_be_is_refused_in_one_sentence():

@@ -7,8 +7,9 @@ import pytest
 
 from tests.unit.workloads.test_task import Alone
 from workloads import models
+from workloads.budget import Budget
 from workloads.supervised import Supervised
-from workloads.task import Budget, Task
+from workloads.task import Task
 
 RNG = np.random.default_rng(0)
 X, TARGET = RNG.standard_normal((40, 6)), RNG.integers(0, 3, 40)
@@ -55,7 +56,7 @@ def test_a_batch_that_is_over_cannot_be_asked_again():
     (first, *_), _ = stages()
     first.chunk(0)
     first.chunk(1)
-    with pytest.raises(ValueError, match="batch 0 was asked after batch 1"):
+    with pytest.raises(ValueError, match="batch 0 was requested after batch 1"):
         first.chunk(0)
 
 

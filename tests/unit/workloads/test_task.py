@@ -9,14 +9,17 @@ import numpy as np
 import pytest
 
 import kernels
+from cluster.event_log import EventLog
 from knobs import make
-from tracing import HELD, EventLog
+from tracing import HELD
+from workloads.budget import Budget
 from workloads.checkpoints import Checkpoints
 from workloads.layers import Dense
 from workloads.quadratic import Quadratic
+from workloads.recorder import Diverged
 from workloads.sequential import Sequential
 from workloads.supervised import Supervised
-from workloads.task import Budget, Diverged, Task
+from workloads.task import Task
 
 
 @dataclass
@@ -62,7 +65,7 @@ def test_a_budget_of_steps_is_so_many_steps():
 
 @pytest.mark.parametrize("epochs, shards, steps", [(1, 1, 8), (2.5, 1, 20), (1, 4, 2), (0.001, 1, 1)])
 def test_a_budget_of_epochs_counts_passes_over_all_data_by_all_workers(epochs, shards, steps):
-    assert count(task(budget=Budget(epochs=epochs), shards=shards)) == steps
+    assert count(task(budget=Budget(epochs=epochs), data_shards=shards)) == steps
 
 
 def test_a_budget_of_seconds_ends_when_they_are_up():
@@ -140,7 +143,7 @@ def test_a_gradient_of_layers_needs_what_their_forward_pass_keeps():
 
 
 def test_a_server_holds_the_model_that_it_ships():
-    t = task(Alone(rank=5), shard=None)
+    t = task(Alone(rank=5), data_shard=None)
     t.report(t.start()[:2], slice(0, 2))
     assert held(t)["parameters"] == 16
 
@@ -171,7 +174,7 @@ def test_memory_is_held_for_what_there_are_words_for():
 
 
 def test_a_server_has_no_data():
-    t = task(Alone(rank=5), shard=None)
+    t = task(Alone(rank=5), data_shard=None)
     with pytest.raises(ValueError, match="rank 5 is a server"):
         t.next_batch()
     assert np.array_equal(t.start(), np.ones(3))
@@ -289,7 +292,7 @@ def test_the_losses_of_a_former_life_count_towards_the_target():
 
 def test_what_is_reported_before_a_rank_comes_back_is_what_it_begins_with():
     saved, comm = Checkpoints(np.zeros(3), [5.0]), Alone(now=4.0)
-    server = task(comm, checkpoints=saved, shard=None)
+    server = task(comm, checkpoints=saved, data_shard=None)
     server.report(np.array([1.0, 2.0]), slice(0, 2))
     comm.now = 6.0
     server.report(np.array([8.0, 9.0]), slice(0, 2))

@@ -33,7 +33,7 @@ def test_the_text_is_alice_s_and_its_figures_are_those_of_the_docstring():
     assert " ".join(re.findall(r"^CHAPTER (\w+)\.", alice, re.M)) == "I II III IV V VI VII VIII IX X XI XII"
     one, two = Counter(alice), Counter(pairwise(alice))
     alone, after = entropy(one.values()), entropy(two.values()) - entropy(one.values())
-    figures = r"([\d,]+) characters of (\d+) kinds.* has ([\d.]+), who knows\s+the character before ([\d.]+)\."
+    figures = r"([\d,]+) characters of (\d+) kinds.* characters is ([\d.]+), given\s+the character before ([\d.]+)\."
     told = re.search(figures, " ".join(text.__doc__.split()))
     assert told.groups() == (f"{len(alice):,}", str(len(one)), f"{alone:.2f}", f"{after:.2f}")
 
@@ -58,9 +58,9 @@ def test_the_last_tenth_is_held_out():
 
 @pytest.mark.parametrize(("most", "tried"), [(10**6, 1804), (8192, 1024), (6000, 750), (16, 2), (1, 1)])
 def test_what_a_model_is_tried_on_is_spread_over_all_that_is_held_out(monkeypatch, most, tried):
-    monkeypatch.setattr(text, "JUDGED", 10**6)
+    monkeypatch.setattr(text, "EVALUATED", 10**6)
     every, targets = build().held_out
-    monkeypatch.setattr(text, "JUDGED", most)
+    monkeypatch.setattr(text, "EVALUATED", most)
     x, target = build().held_out
     assert len(x) == len(target) == tried
     for place in {0, tried // 2, tried - 1}:
@@ -83,7 +83,7 @@ def test_a_text_of_one_s_own_has_its_own_alphabet(tmp_path):
     path = tmp_path / "own.txt"
     path.write_text("ab\u00e9" * 100, encoding="utf-8")
     workload = build(file=str(path))
-    assert workload.chain.outputs == (8, 3)
+    assert workload.model.outputs == (8, 3)
     assert workload.x.max() == 2
 
 

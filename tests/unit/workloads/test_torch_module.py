@@ -65,13 +65,13 @@ def reordered(g, chain):
 def test_a_torch_module_gives_the_gradient_of_the_same_model_made_of_our_layers(dtype, tolerance):
     mine = ours(dtype)
     w = mine.start(0)
-    workload = wrapped(theirs(w, mine.chain), dtype=dtype)
+    workload = wrapped(theirs(w, mine.model), dtype=dtype)
     v, batch = workload.start(), workload.batch(np.arange(32))
     loss, g = workload.gradient(v, batch)
     expected_loss, expected = mine.gradient(w, mine.batch(np.arange(32)))
     assert g.dtype == v.dtype == dtype
     assert loss == pytest.approx(expected_loss, rel=tolerance)
-    np.testing.assert_allclose(g, reordered(expected, mine.chain), rtol=0, atol=tolerance)
+    np.testing.assert_allclose(g, reordered(expected, mine.model), rtol=0, atol=tolerance)
     evaluation, other = workload.evaluate(v), mine.evaluate(w)
     assert evaluation.loss == pytest.approx(other.loss, rel=tolerance)
     assert evaluation.accuracy == other.accuracy
@@ -123,20 +123,20 @@ def test_stages_one_after_the_other_are_the_whole(stages, act):
 def test_backward_takes_products_from_the_weights_it_is_given_and_all_else_from_its_forward():
     mine = ours()
     w, batch = mine.start(0), mine.batch(np.arange(16))
-    workload = wrapped(theirs(w, mine.chain))
+    workload = wrapped(theirs(w, mine.model))
     other = mine.start(1)
-    v, changed = workload.start(), wrapped(theirs(other, mine.chain)).start()
+    v, changed = workload.start(), wrapped(theirs(other, mine.model)).start()
 
-    y, saved = mine.chain.forward(w, batch[0])
-    _, dy = mine.chain.loss(y, batch[1])
-    _, expected = mine.chain.backward(other, saved, dy)
+    y, saved = mine.model.forward(w, batch[0])
+    _, dy = mine.model.loss(y, batch[1])
+    _, expected = mine.model.backward(other, saved, dy)
     y, saved = workload.whole.forward(v, batch[0])
     _, dy = workload.whole.loss(y, batch[1])
     v[:] = np.nan  # an update in place between forward and backward must not matter
     _, pending = workload.whole.backward_input(changed, saved, dy)
-    np.testing.assert_allclose(workload.whole.backward_weights(pending), reordered(expected, mine.chain), atol=1e-13)
+    np.testing.assert_allclose(workload.whole.backward_weights(pending), reordered(expected, mine.model), atol=1e-13)
     _, g = workload.whole.backward(changed, saved, dy)
-    np.testing.assert_allclose(g, reordered(expected, mine.chain), rtol=0, atol=1e-13)
+    np.testing.assert_allclose(g, reordered(expected, mine.model), rtol=0, atol=1e-13)
     assert np.isnan(v).all()  # the weights of the forward pass belong to the caller
 
 

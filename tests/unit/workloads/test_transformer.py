@@ -273,7 +273,7 @@ def test_a_transformer_runs_on_torch_tensors_as_it_does_on_numpy_arrays(dtype, m
     w = chain.start(0)
     loss, g = chain.gradient(w, x, target)
 
-    def on_tensors(kernel, *args):  # stands for the gpu twin: same memory, cpu arithmetic
+    def on_tensors(kernel, *args):  # stands for the gpu implementation: same memory, cpu arithmetic
         assert not any(isinstance(a, np.ndarray) for a in args)
         assert all(a.is_contiguous() for a in args if isinstance(a, torch.Tensor))
         return kernel.module.cpu(*(a.numpy() if isinstance(a, torch.Tensor) else a for a in args))

@@ -1,0 +1,62 @@
+"""The declaration of a compression: one frozen value at the end of its module, like `Algorithm` for an algorithm.
+
+    COMPRESSION = Compression(Codec, Settings)
+
+A compression is chosen beside the algorithm and wraps its communicator (`algorithms.parts.error_feedback`): gradients
+that the algorithm hands to `comm.all_reduce(g, op="mean")`, or pushes to a server, travel as the messages of a codec.
+The algorithm's own file does not change, as with the communication hooks of PyTorch's DistributedDataParallel. A
+misspelt fact is a TypeError.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Literal, Protocol
+
+from knobs import Knobs
+
+
+class Codec(Protocol):
+    """A rank's encoder and decoder of gradients v, (d,). Which methods there are, `Compression` declares.
+
+    It is made by `Codec(s, tensors, rank, size, seed)`: the settings, slice and shape of each tensor in the gradient,
+    this rank among the `size` that train, and a seed that all ranks share.
+    """
+
+    def encode(self, v) -> Any:
+        """Return the message for v, which stays as it is; None if v is not finite and the code cannot express that."""
+
+    def decode(self, message, out) -> None:
+        """out (d,) <- the vector that the message stands for."""
+
+    def add(self, message, total) -> None:
+        """total (d,) <- total + the vector that the message stands for; of codecs that are all-gathered."""
+
+    def mean(self, comm, v) -> Any:
+        """v <- the mean over the ranks of their decoded vectors; return this rank's own. Of the other codecs."""
+
+
+def by_setting(s: Any) -> bool:
+    """Return the setting `error_feedback`."""
+    return s.error_feedback
+
+
+def inside_the_codec(s: Any) -> bool:
+    """Return False: the codec itself keeps what it does not send."""
+    return False
+
+
+@dataclass(frozen=True)
+class Compression:
+    """What a compression module declares. `s` is an instance of its `Settings`."""
+
+    Codec: type[Codec]
+    Settings: type[Knobs]
+    combine: Literal["all-gather", "codec"] = "all-gather"
+    """How messages become a mean: every rank receives all of them and adds them up, or by the codec's own `mean`."""
+    pushable: bool = True
+    """Whether one rank's message can be decoded alone, so that it can be pushed to a server; if not, the codec has a
+    `mean` and neither `encode` nor `decode`."""
+    error_feedback: Callable[[Any], bool] = by_setting
+    """`error_feedback(s)`: whether what a message leaves out is added to the rank's next gradient."""

@@ -1,0 +1,99 @@
+"""Event logs: what the ranks of a cluster record while they run, and the outcome of a run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from tracing import HELD, Trace
+
+
+class EventLog:
+    """Rows recorded by one rank; times are seconds since the start of the run.
+
+    spans      (kind, start, end, step, label)      kind indexes KINDS, label is a few letters: "gradient", "F3"
+    messages   (dst, tag, bytes, sent, arrived, collective)   arrived is NaN while unknown
+    losses     (step, samples, seconds, loss)       one mini-batch; samples counts this rank's so far
+    applied    (seconds, staleness)                 one update of the shared model
+    measures   (step, seconds, quantity, value)     a quantity specific to the algorithm, by name: its noise scale, the
+                                                    spread of its replicas
+    memory     (step, seconds, kind, bytes)         bytes this rank holds of a kind from then on; kind indexes HELD, and
+                                                    `held` has the latest value of each
+    reports    (index, seconds, start, stop, w)     parameters start:stop of the model this rank would ship; index
+                                                    counts this rank's reports of that part from 1, kept or dropped;
+                                                    `places` has the indices of parts that are not contiguous, by
+                                                    (start, stop)
+
+    `clock` returns the rank's time, `step` is its current step (-1 before the first, and on servers). `mark` is the
+    time up to which every second is accounted for.
+    """
+
+    TABLES = ("spans", "messages", "losses", "applied", "measures", "memory", "reports")
+    __slots__ = ("rank", "clock", "step", "busy", "mark", "held", "places", *TABLES)
+
+    def __init__(self, rank: int, clock: Callable[[], float]):
+        self.rank, self.clock = rank, clock
+        self.step = -1
+        self.busy = False  # inside `doing`: kernels belong to that span
+        self.mark = 0.0
+        self.spans: list[tuple] = []
+        self.messages: list[tuple] = []
+        self.losses: list[tuple] = []
+        self.applied: list[tuple] = []
+        self.measures: list[tuple] = []
+        self.memory: list[tuple] = []
+        self.held = [0] * len(HELD)
+        self.places: dict[tuple[int, int], np.ndarray] = {}
+        self.reports: list[tuple] = []
+
+    def hold(self, kind: str, nbytes: int) -> None:
+        """Record that this rank now holds `nbytes` of memory of this kind. Raises ValueError for an unknown kind."""
+        if kind not in HELD:
+            raise ValueError(f"a rank holds {', '.join(HELD[:-1])} or {HELD[-1]}; not {kind!r}.")
+        number = HELD.index(kind)
+        if self.held[number] != nbytes:
+            self.held[number] = nbytes
+            self.memory.append((self.step, self.clock(), number, nbytes))
+
+    def keep(self, kind: str, nbytes: int) -> None:
+        """Record that this rank holds `nbytes` more of this kind than before."""
+        self.hold(kind, self.held[HELD.index(kind)] + nbytes)
+
+    def inventory(self) -> str:
+        """Describe what this rank holds now: "1,200: 400 for parameters, 800 for optimizer state"."""
+        parts = [f"{nbytes:,} for {kind}" for kind, nbytes in zip(HELD, self.held, strict=True) if nbytes]
+        return f"{sum(self.held):,}: {', '.join(parts)}"
+
+    @contextmanager
+    def doing(self, kind: int, label: str) -> Iterator[None]:
+        """Record the block as one span of `kind`, including the kernels it calls."""
+        start, self.busy = self.clock(), True
+        try:
+            yield
+        finally:
+            self.busy = False
+            self.mark = end = self.clock()
+            self.spans.append((kind, start, end, self.step, label))
+
+
+@dataclass
+class Outcome:
+    """The outcome of a run: the result and the event log of every rank.
+
+    `error` is what ended the run early, None if it finished; ranks that did not finish have the result None, and the
+    event logs contain everything recorded until then. `notes` are one-line remarks for the reader (ranks lost but
+    survived, messages never received, a device that was not there).
+    """
+
+    results: list[Any]
+    event_logs: list[EventLog]
+    error: Exception | None = None
+    notes: tuple[str, ...] = ()
+
+    def trace(self) -> Trace:
+        """Return the event logs of all ranks as one Trace."""
+        return Trace.of(self.event_logs)

@@ -1,0 +1,115 @@
+"""All-reduces in progress: one by a background thread of the rank, one by torch.distributed."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from copy import copy
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+import kernels
+from cluster.collectives import COLLECTIVE
+from cluster.comm import ClusterError, Deadlock, RankLost, shares
+from cluster.real.rank_state import RankState, describe_wait
+
+if TYPE_CHECKING:
+    from cluster.real.comm import RealComm
+
+LARGE = 1 << 20  # bytes; smaller vectors the ranks' own rings sum faster than gloo, up to three times
+
+
+class ThreadedAllReduce:
+    """An all-reduce over the rank's links, in a background thread."""
+
+    def __init__(self, comm: RealComm, x: np.ndarray, flat: np.ndarray, scale: float):
+        self._comm, self._x, self._done = comm, x, False
+        background = copy(comm)
+        background._collective, background._waits = "all-reduce", []
+        self._waits, state = background._waits, comm._state
+        state.background += 1
+        self._work = state.threads.submit(comm._sum, background, flat, scale, COLLECTIVE - comm._calls)
+
+    def wait(self) -> np.ndarray:
+        if not self._done:
+            state, event_log = self._comm._state, self._comm.event_log
+            start = event_log.clock()
+            state.waiting = _waiting(start)
+            self._work.result()
+            state.waiting, self._done = None, True
+            state.background -= 1
+            end = event_log.clock()
+            idle = sum(max(0.0, min(until, end) - max(since, start)) for since, until in self._waits)
+            event_log.blocked(start, start + idle, "all-reduce")
+        return self._x
+
+
+class TorchAllReduce:
+    """An all-reduce by torch.distributed."""
+
+    def __init__(self, comm: RealComm, x: Any, flat: Any, scale: float):
+        from torch import from_numpy
+
+        event_log, rank, size = comm.event_log, comm.rank, comm.size
+        self._comm, self._x, self._flat, self._scale, self._done = comm, x, flat, scale, False
+        tensor = from_numpy(flat) if isinstance(flat, np.ndarray) else flat
+        group = _process_group(comm, tensor.is_cuda)
+        self.entered = event_log.clock()
+        sizes = [piece.stop - piece.start for piece in shares(len(flat), size)]
+        passed = (2 * len(flat) - sizes[rank] - sizes[(rank + 1) % size]) * (x.nbytes // max(1, len(flat)))
+        self._right = comm.members[(rank + 1) % size]
+        self._row = event_log.message(self._right, COLLECTIVE, passed, self.entered)
+        self._call = (comm._group, comm._calls, size, self.entered)
+        with _cluster_errors(comm._state, _waiting(self.entered)):
+            self._work = group.allreduce([tensor])
+
+    def wait(self, since: float | None = None) -> Any:
+        if not self._done:
+            state, event_log = self._comm._state, self._comm.event_log
+            start = event_log.clock() if since is None else since
+            with _cluster_errors(state, _waiting(start)):
+                self._work.wait()
+            self._done = True
+            event_log.mark = end = event_log.clock()
+            event_log.all_reduces.append((*self._call, start, end, event_log.step, self._row, self._right))
+            if self._scale != 1.0:
+                kernels.scale(self._flat, self._scale)
+        return self._x
+
+
+def _process_group(comm: RealComm, cuda: bool) -> Any:
+    """Return torch's group of these ranks, created directly: new_group requires every rank to create every group."""
+    import torch.distributed as dist
+
+    state, made = comm._state, comm._process_groups
+    if comm.size == state.size:
+        return dist.group.WORLD
+    if cuda not in made:
+        kind = dist.ProcessGroupNCCL if cuda else dist.ProcessGroupGloo
+        limit = [] if cuda else [timedelta(seconds=state.timeout)]
+        made[cuda] = kind(dist.PrefixStore(f"group {comm._group}", state.store), comm.rank, comm.size, *limit)
+    return made[cuda]
+
+
+@contextlib.contextmanager
+def _cluster_errors(state: RankState, waiting: tuple) -> Iterator[None]:
+    """Convert torch's errors about other ranks to Deadlock and RankLost."""
+    state.waiting = waiting
+    try:
+        yield
+    except ClusterError:
+        raise
+    except RuntimeError as error:
+        text, waits = str(error).lower(), describe_wait(state.rank, waiting)
+        if "timed out" in text or "timeout" in text:
+            raise Deadlock(f"{waits}, longer than the timeout of {state.timeout:g} s.") from error
+        if "connection" in text or "peer" in text:
+            raise RankLost(f"a rank was lost; {waits}", -1) from error
+        raise
+    state.waiting = None
+
+
+def _waiting(since: float) -> tuple:
+    return since, None, "all-reduce", None, COLLECTIVE

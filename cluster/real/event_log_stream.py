@@ -1,0 +1,136 @@
+"""Event logs of real ranks: streamed to the parent while they are written, and merged there.
+
+A rank knows when its messages left, but only their receivers know when they arrived. It knows how long it was blocked
+in an all-reduce of torch.distributed, but not which rank came last. Each rank therefore streams its own half of these
+facts a few times a second, and `MergedEventLogs` matches the halves.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from threading import Lock
+from typing import Any
+
+from cluster.event_log import EventLog
+from tracing import COMMUNICATE, UPDATE, WAIT
+
+_TABLES = ("spans", "messages", "losses", "applied", "measures", "memory")
+_APPENDED = (*_TABLES, "arrivals", "all_reduces")
+
+
+class StreamedEventLog(EventLog):
+    """An event log that is streamed while it is written, and the meter of its rank's kernels.
+
+    arrivals      (src, row, arrived)     message number `row` of rank `src` has arrived here
+    all_reduces   (group, call, size, entered, start, end, step, row, right)   an all-reduce by torch.distributed in
+                  which this rank was blocked from start to end; `row` is its message to `right`, its neighbour in the
+                  ring
+    """
+
+    __slots__ = ("_lock", "_logged", "_reported", "all_reduces", "arrivals", "zero")
+
+    def __init__(self, rank: int):
+        super().__init__(rank, lambda: 0.0)
+        self.zero = 0.0  # the run's start on the machine's monotonic clock
+        self.arrivals: list[tuple] = []
+        self.all_reduces: list[tuple] = []
+        self._lock, self._logged = Lock(), 0
+        self._reported: dict[tuple[int, int], int] = {}
+
+    def begin(self, zero: float, clock: Callable[[], float]) -> None:
+        """Start the run's clock: `clock()` returns monotonic time, which was `zero` at the start of the run."""
+        self.zero, self.clock = zero, lambda: clock() - zero
+        self.mark = self.clock()
+        self.spans.clear()  # of the ranks connecting to each other
+
+    def arrive(self, src: int, row: int, arrived: float) -> None:
+        """Record that message `row` of `src` arrived, in monotonic time. Called by the reader threads."""
+        self.arrivals.append((src, row, arrived))
+
+    def charge(self, kernel: str, flops: float, nbytes: float) -> None:
+        """Record a kernel call: the time since the last mark is an update span, unless the task has a span open."""
+        if not self.busy:
+            start, self.mark = self.mark, self.clock()
+            self.spans.append((UPDATE, start, self.mark, self.step, kernel))
+
+    def blocked(self, start: float, ready: float, label: str) -> None:
+        """Record that this rank was blocked since `start`, by a transfer that could begin only at `ready`."""
+        self.mark = end = self.clock()
+        ready = min(max(start, ready), end)
+        if ready > start:
+            self.spans.append((WAIT, start, ready, self.step, label))
+        self.spans.append((COMMUNICATE, ready, end, self.step, label))
+
+    def message(self, dst: int, tag: int, nbytes: int, sent: float) -> int:
+        """Record a message to `dst` and return its row number."""
+        with self._lock:
+            self.messages.append((dst, tag, nbytes, sent, math.nan, tag < 0))
+            self._logged += 1
+            return self._logged - 1
+
+    def take(self) -> dict[str, Any]:
+        """Remove and return all rows recorded since the last call. Another thread may be writing."""
+        news: dict[str, Any] = {"step": self.step, "mark": self.mark}
+        for name in _APPENDED:
+            rows = getattr(self, name)
+            count = len(rows)
+            news[name] = rows[:count]
+            del rows[:count]
+        news["arrivals"] = [(src, row, arrived - self.zero) for src, row, arrived in news["arrivals"]]
+        # the task thins out its reports itself, so they stay in the log
+        reports = [row for row in self.reports.copy() if row[0] > self._reported.get(row[2:4], 0)]
+        new = {row[2:4] for row in reports if row[2:4] not in self._reported}
+        self._reported.update({row[2:4]: row[0] for row in reports})
+        return {**news, "reports": reports, "places": {key: self.places[key] for key in new if key in self.places}}
+
+
+class MergedEventLogs:
+    """The event logs of all ranks as far as they are known, merged from what the ranks stream."""
+
+    def __init__(self, size: int):
+        self.event_logs = [EventLog(rank, lambda: math.nan) for rank in range(size)]
+        self._arrivals: list[tuple] = []
+        self._all_reduces: dict[tuple, dict[int, tuple]] = {}
+
+    def add(self, rank: int, news: dict[str, Any]) -> None:
+        """Append what rank `rank` sent, as returned by `StreamedEventLog.take`."""
+        event_log = self.event_logs[rank]
+        event_log.step, event_log.mark = news["step"], news["mark"]
+        for name in (*_TABLES, "reports"):
+            getattr(event_log, name).extend(news[name])
+        event_log.places |= news["places"]
+        self._arrivals += news["arrivals"]
+        for group, call, *part in news["all_reduces"]:
+            self._all_reduces.setdefault((group, call), {})[rank] = part
+
+    def match(self, over: bool = False) -> None:
+        """Match arrivals with messages, and the parts of each all-reduce, as far as both are known.
+
+        With `over` the run has ended: all-reduces that some rank never entered are recorded with the parts there are.
+        """
+        waiting = []
+        for src, row, arrived in self._arrivals:
+            if row < len(self.event_logs[src].messages):
+                self._arrive(src, row, arrived)
+            else:
+                waiting.append((src, row, arrived))
+        self._arrivals = waiting
+        for key, parts in list(self._all_reduces.items()):
+            if over or len(parts) == next(iter(parts.values()))[0]:
+                self._merge_all_reduce(self._all_reduces.pop(key))
+
+    def _merge_all_reduce(self, parts: dict[int, list]) -> None:
+        """Record the spans of an all-reduce: ranks wait until the last has entered, then the data moves."""
+        last = max(entered for _, entered, *_ in parts.values())
+        for rank, (_, _, start, end, step, row, right) in parts.items():
+            moving = min(max(start, last), end)
+            if moving > start:
+                self.event_logs[rank].spans.append((WAIT, start, moving, step, "all-reduce"))
+            self.event_logs[rank].spans.append((COMMUNICATE, moving, end, step, "all-reduce"))
+            if right in parts:  # its last bytes reach the right neighbour when that one is done
+                self._arrive(rank, row, parts[right][3])
+
+    def _arrive(self, src: int, row: int, arrived: float) -> None:
+        dst, tag, nbytes, sent, _, collective = self.event_logs[src].messages[row]
+        self.event_logs[src].messages[row] = (dst, tag, nbytes, sent, arrived, collective)

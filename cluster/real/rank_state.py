@@ -1,0 +1,47 @@
+"""Per-process state of a rank, and sentences about what it waits for and never received."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import Any
+
+from cluster.real.background import CachedThreadPool
+from cluster.real.event_log_stream import StreamedEventLog
+from cluster.real.links import Links
+
+
+@dataclass
+class RankState:
+    """Per-process state shared by all communicators of a rank."""
+
+    rank: int
+    size: int
+    links: Links
+    event_log: StreamedEventLog
+    timeout: float  # s
+    device: str
+    native: bool  # torch.distributed sums large vectors
+    collective: str  # name of the all-reduce to use, "fast" for the default
+    store: Any  # of torch.distributed, None without
+    computers: list[str]  # by rank, the computer it runs on
+    waiting: tuple | None = None  # (since, slot, collective, src, tag) while the rank is blocked
+    background: int = 0  # all-reduces in progress in background threads
+    threads: CachedThreadPool = field(default_factory=CachedThreadPool)
+
+
+def describe_wait(rank: int, waiting: tuple) -> str:
+    """Return a sentence: who waits for whom since when."""
+    since, slot, collective, src, tag = waiting
+    whom = "the others" if slot is None else "any rank" if src is None else f"rank {src}"
+    what = f"in {collective} for {whom}" if collective else f"for a message from {whom} (tag {tag})"
+    return f"rank {rank} has waited {what} since {since:.6g} s"
+
+
+def unread(rank: int, left: list[tuple]) -> list[str]:
+    """Return a sentence per sender and tag for the messages `left` in the mailbox, as (src, (group, tag))."""
+    counts = Counter((src, tag) for src, (_, tag) in left)
+    return [
+        f"rank {rank} never read {n} message{'s' if n > 1 else ''} from rank {src}, tag {tag}"
+        for (src, tag), n in sorted(counts.items())
+    ]

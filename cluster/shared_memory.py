@@ -1,0 +1,71 @@
+"""Shared memory: the part of the Comm contract for algorithms whose ranks update one vector (Hogwild)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, Literal, Protocol, get_args
+
+import numpy as np
+
+Guard = Literal["none", "atomic", "writes", "locked"]
+GUARDS: tuple[Guard, ...] = get_args(Guard)
+
+
+class Shared(Protocol):
+    """One vector that every rank of a communicator can read and write.
+
+    Its guard states what is guaranteed to ranks that write at the same time:
+
+        none      nothing: of two additions to one element one may be lost
+        atomic    no addition is lost; a read may see a part of another rank's step
+        writes    steps are written one at a time, under a lock
+        locked    as writes, and reads take the lock too
+    """
+
+    @property
+    def vector(self) -> np.ndarray:
+        """The memory itself, to read at no cost."""
+
+    def read(self, where: Any = None) -> np.ndarray:
+        """Return a copy of the vector, or of its coordinates `where` (a slice or an index array)."""
+
+    def add(self, delta: np.ndarray, where: Any = None) -> None:
+        """Add `delta` to the vector, or to its coordinates `where`."""
+
+    def walk(self, walk: SharedSteps) -> tuple[float, WriteCounts | None]:
+        """Take steps in the memory; return the sum of their losses and, where observable, the write counts."""
+
+
+class SharedSteps(Protocol):
+    """The gradient steps of one mini-batch in shared memory, such as a thread of Hogwild takes.
+
+    `where` is the coordinates that a step touches, an index array or slice(None) for all; `price` is its cost in
+    (FLOPs, bytes), None if its kernels charge the meter themselves. Both are of a single step, as returned by `parts`.
+    """
+
+    where: Any
+    price: tuple[float, float] | None
+
+    def __call__(self, w: np.ndarray, atomic: bool) -> float:
+        """Take all steps on w, (d,), in place; return the sum of their losses."""
+
+    def parts(self) -> Iterable[SharedSteps]:
+        """Return the single steps."""
+
+
+@dataclass
+class WriteCounts:
+    """What happened to the additions of some steps, counted in coordinates."""
+
+    written: int
+    conflicts: int  # written by other ranks between this rank's read and write
+    lost: int  # additions of others that were overwritten, less those restored
+    staleness: list[int]  # by step, the steps of other ranks between its read and its write
+
+
+def guarded(guard: Guard) -> Guard:
+    """Return `guard`. Raises ValueError if it is not one of GUARDS."""
+    if guard not in GUARDS:
+        raise ValueError(f"there is no guard {guard!r} of shared memory; allowed are {', '.join(GUARDS)}.")
+    return guard

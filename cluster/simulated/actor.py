@@ -1,0 +1,50 @@
+"""Actors of the simulated cluster: processes with their own time."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from greenlet import greenlet
+
+if TYPE_CHECKING:
+    from cluster.simulated.mailbox import Delivery
+    from cluster.simulated.rank import Rank
+
+
+class Actor:
+    """A process with its own time: a rank, or a collective in the background of one."""
+
+    __slots__ = ("blocked_since", "collective", "greenlet", "inbox", "now", "rank", "source", "source_world")
+
+    def __init__(self, rank: Rank, now: float):
+        self.rank, self.now = rank, now
+        self.blocked_since = now
+        self.source: int | None = None  # while it waits for a message: from which rank of the group, None for any
+        self.source_world: int | None = None  # the world rank of that one
+        self.collective = ""  # the one in progress
+        self.greenlet: greenlet | None = None
+        self.inbox: Delivery | None = None  # the message for which it was woken
+
+    def happen(self, time: float) -> Actor:
+        """Continue: an actor in the event queue is the event that wakes it."""
+        return self
+
+    def wait_until(self, time: float) -> None:
+        """Advance to `time`, unless it has passed."""
+        self.now = max(self.now, time)
+
+    def receive(self, sent: float, arrived: float) -> None:
+        """Advance to the arrival of a message."""
+        self.now = max(self.now, arrived)
+
+    def communicate(self, seconds: float) -> None:
+        """Advance by the time that sending takes the processor."""
+        self.now += seconds
+
+    def charge(self, kernel: str, flops: float, nbytes: float) -> None:
+        """Advance by the price of a kernel. In the background it does not take the rank's time."""
+        self.now += self.rank.sim.device.seconds(flops, nbytes) * self.rank.slowness()
+
+    def keep(self, kind: str, nbytes: int) -> None:
+        """Record that the rank holds `nbytes` more memory of this kind."""
+        self.rank.event_log.keep(kind, nbytes)

@@ -1,0 +1,103 @@
+"""Event queue of the simulated cluster: a heap of (time, serial, event), and the clock.
+
+Events happen in the order of (time, serial), so ties are always resolved in the same way and a run is a pure function
+of its arguments. An event has a method `happen(time)`, which returns the actor that can continue, or None:
+
+    Delivery        the first byte of a message reaches its receiver's port (`mailbox.py`)
+    Actor           continues (`actor.py`)
+    ScheduledCall   calls a function: to start, crash or restart a rank
+
+As in SimPy, a process is suspended while it waits. Here it is a greenlet, so its code is plain and blocking, and there
+is no central loop: an actor that has to wait runs the queue itself until some actor can continue, and switches straight
+to that one. An actor may also run ahead of the clock, since no event can change its past. It calls `sync` where order
+matters: before it receives from any rank, polls, or uses shared memory or a shared port.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from heapq import heappop, heappush
+from itertools import count
+from typing import TYPE_CHECKING, Any
+
+from greenlet import getcurrent
+
+if TYPE_CHECKING:
+    from cluster.simulated.actor import Actor
+    from cluster.simulated.mailbox import Delivery
+
+
+class Hub:
+    """The greenlet that started the run, parent of all others; it makes all calls."""
+
+    def __init__(self):
+        self.greenlet = getcurrent()
+        self.calls: list[ScheduledCall] = []
+
+
+class ScheduledCall:
+    """An event that lets the hub call a function."""
+
+    __slots__ = ("args", "function", "hub")
+
+    def __init__(self, hub: Hub, function: Callable, args: tuple):
+        self.hub, self.function, self.args = hub, function, args
+
+    def happen(self, time: float) -> Hub:
+        """Hand the call to the hub, which can continue."""
+        self.hub.calls.append(self)
+        return self.hub
+
+
+class EventQueue:
+    """The events to come, and the time of the last one that happened. `tick()` is called every 256 events."""
+
+    def __init__(self, tick: Callable[[], None]):
+        self.now = 0.0  # s
+        self.serial = count().__next__
+        self.hub = Hub()
+        self._heap: list[tuple[float, int, Delivery | Actor | ScheduledCall]] = []
+        self._tick, self._running = tick, True
+
+    def push(self, time: float, event: Delivery | Actor | ScheduledCall) -> None:
+        """Let `event` happen at `time`."""
+        heappush(self._heap, (time, self.serial(), event))
+
+    def call(self, time: float, function: Callable, *args: Any) -> None:
+        """Call `function(*args)` at `time`."""
+        self.push(time, ScheduledCall(self.hub, function, args))
+
+    def run(self) -> None:
+        """Let events happen until none is left. Called once, in the hub."""
+        hub = self.hub
+        while self._heap and self._running:
+            self.wait(hub)
+            while hub.calls:
+                call = hub.calls.pop()
+                call.function(*call.args)
+
+    def wait(self, actor: Actor | Hub) -> None:
+        """Let events happen until `actor` can continue, or until none is left if it is the hub."""
+        heap = self._heap
+        while heap and self._running:
+            self.now, serial, event = heappop(heap)
+            if not serial & 255:
+                self._tick()
+            ready = event.happen(self.now)
+            if ready is None:
+                continue
+            if ready is not actor:
+                ready.greenlet.switch()
+            return
+        if actor is not self.hub:
+            self.hub.greenlet.switch()
+
+    def sync(self, actor: Actor) -> None:
+        """Let all events up to `actor`'s time happen."""
+        if self._heap and self._heap[0][0] <= actor.now:
+            self.push(actor.now, actor)
+            self.wait(actor)
+
+    def stop(self) -> None:
+        """Let no further event happen."""
+        self._running = False

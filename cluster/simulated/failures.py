@@ -1,0 +1,104 @@
+"""Failures in the simulated cluster: crashes, how the other ranks learn of them, and restarts.
+
+A crash stops a rank wherever it is; messages that have left it still arrive. After the latency of the network all other
+ranks learn of the loss. A rank that will restart is not reported as lost; messages sent while it is down are dropped.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from greenlet import GreenletExit
+
+from cluster.comm import Deadlock
+from cluster.simulated.rank import Rank
+from tracing import HELD, IDLE
+
+if TYPE_CHECKING:
+    from cluster.simulated.simulation import Simulation
+
+
+class Failures:
+    """The crashes and restarts of one run."""
+
+    def __init__(self, sim: Simulation):
+        self._sim = sim
+
+    def schedule(self, rank: Rank) -> None:
+        """Put the crash of `rank`, if it has one, into the event queue."""
+        if rank.crash_time < math.inf:
+            self._sim.queue.call(rank.crash_time, self._crash, rank)
+
+    def _crash(self, rank: Rank) -> None:
+        """Stop the rank, and schedule either its restart or the reports of its loss."""
+        if rank.done:
+            return
+        stop(rank)
+        queue, latency = self._sim.queue, self._sim.network.between.latency
+        if rank.restart_time < math.inf:
+            queue.call(rank.restart_time, self._restart, rank)
+            return
+        for other in self._sim.ranks:
+            if other is not rank:
+                queue.call(rank.crash_time + latency, self._report, other.number, rank)
+
+    def _report(self, number: int, lost: Rank) -> None:
+        """Report the loss to the present incarnation of rank `number`."""
+        self._sim.ranks[number].mailbox.report(lost)
+
+    def _restart(self, previous: Rank) -> None:
+        """Start the program of a lost rank again, without memory, on the same event log."""
+        sim, number = self._sim, previous.number
+        rank = sim.ranks[number] = Rank(sim, number, sim.faults, previous)
+        rank.event_log.spans.append((IDLE, previous.idle_from, rank.born, previous.lost_step, "lost"))
+        for kind in HELD:
+            rank.event_log.hold(kind, 0)
+        sim.start(rank)
+
+    def check_stuck(self) -> None:
+        """Raise RankLost or Deadlock if the event queue is empty and some rank has neither finished nor crashed."""
+        ranks = self._sim.ranks
+        stuck = [rank for rank in ranks if not rank.done and rank.lost_at == math.inf]
+        lost = [rank for rank in ranks if rank.lost_at < math.inf]
+        if stuck and lost:
+            raise lost[0].loss(f"rank {stuck[0].number} cannot go on without it: {stuck[0].describe_wait()[0]}")
+        if stuck:
+            waits = [line for rank in stuck for line in rank.describe_wait()]
+            more = [f"and {len(waits) - 8} more"] if len(waits) > 8 else []
+            restarts = [line for rank in ranks for line in describe_restart(rank)]
+            raise Deadlock(f"deadlock, nothing is on its way: {'; '.join([*waits[:8], *more, *restarts])}.")
+
+    def notes(self) -> list[str]:
+        """Return a sentence for each restart and each loss that the others survived."""
+        lines = []
+        for rank in self._sim.ranks:
+            lines += describe_restart(rank)
+            if rank.lost_at < math.inf:
+                lines.append(str(rank.loss("the others went on without it")))
+        return lines
+
+    def close(self) -> None:
+        """Record lost ranks as idle until the end of the run."""
+        for rank in self._sim.ranks:
+            if rank.lost_at < math.inf:
+                end = max(self._sim.queue.now, rank.crash_time)
+                rank.event_log.spans.append((IDLE, rank.idle_from, end, rank.lost_step, "lost"))
+
+
+def stop(rank: Rank) -> None:
+    """End the rank's greenlets at the time of its crash, and drop what they recorded of later times."""
+    rank.lost_at, rank.lost_step = rank.crash_time, rank.event_log.step
+    rank.idle_from = min(rank.now, rank.crash_time)
+    for actor in (rank, *rank.background):
+        actor.greenlet.throw(GreenletExit)
+    rank.event_log.spans[:] = [
+        (kind, start, min(end, rank.lost_at), step, label)
+        for kind, start, end, step, label in rank.event_log.spans
+        if start < rank.lost_at
+    ]
+
+
+def describe_restart(rank: Rank) -> list[str]:
+    """Return a sentence about the restart of this rank, if it was restarted."""
+    return [str(rank.previous.loss(f"it restarted at {rank.born:.4g} s without memory"))] if rank.previous else []

@@ -1,0 +1,74 @@
+"""Handles of the simulated cluster: operations in progress, to `wait` for."""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from cluster.comm import Message
+from cluster.simulated.actor import Actor
+
+if TYPE_CHECKING:
+    from cluster.simulated.comm import SimulatedComm
+
+
+class SimulatedSend:
+    """A send; done at `left`, when the last byte has passed the sender's port."""
+
+    def __init__(self, comm: SimulatedComm, left: float):
+        self._comm, self._left = comm, left
+
+    def wait(self) -> None:
+        self._comm._actor.wait_until(self._left)
+
+
+class SimulatedReceive:
+    """A posted receive; receives from one rank with one tag are completed in the order of posting."""
+
+    def __init__(self, comm: SimulatedComm, src: int, tag: int):
+        self._comm, self._src, self._tag = comm, src, tag
+        self._done, self._x = False, None
+        self._posted = comm._posted.setdefault((src, tag), deque())
+        self._posted.append(self)
+
+    def wait(self) -> Message:
+        while not self._done:
+            first = self._posted.popleft()
+            first._x, first._done = self._comm._take(self._src, self._tag), True
+        return self._x
+
+
+class BackgroundAllReduce:
+    """An all-reduce, message by message, by an actor in the background of its rank."""
+
+    def __init__(self, comm: SimulatedComm, background: Actor):
+        self._comm, self._background, self._waiter, self._done = comm, background, None, False
+
+    def finish(self) -> None:
+        """Wake the actor that waits; called by the background actor when it has the sum."""
+        self._done = True
+        self._background.rank.background.remove(self._background)
+        if self._waiter:
+            self._comm._sim.queue.push(self._background.now, self._waiter)
+
+    def wait(self) -> None:
+        actor = self._comm._actor
+        actor.collective = "all-reduce"
+        if not self._done:
+            self._waiter, actor.blocked_since = actor, actor.now
+            self._comm._sim.queue.wait(actor)
+        self._comm._actor.wait_until(self._background.now)
+        actor.collective = ""
+
+
+class InPlace:
+    """An all-reduce of `x`: wait() returns the array, now reduced."""
+
+    def __init__(self, work: Any, x: np.ndarray):
+        self._work, self._x = work, x
+
+    def wait(self) -> np.ndarray:
+        self._work.wait()
+        return self._x

@@ -1,0 +1,39 @@
+"""Priority queue at network ports: messages that may be overtaken while they wait to leave."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from heapq import heappop, heappush
+from typing import TYPE_CHECKING
+
+from cluster.simulated.event_queue import EventQueue
+
+if TYPE_CHECKING:
+    from cluster.simulated.ports import Port
+
+
+class PriorityQueue:
+    """Messages that need the same `ports` at once: the lowest priority number leaves first, equal ones in order.
+
+    Only messages with a priority wait here. All others take a port as soon as it is free, ahead of these.
+    """
+
+    def __init__(self, queue: EventQueue, ports: tuple[Port, ...]):
+        self._events, self._ports = queue, ports
+        self._waiting: list[tuple[int, int, Callable[[], None]]] = []
+
+    def put(self, now: float, priority: int, leave: Callable[[], None]) -> None:
+        """Call `leave`, which takes the ports, when they are free and nothing more urgent waits; not before `now`."""
+        heappush(self._waiting, (priority, self._events.serial(), leave))
+        if len(self._waiting) == 1:
+            self._events.call(max(now, self._free()), self._next)
+
+    def _free(self) -> float:
+        return max(port.free for port in self._ports)
+
+    def _next(self) -> None:
+        if self._free() <= self._events.now:
+            _, _, leave = heappop(self._waiting)
+            leave()
+        if self._waiting:
+            self._events.call(max(self._events.now, self._free()), self._next)

@@ -1,0 +1,108 @@
+"""Simulation: one run of a program on the simulated cluster, from the first rank's start to the last event."""
+
+from __future__ import annotations
+
+import gc
+import math
+import time
+from collections.abc import Callable
+from functools import partial
+from itertools import count
+from typing import Any
+
+from greenlet import GreenletExit, greenlet
+
+from cluster.collectives import known
+from cluster.comm import Cancelled, ClusterError
+from cluster.devices import Device
+from cluster.event_log import Outcome
+from cluster.faults import Faults
+from cluster.network import Network
+from cluster.simulated.actor import Actor
+from cluster.simulated.comm import SimulatedComm
+from cluster.simulated.event_queue import EventQueue
+from cluster.simulated.failures import Failures
+from cluster.simulated.ports import Ports
+from cluster.simulated.rank import Rank
+from cluster.simulated.restart import RestartableComm
+
+PROGRESS = 0.2  # s of real time between two calls of on_progress; the first comes after a quarter of it
+
+
+class Simulation:
+    """The event queue, ports, ranks and failures of one run, its progress and its error."""
+
+    def __init__(
+        self,
+        size: int,
+        network: Network,
+        device: Device,
+        faults: Faults,
+        collective: str,
+        on_progress: Callable | None = None,
+        stop: Any = None,
+    ):
+        self.network, self.device, self.faults, self.collective = network, device, faults, known(collective)
+        self.queue = EventQueue(self.tick)
+        self.ports = Ports(self.queue, network, size)
+        self.ranks = [Rank(self, number, faults) for number in range(size)]
+        self.failures = Failures(self)
+        self.pending: dict[tuple, Any] = {}  # operations of a group that not all of its ranks have joined
+        self.group_ids = count(1).__next__
+        self._comm_type = RestartableComm if faults.back else SimulatedComm
+        self._error: Exception | None = None
+        self._on_progress, self._due = on_progress, time.monotonic() + PROGRESS / 4
+        self._cancelled = getattr(stop, "is_set", stop)
+
+    def run(self, program: Callable[[Any], Any]) -> Outcome:
+        """Run `program(comm)` on every rank until no event is left, and return the outcome."""
+        self._program = program
+        for rank in self.ranks:
+            self.start(rank)
+            self.failures.schedule(rank)
+        gc_was_on = gc.isenabled()
+        gc.disable()  # event logs have many rows and no cycles: traversing them takes a tenth of the time
+        try:
+            self.queue.run()
+            if self._error is None:
+                self.failures.check_stuck()
+        except ClusterError as error:
+            self.fail(error)
+        finally:
+            for actor in (actor for rank in self.ranks for actor in (rank, *rank.background)):
+                actor.greenlet.throw(GreenletExit)
+            if gc_was_on:
+                gc.enable()
+        self.failures.close()
+        notes = [] if self._error else [*self.failures.notes(), *self._unread()]
+        ranks = self.ranks
+        return Outcome([rank.result for rank in ranks], [rank.event_log for rank in ranks], self._error, tuple(notes))
+
+    def start(self, rank: Rank) -> None:
+        """Let `rank` start the program at the time it is born."""
+        comm = self._comm_type(rank, rank, 0, list(range(len(self.ranks))))
+        self.spawn(rank, partial(rank.main, self._program, comm))
+
+    def spawn(self, actor: Actor, main: Callable[[], None]) -> None:
+        """Let `main` run as the greenlet of `actor`, from the actor's present time on."""
+        actor.greenlet = greenlet(main, parent=self.queue.hub.greenlet)
+        self.queue.call(actor.now, actor.greenlet.switch)  # from the hub, whose stack is the shallowest
+
+    def fail(self, error: Exception) -> None:
+        """End the run with `error`, unless it has failed before."""
+        self._error = self._error or error
+        self.queue.stop()
+
+    def tick(self) -> None:
+        """Report progress every PROGRESS seconds of real time. Raises Cancelled if the run is to stop."""
+        if time.monotonic() < self._due:
+            return
+        if self._on_progress:
+            self._on_progress([rank.event_log for rank in self.ranks], max(rank.now for rank in self.ranks))
+        self._due = time.monotonic() + PROGRESS
+        if self._cancelled and self._cancelled():
+            raise Cancelled(f"cancelled at {self.queue.now:.4g} s of the run's clock")
+
+    def _unread(self) -> list[str]:
+        alive = [rank for rank in self.ranks if rank.lost_at == math.inf]
+        return [line for rank in alive for line in rank.mailbox.unread(rank.number)]

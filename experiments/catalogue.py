@@ -1,0 +1,104 @@
+"""What an experiment is made of: algorithms, compressions, workloads, kernels, and presets with their sources.
+
+    ALGORITHMS["easgd"].idea        "EASGD: replicas explore on their own, tied to a shared centre by springs."
+
+Command line and workbench offer what stands here. No module is imported before its entry is asked about it.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import algorithms
+import kernels
+import workloads
+from algorithms import compression
+from algorithms.algorithm import Algorithm
+from cluster.devices import DEVICES, Device, parse_device
+from cluster.faults import JITTERS
+from cluster.network import NETWORKS, Link, parse_network
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One module that readers choose by name, in its family."""
+
+    name: str
+    family: str
+    module_name: str
+
+    @property
+    def module(self) -> ModuleType:
+        """The module, imported."""
+        return importlib.import_module(self.module_name)
+
+    @property
+    def declaration(self) -> Algorithm:
+        """What an algorithm declares of itself."""
+        return self.module.ALGORITHM
+
+    @property
+    def idea(self) -> str:
+        """What it is, in one line."""
+        return idea(self.module)
+
+    @property
+    def path(self) -> str:
+        """Its file, from the root of the repository: "algorithms/averaging/easgd.py"."""
+        return f"{self.module_name.replace('.', '/')}.py"
+
+    @property
+    def source(self) -> str:
+        """The text of its file, which need not be imported for that."""
+        return (ROOT / self.path).read_text("utf-8")
+
+
+ALGORITHMS = {
+    name: Entry(name, family, f"algorithms.{family}.{name}")
+    for family, name in (e.split(".") for e in algorithms.CATALOGUE)
+}
+"""All algorithms, in teaching order."""
+COMPRESSIONS = {name: Entry(name, "compression", f"algorithms.compression.{name}") for name in compression.COMPRESSIONS}
+WORKLOADS = {name: Entry(name, "workload", f"workloads.{name}") for name in workloads.WORKLOADS}
+KERNELS = {
+    name: Entry(name, family, f"kernels.{family}.{name}")
+    for family, names in kernels.FAMILIES.items()
+    for name in names
+}
+
+PRESETS: dict[str, Mapping[str, Any]] = {"network": NETWORKS, "device": DEVICES, "jitter": JITTERS}
+"""By field of an experiment: its presets by name, each with its `source`; None is the one that changes nothing."""
+
+CHOICES: dict[str, tuple[str, ...]] = {
+    "compression": ("none", *COMPRESSIONS),
+    **{field: tuple(presets) for field, presets in PRESETS.items()},
+    "workload": tuple(WORKLOADS),
+}
+"""By field of an experiment that is chosen by name: the names."""
+
+
+def idea(module: ModuleType) -> str:
+    """Return the first line of a module's docstring: what it is about."""
+    return algorithms.idea(module)
+
+
+def sources(field: str) -> dict[str, str]:
+    """Return where the numbers of a field's presets come from, by name; nothing for a field without presets."""
+    return {name: preset.source for name, preset in PRESETS.get(field, {}).items() if preset is not None}
+
+
+def link(network: str) -> Link:
+    """Return the link between nodes of a network, by preset or in numbers. ValueError if there is none."""
+    return parse_network(network).between
+
+
+def device(text: str) -> Device:
+    """Return a device, by preset or in numbers. ValueError if there is none."""
+    return parse_device(text)

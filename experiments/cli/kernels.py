@@ -1,0 +1,74 @@
+"""`kernels`: how long kernels take on this machine, beside NumPy and torch, as a table."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import Any
+
+import click
+
+from experiments.cli import show
+from experiments.measure import kernel_times
+from experiments.measure.kernel_times import SIZE, TIMES, Peaks, Report, Row, reached
+
+
+@click.command("kernels")
+@click.argument("wanted", nargs=-1, metavar="[NAME]...")
+@click.option("--size", "n", default=SIZE, type=click.IntRange(1, 100_000_000), help=f"numbers in a call [{SIZE}]")
+@click.option("--json", "as_json", is_flag=True, help="print what was measured as JSON, in SI units")
+def kernels_command(wanted: Sequence[str], n: int, as_json: bool) -> None:
+    """How long kernels take here, beside NumPy and torch; all of them, or those that are named."""
+    from rich.console import Console
+    from rich.progress import track
+
+    wanted = kernel_times.known(wanted) or kernel_times.names()
+    if sys.stderr.isatty():
+        wanted = track(wanted, "measuring", console=Console(stderr=True), transient=True)
+    report = kernel_times.measure(wanted, n)
+    if as_json:
+        click.echo(json.dumps(asdict(report), indent=1))
+        return
+    click.echo(f"{machine_and_roof(report)}\n\n{show.table(table(report), 1)}")
+
+
+def machine_and_roof(report: Report) -> str:
+    """Return the machine and its peaks in words, a line each."""
+    lines = [f"{report.machine}, {report.moment}"]
+    for where, peaks in (("CPU, one thread", report.cpu), ("GPU", report.gpu)):
+        if peaks:
+            sizes = {peaks.streams[0][0], *(row.working_set for row in report.rows), peaks.streams[-1][0]}
+            largest = {f"{peaks.bandwidth(size) / 1e9:.3g}": show.size(int(size)) for size in sorted(sizes)}
+            moved = ", ".join(f"{rate} GB/s in {size}" for rate, size in largest.items())
+            lines.append(f"{where}: {peaks.flops / 1e9:.3g} GFLOP/s (matrix product); streaming {moved}")
+    return "\n".join(lines)
+
+
+def table(report: Report) -> list[dict[str, Any]]:
+    """Return rows for people: times in us, ratios to NumPy and torch, and what share of the roof Numba reaches."""
+    rows = []
+    for row in report.rows:
+        shown = {"kernel": row.kernel, "FLOPs": f"{row.flops:,.0f}", "bytes": f"{row.bytes:,.0f}"}
+        shown |= {f"{name} us": _micro(getattr(row, name)) for name in TIMES if name[-3:] != "gpu" or report.gpu}
+        shown["x NumPy"], shown["x torch"] = _ratio(row.numpy, row.cpu), _ratio(row.torch, row.cpu)
+        shown["GFLOP/s"] = f"{row.flops / row.cpu / 1e9:.3g}" if row.flops else ""
+        shown["GB/s"] = f"{row.bytes / row.cpu / 1e9:.3g}"
+        shown["lies in"] = _place(row, report.cpu)
+        shown["of roof"] = f"{100 * reached(row, report.cpu):.0f} %"
+        rows.append(shown)
+    return rows
+
+
+def _place(row: Row, peaks: Peaks) -> str:
+    level, size = peaks.level(row.working_set), show.size(int(row.working_set))
+    return f"{level.removesuffix(' cache')} {size}".lstrip()
+
+
+def _micro(seconds: float | None) -> str:
+    return "" if seconds is None else f"{1e6 * seconds:.3g}" if seconds < 1e-3 else f"{1e6 * seconds:,.0f}"
+
+
+def _ratio(other: float | None, own: float) -> str:
+    return "" if other is None else f"{other / own:.3g}"

@@ -1,0 +1,72 @@
+"""`profile`: what each layer of a model costs, as a table that `partition` reads.
+
+python -m experiments profile digits --model residual --out profile.csv
+"""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from collections.abc import Iterable
+from typing import Any
+
+import click
+
+from experiments.cli import options, show
+from experiments.cli.options import WorkloadCommand
+from experiments.experiment import Experiment
+from experiments.study.partitions import MODEL_OF, profiled
+from theory.profile import Profile, save
+
+
+@click.command("profile", cls=WorkloadCommand, knobs=("batch", "precision", "device"))
+@click.argument("workload", default="digits")
+@click.option("--out", metavar="FILE", help="write it as a CSV table, which partition reads")
+@click.option("--passes", default=100, type=click.IntRange(1, 10**6), help="passes to take medians of [default 100]")
+def profile_command(workload: str, out: str | None, passes: int, **given: Any) -> None:
+    """What each layer of a model costs: forward, backward, what it hands to the next layer, and its weights.
+
+    Times are measured here, in passes of one mini-batch. With --device they are computed from the kernels' prices on
+    that device, as the simulated cluster does, and are the same every time.
+    """
+    values = options.values(given)
+    experiment = Experiment.of({"algorithm": MODEL_OF, "workload": workload, **values})
+    priced = "device" in values
+    found = profiled(experiment, None if priced else _with_bar(passes))
+    how = f"prices on {experiment.device}" if priced else f"medians of {passes} passes here"
+    click.echo(
+        f"{workload}: {len(found.layers)} layers, mini-batches of {experiment.batch}, {how}\n\n{layers(found)}\n"
+    )
+    if out:
+        save(found, out)
+        click.echo(f"cut it    python -m experiments partition {shlex.quote(out)} --workers 4")
+    click.echo(f"train it  {experiment.command()}")
+
+
+def layers(profile: Profile) -> str:
+    """Return a table with a row for each layer, and their sum."""
+    columns = profile.forward, profile.backward, profile.activations, profile.weights
+    rows = [*zip(profile.layers, *columns, strict=True), ("all", *map(sum, columns))]
+    return show.table(
+        [
+            {
+                "layer": name,
+                "forward": show.duration(forward),
+                "backward": show.duration(backward),
+                "activations": show.size(activations),
+                "weights": show.size(weights),
+            }
+            for name, forward, backward, activations, weights in rows
+        ],
+        words=1,
+    )
+
+
+def _with_bar(passes: int) -> Iterable:
+    """Return the passes, with a bar on a terminal."""
+    if not sys.stderr.isatty():
+        return range(passes)
+    from rich.console import Console
+    from rich.progress import track
+
+    return track(range(passes), "measuring", console=Console(stderr=True), transient=True)

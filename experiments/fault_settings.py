@@ -1,0 +1,71 @@
+"""Fault settings: which ranks are slow, pause or are lost, read once from the text of a link or a command line.
+
+    LostRanks.read("3:0.4").by_rank         {3: (0.4, inf)}
+
+A setting keeps its text, so that links, command lines and stored runs repeat it as it was written.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+from pydantic import GetCoreSchemaHandler
+from pydantic_core import CoreSchema, core_schema
+
+from cluster.faults import parse_crash, parse_pause, parse_slow, spell_crash, spell_pause, spell_slow
+
+
+@dataclass(frozen=True)
+class FaultSetting:
+    """One fault setting: as written, and by rank. Equal settings have equal texts."""
+
+    text: str = ""
+    by_rank: dict[int, Any] = field(default_factory=dict, compare=False)
+    name: ClassVar[str]
+    parse: ClassVar[Callable]
+    spell: ClassVar[Callable]
+
+    @classmethod
+    def read(cls, text: str) -> FaultSetting:
+        """Read a text, for however many ranks. ValueError in one sentence if it does not read."""
+        return cls(text, cls.parse(text, math.inf))
+
+    def check(self, ranks: int) -> None:
+        """Raise ValueError if it names a rank beyond `ranks`."""
+        if beyond := [rank for rank in self.by_rank if rank >= ranks]:
+            raise ValueError(f"{self.name}: there is no rank {beyond[0]}; ranks are 0 to {ranks - 1}.")
+
+    def replaced(self, rank: int, value: Any) -> FaultSetting:
+        """Return the setting with another value for one rank, None for no fault there."""
+        others = {other: own for other, own in self.by_rank.items() if other != rank}
+        return type(self).read(type(self).spell(others if value is None else {**others, rank: value}))
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        text = core_schema.no_info_after_validator_function(cls.read, core_schema.str_schema())
+        return core_schema.no_info_before_validator_function(
+            lambda value: value.text if isinstance(value, FaultSetting) else value,
+            text,
+            serialization=core_schema.plain_serializer_function_ser_schema(lambda setting: setting.text),
+        )
+
+
+class SlowRanks(FaultSetting):
+    """By rank how many times slower it is than the others: "2:3,5:1.5"."""
+
+    name, parse, spell = "slow", staticmethod(parse_slow), staticmethod(spell_slow)
+
+
+class PausedRanks(FaultSetting):
+    """By rank the spans, (from, to) in s, in which it stands still: "1:0.5-0.8"."""
+
+    name, parse, spell = "pause", staticmethod(parse_pause), staticmethod(spell_pause)
+
+
+class LostRanks(FaultSetting):
+    """By rank when it is lost and when it comes back, (s, s), inf for never: "3:0.4" or "3:0.4-0.6"."""
+
+    name, parse, spell = "crash", staticmethod(parse_crash), staticmethod(spell_crash)

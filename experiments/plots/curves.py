@@ -1,0 +1,112 @@
+"""Curves: what was recorded, as lines that a chart can draw. Plain arrays in, plain arrays out.
+
+An axis is what losses are drawn against: "step", "samples", "seconds" or "bytes".
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import NamedTuple
+
+import numpy as np
+
+from experiments.runs.evaluations import Axes
+from experiments.runs.record import Run
+
+AXES = ("step", "samples", "seconds", "bytes")
+
+POINTS = 2000  # of one line: more than a screen has columns
+
+
+class Line(NamedTuple):
+    """x and y, float32 of the same length, at most POINTS of them, x ascending."""
+
+    x: np.ndarray
+    y: np.ndarray
+
+
+def training(run: Run, axis: str) -> tuple[Line, Line]:
+    """Return (every mini-batch loss, its running mean over ranks and neighbouring steps), thinned."""
+    losses = run.losses
+    x = _along(run, axis)
+    order = np.argsort(x, kind="stable")
+    x, y = x[order], losses["loss"][order]
+    level, places = np.unique(x, return_index=True)  # ranks at one place are one point of the mean
+    with np.errstate(invalid="ignore"):
+        mean = np.add.reduceat(y, places) / np.diff(places, append=len(y)) if len(y) else y
+    return _line(*thin(x, y, POINTS)), _line(*_every(level, _running(mean, max(1, len(mean) // 40)), 600))
+
+
+def held_out(run: Run, axis: str, quantity: str = "loss") -> Line:
+    """Return "loss" or "accuracy" of the reported models on held-out data. Empty where there is none."""
+    tried = run.evaluations
+    known = np.isfinite(tried[quantity])
+    return _line(*_every(tried[axis][known].astype(float), tried[quantity][known], POINTS))
+
+
+def reached(run: Run, loss: float) -> float:
+    """Return the time, s, of the first report with a held-out loss of at most `loss`; NaN if there was none."""
+    there = np.flatnonzero(run.evaluations["loss"] <= loss)
+    return float(run.evaluations["seconds"][there[0]]) if len(there) else np.nan
+
+
+def step_time(run: Run) -> float:
+    """Return the seconds from one mini-batch of a rank to its next, the median; NaN if no rank had two."""
+    order = np.lexsort([run.losses["seconds"], run.losses["rank"]])
+    same = np.diff(run.losses["rank"][order]) == 0
+    between = np.diff(run.losses["seconds"][order])[same]
+    return float(np.median(between)) if len(between) else np.nan
+
+
+def measured(run: Run, quantity: str) -> Line:
+    """Return what the method measured in each step, the mean over ranks."""
+    steps, values = run.course(quantity)
+    known = np.isfinite(values)
+    return _line(*thin(steps[known] + 1.0, values[known], POINTS))
+
+
+def thin(x: np.ndarray, y: np.ndarray, points: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return at most `points` of the points: per cell the lowest and the highest, so that no peak is lost."""
+    if len(x) <= points:
+        return x, y
+    cells = points // 2
+    edges = np.linspace(0, len(x), cells + 1).astype(int)
+    keep = []
+    for a, b in pairwise(edges):
+        cell = np.where(np.isfinite(y[a:b]), y[a:b], -np.inf)
+        keep += sorted({a + int(cell.argmin()), a + int(cell.argmax())})
+    return x[keep], y[keep]
+
+
+def _along(run: Run, axis: str) -> np.ndarray:
+    losses, messages = run.losses, run.trace.messages
+    if axis == "seconds":
+        return losses["seconds"]
+    if axis == "step":
+        return losses["step"] + 1.0
+    axes = Axes(losses, messages)
+    if axis == "samples":
+        return axes.samples[1:].astype(float)
+    return axes.bytes[np.searchsorted(messages["sent"], losses["seconds"], side="right")].astype(float)
+
+
+def _running(y: np.ndarray, window: int) -> np.ndarray:
+    """Return the mean of up to `window` values around each, of those that are finite."""
+    if len(y) == 0:
+        return y
+    known = np.isfinite(y)
+    total = np.concatenate([[0.0], np.cumsum(np.where(known, y, 0.0))])
+    count = np.concatenate([[0], np.cumsum(known)])
+    at = np.arange(len(y))
+    low, high = np.maximum(at - window // 2, 0), np.minimum(at + (window + 1) // 2, len(y))
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return (total[high] - total[low]) / (count[high] - count[low])
+
+
+def _every(x: np.ndarray, y: np.ndarray, points: int) -> tuple[np.ndarray, np.ndarray]:
+    keep = np.unique(np.linspace(0, len(x) - 1, min(points, len(x))).round().astype(int)) if len(x) else slice(0)
+    return x[keep], y[keep]
+
+
+def _line(x: np.ndarray, y: np.ndarray) -> Line:
+    return Line(x.astype(np.float32), y.astype(np.float32))

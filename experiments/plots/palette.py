@@ -1,0 +1,101 @@
+"""The palette: one meaning per colour in workbench, exports and terminal, and never colour alone.
+
+Hues are those of Okabe & Ito (2008), which stay apart for colour-blind eyes. What a rank is doing is an area, and
+also has its own height in the timeline; a run is a line, and also has its own dash and marker. All of them are
+readable on a light page and on a dark one, so nothing has to be drawn twice.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from algorithms.parts.pipeline.ops import KINDS as OP_KINDS
+from tracing import HELD, KINDS
+
+DARK, LIGHT = "#10202C", "#FFFFFF"  # words on bars, in both themes
+
+
+class AreaStyle(NamedTuple):
+    """How one thing a rank can be doing is drawn: colour, share of the lane's height, hatching, and what it means.
+
+    `ink` is the colour of the words on it, "" if there are none.
+    """
+
+    colour: str
+    height: float
+    hatch: str
+    meaning: str
+    ink: str = ""
+
+
+DOING: dict[str, AreaStyle] = {
+    "compute": AreaStyle("#56B4E9", 1.0, "", "gradients, forward and backward passes", DARK),
+    "update": AreaStyle("#009E73", 1.0, "\\", "optimizer and averaging arithmetic", LIGHT),
+    "communicate": AreaStyle("#E69F00", 0.62, ".", "moving a message it needs now", DARK),
+    "wait": AreaStyle("#A7B0BA", 0.26, "", "blocked: another rank is not ready"),
+    "idle": AreaStyle("#6B7480", 0.26, "x", "stopped: paused, lost or done"),
+}
+assert tuple(DOING) == KINDS
+
+
+FORWARD = DOING["compute"].colour
+OPS: dict[str, tuple[str, AreaStyle]] = {
+    "F": ("forward", AreaStyle(FORWARD, 1.0, "", "forward of a micro-batch", DARK)),
+    "R": ("forward again", AreaStyle(FORWARD, 0.8, "x", "forward once more, from the stored inputs")),
+    "B": ("backward", AreaStyle("#0F5E96", 1.0, "", "backward, both halves", LIGHT)),
+    "I": ("backward of inputs", AreaStyle("#CC79A7", 0.86, "", "the half that the stage before waits for", DARK)),
+    "W": ("backward of weights", AreaStyle("#E0BE52", 0.7, "", "the half that no other stage waits for", DARK)),
+    "U": ("update", AreaStyle(DOING["update"].colour, 0.5, "\\", "update of the weights", LIGHT)),
+}
+"""What a rank does in a schedule: its name, and how it is drawn."""
+assert tuple(OPS) == tuple(OP_KINDS)
+
+IDLE = AreaStyle("#6B7480", 0.16, "", "nothing to do, or waiting: the bubble")
+SHADES = (0.0, 0.32, 0.55, 0.75)  # of white in the colours of a rank's first, second, ... stage
+
+
+def op(kind: str, shade: int) -> AreaStyle:
+    """Return the style of an op on the stage of this shade; only that on a rank's first stage is in the legend."""
+    look, white = OPS[kind][1], SHADES[shade]
+    parts = [int(look.colour[n : n + 2], 16) for n in (1, 3, 5)]
+    colour = "#" + "".join(f"{round(part + white * (255 - part)):02X}" for part in parts)
+    if shade == 0:
+        return look
+    return look._replace(colour=colour, meaning="", ink=DARK if look.ink else "")
+
+
+class LineStyle(NamedTuple):
+    """How one run is drawn: colour, dash of its line, symbol of its points."""
+
+    colour: str
+    dash: str
+    symbol: str
+
+
+RUNS: tuple[LineStyle, ...] = (
+    LineStyle("#1780C4", "solid", "circle"),
+    LineStyle("#D55E00", "dash", "square"),
+    LineStyle("#C46A9E", "dot", "diamond"),
+    LineStyle("#8C6D31", "dashdot", "triangle-up"),
+    LineStyle("#7566C2", "longdash", "cross"),
+)
+"""Runs on the page, in the order they came; the run that is shown and four that are kept."""
+
+HOLDING: dict[str, tuple[str, str]] = {
+    "parameters": ("#14635C", ""),
+    "gradients": ("#3E9189", "/"),
+    "optimizer state": ("#74B9B1", "x"),
+    "activations": ("#A9D8D1", ""),
+    "buffers": ("#D9C8A9", "."),
+}
+"""What memory is held for: colour, from what stays to what comes and goes, and hatching."""
+assert tuple(HOLDING) == HELD
+
+TRAFFIC = ((0.0, "rgba(230,159,0,0.1)"), (1.0, "#E69F00"))
+"""Bytes on a link: from none to most, in the colour of communication."""
+
+RANK = "#4A5A6A"
+"""A rank in a graph: white words on it, and 2 to 1 or more with both pages."""
+
+MUTED = "#87919C"
+"""Axis marks and remarks: 3 to 1 or more on both pages."""

@@ -1,0 +1,200 @@
+"""Curves of runs as pictures: plain data, which the workbench draws on a canvas, and an export with Plotly.
+
+Loss, accuracy and what methods measured, of one run or of several in one chart, finished or under way. Axes are
+in units that people read; the arrays of a run stay in SI.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from experiments.plots import curves, palette
+from experiments.plots.curves import Line
+from experiments.runs.record import Run
+
+HEIGHT = 260  # px of a picture
+ALWAYS = 5.0  # a loss up to which the axis shows everything: more than twice that of guessing among ten classes
+
+
+@dataclass(frozen=True)
+class Shown:
+    """A run in pictures: its name there, its colour (an index of palette.RUNS), and the name of its folder."""
+
+    name: str
+    run: Run
+    colour: int
+    folder: str = ""
+
+    @property
+    def line(self) -> palette.LineStyle:
+        """How it is drawn."""
+        return palette.RUNS[self.colour % len(palette.RUNS)]
+
+
+@dataclass(frozen=True)
+class Series:
+    """One line: x and y of one length, in the units of the axes.
+
+    `symbol` marks its points, `bare` leaves the line out, `faint` puts it in the background where no pointer finds
+    it. `name` is shown at the pointer, `key` in the legend, "" for no entry.
+    """
+
+    x: np.ndarray
+    y: np.ndarray
+    colour: str
+    dash: str = "solid"
+    symbol: str = ""
+    name: str = ""
+    key: str = ""
+    bare: bool = False
+    faint: bool = False
+    width: float = 2.2
+
+
+@dataclass(frozen=True)
+class Axis:
+    """An axis from `least` to `most`; `name` and `unit` are in its title and at the pointer."""
+
+    name: str
+    least: float
+    most: float
+    unit: str = ""
+    log: bool = False
+
+
+@dataclass(frozen=True)
+class Picture:
+    """Series over two axes, and the height in px; one that is `growing` shows where it is."""
+
+    series: list[Series]
+    x: Axis
+    y: Axis
+    height: int = HEIGHT
+    growing: bool = False
+
+
+def unit(axis: str, largest: float) -> tuple[float, str]:
+    """Return how many SI units one unit of the axis is, and its name, so that labels have few digits."""
+    if axis == "seconds":
+        return next(((scale, name) for scale, name in ((1, "s"), (1e-3, "ms")) if largest >= scale), (1e-6, "µs"))
+    if axis == "bytes":
+        steps = ((1e9, "GB"), (1e6, "MB"), (1e3, "kB"))
+        return next(((scale, name) for scale, name in steps if largest >= scale), (1, "bytes"))
+    return 1, ""
+
+
+def loss(shown: list[Shown], axis: str, log: bool = False) -> Picture:
+    """Return training loss (faint: mini-batches, bold: running mean) and held-out loss (points) of all runs."""
+    alone, drawn = len(shown) == 1, _drawn(shown, axis)
+    series, most = [], _farthest(drawn)
+    scale, word = unit(axis, most)
+    for s, (every, smooth, held) in zip(shown, drawn, strict=True):
+        colour, dash, symbol = s.line
+        if alone:
+            series.append(Series(every.x / scale, every.y, colour, faint=True, width=1))
+        training, held_out = ("training", "held-out") if alone else ("", "")  # of several a legend stands above
+        series += [
+            Series(smooth.x / scale, smooth.y, colour, dash, name=_said(s, shown, "training"), key=training),
+            Series(
+                held.x / scale, held.y, colour, "dot", symbol, _said(s, shown, "held-out"), held_out,
+                bare=not alone, width=1,
+            ),
+        ]  # fmt: skip
+    low, high = _decades(series) if log else _span(series)
+    return Picture(series, along(axis, most / scale, word), Axis("loss", low, high, log=log))
+
+
+def accuracy(shown: list[Shown], axis: str) -> Picture:
+    """Return the held-out accuracy, in percent, of all runs against `axis`."""
+    lines = [curves.held_out(s.run, axis, "accuracy") for s in shown]
+    most = _farthest(_drawn(shown, axis))
+    scale, word = unit(axis, most)
+    series = [
+        Series(line.x / scale, 100 * line.y, s.line.colour, s.line.dash, s.line.symbol, _said(s, shown, "accuracy"))
+        for s, line in zip(shown, lines, strict=True)
+    ]
+    best = max((float(line.y.max(initial=0.0)) for line in lines), default=0.0)
+    high = 102 if best > 0.5 else 110 * max(best, 0.01)
+    return Picture(series, along(axis, most / scale, word), Axis("accuracy", 0, high, "%"))
+
+
+def panel(shown: list[Shown], axis: str, log: bool, most: float, top: float) -> Picture:
+    """Return one of several small pictures of the loss that share their axes: x to `most` in SI units, y to `top`."""
+    scale, word = unit(axis, most)
+    series = []
+    for s, (_, smooth, held) in zip(shown, _drawn(shown, axis), strict=True):
+        series += [
+            Series(smooth.x / scale, smooth.y, s.line.colour, name="training", width=2),
+            Series(held.x / scale, held.y, s.line.colour, "dot", s.line.symbol, "held-out", bare=True, width=1),
+        ]
+    low, high = _decades(series) if log else (0.0, top)
+    return Picture(series, along(axis, most / scale, word), Axis("loss", low, high, log=log), height=170)
+
+
+def measured(shown: list[Shown], quantity: str) -> Picture:
+    """Return what the methods of all runs measured under this name, against the step."""
+    series = []
+    for s in shown:
+        if quantity in s.run.quantities:
+            line = curves.measured(s.run, quantity)
+            series.append(Series(line.x, line.y, s.line.colour, s.line.dash, name=_said(s, shown, quantity), width=2))
+    most = max((float(one.x[-1]) for one in series if len(one.x)), default=1.0)
+    low, high = _span(series)
+    least = min((float(np.nanmin(one.y)) for one in series if len(one.y)), default=low)
+    if least > high / 2:  # far from 0 what happens is small
+        low = least - (high - least) / 8
+    return Picture(series, along("step", most, ""), Axis(quantity, low, high), height=170)
+
+
+def reach(shown: list[Shown], axis: str) -> tuple[float, float]:
+    """Return what pictures of all runs share: the farthest x in SI units, and the highest loss worth showing."""
+    drawn = _drawn(shown, axis)
+    tops = [_top(smooth.y, held.y) for _, smooth, held in drawn]
+    return _farthest(drawn), max((top for _, top in filter(None, tops)), default=1.0) * 1.08
+
+
+def along(axis: str, most: float, word: str) -> Axis:
+    """Return the axis that all curves of a run lie along; `word` is its unit."""
+    names = {"step": "step", "samples": "samples seen by all workers", "seconds": "time", "bytes": "sent by all ranks"}
+    return Axis(names[axis], 0.0, most, word)
+
+
+def _said(s: Shown, shown: list[Shown], word: str) -> str:
+    return word if len(shown) == 1 else f"{s.name}, {word}"
+
+
+def _drawn(shown: list[Shown], axis: str) -> list[tuple[Line, Line, Line]]:
+    """Return every mini-batch's loss of each run, their running mean, and the held-out loss."""
+    return [(*curves.training(s.run, axis), curves.held_out(s.run, axis)) for s in shown]
+
+
+def _farthest(drawn: list[tuple[Line, Line, Line]]) -> float:
+    """Return how far the runs go, in SI units."""
+    ends = [float(line.x[-1]) for _, *lines in drawn for line in lines if len(line.x)]
+    return max(ends, default=0.0) or 1.0
+
+
+def _span(series: list[Series]) -> tuple[float, float]:
+    """Return the lowest and the highest value of a linear axis, which contains 0."""
+    known = list(filter(None, (_top(one.y) for one in series if not one.faint)))
+    low, high = min([0.0, *(low for low, _ in known)]), max((high for _, high in known), default=1.0)
+    return (low, high * 1.08) if high > low else (low, low + 1.0)
+
+
+def _decades(series: list[Series]) -> tuple[float, float]:
+    """Return the lowest and the highest value of a logarithmic axis."""
+    values = np.concatenate([one.y for one in series if not one.faint] or [np.ones(1)])
+    values = values[np.isfinite(values) & (values > 0)]
+    return (float(values.min()) / 1.3, float(values.max()) * 1.3) if len(values) else (0.1, 1.0)
+
+
+def _top(*lines: np.ndarray) -> tuple[float, float] | None:
+    """Return the range worth showing: without the leap of a bad start or the last values of a divergence."""
+    values = np.concatenate(lines)
+    values = values[np.isfinite(values)]
+    if not len(values):
+        return None
+    usual = float(np.quantile(np.abs(values), 0.9))
+    return float(values.min()), min(float(values.max()), max(8 * usual, ALWAYS))

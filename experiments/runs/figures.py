@@ -1,0 +1,30 @@
+"""The figures of a run: what those of its summary are called, in which unit they are, and what they mean."""
+
+from __future__ import annotations
+
+from typing import Literal, NamedTuple
+
+
+class RunFigure(NamedTuple):
+    """One figure of a summary, in SI units; a "share" is of one."""
+
+    label: str
+    unit: Literal["", "s", "bytes", "share", "samples/s", "updates"]
+    meaning: str
+
+
+FIGURES = {
+    "loss": RunFigure("training loss", "", "The mean of the last 20 mini-batches."),
+    "held_out_loss": RunFigure("held-out loss", "", "The last reported model, on data it has not seen."),
+    "best_held_out_loss": RunFigure("best held-out loss", "", "The lowest of all reported models."),
+    "accuracy": RunFigure("held-out accuracy", "share", "Of the last reported model; not every workload has one."),
+    "best_accuracy": RunFigure("best held-out accuracy", "share", "The highest of all reported models."),
+    "seconds": RunFigure("time", "s", "On the run's own clock, from the first step to the last message."),
+    "samples_per_second": RunFigure("samples per second", "samples/s", "Of all workers, on the run's own clock."),
+    "bytes": RunFigure("sent by all ranks", "bytes", "Payload only."),
+    "memory": RunFigure("memory", "bytes", "What the fullest rank held at its fullest moment."),
+    "staleness_mean": RunFigure("staleness", "updates", "How old the parameters of an update were, in the mean."),
+    "share_wait": RunFigure("workers waited", "share", "Share of the workers' time in which they were blocked."),
+    "wall_seconds": RunFigure("time to make", "s", "On the clock of the machine that ran it."),
+}
+"""By name in the summary."""

@@ -1,0 +1,139 @@
+"""Partitioners: where to cut a profiled model for a pipeline, by the dynamic programs and by the heuristics.
+
+    plan(profile, [(4, 1e9)], "pipedream")      4 workers with 1 GB/s between them
+
+A method of FORM_OF is a dynamic program over stages and replicas, STEP one for a step that ends in a flush; those of
+BALANCES give each worker one stage.
+"""
+
+from __future__ import annotations
+
+import csv
+import math
+import re
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+import workloads
+from cluster.devices import parse_device
+from cluster.network import NETWORKS
+from experiments.experiment import Experiment
+from experiments.measure import profile as profiler
+from theory import balance
+from theory.partition_dapple import partition_step
+from theory.partition_pipedream import Partition, flat, partition, plan_of
+from theory.profile import Profile, load
+from workloads.batches import Batches
+
+Levels = Sequence[tuple[int, float]]
+"""(workers, bytes/s between them) of each level of the machine, from the innermost out."""
+
+MODEL_OF = "pipedream"  # whose model is profiled if the reader asks for no other: the one that pipelines train
+FORM_OF = {"pipedream": "2018", "pipedream_code": "code", "sosp": "sosp", "ring": "ring"}  # of the dynamic program
+BALANCES: dict[str, tuple[str, Callable]] = {  # what is balanced, and how
+    "min_max": ("times", balance.by_slowest),
+    "variance": ("times", balance.by_variance),
+    "torchgpipe_time": ("times", balance.by_blocks),
+    "torchgpipe_size": ("sizes", balance.by_blocks),
+    "blocks": ("times", lambda costs, parts: balance.by_blocks(costs, parts, offset=False)),
+}
+STEP = "dapple"  # which makes a step with a flush quick, not the period of a full pipeline
+METHODS = (*FORM_OF, STEP, *BALANCES)
+GOES_WITH = {  # option -> methods
+    **dict.fromkeys(("memory", "straight"), (*FORM_OF, STEP)),
+    "fewer": tuple(FORM_OF),
+    "compression": ("pipedream_code",),
+    "chunks": (STEP, "torchgpipe_size"),
+    "copies": ("torchgpipe_size",),
+}
+CHUNKS = 8  # micro-batches of a step, if none are given
+
+
+def profiled(experiment: Experiment, passes: Iterable | None) -> Profile:
+    """Return what each layer of the experiment's model costs in a mini-batch.
+
+    Times are measured here in `passes`, or without them computed from the kernels' prices on the experiment's device.
+    """
+    module = workloads.find(experiment.workload)
+    built = module.build(module.Settings(**experiment.data), np.dtype(experiment.precision))
+    batch = built.batch(next(Batches(built.samples, experiment.batch, shuffle=built.shuffle)))
+    if passes is None:
+        return profiler.priced(built, batch, parse_device(experiment.device))
+    return profiler.measured(built, batch, passes)
+
+
+def read_profile(path: str) -> Profile:
+    """Read a profile from a CSV file. ValueError in one sentence if it is none, or none that can be cut."""
+    try:
+        profile = load(path)
+    except OSError as error:
+        raise ValueError(f"{path} cannot be read: {error.strerror}.") from None
+    except (UnicodeDecodeError, csv.Error):
+        raise ValueError(f"{path} is no table of text; write one with `profile --out {path}`.") from None
+    except ValueError as error:
+        raise ValueError(f"{path}: {error}") from None
+    if not any(profile.times):
+        raise ValueError(f"{path}: no layer takes any time, so there is nothing to share out.")
+    return profile
+
+
+def read_levels(workers: str, bandwidth: str) -> Levels:
+    """Read "2,3" and "NVLink,10GbE". ValueError in one sentence if they do not read, or do not belong together."""
+    counts, rates = read_counts("workers", workers), [_read_rate(text) for text in bandwidth.split(",")]
+    if len(counts) != len(rates):
+        raise ValueError(
+            f"workers {workers} are {len(counts)} levels and bandwidth {bandwidth} {len(rates)}; "
+            "give one of each per level, as in --workers 2,3 --bandwidth NVLink,10GbE."
+        )
+    return list(zip(counts, rates, strict=True))
+
+
+def read_counts(name: str, text: str) -> list[int]:
+    """Read whole numbers with commas, "2,3". ValueError, naming `name`, if they do not read."""
+    if not re.fullmatch(r"\d{1,6}(,\d{1,6})*", text):
+        raise ValueError(f"{name} is {text[:60]!r}; write whole numbers with commas, for example 4 or 2,3.")
+    return [int(number) for number in text.split(",")]
+
+
+def _read_rate(text: str) -> float:
+    if text in NETWORKS:
+        return NETWORKS[text].between.bandwidth
+    try:
+        rate = float(text)
+    except ValueError:
+        rate = math.nan
+    if not rate > 0:
+        raise ValueError(
+            f"bandwidth is {text[:60]!r}; give bytes per second, for example 1e9, or {', '.join(NETWORKS)}."
+        )
+    return rate
+
+
+def plan(profile: Profile, levels: Levels, method: str, own: Sequence[int] = (), **given: Any) -> Partition:
+    """Return the plan of `method`, or of the cuts `own`; `given` are options of the method.
+
+    ValueError in one sentence for an unknown method, options of another one, or a model that cannot be cut like this.
+    """
+    if not own and method not in METHODS:
+        raise ValueError(f"there is no method {method[:60]!r}; there are {', '.join(METHODS)}.")
+    given = {name: value for name, value in given.items() if value is not None and value is not False}
+    for name in given:
+        if method not in GOES_WITH[name]:
+            raise ValueError(f"--{name} goes with {', '.join(GOES_WITH[name])}, not with {method}; leave it out.")
+    if method in FORM_OF:
+        found = partition(profile, levels, FORM_OF[method], **given)
+        return replace(found, stages=flat(found.stages))
+    if method == STEP and len(levels) == 1:
+        return partition_step(profile, *levels[0], **{"chunks": CHUNKS} | given)
+    if len(levels) > 1:
+        raise ValueError(f"{method} knows no machines of workers; give one number of workers, or use sosp.")
+    workers, bandwidth = levels[0]
+    if own and workers != len(own):
+        raise ValueError(f"{method} are {len(own)} stages, for as many workers; leave --workers {workers} out.")
+    if not own:
+        quantity, balanced = BALANCES[method]
+        own = balanced(profile.times if quantity == "times" else profile.sizes(**given), workers)
+    return plan_of(profile, own, bandwidth)

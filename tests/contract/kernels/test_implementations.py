@@ -1,0 +1,150 @@
+"""A kernel's implementations compute the same: reference, cpu, gpu in the simulator, gpu on a GPU; gpu fits sm_90.
+
+`pytest tests/contract/kernels` runs the cpu implementations, and compiles the gpu ones where a CUDA toolkit is found,
+`NUMBA_ENABLE_CUDASIM=1 pytest tests/contract/kernels -m cudasim` runs the gpu ones in Numba's simulator,
+`pytest tests/contract/kernels -m gpu` runs them on a GPU.
+"""
+
+from __future__ import annotations
+
+import copy
+import os
+import re
+import shutil
+import subprocess
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+import kernels
+from tests.contract.kernels.cases import CASES, SIZES
+
+NAMES = [name for family in kernels.FAMILIES.values() for name in family]
+SIMULATING = os.environ.get("NUMBA_ENABLE_CUDASIM") == "1"
+SM_90 = (9, 0)
+SIMULATED = {np.float32: (0, 1, 33, 257), np.float64: (33,)}  # the simulator takes an OS thread for every CUDA thread
+
+each_kernel = pytest.mark.parametrize("name", [name for name in NAMES if name in CASES])
+both_types = pytest.mark.parametrize("dtype", [np.float32, np.float64])
+without_simulator = pytest.mark.skipif(SIMULATING, reason="the simulator stands where the compiler would be")
+
+
+def arguments(name: str, n: int, dtype: type) -> tuple:
+    return CASES[name].arguments(np.random.default_rng(n), n, dtype)
+
+
+def outcome(implementation, args: tuple) -> list[np.ndarray]:
+    """All arrays as they are after the call, and what it returned."""
+    with np.errstate(all="ignore"):
+        returned = implementation(*args)
+    parts = [x for x in args if hasattr(x, "shape")]
+    if returned is not None:
+        parts += returned if isinstance(returned, tuple) else (returned,)
+    return [kernels.to_numpy(x) if hasattr(x, "detach") else np.asarray(x) for x in parts]
+
+
+def expect_same(name: str, dtype: type, actual: list, expected: list, bits: bool = False, said: str = "") -> None:
+    for a, e in zip(actual, expected, strict=True):
+        if bits or e.dtype.kind in "iub":
+            np.testing.assert_array_equal(a, e, said)
+        else:
+            within = CASES[name].ulps * np.finfo(dtype).eps * np.abs(e).max(initial=1.0)
+            np.testing.assert_allclose(a, e, rtol=0, atol=within, err_msg=said)
+
+
+def test_every_kernel_has_a_case():
+    assert sorted(NAMES) == sorted(CASES)
+
+
+@each_kernel
+@both_types
+def test_the_cpu_implementation_computes_the_reference_whatever_the_size(name, dtype):
+    kernel = getattr(kernels, name).module
+    for n in SIZES:
+        args = arguments(name, n, dtype)
+        expected = outcome(kernel.reference, copy.deepcopy(args))
+        expect_same(name, dtype, outcome(kernel.cpu, args), expected, CASES[name].bits, f"of {n}")
+
+
+@pytest.mark.cudasim
+@pytest.mark.skipif(not SIMULATING, reason="needs NUMBA_ENABLE_CUDASIM=1, set before Numba is imported")
+@each_kernel
+@both_types
+def test_the_gpu_implementation_computes_the_reference_in_the_simulator(name, dtype):
+    kernel = getattr(kernels, name).module
+    for n in SIMULATED[dtype]:
+        args = arguments(name, n, dtype)
+        expected = outcome(kernel.reference, copy.deepcopy(args))
+        expect_same(name, dtype, outcome(kernel.gpu, args), expected, said=f"of {n}")
+
+
+@pytest.mark.gpu
+@without_simulator
+@each_kernel
+@both_types
+def test_the_gpu_implementation_computes_the_reference_on_a_gpu(name, dtype, gpu):
+    for n in SIZES:
+        args = arguments(name, n, dtype)
+        expected = outcome(getattr(kernels, name).module.reference, copy.deepcopy(args))
+        there = tuple(kernels.to_device(x, gpu) if isinstance(x, np.ndarray) else x for x in args)
+        expect_same(name, dtype, outcome(getattr(kernels, name), there), expected, said=f"of {n}")
+
+
+@pytest.mark.slow
+@without_simulator
+@each_kernel
+@both_types
+def test_the_gpu_implementation_compiles_for_sm_90(name, dtype, toolkit, launches, tmp_path):
+    getattr(kernels, name).module.gpu(*arguments(name, 33, dtype))
+    assert launches, "the gpu implementation launched nothing"
+    for number, (kernel, types) in enumerate(dict.fromkeys(launches)):
+        ptx, _ = toolkit.compile_ptx(kernel.py_func, types, cc=SM_90)
+        assert ".target sm_90" in ptx
+        if dtype is np.float32:
+            doubles = re.findall(r"^\s*(?:add|sub|mul|fma|div|sqrt|rcp)\S*\.f64.*", ptx, re.M)
+            assert not doubles, "a float32 kernel computes in float64: a literal or an integer in it promotes"
+        if assembler := shutil.which("ptxas") or shutil.which("ptxas", path="/usr/local/cuda/bin"):
+            source, binary = tmp_path / f"{number}.ptx", tmp_path / f"{number}.cubin"
+            source.write_text(ptx)
+            subprocess.run([assembler, "-arch=sm_90", source, "-o", binary], check=True)
+
+
+@pytest.fixture
+def gpu() -> str:
+    """The first GPU, as torch calls it."""
+    torch = pytest.importorskip("torch")
+    if not torch.cuda.is_available():
+        pytest.skip("torch sees no GPU here")
+    return "cuda:0"
+
+
+@pytest.fixture
+def toolkit(monkeypatch):
+    """Numba's compiler to PTX, which needs NVVM and libdevice of a CUDA toolkit (CUDA_HOME or /usr/local/cuda)."""
+    from numba import cuda
+    from numba.cuda import dispatcher
+    from numba.cuda.cudadrv import nvvm
+
+    device = SimpleNamespace(compute_capability=SM_90)
+    monkeypatch.setattr(dispatcher, "get_current_device", lambda: device)  # device functions ask for whom they are
+    try:
+        nvvm.NVVM()
+        nvvm.LibDevice()
+    except Exception:  # as many kinds as there are ways to have no toolkit
+        pytest.skip("no CUDA toolkit was found at CUDA_HOME or /usr/local/cuda")
+    return cuda
+
+
+@pytest.fixture
+def launches(monkeypatch) -> list[tuple]:
+    """CUDA kernels are not launched but written down, each with the types of its arguments."""
+    from numba.cuda.dispatcher import CUDADispatcher
+
+    seen: list[tuple] = []
+
+    def write_down(kernel, args, *_):
+        seen.append((kernel, tuple(kernel.typeof_pyval(x) for x in args)))
+
+    monkeypatch.setattr(CUDADispatcher, "call", write_down)
+    return seen

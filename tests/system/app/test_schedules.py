@@ -1,0 +1,212 @@
+"""The page of schedules, driven without a browser."""
+
+import json
+import time
+
+import numpy as np
+import pytest
+from streamlit.testing.v1 import AppTest
+
+import algorithms
+import workloads
+from algorithms import compression
+from algorithms.parts.pipeline.ops import KINDS
+from app.components import schedule
+from experiments.experiment import Experiment
+from experiments.plots import palette
+from experiments.plots.column_codec import unpack
+from experiments.study import schedules as study
+from experiments.study.schedules import NAMES, Plan
+
+
+def view():
+    from app.views import schedules
+
+    schedules.page()
+
+
+@pytest.fixture
+def page(folders):
+    """page(name=value, ...) is the page as it opens with that link."""
+
+    def opened(**link):
+        test = AppTest.from_function(view, default_timeout=300)
+        for name, value in link.items():
+            test.query_params[name] = str(value)
+        return test.run()
+
+    return opened
+
+
+def cells(page) -> dict[str, list[str]]:
+    """The table of figures: what stands beside each label."""
+    rows = page.get("html")[0].value.split("<tr>")[2:]
+    return {row.split("</th>")[0].removeprefix("<th>"): row.split("<td>")[1:] for row in rows}
+
+
+def figure(page, label: str, column: int = 0) -> str:
+    return cells(page)[label][column].split("</td>")[0]
+
+
+def refusals(page) -> str:
+    return " ".join(element.value for element in page.error)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_schedule_is_drawn_and_measured(page, name):
+    opened = page(schedule_a=name)
+    assert not opened.exception and not opened.error
+    assert len(opened.get("bidi_component")) == 1
+    plan = Plan.of(schedule=name)
+    assert figure(opened, "Makespan") == f"{study.study(plan).summary['makespan']:g}"
+
+
+def test_a_widget_that_is_moved_changes_the_figures(page):
+    opened = page()
+    assert figure(opened, "Makespan") == "33"
+    opened.number_input("ranks").set_value(2).run()
+    assert figure(opened, "Makespan") == "27"
+    opened.number_input("cost_w").set_value(0.0).run()
+    assert figure(opened, "Makespan") == "18"
+
+
+def test_two_schedules_stand_side_by_side_with_their_differences(page):
+    opened = page(schedule_a="1f1b", schedule_b="zb_h1")
+    assert len(opened.get("bidi_component")) == 2
+    assert [figure(opened, "Makespan", column) for column in range(3)] == ["33", "27", "−6 (−18.2 %)"]
+    assert figure(opened, "Bubble, of total", 2) == "−16.2 points"
+    assert figure(opened, "Delay", 2) == "the same"
+
+
+def test_each_schedule_has_its_own_settings(page):
+    opened = page(schedule_a="interleaved", schedule_b="interleaved", pieces_b=4)
+    assert [figure(opened, "Makespan", column) for column in range(2)] == ["28.5", "26.25"]
+    opened.number_input("pieces_a").set_value(4).run()
+    assert figure(opened, "Makespan", 2) == "the same"
+
+
+def test_a_link_opens_as_exactly_that(page):
+    link = {"schedule_a": "chimera", "pipes_a": 2, "ranks": 8, "micro_batches": 16, "link_takes": 0.5, "cost_f": 2.0}
+    opened = page(**link)
+    plan = Plan.of(schedule="chimera", ranks=8, chunks=16, forward=2.0, latency=0.5, options={"pipes": 2})
+    assert figure(opened, "Makespan") == f"{study.study(plan).summary['makespan']:g}"
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("0F0 0B0 0F1 0B1\n1F1 1B1 1F0 1B0", "rank 0 at 0B0 waits for 1B0 of rank 1, rank 1 at 1F1 waits for 0F1"),
+        ("0F0 0B0\n1B0 1F0", "1B0 comes before 1F0 on rank 1"),
+        ("<script>alert(1)</script>", "is no op"),
+    ],
+)
+def test_an_own_schedule_that_cannot_be_says_which_op_breaks_which_rule(page, text, words):
+    opened = page(schedule_a="own", own_schedule=text)
+    assert not opened.exception
+    assert words in refusals(opened) and not opened.get("bidi_component")
+
+
+def test_an_own_schedule_stands_beside_one_of_the_literature(page):
+    opened = page(schedule_a="own", schedule_b="gpipe", ranks=2, micro_batches=2)
+    opened.text_area("own_schedule").set_value("0F0 0F1 0B0 0B1 0U0\n1F0 1B0 1F1 1B1 1U0").run()
+    assert [figure(opened, "Makespan", column) for column in range(2)] == ["9", "9"]
+    assert figure(opened, "In flight", 1) == "2"
+
+
+def test_what_one_of_two_cannot_do_does_not_hide_the_other(page):
+    opened = page(schedule_b="interleaved", micro_batches=6)
+    assert "4 ranks do not divide 6 micro-batches" in refusals(opened)
+    assert figure(opened, "Makespan") == "27" and not opened.exception
+
+
+def test_a_schedule_beyond_all_bounds_is_refused_in_a_sentence(page):
+    opened = page(ranks=256, micro_batches=4096)
+    assert "at most 60,000 are studied" in refusals(opened) and not opened.exception
+
+
+def test_a_large_schedule_is_studied_by_the_pool(page):
+    opened = page(ranks=32, micro_batches=200)
+    until = time.monotonic() + 300
+    while opened.get("progress") and time.monotonic() < until:
+        time.sleep(0.1)
+        opened.run()
+    assert figure(opened, "Makespan") == "693"
+    assert not opened.exception and not opened.error
+
+
+@pytest.mark.parametrize("tab", ["Per rank", "Idle slots", "Critical path", "As text", "Source"])
+def test_what_lies_behind_the_figures_is_there(page, tab):
+    opened = page(schedule_b="pipedream", link_takes=0.5)
+    opened.session_state["behind"] = tab
+    opened.run()
+    assert not opened.exception
+    text = " ".join(element.value for element in opened.code)
+    if tab == "Per rank":
+        assert [list(table.value["Delay"]) for table in opened.dataframe] == [[0, 0, 0, 0], [3, 2, 1, 0]]
+    elif tab == "Idle slots":
+        assert "1F0 waits for 0F0 to come over the link from rank 0" in set(opened.dataframe[0].value["Because"])
+    elif tab == "Critical path":
+        assert text.startswith("0F0 on rank 0 → ")
+    elif tab == "As text":
+        assert text.startswith("0F0 0F1 0F2 0F3 0B0")
+    else:
+        assert 'policy: Literal["PA", "PB"]' in text and "def replicated" in text  # DAPPLE's file, and PipeDream's
+
+
+def test_no_setting_of_this_page_is_called_like_one_of_an_experiment(page):
+    opened = page(schedule_a="own", schedule_b="1f1b")
+    keys = {node.key for kind in ("selectbox", "number_input", "text_area", "text_input") for node in opened.get(kind)}
+    keys |= {f"{name}_{slot}" for schedule in NAMES for name in study.options(schedule) for slot in "ab"}
+    settings = {*Experiment.model_fields}
+    for module in (algorithms.find(name) for name in algorithms.names()):
+        settings |= module.Settings.model_fields.keys()
+    for name in compression.COMPRESSIONS:
+        settings |= compression.find(name).Settings.model_fields.keys()
+    for name in workloads.WORKLOADS:
+        settings |= workloads.find(name).Settings.model_fields.keys()
+    assert len(keys) > 10 and not keys & settings
+
+
+# the picture
+
+
+def drawn(**values):
+    header, columns = unpack(schedule.frame(study.study(Plan.of(**values)), values.get("until")))
+    inner, spans = unpack(columns["timeline"].tobytes())
+    return header, inner["labels"], spans
+
+
+def test_every_op_and_every_idle_slot_is_a_bar_with_its_words():
+    header, labels, spans = drawn(schedule="1f1b", latency=0.5)
+    plan = study.study(Plan.of(schedule="1f1b", latency=0.5))
+    assert len(labels) == len(spans["start"]) == 64 + len(plan.idle["rank"])  # updates take no time
+    assert "2F3" in labels and "0B0 waits for 1B0 of rank 1" in labels
+    assert header["kinds"] == ["forward", "backward", "idle"]
+    assert spans["marked"].sum() == plan.summary["path_ops"]
+
+
+def test_bars_of_a_lane_follow_one_another_without_a_hole():
+    _, _, spans = drawn(schedule="zb_v", latency=0.3)
+    for lane in range(4):
+        mine = spans["lane"] == lane
+        start, end = spans["start"][mine], spans["start"][mine] + spans["duration"][mine]
+        np.testing.assert_allclose(start[1:], end[:-1], atol=1e-4)
+
+
+def test_ops_that_are_done_together_share_the_height_of_the_lane():
+    _, labels, spans = drawn(schedule="own", own="0F0 0F1+0B0 0B1")
+    assert labels == ["0F0", "0F1", "0B0", "0B1"]
+    assert spans["parts"].tolist() == [1, 2, 2, 1] and spans["part"].tolist() == [0, 0, 1, 0]
+
+
+def test_the_second_stage_of_a_rank_is_lighter():
+    header, labels, spans = drawn(schedule="interleaved", ranks=2, chunks=2)
+    look = [header["look"][header["kinds"][spans["kind"][labels.index(op)]]]["colour"] for op in ("0F0", "2F0", "3F0")]
+    assert look == [palette.op("F", 0).colour, palette.op("F", 1).colour, palette.op("F", 1).colour]
+    assert look[0] != look[1]
+
+
+def test_all_kinds_of_ops_are_drawn_differently():
+    looks = [palette.op(kind, 0) for kind in KINDS]
+    assert len({(look.height, look.hatch, look.colour) for look in looks}) == len(looks)
+    assert json.dumps([look._asdict() for look in looks])

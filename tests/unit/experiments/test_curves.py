@@ -1,0 +1,74 @@
+import numpy as np
+import pytest
+
+from experiments.experiment import Experiment
+from experiments.plots import curves
+
+
+@pytest.fixture
+def run(made):
+    return made(Experiment(algorithm="downpour", workers=3))
+
+
+def test_what_a_method_measured_is_a_line_in_steps_from_one(made):
+    done = made(Experiment(), quantities=("noise", "signal"))
+    line = curves.measured(done, "signal")
+    assert line.x[0] == 1 and len(line.x) == 40 and line.y.tolist() == [10 + step for step in range(40)]
+
+
+@pytest.mark.parametrize("axis", curves.AXES)
+def test_every_axis_ascends_and_every_line_is_short_and_small(run, axis):
+    for line in (*curves.training(run, axis), curves.held_out(run, axis)):
+        assert line.x.dtype == line.y.dtype == np.float32
+        assert 0 < len(line.x) == len(line.y) <= curves.POINTS
+        assert (np.diff(line.x) >= 0).all()
+
+
+def test_the_samples_axis_ends_at_all_samples_of_all_workers(run):
+    every, _ = curves.training(run, "samples")
+    assert every.x[-1] == run.summary["samples"]
+
+
+def test_the_bytes_axis_ends_at_what_was_sent(run):
+    every, _ = curves.training(run, "bytes")
+    assert every.x[-1] == pytest.approx(run.summary["bytes"])
+
+
+def test_the_running_mean_of_a_constant_is_the_constant(run):
+    run.losses["loss"][:] = 1.5
+    _, smooth = curves.training(run, "step")
+    np.testing.assert_allclose(smooth.y, 1.5, rtol=1e-6)
+
+
+def test_at_one_step_the_mean_is_over_the_ranks(run):
+    run.losses["loss"][:] = run.losses["rank"]
+    _, smooth = curves.training(run, "step")
+    np.testing.assert_allclose(smooth.y, np.mean([1, 2, 3]), rtol=1e-6)
+
+
+def test_thinning_loses_no_peak():
+    x, y = np.arange(100_000.0), np.zeros(100_000)
+    y[[7, 61_803]] = 9, -9
+    kept_x, kept_y = curves.thin(x, y, 200)
+    assert len(kept_x) <= 200
+    assert {kept_y.max(), kept_y.min()} == {9, -9}
+    assert (np.diff(kept_x) > 0).all()
+
+
+def test_a_loss_that_is_not_a_number_leaves_the_others(run):
+    run.losses["loss"][-1] = np.nan
+    _, smooth = curves.training(run, "seconds")
+    assert np.isfinite(smooth.y[:-2]).all()
+
+
+def test_without_accuracy_there_is_an_empty_line(made):
+    run = made(Experiment(workload="quadratic"), accuracy=False)
+    assert len(curves.held_out(run, "step", "accuracy").x) == 0
+
+
+def test_a_run_that_recorded_nothing_gives_empty_lines(run):
+    for table in (run.losses, run.evaluations):
+        for name in table:
+            table[name] = table[name][:0]
+    for axis in curves.AXES:
+        assert [len(line.x) for line in curves.training(run, axis)] == [0, 0]

@@ -1,0 +1,59 @@
+"""Result of a partitioner: stages, their expected speed, and the table they were read from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import ceil
+from typing import NamedTuple
+
+
+class PlannedStage(NamedTuple):
+    """Layers first..last on `replicas` workers; on a higher level each of them holds the stages `inside`."""
+
+    first: int
+    last: int
+    replicas: int
+    inside: tuple[PlannedStage, ...] = ()
+
+
+class Cell(NamedTuple):
+    """Entry of the table: the layers first..last on `workers` workers."""
+
+    first: int
+    last: int
+    workers: int
+    period: float  # s; inf if impossible
+    cut: int | None = None  # the last layer before the last stage; None if it is the only one
+    before: int = 0  # workers of the stages before
+    replicas: int = 0  # of the last stage
+
+
+@dataclass(frozen=True)
+class Partition:
+    """Where to cut, and what to expect."""
+
+    stages: tuple[PlannedStage, ...]
+    period: float  # s per mini-batch, once the pipeline is full
+    alone: float  # s per mini-batch on one worker
+    table: tuple[Cell, ...]  # of the highest level
+
+    @property
+    def name(self) -> str:
+        """Replicas of each stage: "2-1-1"."""
+        return "-".join(str(stage.replicas) for stage in self.stages)
+
+    @property
+    def speed_up(self) -> float:
+        """Speed-up over one worker."""
+        return self.alone / self.period
+
+    @property
+    def in_flight(self) -> int:
+        """Mini-batches that each replica of the first stage may have in flight (NOAM)."""
+        return ceil(sum(stage.replicas for stage in self.stages) / self.stages[0].replicas)
+
+    @property
+    def warm_up(self) -> tuple[int, ...]:
+        """Forwards by which a replica of each stage runs ahead of its backwards."""
+        workers = [stage.replicas for stage in self.stages]
+        return tuple((sum(workers[s:]) - 1) // r for s, r in enumerate(workers))

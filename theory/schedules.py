@@ -1,0 +1,38 @@
+"""Schedules by name: those of the pipelines in `algorithms/pipelined/`, and two that belong to no algorithm.
+
+All are called alike, schedule(rank, ranks, chunks), and return the ops that one of `ranks` ranks does, in order: for a
+mini-batch of `chunks` micro-batches, with one update at the end; or, in the last four, for a stream of `chunks` with
+its stale updates. ValueError, in one sentence, where a schedule does not exist for these numbers. No model is needed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import algorithms
+from algorithms.parts.pipeline import ops
+from algorithms.parts.pipeline.ops import Op
+from theory import schedule_naive, schedule_systolic
+
+
+def declared(*names: str) -> dict[str, Callable]:
+    """Return the schedules that the algorithms of these names declare, by name."""
+    return {name: call for one in names for name, call in algorithms.find(one).schedules.items()}
+
+
+SCHEDULES: dict[str, Callable] = {  # in teaching order
+    "naive": schedule_naive.schedule,
+    **declared("gpipe", "dapple", "interleaved", "chimera"),
+    **declared("zb_h1", "zb_h2", "zb_auto", "zb_v", "dualpipe", "dualpipe_v"),
+    "systolic": schedule_systolic.schedule,
+    **declared("pipemare", "pipedream", "pipedream_2bw"),
+}
+
+
+def lists(name: str, ranks: int, chunks: int, **options) -> list[list[Op]]:
+    """Return the ops of every rank by the schedule of that name."""
+    if name not in SCHEDULES:
+        raise ValueError(f"there is no schedule {name!r}; there are {', '.join(SCHEDULES)}.")
+    if ranks < 1 or chunks < 1:
+        raise ValueError(f"{chunks} micro-batches on {ranks} ranks are no schedule; use at least 1 of each.")
+    return ops.lists(SCHEDULES[name], ranks, chunks, **options)

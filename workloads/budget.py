@@ -1,0 +1,34 @@
+"""Budget: when a run ends, by steps, epochs, seconds or a target loss, whichever comes first."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from knobs import Knobs, knob
+
+RECENT = 20  # mini-batch losses in the moving mean that is compared with a target loss
+
+
+class Budget(Knobs):
+    """When to stop: whichever comes first."""
+
+    steps: int | None = knob(None, "mini-batches per worker", ge=1, le=10_000_000, unit="steps")
+    epochs: float | None = knob(None, "passes over the training set", gt=0, le=10_000, unit="epochs")
+    seconds: float | None = knob(None, "time on the run's own clock", gt=0, le=1e7, unit="s")
+    target_loss: float | None = knob(None, "stop when the mean of 20 mini-batch losses is below this", gt=0, le=1e6)
+
+    @property
+    def open_ended(self) -> bool:
+        """Whether the run may end before its steps are done: there is a bound in seconds or a target loss."""
+        return self.seconds is not None or self.target_loss is not None
+
+    def limit(self, per_epoch: int) -> int | None:
+        """Return the steps allowed to a worker with `per_epoch` batches an epoch; None for no such limit."""
+        limits = [self.steps, None if self.epochs is None else max(1, round(self.epochs * per_epoch))]
+        return min((n for n in limits if n is not None), default=None)
+
+    def reached(self, seconds: float, losses: Sequence[float]) -> bool:
+        """Return whether the time is up at `seconds`, or the mean of the last `RECENT` losses meets the target."""
+        if self.seconds is not None and seconds >= self.seconds:
+            return True
+        return self.target_loss is not None and len(losses) == RECENT and sum(losses) / RECENT <= self.target_loss

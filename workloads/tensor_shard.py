@@ -1,0 +1,165 @@
+"""Tensor shard: the part of a model that one rank holds when several compute every sample together.
+
+Its numbers lie in one vector w, (d_r,): first the sharded parameters, which no other rank has, then the replicated
+ones, those of norms last. Replicas stay equal, since every rank computes the same gradient for them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from itertools import islice
+from typing import NamedTuple
+
+import numpy as np
+
+import kernels
+from kernels import to_device
+from tracing import COMPUTE
+from workloads.blocks import Block
+
+_SHARDED, _REPLICATED, _NORM = range(3)
+
+
+class TensorPiece(NamedTuple):
+    """This rank's piece of a tensor: the places of its numbers in the whole model, in the piece's own shape."""
+
+    kind: int
+    places: np.ndarray
+
+
+class TensorShard:
+    """The shard of rank `rank`: `blocks`, of which it has the places along a split axis that `own(block, size)`
+    returns.
+
+    `some` are the blocks that it holds, if not all, and `chunks` the micro-batches whose mean loss is one record.
+    Arrays: w (d_r,), y (rows, outputs); with `outputs_split` only the outputs of this rank, `classes`.
+    """
+
+    def __init__(
+        self,
+        task,
+        rank: int,
+        blocks: Sequence[Block],
+        own: Callable[[int, int], np.ndarray],
+        some: slice = slice(None),
+        chunks: int = 1,
+    ):
+        self.task, self.rank, self.model, self.chunks = task, rank, task.workload.model, chunks
+        self.assigned: list[Sequence[np.ndarray]] = []  # by layer and rank, where units are assigned
+        self._losses: list[float] = []  # of micro-batches whose mini-batch is not complete
+        tensors = iter(self.model.tensors)
+        every = [[*_pieces(block, tensors, partial(own, number))] for number, block in enumerate(blocks)]
+        here = range(len(blocks))[some]
+        pieces = [piece for number in here for piece in every[number]]
+        order = sorted(range(len(pieces)), key=lambda i: pieces[i].kind)
+        ends = np.cumsum([pieces[i].places.size for i in order]).tolist()
+        lies = {i: slice(end - pieces[i].places.size, end) for i, end in zip(order, ends, strict=True)}
+        bound = ((lies[i], piece.places.shape) for i, piece in enumerate(pieces))
+        self.blocks = [
+            BlockShard(task, number, blocks[number], list(islice(bound, len(blocks[number].axes)))) for number in here
+        ]
+        self.where = np.concatenate([pieces[i].places.ravel() for i in order])  # (d_r,), of each number in the model
+        sizes = np.bincount([p.kind for p in pieces], [p.places.size for p in pieces], 3).astype(int)
+        self.sharded, self.norms = int(sizes[_SHARDED]), slice(int(sizes[:_NORM].sum()), len(self.where))
+        self.outputs_split = not blocks[-1].partial
+        classes = self.model.outputs[-1]
+        self.classes = own(len(blocks) - 1, classes) if self.outputs_split else np.arange(classes)
+
+    def start(self):
+        """Return the initial parameters of this shard, (d_r,)."""
+        return to_device(self.task.workload.start(self.task.seed)[self.where], self.task.comm.device)
+
+    def report(self, w) -> None:
+        """Report the shard that this rank would ship now; rank 0 also ships the replicated parameters."""
+        count = len(w) if self.rank == 0 else self.sharded
+        self.task.report(w[:count], self.where[:count])
+
+    # the loss; it is recorded on rank 0, since all ranks compute the same
+
+    def loss(self, y, target) -> tuple:
+        """Return (loss, dy) where y has all outputs."""
+        with self.task.event_log.doing(COMPUTE, "loss"):
+            loss, dy = self.model.loss(y, target)
+        self._record(loss, target)
+        return loss, dy
+
+    def largest(self, z):
+        """Return the largest of each row, (rows,)."""
+        with self.task.event_log.doing(COMPUTE, "loss"):
+            largest = kernels.empty(len(z), z)
+            kernels.row_largest(largest, z)
+            return largest
+
+    def sums(self, z, largest, target):
+        """Return this rank's sums of exp(z - largest) and of z[target] - largest, (2, rows)."""
+        with self.task.event_log.doing(COMPUTE, "loss"):
+            sums = kernels.empty((2, len(z)), z)
+            kernels.vocabulary_sums(sums, z, largest, target.reshape(-1), int(self.classes[0]))
+            return sums
+
+    def cross_entropy(self, z, largest, sums, target) -> tuple:
+        """Return (loss, dz) from the sums over all ranks."""
+        with self.task.event_log.doing(COMPUTE, "loss"):
+            dz = kernels.empty_like(z)
+            loss = kernels.vocabulary_cross_entropy(dz, z, largest, sums, target.reshape(-1), int(self.classes[0]))
+        self._record(loss, target)
+        return loss, dz
+
+    def _record(self, loss: float, target) -> None:
+        self._losses.append(loss)
+        if len(self._losses) == self.chunks:
+            if self.rank == 0:
+                self.task.record(sum(self._losses) / self.chunks, len(target) * self.chunks)
+            self._losses.clear()
+
+
+class BlockShard:
+    """A block of a shard, on the shard's vectors w and g; each of its parts is a compute span of the rank."""
+
+    def __init__(self, task, number: int, block: Block, places: list[tuple[slice, tuple[int, ...]]]):
+        self.event_log, self.block, self.places = task.event_log, block, places
+        self.first, self.partial = number == 0, block.partial
+        self._forward, self._backward = f"F{number}", f"B{number}"
+
+    def enter(self, w, x) -> tuple:
+        """Return (h, saved): what every rank computes alike before the middle."""
+        with self.event_log.doing(COMPUTE, self._forward):
+            return self.block.enter(self._cut(w), x)
+
+    def inner(self, w, h) -> tuple:
+        """Return (z, saved): this rank's part of the middle."""
+        with self.event_log.doing(COMPUTE, self._forward):
+            return self.block.inner(self._cut(w), h)
+
+    def leave(self, w, z, x) -> tuple:
+        """Return (y, saved): what every rank computes alike after the middle."""
+        with self.event_log.doing(COMPUTE, self._forward):
+            return self.block.leave(self._cut(w), z, x)
+
+    def leave_back(self, saved, dy) -> tuple:
+        """Return (dz, past): the gradient for the middle, and the one on the residual path."""
+        with self.event_log.doing(COMPUTE, self._backward):
+            return self.block.leave_back(saved, dy)
+
+    def inner_back(self, w, saved, dz, g):
+        """Return this rank's summand of dh; None in the first block."""
+        with self.event_log.doing(COMPUTE, self._backward):
+            return self.block.inner_back(self._cut(w), saved, dz, self._cut(g), not self.first)
+
+    def enter_back(self, w, saved, dh, past, g):
+        """Return dx."""
+        with self.event_log.doing(COMPUTE, self._backward):
+            return self.block.enter_back(self._cut(w), saved, dh, past, self._cut(g))
+
+    def _cut(self, vector) -> list:
+        return [vector[place].reshape(shape) for place, shape in self.places]
+
+
+def _pieces(block: Block, tensors: Iterator, own: Callable[[int], np.ndarray]) -> Iterator[TensorPiece]:
+    for number, (axis, (place, shape)) in enumerate(zip(block.axes, tensors, strict=False)):  # tensors go on
+        places = np.arange(place.start, place.stop).reshape(shape)
+        if axis is None:
+            yield TensorPiece(_NORM if number < block.norms else _REPLICATED, places)
+        else:
+            yield TensorPiece(_SHARDED, places.take(own(shape[axis]), axis))
