@@ -106,20 +106,6 @@ def test_streamlit_stays_in_the_app_and_plotly_in_the_app_and_the_exports(name):
             assert name == "app" or path.relative_to(ROOT).as_posix() in PLOTTING, path
 
 
-def imported_by(statement: str, *names: str) -> list[str]:
-    """Which of `names` a fresh Python has loaded after `statement`."""
-    code = f"import sys\n{statement}\nprint(*[n for n in {names!r} if n in sys.modules])"
-    return subprocess.run(
-        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True
-    ).stdout.split()
-
-
-def test_the_core_imports_without_torch():
-    rooms = "import kernels, workloads.task, cluster.simulated, algorithms, experiments.run, experiments.runs.store"
-    every = "; [algorithms.find(name) for name in algorithms.names()]; [workloads.find(n) for n in workloads.WORKLOADS]"
-    assert imported_by(rooms + every, "torch", "streamlit", "plotly", "sklearn") == []
-
-
 def test_the_files_of_the_families_are_the_catalogue():
     from algorithms import CATALOGUE
     from algorithms.compression import COMPRESSIONS
@@ -127,12 +113,6 @@ def test_the_files_of_the_families_are_the_catalogue():
     listed = {*CATALOGUE, *(f"compression.{name}" for name in COMPRESSIONS)}
     files = {path for path in (ROOT / "algorithms").glob("*/*.py") if path.parent.name != "parts"}
     assert {f"{path.parent.name}.{path.stem}" for path in files if path.stem != "__init__"} == listed
-
-
-def test_the_catalogue_imports_without_a_compiler():
-    every = "import algorithms, kernels; [algorithms.find(name) for name in algorithms.names()]"
-    assert imported_by(every, "numba", "torch", "scipy") == []
-    assert imported_by("from experiments.experiment import Experiment; Experiment()", "numba", "torch", "scipy") == []
 
 
 def test_every_file_of_a_room_says_what_it_is_for():

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import workloads
+from tests.contract.workloads.test_layers import in_torch
 from tests.training import train
-from tests.unit.workloads.test_layers import in_torch
 from workloads.batch_norm import EPS, NormedConvolution
 from workloads.batches import Batches
 

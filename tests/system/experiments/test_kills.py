@@ -52,20 +52,18 @@ def killed(algorithm, rank, after, seconds):
 @pytest.mark.parametrize(("algorithm", "ranks", "survives"), CASES, ids=lambda value: str(value))
 def test_killed_at_random_moments_it_goes_on_or_names_the_rank_and_loses_nothing(algorithm, ranks, survives, tmp_path):
     draw = random.Random(f"{algorithm} {survives}")
-    hits, seconds = 0, 0.8
-    while hits < 2:
-        rank = draw.choice(ranks)
+    rank, seconds = draw.choice(ranks), 0.8
+    while True:
         done = killed(algorithm, rank, draw.uniform(0.0, 0.3), seconds)
         told = next((note for note in done.notes if " was lost " in note), "") if survives else done.error
-        if done.status == "finished" and not told:
-            seconds *= 2  # it had finished before the shot
-            continue
-        hits += 1
-        assert done.status == ("finished" if survives else "failed"), done.error
-        assert re.match(rf"rank {rank} was lost at [\d.]+ s \((step \d+|before its first step)\)", told)
-        assert len(done.losses["loss"]) > 0
-        assert store.load(store.save(done, tmp_path / str(hits))).summary == done.summary
-        deadline = time.monotonic() + 60
-        while multiprocessing.active_children() and time.monotonic() < deadline:
-            time.sleep(0.01)
-        assert not multiprocessing.active_children()
+        if done.status != "finished" or told:
+            break
+        seconds *= 2  # it had finished before the shot
+    assert done.status == ("finished" if survives else "failed"), done.error
+    assert re.match(rf"rank {rank} was lost at [\d.]+ s \((step \d+|before its first step)\)", told)
+    assert len(done.losses["loss"]) > 0
+    assert store.load(store.save(done, tmp_path)).summary == done.summary
+    deadline = time.monotonic() + 60
+    while multiprocessing.active_children() and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert not multiprocessing.active_children()

@@ -98,21 +98,6 @@ def test_a_profile_survives_its_file_to_the_last_digit(tmp_path):
     assert load(tmp_path / "profile.csv") == profile
 
 
-def test_a_torch_module_is_profiled_by_its_children():
-    torch = pytest.importorskip("torch")
-    from workloads.torch_module import TorchModule
-
-    net = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(64, 12), torch.nn.ReLU(), torch.nn.Linear(12, 10))
-    workload = TorchModule(net, torch.nn.functional.cross_entropy, (DEEP.x, DEEP.target), DEEP.held_out)
-    for profile in (
-        measured(workload, workload.batch(np.arange(8)), range(2)),
-        priced(workload, workload.batch(np.arange(8)), DEVICES["laptop"]),
-    ):
-        assert profile.layers == ("0 flatten, linear, relu", "1 linear")
-        assert profile.activations == (4 * 8 * 12, 4 * 8 * 10) and profile.weights == (4 * 65 * 12, 4 * 13 * 10)
-        assert all(profile.forward) and all(profile.backward)
-
-
 def test_a_workload_without_layers_is_refused():
     bowl = workloads.find("quadratic")
     workload = bowl.build(bowl.Settings())

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
-
 import numpy as np
 import pytest
 
@@ -19,19 +16,6 @@ each_workload = pytest.mark.parametrize("name", workloads.WORKLOADS)
 def test_an_unknown_workload_is_refused_with_the_nearest_name():
     with pytest.raises(ValueError, match="did you mean digits"):
         workloads.find("digit")
-
-
-def test_importing_and_building_workloads_loads_no_compiler_no_torch_and_no_scikit_learn():
-    program = (
-        "import sys, workloads, workloads.mnist, workloads.torch_module\n"
-        "for name in ('digits', 'spirals', 'text', 'quadratic'):\n"
-        "    module = workloads.find(name)\n"
-        "    workload = module.build(module.Settings(), 'float32')\n"
-        "    workload.start(0)\n"
-        "print(sorted({'numba', 'torch', 'sklearn', 'scipy'} & set(sys.modules)))"
-    )
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "[]"
 
 
 @each_workload

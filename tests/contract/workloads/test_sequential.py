@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import kernels
-from tests.unit.workloads.test_layers import beside, in_torch
+from tests.contract.workloads.test_layers import beside, in_torch
 from workloads import models
 from workloads.layers import Dense
 from workloads.sequential import Sequential, balanced

@@ -9,6 +9,8 @@ import numpy as np
 import pytest
 
 import kernels
+from cluster.devices import DEVICES
+from experiments.measure.profile import measured, priced
 from tests.training import train
 from workloads import models
 from workloads.supervised import Supervised
@@ -225,3 +227,13 @@ def test_a_pipeline_of_torch_stages_learns_what_one_process_does():
     piped = train("gpipe", wrapped(module), 3, {"chunks": 2, "learning_rate": 0.3}, batch=8, steps=10).models[0]
     alone = train("sgd", wrapped(module), settings={"learning_rate": 0.3}, batch=8, steps=10).models[0]
     np.testing.assert_allclose(piped, alone, rtol=0, atol=1e-13)
+
+
+def test_it_is_profiled_by_its_children():
+    net = nn.Sequential(nn.Flatten(), nn.Linear(6, 12), nn.ReLU(), nn.Linear(12, 3))
+    workload = wrapped(net, dtype=np.float32)
+    batch = workload.batch(np.arange(8))
+    for profile in (measured(workload, batch, range(2)), priced(workload, batch, DEVICES["laptop"])):
+        assert profile.layers == ("0 flatten, linear, relu", "1 linear")
+        assert profile.activations == (4 * 8 * 12, 4 * 8 * 3) and profile.weights == (4 * 7 * 12, 4 * 13 * 3)
+        assert all(profile.forward) and all(profile.backward)
