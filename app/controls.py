@@ -266,7 +266,7 @@ def write_address(experiment: Experiment) -> None:
 
 def put(experiment: Experiment) -> None:
     """Set the widgets to `experiment`."""
-    values = {**experiment.model_dump(), **experiment.data, **experiment.coding, **experiment.settings}
+    values = {**experiment.model_dump(mode="json"), **experiment.data, **experiment.coding, **experiment.settings}
     for name in owners(experiment.algorithm, experiment.compression, experiment.workload):
         st.session_state[name] = values[name]
 
@@ -286,14 +286,14 @@ def settle(field: str) -> None:
     """
     state = st.session_state
     if field == "compression":
-        state.update(coding_settings(state["compression"])().model_dump())
+        state.update(coding_settings(state["compression"])().model_dump(mode="json"))
         return
     algorithm, workload = state["algorithm"], state["workload"]
     data = _beginning(algorithm, workload)
     if field == "algorithm":
         begun = [_beginning(name, workload) for name in catalogue.ALGORITHMS]
         data = {n: value for n, value in data.items() if state.get(n) in [values[n] for values in begun]}
-        state.update(catalogue.ALGORITHMS[algorithm].declaration.Settings().model_dump())
+        state.update(catalogue.ALGORITHMS[algorithm].declaration.Settings().model_dump(mode="json"))
         if not compresses(algorithm):
             state["compression"] = "none"
     state.update(data)
@@ -301,4 +301,4 @@ def settle(field: str) -> None:
 
 def _beginning(algorithm: str, workload: str) -> dict[str, Any]:
     settings = catalogue.WORKLOADS[workload].module.Settings
-    return settings(**starting_point(algorithm, workload)).model_dump()
+    return settings(**starting_point(algorithm, workload)).model_dump(mode="json")

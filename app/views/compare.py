@@ -122,7 +122,7 @@ def _mark(one: Shown) -> str:
 
 
 def _flat(experiment: Experiment) -> dict:
-    values = experiment.model_dump()
+    values = experiment.model_dump(mode="json")
     own = {name: value for name, value in values.items() if name not in NESTED}
     return {**own, **values["data"], **values["coding"], **values["settings"]}
 

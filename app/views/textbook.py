@@ -193,7 +193,7 @@ def _labels(queries: tuple[str, ...]) -> dict[str, str]:
     labels = {}
     for query in queries:
         e = Experiment.from_query(query)
-        values = {**e.model_dump(), **e.data, **e.coding, **e.settings}
+        values = {**e.model_dump(mode="json"), **e.data, **e.coding, **e.settings}
         words = [compare.said(e, n, values[n]) for n in differing if n in values and n != "algorithm"]
         labels[query] = ", ".join([e.algorithm, *words])
     return labels

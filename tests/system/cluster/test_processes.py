@@ -358,7 +358,7 @@ def test_ctrl_c_while_a_rank_is_being_started_harms_neither_the_fork_server_nor_
 
 
 def test_a_second_ctrl_c_interrupts_at_once_and_leaves_no_process(ctrl_c, monkeypatch):
-    hear_out, ranks = supervisor.Watch._hear_out, []
+    hear_out, ranks = supervisor.Supervisor._hear_out, []
 
     def on_progress(event_logs, seconds):
         if event_logs[1].reports:
@@ -370,7 +370,7 @@ def test_a_second_ctrl_c_interrupts_at_once_and_leaves_no_process(ctrl_c, monkey
             ctrl_c()
         hear_out(self, silence)
 
-    monkeypatch.setattr(supervisor.Watch, "_hear_out", interrupted)
+    monkeypatch.setattr(supervisor.Supervisor, "_hear_out", interrupted)
     with pytest.raises(KeyboardInterrupt):
         processes.run(go_on_for_ever, 2, backend="sockets", on_progress=on_progress)
     assert len(ranks) == 2 and not alive(ranks)

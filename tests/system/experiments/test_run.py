@@ -166,7 +166,11 @@ def test_workers_share_out_the_data_and_servers_get_none(monkeypatch):
     monkeypatch.setattr(algorithms.module("downpour"), "ALGORITHM", watched)
     run(small("downpour", shards=2, workers=3))
     assert [tasks[rank].serves for rank in range(5)] == [True, True, False, False, False]
-    assert [(tasks[rank].batches.shard, tasks[rank].batches.shards) for rank in range(2, 5)] == [(0, 3), (1, 3), (2, 3)]
+    assert [(tasks[rank].batches.data_shard, tasks[rank].batches.data_shards) for rank in range(2, 5)] == [
+        (0, 3),
+        (1, 3),
+        (2, 3),
+    ]
 
 
 def test_no_figure_is_nan():
