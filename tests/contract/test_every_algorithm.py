@@ -18,7 +18,6 @@ from algorithms.algorithm import Algorithm, Knobs, Shape
 from cluster.comm import RankLost
 from cluster.faults import JITTERS, Faults
 from cluster.network import NETWORKS
-from cluster.real import processes
 from tests.training import ScalarChain, WideChain, train
 from workloads import quadratic
 from workloads.recorder import Diverged
@@ -310,19 +309,6 @@ def test_timing_is_arithmetic_only_where_it_is_asynchronous(variant):
     else:
         assert all(np.array_equal(a, b) for a, b in pairs) == deterministic(variant)
     assert ideal.outcome.trace().seconds() < ragged.outcome.trace().seconds()
-
-
-REAL = [(name, {}) for name in NAMES] + [("easgd", {"synchronous": True})]
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("variant", REAL, ids=spelled)
-def test_real_processes_give_the_same_numbers(variant):
-    workers = 2 if deterministic(variant) else 1  # alone with its server even an asynchronous worker is predictable
-    workers = max(workers, workers_of(variant[0])) if workers_of(variant[0]) > Algorithm.example_workers else workers
-    real = course(variant, workers=workers, run=processes.run)
-    simulated = course(variant, workers=workers)
-    assert all(np.array_equal(a, b) for a, b in zip(real.outcome.results, simulated.outcome.results, strict=True))
 
 
 # it costs what it declares

@@ -5,7 +5,7 @@ import pytest
 
 import kernels
 from algorithms.shared_memory.async_svrg import descend, descend_rows
-from tests.contract.algorithms.test_hogwild import everywhere, problem
+from tests.contract.algorithms.test_hogwild import problem
 from tests.training import ScalarChain, train
 from workloads.batches import Batches
 from workloads.shared_memory import Descent
@@ -63,7 +63,6 @@ WORKLOADS = {
 }
 
 
-@everywhere
 @pytest.mark.parametrize("reading", ["consistent", "inconsistent", "unlock"])
 @pytest.mark.parametrize("kind", WORKLOADS)
 def test_one_thread_is_svrg_bit_for_bit(run, reading, kind):

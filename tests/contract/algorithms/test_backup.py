@@ -1,5 +1,3 @@
-import os
-import signal
 from itertools import pairwise
 
 import numpy as np
@@ -9,11 +7,9 @@ from algorithms import find
 from cluster.comm import RankLost
 from cluster.faults import JITTERS, Faults
 from cluster.network import NETWORKS
-from cluster.real import processes
 from experiments.experiment import Experiment
 from experiments.run import check
-from kernels.meter import METER
-from tests.training import ScalarChain, Springs, train, wait_until_told
+from tests.training import ScalarChain, Springs, train
 
 RATE = {"learning_rate": 0.1}
 IDEAL = {"network": NETWORKS["ideal"]}
@@ -175,27 +171,3 @@ def test_what_is_sent_to_a_lost_worker_is_nobodys_mistake():
     run = train("backup", Springs([0.0] * 3), 3, RATE | {"backups": 1}, steps=9, fails=True,
                 faults=Faults(slow=slow, crash=crash))  # fmt: skip
     assert run.outcome.error is None and len(run.outcome.notes) == 1
-
-
-class Mortal(Springs):
-    """Its process kills itself in its sixth gradient, when all that it has recorded has left."""
-
-    def gradient(self, w, batch):
-        if len(self.seen.get(0.0, ())) == 5:
-            wait_until_told(METER.get())
-            os.kill(os.getpid(), signal.SIGKILL)
-        return super().gradient(w, batch)
-
-
-def mortal(rank):
-    return Mortal([0.0] * 3) if rank == 2 else Springs([0.0] * 3)
-
-
-@pytest.mark.parametrize("backups", [0, 1])
-def test_a_killed_process_is_survived_if_there_is_a_backup_and_named_if_there_is_none(backups):
-    run = train("backup", mortal, 3, RATE | {"backups": backups}, steps=300, fails=True, run=processes.run)
-    said = str(run.outcome.error) if backups == 0 else run.outcome.notes[0]
-    assert said.startswith("rank 2 was lost at ") and "(step 5)" in said and "SIGKILL" in said
-    assert (run.outcome.error is None) == (backups == 1)
-    assert len(run.outcome.event_logs[2].losses) == 5
-    assert len(served(run)) == (300 if backups else 5)

@@ -3,11 +3,10 @@
 import numpy as np
 import pytest
 
-from tests.contract.algorithms.test_hogwild import Pull, everywhere, problem
+from tests.contract.algorithms.test_hogwild import Pull, problem
 from tests.training import train
 
 
-@everywhere
 @pytest.mark.parametrize("per_write", [2, 8])
 def test_one_thread_is_mini_batch_sgd_with_the_sum_of_gradients_on_sparse_rows_bit_for_bit(run, per_write):
     settings = {"learning_rate": 0.25, "per_write": per_write}
@@ -26,7 +25,6 @@ def test_with_one_sample_to_a_write_it_is_hogwild_on_sparse_rows_bit_for_bit():
     assert mine.staleness == hogwild.staleness
 
 
-@everywhere
 @pytest.mark.parametrize("per_write", [3, 0])
 def test_all_that_was_computed_is_added(run, per_write):
     done = train("hogbatch", Pull(), 4, {"learning_rate": 0.5, "per_write": per_write, "atomic": True}, batch=8,

@@ -8,14 +8,10 @@ import pytest
 from algorithms.shared_memory import hogbatch, hogwild
 from cluster import simulated
 from cluster.faults import JITTERS, Faults
-from cluster.real import processes, threads
 from tests.training import Springs, train
 from workloads import sparse
 from workloads.shared_memory import Descent
 from workloads.sparse import Sparse
-
-CLUSTERS = {"simulated": simulated.run, "threads": threads.run, "processes": processes.run}
-everywhere = pytest.mark.parametrize("run", CLUSTERS.values(), ids=CLUSTERS)
 
 
 def problem(dtype=np.float64, **settings):
@@ -44,7 +40,6 @@ class Pull:
         return 1.0, np.full(self.parameters, -1.0)
 
 
-@everywhere
 @pytest.mark.parametrize("atomic", [False, True])
 def test_one_thread_is_sgd_on_sparse_rows_bit_for_bit(run, atomic):
     settings = {"learning_rate": 0.5, "atomic": atomic}
@@ -83,7 +78,6 @@ def apart(workers, batch, rounds):
     return workload
 
 
-@everywhere
 def test_threads_whose_samples_have_nothing_in_common_do_what_one_would_do_after_the_other(run):
     together = train("hogwild", apart(3, 4, 30), 3, {"learning_rate": 0.5}, batch=4, steps=30, run=run)
     alone = train("sgd", apart(3, 4, 30), 1, {"learning_rate": 0.5}, batch=1, steps=360)
@@ -94,7 +88,6 @@ def test_threads_whose_samples_have_nothing_in_common_do_what_one_would_do_after
         assert sum(map(sum, together.staleness)) > 0  # others did write, but elsewhere
 
 
-@everywhere
 def test_with_atomic_additions_all_that_was_computed_is_added(run):
     done = train("hogwild", Pull(), 4, {"learning_rate": 0.5, "atomic": True}, batch=8, steps=15, run=run)
     assert all(w.tolist() == [0.5 * 480] * 6 for w in done.models)
@@ -148,7 +141,6 @@ def test_a_lost_thread_does_not_stop_the_others():
     assert done.outcome.results[0] is not None and done.outcome.results[2] is not None
 
 
-@everywhere
 def test_it_learns_sparse_rows(run):
     workload = problem(rows=4096, features=500, dtype=np.float32)
     done = train("hogwild", workload, 2, {"learning_rate": 1.0}, batch=64, steps=200, run=run)

@@ -41,13 +41,6 @@ def test_the_model_is_put_together_from_the_pieces_of_all_ranks():
     assert not dealt.evaluations["spread"].any()
 
 
-def test_real_processes_put_it_together_as_well():
-    experiment = Experiment.of({"algorithm": "zero3", "workers": 2, "steps": 5, "evaluations": 2})
-    real, simulated = run(experiment.change(cluster="processes")), run(experiment)
-    assert np.array_equal(real.parameters, simulated.parameters)
-    assert real.evaluations["loss"].tolist() == simulated.evaluations["loss"].tolist()
-
-
 @pytest.mark.parametrize("workers", [1, 2, 3, 5])
 def test_it_trains_the_same_bits_though_there_may_be_fewer_parameters_than_ranks(workers):
     settings = {"update": "adam", "learning_rate": 0.05}

@@ -17,7 +17,6 @@ from cluster import simulated
 from cluster.comm import nbytes
 from cluster.faults import JITTERS, Faults
 from cluster.network import NETWORKS
-from cluster.real import processes
 from experiments.experiment import Experiment
 from experiments.run import run
 from experiments.runs.compare import difference
@@ -223,19 +222,6 @@ def test_the_network_changes_when_but_not_what(variant):
     assert np.array_equal(near, far)
 
 
-def everything(comm):
-    return stream(VARIANTS, 3, comm)
-
-
-def test_real_processes_give_the_same_numbers():
-    real, _ = results(everything, 2, processes)
-    played, _ = results(everything, 2)
-    for number, variant in enumerate(VARIANTS):
-        mine = slice(3 * number, 3 * number + 3)
-        for one, other in zip(real, played, strict=True):
-            assert np.array_equal(one[mine], other[mine]), spelled(variant)
-
-
 GATHERED = [(name, settings) for name, settings in VARIANTS if find(name).combine == "all-gather"]
 
 
@@ -352,15 +338,6 @@ def test_workers_stop_at_the_same_step_when_time_is_up(name):
     assert done.status == "finished" and not done.notes  # a message left unread would be noted
     steps = [done.losses["step"][done.losses["rank"] == rank].max() for rank in range(3)]
     assert len(set(steps)) == 1
-
-
-def test_a_run_on_real_processes_ends_with_the_same_weights():
-    settings = {"steps": 5, "workers": 2, "evaluations": 1}
-    played, real = (
-        run(experiment(("top_k", {}), cluster=cluster, **settings)) for cluster in ("simulated", "processes")
-    )
-    assert real.status == "finished" and np.array_equal(real.parameters, played.parameters)
-    assert real.summary["bytes"] == played.summary["bytes"]
 
 
 def able():
