@@ -316,7 +316,7 @@ WAYS = "layer by layer", "merged", "next forward", "delay"
 )
 def every_way(run):
     """AlexNet, 128 images on each of 8 GPUs at their peak; a ring with 20 us for each message. Most bytes come last in
-    the forward pass and first in the backward pass, so that much can be hidden. Nothing runs: this is arithmetic."""
+    the forward pass and first in the backward pass, so that much can be hidden. Closed forms only."""
     forward = [IMAGES * flops / GPU.flops for flops in FORWARD]
     rows = []
     for gigabytes in (0.1, 0.3, 1, 2, 3, 5, 10, 30, 100):
@@ -348,18 +348,27 @@ def every_way(run):
     look=Look("bandwidth", ("ms",), "way", theory=("formula",), log="xy", title="milliseconds of a step"),
 )
 def predicted(run):
-    """Milliseconds of a step on 4 workers, most of whose parameters come last, over the bandwidth of a network without
-    latency. The formulas know only what the run layer by layer has shown: how long layers and sums take."""
-    rows, most = [], 1024
+    """Milliseconds of a step of 4 workers over the bandwidth of a network without latency; most parameters are in the
+    last layers. The formulas use only what the run layer by layer shows: how long its layers and its sums take."""
+    rows, most, least = [], 1024, 18_000  # numbers of a slice; bytes of a bucket, which the last two layers fill
     for bandwidth in (1e7, 2e7, 4e7, 8e7):
         where = HEAVY_END | {"latency": 0.0, "bandwidth": bandwidth, "steps": 12}
         by_layer = run(**BACKWARD, **where)
         p = profile(by_layer)
-        nbytes = ITEM * most * share(where["workers"])
+        sent = share(where["workers"])  # times that a worker sends each byte
         for way, done, seconds in (
             ("no overlap", run(**NONE, **where), overlap.no_overlap(p)),
             ("layer by layer", by_layer, overlap.wait_free(p)),
-            ("next forward", run(**URGENT | {"slice": most}, **where), overlap.forward_overlap(p, most=nbytes)),
+            (
+                "in buckets",
+                run(**BACKWARD | {"bucket_bytes": least}, **where),
+                overlap.wait_free(p, overlap.bucketed(p, sent * least)),
+            ),
+            (
+                "next forward",
+                run(**URGENT | {"slice": most}, **where),
+                overlap.forward_overlap(p, most=sent * ITEM * most),
+            ),
             ("delay", run(**DELAY, **where), overlap.delayed(p)),
         ):
             row = {"way": way, "bandwidth": bandwidth, "ms": step(done), "formula": MS * seconds}
@@ -368,7 +377,7 @@ def predicted(run):
 
 
 def profile(done):
-    """What the first worker's layers and sums take in a run layer by layer; the size of a layer is what it sends."""
+    """Return the step costs that a run layer by layer shows on rank 0; sizes are the bytes that it sends in a ring."""
     spans, messages = done.trace.spans, done.trace.messages
     mine = spans["rank"] == 0
     labels = (done.trace.labels[label] for label in spans["label"][mine])
@@ -400,7 +409,7 @@ def profile(done):
         "FLOPs per byte grow with the positions, and not with the parameters": lambda rows: all(
             row["FLOP/byte"] == rows[-1]["FLOP/byte"] * row["positions"] for row in rows
         ),
-        "divided by those that the GPU does while a byte is sent they are compute / sum": lambda rows: all(
+        "compute / sum is FLOPs per byte over the FLOPs that the GPU does while a byte is sent": lambda rows: all(
             abs(row["FLOP/byte"] * ETHERNET.bandwidth / GPU.flops * row["sum"] / row["compute"] - 1) < 1e-9
             for row in rows
         ),
@@ -410,7 +419,7 @@ def profile(done):
 def compute_per_byte(run):
     """Milliseconds of AlexNet's layers, 128 images on each of many GPUs at their peak: forward and backward, and
     sending the gradient over 10 Gb Ethernet. A weight of a convolution works at every position of its output, the
-    weight of a dense layer once. Nothing runs: this is arithmetic."""
+    weight of a dense layer at one. Closed forms only."""
     rows = []
     for (layer, (*_, positions)), parameters, flops in zip(ALEXNET.items(), PARAMETERS, FORWARD, strict=True):
         rows.append(
@@ -427,7 +436,7 @@ def compute_per_byte(run):
 
 
 def part(rows, quantity, kind):
-    """How much of a quantity is in the layers of a kind, of all layers together."""
+    """Return the fraction of a quantity that is in the layers of a kind."""
     return sum(row[quantity] for row in rows if row["layer"].startswith(kind)) / sum(column(rows, quantity))
 
 
@@ -438,13 +447,13 @@ WIDTH, MANY = ALEXNET["fc7"][1], 64
     "How small must a batch be for a dense layer to be split?",
     source="Das et al., arXiv:1602.06709; Sridharan et al. (MLSL), arXiv:1801.08030",
     claims={
-        "smaller than the layer is wide: split, it sends less; larger: replicated": lambda rows: all(
+        "split, it sends less if the batch is smaller than the layer is wide; replicated, if larger": lambda rows: all(
             np.sign(round(row["split"] - row["replicated"], 6)) == np.sign(row["batch of all"] - WIDTH) for row in rows
         ),
-        "replicas of pieces never send more than either": lambda rows: all(
+        "the hybrid never sends more than either": lambda rows: all(
             row["hybrid"] <= min(row["split"], row["replicated"]) * (1 + 1e-9) for row in rows
         ),
-        "and where both send the same, a quarter of it": lambda rows: (
+        "and about a quarter where both send the same": lambda rows: (
             0.24
             < value(rows, "hybrid", **{"batch of all": WIDTH}) / value(rows, "split", **{"batch of all": WIDTH})
             < 0.25
@@ -461,9 +470,9 @@ WIDTH, MANY = ALEXNET["fc7"][1], 64
     look=Look("batch of all", ("replicated", "split", "hybrid"), log="xy", title="MB from each worker"),
 )
 def split_or_replicate(run):
-    """MB that each of 64 workers sends in a step for AlexNet's fc7, 4096 x 4096, over the batch of all workers:
-    replicated, a layer sends its gradient; split, its activations; hybrid, pieces of some replicas send both. Nothing
-    runs: this is arithmetic, and model_parallel.share_model_or_data measures the like of it."""
+    """MB that each of 64 workers sends in a step for AlexNet's fc7, 4096 x 4096, over the batch of all workers. A
+    replicated layer sends its gradient, a split one its activations, and the hybrid both: replicas that are split.
+    Closed forms only; model_parallel.share_model_or_data measures the same on the simulated cluster."""
     rows = []
     for batch in (64, 256, 1024, 4096, 16384, 65536, 262144):
         replicas = traffic.best_replicas(MANY, batch, WIDTH)
