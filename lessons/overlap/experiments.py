@@ -4,9 +4,16 @@ from __future__ import annotations
 
 import math
 
-from lessons.figure import column, figure, value
+import numpy as np
 
-MS = 1e3
+from algorithms.parts.rank_groups import divisors
+from cluster.devices import DEVICES
+from cluster.network import NETWORKS
+from lessons.figure import Look, column, figure, value
+from theory import overlap, traffic
+from theory.collective_costs import share
+
+MS, MB = 1e3, 1e-6
 DEEP = {"model": "residual", "depth": 16, "width": 96, "workers": 4, "steps": 8, "evaluations": 1}
 HEAVY_END = {"model": "cnn", "batch": 128, "workers": 4, "steps": 8, "evaluations": 1}  # most parameters come last
 WHOLE = 1 << 30  # one bucket for everything; slices that cut nothing
@@ -265,3 +272,211 @@ def shrinks(run, delay, rate):
     how = DELAY | {"delay": delay, "learning_rate": rate, "workers": 1, "steps": 400, "evaluations": 1}
     losses = run(**how, **bowl).losses["loss"]
     return losses[-40:].max() < losses[40:80].max()
+
+
+ALEXNET = {  # (inputs of a unit, units or feature maps, positions of the output that share the weights)
+    "conv1": (11 * 11 * 3, 96, 55 * 55),
+    "conv2": (5 * 5 * 48, 256, 27 * 27),
+    "conv3": (3 * 3 * 256, 384, 13 * 13),
+    "conv4": (3 * 3 * 192, 384, 13 * 13),
+    "conv5": (3 * 3 * 192, 256, 13 * 13),
+    "fc6": (6 * 6 * 256, 4096, 1),
+    "fc7": (4096, 4096, 1),
+    "fc8": (4096, 1000, 1),
+}
+PARAMETERS = [(inputs + 1) * units for inputs, units, _ in ALEXNET.values()]
+FORWARD = [2 * (inputs + 1) * units * positions for inputs, units, positions in ALEXNET.values()]  # FLOPs of an image
+IMAGES, ITEM = 128, 4  # for each GPU; bytes of a number
+GPU, GPUS, ETHERNET = DEVICES["K40"], 8, NETWORKS["10GbE"].between
+MESSAGE, SLICE_BYTES = 2e-5, 8e6  # s of latency; slices far longer on the wire than the 14 messages of their sum
+WAYS = "layer by layer", "merged", "next forward", "delay"
+
+
+@figure(
+    "What does each way of overlapping gain as the network gets slower?",
+    source="Closed forms of theory/overlap.py; layers of AlexNet: Krizhevsky, Sutskever & Hinton, NIPS 2012",
+    claims={
+        "a delay gains most, and never more than twice": lambda rows: all(
+            max(row[way] for way in WAYS) <= row["delay"] * (1 + 1e-9) <= 2 for row in rows
+        ),
+        "each way gains most where summing takes between a half and twice as long as computing": lambda rows: all(
+            0.5 < max(rows, key=lambda row: row[way])["sum/compute"] < 2 for way in WAYS
+        ),
+        "back-propagation hides at most itself: two thirds of computing": lambda rows: all(
+            row["no overlap"] * (1 - 1 / row["merged"]) <= 2 / 3 * row["compute"] * (1 + 1e-9) for row in rows
+        ),
+        "layers merged are never slower than layer by layer or all at once": lambda rows: all(
+            row["merged"] >= max(row["layer by layer"], 1) * (1 - 1e-9) for row in rows
+        ),
+        "where summing takes longer than computing, the next forward pass hides more": lambda rows: all(
+            row["next forward"] > row["merged"] for row in rows if row["sum/compute"] > 1
+        ),
+    },
+    look=Look("GB/s", WAYS, log="x", title="times as fast as without overlap"),
+)
+def every_way(run):
+    """AlexNet, 128 images on each of 8 GPUs at their peak; a ring with 20 us for each message. Most bytes come last in
+    the forward pass and first in the backward pass, so that much can be hidden. Closed forms only."""
+    forward = [IMAGES * flops / GPU.flops for flops in FORWARD]
+    rows = []
+    for gigabytes in (0.1, 0.3, 1, 2, 3, 5, 10, 30, 100):
+        line = overlap.Cost(2 * (GPUS - 1) * MESSAGE, share(GPUS) / (1e9 * gigabytes))
+        p = overlap.StepCosts(forward, [2 * f for f in forward], [ITEM * k for k in PARAMETERS], line)
+        none = overlap.no_overlap(p)
+        times = (
+            overlap.wait_free(p),
+            overlap.wait_free(p, overlap.merged(p)),
+            overlap.forward_overlap(p, most=SLICE_BYTES),
+            overlap.delayed(p),
+        )
+        row = {"GB/s": gigabytes, "sum/compute": none / p.compute - 1, "compute": MS * p.compute}
+        rows.append(row | {"no overlap": MS * none} | {way: none / s for way, s in zip(WAYS, times, strict=True)})
+    return rows
+
+
+@figure(
+    "Can one profiled run predict the step of every way of overlapping?",
+    source="Shi et al. (MG-WFBP), INFOCOM 2019: layers are timed, and a line is fitted to the sums",
+    claims={
+        "the simulated cluster takes the time of the formula, within a hundredth": lambda rows: all(
+            abs(row["ms"] / row["formula"] - 1) < 0.01 for row in rows
+        ),
+        "no way is faster than computing, or than summing": lambda rows: all(
+            row["ms"] > max(row["compute"], row["sum"]) * (1 - 1e-9) for row in rows
+        ),
+    },
+    look=Look("bandwidth", ("ms",), "way", theory=("formula",), log="xy", title="milliseconds of a step"),
+)
+def predicted(run):
+    """Milliseconds of a step of 4 workers over the bandwidth of a network without latency; most parameters are in the
+    last layers. The formulas use only what the run layer by layer shows: how long its layers and its sums take."""
+    rows, most, least = [], 1024, 18_000  # numbers of a slice; bytes of a bucket, which the last two layers fill
+    for bandwidth in (1e7, 2e7, 4e7, 8e7):
+        where = HEAVY_END | {"latency": 0.0, "bandwidth": bandwidth, "steps": 12}
+        by_layer = run(**BACKWARD, **where)
+        p = profile(by_layer)
+        sent = share(where["workers"])  # times that a worker sends each byte
+        for way, done, seconds in (
+            ("no overlap", run(**NONE, **where), overlap.no_overlap(p)),
+            ("layer by layer", by_layer, overlap.wait_free(p)),
+            (
+                "in buckets",
+                run(**BACKWARD | {"bucket_bytes": least}, **where),
+                overlap.wait_free(p, overlap.bucketed(p, sent * least)),
+            ),
+            (
+                "next forward",
+                run(**URGENT | {"slice": most}, **where),
+                overlap.forward_overlap(p, most=sent * ITEM * most),
+            ),
+            ("delay", run(**DELAY, **where), overlap.delayed(p)),
+        ):
+            row = {"way": way, "bandwidth": bandwidth, "ms": step(done), "formula": MS * seconds}
+            rows.append(row | {"compute": computing(done), "sum": MS * p.line(sum(p.sizes))})
+    return rows
+
+
+def profile(done):
+    """Return the step costs that a run layer by layer shows on rank 0; sizes are the bytes that it sends in a ring."""
+    spans, messages = done.trace.spans, done.trace.messages
+    mine = spans["rank"] == 0
+    labels = (done.trace.labels[label] for label in spans["label"][mine])
+    took = dict(zip(labels, spans["end"][mine] - spans["start"][mine], strict=True))
+    sent, arrived, nbytes = (messages[name][messages["src"] == 0] for name in ("sent", "arrived", "bytes"))
+    each, start = np.polyfit(nbytes, arrived - np.maximum(sent, np.append(0, arrived[:-1])), 1)
+    layers = sum(label.startswith("F") for label in took)
+    backward = [took[f"B{layer}"] for layer in range(layers)]
+    backward[-1] += took["loss"]
+    sizes = nbytes[:layers][::-1].tolist()
+    update = overlap.Cost(each=took["sgd"] / sum(sizes))
+    forward = [took[f"F{layer}"] for layer in range(layers)]
+    return overlap.StepCosts(forward, backward, sizes, overlap.Cost(start, each), update=update)
+
+
+@figure(
+    "Which layers should not be replicated?",
+    source="Krizhevsky, arXiv:1404.5997; FLOPs per byte: Das et al., arXiv:1602.06709",
+    claims={
+        "convolutions are nine tenths of computing, dense layers nine tenths of what is sent": lambda rows: (
+            part(rows, "compute", "conv") > 0.9 < part(rows, "sum", "fc")
+        ),
+        "on 10 Gb Ethernet each convolution computes longer than it sends": lambda rows: all(
+            row["compute"] > row["sum"] for row in rows if row["layer"].startswith("conv")
+        ),
+        "and each dense layer sends more than thirty times as long as it computes": lambda rows: all(
+            row["sum"] > 30 * row["compute"] for row in rows if row["layer"].startswith("fc")
+        ),
+        "FLOPs per byte grow with the positions, and not with the parameters": lambda rows: all(
+            row["FLOP/byte"] == rows[-1]["FLOP/byte"] * row["positions"] for row in rows
+        ),
+        "compute / sum is FLOPs per byte over the FLOPs that the GPU does while a byte is sent": lambda rows: all(
+            abs(row["FLOP/byte"] * ETHERNET.bandwidth / GPU.flops * row["sum"] / row["compute"] - 1) < 1e-9
+            for row in rows
+        ),
+    },
+    look=Look("layer", ("compute", "sum"), kind="bar", log="y", title="milliseconds of a step"),
+)
+def compute_per_byte(run):
+    """Milliseconds of AlexNet's layers, 128 images on each of many GPUs at their peak: forward and backward, and
+    sending the gradient over 10 Gb Ethernet. A weight of a convolution works at every position of its output, the
+    weight of a dense layer at one. Closed forms only."""
+    rows = []
+    for (layer, (*_, positions)), parameters, flops in zip(ALEXNET.items(), PARAMETERS, FORWARD, strict=True):
+        rows.append(
+            {
+                "layer": layer,
+                "positions": positions,
+                "parameters": parameters,
+                "FLOP/byte": traffic.intensity(IMAGES, positions, ITEM),
+                "compute": MS * 3 * IMAGES * flops / GPU.flops,
+                "sum": MS * 2 * ITEM * parameters / ETHERNET.bandwidth,
+            }
+        )
+    return rows
+
+
+def part(rows, quantity, kind):
+    """Return the fraction of a quantity that is in the layers of a kind."""
+    return sum(row[quantity] for row in rows if row["layer"].startswith(kind)) / sum(column(rows, quantity))
+
+
+WIDTH, MANY = ALEXNET["fc7"][1], 64
+
+
+@figure(
+    "How small must a batch be for a dense layer to be split?",
+    source="Das et al., arXiv:1602.06709; Sridharan et al. (MLSL), arXiv:1801.08030",
+    claims={
+        "split, it sends less if the batch is smaller than the layer is wide; replicated, if larger": lambda rows: all(
+            np.sign(round(row["split"] - row["replicated"], 6)) == np.sign(row["batch of all"] - WIDTH) for row in rows
+        ),
+        "the hybrid never sends more than either": lambda rows: all(
+            row["hybrid"] <= min(row["split"], row["replicated"]) * (1 + 1e-9) for row in rows
+        ),
+        "and about a quarter where both send the same": lambda rows: (
+            0.24
+            < value(rows, "hybrid", **{"batch of all": WIDTH}) / value(rows, "split", **{"batch of all": WIDTH})
+            < 0.25
+        ),
+        "four times the batch, twice the replicas": lambda rows: (
+            column(rows, "replicas") == [2.0**n for n in range(len(rows))]
+        ),
+        "no other number of replicas sends less": lambda rows: all(
+            row["hybrid"] <= MB * traffic.hybrid(other, MANY, row["batch of all"], WIDTH) * (1 + 1e-9)
+            for row in rows
+            for other in divisors(MANY)
+        ),
+    },
+    look=Look("batch of all", ("replicated", "split", "hybrid"), log="xy", title="MB from each worker"),
+)
+def split_or_replicate(run):
+    """MB that each of 64 workers sends in a step for AlexNet's fc7, 4096 x 4096, over the batch of all workers. A
+    replicated layer sends its gradient, a split one its activations, and the hybrid both: replicas that are split.
+    Closed forms only; model_parallel.share_model_or_data measures the same on the simulated cluster."""
+    rows = []
+    for batch in (64, 256, 1024, 4096, 16384, 65536, 262144):
+        replicas = traffic.best_replicas(MANY, batch, WIDTH)
+        ways = {"replicated": MANY, "split": 1, "hybrid": replicas}
+        sent = {way: MB * traffic.hybrid(groups, MANY, batch, WIDTH, ITEM) for way, groups in ways.items()}
+        rows.append({"batch of all": batch, "replicas": replicas} | sent)
+    return rows

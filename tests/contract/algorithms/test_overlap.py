@@ -1,19 +1,23 @@
+from functools import cache
+
 import numpy as np
 import pytest
 
+import kernels
 import workloads
-from cluster.network import Link, Network
+from cluster.devices import DEVICES
+from cluster.network import NETWORKS, Link, Network
 from tests.training import ScalarChain, Springs, train
-from theory.overlap import Cost, StepCosts, bucketed
+from theory.overlap import Cost, StepCosts, bucketed, forward_overlap, no_overlap, steps, wait_free
 from tracing import COMPUTE
 
 SLOW = Network(Link(1e-4, 1e7), Link(1e-4, 1e7))
 RULES = ["sgd", "momentum", "nesterov", "adagrad", "rmsprop", "adam"]
 
 
-def residual(dtype=np.float64):
+def residual(dtype=np.float64, depth=4, width=8):
     digits = workloads.find("digits")
-    return digits.build(digits.Settings(model="residual", depth=4, width=8), dtype)
+    return digits.build(digits.Settings(model="residual", depth=depth, width=width), dtype)
 
 
 def sums(run):
@@ -83,3 +87,67 @@ def test_a_model_that_cannot_be_cut_is_one_layer(name):
 def test_replicas_stay_identical_bit_for_bit(name, collective):
     run = train(name, residual(np.float32), 3, {}, batch=4, steps=4, collective=collective)
     assert all(np.array_equal(run.models[0], w) for w in run.models)
+
+
+# the simulated cluster takes the time of the closed forms
+
+LATENCY, ITEM, DEVICE = 3e-5, 8, DEVICES["laptop"]
+EVEN = {"depth": 6, "width": 32}  # layers of 2080, 1056 and 330 numbers: all of them even
+
+
+def seconds(kernel):
+    """The price of a kernel on vectors, as a Cost per number."""
+    flops, words = kernel.price(np.ones(1000), np.ones(1000))
+    return Cost(DEVICE.overhead, max(flops / DEVICE.flops, words * ITEM / DEVICE.bandwidth) / 1000)
+
+
+@cache
+def profile(bandwidth, collective):
+    """The layers' own times, from the spans of one worker alone; the network's, from its link and its kernels."""
+    event_log = train("overlap", residual(**EVEN), steps=1, batch=16, network=NETWORKS["ideal"]).outcome.event_logs[0]
+    took = {label: end - start for _, start, end, _, label in event_log.spans}
+    work = residual(**EVEN)
+    backward = [took[f"B{layer}"] for layer in range(work.depth)]
+    backward[-1] += took["loss"]
+    add, scale, beta = seconds(kernels.add), seconds(kernels.scale), ITEM / bandwidth
+    if collective == "fast":  # two messages of half the vector; the second leaves when the first was added
+        line = Cost(LATENCY + add.start + scale.start, beta + (add.each + scale.each) / 2)
+        lag = Cost(LATENCY)
+    else:  # one message each way; adding goes on while the next is on the wire
+        line, lag = Cost(0.0, beta), Cost(LATENCY + add.start + scale.start, add.each + scale.each)
+    sizes = [part.parameters for part in work.split(work.depth)]
+    return StepCosts([took[f"F{i}"] for i in range(work.depth)], backward, sizes, line, lag, seconds(kernels.sgd))
+
+
+RUNS = {
+    "sync_sgd": ({}, no_overlap),
+    "overlap": ({"bucket_bytes": 0}, wait_free),
+    "overlap in buckets": ({"bucket_bytes": 2000 * ITEM}, lambda p: wait_free(p, bucketed(p, 2000))),
+    "overlap in one": ({"bucket_bytes": 1 << 30}, no_overlap),
+    "priority, fifo": ({"order": "fifo", "slice": 300}, lambda p: forward_overlap(p, urgent=False, most=300)),
+    "priority": ({"slice": 300}, lambda p: forward_overlap(p, most=300)),
+    "priority, whole": ({"slice": 1 << 20}, forward_overlap),
+    "delayed 0": ({"delay": 0}, lambda p: forward_overlap(p, urgent=False)),
+    "delayed 1": ({"delay": 1}, lambda p: steady(p, 1)),
+    "delayed 2": ({"delay": 2}, lambda p: steady(p, 2)),
+}
+STEPS = 12
+
+
+def steady(p, delay):
+    begins = steps(p, STEPS, delay=delay)
+    return (begins[-1] - begins[-5]) / 4
+
+
+@pytest.mark.parametrize("collective", ["fast", "recursive_doubling"])
+@pytest.mark.parametrize("bandwidth", [2e7, 2e8, 2e9])
+@pytest.mark.parametrize("name", RUNS)
+def test_two_simulated_workers_take_the_time_of_the_profile(name, bandwidth, collective):
+    settings, predicted = RUNS[name]
+    link = Network(Link(LATENCY, bandwidth), Link(LATENCY, bandwidth))
+    where = {"network": link, "collective": collective}
+    event_log = train(
+        name.split(" ")[0].strip(","), residual(**EVEN), 2, settings, steps=STEPS, batch=16, **where
+    ).outcome.event_logs[0]
+    at = [row[2] for row in event_log.losses]
+    assert (at[-1] - at[-5]) / 4 == pytest.approx(predicted(profile(bandwidth, collective)), rel=1e-9)
