@@ -55,6 +55,7 @@ CHANGES = {
     "blank lines": lambda text: text + "\n\n",
     "spaces": lambda text: text.replace(",", ", "),
     "quotes": quoted,
+    "quotes and spaces": lambda text: quoted(text).replace(",", ", "),
 }
 
 
@@ -85,6 +86,10 @@ def test_a_column_of_many_different_words_is_left_out_and_that_is_said():
         ("a,b\n" + "1,2\n" * 12 + "3,1e999\n", "line 14: b is '1e999' there"),
         ("a,a\n" + "1,2\n" * 12, "two columns that are called 'a'"),
         ("a,b\n" + "1,2\n" * 12 + '"3,4', "line 14: this is no CSV"),
+        ("a,b\n" + "1,2\n" * 12 + '3,"4"5\n', "line 14: this is no CSV"),
+        ("a,b\n" + "1,2\n" * 12 + "3,1_0\n", "line 14: b is '1_0' there"),
+        ("a,b\n\n" + "1,2\n" * 12 + "3\n", "line 15: 1 cells"),
+        ("a,b,c\n" + '1,"x\ny",2\n' * 12 + "z,x,2\n", "line 26: a is 'z' there"),
         ("a,b\n" + "1,2\0\n" * 12, "zero bytes"),
         (",".join("a" * 3000) + "\n", "has 3,000 columns"),
     ],
