@@ -18,7 +18,6 @@ from tests.contract.kernels.cases import CASES, SIZES
 
 NAMES = [name for family in kernels.FAMILIES.values() for name in family]
 SIMULATING = os.environ.get("NUMBA_ENABLE_CUDASIM") == "1"
-SM_90 = (9, 0)
 SIMULATED = {np.float32: (0, 1, 33, 257), np.float64: (33,)}  # the simulator takes an OS thread for every CUDA thread
 
 each_kernel = pytest.mark.parametrize("name", [name for name in NAMES if name in CASES])
