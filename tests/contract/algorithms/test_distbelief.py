@@ -51,5 +51,5 @@ def test_more_machines_than_nodes_in_a_layer_are_refused():
 
 
 def test_a_transformer_is_sent_to_tensor_parallelism():
-    with pytest.raises(ValueError, match="layer 0, of kind Embedding, cannot be dealt out"):
+    with pytest.raises(ValueError, match="layer 0, of kind Embedding, cannot be split unit by unit"):
         run(Experiment.of({"algorithm": "distbelief", "workload": "text"}))
