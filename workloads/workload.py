@@ -22,7 +22,7 @@ class Evaluation(NamedTuple):
 class Workload(Protocol):
     """A model and its data. Parameters are one flat vector `w`, shape (parameters,).
 
-    Workloads inherit from it. What has a default here need not be there: a workload without it is said to have none.
+    Workloads inherit from it. What has a default here is optional; the default says that the workload has none.
     """
 
     name: str
@@ -61,7 +61,7 @@ class Workload(Protocol):
 
     def boundaries(self, stages: int | Sequence[int]) -> tuple[int, ...]:
         """Return how many numbers per sample cross from each stage to the next. ValueError as for `split`."""
-        return self.split(stages)
+        raise ValueError(f"{self.name} has no layers to cut in stages; use digits, spirals, mnist or text instead.")
 
     def blocks(self, rank: int, ranks: int) -> list:
         """Return the blocks of `rank`, split by columns and rows; ValueError if the layers cannot be split so."""
