@@ -188,7 +188,7 @@ def gather(experiment: Experiment, outcome: Outcome, began: float) -> Run:
         memory=ordered(memory, "seconds", "rank"),
         status=status,
         error=error,
-        notes=(*getattr(workload, "notes", ()), *outcome.notes, *_ignored(experiment)),
+        notes=(*workload.notes, *outcome.notes, *_ignored(experiment)),
         parameters=models[-1].w if len(models) > 1 else None,
         environment=environment(),
     )

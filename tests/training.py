@@ -24,7 +24,7 @@ from workloads.quadratic import Quadratic
 from workloads.sequential import Sequential
 from workloads.supervised import Supervised
 from workloads.task import Task
-from workloads.workload import Evaluation
+from workloads.workload import Evaluation, Workload
 
 
 @dataclass
@@ -119,14 +119,14 @@ def pay(flops: float) -> None:
         meter.charge("toy", flops, 0)
 
 
-class Springs:
+class Springs(Workload):
     """f(w) = mean over the batch of |w - c|^2 / 2: sample i pulls towards centre c[i], in every coordinate.
 
     `starts` are the answers to start(), one after the other, the last one again and again. `seen` keeps for each
     centre where its gradients were asked for.
     """
 
-    name, shuffle, depth = "springs", False, 1
+    name, shuffle = "springs", False
 
     def __init__(self, centres=(0.0,), starts=(1.0,), parameters=1, curvature=1.0, dtype=np.float64):
         self.centres, self.starts = np.asarray(centres, dtype), list(starts)
@@ -159,7 +159,7 @@ def noisy_bowl(samples: int, dimension: int = 1000) -> Quadratic:
     return Quadratic(points, np.ones(dimension), np.zeros(dimension), shuffle=False)
 
 
-class ScalarChain:
+class ScalarChain(Workload):
     """y = w[-1] ... w[1] w[0] x with loss (y - 1)^2 / 2: one weight is one layer."""
 
     name, shuffle = "chain", False

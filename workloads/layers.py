@@ -3,7 +3,7 @@
     forward(parts, x)                -> (y, saved)       saved: what backward needs of this pass
     backward_input(parts, saved, dy) -> (dx, pending)    B: the layer before waits for it
     backward_weights(gradients, pending)                 W: only the optimizer waits for it
-    evaluate(parts, x)               -> y                only where it differs from forward
+    evaluate(parts, x)               -> y                outside training: forward's, unless a layer has its own
 
 A layer holds no parameters: `parts` are passed in, in the shapes it declares, and may be any version of them.
 backward_input multiplies by the transposed weights it is given; everything else comes from `saved`. Samples are the
@@ -13,6 +13,7 @@ first axis of every array; all arrays are contiguous.
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
@@ -24,28 +25,36 @@ Activation = Literal["relu", "tanh", "none"]
 
 
 class Layer(Protocol):
-    """Shapes are those of one sample."""
+    """Shapes are those of one sample. Layers inherit from it."""
 
     inputs: tuple[int, ...]
     outputs: tuple[int, ...]
     shapes: tuple[tuple[int, ...], ...]  # of the parameters, in the order in which they lie in the flat vector
     flops: int  # of the forward pass, per sample
 
+    @abstractmethod
     def start(self, generator: np.random.Generator) -> tuple[np.ndarray, ...]:
         """Return the initial parameters, float64."""
 
+    @abstractmethod
     def forward(self, parts, x) -> tuple[Any, tuple]:
         """Return (y, saved)."""
 
+    def evaluate(self, parts, x) -> Any:
+        """Return y outside training."""
+        return self.forward(parts, x)[0]
+
+    @abstractmethod
     def backward_input(self, parts, saved, dy, needed: bool = True) -> tuple[Any, tuple]:
         """Return (dx, pending); dx is None where it is not `needed`. The last element of `pending` is an array."""
 
+    @abstractmethod
     def backward_weights(self, gradients, pending) -> None:
         """Write the gradients of the parameters, with dy the gradient of the mean over samples."""
 
 
 @dataclass(frozen=True)
-class Dense:
+class Dense(Layer):
     """y = act(x w + b), a fully connected layer. Images are flattened."""
 
     inputs: tuple[int, ...]
@@ -96,7 +105,7 @@ class Dense:
 
 
 @dataclass(frozen=True)
-class Residual:
+class Residual(Layer):
     """y = x + scale * inner(x): a residual block.
 
     The initial weights are `gain` times those of He: with gain 1 / n the activations of n consecutive blocks stay
@@ -148,7 +157,7 @@ class Residual:
 
 
 @dataclass(frozen=True)
-class Convolution:
+class Convolution(Layer):
     """y = maxpool(relu(conv(x, w) + b)), with windows of `pool` x `pool`."""
 
     inputs: tuple[int, int, int]  # channels, height, width

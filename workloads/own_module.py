@@ -95,5 +95,7 @@ def _stored(name: str) -> Path:
 
 def _arrays(pair) -> tuple:
     """Return (x, target) as NumPy arrays, from arrays or tensors."""
+    import torch
+
     x, target = pair
-    return tuple(part.detach().cpu().numpy() if hasattr(part, "detach") else np.asarray(part) for part in (x, target))
+    return tuple(part.detach().cpu().numpy() if torch.is_tensor(part) else np.asarray(part) for part in (x, target))

@@ -14,13 +14,12 @@ of the next, so with as many workers as kinds worker k sees kind k alone.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 
 import numpy as np
 
 import kernels
 from knobs import Knobs, knob
-from workloads.workload import Evaluation
+from workloads.workload import Evaluation, Workload
 
 
 class Settings(Knobs):
@@ -55,10 +54,10 @@ def build(settings: Settings, dtype=np.float32) -> Quadratic:
     return Kinds(points, curvature, start, settings, dtype)
 
 
-class Quadratic:
-    """The Workload of `points` (n, d) with `curvature` (d,), from `start` (d,)."""
+class Quadratic(Workload):
+    """The workload of `points` (n, d) with `curvature` (d,), from `start` (d,)."""
 
-    name, depth = "quadratic", 1
+    name = "quadratic"
 
     def __init__(self, points, curvature, start, shuffle: bool = True, dtype=np.float64):
         self.points = np.ascontiguousarray(points, dtype)
@@ -85,12 +84,6 @@ class Quadratic:
     def evaluate(self, w: np.ndarray) -> Evaluation:
         """Return the excess loss, f(w) - f(optimum), 0 at best. There is no accuracy."""
         return Evaluation(float(self.curvature @ np.square(w - self.optimum)) / 2, math.nan)
-
-    def split(self, stages: int | Sequence[int]):
-        """Raise ValueError: there are no layers."""
-        raise ValueError("a quadratic has no layers to cut in stages; use digits, spirals, mnist or text instead.")
-
-    boundaries = split
 
 
 class Kinds(Quadratic):

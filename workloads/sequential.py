@@ -130,9 +130,9 @@ class Sequential:
         return loss, self.backward(w, saved, dy)[1]
 
     def infer(self, w, x):
-        """Return y outside training: by a layer's `evaluate` where it has one, else by its forward."""
+        """Return y outside training."""
         for layer, parts in zip(self.layers, self._parts(w), strict=True):
-            x = layer.evaluate(parts, x) if hasattr(layer, "evaluate") else layer.forward(parts, x)[0]
+            x = layer.evaluate(parts, x)
         return x
 
     def evaluate(self, w, x, target) -> Evaluation:

@@ -67,17 +67,15 @@ class Descent:
 
     def parts(self) -> Iterator[Step]:
         """Yield the single steps."""
-        kind = getattr(self.workload, "Samples", Samples)
         for first in range(0, len(self.indices), self.per_step):
-            samples = kind(self.workload, self.indices[first : first + self.per_step], self.dense)
+            samples = self.workload.Samples(self.workload, self.indices[first : first + self.per_step], self.dense)
             yield Step(self.step, samples, self.args)
 
     def __call__(self, w: np.ndarray, atomic: bool) -> float:
         """Take all steps, in w; return the sum of losses."""
-        rows = getattr(self.workload, "rows", None)
-        if rows is None:
+        if self.workload.rows is None:
             return sum(part(w, atomic) for part in self.parts())
-        return self.compiled(w, self.indices, rows, *self.args, atomic)
+        return self.compiled(w, self.indices, self.workload.rows, *self.args, atomic)
 
 
 class Step:

@@ -10,7 +10,6 @@ The penalty is distributed over rows as in `kernels/sparse/rows.py`, so a row's 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import cached_property
 from typing import Literal
 
@@ -19,7 +18,7 @@ import numpy as np
 import kernels
 from knobs import Knobs, knob
 from workloads.shared_memory import Samples
-from workloads.workload import Evaluation
+from workloads.workload import Evaluation, Workload
 
 SEPARATION = 8.0  # standard deviation of the entries of t: the larger, the more certain a row's y
 MOST = 2000  # features of a problem whose minimum is computed
@@ -106,10 +105,10 @@ class SparseSamples(Samples):
         return 2 * flops + 3 * along if self._dense else flops, (words + 2 * along) * self.workload.dtype.itemsize
 
 
-class Sparse:
-    """The Workload of compressed rows (target, indptr, index, values): see `kernels/sparse/rows.py`."""
+class Sparse(Workload):
+    """The workload of compressed rows (target, indptr, index, values): see `kernels/sparse/rows.py`."""
 
-    name, depth, shuffle = "sparse", 1, True
+    name, shuffle = "sparse", True
     Samples = SparseSamples
 
     def __init__(self, target, indptr, index, values, held_out, features, l2, judged="unseen", dtype=np.float64):
@@ -178,12 +177,6 @@ class Sparse:
             hessian[np.diag_indices_from(hessian)] += max(self.l2, 1e-12)
             w -= np.linalg.solve(hessian, g)
         return w, self.objective(w)
-
-    def split(self, stages: int | Sequence[int]):
-        """Raise ValueError: there are no layers."""
-        raise ValueError("sparse is one layer, not to be cut in stages; use digits, spirals, mnist or text instead.")
-
-    boundaries = split
 
     def _fitting(self, target, indptr, index, values) -> tuple:
         numbers = (np.ascontiguousarray(x, self.dtype) for x in (target, values))

@@ -7,11 +7,11 @@ from collections.abc import Sequence
 import numpy as np
 
 from workloads.sequential import Sequential
-from workloads.workload import Evaluation
+from workloads.workload import Evaluation, Workload
 
 
-class Supervised:
-    """The Workload of a sequential model and a data set.
+class Supervised(Workload):
+    """The workload of a sequential model and a data set.
 
     `train` and `test` are pairs (x, target); x is reshaped to the model's inputs and cast to its dtype, but for
     integers, which are tokens or classes. `notes` are sentences to show beside the results.
@@ -60,7 +60,7 @@ class Supervised:
 
     @property
     def units(self) -> tuple[int, ...]:
-        """Outputs of each layer that can be split over ranks: units, or the filters of a convolution."""
+        """Outputs of each layer: units, or the filters of a convolution."""
         return tuple(layer.outputs[0] for layer in self.model.layers)
 
     def unit_blocks(self, units: Sequence[int]) -> list:

@@ -167,8 +167,7 @@ class Task:
         What w[slice] is when the layer comes to it is what counts, so a layer's update may come at the last moment.
         """
         self._pass, self._w = self.layerwise(batch), w
-        if hasattr(w, "nbytes"):
-            self.holds("parameters", w.nbytes)
+        self.holds("parameters", w.nbytes)
         for layer in self._pass:
             yield layer.place
             if not layer.ready:
@@ -273,7 +272,7 @@ class Task:
             loss, g = self.workload.gradient(w, batch)
         self.event_log.hold("parameters", w.nbytes)
         self.event_log.hold("gradients", g.nbytes)
-        self.holds("activations", getattr(self.workload, "activations", {}).get(len(batch[0]), 0))
+        self.holds("activations", self.workload.activations.get(len(batch[0]), 0))
         return loss, g
 
     def _spent(self, together: bool) -> bool:

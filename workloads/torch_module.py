@@ -19,11 +19,11 @@ import numpy as np
 
 from workloads.sequential import cut
 from workloads.torch_stage import TorchStage
-from workloads.workload import Evaluation
+from workloads.workload import Evaluation, Workload
 
 
-class TorchModule:
-    """The Workload of `module` with `loss(output, target)`, a mean over samples.
+class TorchModule(Workload):
+    """The workload of `module` with `loss(output, target)`, a mean over samples.
 
     `train` and `test` are pairs (x, target) of arrays; floating-point arrays are cast to the parameters' type, `dtype`
     or the module's own. The initial parameters are the module's own, whatever the seed of the run.
@@ -42,7 +42,7 @@ class TorchModule:
         self.x, self.target = map(self._fitting, train)
         self.held_out = tuple(map(self._fitting, test))
         self.samples, self.parameters = len(self.x), self.whole.parameters
-        self.tensors, self.depth = self.whole.tensors, 1
+        self.tensors = self.whole.tensors
         if isinstance(module, torch.nn.Sequential) and self.parameters == sum(map(_count, module)):
             self.depth = len(self._groups())
 

@@ -36,7 +36,7 @@ def layers(tokens: int, time: int, width: int, heads: int, depth: int) -> list[L
 
 
 @dataclass(frozen=True)
-class Embedding:
+class Embedding(Layer):
     """y = table[x] + places: learned embeddings of token and position; always the first layer."""
 
     tokens: int
@@ -75,7 +75,7 @@ class Embedding:
 
 
 @dataclass(frozen=True)
-class AttentionBlock:
+class AttentionBlock(Layer):
     """y = x + Wo attention(Wq h, Wk h, Wv h) + bo, h = LN(x): causal multi-head attention.
 
     Parameters: gain and bias of the norm, then Wq, bq, Wk, bk, Wv, bv, Wo, bo. A head has its own columns of Wq, Wk and
@@ -135,7 +135,7 @@ class AttentionBlock:
 
 
 @dataclass(frozen=True)
-class MlpBlock:
+class MlpBlock(Layer):
     """y = x + W2 gelu(W1 h + b1) + b2, h = LN(x): the hidden layer is four times as wide.
 
     Parameters: gain and bias of the norm, then W1, b1, W2, b2. The initial W2 is `gain` times He's.
@@ -190,7 +190,7 @@ class MlpBlock:
 
 
 @dataclass(frozen=True)
-class Head:
+class Head(Layer):
     """y = W LN(x) + b: logits of the next token. W is not tied to the embedding, which is on another stage of a
     pipeline. Parameters: gain and bias of the norm, then W, b.
     """

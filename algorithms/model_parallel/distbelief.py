@@ -31,9 +31,7 @@ class Settings(Knobs):
 
 
 def check(workers, batch, workload, s):
-    if not hasattr(workload, "units"):
-        raise ValueError(f"{workload.name} has no units to split; use digits, spirals or mnist.")
-    workload.unit_blocks(workload.units)  # raises with the layer that cannot be split
+    workload.unit_blocks(workload.units)  # raises if there are none, or with the layer that cannot be split
     if workers > (most := min(workload.units)):
         raise ValueError(f"{workers} machines are too many for a layer of {most} units; use at most {most}.")
 

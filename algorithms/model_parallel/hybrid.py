@@ -45,8 +45,7 @@ def data_shards(workers, s):
 
 
 def check(workers, batch, workload, s):
-    if not hasattr(workload, "units"):
-        raise ValueError(f"{workload.name} has no units to split; use digits, spirals or mnist.")
+    workload.unit_blocks(workload.units)  # raises if there are none, or with the layer that cannot be split
     groups, allowed = data_shards(workers, s), divisors(workers)
     if groups not in allowed:
         n = f"{workers} worker{'s' * (workers > 1)}"
@@ -59,7 +58,6 @@ def check(workers, batch, workload, s):
             f"{members} ranks of a group cannot share layers of {', '.join(map(str, workload.units))} units: they must "
             f"divide all but the last, and have one each of those; use {one_of(fitting)} groups."
         )
-    workload.unit_blocks(workload.units)  # raises with the layer that cannot be split
 
 
 def elements_sent(shape, s):

@@ -36,11 +36,7 @@ class Settings(Knobs):
 
 
 def check(workers, batch, workload, s):
-    if not hasattr(workload, "blocks"):
-        raise ValueError(
-            f"{workload.name} has no layers to be cut by columns and rows; use digits, spirals, mnist or text."
-        )
-    workload.blocks(0, workers)  # raises with the possible numbers of ranks
+    workload.blocks(0, workers)  # raises if there are none, or with the possible numbers of ranks
     rows = batch * math.prod(workload.model.outputs[:-1])
     if s.sequence and rows % workers:
         raise ValueError(f"{workers} ranks do not divide {rows} rows; use a batch that is a multiple of {workers}.")

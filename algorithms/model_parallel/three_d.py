@@ -38,17 +38,14 @@ def data_shards(workers, s):
 
 
 def check(workers, batch, workload, s):
-    if not hasattr(workload, "blocks"):
-        raise ValueError(
-            f"{workload.name} has no layers to be cut by columns and rows; use digits, spirals, mnist or text."
-        )
+    blocks = workload.blocks(0, s.tensor)  # raises if there are none, or with the possible numbers of ranks
     ranks = s.tensor * s.stages
     if workers % ranks:
         n = f"{workers} worker{'s' * (workers > 1)}"
         raise ValueError(
             f"tensor {s.tensor} times stages {s.stages} does not divide {n}; use a multiple of {ranks} workers."
         )
-    if s.stages > (most := len(workload.blocks(0, s.tensor))):
+    if s.stages > (most := len(blocks)):
         raise ValueError(f"{s.stages} stages are too many for {most} blocks; use at most {most}.")
     if batch % s.chunks:
         fitting = [n for n in range(1, batch + 1) if batch % n == 0]

@@ -9,13 +9,13 @@ from tests.contract.algorithms.test_hogwild import problem
 from tests.training import ScalarChain, train
 from workloads.batches import Batches
 from workloads.shared_memory import Descent
-from workloads.workload import Evaluation
+from workloads.workload import Evaluation, Workload
 
 
-class LeastSquares:
+class LeastSquares(Workload):
     """f(w) = mean over samples of (x.w - y)^2 / 2, d = 10."""
 
-    name, depth, shuffle, dtype = "lsq", 1, True, np.dtype("float64")
+    name, shuffle, dtype = "lsq", True, np.dtype("float64")
     samples, parameters, tensors = 240, 10, ((slice(0, 10), (10,)),)
 
     def __init__(self):

@@ -12,6 +12,7 @@ from tests.training import Springs, train
 from workloads import sparse
 from workloads.shared_memory import Descent
 from workloads.sparse import Sparse
+from workloads.workload import Evaluation, Workload
 
 
 def problem(dtype=np.float64, **settings):
@@ -22,10 +23,10 @@ def measured(run, quantity):
     return [row[3] for event_log in run.outcome.event_logs for row in event_log.measures if row[2] == quantity]
 
 
-class Pull:
+class Pull(Workload):
     """Every sample has the same gradient everywhere, -1 in all coordinates: w counts how many were added."""
 
-    name, depth, shuffle, samples, dtype = "pull", 1, False, 480, np.dtype("float64")
+    name, shuffle, samples, dtype = "pull", False, 480, np.dtype("float64")
 
     def __init__(self, parameters=6):
         self.parameters, self.tensors = parameters, ((slice(0, parameters), (parameters,)),)
@@ -38,6 +39,9 @@ class Pull:
 
     def gradient(self, w, batch):
         return 1.0, np.full(self.parameters, -1.0)
+
+    def evaluate(self, w):
+        return Evaluation(1.0, np.nan)
 
 
 @pytest.mark.parametrize("atomic", [False, True])

@@ -24,6 +24,7 @@ from knobs import Knobs
 from workloads.budget import Budget
 from workloads.recorder import Diverged
 from workloads.task import Task
+from workloads.workload import Evaluation, Workload
 
 VARIANTS = [(name, {}) for name in COMPRESSIONS] + [
     ("one_bit", {"error_feedback": False}),
@@ -262,10 +263,10 @@ def test_a_gradient_that_is_no_number_is_seen_by_everybody(variant, bad):
         assert seen[0] and not seen[1]
 
 
-class Poisoned:
+class Poisoned(Workload):
     """A bowl whose sample 7, which is rank 1's, has a finite loss and a gradient that is none."""
 
-    name, shuffle, depth = "poisoned", False, 1
+    name, shuffle = "poisoned", False
     samples, parameters, tensors, dtype = 12, D, LAYOUT, np.dtype("float32")
 
     def start(self, seed):
@@ -276,6 +277,9 @@ class Poisoned:
 
     def gradient(self, w, batch):
         return float(w @ w) / 2, np.full_like(w, np.nan) if batch[0][0] == 7 else w.copy()
+
+    def evaluate(self, w):
+        return Evaluation(float(w @ w) / 2, np.nan)
 
 
 @every_variant

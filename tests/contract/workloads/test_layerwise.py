@@ -121,6 +121,8 @@ def test_activations_grow_on_the_way_forward_and_are_let_go_on_the_way_back():
 def test_a_layers_parameters_are_asked_for_right_before_its_forward_and_again_before_its_backward():
     def program(task, w, batch):
         class Asked:
+            nbytes = w.nbytes
+
             def __getitem__(self, part):
                 asked.append(part.start)
                 return w[part]

@@ -96,5 +96,5 @@ def test_what_cannot_be_is_refused_in_one_sentence():
     with pytest.raises(ValueError, match="use at most 20000 rows"):
         problem(rows=10**6, nonzeros=10_000)
     for stages in (2, (1, 1)):
-        with pytest.raises(ValueError, match=r"^sparse is one layer, not to be cut in stages; use digits"):
+        with pytest.raises(ValueError, match=r"^sparse has no layers to cut in stages; use digits"):
             problem().split(stages)

@@ -1,0 +1,59 @@
+"""The contract of all workloads: what one has not, it says by itself."""
+
+import numpy as np
+import pytest
+
+from workloads import quadratic, sparse
+from workloads.layers import Dense, Layer
+from workloads.shared_memory import Samples
+from workloads.workload import Workload
+
+PLAIN = {
+    "quadratic": lambda: quadratic.build(quadratic.Settings()),
+    "sparse": lambda: sparse.build(sparse.Settings(rows=20, features=10)),
+}
+without_layers = pytest.mark.parametrize("name", PLAIN)
+
+
+@without_layers
+@pytest.mark.parametrize(
+    ("ask", "sentence"),
+    [
+        (lambda workload: workload.split(2), "has no layers to cut in stages; use digits"),
+        (lambda workload: workload.boundaries((1, 1)), "has no layers to cut in stages; use digits"),
+        (lambda workload: workload.blocks(0, 2), "has no layers to be cut by columns and rows; use digits"),
+        (lambda workload: workload.unit_blocks(workload.units), "has no units to split; use digits"),
+    ],
+    ids=["split", "boundaries", "blocks", "unit_blocks"],
+)
+def test_a_workload_without_layers_refuses_to_be_cut_and_names_those_that_can_be(name, ask, sentence):
+    with pytest.raises(ValueError, match=f"^{name} {sentence}"):
+        ask(PLAIN[name]())
+
+
+def test_only_sparse_rows_have_samples_of_their_own_kind():
+    dense, rows = PLAIN["quadratic"](), PLAIN["sparse"]()
+    assert dense.rows is None and dense.Samples is Samples
+    assert len(rows.rows) == 5 and rows.Samples is sparse.SparseSamples
+
+
+def test_a_workload_that_misses_a_part_of_the_contract_cannot_be_made():
+    class NoGradient(Workload):
+        def start(self, seed):
+            return np.zeros(1)
+
+        def batch(self, indices):
+            return (indices,)
+
+        def evaluate(self, w):
+            return 0.0, 0.0
+
+    with pytest.raises(TypeError, match="gradient"):
+        NoGradient()
+
+
+def test_outside_training_a_layer_computes_what_its_forward_does_unless_it_has_its_own():
+    layer, x = Dense((3,), 2), np.ones((4, 3))
+    parts = layer.start(np.random.default_rng(0))
+    assert np.array_equal(layer.evaluate(parts, x), layer.forward(parts, x)[0])
+    assert Dense.evaluate is Layer.evaluate
