@@ -8,7 +8,6 @@ algorithm is stopped, fails and is measured in the same way.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
 
 import numpy as np
 
@@ -160,30 +159,6 @@ class Task:
     def layerwise(self, batch: tuple | None = None) -> LayerwisePass:
         """Return the pass of `batch`, or of the next mini-batch, through the model layer by layer."""
         return LayerwisePass(self, self.next_batch() if batch is None else batch)
-
-    def forward(self, w, batch: tuple | None = None) -> Iterator[slice]:
-        """Pass a mini-batch forward layer by layer: yield the slice of w that the next layer is about to read.
-
-        What w[slice] is when the layer comes to it is what counts, so a layer's update may come at the last moment.
-        """
-        self._pass, self._w = self.layerwise(batch), w
-        self.holds("parameters", w.nbytes)
-        for layer in self._pass:
-            yield layer.place
-            if not layer.ready:
-                layer.forward(w[layer.place])
-
-    def backward(self) -> Iterator[tuple[slice, Any]]:
-        """Pass the same mini-batch backward: yield (slice, g) of each layer, the last first; each g is a new array.
-
-        All slices together are the gradient, bit for bit. The loss is recorded before the first of them.
-        """
-        return ((place, g) for place, g, _ in self.backward_factors())
-
-    def backward_factors(self) -> Iterator[tuple[slice, Any, tuple | None]]:
-        """Pass backward and yield (slice, g, factors), with the factors of `LayerPass.backward_factors`."""
-        for layer in reversed(self._pass):
-            yield layer.place, *layer.backward_factors(self._w[layer.place])
 
     # parts of the model
 

@@ -60,11 +60,14 @@ def test_the_layers_gradients_together_are_the_gradient_bit_for_bit(workload):
 
     def program(task, w, batch):
         _, whole = task.gradient(w, batch)
-        ahead = list(task.forward(w, batch))
-        g, back = np.full_like(w, np.nan), []
-        for part, own in task.backward():
-            g[part] = own
-            back.append(part)
+        layers, g = task.layerwise(batch), np.full_like(w, np.nan)
+        ahead, back = [], []
+        for layer in layers:
+            layer.forward(w[layer.place])
+            ahead.append(layer.place)
+        for layer in reversed(layers):
+            g[layer.place] = layer.backward(w[layer.place])
+            back.append(layer.place)
         return whole, g, ahead, back
 
     (whole, g, ahead, back), event_log = passes(workload, program)
@@ -77,9 +80,11 @@ def test_the_layers_gradients_together_are_the_gradient_bit_for_bit(workload):
 def test_a_layer_reads_its_parameters_when_it_comes_to_them():
     def program(task, w, batch):
         other, late = w + 1.0, w.copy()
-        for part in task.forward(late, batch):
-            late[part] = other[part]
-        g = np.concatenate([own for _, own in task.backward()][::-1])
+        layers = task.layerwise(batch)
+        for layer in layers:
+            late[layer.place] = other[layer.place]
+            layer.forward(late[layer.place])
+        g = np.concatenate([layer.backward(late[layer.place]) for layer in reversed(layers)][::-1])
         return g, task.gradient(other, batch)[1], task.gradient(w, batch)[1]
 
     (g, there, before), _ = passes(ScalarChain(), program)
@@ -91,11 +96,12 @@ def test_a_dense_layers_gradient_is_made_of_its_inputs_and_errors(name):
     workload = MODELS[name]()
 
     def program(task, w, batch):
-        list(task.forward(w, batch))
-        return list(task.backward_factors())
+        layers = task.layerwise(batch)
+        layers.forward(w)
+        return [layer.backward_factors(w[layer.place]) for layer in reversed(layers)]
 
     layers, _ = passes(workload, program)
-    dense = [(g, factors) for _, g, factors in layers if factors is not None]
+    dense = [(g, factors) for g, factors in layers if factors is not None]
     assert len(dense) == {"mlp": 3, "residual": 5, "cnn": 2, "cnn_bn": 2}[name]
     for g, (inputs, errors) in dense:
         rebuilt = np.concatenate([(inputs.T @ errors).ravel(), errors.sum(0)])
@@ -107,8 +113,14 @@ def test_activations_grow_on_the_way_forward_and_are_let_go_on_the_way_back():
         def held():
             return task.event_log.held[HELD.index("activations")] // (2 * 8)  # numbers per sample
 
-        forward = [held() for _ in task.forward(w, batch)] + [held()]
-        backward = [held() for _ in task.backward()]
+        layers, forward, backward = task.layerwise(batch), [], []
+        for layer in layers:
+            forward.append(held())
+            layer.forward(w[layer.place])
+        forward.append(held())
+        for layer in reversed(layers):
+            layer.backward(w[layer.place])
+            backward.append(held())
         task.gradient(w, batch)
         return forward, backward, held()
 
@@ -116,28 +128,6 @@ def test_activations_grow_on_the_way_forward_and_are_let_go_on_the_way_back():
     assert forward == [0, 64 + 8, 64 + 8 + 6, 64 + 8 + 6 + 10]
     assert backward == [64 + 8 + 6, 64 + 8, 0]
     assert whole == forward[-1]
-
-
-def test_a_layers_parameters_are_asked_for_right_before_its_forward_and_again_before_its_backward():
-    def program(task, w, batch):
-        class Asked:
-            nbytes = w.nbytes
-
-            def __getitem__(self, part):
-                asked.append(part.start)
-                return w[part]
-
-        asked = []
-        for part in task.forward(Asked(), batch):
-            asked.append(-part.start)
-        for part, _ in task.backward():
-            asked.append(-part.start)
-        return asked
-
-    a, b = 64 * 8 + 8, 64 * 8 + 8 + 8 * 6 + 6
-    assert passes(MODELS["mlp"](), program)[0] == [0, 0, -a, a, -b, b, b, -b, a, -a, 0, 0]
-    d = Springs([1.0], parameters=3).parameters
-    assert passes(Springs([1.0, -1.0], parameters=d), program)[0] == [0, 0, 0]  # a model that is one layer
 
 
 @every_model
