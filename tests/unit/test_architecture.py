@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[2]
-ROOMS = ("kernels", "workloads", "cluster", "algorithms", "theory", "experiments", "lessons", "app")
+from tests.sources import FILES, ROOT, nodes, tree
+
 MAY_IMPORT = {
     "knobs": set(),
     "tracing": set(),
@@ -25,7 +25,6 @@ MAY_IMPORT = {
 }
 PLOTTING = ("experiments/plots/export.py", "experiments/plots/chart.py")
 each_room = pytest.mark.parametrize("name", MAY_IMPORT)
-FILES = [*sorted(p for room in ROOMS for p in (ROOT / room).rglob("*.py")), ROOT / "knobs.py", ROOT / "tracing.py"]
 
 
 def room(path: Path) -> str:
@@ -35,8 +34,7 @@ def room(path: Path) -> str:
 @functools.cache
 def imports(path: Path) -> list[tuple[str, ast.AST, bool]]:
     """(module, node, whether it is imported when the file is) of every import, the script footer left out."""
-    tree = ast.parse(path.read_text())
-    body = [n for n in tree.body if not (isinstance(n, ast.If) and "__main__" in ast.dump(n.test))]
+    body = [n for n in tree(path).body if not (isinstance(n, ast.If) and "__main__" in ast.dump(n.test))]
     top = set()
     for node in body:
         if isinstance(node, ast.Import | ast.ImportFrom):
@@ -117,7 +115,7 @@ def test_the_files_of_the_families_are_the_catalogue():
 
 def test_every_file_of_a_room_says_what_it_is_for():
     for path in FILES:
-        assert ast.get_docstring(ast.parse(path.read_text())), f"{path.relative_to(ROOT)} has no docstring"
+        assert ast.get_docstring(tree(path)), f"{path.relative_to(ROOT)} has no docstring"
 
 
 def test_no_drawer_for_everything():
@@ -154,7 +152,7 @@ ASK_BY_NAME = {  # what is left in these files, and why
 def test_what_algorithms_and_workloads_are_is_declared_and_not_asked_by_name():
     asking = set()
     for path in (path for path in FILES if room(path) in ("algorithms", "workloads")):
-        names = {node.id for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Name)}
+        names = {node.id for node in nodes(path) if isinstance(node, ast.Name)}
         if names & {"getattr", "hasattr"}:
             asking.add(path.relative_to(ROOT).as_posix())
     assert asking == set(ASK_BY_NAME)

@@ -6,13 +6,8 @@ import re
 from collections import Counter
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[2]
-ROOMS = ("kernels", "workloads", "cluster", "algorithms", "theory", "experiments", "lessons", "app")
-SOURCES = [
-    *(path for room in ROOMS for path in sorted((ROOT / room).rglob("*.py"))),
-    ROOT / "knobs.py",
-    ROOT / "tracing.py",
-]
+from tests.sources import FILES, ROOT, nodes
+
 CONTRACTS = ("Settings", "Codec")  # which every module of a kind has
 
 
@@ -38,7 +33,7 @@ def retired() -> dict[str, str]:
 def names(path: Path) -> frozenset[str]:
     """Every identifier that a file defines or takes: classes, functions, arguments, variables, attributes."""
     found = set()
-    for node in ast.walk(ast.parse(path.read_text())):
+    for node in nodes(path):
         if isinstance(node, ast.ClassDef | ast.FunctionDef):
             found.add(node.name)
         elif isinstance(node, ast.arg):
@@ -64,7 +59,7 @@ def test_a_term_stands_once_and_has_a_meaning_of_one_line():
 
 def test_a_term_is_used_in_its_room():
     for term, (_, room) in terms().items():
-        files = [path for path in SOURCES if path.relative_to(ROOT).parts[0].removesuffix(".py") == room]
+        files = [path for path in FILES if path.relative_to(ROOT).parts[0].removesuffix(".py") == room]
         assert files, f"{term}: there is no room {room}"
         spelled = re.compile(r"[ _]?".join(map(re.escape, term.lower().split())))
         assert any(spelled.search(path.read_text().lower()) for path in files), f"{term} is not used in {room}"
@@ -72,7 +67,7 @@ def test_a_term_is_used_in_its_room():
 
 def test_a_word_that_is_not_used_names_nothing():
     words = [tuple(word.split()) for word in retired()]
-    for path in SOURCES:
+    for path in FILES:
         for name in names(path):
             spoken = parts(name)
             for word in words:
@@ -82,8 +77,8 @@ def test_a_word_that_is_not_used_names_nothing():
 
 def test_no_two_classes_share_a_name():
     places = {}
-    for path in SOURCES:
-        for node in ast.walk(ast.parse(path.read_text())):
+    for path in FILES:
+        for node in nodes(path):
             if isinstance(node, ast.ClassDef) and node.name not in CONTRACTS:
                 places.setdefault(node.name, []).append(path.relative_to(ROOT).as_posix())
     assert {name: files for name, files in places.items() if len(files) > 1} == {}
