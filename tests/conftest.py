@@ -20,7 +20,10 @@ settings.register_profile("house", derandomize=True, deadline=None, suppress_hea
 settings.load_profile("house")
 
 # tests of these share nothing, so that each may run anywhere
-SPREAD = re.compile(r"tests/contract/(test_every_algorithm|kernels/)|tests/system/experiments/test_kills")
+SPREAD = re.compile(
+    r"tests/contract/(test_every_algorithm|kernels/)"
+    r"|tests/system/(test_learning|cluster/test_algorithms|experiments/test_kills|kernels/)"
+)
 CHAPTER = re.compile(r"tests/system/lessons/test_(?:figures|chapters)\.py::\w+\[(\w+)")  # whose tests share runs
 FIRST = (  # what takes long in one process is begun first, the longest before all, so that nobody waits for it
     "tests/system/app/test_journey.py",

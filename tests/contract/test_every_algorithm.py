@@ -13,7 +13,6 @@ import numpy as np
 import pytest
 
 import algorithms
-import workloads
 from algorithms.algorithm import Algorithm, Knobs, Shape
 from cluster.comm import RankLost
 from cluster.faults import JITTERS, Faults
@@ -224,20 +223,6 @@ def test_it_finds_the_optimum_of_a_problem_without_noise(variant):
     budget = {"steps": steps, "target_loss": 1e-5 * started}  # most are there long before
     reached = workload.evaluate(course(variant, workload, budget=budget).shipped).loss
     assert reached < 1e-4 * started
-
-
-DIGITS = 0.9  # held-out accuracy with the default settings, after `steps_to_learn` steps of 32 images at most
-
-
-@pytest.mark.slow
-@every_algorithm
-def test_it_learns_to_read_digits(name):
-    digits = workloads.find("digits")
-    workload = digits.build(digits.Settings(**algorithms.find(name).model_defaults), np.dtype("float32"))
-    budget = {"steps": algorithms.find(name).steps_to_learn, "target_loss": 0.15}  # most are there long before
-    tried = workload.evaluate(course((name, {}), workload, 4, batch=32, budget=budget).shipped)
-    assert tried.accuracy > DIGITS
-    assert tried.loss < 0.5
 
 
 @every_variant
