@@ -28,10 +28,11 @@ from experiments.cli.replay import replay_command
 from experiments.cli.run import run_command
 from experiments.cli.schedule import schedule_command
 from experiments.cli.sweep import sweep_command
+from experiments.cli.tune import tune_command
 
 COMMANDS = (
     *(list_command, run_command, sweep_command, compare_command, replay_command, export_command),
-    *(schedule_command, profile_command, partition_command, kernels_command, fit_command, add_command),
+    *(schedule_command, tune_command, profile_command, partition_command, kernels_command, fit_command, add_command),
 )
 
 

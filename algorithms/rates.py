@@ -1,0 +1,73 @@
+"""Learning rates that were searched for: `rates.toml`, one line for each algorithm on each workload and model.
+
+    known("easgd", "digits", "mlp")      Rate(best=0.5, loss=0.112, rate=0.5, many=0.5)
+
+`python -m experiments tune --table` writes the file. The default of the settings is for models of one's own.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+PATH = Path(__file__).with_name("rates.toml")
+FEW = 4  # workers; gradients that many workers add up, each of them late, bear smaller rates
+STAND_INS = {"mnist": "digits"}  # workloads that begin with the rates of another one: images of digits, only larger
+
+
+@dataclass(frozen=True)
+class Rate:
+    """A line of the table. 200 steps, batches of 32, 4 workers, or as many as the model can be cut for.
+
+    best   the rate of the lowest held-out loss at the end, in the mean over seeds; lower and higher rates are worse
+    loss   that held-out loss
+    rate   the default for up to 4 workers: `best`, or the half, quarter or eighth of it that a single worker bears, too
+    many   the default for more: `rate`, or the half, quarter or eighth of it that 16 workers bear
+    note   why the algorithm does not learn this, in a sentence; "" if it does
+    """
+
+    best: float
+    loss: float
+    rate: float
+    many: float
+    note: str = ""
+
+    def default(self, workers: int) -> float:
+        """Return the default rate for so many workers."""
+        return self.rate if workers <= FEW else self.many
+
+
+def known(algorithm: str, workload: str, model: str = "") -> Rate | None:
+    """Return the line of an algorithm (short name) on a workload and its model; None if there is none."""
+    return table().get(pair(STAND_INS.get(workload, workload), model), {}).get(algorithm)
+
+
+def pair(workload: str, model: str = "") -> str:
+    """Return the name of a part of the table: "digits-cnn", or "sparse" where there is no choice of models."""
+    return f"{workload}-{model}" if model else workload
+
+
+@cache
+def table() -> dict[str, dict[str, Rate]]:
+    """Return the whole table: pair -> algorithm -> Rate."""
+    if not PATH.exists():
+        return {}
+    with PATH.open("rb") as file:
+        return {
+            part: {name: Rate(**line) for name, line in lines.items()} for part, lines in tomllib.load(file).items()
+        }
+
+
+def write(lines: dict[str, dict[str, Rate]], path: Path = PATH) -> None:
+    """Write a table, parts and algorithms in the order given, one line each."""
+    text = ["# Written by `python -m experiments tune --table`; algorithms/rates.py says what the columns are.\n"]
+    for part, rates in lines.items():
+        text.append(f"\n[{part}]\n")
+        for name, one in rates.items():
+            note = f', note = "{one.note}"' if one.note else ""
+            values = f"best = {one.best:g}, loss = {one.loss:.4g}, rate = {one.rate:g}, many = {one.many:g}"
+            text.append(f"{name} = {{ {values}{note} }}\n")
+    path.write_text("".join(text), "utf-8")
+    table.cache_clear()

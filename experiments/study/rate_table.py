@@ -1,0 +1,147 @@
+"""Making of `algorithms/rates.toml`: each algorithm on each workload and model, searched for and tried at both ends.
+
+An algorithm that does step by step what another one did at the rate where both searches began is the same computation
+with these settings, on other wires, and takes the other one's line: GPipe, DAPPLE and zero bubble are one search.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from multiprocessing import get_context
+
+import numpy as np
+
+import algorithms
+from algorithms.rates import FEW, Rate
+from experiments.experiment import Experiment
+from experiments.run import check, run, workload_of
+from experiments.study.rates import SEEDS, Search, end, rung
+
+PAIRS = (
+    *(("digits", model) for model in ("mlp", "residual", "cnn", "cnn_bn")),
+    *(("spirals", model) for model in ("mlp", "residual")),
+    *((workload, "") for workload in ("sparse", "quadratic", "text")),
+)
+START = -3  # 0.1
+MANY = 16  # workers
+LEARNED = 0.75  # of the way from the first model's loss to the lowest loss: what a rate has to reach at both ends
+FRACTIONS = (1, 2, 4, 8)
+ALIKE = 1e-3  # relative difference of the losses of two algorithms that compute the same in another order
+
+
+@dataclass(frozen=True)
+class Beginning:
+    """The first run of a search: the experiment, and what became of it at the rate where searches begin."""
+
+    experiment: Experiment
+    curve: np.ndarray  # losses of the mini-batches, means over the ranks of a step
+    loss: float
+    seconds: float  # that it took
+
+
+def lines(
+    pair: tuple[str, str], names: Sequence[str], jobs: int, tell: Callable[[str], None]
+) -> Iterator[tuple[str, Rate]]:
+    """Yield (algorithm, line) of one pair as they are found; algorithms that cannot run on it are left out."""
+    tell(f"{' '.join(pair)}: one run of each")
+    with get_context("spawn").Pool(jobs, _one_thread) as pool:
+        begun = dict(zip(names, pool.imap(_begin, [(name, *pair) for name in names]), strict=True))
+        refused = [name for name in names if begun[name] is None]
+        if refused:
+            tell(f"refused: {', '.join(refused)}")
+        groups = alike({name: one for name, one in begun.items() if one})
+        chosen = [min(group, key=lambda name: begun[name].seconds) for group in groups]
+        for group, found in zip(groups, pool.imap(_line, [begun[name] for name in chosen]), strict=True):
+            tell(f"{', '.join(group)}: {found}")
+            yield from ((name, found) for name in group)
+
+
+def alike(begun: dict[str, Beginning]) -> list[list[str]]:
+    """Return the algorithms in groups that went through the same losses, and have as many workers."""
+    groups: list[list[str]] = []
+    for name, one in begun.items():
+        for group in groups:
+            other = begun[group[0]]
+            same = one.curve.shape == other.curve.shape and np.isfinite([one.loss, other.loss]).all()
+            if (
+                same
+                and np.allclose(one.curve, other.curve, ALIKE)
+                and math.isclose(one.loss, other.loss, rel_tol=ALIKE)
+            ):
+                group.append(name)
+                break
+        else:
+            groups.append([name])
+    return groups
+
+
+def experiment_of(name: str, workload: str, model: str, workers: int = FEW) -> Experiment | None:
+    """Return the experiment at its defaults, with as many of these workers as can run; None if not even one can."""
+    for fewer in range(workers, 0, -1):
+        values = {"algorithm": name, "workload": workload, "workers": fewer, "evaluations": 1}
+        try:
+            made = Experiment.of({**values, **({"model": model} if model else {})})
+            check(made)
+            return made
+        except ValueError:
+            continue
+    return None
+
+
+def line(experiment: Experiment, seeds: Sequence[int] = SEEDS) -> Rate:
+    """Return the line of an experiment at its defaults: its best rate, and what fewer and more workers bear of it."""
+    search = Search(experiment, seeds)
+    best = search.best(START)
+    loss, rate = search.loss(best), rung(best)
+    workload = workload_of(experiment)
+    start = workload.evaluate(workload.start(0)).loss
+    enough = start - LEARNED * (start - loss)
+    rate = borne(experiment, rate, 1, enough, seeds)
+    return Rate(rung(best), float(f"{loss:.4g}"), rate, borne(experiment, rate, MANY, enough, seeds))
+
+
+def borne(experiment: Experiment, rate: float, workers: int, enough: float, seeds: Sequence[int]) -> float:
+    """Return the largest of `rate`, its half, quarter and eighth at which so many workers end at or below `enough`
+    with every seed; if there is none, the one that ends lowest; `rate`, if there cannot be so many."""
+    other = experiment.change(workers=workers)
+    try:
+        check(other)
+    except ValueError:
+        return rate
+    ends = {}
+    for part in FRACTIONS:
+        worst = -math.inf
+        for seed in seeds:
+            worst = max(worst, end(other.change(learning_rate=rate / part, seed=seed)))
+            if worst > enough:
+                break
+        if worst <= enough:
+            return rate / part
+        ends[rate / part] = worst
+    return min(ends, key=ends.get)
+
+
+def _one_thread() -> None:
+    import torch
+
+    torch.set_num_threads(1)
+    os.nice(5)
+
+
+def _begin(case: tuple[str, str, str]) -> Beginning | None:
+    made = experiment_of(*case)
+    if made is None:
+        return None
+    done = run(made.change(learning_rate=rung(START)))
+    steps, losses = done.losses["step"], done.losses["loss"]
+    curve = np.bincount(steps, losses) / np.maximum(np.bincount(steps), 1) if len(steps) else np.zeros(0)
+    loss = done.summary["held_out_loss"]
+    finished = done.status == "finished" and loss is not None
+    return Beginning(made, curve, loss if finished else math.inf, done.summary["wall_seconds"])
+
+
+def _line(begun: Beginning) -> Rate:
+    return line(begun.experiment)
