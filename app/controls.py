@@ -18,7 +18,7 @@ import streamlit as st
 
 from app import units
 from experiments import catalogue
-from experiments.experiment import NESTED, PAGE, Experiment, coding_settings, settings_of, starting_point
+from experiments.experiment import NESTED, PAGE, Experiment, coding_settings, default_rate, settings_of, starting_point
 from experiments.fault_settings import FaultSetting
 from experiments.measure import this_machine
 from knobs import Knobs, local
@@ -279,17 +279,17 @@ def chosen() -> Experiment:
 
 
 def settle(field: str) -> None:
-    """After a choice of algorithm, compression or workload, reset what belongs to it to its defaults.
+    """After a choice of algorithm, compression, workload or model, reset what belongs to it to its defaults.
 
     A workload's settings stay with another algorithm, unless they are only what the one before began with; and so
-    does a compression, unless it has nothing to compress there.
+    does a compression, unless it has nothing to compress there. The learning rate is that of all three together.
     """
     state = st.session_state
     if field == "compression":
         state.update(coding_settings(state["compression"])().model_dump(mode="json"))
         return
     algorithm, workload = state["algorithm"], state["workload"]
-    data = _beginning(algorithm, workload)
+    data = {} if field == "model" else _beginning(algorithm, workload)
     if field == "algorithm":
         begun = [_beginning(name, workload) for name in catalogue.ALGORITHMS]
         data = {n: value for n, value in data.items() if state.get(n) in [values[n] for values in begun]}
@@ -297,6 +297,8 @@ def settle(field: str) -> None:
         if not compresses(algorithm):
             state["compression"] = "none"
     state.update(data)
+    model = state.get("model") if "model" in catalogue.WORKLOADS[workload].module.Settings.model_fields else None
+    state.update(default_rate(algorithm, workload, model, state["workers"]))
 
 
 def _beginning(algorithm: str, workload: str) -> dict[str, Any]:

@@ -19,6 +19,7 @@ from pydantic import ValidationInfo, field_validator, model_validator
 import algorithms
 import algorithms.compression as compressions
 import workloads
+from algorithms import rates
 from algorithms.algorithm import Algorithm
 from cluster.devices import DEVICES, parse_device
 from cluster.faults import JITTERS
@@ -92,9 +93,10 @@ class Experiment(Knobs):
             if name not in table and (kind == "jitter" or ":" not in name):
                 raise ValueError(f"there is no {kind} preset {name[:60]!r}; {_among(name, list(table))}")
         parse_network(self.network), parse_device(self.device)
-        s = make(algorithms.find(self.algorithm).Settings, self.settings, self.algorithm)
         given = {**starting_point(self.algorithm, self.workload), **self.data}
         data = make(workloads.find(self.workload).Settings, given, self.workload)
+        given = {**default_rate(self.algorithm, self.workload, given.get("model"), self.workers), **self.settings}
+        s = make(algorithms.find(self.algorithm).Settings, given, self.algorithm)
         coding = make(coding_settings(self.compression), self.coding, self.compression)
         how = self.method.compresses
         if self.compression != "none" and not how:
@@ -197,7 +199,8 @@ class Experiment(Knobs):
             own["steps"] = self.steps  # said even where it is the default, which another budget replaces
             if self.steps is None:
                 del own["steps"]
-        mine = _differing(self.method.Settings, self.settings)
+        rate = default_rate(self.algorithm, self.workload, self.data.get("model"), self.workers)
+        mine = _differing(self.method.Settings, self.settings, rate)
         packed = _differing(coding_settings(self.compression), self.coding)
         start = starting_point(self.algorithm, self.workload)
         theirs = _differing(workloads.find(self.workload).Settings, self.data, start)
@@ -268,6 +271,17 @@ def starting_point(algorithm: str, workload: str) -> dict[str, Any]:
     """Return the workload's settings that this algorithm has as defaults: a deep model for a pipeline."""
     begins = algorithms.find(algorithm).model_defaults
     return {name: value for name, value in begins.items() if name in workloads.find(workload).Settings.model_fields}
+
+
+def default_rate(algorithm: str, workload: str, model: str | None, workers: int) -> dict[str, float]:
+    """Return the learning rate that this algorithm begins with there, as a setting; none if it was never searched for.
+
+    `model` None is the workload's default model.
+    """
+    if model is None and "model" in (fields := workloads.find(workload).Settings.model_fields):
+        model = starting_point(algorithm, workload).get("model", fields["model"].default)
+    found = rates.known(algorithm, workload, model or "")
+    return {"learning_rate": found.default(workers)} if found else {}
 
 
 def settings_of(algorithm: str, compression: str, workload: str) -> tuple[type[Knobs], type[Knobs], type[Knobs]]:

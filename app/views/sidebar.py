@@ -8,7 +8,7 @@ import streamlit as st
 
 from app import controls, session
 from app.text import escaped
-from app.views import ask, faults, fitting, predict
+from app.views import ask, best_rate, faults, fitting, predict
 from experiments.catalogue import ALGORITHMS, COMPRESSIONS
 from experiments.experiment import Experiment, coding_settings, settings_of
 from experiments.run import ONLY_SIMULATED
@@ -25,10 +25,11 @@ LATE = {
 def choose() -> tuple[Experiment | None, str]:
     """Draw all controls; return (their experiment, ""), or (None, why there is no such experiment)."""
     fitting.settle()
+    best_rate.settle()
     ask.menu()
     _algorithm()
     actions = st.container(key="actions")
-    fault_place = _controls()
+    rate_place, fault_place = _controls()
     try:
         experiment, refusal = controls.chosen(), ""
         controls.write_address(experiment)
@@ -36,6 +37,8 @@ def choose() -> tuple[Experiment | None, str]:
         experiment, refusal = None, str(error)
     with actions:
         _actions(experiment)
+    with rate_place:
+        best_rate.offer(experiment)
     with fault_place:
         faults.choose(experiment)
     return experiment, refusal
@@ -103,7 +106,7 @@ def _reset() -> None:
 
 
 def _controls():
-    """Draw everything but the algorithm; return the place for the faults of ranks."""
+    """Draw everything but the algorithm; return the places for the best rate, and for the faults of ranks."""
     state = st.session_state
     algorithm, _, workload = settings_of(state.algorithm, state.compression, state.workload)
     knobs = [controls.control(algorithm, name) for name in algorithm.model_fields]
@@ -132,6 +135,8 @@ def _controls():
     _heading(f"Settings of {state.algorithm}")
     for knob in others[:FIRST]:
         controls.draw(knob)
+        if knob.name == "learning_rate":
+            rate = st.container()
     if others[FIRST:]:
         with _folded(f"More of {state.algorithm}", "algorithm") as more:
             for knob in others[FIRST:] if more.open else ():
@@ -142,7 +147,7 @@ def _controls():
     _heading("Work")
     own("workload")
     for knob in data[:1]:
-        controls.draw(knob)
+        controls.draw(knob, on_change=partial(controls.settle, "model") if knob.name == "model" else None)
     own(*controls.BUDGET)
     with _folded("More: data, other budgets, precision", "work") as more:
         for knob in data[1:] if more.open else ():
@@ -154,7 +159,7 @@ def _controls():
     ranks = st.container()
     with _folded("More: links, and faults as text", "cluster") as more:
         own(*(controls.MORE if more.open else ()))
-    return ranks
+    return rate, ranks
 
 
 def _folded(label: str, of: str):

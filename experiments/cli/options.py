@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType, ModuleType
 from typing import Any, Literal, get_args, get_origin
 
 import click
@@ -12,7 +13,7 @@ import click
 import algorithms
 import workloads
 from experiments.catalogue import CHOICES
-from experiments.experiment import NESTED, Experiment, coding_settings, spelled
+from experiments.experiment import NESTED, Experiment, coding_settings, default_rate, spelled
 from experiments.fault_settings import FaultSetting
 from experiments.runs import store
 from knobs import Knobs, allowed
@@ -36,8 +37,9 @@ class KnobOption(click.Option):
     Its parameter is called "knob n_push", so that a knob may have any name that options of other kinds have.
     """
 
-    def __init__(self, kind: type[Knobs], name: str, section: str, many: bool = False):
+    def __init__(self, kind: type[Knobs], name: str, section: str, many: bool = False, default: Any = None):
         self.kind, self.knob, self.section = kind, name, section
+        self.shown = kind.model_fields[name].default if default is None else default
         bare = {"is_flag": False, "flag_value": "true"} if kind.model_fields[name].annotation is bool else {}
         super().__init__([f"--{name.replace('_', '-')}"], multiple=many, metavar=_metavar(kind, name), **bare)
         self.name = KNOB + name
@@ -45,9 +47,9 @@ class KnobOption(click.Option):
     def get_help_record(self, ctx: click.Context) -> tuple[str, str]:
         field = self.kind.model_fields[self.knob]
         choices = ", ".join(CHOICES[self.knob]) if self.knob in CHOICES else allowed(self.kind, self.knob)
-        facts = [] if choices == "text" else [choices]
-        if field.default not in (None, ""):
-            facts.append(f"default {spelled(field.default)}")
+        facts = [] if choices == "text" else [choices + (", or best" if self.knob == "learning_rate" else "")]
+        if self.shown not in (None, ""):
+            facts.append(f"default {spelled(self.shown)}")
         help_text = f"{field.description}" + (f" [{'; '.join(facts)}]" if facts else "")
         return f"{self.opts[0]} {self.metavar}", help_text
 
@@ -84,7 +86,8 @@ class ExperimentCommand(SectionedCommand):
         workload = workloads.find((_peek(args, "--workload") or base.workload).split(",")[0])
         compression = (_peek(args, "--compression") or base.compression).split(",")
         self.algorithm = module
-        self.params = [*self.fixed, *knob_options(module, compression, workload, self.many)]
+        defaults = _default_rate(args, base, name, workload)
+        self.params = [*self.fixed, *knob_options(module, compression, workload, self.many, defaults)]
         return super().parse_args(ctx, args)
 
     def format_help_text(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -110,8 +113,25 @@ class WorkloadCommand(SectionedCommand):
         return super().parse_args(ctx, args)
 
 
-def knob_options(module, compressions: Sequence[str], workload, many: bool = False) -> list[KnobOption]:
-    """Return an option for each setting of the algorithm, the compressions, the workload and the experiment."""
+def _default_rate(args: Sequence[str], base: Experiment, algorithm: str, workload: ModuleType) -> dict[str, float]:
+    """Return the default learning rate for the first model and number of workers that raw arguments ask for."""
+    short, where = algorithm.split(",")[0].rpartition(".")[2], workload.__name__.rpartition(".")[2]
+    model = _peek(args, "--model") or (base.data.get("model") if base.workload == where else None)
+    workers = (_peek(args, "--workers") or "").split(",")[0]
+    return default_rate(short, where, model, int(workers) if workers.isdecimal() else base.workers)
+
+
+def knob_options(
+    module,
+    compressions: Sequence[str],
+    workload,
+    many: bool = False,
+    defaults: Mapping[str, Any] = MappingProxyType({}),
+) -> list[KnobOption]:
+    """Return an option for each setting of the algorithm, the compressions, the workload and the experiment.
+
+    `defaults` are those that are not the declared ones.
+    """
     name, data = (m.__name__.rsplit(".", 1)[-1] for m in (module, workload))
     sections = [(f"Algorithm {name}", module.ALGORITHM.Settings)]
     sections += [(f"Compression {one}", coding_settings(one)) for one in compressions]
@@ -120,7 +140,7 @@ def knob_options(module, compressions: Sequence[str], workload, many: bool = Fal
     for section, kind in sections:
         for field in kind.model_fields:
             if field not in (*NESTED, "algorithm", *options):
-                options[field] = KnobOption(kind, field, section, many)
+                options[field] = KnobOption(kind, field, section, many, defaults.get(field))
     return list(options.values())
 
 

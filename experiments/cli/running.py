@@ -6,16 +6,19 @@ import signal
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
+
+import click
 
 from experiments.cli import options
 from experiments.experiment import Experiment
 from experiments.runs.progress import Progress
 
 EXIT = {"finished": 0, "diverged": 1, "failed": 1, "cancelled": 130}
+BEST = "best"  # for a learning rate: the one at which the experiment ends lowest
 PATIENCE = 0.7  # s before a progress bar appears
 EVERY = 5.0  # s between two lines of progress where there is no terminal
 
@@ -69,10 +72,33 @@ def stoppable() -> AbstractContextManager[Callable[[], bool]]:
 
 
 def base_experiment(name: str | None, start: str | None, runs: str, given: dict[str, Any]) -> Experiment:
-    """Return the experiment that a command line asks for: `start` (a link, file or run), or the defaults, changed."""
+    """Return the experiment that a command line asks for: `start` (a link, file or run), or the defaults, changed.
+
+    With "best" for its learning rate it is at its best one, and stderr says where that comes from.
+    """
     if name:
         given = {"algorithm": name, **given}
-    return options.read(start, runs).change(**given) if start else Experiment.of(given)
+    searched = given.get("learning_rate") == BEST
+    if searched:
+        given = {**given, "learning_rate": None}
+    made = options.read(start, runs).change(**given) if start else Experiment.of(_without_none(given))
+    return at_best([made], runs)[0] if searched else made
+
+
+def at_best(experiments: Sequence[Experiment], runs: str) -> list[Experiment]:
+    """Return the experiments, each at its own best learning rate; stderr says which, and where that comes from."""
+    from experiments.study import rates
+
+    best = []
+    for one in experiments:
+        made, source = rates.at_best(one, runs)
+        click.echo(f"{one.algorithm}: best learning rate {made.settings['learning_rate']:g}, {source}", err=True)
+        best.append(made)
+    return best
+
+
+def _without_none(given: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in given.items() if value is not None}
 
 
 def check_writable(root: str) -> None:

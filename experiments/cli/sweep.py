@@ -9,7 +9,7 @@ import click
 
 from experiments.cli import options, show
 from experiments.cli.options import ExperimentCommand, from_option, json_option, runs_option
-from experiments.cli.running import EXIT, Bar, base_experiment, check_writable, stoppable
+from experiments.cli.running import BEST, EXIT, Bar, at_best, base_experiment, check_writable, stoppable
 from experiments.runs import store
 
 
@@ -25,10 +25,13 @@ def sweep_command(name: str | None, start: str | None, runs: str, as_json: bool,
     names = name.split(",") if name else []
     base = base_experiment(names[0] if names else None, start, runs, {})
     fixed, axes = options.axes(click.get_current_context().command, given)
+    searched = fixed.get("learning_rate") == BEST and fixed.pop("learning_rate")
     if len(names) > 1:
         axes = {"algorithm": names, **axes}
     experiments = grid(base, {**axes, **{name: [value] for name, value in fixed.items()}})  # a setting with its owner
     check_writable(runs)
+    if searched:
+        experiments = at_best(experiments, runs)
     made, folders, problem = [], [], ""
     with stoppable() as stop, Bar("sweep") as bar:
 

@@ -26,6 +26,7 @@ from experiments.runs.summary import ROOT, source_version
 KINDS = {
     "fit": "experiments.measure.fit",
     "study": "experiments.study.schedules",
+    "rate": "experiments.study.rates",
     "kernels": "experiments.measure.kernel_times",
     "lesson": "lessons.job_specs",
     "upload": "experiments.runs.upload",

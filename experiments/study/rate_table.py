@@ -14,7 +14,6 @@ from multiprocessing import get_context
 
 import numpy as np
 
-import algorithms
 from algorithms.rates import FEW, Rate
 from experiments.experiment import Experiment
 from experiments.run import check, run, workload_of

@@ -1,18 +1,24 @@
 """Search for the best learning rate of an experiment: the rate is swept and nothing else, over several seeds.
 
 Rates are 1, 2 and 5 times powers of ten. The search climbs: from where it begins in large strides to the lowest
-held-out loss at the end of the run, the mean over seeds, and on in single ones until both neighbours are worse. A rate at
-which a run of any seed diverges is worse than every other.
+held-out loss at the end of the run, the mean over seeds, and on in single ones until both neighbours are worse. A rate
+at which a run of any seed diverges is worse than every other.
 """
 
 from __future__ import annotations
 
+import itertools
+import json
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
 
+from algorithms.rates import known
 from experiments.experiment import Experiment
-from experiments.run import run
+from experiments.jobs.spec import JobSpec
+from experiments.run import check, run
 
 SEEDS = (0, 1, 2)
 LOWEST, HIGHEST = -18, 9  # rungs: 1e-6 to 1000
@@ -89,3 +95,57 @@ def end(experiment: Experiment) -> float:
     done = run(experiment)
     loss = done.summary["held_out_loss"]
     return loss if done.status == "finished" and loss is not None and math.isfinite(loss) else math.inf
+
+
+def at_best(experiment: Experiment, root: str | Path, progress: Callable[[float], None] = lambda part: None):
+    """Return (the experiment at its best learning rate, where that comes from, in words).
+
+    From the table, if this is an experiment of the table; otherwise searched for on the simulated cluster with SEEDS,
+    and kept under `root`. ValueError if the rates of the ladder all diverge.
+    """
+    found = tabled(experiment)
+    if found:
+        return experiment.change(learning_rate=found), "from the table of searches"
+    spec = job_spec(experiment)
+    best = read(spec.stored(root) or spec.perform(root, progress))
+    return experiment.change(learning_rate=best), f"searched for with seeds {SEEDS[0]} to {SEEDS[-1]}"
+
+
+def tabled(experiment: Experiment) -> float | None:
+    """Return the best rate of the table; None if the experiment differs in more than what leaves it as it is."""
+    plain = Experiment.of({"algorithm": experiment.algorithm, "workload": experiment.workload})
+    model = experiment.data.get("model")
+    if model != plain.data.get("model"):
+        plain = plain.change(model=model)
+    line = known(experiment.algorithm, experiment.workload, model or "")
+    return line.best if line and bare(experiment) == bare(plain) else None
+
+
+def bare(experiment: Experiment) -> Experiment:
+    """Return the experiment on the simulated cluster with what a search varies, or does not look at, at its default."""
+    return experiment.change(learning_rate=None, seed=None, evaluations=1, cluster=None)
+
+
+def job_spec(experiment: Experiment) -> JobSpec:
+    """Return the spec of the search for an experiment's best rate."""
+    return JobSpec("rate", {"experiment": bare(experiment).flat()})
+
+
+def perform(values: dict[str, Any], root: Path, progress: Callable[[float], None] = lambda part: None) -> Path:
+    """Search, and return the folder of the result. ValueError if the experiment cannot run, or always diverges."""
+    experiment = Experiment.of(values["experiment"])
+    check(experiment)
+    done = itertools.count(1)
+    search = Search(experiment, tell=lambda rate, losses: progress(1 - 0.9 ** next(done)))  # about fifteen runs
+    best = search.best(nearest(experiment.settings["learning_rate"]))
+    if math.isinf(search.loss(best)):
+        raise ValueError(
+            f"{experiment.algorithm} diverges there at every rate from {rung(best):g} up to where it began."
+        )
+    text = json.dumps({"best": rung(best), "losses": {rung(n): list(one.values()) for n, one in search.losses.items()}})
+    return JobSpec("rate", values).keep(root, lambda folder: (folder / "rate.json").write_text(text, "utf-8"))
+
+
+def read(folder: Path) -> float:
+    """Return the best rate of the result in `folder`."""
+    return json.loads((folder / "rate.json").read_text("utf-8"))["best"]
