@@ -54,10 +54,12 @@ def table() -> dict[str, dict[str, Rate]]:
     """Return the whole table: pair -> algorithm -> Rate."""
     if not PATH.exists():
         return {}
-    with PATH.open("rb") as file:
-        return {
-            part: {name: Rate(**line) for name, line in lines.items()} for part, lines in tomllib.load(file).items()
-        }
+    parts = tomllib.loads(PATH.read_text("utf-8"))
+    return {part: {name: _line(**line) for name, line in lines.items()} for part, lines in parts.items()}
+
+
+def _line(best: float, loss: float, rate: float, many: float, note: str = "") -> Rate:
+    return Rate(float(best), float(loss), float(rate), float(many), note)
 
 
 def write(lines: dict[str, dict[str, Rate]], path: Path = PATH) -> None:

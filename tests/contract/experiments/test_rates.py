@@ -1,0 +1,157 @@
+"""Rates are searched for, kept in a table, and where experiments begin."""
+
+import json
+import math
+
+import pytest
+from click.testing import CliRunner
+
+import algorithms
+from algorithms import rates as tables
+from algorithms.rates import Rate
+from experiments.cli.main import cli, main
+from experiments.experiment import Experiment, default_rate
+from experiments.study import rate_table, rates
+from experiments.study.rates import Search, rung
+
+TABLE = {
+    "digits-mlp": {"asgd": Rate(0.2, 0.09, 0.2, 0.05), "sync_sgd": Rate(0.5, 0.1, 0.25, 0.25)},
+    "digits-cnn": {"asgd": Rate(0.02, 0.09, 0.02, 0.01)},
+    "sparse": {"asgd": Rate(50.0, 0.6, 50.0, 50.0)},
+}
+
+
+@pytest.fixture
+def table(monkeypatch):
+    monkeypatch.setattr(tables, "table", lambda: TABLE)
+
+
+@pytest.fixture
+def bowl(monkeypatch):
+    """Runs whose loss is a bowl over the logarithm of the rate, lowest at 5, and which diverge beyond 100."""
+    ran = []
+
+    def end(experiment):
+        rate = experiment.settings["learning_rate"]
+        ran.append((rate, experiment.seed))
+        return math.inf if rate > 100 else 1 + math.log(rate / 5) ** 2 + experiment.seed / 100
+
+    monkeypatch.setattr(rates, "end", end)
+    monkeypatch.setattr(rate_table, "end", end)
+    return ran
+
+
+@pytest.mark.parametrize("start", [0.001, 0.1, 5, 80, 1000])
+def test_the_best_rate_is_interior_wherever_the_search_begins(bowl, start):
+    search = Search(Experiment.of({"learning_rate": start}))
+    best = search.best(rates.nearest(start))
+    assert rung(best) == 5 and search.interior(best)
+    assert search.loss(best) == pytest.approx(1.01)  # the mean over the seeds 0, 1 and 2
+    assert len(bowl) == len(set(bowl))  # nothing is run twice
+
+
+def test_a_rate_at_which_one_seed_diverges_is_worse_than_every_other(monkeypatch):
+    losses = {0.1: 1.0, 0.2: 0.9, 0.5: 0.5, 1.0: 2.0}
+
+    def unlucky(experiment):
+        rate = experiment.settings["learning_rate"]
+        return math.inf if (rate, experiment.seed) == (0.5, 2) else losses.get(rate, 9)
+
+    monkeypatch.setattr(rates, "end", unlucky)
+    search = Search(Experiment())
+    assert rung(search.best(rates.nearest(0.1))) == 0.2
+
+
+def test_the_default_is_the_part_of_the_best_that_fewer_and_more_workers_bear(monkeypatch):
+    bears = {1: 0.7, 4: 1.2, 16: 0.2}
+    monkeypatch.setattr(rates, "end", lambda e: abs(math.log(e.settings["learning_rate"])))
+    monkeypatch.setattr(
+        rate_table, "end", lambda e: 0.0 if e.settings["learning_rate"] <= bears[e.workers] else math.inf
+    )
+    assert rate_table.line(Experiment()) == Rate(best=1.0, loss=0.0, rate=0.5, many=0.125)
+
+
+def test_algorithms_that_compute_the_same_are_one_search():
+    names = ["sgd", "gpipe", "zb_h1", "pipedream"]
+    begun = {name: rate_table._begin((name, "digits", "residual")) for name in names}
+    begun["sgd"] = rate_table.Beginning(**{**vars(begun["sgd"]), "curve": begun["sgd"].curve[:-1]})
+    assert rate_table.alike(begun) == [["sgd"], ["gpipe", "zb_h1"], ["pipedream"]]
+
+
+def test_an_experiment_begins_at_the_rate_of_its_algorithm_workload_model_and_workers(table):
+    def begins(**values):
+        return Experiment.of({"algorithm": "asgd", **values}).settings["learning_rate"]
+
+    assert [begins(), begins(workers=5), begins(model="cnn"), begins(model="cnn", workers=16)] == [
+        0.2,
+        0.05,
+        0.02,
+        0.01,
+    ]
+    assert begins(workload="sparse") == 50
+    assert begins(workload="mnist", model="cnn") == 0.02  # images of digits, too
+    assert begins(learning_rate=0.3) == 0.3
+    own = algorithms.find("asgd").Settings().learning_rate
+    assert begins(workload="quadratic") == own and default_rate("asgd", "quadratic", None, 4) == {}
+
+
+def test_what_a_link_leaves_out_is_the_default_where_it_leads(table):
+    experiment = Experiment.of({"algorithm": "asgd"})
+    assert "learning_rate" not in experiment.flat()
+    assert Experiment.from_query(experiment.query()) == experiment
+    assert experiment.change(workload="sparse").settings["learning_rate"] == 50
+    chosen = experiment.change(learning_rate=0.05)
+    assert chosen.flat()["learning_rate"] == 0.05 and chosen.change(workers=16).settings["learning_rate"] == 0.05
+    assert Experiment.from_query(chosen.change(workers=16).query()) == chosen.change(workers=16)
+
+
+def test_help_says_the_default_of_the_workload_that_is_asked_for(table):
+    def default(*words):
+        said = CliRunner().invoke(cli, ["run", "asgd", *words, "--help"], terminal_width=200).output
+        return (
+            next(line for line in said.splitlines() if "--learning-rate" in line).rpartition("default ")[2].strip("]")
+        )
+
+    assert [default(), default("--workload", "sparse"), default("--workers", "16")] == ["0.2", "50.0", "0.05"]
+
+
+def test_at_its_best_rate_is_the_tables_where_that_is_the_experiment_and_searched_for_elsewhere(table, bowl, tmp_path):
+    plain = Experiment.of({"algorithm": "sync_sgd"})
+    best, source = rates.at_best(plain.change(learning_rate=0.01, seed=3), tmp_path)
+    assert (best.settings["learning_rate"], best.seed, bowl) == (0.5, 3, []) and "table" in source
+    best, source = rates.at_best(plain.change(batch=8), tmp_path)
+    assert best.settings["learning_rate"] == 5 and "seeds 0 to 2" in source and bowl
+    bowl.clear()
+    assert rates.at_best(plain.change(batch=8), tmp_path)[0] == best and not bowl  # it is kept
+
+
+def test_a_search_that_only_diverges_says_so(monkeypatch, tmp_path):
+    monkeypatch.setattr(rates, "end", lambda experiment: math.inf)
+    with pytest.raises(ValueError, match="diverges there at every rate"):
+        rates.at_best(Experiment.of({"batch": 8}), tmp_path)
+
+
+def test_the_command_line_runs_and_sweeps_at_the_best_rates(bowl, tmp_path, capsys):
+    words = ["--steps", "3", "--learning-rate", "best", "--runs", str(tmp_path)]
+    assert main(["run", "easgd", *words, "--json"]) == 0
+    told = capsys.readouterr()
+    assert json.loads(told.out)["experiment"]["settings"]["learning_rate"] == 5
+    assert told.err == "easgd: best learning rate 5, searched for with seeds 0 to 2\n"
+    assert main(["sweep", "easgd,slowmo", *words, "--batch", "4,8", "--json"]) == 0
+    assert len(json.loads(capsys.readouterr().out)) == 4
+
+
+def test_tune_lists_what_it_tried_and_says_which_is_best(bowl, capsys):
+    assert main(["tune", "easgd", "--seeds", "2"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split()[0] for line in lines if line.endswith("best")] == ["5"]
+    assert main(["tune", "--table", "--pairs", "digits-cnm"]) == 2
+    assert "there are digits-mlp" in capsys.readouterr().err
+
+
+def test_a_table_is_read_as_it_was_written(tmp_path, monkeypatch):
+    lines = {"sparse": {"asgd": Rate(50, 0.61, 50, 25)}, "text": {"ssp": Rate(1, 2.4, 0.5, 0.5, "It says why.")}}
+    monkeypatch.setattr(tables, "PATH", tmp_path / "rates.toml")
+    tables.write(lines, tables.PATH)
+    assert tables.table() == lines
+    tables.table.cache_clear()
