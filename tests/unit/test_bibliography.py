@@ -101,7 +101,8 @@ def test_every_entry_is_named_by_the_modules_that_it_lists():
     for entry in entries():
         for name in entry.modules:
             text = written(name)
-            assert any(entry.names(sign, text) for sign in entry.signs), f"{name}: {entry.surname} {entry.year}"
+            named = any(entry.names(sign, text) for sign in entry.signs)
+            assert named, f"{name} does not name {entry.surname} {entry.year}: take it out of the entry"
 
 
 def test_entries_stand_in_the_order_of_the_alphabet_and_say_what_was_checked():
