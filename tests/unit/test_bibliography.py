@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from tests.sources import FILES, ROOT, nodes
 
-ENTRY = re.compile(r"- \*\*(\S+) (\d{4}[a-z]?)\*\* (.+?) For (`.+?`)\. (.+)")
+ENTRY = re.compile(r"- \*\*(.+?) (\d{4}[a-z]?)\*\* (.+?) For (`.+?`)\. (.+)")
 SIGN = re.compile(
     r"arXiv:\d{4}\.\d{4,5}|OpenReview \w+|\b(?:19[3-9]\d|20[0-2]\d)\b"
 )  # that a work is named: id or year
