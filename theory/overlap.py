@@ -10,8 +10,8 @@ to update; Tf, Tb, Tc, u are their sums and Tx = Tf + Tb. Backward goes from lay
     and the next forward   >= max(Tx + u + c_1, Tc)            if early layers go first; else no less than wait-free
     delay k >= 1           max(Tx + u, Tc)                     at most twice as fast as no overlap, if Tx = Tc
 
-Source: Zhang et al. (Poseidon), USENIX ATC 2017; Shi et al. (MG-WFBP), INFOCOM 2019; "Leveraging Asynchronicity in
-Gradient Descent", OpenReview rkFd2P5gl. The recurrences follow from the schedules.
+Source: Zhang et al. (Poseidon), USENIX ATC 2017; Shi et al. (MG-WFBP), INFOCOM 2019; Daily et al., "Leveraging
+Asynchronicity in Gradient Descent", OpenReview rkFd2P5gl. The recurrences follow from the schedules.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 The four files are not included: they are read from `folder`, else from the folder in the environment variable
 LOCKSTEP_MNIST, else from ./data/mnist, gzipped or not. With only the two t10k files, 9,000 of the 10,000 test images
 are trained on and 1,000 held out.
-Source: LeCun, Cortes & Burges, http://yann.lecun.com/exdb/mnist; mirrored at MIRROR.
+Source: LeCun, Cortes & Burges, 1998, http://yann.lecun.com/exdb/mnist; mirrored at MIRROR.
 """
 
 from __future__ import annotations

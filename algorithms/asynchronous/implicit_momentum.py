@@ -1,4 +1,4 @@
-"""Asynchrony begets momentum: with N workers at random speeds stale gradients act like a momentum of 1 - 1/N.
+"""Asynchrony begets momentum: if N workers take random times, stale gradients act like a momentum of 1 - 1/N.
 
 Rank 0 is the server, the others are workers, as in asynchronous SGD. If the work times are exponential, staleness is
 geometric and on average

@@ -12,7 +12,8 @@ large bound is asynchronous SGD with lr/N.
 
 Price: d elements to the server in every step of a worker, d + 1 back, or fewer with `cache`.
 Staleness: a gradient misses the others' updates of at most the last `bound` clocks of its own worker.
-Source: Ho et al., More Effective Distributed ML via a Stale Synchronous Parallel Parameter Server, NIPS 2013.
+Source: Cipar et al., Solving the Straggler Problem with Bounded Staleness, HotOS 2013; Ho et al., More Effective
+Distributed ML via a Stale Synchronous Parallel Parameter Server, NIPS 2013.
 """
 
 import numpy as np

@@ -14,7 +14,8 @@ and model-parallel dense layers: Krizhevsky, arXiv:1404.5997.)
 
 Price: 2 (P-1) elements in a group for each activation between two layers, 2 (G-1) d for gradients; a rank holds 1/P of
 the parameters. Staleness: none.
-Source: Yadan, Adams, Taigman & Ranzato, arXiv:1312.5853; node groups: Das et al., arXiv:1602.06709 (MLSL).
+Source: Yadan, Adams, Taigman & Ranzato, arXiv:1312.5853; node groups: Das et al., arXiv:1602.06709;
+Sridharan et al. (MLSL), arXiv:1801.08030.
 """
 
 import math

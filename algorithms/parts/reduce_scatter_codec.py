@@ -10,7 +10,7 @@ summed as they are can be used. Error feedback corrects both roundings: the send
 E_k is the sum of all exact means so far.
 
 Price: 2 (N-1)/N times the code of v per rank, as by the ring, in 2 rounds of messages, N - 1 at once in the first.
-Source: Seide, Fu, Droppo, Li & Yu, Interspeech 2014, section 4.
+Source: Seide, Fu, Droppo, Li & Yu, Interspeech 2014, section 3.1.
 """
 
 import math

@@ -7,7 +7,8 @@ agreement: disagreement shrinks at least by the factor 1 - gap in every round.
 
     ring, 16 ranks    0.051      torus 4 x 4    0.4      exponential    0.5      complete    1
 
-Source: Xiao & Boyd, Systems & Control Letters 53, 2004 (Metropolis weights); Lian et al., NIPS 2017.
+Source: Xiao & Boyd, Systems & Control Letters 53, 2004 (speed of agreement); Xiao, Boyd & Lall, IPSN 2005 (Metropolis
+weights); Lian et al., NIPS 2017.
 """
 
 from __future__ import annotations

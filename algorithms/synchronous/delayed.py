@@ -14,8 +14,8 @@ On curvature h it is stable for lr h < 2 sin(pi / (4 k + 2)): 2, 1, 0.62, 0.45 f
 
 Price: the bytes of synchronous SGD; k more gradients in memory. Staleness: exactly k updates, and less for
 the first k gradients.
-Source: "Leveraging Asynchronicity in Gradient Descent for Scalable Deep Learning", OpenReview rkFd2P5gl (Daily, Vishnu
-and others); stability from the roots of z^(k+1) = z^k - lr h.
+Source: Daily et al., "Leveraging Asynchronicity in Gradient Descent for Scalable Deep Learning", OpenReview rkFd2P5gl;
+stability from the roots of z^(k+1) = z^k - lr h.
 """
 
 from collections import deque

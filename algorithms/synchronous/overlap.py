@@ -12,8 +12,9 @@ always exposed. Helper threads for the sums, or updates in the order of completi
 the result: all layers are updated before the next step begins.
 
 Price: the bytes of synchronous SGD in more messages; one buffer for the gradient of the whole model. Staleness: none.
-Source: Zhang et al. (Poseidon), USENIX ATC 2017, section 3; PyTorch's DistributedDataParallel (buckets); "Leveraging
-Asynchronicity in Gradient Descent for Scalable Deep Learning", OpenReview rkFd2P5gl (layer by layer, non-blocking).
+Source: Zhang et al. (Poseidon), USENIX ATC 2017, section 3; PyTorch's DistributedDataParallel (buckets); Daily et
+al., "Leveraging Asynchronicity in Gradient Descent for Scalable Deep Learning", OpenReview rkFd2P5gl (layer by layer,
+non-blocking).
 """
 
 import kernels

@@ -1,6 +1,6 @@
 """To bfloat16: the upper 16 bits of a float32, rounded to nearest.
 
-    codes_i <- the nearest number with 8 bits of mantissa, ties to the even one        its bits
+    codes_i <- the nearest number with 8 significant bits, ties to the even one        its bits
 
 codes (d,) are uint16; v (d,). Overflow becomes infinite; NaN is handled apart, since the rounding increment
 could carry into its exponent and sign.

@@ -5,7 +5,7 @@
 The first terms of the Taylor series of the gradient around w'; the diagonal of g g' estimates the curvature.
 
 Price: 7 FLOPs and 4 words per parameter (read g, w' and w, write w).
-Source: Zheng et al., ICML 2017, equation 6 (DC-ASGD-c); Microsoft's updater for Multiverso.
+Source: Zheng et al., ICML 2017, equation 10 (DC-ASGD-c); Microsoft's updater for Multiverso.
 """
 
 from kernels.compiled import exact, formula, length

@@ -5,7 +5,7 @@
 eps stands inside the root, and s has the newest gradient in it before it is used, as in the authors' code.
 
 Price: 14 FLOPs and 6 words per parameter (read s, g, w' and w, write s and w).
-Source: Zheng et al., ICML 2017, equation 14 (DC-ASGD-a); Microsoft's updater for Multiverso.
+Source: Zheng et al., ICML 2017 (DC-ASGD-a); Microsoft's updater for Multiverso.
 """
 
 from math import sqrt

@@ -209,7 +209,7 @@ def slice_size(run):
 
 @figure(
     "How much faster is a step whose gradients may be late?",
-    source='"Leveraging Asynchronicity in Gradient Descent for Scalable Deep Learning", OpenReview rkFd2P5gl',
+    source='Daily et al., "Leveraging Asynchronicity in Gradient Descent", OpenReview rkFd2P5gl',
     claims={
         "never more than twice": lambda rows: max(column(rows, "gain")) <= 2,
         "nearly twice where summing takes as long as computing": lambda rows: (
@@ -240,7 +240,7 @@ def delay_gain(run):
 
 @figure(
     "What does lateness cost?",
-    source='Stability of z^(k+1) = z^k - lr h; "Leveraging Asynchronicity in Gradient Descent", OpenReview rkFd2P5gl',
+    source="Stability of z^(k+1) = z^k - lr h; Daily et al., OpenReview rkFd2P5gl",
     claims={
         "the largest stable step is 2 sin(pi / (4 k + 2)) over the curvature": lambda rows: all(
             abs(row["largest step"] / row["theory"] - 1) < 0.02 for row in rows

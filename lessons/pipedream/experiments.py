@@ -95,7 +95,7 @@ NETS = {"smooth": RESIDUAL, "ReLU": PLAIN}
 
 @figure(
     "Whose gradient is an update?",
-    source="Harlap et al., 2018, section 3.3, on which weights a mini-batch meets; the measurement is ours",
+    source="Harlap et al., 2018, section 3.4, on which weights a mini-batch meets; the measurement is ours",
     claims={
         "without a stash, of none of the three": lambda rows: all(
             value(rows, place, weights="none") > 0.1 for place in PLACES
