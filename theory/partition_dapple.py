@@ -123,7 +123,7 @@ def partition_step(
             f"no plan for {workers} workers fits {memory:g} bytes each; the least that does is {least():g}."
         )
     plan = min([*found(length(first[0]), None), *first], key=length)
-    return Partition(plan.stages, length(plan), sum(profile.times), ())
+    return Partition(plan.stages, length(plan), sum(profile.times), chunks=chunks)
 
 
 def keep(found: list[PartialPlan], plan: PartialPlan) -> None:

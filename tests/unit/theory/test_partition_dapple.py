@@ -6,6 +6,7 @@ import pytest
 
 from tests.unit.theory.test_partition_pipedream import HUGE, cuts, every_plan, profile
 from theory import schedules
+from theory.partition import Partition
 from theory.partition_dapple import partition_step, ring
 from theory.partition_pipedream import PlannedStage, partition
 from theory.pipeline_memory import Sizes, peak_bytes
@@ -108,6 +109,14 @@ def test_a_step_of_equal_stages_takes_as_long_as_the_simulator_says(name):
     plan = partition_step(p, 4, 1, 8)
     assert plan.name == "1-1-1-1"
     assert plan.period == pytest.approx(simulate(schedules.lists(name, 4, 8), {"F": 1 / 8, "B": 2 / 8}).makespan)
+
+
+@pytest.mark.parametrize("chunks", [1, 2, 3, 8])
+def test_a_stage_of_a_step_runs_as_far_ahead_as_in_1f1b_however_many_replicas_share_it(chunks):
+    plan = Partition((PlannedStage(0, 0, 3), PlannedStage(1, 1, 1), PlannedStage(2, 2, 1)), 1, 1, chunks=chunks)
+    lists = schedules.lists("1f1b", 3, chunks)
+    assert plan.warm_up == tuple([op.kind for op in ops].index("B") - 1 for ops in lists)
+    assert chunks < 3 or plan.warm_up == (2, 1, 0)
 
 
 def of_1f1b(p, plan, bandwidth, chunks):

@@ -180,11 +180,16 @@ PUBLISHED = """
 """  # VGG-16 as PipeDream's authors measured it: forward and backward in ms, activations in MB, weights in bytes
 
 
-def test_of_the_authors_own_profile_of_vgg_16_the_program_makes_their_plans():
-    rows = [[float(number) for number in row.split(",")] for row in PUBLISHED.split()]
+def published():
+    """The profile of VGG-16, in seconds and bytes."""
+    columns = zip(*([float(number) for number in row.split(",")] for row in PUBLISHED.split()), strict=True)
     units = (1e-3, 1e-3, 1e6, 1)
-    p = Profile(*(tuple(unit * n for n in column) for unit, column in zip(units, zip(*rows, strict=True), strict=True)))
-    assert len(rows) == 40 and sum(p.times) == pytest.approx(0.6725, abs=5e-5)
+    return Profile(*(tuple(unit * n for n in column) for unit, column in zip(units, columns, strict=True)))
+
+
+def test_of_the_authors_own_profile_of_vgg_16_the_program_makes_their_plans():
+    p = published()
+    assert len(p.layers) == 40 and sum(p.times) == pytest.approx(0.6725, abs=5e-5)
     plan = partition(p, [(4, 1.25e9)], "code")
     assert (plan.name, cuts(plan)) == ("3-1", [15])
     assert (plan.period, plan.speed_up) == (pytest.approx(0.1745, abs=5e-5), pytest.approx(3.85, abs=5e-3))
