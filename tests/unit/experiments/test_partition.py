@@ -172,9 +172,11 @@ def test_a_step_s_gradients_are_summed_by_a_ring_and_its_stages_run_ahead_as_in_
     assert "an upper bound if links are free" in out and max(map(len, out.splitlines())) <= 80
 
 
-@pytest.mark.parametrize(("method", "compression"), [*((method, None) for method in FORM_OF), ("pipedream_code", 2)])
+@pytest.mark.parametrize(
+    ("method", "compression"), [*((method, None) for method in FORM_OF), *(("pipedream_code", c) for c in (0.2, 1))]
+)
 def test_what_sets_the_period_stands_in_the_table(method, compression):
-    for p, workers, bandwidth in cases(60, 7):
+    for p, workers, bandwidth in cases(200, 7):
         found = plan(p, [(workers, bandwidth)], method, compression=compression)
         longest = []
         for stage, both in zip(found.stages, communication(p, found, method, bandwidth, compression), strict=True):

@@ -9,7 +9,7 @@ import pytest
 from algorithms.parts.pipeline.ops import check
 from algorithms.pipelined.pipedream import replicated
 from theory import schedules
-from theory.partition_pipedream import FORMS, PlannedStage, partition
+from theory.partition_pipedream import FORMS, PlannedStage, link, partition
 from theory.profile import Profile
 from theory.schedule_timing import simulate
 
@@ -71,6 +71,14 @@ def test_no_plan_is_better_where_the_program_counts_links():
     for p, workers, bandwidth in cases(60, 1):
         best = min(period(p, plan, bandwidth, "code", 2) for plan in every_plan(len(p.layers), workers))
         assert partition(p, [(workers, bandwidth)], "code", compression=2).period == pytest.approx(best)
+
+
+def test_the_program_lets_the_replicas_of_a_stage_share_its_links_but_not_those_of_the_first():
+    p = profile([1] * 4, [6, 6, 6, 6], [0] * 4)
+    stages = [PlannedStage(n, n, replicas) for n, replicas in enumerate((1, 3, 2, 3))]
+    assert [link(p, stages, n, 1, "code", 0.5) for n in range(4)] == [8, 12, 12, 0]  # 12 / .5, over 3, 2 and 2
+    assert [link(p, stages, n, 1, "code", None) for n in range(4)] == [0, 0, 0, 0]
+    assert [link(p, stages, n, 1, "2018", None) for n in range(4)] == [12, 12, 12, 0]
 
 
 @pytest.mark.parametrize("form", ["2018", "code"])
