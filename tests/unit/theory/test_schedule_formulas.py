@@ -37,6 +37,17 @@ def test_zb_h1_holds_no_more_on_any_stage_than_1f1b_on_its_first():
         assert max(in_flight_until_weights(schedules.lists("zb_h1", stages, chunks))) == most == min(stages, chunks)
 
 
+@pytest.mark.parametrize(("f", "i", "w"), [(1, 1, 1), (2, 2, 1), (3, 5, 0), (10, 11, 6)])
+def test_zb_h2_idles_as_its_formula_says_with_all_numbers_of_micro_batches_that_it_takes(f, i, w):
+    for stages, chunks in SIZES:
+        if chunks < 2 * stages - 1:
+            with pytest.raises(ValueError, match="do not fill"):
+                schedules.lists("zb_h2", stages, chunks)
+        else:
+            times = simulate(schedules.lists("zb_h2", stages, chunks), {"F": f, "I": i, "W": w})
+            assert max(within_spans(times)) == pytest.approx((stages - 1) * (f + i - 2 * w)), (stages, chunks)
+
+
 def test_zb_v_has_no_idle_slot_from_2s_minus_1_micro_batches_on_and_two_for_each_one_fewer():
     for stages, chunks in SIZES:
         times = simulate(schedules.lists("zb_v", stages, chunks), dict.fromkeys("FIW", 1))
