@@ -35,7 +35,10 @@ class Partition:
     stages: tuple[PlannedStage, ...]
     period: float  # s per mini-batch, once the pipeline is full
     alone: float  # s per mini-batch on one worker
-    table: tuple[Cell, ...]  # of the highest level
+    table: tuple[Cell, ...] = ()  # of the highest level
+    chunks: int = (
+        0  # micro-batches of a step that ends in a flush, which is then the period; 0: the pipeline stays full
+    )
 
     @property
     def name(self) -> str:
@@ -54,6 +57,11 @@ class Partition:
 
     @property
     def warm_up(self) -> tuple[int, ...]:
-        """Forwards by which a replica of each stage runs ahead of its backwards."""
+        """Forwards by which a replica of each stage runs ahead of its backwards.
+
+        Replicas take turns with the mini-batches of a full pipeline, and share each micro-batch of a step.
+        """
         workers = [stage.replicas for stage in self.stages]
+        if self.chunks:
+            return tuple(min(self.chunks, len(workers) - s) - 1 for s in range(len(workers)))
         return tuple((sum(workers[s:]) - 1) // r for s, r in enumerate(workers))

@@ -89,7 +89,21 @@ def plan_of(profile: Profile, layers: Sequence[int], bandwidth: float) -> Partit
     stages = tuple(PlannedStage(end - count, end - 1, 1) for count, end in zip(layers, ends, strict=True))
     links = (2 * profile.activations[stage.last] / bandwidth for stage in stages[:-1])
     slowest = max(sum(profile.times[stage.first : stage.last + 1]) for stage in stages)
-    return Partition(stages, max(slowest, *links, 0), sum(profile.times), ())
+    return Partition(stages, max(slowest, *links, 0), sum(profile.times))
+
+
+def link(
+    profile: Profile, stages: Sequence[PlannedStage], n: int, bandwidth: float, form: str, compression: float | None
+) -> float:
+    """Return the seconds in which a mini-batch crosses the link after the n-th stage, there and back.
+
+    0 after the last stage, and where links are free. The authors' program counts a link at the stage after it and, but
+    for the first stage, at the one before it; the slower of both, which is that of fewer replicas, is returned.
+    """
+    if n + 1 == len(stages) or (form == "code" and not compression):
+        return 0.0
+    share = min(stage.replicas for stage in stages[max(n, 1) : n + 2]) * compression if compression else 1
+    return 2 * profile.activations[stages[n].last] / bandwidth / share
 
 
 def flat(stages: Sequence[PlannedStage], replicas: int = 1) -> tuple[PlannedStage, ...]:

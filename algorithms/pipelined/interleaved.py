@@ -11,8 +11,7 @@ mini-batch:
 
 Price: the bubble shrinks to (S-1)(f+b) / pieces, where f and b are the times of all stages of a rank. Activations cross
 pieces S - 1 boundaries instead of S - 1, from the last rank back to the first too: 2 batch a for each. Rank r holds
-2(S-1-r) + (pieces-1) S + 1 thin micro-batches.
-Staleness: none.
+2(S-1-r) + (pieces-1) S + 1 thin micro-batches, but never more than there are, M pieces. Staleness: none.
 Source: Narayanan et al., SC 2021, arXiv:2104.04473; the order is that of Megatron-LM.
 """
 

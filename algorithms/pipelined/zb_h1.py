@@ -10,11 +10,12 @@ behind I:
     stage 1   .. F0 F1 .. I0 F2 I1 W0 F3 I2 W1 I3 W2 W3
     stage 2   .. .. F0 I0 F1 I1 F2 I2 W0 F3 I3 W1 W2 W3        . idle: (S-1)(f+i-w), 2 of 14; 1F1B has 6 of 18
 
-The formula holds as long as w <= f and w <= i.
+The formula holds as long as w <= f, w <= i and M >= S; each micro-batch fewer than S leaves w more.
 
 Price: where a numbers per sample cross from one stage to the next, 2 batch a per step. Stage s holds S-s micro-batches,
-as 1F1B does, and what W needs of s more. Staleness: none.
-Source: Qi et al., ICLR 2024, arXiv:2401.10241; the order is that of torch.distributed.
+as 1F1B does, and what W needs of s more: no stage more than 1F1B's first. Staleness: none.
+Source: Qi et al., ICLR 2024, arXiv:2401.10241, Figure 3 (top) and Table 2; the order is that of torch.distributed. That
+nobody waits for W, and that I therefore comes first, is already in Oh et al., "Out-of-Order BackProp", EuroSys 2022.
 """
 
 from collections.abc import Iterator
@@ -26,7 +27,7 @@ from algorithms.parts.pipeline.settings import FlushSettings as Settings
 
 
 def schedule(rank: int, ranks: int, chunks: int) -> Iterator[Op]:
-    """Return the ops of one mini-batch, in the memory of 1F1B."""
+    """Return the ops of one mini-batch; no rank holds more than the first one does in 1F1B."""
     return lagging(rank, ahead=ranks - 1 - rank, lag=rank, chunks=chunks)
 
 

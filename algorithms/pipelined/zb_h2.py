@@ -15,7 +15,7 @@ all stages have to know its norm; with `validation` after, they update first and
 
 Price: where a numbers per sample cross from one stage to the next, 2 batch a per step. Stage s holds 2(S-s)-1
 micro-batches, and what W needs of 2s more. Staleness: none.
-Source: Qi et al., ICLR 2024, arXiv:2401.10241, figures 2 and 3 and Table 2.
+Source: Qi et al., ICLR 2024, arXiv:2401.10241, Figure 3 (bottom) and Table 2.
 """
 
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""ZB-V folds the pipeline in a V: each rank holds a thin stage on the way down and one on the way up, and none idles.
+"""ZB-V folds the pipeline in a V: a rank holds a thin stage down and one up, and with enough micro-batches none idles.
 
 Rank r of S holds the stages r and 2S-1-r: the path goes down the ranks and back up, so the loss is computed beside the
 inputs, and every rank holds as much as any other. The backward is split as in ZB-H1, I for the stage before, W for the
@@ -9,9 +9,11 @@ update:
     rank 0   F0 F1 F2 f0 i0 w0 f1 i1 w1 F3 I0 W0 f2 i2 w2 I1 W1 f3 i3 w3 I2 W2 I3 W3 ..
     rank 1   .. F0 f0 F1 f1 i0 w0 F2 I0 W0 f2 i1 w1 F3 I1 W1 f3 i2 w2 I2 i3 I3 W2 w3 W3        (small letters: way up)
 
-Price: no idle slot within a rank's span if f = i = w, in the memory of 1F1B's first rank (2S thin micro-batches), for
-twice the traffic: 2 batch a per step over each of 2S-1 boundaries but the one at the bottom. Staleness: none.
-Source: Qi et al., ICLR 2024, arXiv:2401.10241, section 6; the order is that of torch.distributed.
+Price: no idle slot within a rank's span if f = i = w and M >= 2S-1 (each micro-batch fewer leaves two idle slots), in
+the memory of 1F1B's first rank (2S thin micro-batches), for twice the traffic: 2 batch a per step over each of 2S-1
+boundaries but the one at the bottom. Staleness: none.
+Source: Qi et al., arXiv:2401.10241, section 6, which the version of ICLR 2024 lacks; the order is that of
+torch.distributed.
 """
 
 from algorithms.algorithm import Equivalence

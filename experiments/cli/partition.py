@@ -12,17 +12,17 @@ import click
 
 from experiments.cli import show
 from experiments.study.partitions import (
-    CHUNKS,
     FORM_OF,
     MODEL_OF,
     STEP,
     Levels,
+    communication,
     plan,
     read_counts,
     read_levels,
     read_profile,
 )
-from theory.partition_pipedream import FORMS, Cell, Partition
+from theory.partition import Cell, Partition
 from theory.profile import Profile
 
 
@@ -77,15 +77,16 @@ def partition_command(path: str, workers: str | None, bandwidth: str, table: boo
     if table and not found.table:
         raise ValueError(f"{method} fills no table; {', '.join(FORM_OF)} do.")
     click.echo(f"{method}: {len(profile.layers)} layers, {_where(levels)}\n")
-    click.echo(stages(profile, found, FORM_OF.get(method, "2018"), levels))
-    click.echo(f"\n{figures(found, given['chunks'] or CHUNKS if method == STEP else 0)}")
+    click.echo(stages(profile, found, method, levels, given["compression"]))
+    click.echo(f"\n{figures(found)}")
     if table:
         click.echo(f"\n{program(profile, found)}")
 
 
-def stages(profile: Profile, plan: Partition, form: str, levels: Levels) -> str:
+def stages(profile: Profile, plan: Partition, method: str, levels: Levels, compression: float | None = None) -> str:
     """Return a table with a row for each stage: what it holds, and what may set the period, per mini-batch."""
-    rows = []
+    rows, single = [], len(levels) == 1
+    seconds = communication(profile, plan, method, levels[0][1], compression) if single else ()
     for number, (stage, ahead) in enumerate(zip(plan.stages, plan.warm_up, strict=True)):
         inside = slice(stage.first, stage.last + 1)
         row = {
@@ -95,28 +96,30 @@ def stages(profile: Profile, plan: Partition, form: str, levels: Levels) -> str:
             "replicas": stage.replicas,
             "computes": show.duration(sum(profile.times[inside]) / stage.replicas),
         }
-        if len(levels) == 1:
-            exchange = FORMS[form](0, sum(profile.weights[inside]), stage.replicas, levels[0][1])
-            crossing = 2 * profile.activations[stage.last] / levels[0][1]
-            row["gradients"] = show.duration(exchange) if exchange else "–"
-            row["link"] = show.duration(crossing) if number + 1 < len(plan.stages) and form != "code" else "–"
+        if single:
+            both = zip(("gradients", "link"), seconds[number], strict=True)
+            row |= {name: show.duration(time) if time else "–" for name, time in both}
         rows.append(row | {"warm-up": ahead})
     return show.table(rows, words=2)
 
 
-def figures(plan: Partition, chunks: int = 0) -> str:
-    """Return what to expect of a plan, a line each; with `chunks`, of one for a step that ends in a flush."""
+def figures(plan: Partition) -> str:
+    """Return what to expect of a plan, a line each."""
     cuts = ",".join(str(stage.last - stage.first + 1) for stage in plan.stages)
     single = all(stage.replicas == 1 for stage in plan.stages)
-    trained = f"{STEP} --chunks {chunks}" if chunks else MODEL_OF
+    trained = f"{STEP} --chunks {plan.chunks}" if plan.chunks else MODEL_OF
     full = [
         ("in flight", str(plan.in_flight), "mini-batches per replica of the first stage (NOAM)"),
         ("period", show.duration(plan.period), "per mini-batch, once the pipeline is full"),
     ]
+    step = [
+        ("step", show.duration(plan.period), f"of {plan.chunks} micro-batches, filled and drained"),
+        ("", "", "an upper bound if links are free and B/F is uniform"),
+    ]
     lines = [
         ("replicas", plan.name, ""),
         ("cuts", cuts, f"run {trained} --workers {len(plan.stages)} --cuts {cuts}" if single else "layers per stage"),
-        *([("step", show.duration(plan.period), f"of {chunks} micro-batches, filled and drained")] if chunks else full),
+        *(step if plan.chunks else full),
         ("speed-up", show.number(plan.speed_up), f"over one worker, which takes {show.duration(plan.alone)}"),
     ]
     return "\n".join(f"  {name:<11}{figure:<11} {remark}".rstrip() for name, figure, remark in lines)

@@ -23,8 +23,8 @@ from cluster.network import NETWORKS
 from experiments.experiment import Experiment
 from experiments.measure import profile as profiler
 from theory import balance
-from theory.partition_dapple import partition_step
-from theory.partition_pipedream import Partition, flat, partition, plan_of
+from theory.partition_dapple import partition_step, ring
+from theory.partition_pipedream import FORMS, Partition, flat, link, partition, plan_of
 from theory.profile import Profile, load
 from workloads.batches import Batches
 
@@ -137,3 +137,15 @@ def plan(profile: Profile, levels: Levels, method: str, own: Sequence[int] = (),
         quantity, balanced = BALANCES[method]
         own = balanced(profile.times if quantity == "times" else profile.sizes(**given), workers)
     return plan_of(profile, own, bandwidth)
+
+
+def communication(
+    profile: Profile, plan: Partition, method: str, bandwidth: float, compression: float | None = None
+) -> list[tuple[float, float]]:
+    """Return seconds per mini-batch that each stage exchanges gradients and uses the link after it, by `method`."""
+    form, seconds = FORM_OF.get(method, "2018"), []
+    for n, (first, last, replicas, _) in enumerate(plan.stages):
+        weights = sum(profile.weights[first : last + 1])
+        exchange = ring(weights, replicas, bandwidth) if plan.chunks else FORMS[form](0, weights, replicas, bandwidth)
+        seconds.append((exchange, link(profile, plan.stages, n, bandwidth, form, compression)))
+    return seconds

@@ -5,7 +5,8 @@
 This is B of a split backward pass: a pipeline sends dx on at once and leaves the weights' half (W) for an idle
 moment. It is the only product of the backward pass that reads the weights.
 Price: 2 n i o FLOPs, and every array once.
-Source: Qi et al., Zero Bubble Pipeline Parallelism, ICLR 2024, for the split.
+Source: Oh et al., "Out-of-Order BackProp", EuroSys 2022, and Qi et al., Zero Bubble Pipeline
+Parallelism, ICLR 2024, for the split.
 """
 
 import numpy as np

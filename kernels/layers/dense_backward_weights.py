@@ -4,7 +4,8 @@
 
 This is W of a split backward pass: no other layer needs it, so it may fill a bubble. It reads no weights.
 Price: 2 n i o + n o FLOPs, and every array once.
-Source: Qi et al., Zero Bubble Pipeline Parallelism, ICLR 2024, for the split.
+Source: Oh et al., "Out-of-Order BackProp", EuroSys 2022, and Qi et al., Zero Bubble Pipeline
+Parallelism, ICLR 2024, for the split.
 """
 
 import numpy as np

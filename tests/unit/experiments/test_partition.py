@@ -4,7 +4,9 @@ import re
 
 import pytest
 
-from theory.profile import load
+from experiments.study.partitions import FORM_OF, communication, plan
+from tests.unit.theory.test_partition_pipedream import cases, published
+from theory.profile import load, save
 
 VGG = """layer,forward,backward,activations,weights
 conv1,2,4,4,.1
@@ -159,6 +161,37 @@ def test_a_plan_for_a_step_with_a_flush_says_how_long_the_step_takes(cut):
     assert "of 4 micro-batches, filled and drained" in out and "in flight" not in out
     assert "run dapple --chunks 4 --workers 2 --cuts 2,2" in out
     assert figure(cut("--method", "dapple", "--chunks", 1)[1], "replicas") == "4"
+
+
+def test_a_step_s_gradients_are_summed_by_a_ring_and_its_stages_run_ahead_as_in_1f1b(main, tmp_path, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    save(published(), tmp_path / "vgg.csv")
+    out = main("partition", "vgg.csv", "--bandwidth", 1e9, "--method", "dapple")[1]
+    assert figure(out, "replicas") == "3-1"
+    assert re.search(r"^0 .* 9\.256 ms .* 1$", out, re.MULTILINE)  # 2 (3-1)/3 of 6.94 MB
+    assert "an upper bound if links are free" in out and max(map(len, out.splitlines())) <= 80
+
+
+@pytest.mark.parametrize(
+    ("method", "compression"), [*((method, None) for method in FORM_OF), *(("pipedream_code", c) for c in (0.2, 1))]
+)
+def test_what_sets_the_period_stands_in_the_table(method, compression):
+    for p, workers, bandwidth in cases(200, 7):
+        found = plan(p, [(workers, bandwidth)], method, compression=compression)
+        longest = []
+        for stage, both in zip(found.stages, communication(p, found, method, bandwidth, compression), strict=True):
+            computes, (gradients, link) = sum(p.times[stage.first : stage.last + 1]) / stage.replicas, both
+            longest += [computes + gradients if method == "pipedream_code" else max(computes, gradients), link]
+        assert max(longest) == pytest.approx(found.period)
+
+
+def test_a_link_that_costs_the_authors_program_something_is_shown(cut):
+    words = ("--bandwidth", 1, "--method", "pipedream_code")
+    first = {"1": "4 s", "2": "2 s"}
+    for compression, takes in first.items():
+        out = cut(*words, "--straight", "--compression", compression)[1]
+        assert re.search(rf"^1 .* {takes} +2$", out, re.MULTILINE)  # 2 times 2 bytes after conv2
+    assert re.search(r"^1 .* – +– +2$", cut(*words)[1], re.MULTILINE)
 
 
 def test_machines_of_workers_are_levels(cut):

@@ -9,7 +9,7 @@ import pytest
 from algorithms.parts.pipeline.ops import check
 from algorithms.pipelined.pipedream import replicated
 from theory import schedules
-from theory.partition_pipedream import FORMS, PlannedStage, partition
+from theory.partition_pipedream import FORMS, PlannedStage, link, partition
 from theory.profile import Profile
 from theory.schedule_timing import simulate
 
@@ -71,6 +71,14 @@ def test_no_plan_is_better_where_the_program_counts_links():
     for p, workers, bandwidth in cases(60, 1):
         best = min(period(p, plan, bandwidth, "code", 2) for plan in every_plan(len(p.layers), workers))
         assert partition(p, [(workers, bandwidth)], "code", compression=2).period == pytest.approx(best)
+
+
+def test_the_program_lets_the_replicas_of_a_stage_share_its_links_but_not_those_of_the_first():
+    p = profile([1] * 4, [6, 6, 6, 6], [0] * 4)
+    stages = [PlannedStage(n, n, replicas) for n, replicas in enumerate((1, 3, 2, 3))]
+    assert [link(p, stages, n, 1, "code", 0.5) for n in range(4)] == [8, 12, 12, 0]  # 12 / .5, over 3, 2 and 2
+    assert [link(p, stages, n, 1, "code", None) for n in range(4)] == [0, 0, 0, 0]
+    assert [link(p, stages, n, 1, "2018", None) for n in range(4)] == [12, 12, 12, 0]
 
 
 @pytest.mark.parametrize("form", ["2018", "code"])
@@ -180,11 +188,16 @@ PUBLISHED = """
 """  # VGG-16 as PipeDream's authors measured it: forward and backward in ms, activations in MB, weights in bytes
 
 
-def test_of_the_authors_own_profile_of_vgg_16_the_program_makes_their_plans():
-    rows = [[float(number) for number in row.split(",")] for row in PUBLISHED.split()]
+def published():
+    """The profile of VGG-16, in seconds and bytes."""
+    columns = zip(*([float(number) for number in row.split(",")] for row in PUBLISHED.split()), strict=True)
     units = (1e-3, 1e-3, 1e6, 1)
-    p = Profile(*(tuple(unit * n for n in column) for unit, column in zip(units, zip(*rows, strict=True), strict=True)))
-    assert len(rows) == 40 and sum(p.times) == pytest.approx(0.6725, abs=5e-5)
+    return Profile(*(tuple(unit * n for n in column) for unit, column in zip(units, columns, strict=True)))
+
+
+def test_of_the_authors_own_profile_of_vgg_16_the_program_makes_their_plans():
+    p = published()
+    assert len(p.layers) == 40 and sum(p.times) == pytest.approx(0.6725, abs=5e-5)
     plan = partition(p, [(4, 1.25e9)], "code")
     assert (plan.name, cuts(plan)) == ("3-1", [15])
     assert (plan.period, plan.speed_up) == (pytest.approx(0.1745, abs=5e-5), pytest.approx(3.85, abs=5e-3))
