@@ -47,6 +47,7 @@ def summary(run: Run) -> str:
         ),
         *((quantity, number(float(run.course(quantity)[1][-1]))) for quantity in run.quantities),
         ("digest", s["digest"]),
+        ("to rounding", _join(s.get("digest_to_rounding", ""), "losses by quarters of the run, and held-out")),
     ]
     width = max(15, *(len(name) + 1 for name, _ in lines))
     return "\n".join(f"  {name:<{width}}{text}" for name, text in lines if text)

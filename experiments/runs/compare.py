@@ -6,8 +6,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import product
 from typing import Any
 
-import numpy as np
-
 from experiments.experiment import NESTED, Experiment
 from experiments.run import check, run
 from experiments.runs.progress import Progress
@@ -70,46 +68,6 @@ def swept(
         yield done
         if done.status == "cancelled":
             return
-
-
-def difference(a: Run, b: Run) -> str:
-    """Return where two runs of one experiment first differ, in one sentence; "" if they are identical, bit for bit."""
-    if a.status != b.status:
-        return f"one is {a.status}, the other {b.status}"
-    tables = {
-        "losses": (a.losses, b.losses),
-        "evaluations": (a.evaluations, b.evaluations),
-        "updates": (a.applied, b.applied),
-        "measures": (a.measures, b.measures),
-        "memory": (a.memory, b.memory),
-        "spans": (a.trace.spans, b.trace.spans),
-        "messages": (a.trace.messages, b.trace.messages),
-    }
-    for table, (one, other) in tables.items():
-        for column in one:
-            if len(one[column]) != len(other[column]):
-                return f"{table}: {len(one[column])} rows against {len(other[column])}"
-            unequal = _unequal(one[column], other[column])
-            if len(unequal):
-                row = unequal[0]
-                return f"{table}: {column} in row {row} is {one[column][row]} against {other[column][row]}"
-    if (a.parameters is None) != (b.parameters is None):
-        return "only one has final parameters"
-    if a.parameters is not None:
-        if a.parameters.shape != b.parameters.shape or a.parameters.dtype != b.parameters.dtype:
-            return "the final parameters have another shape or type"
-        unequal = _unequal(a.parameters, b.parameters)
-        if len(unequal):
-            most = float(np.abs(a.parameters - b.parameters).max())
-            return f"the final parameters: {len(unequal)} of {len(a.parameters)} differ, by at most {most:g}"
-    return ""
-
-
-def _unequal(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """Return the positions where the bits differ."""
-    size = a.dtype.itemsize
-    bits = [np.ascontiguousarray(x).view(np.uint8).reshape(len(x), size) for x in (a, b)]
-    return np.flatnonzero((bits[0] != bits[1]).any(axis=1))
 
 
 def _settings(experiment: Experiment) -> dict[str, Any]:

@@ -3,6 +3,8 @@
 import contextlib
 import json
 import os
+import platform
+import re
 import shlex
 import signal
 import subprocess
@@ -17,7 +19,7 @@ from algorithms.compression import COMPRESSIONS, find, module
 from experiments.cli.running import stoppable
 from experiments.experiment import Experiment
 from experiments.runs import store
-from experiments.runs.compare import difference
+from experiments.runs.difference import difference
 
 ROOT = Path(__file__).resolve().parents[3]
 SMALL = ["--workers", "2", "--steps", "6", "--evaluations", "2"]
@@ -199,7 +201,33 @@ def test_a_replay_says_identical_bit_for_bit_or_what_differs(main):
     record["environment"]["numpy"] = "0.1"
     (folder / "run.json").write_text(json.dumps(record))
     code, out, _ = main("replay", folder.name)
-    assert code == 1 and "final parameters: 1 of" in out and "numpy was 0.1 then" in out
+    assert code == 0 and out.startswith("other NumPy: 0.1 then") and "equal to rounding, largest difference" in out
+    record["environment"]["numpy"] = np.__version__
+    (folder / "run.json").write_text(json.dumps(record))
+    code, out, _ = main("replay", folder.name)
+    assert code == 1 and "different: the final parameters: 1 of" in out  # where nothing computes differently
+    w[5] += 0.1
+    np.save(folder / "parameters.npy", w)
+    record["environment"]["numpy"] = "0.1"
+    (folder / "run.json").write_text(json.dumps(record))
+    code, out, _ = main("replay", folder.name)
+    assert code == 1 and "final parameters: 1 of" in out and "other NumPy: 0.1 then" in out
+    assert "the first 12 losses are equal to rounding" in out
+
+
+@pytest.mark.skipif(
+    platform.machine() not in ("x86_64", "AMD64"), reason="OpenBLAS has Nehalem's kernels on x86-64 only"
+)
+def test_a_replay_with_other_blas_kernels_says_so_and_is_equal_to_rounding(main, tmp_path, monkeypatch):
+    main("run", "sync_sgd", *SMALL, "--learning-rate", 0.1)
+    (folder,) = store.recent("runs")
+    if "Nehalem" in store.load(folder).environment.get("blas_scipy", "Nehalem"):
+        pytest.skip("Numba's BLAS has Nehalem's kernels here, or is not OpenBLAS")
+    monkeypatch.setenv("OPENBLAS_CORETYPE", "Nehalem")
+    again = process("replay", folder.resolve(), "--runs", tmp_path)
+    out, err = again.communicate(timeout=300)
+    assert again.returncode == 0, err
+    assert re.match(r"other BLAS kernels: \w+ then, Nehalem here; equal to rounding, largest difference \de-\d", out)
 
 
 def test_a_replay_on_a_real_cluster_is_judged_by_the_weights(main, monkeypatch):
