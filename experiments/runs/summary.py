@@ -45,6 +45,8 @@ def summarise(run: Run, wall: float) -> dict[str, Any]:
         "held_out_loss": _last(tried["loss"]),
         "best_held_out_loss": _best(tried["loss"], np.min),
         "accuracy": _last(tried["accuracy"]),
+        "accuracy_error": _last(run.standard_error(tried["accuracy"])),
+        "held_out_samples": run.held_out_samples or None,
         "best_accuracy": _best(tried["accuracy"], np.max),
         "seconds": seconds,
         "steps": int(run.losses["step"].max(initial=-1)) + 1,
