@@ -93,7 +93,8 @@ def comparison(runs: Sequence[Run], names: Sequence[str], seeds: bool, as_json: 
 def table(rows: Sequence[dict[str, Any]], words: int = 0, keys: int = 0, wide: int = 10_000) -> str:
     """Return rows with the same names as aligned columns: the first `words` to the left, the others to the right.
 
-    Where the columns are wider than `wide` characters, those that do not fit follow below, behind the first `keys`.
+    Where the columns are wider than `wide` characters, those that do not fit follow below, behind as many of the first
+    `keys` as take no more than half of it.
     """
     if not rows:
         return ""
@@ -105,13 +106,14 @@ def table(rows: Sequence[dict[str, Any]], words: int = 0, keys: int = 0, wide: i
 
 
 def _folds(cells: Sequence[Sequence[str]], keys: int, wide: int) -> Iterator[list[int]]:
-    """Yield the columns that stand beside each other, the first `keys` in front of each fold."""
+    """Yield the columns that stand beside each other, those that are repeated first."""
     widths = [2 + max(map(len, column)) for column in zip(*cells, strict=True)]
-    fold = list(range(keys))
-    for column in range(keys, len(widths)):
-        if len(fold) > keys and sum(widths[n] for n in fold) + widths[column] > wide + 2:
+    repeated = [n for n in range(keys) if sum(widths[: n + 1]) <= wide / 2]
+    fold = []
+    for column in range(len(widths)):
+        if len(fold) > len(repeated) and sum(widths[n] for n in fold) + widths[column] > wide + 2:
             yield fold
-            fold = list(range(keys))
+            fold = list(repeated)
         fold.append(column)
     yield fold
 

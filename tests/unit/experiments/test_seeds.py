@@ -107,3 +107,12 @@ def test_a_table_that_is_too_wide_goes_on_below_behind_its_keys(six, wide):
     heads = "  ".join(fold.splitlines()[0] for fold in folds)
     assert all(name.replace("_", " ") in heads for name in rows[0])
     assert "\n\n" not in show.table(rows, keys=2)
+
+
+def test_keys_that_leave_no_room_are_not_repeated():
+    rows = [{"run": "a" * 20, "period": 4, "synchronous": False, "momentum": 0.9, "loss": 0.25, "seconds": 1.5}] * 2
+    folds = show.table(rows, keys=4, wide=48).split("\n\n")
+    assert [fold.splitlines()[0].split() for fold in folds] == [
+        ["run", "period", "synchronous"],
+        ["run", "momentum", "loss", "seconds"],
+    ]
