@@ -30,7 +30,7 @@ from workloads.budget import Budget
 
 MAX_WORKERS = 4096
 MAX_QUERY = 8000  # characters; longer queries are refused unread
-PAGE = ("axis", "log", "keep", "source", "sweep", "embed", "embed_options")  # of a link: how the workbench looks
+PAGE = ("axis", "log", "keep", "source", "seeds", "sweep", "embed", "embed_options")  # of a link, for the workbench
 NESTED = ("settings", "coding", "data")  # whose values have names of their own
 OTHER_BUDGETS = ("epochs", "seconds", "target_loss")
 
