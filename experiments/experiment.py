@@ -1,7 +1,7 @@
 """An experiment: everything that decides a run, and nothing else.
 
 It is frozen and validated, and has three equivalent spellings: JSON, a URL query, and a command line. On the simulated
-cluster the same experiment gives the same run, bit for bit.
+cluster the same experiment gives the same run: bit for bit with the same matrix kernels, to rounding with others.
 """
 
 from __future__ import annotations

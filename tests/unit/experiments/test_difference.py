@@ -60,6 +60,11 @@ def test_runs_that_differ_in_the_last_digits_are_equal_to_rounding_and_others_ar
     assert largest(small_run, real) == pytest.approx(1e-3, rel=0.01)
 
 
+def test_bit_for_bit_is_more_than_equal(small_run):
+    one, other = (replace(small_run, losses={**small_run.losses, "loss": np.full(24, zero)}) for zero in (0.0, -0.0))
+    assert "losses: loss in row 0" in difference(one, other) and not difference(one, other, tolerance(one))
+
+
 @pytest.mark.parametrize("edge", [0.99995, 1.00005, 1.5])
 def test_no_number_is_on_an_edge_of_rounding(small_run, edge):
     losses = np.full(24, edge)
