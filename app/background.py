@@ -41,6 +41,22 @@ def ask(work: JobSpec | Experiment, place: str) -> JobState:
         return JobState("failed", message=str(error))
 
 
+def progress(active: dict[str, str], total: int) -> None:
+    """Show how far `total` runs are, of which those are `active` (key by place); one more done redraws the page."""
+    st.fragment(_progress, run_every=EVERY)(active, total)
+
+
+def _progress(active: dict[str, str], total: int) -> None:
+    for place in active:
+        session.pool().touch(f"{session.owner()}/{place}")
+    states = [session.pool().state(key) for key in active.values()]
+    if not all(state.active for state in states):
+        st.rerun()
+    before = total - len(states)
+    done = (before + sum(state.fraction for state in states)) / total
+    st.progress(min(done, 1.0), text=f"{before} of {total} runs are done.")
+
+
 def _wait(job: str, owner: str, waiting: str) -> None:
     session.pool().touch(owner)
     now = session.pool().state(job)

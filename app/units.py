@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
+from typing import Any
 
-from experiments.runs.figures import FIGURES
+from experiments.runs.figures import FIGURES, plus_minus
 
 _TIMES = ((60.0, "min"), (1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"))
 _SIZES = ((1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB"), (1.0, "B"))
 
 
-def seconds(value: float) -> str:
+def seconds(value: float, error: float | None = None) -> str:
     """Return a time in s, with three digits: 0.0000204 is "20.4 µs", 75 is "1.25 min"."""
-    return _scaled(value, _TIMES, "s")
+    return _scaled(value, _TIMES, "s", error)
 
 
-def size(value: float) -> str:
+def size(value: float, error: float | None = None) -> str:
     """Return a number of bytes with three digits: 104384 is "104 kB"."""
-    return _scaled(value, _SIZES, "B")
+    return _scaled(value, _SIZES, "B", error)
 
 
 def rate(value: float) -> str:
@@ -25,14 +27,14 @@ def rate(value: float) -> str:
     return f"{size(value)}/s"
 
 
-def count(value: float) -> str:
+def count(value: float, error: float | None = None) -> str:
     """Return a whole number in groups of three: "12,800"."""
-    return f"{value:,.0f}" if math.isfinite(value) else "-"
+    return plus_minus(value, error, "{:,.0f}".format) if math.isfinite(value) else "-"
 
 
-def percent(value: float) -> str:
+def percent(value: float, error: float | None = None) -> str:
     """Return a share of one: 0.9306 is "93.1 %"."""
-    return f"{100 * value:.1f} %" if math.isfinite(value) else "-"
+    return f"{plus_minus(100 * value, 100 * (error or 0), '{:.1f}'.format)} %" if math.isfinite(value) else "-"
 
 
 def number(value: float, digits: int = 3) -> str:
@@ -44,13 +46,13 @@ def number(value: float, digits: int = 3) -> str:
     return f"{value:.{digits}g}" if abs(value) < 1000 else f"{value:,.0f}"
 
 
-def updates(value: float) -> str:
+def updates(value: float, error: float | None = None) -> str:
     """Return staleness: "3.1 updates"."""
-    return f"{number(value)} updates"
+    return f"{plus_minus(value, error, number)} updates"
 
 
 SAY = {
-    "": number,
+    "": lambda value, error=None: plus_minus(value, error, number),
     "s": seconds,
     "bytes": size,
     "share": percent,
@@ -60,12 +62,17 @@ SAY = {
 """By unit of a figure (see experiments.runs.figures): how it is written."""
 
 
-def figure(name: str, value: float) -> str:
-    """Return a figure of a run's summary with its unit."""
-    return SAY[FIGURES[name].unit](value)
+def figure(name: str, value: float | None, error: float | None = None) -> str:
+    """Return a figure of a run's summary with its unit, and its error if it has one; a dash for what does not exist."""
+    return "–" if value is None else SAY[FIGURES[name].unit](value, error)
 
 
-def _scaled(value: float, scale: tuple, least: str) -> str:
+def told(summary: Mapping[str, Any], name: str) -> str:
+    """Return a figure of this summary; an accuracy with its standard error."""
+    return figure(name, summary.get(name), summary.get("accuracy_error") if name == "accuracy" else None)
+
+
+def _scaled(value: float, scale: tuple, least: str, error: float | None = None) -> str:
     if not math.isfinite(value):
         return "∞" if value == math.inf else "-"
     if value == 0:
@@ -73,6 +80,6 @@ def _scaled(value: float, scale: tuple, least: str) -> str:
     for unit, name in scale:
         if abs(value) >= unit * 0.9995 or (unit, name) == scale[-1]:
             digits = abs(value) / unit
-            shown = f"{value / unit:.3g}" if digits < 999.5 else f"{value / unit:,.0f}"
-            return f"{shown} {name}"
+            alone = "{:.3g}" if digits < 999.5 else "{:,.0f}"
+            return f"{plus_minus(value / unit, (error or 0) / unit, alone.format)} {name}"
     raise AssertionError("the last unit takes everything")

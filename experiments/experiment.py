@@ -1,7 +1,7 @@
 """An experiment: everything that decides a run, and nothing else.
 
 It is frozen and validated, and has three equivalent spellings: JSON, a URL query, and a command line. On the simulated
-cluster the same experiment gives the same run, bit for bit.
+cluster the same experiment gives the same run: bit for bit with the same matrix kernels, to rounding with others.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from workloads.budget import Budget
 
 MAX_WORKERS = 4096
 MAX_QUERY = 8000  # characters; longer queries are refused unread
-PAGE = ("axis", "log", "keep", "source", "sweep", "embed", "embed_options")  # of a link: how the workbench looks
+PAGE = ("axis", "log", "keep", "source", "seeds", "sweep", "embed", "embed_options")  # of a link, for the workbench
 NESTED = ("settings", "coding", "data")  # whose values have names of their own
 OTHER_BUDGETS = ("epochs", "seconds", "target_loss")
 

@@ -190,6 +190,7 @@ def gather(experiment: Experiment, outcome: Outcome, began: float) -> Run:
         error=error,
         notes=(*workload.notes, *outcome.notes, *_ignored(experiment)),
         parameters=models[-1].w if len(models) > 1 else None,
+        held_out_samples=workload.held_out_samples,
         environment=environment(),
     )
     run.summary = summarise(run, time.perf_counter() - began)

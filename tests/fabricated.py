@@ -94,6 +94,7 @@ def run(
         error=error,
         notes=("rank 1 read *fast* and $slow$",),
         parameters=np.zeros(DIMENSIONS, np.float32),
+        held_out_samples=360 if accuracy else 0,
         environment={"code": source_version()},
     )
     done.summary = summarise(done, 0.5)

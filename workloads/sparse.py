@@ -115,6 +115,7 @@ class Sparse(Workload):
         self.dtype = np.dtype(dtype)
         self.data = self._fitting(target, indptr, index, values)
         self.held_out = self._fitting(*held_out)
+        self.held_out_samples = len(held_out[0])
         self.samples, self.parameters, self.l2, self.judged = len(target), features, l2, judged
         self.tensors = ((slice(0, features), (features,)),)
         owners = np.bincount(self.data[2], minlength=features)  # rows with this feature

@@ -23,6 +23,7 @@ class Supervised(Workload):
         self.name, self.model, self.notes = name, model, notes
         self.x, self.target = self._fitting(train)
         self.held_out = self._fitting(test)
+        self.held_out_samples = self.held_out[1].size
         self.depth, self.tensors, self.activations = model.depth, model.tensors, model.activations
         self.samples, self.parameters, self.dtype = len(self.x), model.parameters, model.dtype
 

@@ -41,6 +41,7 @@ class TorchModule(Workload):
         self.module, self.name, self.shuffle, self.dtype = module, name, shuffle, self.whole.dtype
         self.x, self.target = map(self._fitting, train)
         self.held_out = tuple(map(self._fitting, test))
+        self.held_out_samples = len(self.held_out[1])
         self.samples, self.parameters = len(self.x), self.whole.parameters
         self.tensors = self.whole.tensors
         if isinstance(module, torch.nn.Sequential) and self.parameters == sum(map(_count, module)):

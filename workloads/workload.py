@@ -30,6 +30,7 @@ class Workload(Protocol):
     depth: int = 1  # layers that it can be cut in; 1 if it cannot be
     tensors: tuple[tuple[slice, tuple[int, ...]], ...]  # slice of w and shape of each tensor of the model
     samples: int  # in the training set
+    held_out_samples: int = 0  # that accuracy is a share of: rows, images, or characters of a text; 0 without accuracy
     shuffle: bool
     dtype: Any
     units: tuple[int, ...] = ()  # outputs of each layer that can be split over ranks: units, or a convolution's filters

@@ -91,6 +91,7 @@ class Curve {
     g.beginPath();
     g.rect(left - 4, TOP - 5, right - left + 10, bottom - TOP + 6);
     g.clip();
+    for (const line of this.frame.lines) if (line.band) this.drawBand(g, line, to);
     for (const line of this.frame.lines) this.drawLine(g, line, to);
     if (this.at !== null) this.drawReading(g, to, bottom, page);
     if (this.drag?.moved) this.drawDrag(g, left, right, bottom, page);
@@ -120,6 +121,24 @@ class Curve {
     for (let i = 0; line.symbol && i < xs.length; i++) if (drawn(i)) this.mark(g, line.symbol, to.x(xs[i]), to.y(ys[i]));
     const last = xs.length - 1;
     if (!line.symbol && !line.faint && drawn(last) && (this.frame.growing || last === 0)) this.dot(g, to.x(xs[last]), to.y(ys[last]));
+    g.globalAlpha = 1;
+  }
+
+  // The area of one error to both sides of a line; what is not finite, or below 0 on a logarithmic axis, is left out.
+  drawBand(g, line, to) {
+    const { columns, y: { log } } = this.frame, xs = columns[line.x], ys = columns[line.y], es = columns[line.error];
+    const least = log ? this.axis("y").from : -Infinity;
+    g.fillStyle = line.colour;
+    g.globalAlpha = 0.2;
+    for (let i = 0; i < xs.length; i++) {
+      const first = i;
+      while (i < xs.length && Number.isFinite(ys[i] + es[i]) && (!log || ys[i] > 0)) i++;
+      if (i === first) continue;
+      g.beginPath();
+      for (let n = first; n < i; n++) g.lineTo(to.x(xs[n]), to.y(ys[n] + es[n]));
+      for (let n = i - 1; n >= first; n--) g.lineTo(to.x(xs[n]), to.y(Math.max(least, ys[n] - es[n])));
+      g.fill();
+    }
     g.globalAlpha = 1;
   }
 
@@ -244,7 +263,9 @@ class Curve {
       const row = document.createElement("div"), swatch = document.createElement("i");
       swatch.style.background = line.colour;
       const x = this.frame.columns[line.x][i], elsewhere = x === this.at ? "" : `, at ${exact(x)}`;
-      row.append(swatch, `${line.name} ${exact(this.frame.columns[line.y][i])}${per ? ` ${per}` : ""}${elsewhere}`);
+      const error = this.frame.columns[line.error]?.[i];
+      const off = error > 0 ? ` ± ${Number(error.toPrecision(2))}` : "";
+      row.append(swatch, `${line.name} ${exact(this.frame.columns[line.y][i])}${off}${per ? ` ${per}` : ""}${elsewhere}`);
       return row;
     });
     this.tip.replaceChildren(head, ...rows);

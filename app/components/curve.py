@@ -17,6 +17,9 @@ def frame(picture: Picture, description: str, of: str = "") -> bytes:
     for number, one in enumerate(picture.series):
         columns |= {f"x{number}": one.x.astype("f4"), f"y{number}": one.y.astype("f4")}
         look = {name: getattr(one, name) for name in ("colour", "symbol", "name", "key", "bare", "faint", "width")}
+        if one.error is not None:
+            columns[f"e{number}"] = one.error.astype("f4")
+            look |= {"error": f"e{number}", "band": one.band}
         lines.append({"x": f"x{number}", "y": f"y{number}", "dash": DASHES[one.dash], **look})
     header = {
         "lines": lines,

@@ -9,9 +9,11 @@ import streamlit as st
 from app import session, units
 from app.charts import Shown
 from app.controls import control, owners, spoken
+from app.views import seeds
 from experiments.experiment import NESTED, Experiment
 from experiments.runs.figures import FIGURES
 from experiments.runs.record import Run
+from experiments.runs.seeds import seed_figure
 from experiments.runs.upload import uploaded
 
 COMPARED = ("held_out_loss", "accuracy", "seconds", "bytes", "samples_per_second", "staleness_mean")
@@ -32,18 +34,23 @@ def kept() -> tuple[list[tuple[str, Run]], list[str]]:
     return found, missing
 
 
-def named(these: list[tuple[str, Run]]) -> list[Shown]:
-    """Return the runs with a colour each, and a name that shows in what they differ."""
-    colours = session.colours([name for name, _ in these])
-    flats = [_flat(run.experiment) for _, run in these]
+def named(these: list[tuple[str, Run]], leader: str = "") -> list[Shown]:
+    """Return the runs with a colour each, and a name that shows in what they differ.
+
+    Those that differ only in their seed are one, represented by the run called `leader` where it is among them.
+    """
+    together = seeds.groups(these, leader)
+    colours = session.colours([some[0][0] for some in together])
+    flats = [_flat(some[0][1].experiment, len(some) > 1) for some in together]
     differing = _differing(flats)
     shown = []
-    for (name, run), flat in zip(these, flats, strict=True):
+    for ((name, run), *others), flat in zip(together, flats, strict=True):
         alike = _differing([other for other in flats if other["algorithm"] == flat["algorithm"]])
         tells = [n for n in differing if n in flat and (n in alike or n not in run.experiment.settings)]
         parts = [said(run.experiment, setting, flat[setting]) for setting in tells]
-        origin = ["uploaded"] if uploaded(name) else []
-        shown.append(Shown(", ".join([run.experiment.algorithm, *parts[:3], *origin]), run, colours[name], name))
+        origin = ["uploaded"] if uploaded(name) else [f"{len(others) + 1} seeds"] if others else []
+        words = ", ".join([run.experiment.algorithm, *parts[:3], *origin])
+        shown.append(Shown(words, run, colours[name], name, tuple(other for _, other in others)))
     return shown
 
 
@@ -75,23 +82,38 @@ def said(experiment: Experiment, name: str, value) -> str:
 def legend(shown: list[Shown]) -> None:
     """Draw which line is which run, once for all charts."""
     entries = "".join(f"<span>{_mark(one)} {escape(one.name)}</span>" for one in shown)
-    st.html(f'<div class="legend">{entries}<em>line: training, points: held-out</em></div>')
+    band = "; mean over seeds, in a band of ± one standard deviation" if any(one.others for one in shown) else ""
+    st.html(f'<div class="legend">{entries}<em>line: training, points: held-out{band}</em></div>')
 
 
 def table(shown: list[Shown]) -> None:
-    """Draw what differs between the runs on the page, and their figures."""
-    flats = [_flat(one.run.experiment) for one in shown]
+    """Draw what differs between the runs on the page, and their figures; over seeds mean and standard deviation."""
+    flats = [_flat(one.run.experiment, bool(one.others)) for one in shown]
     settings = _differing(flats)[:COLUMNS]
     heads = ["run", *(spoken(name) for name in settings), *(FIGURES[name].label for name in COMPARED)]
     rows = []
     for one, flat in zip(shown, flats, strict=True):
-        e, s = one.run.experiment, one.run.summary
+        e = one.run.experiment
         cells = [_value(e, name, flat[name]) if name in flat else "–" for name in settings]
-        cells += ["–" if s.get(name) is None else units.figure(name, s[name]) for name in COMPARED]
+        cells += [told(one, name) for name in COMPARED]
         rows.append(f"<th>{_mark(one)} {escape(one.name)}</th>" + "".join(f"<td>{escape(cell)}</td>" for cell in cells))
     head = "".join(f"<th>{escape(word)}</th>" for word in heads)
     body = "".join(f"<tr>{row}</tr>" for row in rows)
     st.html(f'<div class="figures"><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>')
+    behind = ["of one run, an accuracy's standard error, from the number of held-out samples"] * any(
+        one.run.summary.get("accuracy_error") and not one.others for one in shown
+    )
+    behind += ["of several seeds, the standard deviation over them"] * any(one.others for one in shown)
+    if behind:
+        st.caption(f"Behind a ±: {'; '.join(behind)}.")
+
+
+def told(one: Shown, name: str) -> str:
+    """Return a figure of a run; over seeds its mean and standard deviation, and of how many runs if not of all."""
+    if not one.others:
+        return units.told(one.run.summary, name)
+    s = seed_figure(run.summary.get(name) for run in one.runs)
+    return units.figure(name, s.mean, s.std) + (f" ({s.n} of {len(s.values)})" if 0 < s.n < len(s.values) else "")
 
 
 def ending(one: Shown) -> str:
@@ -107,7 +129,9 @@ def let_go(shown: list[Shown]) -> None:
     with st.container(horizontal=True, gap="small"):
         for name in session.kept():
             run = session.find(name)
-            label = next((one.name for one in shown if one.run is run), name)
+            of = next((one for one in shown if any(run is each for each in one.runs)), None)
+            label = of.name if of else name
+            label += f", seed {run.experiment.seed}" if of and of.others else ""
             st.button(
                 f"Let go: {label}", key=f"drop-{name}", on_click=session.drop, args=(name,),
                 type="tertiary", icon=":material/close:",
@@ -121,9 +145,9 @@ def _mark(one: Shown) -> str:
     return f'<i style="border-top: 3px {style} {colour}"></i><b style="color: {colour}">{MARKS[symbol]}</b>'
 
 
-def _flat(experiment: Experiment) -> dict:
+def _flat(experiment: Experiment, any_seed: bool = False) -> dict:
     values = experiment.model_dump(mode="json")
-    own = {name: value for name, value in values.items() if name not in NESTED}
+    own = {name: value for name, value in values.items() if name not in NESTED and not (any_seed and name == "seed")}
     return {**own, **values["data"], **values["coding"], **values["settings"]}
 
 

@@ -21,7 +21,7 @@ def share(e: Experiment) -> None:
     st.markdown("**Repeat it on the command line**")
     st.code(e.command(), language="bash", wrap_lines=True)
     if e.cluster == "simulated":
-        st.caption("On the simulated cluster it gives the same numbers, bit for bit.")
+        st.caption("On the simulated cluster it gives the same numbers: bit for bit here, elsewhere to rounding.")
 
 
 def downloads(run: Run, name: str) -> None:

@@ -21,19 +21,19 @@ HEAD = 38  # px of the headings of both charts, so that they stand in one line
 
 def loss_and_accuracy(shown: list[Shown]) -> None:
     """Draw the curves of all runs on the page, with the switch of their axis."""
-    if len(shown) > 1:
+    if len(shown) > 1 or shown[0].others:
         compare.legend(shown)
     judged = [one for one in shown if len(curves.held_out(one.run, "step", "accuracy").x)]
     with st.container(key="curves"):
         left, right = st.columns([3, 2], gap="medium") if judged else (st.container(), None)
     with left:
         axis, log = against("Loss")
-        lines(charts.loss, shown, _heard(shown, "held_out_loss", units.number), axis, log)
+        lines(charts.loss, shown, _heard(shown, "held_out_loss"), axis, log)
     if right:
         with right:
             with st.container(height=HEAD, border=False):
                 heading("Held-out accuracy, %")
-            lines(charts.accuracy, judged, _heard(judged, "accuracy", units.percent), axis)
+            lines(charts.accuracy, judged, _heard(judged, "accuracy"), axis)
 
 
 def measured(shown: list[Shown]) -> None:
@@ -91,7 +91,7 @@ def details(one: Shown, shown: list[Shown]) -> None:
             st.info("No rank sent anything: these ranks train alone.", icon=":material/wifi_off:")
     with stale:
         if stale.open and any(len(other.run.applied["staleness"]) for other in shown):
-            chart(charts.staleness, shown, _heard(shown, "staleness_mean", units.updates))
+            chart(charts.staleness, shown, _heard(shown, "staleness_mean"))
         elif stale.open:
             st.info(_fresh(run.experiment), icon=":material/sync:")
     with memory:
@@ -160,7 +160,7 @@ def chart(draw, shown: list[Shown], alt: str, *how, key: str = "") -> None:
 
 
 def _named(shown: list[Shown]) -> list[tuple]:
-    return [(one.folder, one.name, one.colour) for one in shown]
+    return [(one.folder, one.name, one.colour, [run.experiment.seed for run in one.others]) for one in shown]
 
 
 @st.cache_resource(max_entries=128, show_spinner=False)
@@ -168,8 +168,7 @@ def _built(name: str, what: list, how: tuple, _draw):
     return _draw()
 
 
-def _heard(shown: list[Shown], name: str, say) -> str:
+def _heard(shown: list[Shown], name: str) -> str:
     """Return the finding of a chart, for readers who do not see it."""
-    ends = {one.name: one.run.summary.get(name) for one in shown}
-    told = [f"{run} ends at {say(value)}" for run, value in ends.items() if value is not None]
+    told = [f"{one.name} ends at {compare.told(one, name)}" for one in shown if one.run.summary.get(name) is not None]
     return f"{name.replace('_', ' ').capitalize()}: {'; '.join(told) or 'nothing was recorded'}."

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import streamlit as st
 
 from app import session, units
 from app.text import escaped, sentence
-from app.views import ask, compare, export, pictures, predict, predicted_vs_measured, sweep
+from app.views import ask, compare, export, pictures, predict, predicted_vs_measured, seeds, sweep
 from app.views.pictures import heading
 from experiments.experiment import Experiment
 from experiments.runs.figures import FIGURES
@@ -28,7 +29,7 @@ def show(folder: str, wanted: Experiment | None) -> None:
         return
     name = Path(folder).name
     kept, missing = compare.kept()
-    shown = compare.named(kept if name in dict(kept) else [*kept, (name, run)])
+    kept += [] if name in dict(kept) else [(name, run)]
     changed = compare.changes(run.experiment, wanted) if wanted else []
     _title(run, folder, name, changed)
     with st.container():  # one element however much is in it: what follows keeps its place, and the reader his zoom
@@ -38,6 +39,9 @@ def show(folder: str, wanted: Experiment | None) -> None:
         ask.told(run)
         remarks(run, missing)
     figures(run)
+    with st.container():
+        shown = compare.named([*kept, *seeds.others(kept)], name)
+    each = [replace(one, name=f"{one.name}, seed {one.run.experiment.seed}") if one.others else one for one in shown]
     charts_side = st.container()
     if st.session_state.get("source"):
         charts_side, code_side = st.columns([3, 2], gap="medium")
@@ -53,13 +57,13 @@ def show(folder: str, wanted: Experiment | None) -> None:
         st.fragment(pictures.lanes)(folder)
         if any(one.run.quantities for one in shown):
             heading("What the method measured", "Numbers that the algorithm itself found worth a curve.")
-            st.fragment(pictures.measured)(shown)
+            st.fragment(pictures.measured)(each)
         predicted_vs_measured.show(run, folder)
-        if len(shown) > 1:
+        if len(shown) > 1 or shown[0].others:
             heading("Comparison")
             compare.table(shown)
             compare.let_go(shown)
-        st.fragment(pictures.details)(next(one for one in shown if one.folder == name), shown)
+        st.fragment(pictures.details)(next(one for one in each if one.folder == name), each)
         sweep.show(run)
 
 
@@ -74,6 +78,7 @@ def _title(run: Run, folder: str, name: str, changed: list[str]) -> None:
                 st.caption(headline(run.experiment))
         with st.container(horizontal=True, width="content", vertical_alignment="center", gap="small"):
             _keep(name, folder)
+            seeds.choose(run)
             st.toggle("Source", key="source", bind="query-params", help="The algorithm's own file beside the charts.")
             with st.popover("Share", icon=":material/link:"):
                 export.share(run.experiment)
@@ -141,11 +146,13 @@ def figures(run: Run) -> None:
     grid = st.grid(min_column_width=125, gap="small", key="figures")
     for name in ABOVE:
         value, (label, _, help) = run.summary.get(name), FIGURES[name]
+        if name == "accuracy" and run.summary.get("accuracy_error"):
+            help += f" Behind the ±: its standard error, from {run.held_out_samples:,} held-out samples."
         if name == "seconds" and run.experiment.cluster == "simulated":
             label = "virtual time"
         less = None
         if name == "bytes" and (ratio := run.summary.get("compression_ratio")):
             less = f"{units.number(ratio)} times less" if ratio >= 1 else f"{units.number(1 / ratio)} times more"
             help = f"Payload only. Whole gradients would be {units.size(ratio * value)}."
-        said = "–" if value is None else units.figure(name, value)
+        said = units.told(run.summary, name)
         grid.metric(label[:1].upper() + label[1:], said, less, delta_color="off", delta_arrow="off", help=help)

@@ -17,7 +17,6 @@ from experiments.jobs.pool import JobState
 from experiments.plots import curves
 from experiments.runs.record import Run
 
-EVERY = 0.5  # s between two looks
 COMMON = ("workers", "batch", "latency")
 DELAYS = (0.0, 1e-5, 1e-4, 1e-3, 1e-2)  # s, for a latency that was left to the preset
 MOST = 64  # workers of a sweep, unless the run on the page has more
@@ -66,8 +65,10 @@ def show(run: Run) -> None:
     now = getattr(e, axis) if axis in COMMON else e.settings[axis]
     stops = values(one, now)
     states = [_ask(e, axis, value, number) for number, value in enumerate(stops)]
-    if any(state.active for state in states):
-        st.fragment(_progress, run_every=EVERY)(_keys(e, axis, stops), sum(state.active for state in states))
+    under_way = {n: value for n, (value, state) in enumerate(zip(stops, states, strict=True)) if state.active}
+    if under_way:
+        keys = {f"sweep-{n}": e.change(**{axis: value}).key() for n, value in under_way.items()}
+        background.progress(keys, len(states))
     _strip(one, [(value, state) for value, state in zip(stops, states, strict=True) if not state.active])
 
 
@@ -77,27 +78,6 @@ def _ask(e: Experiment, axis: str, value: Any, number: int) -> JobState:
         return background.ask(e.change(**{axis: value}), f"sweep-{number}")
     except ValueError as error:
         return JobState("failed", message=str(error))
-
-
-def _keys(e: Experiment, axis: str, stops: list) -> list[str]:
-    keys = []
-    for value in stops:
-        try:
-            keys.append(e.change(**{axis: value}).key())
-        except ValueError:
-            continue
-    return keys
-
-
-def _progress(keys: list[str], were: int) -> None:
-    """Show how far the runs are; when one more is done, redraw the page."""
-    for number in range(len(keys)):
-        session.pool().touch(f"{session.owner()}/sweep-{number}")
-    states = [session.pool().state(key) for key in keys]
-    if sum(state.active for state in states) < were:
-        st.rerun()
-    done = sum(1.0 if not state.active else state.fraction for state in states) / len(states)
-    st.progress(min(done, 1.0), text=f"{len(states) - were} of {len(states)} runs are done.")
 
 
 def _strip(one: Control, made: list[tuple[Any, JobState]]) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 
 import click
@@ -15,12 +14,10 @@ from experiments.runs import store
 @click.command("compare")
 @click.argument("names", nargs=-1, required=True, metavar="RUN...")
 @runs_option
+@click.option("--seeds", is_flag=True, help="one row, mean and spread, for runs that differ only in their seed")
 @json_option
-def compare_command(names: Sequence[str], runs: str, as_json: bool) -> None:
+def compare_command(names: Sequence[str], runs: str, seeds: bool, as_json: bool) -> None:
     """The settings in which stored runs differ, and their main figures."""
-    from experiments.runs.compare import compare
-
     folders = [store.find(name, runs) for name in names]
-    rows = compare([store.load(folder) for folder in folders])
-    rows = [{"run": folder.name, **row} for folder, row in zip(folders, rows, strict=True)]
-    click.echo(json.dumps(rows, indent=1) if as_json else show.table(rows))
+    found = [store.load(folder) for folder in folders]
+    click.echo(show.comparison(found, [folder.name for folder in folders], seeds, as_json))

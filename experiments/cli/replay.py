@@ -1,4 +1,4 @@
-"""`replay`: a stored run once more, to see whether it comes out bit for bit as before."""
+"""`replay`: a stored run once more, to see whether it comes out as before: bit for bit, or to rounding elsewhere."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from experiments.runs.record import Run
 @click.argument("name", metavar="RUN")
 @runs_option
 def replay_command(name: str, runs: str) -> int:
-    """Repeat a stored run and compare the results, bit for bit."""
+    """Repeat a stored run and compare the results: bit for bit, or to rounding if other arithmetic computes here."""
     from experiments.run import run
-    from experiments.runs.compare import difference
+    from experiments.runs import difference as compared
 
     folder = store.find(name, runs)
     before = store.load(folder)
@@ -27,25 +27,39 @@ def replay_command(name: str, runs: str) -> int:
     if again.status == "cancelled":
         click.echo("interrupted before the end: nothing can be said.", err=True)
         return EXIT["cancelled"]
-    differs = difference(before, again)
-    if not differs:
+    if not (differs := compared.difference(before, again)):
         click.echo(f"identical, bit for bit: {folder.name}, digest {again.summary['digest']}")
         return 0
     real = before.experiment.cluster != "simulated"
     if real and before.status == again.status and before.summary.get("weights") == again.summary.get("weights"):
         click.echo("the same weights, bit for bit; only times differ, as they always do on a real cluster.")
         return 0
+    others = compared.other_arithmetic(before.environment, again.environment)
+    if others and not (differs := compared.difference(before, again, compared.tolerance(before))):
+        most = compared.largest(before, again)
+        click.echo(
+            f"{'; '.join(others)}; equal to rounding, largest difference {most:.0e} of a column's largest number"
+        )
+        return 0
     click.echo(f"different: {differs}.")
-    for reason in reasons(before, again):
+    for reason in reasons(before, again, others):
         click.echo(f"  {reason}")
     return 1
 
 
-def reasons(before: Run, again: Run) -> Iterator[str]:
-    """Yield why a replay may differ."""
+def reasons(before: Run, again: Run, others: list[str]) -> Iterator[str]:
+    """Yield why a replay may differ; `others` is what computes differently here."""
+    from experiments.runs import difference as compared
+
     if before.experiment.cluster != "simulated":
         yield "on a real cluster an asynchronous method depends on who comes first, which is never the same twice."
-    for name in ("code", "numpy", "numba", "torch", "python", "machine"):
+    yield from (f"{other}." for other in others)
+    if others and (alike := compared.alike_until(before, again)):
+        yield (
+            f"the first {alike} losses are equal to rounding: training may have amplified that, as where gradients are "
+            "quantised or steps are too large; only what computed then can tell."
+        )
+    for name in ("code", "python"):
         old, new = before.environment.get(name), again.environment.get(name)
         if old != new and old and new:
             yield f"{name} was {old} then and is {new} now."

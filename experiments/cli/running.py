@@ -89,11 +89,14 @@ def at_best(experiments: Sequence[Experiment], runs: str) -> list[Experiment]:
     """Return the experiments, each at its own best learning rate; stderr says which, and where that comes from."""
     from experiments.study import rates
 
-    best = []
+    best, told = [], set()
     for one in experiments:
         made, source = rates.at_best(one, runs)
-        click.echo(f"{one.algorithm}: best learning rate {made.settings['learning_rate']:g}, {source}", err=True)
         best.append(made)
+        words = f"{one.algorithm}: best learning rate {made.settings['learning_rate']:g}, {source}"
+        if words not in told:  # once for all seeds
+            click.echo(words, err=True)
+        told.add(words)
     return best
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import click
@@ -17,10 +16,13 @@ from experiments.runs import store
 @click.argument("name", required=False)
 @from_option
 @runs_option
+@click.option("--seeds", type=click.IntRange(1, 1000), metavar="INT", help="seeds 0 to INT-1 of each, mean and spread")
 @json_option
-def sweep_command(name: str | None, start: str | None, runs: str, as_json: bool, **given: Any) -> int:
+def sweep_command(
+    name: str | None, start: str | None, runs: str, seeds: int | None, as_json: bool, **given: Any
+) -> int:
     """Run every combination of the values given: --workers 1,2,4,8 --period 1,10 makes eight runs."""
-    from experiments.runs.compare import compare, grid, swept
+    from experiments.runs.compare import grid, swept
 
     names = name.split(",") if name else []
     base = base_experiment(names[0] if names else None, start, runs, {})
@@ -28,6 +30,12 @@ def sweep_command(name: str | None, start: str | None, runs: str, as_json: bool,
     searched = fixed.get("learning_rate") == BEST and fixed.pop("learning_rate")
     if len(names) > 1:
         axes = {"algorithm": names, **axes}
+    if seeds:
+        if "seed" in {**axes, **fixed}:
+            raise ValueError(
+                "both --seed and --seeds were given; use --seeds for the first so many, or --seed for your own."
+            )
+        axes["seed"] = range(seeds)
     experiments = grid(base, {**axes, **{name: [value] for name, value in fixed.items()}})  # a setting with its owner
     check_writable(runs)
     if searched:
@@ -43,8 +51,7 @@ def sweep_command(name: str | None, start: str | None, runs: str, as_json: bool,
             problem = problem or trouble
             made.append(done)
             folders.append(folder)
-    rows = [{"run": folder.name, **row} for folder, row in zip(folders, compare(made), strict=True)]
-    click.echo(json.dumps(rows, indent=1) if as_json else show.table(rows))
+    click.echo(show.comparison(made, [folder.name for folder in folders], bool(seeds), as_json))
     if problem:
         click.echo(problem, err=True)
     return max([2 if problem else 0, *(EXIT[done.status] for done in made)])

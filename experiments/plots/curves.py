@@ -5,6 +5,7 @@ An axis is what losses are drawn against: "step", "samples", "seconds" or "bytes
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -19,10 +20,11 @@ POINTS = 2000  # of one line: more than a screen has columns
 
 
 class Line(NamedTuple):
-    """x and y, float32 of the same length, at most POINTS of them, x ascending."""
+    """x and y, float32 of the same length, at most POINTS of them, x ascending; `error` is how far y may be off."""
 
     x: np.ndarray
     y: np.ndarray
+    error: np.ndarray | None = None
 
 
 def training(run: Run, axis: str) -> tuple[Line, Line]:
@@ -42,6 +44,17 @@ def held_out(run: Run, axis: str, quantity: str = "loss") -> Line:
     tried = run.evaluations
     known = np.isfinite(tried[quantity])
     return _line(*_every(tried[axis][known].astype(float), tried[quantity][known], POINTS))
+
+
+def mean(lines: Sequence[Line]) -> Line:
+    """Return the mean of lines at the x of the first, where all of them are; its error is their standard deviation."""
+    if len(lines) < 2 or not all(len(line.x) for line in lines):
+        return lines[0]
+    low, high = max(line.x[0] for line in lines), min(line.x[-1] for line in lines)
+    x = lines[0].x[(lines[0].x >= low) & (lines[0].x <= high)]
+    y = np.array([np.interp(x, line.x, line.y) for line in lines])
+    with np.errstate(invalid="ignore"):
+        return _line(x, y.mean(axis=0))._replace(error=y.std(axis=0, ddof=1).astype(np.float32))
 
 
 def reached(run: Run, loss: float) -> float:

@@ -20,12 +20,22 @@ ALWAYS = 5.0  # a loss up to which the axis shows everything: more than twice th
 
 @dataclass(frozen=True)
 class Shown:
-    """A run in pictures: its name there, its colour (an index of palette.RUNS), and the name of its folder."""
+    """A run in pictures: its name there, its colour (an index of palette.RUNS), and the name of its folder.
+
+    `others` are runs of the same experiment with other seeds. Losses and accuracies are then drawn as the mean of all
+    of them, in a band of one standard deviation to both sides.
+    """
 
     name: str
     run: Run
     colour: int
     folder: str = ""
+    others: tuple[Run, ...] = ()
+
+    @property
+    def runs(self) -> tuple[Run, ...]:
+        """All runs that it stands for."""
+        return self.run, *self.others
 
     @property
     def line(self) -> palette.LineStyle:
@@ -38,7 +48,8 @@ class Series:
     """One line: x and y of one length, in the units of the axes.
 
     `symbol` marks its points, `bare` leaves the line out, `faint` puts it in the background where no pointer finds
-    it. `name` is shown at the pointer, `key` in the legend, "" for no entry.
+    it. `name` is shown at the pointer, `key` in the legend, "" for no entry. `error` is how far a value may be off to
+    both sides: it is told at the pointer, and drawn if it is a `band`.
     """
 
     x: np.ndarray
@@ -51,6 +62,8 @@ class Series:
     bare: bool = False
     faint: bool = False
     width: float = 2.2
+    error: np.ndarray | None = None
+    band: bool = False
 
 
 @dataclass(frozen=True)
@@ -92,14 +105,17 @@ def loss(shown: list[Shown], axis: str, log: bool = False) -> Picture:
     scale, word = unit(axis, most)
     for s, (every, smooth, held) in zip(shown, drawn, strict=True):
         colour, dash, symbol = s.line
-        if alone:
+        if alone and not s.others:
             series.append(Series(every.x / scale, every.y, colour, faint=True, width=1))
         training, held_out = ("training", "held-out") if alone else ("", "")  # of several a legend stands above
         series += [
-            Series(smooth.x / scale, smooth.y, colour, dash, name=_said(s, shown, "training"), key=training),
+            Series(
+                smooth.x / scale, smooth.y, colour, dash, name=_said(s, shown, "training"), key=training,
+                error=smooth.error, band=True,
+            ),
             Series(
                 held.x / scale, held.y, colour, "dot", symbol, _said(s, shown, "held-out"), held_out,
-                bare=not alone, width=1,
+                bare=not alone, width=1, error=held.error,
             ),
         ]  # fmt: skip
     low, high = _decades(series) if log else _span(series)
@@ -108,13 +124,16 @@ def loss(shown: list[Shown], axis: str, log: bool = False) -> Picture:
 
 def accuracy(shown: list[Shown], axis: str) -> Picture:
     """Return the held-out accuracy, in percent, of all runs against `axis`."""
-    lines = [curves.held_out(s.run, axis, "accuracy") for s in shown]
+    lines = [_accuracy(s, axis) for s in shown]
     most = _farthest(_drawn(shown, axis))
     scale, word = unit(axis, most)
     series = [
-        Series(line.x / scale, 100 * line.y, s.line.colour, s.line.dash, s.line.symbol, _said(s, shown, "accuracy"))
+        Series(
+            line.x / scale, 100 * line.y, *s.line, _said(s, shown, "accuracy"), error=100 * line.error,
+            band=bool(s.others),
+        )
         for s, line in zip(shown, lines, strict=True)
-    ]
+    ]  # fmt: skip
     best = max((float(line.y.max(initial=0.0)) for line in lines), default=0.0)
     high = 102 if best > 0.5 else 110 * max(best, 0.01)
     return Picture(series, along(axis, most / scale, word), Axis("accuracy", 0, high, "%"))
@@ -165,9 +184,23 @@ def _said(s: Shown, shown: list[Shown], word: str) -> str:
     return word if len(shown) == 1 else f"{s.name}, {word}"
 
 
+def _accuracy(s: Shown, axis: str) -> Line:
+    """Return the held-out accuracy; its error is the standard deviation over seeds, or its own standard error."""
+    line = curves.mean([curves.held_out(run, axis, "accuracy") for run in s.runs])
+    return line if s.others and line.error is not None else line._replace(error=s.run.standard_error(line.y))
+
+
 def _drawn(shown: list[Shown], axis: str) -> list[tuple[Line, Line, Line]]:
     """Return every mini-batch's loss of each run, their running mean, and the held-out loss."""
-    return [(*curves.training(s.run, axis), curves.held_out(s.run, axis)) for s in shown]
+    drawn = []
+    for s in shown:
+        smooth, held = ([draw(run, axis) for run in s.runs] for draw in (_smooth, curves.held_out))
+        drawn.append((curves.training(s.run, axis)[0], curves.mean(smooth), curves.mean(held)))
+    return drawn
+
+
+def _smooth(run: Run, axis: str) -> Line:
+    return curves.training(run, axis)[1]
 
 
 def _farthest(drawn: list[tuple[Line, Line, Line]]) -> float:

@@ -2,34 +2,69 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import product
 from typing import Any
-
-import numpy as np
 
 from experiments.experiment import NESTED, Experiment
 from experiments.run import check, run
 from experiments.runs.progress import Progress
 from experiments.runs.record import Run
+from experiments.runs.seeds import differ_in_seed, seed_figure
 
-FIGURES = ("loss", "held_out_loss", "accuracy", "seconds", "steps", "samples_per_second", "bytes", "staleness_mean")
+FIGURES = (
+    "loss",
+    "held_out_loss",
+    "accuracy",
+    "accuracy_error",
+    "seconds",
+    "steps",
+    "samples_per_second",
+    "bytes",
+    "staleness_mean",
+)
 MAX_RUNS = 1000  # of one sweep
 
 
 def compare(runs: Sequence[Run]) -> list[dict[str, Any]]:
     """Return one row per run: the settings in which the runs differ, its status, and its main figures."""
-    settings = [_settings(run.experiment) for run in runs]
-    names = list(dict.fromkeys(name for row in settings for name in row))
-    differing = [name for name in names if any(row.get(name) != settings[0].get(name) for row in settings)]
+    return [
+        {**settings, "status": run.status, **{name: run.summary.get(name) for name in FIGURES}}
+        for settings, run in zip(differing(runs), runs, strict=True)
+    ]
+
+
+def over_seeds(runs: Sequence[Run]) -> list[dict[str, Any]]:
+    """Return one row for all runs that differ in nothing but their seed: settings, seeds, status, SeedFigures.
+
+    ValueError if a seed is there twice on the simulated cluster, where that is one run and no sample of two.
+    """
+    together = [[runs[place] for place in places] for places in differ_in_seed([run.experiment for run in runs])]
+    for some in together:
+        seeds = [run.experiment.seed for run in some]
+        twice = next((seed for seed in seeds if seeds.count(seed) > 1), None)
+        if twice is not None and some[0].experiment.cluster == "simulated":
+            raise ValueError(f"seed {twice} of {some[0].experiment.algorithm} is there twice; leave one of them out.")
     return [
         {
-            **{name: row.get(name) for name in differing},
-            "status": run.status,
-            **{name: run.summary.get(name) for name in FIGURES},
+            **{name: value for name, value in settings.items() if name != "seed"},
+            "seeds": [run.experiment.seed for run in some],
+            "status": _statuses(some),
+            **{
+                name: seed_figure(run.summary.get(name) for run in some) for name in FIGURES if name != "accuracy_error"
+            },
         }
-        for row, run in zip(settings, runs, strict=True)
+        for settings, some in zip(differing([some[0] for some in together]), together, strict=True)
     ]
+
+
+def differing(runs: Sequence[Run]) -> list[dict[str, Any]]:
+    """Return of each run the settings in which the runs differ; None for one that it does not have."""
+    settings = [_settings(run.experiment) for run in runs]
+    names = list(dict.fromkeys(name for row in settings for name in row))
+    apart = [name for name in names if any(row.get(name) != settings[0].get(name) for row in settings)]
+    return [{name: row.get(name) for name in apart} for row in settings]
 
 
 def grid(experiment: Experiment, axes: Mapping[str, Iterable[Any]]) -> list[Experiment]:
@@ -72,44 +107,10 @@ def swept(
             return
 
 
-def difference(a: Run, b: Run) -> str:
-    """Return where two runs of one experiment first differ, in one sentence; "" if they are identical, bit for bit."""
-    if a.status != b.status:
-        return f"one is {a.status}, the other {b.status}"
-    tables = {
-        "losses": (a.losses, b.losses),
-        "evaluations": (a.evaluations, b.evaluations),
-        "updates": (a.applied, b.applied),
-        "measures": (a.measures, b.measures),
-        "memory": (a.memory, b.memory),
-        "spans": (a.trace.spans, b.trace.spans),
-        "messages": (a.trace.messages, b.trace.messages),
-    }
-    for table, (one, other) in tables.items():
-        for column in one:
-            if len(one[column]) != len(other[column]):
-                return f"{table}: {len(one[column])} rows against {len(other[column])}"
-            unequal = _unequal(one[column], other[column])
-            if len(unequal):
-                row = unequal[0]
-                return f"{table}: {column} in row {row} is {one[column][row]} against {other[column][row]}"
-    if (a.parameters is None) != (b.parameters is None):
-        return "only one has final parameters"
-    if a.parameters is not None:
-        if a.parameters.shape != b.parameters.shape or a.parameters.dtype != b.parameters.dtype:
-            return "the final parameters have another shape or type"
-        unequal = _unequal(a.parameters, b.parameters)
-        if len(unequal):
-            most = float(np.abs(a.parameters - b.parameters).max())
-            return f"the final parameters: {len(unequal)} of {len(a.parameters)} differ, by at most {most:g}"
-    return ""
-
-
-def _unequal(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """Return the positions where the bits differ."""
-    size = a.dtype.itemsize
-    bits = [np.ascontiguousarray(x).view(np.uint8).reshape(len(x), size) for x in (a, b)]
-    return np.flatnonzero((bits[0] != bits[1]).any(axis=1))
+def _statuses(runs: Sequence[Run]) -> str:
+    """Return "finished", or of how many runs each is true: "4 finished, 1 diverged"."""
+    counts = Counter(run.status for run in runs)
+    return next(iter(counts)) if len(counts) == 1 else ", ".join(f"{n} {status}" for status, n in counts.items())
 
 
 def _settings(experiment: Experiment) -> dict[str, Any]:

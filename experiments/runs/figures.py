@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
 from typing import Literal, NamedTuple
 
 
@@ -28,3 +30,16 @@ FIGURES = {
     "wall_seconds": RunFigure("time to make", "s", "On the clock of the machine that ran it."),
 }
 """By name in the summary."""
+
+
+def plus_minus(value: float, error: float | None, alone: Callable[[float], str]) -> str:
+    """Return "0.2376 ± 0.0012": two digits of the error, and as many decimals of the value as it then has.
+
+    Without an error, or with one too small to be seen beside the value, it is `alone(value)`.
+    """
+    if not error or not math.isfinite(error) or error < 1e-6 * abs(value):
+        return alone(value)
+    decimals = max(0, 1 - math.floor(math.log10(error)))
+    if decimals > 6 or abs(value) >= 1e7:
+        return f"{value:.4g} ± {error:.2g}"
+    return f"{value:,.{decimals}f} ± {error:,.{decimals}f}"

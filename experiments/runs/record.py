@@ -35,6 +35,7 @@ class Run:
     summary      plain values for people: what the command line prints and run.json keeps
     status       "finished", "diverged", "failed" or "cancelled"; `error` says why in one sentence
     parameters   the final model, (d,), None if the run ended before there was one
+    held_out_samples   how many samples accuracy is a share of, 0 without accuracy
     """
 
     experiment: Experiment
@@ -51,6 +52,14 @@ class Run:
     measures: dict[str, np.ndarray] = field(default_factory=no_measures)
     quantities: tuple[str, ...] = ()
     memory: dict[str, np.ndarray] = field(default_factory=no_memory)
+    held_out_samples: int = 0
+
+    def standard_error(self, accuracy: Any) -> Any:
+        """Return the standard error of an accuracy, or of an array of them: sqrt(p (1 - p) / n) of n held-out samples.
+
+        NaN where n or p is not known.
+        """
+        return np.sqrt(accuracy * (1 - accuracy) / (self.held_out_samples or np.nan))
 
     def measured(self, quantity: str) -> dict[str, np.ndarray]:
         """Return the rows of one quantity: rank, step, seconds, value; empty if it was not measured."""

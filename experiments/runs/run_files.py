@@ -69,6 +69,7 @@ class RunHeader(BaseModel):
     ranks: int = Field(ge=1, le=4 * MAX_WORKERS)
     labels: list[str]
     quantities: list[str]
+    held_out_samples: int = Field(0, ge=0)
 
 
 def write(run: Run, folder: Path) -> None:
@@ -101,6 +102,7 @@ def write(run: Run, folder: Path) -> None:
         ranks=run.trace.ranks,
         labels=list(run.trace.labels),
         quantities=list(run.quantities),
+        held_out_samples=run.held_out_samples,
     )
     (folder / "run.json").write_text(record.model_dump_json(indent=1))
 
@@ -151,6 +153,7 @@ def read(path: Path) -> Run:
         summary=dict(record.summary),
         environment=dict(record.environment),
         parameters=_parameters(path / "parameters.npy"),
+        held_out_samples=record.held_out_samples,
     )
 
 

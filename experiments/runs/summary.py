@@ -45,6 +45,8 @@ def summarise(run: Run, wall: float) -> dict[str, Any]:
         "held_out_loss": _last(tried["loss"]),
         "best_held_out_loss": _best(tried["loss"], np.min),
         "accuracy": _last(tried["accuracy"]),
+        "accuracy_error": _last(run.standard_error(tried["accuracy"])),
+        "held_out_samples": run.held_out_samples or None,
         "best_accuracy": _best(tried["accuracy"], np.max),
         "seconds": seconds,
         "steps": int(run.losses["step"].max(initial=-1)) + 1,
@@ -59,6 +61,7 @@ def summarise(run: Run, wall: float) -> dict[str, Any]:
         "parameters": None if run.parameters is None else len(run.parameters),
         "weights": None if run.parameters is None else _hash(run.parameters),
         "digest": digest(run),
+        "digest_to_rounding": digest_to_rounding(run),
         "wall_seconds": wall,
     }
     if summary["bytes"] and (uncompressed := _uncompressed(run, summary["steps"])):
@@ -74,12 +77,25 @@ def digest(run: Run) -> str:
     return _hash(parameters, *run.losses.values(), *run.evaluations.values())
 
 
+def digest_to_rounding(run: Run) -> str:
+    """Return the mean training loss of each quarter of the run, and the last held-out loss, with four digits.
+
+    For eyes, since a hash of rounded numbers has edges: rounding moves a last digit by one, or more where training
+    amplifies it.
+    """
+    quarters = [part for part in np.array_split(run.losses["loss"], 4) if len(part)]
+    held_out = run.evaluations["loss"][-1:]
+    return " ".join(f"{float(part.mean()):.4g}" for part in (*quarters, *([held_out] if len(held_out) else [])))
+
+
 def environment() -> dict[str, Any]:
-    """Return what this process runs on."""
+    """Return what this process runs on, and computes with."""
     versions = {name: _version(name) for name in ("numpy", "numba", "torch") if name in sys.modules}
     return {
         "python": platform.python_version(),
         **versions,
+        **blas(),
+        "vectors": vectors(),
         "machine": platform.machine(),
         "system": platform.system(),
         "cpus": _cpus(),
@@ -87,6 +103,26 @@ def environment() -> dict[str, Any]:
         "code": code_version(),
         "commit": commit(),
     }
+
+
+def blas() -> dict[str, str]:
+    """Return library, version and kernels of each BLAS that this process has loaded, by the package that brought it:
+    {"blas_scipy": "openblas 0.3.30 Haswell"}; "blas" is one that came with none of them."""
+    from threadpoolctl import threadpool_info
+
+    found = {}
+    for library in threadpool_info():
+        if library["user_api"] == "blas":
+            folders = [folder.partition(".")[0] for folder in Path(library["filepath"]).parts]  # numpy.libs, say
+            owner = next((f"blas_{name}" for name in reversed(folders) if name in ("numpy", "scipy", "torch")), "blas")
+            words = library["internal_api"], library["version"], library.get("architecture")
+            found[owner] = " ".join(filter(None, words))
+    return found
+
+
+def vectors() -> str:
+    """Return the vector instructions beyond its baseline that NumPy found, the most capable last."""
+    return " ".join(np.show_config(mode="dicts").get("SIMD Extensions", {}).get("found", ()))
 
 
 @cache

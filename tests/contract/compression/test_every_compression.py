@@ -19,7 +19,7 @@ from cluster.faults import JITTERS, Faults
 from cluster.network import NETWORKS
 from experiments.experiment import Experiment
 from experiments.run import run
-from experiments.runs.compare import difference
+from experiments.runs.difference import difference
 from knobs import Knobs
 from workloads.budget import Budget
 from workloads.recorder import Diverged

@@ -423,4 +423,4 @@ def test_a_table_is_uploaded_and_trained_on_and_a_run_opened(tab, address, made,
     page.locator(".st-key-run_files input[type=file]").set_input_files(list(folder.iterdir()))
     expect(page.get_by_role("heading", name="easgd on digits")).to_be_visible()
     expect(page.get_by_text(re.compile("uploaded$"))).to_be_visible()
-    assert "95.5 %" in result(page)
+    assert "95.5 ± 1.1 %" in result(page)

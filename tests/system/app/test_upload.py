@@ -73,7 +73,7 @@ def said(page):
 
 def test_a_run_is_opened_and_marked_as_uploaded(page, packed, canvases):
     opened = bring(page(), "run", ("run.zip", packed))
-    assert {metric.label: metric.value for metric in opened.metric}["Held-out accuracy"] == "95.5 %"
+    assert {metric.label: metric.value for metric in opened.metric}["Held-out accuracy"] == "95.5 ± 1.1 %"
     assert "uploaded" in said(opened)
     assert canvases(opened).keys() == {"loss", "accuracy", "uploaded"}
     name = link(opened, "run")

@@ -81,7 +81,7 @@ def test_a_finished_run_shows_its_figures_curves_and_timeline(page, stored, canv
     stored(experiment)
     opened = page(experiment.query())
     figures = {metric.label: metric.value for metric in opened.metric}
-    assert figures["Held-out accuracy"] == "95.5 %"
+    assert figures["Held-out accuracy"] == "95.5 ± 1.1 %"
     assert figures["Staleness"].endswith("updates")
     assert canvases(opened).keys() == {"loss", "accuracy", "timeline"}
     assert not opened.exception
@@ -323,7 +323,7 @@ def test_algorithms_are_told_apart_by_what_both_could_have_and_not_by_knobs_of_t
 
 
 def test_a_run_keeps_its_colour_when_another_is_let_go(page, stored):
-    experiments = [Experiment(seed=seed) for seed in (1, 2, 3)]
+    experiments = [Experiment(workers=workers) for workers in (1, 2, 3)]
     names = [stored(experiment).name for experiment in experiments]
     opened = page(experiments[2].query() + "&keep=" + ",".join(names[:2]))
     before = dict(opened.session_state.colours)

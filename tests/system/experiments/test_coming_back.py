@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 import algorithms
 from experiments.experiment import Experiment
 from experiments.run import check, run
-from experiments.runs.compare import difference
+from experiments.runs.difference import difference
 from tracing import KINDS
 
 STEPS, WORKERS = 24, 3

@@ -3,21 +3,26 @@
 import contextlib
 import json
 import os
+import platform
+import re
 import shlex
 import signal
+import statistics
 import subprocess
 import sys
 from functools import partial
 from pathlib import Path
 
 import pytest
+import threadpoolctl
 
 import algorithms
 from algorithms.compression import COMPRESSIONS, find, module
 from experiments.cli.running import stoppable
 from experiments.experiment import Experiment
 from experiments.runs import store
-from experiments.runs.compare import difference
+from experiments.runs.difference import difference
+from experiments.runs.figures import plus_minus
 
 ROOT = Path(__file__).resolve().parents[3]
 SMALL = ["--workers", "2", "--steps", "6", "--evaluations", "2"]
@@ -133,7 +138,8 @@ def test_sweep_makes_a_table_and_stores_every_run(main):
     code, out, err = main("sweep", "easgd", "--workers", "1,2", "--period", "1,2", "--steps", 4, "--slow", "1:2,0:1.5")
     assert code == 0 and err == ""
     lines = out.splitlines()
-    assert len(lines) == 5 and "workers" in lines[0] and "period" in lines[0] and "slow" not in lines[0]
+    assert len(lines) == 6 and "workers" in lines[0] and "period" in lines[0] and "slow" not in lines[0]
+    assert lines[5].startswith("accuracy ± its standard error") and all(" ± " in line for line in lines[1:5])
     assert len(store.recent("runs")) == 4
     assert {store.experiment(path).slow.text for path in store.recent("runs")} == {"1:2,0:1.5"}
 
@@ -181,7 +187,36 @@ def test_compare_shows_what_differs(main):
     for workers in (1, 2):
         main("run", "easgd", *SMALL, "--workers", workers)
     code, out, _ = main("compare", *[path.name for path in store.recent("runs")])
-    assert code == 0 and "workers" in out.splitlines()[0] and len(out.splitlines()) == 3
+    assert code == 0 and "workers" in out.splitlines()[0] and len(out.splitlines()) == 4
+
+
+def test_a_sweep_over_seeds_shows_mean_and_standard_deviation_of_each_combination(main, monkeypatch):
+    words = ["sweep", "easgd", "--workers", "1,2", "--steps", 4, "--evaluations", 2, "--seeds", 3]
+    rows = json.loads(main(*words, "--json")[1])
+    assert [(row["workers"], row["seeds"], len(row["runs"])) for row in rows] == [(1, [0, 1, 2], 3), (2, [0, 1, 2], 3)]
+    for row in rows:
+        values = [store.load(store.find(name, "runs")).summary["held_out_loss"] for name in row["runs"]]
+        told = row["held_out_loss"]
+        assert told["values"] == values and told["n"] == 3
+        assert told["mean"] == pytest.approx(statistics.mean(values))
+        assert told["std"] == pytest.approx(statistics.stdev(values))
+    monkeypatch.setenv("COLUMNS", "80")
+    code, out, _ = main(*words)
+    assert code == 0 and max(map(len, out.splitlines())) <= 80
+    assert out.splitlines()[-1] == "mean ± standard deviation over seeds, with n - 1 in its denominator"
+    loss = rows[1]["held_out_loss"]
+    assert plus_minus(loss["mean"], loss["std"], str) in out
+
+
+def test_compare_says_when_runs_differ_only_in_their_seed_and_takes_them_together(main):
+    for seed in (0, 1):
+        main("run", "easgd", *SMALL, "--seed", seed)
+    names = [path.name for path in store.recent("runs")]
+    code, out, _ = main("compare", *names)
+    assert code == 0 and "some of these runs differ only in their seed; compare --seeds" in out
+    (row,) = json.loads(main("compare", *names, "--seeds", "--json")[1])
+    assert sorted(row["seeds"]) == [0, 1] and row["runs"] == names
+    assert len(main("compare", *names, "--seeds")[1].splitlines()) == 3
 
 
 def test_a_replay_says_identical_bit_for_bit_or_what_differs(main):
@@ -199,7 +234,34 @@ def test_a_replay_says_identical_bit_for_bit_or_what_differs(main):
     record["environment"]["numpy"] = "0.1"
     (folder / "run.json").write_text(json.dumps(record))
     code, out, _ = main("replay", folder.name)
-    assert code == 1 and "final parameters: 1 of" in out and "numpy was 0.1 then" in out
+    assert code == 0 and out.startswith("other NumPy: 0.1 then") and "equal to rounding, largest difference" in out
+    record["environment"]["numpy"] = np.__version__
+    (folder / "run.json").write_text(json.dumps(record))
+    code, out, _ = main("replay", folder.name)
+    assert code == 1 and "different: the final parameters: 1 of" in out  # where nothing computes differently
+    w[5] += 0.1
+    np.save(folder / "parameters.npy", w)
+    record["environment"]["numpy"] = "0.1"
+    (folder / "run.json").write_text(json.dumps(record))
+    code, out, _ = main("replay", folder.name)
+    assert code == 1 and "final parameters: 1 of" in out and "other NumPy: 0.1 then" in out
+    assert "the first 12 losses are equal to rounding" in out
+
+
+@pytest.mark.skipif(
+    platform.machine() not in ("x86_64", "AMD64"), reason="OpenBLAS has Nehalem's kernels on x86-64 only"
+)
+def test_a_replay_with_other_blas_kernels_says_so_and_is_equal_to_rounding(main, tmp_path, monkeypatch):
+    main("run", "sync_sgd", *SMALL, "--learning-rate", 0.1)
+    (folder,) = store.recent("runs")
+    kernels = {library.get("architecture") for library in threadpoolctl.threadpool_info()}
+    if kernels <= {None, "Nehalem"}:
+        pytest.skip("NumPy and SciPy have Nehalem's kernels here, or no OpenBLAS")
+    monkeypatch.setenv("OPENBLAS_CORETYPE", "Nehalem")
+    again = process("replay", folder.resolve(), "--runs", tmp_path)
+    out, err = again.communicate(timeout=300)
+    assert again.returncode == 0, err
+    assert re.match(r"other BLAS kernels: \w+ then, Nehalem here; equal to rounding, largest difference \de-\d", out)
 
 
 def test_a_replay_on_a_real_cluster_is_judged_by_the_weights(main, monkeypatch):
@@ -250,6 +312,8 @@ def test_export_writes_the_file(main, tmp_path):
         (["run", "--runs", "/dev/null/x", *SMALL], "choose another folder"),
         (["sweep", "easgd", "--workers", "1,2,x"], "workers is 'x'"),
         (["sweep", "easgd", "--seed", ",".join(map(str, range(2000)))], "at most 1000"),
+        (["sweep", "easgd", "--seeds", "3", "--seed", "1"], "both --seed and --seeds"),
+        (["sweep", "easgd", "--seeds", "0"], "--seeds"),
         (["compare", "nothing"], "there is no run 'nothing'"),
         (["compare"], "Missing argument"),
         (["replay", "nothing"], "there is no run"),

@@ -12,7 +12,7 @@ import kernels
 from cluster.network import NETWORKS
 from experiments.experiment import Experiment
 from experiments.run import check, faults, join, network, run
-from experiments.runs.compare import difference
+from experiments.runs.difference import difference
 from experiments.runs.evaluations import evaluate
 from experiments.runs.summary import digest
 from kernels import metered

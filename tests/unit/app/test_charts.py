@@ -6,9 +6,11 @@ import pytest
 from app import charts
 from app.charts import Shown
 from app.charts.bars import html
+from app.components import curve
 from experiments.experiment import Experiment
 from experiments.plots import palette
-from experiments.plots.curves import AXES, POINTS
+from experiments.plots.column_codec import unpack
+from experiments.plots.curves import AXES, POINTS, Line, mean
 from tracing import Trace
 
 
@@ -52,6 +54,47 @@ def test_a_run_has_its_colour_in_every_chart(two):
 def test_a_run_alone_says_in_the_legend_which_line_is_which(two):
     assert [one.key for one in charts.loss(two[:1], "step").series] == ["", "training", "held-out"]
     assert not any(one.key for one in charts.loss(two, "step").series)  # a legend of runs stands above
+
+
+@pytest.fixture
+def seeds(made):
+    """One experiment with three seeds, whose losses are 1, 2 and 6 times those of the first, as is their time."""
+    runs = [made(Experiment(seed=seed)) for seed in range(3)]
+    for run, factor in zip(runs[1:], (2.0, 6.0), strict=True):
+        run.losses = {**runs[0].losses, "loss": factor * runs[0].losses["loss"]}
+        run.evaluations = {**runs[0].evaluations, "loss": factor * runs[0].evaluations["loss"]}
+    return Shown("three", runs[0], 0, others=tuple(runs[1:]))
+
+
+def test_runs_that_differ_in_their_seed_are_drawn_as_their_mean_in_a_band_of_one_standard_deviation(seeds):
+    one, three = (charts.loss([s], "step").series for s in (Shown("one", seeds.run, 0), seeds))
+    assert [line.name for line in three] == ["training", "held-out"]  # no mini-batches of one seed behind them
+    for alone, line in zip(one[1:], three, strict=True):
+        np.testing.assert_allclose(line.y, 3 * alone.y, rtol=1e-5)
+        np.testing.assert_allclose(line.error, np.std([1, 2, 6], ddof=1) * alone.y, rtol=1e-5)
+        assert alone.error is None
+    assert three[0].band
+
+
+def test_a_mean_reaches_as_far_as_all_of_its_lines_do():
+    def line(x, y):
+        return Line(np.array(x, "f4"), np.array(y, "f4"))
+
+    got = mean([line([0, 1, 2, 3], [0, 1, 2, 3]), line([0.5, 2.5], [1.5, 3.5])])
+    assert got.x.tolist() == [1, 2] and got.y.tolist() == [1.5, 2.5]
+    np.testing.assert_allclose(got.error, np.sqrt(0.5), rtol=1e-6)
+    alone = line([0, 1], [5, 6])
+    assert mean([alone]) is alone and mean([alone, line([], [])]) is alone
+
+
+def test_an_accuracy_tells_its_standard_error_at_the_pointer_and_has_a_band_over_seeds_alone(seeds):
+    (one,) = charts.accuracy([Shown("one", seeds.run, 0)], "step").series
+    share = one.y / 100
+    np.testing.assert_allclose(one.error, 100 * np.sqrt(share * (1 - share) / 360), rtol=1e-4)
+    (three,) = charts.accuracy([seeds], "step").series
+    assert not one.band and three.band and not three.error.any()  # all three have the same accuracies
+    header, columns = unpack(curve.frame(charts.accuracy([seeds], "step"), "in words"))
+    assert header["lines"][0]["band"] and len(columns[header["lines"][0]["error"]]) == len(three.x)
 
 
 def test_a_kind_has_its_colour_in_the_bars(two):

@@ -33,3 +33,17 @@ def test_shares_and_counts():
     assert units.percent(0.9306) == "93.1 %"
     assert units.count(25_600) == "25,600"
     assert units.rate(1.17e9) == "1.17 GB/s"
+
+
+def test_a_figure_with_an_error_has_two_digits_of_it_in_the_same_unit():
+    assert units.figure("seconds", 0.0204, 0.00031) == "20.40 ± 0.31 ms"
+    assert units.figure("bytes", 1.5e6, 2.5e4) == "1.500 ± 0.025 MB"
+    assert units.figure("samples_per_second", 298808.0, 1234.0) == "298,808 ± 1,234"
+    assert units.figure("staleness_mean", 3.1, 0.12) == "3.10 ± 0.12 updates"
+    assert units.figure("held_out_loss", None) == "–"
+
+
+def test_an_accuracy_is_told_with_its_standard_error_and_a_loss_alone():
+    summary = {"accuracy": 0.9333, "accuracy_error": 0.0131, "held_out_loss": 0.2376}
+    assert units.told(summary, "accuracy") == "93.3 ± 1.3 %"
+    assert units.told(summary, "held_out_loss") == "0.238" and units.told(summary, "staleness_mean") == "–"

@@ -2,11 +2,10 @@
 
 from dataclasses import replace
 
-import numpy as np
 import pytest
 
 from experiments.experiment import Experiment
-from experiments.runs.compare import compare, difference, grid, sweep
+from experiments.runs.compare import compare, grid, sweep
 
 BASE = Experiment.of({"algorithm": "easgd", "workers": 2, "steps": 6, "evaluations": 2})
 
@@ -56,35 +55,3 @@ def test_a_sweep_with_an_impossible_combination_runs_nothing(monkeypatch):
 
 def test_a_cancelled_sweep_gives_what_it_has():
     assert len(sweep(BASE.change(steps=100_000), stop=lambda: True, seed=(1, 2, 3))) == 1
-
-
-def test_equal_records_have_no_difference_and_every_other_has_one(small_run):
-    assert difference(small_run, replace(small_run)) == ""
-
-    def changed(table, column, row=0):
-        columns = {**table, column: table[column].copy()}
-        columns[column][row] = columns[column][row] + 1
-        return columns
-
-    w = small_run.parameters.copy()
-    w[3] = np.nextafter(w[3], 9, dtype=w.dtype)
-    for other, part in (
-        (replace(small_run, status="failed"), "failed"),
-        (replace(small_run, losses=changed(small_run.losses, "loss", 2)), "losses: loss in row 2"),
-        (replace(small_run, losses={k: v[:-1] for k, v in small_run.losses.items()}), "losses: 24 rows against 23"),
-        (replace(small_run, evaluations=changed(small_run.evaluations, "seconds")), "evaluations: seconds"),
-        (replace(small_run, trace=replace(small_run.trace, spans=changed(small_run.trace.spans, "step"))), "spans"),
-        (
-            replace(small_run, trace=replace(small_run.trace, messages=changed(small_run.trace.messages, "tag"))),
-            "messages",
-        ),
-        (replace(small_run, parameters=w), "1 of"),
-        (replace(small_run, parameters=w[:-1]), "another shape"),
-        (replace(small_run, parameters=None), "only one"),
-    ):
-        assert part in difference(small_run, other)
-
-
-def test_nan_is_equal_to_itself(small_run):
-    losses = {**small_run.losses, "loss": np.full(24, np.nan)}
-    assert difference(replace(small_run, losses=losses), replace(small_run, losses=losses)) == ""

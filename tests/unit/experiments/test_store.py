@@ -13,7 +13,7 @@ import pytest
 
 from experiments.experiment import Experiment
 from experiments.runs import run_files, store
-from experiments.runs.compare import difference
+from experiments.runs.difference import difference
 
 
 def test_a_stored_run_is_read_back_bit_for_bit(small_run, stale_run, tmp_path):

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from workloads import quadratic, sparse
+from workloads import digits, quadratic, sparse, spirals, text
 from workloads.layers import Dense, Layer
 from workloads.shared_memory import Samples
 from workloads.workload import Workload
@@ -35,6 +35,21 @@ def test_only_sparse_rows_have_samples_of_their_own_kind():
     dense, rows = PLAIN["quadratic"](), PLAIN["sparse"]()
     assert dense.rows is None and dense.Samples is Samples
     assert len(rows.rows) == 5 and rows.Samples is sparse.SparseSamples
+
+
+def test_a_workload_says_how_many_samples_its_accuracy_is_a_share_of():
+    built = {
+        "digits": digits.build(digits.Settings()),
+        "spirals": spirals.build(spirals.Settings(points=500)),
+        "sparse": sparse.build(sparse.Settings(rows=80, features=10)),
+        "text": text.build(text.Settings()),  # characters
+        "quadratic": PLAIN["quadratic"](),
+    }
+    counts = {name: workload.held_out_samples for name, workload in built.items()}
+    assert counts == {"digits": 360, "spirals": 100, "sparse": 20, "text": 8192, "quadratic": 0}
+    for name in ("digits", "spirals", "sparse", "text"):
+        rights = built[name].evaluate(built[name].start(0)).accuracy * counts[name]
+        assert rights == pytest.approx(round(rights), abs=1e-6), name
 
 
 def test_a_workload_that_misses_a_part_of_the_contract_cannot_be_made():

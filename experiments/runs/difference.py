@@ -1,0 +1,120 @@
+"""Differences between two runs of one experiment: to the bit, to rounding, and in what they were computed with."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from experiments.runs.record import Run
+
+LEARNED = {"losses": ("loss",), "evaluations": ("loss", "accuracy", "spread"), "measures": ("value",)}
+"""Columns that come of arithmetic on the model; all others are counts, and times by price."""
+
+ARITHMETIC = {
+    "blas_numpy": "BLAS kernels",
+    "blas_scipy": "BLAS kernels",
+    "blas_torch": "BLAS kernels",
+    "blas": "BLAS kernels",
+    "vectors": "vector instructions",
+    "machine": "machine",
+    "numpy": "NumPy",
+    "numba": "Numba",
+    "torch": "torch",
+}
+"""What of the environment may change the last digits of a result, and what it is called."""
+
+
+def difference(a: Run, b: Run, tolerance: float = 0.0) -> str:
+    """Return where two runs of one experiment first differ, in one sentence; "" if they are identical, bit for bit.
+
+    With a `tolerance` numbers that were learned may differ by this share of the largest in their column; everything
+    else has to be the same bits all the same.
+    """
+    if a.status != b.status:
+        return f"one is {a.status}, the other {b.status}"
+    others = _tables(b)
+    for table, columns in _tables(a).items():
+        for column, one in columns.items():
+            other = others[table][column]
+            if len(one) != len(other):
+                return f"{table}: {len(one)} rows against {len(other)}"
+            unequal = _unequal(one, other, tolerance if column in LEARNED.get(table, ()) else 0.0)
+            if len(unequal):
+                row = unequal[0]
+                return f"{table}: {column} in row {row} is {one[row]} against {other[row]}"
+    if (a.parameters is None) != (b.parameters is None):
+        return "only one has final parameters"
+    if a.parameters is not None:
+        if a.parameters.shape != b.parameters.shape or a.parameters.dtype != b.parameters.dtype:
+            return "the final parameters have another shape or type"
+        unequal = _unequal(a.parameters, b.parameters, tolerance)
+        if len(unequal):
+            most = float(np.abs(a.parameters - b.parameters).max())
+            return f"the final parameters: {len(unequal)} of {len(a.parameters)} differ, by at most {most:g}"
+    return ""
+
+
+def largest(a: Run, b: Run) -> float:
+    """Return the largest difference of what two runs with equal tables learned, as a share of the column's largest."""
+    pairs = [(getattr(a, table)[column], getattr(b, table)[column]) for table in LEARNED for column in LEARNED[table]]
+    if a.parameters is not None and b.parameters is not None:
+        pairs.append((a.parameters, b.parameters))
+    return max(float(np.nanmax(_apart(*pair), initial=0.0)) for pair in pairs)
+
+
+def tolerance(run: Run) -> float:
+    """Return what two runs may differ by and still be equal to rounding: half the digits of their numbers."""
+    return float(np.sqrt(np.finfo(run.experiment.precision).eps))
+
+
+def other_arithmetic(before: dict[str, Any], now: dict[str, Any]) -> list[str]:
+    """Return what two environments compute with differently: "other BLAS kernels: Haswell then, Nehalem here"."""
+    told = []
+    for name, called in ARITHMETIC.items():
+        old, new = str(before.get(name) or ""), str(now.get(name) or "")
+        if not old or not new or old == new:
+            continue
+        if old.split()[-1] != new.split()[-1]:  # the kernels, after the library and its version
+            old, new = old.split()[-1], new.split()[-1]
+        told.append(f"other {called}: {old} then, {new} here")
+    return list(dict.fromkeys(told))
+
+
+def alike_until(a: Run, b: Run) -> int:
+    """Return how many mini-batches of two runs, in order of time, have losses that are equal to rounding."""
+    n = min(len(a.losses["loss"]), len(b.losses["loss"]))
+    unequal = _unequal(a.losses["loss"][:n], b.losses["loss"][:n], tolerance(a))
+    return int(unequal[0]) if len(unequal) else n
+
+
+def _tables(run: Run) -> dict[str, dict[str, np.ndarray]]:
+    return {
+        "losses": run.losses,
+        "evaluations": run.evaluations,
+        "updates": run.applied,
+        "measures": run.measures,
+        "memory": run.memory,
+        "spans": run.trace.spans,
+        "messages": run.trace.messages,
+    }
+
+
+def _unequal(a: np.ndarray, b: np.ndarray, tolerance: float) -> np.ndarray:
+    """Return where the bits differ, and by more than the share `tolerance` of the largest number if it is given."""
+    size = a.dtype.itemsize
+    bits = [np.ascontiguousarray(x).view(np.uint8).reshape(len(x), size) for x in (a, b)]
+    differ = (bits[0] != bits[1]).any(axis=1)
+    return np.flatnonzero(differ & ~(_apart(a, b) <= tolerance) if tolerance else differ)
+
+
+def _apart(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """Return |a - b| over the largest finite number of both; NaN where only one is finite, 0 where neither is."""
+    a, b = a.astype(float), b.astype(float)
+    known = np.isfinite(a), np.isfinite(b)
+    scale = max(np.abs(x[there]).max(initial=0.0) for x, there in zip((a, b), known, strict=True)) or 1.0
+    apart = np.full(len(a), np.nan)
+    both, neither = known[0] & known[1], ~known[0] & ~known[1]
+    apart[both] = np.abs(a[both] - b[both]) / scale
+    apart[neither & ((a == b) | (np.isnan(a) & np.isnan(b)))] = 0.0
+    return apart

@@ -1,0 +1,44 @@
+"""Seeds: experiments that differ in nothing but their seed, and mean and spread of what came of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from experiments.experiment import Experiment
+
+
+class SeedFigure(NamedTuple):
+    """A figure over `n` runs: mean, standard deviation (n - 1 in its denominator), and the single values.
+
+    mean is None without any value, std without two; values has None for a run that lacks the figure.
+    """
+
+    mean: float | None
+    std: float | None
+    n: int
+    values: list[float | None]
+
+
+def seed_figure(values: Iterable[float | None]) -> SeedFigure:
+    """Return mean and standard deviation of the values that exist."""
+    values = list(values)
+    known = [value for value in values if value is not None]
+    mean = float(np.mean(known)) if known else None
+    return SeedFigure(mean, float(np.std(known, ddof=1)) if len(known) > 1 else None, len(known), values)
+
+
+def differ_in_seed(experiments: Sequence[Experiment]) -> list[list[int]]:
+    """Return the places of experiments that are equal but for their seed, together, in the order they came."""
+    together: dict[str, list[int]] = {}
+    for place, one in enumerate(experiments):
+        together.setdefault(one.model_copy(update={"seed": 0}).key(), []).append(place)
+    return list(together.values())
+
+
+def with_seeds(experiment: Experiment, count: int) -> list[Experiment]:
+    """Return the experiment with `count` seeds, its own first, and then those of 0, 1, 2 ... that are not its own."""
+    others = [seed for seed in range(count) if seed != experiment.seed]
+    return [experiment, *(experiment.change(seed=seed) for seed in others[: count - 1])]

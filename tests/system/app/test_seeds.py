@@ -1,0 +1,70 @@
+"""Several seeds: runs that differ in nothing else are one line in a band, one row, and are asked for by a switch."""
+
+import pytest
+
+from app import session
+from app.views import compare, seeds
+from experiments.experiment import Experiment
+
+
+@pytest.fixture
+def five(stored):
+    """The default experiment with seeds 0 to 4, as if each had been run before."""
+    return [stored(Experiment(seed=seed)) for seed in range(5)]
+
+
+def told(page):
+    return " ".join(str(element.value) for element in page.get("html"))
+
+
+def test_a_run_is_drawn_with_five_seeds_when_that_is_asked_for(page, five, canvases):
+    alone = page()
+    assert "seeds" not in told(alone) and not any(line.get("band") for line in canvases(alone)["accuracy"][0]["lines"])
+    opened = page("seeds=true")
+    assert not opened.exception and "sync_sgd, 5 seeds" in told(opened)
+    assert "mean over seeds, in a band of ± one standard deviation" in told(opened)
+    for chart in ("loss", "accuracy"):
+        assert canvases(opened)[chart][0]["lines"][0]["band"]
+    runs = [session.load(str(folder)) for folder in five]
+    (shown,) = compare.named([(folder.name, run) for folder, run in zip(five, runs, strict=True)])
+    assert compare.told(shown, "samples_per_second") in told(opened) and "±" in compare.told(
+        shown, "samples_per_second"
+    )
+    assert any("of several seeds, the standard deviation" in caption.value for caption in opened.caption)
+
+
+def test_kept_runs_are_asked_for_with_five_seeds_too(page, five, stored, canvases):
+    others = [stored(Experiment(seed=seed, workers=2)) for seed in range(5)]
+    opened = page(f"seeds=true&keep={others[0].name}")
+    assert not opened.exception
+    assert "sync_sgd, workers 2, 5 seeds" in told(opened) and "sync_sgd, workers 4, 5 seeds" in told(opened)
+    assert len(canvases(opened)["accuracy"][0]["lines"]) == 2
+
+
+def test_kept_runs_that_differ_only_in_their_seed_are_one_without_being_asked(page, five, canvases):
+    opened = page(f"seed=2&keep={five[0].name},{five[1].name}")
+    assert not opened.exception and "sync_sgd, 3 seeds" in told(opened)
+    assert len(canvases(opened)["accuracy"][0]["lines"]) == 1
+    labels = [button.label for button in opened.button if button.label.startswith("Let go")]
+    assert labels == ["Let go: sync_sgd, 3 seeds, seed 0", "Let go: sync_sgd, 3 seeds, seed 1"]
+
+
+def test_only_repeatable_runs_of_different_seeds_belong_together(made):
+    real = Experiment(cluster="processes", workers=2)
+    for these in (
+        [("a", made(real)), ("b", made(real.change(seed=1)))],
+        [("0123456789abcdef-upload01234567", made(Experiment())), ("b", made(Experiment(seed=1)))],
+        [("a", made(Experiment())), ("b", made(Experiment()))],
+    ):
+        assert [len(some) for some in seeds.groups(these, "")] == [1, 1]
+    mine = [("a", made(Experiment())), ("b", made(Experiment(workers=2))), ("c", made(Experiment(seed=1)))]
+    assert [[name for name, _ in some] for some in seeds.groups(mine, "c")] == [["c", "a"], ["b"]]
+
+
+def test_a_real_cluster_is_not_asked_for_more_seeds(page, stored):
+    stored(Experiment())
+    opened = page("seeds=true")
+    opened.session_state.shown = str(stored(Experiment(cluster="processes", workers=2)))
+    opened.run()
+    switch = next(toggle for toggle in opened.toggle if toggle.key == "seeds")
+    assert switch.disabled and "5 seeds" not in told(opened)
