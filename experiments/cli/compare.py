@@ -23,4 +23,4 @@ def compare_command(names: Sequence[str], runs: str, as_json: bool) -> None:
     folders = [store.find(name, runs) for name in names]
     rows = compare([store.load(folder) for folder in folders])
     rows = [{"run": folder.name, **row} for folder, row in zip(folders, rows, strict=True)]
-    click.echo(json.dumps(rows, indent=1) if as_json else show.table(rows))
+    click.echo(json.dumps(rows, indent=1) if as_json else show.fitted(rows))

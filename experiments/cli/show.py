@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Sequence
 from typing import Any
 
 from experiments.runs.record import Run
 from tracing import HELD, KINDS
+
+GAP = 2  # blanks between columns
+HEADS = {"held_out_loss": "held-out", "samples_per_second": "samples/s", "staleness_mean": "staleness"}
+COUNTS = ("samples", "updates")  # written in groups of three digits
 
 
 def headline(run: Run) -> str:
@@ -36,6 +41,8 @@ def summary(run: Run) -> str:
         ),
         ("time", _join(f"{number(s['seconds'])} s", f"{s['wall_seconds']:.2f} s to make")),
         ("samples", _join(f"{s['samples']:,}", f"{s['steps']} steps, {number(s['samples_per_second'])} samples/s")),
+        ("updates", s.get("updates") is not None and f"{s['updates']:,}"),
+        ("computed", s.get("flops") is not None and flops(s["flops"])),
         ("traffic", _join(size(s["bytes"]), _traffic(run))),
         ("compression", s.get("compression_ratio") and fewer(s["compression_ratio"])),
         ("memory", s.get("memory") and _join(size(s["memory"]), _memory(run))),
@@ -61,17 +68,32 @@ def fewer(ratio: float) -> str:
 
 def table(rows: Sequence[dict[str, Any]], words: int = 0) -> str:
     """Return rows with the same names as aligned columns: the first `words` to the left, the others to the right."""
-    if not rows:
-        return ""
-    cells = [[name.replace("_", " ") for name in rows[0]], *([_cell(n, v) for n, v in row.items()] for row in rows)]
-    return aligned(cells, words)
+    return aligned(_cells(rows), words) if rows else ""
+
+
+def fitted(rows: Sequence[dict[str, Any]], width: int | None = None) -> str:
+    """Return rows as `table` does; where `width` is too narrow, blocks of columns one below the other, rows numbered.
+
+    By default `width` is that of the terminal, or of $COLUMNS.
+    """
+    width = width or shutil.get_terminal_size().columns
+    columns = list(zip(*_cells(rows), strict=True))
+    if _width(columns) <= width:
+        return table(rows)
+    numbers = ("", *map(str, range(1, len(rows) + 1)))
+    blocks = [[numbers]]
+    for column in columns:
+        if len(blocks[-1]) > 1 and _width([*blocks[-1], column]) > width:
+            blocks.append([numbers])
+        blocks[-1].append(column)
+    return "\n\n".join(aligned(list(zip(*block, strict=True))) for block in blocks)
 
 
 def aligned(cells: Sequence[Sequence[str]], words: int = 0) -> str:
     """Return lines of texts as columns, the first `words` of them to the left, the others to the right."""
-    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    widths = [_longest(column) for column in zip(*cells, strict=True)]
     sides = [str.ljust] * words + [str.rjust] * (len(widths) - words)
-    lines = ("  ".join(side(*cell) for side, *cell in zip(sides, line, widths, strict=True)) for line in cells)
+    lines = ((" " * GAP).join(side(*cell) for side, *cell in zip(sides, line, widths, strict=True)) for line in cells)
     return "\n".join(line.rstrip() for line in lines)
 
 
@@ -89,12 +111,12 @@ def percent(value: float | None) -> str:
 
 def size(nbytes: int) -> str:
     """Return bytes with a prefix."""
-    value = float(nbytes)
-    for unit in ("bytes", "kB", "MB", "GB"):
-        if value < 1000 or unit == "GB":
-            return f"{value:.0f} {unit}" if unit == "bytes" else f"{value:.3g} {unit}"
-        value /= 1000
-    raise AssertionError("unreachable")
+    return _prefixed(nbytes, ("bytes", "kB", "MB", "GB"))
+
+
+def flops(count: float) -> str:
+    """Return floating-point operations with a prefix."""
+    return _prefixed(count, ("FLOP", "kFLOP", "MFLOP", "GFLOP", "TFLOP", "PFLOP"))
 
 
 def duration(seconds: float) -> str:
@@ -109,12 +131,37 @@ def scale(seconds: float) -> tuple[float, str]:
     return next((unit for unit in units if seconds >= unit[0]), (1.0, "s"))
 
 
+def _cells(rows: Sequence[dict[str, Any]]) -> list[list[str]]:
+    heads = [HEADS.get(name, name.replace("_", " ")) for name in rows[0]] if rows else []
+    return [heads, *([_cell(n, v) for n, v in row.items()] for row in rows)]
+
+
+def _width(columns: Sequence[Sequence[str]]) -> int:
+    return sum(map(_longest, columns)) + GAP * (len(columns) - 1)
+
+
+def _longest(column: Sequence[str]) -> int:
+    return max(map(len, column))
+
+
 def _cell(name: str, value: Any) -> str:
     if name == "bytes" and isinstance(value, int):
         return size(value)
+    if name == "flops" and isinstance(value, int):
+        return flops(value)
+    if name in COUNTS and isinstance(value, int):
+        return f"{value:,}"
     if name == "accuracy":
         return percent(value)
     return number(value) if value is None or isinstance(value, float) else str(value)
+
+
+def _prefixed(value: float, units: Sequence[str]) -> str:
+    for unit in units:
+        if value < 1000 or unit == units[-1]:
+            return f"{value:.0f} {unit}" if unit == units[0] else f"{value:.3g} {unit}"
+        value /= 1000
+    raise AssertionError("unreachable")
 
 
 def _traffic(run: Run) -> str:

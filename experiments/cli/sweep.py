@@ -41,7 +41,7 @@ def sweep_command(name: str | None, start: str | None, runs: str, as_json: bool,
             made.append(done)
             folders.append(folder)
     rows = [{"run": folder.name, **row} for folder, row in zip(folders, compare(made), strict=True)]
-    click.echo(json.dumps(rows, indent=1) if as_json else show.table(rows))
+    click.echo(json.dumps(rows, indent=1) if as_json else show.fitted(rows))
     if problem:
         click.echo(problem, err=True)
     return max([2 if problem else 0, *(EXIT[done.status] for done in made)])

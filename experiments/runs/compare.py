@@ -13,20 +13,28 @@ from experiments.run import check, run
 from experiments.runs.progress import Progress
 from experiments.runs.record import Run
 
-FIGURES = ("loss", "held_out_loss", "accuracy", "seconds", "steps", "samples_per_second", "bytes", "staleness_mean")
+FIGURES = (
+    *("held_out_loss", "accuracy", "samples", "updates", "seconds", "bytes", "flops"),
+    *("loss", "steps", "samples_per_second", "staleness_mean"),
+)
 MAX_RUNS = 1000  # of one sweep
 
 
 def compare(runs: Sequence[Run]) -> list[dict[str, Any]]:
-    """Return one row per run: the settings in which the runs differ, its status, and its main figures."""
+    """Return one row per run: the settings in which the runs differ, its status, and its main figures.
+
+    Settings that only some of them have come last.
+    """
     settings = [_settings(run.experiment) for run in runs]
     names = list(dict.fromkeys(name for row in settings for name in row))
     differing = [name for name in names if any(row.get(name) != settings[0].get(name) for row in settings)]
+    common = [name for name in differing if all(name in row for row in settings)]
     return [
         {
-            **{name: row.get(name) for name in differing},
+            **{name: row[name] for name in common},
             "status": run.status,
             **{name: run.summary.get(name) for name in FIGURES},
+            **{name: row.get(name) for name in differing if name not in common},
         }
         for row, run in zip(settings, runs, strict=True)
     ]
@@ -82,6 +90,7 @@ def difference(a: Run, b: Run) -> str:
         "updates": (a.applied, b.applied),
         "measures": (a.measures, b.measures),
         "memory": (a.memory, b.memory),
+        "work": (_work(a), _work(b)),
         "spans": (a.trace.spans, b.trace.spans),
         "messages": (a.trace.messages, b.trace.messages),
     }
@@ -103,6 +112,10 @@ def difference(a: Run, b: Run) -> str:
             most = float(np.abs(a.parameters - b.parameters).max())
             return f"the final parameters: {len(unequal)} of {len(a.parameters)} differ, by at most {most:g}"
     return ""
+
+
+def _work(run: Run) -> dict[str, np.ndarray]:
+    return {"flops": np.array(run.flops, float), "updates": np.array([run.updates or 0])}
 
 
 def _unequal(a: np.ndarray, b: np.ndarray) -> np.ndarray:
