@@ -33,11 +33,13 @@ FLAGS = ("--json", "--quiet", "--help")
 class KnobOption(click.Option):
     """`--n-push`, as knob `n_push` of `kind` declares it. Values stay text: the knobs validate them.
 
-    Its parameter is called "knob n_push", so that a knob may have any name that options of other kinds have.
+    It `begins` with the default of the knob or of the algorithm. Its parameter is called "knob n_push", so that a knob
+    may have any name that options of other kinds have.
     """
 
-    def __init__(self, kind: type[Knobs], name: str, section: str, many: bool = False):
+    def __init__(self, kind: type[Knobs], name: str, section: str, many: bool = False, begins: Any = None):
         self.kind, self.knob, self.section = kind, name, section
+        self.begins = kind.model_fields[name].default if begins is None else begins
         bare = {"is_flag": False, "flag_value": "true"} if kind.model_fields[name].annotation is bool else {}
         super().__init__([f"--{name.replace('_', '-')}"], multiple=many, metavar=_metavar(kind, name), **bare)
         self.name = KNOB + name
@@ -46,8 +48,8 @@ class KnobOption(click.Option):
         field = self.kind.model_fields[self.knob]
         choices = ", ".join(CHOICES[self.knob]) if self.knob in CHOICES else allowed(self.kind, self.knob)
         facts = [] if choices == "text" else [choices]
-        if field.default not in (None, ""):
-            facts.append(f"default {spelled(field.default)}")
+        if self.begins not in (None, ""):
+            facts.append(f"default {spelled(self.begins)}")
         help_text = f"{field.description}" + (f" [{'; '.join(facts)}]" if facts else "")
         return f"{self.opts[0]} {self.metavar}", help_text
 
@@ -120,7 +122,8 @@ def knob_options(module, compressions: Sequence[str], workload, many: bool = Fal
     for section, kind in sections:
         for field in kind.model_fields:
             if field not in (*NESTED, "algorithm", *options):
-                options[field] = KnobOption(kind, field, section, many)
+                begins = module.ALGORITHM.defaults.get(field) if kind is Experiment else None
+                options[field] = KnobOption(kind, field, section, many, begins)
     return list(options.values())
 
 

@@ -91,7 +91,8 @@ def test_help_of_an_algorithm_shows_its_theory_and_every_knob(main, name):
     assert code == 0 and algorithms.idea(algorithms.module(name)) in out
     for knob, field in algorithms.find(name).Settings.model_fields.items():
         assert f"--{knob.replace('_', '-')} " in out and field.description.split()[0] in out
-    assert "--workers INT" in out and "1 to 4096; default 4" in " ".join(out.split()) and "--from" in out
+    workers = algorithms.find(name).defaults.get("workers", 4)
+    assert "--workers INT" in out and f"1 to 4096; default {workers}" in " ".join(out.split()) and "--from" in out
 
 
 def test_help_shows_the_knobs_of_the_chosen_workload(main):
@@ -132,18 +133,18 @@ def test_run_from_a_link_a_file_a_folder_and_a_name(main, tmp_path):
 def test_sweep_makes_a_table_and_stores_every_run(main):
     code, out, err = main("sweep", "easgd", "--workers", "1,2", "--period", "1,2", "--steps", 4, "--slow", "1:2,0:1.5")
     assert code == 0 and err == ""
-    lines = out.splitlines()
+    lines = out.partition("\n\n")[0].splitlines()  # the first block of columns
     assert len(lines) == 5 and "workers" in lines[0] and "period" in lines[0] and "slow" not in lines[0]
     assert len(store.recent("runs")) == 4
     assert {store.experiment(path).slow.text for path in store.recent("runs")} == {"1:2,0:1.5"}
 
 
 def test_sweep_over_algorithms_and_by_giving_an_option_twice(main):
-    code, out, _ = main("sweep", "sgd,sync_sgd", "--slow", "0:2", "--slow", "0:3,1:2", "--steps", 3, "--json")
+    code, out, _ = main("sweep", "one_shot,sync_sgd", "--slow", "0:2", "--slow", "0:3,1:2", "--steps", 3, "--json")
     rows = json.loads(out)
     assert code == 0 and [(row["algorithm"], row["slow"]) for row in rows] == [
-        ("sgd", "0:2"),
-        ("sgd", "0:3,1:2"),
+        ("one_shot", "0:2"),
+        ("one_shot", "0:3,1:2"),
         ("sync_sgd", "0:2"),
         ("sync_sgd", "0:3,1:2"),
     ]
@@ -181,7 +182,10 @@ def test_compare_shows_what_differs(main):
     for workers in (1, 2):
         main("run", "easgd", *SMALL, "--workers", workers)
     code, out, _ = main("compare", *[path.name for path in store.recent("runs")])
-    assert code == 0 and "workers" in out.splitlines()[0] and len(out.splitlines()) == 3
+    first, second = out.strip().split("\n\n")
+    assert code == 0 and "workers" in first.splitlines()[0] and len(first.splitlines()) == 3
+    assert {"samples", "updates", "seconds", "bytes", "flops"} <= {*first.split(), *second.split()}
+    assert max(map(len, out.splitlines())) <= 80
 
 
 def test_a_replay_says_identical_bit_for_bit_or_what_differs(main):
