@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 from knobs import Knobs, knob
 
-__all__ = ["Algorithm", "Equivalence", "Knobs", "Shape", "knob"]
+__all__ = ["Algorithm", "Equivalence", "Knobs", "Shape", "knob", "sequential"]
 
 
 @dataclass(frozen=True)
@@ -119,6 +119,8 @@ class Algorithm:
     """Whether a step takes all samples, and is an epoch; the batch setting is ignored."""
     model_defaults: Mapping[str, Any] = field(default_factory=dict)
     """Default settings of the workload, such as a model that is deep enough to cut."""
+    defaults: Mapping[str, Any] = field(default_factory=dict)
+    """Defaults of the experiment's own fields, where this algorithm has others: one worker, fewer steps."""
     plan: Callable[[int, Any], Any] | None = None
     """`plan(workers, s)`: of a pipeline, the schedule that its ranks carry out."""
     schedules: Mapping[str, Callable[..., Any]] = field(default_factory=dict)
@@ -149,3 +151,17 @@ class Algorithm:
     def shares_samples(self) -> bool:
         """Whether ranks process a sample together, stage by stage or within each layer, instead of one each."""
         return self.data_shards is not one_per_worker
+
+
+def sequential(worker: Callable[[Any, Any, Any], Any], Settings: type[Knobs], **facts: Any) -> Algorithm:
+    """Declare a method that trains on one worker, by default and at most; `facts` are further fields of `Algorithm`."""
+
+    def check(workers: int, batch: int, workload: Any, s: Any) -> None:
+        if workers > 1:
+            raise ValueError(
+                f"a sequential method trains on one worker, and {workers} are given; use 1, or sync_sgd, in which "
+                "several train together."
+            )
+
+    alone = {"check": check, "elements_sent": nothing_sent, "defaults": {"workers": 1}, "example_workers": 1}
+    return Algorithm(worker, Settings, **{**alone, **facts})

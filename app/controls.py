@@ -171,6 +171,11 @@ def compresses(algorithm: str) -> bool:
     return bool(catalogue.ALGORITHMS[algorithm].declaration.compresses)
 
 
+def alone(algorithm: str) -> bool:
+    """Whether this algorithm trains on one worker only."""
+    return catalogue.ALGORITHMS[algorithm].declaration.defaults.get("workers") == 1
+
+
 def draw(one: Control, disabled: bool = False, on_change=None) -> None:
     """Put the widget of `one` on the page. Its value lives in the session, under its name."""
     value = st.session_state.setdefault(one.name, one.default)
@@ -281,8 +286,9 @@ def chosen() -> Experiment:
 def settle(field: str) -> None:
     """After a choice of algorithm, compression, workload or model, reset what belongs to it to its defaults.
 
-    A workload's settings stay with another algorithm, unless they are only what the one before began with; and so
-    does a compression, unless it has nothing to compress there. The learning rate is that of all three together.
+    A workload's settings stay with another algorithm, unless they are only what the one before began with; so do
+    workers and steps, unless this one begins with its own; and so does a compression, unless it has nothing to compress
+    there. The learning rate is that of all three together.
     """
     state = st.session_state
     if field == "compression":
@@ -294,11 +300,21 @@ def settle(field: str) -> None:
         begun = [_beginning(name, workload) for name in catalogue.ALGORITHMS]
         data = {n: value for n, value in data.items() if state.get(n) in [values[n] for values in begun]}
         state.update(catalogue.ALGORITHMS[algorithm].declaration.Settings().model_dump(mode="json"))
+        own = catalogue.ALGORITHMS[algorithm].declaration.defaults
+        for name in {name for entry in catalogue.ALGORITHMS.values() for name in entry.declaration.defaults}:
+            if name in own or state.get(name) in _beginnings(name):
+                state[name] = own.get(name, Experiment.model_fields[name].default)
         if not compresses(algorithm):
             state["compression"] = "none"
     state.update(data)
     model = state.get("model") if "model" in catalogue.WORKLOADS[workload].module.Settings.model_fields else None
     state.update(default_rate(algorithm, workload, model, state["workers"]))
+
+
+def _beginnings(name: str) -> list:
+    """Return what a field of Experiment begins with, over all algorithms."""
+    every = [entry.declaration.defaults for entry in catalogue.ALGORITHMS.values()]
+    return [Experiment.model_fields[name].default, *(own[name] for own in every if name in own)]
 
 
 def _beginning(algorithm: str, workload: str) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from typing import Any
 from experiments.runs.figures import FIGURES, plus_minus
 
 _TIMES = ((60.0, "min"), (1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"))
+_WORK = ((1e15, "PFLOP"), (1e12, "TFLOP"), (1e9, "GFLOP"), (1e6, "MFLOP"), (1e3, "kFLOP"), (1.0, "FLOP"))
 _SIZES = ((1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB"), (1.0, "B"))
 
 
@@ -20,6 +21,11 @@ def seconds(value: float, error: float | None = None) -> str:
 def size(value: float, error: float | None = None) -> str:
     """Return a number of bytes with three digits: 104384 is "104 kB"."""
     return _scaled(value, _SIZES, "B", error)
+
+
+def flops(value: float) -> str:
+    """Return a number of floating-point operations with three digits: 2.51e9 is "2.51 GFLOP"."""
+    return _scaled(value, _WORK, "FLOP")
 
 
 def rate(value: float) -> str:
@@ -57,7 +63,9 @@ SAY = {
     "bytes": size,
     "share": percent,
     "samples/s": count,
+    "count": count,
     "updates": updates,
+    "FLOP": flops,
 }
 """By unit of a figure (see experiments.runs.figures): how it is written."""
 

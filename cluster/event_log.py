@@ -29,17 +29,20 @@ class EventLog:
                                                     (start, stop)
 
     `clock` returns the rank's time, `step` is its current step (-1 before the first, and on servers). `mark` is the
-    time up to which every second is accounted for.
+    time up to which every second is accounted for. `flops` is what its kernels have charged so far, `updates` how many
+    new versions of the model it has reported, and `shared_updates` how many it has written into shared memory.
     """
 
+    COUNTS = ("flops", "updates", "shared_updates")
     TABLES = ("spans", "messages", "losses", "applied", "measures", "memory", "reports")
-    __slots__ = ("rank", "clock", "step", "busy", "mark", "held", "places", *TABLES)
+    __slots__ = ("rank", "clock", "step", "busy", "mark", "held", "places", *COUNTS, *TABLES)
 
     def __init__(self, rank: int, clock: Callable[[], float]):
         self.rank, self.clock = rank, clock
         self.step = -1
         self.busy = False  # inside `doing`: kernels belong to that span
         self.mark = 0.0
+        self.flops, self.updates, self.shared_updates = 0.0, 0, 0
         self.spans: list[tuple] = []
         self.messages: list[tuple] = []
         self.losses: list[tuple] = []
@@ -97,3 +100,12 @@ class Outcome:
     def trace(self) -> Trace:
         """Return the event logs of all ranks as one Trace."""
         return Trace.of(self.event_logs)
+
+    def updates(self) -> int:
+        """Return the number of new versions of the model that would be shipped.
+
+        In shared memory the ranks make them one after the other. Otherwise every rank that reports tells of each, of
+        its own part or its own replica.
+        """
+        shared = sum(event_log.shared_updates for event_log in self.event_logs)
+        return shared or max(event_log.updates for event_log in self.event_logs)

@@ -74,6 +74,12 @@ class Experiment(Knobs):
     precision: Literal["float32", "float64"] = knob("float32", "numbers of the model")
     seed: int = knob(0, "seed of everything random", ge=0, le=2**31 - 1)
 
+    @model_validator(mode="before")
+    @classmethod
+    def _begun(cls, values: Any) -> Any:
+        """Fill in what the algorithm begins with in place of everybody's default."""
+        return {**own_defaults(values.get("algorithm")), **values} if isinstance(values, dict) else values
+
     @field_validator("device", "network")
     @classmethod
     def _here(cls, text: str, info: ValidationInfo) -> str:
@@ -154,7 +160,8 @@ class Experiment(Knobs):
     def change(self, **values: Any) -> Experiment:
         """Return the same experiment with other values, by flat name; None restores a default.
 
-        With another algorithm or workload, settings that it does not have are left behind.
+        With another algorithm or workload, settings that it does not have are left behind, and those in which the
+        algorithm has defaults of its own.
         """
         kept = self.flat()
         modules = "algorithm", "compression", "workload"
@@ -162,6 +169,9 @@ class Experiment(Knobs):
             old = {*self.settings, *self.coding, *self.data}
             names = _names(*(values.get(module) or getattr(self, module) for module in modules))
             kept = {name: value for name, value in kept.items() if name not in old or name in names}
+        if values.get("algorithm", self.algorithm) != self.algorithm:
+            own = own_defaults(values["algorithm"])
+            kept = {name: value for name, value in kept.items() if name not in own}
         return Experiment.of({name: value for name, value in {**kept, **values}.items() if value is not None})
 
     # one flat spelling, from which JSON, query and command line differ only in punctuation
@@ -209,7 +219,8 @@ class Experiment(Knobs):
     def changed(self) -> dict[str, Any]:
         """Return the experiment's own fields that differ from their defaults, fault settings as text."""
         values = self.model_dump(exclude={*NESTED})
-        return {name: value for name, value in values.items() if value != type(self).model_fields[name].default}
+        defaults = {name: field.default for name, field in type(self).model_fields.items()} | self.method.defaults
+        return {name: value for name, value in values.items() if value != defaults[name]}
 
     def query(self) -> str:
         """Return the URL query, without the question mark."""
@@ -282,6 +293,11 @@ def default_rate(algorithm: str, workload: str, model: str | None, workers: int)
         model = starting_point(algorithm, workload).get("model", fields["model"].default)
     found = rates.known(algorithm, workload, model or "")
     return {"learning_rate": found.default(workers)} if found else {}
+
+
+def own_defaults(algorithm: str | None) -> Mapping[str, Any]:
+    """Return the defaults of the experiment's own fields that this algorithm has; none if there is no such one."""
+    return algorithms.find(algorithm).defaults if algorithm in algorithms.names() else {}
 
 
 def settings_of(algorithm: str, compression: str, workload: str) -> tuple[type[Knobs], type[Knobs], type[Knobs]]:

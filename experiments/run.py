@@ -186,9 +186,11 @@ def gather(experiment: Experiment, outcome: Outcome, began: float) -> Run:
         measures=ordered(measures, "seconds", "rank"),
         quantities=quantities,
         memory=ordered(memory, "seconds", "rank"),
+        flops=tuple(event_log.flops for event_log in event_logs),
+        updates=outcome.updates(),
         status=status,
         error=error,
-        notes=(*workload.notes, *outcome.notes, *_ignored(experiment)),
+        notes=(*workload.notes, *outcome.notes, *_ignored(experiment), *_untrained(models, status)),
         parameters=models[-1].w if len(models) > 1 else None,
         held_out_samples=workload.held_out_samples,
         environment=environment(),
@@ -298,6 +300,16 @@ def _status(error: Exception | None) -> tuple[str, str]:
             return "diverged", f"{cause}; use a smaller learning rate."
         cause = cause.__cause__
     return "cancelled" if isinstance(error, Cancelled) else "failed", str(error)
+
+
+def _untrained(models: list[Model], status: str) -> list[str]:
+    """Return a note if the model at the end is the one at the start, so that nothing was learned."""
+    if status != "finished" or not np.array_equal(models[0].w, models[-1].w):
+        return []
+    return [
+        "what is shipped is the model that training began with: no gradient has reached it; take more steps, or a "
+        "shorter period."
+    ]
 
 
 def _ignored(experiment: Experiment) -> list[str]:

@@ -90,6 +90,8 @@ def run(
             "i4 i4 f8 i1 i8",
             "seconds",
         ),
+        flops=(2.5e9,) * ranks,
+        updates=STEPS,
         status=status,
         error=error,
         notes=("rank 1 read *fast* and $slow$",),

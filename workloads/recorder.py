@@ -68,6 +68,10 @@ class Recorder:
         """Record an update of the shared model, computed from parameters `staleness` updates old."""
         self.event_log.applied.append((self.event_log.clock(), staleness))
 
+    def shared_updates(self, count: int) -> None:
+        """Record that this rank has updated the model in shared memory so many times."""
+        self.event_log.shared_updates += count
+
     def measure(self, quantity: str, value: float) -> None:
         """Record the value of a quantity that the algorithm measures, by its name: "noise scale", "spread"."""
         self.event_log.measures.append((self.event_log.step, self.event_log.clock(), quantity, float(value)))
@@ -82,8 +86,11 @@ class Recorder:
                 "use a smaller model or batch, or shard the model over more ranks."
             )
 
-    def report(self, w: np.ndarray, where: slice | np.ndarray) -> None:
-        """Record a model, or the part of it that lies at `where`: a slice, or an array of places."""
+    def report(self, w: np.ndarray, where: slice | np.ndarray, new: bool = True) -> None:
+        """Record a model, or the part of it that lies at `where`: a slice, or an array of places.
+
+        It counts as an update unless it is not `new`, or another part of the same update was reported before it.
+        """
         event_log = self.event_log
         if isinstance(where, slice):
             start, stop, _ = where.indices(self.parameters)
@@ -95,6 +102,7 @@ class Recorder:
         if self.checkpoints:
             self.checkpoints.write(event_log.clock(), where, to_numpy(w))
         index = self._reports[start, stop] = self._reports.get((start, stop), 0) + 1
+        event_log.updates += new and next(iter(self._reports)) == (start, stop)
         if index % self.report_every:
             return
         event_log.reports.append((index, event_log.clock(), start, stop, to_numpy(w).copy()))

@@ -136,19 +136,28 @@ class Task:
         return self._gradient(w, self._fetch(indices), "portion")
 
     def descend(
-        self, shared, step: Callable, *args, compiled: Callable, per_step: int = 1, dense: bool = False
+        self,
+        shared,
+        step: Callable,
+        *args,
+        compiled: Callable,
+        per_step: int = 1,
+        dense: bool = False,
+        gradients: int = 1,
     ) -> None:
         """Take the next mini-batch through shared memory (`comm.shared`), `per_step` samples to a step.
 
         A step is `step(w, samples, *args)`, and many of them on sparse rows `compiled(w, indices, rows, *args,
         atomic)`: see `workloads.shared_memory`. With `dense` a step touches all coordinates, however sparse samples
-        are. Where it can be observed, staleness is recorded, and measured how many coordinates were "written" for a
-        sample, and what share of these writes were "conflicts" and what share "lost" additions of others.
+        are. The gradient of each sample is computed `gradients` times, and counts so often. Where it can be observed,
+        staleness is recorded, and measured how many coordinates were "written" for a sample, and what share of these
+        writes were "conflicts" and what share "lost" additions of others.
         """
         indices = next(self.batches)
         with self.event_log.doing(COMPUTE, "descend"):
             loss, tally = shared.walk(Descent(self.workload, indices, step, compiled, args, per_step, dense))
-        self.record(loss / len(indices), len(indices))
+        self.record(loss / len(indices), gradients * len(indices))
+        self.recorder.shared_updates(-(-len(indices) // per_step))
         if tally:
             for staleness in tally.staleness:
                 self.applied(staleness)
@@ -225,14 +234,15 @@ class Task:
         """Record the value of a quantity that the algorithm measures, by its name: "noise scale", "spread"."""
         self.recorder.measure(quantity, value)
 
-    def report(self, w: np.ndarray, where: slice | np.ndarray = slice(None)) -> None:
+    def report(self, w: np.ndarray, where: slice | np.ndarray = slice(None), new: bool = True) -> None:
         """Record the model that this rank would ship now, or a part: a slice of it, or an array of places `where`.
 
-        It is evaluated outside the clock.
+        It is evaluated outside the clock, and counted as an update unless it is not `new`; steps in shared memory are
+        counted by themselves.
         """
         if self.serves:  # a rank that trains has accounted for them with its gradient
             self.holds("parameters", w.nbytes)
-        self.recorder.report(w, where)
+        self.recorder.report(w, where, new)
 
     def record(self, loss: float, samples: int) -> None:
         """Record the mean loss of a mini-batch of so many samples; raise Diverged if it is not finite."""

@@ -8,6 +8,8 @@ stores w' as each worker last read it:
 Counting updates penalises a late step even if nothing has changed; a distance does not. In dist-keras this algorithm
 is the class Experimental; the class named ADAG there is `agn`.
 
+A last commit is the mean of the steps that are left; dist-keras drops them.
+
 Price: 2 d / period elements per step of a worker; the server stores N d elements. Staleness: N-1 commits on average.
 Source: Hermans, On Scalable Deep Learning and Parallelizing Gradient Descent, Maastricht University 2017, chapter 4.
 """
@@ -24,7 +26,7 @@ class Settings(Knobs):
 
 
 def elements_sent(shape, s):
-    return 2 * shape.workers * shape.parameters * (shape.steps // s.period)
+    return 2 * shape.workers * shape.parameters * -(-shape.steps // s.period)
 
 
 def worker(comm, task, s=Settings()):
@@ -34,17 +36,27 @@ def worker(comm, task, s=Settings()):
 def replica(comm, task, s):
     x = task.start()  # (d,)
     a = kernels.zeros_like(x)
-    for step in task.steps():
+    taken = 0  # steps since the last commit
+    for _ in task.steps():
         _, g = task.gradient(x)
         kernels.add(a, g)
         kernels.sgd(x, g, s.learning_rate)
-        if (step + 1) % s.period == 0:
-            kernels.scale(a, 1 / s.period)
-            comm.send(a, SERVER)
-            a[:] = 0
-            x = comm.recv(SERVER)
+        taken += 1
+        if taken == s.period:
+            x = commit(comm, a, taken)
+            taken = 0
+    if taken:
+        x = commit(comm, a, taken)
     comm.send(None, SERVER)  # no more commits
     return x
+
+
+def commit(comm, a, taken):
+    """Push the mean of the local steps, and return the server's w."""
+    kernels.scale(a, 1 / taken)
+    comm.send(a, SERVER)
+    a[:] = 0
+    return comm.recv(SERVER)
 
 
 def server(comm, task, s):

@@ -6,6 +6,8 @@ direction with the length of one step, so that a late commit does no more harm t
     worker    a <- a + g(x)        x <- x - lr g(x)        `period` times; then push a / period and x <- answer
     server    w <- w - lr a / period
 
+A last commit is the mean of the steps that are left; dist-keras drops them.
+
 In dist-keras this algorithm is the class named ADAG; what its author's thesis calls ADAG is `adag`.
 
 Price: 2 d / period elements per step of a worker; one accumulator. Staleness: N-1 commits on average.
@@ -24,7 +26,7 @@ class Settings(Knobs):
 
 
 def elements_sent(shape, s):
-    return 2 * shape.workers * shape.parameters * (shape.steps // s.period)
+    return 2 * shape.workers * shape.parameters * -(-shape.steps // s.period)
 
 
 def worker(comm, task, s=Settings()):
@@ -34,17 +36,27 @@ def worker(comm, task, s=Settings()):
 def replica(comm, task, s):
     x = task.start()  # (d,)
     a = kernels.zeros_like(x)
-    for step in task.steps():
+    taken = 0  # steps since the last commit
+    for _ in task.steps():
         _, g = task.gradient(x)
         kernels.add(a, g)
         kernels.sgd(x, g, s.learning_rate)
-        if (step + 1) % s.period == 0:
-            kernels.scale(a, 1 / s.period)
-            comm.send(a, SERVER)
-            a[:] = 0
-            x = comm.recv(SERVER)
+        taken += 1
+        if taken == s.period:
+            x = commit(comm, a, taken)
+            taken = 0
+    if taken:
+        x = commit(comm, a, taken)
     comm.send(None, SERVER)  # no more commits
     return x
+
+
+def commit(comm, a, taken):
+    """Push the mean of the local steps, and return the server's w."""
+    kernels.scale(a, 1 / taken)
+    comm.send(a, SERVER)
+    a[:] = 0
+    return comm.recv(SERVER)
 
 
 def server(comm, task, s):

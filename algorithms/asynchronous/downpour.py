@@ -8,6 +8,9 @@ takes local steps. A server applies every push to its current w at once:
     server    sgd      w <- w - lr a
               adagrad  s <- s + a^2      w <- w - lr a / sqrt(s)
 
+The appendix pushes after steps 0, n_push, 2 n_push ..., so its first push has one gradient; here every push has n_push,
+and a last one those that are left.
+
 With `warm`, the first replica makes this many pushes alone: early gradients are large, and many stale ones at once
 overshoot. The others continue without a lost replica, not without a lost server.
 
@@ -55,7 +58,7 @@ def check(workers, batch, workload, s):
 
 
 def elements_sent(shape, s):
-    return shape.workers * shape.parameters * (shape.steps // s.n_push + -(-shape.steps // s.n_fetch))
+    return shape.workers * shape.parameters * (-(-shape.steps // s.n_push) + -(-shape.steps // s.n_fetch))
 
 
 def worker(comm, task, s=Settings()):
@@ -70,6 +73,13 @@ def replica(comm, task, s):
         for k, _ in shards:
             comm.recv(k)
     fetching = False  # whether an answer is in flight
+    gathered = 0  # gradients in a
+
+    def push():
+        for k, part in shards:
+            comm.send(a[part], k)
+        a[:] = 0
+
     for step in task.steps():
         if step % s.n_fetch == 0:
             for k, _ in shards:
@@ -81,10 +91,12 @@ def replica(comm, task, s):
         _, g = task.gradient(w)
         kernels.add(a, g)
         kernels.sgd(w, g, s.learning_rate)
-        if (step + 1) % s.n_push == 0:
-            for k, part in shards:
-                comm.send(a[part], k)
-            a[:] = 0
+        gathered += 1
+        if gathered == s.n_push:
+            push()
+            gathered = 0
+    if gathered:
+        push()
     for k, part in shards:
         if fetching:
             w[part] = comm.recv(k)

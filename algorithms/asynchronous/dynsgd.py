@@ -6,6 +6,8 @@ counts the commits since the worker last read w:
     worker    a <- a + g(x)        x <- x - lr g(x)        `period` times; then push a and x <- answer
     server    w <- w - lr a / (s + 1)        s: the commits of others in between
 
+A last commit is the sum of the steps that are left; dist-keras drops them.
+
 A fresh sum of many steps is applied whole, and disturbs the other workers: keep the period short.
 
 Price: 2 d / period elements per step of a worker; one accumulator. Staleness: N-1 commits on average.
@@ -24,7 +26,7 @@ class Settings(Knobs):
 
 
 def elements_sent(shape, s):
-    return 2 * shape.workers * shape.parameters * (shape.steps // s.period)
+    return 2 * shape.workers * shape.parameters * -(-shape.steps // s.period)
 
 
 def worker(comm, task, s=Settings()):
@@ -34,16 +36,26 @@ def worker(comm, task, s=Settings()):
 def replica(comm, task, s):
     x = task.start()  # (d,)
     a = kernels.zeros_like(x)
-    for step in task.steps():
+    taken = 0  # steps since the last commit
+    for _ in task.steps():
         _, g = task.gradient(x)
         kernels.add(a, g)
         kernels.sgd(x, g, s.learning_rate)
-        if (step + 1) % s.period == 0:
-            comm.send(a, SERVER)
-            a[:] = 0
-            x = comm.recv(SERVER)
+        taken += 1
+        if taken == s.period:
+            x = commit(comm, a)
+            taken = 0
+    if taken:
+        x = commit(comm, a)
     comm.send(None, SERVER)  # no more commits
     return x
+
+
+def commit(comm, a):
+    """Push the sum of the local steps, and return the server's w."""
+    comm.send(a, SERVER)
+    a[:] = 0
+    return comm.recv(SERVER)
 
 
 def server(comm, task, s):

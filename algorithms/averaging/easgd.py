@@ -12,6 +12,9 @@ With `momentum` delta it is EAMSGD: the local step has Nesterov's momentum, with
 
     v <- delta v - lr g(x + delta v)        x <- x - p + v
 
+The centre is the model. What a replica learns after its last visit does not reach it, and if that was its first, at
+step 0, nothing does.
+
 dist-keras differs: its EAMSGD looks back, to x - delta v, and multiplies two learning rates; its AEASGD takes the
 gradient after the visit.
 
@@ -99,9 +102,9 @@ def synchronous_replica(comm, task, s):
             kernels.displacement(p, x, c, a)
             x -= p
             kernels.add(c, comm.all_reduce(p))
+            if comm.rank == 0:
+                task.report(c)
         local.take(g)
-        if comm.rank == 0:
-            task.report(c)
     return c
 
 

@@ -8,6 +8,7 @@ training set: the direction p from the last `memory` steps (see `parts/lbfgs.py`
 The coordinator commands dot, axpy, scale and copy; each shard does its part, and only scalars are sent
 (`parts/sharded_vectors.py`). For f and g a worker fetches w once, requests portions of the samples, accumulates their
 gradients and pushes the sum every few portions (`parts/work_queue.py`); a push counts when all shards have received it.
+A step is an epoch, so there are 20 by default: of the digits they make the best of, later steps fit the noise.
 A lost worker costs what it had not pushed; a lost shard or coordinator ends the run.
 
 Price: d elements to each worker per evaluation of f, d back every few portions; 4 m + O(1) scalars per shard and step,
@@ -80,17 +81,22 @@ class Coordinator(ShardedVectors):
         self.workers = set(range(1 + s.shards, comm.size))
         self.free = set(self.workers)  # workers that wait for an order
         self.round = 0
+        self.assigned = {}  # samples, by worker that is computing them
+        self.computed = 0  # samples since the last record: of the line search, and twice computed, too
         self.portion = s.portion or max(1, task.workload.samples // (4 * len(self.workers)))
 
     def run(self):
         unused = [(PAIRS + 2 * k, PAIRS + 2 * k + 1) for k in range(self.s.memory)]
         f, pairs = self.evaluate(), []
         rounding = 10 * float(np.finfo(self.task.workload.dtype).eps) * abs(f)
-        for _ in self.task.steps():
-            self.task.record(f, self.task.workload.samples)
+        step, before = 0, f
+        for step in self.task.steps():
+            if step:
+                self.record(step - 1, before)
+            self.task.at(step)
+            before = f
             direction(self, G, P, pairs)
             if abs(self.dot(G, P)) < rounding:
-                self.tell(Command.REPORT)
                 continue  # f cannot fall by more than rounding error: stay
             self.copy(W, W0)
             self.copy(G, G0)
@@ -103,10 +109,20 @@ class Coordinator(ShardedVectors):
             self.tell(Command.REPORT)
         busy = self.workers - self.free  # computing what is no longer needed
         while busy:
-            busy.discard(self.comm.recv_any(WORK)[0])
+            sender, message = self.comm.recv_any(WORK)
+            if message is not None and sender not in self.shards:
+                self.computed += self.assigned[sender]
+            busy.discard(sender)
+        self.record(step, before)
         for rank in (*self.workers, *self.shards):
             self.comm.send(None, rank, WORK if rank in self.workers else COMMAND)
         return self.task.start()[:0]  # it has no parameters
+
+    def record(self, step, f):
+        """Record f before a step that is over, and the samples whose gradients were computed since the last record."""
+        self.task.at(step)
+        self.task.record(f, self.computed)
+        self.computed = 0
 
     def evaluate(self):
         """Return f at W, the mean over all samples, and leave its gradient in G."""
@@ -129,6 +145,7 @@ class Coordinator(ShardedVectors):
                     self.tell(Command.COUNT, int(message))
             else:
                 turn, loss = message
+                self.computed += self.assigned[sender]
                 portion = queue.complete(sender) if turn == self.round else None
                 if portion is not None:
                     losses[portion] = loss
@@ -141,6 +158,8 @@ class Coordinator(ShardedVectors):
     def order(self, rank, queue, counts):
         """Tell a worker whether its last portion counts, whether to push, and what to compute next, if anything."""
         push, portion = queue.push_due(rank), queue.assign(rank)
+        if portion is not None:
+            self.assigned[rank] = min(self.portion, self.task.workload.samples - portion * self.portion)
         if counts or push or portion is not None:
             what = -1 if portion is None else portion
             self.comm.send((int(counts), int(push), what, self.portion, self.round), rank, WORK)
@@ -180,6 +199,7 @@ ALGORITHM = Algorithm(
     elements_sent=unpredictable,  # it depends on the workers' speeds, and on the line search
     deterministic="but for rounding",
     whole_batch=True,
+    defaults={"steps": 20},  # as many passes over the data
     steps_to_learn=40,
     diverging_rate=None,  # the line search shortens any step
 )

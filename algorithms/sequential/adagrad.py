@@ -11,7 +11,7 @@ Source: Duchi, Hazan & Singer, Journal of Machine Learning Research 12, 2011.
 """
 
 import kernels
-from algorithms.algorithm import Algorithm, Knobs, knob, nothing_sent
+from algorithms.algorithm import Knobs, knob, sequential
 
 
 class Settings(Knobs):
@@ -25,13 +25,8 @@ def worker(comm, task, s=Settings()):
     for _ in task.steps():
         _, g = task.gradient(w)
         kernels.adagrad(w, squares, g, s.learning_rate, s.eps)
-        if comm.rank == 0:
-            task.report(w)
+        task.report(w)
     return w
 
 
-ALGORITHM = Algorithm(
-    worker,
-    Settings,
-    elements_sent=nothing_sent,
-)
+ALGORITHM = sequential(worker, Settings)

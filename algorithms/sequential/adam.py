@@ -11,7 +11,7 @@ Source: Kingma & Ba, ICLR 2015, Algorithm 1.
 """
 
 import kernels
-from algorithms.algorithm import Algorithm, Knobs, knob, nothing_sent
+from algorithms.algorithm import Knobs, knob, sequential
 
 
 class Settings(Knobs):
@@ -27,13 +27,8 @@ def worker(comm, task, s=Settings()):
     for step in task.steps():
         _, g = task.gradient(w)
         kernels.adam(w, m, v, g, step + 1, s.learning_rate, s.beta1, s.beta2, s.eps)
-        if comm.rank == 0:
-            task.report(w)
+        task.report(w)
     return w
 
 
-ALGORITHM = Algorithm(
-    worker,
-    Settings,
-    elements_sent=nothing_sent,
-)
+ALGORITHM = sequential(worker, Settings)

@@ -15,7 +15,7 @@ Source: Polyak, USSR Computational Mathematics and Mathematical Physics 4(5), 19
 """
 
 import kernels
-from algorithms.algorithm import Algorithm, Equivalence, Knobs, knob, nothing_sent
+from algorithms.algorithm import Equivalence, Knobs, knob, sequential
 
 
 class Settings(Knobs):
@@ -29,14 +29,12 @@ def worker(comm, task, s=Settings()):
     for _ in task.steps():
         _, g = task.gradient(w)
         kernels.momentum(w, v, g, s.learning_rate, s.momentum)
-        if comm.rank == 0:
-            task.report(w)
+        task.report(w)
     return w
 
 
-ALGORITHM = Algorithm(
+ALGORITHM = sequential(
     worker,
     Settings,
-    elements_sent=nothing_sent,
     equivalences=(Equivalence("without momentum it is SGD", to="sgd", settings={"momentum": 0}),),
 )

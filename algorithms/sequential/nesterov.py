@@ -15,7 +15,7 @@ Source: Nesterov, Soviet Mathematics Doklady 27(2), 1983; Sutskever, Martens, Da
 from typing import Literal
 
 import kernels
-from algorithms.algorithm import Algorithm, Equivalence, Knobs, knob, nothing_sent
+from algorithms.algorithm import Equivalence, Knobs, knob, sequential
 
 
 class Settings(Knobs):
@@ -36,8 +36,7 @@ def pytorch(comm, task, s):
     for _ in task.steps():
         _, g = task.gradient(w)
         kernels.nesterov(w, v, g, s.learning_rate, s.momentum)
-        if comm.rank == 0:
-            task.report(w)
+        task.report(w)
     return w
 
 
@@ -47,15 +46,13 @@ def sutskever(comm, task, s):
     for _ in task.steps():
         _, g = task.gradient(y)
         kernels.sutskever(y, x, u, g, s.learning_rate, s.momentum)
-        if comm.rank == 0:
-            task.report(x)
+        task.report(x)
     return x
 
 
-ALGORITHM = Algorithm(
+ALGORITHM = sequential(
     worker,
     Settings,
-    elements_sent=nothing_sent,
     equivalences=(
         Equivalence("without momentum it is SGD", to="sgd", settings={"momentum": 0}),
         Equivalence("so is Sutskever's form", to="sgd", settings={"momentum": 0, "form": "sutskever"}),

@@ -13,7 +13,7 @@ Source: Polyak & Juditsky, SIAM Journal on Control and Optimization 30(4), 1992;
 from typing import Literal
 
 import kernels
-from algorithms.algorithm import Algorithm, Equivalence, Knobs, knob, nothing_sent
+from algorithms.algorithm import Equivalence, Knobs, knob, sequential
 
 
 class Settings(Knobs):
@@ -38,15 +38,13 @@ def worker(comm, task, s=Settings()):
         _, g = task.gradient(w)
         kernels.sgd(w, g, s.learning_rate * (step + 1) ** -s.decay)
         kernels.ema(z, w, s.share(step))
-        if comm.rank == 0:
-            task.report(z)
+        task.report(z)
     return z
 
 
-ALGORITHM = Algorithm(
+ALGORITHM = sequential(
     worker,
     Settings,
-    elements_sent=nothing_sent,
     equivalences=(
         Equivalence(
             "an average that keeps nothing is SGD",

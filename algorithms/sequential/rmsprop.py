@@ -11,7 +11,7 @@ Source: Tieleman & Hinton, Coursera: Neural Networks for Machine Learning, lectu
 """
 
 import kernels
-from algorithms.algorithm import Algorithm, Knobs, knob, nothing_sent
+from algorithms.algorithm import Knobs, knob, sequential
 
 
 class Settings(Knobs):
@@ -31,14 +31,12 @@ def worker(comm, task, s=Settings()):
     for _ in task.steps():
         _, g = task.gradient(w)
         kernels.rmsprop(w, squares, g, s.learning_rate, s.forget, *s.places())
-        if comm.rank == 0:
-            task.report(w)
+        task.report(w)
     return w
 
 
-ALGORITHM = Algorithm(
+ALGORITHM = sequential(
     worker,
     Settings,
-    elements_sent=nothing_sent,
     stable_rate=0.01,
 )

@@ -2,14 +2,14 @@
 
     w <- w - lr g(w)
 
-With several workers each trains alone on its own data shard, without communication: what parallel training must beat.
+It is one worker's method, as all of this family: what parallel training must beat.
 
 Price: no communication, no memory beyond w and g. Staleness: none.
 Source: Robbins & Monro, Annals of Mathematical Statistics 22(3), 1951.
 """
 
 import kernels
-from algorithms.algorithm import Algorithm, Knobs, knob, nothing_sent
+from algorithms.algorithm import Knobs, knob, sequential
 
 
 class Settings(Knobs):
@@ -21,13 +21,8 @@ def worker(comm, task, s=Settings()):
     for _ in task.steps():
         _, g = task.gradient(w)
         kernels.sgd(w, g, s.learning_rate)
-        if comm.rank == 0:
-            task.report(w)
+        task.report(w)
     return w
 
 
-ALGORITHM = Algorithm(
-    worker,
-    Settings,
-    elements_sent=nothing_sent,
-)
+ALGORITHM = sequential(worker, Settings)

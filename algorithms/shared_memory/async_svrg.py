@@ -51,13 +51,13 @@ def worker(comm, task, s=Settings()):
                 kernels.scale(G, 1 / share)
                 comm.all_reduce(G, op="mean")
         else:
-            task.descend(shared, descend, s.learning_rate, a, G, compiled=descend_rows, dense=True)
+            task.descend(shared, descend, s.learning_rate, a, G, compiled=descend_rows, dense=True, gradients=2)
             if s.average:
                 kernels.ema(seen, shared.read(), 1 / (1 + k - share))
             if k == share + walks - 1:
                 a = anchor(comm, shared, seen if s.average else None)
         if comm.rank == 0:
-            task.report(shared.vector)
+            task.report(shared.vector, new=False)
     comm.barrier()
     return shared.read()
 

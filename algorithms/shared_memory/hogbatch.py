@@ -33,7 +33,7 @@ def worker(comm, task, s=Settings()):
         rate = s.learning_rate * s.back_off ** (step // task.per_epoch)
         task.descend(shared, descend, rate, compiled=partial(descend_rows, b), per_step=b)
         if comm.rank == 0:
-            task.report(shared.vector)
+            task.report(shared.vector, new=False)
     return finished(comm, shared)
 
 

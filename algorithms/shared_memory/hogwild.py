@@ -29,7 +29,7 @@ def worker(comm, task, s=Settings()):
         rate = s.learning_rate * s.back_off ** (step // task.per_epoch)
         task.descend(shared, descend, rate, compiled=descend_rows)  # one sample after the other
         if comm.rank == 0:
-            task.report(shared.vector)
+            task.report(shared.vector, new=False)
     return finished(comm, shared)
 
 

@@ -12,7 +12,7 @@ all step once,
     larger_rate      grow, from lr factor and c = factor
     larger_momentum  grow, from lr factor, (1 - mu) / factor and c = factor^2
 
-A milestone takes effect at the next update; mini-batches that do not fill the last update are not applied.
+A milestone takes effect at the next update. A last update that is incomplete is the mean of the mini-batches it has.
 
 Price: an all-reduce per update, 2 (N-1) d elements in total by the ring; two more vectors, v and the sum. Staleness:
 none.
@@ -47,7 +47,8 @@ def elements_sent(shape, s):
 def updates(s, steps, per_epoch):
     """Return the number of updates in `steps` mini-batches."""
     done = step = 0
-    while (step := step + s.plan(step, per_epoch)[1]) <= steps:
+    while step < steps:
+        step += s.plan(step, per_epoch)[1]
         done += 1
     return done
 
@@ -56,6 +57,16 @@ def worker(comm, task, s=Settings()):
     w = task.start()  # (d,), equal on all ranks, and it stays so
     v, total = kernels.state_like(w), kernels.zeros_like(w)
     gathered = 0
+
+    def update():
+        kernels.scale(total, 1 / gathered)
+        comm.all_reduce(total, op="mean")
+        kernels.momentum(w, v, total, rate, momentum)
+        if comm.rank == 0:
+            task.applied(0)
+            task.measure("batch size", gathered * comm.size * task.batch)
+            task.report(w)
+
     for step in task.steps(together=True):
         if gathered == 0:
             rate, due, momentum = s.plan(step, task.per_epoch)
@@ -64,14 +75,10 @@ def worker(comm, task, s=Settings()):
         kernels.add(total, g)
         gathered += 1
         if gathered == due:
-            kernels.scale(total, 1 / due)
-            comm.all_reduce(total, op="mean")
-            kernels.momentum(w, v, total, rate, momentum)
+            update()
             gathered = 0
-            if comm.rank == 0:
-                task.applied(0)
-                task.measure("batch size", due * comm.size * task.batch)
-                task.report(w)
+    if gathered:
+        update()
     return w
 
 

@@ -16,7 +16,10 @@ from experiments.runs.record import Run
 from experiments.runs.seeds import seed_figure
 from experiments.runs.upload import uploaded
 
-COMPARED = ("held_out_loss", "accuracy", "seconds", "bytes", "samples_per_second", "staleness_mean")
+COMPARED = (
+    *("held_out_loss", "accuracy", "samples", "updates", "seconds", "bytes", "flops"),
+    *("samples_per_second", "staleness_mean"),
+)
 """The figures in the table."""
 MARKS = {"circle": "●", "square": "■", "diamond": "◆", "triangle-up": "▲", "cross": "✚"}
 COLUMNS = 6  # settings in the table; more would not fit

@@ -120,7 +120,11 @@ def _controls():
             settle = partial(controls.settle, name) if name in ("compression", "workload") else None
             controls.draw(controls.control(Experiment, name), real and name in ONLY_SIMULATED, settle)
 
-    own("workers", "batch")
+    if controls.alone(state.algorithm) and state.workers == 1:
+        st.caption("One worker: a sequential method trains on one.")
+    else:
+        own("workers")
+    own("batch")
     _heading("Delay", "What makes information late: links that take time, and what the algorithm itself puts off.")
     own(*controls.DELAY)
     for knob in delays:

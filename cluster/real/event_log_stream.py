@@ -49,7 +49,8 @@ class StreamedEventLog(EventLog):
         self.arrivals.append((src, row, arrived))
 
     def charge(self, kernel: str, flops: float, nbytes: float) -> None:
-        """Record a kernel call: the time since the last mark is an update span, unless the task has a span open."""
+        """Count the FLOPs of a kernel call, and record it as an update span since the last mark, unless one is open."""
+        self.flops += flops
         if not self.busy:
             start, self.mark = self.mark, self.clock()
             self.spans.append((UPDATE, start, self.mark, self.step, kernel))
@@ -71,7 +72,7 @@ class StreamedEventLog(EventLog):
 
     def take(self) -> dict[str, Any]:
         """Remove and return all rows recorded since the last call. Another thread may be writing."""
-        news: dict[str, Any] = {"step": self.step, "mark": self.mark}
+        news: dict[str, Any] = {name: getattr(self, name) for name in ("step", "mark", *self.COUNTS)}
         for name in _APPENDED:
             rows = getattr(self, name)
             count = len(rows)
@@ -96,7 +97,8 @@ class MergedEventLogs:
     def add(self, rank: int, news: dict[str, Any]) -> None:
         """Append what rank `rank` sent, as returned by `StreamedEventLog.take`."""
         event_log = self.event_logs[rank]
-        event_log.step, event_log.mark = news["step"], news["mark"]
+        for name in ("step", "mark", *event_log.COUNTS):
+            setattr(event_log, name, news[name])
         for name in (*_TABLES, "reports"):
             getattr(event_log, name).extend(news[name])
         event_log.places |= news["places"]

@@ -43,6 +43,7 @@ class Actor:
 
     def charge(self, kernel: str, flops: float, nbytes: float) -> None:
         """Advance by the price of a kernel. In the background it does not take the rank's time."""
+        self.rank.event_log.flops += flops
         self.now += self.rank.sim.device.seconds(flops, nbytes) * self.rank.slowness()
 
     def keep(self, kind: str, nbytes: int) -> None:

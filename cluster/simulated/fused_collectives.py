@@ -138,10 +138,21 @@ class FusedAllReduce:
         for participant, end in zip(participants, ends, strict=True):
             participant.x[...] = total
             participant.end = end
+        if len(vectors) > 1:
+            self._count(pieces, scale != 1.0)
         for participant in participants:
             if participant.waiter:
                 participant.comm._sim.queue.push(participant.end, participant.waiter)
         self.participants = []  # breaks a reference cycle, which would keep the vectors until the run ends
+
+    def _count(self, pieces: list[slice], scaled: bool) -> None:
+        """Charge each rank's sums to its event log: in the ring it adds up all pieces but the one right of its own."""
+        for rank, participant in enumerate(self.participants):
+            if participant.metered:
+                x, left = participant.x, pieces[rank - 1]
+                adds = kernels.add.price(x[: len(x) - (left.stop - left.start)], x)[0]
+                scales = kernels.scale.price(x[pieces[rank]], 1.0)[0] * scaled
+                participant.comm.event_log.flops += adds + scales
 
     def _times(self, pieces: list[slice], scaled: bool) -> list[float]:
         """Return when each rank has the sum, in s; occupy the ports and record the messages."""

@@ -135,6 +135,8 @@ class SimulatedVector:
             loss = part(self._copy, False)
         flops, nbytes = part.price
         device = self._comm._sim.device
+        if METER.get():
+            self._comm.event_log.flops += flops
         self._spend(max(flops / device.flops, nbytes / device.bandwidth))
         return loss
 

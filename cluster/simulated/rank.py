@@ -92,6 +92,7 @@ class Rank(Actor):
     def charge(self, kernel: str, flops: float, nbytes: float) -> None:
         """Advance by the price of a kernel, and record a span unless the task has one open."""
         start = self.now
+        self.event_log.flops += flops
         work, moved = flops / self._flops, nbytes / self._bandwidth
         factor = self.slowness() if self.jitter else self.slow
         self.now = start + (self._overhead + (work if work > moved else moved)) * factor

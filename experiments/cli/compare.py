@@ -6,7 +6,6 @@ from collections.abc import Sequence
 
 import click
 
-from experiments.cli import show
 from experiments.cli.options import json_option, runs_option
 from experiments.runs import store
 
@@ -18,6 +17,8 @@ from experiments.runs import store
 @json_option
 def compare_command(names: Sequence[str], runs: str, seeds: bool, as_json: bool) -> None:
     """The settings in which stored runs differ, and their main figures."""
+    from experiments.cli.comparison import side_by_side
+
     folders = [store.find(name, runs) for name in names]
     found = [store.load(folder) for folder in folders]
-    click.echo(show.comparison(found, [folder.name for folder in folders], seeds, as_json))
+    click.echo(side_by_side(found, [folder.name for folder in folders], seeds, as_json))

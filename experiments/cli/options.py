@@ -34,12 +34,13 @@ FLAGS = ("--json", "--quiet", "--help")
 class KnobOption(click.Option):
     """`--n-push`, as knob `n_push` of `kind` declares it. Values stay text: the knobs validate them.
 
-    Its parameter is called "knob n_push", so that a knob may have any name that options of other kinds have.
+    It `begins` with the default of the knob or of the algorithm. Its parameter is called "knob n_push", so that a knob
+    may have any name that options of other kinds have.
     """
 
-    def __init__(self, kind: type[Knobs], name: str, section: str, many: bool = False, default: Any = None):
+    def __init__(self, kind: type[Knobs], name: str, section: str, many: bool = False, begins: Any = None):
         self.kind, self.knob, self.section = kind, name, section
-        self.shown = kind.model_fields[name].default if default is None else default
+        self.begins = kind.model_fields[name].default if begins is None else begins
         bare = {"is_flag": False, "flag_value": "true"} if kind.model_fields[name].annotation is bool else {}
         super().__init__([f"--{name.replace('_', '-')}"], multiple=many, metavar=_metavar(kind, name), **bare)
         self.name = KNOB + name
@@ -48,8 +49,8 @@ class KnobOption(click.Option):
         field = self.kind.model_fields[self.knob]
         choices = ", ".join(CHOICES[self.knob]) if self.knob in CHOICES else allowed(self.kind, self.knob)
         facts = [] if choices == "text" else [choices + (", or best" if self.knob == "learning_rate" else "")]
-        if self.shown not in (None, ""):
-            facts.append(f"default {spelled(self.shown)}")
+        if self.begins not in (None, ""):
+            facts.append(f"default {spelled(self.begins)}")
         help_text = f"{field.description}" + (f" [{'; '.join(facts)}]" if facts else "")
         return f"{self.opts[0]} {self.metavar}", help_text
 
@@ -140,7 +141,8 @@ def knob_options(
     for section, kind in sections:
         for field in kind.model_fields:
             if field not in (*NESTED, "algorithm", *options):
-                options[field] = KnobOption(kind, field, section, many, defaults.get(field))
+                begins = module.ALGORITHM.defaults.get(field) if kind is Experiment else defaults.get(field)
+                options[field] = KnobOption(kind, field, section, many, begins)
     return list(options.values())
 
 

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-import json
-import shutil
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 from experiments.runs.figures import plus_minus
 from experiments.runs.record import Run
-from experiments.runs.seeds import SeedFigure, differ_in_seed
+from experiments.runs.seeds import SeedFigure
 from tracing import HELD, KINDS
+
+HEADS = {"held_out_loss": "held-out", "samples_per_second": "samples/s", "staleness_mean": "staleness"}
+COUNTS = ("samples", "updates")  # written in groups of three digits
+BYTES = ("bytes", "kB", "MB", "GB")
+FLOPS = ("FLOP", "kFLOP", "MFLOP", "GFLOP", "TFLOP", "PFLOP")
+UNITS = {"bytes": BYTES, "flops": FLOPS}
 
 
 def headline(run: Run) -> str:
@@ -40,6 +44,8 @@ def summary(run: Run) -> str:
         ),
         ("time", _join(f"{number(s['seconds'])} s", f"{s['wall_seconds']:.2f} s to make")),
         ("samples", _join(f"{s['samples']:,}", f"{s['steps']} steps, {number(s['samples_per_second'])} samples/s")),
+        ("updates", s.get("updates") is not None and f"{s['updates']:,}"),
+        ("computed", s.get("flops") is not None and flops(s["flops"])),
         ("traffic", _join(size(s["bytes"]), _traffic(run))),
         ("compression", s.get("compression_ratio") and fewer(s["compression_ratio"])),
         ("memory", s.get("memory") and _join(size(s["memory"]), _memory(run))),
@@ -64,32 +70,6 @@ def fewer(ratio: float) -> str:
     return f"{number(1 / ratio)} times more bytes than whole gradients"
 
 
-def comparison(runs: Sequence[Run], names: Sequence[str], seeds: bool, as_json: bool) -> str:
-    """Return runs side by side, as a table that fits the terminal or as JSON: a row each, or one for all `seeds`."""
-    from experiments.runs.compare import compare, over_seeds
-
-    rows = over_seeds(runs) if seeds else [{"run": name, **row} for name, row in zip(names, compare(runs), strict=True)]
-    together = differ_in_seed([run.experiment for run in runs])
-    if as_json:
-        if seeds:
-            rows = [{"runs": [names[n] for n in some], **row} for some, row in zip(together, rows, strict=True)]
-        plain = [{k: v._asdict() if isinstance(v, SeedFigure) else v for k, v in row.items()} for row in rows]
-        return json.dumps(plain, indent=1)
-    if not rows:
-        return ""
-    wide = shutil.get_terminal_size((10_000, 0)).columns  # a file has no edge
-    told = [table(rows, keys=list(rows[0]).index("status"), wide=wide)]
-    if seeds:
-        some = any(isinstance(v, SeedFigure) and 0 < v.n < len(row["seeds"]) for row in rows for v in row.values())
-        fewer_runs = "; (n): of the n runs that have the figure" if some else ""
-        told.append(f"mean ± standard deviation over seeds, with n - 1 in its denominator{fewer_runs}")
-    elif any(row["accuracy_error"] for row in rows):
-        told.append("accuracy ± its standard error, from the number of held-out samples")
-    if not seeds and len(together) < len(runs):
-        told.append("some of these runs differ only in their seed; compare --seeds gives mean and spread over them")
-    return "\n".join(told)
-
-
 def table(rows: Sequence[dict[str, Any]], words: int = 0, keys: int = 0, wide: int = 10_000) -> str:
     """Return rows with the same names as aligned columns: the first `words` to the left, the others to the right.
 
@@ -99,7 +79,8 @@ def table(rows: Sequence[dict[str, Any]], words: int = 0, keys: int = 0, wide: i
     if not rows:
         return ""
     names = [name for name in rows[0] if name != "accuracy_error"]  # which stands behind the accuracy
-    cells = [[name.replace("_", " ") for name in names], *([_cell(row, name) for name in names] for row in rows)]
+    heads = [HEADS.get(name, name.replace("_", " ")) for name in names]
+    cells = [heads, *([_cell(row, name) for name in names] for row in rows)]
     return "\n\n".join(
         aligned([[line[n] for n in some] for line in cells], words) for some in _folds(cells, keys, wide)
     )
@@ -138,16 +119,26 @@ def percent(value: float | None, error: float | None = None) -> str:
     return "–" if value is None else f"{plus_minus(100 * value, 100 * (error or 0), '{:.1f}'.format)} %"
 
 
-def size(nbytes: int) -> str:
+def size(nbytes: float) -> str:
     """Return bytes with a prefix."""
-    scale, unit = size_unit(nbytes)
-    return f"{nbytes:.0f}{unit}" if scale == 1 else f"{nbytes * scale:.3g}{unit}"
+    return prefixed(nbytes, BYTES)
 
 
-def size_unit(nbytes: float) -> tuple[float, str]:
-    """Return the unit that suits so many bytes, in one over bytes, and its name."""
-    units = ((1, " bytes"), (1e-3, " kB"), (1e-6, " MB"), (1e-9, " GB"))
-    return next((unit for unit in units if nbytes * unit[0] < 1000), units[-1])
+def flops(count: float) -> str:
+    """Return floating-point operations with a prefix."""
+    return prefixed(count, FLOPS)
+
+
+def prefixed(value: float, units: Sequence[str]) -> str:
+    """Return a value in the unit that suits it, of units each a thousand times the one before."""
+    scale, unit = suited(value, units)
+    return f"{value:.0f} {unit}" if scale == 1 else f"{value * scale:.3g} {unit}"
+
+
+def suited(value: float, units: Sequence[str]) -> tuple[float, str]:
+    """Return the unit that suits a value: what to multiply it by, and its name."""
+    place = next((n for n in range(len(units)) if value * 1e-3**n < 1000), len(units) - 1)
+    return 1e-3**place, units[place]
 
 
 def duration(seconds: float) -> str:
@@ -168,8 +159,10 @@ def _cell(row: dict[str, Any], name: str) -> str:
         return _seed_figure(name, value, len(row["seeds"]))
     if name == "seeds":
         return str(len(value))
-    if name == "bytes" and isinstance(value, int):
-        return size(value)
+    if name in UNITS and isinstance(value, int):
+        return prefixed(value, UNITS[name])
+    if name in COUNTS and isinstance(value, int):
+        return f"{value:,}"
     if name == "accuracy":
         return percent(value, row.get("accuracy_error"))
     return number(value) if value is None or isinstance(value, float) else str(value)
@@ -179,10 +172,10 @@ def _seed_figure(name: str, s: SeedFigure, runs: int) -> str:
     """Return a figure over several seeds: its mean and standard deviation, and of how many runs if not of all."""
     if s.mean is None:
         return "–"
-    scale, unit = (100, " %") if name == "accuracy" else size_unit(s.mean) if name == "bytes" else (1, "")
-    alone = {"accuracy": "{:.1f}".format, "bytes": "{:.3g}".format}.get(name, number)
+    scale, unit = (100, "%") if name == "accuracy" else suited(s.mean, UNITS[name]) if name in UNITS else (1, "")
+    alone = "{:.1f}".format if name == "accuracy" else "{:.3g}".format if name in UNITS else number
     told = plus_minus(s.mean * scale, (s.std or 0) * scale, alone)
-    return f"{told}{unit}" + (f" ({s.n})" if s.n < runs else "")
+    return f"{told} {unit}".rstrip() + (f" ({s.n})" if s.n < runs else "")
 
 
 def _accuracy(s: dict[str, Any]) -> str:

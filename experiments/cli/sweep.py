@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from experiments.cli import options, show
+from experiments.cli import options
 from experiments.cli.options import ExperimentCommand, from_option, json_option, runs_option
 from experiments.cli.running import BEST, EXIT, Bar, at_best, base_experiment, check_writable, stoppable
 from experiments.runs import store
@@ -22,6 +22,7 @@ def sweep_command(
     name: str | None, start: str | None, runs: str, seeds: int | None, as_json: bool, **given: Any
 ) -> int:
     """Run every combination of the values given: --workers 1,2,4,8 --period 1,10 makes eight runs."""
+    from experiments.cli.comparison import side_by_side
     from experiments.runs.compare import grid, swept
 
     names = name.split(",") if name else []
@@ -51,7 +52,7 @@ def sweep_command(
             problem = problem or trouble
             made.append(done)
             folders.append(folder)
-    click.echo(show.comparison(made, [folder.name for folder in folders], bool(seeds), as_json))
+    click.echo(side_by_side(made, [folder.name for folder in folders], bool(seeds), as_json))
     if problem:
         click.echo(problem, err=True)
     return max([2 if problem else 0, *(EXIT[done.status] for done in made)])

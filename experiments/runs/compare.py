@@ -14,15 +14,8 @@ from experiments.runs.record import Run
 from experiments.runs.seeds import differ_in_seed, seed_figure
 
 FIGURES = (
-    "loss",
-    "held_out_loss",
-    "accuracy",
-    "accuracy_error",
-    "seconds",
-    "steps",
-    "samples_per_second",
-    "bytes",
-    "staleness_mean",
+    *("held_out_loss", "accuracy", "accuracy_error", "samples", "updates", "seconds", "bytes", "flops"),
+    *("loss", "steps", "samples_per_second", "staleness_mean"),
 )
 MAX_RUNS = 1000  # of one sweep
 
@@ -30,8 +23,8 @@ MAX_RUNS = 1000  # of one sweep
 def compare(runs: Sequence[Run]) -> list[dict[str, Any]]:
     """Return one row per run: the settings in which the runs differ, its status, and its main figures."""
     return [
-        {**settings, "status": run.status, **{name: run.summary.get(name) for name in FIGURES}}
-        for settings, run in zip(differing(runs), runs, strict=True)
+        {**common, "status": run.status, **{name: run.summary.get(name) for name in FIGURES}, **others}
+        for (common, others), run in zip(differing(runs), runs, strict=True)
     ]
 
 
@@ -46,25 +39,30 @@ def over_seeds(runs: Sequence[Run]) -> list[dict[str, Any]]:
         twice = next((seed for seed in seeds if seeds.count(seed) > 1), None)
         if twice is not None and some[0].experiment.cluster == "simulated":
             raise ValueError(f"seed {twice} of {some[0].experiment.algorithm} is there twice; leave one of them out.")
+    figures = [name for name in FIGURES if name != "accuracy_error"]
     return [
         {
-            **{name: value for name, value in settings.items() if name != "seed"},
+            **{name: value for name, value in common.items() if name != "seed"},
             "seeds": [run.experiment.seed for run in some],
             "status": _statuses(some),
-            **{
-                name: seed_figure(run.summary.get(name) for run in some) for name in FIGURES if name != "accuracy_error"
-            },
+            **{name: seed_figure(run.summary.get(name) for run in some) for name in figures},
+            **others,
         }
-        for settings, some in zip(differing([some[0] for some in together]), together, strict=True)
+        for (common, others), some in zip(differing([some[0] for some in together]), together, strict=True)
     ]
 
 
-def differing(runs: Sequence[Run]) -> list[dict[str, Any]]:
-    """Return of each run the settings in which the runs differ; None for one that it does not have."""
+def differing(runs: Sequence[Run]) -> list[tuple[dict[str, Any], dict[str, Any]]]:
+    """Return of each run the settings in which the runs differ: those that all have, and those that some have.
+
+    None is the value of a setting that the run does not have.
+    """
     settings = [_settings(run.experiment) for run in runs]
     names = list(dict.fromkeys(name for row in settings for name in row))
     apart = [name for name in names if any(row.get(name) != settings[0].get(name) for row in settings)]
-    return [{name: row.get(name) for name in apart} for row in settings]
+    common = [name for name in apart if all(name in row for row in settings)]
+    others = [name for name in apart if name not in common]
+    return [({name: row[name] for name in common}, {name: row.get(name) for name in others}) for row in settings]
 
 
 def grid(experiment: Experiment, axes: Mapping[str, Iterable[Any]]) -> list[Experiment]:

@@ -95,6 +95,7 @@ def _tables(run: Run) -> dict[str, dict[str, np.ndarray]]:
         "updates": run.applied,
         "measures": run.measures,
         "memory": run.memory,
+        "work": {"flops": np.array(run.flops, float), "updates": np.array([run.updates or 0])},
         "spans": run.trace.spans,
         "messages": run.trace.messages,
     }

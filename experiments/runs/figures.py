@@ -11,7 +11,7 @@ class RunFigure(NamedTuple):
     """One figure of a summary, in SI units; a "share" is of one."""
 
     label: str
-    unit: Literal["", "s", "bytes", "share", "samples/s", "updates"]
+    unit: Literal["", "s", "bytes", "share", "samples/s", "count", "updates", "FLOP"]
     meaning: str
 
 
@@ -22,6 +22,9 @@ FIGURES = {
     "accuracy": RunFigure("held-out accuracy", "share", "Of the last reported model; not every workload has one."),
     "best_accuracy": RunFigure("best held-out accuracy", "share", "The highest of all reported models."),
     "seconds": RunFigure("time", "s", "On the run's own clock, from the first step to the last message."),
+    "samples": RunFigure("samples", "count", "Whose gradients were computed; again in a line search counts again."),
+    "updates": RunFigure("updates", "count", "New versions of the model that would be shipped."),
+    "flops": RunFigure("computed by all ranks", "FLOP", "By the kernels; without what torch sums in an all-reduce."),
     "samples_per_second": RunFigure("samples per second", "samples/s", "Of all workers, on the run's own clock."),
     "bytes": RunFigure("sent by all ranks", "bytes", "Payload only."),
     "memory": RunFigure("memory", "bytes", "What the fullest rank held at its fullest moment."),

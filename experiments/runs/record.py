@@ -32,6 +32,8 @@ class Run:
     applied      columns of tracing.APPLIED: rank, seconds, staleness
     measures     columns of tracing.MEASURES, quantity indexing `quantities`: what the method measured itself
     memory       columns of tracing.MEMORY, kind indexing tracing.HELD: what ranks hold, from when on
+    flops        by rank, what its kernels computed; empty if it was not counted
+    updates      of the model that would be shipped; None if they were not counted
     summary      plain values for people: what the command line prints and run.json keeps
     status       "finished", "diverged", "failed" or "cancelled"; `error` says why in one sentence
     parameters   the final model, (d,), None if the run ended before there was one
@@ -53,6 +55,8 @@ class Run:
     quantities: tuple[str, ...] = ()
     memory: dict[str, np.ndarray] = field(default_factory=no_memory)
     held_out_samples: int = 0
+    flops: tuple[float, ...] = ()
+    updates: int | None = None
 
     def standard_error(self, accuracy: Any) -> Any:
         """Return the standard error of an accuracy, or of an array of them: sqrt(p (1 - p) / n) of n held-out samples.

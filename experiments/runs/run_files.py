@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
@@ -24,6 +24,7 @@ from tracing import HELD, KINDS, Trace
 FORMAT = 2
 MAX_JSON = 64_000_000  # bytes of run.json
 MAX_ROWS = 50_000_000  # of one table
+MOST_FLOPS = 1e24  # of one rank
 MAX_PARAMETERS = 1_000_000_000  # bytes
 
 TABLES: dict[str, dict[str, str]] = {
@@ -70,6 +71,8 @@ class RunHeader(BaseModel):
     labels: list[str]
     quantities: list[str]
     held_out_samples: int = Field(0, ge=0)
+    flops: list[Annotated[float, Field(ge=0, le=MOST_FLOPS)]] = []
+    updates: int | None = Field(None, ge=0)
 
 
 def write(run: Run, folder: Path) -> None:
@@ -103,6 +106,8 @@ def write(run: Run, folder: Path) -> None:
         labels=list(run.trace.labels),
         quantities=list(run.quantities),
         held_out_samples=run.held_out_samples,
+        flops=list(run.flops),
+        updates=run.updates,
     )
     (folder / "run.json").write_text(record.model_dump_json(indent=1))
 
@@ -147,6 +152,8 @@ def read(path: Path) -> Run:
         measures=tables["measures"],
         quantities=tuple(record.quantities),
         memory=tables["memory"],
+        flops=tuple(record.flops),
+        updates=record.updates,
         status=record.status,
         error=record.error,
         notes=tuple(record.notes),

@@ -138,6 +138,8 @@ def checked(run: Run) -> Run:
         raise ValueError("spans.parquet: a span ends before it starts.")
     if not (messages["arrived"] >= messages["sent"]).all():
         raise ValueError("messages.parquet: a message arrives before it is sent.")
+    if run.flops and len(run.flops) != trace.ranks:
+        raise ValueError(f"run.json counts the FLOPs of {len(run.flops):,} ranks; the run has {trace.ranks:,}.")
     words = (*trace.labels, *run.quantities, *run.notes, run.error)
     if len(words) > MOST_WORDS or len(run.quantities) > MOST_QUANTITIES or any(len(word) > LONGEST for word in words):
         raise ValueError("run.json: there are too many labels, quantities or remarks, or they are too long.")

@@ -173,8 +173,8 @@ class Executor:
 
     def _report(self, state: StageState, batches: int) -> None:
         """Report once per mini-batch, so that the reports of all stages belong together."""
-        for _ in range(batches):
-            self.task.report(state.weights.w, state.stage.where)
+        for number in range(batches):
+            self.task.report(state.weights.w, state.stage.where, new=number == 0)
 
     def _after_loss(self) -> None:
         """Called when the last stage has computed a loss."""

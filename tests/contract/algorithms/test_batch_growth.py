@@ -54,11 +54,6 @@ def test_decay_changes_the_rate_and_nothing_else():
     assert np.allclose(once, second.models[0], rtol=1e-13)
 
 
-def test_mini_batches_that_do_not_fill_an_update_are_not_applied():
-    full, ragged = (grown(steps=steps, schedule="larger_rate", factor=5).models[0] for steps in (40, 44))
-    assert np.array_equal(full, ragged)
-
-
 def test_a_smaller_rate_and_a_larger_batch_leave_the_same_noise():
     rate, factor, updates = 0.1, 5, 400
     spread = {}

@@ -112,7 +112,7 @@ def test_workers_may_be_more_than_mini_batches():
 
 def test_an_epoch_is_a_step():
     done = run(Experiment.of({"algorithm": "sandblaster", "epochs": 3, "hidden": "8"}))
-    assert done.summary["steps"] == 3 and done.summary["samples"] == 3 * digits().samples
+    assert done.summary["steps"] == len(done.losses["loss"]) == 3
 
 
 @pytest.mark.parametrize("rank", [0, 1, 2])

@@ -51,6 +51,7 @@ def test_every_setting_of_every_algorithm_has_a_widget(page, stored, name):
     assert not opened.exception
     fields = {*Experiment.model_fields, *experiment.settings, *experiment.data} - {*NESTED}
     fields -= set() if controls.compresses(name) else {"compression"}
+    fields -= {"workers"} if controls.alone(name) else set()
     assert fields <= widgets(opened).keys()
     assert any(algorithms.idea(algorithms.module(name)) in element.value for element in opened.markdown)
 
@@ -182,6 +183,30 @@ def test_another_algorithm_starts_from_its_own_defaults(page, stored):
     assert address(opened) == Experiment(algorithm="gpipe")
     opened.selectbox("algorithm").select("easgd").run()
     assert address(opened) == Experiment(algorithm="easgd")
+
+
+def offers_workers(page) -> bool:
+    """Whether the number of workers can be chosen."""
+    return "workers" in [slider.key for slider in page.select_slider]
+
+
+def test_workers_and_steps_begin_where_an_algorithm_has_its_own_and_one_that_trains_alone_keeps_one(page, stored):
+    stored(Experiment())
+    opened = page("workers=8")
+    opened.selectbox("algorithm").select("sgd").run()
+    assert address(opened) == Experiment(algorithm="sgd") and not offers_workers(opened)
+    opened.selectbox("algorithm").select("sandblaster").run()
+    assert address(opened) == Experiment(algorithm="sandblaster") and offers_workers(opened)
+    opened.selectbox("algorithm").select("easgd").run()
+    assert address(opened) == Experiment(algorithm="easgd")
+
+
+def test_workers_that_a_link_gives_to_an_algorithm_that_trains_alone_can_be_taken_back(page, stored):
+    stored(Experiment(algorithm="sgd"))
+    opened = page("algorithm=sgd&workers=4")
+    assert offers_workers(opened)
+    opened.select_slider("workers").set_value(1).run()
+    assert address(opened) == Experiment(algorithm="sgd") and not offers_workers(opened)
 
 
 def test_a_family_narrows_the_list_of_algorithms_and_begins_with_its_first(page, stored):

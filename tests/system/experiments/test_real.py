@@ -27,8 +27,15 @@ def test_processes_give_the_same_weights_and_the_same_tables_as_the_simulated_cl
         assert {n: c.dtype for n, c in a.items()} == {n: c.dtype for n, c in b.items()}
     assert np.array_equal(np.sort(real.losses["loss"]), np.sort(simulated.losses["loss"]))
     assert {n: c.dtype for n, c in real.trace.spans.items()} == {n: c.dtype for n, c in simulated.trace.spans.items()}
-    assert real.summary["bytes"] == simulated.summary["bytes"]
+    for figure in ("bytes", "samples", "updates"):
+        assert real.summary[figure] == simulated.summary[figure] > 0
     assert store.load(store.save(real, tmp_path)).summary == real.summary
+
+
+def test_real_processes_count_the_flops_of_their_kernels():
+    pushed, alone = small("asgd", steps=4), small("gpipe", steps=4)
+    for e in (pushed, alone):
+        assert run(e.change(cluster="processes")).flops == run(e).flops
 
 
 def test_real_processes_hold_what_simulated_ranks_hold():

@@ -22,7 +22,7 @@ NAMES = algorithms.names()
 
 
 def small(algorithm="sync_sgd", **values):
-    workers = 4 if algorithm == "three_d" else 2
+    workers = 4 if algorithm == "three_d" else algorithms.find(algorithm).defaults.get("workers", 2)
     return Experiment.of({"algorithm": algorithm, "workers": workers, "steps": 12, "evaluations": 4, **values})
 
 
@@ -31,10 +31,13 @@ def test_every_algorithm_gives_a_whole_record(name):
     e = small(name, **({"batch": 128} if name == "async_svrg" else {}))  # its first pass over the data changes nothing
     done = run(e)
     assert done.status == "finished" and not done.error
-    samples = 1437 if name == "sandblaster" else e.batch  # of a step: there it is the whole training set
+    samples = e.batch  # of a step
     if name in ("chimera", "dualpipe"):
         samples //= 2  # each of two ranks compares half of them
-    assert done.summary["steps"] == 12 and done.summary["samples"] == done.losses["loss"].size * samples
+    assert done.summary["steps"] == 12 and done.summary["updates"] > 0 and done.summary["flops"] > 0
+    often = name in ("sandblaster", "async_svrg")  # the gradients of some samples are computed more than once in a step
+    counted = done.losses["loss"].size * samples
+    assert done.summary["samples"] > counted if often else done.summary["samples"] == counted
     assert done.summary["seconds"] > 0 and done.trace.ranks == e.ranks
     assert sum(done.summary[f"share_{kind}"] for kind in KINDS) == pytest.approx(1)
     assert done.parameters.shape == (done.summary["parameters"],)
@@ -48,7 +51,7 @@ def test_every_algorithm_gives_a_whole_record(name):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_the_same_experiment_gives_the_same_record_bit_for_bit(name):
-    e = small(name, jitter="cloud", slow="1:2")
+    e = small(name, jitter="cloud", slow="0:2")
     a, b = run(e), run(Experiment.from_query(e.query()))
     assert difference(a, b) == "" and a.summary["digest"] == b.summary["digest"]
 

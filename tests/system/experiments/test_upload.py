@@ -90,6 +90,9 @@ def test_figures_of_the_summary_are_summed_up_anew_and_not_believed(files, tmp_p
         (lambda f: {**f, "run.json": b"{}"}, "run.json is not of this version"),
         (lambda f: {**f, "run.json": b"[1, 2"}, "run.json is not of this version"),
         (lambda f: {**f, "run.json": b"\x80\x04\x95"}, "run.json"),
+        (lambda f: {**f, "run.json": _told(f, flops=[1.0])}, "run.json counts the FLOPs of 1 ranks; the run has"),
+        (lambda f: {**f, "run.json": _told(f, flops=[-1.0])}, "run.json is not of this version"),
+        (lambda f: {**f, "run.json": _told(f, updates=-1)}, "run.json is not of this version"),
         (lambda f: {**f, "spans.parquet": b"not a table"}, "spans.parquet"),
         (lambda f: {**f, "spans.parquet": f["losses.parquet"]}, "has the columns rank"),
         (lambda f: {n: c for n, c in f.items() if n != "losses.parquet"}, "losses.parquet"),
@@ -102,6 +105,10 @@ def test_files_that_are_no_run_are_refused_in_a_sentence(files, tmp_path, change
         take_run([("run.zip", zipped(change(files)))], tmp_path)
     assert words in str(refused.value) and is_a_sentence(refused.value), refused.value
     assert list(tmp_path.iterdir()) == []
+
+
+def _told(files, **values):
+    return json.dumps(json.loads(files["run.json"]) | values).encode()
 
 
 def _pickled():

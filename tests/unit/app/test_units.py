@@ -29,6 +29,11 @@ def test_a_number_has_no_exponent_where_one_can_do_without(value, words):
     assert units.number(value) == words
 
 
+@pytest.mark.parametrize(("value", "words"), [(0, "0 FLOP"), (999, "999 FLOP"), (2.51e9, "2.51 GFLOP")])
+def test_work_reads_as_people_say_it(value, words):
+    assert units.flops(value) == words
+
+
 def test_shares_and_counts():
     assert units.percent(0.9306) == "93.1 %"
     assert units.count(25_600) == "25,600"

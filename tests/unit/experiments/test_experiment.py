@@ -149,6 +149,24 @@ def test_changing_the_algorithm_leaves_its_settings_behind_and_keeps_the_rest():
     assert after.change(workers=None).workers == Experiment().workers
 
 
+def test_an_algorithm_may_begin_with_other_workers_and_steps_than_everybody():
+    alone, batch = Experiment(algorithm="sgd"), Experiment(algorithm="sandblaster")
+    assert (alone.workers, alone.steps, batch.workers, batch.steps) == (1, 200, 4, 20)
+    for e in (alone, batch, alone.change(workers=4), batch.change(steps=200), batch.change(epochs=3)):
+        assert Experiment.from_query(e.query()) == Experiment.from_json(e.json()) == Experiment.of(e.flat()) == e
+    assert alone.query() == "algorithm=sgd&workload=digits"
+    assert Experiment(workers=8).change(algorithm="sgd") == alone
+    assert alone.change(algorithm="sync_sgd") == Experiment()
+    assert alone.change(workers=None) == alone
+
+
+@pytest.mark.parametrize("name", [name for name in algorithms.names() if algorithms.family(name) == "sequential"])
+def test_a_sequential_method_refuses_more_than_one_worker(name):
+    with pytest.raises(ValueError, match=r"trains on one worker, and 3 are given; use 1, or sync_sgd"):
+        algorithms.find(name).check(3, 32, None, None)
+    algorithms.find(name).check(Experiment(algorithm=name).workers, 32, None, None)
+
+
 def test_a_compression_has_its_settings_beside_the_algorithms():
     e = Experiment.of({"compression": "top_k", "density": "0.05", "learning_rate": 0.1})
     assert e.coding == {"density": 0.05, "error_feedback": True} and e.settings["learning_rate"] == 0.1

@@ -22,6 +22,16 @@ def test_a_recorder_needs_no_task():
     assert log.measures == [(-1, 0.5, "spread", 3.0)] and log.reports[0][:4] == (1, 0.5, 1, 3)
 
 
+def test_an_update_is_a_new_version_of_the_model_and_its_parts_are_one():
+    r = recorder()
+    for new in (True, True, False):
+        for part in (slice(0, 2), slice(2, 4)):
+            r.report(np.ones(2), part, new)
+    assert r.event_log.updates == 2
+    r.shared_updates(5)
+    assert r.event_log.shared_updates == 5
+
+
 def test_a_loss_that_is_not_finite_does_not_enter_the_moving_mean():
     r = recorder()
     with pytest.raises(Diverged, match="on rank 3"):
