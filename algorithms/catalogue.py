@@ -78,6 +78,8 @@ CATALOGUE: tuple[str, ...] = (
     "pipelined.zb_auto",
     "pipelined.zb_interleaved",
     "pipelined.zb_v",
+    "pipelined.v_half",
+    "pipelined.v_min",
     "pipelined.dualpipe",
     "pipelined.dualpipe_v",
     "pipelined.pipedream",

@@ -35,6 +35,8 @@ FLUSHED = [  # algorithm, its settings, the schedule it carries out and its opti
     ("zb_auto", {"time_w": 0.5}, "zb_2p", {"weights": 0.5}, 4),
     ("zb_interleaved", {}, "zb_interleaved", {}, 4),
     ("zb_v", {}, "zb_v", {}, 4),
+    ("v_half", {}, "v_half", {}, 4),
+    ("v_min", {}, "v_min", {}, 4),
     ("dualpipe", {}, "dualpipe", {}, 4),
     ("dualpipe_v", {}, "dualpipe_v", {}, 4),
 ]
@@ -145,7 +147,7 @@ def test_flush_schedules_that_add_in_the_same_order_give_the_same_weights_bit_fo
     chain = ScalarChain(w=np.linspace(0.7, 1, 8), x=np.linspace(0.6, 1.2, 48))
     settings = {"chunks": CHUNKS, "learning_rate": 0.3}
     (expected,) = train("dapple", chain, 4, settings, batch=24, steps=6).models
-    for name in ("interleaved", "zb_h1", "zb_h2", "zb_auto", "zb_interleaved", "zb_v", "dualpipe_v"):
+    for name in ("interleaved", "zb_h1", "zb_h2", "zb_auto", "zb_interleaved", "zb_v", "v_half", "v_min", "dualpipe_v"):
         assert np.array_equal(train(name, chain, 4, settings, batch=24, steps=6).shipped, expected), name
     for name in ("gpipe", "looped_bfs", "chimera", "dualpipe"):  # backwards; and two ranks, each adding its half first
         assert np.allclose(train(name, chain, 4, settings, batch=24, steps=6).shipped, expected, rtol=1e-12, atol=0)

@@ -528,6 +528,8 @@ DRAWN = {  # where it is drawn: the schedule, ranks, chunks and options
     "zb_auto": ("zb_2p", 3, 4, {}),
     "zb_interleaved": ("zb_interleaved", 2, 4, {}),
     "zb_v": ("zb_v", 2, 4, {}),
+    "v_half": ("v_half", 3, 4, {}),
+    "v_min": ("v_min", 3, 4, {}),
     "dualpipe": ("dualpipe", 2, 4, {}),
     "dualpipe_v": ("dualpipe_v", 2, 4, {}),
     "pipemare": ("pipemare", 3, 8, {}),

@@ -21,6 +21,8 @@ FLUSH = [
     "zb_h2",
     "zb_interleaved",
     "zb_v",
+    "v_half",
+    "v_min",
     "dualpipe",
 ]
 

@@ -71,3 +71,56 @@ def test_with_one_stage_per_rank_they_are_zb_h1_and_gpipe():
     for s, m in product((1, 2, 4), (1, 4, 8)):
         assert schedules.lists("zb_interleaved", s, m, pieces=1) == schedules.lists("zb_h1", s, m)
         assert schedules.lists("looped_bfs", s, m, pieces=1) == schedules.lists("gpipe", s, m)
+
+
+def span_idle(name, ranks, chunks, f=1, i=1, w=1):
+    """The longest span of a rank less its work, where f, i and w are the times of a pass of one of its two stages."""
+    times = simulate(schedules.lists(name, ranks, chunks), {"F": f, "I": i, "W": w})
+    return max(times.span) - 2 * chunks * (f + i + w)
+
+
+def test_v_half_idles_half_as_long_as_1f1b_and_v_min_two_thirds():
+    for s in range(3, 13):
+        for m in (s, s + 1, 2 * s, 3 * s + 1):
+            assert span_idle("v_half", s, m) == (3 * s - 4 if s % 2 else 3 * s - 7), (s, m)
+            assert span_idle("v_min", s, m) == (4 * s - 5 if s % 3 else 4 * s - 7), (s, m)
+
+
+def test_v_half_holds_half_the_micro_batches_of_1f1b_and_v_min_a_third():
+    for s in range(2, 13):
+        for m in (s, 2 * s, 3 * s + 1):
+            assert max(in_flight_until_weights(schedules.lists("v_half", s, m))) == 2 * ((s + 2) // 2)
+            assert max(in_flight_until_weights(schedules.lists("v_min", s, m))) == 2 * ((s + 4) // 3)
+
+
+def test_a_v_is_a_schedule_for_any_numbers():
+    for name, s, m in product(("v_half", "v_min"), range(1, 9), range(1, 13)):
+        lists = schedules.lists(name, s, m)
+        check(lists)
+        assert simulate(lists, {"F": 2, "I": 3, "W": 1}, 0.5).makespan > 0
+
+
+AUTHORS = [  # S, M, times of F, I and W; idle time within the longest span by the authors' code: V-Half, V-Min
+    (4, 8, (1, 1, 1), 5, 11),
+    (8, 16, (1, 1, 1), 17, 27),
+    (10, 30, (1, 1, 1), 23, 35),
+    (4, 8, (10, 11, 6), 79, 204),
+    (4, 16, (10, 11, 6), 79, 300),
+    (5, 10, (4, 5, 4), 56, 102),
+    (6, 12, (3, 4, 2), 55, 126),
+    (6, 24, (3, 4, 2), 55, 198),
+    (8, 32, (10, 11, 6), 227, 657),
+]
+
+
+@pytest.mark.parametrize(("s", "m", "times", "half", "least"), AUTHORS)
+def test_v_half_and_v_min_idle_as_long_as_by_the_authors_code(s, m, times, half, least):
+    assert (span_idle("v_half", s, m, *times), span_idle("v_min", s, m, *times)) == (half, least)
+
+
+def test_where_passes_differ_v_min_idles_for_each_micro_batch_and_v_half_does_not():
+    for f, i, w in ((4, 4, 3), (3, 4, 2), (5, 4, 3), (10, 11, 6)):
+        assert w + 2 * i >= 2 * f and w + 2 * f >= 2 * i
+        for s in (4, 6, 8):
+            assert span_idle("v_half", s, 4 * s, f, i, w) == span_idle("v_half", s, 2 * s, f, i, w)
+            assert span_idle("v_min", s, 4 * s, f, i, w) > span_idle("v_min", s, 2 * s, f, i, w)
