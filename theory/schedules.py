@@ -22,8 +22,8 @@ def declared(*names: str) -> dict[str, Callable]:
 
 SCHEDULES: dict[str, Callable] = {  # in teaching order
     "naive": schedule_naive.schedule,
-    **declared("gpipe", "dapple", "interleaved", "chimera"),
-    **declared("zb_h1", "zb_h2", "zb_auto", "zb_v", "dualpipe", "dualpipe_v"),
+    **declared("gpipe", "dapple", "interleaved", "looped_bfs", "chimera"),
+    **declared("zb_h1", "zb_h2", "zb_auto", "zb_interleaved", "zb_v", "v_half", "v_min", "dualpipe", "dualpipe_v"),
     "systolic": schedule_systolic.schedule,
     **declared("pipemare", "pipedream", "pipedream_2bw"),
 }

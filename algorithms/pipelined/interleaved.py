@@ -9,10 +9,22 @@ mini-batch:
     rank 0   F0 F1 f0 f1 F2 b0 F3 b1 f2 B0 f3 B1 .. b2 .. b3 B2 B3
     rank 1   .. F0 F1 f0 b0 f1 b1 F2 B0 F3 B1 f2 b2 f3 b3 B2 B3 ..        (small letters: second stages)
 
+<<<<<<< HEAD
 Price: the bubble shrinks to (S-1)(f+b) / pieces, where f and b are the times of all stages of a rank. Activations cross
 pieces S - 1 boundaries instead of S - 1, from the last rank back to the first too: 2 batch a for each. Rank r holds
 2(S-1-r) + (pieces-1) S + 1 thin micro-batches, but never more than there are, M pieces. Staleness: none.
 Source: Narayanan et al., SC 2021, arXiv:2104.04473; the order is that of Megatron-LM.
+=======
+Where S does not divide M, groups are larger: M cut in M // S equal ones, and if M < S there is a single, smaller one.
+
+Price: the bubble shrinks to (S-1)(f+b) / pieces, where f and b are the times of all stages of a rank; if M < S, a group
+also waits before each of its next stages, (pieces-1)(S-M)(f+b) / pieces in all. Activations cross pieces S - 1
+boundaries instead of S - 1, from the last rank back to the first too: 2 batch a for each. With groups of G, S where S
+divides M, rank r holds 2(S-1-r) + (pieces-1) G + 1 thin micro-batches, and never more than M pieces.
+Staleness: none.
+Source: Narayanan et al., SC 2021, arXiv:2104.04473; the order is that of Megatron-LM, other groups those of
+torch.distributed.
+>>>>>>> schedules
 """
 
 from algorithms.algorithm import Equivalence, knob
@@ -28,24 +40,34 @@ class Settings(FlushSettings):
 
 def schedule(rank: int, ranks: int, chunks: int, pieces: int = 2) -> list[Op]:
     """Return the ops of one mini-batch on `pieces` stages per rank."""
-    if chunks % ranks:
-        raise ValueError(f"{ranks} ranks do not divide {chunks} micro-batches; use a multiple of {ranks}.")
-    if pieces < 1:
-        raise ValueError(f"{pieces} stages per rank leave nothing to do; use at least 1.")
-    turns = [
-        (piece, chunk)
-        for first in range(0, chunks, ranks)
-        for piece in range(pieces)
-        for chunk in range(first, first + ranks)
-    ]
-    forward = [Op("F", piece * ranks + rank, chunk) for piece, chunk in turns]
-    backward = [Op("B", (pieces - 1 - piece) * ranks + rank, chunk) for piece, chunk in turns]
-    ahead = min(len(turns), 2 * (ranks - 1 - rank) + (pieces - 1) * ranks)
+    group, forward, backward = passes(rank, ranks, chunks, pieces, "B")
+    ahead = min(len(forward), 2 * (ranks - 1 - rank) + (pieces - 1) * group)
     ops = forward[:ahead]
     for pair in zip(forward[ahead:], backward, strict=False):
         ops += pair
-    ops += backward[len(turns) - ahead :]
+    ops += backward[len(forward) - ahead :]
     return ops + [Op("U", piece * ranks + rank, 0) for piece in range(pieces)]
+
+
+def passes(rank, ranks, chunks, pieces, kind):
+    """Return how many micro-batches go in a group, the forwards of a rank, and its backwards of that kind, in order."""
+    groups = max(1, chunks // ranks)
+    if chunks % groups:
+        fewer, more = chunks - chunks % groups, min(chunks + -chunks % groups, (groups + 1) * ranks)
+        raise ValueError(
+            f"{chunks} micro-batches do not go through {ranks} ranks in {groups} equal groups; use {fewer} or {more}."
+        )
+    if pieces < 1:
+        raise ValueError(f"{pieces} stages per rank leave nothing to do; use at least 1.")
+    group = chunks // groups
+    turns = [
+        (piece, chunk)
+        for first in range(0, chunks, group)
+        for piece in range(pieces)
+        for chunk in range(first, first + group)
+    ]
+    forward = [Op("F", piece * ranks + rank, chunk) for piece, chunk in turns]
+    return group, forward, [Op(kind, (pieces - 1 - piece) * ranks + rank, chunk) for piece, chunk in turns]
 
 
 def plan(workers, s):
@@ -66,6 +88,15 @@ ALGORITHM = pipeline(
             to_workers=4,
             settings={"chunks": 4},
             to_settings={"chunks": 4},
+        ),
+        Equivalence(
+            "so it does in groups that are larger than there are ranks",
+            to="dapple",
+            workers=2,
+            to_workers=4,
+            settings={"chunks": 3},
+            to_settings={"chunks": 3},
+            batch=3,
         ),
     ),
     example_workers=4,

@@ -17,9 +17,10 @@ ranks fill their lists one op after the other, within `limit` times the memory o
             would otherwise become the one that has idled longest, or if F finds no memory
     last    the W that are left
 
-To starve no rank, each is always an F ahead of the next one. Three switches are tried both ways, and the lists with the
-shortest longest span are taken: one F more at first, though I waits; no F where an I has arrived already; a W in every
-gap. With limit 2 and enough micro-batches hardly any idle time is left.
+To starve no rank, each is always an F ahead of the next one, as long as there are any. Three switches are tried both
+ways, and H1 and H2 as far as memory allows; the lists with the shortest longest span are taken: one F more at first,
+though I waits; no F where an I has arrived already; a W in every gap. With limit 2 and enough micro-batches hardly any
+idle time is left.
 
 `time_f`, `time_i`, `time_w` and `time_link` are the times of F, I, W and a message, in any unit.
 
@@ -67,53 +68,88 @@ def schedule(
 @lru_cache(maxsize=64)  # every rank asks for the same
 def best(ranks: int, chunks: int, memory: float, f: float, i: float, w: float, latency: float) -> list[list[Op]]:
     """Return the lists of all ranks, none of which holds more than `memory` micro-batches."""
-    tried = [Greedy(ranks, chunks, memory, f, i, w, latency, *on) for on in product((False, True), repeat=3)]
+    given = ranks, chunks, memory, f, i, w, latency
+    warm_ups = dict.fromkeys(warm_up(*given, late) for late in (False, True))
+    tried = [Lists(*given).search(*on) for on in product(warm_ups, (False, True), (False, True))]
+    tried += [Lists(*given).lag(by) for by in (1, 2) if by * (ranks - 1) < memory]
     return min(tried, key=lambda one: one.span).lists
 
 
-class Greedy:
-    """The lists that follow from one setting of the switches, and the longest span of a rank."""
+def warm_up(ranks, chunks, memory, f, i, w, latency, late):
+    """Return how many F each rank does before its first I: more than the next rank does, or all there are."""
+    wanted, back = [], 0.0  # when the first I of the rank after is done
+    for rank in reversed(range(ranks)):
+        begins, count = rank * (f + latency), 1
+        if wanted:
+            fitting = int((back + latency - begins) / f + 1e-9) if f else chunks
+            count, back = max(fitting + late, wanted[-1] + 1), back + latency
+        wanted.append(min(count, memory, chunks))
+        back = max(back, begins + wanted[-1] * f) + i
+    ahead = []
+    for count in reversed(wanted):
+        if ahead and count < chunks:
+            count = min(count, ahead[-1] - 1)
+        ahead.append(count)
+    return tuple(ahead)
 
-    def __init__(self, ranks, chunks, memory, f, i, w, latency, late, skip, eager):
-        self.chunks, self.memory, self.latency, self.eager = chunks, memory, latency, eager
+
+class Lists:
+    """The lists of all ranks, filled op by op; each starts as early as it can."""
+
+    def __init__(self, ranks, chunks, memory, f, i, w, latency):
+        self.chunks, self.memory, self.latency = chunks, memory, latency
         self.cost = {"F": f, "I": i, "W": w}
         self.lists = [[] for _ in range(ranks)]
         self.done = {kind: [0] * ranks for kind in "FIW"}
         self.end: dict[tuple[str, int, int], float] = {}
         self.free, self.idled = [0.0] * ranks, [0.0] * ranks
-        for rank, ahead in enumerate(self.ahead(late)):
-            for _ in range(ahead):
-                self.put("F", rank)
-        for chunk in range(chunks):
-            for rank in reversed(range(ranks)):
-                next_rank = self.done["F"][rank + 1] if rank + 1 < ranks else chunk
+
+    def search(self, ahead, skip, eager):
+        """Do F `ahead` of the first I, then F and I in turn, with W in the gaps."""
+        self.start(ahead)
+        for chunk in range(self.chunks):
+            for rank in reversed(range(len(self.lists))):
+                next_rank = self.done["F"][rank + 1] if rank + 1 < len(self.lists) else chunk
                 fed = skip and self.done["F"][rank] > next_rank and self.arrival("I", rank) <= self.free[rank]
-                if chunk and self.done["F"][rank] < chunks and not fed:
-                    self.fill("F", rank)
+                if chunk and self.done["F"][rank] < self.chunks and not fed:
+                    self.fill("F", rank, eager)
                     if self.has_memory(rank):
                         self.put("F", rank)
-                self.fill("I", rank)
+                self.fill("I", rank, eager)
                 self.put("I", rank)
-        for rank in range(ranks):
-            while self.done["W"][rank] < chunks:
-                self.put("W", rank)
-            self.lists[rank].append(Op("U", rank, 0))
-        self.span = max(end - rank * (f + latency) for rank, end in enumerate(self.free))
+        return self.finish()
 
-    def ahead(self, late):
-        """Return how many F each rank does before its first I."""
-        ahead, back = [], 0.0  # when the first I of the rank after is done
-        f, last = self.cost["F"], len(self.lists) - 1
-        for rank in range(last, -1, -1):
-            begins = rank * (f + self.latency)
-            if rank == last:
-                count = 1
-            else:
-                fitting = int((back + self.latency - begins) / f + 1e-9) if f else self.chunks
-                count = max(fitting + late, ahead[-1] + 1)
-            ahead.append(max(1, min(count, self.memory - rank, self.chunks)))
-            back = max(back + self.latency if rank < last else 0.0, begins + ahead[-1] * f) + self.cost["I"]
-        return reversed(ahead)
+    def lag(self, by):
+        """Do as H1 (`by` 1) and H2 (2) do: each W comes that many micro-batches times the rank's number after I."""
+        self.start([1 + by * later for later in reversed(range(len(self.lists)))])
+        for chunk in range(self.chunks):
+            for rank in range(len(self.lists)):
+                if chunk and self.done["F"][rank] < self.chunks:
+                    self.put("F", rank)
+            for rank in reversed(range(len(self.lists))):
+                self.put("I", rank)
+                if chunk >= by * rank:
+                    self.put("W", rank)
+        return self.finish()
+
+    def start(self, ahead):
+        """Do the first F of every rank."""
+        for rank, count in enumerate(ahead):
+            for _ in range(min(count, self.chunks)):
+                self.put("F", rank)
+
+    def finish(self):
+        """Do the W that are left, and the update."""
+        for rank, ops in enumerate(self.lists):
+            while self.done["W"][rank] < self.chunks:
+                self.put("W", rank)
+            ops.append(Op("U", rank, 0))
+        return self
+
+    @property
+    def span(self):
+        """The longest span of a rank."""
+        return max(end - rank * (self.cost["F"] + self.latency) for rank, end in enumerate(self.free))
 
     def arrival(self, kind, rank):
         """Return when all that the next op of this kind needs from other ranks has arrived."""
@@ -127,13 +163,13 @@ class Greedy:
         f, i, w = (self.done[kind][rank] for kind in "FIW")
         return f - i + KEPT * (i - w) <= self.memory - 1
 
-    def fill(self, kind, rank):
+    def fill(self, kind, rank, eager):
         """Put W into the gap before the next op of this kind, as long as that helps."""
         while self.done["W"][rank] < self.done["I"][rank]:
             gap = self.arrival(kind, rank) - self.free[rank]
             full = kind == "F" and not self.has_memory(rank)
             most = self.idled[rank] + gap > max(self.idled) + 1e-12
-            if not full and (gap <= 1e-12 or not (gap >= self.cost["W"] - 1e-12 or most or self.eager)):
+            if not full and (gap <= 1e-12 or not (gap >= self.cost["W"] - 1e-12 or most or eager)):
                 return
             self.put("W", rank)
 

@@ -1,6 +1,7 @@
 """Parts of pipelines.
 
 ops, one_f_one_b              a schedule as data; the order that most pipelines share
+building_block                V-shaped schedules from the passes of one micro-batch
 executor, stream_executor     carry out a schedule, with and without a flush, and declare the algorithm that does
 plan                          a schedule on all ranks: which rank does what, and sends where
 stage_state                   weights and their versions, micro-batches in flight

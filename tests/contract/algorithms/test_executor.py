@@ -25,6 +25,7 @@ FLUSHED = [  # algorithm, its settings, the schedule it carries out and its opti
     ("dapple", {"policy": "PB"}, "dapple_pb", {}, 4),
     ("interleaved", {}, "interleaved", {}, 4),
     ("interleaved", {"pieces": 4}, "interleaved", {"pieces": 4}, 2),
+    ("looped_bfs", {}, "looped_bfs", {}, 4),
     ("chimera", {}, "chimera", {}, 4),
     ("chimera", {"pipes": 2}, "chimera", {"pipes": 2}, 8),
     ("chimera", {"doubling": True}, "chimera", {"doubling": True}, 4),
@@ -32,7 +33,10 @@ FLUSHED = [  # algorithm, its settings, the schedule it carries out and its opti
     ("zb_h2", {}, "zb_h2", {}, 4),
     ("zb_auto", {"limit": 1}, "zb_1p", {}, 4),
     ("zb_auto", {"time_w": 0.5}, "zb_2p", {"weights": 0.5}, 4),
+    ("zb_interleaved", {}, "zb_interleaved", {}, 4),
     ("zb_v", {}, "zb_v", {}, 4),
+    ("v_half", {}, "v_half", {}, 4),
+    ("v_min", {}, "v_min", {}, 4),
     ("dualpipe", {}, "dualpipe", {}, 4),
     ("dualpipe_v", {}, "dualpipe_v", {}, 4),
 ]
@@ -143,9 +147,9 @@ def test_flush_schedules_that_add_in_the_same_order_give_the_same_weights_bit_fo
     chain = ScalarChain(w=np.linspace(0.7, 1, 8), x=np.linspace(0.6, 1.2, 48))
     settings = {"chunks": CHUNKS, "learning_rate": 0.3}
     (expected,) = train("dapple", chain, 4, settings, batch=24, steps=6).models
-    for name in ("interleaved", "zb_h1", "zb_h2", "zb_auto", "zb_v", "dualpipe_v"):
+    for name in ("interleaved", "zb_h1", "zb_h2", "zb_auto", "zb_interleaved", "zb_v", "v_half", "v_min", "dualpipe_v"):
         assert np.array_equal(train(name, chain, 4, settings, batch=24, steps=6).shipped, expected), name
-    for name in ("gpipe", "chimera", "dualpipe"):  # backwards; and two ranks, each adding its half first
+    for name in ("gpipe", "looped_bfs", "chimera", "dualpipe"):  # backwards; and two ranks, each adding its half first
         assert np.allclose(train(name, chain, 4, settings, batch=24, steps=6).shipped, expected, rtol=1e-12, atol=0)
 
 

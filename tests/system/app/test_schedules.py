@@ -114,9 +114,9 @@ def test_an_own_schedule_stands_beside_one_of_the_literature(page):
 
 
 def test_what_one_of_two_cannot_do_does_not_hide_the_other(page):
-    opened = page(schedule_b="interleaved", micro_batches=6)
-    assert "4 ranks do not divide 6 micro-batches" in refusals(opened)
-    assert figure(opened, "Makespan") == "27" and not opened.exception
+    opened = page(schedule_b="interleaved", micro_batches=9)
+    assert "9 micro-batches do not go through 4 ranks" in refusals(opened)
+    assert figure(opened, "Makespan") == "36" and not opened.exception
 
 
 def test_a_schedule_beyond_all_bounds_is_refused_in_a_sentence(page):

@@ -145,7 +145,7 @@ def test_an_own_schedule_that_cannot_be_is_refused_with_op_and_rule(text, words)
     [
         ({"schedule": "gpip"}, "there is no schedule 'gpip'"),
         ({"ranks": 0}, "ranks is '0'; allowed is 1 to 256"),
-        ({"schedule": "interleaved", "chunks": 6}, "4 ranks do not divide 6 micro-batches"),
+        ({"schedule": "interleaved", "chunks": 9}, "9 micro-batches do not go through 4 ranks"),
         ({"schedule": "chimera", "ranks": 3}, "3 ranks cannot be paired"),
         ({"ranks": 256, "chunks": 4096}, "at most 60,000 are studied"),
         ({"schedule": "interleaved", "options": {"pieces": 10**9}}, "pieces is '1000000000'; allowed is 1 to 64"),

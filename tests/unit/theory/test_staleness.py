@@ -15,10 +15,14 @@ FLUSH = [
     "1f1b",
     "dapple_pb",
     "interleaved",
+    "looped_bfs",
     "chimera",
     "zb_h1",
     "zb_h2",
+    "zb_interleaved",
     "zb_v",
+    "v_half",
+    "v_min",
     "dualpipe",
 ]
 
