@@ -487,7 +487,8 @@ def waiting_to_meet(run):
 
 def speed_up(run, late, period):
     """How many times as much as one machine eight do that meet so often."""
-    bowl = {"workload": "quadratic", "batch": 64, "dimension": 20, "points": 512, "evaluations": 1, **NO_NETWORK}
+    bowl = {"workload": "quadratic", "dimension": 20, "points": 512, "learning_rate": 0.2, "batch": 64}
+    bowl |= {"evaluations": 1, **NO_NETWORK}
     jitter, slowest = LATE[late]
     values = {"period": period, "steps": 768, "jitter": jitter, "slow": f"7:{slowest}"}
     step = run(algorithm="local_sgd", workers=8, **values, **bowl).summary["seconds"] / 768

@@ -13,6 +13,7 @@ BIASED = ("one_bit", "power_sgd", "top_k", "threshold")
 UNBIASED = ("qsgd", "terngrad")
 EXACT = ("bf16", "int8")  # nearly
 STEPS = 120
+PLAIN = {"learning_rate": 0.2, "steps": STEPS, "evaluations": 1}
 
 
 def kept(rows, codec):
@@ -38,10 +39,10 @@ def kept(rows, codec):
 )
 def error_feedback(run):
     """Every code with the same steps, with and without error feedback; loss is that of the last 20 mini-batches."""
-    rows = [{"codec": "none", "feedback": "off", "loss": run(steps=STEPS, evaluations=1).summary["loss"]}]
+    rows = [{"codec": "none", "feedback": "off", "loss": run(**PLAIN).summary["loss"]}]
     for codec in BIASED + UNBIASED + EXACT:
         for feedback in ("on", "off"):
-            done = run(compression=codec, error_feedback=feedback == "on", steps=STEPS, evaluations=1)
+            done = run(compression=codec, error_feedback=feedback == "on", **PLAIN)
             rows.append({"codec": codec, "feedback": feedback, "loss": done.summary["loss"]})
     return rows
 
@@ -70,7 +71,7 @@ def bytes_against_loss(run):
     codes += [("threshold", {"threshold": tau}) for tau in (0.05, 0.2, 1.0)]
     rows = []
     for codec, settings in codes:
-        done = run(compression=codec, steps=STEPS, evaluations=1, **settings)
+        done = run(compression=codec, **PLAIN, **settings)
         sent = done.summary["bytes"] / (STEPS * 4)
         rows.append(
             {
@@ -165,7 +166,7 @@ def when_it_pays(run):
         for codec, settings in CODES.items():
             done = run(
                 compression=codec, **settings, workers=8, hidden="512,512", bandwidth=bandwidth, latency=5e-6,
-                steps=2, evaluations=1,
+                **PLAIN | {"steps": 2},
             )  # fmt: skip
             seconds = done.summary["seconds"] / 2
             plain = plain or seconds
@@ -209,7 +210,7 @@ def latency_floor(run):
     codes += [("top_k", {"density": density}) for density in (0.1, 0.01, 0.001)]
     rows = []
     for codec, settings in codes:
-        done = run(compression=codec, **settings, workers=8, latency=1e-3, steps=3, evaluations=1)
+        done = run(compression=codec, **settings, workers=8, latency=1e-3, **PLAIN | {"steps": 3})
         name = " ".join([codec, *map(str, settings.values())])
         rows.append({"codec": name, "bytes": done.summary["bytes"] // 24, "step": done.summary["seconds"] / 3})
     return rows
@@ -237,7 +238,7 @@ def threshold(run):
     """The same steps at thresholds from far too small to far too large: what is sent is at most tau per step."""
     rows = []
     for tau in (0.002, 0.01, 0.05, 0.2, 1.0, 5.0):
-        done = run(compression="threshold", threshold=tau, steps=STEPS, evaluations=1)
+        done = run(compression="threshold", threshold=tau, **PLAIN)
         s = done.summary
         rows.append({"tau": tau, "bytes": s["bytes"], "times fewer": s["compression_ratio"], "loss": s["loss"]})
     return rows
@@ -379,9 +380,9 @@ def directions(run):
     for feedback in ("on", "off"):
         for r in (1, 2, 4, 8, 16):
             code = {"compression": "power_sgd", "directions": r, "least_compression": 1}
-            s = run(**code, error_feedback=feedback == "on", steps=STEPS, evaluations=1).summary
+            s = run(**code, error_feedback=feedback == "on", **PLAIN).summary
             rows.append({"directions": r, "feedback": feedback, "bytes": s["bytes"], "loss": s["loss"]})
-    s = run(steps=STEPS, evaluations=1).summary
+    s = run(**PLAIN).summary
     return [*rows, {"directions": "all", "feedback": "off", "bytes": s["bytes"], "loss": s["loss"]}]
 
 
@@ -414,6 +415,6 @@ def sign_rates(run):
     rows = []
     for rate in RATES:
         for code, settings in codes.items():
-            done = run(learning_rate=rate, steps=STEPS, evaluations=1, **settings)
+            done = run(**PLAIN | {"learning_rate": rate}, **settings)
             rows.append({"rate": rate, "code": code, "loss": done.summary["loss"]})
     return rows

@@ -50,11 +50,11 @@ def one_hop(run):
         "D-PSGD": {"algorithm": "dpsgd"},
         "GossipGraD": {"algorithm": "gossipgrad"},
     }
-    rows = []
+    rows, small = [], {"steps": 5, "batch": 16, "learning_rate": 0.2, "evaluations": 1}
     for workers in (4, 16, 32):
         for method, values in methods.items():
             done = {
-                latency: run(workers=workers, steps=5, batch=16, latency=latency, evaluations=1, **values).summary
+                latency: run(workers=workers, latency=latency, **small, **values).summary
                 for latency in (1e-5, 1e-3, 2e-3)
             }
             step = {latency: summary["seconds"] / 5 for latency, summary in done.items()}

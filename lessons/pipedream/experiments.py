@@ -364,7 +364,7 @@ def what_a_stage_holds(run):
     update after eight of them.
     """
     rows, where = [], DEEP | {"depth": 22, "batch": 8, "workers": 4}
-    alone = run(**SYNCHRONOUS, chunks=1, steps=1, **where).peaks()[:, KEPT]
+    alone = run(**SYNCHRONOUS, learning_rate=0.1, chunks=1, steps=1, **where).peaks()[:, KEPT]
     for method, how in HOLDS.items():
         done = run(**where | how, learning_rate=0.001, momentum=0.9, steps=24)
         versions, batches = (done.peaks()[:, KEPT] / alone).round(2).T
@@ -508,6 +508,7 @@ def replicas(run):
     """
     cnn = {"model": "cnn", "channels": 8}
     where = {"network": "ideal", "latency": 0.0, "device": "40e9:1e15:0", "batch": 8, "evaluations": 1, **cnn}
+    where |= {"learning_rate": 0.1}
     workload = digits.build(digits.Settings(**cnn), np.dtype("float32"))
     profile = priced(workload, workload.batch(np.arange(8)), parse_device(where["device"]))
     ways = {

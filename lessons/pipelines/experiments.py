@@ -15,7 +15,7 @@ from theory.schedules import lists
 from tracing import COMPUTE, HELD, UPDATE
 
 SMOOTH = "1e9:1e15:0"  # a device that takes time for arithmetic and nothing else
-DEEP = {"width": 64, "network": "ideal", "device": SMOOTH, "steps": 1, "evaluations": 1}
+DEEP = {"width": 64, "network": "ideal", "device": SMOOTH, "learning_rate": 0.1, "steps": 1, "evaluations": 1}
 WEIGHTS, ACTIVATIONS = HELD.index("parameters"), HELD.index("activations")
 KB = 1024
 
@@ -125,7 +125,7 @@ def too_thin(run):
 def in_pieces(run, stages, chunks):
     """A mini-batch of 256 in so many pieces, on machines where a call of a kernel takes time, and a message."""
     where = {"algorithm": "gpipe", "depth": 30, "width": 64, "batch": 256, "steps": 1, "evaluations": 1}
-    return run(**where, workers=stages, chunks=chunks)
+    return run(**where, workers=stages, chunks=chunks, learning_rate=0.1)
 
 
 def _best(rows, stages):
@@ -164,8 +164,8 @@ MODELS = {"convolutions": "cnn", "batch norm": "cnn_bn"}
 def learned(run, name, chunks):
     """The loss of the last mini-batches of a small net on two stages, trained with mini-batches in so many pieces."""
     done = run(
-        algorithm="gpipe", workers=2, chunks=chunks, batch=64, steps=40, evaluations=1, model=MODELS[name], channels=4,
-        precision="float64",
+        algorithm="gpipe", workers=2, chunks=chunks, batch=64, steps=40, learning_rate=0.1, evaluations=1,
+        model=MODELS[name], channels=4, precision="float64",
     )  # fmt: skip
     return done.summary["loss"]
 

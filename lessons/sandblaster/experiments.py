@@ -5,6 +5,7 @@ import numpy as np
 from lessons.figure import column, figure, value
 
 IMAGES = 1437  # digits to train on
+LBFGS = {"algorithm": "sandblaster", "learning_rate": 1.0}
 
 
 def _computed(done):
@@ -57,7 +58,7 @@ def shares_of_a_batch(run):
             portion = -(-IMAGES // (workers * parts))
             portions = -(-IMAGES // portion)
             done = run(
-                algorithm="sandblaster",
+                **LBFGS,
                 workers=workers,
                 portion=portion,
                 backups=backups,
@@ -121,7 +122,7 @@ def bytes_of_a_pass(run):
         rows.append({"workers": workers, "method": "Downpour", "megabytes": done.summary["bytes"] / passes / 1e6})
         for method, every in (("every portion", 1), ("every 16", 16)):
             batch = {"portion": 16, "every": every, "backups": False, "steps": 2, "memory": 0}
-            done = run(algorithm="sandblaster", workers=workers, **batch, **small)
+            done = run(**LBFGS, workers=workers, **batch, **small)
             megabytes = done.summary["bytes"] / (_computed(done) / 90) / 1e6
             rows.append({"workers": workers, "method": f"Sandblaster, {method}", "megabytes": megabytes})
     return rows
@@ -152,8 +153,8 @@ def what_is_lost(run):
     lost, rows = 4, []  # the rank of worker 2, after the coordinator and two shards
     for every in (1, 3, 16):
         values = {
-            "algorithm": "sandblaster", "workers": 4, "shards": 2, "every": every, "portion": 16, "backups": False,
-            "memory": 0, "steps": 6, "hidden": "32", "evaluations": 1, "network": "EDR",
+            **LBFGS, "workers": 4, "shards": 2, "every": every, "portion": 16, "backups": False, "memory": 0, "steps": 6,
+            "hidden": "32", "evaluations": 1, "network": "EDR",
         }  # fmt: skip
         whole = run(**values)
         label = list(whole.trace.labels).index("portion")
@@ -203,9 +204,7 @@ def remembered_steps(run):
     """
     rows = []
     for memory in (0, 3, 10):
-        done = run(
-            algorithm="sandblaster", workers=4, memory=memory, steps=41, hidden="32", evaluations=1, backups=False
-        )
+        done = run(**LBFGS, workers=4, memory=memory, steps=41, hidden="32", evaluations=1, backups=False)
         sent = done.trace.messages
         rows.append(
             {
@@ -271,9 +270,7 @@ def per_pass(run):
     }  # fmt: skip
     for problem, (data, small, samples) in problems.items():
         sgd = run(algorithm="sgd", workers=1, epochs=64, evaluations=10_000, **data, **small)
-        batch = {
-            m: run(algorithm="sandblaster", workers=4, memory=m, steps=60, evaluations=10_000, **data) for m in (0, 10)
-        }
+        batch = {m: run(**LBFGS, workers=4, memory=m, steps=60, evaluations=10_000, **data) for m in (0, 10)}
         for passes in (4, 8, 16, 32, 64):
             rows.append(
                 {

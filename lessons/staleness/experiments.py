@@ -26,7 +26,7 @@ def _slow(workers, slowest=1):
 
 def _seconds(run, gradients, dimension):
     """The time of so many undisturbed heavy gradients, one after the other, in a bowl."""
-    done = run(algorithm="asgd", workers=1, steps=10, slow=_slow(1), dimension=dimension, **BOWL)
+    done = run(algorithm="asgd", workers=1, learning_rate=0.05, steps=10, slow=_slow(1), dimension=dimension, **BOWL)
     return gradients / 10 * float(done.evaluations["seconds"][-1])
 
 
@@ -532,7 +532,7 @@ def bounded_staleness(run):
     gradient; waiting is the share of the workers' time; means of two seeds. If times are exponential, ages are so
     mixed that staleness even helps, as momentum does: fewer gradients are needed, not more.
     """
-    alone = run(algorithm="asgd", workers=1, steps=10, slow=_slow(1), evaluations=2, **READER)
+    alone = run(algorithm="asgd", workers=1, learning_rate=0.05, steps=10, slow=_slow(1), evaluations=2, **READER)
     gradient = float(alone.evaluations["seconds"][-1]) / 10
     rows = []
     for times in WAITED:
@@ -772,7 +772,7 @@ def lost_worker(run):
     """Digits; worker 2 is lost half way. kept: updates a second after that, as a part of those before."""
     rows = []
     for method, algorithm, more in (
-        ("asynchronous SGD", "asgd", {}),
+        ("asynchronous SGD", "asgd", {"learning_rate": 0.05}),
         ("Downpour", "downpour", {"update": "sgd", "learning_rate": 0.05}),
     ):
         for workers in (2, 4, 8):

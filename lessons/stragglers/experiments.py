@@ -50,8 +50,8 @@ def more_machines(run):
     for cluster, jitter in CLOUDS.items():
         for workers in (1, 2, 4, 8, 16, 32):
             done = run(
-                algorithm="backup", workers=workers, backups=0, slow=_slow(workers), jitter=jitter, steps=100,
-                evaluations=2,
+                algorithm="backup", workers=workers, backups=0, learning_rate=0.2, slow=_slow(workers), jitter=jitter,
+                steps=100, evaluations=2,
             )  # fmt: skip
             rate = workers / float(done.evaluations["seconds"][-1])
             if workers == 1:
@@ -63,7 +63,7 @@ def more_machines(run):
 
 def _step(run, workers, backups, steps, jitter):
     """The mean time of a step, in times of an undisturbed gradient."""
-    values = {"algorithm": "backup", "dimension": 4, "points": 256, "evaluations": 2, **BOWL}
+    values = {"algorithm": "backup", "learning_rate": 0.2, "dimension": 4, "points": 256, "evaluations": 2, **BOWL}
     alone = run(**values, workers=1, slow=_slow(1), steps=10).evaluations["seconds"][-1] / 10
     done = run(**values, workers=workers, backups=backups, slow=_slow(workers), steps=steps, jitter=jitter)
     return float(done.evaluations["seconds"][-1] / steps / alone)
