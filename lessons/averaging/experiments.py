@@ -475,7 +475,7 @@ def waiting_to_meet(run):
     A gradient takes an exponential time, or the same always, but three times as long on one machine. The last of eight
     sums of H exponential times is less late, compared with H, the larger H is.
     """
-    dice, rows = np.random.default_rng(0), []
+    dice, rows = np.random.default_rng(run.seed), []
     for late, (_, slowest) in LATE.items():
         for period in (1, 4, 16, 64, 256):
             last = slowest if slowest > 1 else dice.gamma(period, size=(20_000, 8)).max(1).mean() / period

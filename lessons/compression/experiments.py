@@ -337,7 +337,7 @@ def levels(run):
                         "levels": s,
                         "bits": (2 * s).bit_length(),
                         "bound": min(bucket / s**2, sqrt(bucket) / s),
-                        "noise": noise(s, bucket),
+                        "noise": noise(run, s, bucket),
                         "progress": float(np.log10(loss[0] / loss[-1])),
                     }
                 )
@@ -346,9 +346,9 @@ def levels(run):
     return [*rows, whole | {"progress": float(np.log10(loss[0] / loss[-1]))}]
 
 
-def noise(s, bucket):
+def noise(run, s, bucket):
     """E |q - v|^2 / |v|^2 of a bucket of normal numbers, thrown a hundred times."""
-    v, squares = np.random.default_rng(0).standard_normal(bucket), []
+    v, squares = np.random.default_rng(run.seed).standard_normal(bucket), []
     settings, q = qsgd.Settings(levels=s, bucket=bucket, norm="2"), np.empty(bucket)
     codec = qsgd.Codec(settings, ((slice(0, bucket), (bucket,)),), 0, 1, 0)
     for _ in range(100):

@@ -153,8 +153,8 @@ def what_is_lost(run):
     lost, rows = 4, []  # the rank of worker 2, after the coordinator and two shards
     for every in (1, 3, 16):
         values = {
-            **LBFGS, "workers": 4, "shards": 2, "every": every, "portion": 16, "backups": False, "memory": 0, "steps": 6,
-            "hidden": "32", "evaluations": 1, "network": "EDR",
+            **LBFGS, "workers": 4, "shards": 2, "every": every, "portion": 16, "backups": False, "memory": 0,
+            "steps": 6, "hidden": "32", "evaluations": 1, "network": "EDR",
         }  # fmt: skip
         whole = run(**values)
         label = list(whole.trace.labels).index("portion")

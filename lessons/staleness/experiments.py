@@ -237,7 +237,7 @@ def overshoot(run):
     return [
         {"workers": workers, "update": update, "w": float(w)}
         for workers in (1, 4, 8)
-        for update, w in enumerate(mean_course(workers, 0.3, "none", 40, 1))
+        for update, w in enumerate(mean_course(0, workers, 0.3, "none", 40, 1))
     ]
 
 
@@ -348,7 +348,7 @@ def begets_momentum(run):
     for times, clusters in (("exponential", 200), ("all alike", 1)):
         for workers in (2, 4, 8):
             rate = 1.2 / workers
-            w = mean_course(workers, rate, TIMES[times], 16, clusters)
+            w = mean_course(run.seed, workers, rate, TIMES[times], 16, clusters)
             momentum, fitted = fit(w)
             predicted = [w[0], w[1]]
             while len(predicted) < len(w):
