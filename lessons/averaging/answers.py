@@ -16,7 +16,7 @@ def halfway(run, starts: str) -> str:
     rows = experiments.two_starts.rows(run)
     mean = value(rows, "loss", starts=starts, along=0.5)
     first, *_, last = column(rows, "loss", starts=starts)
-    return "better" if mean < min(first, last) else "between" if mean < max(first, last) else "worse"
+    return "better" if mean < (first + last) / 2 else "between" if mean < max(first, last) else "worse"
 
 
 def seldom(run, period: int) -> str:
@@ -51,10 +51,8 @@ def first(run, cluster: str) -> str:
 
 
 def spring(run, period: int) -> str:
-    """Return which method has the better centre after 256 steps, with visits every `period` steps."""
-    elastic, downpour = (
-        experiments.visiting(run, method, period).summary["held_out_loss"] for method in ("EASGD", "Downpour")
-    )
+    """Return which method has the better centre after 256 steps, with visits every `period` steps, at its best rate."""
+    elastic, downpour = (experiments.visiting(run, method, period)[1] for method in ("EASGD", "Downpour"))
     return "elastic" if elastic < downpour else "downpour"
 
 

@@ -71,8 +71,8 @@ def rules_on_a_bowl(run):
         "the mean does not care about the rate": lambda rows: (
             max(column(rows, "loss", ships="mean")) < 1.2 * min(column(rows, "loss", ships="mean"))
         ),
-        "what is left is what theory says, noise^2 (sum of curvatures) / 2T": lambda rows: all(
-            abs(row["loss"] / row["theory"] - 1) < 0.2 for row in rows if row["ships"] == "mean"
+        "what is left is what theory says, to a third: noise^2 (sum of curvatures) / 2T of T samples": lambda rows: all(
+            abs(row["loss"] / row["theory"] - 1) < 1 / 3 for row in rows if row["ships"] == "mean"
         ),
         "an exponential average is in between": lambda rows: all(
             value(rows, "loss", ships="mean", rate=rate)
@@ -83,8 +83,8 @@ def rules_on_a_bowl(run):
     },
 )
 def time_average(run):
-    """A bowl of 100 coordinates on which one sample at a time is looked at: 2,500 steps of SGD at a constant rate."""
-    steps, after, condition, dimension = 2500, 500, 10, 100
+    """A bowl of 400 coordinates on which one sample at a time is looked at: 2,500 steps of SGD at a constant rate."""
+    steps, after, condition, dimension = 2500, 500, 10, 400
     curvatures = np.geomspace(1, 1 / condition, dimension).sum()
     bowl = {"workload": "quadratic", "condition": condition, "dimension": dimension, "noise": 1, "points": 20_000}
     ships = {
@@ -115,8 +115,8 @@ def time_average(run):
             np.ptp(column(rows, "error", rate="k times")[:5]) < 1.5
         ),
         "then it bends sharply upwards": lambda rows: (
-            column(rows, "error", rate="k times")[5] > 10 + column(rows, "error", rate="k times")[4]
-            and column(rows, "error", rate="k times")[6] > 10 + column(rows, "error", rate="k times")[5]
+            column(rows, "error", rate="k times")[5] > 1.5 * max(column(rows, "error", rate="k times")[:5])
+            and column(rows, "error", rate="k times")[6] > 50
         ),
         "with the same rate for all, every larger batch learns less in the same epochs": lambda rows: (
             np.diff(column(rows, "loss", rate="the same")) > 0
@@ -220,8 +220,10 @@ def rmsprop_start(run):
     "Must the rate fall, or may the batch grow instead?",
     source="Smith, Kindermans, Ying & Le, 2018, figures 1 to 3",
     claims={
-        "epoch by epoch, a growing batch learns what a falling rate learns": lambda rows: all(
-            np.allclose(column(rows, "loss", schedule=other), column(rows, "loss", schedule="decay"), rtol=0.25)
+        "epoch by epoch, a growing batch learns what a falling rate learns: each is within 40 % of the other's "
+        "loss, which falls to a hundredth": lambda rows: all(
+            np.allclose(column(rows, "loss", schedule=other), column(rows, "loss", schedule="decay"), rtol=0.4)
+            and column(rows, "loss", schedule=other)[-1] < column(rows, "loss", schedule=other)[0] / 100
             for other in ("hybrid", "grow")
         ),
         "with fewer and fewer updates": lambda rows: (

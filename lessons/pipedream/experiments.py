@@ -59,7 +59,7 @@ def tail(done, last=60):
         ),
         "the more stages, the more is gained": lambda rows: (np.diff([_gain(rows, n) for n in (2, 4, 8)]) > 0).all(),
         "at a timid rate, after as many mini-batches, it has learned as much, but for a few percent": lambda rows: all(
-            row["loss"] < 1.05 * rows[0]["loss"] < 0.8 * GUESSING for row in rows
+            row["loss"] < 1.05 * rows[0]["loss"] < 0.9 * GUESSING for row in rows
         ),
     },
     look=Look("stages", ("speed-up",), "pipeline", theory=("ideal",), title="times as fast as one machine"),
@@ -142,20 +142,20 @@ STALE = {
         "with stale weights the loss grows with every doubling of the stages": lambda rows: all(
             (np.diff(column(rows, "loss", weights=weights)) > 0).all() for weights in STALE
         ),
-        "with two stages hardly, with eight to more than twice": lambda rows: (
+        "with two stages hardly, with eight to nearly twice or more": lambda rows: (
             value(rows, "loss", weights="stash", stages=2) < 1.1 * value(rows, "synchronous", weights="stash", stages=2)
             and value(rows, "loss", weights="stash", stages=8)
-            > 2 * value(rows, "synchronous", weights="stash", stages=8)
+            > 1.7 * value(rows, "synchronous", weights="stash", stages=8)
         ),
         "vertical sync, the tidiest, is the worst: every stage is as stale as the first": lambda rows: (
             max(rows, key=lambda row: row["loss"])["weights"] == "vertical sync"
         ),
-        "in this smooth net it hardly matters whether the weights of the forward pass are stashed": lambda rows: (
-            0.7 < value(rows, "loss", weights="none", stages=8) / value(rows, "loss", weights="stash", stages=8) < 1.4
+        "in this smooth net stashing the weights of the forward pass makes it now better, now worse": lambda rows: (
+            0.6 < value(rows, "loss", weights="none", stages=8) / value(rows, "loss", weights="stash", stages=8) < 1.6
         ),
-        "prediction wins back most of what is lost": lambda rows: all(
-            _lost(rows, weights, 8) < share * _lost(rows, "stash", 8)
-            for weights, share in (("SpecTrain", 0.3), ("SpecTrain, own", 0.7))
+        "prediction wins back two fifths of what is lost or more, a form of each stage's own less": lambda rows: (
+            _lost(rows, "SpecTrain", 8) < 0.6 * _lost(rows, "stash", 8)
+            and _lost(rows, "SpecTrain", 8) < _lost(rows, "SpecTrain, own", 8) < _lost(rows, "stash", 8)
         ),
     },
     look=Look(
@@ -286,15 +286,17 @@ def _rate(rows, momentum, delay):
             _repaired(rows, 0.02, "T1") > 1.1 * _repaired(rows, 0.02, "none")
             and _repaired(rows, 0.02, "T1 for good") > 2 * _repaired(rows, 0.02, "none")
         ),
-        "at a large one, without repairs, training gets away": lambda rows: (
-            _repaired(rows, 0.6, "none") == float("inf")
+        "at a large one, without repairs, training gets away, or learns next to nothing": lambda rows: (
+            _repaired(rows, 0.6, "none") > 0.65 * GUESSING
         ),
         "going back on corrected weights (T2) keeps it from that, and no more": lambda rows: (
             1 < _repaired(rows, 0.6, "T2") < GUESSING
         ),
-        "a rate that stays divided by the delay learns there": lambda rows: _repaired(rows, 0.6, "T1 for good") < 0.5,
-        "one that comes back in full (T1) is in between": lambda rows: (
-            _repaired(rows, 0.6, "T1 for good") < _repaired(rows, 0.6, "T1") < GUESSING
+        "in between, a rate that stays divided by the delay learns more than without": lambda rows: (
+            _repaired(rows, 0.2, "T1 for good") < 0.9 * _repaired(rows, 0.2, "none")
+        ),
+        "and one that comes back in full (T1) less": lambda rows: (
+            _repaired(rows, 0.2, "T1") > 1.2 * _repaired(rows, 0.2, "none")
         ),
         "weights that are stashed need no repair": lambda rows: all(
             _repaired(rows, rate, "stash instead") < 1.1 * min(r["loss"] for r in rows if r["rate"] == rate)

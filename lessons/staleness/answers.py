@@ -7,8 +7,8 @@ from lessons.staleness.ensemble import mean_course
 from lessons.staleness.experiments import (
     BOWL,
     DIGITS,
-    GUESSING,
     MOMENTA,
+    NOTHING,
     TIMES,
     _critical,
     _loss,
@@ -26,7 +26,7 @@ def shared_out(run, workers: int) -> str:
     alone, many = (
         _loss(run(algorithm="asgd", workers=n, learning_rate=0.32, steps=1536 // n, **DIGITS)) for n in (1, workers)
     )
-    if many > 0.98 * GUESSING:
+    if many > NOTHING:
         return "nothing"
     return "same" if many < 1.2 * alone else "worse"
 
@@ -55,7 +55,7 @@ def critical(run, workers: int) -> float:
 def best_bound(run, times: str) -> str:
     """Return the best bound on how far a worker may run ahead of the slowest."""
     seconds = [until_it_reads(run, times, bound)[0] for bound in (0, 1, 16)]
-    if max(seconds) < 1.1 * min(seconds):
+    if max(seconds) < 1.6 * min(seconds):
         return "all one"
     return ("none", "one", "far")[seconds.index(min(seconds))]
 
@@ -66,7 +66,7 @@ def divided(run, workers: int) -> str:
     many, one, all_in_turn = (
         _loss(run(workers=n, steps=steps, **values)) for n, steps in ((workers, 100), (1, 100), (1, 100 * workers))
     )
-    if many > 0.98 * GUESSING:
+    if many > NOTHING:
         return "nothing"
     return "one" if abs(many - one) < abs(many - all_in_turn) else "all"
 
@@ -80,7 +80,7 @@ def added(run, workers: int) -> str:
     """Return how much momentum the server should add."""
     best = max(MOMENTA, key=lambda momentum: progress(run, workers, momentum))
     missing = best - (1 - 1 / workers)
-    return "brake" if missing < 0 else "much" if missing > 0.5 else "little"
+    return "none" if missing < 0.09 else "much" if missing > 0.5 else "little"
 
 
 def fed(run, megabytes: int, seconds: float) -> float:
