@@ -366,7 +366,7 @@ def noise(run, s, bucket):
         ),
         "without what it leaves out it takes sixteen": lambda rows: (
             column(rows, "loss", feedback="off")[:-1] == sorted(column(rows, "loss", feedback="off")[:-1])[::-1]
-            and value(rows, "loss", directions=8, feedback="off") > 1.05 * value(rows, "loss", directions="all")
+            and value(rows, "loss", directions=8, feedback="off") > 1.03 * value(rows, "loss", directions="all")
             and value(rows, "loss", directions=16, feedback="off") < 1.05 * value(rows, "loss", directions="all")
         ),
         "twice the directions are less than twice the bytes, since what is small goes as it is": lambda rows: all(
