@@ -44,6 +44,8 @@ class RecordedFigure:
         """Return in a sentence with which seeds it was run."""
         if len(self.seeds) == 1:
             return "Nothing here depends on a seed."
+        if not any(self.spread):
+            return f"The same with seeds {' and '.join(map(str, self.seeds))}."
         return f"Means over seeds {self.seeds[0]} to {self.seeds[-1]}, with the lowest and the highest."
 
     def table(self) -> Rows:

@@ -48,12 +48,17 @@ def run_now(**values: Any) -> Run:
 
 
 def each(make: Callable[[Seeded], Any], start: Callable[[Experiment], Run] | None = None) -> dict[int, Any]:
-    """Return what `make` makes of a Seeded, by seed; under the first alone if it asks for no seed."""
-    made = {}
+    """Return what `make` makes of a Seeded, by seed; under the first alone if it asks for no seed.
+
+    Rows that are the same under the first two, to the last digit, are made no more often: they are bytes, times without
+    jitter, courses without noise, in which no seed shows. (Single answers may agree by chance, and are all made.)
+    """
+    made: dict[int, Any] = {}
     for seed in SEEDS:
         run = Seeded(seed, start)
         made[seed] = make(run)
-        if not run.used:
+        same = len(made) == 2 and isinstance(made[seed], list) and made[seed] == made[SEEDS[0]]
+        if same or not run.used:
             break
     return made
 

@@ -31,6 +31,12 @@ def test_what_asks_for_no_seed_is_made_once_and_dice_count_as_asking():
     assert Seeded().seed == 0
 
 
+def test_rows_in_which_no_seed_shows_are_made_twice_and_answers_under_all():
+    assert [*given(lambda run: [{"bytes": run.seed * 0}])] == [0, 1]
+    assert [*given(lambda run: [{"loss": run.seed}])] == [*SEEDS]
+    assert [*given(lambda run: "level" if run.seed < 4 else "first")] == [*SEEDS]
+
+
 def test_what_all_seeds_agree_on_stays_as_it_is():
     rows = [{"n": 2, "word": "a", "loss": math.inf, "on": True}]
     assert seeds.mean([rows, rows]) == rows and type(seeds.mean([rows, rows])[0]["n"]) is int
