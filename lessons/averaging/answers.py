@@ -52,7 +52,7 @@ def first(run, cluster: str) -> str:
 
 def spring(run, period: int) -> str:
     """Return which method has the better centre after 256 steps, with visits every `period` steps, at its best rate."""
-    elastic, downpour = (experiments.visiting(run, method, period)[1] for method in ("EASGD", "Downpour"))
+    elastic, downpour = (experiments.visiting(run, method, period)[0] for method in ("EASGD", "Downpour"))
     return "elastic" if elastic < downpour else "downpour"
 
 

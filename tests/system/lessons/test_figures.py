@@ -1,10 +1,13 @@
 """Every figure of the textbook is run, shows what it claims to show, and is what the text says it is."""
 
+from types import SimpleNamespace
+
 import pytest
 
 import lessons
 from experiments.plots.chart import chart
 from lessons import golden, seeds
+from lessons.averaging.experiments import at_best
 from lessons.figure import figure
 
 FIGURES = [(chapter, name) for chapter in lessons.CHAPTERS for name in lessons.figures(chapter)]
@@ -44,6 +47,18 @@ def test_a_rate_that_is_left_to_the_default_is_seen(rates_are_stated):
     with pytest.raises(AssertionError, match="may change"):
         seeds.run_now(algorithm="sgd", steps=1)
     assert seeds.run_now(algorithm="sgd", steps=1, learning_rate=0.1).status == "finished"
+
+
+def test_a_best_rate_lies_between_others_that_were_tried():
+    def ended(*losses):
+        return {
+            rate: SimpleNamespace(summary={"held_out_loss": loss}) for rate, loss in zip((1, 2, 4), losses, strict=True)
+        }
+
+    assert at_best(ended(0.5, 0.25, None)) == 0.25
+    for losses in ((0.25, 0.5, None), (0.5, 0.25, 0.125)):
+        with pytest.raises(ValueError, match="at an end"):
+            at_best(ended(*losses))
 
 
 def test_a_claim_that_does_not_hold_is_seen():
