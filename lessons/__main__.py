@@ -89,9 +89,9 @@ def run(name: str, out: Path | None) -> None:
             with console.status("") as status:
                 recorded = chapters.run_figure(full, figure, lambda n, full=full: status.update(f"{full}, run {n}"))
             shown &= _print(figure, recorded)
-            charts.append((figure.question, figure.text, chart(recorded.rows, recorded.look)))
+            charts.append((figure.question, figure.text, chart(recorded.rows, recorded.look, recorded.spread)))
             if out:
-                console.print(f"{write_rows(recorded.rows, out / f'{full}.csv')}", style="dim")
+                console.print(f"{write_rows(recorded.table(), out / f'{full}.csv')}", style="dim")
         if out:
             (out / f"{name}.html").write_text(page(one.title(), charts), "utf-8")
             console.print(f"{out / f'{name}.html'}", style="dim")
@@ -169,9 +169,8 @@ def write_golden(name: str) -> None:
         with console.status("") as status:
             new = one.recompute(status.update)
         for full, recorded in new.figures.items():
-            missed = [c for c, holds in lessons.find(full).claims.items() if not holds(recorded.rows)]
-            if missed:
-                raise ValueError(f"{full} does not show what it claims: {'; '.join(missed)}.")
+            if missed := [claim for claim in recorded.claims if not recorded.shows(claim)]:
+                raise ValueError(f"{full} does not show what it claims under every seed: {'; '.join(missed)}.")
             for change in golden.differences(was.rows, recorded.rows) if (was := one.golden.figures.get(full)) else ():
                 console.print(f"{full}: {change}", highlight=False, markup=False)
         golden.write(new, one.folder / "golden.json")
@@ -179,18 +178,25 @@ def write_golden(name: str) -> None:
 
 
 def _print(figure, recorded: golden.RecordedFigure) -> bool:
-    """Print rows and claims; return whether all claims hold."""
+    """Print rows, with the range over seeds, and claims; return whether all claims hold."""
     console.print(f"[bold]{figure.question}[/]\n{figure.source}\n", highlight=False)
     table = Table(*recorded.rows[0], box=None, pad_edge=False)
-    for row in recorded.rows:
-        table.add_row(*(f"{value:.4g}" if isinstance(value, float) else str(value) for value in row.values()))
+    for row, limits in zip(recorded.rows, recorded.spread, strict=True):
+        table.add_row(*(_cell(value, limits.get(name)) for name, value in row.items()))
     console.print(table)
+    console.print(f"\n{recorded.said_of_seeds()}\n", style="dim", highlight=False)
+    for claim, seeds in recorded.claims.items():
+        sign = "[green]yes[/]" if recorded.shows(claim) else "[red]no [/]"
+        often = "" if seeds in (0, len(recorded.seeds)) else f" ({seeds} of {len(recorded.seeds)} seeds)"
+        console.print(f"{sign}  {claim}{often}", highlight=False)
     console.print()
-    shown = {claim: bool(holds(recorded.rows)) for claim, holds in figure.claims.items()}
-    for claim, holds in shown.items():
-        console.print(f"{'[green]yes[/]' if holds else '[red]no [/]'}  {claim}", highlight=False)
-    console.print()
-    return all(shown.values())
+    return all(map(recorded.shows, recorded.claims))
+
+
+def _cell(value, limits) -> str:
+    """Return a value as text, with its lowest and highest where seeds differ."""
+    shown = f"{value:.4g}" if isinstance(value, float) else str(value)
+    return f"{shown}  ({limits[0]:.3g} to {limits[1]:.3g})" if limits else shown
 
 
 def _terminal(one: chapters.Chapter, block: markup.Block):

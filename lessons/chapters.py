@@ -15,9 +15,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
-from lessons import golden, markup, quiz
+from lessons import golden, markup, quiz, seeds
 from lessons.golden import Golden
 
 LANGUAGES = {"en": "English", "ko": "한국어"}
@@ -111,16 +110,20 @@ class Chapter:
 
 
 def run_figure(name: str, figure, on_run: Callable[[int], None] = lambda _: None) -> golden.RecordedFigure:
-    """Run a figure's experiments in this process and record them; call `on_run` with the number started so far."""
+    """Run a figure's experiments in this process under all seeds and record them.
+
+    Calls `on_run` with the number of runs started so far.
+    """
     from experiments.experiment import Experiment
     from experiments.run import run
 
-    links: list[str] = []
+    started: list[Experiment] = []
 
-    def run_and_link(**values: Any):
-        experiment = Experiment.of(values)
-        links.append(experiment.query())
-        on_run(len(links))
+    def run_and_note(experiment: Experiment):
+        started.append(experiment)
+        on_run(len(started))
         return run(experiment)
 
-    return golden.record_figure(name, figure, figure.rows(run_and_link), links)
+    samples = seeds.each(figure.rows, run_and_note)
+    links = [experiment.query() for experiment in started[: len(started) // len(samples)]]
+    return golden.record_figure(name, figure, samples, links)

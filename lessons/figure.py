@@ -7,14 +7,14 @@
     def warm_up(run):
         rows = []
         for start in ("none", "constant", "gradual"):
-            done = run(algorithm="large_batch", warm_up=start, workers=8, epochs=10)
+            done = run(algorithm="large_batch", learning_rate=0.1, warm_up=start, workers=8, epochs=10)
             rows.append({"start": start, "loss": done.summary["held_out_loss"]})
         return rows
 
-A figure is a function of `run(**flat values of an experiment) -> Run` that returns rows, dicts of plain values, from
-which it is drawn, printed and tested. Each claim is a sentence about the *shape* (which curve is higher, where it
-bends) with its test. A figure takes at most 20 s on two cores. `look` says how rows are drawn; by default
-`experiments.plots.chart.guess` chooses.
+A figure is a function of `run(**flat values of an experiment) -> Run` that returns rows, dicts of plain values. It is
+called with five seeds (`lessons.seeds`): means are drawn and printed, with the spread. Each claim is a sentence about
+the *shape* (which curve is higher, where it bends) with its test, which the rows of every seed pass. A figure takes at
+most 30 s with all seeds. `look` says how rows are drawn; by default `experiments.plots.chart.guess` chooses.
 """
 
 from __future__ import annotations
@@ -24,11 +24,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from experiments.experiment import Experiment
 from experiments.plots.chart import Look as Look
 from experiments.plots.chart import Rows
-from experiments.run import run as run_experiment
-from experiments.runs.record import Run
+from lessons.seeds import Seeded
+from lessons.seeds import run_now as run_now
 
 
 @dataclass(frozen=True)
@@ -39,27 +38,18 @@ class Figure:
     question: str
     source: str
     claims: Mapping[str, Callable[[Rows], bool]]
-    make: Callable[[Callable[..., Run]], Rows]
+    rows: Callable[[Seeded], Rows]  # runs the experiments under one seed
     text: str
     look: Look | None = None
-
-    def rows(self, run: Callable[..., Run] | None = None) -> Rows:
-        """Run the experiments, by `run` or else in this process, and return the rows."""
-        return self.make(run or run_now)
 
 
 def figure(question: str, *, source: str, claims: Mapping[str, Callable[[Rows], bool]], look: Look | None = None):
     """Turn a function `name(run) -> rows` into a Figure; its docstring says what to look at."""
 
-    def made(make: Callable[[Callable[..., Run]], Rows]) -> Figure:
+    def made(make: Callable[[Seeded], Rows]) -> Figure:
         return Figure(make.__name__, question, source, claims, make, inspect.cleandoc(make.__doc__ or ""), look)
 
     return made
-
-
-def run_now(**values: Any) -> Run:
-    """Return the Run of the experiment with these flat values. ValueError if they are invalid."""
-    return run_experiment(Experiment.of(values))
 
 
 def value(rows: Rows, quantity: str, **where: Any) -> Any:

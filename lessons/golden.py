@@ -14,7 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from experiments.plots.chart import Look, Rows, guess
+from experiments.plots.chart import Look, Rows, Spread, guess
+from lessons import seeds
 
 CLOSE = 0.05  # of a number, or of the largest in its column: other processors round otherwise, and training amplifies
 RUNS = 60  # most links to single runs that a figure keeps
@@ -22,28 +23,62 @@ RUNS = 60  # most links to single runs that a figure keeps
 
 @dataclass(frozen=True)
 class RecordedFigure:
-    """Recorded result of a figure: its rows, and the runs they came from, as links into the workbench."""
+    """Recorded result of a figure: means over seeds, and the runs of the first seed, as links into the workbench."""
 
     name: str  # in full: "stragglers.waiting_for_everybody"
     question: str
     source: str
     text: str
-    claims: tuple[str, ...]
+    claims: Mapping[str, int]  # how many seeds show each
     look: Look
-    rows: Rows
+    seeds: tuple[int, ...]  # one where nothing depends on the seed
+    rows: Rows  # means
+    spread: Spread  # lowest and highest, where seeds differ
     runs: tuple[str, ...]
+
+    def shows(self, claim: str) -> bool:
+        """Return whether every seed shows this claim."""
+        return self.claims[claim] == len(self.seeds)
+
+    def said_of_seeds(self) -> str:
+        """Return in a sentence with which seeds it was run."""
+        if len(self.seeds) == 1:
+            return "Nothing here depends on a seed."
+        if not any(self.spread):
+            return f"The same with seeds {' and '.join(map(str, self.seeds))}."
+        return f"Means over seeds {self.seeds[0]} to {self.seeds[-1]}, with the lowest and the highest."
+
+    def table(self) -> Rows:
+        """Return the rows, and behind each number in which seeds differ the lowest and the highest."""
+        ranged = {name for row in self.spread for name in row}
+        return [
+            {
+                title: value
+                for name, mean in row.items()
+                for title, value in zip(
+                    (name, f"{name}, lowest", f"{name}, highest") if name in ranged else (name,),
+                    (mean, *limits.get(name, (mean, mean))),
+                    strict=False,
+                )
+            }
+            for row, limits in zip(self.rows, self.spread, strict=True)
+        ]
 
     def plain(self) -> dict[str, Any]:
         """Return the record as JSON values, floats rounded to six digits."""
-        words = {"question": self.question, "source": self.source, "text": self.text, "claims": list(self.claims)}
+        words = {"question": self.question, "source": self.source, "text": self.text, "claims": dict(self.claims)}
         rows = [{column: _rounded(value) for column, value in row.items()} for row in self.rows]
-        return {**words, "look": self.look.plain(), "runs": list(self.runs), "rows": rows}
+        spread = [{column: [_rounded(v) for v in limits] for column, limits in row.items()} for row in self.spread]
+        lists = {"seeds": list(self.seeds), "runs": list(self.runs), "rows": rows, "spread": spread}
+        return {**words, "look": self.look.plain(), **lists}
 
     @classmethod
     def of(cls, name: str, values: Mapping[str, Any]) -> RecordedFigure:
         """Return the record that `plain` turned into `values`."""
-        words = (values["question"], values["source"], values["text"], tuple(values["claims"]))
-        return cls(name, *words, Look.of(values["look"]), values["rows"], tuple(values["runs"]))
+        words = (values["question"], values["source"], values["text"], values["claims"])
+        spread = [{column: tuple(limits) for column, limits in row.items()} for row in values["spread"]]
+        seeds, runs = tuple(values["seeds"]), tuple(values["runs"])
+        return cls(name, *words, Look.of(values["look"]), seeds, values["rows"], spread, runs)
 
 
 @dataclass(frozen=True)
@@ -70,12 +105,14 @@ class Golden:
 EMPTY = Golden({}, {})
 
 
-def record_figure(name: str, figure, rows: Rows, runs: Sequence[str] = ()) -> RecordedFigure:
-    """Return the record of a figure with these rows. They stay as measured; rounding is left to writing the file."""
-    rows = [{column: _plain(value) for column, value in row.items()} for row in rows]
+def record_figure(name: str, figure, samples: Mapping[int, Rows], runs: Sequence[str] = ()) -> RecordedFigure:
+    """Return the record of a figure with these rows by seed. They stay as measured; only the file is rounded."""
+    plain = [[{name: _plain(value) for name, value in row.items()} for row in rows] for rows in samples.values()]
+    claims = {claim: sum(bool(holds(rows)) for rows in plain) for claim, holds in figure.claims.items()}
+    words, shown = (figure.question, figure.source, figure.text, claims), seeds.mean(plain)
     distinct = tuple(dict.fromkeys(runs))[:RUNS]
-    look = figure.look or guess(rows)
-    return RecordedFigure(name, figure.question, figure.source, figure.text, tuple(figure.claims), look, rows, distinct)
+    look = figure.look or guess(shown)
+    return RecordedFigure(name, *words, look, tuple(samples), shown, seeds.spread(plain), distinct)
 
 
 def read(path: Path) -> Golden:

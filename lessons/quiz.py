@@ -4,7 +4,7 @@
     name = "speed_up"
     ask = "How many times as fast as one are {workers} workers?"
     draw = { workers = [8, 16, 32] }           # parameters: one value of each list, by seed
-    answer = "speed_up"                        # a function in answers.py, called with the parameters
+    answer = "speed_up"                        # a function in answers.py: (run, **parameters) -> answer
     within = 0.15                              # relative tolerance of a guess
     why = "The slowest takes {answer:.2f} times ..."
 
@@ -29,6 +29,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+
+from lessons import seeds
 
 FIELD = re.compile(r"\{(\w+)(?::([^{}]*))?\}")
 
@@ -86,12 +88,17 @@ class Item:
         raise ValueError(f"{self.name} has no choice {key!r}; it has {', '.join(c.key for c in self.choices)}.")
 
     def compute(self, chapter: str, parameters: Mapping[str, Any]) -> Any:
-        """Return the answer, computed by the function in the chapter's answers.py."""
-        answer = getattr(importlib.import_module(f"lessons.{chapter}.answers"), self.answer)(**parameters)
-        if self.choices:
-            self.choice(answer)
-            return answer
-        return float(f"{answer:.6g}")
+        """Return the answer, computed by the function in the chapter's answers.py: its mean over seeds.
+
+        A choice has no mean; ValueError if seeds disagree on it.
+        """
+        answer = getattr(importlib.import_module(f"lessons.{chapter}.answers"), self.answer)
+        by_seed = seeds.each(lambda run: answer(run, **parameters))
+        if not self.choices:
+            return float(f"{sum(by_seed.values()) / len(by_seed):.6g}")
+        if len({*by_seed.values()}) > 1:
+            raise ValueError(f"seeds disagree on {self.name} for {dict(parameters)}: {by_seed}; ask what all agree on.")
+        return self.choice(by_seed[0]).key
 
 
 def read(path: Path) -> tuple[Item, ...]:

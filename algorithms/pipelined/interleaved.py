@@ -9,12 +9,6 @@ mini-batch:
     rank 0   F0 F1 f0 f1 F2 b0 F3 b1 f2 B0 f3 B1 .. b2 .. b3 B2 B3
     rank 1   .. F0 F1 f0 b0 f1 b1 F2 B0 F3 B1 f2 b2 f3 b3 B2 B3 ..        (small letters: second stages)
 
-<<<<<<< HEAD
-Price: the bubble shrinks to (S-1)(f+b) / pieces, where f and b are the times of all stages of a rank. Activations cross
-pieces S - 1 boundaries instead of S - 1, from the last rank back to the first too: 2 batch a for each. Rank r holds
-2(S-1-r) + (pieces-1) S + 1 thin micro-batches, but never more than there are, M pieces. Staleness: none.
-Source: Narayanan et al., SC 2021, arXiv:2104.04473; the order is that of Megatron-LM.
-=======
 Where S does not divide M, groups are larger: M cut in M // S equal ones, and if M < S there is a single, smaller one.
 
 Price: the bubble shrinks to (S-1)(f+b) / pieces, where f and b are the times of all stages of a rank; if M < S, a group
@@ -24,7 +18,6 @@ divides M, rank r holds 2(S-1-r) + (pieces-1) G + 1 thin micro-batches, and neve
 Staleness: none.
 Source: Narayanan et al., SC 2021, arXiv:2104.04473; the order is that of Megatron-LM, other groups those of
 torch.distributed.
->>>>>>> schedules
 """
 
 from algorithms.algorithm import Equivalence, knob

@@ -131,34 +131,44 @@ def _figure(recorded: RecordedFigure, place: str) -> None:
     """Draw a figure as the golden file has it, or as it was run just now."""
     state, key = st.session_state, f"{place}-{recorded.name}"
     with st.container(border=True, key=f"figure-{key}"):
-        holds = dict.fromkeys(recorded.claims, True)
         if state.get(f"again-{key}") and (
             folder := background.fetch(
                 job_specs.figure_spec(recorded.name), "Running its experiments.", f"figure-{key}"
             )
         ):
-            answer = job_specs.read(folder)
-            recorded, holds = RecordedFigure.of(recorded.name, answer), answer["holds"]
+            recorded = RecordedFigure.of(recorded.name, job_specs.read(folder))
         st.markdown(f"**{escaped(recorded.question)}**")
-        shown = _built(recorded.name, str(recorded.rows), recorded)
+        shown = _built(recorded.name, str((recorded.rows, recorded.spread)), recorded)
         st.plotly_chart(shown, key=f"chart-{key}", config=CONFIG, alt=". ".join((recorded.question, *recorded.claims)))
         st.markdown(f":small[{_with_code(' '.join(recorded.text.split()))}]")
-        marks = {True: ":green[:material/check:]", False: ":red[:material/close:]"}
-        st.markdown("  \n".join(f"{marks[holds[claim]]} {escaped(claim)}" for claim in recorded.claims))
+        st.markdown("  \n".join(_claim(recorded, claim) for claim in recorded.claims))
         with st.container(horizontal=True, vertical_alignment="center", gap="small"):
             if state.get(f"again-{key}"):
-                st.badge("run here, just now", icon=":material/check:", color="green")
+                st.badge(f"run here, just now{_with_seeds(recorded)}", icon=":material/check:", color="green")
             else:
                 st.button(
                     "Run it here", key=f"run-{key}", icon=":material/play_arrow:", on_click=state.__setitem__,
-                    args=(f"again-{key}", True), help="Do all its experiments again, on this machine.",
+                    args=(f"again-{key}", True),
+                    help=f"Do its experiments again, on this machine. {recorded.said_of_seeds()}",
                 )  # fmt: skip
             with st.popover("Rows", icon=":material/table_rows:"):
-                st.dataframe(pd.DataFrame(recorded.rows), hide_index=True)
+                st.dataframe(pd.DataFrame(recorded.table()), hide_index=True)
             if recorded.runs:
                 with st.popover("Workbench", icon=":material/tune:"):
                     _to_workbench(recorded, key)
             st.caption(f"After {escaped(recorded.source)}")
+
+
+def _claim(recorded: RecordedFigure, claim: str) -> str:
+    """Return a claim with a mark, and how many seeds show it where not all do."""
+    if recorded.shows(claim):
+        return f":green[:material/check:] {escaped(claim)}"
+    return f":red[:material/close:] {escaped(claim)} ({recorded.claims[claim]} of {len(recorded.seeds)} seeds)"
+
+
+def _with_seeds(recorded: RecordedFigure) -> str:
+    few = len(recorded.seeds) == 1
+    return "" if few else f", with seeds {recorded.seeds[0]} to {recorded.seeds[-1]}"
 
 
 def _with_code(text: str) -> str:
@@ -169,7 +179,7 @@ def _with_code(text: str) -> str:
 
 @st.cache_resource(max_entries=128, show_spinner=False)
 def _built(name: str, rows: str, _recorded: RecordedFigure):
-    return chart(_recorded.rows, _recorded.look)
+    return chart(_recorded.rows, _recorded.look, _recorded.spread)
 
 
 def _to_workbench(recorded: RecordedFigure, key: str) -> None:

@@ -3,7 +3,8 @@
     Look(x="workers", y=("step",), colour="law", theory=("theory",), log="x")
 
 A line, or a group of bars, for each value of `colour` and each column of `y`; columns of `theory` are drawn beside
-them as grey lines without points. Without a declaration there is `guess(rows)`.
+them as grey lines without points. Without a declaration there is `guess(rows)`. Where rows are means, their lowest and
+highest values (`Spread`) are drawn as a band around the line, or as a whisker on the bar.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from typing import Any, Literal
 from experiments.plots import palette
 
 Rows = list[dict[str, Any]]
+Spread = list[dict[str, tuple[Any, Any]]]  # for each row: column -> (lowest, highest), where they differ
 
 HATCHES = ("", "/", "x", "-", ".")  # of bars in the first, second, ... group
 HEIGHT = 340  # px
@@ -58,16 +60,19 @@ def guess(rows: Rows) -> Look:
     return Look(x, (y,), "+".join(n for n in varied if n != x), "line" if numbers else "bar")
 
 
-def chart(rows: Rows, look: Look | None = None):
+def chart(rows: Rows, look: Look | None = None, spread: Spread = ()):
     """Return the figure; it carries no theme. Infinite values leave a gap."""
     import plotly.graph_objects as go
 
     look = look or guess(rows)
     figure, groups = go.Figure(), _groups(rows, look)
+    limits = {id(row): limit for row, limit in zip(rows, spread, strict=False)}
     for number, (name, column, some) in enumerate((g, c, s) for c in look.y for g, s in groups.items()):
         colour, dash, symbol = palette.RUNS[number % len(palette.RUNS)]
         label = ", ".join(filter(None, (name, column if len(look.y) > 1 or not name else "")))
         x, y = _across(some, look), [_finite(row[column]) for row in some]
+        ends = [limits.get(id(row), {}).get(column, (row[column], row[column])) for row in some]
+        low, high = zip(*ends, strict=True)
         if look.kind == "bar":
             pattern = {
                 "shape": HATCHES[number % len(HATCHES)],
@@ -75,16 +80,19 @@ def chart(rows: Rows, look: Look | None = None):
                 "fgcolor": "rgba(255,255,255,0.6)",
                 "fillmode": "overlay",
             }
-            figure.add_bar(x=x, y=y, name=label, marker={"color": colour, "pattern": pattern})
+            figure.add_bar(
+                x=x, y=y, name=label, marker={"color": colour, "pattern": pattern}, error_y=_whisker(y, low, high)
+            )
         else:
             figure.add_scatter(
                 x=x, y=y, name=label, mode="lines+markers", marker={"symbol": symbol, "size": 8, "color": colour},
-                line={"color": colour, "dash": "solid" if look.theory else dash, "width": 2},
+                line={"color": colour, "dash": "solid" if look.theory else dash, "width": 2}, legendgroup=label,
             )  # fmt: skip
+            _add_band(figure, x, low, high, colour, label)
     _add_theory(figure, groups, look)
     figure.update_layout(
         height=HEIGHT, margin={"l": 10, "r": 10, "t": 26, "b": 10}, barmode="group", bargap=0.25,
-        showlegend=len(figure.data) > 1,
+        showlegend=sum(trace.showlegend is not False for trace in figure.data) > 1,
         legend={"orientation": "h", "x": 0, "y": 1.0, "yanchor": "bottom", "title": {"text": ""}},
     )  # fmt: skip
     # A bar stands where its words stand, also where they read as numbers.
@@ -104,6 +112,26 @@ def chart(rows: Rows, look: Look | None = None):
     else:
         figure.update_yaxes(rangemode="tozero")
     return figure
+
+
+def _add_band(figure: Any, x: list, low: tuple, high: tuple, colour: str, group: str) -> None:
+    """Add the area between lowest and highest values, where both are finite; nothing if they are equal."""
+    ends = [(place, a, b) for place, a, b in zip(x, low, high, strict=True) if None not in (_finite(a), _finite(b))]
+    if all(a == b for _, a, b in ends):
+        return
+    there, below, above = zip(*ends, strict=True)
+    figure.add_scatter(
+        x=[*there, *there[::-1]], y=[*above, *below[::-1]], fill="toself", mode="none", fillcolor=colour, opacity=0.18,
+        hoverinfo="skip", showlegend=False, legendgroup=group, name=f"{group}, range",
+    )  # fmt: skip
+
+
+def _whisker(y: list, low: tuple, high: tuple) -> dict[str, Any] | None:
+    """Return the error bars from lowest to highest; None if they are equal."""
+    if low == high:
+        return None
+    up, down = ([_finite(abs(end - (mid or 0))) for mid, end in zip(y, ends, strict=True)] for ends in (high, low))
+    return {"type": "data", "symmetric": False, "array": up, "arrayminus": down, "thickness": 1.2, "width": 4}
 
 
 def _add_theory(figure: Any, groups: dict[str, Rows], look: Look) -> None:

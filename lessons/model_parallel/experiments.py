@@ -92,6 +92,7 @@ def share_model_or_data(run):
         for groups in rank_groups.divisors(RANKS):
             done = run(
                 algorithm="hybrid",
+                learning_rate=0.2,
                 groups=groups,
                 workers=RANKS,
                 batch=batch // groups,
@@ -148,6 +149,7 @@ def spread_a_layer(run):
     for machines in (1, 2, 3, 4, 5, 6, 8, 10):
         done = run(
             algorithm="distbelief",
+            learning_rate=0.2,
             workers=machines,
             batch=128,
             hidden="512,512",
@@ -202,6 +204,7 @@ def tensor_inside_the_node(run):
         for tensor in (1, 2, 4, 8):
             done = run(
                 algorithm="three_d",
+                learning_rate=0.3,
                 workload="text",
                 width=64,
                 heads=8,

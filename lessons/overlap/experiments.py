@@ -18,11 +18,11 @@ DEEP = {"model": "residual", "depth": 16, "width": 96, "workers": 4, "steps": 8,
 HEAVY_END = {"model": "cnn", "batch": 128, "workers": 4, "steps": 8, "evaluations": 1}  # most parameters come last
 WHOLE = 1 << 30  # one bucket for everything; slices that cut nothing
 
-NONE = {"algorithm": "sync_sgd"}
-BACKWARD = {"algorithm": "overlap", "bucket_bytes": 0}
-FIFO = {"algorithm": "priority", "order": "fifo", "slice": WHOLE}
-URGENT = {"algorithm": "priority"}
-DELAY = {"algorithm": "delayed"}
+NONE = {"algorithm": "sync_sgd", "learning_rate": 0.2}
+BACKWARD = {"algorithm": "overlap", "bucket_bytes": 0, "learning_rate": 0.2}
+FIFO = {"algorithm": "priority", "order": "fifo", "slice": WHOLE, "learning_rate": 0.2}
+URGENT = {"algorithm": "priority", "learning_rate": 0.2}
+DELAY = {"algorithm": "delayed", "learning_rate": 0.1}
 
 
 def step(done):

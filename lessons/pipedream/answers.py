@@ -5,7 +5,6 @@ from __future__ import annotations
 from math import pi, sin
 
 from algorithms.pipelined import pipedream
-from lessons.figure import run_now
 from lessons.pipedream.experiments import EXACT, NONE, STASH, TIMED, VERTICAL, loss_after, to_a_loss
 from lessons.pipedream.gradients import PLACES, distance
 from theory import schedule_timing, schedules, staleness
@@ -16,19 +15,19 @@ COSTS = {"F": 1.0, "B": 2.0}
 SMALL_VGG = Profile(forward=(3.0, 1.0), backward=(5.0, 1.0), activations=(0.5, 0.1), weights=(0.0, 9.0))
 
 
-def faster(stages: int, chunks: int) -> float:
+def faster(run, stages: int, chunks: int) -> float:
     """Return the throughput of a pipeline that is never drained, relative to GPipe."""
     flushed = schedule_timing.simulate(schedules.lists("gpipe", stages, chunks), COSTS).makespan / chunks
     return flushed / _period(lambda count: schedules.lists("pipedream", stages, count), COSTS)
 
 
-def late(stages: int, stage: int) -> float:
+def late(run, stages: int, stage: int) -> float:
     """Return the updates of a stage between the forward of a mini-batch and its own update."""
     ops = pipedream.schedule(stage, stages, 4 * stages)
     return staleness.count(ops)[stage].delay[-1]
 
 
-def copies(stages: int, weights: str) -> float:
+def copies(run, stages: int, weights: str) -> float:
     """Return the memory of all versions on all stages, in models."""
     policy = (lambda batch: max(0, batch - (stages - 1))) if weights == "vertical" else None
     alive = [
@@ -38,41 +37,41 @@ def copies(stages: int, weights: str) -> float:
     return sum(alive) / stages
 
 
-def follows(weights: str) -> str:
+def follows(run, weights: str) -> str:
     """Return of which loss an update is the gradient."""
     tried = {"algorithm": "pipedream", "workers": 4, "learning_rate": 0.1, "batch": 32, "width": 16, "weights": weights}
-    far = distance(run_now, **tried, **EXACT)
+    far = distance(run, **tried, **EXACT)
     near = [place for place in PLACES if far[place] < 1e-6]
     return dict(zip(PLACES, ("mixed", "older", "newest"), strict=True))[near[0]] if near else "nothing"
 
 
-def worst(stages: int) -> str:
+def worst(run, stages: int) -> str:
     """Return which weights for the two passes end with the highest loss."""
     kinds = {"stash": STASH, "none": NONE, "vertical": VERTICAL}
-    losses = {key: loss_after(run_now, kind, stages) for key, kind in kinds.items()}
+    losses = {key: loss_after(run, kind, stages) for key, kind in kinds.items()}
     return max(losses, key=losses.get)
 
 
-def first(rate: float) -> str:
+def first(run, rate: float) -> str:
     """Return which method reaches the loss in less time."""
     methods = {"pipedream": "stash", "gpipe": "GPipe"}
-    seconds = {key: to_a_loss(run_now, TIMED[method], rate)[1] for key, method in methods.items()}
+    seconds = {key: to_a_loss(run, TIMED[method], rate)[1] for key, method in methods.items()}
     return min(seconds, key=seconds.get)
 
 
-def stable(delay: int) -> float:
+def stable(run, delay: int) -> float:
     """Return the largest learning rate at which SGD with this delay, in updates, converges on w^2/2."""
     return 2 * sin(pi / (4 * delay + 2))
 
 
-def period(seconds: str) -> float:
+def period(run, seconds: str) -> float:
     """Return the seconds between mini-batches in a full pipeline with these stage times, a third of each forward."""
     times = [float(word) for word in seconds.split(", ")]
     costs = {(kind, stage): part * time / 3 for stage, time in enumerate(times) for kind, part in COSTS.items()}
     return _period(lambda count: schedules.lists("pipedream", len(times), count), costs)
 
 
-def plan(bandwidth: int) -> str:
+def plan(run, bandwidth: int) -> str:
     """Return how PipeDream's partitioner distributes a model of two layers over three workers."""
     return partition(SMALL_VGG, [(3, bandwidth)]).name
 

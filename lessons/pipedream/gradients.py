@@ -2,29 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 
 from experiments.experiment import Experiment
 from experiments.run import check
-from experiments.runs.record import Run
+from lessons.seeds import Seeded
 from workloads.batches import Batches
 
 PLACES = "the weights it met", "one older version", "the newest version"
 
 
-def distance(run: Callable[..., Run], batches=range(24, 28), **values) -> dict[str, float]:
+def distance(run: Seeded, batches=range(24, 28), **values) -> dict[str, float]:
     """How far updates are from the gradient of their mini-batch at each of PLACES, as a part of that gradient.
 
     `values` are those of an experiment with pipedream, without momentum. Mini-batch b met version b-(S-1-s) of stage
     s; version b-(S-1) is the newest that all stages had when it set out, version b the newest before its update. What
     a stage has after v updates is what a run of v steps ends with.
     """
-    workload = check(Experiment.of(values))
-    stages, rate, seed = values["workers"], values["learning_rate"], values.get("seed", 0)
+    workload = check(Experiment.of(values | {"seed": run.seed}))
+    stages, rate = values["workers"], values["learning_rate"]
     versions = {v: run(**values, steps=v).parameters for v in range(batches[0] - stages + 1, batches[-1] + 2)}  # (d,)
-    stream = Batches(workload.samples, values["batch"], seed=seed, shuffle=workload.shuffle)
+    stream = Batches(workload.samples, values["batch"], seed=run.seed, shuffle=workload.shuffle)
     samples = [workload.batch(next(stream)) for _ in range(batches[-1] + 1)]
     found = []
     for b in batches:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lessons.figure import run_now, value
+from lessons.figure import value
 from lessons.pipelines import experiments
 from theory.pipeline_memory import in_flight
 from theory.schedule_timing import bubble_of_total, simulate
@@ -12,24 +12,24 @@ COSTS = {"F": 1.0, "B": 2.0, "R": 1.0}
 NAMES = {"GPipe": "gpipe", "1F1B": "1f1b"}
 
 
-def cut(machines: int) -> str:
+def cut(run, machines: int) -> str:
     """Return the speed-up of machines that hold a part of the model each, over one that holds all of it."""
-    speed = value(experiments.cut_in_stages.rows(), "speed", machines=machines)
+    speed = value(experiments.cut_in_stages.rows(run), "speed", machines=machines)
     return "as one" if abs(speed - 1) < 0.1 else "slower" if speed < 1 else "half" if speed < machines else "all"
 
 
-def idle(stages: int, chunks: int) -> float:
+def idle(run, stages: int, chunks: int) -> float:
     """Return the percentage of time in which the stages of GPipe are idle."""
     return 100 * bubble_of_total(simulate(lists("gpipe", stages, chunks), COSTS))
 
 
-def thinnest(stages: int) -> str:
+def thinnest(run, stages: int) -> str:
     """Return into how many micro-batches to cut a mini-batch of 256 for the most speed."""
-    speeds = {chunks: experiments.speed(experiments.in_pieces(run_now, stages, chunks)) for chunks in (1, 8, 256)}
+    speeds = {chunks: experiments.speed(experiments.in_pieces(run, stages, chunks)) for chunks in (1, 8, 256)}
     return {1: "whole", 8: "some", 256: "single"}[max(speeds, key=speeds.get)]
 
 
-def slowest(longer: int) -> float:
+def slowest(run, longer: int) -> float:
     """Return the speed-up of four stages, one of which has `longer` times as much to do, over one machine."""
     costs = {**COSTS, ("F", 2): longer, ("B", 2): 2 * longer}
     alone = 3 * (3 + longer)  # of a micro-batch on one machine
@@ -37,31 +37,31 @@ def slowest(longer: int) -> float:
     return alone / ((more - first) / 256)
 
 
-def notices(model: str) -> str:
+def notices(run, model: str) -> str:
     """Return whether the loss changes if mini-batches are cut into eight micro-batches."""
-    whole, pieces = (experiments.learned(run_now, model, chunks) for chunks in (1, 8))
+    whole, pieces = (experiments.learned(run, model, chunks) for chunks in (1, 8))
     return "same" if abs(pieces / whole - 1) < 1e-9 else "higher" if pieces > whole else "lower"
 
 
-def held(schedule: str, stages: int, chunks: int) -> float:
+def held(run, schedule: str, stages: int, chunks: int) -> float:
     """Return the most micro-batches that the first stage holds."""
     return in_flight(lists(NAMES[schedule], stages, chunks))[0]
 
 
-def again(stages: int, chunks: int) -> float:
+def again(run, stages: int, chunks: int) -> float:
     """Return by how many percent recomputing the forward before each backward lengthens a mini-batch."""
     once, twice = (simulate(lists(name, stages, chunks), COSTS).makespan for name in ("gpipe", "gpipe_early"))
     return 100 * (twice / once - 1)
 
 
-def latency(takes: str) -> str:
+def latency(run, takes: str) -> str:
     """Return which schedule is slower, GPipe's or 1F1B's, where a message takes so long."""
     over = {"no time": 0, "as long as a forward": 1, "as long as two forwards": 2}[takes]
     gpipe, other = (simulate(lists(name, 4, 16), COSTS, over).makespan for name in NAMES.values())
     return "same" if abs(other / gpipe - 1) < 0.02 else "1f1b" if other > gpipe else "gpipe"
 
 
-def split(half: str) -> str:
+def split(run, half: str) -> str:
     """Return what remains of the bubble of 1F1B if its backwards are split."""
     late = {"as long as the other": 1.0, "hardly any time": 0.01}[half]
     costs = {"F": 1.0, "I": 1.0, "W": late, "B": 1.0 + late}

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from cluster.network import NETWORKS
-from lessons.figure import run_now
 from lessons.staleness.ensemble import mean_course
 from lessons.staleness.experiments import (
     BOWL,
     DIGITS,
-    GUESSING,
     MOMENTA,
+    NOTHING,
     TIMES,
     _critical,
     _loss,
@@ -22,68 +21,68 @@ from lessons.staleness.experiments import (
 )
 
 
-def shared_out(workers: int) -> str:
+def shared_out(run, workers: int) -> str:
     """Return what becomes of the model if many workers compute the gradients of one."""
     alone, many = (
-        _loss(run_now(algorithm="asgd", workers=n, learning_rate=0.32, steps=1536 // n, **DIGITS)) for n in (1, workers)
+        _loss(run(algorithm="asgd", workers=n, learning_rate=0.32, steps=1536 // n, **DIGITS)) for n in (1, workers)
     )
-    if many > 0.98 * GUESSING:
+    if many > NOTHING:
         return "nothing"
     return "same" if many < 1.2 * alone else "worse"
 
 
-def mean_age(workers: int, slowest: int) -> float:
+def mean_age(run, workers: int, slowest: int) -> float:
     """Return the mean staleness if the slowest worker takes `slowest` times as long as the fastest."""
-    return float(_staleness(workers, "cloud", 1500, slowest).mean())
+    return float(_staleness(run, workers, "cloud", 1500, slowest).mean())
 
 
-def fresh(workers: int) -> float:
+def fresh(run, workers: int) -> float:
     """Return the percentage of gradients with staleness 0 if times are exponential."""
-    return 100 * float((_staleness(workers, "exponential", 6000) == 0).mean())
+    return 100 * float((_staleness(run, workers, "exponential", 6000) == 0).mean())
 
 
-def _staleness(workers, jitter, gradients, slowest=1):
-    where = {"slow": _slow(workers, slowest), "jitter": jitter, "seconds": _seconds(run_now, gradients / workers, 1)}
-    done = run_now(algorithm="asgd", workers=workers, learning_rate=0.01, dimension=1, **where, **BOWL)
+def _staleness(run, workers, jitter, gradients, slowest=1):
+    where = {"slow": _slow(workers, slowest), "jitter": jitter, "seconds": _seconds(run, gradients / workers, 1)}
+    done = run(algorithm="asgd", workers=workers, learning_rate=0.01, dimension=1, **where, **BOWL)
     return done.applied["staleness"][10 * workers :]
 
 
-def critical(workers: int) -> float:
+def critical(run, workers: int) -> float:
     """Return the largest stable learning rate on curvature 1 if workers take turns."""
-    return _critical(_stability(run_now, workers, 2.5 / workers, 1.25 / workers, steps=400))
+    return _critical(_stability(run, workers, 2.5 / workers, 1.25 / workers, steps=400))
 
 
-def best_bound(times: str) -> str:
+def best_bound(run, times: str) -> str:
     """Return the best bound on how far a worker may run ahead of the slowest."""
-    seconds = [until_it_reads(run_now, times, bound)[0] for bound in (0, 1, 16)]
-    if max(seconds) < 1.1 * min(seconds):
+    seconds = [until_it_reads(run, times, bound)[0] for bound in (0, 1, 16)]
+    if max(seconds) < 1.6 * min(seconds):
         return "all one"
     return ("none", "one", "far")[seconds.index(min(seconds))]
 
 
-def divided(workers: int) -> str:
+def divided(run, workers: int) -> str:
     """Return what 100 gradients of each worker are worth if each is divided by its staleness."""
     values = {"algorithm": "dynsgd", "learning_rate": 0.4, **DIGITS}
     many, one, all_in_turn = (
-        _loss(run_now(workers=n, steps=steps, **values)) for n, steps in ((workers, 100), (1, 100), (1, 100 * workers))
+        _loss(run(workers=n, steps=steps, **values)) for n, steps in ((workers, 100), (1, 100), (1, 100 * workers))
     )
-    if many > 0.98 * GUESSING:
+    if many > NOTHING:
         return "nothing"
     return "one" if abs(many - one) < abs(many - all_in_turn) else "all"
 
 
-def momentum(workers: int) -> float:
+def momentum(run, workers: int) -> float:
     """Return the implicit momentum of workers with exponential times."""
-    return float(fit(mean_course(workers, 1.2 / workers, TIMES["exponential"], 16, 200))[0])
+    return float(fit(mean_course(run.seed, workers, 1.2 / workers, TIMES["exponential"], 16, 200))[0])
 
 
-def added(workers: int) -> str:
+def added(run, workers: int) -> str:
     """Return how much momentum the server should add."""
-    best = max(MOMENTA, key=lambda momentum: progress(run_now, workers, momentum))
+    best = max(MOMENTA, key=lambda momentum: progress(run, workers, momentum))
     missing = best - (1 - 1 / workers)
-    return "brake" if missing < 0 else "much" if missing > 0.5 else "little"
+    return "none" if missing < 0.09 else "much" if missing > 0.5 else "little"
 
 
-def fed(megabytes: int, seconds: float) -> float:
+def fed(run, megabytes: int, seconds: float) -> float:
     """Return how many workers one server can feed over 10 Gb Ethernet."""
     return NETWORKS["10GbE"].between.bandwidth * seconds / (1e6 * megabytes)

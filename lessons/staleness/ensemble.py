@@ -15,10 +15,11 @@ from workloads.task import Task
 HEAVY = 300  # times as long as one number takes: beside the gradient, the server takes no time
 
 
-def mean_course(workers: int, rate: float, jitter: str, updates: int, clusters: int) -> np.ndarray:
+def mean_course(seed: int, workers: int, rate: float, jitter: str, updates: int, clusters: int) -> np.ndarray:
     """The server's w before and after each update, (updates + 1,), on f(w) = w^2 / 2 from 1: mean over clusters.
 
-    Each worker has more steps to make than the updates take, so that nobody is missing before the end.
+    Each cluster has random times of its own, and each seed has other clusters. Each worker has more steps to make than
+    the updates take, so that nobody is missing before the end.
     """
     bowl = quadratic.build(quadratic.Settings(dimension=1, points=workers), np.float64)
     s = asgd.Settings(learning_rate=rate)
@@ -28,11 +29,11 @@ def mean_course(workers: int, rate: float, jitter: str, updates: int, clusters: 
         task = Task(bowl, comm, budget=Budget(steps=updates), batch=1, data_shard=shard, data_shards=workers)
         return asgd.worker(comm, task, s)
 
-    def course(seed):
-        times = Faults(slow=dict.fromkeys(range(1, workers + 1), HEAVY), jitter=JITTERS[jitter], seed=seed)
+    def course(number):
+        times = Faults(slow=dict.fromkeys(range(1, workers + 1), HEAVY), jitter=JITTERS[jitter], seed=number)
         outcome = simulated.run(program, workers + 1, network=NETWORKS["ideal"], faults=times)
         if outcome.error:
             raise outcome.error
         return [1.0, *(float(w[0]) for *_, w in outcome.event_logs[0].reports[:updates])]
 
-    return np.mean([course(seed) for seed in range(clusters)], axis=0)
+    return np.mean([course(clusters * seed + one) for one in range(clusters)], axis=0)

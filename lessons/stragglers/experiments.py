@@ -50,8 +50,8 @@ def more_machines(run):
     for cluster, jitter in CLOUDS.items():
         for workers in (1, 2, 4, 8, 16, 32):
             done = run(
-                algorithm="backup", workers=workers, backups=0, slow=_slow(workers), jitter=jitter, steps=100,
-                evaluations=2,
+                algorithm="backup", workers=workers, backups=0, learning_rate=0.2, slow=_slow(workers), jitter=jitter,
+                steps=100, evaluations=2,
             )  # fmt: skip
             rate = workers / float(done.evaluations["seconds"][-1])
             if workers == 1:
@@ -63,7 +63,7 @@ def more_machines(run):
 
 def _step(run, workers, backups, steps, jitter):
     """The mean time of a step, in times of an undisturbed gradient."""
-    values = {"algorithm": "backup", "dimension": 4, "points": 256, "evaluations": 2, **BOWL}
+    values = {"algorithm": "backup", "learning_rate": 0.2, "dimension": 4, "points": 256, "evaluations": 2, **BOWL}
     alone = run(**values, workers=1, slow=_slow(1), steps=10).evaluations["seconds"][-1] / 10
     done = run(**values, workers=workers, backups=backups, slow=_slow(workers), steps=steps, jitter=jitter)
     return float(done.evaluations["seconds"][-1] / steps / alone)
@@ -267,8 +267,8 @@ def _until(done, loss):
         "the loss falls and the noise scale grows": lambda rows: (
             (np.diff(column(rows, "loss")) < 0).all() and (np.diff(column(rows, "noise scale")) > 0).all()
         ),
-        "to more than five times what it was": lambda rows: (
-            column(rows, "noise scale")[-1] > 5 * column(rows, "noise scale")[0]
+        "to more than three times what it was": lambda rows: (
+            column(rows, "noise scale")[-1] > 3 * column(rows, "noise scale")[0]
         ),
         "since the true gradient fades faster than the noise in it": lambda rows: (
             rows[-1]["signal"] / rows[0]["signal"] < rows[-1]["noise"] / rows[0]["noise"] < 1
@@ -279,20 +279,23 @@ def _until(done, loss):
 def noise_grows(run):
     """Digits, 8 workers with 8 images each: what synchronous SGD learns about its own noise, for nothing.
 
-    Noise is tr(C), signal |G|^2; both are averaged over the epochs of a row, and only then divided.
+    Noise is tr(C), signal |G|^2; both are averaged over the epochs of a row and over four trainings, and only then
+    divided: later on the signal is a small difference of large numbers.
     """
-    epochs = 16
-    done = run(algorithm="noise_scale", workers=8, batch=8, epochs=epochs, learning_rate=0.1, memory=0, hidden="64")
-    per_epoch = (done.losses["step"].max() + 1) / epochs
+    epochs, values = 16, {"workers": 8, "batch": 8, "learning_rate": 0.1, "memory": 0, "hidden": "64"}
+    tried = [run(algorithm="noise_scale", epochs=epochs, seed=seed, **values) for seed in range(4)]
+    per_epoch = (tried[0].losses["step"].max() + 1) / epochs
 
-    def mean(table, name, first, last):
-        inside = (table["step"] >= first * per_epoch) & (table["step"] < last * per_epoch)
-        return float(table[name][inside].mean())
+    def mean(tables, name, first, last):
+        inside = [(table["step"] >= first * per_epoch) & (table["step"] < last * per_epoch) for table in tables]
+        return float(np.mean([table[name][some].mean() for table, some in zip(tables, inside, strict=True)]))
 
     rows = []
     for first, last in ((0, 1), (1, 2), (2, 4), (4, 8), (8, 16)):
-        noise, signal = (mean(done.measured(quantity), "value", first, last) for quantity in ("noise", "signal"))
-        loss = mean(done.losses, "loss", first, last)
+        noise, signal = (
+            mean([done.measured(quantity) for done in tried], "value", first, last) for quantity in ("noise", "signal")
+        )
+        loss = mean([done.losses for done in tried], "loss", first, last)
         rows.append(
             {"epochs": f"{first}-{last}", "loss": loss, "noise": noise, "signal": signal, "noise scale": noise / signal}
         )

@@ -15,6 +15,7 @@ from experiments.experiment import Experiment
 from experiments.jobs.pool import JobState
 from lessons import job_specs, markup
 from lessons.chapters import LANGUAGES, Chapter
+from lessons.figure import figure
 
 ROOT = Path(__file__).resolve().parents[3]
 CHAPTERS = [one.name for one in lessons.written()]
@@ -189,6 +190,21 @@ def test_a_figure_is_run_again_in_the_pool_and_shows_what_came_out(book, pool, t
     page.run()
     assert not page.exception and charts(page) == 6
     assert not any(button.key == f"run-text-{name}" for button in page.button)
+
+
+def test_a_figure_that_is_run_again_says_with_which_seeds_and_how_many_show_a_claim(book, pool, tmp_path, monkeypatch):
+    @figure("Is the seed small?", source="nobody", claims={"it is": lambda rows: rows[0]["seed"] < 4})
+    def small(run):
+        """In the mean it is."""
+        return [{"n": 1, "seed": run.seed}]
+
+    name = "stragglers.a_hundred_machines"
+    spec = job_specs.figure_spec(name)
+    monkeypatch.setattr(lessons, "find", lambda name: small)
+    pool(JobState("finished", folder=job_specs.perform(spec.values, tmp_path)))
+    page = book(chapter="stragglers", everything="true")
+    page.button(f"run-text-{name}").click().run()
+    assert not page.exception and "it is (4 of 5 seeds)" in words(page) and "with seeds 0 to 4" in words(page)
 
 
 def test_one_of_a_figures_runs_opens_in_the_workbench(book, stored):

@@ -79,6 +79,19 @@ def test_a_claim_is_tested_on_the_rows_as_measured(command, tiny, monkeypatch, w
     assert done.exit_code == 0 and "no " not in done.output, done.output
 
 
+def test_a_claim_that_one_seed_breaks_is_none(command, tiny, monkeypatch):
+    @figure("Is the seed small?", source="nobody", claims={"it is": lambda rows: rows[0]["seed"] < 4})
+    def small(run):
+        """In the mean it is."""
+        return [{"seed": run.seed}]
+
+    monkeypatch.setattr(lessons, "find", lambda name: small)
+    done = command("show", "small")
+    assert done.exit_code == 1 and "2  (0 to 4)" in done.output and "seeds 0 to 4" in done.output, done.output
+    assert "no   it is (4 of 5 seeds)" in done.output
+    assert "under every seed: it is" in command("golden", "tiny").output
+
+
 def test_a_golden_file_is_written_and_then_read(command, tiny):
     assert "1 figures and 1 quiz items" in command("golden", "tiny").output
     again = Chapter(tiny.folder)

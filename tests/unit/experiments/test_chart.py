@@ -40,6 +40,17 @@ def test_there_is_a_line_for_each_group_and_a_grey_one_for_its_theory():
     assert list(figure.layout.xaxis.tickvals) == [2, 8, 32]
 
 
+def test_where_seeds_differ_a_line_has_a_band_and_a_bar_a_whisker():
+    spread = [{"step": (row["step"] - 1, row["step"] + 2)} if row["law"] == "steep" else {} for row in ROWS]
+    lines = chart(ROWS, Look("workers", ("step",), "law"), spread)
+    assert [trace.name for trace in lines.data] == ["flat", "steep", "steep, range"] and lines.layout.showlegend
+    band = lines.data[2]
+    assert list(band.x) == [2, 8, 32, 32, 8, 2] and list(band.y) == [7, 22, 82, 79, 19, 4]
+    assert (band.fill, band.mode, band.showlegend) == ("toself", "none", False)
+    bars = chart(ROWS, Look("law", ("step",), "workers", kind="bar"), spread).data
+    assert (list(bars[0].error_y.array), list(bars[0].error_y.arrayminus)) == ([0, 2], [0, 1])
+
+
 def test_a_logarithmic_scale_says_its_numbers_in_full_and_powers_of_ten_where_they_are_far_apart():
     near, far = ([{"b": 1, "loss": 0.3}, {"b": 2, "loss": high}] for high in (2.0, 2000.0))
     axis = chart(near, Look("b", ("loss",), log="y")).layout.yaxis

@@ -16,7 +16,7 @@ def made(run):
 
 
 def test_what_is_written_is_what_is_read(tmp_path):
-    recorded = golden.record_figure("here.made", made, made.rows(), ["x=1", "x=2", "x=1"])
+    recorded = golden.record_figure("here.made", made, {0: made.rows(None)}, ["x=1", "x=2", "x=1"])
     whole = golden.Golden({"here.made": recorded}, {"item": [({"n": 1}, 2.5), ({"n": 2}, "one")]})
     golden.write(whole, tmp_path / "golden.json")
     back = golden.read(tmp_path / "golden.json")
@@ -27,13 +27,27 @@ def test_what_is_written_is_what_is_read(tmp_path):
 
 
 def test_rows_are_rounded_when_they_are_written_and_not_before():
-    recorded = golden.record_figure("here.made", made, made.rows())
+    recorded = golden.record_figure("here.made", made, {0: made.rows(None)})
     assert recorded.rows[0]["t"] == 1 / 3 and type(recorded.rows[0]["n"]) is int
     assert recorded.plain()["rows"][0]["t"] == 0.333333
 
 
+def test_a_record_has_the_mean_over_seeds_what_they_range_over_and_how_many_show_a_claim():
+    samples = {seed: [{"n": 8, "loss": loss, "seconds": 1.0}] for seed, loss in enumerate((0.25, 0.5, 0.75))}
+    low = figure("?", source="nobody", claims={"it is low": lambda rows: rows[0]["loss"] < 0.6})(lambda run: samples[0])
+    recorded = golden.record_figure("here.low", low, samples)
+    assert recorded.rows == [{"n": 8, "loss": 0.5, "seconds": 1.0}] and type(recorded.rows[0]["n"]) is int
+    assert recorded.spread == [{"loss": (0.25, 0.75)}]
+    assert recorded.claims == {"it is low": 2} and not recorded.shows("it is low")
+    assert recorded.table() == [{"n": 8, "loss": 0.5, "loss, lowest": 0.25, "loss, highest": 0.75, "seconds": 1.0}]
+    assert golden.RecordedFigure.of("here.low", recorded.plain()) == recorded
+    assert "seeds 0 to 2" in recorded.said_of_seeds()
+
+
 def test_a_row_has_a_line_of_its_own(tmp_path):
-    golden.write(golden.Golden({"here.made": golden.record_figure("here.made", made, made.rows())}, {}), tmp_path / "g")
+    golden.write(
+        golden.Golden({"here.made": golden.record_figure("here.made", made, {0: made.rows(None)})}, {}), tmp_path / "g"
+    )
     assert '    {"n": 2, "t": Infinity, "kind": "b"}' in (tmp_path / "g").read_text().splitlines()
 
 

@@ -11,7 +11,9 @@ ROWS = [
     {"law": "one slow machine", "workers": 2, "speed-up": 0.75},
     {"law": "cloud", "workers": 32, "speed-up": 23.456},
 ]
-FIGURE = RecordedFigure("here.speed", "How fast?", "nobody", "", (), Look("workers", ("speed-up",)), ROWS, ())
+FIGURE = RecordedFigure(
+    "here.speed", "How fast?", "nobody", "", {}, Look("workers", ("speed-up",)), (0,), ROWS, [{}, {}], ()
+)
 GOLDEN = Golden({"here.speed": FIGURE, "there.speed": FIGURE}, {})
 
 
@@ -89,7 +91,7 @@ def test_a_mark_that_means_nothing_is_refused_in_a_sentence(text, words):
 
 def test_source_is_found_with_its_decorators_and_the_comments_above():
     assert markup.source("lessons.figure.Figure").source.startswith("@dataclass(frozen=True)\nclass Figure:")
-    assert markup.source("lessons.figure.Figure.rows").source.lstrip().startswith("def rows(self")
+    assert markup.source("lessons.golden.RecordedFigure.table").source.lstrip().startswith("def table(self")
     assert markup.source("lessons.markup.MARK").source.startswith("MARK = ")
     assert markup.source("algorithms.synchronous.backup").source.startswith('"""Backup workers')
 

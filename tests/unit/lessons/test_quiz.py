@@ -1,5 +1,7 @@
 """Quiz: parameters are drawn by seed, and guesses are compared with the simulator."""
 
+from types import SimpleNamespace
+
 import pytest
 
 from lessons import quiz
@@ -30,6 +32,17 @@ def test_of_choices_one_is_right():
     assert WORDS.choice("y").but == "No."
     with pytest.raises(ValueError, match="it has x, y"):
         WORDS.choice("z")
+
+
+def test_an_answer_is_the_mean_over_seeds_and_a_choice_is_one_for_all(monkeypatch):
+    answers = SimpleNamespace(f=lambda run, a, b: a + run.seed)
+    monkeypatch.setattr(quiz.importlib, "import_module", lambda name: answers)
+    assert NUMBER.compute("any", {"a": 1, "b": 0.5}) == 3.0
+    answers.f = lambda run: "x"
+    assert WORDS.compute("any", {}) == "x"
+    answers.f = lambda run: "x" if run.seed < 4 else "y"
+    with pytest.raises(ValueError, match="seeds disagree on w"):
+        WORDS.compute("any", {})
 
 
 def test_a_file_is_read_and_one_that_is_not_right_is_refused(tmp_path):

@@ -1,0 +1,101 @@
+"""Seeds: figures and quiz answers are computed with each of SEEDS. The mean is shown; what is claimed holds in all.
+
+A seed decides start, data order, noise and random times. Figures and answers are functions of a `Seeded`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from numbers import Real
+from typing import Any
+
+import numpy as np
+
+from experiments.experiment import Experiment
+from experiments.plots.chart import Rows, Spread
+from experiments.run import run as run_experiment
+from experiments.runs.record import Run
+
+SEEDS = range(5)
+APART = 10  # seeds of one figure's own repetitions: less than that
+
+
+class Seeded:
+    """Run experiments under one seed: `run(**flat values of an experiment) -> Run`.
+
+    An experiment that gives no seed has this one, and one that gives s has s + 10 times this one, so that a figure with
+    repetitions of its own repeats others. `run.seed` is for its own dice. `used` says whether anybody asked.
+    """
+
+    def __init__(self, seed: int = SEEDS[0], start: Callable[[Experiment], Run] | None = None):
+        self._seed, self._start, self.used = seed, start, False
+
+    @property
+    def seed(self) -> int:
+        """The seed."""
+        self.used = True
+        return self._seed
+
+    def __call__(self, worker_override: Callable[[Any, Any, Any], Any] | None = None, **values: Any) -> Run:
+        """Return the Run of the experiment with these flat values, or of another worker in the place of the algorithm's.
+
+        ValueError if they are invalid.
+        """
+        seed = APART * self.seed + values["seed"] if "seed" in values else self.seed
+        experiment = Experiment.of(values | {"seed": seed})
+        if worker_override:
+            return run_experiment(experiment, worker_override=worker_override)
+        return (self._start or run_experiment)(experiment)
+
+
+def run_now(**values: Any) -> Run:
+    """Return the Run of the experiment with these flat values under the first seed. ValueError if they are invalid."""
+    return Seeded()(**values)
+
+
+def each(make: Callable[[Seeded], Any], start: Callable[[Experiment], Run] | None = None) -> dict[int, Any]:
+    """Return what `make` makes of a Seeded, by seed; under the first alone if it asks for no seed.
+
+    Rows that are the same under the first two, to the last digit, are made no more often: they are bytes, times without
+    jitter, courses without noise, in which no seed shows. (Single answers may agree by chance, and are all made.)
+    """
+    made: dict[int, Any] = {}
+    for seed in SEEDS:
+        run = Seeded(seed, start)
+        made[seed] = make(run)
+        same = len(made) == 2 and isinstance(made[seed], list) and made[seed] == made[SEEDS[0]]
+        if same or not run.used:
+            break
+    return made
+
+
+def mean(samples: Sequence[Rows]) -> Rows:
+    """Return the rows with the means of their numbers. ValueError if the seeds differ in rows or in words."""
+    first = samples[0]
+    if any([list(row) for row in rows] != [list(row) for row in first] for rows in samples):
+        raise ValueError("seeds differ in rows or columns; a row that one seed lacks cannot be averaged.")
+    return [
+        {column: _mean(column, [rows[place][column] for rows in samples]) for column in row}
+        for place, row in enumerate(first)
+    ]
+
+
+def spread(samples: Sequence[Rows]) -> Spread:
+    """Return for each row the columns in which seeds differ, with the lowest and the highest value."""
+    found = []
+    for place, row in enumerate(samples[0]):
+        values = {column: [rows[place][column] for rows in samples] for column in row}
+        found.append({name: (min(some), max(some)) for name, some in values.items() if not _equal(some)})
+    return found
+
+
+def _mean(column: str, values: list) -> Any:
+    if _equal(values):
+        return values[0]
+    if not all(isinstance(value, Real) for value in values):
+        raise ValueError(f"{column} is {values} under seeds {list(SEEDS)}; words have no mean: leave the column out.")
+    return float(np.mean(values))
+
+
+def _equal(values: list) -> bool:
+    return all(value == values[0] for value in values)
