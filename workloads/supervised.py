@@ -40,7 +40,7 @@ class Supervised(Workload):
 
     def evaluate(self, w: np.ndarray) -> Evaluation:
         """Return loss and accuracy on all held-out samples."""
-        return self.model.evaluate(w, *self.held_out)
+        return self.model.evaluate(w, *self.held_out, self.x)
 
     def split(self, stages: int | Sequence[int]) -> list[Sequential]:
         """Return the model in so many stages, or in stages of so many layers each."""
