@@ -140,6 +140,11 @@ class Experiment(Knobs):
         return self.method.may_restart(self.knobs)
 
     @property
+    def notes(self) -> tuple[str, ...]:
+        """What its algorithm has to say of it before it runs, in sentences."""
+        return tuple(self.method.notes(self))
+
+    @property
     def files(self) -> list[str]:
         """Settings by which it names files of the machine that runs it, as only that machine's owner may."""
         return [name for name in local(workloads.find(self.workload).Settings) if self.data[name]]

@@ -188,10 +188,11 @@ def gather(experiment: Experiment, outcome: Outcome, began: float) -> Run:
         memory=ordered(memory, "seconds", "rank"),
         status=status,
         error=error,
-        notes=(*workload.notes, *outcome.notes, *_ignored(experiment)),
+        notes=(*experiment.notes, *workload.notes, *outcome.notes, *_ignored(experiment)),
         parameters=models[-1].w if len(models) > 1 else None,
         environment=environment(),
     )
+    run.notes = (*_unlearned(run, workload.guessing), *run.notes)
     run.summary = summarise(run, time.perf_counter() - began)
     return run
 
@@ -297,6 +298,20 @@ def _status(error: Exception | None) -> tuple[str, str]:
             return "diverged", f"{cause}; use a smaller learning rate."
         cause = cause.__cause__
     return "cancelled" if isinstance(error, Cancelled) else "failed", str(error)
+
+
+def _unlearned(run: Run, guessing: float | None) -> list[str]:
+    """Return a note on a run that finished no better, within a percent, than guessing or than it started."""
+    losses = run.evaluations["loss"]
+    if run.status != "finished" or len(losses) < 2:
+        return []
+    bar, of = (losses[0], "that it started with") if guessing is None else (guessing, "of guessing")
+    first, last = losses[0], losses[-1]
+    if last < 0.99 * bar:
+        return []
+    grew = last > 1.01 * max(bar, first)
+    remedy = "a smaller learning_rate" if grew else "more steps, or a learning_rate ten times larger"
+    return [f"The held-out loss ends at {last:.4g}, no better than the {bar:.4g} {of}; try {remedy}."]
 
 
 def _ignored(experiment: Experiment) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -24,7 +25,14 @@ class Supervised(Workload):
         self.x, self.target = self._fitting(train)
         self.held_out = self._fitting(test)
         self.depth, self.tensors, self.activations = model.depth, model.tensors, model.activations
+        self.over_batch = model.over_batch
         self.samples, self.parameters, self.dtype = len(self.x), model.parameters, model.dtype
+
+    @property
+    def guessing(self) -> float | None:
+        """The loss of the same chance for every class, the logarithm of their number; None without classes."""
+        classes = self.model.criterion.name == "softmax_cross_entropy"
+        return math.log(self.model.outputs[-1]) if classes else None
 
     def start(self, seed: int) -> np.ndarray:
         """Return the initial parameters."""

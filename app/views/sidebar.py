@@ -36,6 +36,8 @@ def choose() -> tuple[Experiment | None, str]:
         experiment, refusal = None, str(error)
     with actions:
         _actions(experiment)
+        for note in experiment.notes if experiment else ():
+            st.markdown(f":small[:material/info: {escaped(note)}]")
     with fault_place:
         faults.choose(experiment)
     return experiment, refusal
