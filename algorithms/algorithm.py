@@ -7,7 +7,7 @@ Command line, workbench, simulator and tests read nothing else of a module. A mi
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -87,6 +87,11 @@ def accept(workers: int, batch: int, workload: Any, s: Any) -> None:
     """Accept every combination."""
 
 
+def nothing_to_note(e: Any) -> Iterable[str]:
+    """Return no sentences."""
+    return ()
+
+
 @dataclass(frozen=True)
 class Algorithm:
     """What an algorithm module declares. `s` is an instance of its `Settings`; the last fields are facts for tests."""
@@ -102,6 +107,9 @@ class Algorithm:
     """`stages(workers, s)`: the number of stages that a pipeline cuts the model into."""
     check: Callable[[int, int, Any, Any], None] = accept
     """`check(workers, batch, workload, s)` raises ValueError, one sentence, if the algorithm cannot run like this."""
+    notes: Callable[[Any], Iterable[str]] = nothing_to_note
+    """`notes(e)`: sentences for whoever runs experiment `e`, by its `workers`, `workload`, `data`, `knobs` and faults:
+    that with these it is another algorithm, or cannot do what it is for, and what to try instead."""
     elements_sent: Callable[[Shape, Any], float | None] = unpredictable
     """`elements_sent(shape, s)`: elements that all ranks together send in a run, collectives by the ring; exact for a
     budget in steps; None where it depends on timing or on the model's layers."""

@@ -238,9 +238,10 @@ def _told(field: str, name: str) -> str:
 
 
 def _sources(field: str) -> str:
-    """Return where the numbers of the presets come from, as a list for the help."""
+    """Return where the numbers of the presets come from, as a list for the help, and what the network leaves out."""
+    about = "\n\n[What the simulated network leaves out](network)" if field == "network" else ""
     entries = [f"- **{name}**: {source}" for name, source in catalogue.sources(field).items()]
-    return "\n\n" + "\n".join(entries) if entries else ""
+    return about + "\n\n" + "\n".join(entries) if entries else ""
 
 
 # what is chosen, and where it is kept

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import streamlit as st
 
-from app.views import kernels, schedules, textbook, upload, workbench
+from app.views import kernels, network, schedules, textbook, upload, workbench
 
 HERE = Path(__file__).resolve().parent
 st.set_page_config("Lockstep", str(HERE / "icon.png"), layout="wide", initial_sidebar_state=340)
@@ -16,5 +16,6 @@ PAGES = [
     st.Page(textbook.page, title="Textbook", url_path="textbook"),
     st.Page(kernels.page, title="Kernels", url_path="kernels"),
     st.Page(upload.page, title="Your own", url_path="own"),
+    st.Page(network.page, title="Network", url_path="network"),
 ]
 st.navigation(PAGES, position="top").run()

@@ -4,6 +4,7 @@ A message of n bytes occupies the processor of its sender for `overhead`, then t
 1/G of LogGP). A node has one port each way, shared by its ranks; ranks of one node communicate over the link within it.
 Times are in seconds, sizes in bytes; gigabits appear nowhere else.
 
+What it leaves out, `docs/simulated_network.md` says.
 Source: Alexandrov, Ionescu, Schauser & Scheiman, SPAA 1995 (LogGP).
 """
 

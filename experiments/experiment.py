@@ -49,7 +49,11 @@ class Experiment(Knobs):
 
     cluster: Literal["simulated", "processes", "threads", "gpus"] = knob("simulated", "where it runs")
     workers: int = knob(4, "ranks that train; servers come on top", ge=1, le=MAX_WORKERS)
-    network: str = knob("10GbE", "the network between nodes, by preset; here; or latency:bandwidth:overhead")
+    network: str = knob(
+        "10GbE",
+        "the network between nodes, by preset; here; or latency:bandwidth:overhead; "
+        "docs/simulated_network.md says what it leaves out",
+    )
     latency: float | None = knob(None, "one-way latency instead of the preset's", ge=0, le=10, unit="s", delay=True)
     bandwidth: float | None = knob(None, "bandwidth instead of the preset's", gt=0, le=1e13, unit="bytes/s")
     device: str = knob("laptop", "what a simulated rank computes on, by preset; here; or FLOP/s:bytes/s:overhead")
@@ -146,6 +150,11 @@ class Experiment(Knobs):
     def restartable(self) -> bool:
         """Whether a lost worker may come back with nothing but the newest reported model."""
         return self.method.may_restart(self.knobs)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What its algorithm has to say of it before it runs, in sentences."""
+        return tuple(self.method.notes(self))
 
     @property
     def files(self) -> list[str]:

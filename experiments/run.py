@@ -190,11 +190,12 @@ def gather(experiment: Experiment, outcome: Outcome, began: float) -> Run:
         updates=outcome.updates(),
         status=status,
         error=error,
-        notes=(*workload.notes, *outcome.notes, *_ignored(experiment), *_untrained(models, status)),
+        notes=(*experiment.notes, *workload.notes, *outcome.notes, *_ignored(experiment)),
         parameters=models[-1].w if len(models) > 1 else None,
         held_out_samples=workload.held_out_samples,
         environment=environment(),
     )
+    run.notes = (*(_untrained(models, status) or _unlearned(run, workload.guessing)), *run.notes)
     run.summary = summarise(run, time.perf_counter() - began)
     return run
 
@@ -310,6 +311,20 @@ def _untrained(models: list[Model], status: str) -> list[str]:
         "what is shipped is the model that training began with: no gradient has reached it; take more steps, or a "
         "shorter period."
     ]
+
+
+def _unlearned(run: Run, guessing: float | None) -> list[str]:
+    """Return a note on a run that finished no better, within a percent, than guessing or than it started."""
+    losses = run.evaluations["loss"]
+    if run.status != "finished" or len(losses) < 2:
+        return []
+    bar, of = (losses[0], "that it started with") if guessing is None else (guessing, "of guessing")
+    first, last = losses[0], losses[-1]
+    if last < 0.99 * bar:
+        return []
+    grew = last > 1.01 * max(bar, first)
+    remedy = "a smaller learning_rate" if grew else "more steps, or a learning_rate ten times larger"
+    return [f"The held-out loss ends at {last:.4g}, no better than the {bar:.4g} {of}; try {remedy}."]
 
 
 def _ignored(experiment: Experiment) -> list[str]:

@@ -37,7 +37,7 @@ class Seeded:
         return self._seed
 
     def __call__(self, worker_override: Callable[[Any, Any, Any], Any] | None = None, **values: Any) -> Run:
-        """Return the Run of the experiment with these flat values, or of another worker in the place of the algorithm's.
+        """Return the Run of the experiment with these flat values, by another worker if one is given.
 
         ValueError if they are invalid.
         """

@@ -3,7 +3,7 @@
     forward(parts, x)                -> (y, saved)       saved: what backward needs of this pass
     backward_input(parts, saved, dy) -> (dx, pending)    B: the layer before waits for it
     backward_weights(gradients, pending)                 W: only the optimizer waits for it
-    evaluate(parts, x)               -> y                outside training: forward's, unless a layer has its own
+    evaluate(parts, x, statistics)   -> y                outside training: forward's, unless a layer has its own
 
 A layer holds no parameters: `parts` are passed in, in the shapes it declares, and may be any version of them.
 backward_input multiplies by the transposed weights it is given; everything else comes from `saved`. Samples are the
@@ -31,6 +31,7 @@ class Layer(Protocol):
     outputs: tuple[int, ...]
     shapes: tuple[tuple[int, ...], ...]  # of the parameters, in the order in which they lie in the flat vector
     flops: int  # of the forward pass, per sample
+    over_batch: bool = False  # whether y depends on the other samples of the batch
 
     @abstractmethod
     def start(self, generator: np.random.Generator) -> tuple[np.ndarray, ...]:
@@ -40,7 +41,11 @@ class Layer(Protocol):
     def forward(self, parts, x) -> tuple[Any, tuple]:
         """Return (y, saved)."""
 
-    def evaluate(self, parts, x) -> Any:
+    def statistics(self, saved) -> Any:
+        """Return what `evaluate` takes from a forward pass of training samples, if y depends on the batch."""
+        return None
+
+    def evaluate(self, parts, x, statistics=None) -> Any:
         """Return y outside training."""
         return self.forward(parts, x)[0]
 

@@ -50,7 +50,13 @@ def build(settings: Settings, dtype=np.float32) -> Quadratic:
     curvature = np.geomspace(1, 1 / settings.condition, settings.dimension)
     start = np.full(settings.dimension, settings.start)
     if settings.kinds == 1:
-        return Quadratic(points, curvature, start, dtype=dtype)
+        workload = Quadratic(points, curvature, start, dtype=dtype)
+        if not settings.noise:
+            workload.notes = (
+                "With noise 0 every mini-batch has the same gradient, so workers that average take the steps of one; "
+                "use noise 1 to see what more samples are good for.",
+            )
+        return workload
     return Kinds(points, curvature, start, settings, dtype)
 
 

@@ -20,6 +20,7 @@ from workloads.layers import Layer
 from workloads.workload import Evaluation
 
 AT_ONCE = 2048  # held-out samples, or positions of sequences, per forward pass, which bounds the memory
+POPULATION = 2048  # training samples, at most, that stand for all of them in a layer's statistics
 
 
 class Sequential:
@@ -129,14 +130,35 @@ class Sequential:
         loss, dy = self.loss(y, target)
         return loss, self.backward(w, saved, dy)[1]
 
-    def infer(self, w, x):
+    @property
+    def over_batch(self) -> bool:
+        """Whether in training a sample's outputs depend on the other samples of its batch, as with batch norm."""
+        return any(layer.over_batch for layer in self.layers)
+
+    def statistics(self, w, x) -> list:
+        """Return for each layer what evaluation takes in place of a batch, from training samples x, evenly chosen."""
+        if not self.over_batch:
+            return [None] * self.depth
+        kept = []
+        x = x[:: math.ceil(len(x) / POPULATION)]
+        with kernels.metered(None):
+            for layer, parts in zip(self.layers, self._parts(w), strict=True):
+                x, saved = layer.forward(parts, x)
+                kept.append(layer.statistics(saved))
+        return kept
+
+    def infer(self, w, x, statistics):
         """Return y outside training."""
-        for layer, parts in zip(self.layers, self._parts(w), strict=True):
-            x = layer.evaluate(parts, x)
+        for layer, parts, kept in zip(self.layers, self._parts(w), statistics, strict=True):
+            x = layer.evaluate(parts, x, kept)
         return x
 
-    def evaluate(self, w, x, target) -> Evaluation:
-        """Return loss and accuracy (NaN without classes), at no cost on the run's clock."""
+    def evaluate(self, w, x, target, population=None) -> Evaluation:
+        """Return loss and accuracy (NaN without classes), at no cost on the run's clock.
+
+        A model with layers `over_batch` needs training samples (n, ...) as the population to normalise over.
+        """
+        statistics = self.statistics(w, population)
         classes = self.criterion.name == "softmax_cross_entropy"
         positions = math.prod(self.outputs[:-1])  # of a sample: 1, but for a sequence
         at_once = max(1, AT_ONCE // positions)
@@ -144,7 +166,7 @@ class Sequential:
         with kernels.metered(None):
             for at in range(0, len(x), at_once):
                 some = slice(at, at + at_once)
-                y = self.infer(w, x[some])
+                y = self.infer(w, x[some], statistics)
                 loss += self.loss(y, target[some])[0] * len(y)
                 right += float((y.argmax(-1) == target[some]).sum()) / positions if classes else math.nan
         return Evaluation(loss / len(x), right / len(x))

@@ -10,6 +10,7 @@ The penalty is distributed over rows as in `kernels/sparse/rows.py`, so a row's 
 
 from __future__ import annotations
 
+import math
 from functools import cached_property
 from typing import Literal
 
@@ -117,6 +118,7 @@ class Sparse(Workload):
         self.held_out = self._fitting(*held_out)
         self.held_out_samples = len(held_out[0])
         self.samples, self.parameters, self.l2, self.judged = len(target), features, l2, judged
+        self.guessing = math.log(2) if judged == "unseen" else None
         self.tensors = ((slice(0, features), (features,)),)
         owners = np.bincount(self.data[2], minlength=features)  # rows with this feature
         self.penalty = (l2 * len(target) / np.maximum(1, owners)).astype(self.dtype)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -25,7 +26,14 @@ class Supervised(Workload):
         self.held_out = self._fitting(test)
         self.held_out_samples = self.held_out[1].size
         self.depth, self.tensors, self.activations = model.depth, model.tensors, model.activations
+        self.over_batch = model.over_batch
         self.samples, self.parameters, self.dtype = len(self.x), model.parameters, model.dtype
+
+    @property
+    def guessing(self) -> float | None:
+        """The loss of the same chance for every class, the logarithm of their number; None without classes."""
+        classes = self.model.criterion.name == "softmax_cross_entropy"
+        return math.log(self.model.outputs[-1]) if classes else None
 
     def start(self, seed: int) -> np.ndarray:
         """Return the initial parameters."""
@@ -41,7 +49,7 @@ class Supervised(Workload):
 
     def evaluate(self, w: np.ndarray) -> Evaluation:
         """Return loss and accuracy on all held-out samples."""
-        return self.model.evaluate(w, *self.held_out)
+        return self.model.evaluate(w, *self.held_out, self.x)
 
     def split(self, stages: int | Sequence[int]) -> list[Sequential]:
         """Return the model in so many stages, or in stages of so many layers each."""

@@ -38,6 +38,8 @@ class Workload(Protocol):
     Samples: type = shared_memory.Samples  # one step's samples in shared memory
     activations: Mapping[int, int] = MappingProxyType({})  # samples -> bytes kept for backward, where they are known
     notes: tuple[str, ...] = ()  # sentences to show beside the results
+    over_batch: bool = False  # whether a sample's gradient depends on its batch, as with batch norm
+    guessing: float | None = None  # held-out loss of the same chance for every class; None without classes
 
     @abstractmethod
     def start(self, seed: int) -> np.ndarray:

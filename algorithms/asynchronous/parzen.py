@@ -37,6 +37,11 @@ def elements_sent(shape, s):
     return (sent + 2 * (shape.workers - 1)) * shape.parameters
 
 
+def notes(e):
+    if e.workers > 1:
+        yield "While no state lies ahead of the worker that it reaches, this is one_shot: watch the share accepted."
+
+
 def worker(comm, task, s=Settings()):
     w = task.start()  # (d,)
     generator = np.random.default_rng([task.seed, 0x9A52, comm.rank])
@@ -81,6 +86,7 @@ def ahead(w, g, theirs, rate):
 ALGORITHM = Algorithm(
     worker,
     Settings,
+    notes=notes,
     elements_sent=elements_sent,
     deterministic=False,
     equivalences=(Equivalence("one worker is SGD", to="sgd"),),

@@ -31,6 +31,12 @@ def elements_sent(shape, s):
     return 2 * shape.workers * shape.parameters * shape.steps
 
 
+def notes(e):
+    s = e.knobs
+    if 2 * s.splits > e.workers and not s.hard and (not s.modulate or e.workers == 2):
+        yield "An update takes a single gradient and leaves its rate as it is, so this is asgd; use fewer splits."
+
+
 def worker(comm, task, s=Settings()):
     return server(comm, task, s) if comm.rank == SERVER else replica(comm, task, s)
 
@@ -78,6 +84,7 @@ def server(comm, task, s):
 ALGORITHM = Algorithm(
     worker,
     Settings,
+    notes=notes,
     servers=one_server,
     elements_sent=elements_sent,
     deterministic=False,

@@ -36,6 +36,15 @@ def elements_sent(shape, s):
     return None if s.cache else shape.workers * (2 * shape.parameters + 1) * shape.steps
 
 
+def notes(e):
+    alike = e.jitter == "none" and not (e.slow.by_rank or e.pause.by_rank or e.crash.by_rank)
+    if e.workers > 1 and e.knobs.bound > 1 and alike and not e.knobs.cache:
+        yield (
+            f"Nobody gets {e.knobs.bound} clocks ahead while all workers are equally fast, so this is asgd with "
+            f"learning_rate / {e.workers}; use bound 0, jitter cloud, or slow 1:3."
+        )
+
+
 def worker(comm, task, s=Settings()):
     return server(comm, task, s) if comm.rank == SERVER else replica(comm, task, s)
 
@@ -91,6 +100,7 @@ def server(comm, task, s):
 ALGORITHM = Algorithm(
     worker,
     Settings,
+    notes=notes,
     servers=one_server,
     elements_sent=elements_sent,
     deterministic=False,

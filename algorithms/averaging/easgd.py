@@ -21,7 +21,7 @@ gradient after the visit.
 Price: a visit sends 2 d elements (synchronous: 2 (N-1) d for all visits of a round); momentum takes two more vectors of
 memory. Staleness: every gradient is applied to the replica that computed it; a replica knows the centre as of its last
 visit.
-Source: Zhang, Choromanska & LeCun, NIPS 2015, Algorithms 1 and 2, equations 2 and 3; order of steps as in mpiT.
+Source: Zhang, Choromanska & LeCun, NIPS 2015, Algorithms 1 and 2; order of steps as in mpiT.
 """
 
 import kernels

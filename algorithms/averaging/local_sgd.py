@@ -39,6 +39,11 @@ def elements_sent(shape, s):
     return 2 * (shape.workers - 1) * shape.parameters * rounds
 
 
+def notes(e):
+    if not e.knobs.switch and e.knobs.period > 1:
+        yield "Without a switch this is model_averaging, with the same period, but for rounding."
+
+
 def worker(comm, task, s=Settings()):
     w = task.start()  # (d,)
     c, p = kernels.copy(w), kernels.empty_like(w)  # the last common model; this worker's displacement from it
@@ -69,6 +74,7 @@ def average(comm, task, w, c, p):
 ALGORITHM = Algorithm(
     worker,
     Settings,
+    notes=notes,
     elements_sent=elements_sent,
     compresses="mean",
     equivalences=(

@@ -30,6 +30,14 @@ class Settings(Knobs):
     max_change: float | None = knob(None, "largest 2-norm of a mini-batch's step; no limit if empty", gt=0)
 
 
+def notes(e):
+    if "model" not in e.data:
+        yield (
+            f"{e.workload} has no dense layers to take natural steps in, so this is model_averaging; "
+            "use digits, spirals or mnist."
+        )
+
+
 def worker(comm, task, s=Settings()):
     w = task.start()  # (d,)
     sides = {}  # first parameter of a dense layer -> Fisher matrices of its inputs and of its errors
@@ -80,6 +88,7 @@ def average(comm, task, w):
 ALGORITHM = Algorithm(
     worker,
     Settings,
+    notes=notes,
     elements_sent=elements_sent,
     equivalences=(
         Equivalence("one worker without dense layers is SGD", to="sgd"),

@@ -20,7 +20,7 @@ import numpy as np
 
 import kernels
 from algorithms.algorithm import Algorithm, Equivalence, Knobs, knob
-from algorithms.parts.topology import Topology, bipartite_subgraph, bipartition, neighbours
+from algorithms.parts.topology import Topology, bipartite_subgraph, bipartition, neighbours, same_graph
 
 ASK, ANSWER = 1, 2  # tags
 
@@ -40,6 +40,10 @@ def check(workers, batch, workload, s):
 def elements_sent(shape, s):
     asking = bipartition(neighbours(s.topology, shape.workers)).count(0) if shape.workers > 1 else 0
     return 2 * asking * shape.parameters * shape.steps
+
+
+def notes(e):
+    return same_graph(e.knobs.topology, e.workers)
 
 
 def worker(comm, task, s=Settings()):
@@ -103,6 +107,7 @@ def answering(comm, task, s, training):
 ALGORITHM = Algorithm(
     worker,
     Settings,
+    notes=notes,
     check=check,
     elements_sent=elements_sent,
     deterministic=False,

@@ -17,7 +17,7 @@ from typing import Literal
 
 import kernels
 from algorithms.algorithm import Algorithm, Equivalence, Knobs, knob
-from algorithms.parts.topology import Topology, mixing, neighbours
+from algorithms.parts.topology import Topology, mixing, neighbours, same_graph
 
 
 class Settings(Knobs):
@@ -34,6 +34,10 @@ def check(workers, batch, workload, s):
 def elements_sent(shape, s):
     graph = neighbours(s.topology, shape.workers, s.edges)
     return sum(map(len, graph)) * shape.parameters * shape.steps
+
+
+def notes(e):
+    return same_graph(e.knobs.topology, e.workers, e.knobs.edges)
 
 
 def worker(comm, task, s=Settings()):
@@ -61,6 +65,7 @@ def worker(comm, task, s=Settings()):
 ALGORITHM = Algorithm(
     worker,
     Settings,
+    notes=notes,
     check=check,
     elements_sent=elements_sent,
     equivalences=(Equivalence("one worker is SGD", to="sgd"),),

@@ -53,6 +53,11 @@ def partners(rank, size, step, s, seed=0):
     return int(places[to]), int(places[source])
 
 
+def notes(e):
+    if e.workers == 2:
+        yield "Two workers are sync_sgd: each averages with all others in every step; use 4 or more."
+
+
 def worker(comm, task, s=Settings()):
     w = task.start()  # (d,)
     lost = set()  # lost workers, left out by their partners
@@ -76,6 +81,7 @@ def worker(comm, task, s=Settings()):
 ALGORITHM = Algorithm(
     worker,
     Settings,
+    notes=notes,
     check=check,
     elements_sent=elements_sent,
     survives_loss=True,

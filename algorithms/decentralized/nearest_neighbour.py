@@ -24,7 +24,7 @@ import numpy as np
 import kernels
 from algorithms.algorithm import Algorithm, Equivalence, Knobs, knob
 from algorithms.parts.optimizers import Rule, optimizer
-from algorithms.parts.topology import Topology, mixing, neighbours
+from algorithms.parts.topology import Topology, mixing, neighbours, same_graph
 
 
 class Settings(Knobs):
@@ -43,6 +43,10 @@ def elements_sent(shape, s):
     losses = shape.workers * (shape.workers - 1) if s.restart == "best" else 0
     moved = (shape.workers - 1) * shape.parameters * (1 if s.restart == "best" else 2)
     return degrees * shape.parameters * shape.steps + restarts * (losses + moved)
+
+
+def notes(e):
+    return same_graph(e.knobs.topology, e.workers)
 
 
 def worker(comm, task, s=Settings()):
@@ -94,6 +98,7 @@ def restart(comm, w, losses, s):
 ALGORITHM = Algorithm(
     worker,
     Settings,
+    notes=notes,
     elements_sent=elements_sent,
     deterministic=lambda s: s.synchronous,
     equivalences=(Equivalence("one worker is SGD", to="sgd", settings={"update": "sgd"}),),

@@ -27,6 +27,16 @@ def elements_sent(shape, s):
     return 0 if alone else shape.workers * (shape.parameters + 1) * shape.steps
 
 
+def notes(e):
+    if e.workers == 2:
+        yield "Half of each other's model is the mean, so two workers are sync_sgd; use 4 or more."
+    elif e.workers > 2 and not e.crash.by_rank:
+        yield (
+            "Everybody receives from one worker, so all weights p stay 1 and dividing by them changes nothing; "
+            "lose a worker, such as crash 3:0.02, to see what they are for."
+        )
+
+
 def worker(comm, task, s=Settings()):
     x = task.start()  # (d,)
     z = kernels.copy(x)
@@ -57,6 +67,7 @@ def worker(comm, task, s=Settings()):
 ALGORITHM = Algorithm(
     worker,
     Settings,
+    notes=notes,
     elements_sent=elements_sent,
     survives_loss=True,
     equivalences=(Equivalence("one worker is SGD", to="sgd"),),

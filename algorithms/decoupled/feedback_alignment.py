@@ -38,6 +38,14 @@ def elements_sent(shape, s):
     return shape.steps * shape.batch * (sum(shape.boundaries) + errors)
 
 
+def notes(e):
+    if e.data.get("model") == "cnn":
+        yield (
+            "Convolutions hardly align with random errors, since all positions share their weights (Bartunov et al., "
+            "NeurIPS 2018); use a learning_rate of 0.02 at most, or model cnn_bn."
+        )
+
+
 def worker(comm, task, s=Settings()):
     chain = ModuleChain(comm, task)
     module = chain.module
@@ -63,6 +71,7 @@ def worker(comm, task, s=Settings()):
 ALGORITHM = Algorithm(
     worker,
     Settings,
+    notes=notes,
     data_shards=shared_by_all,
     check=check,
     elements_sent=elements_sent,

@@ -68,6 +68,11 @@ def elements_sent(shape, s):
     return 2 * (groups - 1) * shape.parameters * shape.steps
 
 
+def notes(e):
+    if e.workers > 1 and e.workers == data_shards(e.workers, e.knobs):
+        yield "A group for each rank is sync_sgd; use layout model, or fewer groups than workers."
+
+
 def worker(comm, task, s=Settings()):
     members = comm.size // data_shards(comm.size, s)
     number, place = divmod(comm.rank, members)
@@ -119,6 +124,7 @@ class Units(Replicated):
 ALGORITHM = Algorithm(
     worker,
     Settings,
+    notes=notes,
     data_shards=data_shards,
     check=check,
     elements_sent=elements_sent,

@@ -92,6 +92,16 @@ def neighbours(name: Topology, size: int, edges: str = "") -> Graph:
     return graphs[name](size)
 
 
+def same_graph(name: Topology, size: int, edges: str = "") -> list[str]:
+    """Return a note if this topology is one of another name, as a torus of a prime number of ranks is a ring."""
+    graph = neighbours(name, size, edges)
+    degrees = {len(others) for others in graph}
+    other = "complete" if degrees == {size - 1} else "ring" if degrees == {2} else name
+    if size < 3 or edges or other == name:
+        return []
+    return [f"With {size} workers the {name} topology is {other}; use 8 or 9 workers to see a difference."]
+
+
 def mixing(graph: Graph, lazy: bool = False) -> np.ndarray:
     """Return the Metropolis weights, (ranks, ranks): 1 / (1 + the larger degree of the two) on every edge.
 

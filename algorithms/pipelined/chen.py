@@ -39,4 +39,12 @@ def policy(s, stage, w):
     return LatestWeights(lambda w, g: kernels.momentum(w, v, g, s.learning_rate, s.momentum))
 
 
-ALGORITHM = stream(schedule, Settings, policy, equivalences=(Equivalence("one stage is SGD", to="sgd"),))
+ALGORITHM = stream(
+    schedule,
+    Settings,
+    policy,
+    equivalences=(
+        Equivalence("one stage is SGD", to="sgd"),
+        Equivalence("without momentum it is Petrowski's pipeline", "petrowski", "BIT", 3, {"momentum": 0.0}, 3),
+    ),
+)

@@ -32,6 +32,12 @@ class Settings(Knobs):
         return 1 / (step - self.after + 1) if self.average == "uniform" else self.weight
 
 
+def notes(e):
+    s = e.knobs
+    if e.steps and e.steps <= s.after + 1 and not s.decay:
+        yield f"Averaging begins after step {s.after}, and this run ends before: it is sgd; use after {e.steps // 2}."
+
+
 def worker(comm, task, s=Settings()):
     w, z = task.start(), task.start()  # (d,), (d,)
     for step in task.steps():
@@ -45,6 +51,7 @@ def worker(comm, task, s=Settings()):
 ALGORITHM = sequential(
     worker,
     Settings,
+    notes=notes,
     equivalences=(
         Equivalence(
             "an average that keeps nothing is SGD",

@@ -31,6 +31,14 @@ class Settings(Knobs):
     average: bool = knob(False, "the next anchor is the mean of the u read at every mini-batch, not the last u")
 
 
+def check(workers, batch, workload, s):
+    if workload.over_batch:
+        raise ValueError(
+            "with batch norm a sample's gradient depends on its batch, so G is not the mean of the g_i that it is to "
+            "correct; use another model, such as cnn."
+        )
+
+
 def elements_sent(shape, s):
     epoch = (1 + s.passes) * shape.per_epoch
     sums = (shape.steps + s.passes * shape.per_epoch) // epoch + s.average * (shape.steps // epoch)
@@ -92,6 +100,7 @@ def anchor(comm, shared, mean):
 ALGORITHM = Algorithm(
     worker,
     Settings,
+    check=check,
     elements_sent=elements_sent,
     deterministic=False,
     steps_to_learn=50,

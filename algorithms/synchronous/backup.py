@@ -51,6 +51,11 @@ def elements_sent(shape, s):  # if no worker is more than a step late
     return 2 * shape.workers * shape.parameters * shape.steps
 
 
+def notes(e):
+    if e.workers > 1 and e.knobs.waited_for(e.workers) == 1:
+        yield f"It waits for the first of {e.workers} gradients, so a step is one of sgd; use fewer backups."
+
+
 def worker(comm, task, s=Settings()):
     return server(comm, task, s) if comm.rank == SERVER else trainer(comm, task)
 
@@ -116,6 +121,7 @@ def server(comm, task, s):
 ALGORITHM = Algorithm(
     worker,
     Settings,
+    notes=notes,
     servers=one_server,
     check=check,
     elements_sent=elements_sent,

@@ -19,6 +19,8 @@ none.
 Source: Smith, Kindermans, Ying & Le, Don't Decay the Learning Rate, Increase the Batch Size, ICLR 2018.
 """
 
+import math
+
 import kernels
 from algorithms.algorithm import Algorithm, Equivalence, Knobs, knob
 from algorithms.parts.lr_schedules import Growth, milestones_passed, with_less_noise
@@ -53,6 +55,12 @@ def updates(s, steps, per_epoch):
     return done
 
 
+def notes(e):
+    first = min(e.knobs.milestones, default=math.inf)
+    if e.knobs.schedule in ("decay", "grow", "hybrid") and not (e.epochs and e.epochs > first):
+        yield f"Until its first milestone, epoch {first:g}, this is sync_sgd with momentum; use milestones 5,10,15."
+
+
 def worker(comm, task, s=Settings()):
     w = task.start()  # (d,), equal on all ranks, and it stays so
     v, total = kernels.state_like(w), kernels.zeros_like(w)
@@ -85,6 +93,7 @@ def worker(comm, task, s=Settings()):
 ALGORITHM = Algorithm(
     worker,
     Settings,
+    notes=notes,
     elements_sent=elements_sent,
     compresses="mean",
     equivalences=(

@@ -37,6 +37,8 @@ def choose() -> tuple[Experiment | None, str]:
         experiment, refusal = None, str(error)
     with actions:
         _actions(experiment)
+        for note in experiment.notes if experiment else ():
+            st.markdown(f":small[:material/info: {escaped(note)}]")
     with rate_place:
         best_rate.offer(experiment)
     with fault_place:

@@ -7,7 +7,9 @@ import pytest
 
 from algorithms.shared_memory import hogbatch, hogwild
 from cluster import simulated
+from cluster.devices import parse_device
 from cluster.faults import JITTERS, Faults
+from cluster.simulated.memory import LINE
 from tests.training import Springs, train
 from workloads import sparse
 from workloads.shared_memory import Descent
@@ -105,6 +107,30 @@ def test_what_is_not_there_in_the_end_was_counted_as_lost(workers):
     lost = sum(measured(done, "lost")) * 4 * 6  # a part of the coordinates that a mini-batch writes
     assert lost > 0
     assert done.models[0].sum() == pytest.approx(480 * 6 - lost, abs=1e-9)
+
+
+def lost_of_two(features, nonzeros, steps):
+    """The share of additions that two threads lose on rows without popular features, and the seconds of a step."""
+    rng, count = np.random.default_rng(0), 4096
+    index = np.stack([np.sort(rng.choice(features, nonzeros, replace=False)) for _ in range(count)])
+    ends = np.arange(0, index.size + 1, nonzeros)
+    data = np.ones(count), ends, index.ravel(), np.ones(index.size)
+    done = train("hogwild", Sparse(*data, data, features, 0.0), 2, {}, batch=64, steps=steps)
+    seconds = max(event_log.losses[-1][2] for event_log in done.outcome.event_logs)
+    return np.mean(measured(done, "lost")), seconds / (64 * steps)
+
+
+@pytest.mark.parametrize("nonzeros", [4, 16, 64])
+def test_an_addition_is_lost_where_two_writes_of_one_coordinate_meet_and_not_two_whole_steps(nonzeros):
+    lost, step = lost_of_two(nonzeros, nonzeros, 8)
+    one_write = 2 * LINE / parse_device("laptop").bandwidth
+    assert lost == pytest.approx(one_write / step, rel=0.4)  # times are drawn, and orders of writing alike
+
+
+@pytest.mark.parametrize("features, counted", [(100, 0.455e-2), (200, 0.184e-2)])
+def test_two_simulated_threads_lose_within_a_factor_of_two_of_what_was_counted_on_real_ones(features, counted):
+    lost, _ = lost_of_two(features, 8, 32)
+    assert counted / 2 < lost < 2 * counted
 
 
 def test_dense_gradients_always_conflict_and_sparse_ones_seldom():

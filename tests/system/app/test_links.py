@@ -35,6 +35,12 @@ def own():
     upload.page()
 
 
+def network():
+    from app.views import network
+
+    network.page()
+
+
 def textbook():
     from app.views import textbook
 
@@ -46,6 +52,7 @@ PAGES = {
                                   "link_takes", "other_costs", "own_schedule", "pieces_a", "pipes_b", "policy_a",
                                   "cap_a", "behind", "per_update_b", "recompute_a")),
     "kernels": (kernels, 15, ("kernel", "numbers", "family")),
+    "network": (network, 1, ("part",)),
     "own": (own, 15, ("run", "table", "axis", "log", "tab", "source")),
     "textbook": (textbook, 10, ("chapter", "language", "part", "everything", "workers")),
 }  # fmt: skip

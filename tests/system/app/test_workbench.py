@@ -56,6 +56,13 @@ def test_every_setting_of_every_algorithm_has_a_widget(page, stored, name):
     assert any(algorithms.idea(algorithms.module(name)) in element.value for element in opened.markdown)
 
 
+def test_notes_on_an_experiment_stand_beside_the_button_before_it_runs(page, stored):
+    experiment = Experiment(algorithm="push_sum")
+    stored(experiment)
+    opened = page(experiment.query())
+    assert any("weights p stay 1" in element.value for element in opened.sidebar.markdown)
+
+
 def test_settings_that_are_folded_away_are_in_force_all_the_same(page, stored):
     experiment = Experiment(algorithm="easgd", slow="1:3", precision="float64")
     stored(experiment)

@@ -1,0 +1,155 @@
+"""Notes: where a method is another one, or cannot do what it is for, a sentence says so."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+
+import algorithms
+from algorithms.parts import topology
+from experiments.experiment import Experiment
+from experiments.run import run
+
+SMALL = {"model": "residual", "depth": 6, "width": 8}
+
+
+def experiment(name, **values):
+    """A short run with a common learning rate."""
+    rate = {"learning_rate": 0.05} if "learning_rate" in algorithms.find(name).Settings.model_fields else {}
+    short = {"steps": 12, "batch": 32, "evaluations": 1, "precision": "float64"}
+    return Experiment.of({"algorithm": name} | rate | short | values)
+
+
+def trained(name, **values):
+    """(Experiment, weights) of this method, None if it refuses to run like this."""
+    e = experiment(name, **values)
+    try:
+        return e, run(e).parameters
+    except ValueError:
+        return None
+
+
+def said(e, others):
+    """Whether a note names one of the others, or a claim that holds with more than one worker and these settings."""
+    if any(re.search(rf"\b{other}\b", note) for note in e.notes for other in others):
+        return True
+    return any(
+        claim.workers > 1
+        and claim.to != e.algorithm
+        and all(
+            e.settings[name] == value or claim.to_settings.get(name) == value for name, value in claim.settings.items()
+        )
+        for claim in e.method.equivalences
+    )
+
+
+@pytest.mark.parametrize("workers", [2, 4])
+def test_methods_that_end_with_the_same_weights_say_so_but_for_the_one_that_others_name(workers):
+    runs = {name: found for name in algorithms.names() if (found := trained(name, workers=workers, **SMALL))}
+    assert len(runs) > 65
+    left = list(runs)
+    while left:
+        first, *left = left
+        same = [first, *(other for other in left if np.allclose(runs[first][1], runs[other][1], rtol=1e-8, atol=1e-10))]
+        left = [other for other in left if other not in same]
+        silent = [name for name in same if not said(runs[name][0], [other for other in same if other != name])]
+        assert len(silent) <= 1, f"{same} are equal, and none of {silent} says so"
+
+
+SAME = [  # of each first one's notes: another method, and how it ends with the same weights
+    ("natural_gradient", {"workload": "sparse", "features": 100, "rows": 600}, "model_averaging", {}),
+    ("natural_gradient", {"workload": "text"}, "model_averaging", {}),
+    ("natural_gradient", {"workload": "quadratic", "noise": 1}, "model_averaging", {}),
+    ("project_adam", {"workload": "quadratic", "noise": 1}, "asgd", {}),
+    ("ssp", {"workload": "digits", "hidden": "8"}, "asgd", {"learning_rate": 0.05 / 4}),
+    ("softsync", {"hidden": "8", "splits": 4, "modulate": False}, "asgd", {"splits": None, "modulate": None}),
+    ("backup", {"hidden": "8", "workers": 2, "backups": 1}, "sgd", {"workers": 2, "backups": None}),
+    ("polyak", {"hidden": "8", "after": 11}, "sgd", {"after": None}),
+    ("batch_growth", {"hidden": "8", "momentum": 0.5}, "sync_sgd", {"update": "momentum", "momentum": 0.5}),
+    ("local_sgd", {"hidden": "8", "update": "momentum"}, "model_averaging", {"update": "momentum"}),
+    ("gossipgrad", {"hidden": "8", "workers": 2}, "sync_sgd", {}),
+    ("push_sum", {"hidden": "8", "workers": 2}, "sync_sgd", {}),
+    ("hybrid", {"hidden": "8", "layout": "data"}, "sync_sgd", {"layout": None}),
+]
+
+
+@pytest.mark.parametrize("name, values, other, change", SAME, ids=lambda x: x if isinstance(x, str) else "")
+def test_a_note_that_names_another_method_is_true(name, values, other, change):
+    e, w = trained(name, **values)
+    assert any(re.search(rf"\b{other}\b", note) for note in e.notes)
+    _, theirs = trained(other, **{key: value for key, value in (values | change).items() if value is not None})
+    np.testing.assert_allclose(w, theirs, rtol=1e-8, atol=1e-10)
+
+
+NOT_SAME = [
+    ("natural_gradient", {}),
+    ("ssp", {"slow": "1:3"}),
+    ("ssp", {"bound": 0}),
+    ("polyak", {"after": 5}),
+    ("local_sgd", {"switch": 1}),
+    ("project_adam", {"finish": 0.5}),
+    ("softsync", {"splits": 1}),
+    ("gossipgrad", {"workers": 4}),
+    ("hybrid", {"groups": 2, "workers": 4}),
+    ("backup", {"backups": 1, "workers": 4}),
+    ("batch_growth", {"epochs": 100}),
+    ("dpsgd", {"topology": "torus", "workers": 9}),
+    ("feedback_alignment", {"model": "cnn_bn"}),
+]
+
+
+@pytest.mark.parametrize("name, values", NOT_SAME)
+def test_where_a_method_is_itself_there_is_no_note(name, values):
+    assert experiment(name, **values).notes == ()
+
+
+@pytest.mark.parametrize("name", ["dpsgd", "adpsgd", "nearest_neighbour"])
+def test_a_topology_that_is_another_one_is_called_by_its_name(name):
+    for workers in range(3, 12):
+        degrees = sorted(map(len, topology.torus(workers)))
+        (note,) = experiment(name, topology="torus", workers=workers).notes or [""]
+        assert ("topology is ring" in note) == (degrees == [2] * workers and workers > 3)
+    assert "is ring" in experiment(name, topology="torus", workers=7).notes[0]
+    assert "is complete" in experiment(name, topology="exponential", workers=5).notes[0]
+
+
+def test_weights_of_push_sum_that_stay_1_are_explained_until_a_worker_is_lost():
+    assert "weights p stay 1" in experiment("push_sum", workers=4).notes[0]
+    assert experiment("push_sum", workers=4, crash="3:0.01").notes == ()
+
+
+def test_random_feedback_through_convolutions_is_noted_and_a_smaller_step_that_the_note_names_learns():
+    values = {"model": "cnn", "precision": "float32", "steps": 200}
+    e = experiment("feedback_alignment", **values | {"learning_rate": 0.02})
+    (note,) = e.notes
+    assert "learning_rate of 0.02" in note
+    assert run(e).summary["accuracy"] > 0.5
+    diverged = run(e.change(learning_rate=0.2))
+    assert "no better than the 2.303 of guessing; try a smaller learning_rate." in diverged.notes[0]
+
+
+def test_a_correction_that_a_batch_would_falsify_is_refused():
+    with pytest.raises(ValueError, match=r"depends on its batch.*use another model, such as cnn"):
+        run(experiment("async_svrg", model="cnn_bn", channels=2))
+
+
+def test_a_run_that_ends_no_better_than_guessing_says_so_with_the_figures_and_what_to_try():
+    stood_still = run(experiment("sgd", hidden="8").change(learning_rate=1e-6))
+    assert re.fullmatch(
+        r"The held-out loss ends at 2\.\d+, no better than the 2\.303 of guessing; try more steps, .*",
+        stood_still.notes[0],
+    )
+    assert run(experiment("sgd", hidden="8").change(steps=100, learning_rate=0.2)).notes == ()
+
+
+def test_without_classes_a_run_is_measured_by_where_it_started():
+    grown = run(experiment("sgd", workload="quadratic", noise=1).change(learning_rate=2.1))
+    assert "that it started with; try a smaller learning_rate." in grown.notes[0]
+    assert run(experiment("sgd", workload="quadratic", noise=1).change(learning_rate=0.5)).notes == ()
+
+
+def test_a_run_has_the_notes_that_its_experiment_had():
+    done = run(experiment("push_sum", workers=4, hidden="8"))
+    assert set(done.experiment.notes) <= set(done.notes)
