@@ -10,7 +10,7 @@ and towards the ends of the pipeline the backward is split, with W in the holes:
 
 Price: DualPipe's bubble on half as many ranks, with one copy of the weights: 2 batch a per step over each of 2S-1
 boundaries but the one at the bottom. Staleness: none.
-Source: Qi, Wan, Huang & Lin (Sea AI Lab), "DualPipe could be better without the Dual", 2025, who cut DeepSeek-V3's
+Source: Qi, Wan, Huang & Lin (Sea AI Lab), "DualPipe could be better without the Dual", 2025, who cut DeepSeek-AI's
 DualPipe (arXiv:2412.19437) in half; the steps are those of DeepSeek's code, github.com/deepseek-ai/DualPipe.
 """
 
