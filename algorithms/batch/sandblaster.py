@@ -19,7 +19,7 @@ Source: Dean et al., Large Scale Distributed Deep Networks, NIPS 2012, section 4
 import numpy as np
 
 import kernels
-from algorithms.algorithm import Algorithm, Knobs, knob, shared_by_all, unpredictable
+from algorithms.algorithm import Algorithm, Knobs, knob, shared_by_all
 from algorithms.parts.lbfgs import backtrack, direction, remember
 from algorithms.parts.sharded_vectors import (
     COMMAND,
@@ -44,26 +44,16 @@ class Settings(Knobs):
     learning_rate: float = knob(1.0, "step length that is tried first; 1 is the quasi-Newton step", gt=0, le=1000)
     shards: int = knob(1, "servers that all vectors are sharded over", ge=1, le=256)
     memory: int = knob(10, "m: past steps that the direction is computed from; 0 is steepest descent", ge=0, le=100)
-    portion: int | None = knob(
-        None,
-        "samples assigned to a worker at a time; by default a quarter of its share",
-        ge=1,
-        le=10**7,
-        unit="samples",
-    )
+    portion: int | None = knob(None, "samples assigned at a time; auto: a quarter of a worker's share", ge=1, le=10**7)
     every: int = knob(4, "portions that a worker accumulates before it pushes", ge=1, le=10_000)
     backups: bool = knob(True, "near the end assign portions twice; the first to finish counts")
 
 
 def check(workers, batch, workload, s):
     if s.portion and s.portion > workload.samples:
-        raise ValueError(
-            f"a portion of {s.portion} is larger than the training set; use at most {workload.samples} samples."
-        )
+        raise ValueError(f"a portion of {s.portion} is larger than the training set; use at most {workload.samples}.")
     if s.shards > workload.parameters:
-        raise ValueError(
-            f"{s.shards} shards are more than the {workload.parameters} parameters; use at most that many."
-        )
+        raise ValueError(f"{s.shards} shards are more than there are parameters; use at most {workload.parameters}.")
 
 
 def worker(comm, task, s=Settings()):
@@ -80,9 +70,8 @@ class Coordinator(ShardedVectors):
         self.task, self.s = task, s
         self.workers = set(range(1 + s.shards, comm.size))
         self.free = set(self.workers)  # workers that wait for an order
-        self.round = 0
         self.assigned = {}  # samples, by worker that is computing them
-        self.computed = 0  # samples since the last record: of the line search, and twice computed, too
+        self.round, self.computed = 0, 0  # evaluations; samples since the last record, of the line search too
         self.portion = s.portion or max(1, task.workload.samples // (4 * len(self.workers)))
 
     def run(self):
@@ -100,9 +89,8 @@ class Coordinator(ShardedVectors):
                 continue  # f cannot fall by more than rounding error: stay
             self.copy(W, W0)
             self.copy(G, G0)
-            slope, t = self.dot(G, P), self.s.learning_rate
-            if not pairs:
-                t /= max(1.0, self.dot(G, G) ** 0.5)  # p = -g, of any length
+            slope, long = self.dot(G, P), 1.0 if pairs else max(1.0, self.dot(G, G) ** 0.5)  # without pairs p = -g
+            t = self.s.learning_rate / long
             f = backtrack(self, self.evaluate, f, slope, t, rounding, (W, W0), P)
             if self.s.memory:
                 remember(self, pairs, unused, (W, W0), (G, G0))
@@ -161,16 +149,15 @@ class Coordinator(ShardedVectors):
         if portion is not None:
             self.assigned[rank] = min(self.portion, self.task.workload.samples - portion * self.portion)
         if counts or push or portion is not None:
-            what = -1 if portion is None else portion
-            self.comm.send((int(counts), int(push), what, self.portion, self.round), rank, WORK)
+            order = int(counts), int(push), -1 if portion is None else portion, self.portion, self.round
+            self.comm.send(order, rank, WORK)
         (self.free.add if portion is None else self.free.discard)(rank)
 
 
 def work(comm, task, s):
     """Compute portions, accumulate those that count, and push the sum when told to."""
     w = task.start()  # (d,)
-    total, g = kernels.zeros_like(w), None
-    at = 0
+    total, g, at = kernels.zeros_like(w), None, 0
     while (order := comm.recv(COORDINATOR, WORK)) is not None:
         counts, due, portion, size, turn = order
         if counts:
@@ -196,7 +183,6 @@ ALGORITHM = Algorithm(
     servers=lambda s: 1 + s.shards,
     data_shards=shared_by_all,  # any worker may be assigned any sample
     check=check,
-    elements_sent=unpredictable,  # it depends on the workers' speeds, and on the line search
     deterministic="but for rounding",
     whole_batch=True,
     defaults={"steps": 20},  # as many passes over the data

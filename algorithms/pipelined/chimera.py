@@ -19,7 +19,7 @@ micro-batches, which come back one after the other, S slots apart: all slots are
 micro-batches takes 3S of them, and S-2 are idle however many units follow. That holds twice as many activations, so
 only inputs may have to be stored. (Backward halving is the same with micro-batches half as large.)
 
-Price, with one pipeline each way: S-2 idle slots instead of 2(S-1), in units of S micro-batches whose slots are equally
+Price: with one pipeline each way, S-2 idle slots instead of 2(S-1), in units of S micro-batches whose slots are equally
 long; with fewer than S there are more. Two copies of the weights: 2 batch a per step over each boundary, and 2d to sum
 the gradients of d parameters, 2(2f-1) d with f pipelines each way. With `recompute` only inputs are stored, and
 forwards are repeated. Staleness: none.

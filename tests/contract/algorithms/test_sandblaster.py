@@ -129,8 +129,8 @@ def test_it_solves_the_chain_exactly():
 @pytest.mark.parametrize(
     ("settings", "complaint"),
     [
-        ({"portion": 2000}, "a portion of 2000 is larger than the training set; use at most 1437 samples"),
-        ({"shards": 20, "workload": "quadratic"}, "20 shards are more than the 10 parameters; use at most that many"),
+        ({"portion": 2000}, "a portion of 2000 is larger than the training set; use at most 1437"),
+        ({"shards": 20, "workload": "quadratic"}, "20 shards are more than there are parameters; use at most 10"),
     ],
 )
 def test_what_cannot_be_is_refused_in_one_sentence(settings, complaint):

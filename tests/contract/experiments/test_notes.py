@@ -65,7 +65,6 @@ SAME = [  # of each first one's notes: another method, and how it ends with the 
     ("project_adam", {"workload": "quadratic", "noise": 1}, "asgd", {}),
     ("ssp", {"workload": "digits", "hidden": "8"}, "asgd", {"learning_rate": 0.05 / 4}),
     ("softsync", {"hidden": "8", "splits": 4, "modulate": False}, "asgd", {"splits": None, "modulate": None}),
-    ("backup", {"hidden": "8", "workers": 2, "backups": 1}, "sgd", {"workers": 2, "backups": None}),
     ("polyak", {"hidden": "8", "after": 11}, "sgd", {"after": None}),
     ("batch_growth", {"hidden": "8", "momentum": 0.5}, "sync_sgd", {"update": "momentum", "momentum": 0.5}),
     ("local_sgd", {"hidden": "8", "update": "momentum"}, "model_averaging", {"update": "momentum"}),

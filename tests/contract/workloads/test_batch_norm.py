@@ -56,7 +56,9 @@ def taught(name, workload):
     """The model that the algorithm ships after some steps, or None if it has a reason not to train it."""
     method, batch = algorithms.find(name), 32
     s = method.Settings(learning_rate=0.01)
-    workers = next(n for n in (4, 2) if method.stages(n, s) <= workload.depth or not method.shares_samples)
+    workers = method.defaults.get("workers") or next(
+        n for n in (4, 2) if method.stages(n, s) <= workload.depth or not method.shares_samples
+    )
     try:
         method.check(workers, batch, workload, s)
     except ValueError as reason:
