@@ -9,6 +9,7 @@ from __future__ import annotations
 import difflib
 import hashlib
 import json
+import math
 import shlex
 from collections.abc import Mapping
 from typing import Any, Literal, get_args, get_origin
@@ -154,7 +155,9 @@ class Experiment(Knobs):
     @property
     def notes(self) -> tuple[str, ...]:
         """What its algorithm has to say of it before it runs, in sentences."""
-        return tuple(self.method.notes(self))
+        line = rates.known(self.algorithm, self.workload, self.data.get("model", ""))
+        short = line is not None and self.workload not in rates.STAND_INS and (self.steps or math.inf) <= rates.STEPS
+        return (*self.method.notes(self), *([line.note] if short and line.note else []))
 
     @property
     def files(self) -> list[str]:

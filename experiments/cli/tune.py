@@ -58,7 +58,8 @@ def write_table(names: list[str] | None, wanted: list[str] | None) -> int:
     """Search for the lines of these algorithms and parts, all by default, and write them into the table."""
     import algorithms
     from algorithms import rates
-    from experiments.study.rate_table import PAIRS, lines
+    from experiments.run import workload_of
+    from experiments.study.rate_table import PAIRS, experiment_of, lines, noted
 
     names = [algorithms.module(name).__name__.rsplit(".", 1)[-1] for name in names or algorithms.names()]
     parts = {rates.pair(*pair): pair for pair in PAIRS}
@@ -74,4 +75,6 @@ def write_table(names: list[str] | None, wanted: list[str] | None) -> int:
             order = {name: place for place, name in enumerate(algorithms.names())}
             found[part] = dict(sorted(found[part].items(), key=lambda item: order[item[0]]))
             rates.write(found)  # line by line, so that nothing is lost
+        found[part] = noted(found[part], workload_of(experiment_of("sgd", *pair)))
+        rates.write(found)
     return 0

@@ -11,6 +11,7 @@ from algorithms import rates as tables
 from algorithms.rates import Rate
 from experiments.cli.main import cli, main
 from experiments.experiment import Experiment, default_rate
+from experiments.run import workload_of
 from experiments.study import rate_table, rates
 from experiments.study.rates import Search, rung
 
@@ -155,3 +156,16 @@ def test_a_table_is_read_as_it_was_written(tmp_path, monkeypatch):
     tables.write(lines, tables.PATH)
     assert tables.table() == lines
     tables.table.cache_clear()
+
+
+def test_what_stays_far_above_the_lowest_loss_at_its_best_rate_is_noted_while_the_run_is_as_short(monkeypatch):
+    lines = {"asgd": Rate(0.2, 0.1, 0.2, 0.05), "ssp": Rate(0.2, 1.5, 0.2, 0.2)}  # of 2.5 before training
+    noted = rate_table.noted(lines, workload_of(Experiment()))
+    assert (
+        not noted["asgd"].note
+        and "is 1.5 even at its best rate; the lowest of all methods here is 0.1" in noted["ssp"].note
+    )
+    monkeypatch.setattr(tables, "table", lambda: {"digits-mlp": noted})
+    assert noted["ssp"].note in Experiment.of({"algorithm": "ssp"}).notes
+    for other in ({"steps": 201}, {"workload": "mnist"}, {"model": "cnn"}, {"algorithm": "asgd"}):
+        assert noted["ssp"].note not in Experiment.of({"algorithm": "ssp", **other}).notes

@@ -13,12 +13,13 @@ def test_every_algorithm_has_a_line_for_the_workload_that_experiments_begin_with
 @pytest.mark.parametrize("part", rates.table())
 def test_defaults_are_the_best_rates_or_a_stated_fraction_of_them(part):
     for name, line in rates.table()[part].items():
-        assert line.best / line.rate in (1, 2, 4, 8), name
+        assert line.best / line.rate in (1, 2), name
         assert line.rate / line.many in (1, 2, 4, 8), name
 
 
-def test_methods_compared_at_their_defaults_on_digits_are_at_most_a_factor_of_two_from_their_best():
-    assert max(line.best / line.rate for line in rates.table()["digits-mlp"].values()) <= 2
+def test_methods_compared_at_their_defaults_on_digits_spread_by_what_they_are():
+    losses = [line.loss for line in rates.table()["digits-mlp"].values()]
+    assert max(losses) < 4 * min(losses)
 
 
 def test_the_table_names_no_algorithm_that_is_not_there():
