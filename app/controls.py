@@ -309,7 +309,8 @@ def settle(field: str) -> None:
             state["compression"] = "none"
     state.update(data)
     model = state.get("model") if "model" in catalogue.WORKLOADS[workload].module.Settings.model_fields else None
-    state.update(default_rate(algorithm, workload, model, state["workers"]))
+    declared = catalogue.ALGORITHMS[algorithm].declaration.Settings().learning_rate
+    state.update({"learning_rate": declared, **default_rate(algorithm, workload, model, state["workers"])})
 
 
 def _beginnings(name: str) -> list:

@@ -23,9 +23,9 @@ def size(value: float, error: float | None = None) -> str:
     return _scaled(value, _SIZES, "B", error)
 
 
-def flops(value: float) -> str:
+def flops(value: float, error: float | None = None) -> str:
     """Return a number of floating-point operations with three digits: 2.51e9 is "2.51 GFLOP"."""
-    return _scaled(value, _WORK, "FLOP")
+    return _scaled(value, _WORK, "FLOP", error)
 
 
 def rate(value: float) -> str:

@@ -758,7 +758,9 @@ def factors(run):
     """
     layers, rows = ((64, 64), (64, 10)), []
     for batch in (4, 8, 16, 32, 34, 64):
-        values = {"workers": 1, "batch": batch, "steps": 5, "hidden": "64", "evaluations": 1}
+        values = {
+            "workers": 1, "batch": batch, "steps": 5, "learning_rate": 0.05, "hidden": "64", "evaluations": 1,
+        }  # fmt: skip
         whole, done = (run(algorithm="project_adam", factors=factors, **values) for factors in (False, True))
         numbers, gradient = (int(one.trace.traffic()[1, 0]) // 5 // 4 for one in (done, whole))
         rows.append(

@@ -9,7 +9,16 @@ from experiments.run import run, workload_of
 from experiments.study.rate_table import PAIRS, experiment_of
 
 ENOUGH = 0.7  # of the way from the model before training to the lowest loss that any algorithm of the table reaches
-CASES = [(pair, name) for pair in PAIRS for name, line in rates.table()[rates.pair(*pair)].items() if not line.note]
+
+
+def cases():
+    """Every pair without a note; of algorithms that share a line, being one computation, the first."""
+    for pair in PAIRS:
+        lines = {line: name for name, line in reversed(rates.table()[rates.pair(*pair)].items())}
+        yield from ((pair, name) for line, name in reversed(lines.items()) if not line.note)
+
+
+CASES = list(cases())
 
 
 @pytest.mark.parametrize(("pair", "name"), CASES, ids=[f"{rates.pair(*pair)}-{name}" for pair, name in CASES])
@@ -19,6 +28,6 @@ def test_it_learns_at_its_defaults(pair, name):
     before = workload.evaluate(workload.start(0)).loss
     best = min(line.loss for line in rates.table()[rates.pair(*pair)].values())
     wanted = before - ENOUGH * (before - best)
-    done = run(experiment.change(target_loss=before - 0.85 * (before - best)))  # most are there long before the end
+    done = run(experiment)
     assert done.status == "finished" and math.isfinite(done.summary["held_out_loss"])
     assert done.summary["held_out_loss"] <= wanted

@@ -31,7 +31,9 @@ every_form = pytest.mark.parametrize(("name", "knobs"), FORMS, ids=lambda value:
 
 def experiment(name, lost=None, back=None, **values):
     """Worker 1 of three is lost and comes back at these parts of the time that the run takes without that."""
+    rate = algorithms.find(name).Settings().learning_rate / 4  # small batches, and gradients that are added
     values = {"algorithm": name, "workers": WORKERS, "steps": STEPS, "evaluations": 200, "batch": 8, **values}
+    values = {"learning_rate": rate, **values}
     whole = Experiment.of(values)
     if lost is None:
         return whole
@@ -56,7 +58,7 @@ def test_every_worker_makes_every_step_once_and_the_run_learns_with_it(name, kno
     done = run(e)
     rank = e.servers + 1
     assert done.status == "finished"
-    assert [note.split(" at ")[0] for note in done.notes] == [f"rank {rank} was lost"]
+    assert [note.split(" at ")[0] for note in done.notes if "was lost" in note] == [f"rank {rank} was lost"]
     assert steps_of_workers(done) == WORKERS * [list(range(STEPS))]
     _, returned = e.crash.by_rank[rank]
     mine = done.losses["rank"] == rank
@@ -99,7 +101,8 @@ def test_a_new_life_that_does_not_fetch_any_more_waits_for_no_answer():
     mine = run(e).losses
     lost = mine["seconds"][(mine["rank"] == 2) & (mine["step"] == 9)][0]
     done = run(e.change(crash=f"2:{lost:.9f}-{lost + 1e-5:.9f}"))
-    assert done.status == "finished" and len(done.notes) == 1 and done.losses["step"].size == WORKERS * STEPS
+    assert done.status == "finished" and len(done.notes) == 1, done.notes
+    assert done.losses["step"].size == WORKERS * STEPS
 
 
 def test_the_time_away_is_a_gap_in_its_trace():
@@ -144,8 +147,9 @@ def test_two_workers_may_come_back_in_one_run():
 
 @pytest.mark.parametrize("name", [name for name in algorithms.names() if name not in NAMES])
 def test_every_other_method_says_before_it_begins_that_it_cannot(name):
-    e = Experiment.of({"algorithm": name, "crash": "1:0.1-0.2"})
-    with pytest.raises(ValueError, match=f"rank 1 would come back with nothing, and in {name} others wait") as told:
+    rank = min(1, Experiment.of({"algorithm": name}).ranks - 1)
+    e = Experiment.of({"algorithm": name, "crash": f"{rank}:0.1-0.2"})
+    with pytest.raises(ValueError, match=f"rank {rank} would come back with nothing, and in {name} others") as told:
         check(e)
     assert "use easgd, asgd" in str(told.value) and "\n" not in str(told.value)
 

@@ -330,7 +330,9 @@ def test_an_unknown_job_is_refused(pool):
 
 @pytest.mark.slow
 def test_many_jobs_end_and_nothing_piles_up(pool):
-    jobs = [pool.submit(f"owner {n}", small(algorithm="sgd", workload="quadratic", seed=n)) for n in range(4)]
+    jobs = [
+        pool.submit(f"owner {n}", small(algorithm="sgd", workers=1, workload="quadratic", seed=n)) for n in range(4)
+    ]
     assert {end(pool, job).status for job in jobs} == {"finished"}
     assert len(store.recent(pool.root)) == 4 and not children(pool)
 

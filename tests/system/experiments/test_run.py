@@ -23,7 +23,9 @@ NAMES = algorithms.names()
 
 def small(algorithm="sync_sgd", **values):
     workers = 4 if algorithm == "three_d" else algorithms.find(algorithm).defaults.get("workers", 2)
-    return Experiment.of({"algorithm": algorithm, "workers": workers, "steps": 12, "evaluations": 4, **values})
+    rate = algorithms.find(algorithm).Settings().learning_rate  # so few steps bear no larger one
+    own = {"workers": workers, "steps": 12, "evaluations": 4, "learning_rate": rate}
+    return Experiment.of({"algorithm": algorithm, **own, **values})
 
 
 @pytest.mark.parametrize("name", NAMES)

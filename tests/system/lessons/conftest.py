@@ -14,7 +14,7 @@ def _each_experiment_is_run_once():
     run = seeds.run_experiment
     kept = lru_cache(maxsize=128)(lambda text: run(Experiment.from_json(text)))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(seeds, "run_experiment", lambda experiment: kept(experiment.json()))
+        patch.setattr(seeds, "run_experiment", lambda e, **other: run(e, **other) if other else kept(e.json()))
         yield
 
 
