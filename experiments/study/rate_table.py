@@ -28,6 +28,7 @@ PAIRS = (
 START = -3  # 0.1
 MANY = 16  # workers
 LEARNED = 0.75  # of the way from the first model's loss to the lowest loss: what a rate has to reach at both ends
+NEAR = 0.8  # of that way: what the best rate has to reach, or a note says that it does not
 FRACTIONS = {1: (1, 2), MANY: (1, 2, 4, 8)}  # of the best rate that are tried with so many workers
 SLOW = (
     "After 200 steps its held-out loss is {loss:.2g} even at its best rate; the lowest of all methods here is "
@@ -69,7 +70,8 @@ def alike(begun: dict[str, Beginning]) -> list[list[str]]:
     for name, one in begun.items():
         for group in groups:
             other = begun[group[0]]
-            same = one.curve.shape == other.curve.shape and np.isfinite([one.loss, other.loss]).all()
+            moved = len(one.curve) and np.ptp(one.curve) > 0.1 * abs(one.curve[0])  # else all look alike
+            same = moved and one.curve.shape == other.curve.shape and np.isfinite([one.loss, other.loss]).all()
             if (
                 same
                 and np.allclose(one.curve, other.curve, ALIKE)
@@ -133,7 +135,7 @@ def borne(experiment: Experiment, rate: float, workers: int, enough: float, seed
 def noted(lines: dict[str, Rate], workload: Workload) -> dict[str, Rate]:
     """Return the lines of a pair with a note on those that end far above the lowest loss even at their best rate."""
     start, lowest = workload.evaluate(workload.start(0)).loss, min(one.loss for one in lines.values())
-    enough = start - LEARNED * (start - lowest)
+    enough = start - NEAR * (start - lowest)
     return {
         name: replace(one, note="" if one.loss <= enough else SLOW.format(loss=one.loss, lowest=lowest))
         for name, one in lines.items()
