@@ -14,9 +14,9 @@ Source: Qi, Wan, Huang & Lin (Sea AI Lab), "DualPipe could be better without the
 DualPipe (arXiv:2412.19437) in half; the steps are those of DeepSeek's code, github.com/deepseek-ai/DualPipe.
 """
 
-from algorithms.algorithm import Equivalence
 from algorithms.parts.pipeline.executor import pipeline
 from algorithms.parts.pipeline.ops import Op
+from algorithms.parts.pipeline.settings import AS_DAPPLE
 from algorithms.parts.pipeline.settings import FlushSettings as Settings
 from algorithms.pipelined.dualpipe import eight_steps
 
@@ -33,14 +33,5 @@ ALGORITHM = pipeline(
     schedule,
     Settings,
     schedules={"dualpipe_v": schedule},
-    equivalences=(
-        Equivalence(
-            "it sums as DAPPLE does, in the order of micro-batches",
-            to="dapple",
-            workers=2,
-            to_workers=4,
-            settings={"chunks": 4},
-            to_settings={"chunks": 4},
-        ),
-    ),
+    equivalences=(AS_DAPPLE,),
 )

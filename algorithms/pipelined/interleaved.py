@@ -24,7 +24,7 @@ from algorithms.algorithm import Equivalence, knob
 from algorithms.parts.pipeline.executor import pipeline
 from algorithms.parts.pipeline.ops import Op
 from algorithms.parts.pipeline.plan import Flush
-from algorithms.parts.pipeline.settings import FlushSettings
+from algorithms.parts.pipeline.settings import AS_DAPPLE, FlushSettings
 
 
 class Settings(FlushSettings):
@@ -74,14 +74,7 @@ ALGORITHM = pipeline(
     schedules={"interleaved": schedule},
     equivalences=(
         Equivalence("one stage and one micro-batch is SGD", to="sgd", settings={"chunks": 1, "pieces": 1}),
-        Equivalence(
-            "it sums as DAPPLE does, in the order of micro-batches",
-            to="dapple",
-            workers=2,
-            to_workers=4,
-            settings={"chunks": 4},
-            to_settings={"chunks": 4},
-        ),
+        AS_DAPPLE,
         Equivalence(
             "so it does in groups that are larger than there are ranks",
             to="dapple",

@@ -21,10 +21,10 @@ Price: no rank holds more than 2((S+4)//3) thin micro-batches until W, (S+4)//3 
 Source: Qi, Wan, Amar & Lin, NeurIPS 2024, arXiv:2405.15362; slots and idle times are those of the authors' code.
 """
 
-from algorithms.algorithm import Equivalence
 from algorithms.parts.pipeline import building_block
 from algorithms.parts.pipeline.executor import pipeline
 from algorithms.parts.pipeline.ops import Op
+from algorithms.parts.pipeline.settings import AS_DAPPLE
 from algorithms.parts.pipeline.settings import FlushSettings as Settings
 
 
@@ -44,14 +44,5 @@ ALGORITHM = pipeline(
     schedule,
     Settings,
     schedules={"v_min": schedule},
-    equivalences=(
-        Equivalence(
-            "it sums as DAPPLE does, in the order of micro-batches",
-            to="dapple",
-            workers=2,
-            to_workers=4,
-            settings={"chunks": 4},
-            to_settings={"chunks": 4},
-        ),
-    ),
+    equivalences=(AS_DAPPLE,),
 )

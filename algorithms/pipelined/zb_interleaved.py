@@ -21,6 +21,7 @@ from algorithms.algorithm import Equivalence
 from algorithms.parts.pipeline.executor import pipeline
 from algorithms.parts.pipeline.ops import Op
 from algorithms.parts.pipeline.plan import Flush
+from algorithms.parts.pipeline.settings import AS_DAPPLE
 from algorithms.pipelined.interleaved import Settings, passes
 
 
@@ -55,14 +56,7 @@ ALGORITHM = pipeline(
             settings={"chunks": 4, "pieces": 1},
             to_settings={"chunks": 4},
         ),
-        Equivalence(
-            "it sums as DAPPLE does, in the order of micro-batches",
-            to="dapple",
-            workers=2,
-            to_workers=4,
-            settings={"chunks": 4},
-            to_settings={"chunks": 4},
-        ),
+        AS_DAPPLE,
     ),
     example_workers=4,
 )

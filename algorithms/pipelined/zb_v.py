@@ -16,9 +16,9 @@ Source: Qi et al., arXiv:2401.10241, section 6, which the version of ICLR 2024 l
 torch.distributed.
 """
 
-from algorithms.algorithm import Equivalence
 from algorithms.parts.pipeline.executor import pipeline
 from algorithms.parts.pipeline.ops import Op
+from algorithms.parts.pipeline.settings import AS_DAPPLE
 from algorithms.parts.pipeline.settings import FlushSettings as Settings
 
 
@@ -61,14 +61,5 @@ ALGORITHM = pipeline(
     schedule,
     Settings,
     schedules={"zb_v": schedule},
-    equivalences=(
-        Equivalence(
-            "it sums as DAPPLE does, in the order of micro-batches",
-            to="dapple",
-            workers=2,
-            to_workers=4,
-            settings={"chunks": 4},
-            to_settings={"chunks": 4},
-        ),
-    ),
+    equivalences=(AS_DAPPLE,),
 )

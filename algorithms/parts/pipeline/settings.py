@@ -4,12 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from algorithms.algorithm import Knobs, knob
+from algorithms.algorithm import Equivalence, Knobs, knob
 from algorithms.parts.optimizers import Rule, optimizer
 from algorithms.parts.pipeline.stage_state import LatestWeights
 from knobs import Counts
 
 MODEL_DEFAULTS = {"model": "residual", "depth": 6, "width": 64, "activation": "tanh"}  # eight layers to cut
+AS_DAPPLE = Equivalence(
+    "it sums as DAPPLE does, in the order of micro-batches",
+    to="dapple",
+    workers=2,
+    to_workers=4,
+    settings={"chunks": 4},
+    to_settings={"chunks": 4},
+)
+"""Of schedules with two stages on each rank: their sums are those of DAPPLE on twice as many ranks."""
 
 
 class FlushSettings(Knobs):
