@@ -80,8 +80,8 @@ def base_experiment(name: str | None, start: str | None, runs: str, given: dict[
         given = {"algorithm": name, **given}
     searched = given.get("learning_rate") == BEST
     if searched:
-        given = {**given, "learning_rate": None}
-    made = options.read(start, runs).change(**given) if start else Experiment.of(_without_none(given))
+        given = {setting: value for setting, value in given.items() if setting != "learning_rate"}
+    made = options.read(start, runs).change(**given) if start else Experiment.of(given)
     return at_best([made], runs)[0] if searched else made
 
 
@@ -98,10 +98,6 @@ def at_best(experiments: Sequence[Experiment], runs: str) -> list[Experiment]:
             click.echo(words, err=True)
         told.add(words)
     return best
-
-
-def _without_none(given: dict[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in given.items() if value is not None}
 
 
 def check_writable(root: str) -> None:

@@ -40,16 +40,16 @@ def tune_command(
     experiment = base_experiment(name, start, runs, values(given)).change(evaluations=1)
     search = Search(experiment, range(seeds))
     best = search.best(nearest(experiment.settings["learning_rate"]))
-    rows = [
-        {"learning_rate": rung(n), **{f"seed {seed}": loss for seed, loss in sorted(done.items())}}
-        for n, done in sorted(search.losses.items())
-    ]
-    found = {"best": rung(best), "held_out_loss": search.loss(best), "interior": search.interior(best)}
+    tried = sorted(search.losses.items())
     if as_json:
+        found = {"best": rung(best), "held_out_loss": search.loss(best), "interior": search.interior(best)}
+        rows = [
+            {"learning_rate": rung(n), **{f"seed {seed}": loss for seed, loss in done.items()}} for n, done in tried
+        ]
         click.echo(json.dumps({**found, "tried": rows}, indent=1))
         return 0
-    for n, done in sorted(search.losses.items()):
-        told = "  ".join(f"{loss:9.4f}" if loss < float("inf") else " diverged" for _, loss in sorted(done.items()))
+    for n, done in tried:
+        told = "  ".join(f"{loss:9.4f}" if loss < float("inf") else " diverged" for loss in done.values())
         click.echo(f"{rung(n):>9g}  {told}{'   best' if n == best else ''}")
     return 0
 
@@ -66,13 +66,13 @@ def write_table(names: list[str] | None, wanted: list[str] | None) -> int:
     unknown = set(wanted or ()) - set(parts)
     if unknown:
         raise ValueError(f"the table has no part {sorted(unknown)[0]!r}; there are {', '.join(parts)}.")
+    order = {name: place for place, name in enumerate(algorithms.names())}
     found = {part: dict(rates.table().get(part, {})) for part in parts}
     for part, pair in parts.items():
         if wanted and part not in wanted:
             continue
         for name, one in lines(pair, names, os.cpu_count() or 1, lambda text: click.echo(text, err=True)):
             found[part][name] = one
-            order = {name: place for place, name in enumerate(algorithms.names())}
             found[part] = dict(sorted(found[part].items(), key=lambda item: order[item[0]]))
             rates.write(found)  # line by line, so that nothing is lost
         found[part] = noted(found[part], workload_of(experiment_of("sgd", *pair)))

@@ -14,7 +14,7 @@ from multiprocessing import get_context
 
 import numpy as np
 
-from algorithms.rates import FEW, Rate
+from algorithms.rates import FEW, STEPS, Rate
 from experiments.experiment import Experiment
 from experiments.run import check, run, workload_of
 from experiments.study.rates import SEEDS, Search, end, rung
@@ -31,7 +31,7 @@ LEARNED = 0.75  # of the way from the first model's loss to the lowest loss: wha
 NEAR = 0.8  # of that way: what the best rate has to reach, or a note says that it does not
 FRACTIONS = {1: (1, 2), MANY: (1, 2, 4, 8)}  # of the best rate that are tried with so many workers
 SLOW = (
-    "After 200 steps its held-out loss is {loss:.2g} even at its best rate; the lowest of all methods here is "
+    "After {steps} steps its held-out loss is {loss:.2g} even at its best rate; the lowest of all methods here is "
     "{lowest:.2g}. Give it more steps."
 )
 ALIKE = 1e-3  # relative difference of the losses of two algorithms that compute the same in another order
@@ -68,20 +68,21 @@ def alike(begun: dict[str, Beginning]) -> list[list[str]]:
     """Return the algorithms in groups that went through the same losses, and have as many workers."""
     groups: list[list[str]] = []
     for name, one in begun.items():
-        for group in groups:
-            other = begun[group[0]]
-            moved = len(one.curve) and np.ptp(one.curve) > 0.1 * abs(one.curve[0])  # else all look alike
-            same = moved and one.curve.shape == other.curve.shape and np.isfinite([one.loss, other.loss]).all()
-            if (
-                same
-                and np.allclose(one.curve, other.curve, ALIKE)
-                and math.isclose(one.loss, other.loss, rel_tol=ALIKE)
-            ):
-                group.append(name)
-                break
-        else:
+        group = next((group for group in groups if same(one, begun[group[0]])), None)
+        if group is None:
             groups.append([name])
+        else:
+            group.append(name)
     return groups
+
+
+def same(one: Beginning, other: Beginning) -> bool:
+    """Return whether two runs learned the same, step by step; of one that did not move, nothing can be said."""
+    if one.curve.shape != other.curve.shape or not np.isfinite([one.loss, other.loss]).all():
+        return False
+    moved = np.ptp(one.curve) > 0.1 * abs(one.curve[0])
+    near = np.allclose(one.curve, other.curve, ALIKE) and math.isclose(one.loss, other.loss, rel_tol=ALIKE)
+    return bool(moved and near)
 
 
 def experiment_of(name: str, workload: str, model: str, workers: int = FEW) -> Experiment | None:
@@ -137,7 +138,7 @@ def noted(lines: dict[str, Rate], workload: Workload) -> dict[str, Rate]:
     start, lowest = workload.evaluate(workload.start(0)).loss, min(one.loss for one in lines.values())
     enough = start - NEAR * (start - lowest)
     return {
-        name: replace(one, note="" if one.loss <= enough else SLOW.format(loss=one.loss, lowest=lowest))
+        name: replace(one, note="" if one.loss <= enough else SLOW.format(steps=STEPS, loss=one.loss, lowest=lowest))
         for name, one in lines.items()
     }
 

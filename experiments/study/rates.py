@@ -47,7 +47,7 @@ def nearest(rate: float) -> int:
 class Search:
     """A search under way, or done: `losses` by rung, one of each seed tried; infinite where a run did not finish.
 
-    `call(rung, seeds)` may be used on its own; what was run once is not run again.
+    What was run once is not run again.
     """
 
     experiment: Experiment
@@ -57,15 +57,15 @@ class Search:
 
     def loss(self, number: int, seeds: Sequence[int] | None = None) -> float:
         """Return the mean held-out loss at the end over the seeds; infinite if a run diverged."""
-        done = self.losses.setdefault(number, {})
-        for seed in self.seeds if seeds is None else seeds:
+        done, seeds = self.losses.setdefault(number, {}), self.seeds if seeds is None else seeds
+        for seed in seeds:
             if seed not in done:
                 done[seed] = end(self.experiment.change(learning_rate=rung(number), seed=seed))
                 if self.tell:
                     self.tell(rung(number), list(done.values()))
             if math.isinf(done[seed]):
                 return math.inf
-        return sum(done[seed] for seed in (self.seeds if seeds is None else seeds)) / len(seeds or self.seeds)
+        return sum(done[seed] for seed in seeds) / len(seeds)
 
     def climb(self, number: int, stride: int, seeds: Sequence[int] | None = None) -> int:
         """Return the rung from which neither a stride up nor one down lowers the loss, beginning at `number`."""
@@ -97,7 +97,7 @@ def end(experiment: Experiment) -> float:
     return loss if done.status == "finished" and loss is not None and math.isfinite(loss) else math.inf
 
 
-def at_best(experiment: Experiment, root: str | Path, progress: Callable[[float], None] = lambda part: None):
+def at_best(experiment: Experiment, root: str | Path) -> tuple[Experiment, str]:
     """Return (the experiment at its best learning rate, where that comes from, in words).
 
     From the table, if this is an experiment of the table; otherwise searched for on the simulated cluster with SEEDS,
@@ -107,7 +107,7 @@ def at_best(experiment: Experiment, root: str | Path, progress: Callable[[float]
     if found:
         return experiment.change(learning_rate=found), "from the table of searches"
     spec = job_spec(experiment)
-    best = read(spec.stored(root) or spec.perform(root, progress))
+    best = read(spec.stored(root) or spec.perform(root))
     return experiment.change(learning_rate=best), f"searched for with seeds {SEEDS[0]} to {SEEDS[-1]}"
 
 

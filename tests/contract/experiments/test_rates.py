@@ -169,3 +169,8 @@ def test_what_stays_far_above_the_lowest_loss_at_its_best_rate_is_noted_while_th
     assert noted["ssp"].note in Experiment.of({"algorithm": "ssp"}).notes
     for other in ({"steps": 201}, {"workload": "mnist"}, {"model": "cnn"}, {"algorithm": "asgd"}):
         assert noted["ssp"].note not in Experiment.of({"algorithm": "ssp", **other}).notes
+
+
+def test_algorithms_that_do_not_move_where_searches_begin_are_not_taken_for_one():
+    begun = {name: rate_table._begin((name, "sparse", "")) for name in ("sync_sgd", "one_shot")}
+    assert rate_table.alike(begun) == [["sync_sgd"], ["one_shot"]]
