@@ -24,9 +24,11 @@ before and another after another rank's step, and r is the time of a piece. Real
 of a line or none; but threads that meet wait for each other's lines and go on side by side, so they lose most at the
 end of the vector, in proportion to its length. A piece stands for that stretch; lines are not simulated.
 
-Left out: what a step takes longer because lines travel, and how far apart cores are. `OWNED`, `TAKEN` and `PIECES` were
-measured on two cores that share a cache (`tests/benchmarks/lost_additions.py`). Cores that do not share one take four
-times as long to pass a line, and lose up to three times as many sparse and seven times as many dense additions.
+`OWNED`, `TAKEN` and `PIECES` were measured on two cores that pass a line in 65 ns, by
+`tests/benchmarks/lost_additions.py`: all its problems lose 0.7 to 1.7 times what is simulated in the mean, but within
+25 ms a tenth to four times. Left out is how far apart cores are, and that a step takes longer because lines travel.
+Cores that pass a line in 230 ns take up to three times as long a step, and lose up to 3.5 times what is simulated of
+sparse and five times of dense additions.
 Source: the race is that of Niu, Recht, Re & Wright, NIPS 2011, section 2; the probability is elementary.
 """
 
@@ -44,7 +46,7 @@ from tracing import UPDATE
 
 PIECES = 3  # in which a whole vector is read and written
 LINE = 64  # bytes transferred for a single coordinate: a cache line
-OWNED, TAKEN = 4e-9, 20e-9  # s from load to store in a line that is this core's already; that it has to take first
+OWNED, TAKEN = 4e-9, 16e-9  # s from load to store in a line that is this core's already; that it has to take first
 
 
 class Memory:

@@ -129,7 +129,7 @@ def test_an_addition_is_lost_where_two_writes_of_one_coordinate_meet_and_not_two
 
 
 @pytest.mark.parametrize(
-    "nonzeros, features, counted", [(16, 16, 1.9e-2), (8, 100, 0.81e-2), (8, 200, 0.44e-2), (8, 2000, 0.042e-2)]
+    "nonzeros, features, counted", [(16, 16, 2.3e-2), (8, 100, 0.61e-2), (8, 200, 0.40e-2), (8, 2000, 0.042e-2)]
 )
 def test_two_simulated_threads_lose_within_a_factor_of_two_of_what_was_counted_on_real_ones(
     nonzeros, features, counted
@@ -138,7 +138,7 @@ def test_two_simulated_threads_lose_within_a_factor_of_two_of_what_was_counted_o
     assert counted / 2 < lost < 2 * counted
 
 
-@pytest.mark.parametrize("dimension, counted", [(100, 1.3e-2), (1000, 3.3e-2), (10_000, 11.5e-2)])
+@pytest.mark.parametrize("dimension, counted", [(100, 1.45e-2), (1000, 3.4e-2), (10_000, 10.6e-2)])
 def test_and_so_they_do_with_dense_gradients(dimension, counted):
     bowl = Quadratic(np.zeros((1024, dimension)), np.ones(dimension), np.ones(dimension))
     done = train("hogwild", bowl, 2, {}, batch=64, steps=8)
