@@ -22,6 +22,7 @@ from threading import Condition, Lock, Thread
 from typing import Any, NamedTuple
 
 from cluster.real.frames import FrameReader, FrameWriter, pack, unpack
+from cluster.real.meeting import notice_silence
 
 OPEN, DONE, LOST = "open", "done", "lost"
 FOREVER = 3600.0  # s; a condition cannot wait for infinity
@@ -64,10 +65,13 @@ class Listener:
         self._server = socket.create_server((host, 0), backlog=4096, family=family)
         self.address = (host, self._server.getsockname()[1], self.token)
 
-    def connect(self, rank: int, addresses: list[tuple], timeout: float) -> dict[int, socket.socket]:
+    def connect(
+        self, rank: int, addresses: list[tuple], timeout: float, silence: float = FOREVER
+    ) -> dict[int, socket.socket]:
         """Return a socket to every other rank: connect to lower ranks, accept the connections of higher ones.
 
-        Raises OSError, in a sentence, if that takes longer than `timeout` seconds.
+        A link to another computer fails after `silence` seconds without a sign of it. Raises OSError, in a sentence,
+        if the ranks have not met within `timeout` seconds.
         """
         deadline = time.monotonic() + timeout
         sockets = {}
@@ -83,6 +87,7 @@ class Listener:
         for link in sockets.values():
             link.settimeout(None)
             link.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            notice_silence(link, silence)
         return sockets
 
     def _callers(self, awaited: set[int], deadline: float) -> dict[int, socket.socket]:
