@@ -72,6 +72,8 @@ def test_silent_strangers_and_a_slow_speaker_keep_nobody_waiting(monkeypatch):
     assert link.getpeername() == other.getsockname()
     for stranger in strangers:
         assert stranger.recv(1) == b""
+    with pytest.raises(ConnectionRefusedError):
+        socket.create_connection((host, port))  # whoever comes later finds nobody
     for end in (link, other, *strangers):
         end.close()
 

@@ -27,7 +27,7 @@ LISTS = {
     "node[01-03,7]": "node01",
     "node[7,01-03],other[1-2]": "node7",
     "rack[1-2]node[03-05]": "rack1node03",
-    "a-b[9-11]-ib,c": "a-b9-ib",
+    "a-b[9-11],c": "a-b9",
     "": "",
 }
 
