@@ -42,14 +42,39 @@ class Nodes:
                 hosts.parent.mkdir(parents=True)
                 master = "127.0.1.1" if node == "a" else ADDRESS["a"]
                 hosts.write_text(f"127.0.0.1 localhost\n{master} master\n")
-            sh("ip", "link", "add", "c", "netns", self.name("a"), "type", "veth", "peer", "c", "netns", self.name("b"))
+            sh(
+                "ip",
+                "link",
+                "add",
+                "cable",
+                "netns",
+                self.name("a"),
+                "type",
+                "veth",
+                "peer",
+                "cable",
+                "netns",
+                self.name("b"),
+            )
             for node, address in ADDRESS.items():
-                self.ip(node, "addr", "add", f"{address}/24", "dev", "c")
-                self.ip(node, "link", "set", "c", "up")
+                self.ip(node, "addr", "add", f"{address}/24", "dev", "cable")
+                self.ip(node, "link", "set", "cable", "up")
                 self.ip(node, "link", "set", "lo", "up")
                 slow = ("delay", "1ms"), ("rate", "200mbit", "burst", "100k", "latency", "50ms")
                 for kind, limits in zip(("netem", "tbf"), slow, strict=True):  # the second where there is no netem
-                    sh("tc", "-n", self.name(node), "qdisc", "replace", "dev", "c", "root", kind, *limits, check=False)
+                    sh(
+                        "tc",
+                        "-n",
+                        self.name(node),
+                        "qdisc",
+                        "replace",
+                        "dev",
+                        "cable",
+                        "root",
+                        kind,
+                        *limits,
+                        check=False,
+                    )
             undo.pop_all()
         return self
 
@@ -62,7 +87,7 @@ class Nodes:
             with contextlib.suppress(OSError):
                 hosts.parent.rmdir()
         for process in self.started:
-            process.communicate()
+            process.wait()
 
     def ip(self, node, *words):
         return sh("ip", "-n", self.name(node), *words)
@@ -85,7 +110,7 @@ class Nodes:
             time.sleep(0.1)
 
     def received(self):
-        statistics = "/sys/class/net/c/statistics/rx_bytes"
+        statistics = "/sys/class/net/cable/statistics/rx_bytes"
         return int(sh("ip", "netns", "exec", self.name("a"), "cat", statistics))
 
     def kill(self, node):
@@ -95,12 +120,12 @@ class Nodes:
                 os.kill(int(process), signal.SIGKILL)
 
     def unplug(self, node):
-        self.ip(node, "link", "set", "c", "down")
+        self.ip(node, "link", "set", "cable", "down")
 
     def partition(self, _):
         """Drop all packets, both ways: they are sent to a card that nobody has."""
         for node, other in zip(ADDRESS, reversed(ADDRESS.values()), strict=True):
-            self.ip(node, "neigh", "replace", other, "lladdr", "02:00:00:00:00:99", "dev", "c", "nud", "permanent")
+            self.ip(node, "neigh", "replace", other, "lladdr", "02:00:00:00:00:99", "dev", "cable", "nud", "permanent")
 
 
 @pytest.fixture
@@ -117,7 +142,7 @@ def nodes():
 
 @pytest.mark.slow
 def test_torchrun_trains_across_two_nodes_though_one_knows_its_name_as_a_loopback_address(nodes, tmp_path):
-    ranks = nodes.train("sync_sgd", "--steps", 40, "--runs", tmp_path, "--collective", "fast")
+    ranks = nodes.train("sync_sgd", "--steps", 40, "--runs", tmp_path)
     told = [rank.communicate()[0] for rank in ranks]
     assert [rank.returncode for rank in ranks] == [0, 0], told
     (folder,) = store.recent(tmp_path)
