@@ -13,13 +13,17 @@ from typing import Any
 LOOPBACK = ("localhost", "127.0.0.1")
 
 
-def local_store(size: int, port: int = 0) -> Any:
-    """Return a store served to this computer alone, where TCPStore itself would listen on every interface."""
+def local_store(size: int, port: int = 0, seconds: float = 60.0) -> Any:
+    """Return a store served to this computer alone, where TCPStore itself would listen on every interface.
+
+    What is asked of it is waited for so many seconds.
+    """
     from torch.distributed import TCPStore
 
     server = socket.create_server(("127.0.0.1", port), backlog=4096)
     port = server.getsockname()[1]
-    return TCPStore("127.0.0.1", port, size, True, wait_for_workers=False, master_listen_fd=server.detach())
+    options = {"wait_for_workers": False, "master_listen_fd": server.detach()}
+    return TCPStore("127.0.0.1", port, size, True, timedelta(seconds=seconds), **options)
 
 
 def shared_store(variables: Mapping[str, str], seconds: float) -> Any:
@@ -38,7 +42,7 @@ def shared_store(variables: Mapping[str, str], seconds: float) -> Any:
     served = os.environ.get("TORCHELASTIC_USE_AGENT_STORE") == "True"  # by torchrun
     try:
         if rank == "0" and master in LOOPBACK and not served:
-            return local_store(int(variables["WORLD_SIZE"]), int(port))
+            return local_store(int(variables["WORLD_SIZE"]), int(port), seconds)
         return next(dist.rendezvous("env://", timeout=timedelta(seconds=seconds)))[0]
     except (OSError, dist.DistError) as error:
         why = getattr(error, "strerror", None) or str(error).splitlines()[0]
