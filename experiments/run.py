@@ -33,6 +33,7 @@ from workloads.checkpoints import Checkpoints
 from workloads.recorder import Diverged, OutOfMemory
 from workloads.task import Task
 
+TIMEOUT = 60.0  # s
 BACKENDS = {"processes": "gloo", "gpus": "nccl"}
 
 
@@ -41,27 +42,33 @@ def run(
     on_progress: Callable[[Progress], None] | None = None,
     stop: Any = None,
     worker_override: Callable[[Any, Any, Any], Any] | None = None,
+    timeout: float = TIMEOUT,
 ) -> Run:
     """Run `experiment` and return its record.
 
     `on_progress(progress)` is called a few times a second; `stop`, an Event or a function, ends the run early with
     status "cancelled". On the simulated cluster `worker_override(comm, task, s)` trains in place of the algorithm's own
-    worker. Raises ValueError, in one sentence, if the experiment cannot run like this.
+    worker. A rank of a real cluster gives up when it has waited `timeout` seconds for another. Raises ValueError, in
+    one sentence, if the experiment cannot run like this.
     """
     began = time.perf_counter()
     workload = check(experiment)
     per_epoch = _batches(experiment, workload).per_epoch
     observer = ProgressObserver(experiment, workload, per_epoch, on_progress) if on_progress else None
-    return gather(experiment, _on_cluster(experiment, observer, stop, worker_override), began)
+    return gather(experiment, _on_cluster(experiment, observer, stop, worker_override, timeout), began)
 
 
-def join(experiment: Experiment) -> Run | None:
-    """Run `experiment` as one of the ranks that torchrun has started; return the record on rank 0, None elsewhere."""
+def join(experiment: Experiment, timeout: float = TIMEOUT) -> Run | None:
+    """Run `experiment` as one of the ranks of a launcher; return the record on rank 0, None elsewhere.
+
+    A rank gives up when it has waited `timeout` seconds for another. Raises ClusterError on a rank that rank 0 cannot
+    hear, OSError, in a sentence, if the ranks do not meet.
+    """
     from cluster.real import torchrun
 
     began = time.perf_counter()
     check(experiment, here=False)
-    options = {"backend": BACKENDS[experiment.cluster], "collective": experiment.collective}
+    options = {"backend": BACKENDS[experiment.cluster], "collective": experiment.collective, "timeout": timeout}
     options |= conditions.emulated(experiment)
     outcome = torchrun.run(partial(train, experiment), **options, warm_up=partial(warm_up, experiment))
     return None if outcome is None else gather(experiment, outcome, began)
@@ -183,7 +190,9 @@ def _models(experiment: Experiment, workload, outcome: Outcome, axes: Axes, end:
     return [*models, Model(1 + models[-1].index, end, last)]
 
 
-def _on_cluster(experiment: Experiment, observer: ProgressObserver | None, stop: Any, worker_override: Any) -> Outcome:
+def _on_cluster(
+    experiment: Experiment, observer: ProgressObserver | None, stop: Any, worker_override: Any, timeout: float
+) -> Outcome:
     program, warm = partial(train, experiment), partial(warm_up, experiment)
     if experiment.cluster == "simulated":
         from cluster import simulated
@@ -201,6 +210,7 @@ def _on_cluster(experiment: Experiment, observer: ProgressObserver | None, stop:
             stop=stop,
         )
     options = {"collective": experiment.collective, "on_progress": observer, "stop": stop, "warm_up": warm}
+    options["timeout"] = timeout
     options |= conditions.emulated(experiment)
     if experiment.cluster == "threads":
         from cluster.real import threads

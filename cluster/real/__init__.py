@@ -2,7 +2,9 @@
 
 processes.py          start ranks as processes of this computer
 threads.py            run ranks as threads of one process
-torchrun.py           join ranks that torchrun started, on one computer or several
+torchrun.py           join ranks that torchrun, SLURM or Open MPI started, on one computer or several
+launchers.py          what these tell a process of the rank that it is
+meeting.py            where ranks meet: torch's store, addresses, computers that are cut off
 
 comm.py               the Comm contract over links
 all_reduce.py         all-reduces in progress: by a background thread, or by torch.distributed

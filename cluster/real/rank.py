@@ -22,6 +22,7 @@ from cluster.real.emulated_compute import EmulatedCompute
 from cluster.real.emulated_network import emulate, sleep_until
 from cluster.real.event_log_stream import StreamedEventLog
 from cluster.real.links import Links, Listener
+from cluster.real.meeting import local_store
 from cluster.real.rank_state import RankState, describe_wait, unread
 
 START = 60.0  # s in which the ranks must connect to each other
@@ -55,13 +56,13 @@ def enter(
         import torch.distributed as dist
 
         if store is None and rank == 0:
-            store = dist.TCPStore(host, 0, size, is_master=True, wait_for_workers=False)
+            store = local_store(size)
     listener = Listener(host)
     gpu = backend == "nccl" and torch.cuda.is_available() and torch.cuda.device_count() > local
     mine = (listener.address, memory.computer(), gpu, getattr(store, "port", None))
     addresses, computers, gpus, ports = zip(*exchange(mine), strict=True)
     event_log = StreamedEventLog(rank)
-    links = Links(rank, listener.connect(rank, list(addresses), START), event_log.arrive)
+    links = Links(rank, listener.connect(rank, list(addresses), START, timeout / 2), event_log.arrive)
 
     place, notes = "cpu", []
     if backend == "nccl" and all(gpus):

@@ -1,11 +1,13 @@
-"""torchrun: join ranks that torchrun started, on one computer or several.
+"""torchrun: join ranks that torchrun, SLURM or Open MPI started, on one computer or several.
 
     torchrun --nnodes 2 --nproc-per-node 4 --rdzv-backend c10d --rdzv-endpoint host:29500 script.py
+    srun --nodes 2 --ntasks 8 python script.py
+    mpirun -n 4 python script.py
 
 Every rank calls `run` with the same program; rank 0 returns the Outcome, the others None. The clocks of different
 computers agree to within the skew of a barrier, tenths of a millisecond on a good network. When a rank fails, the
 others learn it from their links; when one is killed, torchrun stops the others, and rank 0 still returns what was
-recorded.
+recorded. A computer that is cut off is noticed after half of the timeout, on both sides.
 """
 
 from __future__ import annotations
@@ -15,11 +17,10 @@ import math
 import os
 import pickle
 import signal
-import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
-from datetime import timedelta
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -29,21 +30,23 @@ from cluster.devices import Device
 from cluster.event_log import Outcome
 from cluster.faults import NONE, Faults
 from cluster.network import Network
+from cluster.real import launchers
 from cluster.real.comm import RealComm
 from cluster.real.event_log_stream import MergedEventLogs
 from cluster.real.failure import Failure, lost
-from cluster.real.links import PeersGone
+from cluster.real.links import OPEN, PeersGone
+from cluster.real.meeting import interface, is_local, own_address, shared_store
 from cluster.real.rank import START, crash_at, enter, leave, loopback, meter
 from kernels import metered, to_numpy
 
 LAST_WORDS = 5.0  # s that rank 0 waits for the event logs of the others after a failure
-_VARIABLES = ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
 _LOGS = ("torchrun", 0)  # the channel of the ranks' event logs and results
+_RECORDED = "recorded"  # in the store: rank 0 has collected what there was after a failure
 
 
 def joined() -> bool:
-    """Return whether this process was started as a rank, by torchrun or a program like it."""
-    return all(name in os.environ for name in _VARIABLES)
+    """Return whether a launcher started this process as a rank."""
+    return bool(launchers.variables())
 
 
 def run(
@@ -60,41 +63,84 @@ def run(
     """Run `program(comm)` on this rank; return the Outcome of all ranks on rank 0, None elsewhere.
 
     Arguments are those of `processes.run`; what is emulated comes on top of the real network. Errors of a rank are not
-    raised: they are the Outcome's `error`. Raises ValueError if this process was not started as a rank.
+    raised: they are the Outcome's `error`; but a rank that cannot tell rank 0 raises its ClusterError. Raises
+    ValueError if this process was not started as a rank, OSError, in a sentence, if the ranks do not meet.
     """
-    if not joined():
-        raise ValueError(f"no rank was started here: {', '.join(_VARIABLES)} are not all set; start it with torchrun.")
-    rank, size, local = (int(os.environ.get(name, 0)) for name in ("RANK", "WORLD_SIZE", "LOCAL_RANK"))
-    master = os.environ["MASTER_ADDR"]
-    if master in ("localhost", "127.0.0.1"):
-        for name, value in loopback().items():
-            os.environ.setdefault(name, value)
+    here = launchers.variables()
+    if not here:
+        raise ValueError(
+            "no rank was started here: there are neither torchrun's variables "
+            f"({', '.join(launchers.TORCHRUN)}) nor those of srun or mpirun; start it with torchrun, srun or mpirun."
+        )
+    os.environ.update(here)
+    rank, size, local = (int(here.get(name, 0)) for name in ("RANK", "WORLD_SIZE", "LOCAL_RANK"))
+    alone = is_local(here)
+    if alone:
+        _set_defaults(loopback())
     import torch.distributed as dist
 
-    store, _, _ = next(dist.rendezvous("env://", timeout=timedelta(seconds=START)))
+    store = shared_store(here, START)
 
-    def exchange(x: Any) -> list:
-        store.set(f"offer {rank}", pickle.dumps(x))
-        return [pickle.loads(store.get(f"offer {other}")) for other in range(size)]
+    def exchange(x: Any, what: str = "offer") -> list:
+        store.set(f"{what} {rank}", pickle.dumps(x))
+        try:
+            store.wait([f"{what} {other}" for other in range(size)])
+        except dist.DistError:
+            raise TimeoutError(f"not all {size} ranks have come within {START:g} s; how did the others end?") from None
+        return [pickle.loads(store.get(f"{what} {other}")) for other in range(size)]
 
     if warm_up:
         warm_up()
-    where = {"host": _address(master), "local": local, "store": dist.PrefixStore("groups", store)}
+    host = "127.0.0.1" if alone else own_address(here["MASTER_ADDR"], partial(exchange, what="master"))
+    if not alone:
+        _set_defaults(interface(host))
+    where = {"host": host, "local": local, "store": dist.PrefixStore("groups", store)}
     options = {"network": network, "device": device, "faults": faults, "timeout": timeout}
     comm, notes = enter(rank, size, exchange, backend=backend, collective=known(collective), **options, **where)
     crash_at(faults.crash.get(rank, math.inf), comm, lambda: _send_outcome(comm, None, None) if rank else None)
     with _interruptible():
         result, failure = _work(program, comm)
         outcome = _gather(comm, result, failure) if rank == 0 else _send_outcome(comm, result, failure)
+        if outcome and outcome.error:
+            with contextlib.suppress(dist.DistError):
+                store.set(_RECORDED, b"")
+                store.get(_RECORDED)  # those who wait for it were told before this returns, and the store may end
+        if failure and not outcome and not _is_recorded(comm, store):
+            raise failure.error()
         if failure or (outcome and outcome.error):
             return outcome
-        store.set(f"unread {rank}", pickle.dumps(leave(comm)))
-        if outcome:
-            unread = [pickle.loads(store.get(f"unread {other}")) for other in range(size)]
-            outcome.notes = (*notes, *(line for lines in unread for line in lines))
+        left = pickle.dumps(leave(comm))
+        with contextlib.suppress(dist.DistError):  # the run is done, whoever is lost by now
+            store.set(f"unread {rank}", left)
+            if outcome:
+                outcome.notes = tuple(notes)
+                unread = [pickle.loads(store.get(f"unread {other}")) for other in range(size)]
+                outcome.notes = (*notes, *(line for lines in unread for line in lines))
         if dist.is_initialized():
             dist.destroy_process_group()
     return outcome
+
+
+def _set_defaults(variables: dict[str, str]) -> None:
+    for name, value in variables.items():
+        os.environ.setdefault(name, value)
+
+
+def _is_recorded(comm: RealComm, store: Any) -> bool:
+    """Return whether rank 0 has heard of this rank's failure, or goes on without it, so that it speaks for all.
+
+    The store is asked by a thread: one that is cut off never answers, not even that the time is over.
+    """
+    from torch.distributed import DistError
+
+    def ask() -> None:
+        with contextlib.suppress(DistError):
+            store.get(_RECORDED)
+            heard.set()
+
+    heard = threading.Event()
+    threading.Thread(target=ask, daemon=True).start()
+    return heard.wait(min(2 * LAST_WORDS, comm._state.timeout / 4)) or comm._state.links.state[0] == OPEN
 
 
 def _work(program: Callable, comm: RealComm) -> tuple[Any, Failure | None]:
@@ -165,11 +211,3 @@ def _interruptible() -> Iterator[None]:
     finally:
         for name, handler in before.items():
             signal.signal(name, handler)
-
-
-def _address(master: str) -> str:
-    """Return the address of this computer on its route to the master."""
-    family, _, _, _, address = socket.getaddrinfo(master, 9, type=socket.SOCK_DGRAM)[0]
-    with socket.socket(family, socket.SOCK_DGRAM) as probe:
-        probe.connect(address)  # sends nothing
-        return probe.getsockname()[0]

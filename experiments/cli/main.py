@@ -16,6 +16,7 @@ from contextlib import contextmanager
 
 import click
 
+from cluster.real import launchers
 from experiments.cli.add import add_command
 from experiments.cli.catalogue import list_command
 from experiments.cli.compare import compare_command
@@ -64,7 +65,7 @@ def main(args: Sequence[str] | None = None) -> int:
         message = error.format_message()
     except (ValueError, OSError) as error:
         message = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-    if os.environ.get("RANK", "0") == "0":  # of the ranks that torchrun started one speaks for all
+    if launchers.variables().get("RANK", "0") == "0":  # of the ranks that a launcher started one speaks for all
         click.echo(message, err=True)
     return 2
 

@@ -28,7 +28,7 @@ json_option = click.option("--json", "as_json", is_flag=True, help="print the su
 from_option = click.option("--from", "start", metavar="LINK|FILE|RUN", help="begin with this experiment")
 
 KNOB = "knob "
-FLAGS = ("--json", "--quiet", "--help")
+FLAGS = ("--json", "--quiet", "--submit", "--help")
 
 
 class KnobOption(click.Option):

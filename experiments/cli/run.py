@@ -1,4 +1,7 @@
-"""`run`: one experiment, here or as one of the ranks that torchrun has started; stored, with its summary printed."""
+"""`run`: one experiment, here or as one of the ranks that a launcher has started; stored, with its summary printed.
+
+With `--to slurm` it becomes a batch job instead.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,9 @@ from typing import Any
 
 import click
 
-from experiments.cli import options, show
+from cluster.comm import ClusterError
+from cluster.real import launchers
+from experiments.cli import options, show, slurm
 from experiments.cli.options import ExperimentCommand, from_option, json_option, runs_option
 from experiments.cli.running import EXIT, Bar, base_experiment, check_writable, stoppable
 from experiments.experiment import Experiment
@@ -21,21 +26,63 @@ from experiments.runs.record import Run
 @from_option
 @runs_option
 @json_option
-def run_command(name: str | None, start: str | None, runs: str, as_json: bool, **given: Any) -> int:
+@click.option(
+    "--timeout",
+    type=click.FloatRange(0, min_open=True),
+    default=60.0,
+    metavar="FLOAT",
+    help="how long a rank of a real cluster waits for another before it gives up, in s [default: 60]",
+)
+@slurm.slurm_options
+def run_command(name: str | None, start: str | None, runs: str, as_json: bool, timeout: float, **given: Any) -> int:
     """Run one experiment, store it and print its summary."""
-    from experiments.run import join, run
+    from experiments.run import run
 
+    job = slurm.asked(given)
     values = options.values(given)
     experiment = base_experiment(name, start, runs, values)
-    ranks = torchrun_ranks()
-    if ranks:
-        done = join(fitted_to(experiment, ranks, "workers" in values))
-        return conclude(done, runs, as_json) if done else 0
+    if job:
+        return queue(experiment, job, runs, timeout)
+    if here := launchers.variables():
+        experiment = fitted_to(experiment, int(here["WORLD_SIZE"]), "workers" in values)
+        return run_as_rank(experiment, here["RANK"], runs, as_json, timeout)
     check_writable(runs)
     with stoppable() as stop:
         with Bar(experiment.algorithm) as bar:
-            done = run(experiment, bar, stop)
+            done = run(experiment, bar, stop, timeout=timeout)
         return conclude(done, runs, as_json)
+
+
+def run_as_rank(experiment: Experiment, rank: str, runs: str, as_json: bool, timeout: float) -> int:
+    """Run `experiment` as one of the ranks of a launcher and return the exit code.
+
+    Rank 0 speaks for all, but for ranks that it cannot hear.
+    """
+    from experiments.run import join
+
+    try:
+        done = join(experiment, timeout)
+    except (ClusterError, ConnectionError, TimeoutError) as error:
+        click.echo(f"rank {rank}: {error}", err=True)
+        return EXIT["failed"]
+    return conclude(done, runs, as_json) if done else 0
+
+
+def queue(experiment: Experiment, job: dict[str, Any], runs: str, timeout: float) -> int:
+    """Print the batch job that runs `experiment`, or submit it and print its number."""
+    from experiments.run import check
+
+    experiment = on_real_cluster(experiment)
+    check(experiment, here=False)
+    text = slurm.script(experiment, job, "--runs", os.path.abspath(runs), "--timeout", f"{timeout:g}")
+    if "submit" not in job:
+        click.echo(text, nl=False)
+        return 0
+    check_writable(runs)
+    number = slurm.submit(text)
+    click.echo(f"job {number}: squeue --job {number} shows it, scancel {number} ends it")
+    click.echo(f"it writes to {experiment.algorithm}-{number}.out")
+    return 0
 
 
 def conclude(run: Run, runs: str, as_json: bool = False) -> int:
@@ -67,23 +114,18 @@ def conclude(run: Run, runs: str, as_json: bool = False) -> int:
     return EXIT[run.status]
 
 
-def torchrun_ranks() -> int | None:
-    """Return how many ranks torchrun has started, this process among them; None if it has not."""
-    if "WORLD_SIZE" not in os.environ:
-        return None
-    from cluster.real import torchrun
-
-    return int(os.environ["WORLD_SIZE"]) if torchrun.joined() else None
-
-
 def fitted_to(experiment: Experiment, ranks: int, given: bool) -> Experiment:
-    """Return the experiment with as many workers as torchrun's ranks leave it. ValueError if those do not fit."""
+    """Return the experiment with as many workers as the launcher's ranks leave it. ValueError if those do not fit."""
     workers = ranks - experiment.servers
     if workers < 1 or (given and workers != experiment.workers):
         needed = f"{experiment.ranks} with so many workers" if given else f"{experiment.servers + 1} or more"
         raise ValueError(
-            f"torchrun started {ranks} ranks, but {experiment.algorithm} needs {needed}; "
+            f"{ranks} ranks were started, but {experiment.algorithm} needs {needed}; "
             "start as many, and leave --workers out: it follows from them."
         )
-    cluster = "gpus" if experiment.cluster == "gpus" else "processes"
-    return experiment.change(workers=workers, cluster=cluster)
+    return on_real_cluster(experiment.change(workers=workers))
+
+
+def on_real_cluster(experiment: Experiment) -> Experiment:
+    """Return the experiment on processes, or on GPUs if it asks for them, in place of a simulated cluster."""
+    return experiment if experiment.cluster == "gpus" else experiment.change(cluster="processes")

@@ -54,6 +54,52 @@ def test_a_stranger_is_not_let_in():
         other.close()
 
 
+def meet(listeners, timeout=60.0):
+    """The sockets by which the ranks of `listeners` meet, rank by rank."""
+    addresses = [listener.address for listener in listeners]
+    with ThreadPoolExecutor() as pool:
+        waits = [pool.submit(listener.connect, rank, addresses, timeout) for rank, listener in enumerate(listeners)]
+        return [wait.result() for wait in waits]
+
+
+def test_silent_strangers_and_a_slow_speaker_keep_nobody_waiting(monkeypatch):
+    listeners = [Listener("127.0.0.1") for _ in range(2)]
+    host, port, token = listeners[0].address
+    strangers = [socket.create_connection((host, port)) for _ in range(14)]  # each has come before rank 1
+    strangers[0].sendall(token[:7])  # and this one goes no further
+    monkeypatch.setattr(socket.socket, "settimeout", lambda *_: None)  # waiting for one would last for ever
+    (link,), (other,) = (list(sockets.values()) for sockets in meet(listeners))
+    assert link.getpeername() == other.getsockname()
+    for stranger in strangers:
+        assert stranger.recv(1) == b""
+    with pytest.raises(ConnectionRefusedError):
+        socket.create_connection((host, port))  # whoever comes later finds nobody
+    for end in (link, other, *strangers):
+        end.close()
+
+
+def test_a_greeting_may_come_byte_by_byte():
+    listener = Listener("127.0.0.1")
+    host, port, token = listener.address
+    with socket.create_connection((host, port)) as caller, ThreadPoolExecutor() as pool:
+        caller.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        meeting = pool.submit(listener.connect, 0, [listener.address, None], 60.0)
+        for byte in token + (1).to_bytes(4, "little"):
+            caller.send(bytes([byte]))
+        (link,) = meeting.result().values()
+        assert link.getpeername() == caller.getsockname()
+        link.close()
+
+
+def test_ranks_that_do_not_meet_are_named():
+    first, second = Listener("127.0.0.1"), Listener("127.0.0.1")
+    addresses = [first.address, second.address, None, None]
+    with pytest.raises(OSError, match="rank 1, 2, 3 did not connect in time"):
+        first.connect(0, addresses, 0.01)
+    with pytest.raises(OSError, match=r"rank 1 cannot reach rank 0 at 127.0.0.1, port \d+ .*refused"):
+        second.connect(1, addresses, 60.0)
+
+
 def test_a_rank_that_aborts_is_lost_after_everything_it_has_sent(pair):
     pair[0].send(1, "c", 5, 0.0)
     pair[0].abort()

@@ -1,0 +1,79 @@
+"""Launchers: what torchrun, SLURM's srun and Open MPI's mpirun tell a process of the rank that it is.
+
+Each does so by environment variables of its own. Here they become those of torchrun, which torch reads too:
+
+    torchrun    RANK                  WORLD_SIZE                                  LOCAL_RANK
+    srun        SLURM_PROCID          SLURM_STEP_NUM_TASKS, or SLURM_NTASKS       SLURM_LOCALID
+    mpirun      OMPI_COMM_WORLD_RANK  OMPI_COMM_WORLD_SIZE                        OMPI_COMM_WORLD_LOCAL_RANK
+
+MASTER_ADDR and MASTER_PORT are where rank 0 is met. If they are set, they count; else it is met on the first host of
+SLURM's node list, or on 127.0.0.1 if all ranks are on this computer, at a port that follows from the number of the job.
+
+Source: srun(1), "OUTPUT ENVIRONMENT VARIABLES"; mpirun(1), "Exported Environment Variables".
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import zlib
+from collections.abc import Mapping
+
+TORCHRUN = ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
+PORTS = range(20000, 32768)  # above the ports of services, below those that Linux gives to outgoing connections
+STRIDE = 1009  # between the ports of two steps of a job, which may run at once; the next jobs have the ports between
+
+
+def variables(given: Mapping[str, str] = os.environ) -> dict[str, str]:
+    """Return torchrun's variables for this rank; {} if no launcher started this process as one of several.
+
+    MASTER_ADDR is "" if Open MPI has started ranks on several computers and nothing says where rank 0 is.
+    """
+    if all(name in given for name in TORCHRUN):
+        return {name: given[name] for name in (*TORCHRUN, "LOCAL_RANK", "LOCAL_WORLD_SIZE") if name in given}
+    return _open_mpi(given) or _slurm(given)  # mpirun starts its daemons by srun, so ranks of it have both
+
+
+def _slurm(given: Mapping[str, str]) -> dict[str, str]:
+    """Read the variables of a task of srun.
+
+    A batch script has most of them too, as if it were task 0, but is not one: SLURM_STEP_ID tells them apart. One task
+    alone, such as an interactive shell, is no rank either.
+    """
+    size = int(given.get("SLURM_STEP_NUM_TASKS") or given.get("SLURM_NTASKS") or 1)
+    if "SLURM_PROCID" not in given or "SLURM_STEP_ID" not in given or size < 2:
+        return {}
+    nodes = given.get("SLURM_STEP_NODELIST") or given.get("SLURM_JOB_NODELIST") or ""
+    several = int(given.get("SLURM_STEP_NUM_NODES") or given.get("SLURM_NNODES") or 1) > 1
+    master = first_host(nodes) if several else "127.0.0.1"
+    number = int(given.get("SLURM_JOB_ID") or 0) + STRIDE * int(given["SLURM_STEP_ID"])
+    return _rank(given, given["SLURM_PROCID"], size, given.get("SLURM_LOCALID", "0"), master, number)
+
+
+def _open_mpi(given: Mapping[str, str]) -> dict[str, str]:
+    """Read the variables of a process of mpirun. They do not say where rank 0 is, unless all ranks are here."""
+    rank, size, local, here = (
+        given.get(f"OMPI_COMM_WORLD_{name}") for name in ("RANK", "SIZE", "LOCAL_RANK", "LOCAL_SIZE")
+    )
+    if rank is None or size is None or int(size) < 2:
+        return {}
+    master = "127.0.0.1" if here == size else first_host(given.get("SLURM_JOB_NODELIST", ""))
+    job = given.get("PMIX_NAMESPACE") or given.get("OMPI_MCA_ess_base_jobid") or ""
+    return _rank(given, rank, int(size), local or "0", master, zlib.crc32(job.encode()))
+
+
+def _rank(given: Mapping[str, str], rank: str, size: int, local: str, master: str, number: int) -> dict[str, str]:
+    port = PORTS[number % len(PORTS)]
+    return {
+        "RANK": rank,
+        "WORLD_SIZE": str(size),
+        "LOCAL_RANK": local,
+        "MASTER_ADDR": given.get("MASTER_ADDR") or master,
+        "MASTER_PORT": given.get("MASTER_PORT") or str(port),
+    }
+
+
+def first_host(nodes: str) -> str:
+    """Return the first host of a node list of SLURM: node01 of "node[01-03,7],other", which `scontrol` would expand."""
+    first = re.match(r"(?:[^,\[]|\[[^\]]*\])*", nodes)[0]
+    return re.sub(r"\[([^\],-]*)[^\]]*\]", r"\1", first)

@@ -1,0 +1,84 @@
+"""`run --to slurm`: an experiment as a batch job of SLURM, printed, or submitted by sbatch.
+
+One task is one rank. What is not asked here, sbatch takes from its own variables, such as SBATCH_QOS, or from the
+script, which may be printed, changed and submitted by hand. Source: sbatch(1), srun(1).
+"""
+
+from __future__ import annotations
+
+import shlex
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import click
+
+from experiments.experiment import Experiment
+from kernels import ONE_THREAD
+
+ROOT = Path(__file__).resolve().parents[2]
+SCRIPT = """\
+#!/bin/bash
+{asked}
+
+export PYTHONPATH={root}${{PYTHONPATH:+:$PYTHONPATH}} {one_thread}
+# A task is a rank; rank 0 is met on the first node. The others go on without a lost rank, if they can.
+srun --kill-on-bad-exit=0 {command}
+"""
+OPTIONS = {
+    "to": click.option("--to", type=click.Choice(["slurm"]), help="print it as a batch job instead of running it here"),
+    "submit": click.option("--submit", is_flag=True, help="with --to: submit the job, and print its number"),
+    "nodes": click.option("--nodes", type=click.IntRange(1), metavar="INT", help="with --to: how many [default: 1]"),
+    "time": click.option("--time", metavar="[H:M:]S|M", help="with --to: the job's limit, 10 (minutes) or 1:00:00"),
+    "partition": click.option("--partition", metavar="NAME", help="with --to: where the job is queued"),
+    "account": click.option("--account", metavar="NAME", help="with --to: who is charged for it"),
+}
+
+
+def slurm_options(command: Callable) -> Callable:
+    """Add the options of a batch job to a command."""
+    for option in reversed(OPTIONS.values()):
+        command = option(command)
+    return command
+
+
+def asked(given: dict[str, Any]) -> dict[str, Any]:
+    """Take the options of a batch job out of `given`, and return those that were given; {} for a run here."""
+    job = {name: value for name in OPTIONS if (value := given.pop(name)) not in (None, False)}
+    if job and "to" not in job:
+        raise ValueError(f"--{next(iter(job))} is of a batch job; add --to slurm, or leave it out.")
+    if "submit" in job and shutil.which("sbatch") is None:
+        raise ValueError(
+            "there is no sbatch here: log in to a machine of the cluster, or leave --submit out for the script alone."
+        )
+    return job
+
+
+def script(experiment: Experiment, job: dict[str, Any], *more: str) -> str:
+    """Return the batch script that runs `experiment`, one task a rank; `more` are words for its command line."""
+    name, nodes, ranks = experiment.algorithm, job.get("nodes", 1), experiment.ranks
+    if nodes > ranks:
+        raise ValueError(f"{nodes} nodes are too many for {ranks} ranks; use at most {ranks}.")
+    lines = {"job-name": name, "nodes": nodes, "ntasks": ranks}
+    if experiment.cluster == "gpus":
+        lines["gpus-per-node"] = -(-ranks // nodes)  # which all its tasks see, as rank r takes GPU number r
+    lines |= {name: job[name] for name in ("time", "partition", "account") if name in job}
+    lines["output"] = f"{name}-%j.out"
+    words = [sys.executable, *shlex.split(experiment.command())[1:], *more]
+    return SCRIPT.format(
+        asked="\n".join(f"#SBATCH --{option}={shlex.quote(str(value))}" for option, value in lines.items()),
+        root=shlex.quote(str(ROOT)),
+        one_thread=" ".join(f"{name}=1" for name in ONE_THREAD),
+        command=shlex.join(words),
+    )
+
+
+def submit(text: str) -> str:
+    """Submit a batch script and return the job's number. ValueError, in a sentence, if it is refused."""
+    done = subprocess.run(["sbatch", "--parsable"], input=text, capture_output=True, text=True)
+    if done.returncode:
+        raise ValueError(f"sbatch refused the job: {(done.stderr.strip() or 'it does not say why').splitlines()[-1]}.")
+    return done.stdout.strip().partition(";")[0]
