@@ -6,6 +6,7 @@ torchrun.py           join ranks that torchrun started, on one computer or sever
 
 comm.py               the Comm contract over links
 all_reduce.py         all-reduces in progress: by a background thread, or by torch.distributed
+shared_all_reduce.py  all-reduces of large vectors in memory that the ranks of one computer share
 links.py              an ordered stream of messages between every two ranks
 frames.py             messages as bytes in a stream
 memory.py             a vector in memory that all ranks of one computer map
