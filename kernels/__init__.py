@@ -114,6 +114,13 @@ class Kernel:
             meter.charge(self.name, flops, words * first.itemsize)
         return result
 
+    def charge(self, *args) -> None:
+        """Charge a call with these arguments without making it: another kernel has done its work on the way."""
+        meter = METER.get()
+        if meter is not None:
+            flops, words = self.price(*args)
+            meter.charge(self.name, flops, words * args[0].itemsize)
+
     def price(self, *args) -> tuple[float, float]:
         """Return (FLOPs, words moved) of a call with these arguments, without making it."""
         if self._module is None:
