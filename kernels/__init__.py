@@ -21,6 +21,7 @@ for _variable in ONE_THREAD:
 
 import numpy as np  # noqa: E402
 
+from kernels import allocator  # noqa: E402
 from kernels.arrays import (  # noqa: E402
     beside,
     copy,
@@ -47,6 +48,8 @@ __all__ = [
     "to_numpy",
     "zeros_like",
 ]
+
+allocator.keep_freed()
 
 FAMILIES: dict[str, tuple[str, ...]] = {
     "updates": (
