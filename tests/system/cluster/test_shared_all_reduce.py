@@ -123,7 +123,7 @@ def test_memory_is_shared_for_large_vectors_only_and_only_if_no_collective_was_c
 
 
 def reduce_apart(comm):
-    comm._state.computers = ["near", "far"]
+    comm._state.nodes = ["near", "far"]
     group = comm.split(0)
     x = group.all_reduce(mine(comm.rank))
     return np.array_equal(x, mine(0) + mine(1)), mapped()
