@@ -251,9 +251,9 @@ class ScalarPart:
                 x = weight * x
         return x, saved
 
-    def backward(self, w, saved, dy):
+    def backward(self, w, saved, dy, g=None, add=False):
         dx, pending = self.backward_input(w, saved, dy)
-        return dx, self.backward_weights(pending)
+        return dx, self.backward_weights(pending, g, add)
 
     def backward_input(self, w, saved, dy):
         pay(self.chain.flops * len(w))
@@ -264,10 +264,14 @@ class ScalarPart:
                 dy = weight * dy
         return dy, pending[::-1]
 
-    def backward_weights(self, pending):
+    def backward_weights(self, pending, g=None, add=False):
         pay(self.chain.flops * len(pending))
         with np.errstate(all="ignore"):
-            return np.array([dy @ x for dy, x in pending])
+            new = np.array([dy @ x for dy, x in pending])
+            if g is None:
+                return new
+            g[:] = g + new if add else new
+            return g
 
     def backward_factors(self, w, saved, dy):
         return *self.backward(w, saved, dy), None

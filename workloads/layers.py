@@ -3,6 +3,7 @@
     forward(parts, x)                -> (y, saved)       saved: what backward needs of this pass
     backward_input(parts, saved, dy) -> (dx, pending)    B: the layer before waits for it
     backward_weights(gradients, pending)                 W: only the optimizer waits for it
+    add_weights(gradients, pending)                      the same, added to gradients of other samples
     evaluate(parts, x, statistics)   -> y                outside training: forward's, unless a layer has its own
 
 A layer holds no parameters: `parts` are passed in, in the shapes it declares, and may be any version of them.
@@ -57,6 +58,14 @@ class Layer(Protocol):
     def backward_weights(self, gradients, pending) -> None:
         """Write the gradients of the parameters, with dy the gradient of the mean over samples."""
 
+    def add_weights(self, gradients, pending) -> None:
+        """Add the gradients of the parameters to `gradients`; the sum is not charged."""
+        own = [kernels.empty_like(part) for part in gradients]
+        self.backward_weights(own, pending)
+        with kernels.metered(None):
+            for total, part in zip(gradients, own, strict=True):
+                kernels.add(total.reshape(-1), part.reshape(-1))
+
 
 @dataclass(frozen=True)
 class Dense(Layer):
@@ -107,6 +116,9 @@ class Dense(Layer):
 
     def backward_weights(self, gradients, pending):
         kernels.dense_backward_weights(*gradients, *pending)
+
+    def add_weights(self, gradients, pending):
+        kernels.dense_backward_weights(*gradients, *pending, True)
 
 
 @dataclass(frozen=True)
@@ -159,6 +171,9 @@ class Residual(Layer):
 
     def backward_weights(self, gradients, pending):
         self.inner.backward_weights(gradients, pending)
+
+    def add_weights(self, gradients, pending):
+        self.inner.add_weights(gradients, pending)
 
 
 @dataclass(frozen=True)

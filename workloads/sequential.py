@@ -86,10 +86,10 @@ class Sequential:
             saved.append(kept)
         return x, saved
 
-    def backward(self, w, saved, dy) -> tuple:
+    def backward(self, w, saved, dy, g=None, add=False) -> tuple:
         """Return (dx, g): both halves. dx is None on the first stage, which does not need it."""
         dx, pending = self.backward_input(w, saved, dy)
-        return dx, self.backward_weights(pending)
+        return dx, self.backward_weights(pending, g, add)
 
     def backward_factors(self, w, saved, dy) -> tuple:
         """Return (dx, g, factors): of one dense layer, the inputs and errors that g is the product of; else None."""
@@ -107,11 +107,11 @@ class Sequential:
             dy, pending[i] = self.layers[i].backward_input(parts[i], saved[i], dy, needed)
         return dy, pending
 
-    def backward_weights(self, pending):
-        """Return g, a new vector."""
-        g = kernels.empty(self.parameters, pending[0][-1])
+    def backward_weights(self, pending, g=None, add=False):
+        """Return g, written into the vector that is given, or with `add` added to it, or else into a new one."""
+        g = kernels.empty(self.parameters, pending[0][-1]) if g is None else g
         for layer, gradients, rest in zip(self.layers, self._cut(g), pending, strict=True):
-            layer.backward_weights(gradients, rest)
+            (layer.add_weights if add else layer.backward_weights)(gradients, rest)
         return g
 
     def loss(self, y, target) -> tuple:

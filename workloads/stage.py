@@ -56,23 +56,24 @@ class Stage:
         with self.task.event_log.doing(COMPUTE, label):
             return self.part.forward(w, x)
 
-    def backward(self, w, saved, dy, label: str = "B"):
+    def backward(self, w, saved, dy, label: str = "B", g=None, add: bool = False):
         """Return (dx, g): gradients of the inputs (None on the first stage) and of the parameters.
 
-        Products with transposed weights use `w`; everything else comes from the forward pass.
+        Products with transposed weights use `w`; everything else comes from the forward pass. g is a new vector, or the
+        one that is given, overwritten or with `add` added to; the sum is not charged.
         """
         with self.task.event_log.doing(COMPUTE, label):
-            return self.part.backward(w, saved, dy)
+            return self.part.backward(w, saved, dy, g, add)
 
     def backward_input(self, w, saved, dy, label: str = "I"):
         """Return (dx, pending): the half of backward that the stage before waits for."""
         with self.task.event_log.doing(COMPUTE, label):
             return self.part.backward_input(w, saved, dy)
 
-    def backward_weights(self, pending, label: str = "W"):
+    def backward_weights(self, pending, label: str = "W", g=None, add: bool = False):
         """Return g: the other half, which no stage waits for."""
         with self.task.event_log.doing(COMPUTE, label):
-            return self.part.backward_weights(pending)
+            return self.part.backward_weights(pending, g, add)
 
     def loss(self, y, target, batch: int, chunks: int = 1, label: str = "loss"):
         """Return (loss, dy) of one micro-batch on the last stage: the mean over its samples.

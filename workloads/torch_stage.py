@@ -61,13 +61,13 @@ class TorchStage:
         y = self._counted(own, x)
         return _like(w, y.detach()), (own, x, y)
 
-    def backward(self, w, saved, dy) -> tuple:
-        """Return (dx, g); dx is None on the first stage."""
+    def backward(self, w, saved, dy, g=None, add=False) -> tuple:
+        """Return (dx, g); dx is None on the first stage. A given g is overwritten, or with `add` added to."""
         own, x, y = saved
         own.data.copy_(_tensor(w))  # .data bypasses autograd's check that the weights are those of the forward pass
         self._charge(x, y, times=2)
-        *dx, g = _gradients(y, (x, own) if self.offset else (own,), dy)
-        return (dx[0] if dx else None), g
+        *dx, new = _gradients(y, (x, own) if self.offset else (own,), dy)
+        return (dx[0] if dx else None), _put(new, g, add)
 
     def backward_factors(self, w, saved, dy) -> tuple:
         """Return (dx, g, None): autograd does not expose a gradient's factors."""
@@ -83,11 +83,11 @@ class TorchStage:
             (dx,) = _gradients(y, (x,), dy)
         return dx, (own, x, y, dy)
 
-    def backward_weights(self, pending):
+    def backward_weights(self, pending, g=None, add=False):
         """Return g. Autograd traverses the stage a second time for it, which our own layers do not need."""
         own, x, y, dy = pending
         self._charge(x, y, times=2 if self.offset else 1)
-        return _gradients(y, (own,), dy)[0]
+        return _put(_gradients(y, (own,), dy)[0], g, add)
 
     def loss(self, y, target) -> tuple:
         """Return (loss, dy)."""
@@ -116,6 +116,14 @@ class TorchStage:
         if meter := METER.get():
             nbytes = (self.parameters + x.numel() + y.numel()) * self.dtype.itemsize
             meter.charge("torch", times * self._flops.get(tuple(x.shape), 0), times * nbytes)
+
+
+def _put(new, g, add: bool):
+    """Return the gradient `new`: itself, or in g, which it is written over or added to."""
+    if g is None:
+        return new
+    g[:] = g + new if add else new
+    return g
 
 
 def _tensor(array):

@@ -8,6 +8,7 @@ meeting.py            where ranks meet: torch's store, addresses, computers that
 
 comm.py               the Comm contract over links
 all_reduce.py         all-reduces in progress: by a background thread, or by torch.distributed
+shared_all_reduce.py  all-reduces of large vectors in memory that the ranks of one computer share
 links.py              an ordered stream of messages between every two ranks
 frames.py             messages as bytes in a stream
 emulated_network.py   when an emulated network delivers a message

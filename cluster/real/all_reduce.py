@@ -12,7 +12,7 @@ import numpy as np
 
 import kernels
 from cluster.collectives import COLLECTIVE
-from cluster.comm import ClusterError, Deadlock, RankLost, shares
+from cluster.comm import ClusterError, Deadlock, RankLost, nbytes, shares
 from cluster.real.rank_state import RankState, describe_wait
 
 if TYPE_CHECKING:
@@ -46,34 +46,46 @@ class ThreadedAllReduce:
         return self._x
 
 
+class AllReduceRecord:
+    """What a rank records of an all-reduce without messages of our own: bytes to its right neighbour, and one span."""
+
+    def __init__(self, comm: RealComm, flat: Any):
+        event_log, rank, size = comm.event_log, comm.rank, comm.size
+        self._event_log, self._right = event_log, comm.members[(rank + 1) % size]
+        self.entered = event_log.clock()
+        sizes = [piece.stop - piece.start for piece in shares(len(flat), size)]
+        passed = (2 * len(flat) - sizes[rank] - sizes[(rank + 1) % size]) * nbytes(flat[:1])
+        self._row = event_log.message(self._right, COLLECTIVE, passed, self.entered)
+        self._call = (comm._group, comm._calls, size, self.entered)
+
+    def end(self, start: float) -> None:
+        """Record that this rank was blocked in it from `start` until now."""
+        event_log = self._event_log
+        event_log.mark = end = event_log.clock()
+        event_log.all_reduces.append((*self._call, start, end, event_log.step, self._row, self._right))
+
+
 class TorchAllReduce:
     """An all-reduce by torch.distributed."""
 
     def __init__(self, comm: RealComm, x: Any, flat: Any, scale: float):
         from torch import from_numpy
 
-        event_log, rank, size = comm.event_log, comm.rank, comm.size
         self._comm, self._x, self._flat, self._scale, self._done = comm, x, flat, scale, False
         tensor = from_numpy(flat) if isinstance(flat, np.ndarray) else flat
         group = _process_group(comm, tensor.is_cuda)
-        self.entered = event_log.clock()
-        sizes = [piece.stop - piece.start for piece in shares(len(flat), size)]
-        passed = (2 * len(flat) - sizes[rank] - sizes[(rank + 1) % size]) * (x.nbytes // max(1, len(flat)))
-        self._right = comm.members[(rank + 1) % size]
-        self._row = event_log.message(self._right, COLLECTIVE, passed, self.entered)
-        self._call = (comm._group, comm._calls, size, self.entered)
+        self._record = AllReduceRecord(comm, flat)
+        self.entered = self._record.entered
         with _cluster_errors(comm._state, _waiting(self.entered)):
             self._work = group.allreduce([tensor])
 
     def wait(self, since: float | None = None) -> Any:
         if not self._done:
-            state, event_log = self._comm._state, self._comm.event_log
-            start = event_log.clock() if since is None else since
-            with _cluster_errors(state, _waiting(start)):
+            start = self._comm.event_log.clock() if since is None else since
+            with _cluster_errors(self._comm._state, _waiting(start)):
                 self._work.wait()
             self._done = True
-            event_log.mark = end = event_log.clock()
-            event_log.all_reduces.append((*self._call, start, end, event_log.step, self._row, self._right))
+            self._record.end(start)
             if self._scale != 1.0:
                 kernels.scale(self._flat, self._scale)
         return self._x

@@ -1,8 +1,9 @@
 """The Comm contract among real ranks; see `cluster/comm.py` for what each method promises.
 
 Messages travel over links. Collectives are those of `cluster.collectives`, message by message, so a sum has the same
-bits as on the simulated cluster. If torch.distributed is enabled, it sums large vectors (gloo) and tensors on GPUs
-(NCCL), unless a collective is chosen by name.
+bits as on the simulated cluster. If torch.distributed is enabled and no collective is chosen by name, large vectors are
+summed in shared memory by ranks of one computer, with the bits of the ring, and by torch.distributed (gloo) by ranks of
+several; tensors on GPUs by NCCL.
 
 A lost rank ends the run only if another cannot continue without it: waiting for it by name raises RankLost, recv_any
 returns one last None from it, and messages to it are dropped.
@@ -26,6 +27,7 @@ from cluster.real.all_reduce import LARGE, ThreadedAllReduce, TorchAllReduce
 from cluster.real.emulated_network import sleep_until
 from cluster.real.links import PeersGone, Slot
 from cluster.real.rank_state import RankState, describe_wait
+from cluster.real.shared_all_reduce import SharedAllReduce, Staging
 from cluster.shared_memory import Guard, guarded
 from tracing import COMMUNICATE
 
@@ -43,6 +45,7 @@ class RealComm:
         self._logged = True  # messages are recorded in the event log
         self._waits: list[tuple] | None = None  # in a background all-reduce: (since, until) it was blocked
         self._process_groups: dict = {}  # of torch.distributed, by whether they are for CUDA tensors
+        self._staging = Staging() if len(set(self.nodes)) == 1 else None  # of all-reduces on one computer
         # two ranks exchange in one round the bytes that a ring moves in two, with the same bits in the result
         fast = collectives.recursive_doubling if self.size == 2 and not state.network else collectives.ring
         self._sum = collectives.ALL_REDUCE.get(state.collective, fast)
@@ -76,7 +79,10 @@ class RealComm:
         flat = _flat(x)
         self._calls += 1
         if self._state.native and self.size > 1 and (x.nbytes >= LARGE or not isinstance(x, np.ndarray)):
-            work = TorchAllReduce(self, x, flat, scale)
+            if self._staging and isinstance(x, np.ndarray):
+                work = SharedAllReduce(self, x, flat, scale, background=async_op)
+            else:
+                work = TorchAllReduce(self, x, flat, scale)
             return work if async_op else work.wait(work.entered)
         if async_op:
             return ThreadedAllReduce(self, x, flat, scale)

@@ -1,8 +1,8 @@
 """Event logs of real ranks: streamed to the parent while they are written, and merged there.
 
 A rank knows when its messages left, but only their receivers know when they arrived. It knows how long it was blocked
-in an all-reduce of torch.distributed, but not which rank came last. Each rank therefore streams its own half of these
-facts a few times a second, and `MergedEventLogs` matches the halves.
+in an all-reduce by torch.distributed or in shared memory, but not which rank came last. Each rank therefore streams its
+own half of these facts a few times a second, and `MergedEventLogs` matches the halves.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ class StreamedEventLog(EventLog):
     """An event log that is streamed while it is written, and the meter of its rank's kernels.
 
     arrivals      (src, row, arrived)     message number `row` of rank `src` has arrived here
-    all_reduces   (group, call, size, entered, start, end, step, row, right)   an all-reduce by torch.distributed in
-                  which this rank was blocked from start to end; `row` is its message to `right`, its neighbour in the
-                  ring
+    all_reduces   (group, call, size, entered, start, end, step, row, right)   an all-reduce by torch.distributed or
+                  in shared memory, in which this rank was blocked from start to end; `row` is its message to `right`,
+                  its neighbour in the ring
     """
 
     __slots__ = ("_began", "_lock", "_logged", "_reported", "_thread", "all_reduces", "arrivals", "zero")

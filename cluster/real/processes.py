@@ -58,9 +58,10 @@ def run(
     """Run `program(comm)` in `size` processes and return their results and event logs.
 
     `program` and its results must be picklable: a function of a module or a partial of one. `backend` selects the
-    all-reduce: "sockets" is a ring over our own links and does not load torch; "gloo" is the same for small vectors and
-    torch.distributed for large ones; "nccl" is torch.distributed on GPUs, rank r on cuda:r. `collective` selects an
-    algorithm of `cluster.collectives.ALL_REDUCE` over our own links instead.
+    all-reduce: "sockets" is a ring over our own links and does not load torch; "gloo" is the same for small vectors,
+    while large ones are summed in shared memory, and between computers by torch.distributed; "nccl" is
+    torch.distributed on GPUs, rank r on cuda:r. `collective` selects an algorithm of `cluster.collectives.ALL_REDUCE`
+    over our own links instead.
     `network`, `device` and `faults` are what `cluster.simulated.run` simulates; here they are emulated in real time.
     Over an emulated network all messages take our own links.
     A rank that waits longer than `timeout` seconds ends the run as a deadlock; most deadlocks are found at once.

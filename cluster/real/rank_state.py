@@ -24,7 +24,7 @@ class RankState:
     event_log: StreamedEventLog
     timeout: float  # s
     device: str
-    native: bool  # torch.distributed sums large vectors
+    native: bool  # large vectors are summed in shared memory or by torch.distributed
     collective: str  # name of the all-reduce to use, "fast" for the default
     store: Any  # of torch.distributed, None without
     computers: list[str]  # by rank, the computer it runs on

@@ -5,7 +5,7 @@ Two real processes measure at the same time, as they share cores and memory in a
     kernels     seconds = overhead + max(FLOPs / flops, bytes / bandwidth)       each after all others, as in a step
     message     seconds = latency + bytes / bandwidth                            to and fro between the two
     ring        a reduce-scatter and an all-gather: the same link both ways at once
-    all-reduce  as this cluster does it best, which above 1 MB is torch.distributed's
+    all-reduce  as this cluster does it best, which above 1 MB is in shared memory
 
 Constants are those with the least sum of squared logarithms of ratios, measured over predicted: a kernel that is twice
 too slow counts as one that is twice too fast. This is made for large layers and messages above 1 MB: only they decide

@@ -2,7 +2,8 @@
 
     dw = x^T dz          db = sum over samples of dz          x (n, i), dz (n, o), dw (i, o), db (o,)
 
-This is W of a split backward pass: no other layer needs it, so it may fill a bubble. It reads no weights.
+This is W of a split backward pass: no other layer needs it, so it may fill a bubble. It reads no weights. With `add`
+the gradients are added to what dw and db hold, in the same pass; who asks for that charges the sum.
 Price: 2 n i o + n o FLOPs, and every array once.
 Source: Oh et al., "Out-of-Order BackProp", EuroSys 2022, and Qi et al., Zero Bubble Pipeline
 Parallelism, ICLR 2024, for the split.
@@ -13,37 +14,43 @@ import numpy as np
 from kernels.compiled import exact
 from kernels.gpu import cuda
 from kernels.launch import over
+from kernels.layers.blas import add_product
 from kernels.layers.tiles import product
 
 
-def price(dw, db, x, dz):
+def price(dw, db, x, dz, add=False):
     (n, i), o = x.shape, dz.shape[1]
     return 2 * n * i * o + n * o, n * i + n * o + i * o + o
 
 
-def reference(dw, db, x, dz):
-    dw[:] = x.T @ dz
-    db[:] = dz.sum(0)
+def reference(dw, db, x, dz, add=False):
+    dw[:] = dw * add + x.T @ dz
+    db[:] = db * add + dz.sum(0)
 
 
 @exact
-def cpu(dw, db, x, dz):
-    np.dot(x.T, dz, dw)
-    db[:] = 0
+def cpu(dw, db, x, dz, add=False):
+    if add:
+        add_product(dw, x, dz)
+    else:
+        np.dot(x.T, dz, dw)
+    total = np.zeros_like(db)
     for i in range(dz.shape[0]):
         for j in range(dz.shape[1]):
-            db[j] += dz[i, j]
+            total[j] += dz[i, j]
+    for j in range(db.size):
+        db[j] = db[j] + total[j] if add else total[j]
 
 
 @cuda.jit
-def _sum_rows(db, dz):
+def _sum_rows(db, dz, add):
     for j in range(cuda.grid(1), db.size, cuda.gridsize(1)):
         total = dz.dtype.type(0)
         for i in range(dz.shape[0]):
             total += dz[i, j]
-        db[j] = total
+        db[j] = db[j] + total if add else total
 
 
-def gpu(dw, db, x, dz):
-    product(dw, x.T, dz)
-    _sum_rows[over(db)](db, dz)
+def gpu(dw, db, x, dz, add=False):
+    product(dw, x.T, dz, add=add)
+    _sum_rows[over(db)](db, dz, add)

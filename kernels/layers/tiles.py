@@ -19,7 +19,7 @@ TILE = 16
 
 
 @cuda.jit
-def _product(c, a, b, bias, relu):
+def _product(c, a, b, bias, relu, add):
     left = cuda.shared.array((TILE, TILE), a.dtype)
     right = cuda.shared.array((TILE, TILE), a.dtype)  # on a line of its own: the simulator tells arrays by their line
     j, i = cuda.grid(2)  # neighbouring threads take neighbouring columns, so that they read memory side by side
@@ -35,11 +35,13 @@ def _product(c, a, b, bias, relu):
     if i < c.shape[0] and j < c.shape[1]:
         if bias is not None:
             total += bias[j]
+        if add:
+            total += c[i, j]
         c[i, j] = zero if relu and total < zero else total
 
 
-def product(c, a, b, bias=None, relu=False):
-    """c <- a b (+ bias, and no less than 0 with relu); (m, n), (m, k), (k, n), (n,), any strides, on a GPU."""
+def product(c, a, b, bias=None, relu=False, add=False):
+    """c <- a b (+ bias, + c, or no less than 0); (m, n), (m, k), (k, n), (n,), any strides, on a GPU."""
     rows, columns = c.shape
     blocks = (max(1, -(-columns // TILE)), max(1, -(-rows // TILE)))
-    _product[blocks, (TILE, TILE), stream_of(c)](c, a, b, bias, relu)
+    _product[blocks, (TILE, TILE), stream_of(c)](c, a, b, bias, relu, add)

@@ -77,7 +77,7 @@ def main() -> None:
     """Print the rows."""
     sizes = [
         ("default MLP", (64, 128, 128, 10), 32, 50, 2.0),
-        ("1024-2048-2048-10", (1024, 2048, 2048, 10), 64, 3, 1.0),
+        ("1024-2048-2048-10", (1024, 2048, 2048, 10), 64, 3, 1.2),
     ]
     for backend in sys.argv[1:] or ["gloo", "sockets"]:
         for name, widths, batch, steps, bar in sizes:

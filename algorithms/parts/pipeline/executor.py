@@ -123,7 +123,7 @@ class Executor:
             w = state.policy.backward(state.weights, flight)[1]
             flight.saved = flight.store(state.stage.forward(w, flight.saved, label)[1])
         elif kind == "W":
-            flight.g = state.stage.backward_weights(flight.pending, label)
+            state.g = state.stage.backward_weights(flight.pending, label, *state.sum())
         else:
             return self._backward(state, op, flight.dy if x is None else x, label)
         return None
@@ -146,7 +146,7 @@ class Executor:
         version, w = state.policy.backward(state.weights, flight)
         flight.gap = version - flight.version
         if op.kind == "B":
-            dx, flight.g = state.stage.backward(w, flight.saved, dy, label)
+            dx, state.g = state.stage.backward(w, flight.saved, dy, label, *state.sum())
         else:
             dx, flight.pending = state.stage.backward_input(w, flight.saved, dy, label)
         flight.store(flight.pending)
@@ -168,8 +168,9 @@ class Executor:
         self._report(state, batches)
 
     def _step(self, state: StageState, g) -> None:
-        """Make the next version of the weights."""
+        """Make the next version of the weights; what held their gradient holds the next one, too."""
         state.weights.step(state.policy, g)
+        state.spare = g
 
     def _report(self, state: StageState, batches: int) -> None:
         """Report once per mini-batch, so that the reports of all stages belong together."""

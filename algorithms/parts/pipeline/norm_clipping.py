@@ -97,7 +97,7 @@ class PostValidation(GlobalNormClipping):
             state.policy.snapshot(state.weights.w)
             self.task.holds("buffers", (2 + len(state.policy.rule.state)) * g.nbytes)  # the snapshot, and g
         super(GlobalNormClipping, self)._step(state, g)
-        self.g = g
+        self.g, state.spare = g, None
 
     def _report(self, state: StageState, batches: int) -> None:
         """Report nothing yet."""

@@ -114,7 +114,6 @@ class InFlight:
     saved: Any = None  # what backward needs of the forward; with re-materialisation the input, until R
     dy: Any = None  # gradient of the outputs, on the last stage
     pending: Any = None  # what W needs of I
-    g: Any = None  # gradient of the weights
     gap: int = 0  # versions by which its backward read newer weights than its forward
     nbytes: int = 0  # of what is saved or pending
 
@@ -132,7 +131,8 @@ class StageState:
         self.stage, self.policy = stage, policy(stage, w)
         self.weights = Weights(w, self.policy.versions)
         self.in_flight: dict[int, InFlight] = {}  # by micro-batch
-        self.g = None  # sum of the gradients since the last update
+        self.g = self.spare = None  # sum of the gradients since the last update; a vector for the next sum
+        self.gradients = 0  # of micro-batches in the sum
         self.delay = self.gap = 0  # the largest among them, in versions
         self.group = None  # communicator of the ranks that hold this stage, if there are others
 
@@ -144,17 +144,22 @@ class StageState:
         stashed = (id(flight.w) for flight in self.in_flight.values() if flight.w is not None)
         return len({id(w) for _, w in self.weights.history}.union(stashed))
 
+    def sum(self) -> tuple[Any, bool]:
+        """Return (vector or None, whether to add to it) for the gradient of the next micro-batch."""
+        return (self.spare, False) if self.g is None else (self.g, True)
+
     def accumulate(self, chunk: int) -> None:
-        """Add the gradient of a micro-batch, which is complete, to the sum."""
+        """Count the gradient of a micro-batch as one of the sum, which its backward pass has added it to."""
         flight = self.in_flight.pop(chunk)
-        if self.g is None:
-            self.g, self.delay, self.gap = flight.g, 0, 0
+        self.gradients += 1
+        if self.gradients == 1:
+            self.delay = self.gap = 0
         else:
-            kernels.add(self.g, flight.g)
+            kernels.add.charge(self.g, self.g)
         self.delay = max(self.delay, self.weights.version - flight.version)
         self.gap = max(self.gap, flight.gap)
 
     def take_gradient(self):
         """Return the sum of gradients, and start the next one; zeros if there is none."""
-        g, self.g = self.g, None
+        g, self.g, self.spare, self.gradients = self.g, None, None, 0
         return kernels.zeros_like(self.weights.w) if g is None else g

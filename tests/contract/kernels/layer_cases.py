@@ -21,8 +21,8 @@ def dense_backward_input(rng, n, dtype):
     return normal(rng, dtype, (_samples(n), 17), (_samples(n), 5), (17, 5))
 
 
-def dense_backward_weights(rng, n, dtype):
-    return normal(rng, dtype, (17, 5), (5,), (_samples(n), 17), (_samples(n), 5))
+def dense_backward_weights(add: bool):
+    return lambda rng, n, dtype: (*normal(rng, dtype, (17, 5), (5,), (_samples(n), 17), (_samples(n), 5)), add)
 
 
 def tables(count: int, *scalars: float):
@@ -93,7 +93,7 @@ def quadratic(rng, n, dtype):
 LAYERS = {
     "dense_forward": dense_forward(relu=True),
     "dense_backward_input": dense_backward_input,
-    "dense_backward_weights": dense_backward_weights,
+    "dense_backward_weights": dense_backward_weights(add=True),
     "relu_backward": tables(3),
     "tanh_forward": tables(2),
     "tanh_backward": tables(3),

@@ -40,6 +40,18 @@ def test_dense_goes_forward_and_backward_as_in_torch():
         close(ours, theirs)
 
 
+def test_dense_gradients_are_added_to_those_before_with_the_bits_of_a_sum():
+    for dtype in (np.float32, np.float64):
+        for samples, inputs, outputs in ((0, 3, 4), (1, 1, 1), (17, 5, 3), (64, 33, 70)):
+            x, dz = normal(samples, inputs).astype(dtype), normal(samples, outputs).astype(dtype)
+            dw, db = normal(inputs, outputs).astype(dtype), normal(outputs).astype(dtype)
+            own = np.empty_like(dw), np.empty_like(db)
+            kernels.dense_backward_weights(*own, x, dz)
+            expected = dw + own[0], db + own[1]
+            kernels.dense_backward_weights(dw, db, x, dz, True)
+            assert np.array_equal(dw, expected[0]) and np.array_equal(db, expected[1])
+
+
 def test_tanh_goes_forward_and_backward_as_in_torch():
     z = normal(4, 3)
     expected, dy, (dz0,) = torch_gradients(lambda torch, z: torch.tanh(z), z)

@@ -151,6 +151,21 @@ def test_both_halves_are_the_backward_pass(name):
         x = y
 
 
+@each_model
+def test_a_backward_pass_may_write_over_a_gradient_or_add_to_it_with_the_bits_of_a_sum(name):
+    model = chain(name)
+    x, _ = samples(model)
+    w = model.start(1)
+    y, saved = model.forward(w, x)
+    dy = np.random.default_rng(0).standard_normal(y.shape)
+    own = model.backward(w, saved, dy)[1]
+    g = np.full_like(own, 3)
+    assert model.backward(w, saved, dy, g)[1] is g and np.array_equal(g, own)
+    before = np.random.default_rng(1).standard_normal(g.shape).astype(g.dtype)
+    g[:] = before
+    assert model.backward(w, saved, dy, g, True)[1] is g and np.array_equal(g, before + own)
+
+
 def test_backward_takes_products_from_the_weights_it_is_given_and_all_else_from_its_forward():
     model = chain("mlp")
     x, target = samples(model)

@@ -1,0 +1,31 @@
+"""BLAS: the one product that NumPy has no name for, c <- c + x^T z.
+
+np.dot writes its result over c, so a sum would take another pass over the product and another array for it.
+"""
+
+import numpy as np
+from numba import types
+from numba.extending import overload
+from numba.np.linalg import ensure_blas, get_blas_kind
+
+
+def add_product(c, x, z):
+    """c <- c + x^T z; c (i, o), x (n, i), z (n, o), contiguous, on a CPU."""
+    c += x.T @ z
+
+
+@overload(add_product)
+def _add_product(c, x, z):
+    ensure_blas()
+    pointer, char, length = types.CPointer(c.dtype), types.char, types.intp
+    arguments = char, char, char, length, length, length, pointer, pointer, length, pointer, length, pointer, pointer
+    gemm = types.ExternalFunction("numba_xxgemm", types.intc(*arguments, length))  # what np.dot calls, with beta = 0
+    kind, plain, transposed = ord(get_blas_kind(c.dtype)), ord("n"), ord("t")
+
+    def call(c, x, z):
+        (n, i), o = x.shape, z.shape[1]
+        one = np.ones(1, c.dtype)
+        if n and c.size:  # BLAS counts along columns: to it, c is (o, i), z (o, n) and x (i, n)
+            gemm(kind, plain, transposed, o, i, n, one.ctypes, z.ctypes, o, x.ctypes, i, one.ctypes, c.ctypes, o)
+
+    return call
