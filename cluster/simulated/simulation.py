@@ -20,6 +20,7 @@ from cluster.faults import Faults
 from cluster.network import Network
 from cluster.simulated.actor import Actor
 from cluster.simulated.comm import SimulatedComm
+from cluster.simulated.compiled_collectives import CompiledCollective
 from cluster.simulated.event_queue import EventQueue
 from cluster.simulated.failures import Failures
 from cluster.simulated.ports import Ports
@@ -48,6 +49,7 @@ class Simulation:
         self.ranks = [Rank(self, number, faults) for number in range(size)]
         self.failures = Failures(self)
         self.pending: dict[tuple, Any] = {}  # operations of a group that not all of its ranks have joined
+        self.compiled: list[CompiledCollective] = []  # those in progress
         self.group_ids = count(1).__next__
         self._comm_type = RestartableComm if faults.back else SimulatedComm
         self._error: Exception | None = None
@@ -64,6 +66,8 @@ class Simulation:
         gc.disable()  # event logs have many rows and no cycles: traversing them takes a tenth of the time
         try:
             self.queue.run()
+            for work in self.compiled:
+                work.halt()
             if self._error is None:
                 self.failures.check_stuck()
         except ClusterError as error:
