@@ -82,18 +82,20 @@ class CompiledCollective:
         self._sim, self._queue, self._group, self._members = comm._sim, comm._queue, comm._group, comm.members
         self._program = program = recorded(algorithm, size, length, dtype, self._scale != 1.0)
         self._result, self._total = COMPILED[algorithm], None
+        self._pieces = [None] * size if length is None else shares(length, size)
         self._vectors: list[np.ndarray | None] = [None] * size
         self._meters: list[Meter | None] = [None] * size
         self._inside: dict[int, Rank] = {}
 
         count, device = len(program.messages), self._sim.device
         self._seconds = np.array([device.seconds(flops, nbytes) for _, flops, nbytes in program.prices])
+        self._flops = [flops for _, flops, _ in program.prices]
         self._prices = np.zeros((size, len(program.prices)))  # s, by rank
         self._ranks, self._spans = np.zeros(size, RANK), np.empty(2 * count, SPAN)
         self._ranks["next"], self._ranks["end"], self._ranks["awaited"] = program.starts[:-1], program.starts[1:], -1
-        self._ranks["spans"] = program.spans
+        self._ranks["first_span"] = self._ranks["spans"] = program.spans
         self._heap, self._depth = np.empty(count + size, EVENT), 0
-        self._due: list = []  # (time, serial) for which it stands in the event queue
+        self._due: set[int] = set()  # serials of the events that it stands for in the event queue
         self._routes = self._sim.ports.table(self._members, program.pairs)
         self._rows = np.empty(count, MESSAGE_CELLS)
         self._rows["dst"], self._rows["bytes"] = np.array(self._members)[program.messages["dst"]], program.nbytes
@@ -116,8 +118,7 @@ class CompiledCollective:
         self._remaining -= 1
         if not self._remaining:
             self._sim.compiled.remove(self)
-        piece = None if x is None else shares(len(x), len(self._members))[number]
-        return self._result(x, self._total, piece)
+        return self._result(x, self._total, self._pieces[number])
 
     def happen(self, time: float) -> Rank | None:
         """Let the events happen that are due; return the rank that has finished, if one has."""
@@ -133,15 +134,15 @@ class CompiledCollective:
             *(self._rows, self._routes, self._prices, self._sim.ports.free, self._spans, self._heap, self._depth),
         )
         queue.skip(time if happened else queue.now, serial)
-        if self._depth and due != self._due:
-            self._due = due
+        if self._depth and due[1] not in self._due:
+            self._due.add(due[1])
             queue.stand_in(*due, self)
         return number
 
     def _add_up(self) -> None:
         """Sum the vectors in the order of the ring, and let go of them."""
         with metered(None):
-            self._total = ring_sum(self._vectors, shares(len(self._vectors[0]), len(self._vectors)))
+            self._total = ring_sum(self._vectors, self._pieces)
             if self._scale != 1.0:
                 kernels.scale(self._total, self._scale)
         self._vectors = []
@@ -149,16 +150,20 @@ class CompiledCollective:
     def _write(self, number: int, rank: Rank) -> None:
         """Write into a rank and its event log what it has done here."""
         program, state, event_log = self._program, self._ranks[number], rank.event_log
-        for kind, start, end in self._spans[program.spans[number] : state["spans"]].tolist():
-            rank.span(kind, start, end, rank.collective)
+        name, step = rank.collective, event_log.step
+        spans = self._spans[program.spans[number] : state["spans"]].tolist()
+        for first in spans[:1]:
+            rank.span(*first, name)  # it may continue the last one before
+        event_log.spans.extend((kind, start, end, step, name) for kind, start, end in spans[1:])
         rank.now, rank.recorded = float(state["now"]), float(state["recorded"])
         if self._rows.size:
             event_log.messages.add(self._rows[program.sends[number] : program.sends[number + 1]])
-        done = program.operations["does"][program.starts[number] : state["next"]]
-        charges = program.charges[number][: np.count_nonzero(done == CHARGE)]
-        meter = self._meters[number]
+        meter, charges = self._meters[number], program.charges[number]
+        if state["next"] < state["end"]:
+            done = program.operations["does"][program.starts[number] : state["next"]]
+            charges = charges[: np.count_nonzero(done == CHARGE)]
         if meter is rank:
-            event_log.flops += sum(program.prices[price][1] for price in charges)
+            event_log.flops += sum(map(self._flops.__getitem__, charges))
         elif meter is not None:
             for price in charges:
                 meter.charge(*program.prices[price])

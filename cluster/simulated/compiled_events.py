@@ -25,7 +25,7 @@ RANK = np.dtype(
         *(("next", "i8"), ("end", "i8")),  # operations: the one to do next, and behind the last one
         ("awaited", "i8"),  # the message that it waits for, -1 if none
         *(("now", "f8"), ("recorded", "f8")),  # s: its time, and up to which its spans are recorded
-        ("spans", "i8"),  # where its next span is written
+        *(("first_span", "i8"), ("spans", "i8")),  # where its spans begin, and where the next one is written
         *(("shares", "?"), ("synced", "?")),  # others use its ports; all earlier events have happened
     ]
 )
@@ -114,10 +114,17 @@ def _receive(rank, sent, arrived, spans):
 
 @njit
 def _span(rank, spans, kind, start, end):
-    if end > start:
-        span = spans[rank.spans]
-        span.kind, span.start, span.end = kind, start, end
-        rank.spans += 1
+    """Write a span down, or extend the last one if this continues it."""
+    if end <= start:
+        return
+    if rank.spans > rank.first_span:
+        last = spans[rank.spans - 1]
+        if last.kind == kind and last.end == start:
+            last.end = end
+            return
+    span = spans[rank.spans]
+    span.kind, span.start, span.end = kind, start, end
+    rank.spans += 1
 
 
 @njit
