@@ -60,7 +60,9 @@ class Rows:
 
     def parts(self) -> list:
         """Return lists of rows and arrays of rows, in order."""
-        return [part if isinstance(part, list) else part[~np.isnan(part["arrived"])] for part in self._parts if len(part)]
+        return [
+            part if isinstance(part, list) else part[~np.isnan(part["arrived"])] for part in self._parts if len(part)
+        ]
 
     def __iter__(self) -> Iterator[tuple]:
         return chain.from_iterable(part if isinstance(part, list) else part.tolist() for part in self.parts())
@@ -126,7 +128,9 @@ def joined(event_logs: Sequence[Any], table: str, names: Sequence[str], types: s
     parts = [table.parts() if isinstance(table, Rows) else [table] for table in tables]
     lengths = [sum(map(len, some)) for some in parts]
     ranks = np.repeat(np.array([event_log.rank for event_log in event_logs], rank), lengths)
-    blocks = [part if isinstance(part, np.ndarray) else np.fromiter(part, cells, len(part)) for some in parts for part in some]
+    blocks = [
+        part if isinstance(part, np.ndarray) else np.fromiter(part, cells, len(part)) for some in parts for part in some
+    ]
     cells = np.concatenate(blocks) if blocks else np.empty(0, cells)
     return {names[0]: ranks, **{name: cells[name].copy() for name in names[1:]}}
 

@@ -18,17 +18,19 @@ from cluster.comm import COLLECTIVE, Comm, Message, nbytes
 from cluster.devices import DEVICES
 from cluster.faults import NONE
 from cluster.network import NETWORKS
-from cluster.simulated.compiled_events import CHARGE, MESSAGE, OPERATION, RECEIVE, SEND
+from cluster.simulated.compiled_events import CHARGE, OPERATION, RECEIVE, SEND
 from kernels import metered
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Program:
-    """The operations of all ranks of one collective, one rank after the other, and their messages in that order."""
+    """The operations of all ranks of one collective, one rank after the other, and its messages in the same order."""
 
     operations: np.ndarray  # OPERATION
-    messages: np.ndarray  # MESSAGE
-    nbytes: np.ndarray  # of each message
+    senders: np.ndarray  # of each message, as the next three
+    receivers: np.ndarray
+    routes: np.ndarray  # among `pairs`
+    nbytes: np.ndarray
     starts: list[int]  # by rank, its first operation; at the end, their number
     sends: list[int]  # by rank, its first message; at the end, their number
     spans: list[int]  # by rank, where its spans begin: two for each message that it receives
@@ -89,14 +91,15 @@ def _numbered(recorders: list[Recorder], prices: list[tuple]) -> Program:
     which[sends] = np.arange(len(sends))
     which[receives[np.argsort(expected, kind="stable")]] = np.argsort(routes, kind="stable")
 
-    operations, messages = np.empty(len(does), OPERATION), np.empty(len(sends), MESSAGE)
+    operations = np.empty(len(does), OPERATION)
     operations["does"], operations["which"] = does, which
-    pairs, messages["route"] = np.unique(routes, return_inverse=True)
-    messages["src"], messages["dst"] = ranks[sends], other[sends]
+    pairs, routes = np.unique(routes, return_inverse=True)
     first = np.arange(len(tables) + 1)
     return Program(
         operations=operations,
-        messages=messages,
+        senders=ranks[sends],
+        receivers=other[sends],
+        routes=routes,
         nbytes=size[sends],
         starts=np.searchsorted(ranks, first).tolist(),
         sends=np.searchsorted(ranks[sends], first).tolist(),

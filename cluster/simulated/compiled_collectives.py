@@ -16,12 +16,12 @@ import kernels
 from cluster import collectives
 from cluster.comm import COLLECTIVE, shares
 from cluster.simulated.collective_program import recorded
-from cluster.simulated.compiled_events import CHARGE, EVENT, RANK, SPAN, advance
 from cluster.simulated.ring_recurrence import ring_sum
 from kernels import METER, Meter, metered
-from tracing import MESSAGE_CELLS
 
 if TYPE_CHECKING:
+    from cluster.faults import Faults
+    from cluster.network import Network
     from cluster.simulated.comm import SimulatedComm
     from cluster.simulated.rank import Rank
 
@@ -41,13 +41,20 @@ def _nothing(x: None, total: None, piece: None) -> None:
 COMPILED = {collectives.ring: _sum, collectives.reduce_scatter: _piece, collectives.barrier: _nothing}
 """What a rank makes of its vector and the sum of all, in the order of a ring, at the end of each of these."""
 
-AT_ONCE = 1 << 16  # events between two reports of progress
+
+def possible(network: Network, faults: Faults) -> bool:
+    """Return whether the compiled loop knows all that can happen to a rank inside a collective of such a run.
+
+    It knows no rank that stops, and it lists the messages of a rank in the order of sending. Where two are sent at one
+    time, to ranks within and beyond the node, the trace lists first what is delivered first.
+    """
+    overheads = network.within.overhead, network.between.overhead
+    return not faults.crash and not faults.pause and (network.per_node == 1 or min(overheads) > 0)
 
 
 def can_run(comm: SimulatedComm, algorithm: Callable, args: tuple) -> bool:
-    """Return whether the compiled loop knows this collective; a rank that may stop inside one goes step by step."""
-    faults = comm._sim.faults
-    return algorithm in COMPILED and not faults.crash and not faults.pause and (not args or type(args[0]) is np.ndarray)
+    """Return whether this collective runs compiled."""
+    return algorithm in COMPILED and comm._sim.compiles and (not args or type(args[0]) is np.ndarray)
 
 
 def run(comm: SimulatedComm, algorithm: Callable, x: np.ndarray | None = None, scale: float = 1.0) -> Any:
@@ -62,7 +69,7 @@ def run(comm: SimulatedComm, algorithm: Callable, x: np.ndarray | None = None, s
     work = sim.pending.get(key)
     if work is None:
         work = sim.pending[key] = CompiledCollective(comm, *wanted)
-        sim.compiled.append(work)
+        sim.in_progress.append(work)
     if wanted != work.wanted:
         ours, theirs = (f"{what[0].__name__} of {what[2]} numbers ({what[3]})" for what in (wanted, work.wanted))
         raise ValueError(f"rank {comm.rank} is in {ours}, others of its group in {theirs}; they must be alike.")
@@ -73,71 +80,41 @@ def run(comm: SimulatedComm, algorithm: Callable, x: np.ndarray | None = None, s
 
 
 class CompiledCollective:
-    """A collective in progress; in the event queue it is the event that lets its own events happen."""
+    """A collective in progress."""
 
     def __init__(self, comm: SimulatedComm, *wanted: Any):
         self.wanted = wanted
         algorithm, size, length, dtype, self._scale = wanted
-        self.expected = self._remaining = size
-        self._sim, self._queue, self._group, self._members = comm._sim, comm._queue, comm._group, comm.members
+        self.expected = size
+        self._inside: dict[int, Rank] = {}
+        self._sim, self._group, self._members = comm._sim, comm._group, comm.members
         self._program = program = recorded(algorithm, size, length, dtype, self._scale != 1.0)
         self._result, self._total = COMPILED[algorithm], None
         self._pieces = [None] * size if length is None else shares(length, size)
         self._vectors: list[np.ndarray | None] = [None] * size
         self._meters: list[Meter | None] = [None] * size
-        self._inside: dict[int, Rank] = {}
-
-        count, device = len(program.messages), self._sim.device
+        device = self._sim.device
         self._seconds = np.array([device.seconds(flops, nbytes) for _, flops, nbytes in program.prices])
         self._flops = [flops for _, flops, _ in program.prices]
-        self._prices = np.zeros((size, len(program.prices)))  # s, by rank
-        self._ranks, self._spans = np.zeros(size, RANK), np.empty(2 * count, SPAN)
-        self._ranks["next"], self._ranks["end"], self._ranks["awaited"] = program.starts[:-1], program.starts[1:], -1
-        self._ranks["first_span"] = self._ranks["spans"] = program.spans
-        self._heap, self._depth = np.empty(count + size, EVENT), 0
-        self._due: set[int] = set()  # serials of the events that it stands for in the event queue
-        self._routes = self._sim.ports.table(self._members, program.pairs)
-        self._rows = np.empty(count, MESSAGE_CELLS)
-        self._rows["dst"], self._rows["bytes"] = np.array(self._members)[program.messages["dst"]], program.nbytes
-        self._rows["tag"], self._rows["collective"], self._rows["arrived"] = COLLECTIVE, True, np.nan
+
+        loop, members = self._sim.compiled, np.array(self._members)
+        self._piece = piece = loop.reserve(program, self._members)
+        loop.messages["dst"][piece] = loop.rows["dst"][piece] = members[program.receivers]
+        loop.rows["bytes"][piece] = program.nbytes
+        loop.rows["tag"][piece], loop.rows["collective"][piece], loop.rows["arrived"][piece] = COLLECTIVE, True, np.nan
+        self._rows = loop.rows[piece].copy()  # those of the trace, which stay when the loop's are used again
 
     def take_part(self, number: int, rank: Rank, x: np.ndarray | None) -> Any:
         """Let rank `number` of the group go through its operations; return its result."""
-        self._inside[number], self._vectors[number], self._meters[number] = rank, x, METER.get()
-        state = self._ranks[number]
-        state["now"], state["recorded"], state["shares"] = rank.now, rank.recorded, not rank.window
-        if self._meters[number] is rank:
-            self._prices[number] = self._seconds * (rank.slowness() if rank.jitter else rank.slow)
-        if self._advance(number, 0) != number:
-            rank.blocked_since = rank.now
-            self._queue.wait(rank)
+        self._vectors[number], self._meters[number], self._inside[number] = x, METER.get(), rank
+        factor = (rank.slowness() if rank.jitter else rank.slow) if self._meters[number] is rank else 0.0
+        self._sim.compiled.enter(rank, self._program, number, self._piece.start, self._seconds * factor)
         if x is not None and self._total is None:
             self._add_up()
-        del self._inside[number]
-        self._write(number, rank)
-        self._remaining -= 1
-        if not self._remaining:
-            self._sim.compiled.remove(self)
+        self._write(number)
+        if not self.expected and not self._inside:
+            self._close()
         return self._result(x, self._total, self._pieces[number])
-
-    def happen(self, time: float) -> Rank | None:
-        """Let the events happen that are due; return the rank that has finished, if one has."""
-        finished = self._advance(-1, AT_ONCE)
-        self._sim.tick()
-        return self._inside.get(finished)
-
-    def _advance(self, number: int, most: int) -> int:
-        """Let a rank of the group, or none, go on until it waits, and then at most so many events happen."""
-        queue, program = self._queue, self._program
-        number, serial, self._depth, happened, time, *due = advance(
-            *(number, queue.first(), queue.serial(), most, self._ranks, program.operations, program.messages),
-            *(self._rows, self._routes, self._prices, self._sim.ports.free, self._spans, self._heap, self._depth),
-        )
-        queue.skip(time if happened else queue.now, serial)
-        if self._depth and due[1] not in self._due:
-            self._due.add(due[1])
-            queue.stand_in(*due, self)
-        return number
 
     def _add_up(self) -> None:
         """Sum the vectors in the order of the ring, and let go of them."""
@@ -147,33 +124,37 @@ class CompiledCollective:
                 kernels.scale(self._total, self._scale)
         self._vectors = []
 
-    def _write(self, number: int, rank: Rank) -> None:
+    def _write(self, number: int) -> None:
         """Write into a rank and its event log what it has done here."""
-        program, state, event_log = self._program, self._ranks[number], rank.event_log
-        name, step = rank.collective, event_log.step
-        spans = self._spans[program.spans[number] : state["spans"]].tolist()
+        rank, program, loop = self._inside.pop(number), self._program, self._sim.compiled
+        event_log, state = rank.event_log, loop.ranks[rank.number]
+        name, step, spans = rank.collective, event_log.step, loop.spans(rank.number)
         for first in spans[:1]:
             rank.span(*first, name)  # it may continue the last one before
         event_log.spans.extend((kind, start, end, step, name) for kind, start, end in spans[1:])
         rank.now, rank.recorded = float(state["now"]), float(state["recorded"])
-        if self._rows.size:
+        if len(self._rows):
             event_log.messages.add(self._rows[program.sends[number] : program.sends[number + 1]])
-        meter, charges = self._meters[number], program.charges[number]
-        if state["next"] < state["end"]:
-            done = program.operations["does"][program.starts[number] : state["next"]]
-            charges = charges[: np.count_nonzero(done == CHARGE)]
+        meter, charges = self._meters[number], loop.charged(rank.number, program, number)
         if meter is rank:
             event_log.flops += sum(map(self._flops.__getitem__, charges))
         elif meter is not None:
             for price in charges:
                 meter.charge(*program.prices[price])
 
+    def _close(self) -> None:
+        """Let the trace have the times of all messages."""
+        self._rows[:] = self._sim.compiled.rows[self._piece]
+        self._sim.compiled.release(self._piece)
+        self._sim.in_progress.remove(self)
+
     def halt(self) -> None:
         """Write down how far the ranks inside have come, and for whom they wait: the run is over."""
-        for number, rank in self._inside.items():
-            self._write(number, rank)
-            awaited = self._ranks[number]["awaited"]
+        for number, rank in list(self._inside.items()):
+            self._write(number)
+            awaited = self._sim.compiled.ranks[rank.number]["awaited"]
             if awaited >= 0:
-                rank.source = int(self._program.messages[awaited]["src"])
+                rank.source = int(self._program.senders[awaited - self._piece.start])
                 rank.source_world, rank.blocked_since = self._members[rank.source], rank.now
                 rank.mailbox.channel((self._group, COLLECTIVE)).receiver = rank
+        self._close()

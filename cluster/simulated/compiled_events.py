@@ -18,11 +18,12 @@ from tracing import COMMUNICATE, WAIT
 SEND, RECEIVE, CHARGE = range(3)  # an operation: with the message of a number, or at a price of a number
 
 OPERATION = np.dtype([("does", "i1"), ("which", "i4")])
-MESSAGE = np.dtype([("src", "i4"), ("dst", "i4"), ("route", "i4")])  # by rank of the group
+MESSAGE = np.dtype([("dst", "i4"), ("route", "i4")])
 ROUTE = np.dtype([("out", "i4"), ("into", "i4"), ("latency", "f8"), ("beta", "f8"), ("overhead", "f8")])
 RANK = np.dtype(
     [
         *(("next", "i8"), ("end", "i8")),  # operations: the one to do next, and behind the last one
+        ("first", "i8"),  # where the messages of its collective begin: operations count from there
         ("awaited", "i8"),  # the message that it waits for, -1 if none
         *(("now", "f8"), ("recorded", "f8")),  # s: its time, and up to which its spans are recorded
         *(("first_span", "i8"), ("spans", "i8")),  # where its spans begin, and where the next one is written
@@ -39,9 +40,9 @@ def advance(rank, limit, serial, most, ranks, operations, messages, rows, routes
 
     It ends early when a rank has done all of its operations, since what that does next is not known here.
 
-    limit: (time, serial) of the first event elsewhere, or of one here that it stands for. ranks (P,), operations of all ranks, messages and their rows of
-    the trace, routes, spans: see the types above. prices (P, k): seconds of each price on each rank. ports: when each is
-    free. heap: the events, `depth` of them.
+    limit: (time, serial) of the first event elsewhere, or of one here that it stands for. ranks, operations, messages,
+    rows, routes and spans: see the types above; rows are those of the trace. prices (P, k): seconds of each price on
+    each rank. ports: when each is free. heap: the events, `depth` of them.
 
     Return (the rank that has finished or -1, the next serial, the depth, how many events happened, the time of the last
     one, the time and the serial of the next one).
@@ -53,7 +54,7 @@ def advance(rank, limit, serial, most, ranks, operations, messages, rows, routes
             if r.next == r.end:
                 return rank, serial, depth, happened, time, *_first(heap, depth)
             operation = operations[r.next]
-            which = operation.which
+            which = operation.which if operation.does == CHARGE else r.first + operation.which
             if operation.does == CHARGE:
                 r.now += prices[rank, which]
             elif operation.does == SEND:

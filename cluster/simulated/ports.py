@@ -50,7 +50,6 @@ class Ports:
         self._network, self._size, self._nodes = network, size, network.node(size - 1) + 1
         self.free = np.zeros(2 * (self._nodes + size))  # s, of nodes out and in, of ranks out and in
         self._ports = [SharedPort.from_buffer(self.free, at) for at in range(0, self.free.nbytes, self.free.itemsize)]
-        self._tables: dict[tuple, np.ndarray] = {}
         self._queue, self._queues = queue, {}
 
     def _way(self, source: int, target: int) -> tuple[int, int, Link]:
@@ -67,14 +66,10 @@ class Ports:
         ports = self._ports[out], self._ports[into]
         return Route(sender, src, receiver, *ports, link.latency, 1 / link.bandwidth, link.overhead)
 
-    def table(self, members: Sequence[int], pairs: tuple[tuple[int, int], ...]) -> np.ndarray:
-        """Return the routes between these (src, dst) of a group of world ranks, as compiled loops read them."""
-        key = tuple(members), pairs
-        if key not in self._tables:
-            ways = [self._way(members[src], members[dst]) for src, dst in pairs]
-            rows = [(out, into, link.latency, 1 / link.bandwidth, link.overhead) for out, into, link in ways]
-            self._tables[key] = np.array(rows, ROUTE)
-        return self._tables[key]
+    def routes(self, pairs: Sequence[tuple[int, int]]) -> np.ndarray:
+        """Return the routes between these pairs of world ranks, as compiled loops read them."""
+        ways = [self._way(source, target) for source, target in pairs]
+        return np.array([(*at, link.latency, 1 / link.bandwidth, link.overhead) for *at, link in ways], ROUTE)
 
     def priority_queue(self, *ports: SharedPort) -> PriorityQueue:
         """Return the queue of messages that need all of these ports at once."""
