@@ -44,12 +44,12 @@ def recorded(algorithm: Callable, size: int, length: int | None, dtype: str, sca
     """Return the program of a collective on `size` ranks, of a vector of `length` numbers unless that is None."""
     from cluster.simulated.simulation import Simulation  # it knows us, too
 
-    def program(comm: Comm) -> Recorder:
-        recorder = Recorder(comm, prices)
+    def program(comm: Comm) -> Transcript:
+        transcript = Transcript(comm, prices)
         args = () if length is None else (np.zeros(length, dtype), 2.0 if scaled else 1.0)
-        with metered(recorder):
-            algorithm(recorder, *args)
-        return recorder
+        with metered(transcript):
+            algorithm(transcript, *args)
+        return transcript
 
     prices: dict[tuple, int] = {}
     outcome = Simulation(size, NETWORKS["ideal"], DEVICES["laptop"], NONE, "fast").run(program)
@@ -58,7 +58,7 @@ def recorded(algorithm: Callable, size: int, length: int | None, dtype: str, sca
     return _numbered(outcome.results, list(prices))
 
 
-class Recorder:
+class Transcript:
     """A rank's communicator and the meter of its kernels, which both write down what they are asked for."""
 
     def __init__(self, comm: Comm, prices: dict[tuple, int]):
@@ -79,9 +79,9 @@ class Recorder:
         self.operations.extend((CHARGE, price, 0))
 
 
-def _numbered(recorders: list[Recorder], prices: list[tuple]) -> Program:
+def _numbered(transcripts: list[Transcript], prices: list[tuple]) -> Program:
     """Number the messages rank by rank; what a rank receives from another is what that sends it, in the same order."""
-    tables = [np.array(recorder.operations, np.int64).reshape(-1, 3) for recorder in recorders]
+    tables = [np.array(transcript.operations, np.int64).reshape(-1, 3) for transcript in transcripts]
     ranks = np.repeat(np.arange(len(tables)), [len(table) for table in tables])
     does, other, size = np.concatenate(tables).T
     sends, receives = np.flatnonzero(does == SEND), np.flatnonzero(does == RECEIVE)

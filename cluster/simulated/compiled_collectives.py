@@ -1,8 +1,8 @@
 """Compiled collectives: message by message, but nobody runs the ranks that are inside; see `compiled_events.py`.
 
 A rank that enters is blocked until a compiled loop has taken it through its operations; the messages go through the
-same ports at the same times as others' and have their rows in the trace. The vectors are summed once for all ranks, when
-the first of them has finished: by then all have entered.
+same ports at the same times as others' and have their rows in the trace. The vectors are summed once for all ranks,
+when the first of them has finished: by then all have entered.
 """
 
 from __future__ import annotations

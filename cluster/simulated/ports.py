@@ -27,6 +27,7 @@ class SharedPort(ctypes.Structure):
 
     _fields_ = (("free", ctypes.c_double),)
     carry = Port.carry
+    __hash__ = object.__hash__  # priority queues are kept by ports
 
 
 @dataclass(slots=True)
