@@ -51,6 +51,7 @@ class Ports:
         self._network, self._size, self._nodes = network, size, network.node(size - 1) + 1
         self.free = np.zeros(2 * (self._nodes + size))  # s, of nodes out and in, of ranks out and in
         self._ports = [SharedPort.from_buffer(self.free, at) for at in range(0, self.free.nbytes, self.free.itemsize)]
+        self._rings: dict[tuple[int, ...], np.ndarray] = {}
         self._queue, self._queues = queue, {}
 
     def _way(self, source: int, target: int) -> tuple[int, int, Link]:
@@ -71,6 +72,12 @@ class Ports:
         """Return the routes between these pairs of world ranks, as compiled loops read them."""
         ways = [self._way(source, target) for source, target in pairs]
         return np.array([(*at, link.latency, 1 / link.bandwidth, link.overhead) for *at, link in ways], ROUTE)
+
+    def ring(self, members: tuple[int, ...]) -> np.ndarray:
+        """Return the routes from each of these world ranks to the next, and from the last to the first."""
+        if members not in self._rings:
+            self._rings[members] = self.routes(list(zip(members, (*members[1:], members[0]), strict=True)))
+        return self._rings[members]
 
     def priority_queue(self, *ports: SharedPort) -> PriorityQueue:
         """Return the queue of messages that need all of these ports at once."""

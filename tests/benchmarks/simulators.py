@@ -80,7 +80,7 @@ def main() -> None:
             print(f"{title} is not there; name a Python that has it.")
             continue
         show(title, sums, took)
-        assert name == "simgrid" or math.isclose(took[1] / sums, simulated_seconds, rel_tol=1e-9)  # the same model
+        assert math.isclose(took[1] / sums, simulated_seconds, rel_tol=1e-2)  # they simulate the same
 
 
 if __name__ == "__main__":
