@@ -173,7 +173,7 @@ class FusedAllReduce:
         adds = slowness * [seconds(kernels.add, shorter + longer) for longer in (0, 1)]
         scales = slowness * [seconds(kernels.scale, shorter + longer, 1.0) for longer in (0, 1)] * scaled
         out_free, in_free = free[routes["out"]], free[routes["into"]]
-        link = np.column_stack([routes["latency"], routes["beta"], routes["overhead"]])
+        link = np.stack([routes["latency"], routes["beta"], routes["overhead"]])
         joined = np.array([participant.joined for participant in participants])
         ends = ring_times(joined, out_free, in_free, link, nbytes, shorter * x.itemsize, adds, scales).tolist()
         free[routes["out"]], free[routes["into"]] = out_free, in_free

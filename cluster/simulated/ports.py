@@ -50,7 +50,7 @@ class Ports:
     def __init__(self, queue: EventQueue, network: Network, size: int):
         self._network, self._size, self._nodes = network, size, network.node(size - 1) + 1
         self.free = np.zeros(2 * (self._nodes + size))  # s, of nodes out and in, of ranks out and in
-        self._ports = [SharedPort.from_buffer(self.free, at) for at in range(0, self.free.nbytes, self.free.itemsize)]
+        self._ports = list((SharedPort * len(self.free)).from_buffer(self.free))
         self._rings: dict[tuple[int, ...], np.ndarray] = {}
         self._queue, self._queues = queue, {}
 
