@@ -7,7 +7,7 @@ monotonic time on a real one. Nothing here depends on training; rows of losses a
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from typing import Any
@@ -31,6 +31,50 @@ APPLIED = ("rank", "seconds", "staleness")
 MEASURES = ("rank", "step", "seconds", "quantity", "value")
 MEMORY = ("rank", "step", "seconds", "kind", "bytes")
 REPORTS = ("rank", "index", "seconds", "start", "stop", "parameters")
+
+
+MESSAGE_CELLS = np.dtype(list(zip(MESSAGES[1:], ("i4", "i4", "i8", "f8", "f8", "?"), strict=True)))
+"""A message among those of one rank."""
+
+
+class Rows:
+    """A table of an event log: rows appended one by one, as to a list, and blocks of rows, which are arrays of cells.
+
+    A block may be filled in later. It ends up without the messages that did not arrive.
+    """
+
+    __slots__ = ("_parts", "append")
+
+    def __init__(self):
+        self._parts: list = []
+        self._continue()
+
+    def _continue(self) -> None:
+        self._parts.append([])
+        self.append = self._parts[-1].append
+
+    def add(self, block: np.ndarray) -> None:
+        """Append a block, (rows,) MESSAGE_CELLS."""
+        self._parts.append(block)
+        self._continue()
+
+    def parts(self) -> list:
+        """Return lists of rows and arrays of rows, in order."""
+        return [
+            part if isinstance(part, list) else part[~np.isnan(part["arrived"])] for part in self._parts if len(part)
+        ]
+
+    def __iter__(self) -> Iterator[tuple]:
+        return chain.from_iterable(part if isinstance(part, list) else part.tolist() for part in self.parts())
+
+    def __len__(self) -> int:
+        return sum(map(len, self.parts()))
+
+    def __getitem__(self, at: Any) -> Any:
+        return list(self)[at]
+
+    def __eq__(self, other: object) -> bool:
+        return list(self) == list(other)
 
 
 @dataclass(frozen=True)
@@ -79,10 +123,15 @@ def joined(event_logs: Sequence[Any], table: str, names: Sequence[str], types: s
     `types` has a NumPy type code for each name, separated by spaces.
     """
     rank, *codes = types.split()
+    cells = np.dtype(list(zip(names[1:], codes, strict=True)))
     tables = [getattr(event_log, table) for event_log in event_logs]
-    rows = list(chain.from_iterable(tables))
-    ranks = np.repeat(np.array([event_log.rank for event_log in event_logs], rank), [len(rows) for rows in tables])
-    cells = np.fromiter(rows, list(zip(names[1:], codes, strict=True)), len(rows))  # one pass over the rows
+    parts = [table.parts() if isinstance(table, Rows) else [table] for table in tables]
+    lengths = [sum(map(len, some)) for some in parts]
+    ranks = np.repeat(np.array([event_log.rank for event_log in event_logs], rank), lengths)
+    blocks = [
+        part if isinstance(part, np.ndarray) else np.fromiter(part, cells, len(part)) for some in parts for part in some
+    ]
+    cells = np.concatenate(blocks) if blocks else np.empty(0, cells)
     return {names[0]: ranks, **{name: cells[name].copy() for name in names[1:]}}
 
 

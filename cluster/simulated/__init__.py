@@ -14,9 +14,14 @@ advances it by the kernel's price on the rank's device, a message by the time of
 
     comm.py               the Comm contract; handles.py has its non-blocking operations
     restart.py            the same where ranks restart: the incarnation to which a message goes
-    fused_collectives.py  operations of a whole group computed once: the fast all-reduce, split
-    ring_recurrence.py    the sums and times of a ring all-reduce
     memory.py             shared memory: who overwrites whom
+
+    compiled_collectives.py   collectives whose messages a compiled loop times: ring, reduce-scatter, barrier
+    collective_program.py     what each rank does in one of them, written down once
+    compiled_loop.py          the tables of the loop, and its place in the event queue
+    compiled_events.py        the loop
+    fused_collectives.py      operations of a whole group computed once: the fast all-reduce, split
+    ring_recurrence.py        the sums and times of a ring all-reduce
 """
 
 from __future__ import annotations

@@ -15,6 +15,7 @@ from cluster import collectives
 from cluster.collectives import ALL_REDUCE, COLLECTIVE
 from cluster.comm import Message, Op, nbytes, snapshot
 from cluster.shared_memory import Guard, guarded
+from cluster.simulated import compiled_collectives
 from cluster.simulated.actor import Actor
 from cluster.simulated.fused_collectives import FusedAllReduce, rendezvous
 from cluster.simulated.handles import BackgroundAllReduce, InPlace, SimulatedReceive, SimulatedSend
@@ -42,7 +43,7 @@ class SimulatedComm:
         self.event_log = owner.event_log
         self._routes: dict[int, Route] = {}
         self._posted: dict[tuple, deque] = {}
-        self._calls = 0  # collectives so far, the same number on every rank
+        self._calls = self._entered = 0  # collectives so far and compiled ones, the same numbers on every rank
 
     def send(self, x: Message, dst: int, tag: int = 0) -> None:
         rank, actor, queue = self._rank, self._actor, self._queue
@@ -198,11 +199,13 @@ class SimulatedComm:
         return [r for r in lost if (self._group, tag, r) not in rank.reported_losses]
 
     def _run_collective(self, name: str, algorithm: Callable, *args: Any) -> Any:
-        """Run a collective of `cluster.collectives`, message by message, in this rank's own time."""
+        """Run a collective of `cluster.collectives`, message by message, in this rank's own time: compiled or here."""
         rank, event_log = self._rank, self.event_log
         outer = rank.collective, event_log.busy
         rank.collective, event_log.busy, rank.recorded = name, True, rank.now  # its kernels are part of it
         try:
+            if compiled_collectives.can_run(self, algorithm, args):
+                return compiled_collectives.run(self, algorithm, *args)
             return algorithm(self, *args)
         finally:
             rank.span(COMMUNICATE, rank.recorded, rank.now, name)

@@ -6,6 +6,7 @@ of its arguments. An event has a method `happen(time)`, which returns the actor 
     Delivery        the first byte of a message reaches its receiver's port (`mailbox.py`)
     Actor           continues (`actor.py`)
     ScheduledCall   calls a function: to start, crash or restart a rank
+    CompiledLoop    lets events of its own happen (`compiled_loop.py`)
 
 As in SimPy, a process is suspended while it waits. Here it is a greenlet, so its code is plain and blocking, and there
 is no central loop: an actor that has to wait runs the queue itself until some actor can continue, and switches straight
@@ -15,6 +16,7 @@ matters: before it receives from any rank, polls, or uses shared memory or a sha
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from heapq import heappop, heappush
 from itertools import count
@@ -24,6 +26,7 @@ from greenlet import getcurrent
 
 if TYPE_CHECKING:
     from cluster.simulated.actor import Actor
+    from cluster.simulated.compiled_loop import CompiledLoop
     from cluster.simulated.mailbox import Delivery
 
 
@@ -56,7 +59,7 @@ class EventQueue:
         self.now = 0.0  # s
         self.serial = count().__next__
         self.hub = Hub()
-        self._heap: list[tuple[float, int, Delivery | Actor | ScheduledCall]] = []
+        self._heap: list[tuple[float, int, Delivery | Actor | ScheduledCall | CompiledLoop]] = []
         self._tick, self._running = tick, True
 
     def push(self, time: float, event: Delivery | Actor | ScheduledCall) -> None:
@@ -66,6 +69,18 @@ class EventQueue:
     def call(self, time: float, function: Callable, *args: Any) -> None:
         """Call `function(*args)` at `time`."""
         self.push(time, ScheduledCall(self.hub, function, args))
+
+    def first(self) -> tuple[float, int]:
+        """Return (time, serial) of the next event, (inf, 0) if there is none."""
+        return (float(self._heap[0][0]), self._heap[0][1]) if self._heap else (math.inf, 0)
+
+    def stand_in(self, time: float, serial: int, event: CompiledLoop) -> None:
+        """Let `event` happen in the place of one that it has in a queue of its own."""
+        heappush(self._heap, (time, serial, event))
+
+    def skip(self, now: float, serial: int) -> None:
+        """Count on from the time and the serial that other events of such a queue have reached."""
+        self.now, self.serial = now, count(serial).__next__
 
     def run(self) -> None:
         """Let events happen until none is left. Called once, in the hub."""

@@ -147,17 +147,21 @@ class FusedAllReduce:
 
     def _count(self, pieces: list[slice], scaled: bool) -> None:
         """Charge each rank's sums to its event log: in the ring it adds up all pieces but the one right of its own."""
+        x, prices = self.participants[0].x, {}
         for rank, participant in enumerate(self.participants):
             if participant.metered:
-                x, left = participant.x, pieces[rank - 1]
-                adds = kernels.add.price(x[: len(x) - (left.stop - left.start)], x)[0]
-                scales = kernels.scale.price(x[pieces[rank]], 1.0)[0] * scaled
-                participant.comm.event_log.flops += adds + scales
+                lengths = pieces[rank - 1].stop - pieces[rank - 1].start, pieces[rank].stop - pieces[rank].start
+                if lengths not in prices:  # at most four different ones
+                    adds = kernels.add.price(x[: len(x) - lengths[0]], x)[0]
+                    prices[lengths] = adds + kernels.scale.price(x[: lengths[1]], 1.0)[0] * scaled
+                participant.comm.event_log.flops += prices[lengths]
 
     def _times(self, pieces: list[slice], scaled: bool) -> list[float]:
         """Return when each rank has the sum, in s; occupy the ports and record the messages."""
-        participants, routes = self.participants, self.routes()
-        device, x = participants[0].comm._sim.device, participants[0].x
+        participants = self.participants
+        comm, x = participants[0].comm, participants[0].x
+        sim, device, members = comm._sim, comm._sim.device, comm.members
+        routes, free = sim.ports.ring(tuple(members)), sim.ports.free
 
         def seconds(kernel: Any, length: int, *args: Any) -> float:
             flops, words = kernel.price(x[:length], *(args or (x[:length],)))
@@ -168,15 +172,14 @@ class FusedAllReduce:
         slowness = np.array([[p.comm._rank.slowness() if p.metered else 0.0] for p in participants])
         adds = slowness * [seconds(kernels.add, shorter + longer) for longer in (0, 1)]
         scales = slowness * [seconds(kernels.scale, shorter + longer, 1.0) for longer in (0, 1)] * scaled
-        out_free = np.array([route.out.free for route in routes])
-        in_free = np.array([route.into.free for route in routes])
-        link = np.array([(route.latency, route.beta, route.overhead) for route in routes])
+        out_free, in_free = free[routes["out"]], free[routes["into"]]
+        link = np.stack([routes["latency"], routes["beta"], routes["overhead"]])
         joined = np.array([participant.joined for participant in participants])
         ends = ring_times(joined, out_free, in_free, link, nbytes, shorter * x.itemsize, adds, scales).tolist()
-        rights = [*range(1, len(routes)), 0]
-        sent = (2 * nbytes.sum() - nbytes - nbytes[rights]).astype(int).tolist()
-        for rank, (participant, route, right) in enumerate(zip(participants, routes, rights, strict=True)):
-            route.out.free, route.into.free = float(out_free[rank]), float(in_free[rank])
-            row = (route.receiver.number, -1, sent[rank], participant.joined, ends[right], True)
-            participant.comm.event_log.messages.append(row)
+        free[routes["out"]], free[routes["into"]] = out_free, in_free
+        sent = (2 * nbytes.sum() - nbytes - np.roll(nbytes, -1)).astype(int).tolist()
+        rights, arrived = [*members[1:], members[0]], [*ends[1:], ends[0]]
+        rows = zip(participants, rights, sent, joined.tolist(), arrived, strict=True)
+        for participant, right, size, start, end in rows:
+            participant.comm.event_log.messages.append((right, -1, size, start, end, True))
         return ends

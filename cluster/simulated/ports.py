@@ -6,15 +6,28 @@ A message passes the sender's port in `SimulatedComm.send` and the receiver's in
 
 from __future__ import annotations
 
+import ctypes
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from cluster.network import Network, Port
+import numpy as np
+
+from cluster.network import Link, Network, Port
+from cluster.simulated.compiled_events import ROUTE
 from cluster.simulated.event_queue import EventQueue
 from cluster.simulated.priority_queue import PriorityQueue
 
 if TYPE_CHECKING:
     from cluster.simulated.rank import Rank
+
+
+class SharedPort(ctypes.Structure):
+    """A port whose `free` is a place in an array, so that compiled loops use it as well."""
+
+    _fields_ = (("free", ctypes.c_double),)
+    carry = Port.carry
+    __hash__ = object.__hash__  # priority queues are kept by ports
 
 
 @dataclass(slots=True)
@@ -24,8 +37,8 @@ class Route:
     sender: Rank
     src: int
     receiver: Rank
-    out: Port
-    into: Port
+    out: SharedPort
+    into: SharedPort
     latency: float  # s
     beta: float  # s per byte
     overhead: float  # s of the sender per message
@@ -35,22 +48,37 @@ class Ports:
     """All ports: one each way per node, and one each way per rank for messages within its node."""
 
     def __init__(self, queue: EventQueue, network: Network, size: int):
-        self._network = network
-        nodes = network.node(size - 1) + 1
-        self._node_out, self._node_in = [Port() for _ in range(nodes)], [Port() for _ in range(nodes)]
-        self._rank_out, self._rank_in = [Port() for _ in range(size)], [Port() for _ in range(size)]
+        self._network, self._size, self._nodes = network, size, network.node(size - 1) + 1
+        self.free = np.zeros(2 * (self._nodes + size))  # s, of nodes out and in, of ranks out and in
+        self._ports = list((SharedPort * len(self.free)).from_buffer(self.free))
+        self._rings: dict[tuple[int, ...], np.ndarray] = {}
         self._queue, self._queues = queue, {}
+
+    def _way(self, source: int, target: int) -> tuple[int, int, Link]:
+        """Return the numbers of the two ports and the link between two world ranks."""
+        network, nodes = self._network, self._nodes
+        node, other, link = network.node(source), network.node(target), network.link(source, target)
+        if node != other:
+            return node, nodes + other, link
+        return 2 * nodes + source, 2 * nodes + self._size + target, link
 
     def route(self, sender: Rank, src: int, receiver: Rank) -> Route:
         """Return the route from `sender`, rank `src` of a group, to `receiver`."""
-        source, target, network = sender.number, receiver.number, self._network
-        node, other, link = network.node(source), network.node(target), network.link(source, target)
-        if node != other:
-            out, into = self._node_out[node], self._node_in[other]
-        else:
-            out, into = self._rank_out[source], self._rank_in[target]
-        return Route(sender, src, receiver, out, into, link.latency, 1 / link.bandwidth, link.overhead)
+        out, into, link = self._way(sender.number, receiver.number)
+        ports = self._ports[out], self._ports[into]
+        return Route(sender, src, receiver, *ports, link.latency, 1 / link.bandwidth, link.overhead)
 
-    def priority_queue(self, *ports: Port) -> PriorityQueue:
+    def routes(self, pairs: Sequence[tuple[int, int]]) -> np.ndarray:
+        """Return the routes between these pairs of world ranks, as compiled loops read them."""
+        ways = [self._way(source, target) for source, target in pairs]
+        return np.array([(*at, link.latency, 1 / link.bandwidth, link.overhead) for *at, link in ways], ROUTE)
+
+    def ring(self, members: tuple[int, ...]) -> np.ndarray:
+        """Return the routes from each of these world ranks to the next, and from the last to the first."""
+        if members not in self._rings:
+            self._rings[members] = self.routes(list(zip(members, (*members[1:], members[0]), strict=True)))
+        return self._rings[members]
+
+    def priority_queue(self, *ports: SharedPort) -> PriorityQueue:
         """Return the queue of messages that need all of these ports at once."""
         return self._queues.setdefault(ports, PriorityQueue(self._queue, ports))

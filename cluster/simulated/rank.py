@@ -14,7 +14,7 @@ from cluster.faults import Faults, Slowness
 from cluster.simulated.actor import Actor
 from cluster.simulated.mailbox import Mailbox
 from kernels import METER
-from tracing import COMMUNICATE, IDLE, UPDATE, WAIT
+from tracing import COMMUNICATE, IDLE, UPDATE, WAIT, Rows
 
 if TYPE_CHECKING:
     from cluster.simulated.simulation import Simulation
@@ -44,6 +44,8 @@ class Rank(Actor):
         device = sim.device
         self._flops, self._bandwidth, self._overhead = device.flops, device.bandwidth, device.overhead
         self.event_log = previous.event_log if previous else EventLog(number, lambda: 0.0)
+        if not previous:
+            self.event_log.messages = Rows()
         self.event_log.clock = lambda: self.now
         self.recorded = 0.0  # inside a collective: the time up to which its spans are recorded
         self.mailbox = Mailbox(sim.queue, dict(previous.mailbox.lost) if previous else {})

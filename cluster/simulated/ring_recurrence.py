@@ -27,37 +27,37 @@ def ring_sum(vectors: list[np.ndarray], pieces: list[slice]) -> np.ndarray:
     return total
 
 
-@njit(cache=True)
+@njit(cache=True, error_model="numpy")
 def ring_times(joined, out_free, in_free, link, nbytes, shorter, adds, scales):
     """Return when each rank of a ring has the sum, (P,) in s: the recurrence of send, receive, add, step by step.
 
     joined, out_free, in_free, nbytes (P,): when rank r joined; when the two ports of the link from r to r + 1 are free;
-    the bytes of piece r. link (P, 3): latency, seconds per byte, overhead. adds, scales (P, 2): seconds to add or scale
+    the bytes of piece r. link (3, P): latency, seconds per byte, overhead. adds, scales (P, 2): seconds to add or scale
     a shorter, a longer piece; `shorter` is the bytes of a shorter one. out_free and in_free are updated in place.
     """
     size = joined.size
-    now = joined.copy()
-    first_byte = np.empty(size)
+    now, first_byte = joined.copy(), np.empty(size)
+    latency, beta, overhead = link
+    pieces = np.concatenate((nbytes, nbytes))  # rank r sends the piece r further on than rank 0: no index wraps around
+    add_shorter, add_longer = adds[:, 0].copy(), adds[:, 1].copy()
     for step in range(2 * (size - 1)):
-        summing = step < size - 1
-        piece = size - 1 - step % size  # sent by rank 0; rank r sends the piece r further on
+        sent = pieces[size - 1 - step % size :]  # by rank
+        for r in range(size):  # loops without branches, of which a processor does several turns at once
+            now[r] += overhead[r]
+            leaves = now[r] if now[r] > out_free[r] else out_free[r]
+            out_free[r] = leaves + sent[r] * beta[r]
+            first_byte[r] = leaves + latency[r]
         for r in range(size):
-            piece = piece if piece < size else piece - size
-            now[r] += link[r, 2]
-            leaves = max(now[r], out_free[r])
-            out_free[r] = leaves + nbytes[piece] * link[r, 1]
-            first_byte[r] = leaves + link[r, 0]
-            piece += 1
-        left = size - 1
-        piece -= 1  # sent by the last rank and received by rank 0
-        for r in range(size):
-            received = nbytes[piece]
-            in_free[left] = max(first_byte[left], in_free[left]) + received * link[left, 1]
-            now[r] = max(now[r], in_free[left])
-            if summing:
-                now[r] += adds[r, 1 if received > shorter else 0]
-            if step == size - 2:
+            begins = first_byte[r] if first_byte[r] > in_free[r] else in_free[r]
+            in_free[r] = begins + sent[r] * beta[r]
+        now[0] = max(now[0], in_free[size - 1])
+        for r in range(1, size):
+            now[r] = now[r] if now[r] > in_free[r - 1] else in_free[r - 1]
+        if step < size - 1:
+            now[0] += add_longer[0] if sent[size - 1] > shorter else add_shorter[0]
+            for r in range(1, size):
+                now[r] += add_longer[r] if sent[r - 1] > shorter else add_shorter[r]
+        if step == size - 2:
+            for r in range(size):
                 now[r] += scales[r, 1 if nbytes[r] > shorter else 0]
-            left = r
-            piece = piece + 1 if piece + 1 < size else 0
     return now

@@ -20,6 +20,8 @@ from cluster.faults import Faults
 from cluster.network import Network
 from cluster.simulated.actor import Actor
 from cluster.simulated.comm import SimulatedComm
+from cluster.simulated.compiled_collectives import CompiledCollective, possible
+from cluster.simulated.compiled_loop import CompiledLoop
 from cluster.simulated.event_queue import EventQueue
 from cluster.simulated.failures import Failures
 from cluster.simulated.ports import Ports
@@ -48,6 +50,9 @@ class Simulation:
         self.ranks = [Rank(self, number, faults) for number in range(size)]
         self.failures = Failures(self)
         self.pending: dict[tuple, Any] = {}  # operations of a group that not all of its ranks have joined
+        self.compiles = possible(network, faults)
+        self.compiled = CompiledLoop(self.queue, self.ports, size, self.tick)
+        self.in_progress: list[CompiledCollective] = []
         self.group_ids = count(1).__next__
         self._comm_type = RestartableComm if faults.back else SimulatedComm
         self._error: Exception | None = None
@@ -64,6 +69,8 @@ class Simulation:
         gc.disable()  # event logs have many rows and no cycles: traversing them takes a tenth of the time
         try:
             self.queue.run()
+            for work in list(self.in_progress):
+                work.halt()
             if self._error is None:
                 self.failures.check_stuck()
         except ClusterError as error:

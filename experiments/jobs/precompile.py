@@ -10,13 +10,14 @@ from experiments.run import run
 
 
 def main() -> None:
-    """Run two steps of every algorithm, of every compression, and of every model."""
+    """Run two steps of every algorithm, of every compression, of every model, and of a ring."""
     for name in algorithms.names():
         run(Experiment.of({"algorithm": name, "steps": 2}))
     for name in COMPRESSIONS:
         run(Experiment.of({"compression": name, "steps": 2}))
     for model in ("residual", "cnn", "cnn_bn"):
         run(Experiment.of({"algorithm": "sgd", "steps": 2, "workers": 1, "model": model}))
+    run(Experiment.of({"collective": "ring", "steps": 2}))
     for workload in ("quadratic", "text"):
         run(Experiment.of({"algorithm": "sgd", "steps": 2, "workers": 1, "workload": workload}))
 

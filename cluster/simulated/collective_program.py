@@ -1,0 +1,110 @@
+"""Programs of collectives: what each rank sends, receives and computes, written down once and then only timed.
+
+What a ring does depends on the number of ranks and on the length of the vector, never on what is in it or on the time.
+So `cluster.collectives` stays the one place that says how it goes: a collective runs once on an ideal simulated network
+while its ranks take down their operations.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+
+from cluster.comm import COLLECTIVE, Comm, Message, nbytes
+from cluster.devices import DEVICES
+from cluster.faults import NONE
+from cluster.network import NETWORKS
+from cluster.simulated.compiled_events import CHARGE, OPERATION, RECEIVE, SEND
+from kernels import metered
+
+
+@dataclass(frozen=True, eq=False)
+class Program:
+    """The operations of all ranks of one collective, one rank after the other, and its messages in the same order."""
+
+    operations: np.ndarray  # OPERATION
+    senders: np.ndarray  # of each message, as the next three
+    receivers: np.ndarray
+    routes: np.ndarray  # among `pairs`
+    nbytes: np.ndarray
+    starts: list[int]  # by rank, its first operation; at the end, their number
+    sends: list[int]  # by rank, its first message; at the end, their number
+    spans: list[int]  # by rank, where its spans begin: two for each message that it receives
+    pairs: tuple[tuple[int, int], ...]  # (src, dst) of each route
+    prices: list[tuple[str, float, float]]  # (kernel, FLOPs, bytes)
+    charges: list[list[int]]  # by rank, the prices it is charged, in order
+
+
+@lru_cache(maxsize=16)
+def recorded(algorithm: Callable, size: int, length: int | None, dtype: str, scaled: bool) -> Program:
+    """Return the program of a collective on `size` ranks, of a vector of `length` numbers unless that is None."""
+    from cluster.simulated.simulation import Simulation  # it knows us, too
+
+    def program(comm: Comm) -> Transcript:
+        transcript = Transcript(comm, prices)
+        args = () if length is None else (np.zeros(length, dtype), 2.0 if scaled else 1.0)
+        with metered(transcript):
+            algorithm(transcript, *args)
+        return transcript
+
+    prices: dict[tuple, int] = {}
+    outcome = Simulation(size, NETWORKS["ideal"], DEVICES["laptop"], NONE, "fast").run(program)
+    if outcome.error:
+        raise outcome.error
+    return _numbered(outcome.results, list(prices))
+
+
+class Transcript:
+    """A rank's communicator and the meter of its kernels, which both write down what they are asked for."""
+
+    def __init__(self, comm: Comm, prices: dict[tuple, int]):
+        self._comm, self._prices = comm, prices
+        self.rank, self.size, self.nodes = comm.rank, comm.size, comm.nodes
+        self.operations = array("q")  # three numbers each: SEND, dst, bytes; RECEIVE, src, 0; CHARGE, price, 0
+
+    def send(self, x: Message, dst: int, tag: int = COLLECTIVE) -> None:
+        self.operations.extend((SEND, dst, nbytes(x)))
+        self._comm.send(x, dst, tag)
+
+    def recv(self, src: int, tag: int = COLLECTIVE) -> Message:
+        self.operations.extend((RECEIVE, src, 0))
+        return self._comm.recv(src, tag)
+
+    def charge(self, kernel: str, flops: float, moved: float) -> None:
+        price = self._prices.setdefault((kernel, flops, moved), len(self._prices))
+        self.operations.extend((CHARGE, price, 0))
+
+
+def _numbered(transcripts: list[Transcript], prices: list[tuple]) -> Program:
+    """Number the messages rank by rank; what a rank receives from another is what that sends it, in the same order."""
+    tables = [np.array(transcript.operations, np.int64).reshape(-1, 3) for transcript in transcripts]
+    ranks = np.repeat(np.arange(len(tables)), [len(table) for table in tables])
+    does, other, size = np.concatenate(tables).T
+    sends, receives = np.flatnonzero(does == SEND), np.flatnonzero(does == RECEIVE)
+    routes = ranks[sends] * len(tables) + other[sends]
+    expected = other[receives] * len(tables) + ranks[receives]
+    which = other.copy()
+    which[sends] = np.arange(len(sends))
+    which[receives[np.argsort(expected, kind="stable")]] = np.argsort(routes, kind="stable")
+
+    operations = np.empty(len(does), OPERATION)
+    operations["does"], operations["which"] = does, which
+    pairs, routes = np.unique(routes, return_inverse=True)
+    first = np.arange(len(tables) + 1)
+    return Program(
+        operations=operations,
+        senders=ranks[sends],
+        receivers=other[sends],
+        routes=routes,
+        nbytes=size[sends],
+        starts=np.searchsorted(ranks, first).tolist(),
+        sends=np.searchsorted(ranks[sends], first).tolist(),
+        spans=(2 * np.searchsorted(ranks[receives], first[:-1])).tolist(),
+        pairs=tuple(divmod(pair, len(tables)) for pair in pairs.tolist()),
+        prices=prices,
+        charges=[table[table[:, 0] == CHARGE, 1].tolist() for table in tables],
+    )

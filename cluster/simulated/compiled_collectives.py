@@ -1,0 +1,160 @@
+"""Compiled collectives: message by message, but nobody runs the ranks that are inside; see `compiled_events.py`.
+
+A rank that enters is blocked until a compiled loop has taken it through its operations; the messages go through the
+same ports at the same times as others' and have their rows in the trace. The vectors are summed once for all ranks,
+when the first of them has finished: by then all have entered.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+import kernels
+from cluster import collectives
+from cluster.comm import COLLECTIVE, shares
+from cluster.simulated.collective_program import recorded
+from cluster.simulated.ring_recurrence import ring_sum
+from kernels import METER, Meter, metered
+
+if TYPE_CHECKING:
+    from cluster.faults import Faults
+    from cluster.network import Network
+    from cluster.simulated.comm import SimulatedComm
+    from cluster.simulated.rank import Rank
+
+
+def _sum(x: np.ndarray, total: np.ndarray, piece: slice) -> None:
+    x[...] = total
+
+
+def _piece(x: np.ndarray, total: np.ndarray, piece: slice) -> np.ndarray:
+    return total[piece].copy()
+
+
+def _nothing(x: None, total: None, piece: None) -> None:
+    return None
+
+
+COMPILED = {collectives.ring: _sum, collectives.reduce_scatter: _piece, collectives.barrier: _nothing}
+"""What a rank makes of its vector and the sum of all, in the order of a ring, at the end of each of these."""
+
+
+def possible(network: Network, faults: Faults) -> bool:
+    """Return whether the compiled loop knows all that can happen to a rank inside a collective of such a run.
+
+    It knows no rank that stops, and it lists the messages of a rank in the order of sending. Where two are sent at one
+    time, to ranks within and beyond the node, the trace lists first what is delivered first.
+    """
+    overheads = network.within.overhead, network.between.overhead
+    return not faults.crash and not faults.pause and (network.per_node == 1 or min(overheads) > 0)
+
+
+def can_run(comm: SimulatedComm, algorithm: Callable, args: tuple) -> bool:
+    """Return whether this collective runs compiled."""
+    return algorithm in COMPILED and comm._sim.compiles and (not args or type(args[0]) is np.ndarray)
+
+
+def run(comm: SimulatedComm, algorithm: Callable, x: np.ndarray | None = None, scale: float = 1.0) -> Any:
+    """Take part in a collective as the rank of `comm`; return what `algorithm(comm, x, scale)` does.
+
+    Raises ValueError if the ranks of the group are not in the same collective.
+    """
+    sim = comm._sim
+    comm._entered += 1
+    key = (comm._group, "compiled", comm._entered)
+    wanted = algorithm, comm.size, None if x is None else len(x), None if x is None else x.dtype.str, scale
+    work = sim.pending.get(key)
+    if work is None:
+        work = sim.pending[key] = CompiledCollective(comm, *wanted)
+        sim.in_progress.append(work)
+    if wanted != work.wanted:
+        ours, theirs = (f"{what[0].__name__} of {what[2]} numbers ({what[3]})" for what in (wanted, work.wanted))
+        raise ValueError(f"rank {comm.rank} is in {ours}, others of its group in {theirs}; they must be alike.")
+    work.expected -= 1
+    if not work.expected:
+        del sim.pending[key]
+    return work.take_part(comm.rank, comm._rank, x)
+
+
+class CompiledCollective:
+    """A collective in progress."""
+
+    def __init__(self, comm: SimulatedComm, *wanted: Any):
+        self.wanted = wanted
+        algorithm, size, length, dtype, self._scale = wanted
+        self.expected = size
+        self._inside: dict[int, Rank] = {}
+        self._sim, self._group, self._members = comm._sim, comm._group, comm.members
+        self._program = program = recorded(algorithm, size, length, dtype, self._scale != 1.0)
+        self._result, self._total = COMPILED[algorithm], None
+        self._pieces = [None] * size if length is None else shares(length, size)
+        self._vectors: list[np.ndarray | None] = [None] * size
+        self._meters: list[Meter | None] = [None] * size
+        device = self._sim.device
+        self._seconds = np.array([device.seconds(flops, nbytes) for _, flops, nbytes in program.prices])
+        self._flops = [flops for _, flops, _ in program.prices]
+
+        loop, members = self._sim.compiled, np.array(self._members)
+        self._piece = piece = loop.reserve(program, self._members)
+        loop.messages["dst"][piece] = loop.rows["dst"][piece] = members[program.receivers]
+        loop.rows["bytes"][piece] = program.nbytes
+        loop.rows["tag"][piece], loop.rows["collective"][piece], loop.rows["arrived"][piece] = COLLECTIVE, True, np.nan
+        self._rows = loop.rows[piece].copy()  # those of the trace, which stay when the loop's are used again
+
+    def take_part(self, number: int, rank: Rank, x: np.ndarray | None) -> Any:
+        """Let rank `number` of the group go through its operations; return its result."""
+        self._vectors[number], self._meters[number], self._inside[number] = x, METER.get(), rank
+        factor = (rank.slowness() if rank.jitter else rank.slow) if self._meters[number] is rank else 0.0
+        self._sim.compiled.enter(rank, self._program, number, self._piece.start, self._seconds * factor)
+        if x is not None and self._total is None:
+            self._add_up()
+        self._write(number)
+        if not self.expected and not self._inside:
+            self._close()
+        return self._result(x, self._total, self._pieces[number])
+
+    def _add_up(self) -> None:
+        """Sum the vectors in the order of the ring, and let go of them."""
+        with metered(None):
+            self._total = ring_sum(self._vectors, self._pieces)
+            if self._scale != 1.0:
+                kernels.scale(self._total, self._scale)
+        self._vectors = []
+
+    def _write(self, number: int) -> None:
+        """Write into a rank and its event log what it has done here."""
+        rank, program, loop = self._inside.pop(number), self._program, self._sim.compiled
+        event_log, state = rank.event_log, loop.ranks[rank.number]
+        name, step, spans = rank.collective, event_log.step, loop.spans(rank.number)
+        for first in spans[:1]:
+            rank.span(*first, name)  # it may continue the last one before
+        event_log.spans.extend((kind, start, end, step, name) for kind, start, end in spans[1:])
+        rank.now, rank.recorded = float(state["now"]), float(state["recorded"])
+        if len(self._rows):
+            event_log.messages.add(self._rows[program.sends[number] : program.sends[number + 1]])
+        meter, charges = self._meters[number], loop.charged(rank.number, program, number)
+        if meter is rank:
+            event_log.flops += sum(map(self._flops.__getitem__, charges))
+        elif meter is not None:
+            for price in charges:
+                meter.charge(*program.prices[price])
+
+    def _close(self) -> None:
+        """Let the trace have the times of all messages."""
+        self._rows[:] = self._sim.compiled.rows[self._piece]
+        self._sim.compiled.release(self._piece)
+        self._sim.in_progress.remove(self)
+
+    def halt(self) -> None:
+        """Write down how far the ranks inside have come, and for whom they wait: the run is over."""
+        for number, rank in list(self._inside.items()):
+            self._write(number)
+            awaited = self._sim.compiled.ranks[rank.number]["awaited"]
+            if awaited >= 0:
+                rank.source = int(self._program.senders[awaited - self._piece.start])
+                rank.source_world, rank.blocked_since = self._members[rank.source], rank.now
+                rank.mailbox.channel((self._group, COLLECTIVE)).receiver = rank
+        self._close()
