@@ -169,9 +169,8 @@ def _lowest(rows, method):
             value(rows, "loss", method="averaging", rate=rate) > 3 * value(rows, "loss", method="one worker", rate=rate)
             for rate in (0.06, 0.125)
         ),
-        "an average still gains from rates with which one worker has begun to lose": lambda rows: (
+        "an average goes on gaining up to a rate of 1": lambda rows: (
             value(rows, "loss", method="averaging", rate=1.0) < 0.8 * value(rows, "loss", method="averaging", rate=0.25)
-            and value(rows, "loss", method="one worker", rate=1.0) > value(rows, "loss", method="one worker", rate=0.5)
         ),
         "yet with its own best rate it is still higher than one worker with his": lambda rows: (
             _lowest(rows, "averaging") > _lowest(rows, "one worker")
@@ -189,8 +188,8 @@ def best_rate(run):
     Averages move an eighth as far per image; a larger rate would make up for that, if the loss were nowhere steep.
     Block momentum leaves the steps as short as they are and makes more of their mean. With the smallest rates it is
     late: its filter has 17 blocks, and takes about eight to fill. A loss counts as infinite where the rate throws the
-    training out: it ends more than twice as high as with a smaller rate, and how high, the last bit decides. A point
-    is missing where one seed or more is thrown out.
+    training out: it ends more than twice as high as with a smaller rate, and how high, the last bit decides. A rate of
+    1 throws one worker out under two seeds of three. A point is missing where one seed or more is thrown out.
     """
     methods = {
         "one worker": {"algorithm": "sgd", "workers": 1},
@@ -578,8 +577,8 @@ def to_a_loss(run, algorithm, jitter, slow, loss=0.3):
         "and far ahead of it if they come in every 16th, or more seldom": lambda rows: (
             min(_against_springs(rows, 16), _against_springs(rows, 64)) > 2
         ),
-        "with one in 16 or 64 Downpour has lost most of what it had": lambda rows: all(
-            _kept_up(rows, "Downpour", period) > 3 for period in (16, 64)
+        "with one in 16 or 64 Downpour ends at more than twice the loss": lambda rows: all(
+            _kept_up(rows, "Downpour", period) > 2 for period in (16, 64)
         ),
         "up to 16 elastic averaging has lost far less": lambda rows: all(
             _kept_up(rows, method, 16) < _kept_up(rows, "Downpour", 16) / 2 for method in ("EASGD", "EAMSGD")
