@@ -12,6 +12,7 @@ import math
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 
 import numpy as np
 
@@ -24,25 +25,35 @@ class Jitter:
     source: str
 
 
-def _lognormal(sigma: float) -> Callable:
-    return lambda generator, count: generator.lognormal(-sigma * sigma / 2, sigma, count)
+def _lognormal(sigma: float, generator: np.random.Generator, count: int) -> np.ndarray:
+    return generator.lognormal(-sigma * sigma / 2, sigma, count)
 
 
 def _noisy_cloud(generator: np.random.Generator, count: int) -> np.ndarray:
-    factors = generator.lognormal(-(0.15**2) / 2, 0.15, count)
+    factors = _lognormal(0.15, generator, count)
     return factors * np.where(generator.random(count) < 0.01, 4.0, 1.0)
+
+
+def _shifted_exponential(generator: np.random.Generator, count: int) -> np.ndarray:
+    return 0.8 + generator.exponential(0.2, count)
+
+
+def _exponential(generator: np.random.Generator, count: int) -> np.ndarray:
+    return generator.exponential(1.0, count)
+
+
+def _pareto(generator: np.random.Generator, count: int) -> np.ndarray:
+    return (generator.pareto(2.5, count) + 1) * 0.6
 
 
 JITTERS: dict[str, Jitter | None] = {
     "none": None,
-    "hpc": Jitter(_lognormal(0.03), "log-normal, mean 1, sigma 0.03: our choice for a quiet cluster"),
-    "cloud": Jitter(_lognormal(0.15), "log-normal, mean 1, sigma 0.15: our choice for rented machines"),
+    "hpc": Jitter(partial(_lognormal, 0.03), "log-normal, mean 1, sigma 0.03: our choice for a quiet cluster"),
+    "cloud": Jitter(partial(_lognormal, 0.15), "log-normal, mean 1, sigma 0.15: our choice for rented machines"),
     "noisy cloud": Jitter(_noisy_cloud, "as cloud, and one step in a hundred takes four times as long: our choice"),
-    "shifted exponential": Jitter(
-        lambda g, n: 0.8 + g.exponential(0.2, n), "0.8 + exponential of mean 0.2: our choice"
-    ),
-    "exponential": Jitter(lambda g, n: g.exponential(1.0, n), "exponential of mean 1: the law of the formulas"),
-    "pareto": Jitter(lambda g, n: (g.pareto(2.5, n) + 1) * 0.6, "Pareto, mean 1, shape 2.5: a heavy tail, our choice"),
+    "shifted exponential": Jitter(_shifted_exponential, "0.8 + exponential of mean 0.2: our choice"),
+    "exponential": Jitter(_exponential, "exponential of mean 1: the law of the formulas"),
+    "pareto": Jitter(_pareto, "Pareto, mean 1, shape 2.5: a heavy tail, our choice"),
 }
 
 
@@ -59,6 +70,26 @@ class Faults:
 
 
 NONE = Faults()
+
+
+class Slowness:
+    """By which factor one rank takes longer than its device: constant, or drawn anew for every step."""
+
+    __slots__ = ("_draws", "_drawn", "_factor", "_jitter", "_slow")
+
+    def __init__(self, faults: Faults, rank: int):
+        self._slow = self._factor = faults.slow.get(rank, 1.0)
+        self._jitter, self._drawn = faults.jitter, -1  # the step of the last draw
+        self._draws = np.random.default_rng([faults.seed, 0x517E, rank])
+
+    def at(self, step: int) -> float:
+        """Return the factor of this step, which is not before that of the last call."""
+        if self._jitter:
+            while self._drawn < step:
+                self._drawn += 1
+                self._factor = self._slow * float(self._jitter.draw(self._draws, 1)[0])
+        return self._factor
+
 
 _NUMBER = r"(\d+(?:\.\d*)?(?:[eE][-+]?\d+)?)"
 

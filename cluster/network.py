@@ -4,7 +4,8 @@ A message of n bytes occupies the processor of its sender for `overhead`, then t
 1/G of LogGP). A node has one port each way, shared by its ranks; ranks of one node communicate over the link within it.
 Times are in seconds, sizes in bytes; gigabits appear nowhere else.
 
-What it leaves out, `docs/simulated_network.md` says.
+The simulated cluster and emulated networks on real ranks (`cluster.real.emulated_network`) compute with the same links
+and ports. What the model leaves out, `docs/simulated_network.md` says.
 Source: Alexandrov, Ionescu, Schauser & Scheiman, SPAA 1995 (LogGP).
 """
 
@@ -43,6 +44,39 @@ class Network:
     per_node: int = 1
     source: str = ""
 
+    def node(self, rank: int) -> int:
+        """Return the node that `rank` is on."""
+        return rank // self.per_node
+
+    def link(self, src: int, dst: int) -> Link:
+        """Return the link from rank `src` to rank `dst`; a message to oneself takes no time."""
+        if src == dst:
+            return _NOTHING
+        return self.within if self.node(src) == self.node(dst) else self.between
+
+
+class Port:
+    """One direction of a network interface: it carries one message at a time, first in, first out.
+
+    A message of n bytes sent at time t over a link with latency a and 1/b bytes per second:
+
+        leaves    d = out.carry(t, n b)         the sender's port is busy until d + n b
+        arrives   into.carry(d + a, n b)        the receiver's port is busy until the last byte is in: into.free
+    """
+
+    __slots__ = ("free",)
+
+    def __init__(self):
+        self.free = 0.0  # s, when the last byte of all messages so far has passed
+
+    def carry(self, ready: float, seconds: float) -> float:
+        """Carry a message that is `ready` at this time and takes `seconds`; return when it begins to pass."""
+        begins = ready if ready > self.free else self.free
+        self.free = begins + seconds
+        return begins
+
+
+_NOTHING = Link(0.0, float("inf"))
 
 # What a message costs its sender's processor. It is the price of the software, so it does not fall as ports get faster.
 TCP = 5e-6  # s; small MPI_Sends of Open MPI on 10 GbE: 3.8 and 5.8 us (SimGrid's calibrations of Grid'5000's taurus)

@@ -33,6 +33,8 @@ from workloads.budget import Budget
 MAX_WORKERS = 4096
 MAX_QUERY = 8000  # characters; longer queries are refused unread
 PAGE = ("axis", "log", "keep", "source", "seeds", "sweep", "embed", "embed_options")  # of a link, for the workbench
+OWN = "own"  # the network and the device that a real cluster has: nothing is emulated
+REAL_DEFAULTS = {"network": OWN, "device": OWN}
 NESTED = ("settings", "coding", "data")  # whose values have names of their own
 OTHER_BUDGETS = ("epochs", "seconds", "target_loss")
 
@@ -52,12 +54,16 @@ class Experiment(Knobs):
     workers: int = knob(4, "ranks that train; servers come on top", ge=1, le=MAX_WORKERS)
     network: str = knob(
         "10GbE",
-        "the network between nodes, by preset; here; or latency:bandwidth:overhead; "
-        "docs/simulated_network.md says what it leaves out",
+        "the network between nodes, by preset; here; or latency:bandwidth:overhead; real ranks emulate it; own: "
+        "what they have; docs/simulated_network.md says what it leaves out",
     )
     latency: float | None = knob(None, "one-way latency instead of the preset's", ge=0, le=10, unit="s", delay=True)
     bandwidth: float | None = knob(None, "bandwidth instead of the preset's", gt=0, le=1e13, unit="bytes/s")
-    device: str = knob("laptop", "what a simulated rank computes on, by preset; here; or FLOP/s:bytes/s:overhead")
+    device: str = knob(
+        "laptop",
+        "what a rank computes on, by preset; here; or FLOP/s:bytes/s:overhead; real ranks emulate a slower "
+        "one than this machine; own: what they have",
+    )
     rank_memory: float | None = knob(None, "memory of a rank; what needs more is refused", gt=0, le=1e15, unit="bytes")
     per_node: int = knob(1, "ranks that share a node and its network port", ge=1, le=64)
     collective: Literal[
@@ -82,8 +88,10 @@ class Experiment(Knobs):
     @model_validator(mode="before")
     @classmethod
     def _begun(cls, values: Any) -> Any:
-        """Fill in what the algorithm begins with in place of everybody's default."""
-        return {**own_defaults(values.get("algorithm")), **values} if isinstance(values, dict) else values
+        """Fill in what the algorithm and a real cluster begin with in place of everybody's default."""
+        if not isinstance(values, dict):
+            return values
+        return {**own_defaults(values.get("algorithm")), **real_defaults(values.get("cluster")), **values}
 
     @field_validator("device", "network")
     @classmethod
@@ -101,9 +109,17 @@ class Experiment(Knobs):
             ("device", self.device, DEVICES),
             ("jitter", self.jitter, JITTERS),
         ):
+            if name == OWN and kind != "jitter":
+                if self.cluster == "simulated":
+                    raise ValueError(
+                        f"{kind}: a simulated cluster has none of its own; use {', '.join(table)}, or here once "
+                        "python -m experiments fit has measured this machine."
+                    )
+                continue
             if name not in table and (kind == "jitter" or ":" not in name):
                 raise ValueError(f"there is no {kind} preset {name[:60]!r}; {_among(name, list(table))}")
-        parse_network(self.network), parse_device(self.device)
+            if kind != "jitter":
+                {"network": parse_network, "device": parse_device}[kind](name)
         given = {**starting_point(self.algorithm, self.workload), **self.data}
         data = make(workloads.find(self.workload).Settings, given, self.workload)
         given = {**default_rate(self.algorithm, self.workload, given.get("model"), self.workers), **self.settings}
@@ -231,7 +247,8 @@ class Experiment(Knobs):
     def changed(self) -> dict[str, Any]:
         """Return the experiment's own fields that differ from their defaults, fault settings as text."""
         values = self.model_dump(exclude={*NESTED})
-        defaults = {name: field.default for name, field in type(self).model_fields.items()} | self.method.defaults
+        defaults = {name: field.default for name, field in type(self).model_fields.items()}
+        defaults |= self.method.defaults | real_defaults(self.cluster)
         return {name: value for name, value in values.items() if value != defaults[name]}
 
     def query(self) -> str:
@@ -310,6 +327,11 @@ def default_rate(algorithm: str, workload: str, model: str | None, workers: int)
 def own_defaults(algorithm: str | None) -> Mapping[str, Any]:
     """Return the defaults of the experiment's own fields that this algorithm has; none if there is no such one."""
     return algorithms.find(algorithm).defaults if algorithm in algorithms.names() else {}
+
+
+def real_defaults(cluster: str | None) -> dict[str, Any]:
+    """Return the defaults of the experiment's own fields that a real cluster has; none for the simulated one."""
+    return {} if cluster in (None, "simulated") else REAL_DEFAULTS
 
 
 def settings_of(algorithm: str, compression: str, workload: str) -> tuple[type[Knobs], type[Knobs], type[Knobs]]:

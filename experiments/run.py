@@ -7,24 +7,19 @@ wrong later ends the run, and the Run has everything that was recorded until the
 from __future__ import annotations
 
 import json
-import math
 import os
 import time
 from collections.abc import Callable
-from dataclasses import replace
 from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
 
-import algorithms
 import workloads
 from algorithms import compression
 from cluster.comm import Cancelled
-from cluster.devices import parse_device
 from cluster.event_log import Outcome
-from cluster.faults import JITTERS, Faults
-from cluster.network import Network, link_of, parse_network
+from experiments import conditions
 from experiments.experiment import Experiment
 from experiments.runs import evaluations
 from experiments.runs.evaluations import Axes, Model
@@ -38,17 +33,6 @@ from workloads.checkpoints import Checkpoints
 from workloads.recorder import Diverged, OutOfMemory
 from workloads.task import Task
 
-ONLY_SIMULATED = (
-    "network",
-    "latency",
-    "bandwidth",
-    "device",
-    "per_node",
-    "jitter",
-    "slow",
-    "pause",
-    "crash",
-)
 BACKENDS = {"processes": "gloo", "gpus": "nccl"}
 
 
@@ -78,6 +62,7 @@ def join(experiment: Experiment) -> Run | None:
     began = time.perf_counter()
     check(experiment, here=False)
     options = {"backend": BACKENDS[experiment.cluster], "collective": experiment.collective}
+    options |= conditions.emulated(experiment)
     outcome = torchrun.run(partial(train, experiment), **options, warm_up=partial(warm_up, experiment))
     return None if outcome is None else gather(experiment, outcome, began)
 
@@ -93,27 +78,9 @@ def check(experiment: Experiment, here: bool = True):
                 "or the simulated cluster."
             )
     experiment.method.check(experiment.workers, experiment.batch, workload, experiment.knobs)
-    _check_restarts(experiment)
+    conditions.check(experiment, workload, here)
     _batches(experiment, workload)
     return workload
-
-
-def _check_restarts(experiment: Experiment) -> None:
-    """Raise ValueError if a rank would restart, having lost everything, where the others cannot go on with it."""
-    name, back = experiment.algorithm, faults(experiment).back if experiment.cluster == "simulated" else {}
-    for rank in sorted(back):
-        if not experiment.restartable:
-            able = [other for other in algorithms.names() if algorithms.find(other).restartable]
-            where = f"{name} with these settings" if name in able else name
-            raise ValueError(
-                f"crash: rank {rank} would come back with nothing, and in {where} others wait for what it was to send; "
-                f"let it pause, lose it for good, or use {', '.join(other for other in able if other != name)}."
-            )
-        if rank < experiment.servers:
-            raise ValueError(
-                f"crash: rank {rank} is a server and would come back without the model that it keeps for the others; "
-                f"let it pause, or take a worker: ranks {experiment.servers} to {experiment.ranks - 1}."
-            )
 
 
 def train(
@@ -190,7 +157,7 @@ def gather(experiment: Experiment, outcome: Outcome, began: float) -> Run:
         updates=outcome.updates(),
         status=status,
         error=error,
-        notes=(*experiment.notes, *workload.notes, *outcome.notes, *_ignored(experiment)),
+        notes=(*experiment.notes, *workload.notes, *outcome.notes, *conditions.notes(experiment, outcome.event_logs)),
         parameters=models[-1].w if len(models) > 1 else None,
         held_out_samples=workload.held_out_samples,
         environment=environment(),
@@ -221,19 +188,20 @@ def _on_cluster(experiment: Experiment, observer: ProgressObserver | None, stop:
     if experiment.cluster == "simulated":
         from cluster import simulated
 
-        planned, workload = faults(experiment), workload_of(experiment)
+        planned, workload = conditions.faults(experiment), workload_of(experiment)
         saved = Checkpoints(workload.start(experiment.seed), planned.back.values()) if planned.back else None
         return simulated.run(
             partial(program, worker_override=worker_override, checkpoints=saved),
             experiment.ranks,
-            network=network(experiment),
-            device=parse_device(experiment.device),
+            network=conditions.network(experiment),
+            device=conditions.device(experiment),
             faults=planned,
             collective=experiment.collective,
             on_progress=observer,
             stop=stop,
         )
     options = {"collective": experiment.collective, "on_progress": observer, "stop": stop, "warm_up": warm}
+    options |= conditions.emulated(experiment)
     if experiment.cluster == "threads":
         from cluster.real import threads
 
@@ -241,30 +209,6 @@ def _on_cluster(experiment: Experiment, observer: ProgressObserver | None, stop:
     from cluster.real import processes
 
     return processes.run(program, experiment.ranks, backend=BACKENDS[experiment.cluster], **options)
-
-
-def network(experiment: Experiment) -> Network:
-    """Return the network preset with the experiment's own latency, overhead included, bandwidth and ranks per node."""
-    preset = parse_network(experiment.network)
-    between = preset.between
-    if experiment.latency is not None:
-        between = link_of(experiment.latency, between.bandwidth, between.overhead)
-    if experiment.bandwidth is not None:
-        between = replace(between, bandwidth=experiment.bandwidth)
-    return replace(preset, between=between, per_node=experiment.per_node)
-
-
-def faults(experiment: Experiment) -> Faults:
-    """Return the jitter and the fault settings of the experiment as the simulated cluster takes them."""
-    lost = experiment.crash.by_rank
-    return Faults(
-        slow=experiment.slow.by_rank,
-        jitter=JITTERS[experiment.jitter],
-        pause=experiment.pause.by_rank,
-        crash={rank: at for rank, (at, _) in lost.items()},
-        back={rank: back for rank, (_, back) in lost.items() if back < math.inf},
-        seed=experiment.seed,
-    )
 
 
 def workload_of(experiment: Experiment):
@@ -325,11 +269,3 @@ def _unlearned(run: Run, guessing: float | None) -> list[str]:
     grew = last > 1.01 * max(bar, first)
     remedy = "a smaller learning_rate" if grew else "more steps, or a learning_rate ten times larger"
     return [f"The held-out loss ends at {last:.4g}, no better than the {bar:.4g} {of}; try {remedy}."]
-
-
-def _ignored(experiment: Experiment) -> list[str]:
-    """Return a note on settings that a real cluster cannot obey."""
-    given = [name for name in ONLY_SIMULATED if name in experiment.changed()]
-    if experiment.cluster == "simulated" or not given:
-        return []
-    return [f"{', '.join(given)}: only the simulated cluster can obey these; this run did not."]

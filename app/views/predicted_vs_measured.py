@@ -9,10 +9,9 @@ from app.charts import lane_names
 from app.components import timeline
 from app.text import sentence
 from app.views.pictures import heading
-from experiments.experiment import Experiment
+from experiments.experiment import OWN, Experiment
 from experiments.measure import this_machine
 from experiments.plots import curves
-from experiments.run import ONLY_SIMULATED
 from experiments.runs.record import Run
 
 REAL = 4  # ranks that are measured; more would wait for each other's cores
@@ -26,11 +25,13 @@ def counterpart(e: Experiment) -> Experiment | None:
     fit = this_machine.load()
     if fit is None:
         return None
-    bare = dict.fromkeys(ONLY_SIMULATED)
+    here = {"device": fit.device, "network": fit.network}
     if e.cluster == "processes":
-        return e.change(**bare | {"cluster": None, "device": fit.device, "network": fit.network})
-    mine = e.cluster == "simulated" and (e.device, e.network) == (fit.device, fit.network)
-    return e.change(**bare | {"cluster": "processes"}) if mine and e.ranks <= REAL else None
+        return e.change(cluster=None, **{name: text for name, text in here.items() if getattr(e, name) == OWN})
+    if e.cluster != "simulated" or e.ranks > REAL:
+        return None
+    own = {name: None for name, text in here.items() if getattr(e, name) == text}
+    return e.change(cluster="processes", **own) if own else None
 
 
 def show(run: Run, folder: str) -> None:

@@ -10,8 +10,8 @@ from app import controls, session
 from app.text import escaped
 from app.views import ask, best_rate, faults, fitting, predict
 from experiments.catalogue import ALGORITHMS, COMPRESSIONS
+from experiments.conditions import REFUSED
 from experiments.experiment import Experiment, coding_settings, settings_of
-from experiments.run import ONLY_SIMULATED
 
 FIRST = 2  # of an algorithm's settings, before the others are folded away
 EXACTNESS = {"BIT": "bit for bit", "RND": "to rounding"}
@@ -118,9 +118,9 @@ def _controls():
 
     def own(*names: str) -> None:
         for name in names:
-            real = state.get("cluster", "simulated") != "simulated"
+            refused = name in REFUSED.get(state.get("cluster", "simulated"), ())
             settle = partial(controls.settle, name) if name in ("compression", "workload") else None
-            controls.draw(controls.control(Experiment, name), real and name in ONLY_SIMULATED, settle)
+            controls.draw(controls.control(Experiment, name), refused, settle)
 
     if controls.alone(state.algorithm) and state.workers == 1:
         st.caption("One worker: a sequential method trains on one.")

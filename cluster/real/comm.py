@@ -10,6 +10,7 @@ returns one last None from it, and messages to it are dropped.
 
 from __future__ import annotations
 
+import math
 import os
 import time
 from collections.abc import Callable
@@ -22,6 +23,7 @@ from cluster import collectives
 from cluster.comm import Deadlock, Message, Op, RankLost, nbytes, shares, snapshot
 from cluster.real import memory
 from cluster.real.all_reduce import LARGE, ThreadedAllReduce, TorchAllReduce
+from cluster.real.emulated_network import sleep_until
 from cluster.real.links import PeersGone, Slot
 from cluster.real.rank_state import RankState, describe_wait
 from cluster.shared_memory import Guard, guarded
@@ -34,7 +36,7 @@ class RealComm:
     def __init__(self, state: RankState, group: Any, members: list[int]):
         self._state, self._group, self.members = state, group, members
         self.rank, self.size = members.index(state.rank), len(members)
-        self.nodes = [state.computers[member] for member in members]
+        self.nodes = [state.nodes[member] for member in members]
         self.device, self.event_log = state.device, state.event_log
         self._calls = 0  # collectives so far, the same number on every rank
         self._collective = ""  # the collective in progress
@@ -42,14 +44,14 @@ class RealComm:
         self._waits: list[tuple] | None = None  # in a background all-reduce: (since, until) it was blocked
         self._process_groups: dict = {}  # of torch.distributed, by whether they are for CUDA tensors
         # two ranks exchange in one round the bytes that a ring moves in two, with the same bits in the result
-        fast = collectives.recursive_doubling if self.size == 2 else collectives.ring
+        fast = collectives.recursive_doubling if self.size == 2 and not state.network else collectives.ring
         self._sum = collectives.ALL_REDUCE.get(state.collective, fast)
 
     def send(self, x: Message, dst: int, tag: int = 0) -> None:
         self._post(x, dst, tag)
 
     def isend(self, x: Message, dst: int, tag: int = 0) -> RealSend:
-        return RealSend(self, self.members[dst], self._post(x, dst, tag))
+        return RealSend(self, self.members[dst], *self._post(x, dst, tag))
 
     def recv(self, src: int, tag: int = 0) -> Message:
         return self.irecv(src, tag).wait()
@@ -137,15 +139,36 @@ class RealComm:
             raise ValueError(f"there is no rank {rank}; ranks are 0 to {self.size - 1}.")
         return self.members[rank]
 
-    def _post(self, x: Message, dst: int, tag: int) -> int:
+    def _post(self, x: Message, dst: int, tag: int) -> tuple[int, float]:
+        """Send; return the ticket for `flush`, and when an emulated port has let the message out, 0 without one."""
         state, event_log, target = self._state, self.event_log, self._member(dst)
         start = event_log.clock()
-        row = event_log.message(target, tag, nbytes(x), start) if self._logged else -1
-        ticket = state.links.send(target, (self._group, tag), x, start + event_log.zero, row)
+        if not (self._logged and state.emulates and target != state.rank):
+            row = event_log.message(target, tag, nbytes(x), start) if self._logged else -1
+            ticket, left = state.links.send(target, (self._group, tag), x, start, row), 0.0
+        else:
+            ticket, left = self._emulated_post(x, target, tag, start)
         if self._waits is None:
             event_log.mark = end = event_log.clock()
             event_log.spans.append((COMMUNICATE, start, end, event_log.step, self._collective or "send"))
-        return ticket
+        return ticket, left
+
+    def _emulated_post(self, x: Message, target: int, tag: int, now: float) -> tuple[int, float]:
+        """Send as `_post` does, at the time and over the network that this rank emulates."""
+        state, event_log, size = self._state, self.event_log, nbytes(x)
+        sent, left, reaches, overhead = now, 0.0, math.nan, 0.0
+        if state.compute and self._waits is None:
+            sent = state.compute.stamp(now)
+        if state.network:
+            overhead = state.network.overhead(target)
+            left, reaches = state.network.leave(target, size, sent)
+        row = event_log.message(target, tag, size, sent)
+        ticket = state.links.send(target, (self._group, tag), x, sent, row, reaches)
+        if overhead and self._waits is None:
+            if state.compute:
+                state.compute.due = max(state.compute.due, sent + overhead)
+            sleep_until(sent + overhead + event_log.zero)
+        return ticket, left
 
     def _taken(self, slot: Slot, src: int | None, tag: int) -> Message:
         """Wait for the message in `slot` and return it; `src` is a world rank, None for any."""
@@ -167,8 +190,10 @@ class RealComm:
                 raise Deadlock(f"{describe_wait(state.rank, waiting)}, longer than the timeout of {state.timeout:g} s.")
             if self._waits is None:
                 state.waiting = None
-        ready = slot.envelope.sent - event_log.zero
+        ready = slot.envelope.sent
         if self._waits is None:
+            if state.compute and self._logged:
+                state.compute.resume(slot.envelope.arrived - event_log.zero)
             event_log.blocked(start, ready, self._collective or "receive")
         else:
             self._waits.append((start, min(max(ready, start), event_log.clock())))
@@ -195,13 +220,14 @@ class RealComm:
 class RealSend:
     """A send that may not have left this rank yet."""
 
-    def __init__(self, comm: RealComm, dst: int, ticket: int):
-        self._comm, self._dst, self._ticket = comm, dst, ticket
+    def __init__(self, comm: RealComm, dst: int, ticket: int, left: float):
+        self._comm, self._dst, self._ticket, self._left = comm, dst, ticket, left
 
     def wait(self) -> None:
         event_log = self._comm.event_log
         start = event_log.clock()
         self._comm._state.links.flush(self._dst, self._ticket)
+        sleep_until(self._left + event_log.zero)
         event_log.blocked(start, start, "send")
 
 

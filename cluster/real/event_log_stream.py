@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from threading import Lock
+from threading import Lock, get_native_id
 from typing import Any
 
 from cluster.event_log import EventLog
@@ -28,7 +28,7 @@ class StreamedEventLog(EventLog):
                   ring
     """
 
-    __slots__ = ("_lock", "_logged", "_reported", "all_reduces", "arrivals", "zero")
+    __slots__ = ("_began", "_lock", "_logged", "_reported", "_thread", "all_reduces", "arrivals", "zero")
 
     def __init__(self, rank: int):
         super().__init__(rank, lambda: 0.0)
@@ -36,6 +36,7 @@ class StreamedEventLog(EventLog):
         self.arrivals: list[tuple] = []
         self.all_reduces: list[tuple] = []
         self._lock, self._logged = Lock(), 0
+        self._thread, self._began = get_native_id(), (0.0, 0.0)
         self._reported: dict[tuple[int, int], int] = {}
 
     def begin(self, zero: float, clock: Callable[[], float]) -> None:
@@ -43,6 +44,8 @@ class StreamedEventLog(EventLog):
         self.zero, self.clock = zero, lambda: clock() - zero
         self.mark = self.clock()
         self.spans.clear()  # of the ranks connecting to each other
+        self._thread = get_native_id()
+        self._began = _on_core(self._thread)
 
     def arrive(self, src: int, row: int, arrived: float) -> None:
         """Record that message `row` of `src` arrived, in monotonic time. Called by the reader threads."""
@@ -72,6 +75,7 @@ class StreamedEventLog(EventLog):
 
     def take(self) -> dict[str, Any]:
         """Remove and return all rows recorded since the last call. Another thread may be writing."""
+        self.ran, self.starved = (now - then for now, then in zip(_on_core(self._thread), self._began, strict=True))
         news: dict[str, Any] = {name: getattr(self, name) for name in ("step", "mark", *self.COUNTS)}
         for name in _APPENDED:
             rows = getattr(self, name)
@@ -84,6 +88,16 @@ class StreamedEventLog(EventLog):
         new = {row[2:4] for row in reports if row[2:4] not in self._reported}
         self._reported.update({row[2:4]: row[0] for row in reports})
         return {**news, "reports": reports, "places": {key: self.places[key] for key in new if key in self.places}}
+
+
+def _on_core(thread: int) -> tuple[float, float]:
+    """Return the seconds in which this thread had a core, and those in which it waited for one; 0 where unknown."""
+    try:
+        with open(f"/proc/self/task/{thread}/schedstat") as file:
+            ran, waited, _ = file.read().split()
+    except (OSError, ValueError):  # no Linux, or one without these statistics
+        return 0.0, 0.0
+    return int(ran) * 1e-9, int(waited) * 1e-9
 
 
 class MergedEventLogs:

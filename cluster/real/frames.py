@@ -1,6 +1,7 @@
 """Frames: messages as bytes in a stream.
 
-    header    bytes of the head (0: end of stream), time of sending, row in the sender's event log
+    header    bytes of the head (0: end of stream), time of sending, row in the sender's event log, and the time at
+              which an emulated network delivers the first byte (NaN: there is none)
     head      (channel, message) pickled, with a list [type, shape] in place of each array
     arrays    their bytes, one after the other, sent from and received into the arrays' own memory
 
@@ -22,7 +23,7 @@ import numpy as np
 
 from kernels import to_device, to_numpy
 
-_HEADER = struct.Struct("<Qdq")
+_HEADER = struct.Struct("<Qdqd")
 _AT_ONCE = getattr(socket, "MSG_DONTWAIT", None)
 WHOLE = getattr(socket, "MSG_WAITALL", 0)
 
@@ -58,18 +59,18 @@ class FrameReader:
     def __init__(self, link: socket.socket):
         self._link, self._header = link, bytearray(_HEADER.size)
 
-    def next(self, device: str) -> tuple[Hashable, Any, float, int] | None:
-        """Return (channel, message, sent, row) of the next frame, None at the end of the stream.
+    def next(self, device: str) -> tuple[Hashable, Any, float, int, float] | None:
+        """Return (channel, message, sent, row, reaches) of the next frame, None at the end of the stream.
 
         Raises EOFError if the connection closes without one.
         """
         if self._link.recv_into(self._header, 0, WHOLE) < _HEADER.size:
             raise EOFError
-        length, sent, row = _HEADER.unpack(self._header)
+        length, sent, row, reaches = _HEADER.unpack(self._header)
         if not length:
             return None
         channel, packed = pickle.loads(self._read(np.empty(length, np.uint8)))
-        return channel, unpack(packed, self._fetch, device), sent, row
+        return channel, unpack(packed, self._fetch, device), sent, row, reaches
 
     def _fetch(self, dtype: str, shape: tuple) -> np.ndarray:
         array = np.empty(shape, dtype)
@@ -97,15 +98,17 @@ class FrameWriter:
         self.frames = self._queued = self._left = 0
         self._news = Condition(Lock())
 
-    def send(self, channel: Hashable, packed: Any, arrays: list[np.ndarray], sent: float, row: int) -> int:
+    def send(
+        self, channel: Hashable, packed: Any, arrays: list[np.ndarray], sent: float, row: int, reaches: float
+    ) -> int:
         """Send a frame without blocking and return a ticket for `flush`. Frames to a lost peer are dropped."""
         head = pickle.dumps((channel, packed), 5)
         bodies = [memoryview(array.reshape(-1)).cast("B") for array in arrays if array.size]
-        return self._put([_HEADER.pack(len(head), sent, row) + head, *bodies])
+        return self._put([_HEADER.pack(len(head), sent, row, reaches) + head, *bodies])
 
     def end(self) -> None:
         """Send the end-of-stream frame."""
-        self._put([_HEADER.pack(0, 0.0, -1)])
+        self._put([_HEADER.pack(0, 0.0, -1, 0.0)])
 
     def flush(self, ticket: int) -> None:
         """Wait until the frame with this ticket has left."""

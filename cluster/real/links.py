@@ -5,6 +5,9 @@
 There is a reader thread per peer, so messages arrive while their receiver computes. Bytes that the operating system
 does not accept at once are copied and sent by a writer thread, so a sender never waits for a receiver.
 
+Over an emulated network a message that has been read is held until that network would have delivered it. Whoever looks
+into the box delivers what is due, so that no other thread has to wake up for it in time.
+
 torch.distributed's send and recv over gloo will not do: sizes must be known beforehand, arrived messages cannot be
 listed, and an abandoned receive breaks the pair.
 """
@@ -12,28 +15,35 @@ listed, and an abandoned receive breaks the pair.
 from __future__ import annotations
 
 import contextlib
+import heapq
+import math
 import secrets
 import socket
 import struct
 import time
 from collections.abc import Callable, Hashable, Iterable
+from functools import partial
+from itertools import count
 from threading import Condition, Lock, Thread
 from typing import Any, NamedTuple
 
+from cluster.comm import nbytes
+from cluster.real.emulated_network import EmulatedNetwork
 from cluster.real.frames import WHOLE, FrameReader, FrameWriter, pack, unpack
 
 OPEN, DONE, LOST = "open", "done", "lost"
 FOREVER = 3600.0  # s; a condition cannot wait for infinity
+LAG = 2e-4  # s by which a rank that computes is late to let a message through a port that others of its node share
 
 _HELLO = struct.Struct("<16sI")  # the receiver's token, the sender's rank
 
 
 class Envelope(NamedTuple):
-    """A message that has arrived; times are in s of the machine's monotonic clock."""
+    """A message that has arrived."""
 
     src: int
-    sent: float
-    arrived: float
+    sent: float  # s of the run's clock
+    arrived: float  # s of the machine's monotonic clock
     x: Any
 
 
@@ -100,6 +110,12 @@ class Links:
 
     def __init__(self, rank: int, sockets: dict[int, socket.socket], on_arrival: Callable[[int, int, float], None]):
         self.rank, self.device, self._on_arrival = rank, "cpu", on_arrival
+        self.network: EmulatedNetwork | None = None
+        self._zero = math.nan  # the run's start on the machine's monotonic clock, with an emulated network
+        self._held: list[tuple[float, int, Callable]] = []  # heap of (s of the run's clock, serial number, event)
+        self._serial = count().__next__
+        self._on_the_way = dict.fromkeys(sockets, 0)  # messages held, by sender
+        self._ended: dict[int, str] = {}  # peers whose messages held are the last ones, and their state after those
         self.state = dict.fromkeys((rank, *sockets), OPEN)
         self.news = Condition(Lock())
         self._received = dict.fromkeys(sockets, 0)  # frames
@@ -121,15 +137,27 @@ class Links:
         """Number of frames received from ranks that are not lost."""
         return sum(frames for peer, frames in self._received.items() if self.state[peer] != LOST)
 
-    def send(self, dst: int, channel: Hashable, x: Any, sent: float, row: int = -1) -> int:
-        """Send a copy of `x` without blocking and return a ticket for `flush`. Messages to a lost rank are dropped."""
+    def emulate(self, network: EmulatedNetwork, zero: float) -> None:
+        """Deliver messages that carry a time as `network` does; the run began at `zero` of the monotonic clock."""
+        with self.news:
+            self.network, self._zero = network, zero
+            self.news.notify_all()
+        if network.shares_port:
+            Thread(target=self._keep_up, daemon=True, name="port").start()
+
+    def send(self, dst: int, channel: Hashable, x: Any, sent: float, row: int = -1, reaches: float = math.nan) -> int:
+        """Send a copy of `x` without blocking and return a ticket for `flush`. Messages to a lost rank are dropped.
+
+        Over an emulated network the first byte `reaches` the receiver's port at that time.
+        """
         arrays: list = []
         packed = pack(x, arrays)
         if dst != self.rank:
-            return self._out[dst].send(channel, packed, arrays, sent, row)
+            return self._out[dst].send(channel, packed, arrays, sent, row, reaches)
         copies = iter([array.copy() for array in arrays])
         x = unpack(packed, lambda *_: next(copies), self.device)
-        self._deliver(channel, Envelope(dst, sent, time.monotonic(), x), row)
+        with self.news:
+            self._deliver(channel, Envelope(dst, sent, time.monotonic(), x), row)
         return 0
 
     def flush(self, dst: int, ticket: int) -> None:
@@ -141,6 +169,7 @@ class Links:
         """Post a receive from `src` (None: from any rank); slots are filled in the order of posting."""
         slot = Slot(src, channel)
         with self.news:
+            self._advance()
             box = self._boxes.get(channel, ())
             for i, envelope in enumerate(box):
                 if src is None or envelope.src == src:
@@ -157,7 +186,10 @@ class Links:
         """
         deadline = time.monotonic() + timeout
         with self.news:
-            while slot.envelope is None:
+            while True:
+                next_due = self._advance()
+                if slot.envelope is not None:
+                    break
                 if slot.src is None and (silent := self._unreported(slot.channel, senders)):
                     self._reported.add((slot.channel, silent[0]))
                     self._slots[slot.channel].remove(slot)
@@ -168,12 +200,13 @@ class Links:
                 left = deadline - time.monotonic()
                 if left <= 0:
                     return False
-                self.news.wait(min(left, FOREVER))
+                self.news.wait(min(left, next_due))
         return True
 
     def arrived(self, channel: Hashable, senders: Iterable[int]) -> list[int]:
         """Return the senders of messages not yet received, earliest first, then lost ranks not yet reported."""
         with self.news:
+            self._advance()
             return [envelope.src for envelope in self._boxes.get(channel, ())] + self._unreported(channel, senders)
 
     def close(self) -> list[tuple[int, Hashable]]:
@@ -181,7 +214,11 @@ class Links:
         for writer in self._out.values():
             writer.end()
         with self.news:
-            self.news.wait_for(lambda: all(self.state[peer] != OPEN for peer in self._out))
+            while True:
+                next_due = self._advance()
+                if all(self.state[peer] != OPEN for peer in self._out):
+                    break
+                self.news.wait(next_due)
             return [(envelope.src, channel) for channel, box in self._boxes.items() for envelope in box]
 
     def abort(self) -> None:
@@ -198,25 +235,71 @@ class Links:
         end = LOST
         try:
             while frame := reader.next(self.device):
-                channel, x, sent, row = frame
-                self._deliver(channel, Envelope(peer, sent, time.monotonic(), x), row)
+                channel, x, sent, row, reaches = frame
+                envelope = Envelope(peer, sent, time.monotonic(), x)
+                with self.news:
+                    if math.isnan(reaches):
+                        self._deliver(channel, envelope, row)
+                    else:
+                        self._on_the_way[peer] += 1
+                        self._hold(reaches, partial(self._enter, channel, envelope, row))
             end = DONE
         except (EOFError, OSError):
             pass  # it is lost
         with self.news:
-            self.state[peer] = end
-            self.news.notify_all()
+            self._ended[peer] = end
+            self._end(peer)
+
+    # the rest is called with `news` held
 
     def _deliver(self, channel: Hashable, envelope: Envelope, row: int) -> None:
         if row >= 0:
             self._on_arrival(envelope.src, row, envelope.arrived)
+        if envelope.src != self.rank:
+            self._received[envelope.src] += 1
+        slots = self._slots.get(channel, ())
+        for i, slot in enumerate(slots):
+            if slot.src is None or slot.src == envelope.src:
+                slots.pop(i).envelope = envelope
+                self.news.notify_all()
+                return
+        self._boxes.setdefault(channel, []).append(envelope)
+
+    def _end(self, peer: int) -> None:
+        """Let a peer be done or lost once all of its messages have arrived."""
+        if peer in self._ended and not self._on_the_way[peer]:
+            self.state[peer] = self._ended[peer]
+            self.news.notify_all()
+
+    def _hold(self, due: float, event: Callable[[float], None]) -> None:
+        """Let `event(due)` happen at this time of the run's clock."""
+        heapq.heappush(self._held, (due, self._serial(), event))
+        if self._held[0][2] is event:
+            self.news.notify_all()  # who waits, waits for this one first
+
+    def _advance(self) -> float:
+        """Let all events happen that are due; return the seconds until the next, FOREVER if there is none."""
+        while self._held and self.network:
+            left = self._held[0][0] + self._zero - time.monotonic()
+            if left > 0:
+                return min(left, FOREVER)
+            due, _, event = heapq.heappop(self._held)
+            event(due)
+        return FOREVER
+
+    def _enter(self, channel: Hashable, envelope: Envelope, row: int, reaches: float) -> None:
+        """Let a message, whose first byte is here, pass this rank's port."""
+        arrives = self.network.enter(envelope.src, nbytes(envelope.x), reaches)
+        self._hold(arrives, partial(self._arrive, channel, envelope, row))
+
+    def _arrive(self, channel: Hashable, envelope: Envelope, row: int, arrives: float) -> None:
+        arrived = max(envelope.arrived, arrives + self._zero)
+        self._deliver(channel, envelope._replace(arrived=arrived), row)
+        self._on_the_way[envelope.src] -= 1
+        self._end(envelope.src)
+
+    def _keep_up(self) -> None:
+        """Let messages pass a shared port in the order in which they reach it, also while this rank computes."""
         with self.news:
-            if envelope.src != self.rank:
-                self._received[envelope.src] += 1
-            slots = self._slots.get(channel, ())
-            for i, slot in enumerate(slots):
-                if slot.src is None or slot.src == envelope.src:
-                    slots.pop(i).envelope = envelope
-                    self.news.notify_all()
-                    return
-            self._boxes.setdefault(channel, []).append(envelope)
+            while True:
+                self.news.wait(self._advance() + LAG)

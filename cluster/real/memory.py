@@ -53,18 +53,18 @@ class MappedVector:
 
     def _step(self, part: SharedSteps) -> float:
         where = part.where
-        with self._lock() if self._guard == "locked" else nullcontext():
+        with self.lock() if self._guard == "locked" else nullcontext():
             self._copy[where] = self.vector[where]
         before = self._copy[where].copy()
         loss = part(self._copy, False)
         new = self._copy[where]
-        with self._lock():
+        with self.lock():
             now = self.vector[where]
             self.vector[where] = np.where(now == before, new, now + (new - before))
         return loss
 
     @contextmanager
-    def _lock(self) -> Iterator[None]:
+    def lock(self) -> Iterator[None]:
         """Hold the lock during the block; the system releases it if the rank is killed."""
         fcntl.flock(self._descriptor, fcntl.LOCK_EX)
         try:

@@ -25,7 +25,10 @@ from types import ModuleType
 from typing import Any
 
 from cluster.collectives import known
+from cluster.devices import Device
 from cluster.event_log import EventLog, Outcome
+from cluster.faults import NONE, Faults
+from cluster.network import Network
 from cluster.real.child import main
 from cluster.real.rank import loopback
 from cluster.real.signals import held_back
@@ -44,6 +47,9 @@ def run(
     *,
     backend: str = "gloo",
     collective: str = "fast",
+    network: Network | None = None,
+    device: Device | None = None,
+    faults: Faults = NONE,
     timeout: float = 60.0,
     on_progress: Callable[[list[EventLog], float], None] | None = None,
     stop: Any = None,
@@ -55,6 +61,8 @@ def run(
     all-reduce: "sockets" is a ring over our own links and does not load torch; "gloo" is the same for small vectors and
     torch.distributed for large ones; "nccl" is torch.distributed on GPUs, rank r on cuda:r. `collective` selects an
     algorithm of `cluster.collectives.ALL_REDUCE` over our own links instead.
+    `network`, `device` and `faults` are what `cluster.simulated.run` simulates; here they are emulated in real time.
+    Over an emulated network all messages take our own links.
     A rank that waits longer than `timeout` seconds ends the run as a deadlock; most deadlocks are found at once.
     `on_progress(event_logs, seconds)` is called a few times a second; `stop`, an Event or a function, ends the run
     early, and so does Ctrl-C where it raises KeyboardInterrupt: in the main thread, unless SIGINT is ignored, as
@@ -67,6 +75,7 @@ def run(
     if backend not in BACKENDS:
         raise ValueError(f"there is no backend {backend!r}; allowed are {', '.join(BACKENDS)}.")
     options = {"backend": backend, "collective": known(collective), "timeout": timeout}
+    options |= {"network": network, "device": device, "faults": faults}
     try:
         work = pickle.dumps((program, warm_up))
     except Exception as error:

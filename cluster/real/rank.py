@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
+import os
+import signal
 import socket
 import time
 from collections.abc import Callable
 from datetime import timedelta
+from threading import Thread
 from typing import Any
 
+from cluster.devices import Device
+from cluster.faults import NONE, Faults
+from cluster.network import Network
 from cluster.real import memory
 from cluster.real.comm import RealComm
+from cluster.real.emulated_compute import EmulatedCompute
+from cluster.real.emulated_network import emulate, sleep_until
 from cluster.real.event_log_stream import StreamedEventLog
 from cluster.real.links import Links, Listener
 from cluster.real.rank_state import RankState, describe_wait, unread
@@ -26,6 +35,9 @@ def enter(
     backend: str,
     collective: str,
     timeout: float,
+    network: Network | None = None,
+    device: Device | None = None,
+    faults: Faults = NONE,
     host: str = "127.0.0.1",
     local: int | None = None,
     store: Any = None,
@@ -34,6 +46,7 @@ def enter(
 
     `exchange(x)` returns the x of every rank; `host` is the address at which others reach this rank, `local` its number
     among the ranks of its computer, `store` a store of torch.distributed that all ranks share, if there is one already.
+    `network`, `device` and `faults` are emulated.
     """
     local = rank if local is None else local
     torch_wanted = backend != "sockets"
@@ -50,24 +63,37 @@ def enter(
     event_log = StreamedEventLog(rank)
     links = Links(rank, listener.connect(rank, list(addresses), START), event_log.arrive)
 
-    device, notes = "cpu", []
+    place, notes = "cpu", []
     if backend == "nccl" and all(gpus):
-        device = f"cuda:{local}"
-        torch.cuda.set_device(device)
-        links.device = device
+        place = f"cuda:{local}"
+        torch.cuda.set_device(place)
+        links.device = place
     elif backend == "nccl":
         found = "no CUDA GPU was found" if not any(gpus) else f"only {sum(gpus)} of {size} ranks have a CUDA GPU"
         notes.append(f"{found}; ran on the CPU over gloo")
     if torch_wanted:
         if store is None:
             store = dist.TCPStore(addresses[0][0], ports[0], size, is_master=False)
-        kind = "gloo" if device == "cpu" else "cpu:gloo,cuda:nccl"
+        kind = "gloo" if place == "cpu" else "cpu:gloo,cuda:nccl"
         dist.init_process_group(kind, store=store, rank=rank, world_size=size, timeout=timedelta(seconds=timeout))
-    native = torch_wanted and collective == "fast"
-    shared = RankState(rank, size, links, event_log, timeout, device, native, collective, store, list(computers))
+    native = torch_wanted and collective == "fast" and network is None  # torch's messages would pass it by
+    nodes = list(computers) if network is None else [network.node(other) for other in range(size)]
+    shared = RankState(rank, size, links, event_log, timeout, place, native, collective, store, list(computers), nodes)
     comm = RealComm(shared, 0, list(range(size)))
-    _start_clock(comm)
+    _start(comm, network, device, faults)
     return comm, notes
+
+
+def _start(comm: RealComm, network: Network | None, device: Device | None, faults: Faults) -> None:
+    """Start the run's clock and what is emulated on it."""
+    state = comm._state
+    made = None if network is None else emulate(comm, network)
+    _start_clock(comm)
+    if network is not None:
+        state.links.emulate(made, comm.event_log.zero)
+        state.network = made
+    if device or faults.jitter or faults.slow or faults.pause:
+        state.compute = EmulatedCompute(comm.event_log, device, faults, comm.device != "cpu")
 
 
 def _start_clock(comm: RealComm) -> None:
@@ -90,6 +116,24 @@ def _start_clock(comm: RealComm) -> None:
 def leave(comm: RealComm) -> list[str]:
     """Wait until all ranks have finished; return sentences about messages that this one never read."""
     return unread(comm.rank, comm._state.links.close())
+
+
+def crash_at(at: float, comm: RealComm, report: Callable[[], None]) -> None:
+    """End this process by SIGKILL at this time of the run's clock, once `report()` has sent what it recorded."""
+
+    def crash() -> None:
+        sleep_until(comm.event_log.zero + at)
+        with contextlib.suppress(OSError):
+            report()
+        os.kill(os.getpid(), getattr(signal, "SIGKILL", signal.SIGTERM))
+
+    if at < math.inf:
+        Thread(target=crash, daemon=True, name="crash").start()
+
+
+def meter(comm: RealComm) -> StreamedEventLog | EmulatedCompute:
+    """Return what the kernels of this rank report to."""
+    return comm._state.compute or comm.event_log
 
 
 def state(comm: RealComm, finished: bool) -> tuple:

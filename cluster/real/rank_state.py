@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Hashable
 from dataclasses import dataclass, field
 from typing import Any
 
 from cluster.real.background import CachedThreadPool
+from cluster.real.emulated_compute import EmulatedCompute
+from cluster.real.emulated_network import EmulatedNetwork
 from cluster.real.event_log_stream import StreamedEventLog
 from cluster.real.links import Links
 
@@ -25,9 +28,17 @@ class RankState:
     collective: str  # name of the all-reduce to use, "fast" for the default
     store: Any  # of torch.distributed, None without
     computers: list[str]  # by rank, the computer it runs on
+    nodes: list[Hashable]  # by rank, its node: its computer, or a node of the emulated network
+    network: EmulatedNetwork | None = None
+    compute: EmulatedCompute | None = None
     waiting: tuple | None = None  # (since, slot, collective, src, tag) while the rank is blocked
     background: int = 0  # all-reduces in progress in background threads
     threads: CachedThreadPool = field(default_factory=CachedThreadPool)
+
+    @property
+    def emulates(self) -> bool:
+        """Whether what this rank sends has a time or a way that is emulated."""
+        return self.network is not None or self.compute is not None
 
 
 def describe_wait(rank: int, waiting: tuple) -> str:

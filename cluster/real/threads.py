@@ -20,7 +20,10 @@ from typing import Any
 
 from cluster.collectives import known
 from cluster.comm import Cancelled
+from cluster.devices import Device
 from cluster.event_log import EventLog, Outcome
+from cluster.faults import NONE, Faults
+from cluster.network import Network
 from cluster.real.child import SWITCH, Reporter, run_rank
 from cluster.real.comm import RealComm
 from cluster.real.supervisor import Supervisor
@@ -31,6 +34,9 @@ def run(
     size: int,
     *,
     collective: str = "fast",
+    network: Network | None = None,
+    device: Device | None = None,
+    faults: Faults = NONE,
     timeout: float = 60.0,
     on_progress: Callable[[list[EventLog], float], None] | None = None,
     stop: Any = None,
@@ -42,7 +48,10 @@ def run(
     """
     if size < 1:
         raise ValueError(f"{size} ranks cannot run; allowed is 1 or more.")
+    if faults.crash:
+        raise ValueError("a thread cannot be lost without the others of its process; use processes.")
     options = {"backend": "sockets", "collective": known(collective), "timeout": timeout}
+    options |= {"network": network, "device": device, "faults": faults}
     if warm_up:
         warm_up()  # once for all threads
     interval = sys.getswitchinterval()

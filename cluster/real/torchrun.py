@@ -25,12 +25,15 @@ from typing import Any
 import numpy as np
 
 from cluster.collectives import known
+from cluster.devices import Device
 from cluster.event_log import Outcome
+from cluster.faults import NONE, Faults
+from cluster.network import Network
 from cluster.real.comm import RealComm
 from cluster.real.event_log_stream import MergedEventLogs
 from cluster.real.failure import Failure, lost
 from cluster.real.links import PeersGone
-from cluster.real.rank import START, enter, leave, loopback
+from cluster.real.rank import START, crash_at, enter, leave, loopback, meter
 from kernels import metered, to_numpy
 
 LAST_WORDS = 5.0  # s that rank 0 waits for the event logs of the others after a failure
@@ -48,13 +51,16 @@ def run(
     *,
     backend: str = "gloo",
     collective: str = "fast",
+    network: Network | None = None,
+    device: Device | None = None,
+    faults: Faults = NONE,
     timeout: float = 60.0,
     warm_up: Callable[[], Any] | None = None,
 ) -> Outcome | None:
     """Run `program(comm)` on this rank; return the Outcome of all ranks on rank 0, None elsewhere.
 
-    `backend`, `collective`, `timeout` and `warm_up` are those of `processes.run`. Errors of a rank are not raised: they
-    are the Outcome's `error`. Raises ValueError if this process was not started as a rank.
+    Arguments are those of `processes.run`; what is emulated comes on top of the real network. Errors of a rank are not
+    raised: they are the Outcome's `error`. Raises ValueError if this process was not started as a rank.
     """
     if not joined():
         raise ValueError(f"no rank was started here: {', '.join(_VARIABLES)} are not all set; start it with torchrun.")
@@ -74,7 +80,9 @@ def run(
     if warm_up:
         warm_up()
     where = {"host": _address(master), "local": local, "store": dist.PrefixStore("groups", store)}
-    comm, notes = enter(rank, size, exchange, backend=backend, collective=known(collective), timeout=timeout, **where)
+    options = {"network": network, "device": device, "faults": faults, "timeout": timeout}
+    comm, notes = enter(rank, size, exchange, backend=backend, collective=known(collective), **options, **where)
+    crash_at(faults.crash.get(rank, math.inf), comm, lambda: _send_outcome(comm, None, None) if rank else None)
     with _interruptible():
         result, failure = _work(program, comm)
         outcome = _gather(comm, result, failure) if rank == 0 else _send_outcome(comm, result, failure)
@@ -91,7 +99,7 @@ def run(
 
 def _work(program: Callable, comm: RealComm) -> tuple[Any, Failure | None]:
     try:
-        with metered(comm.event_log):
+        with metered(meter(comm)):
             result = program(comm)
         return to_numpy(result) if hasattr(result, "detach") else result, None
     except (Exception, KeyboardInterrupt) as error:

@@ -61,9 +61,7 @@ class SimulatedComm:
         if rank.in_flight > rank.window:
             queue.sync(actor)
         now = actor.now
-        port = route.out
-        leaves = now if now > port.free else port.free
-        port.free = leaves + size * route.beta
+        leaves = route.out.carry(now, size * route.beta)
         queue.push(leaves + route.latency, delivery(route, (self._group, tag), size, now, x))
 
     def _send_by_priority(self, priority: int, x: Message, dst: int, tag: int) -> None:

@@ -29,8 +29,8 @@ class Delivery:
         sender.in_flight -= 1
         if sent > sender.lost_at:
             return None  # the sender crashed before it sent this
-        begins = time if time > port.free else port.free
-        self.arrived = arrived = port.free = begins + nbytes * route.beta
+        port.carry(time, nbytes * route.beta)
+        self.arrived = arrived = port.free
         sender.event_log.messages.append((receiver.number, tag, nbytes, sent, arrived, tag < 0))
         return receiver.mailbox.put(self)
 

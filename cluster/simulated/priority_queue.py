@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from cluster.simulated.event_queue import EventQueue
 
 if TYPE_CHECKING:
-    from cluster.simulated.ports import Port
+    from cluster.network import Port
 
 
 class PriorityQueue:

@@ -6,12 +6,11 @@ import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-import numpy as np
 from greenlet import GreenletExit
 
 from cluster.comm import ClusterError, RankFailed, RankLost
 from cluster.event_log import EventLog
-from cluster.faults import Faults
+from cluster.faults import Faults, Slowness
 from cluster.simulated.actor import Actor
 from cluster.simulated.mailbox import Mailbox
 from kernels import METER
@@ -33,7 +32,7 @@ class Rank(Actor):
 
     __slots__ = (  # CPython 3.11 is slow to look up more than 30 attributes of an object without slots
         *("sim", "number", "event_log", "mailbox", "background", "in_flight", "window", "recorded", "result", "done"),
-        *("_flops", "_bandwidth", "_overhead", "_charges", "slow", "jitter", "seed", "_draws", "_drawn", "_factor"),
+        *("_flops", "_bandwidth", "_overhead", "_charges", "slow", "jitter", "seed", "_slowness"),
         *("previous", "born", "pauses", "interruptible", "crash_time", "restart_time"),
         *("lost_at", "lost_step", "idle_from", "reported_losses"),
     )
@@ -60,10 +59,8 @@ class Rank(Actor):
         self.reported_losses: set[tuple] = set()  # (group, tag, src) of lost ranks that recv_any has returned
         self.pauses = [(max(a, self.born), b) for a, b in faults.pause.get(number, ())]
         self.interruptible = bool(self.pauses) or self.crash_time < math.inf
-        self.slow = faults.slow.get(number, 1.0)
-        self.jitter, self.seed = faults.jitter, faults.seed
-        self._draws = np.random.default_rng([faults.seed, 0x517E, number])
-        self._drawn, self._factor = -1, self.slow  # the step of the last draw, and the factor drawn
+        self.slow, self.jitter, self.seed = faults.slow.get(number, 1.0), faults.jitter, faults.seed
+        self._slowness = Slowness(faults, number)
 
     def main(self, program: Callable, comm, actor: Actor | None = None) -> None:
         """Run `program(comm)`: the body of a greenlet, of this rank or of `actor` in its background.
@@ -106,11 +103,7 @@ class Rank(Actor):
 
     def slowness(self) -> float:
         """Return by which factor this rank is slower than its device in this step."""
-        if self.jitter:
-            while self._drawn < self.event_log.step:
-                self._drawn += 1
-                self._factor = self.slow * float(self.jitter.draw(self._draws, 1)[0])
-        return self._factor
+        return self._slowness.at(self.event_log.step)
 
     def interrupt(self, working: bool = False) -> None:
         """Apply the pauses and the crash that this rank's time has reached. Raises Crashed.

@@ -1,5 +1,6 @@
 """run: from an experiment to its record."""
 
+import math
 import threading
 from dataclasses import replace
 from types import SimpleNamespace
@@ -9,9 +10,10 @@ import pytest
 
 import algorithms
 import kernels
-from cluster.network import NETWORKS
+from cluster.network import NETWORKS, Link
+from experiments.conditions import device, faults, network
 from experiments.experiment import Experiment
-from experiments.run import check, faults, join, network, run
+from experiments.run import check, join, run
 from experiments.runs.difference import difference
 from experiments.runs.evaluations import evaluate
 from experiments.runs.summary import digest
@@ -265,12 +267,41 @@ def test_a_budget_in_seconds_of_the_runs_clock_is_kept():
     assert 0.005 <= done.trace.seconds() < 0.007
 
 
-def test_settings_a_real_cluster_cannot_obey_are_noted():
-    from experiments.run import _ignored
+@pytest.mark.parametrize(
+    "settings, said",
+    [
+        ({"cluster": "threads", "crash": "0:1"}, "crash: a thread cannot be lost"),
+        ({"cluster": "gpus", "latency": 0.1}, "latency: GPUs talk by NCCL"),
+        ({"cluster": "gpus", "network": "1GbE"}, "network: GPUs talk by NCCL"),
+        ({"cluster": "gpus", "device": "laptop"}, "device: GPUs talk by NCCL"),
+        ({"cluster": "gpus", "per_node": 2}, "per_node: GPUs talk by NCCL"),
+        ({"cluster": "processes", "slow": "1:0.5"}, "a real rank cannot compute faster"),
+        ({"cluster": "processes", "device": "H100"}, "device: H100 would compute a gradient in"),
+        ({"cluster": "processes", "bandwidth": 100.0}, "s from rank to rank at 100 bytes/s"),
+        ({"cluster": "processes", "crash": "9:1"}, "crash: there is no rank 9"),
+    ],
+)
+def test_a_real_cluster_refuses_what_it_cannot_obey_before_it_starts(settings, said):
+    with pytest.raises(ValueError, match=said):
+        check(small("downpour", workers=2, **settings))
 
-    assert _ignored(small(cluster="processes")) == []
-    assert "latency, crash" in _ignored(small(cluster="processes", latency=0.1, crash="0:1"))[0]
-    assert _ignored(small(latency=0.1)) == []
+
+@pytest.mark.parametrize("name", ["network", "device"])
+def test_a_simulated_cluster_has_no_network_and_no_device_of_its_own(name):
+    with pytest.raises(ValueError, match=f"{name}: a simulated cluster has none of its own"):
+        small(**{name: "own"})
+
+
+def test_a_real_cluster_has_its_own_network_and_device_unless_one_is_given():
+    bare = small(cluster="processes")
+    assert network(bare) is None and device(bare) is None
+    assert not {"network", "device"} & bare.changed().keys()
+    given = small(cluster="processes", network="10GbE")
+    assert network(given) == network(small()) and given.changed()["network"] == "10GbE"
+    assert Experiment.from_query(given.query()) == given and Experiment.from_query(bare.query()) == bare
+    assert bare.change(cluster="simulated").network == "10GbE"
+    assert small(network="1GbE").change(cluster="processes").network == "1GbE"
+    assert network(small(cluster="processes", latency=0.1)).between == Link(0.1, math.inf)
 
 
 def test_environment_names_what_is_loaded_only(monkeypatch):

@@ -1,0 +1,185 @@
+"""Conditions of a run: the network, the device and the faults that its cluster simulates or emulates.
+
+A cluster obeys what is asked of it or refuses in a sentence before the first rank starts; it ignores nothing. Where
+real ranks obeyed only in part, a note of the run says by how much.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+import algorithms
+from cluster.devices import Device, parse_device
+from cluster.event_log import EventLog
+from cluster.faults import JITTERS, Faults
+from cluster.network import Network, link_of, parse_network
+from experiments.experiment import OWN, Experiment
+from experiments.measure.profile import Bill
+from kernels import metered
+
+REFUSED = {
+    "threads": ("crash",),
+    "gpus": ("network", "latency", "bandwidth", "per_node", "device"),
+}
+"""Settings that a cluster cannot obey, and refuses."""
+
+HONEST = 0.05  # share of a run by which real ranks may be late, or without a core, before a note says so
+WAIT = 60.0  # s that a real rank waits for a message before it gives up
+
+
+def network(experiment: Experiment) -> Network | None:
+    """Return the network with the experiment's own latency, overhead included, bandwidth and ranks per node.
+
+    None is the one that a real cluster has.
+    """
+    own = experiment.network == OWN
+    if own and experiment.latency is None and experiment.bandwidth is None and experiment.per_node == 1:
+        return None
+    preset = parse_network("ideal" if own else experiment.network)
+    between = preset.between
+    if experiment.latency is not None:
+        between = link_of(experiment.latency, between.bandwidth, between.overhead)
+    if experiment.bandwidth is not None:
+        between = replace(between, bandwidth=experiment.bandwidth)
+    return replace(preset, between=between, per_node=experiment.per_node)
+
+
+def device(experiment: Experiment) -> Device | None:
+    """Return what a rank computes on; None is what a real cluster has."""
+    return None if experiment.device == OWN else parse_device(experiment.device)
+
+
+def faults(experiment: Experiment) -> Faults:
+    """Return the jitter and the fault settings of the experiment."""
+    lost = experiment.crash.by_rank
+    return Faults(
+        slow=experiment.slow.by_rank,
+        jitter=JITTERS[experiment.jitter],
+        pause=experiment.pause.by_rank,
+        crash={rank: at for rank, (at, _) in lost.items()},
+        back={rank: back for rank, (_, back) in lost.items() if back < math.inf},
+        seed=experiment.seed,
+    )
+
+
+def emulated(experiment: Experiment) -> dict[str, Any]:
+    """Return what real ranks emulate, as the arguments of `run` of a real cluster."""
+    return {"network": network(experiment), "device": device(experiment), "faults": faults(experiment)}
+
+
+def check(experiment: Experiment, workload: Any, here: bool) -> None:
+    """Raise ValueError, in one sentence, if the cluster cannot obey; with `here` it is this machine's."""
+    _check_restarts(experiment)
+    if experiment.cluster == "simulated":
+        return
+    _check_cluster(experiment)
+    chosen = device(experiment)
+    if here and chosen:
+        _check_device(experiment, workload, chosen)
+    if links := network(experiment):
+        _check_length(experiment, workload, links)
+
+
+def _check_cluster(experiment: Experiment) -> None:
+    cluster, asked = experiment.cluster, emulated(experiment)
+    fast = [f"{rank}:{factor:g}" for rank, factor in asked["faults"].slow.items() if factor < 1]
+    if fast and not asked["device"]:
+        raise ValueError(
+            f"slow: a real rank cannot compute faster than it does, and {fast[0]} asks for that; use factors of 1 or "
+            "more, or a device slower than this machine."
+        )
+    if asked["faults"].back:
+        raise ValueError(
+            f"crash: a rank of the {cluster} cluster cannot come back; lose it for good, let it pause, or use the "
+            "simulated cluster."
+        )
+    given = [name for name in REFUSED.get(cluster, ()) if name in experiment.changed()]
+    if given and cluster == "threads":
+        raise ValueError(
+            "crash: a thread cannot be lost without the others of its process; use processes, or let it pause."
+        )
+    if given:
+        raise ValueError(
+            f"{given[0]}: GPUs talk by NCCL and compute as fast as they do, so no {given[0]} can be emulated "
+            "there; use processes or the simulated cluster, or leave it out."
+        )
+
+
+def _check_restarts(experiment: Experiment) -> None:
+    """Raise ValueError if a rank would restart, having lost everything, where the others cannot go on with it."""
+    name = experiment.algorithm
+    for rank in sorted(faults(experiment).back):
+        if not experiment.restartable:
+            able = [other for other in algorithms.names() if algorithms.find(other).restartable]
+            where = f"{name} with these settings" if name in able else name
+            raise ValueError(
+                f"crash: rank {rank} would come back with nothing, and in {where} others wait for what it was to send; "
+                f"let it pause, lose it for good, or use {', '.join(other for other in able if other != name)}."
+            )
+        if rank < experiment.servers:
+            raise ValueError(
+                f"crash: rank {rank} is a server and would come back without the model that it keeps for the others; "
+                f"let it pause, or take a worker: ranks {experiment.servers} to {experiment.ranks - 1}."
+            )
+
+
+def _check_device(experiment: Experiment, workload: Any, chosen: Device) -> None:
+    """Raise ValueError if this machine computes a gradient slower than the device that it is to emulate."""
+    bill = Bill(chosen)
+    w, batch = workload.start(experiment.seed), workload.batch(np.arange(experiment.batch))
+    took = math.inf
+    with np.errstate(all="ignore"):
+        with metered(bill):
+            workload.gradient(w, batch)
+        for _ in range(5):
+            began = time.perf_counter()
+            with metered(None):
+                workload.gradient(w, batch)
+            took = min(took, time.perf_counter() - began)
+    wanted = bill()
+    if took > wanted:
+        raise ValueError(
+            f"device: {experiment.device} would compute a gradient in {wanted * 1e6:.3g} us, and this machine "
+            f"takes {took * 1e6:.3g} us; real ranks can only emulate a slower device: choose one, or simulate."
+        )
+
+
+def _check_length(experiment: Experiment, workload: Any, links: Network) -> None:
+    """Raise ValueError if a message of the model would take longer than a rank waits for it."""
+    size = workload.parameters * np.dtype(experiment.precision).itemsize
+    slowest = max((links.between, links.within), key=lambda link: link.latency + size / link.bandwidth)
+    seconds = slowest.latency + size / slowest.bandwidth
+    if seconds > WAIT:
+        raise ValueError(
+            f"bandwidth: the model of {size:,} bytes would take {seconds:,.0f} s from rank to rank at "
+            f"{slowest.bandwidth:.3g} bytes/s, and a real rank waits at most {WAIT:g} s; use more bandwidth, a smaller "
+            "model, or the simulated cluster, whose time costs nothing."
+        )
+
+
+def notes(experiment: Experiment, event_logs: list[EventLog]) -> list[str]:
+    """Return sentences on what a real cluster could not obey in full."""
+    end = max((log.mark for log in event_logs), default=0.0)
+    if experiment.cluster == "simulated" or not end:
+        return []
+    if experiment.device != OWN:  # a rank that had to wait for a core has caught up unless it was late
+        late = max(log.late for log in event_logs)
+        return [_LATE.format(late, end)] if late > HONEST * end else []
+    waited = sum(log.starved for log in event_logs) / (len(event_logs) * end)
+    return [_CROWDED.format(waited)] if waited > HONEST else []
+
+
+_LATE = (
+    "A rank fell behind the device that it emulates by {:.3g} s of {:.3g} s: this machine is too slow or too busy for "
+    "it; use a slower device, fewer ranks, or the simulated cluster."
+)
+_CROWDED = (
+    "For {:.0%} of the run's time a rank wanted a core and had none: more ranks computed at once than this machine has "
+    "cores for, beside what else it does, so they are slower than as many machines would be; use fewer ranks, or let "
+    "them emulate a slower device."
+)
