@@ -28,7 +28,7 @@ def seldom(run, period: int) -> str:
 def share(run, workers: int) -> str:
     """Return how workers that share the images and average compare with one worker that sees them all."""
     together, one = (experiments.sharing(run, "model_averaging", n)["held_out_loss"] for n in (workers, 1))
-    return "lower" if together < 0.8 * one else "higher" if together > 2 * one else "same"
+    return "lower" if together < 0.8 * one else "higher" if together > 1.5 * one else "same"
 
 
 def gain(run, keep: float) -> float:
