@@ -143,7 +143,7 @@ class Algorithm:
     diverging_rate: float | None = 900.0
     """A learning rate at which it diverges, after more than one loss; None where every rate is safe."""
     steps_to_learn: int = 200
-    """Steps in which it learns to read digits at its defaults."""
+    """Steps in which it learns digits and spirals at its defaults."""
     drops_steps: bool = False
     """Whether a slow worker skips steps that the others make."""
 

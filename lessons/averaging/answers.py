@@ -28,7 +28,7 @@ def seldom(run, period: int) -> str:
 def share(run, workers: int) -> str:
     """Return how workers that share the images and average compare with one worker that sees them all."""
     together, one = (experiments.sharing(run, "model_averaging", n)["held_out_loss"] for n in (workers, 1))
-    return "lower" if together < 0.8 * one else "higher" if together > 2 * one else "same"
+    return "lower" if together < 0.8 * one else "higher" if together > 1.5 * one else "same"
 
 
 def gain(run, keep: float) -> float:
@@ -47,7 +47,7 @@ def first(run, cluster: str) -> str:
     jitter, slowest = experiments.CLUSTERS[cluster]
     meeting = experiments.to_a_loss(run, "local_sgd", jitter, f"7:{slowest}")
     visiting = experiments.to_a_loss(run, "easgd", jitter, f"8:{slowest}")
-    return "meeting" if meeting < 0.95 * visiting else "visiting" if visiting < 0.9 * meeting else "level"
+    return "meeting" if meeting < 0.98 * visiting else "visiting" if visiting < 0.9 * meeting else "level"
 
 
 def spring(run, period: int) -> str:

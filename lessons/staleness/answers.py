@@ -21,14 +21,14 @@ from lessons.staleness.experiments import (
 )
 
 
-def shared_out(run, workers: int) -> str:
+def shared_out(run, workers: int, rate: float) -> str:
     """Return what becomes of the model if many workers compute the gradients of one."""
     alone, many = (
-        _loss(run(algorithm="asgd", workers=n, learning_rate=0.32, steps=1536 // n, **DIGITS)) for n in (1, workers)
+        _loss(run(algorithm="asgd", workers=n, learning_rate=rate, steps=1536 // n, **DIGITS)) for n in (1, workers)
     )
     if many > NOTHING:
         return "nothing"
-    return "same" if many < 1.2 * alone else "worse"
+    return "same" if many < 1.4 * alone else "worse"
 
 
 def mean_age(run, workers: int, slowest: int) -> float:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import numpy as np
 
 from algorithms.asynchronous import asgd
@@ -15,11 +17,13 @@ from workloads.task import Task
 HEAVY = 300  # times as long as one number takes: beside the gradient, the server takes no time
 
 
+@cache
 def mean_course(seed: int, workers: int, rate: float, jitter: str, updates: int, clusters: int) -> np.ndarray:
     """The server's w before and after each update, (updates + 1,), on f(w) = w^2 / 2 from 1: mean over clusters.
 
     Each cluster has random times of its own, and each seed has other clusters. Each worker has more steps to make than
-    the updates take, so that nobody is missing before the end.
+    the updates take, so that nobody is missing before the end. The figure and the quiz ask for the same ones: each is
+    computed once, and may not be written to.
     """
     bowl = quadratic.build(quadratic.Settings(dimension=1, points=workers), np.float64)
     s = asgd.Settings(learning_rate=rate)
@@ -36,4 +40,6 @@ def mean_course(seed: int, workers: int, rate: float, jitter: str, updates: int,
             raise outcome.error
         return [1.0, *(float(w[0]) for *_, w in outcome.event_logs[0].reports[:updates])]
 
-    return np.mean([course(clusters * seed + one) for one in range(clusters)], axis=0)
+    mean = np.mean([course(clusters * seed + one) for one in range(clusters)], axis=0)
+    mean.flags.writeable = False
+    return mean

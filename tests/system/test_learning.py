@@ -4,6 +4,7 @@ import math
 
 import pytest
 
+import algorithms
 from algorithms import rates
 from experiments.run import run, workload_of
 from experiments.study.rate_table import PAIRS, experiment_of
@@ -28,6 +29,8 @@ def test_it_learns_at_its_defaults(pair, name):
     before = workload.evaluate(workload.start(0)).loss
     best = min(line.loss for line in rates.table()[rates.pair(*pair)].values())
     wanted = before - ENOUGH * (before - best)
+    if pair[0] in ("digits", "spirals"):  # for which its file says how many steps it takes
+        experiment = experiment.change(steps=min(experiment.steps, algorithms.find(name).steps_to_learn))
     done = run(experiment)
     assert done.status == "finished" and math.isfinite(done.summary["held_out_loss"])
     assert done.summary["held_out_loss"] <= wanted

@@ -1,21 +1,43 @@
 """Figures, quizzes and checks of a chapter ask for the same experiments: each is run once."""
 
-from functools import lru_cache
-
 import pytest
 
 from experiments.experiment import Experiment
 from lessons import seeds
 
 
-@pytest.fixture(scope="session", autouse=True)
-def _each_experiment_is_run_once():
+class Runs(dict):
+    """The runs of one chapter by the text of their experiment: hundreds of megabytes at most."""
+
+    chapter = None
+
+
+@pytest.fixture(scope="session")
+def runs():
     """That a second run would be the same, bit for bit, is proved in `tests/system/experiments/`."""
-    run = seeds.run_experiment
-    kept = lru_cache(maxsize=128)(lambda text: run(Experiment.from_json(text)))
+    run, kept = seeds.run_experiment, Runs()
+
+    def once(experiment, **other):
+        if other:
+            return run(experiment, **other)
+        text = experiment.json()
+        if text not in kept:
+            kept[text] = run(Experiment.from_json(text))
+        return kept[text]
+
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(seeds, "run_experiment", lambda e, **other: run(e, **other) if other else kept(e.json()))
-        yield
+        patch.setattr(seeds, "run_experiment", once)
+        yield kept
+
+
+@pytest.fixture(autouse=True)
+def _each_experiment_of_a_chapter_is_run_once(request, runs):
+    """The tests of a chapter follow each other; with the next chapter its runs are forgotten."""
+    chapter = request.node.callspec.params.get("chapter") if hasattr(request.node, "callspec") else None
+    name = getattr(chapter, "name", chapter)
+    if runs.chapter != name:
+        runs.clear()
+        runs.chapter = name
 
 
 @pytest.fixture
