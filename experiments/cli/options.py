@@ -167,7 +167,8 @@ def read(text: str, root: str | Path) -> Experiment:
 
 def values(given: dict[str, Any]) -> dict[str, Any]:
     """Return the knobs that were given, by their own names."""
-    return {name.removeprefix(KNOB): value for name, value in given.items() if value not in (None, ())}
+    knobs = {name.removeprefix(KNOB): value for name, value in given.items() if name.startswith(KNOB)}
+    return {name: value for name, value in knobs.items() if value not in (None, ())}
 
 
 def axes(command: click.Command, given: dict[str, Sequence[str]]) -> tuple[dict[str, str], dict[str, list[str]]]:

@@ -46,8 +46,8 @@ def slurm_options(command: Callable) -> Callable:
 
 
 def asked(given: dict[str, Any]) -> dict[str, Any]:
-    """Take the options of a batch job out of `given`, and return those that were given; {} for a run here."""
-    job = {name: value for name in OPTIONS if (value := given.pop(name)) not in (None, False)}
+    """Return the options of a batch job that were given; {} for a run here. ValueError if they cannot be obeyed."""
+    job = {name: given[name] for name in OPTIONS if given[name] not in (None, False)}
     if job and "to" not in job:
         raise ValueError(f"--{next(iter(job))} is of a batch job; add --to slurm, or leave it out.")
     if "submit" in job and shutil.which("sbatch") is None:
