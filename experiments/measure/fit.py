@@ -19,7 +19,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
-from statistics import median
+from statistics import median, quantiles
+from threading import get_native_id
 from time import perf_counter
 from typing import Any
 
@@ -28,6 +29,7 @@ import numpy as np
 import kernels
 from cluster.devices import Device
 from cluster.network import Link
+from cluster.real.event_log_stream import on_core
 from experiments.jobs.spec import JobSpec
 from experiments.measure import this_machine
 from experiments.measure.this_machine import Fit
@@ -43,8 +45,11 @@ FEW, MANY = 7, 300  # rounds
 Row = tuple[str, float, float, float]
 
 
-def fit(progress: Callable[[float], None] = lambda part: None) -> Fit:
-    """Measure this machine, fit device and network, and keep them in the user's folder. ClusterError, OSError."""
+def fit(progress: Callable[[float], None] = lambda part: None, anyway: bool = False) -> Fit:
+    """Measure this machine, fit device and network, and keep them in the user's folder. ClusterError, OSError.
+
+    A fit of a busy machine is kept, and says so to whoever would use it, unless it is to be used `anyway`.
+    """
     from datetime import datetime
 
     from cluster.real import processes
@@ -53,7 +58,7 @@ def fit(progress: Callable[[float], None] = lambda part: None) -> Fit:
     outcome = processes.run(measure, 2, timeout=120, on_progress=lambda event_logs, seconds: progress(seconds / 20))
     if outcome.error:
         raise outcome.error
-    calls, exchanges = outcome.results[0]
+    calls, exchanges, *_ = outcome.results[0]
     device = fitted_device(calls)
     link = fitted_link(exchanges, device)
     made = Fit(
@@ -63,6 +68,9 @@ def fit(progress: Callable[[float], None] = lambda part: None) -> Fit:
         moment=datetime.now().astimezone().isoformat(timespec="minutes"),
         kernels=tuple((*row, device.seconds(row[1], row[2])) for row in calls),
         messages=tuple((*row, exchange(row[0], row[1], link, device)) for row in exchanges),
+        starved=max(starved for _, _, starved, _ in outcome.results),
+        spread=max(spread for *_, spread in outcome.results),
+        anyway=anyway,
     )
     this_machine.save(made)
     return made
@@ -71,17 +79,24 @@ def fit(progress: Callable[[float], None] = lambda part: None) -> Fit:
 # on both ranks
 
 
-def measure(comm) -> tuple[list[Row], list[tuple[str, float, float]]]:
-    """Return what kernels and exchanges take on this rank, while the other rank does the same."""
+def measure(comm) -> tuple[list[Row], list[tuple[str, float, float]], float, float]:
+    """Return what kernels and exchanges take on this rank, while the other rank does the same; and how sure that is.
+
+    That is the share of the time in which this rank, as it computed, wanted a core and had none; and the spread of the
+    rounds of large kernels. Exchanges tell neither: their ranks wait for each other, and their threads share a core.
+    """
     with kernels.metered(None):
-        return _kernels(comm), _exchanges(comm)
+        before = on_core(get_native_id())
+        calls, spread = _kernels(comm)
+        ran, starved = (now - then for now, then in zip(on_core(get_native_id()), before, strict=True))
+        return calls, _exchanges(comm), starved / max(ran + starved, 1e-9), spread
 
 
-def _kernels(comm) -> list[Row]:
+def _kernels(comm) -> tuple[list[Row], float]:
     """Time each kernel after all others, as in a step: what the others touch has left the cache by then."""
     from experiments.measure.kernel_cases import KERNEL_CASES
 
-    rows = []
+    rows, spreads = [], []
     for n in SIZES:
         prices, calls = [], []
         for name in KERNELS:
@@ -90,8 +105,11 @@ def _kernels(comm) -> list[Row]:
             prices.append((name, float(flops), float(words * args[0].itemsize)))
             calls.append(partial(kernel, *args))
         laps = [[_timed(call) for call in calls] for _ in _rounds(comm, lambda calls=calls: [call() for call in calls])]
-        rows += [(*price, median(times)) for price, times in zip(prices, zip(*laps, strict=True), strict=True)]
-    return rows
+        for price, times in zip(prices, zip(*laps, strict=True), strict=True):
+            low, middle, high = quantiles(times, n=4)
+            rows.append((*price, middle))
+            spreads += [(high - low) / middle] * (price[2] >= LARGE)
+    return rows, median(spreads or [0.0])
 
 
 def _exchanges(comm) -> list[tuple[str, float, float]]:

@@ -59,19 +59,25 @@ def test_an_all_reduce_takes_what_the_simulated_cluster_makes_of_it(nbytes):
 
 
 def test_both_ranks_measure_every_kernel_and_every_exchange_at_the_same_time(monkeypatch):
-    for name, few in (("KERNELS", ("add", "sgd")), ("SIZES", (100, 1_000)), ("MESSAGES", (8, 1024)), ("SUMS", (4096,))):
+    for name, few in (
+        ("KERNELS", ("add", "sgd")),
+        ("SIZES", (100, 1_000)),
+        ("MESSAGES", (8, 1024)),
+        ("SUMS", (4096,)),
+        ("LARGE", 0),
+    ):
         monkeypatch.setattr(fit, name, few)
     monkeypatch.setattr(fit, "TIME", 1e-4)
     outcome = threads.run(fit.measure, 2)
     assert outcome.error is None
-    for calls, exchanges in outcome.results:
+    for calls, exchanges, starved, spread in outcome.results:
         assert [row[:3] for row in calls] == [
             ("add", 100, 1200), ("sgd", 200, 1200), ("add", 1000, 12000), ("sgd", 2000, 12000)
         ]  # fmt: skip
         assert [row[:2] for row in exchanges] == [
             ("message", 8), ("message", 1024), ("ring", 4096), ("all-reduce", 4096)
         ]  # fmt: skip
-        assert all(row[-1] > 0 for row in (*calls, *exchanges))
+        assert all(row[-1] > 0 for row in (*calls, *exchanges)) and 0 <= starved < 1 and spread > 0
 
 
 def test_what_was_measured_is_fitted_and_kept(home, monkeypatch):
@@ -79,11 +85,12 @@ def test_what_was_measured_is_fitted_and_kept(home, monkeypatch):
     exchanges = [(what, n, 1e-4 + n * 1e-9) for what, n in (("message", 8.0), ("message", 1e6), ("all-reduce", 1e6))]
 
     class Outcome:
-        error, results = None, [(calls, exchanges)] * 2
+        error, results = None, [(calls, exchanges, 0.1, 0.02), (calls, exchanges, 0.0, 0.05)]
 
     monkeypatch.setattr("cluster.real.processes.run", lambda *args, **options: Outcome)
     made = fit.fit()
     assert this_machine.load() == made and [len(row) for row in (*made.kernels, *made.messages)] == [5] * 3 + [4] * 3
+    assert (made.spread, made.starved) == (0.05, 0.1)
     assert parse_device(made.device).overhead == pytest.approx(1e-6, rel=0.05)
 
 
@@ -101,6 +108,25 @@ def test_who_has_not_fitted_is_told_how(home, kind):
         Experiment.of({kind: "here"})
 
 
+@pytest.mark.parametrize("kind", ["device", "network"])
+@pytest.mark.parametrize("seen", [{"starved": 0.3}, {"spread": 0.5}])
+def test_a_fit_of_a_busy_machine_refuses_to_be_used_unless_it_is_wanted_anyway(home, kind, seen):
+    busy = MADE.model_copy(update=seen)
+    this_machine.save(busy)
+    with pytest.raises(ValueError, match=f"{kind}: this machine was busy .* fit again .* --anyway"):
+        Experiment.of({kind: "here"})
+    assert this_machine.load() == busy and this_machine.trusted() is None
+    this_machine.save(busy.model_copy(update={"anyway": True}))
+    assert getattr(Experiment.of({kind: "here"}), kind) == getattr(MADE, kind)
+
+
+def test_a_fit_of_before_the_machine_was_asked_how_busy_it_is_can_still_be_used(home):
+    old = MADE.model_dump(exclude={"starved", "spread", "anyway"})
+    this_machine.save(MADE)
+    (home / "here.json").write_text(json.dumps(old))
+    assert Experiment.of({"device": "here"}).device == MADE.device
+
+
 def test_a_damaged_fit_is_none(home):
     this_machine.save(MADE)
     (home / "here.json").write_text('{"device": 3}')
@@ -111,7 +137,7 @@ def test_the_command_tells_the_constants_and_how_to_use_them(home, monkeypatch, 
     made = MADE.model_copy(
         update={"kernels": (("add", 1e6, 1.2e7, 5e-4, 6e-4),), "messages": (("message", 8, 1e-4, 5e-5),)}
     )
-    monkeypatch.setattr(fit, "fit", lambda: made)
+    monkeypatch.setattr(fit, "fit", lambda anyway: made)
     assert main(["fit"]) == 0
     told = capsys.readouterr().out
     assert f"--device {made.device}" in told and f"--network {made.network}" in told
