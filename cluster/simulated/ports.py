@@ -29,6 +29,7 @@ class Route:
     latency: float  # s
     beta: float  # s per byte
     overhead: float  # s of the sender per message
+    per_byte: float  # s of either end's processor per byte
 
 
 class Ports:
@@ -49,7 +50,7 @@ class Ports:
             out, into = self._node_out[node], self._node_in[other]
         else:
             out, into = self._rank_out[source], self._rank_in[target]
-        return Route(sender, src, receiver, out, into, link.latency, 1 / link.bandwidth, link.overhead)
+        return Route(sender, src, receiver, out, into, link.latency, 1 / link.bandwidth, link.overhead, link.per_byte)
 
     def priority_queue(self, *ports: Port) -> PriorityQueue:
         """Return the queue of messages that need all of these ports at once."""

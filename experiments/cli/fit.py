@@ -26,15 +26,22 @@ def fit_command(as_json: bool, anyway: bool) -> None:
     if as_json:
         click.echo(json.dumps(made.model_dump(), indent=1))
         return
-    device, link = catalogue.device(made.device), catalogue.link(made.network)
+    device, network = catalogue.device(made.device), catalogue.network(made.network)
+    link, total = network.between, network.sum
     click.echo(f"{made.machine}, {made.moment}")
     click.echo(
         f"device   {device.flops / 1e9:.3g} GFLOP/s, {device.bandwidth / 1e9:.3g} GB/s, "
         f"{device.overhead * 1e6:.3g} us a call          --device {made.device}"
     )
     click.echo(
-        f"network  {link.latency * 1e6:.3g} us, {link.bandwidth / 1e9:.3g} GB/s          --network {made.network}\n"
+        f"network  {link.latency * 1e6:.3g} us, {link.bandwidth / 1e9:.3g} GB/s          --network {made.network}"
     )
+    if total:
+        click.echo(
+            f"         {link.per_byte * 1e9:.3g} s of either end's processor per GB; "
+            f"a sum of two {total.latency * 1e6:.3g} us, {total.bandwidth / 1e9:.3g} GB/s"
+        )
+    click.echo()
     click.echo(show.table([*map(_row, made.kernels), *(_row((w, 0.0, n, t, p)) for w, n, t, p in made.messages)], 1))
     click.echo(
         f"\nrounds of large kernels differed by {made.spread:.0%}, "

@@ -1,6 +1,6 @@
-"""How precisely an emulated network delivers, on quiet cores and on busy ones. `python -m tests.benchmarks.emulated_network`
+"""How precisely an emulated network delivers. `python -m tests.benchmarks.emulated_network`
 
-Two real ranks send a message to and fro; half of a round trip, the median, is held against what the simulated cluster
+On quiet cores and on busy ones. Two real ranks send a message to and fro; half of a round trip, the median, is held against what the simulated cluster
 computes for the same network. A burner is a process that never waits, one for each core.
 """
 
