@@ -1,7 +1,8 @@
 """How precisely an emulated network delivers. `python -m tests.benchmarks.emulated_network`
 
-On quiet cores and on busy ones. Two real ranks send a message to and fro; half of a round trip, the median, is held against what the simulated cluster
-computes for the same network. A burner is a process that never waits, one for each core.
+On quiet cores and on busy ones two real ranks send a message to and fro; half of a round trip, the median, is held
+against what the simulated cluster computes for the same network. A burner is a process that never waits, one for each
+core.
 """
 
 from tests.benchmarks.measure import one_thread, row
