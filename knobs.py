@@ -50,8 +50,10 @@ def local(kind: type[Knobs]) -> list[str]:
     return [name for name, field in kind.model_fields.items() if (field.json_schema_extra or {}).get("local")]
 
 
-def numbers(text: str, name: str, form: str) -> tuple[float, ...]:
+def numbers(text: str, name: str, form: str, counts: tuple[int, ...] = (3,)) -> tuple[float, ...]:
     """Parse three numbers with colons, none below 0: "40e9:15e9:1e-6"; ValueError, which shows the `form`, if not.
+
+    `counts` allows other counts than three.
 
     >>> numbers("1:2.5:3e-6", "this", "a:b:c")
     (1.0, 2.5, 3e-06)
@@ -60,7 +62,7 @@ def numbers(text: str, name: str, form: str) -> tuple[float, ...]:
         read = tuple(float(part) for part in text.split(":"))
     except ValueError:
         read = ()
-    if len(read) != 3 or not all(0 <= number < math.inf for number in read):
+    if len(read) not in counts or not all(0 <= number < math.inf for number in read):
         raise ValueError(f"{name}: {text[:60]!r} does not read; write {form}.")
     return read
 

@@ -219,7 +219,7 @@ def _typed(one: Control, value: float) -> float | int:
 
 def _offered(one: Control, value: Any) -> tuple:
     """Return the options of a list; this machine, if it was fitted; and what came with a link."""
-    fit = this_machine.load() if one.name in ("device", "network") else None
+    fit = this_machine.trusted() if one.name in ("device", "network") else None
     return tuple(dict.fromkeys((*one.options, *((getattr(fit, one.name),) if fit else ()), value)))
 
 

@@ -1,12 +1,15 @@
 """Networks: latency, overhead and bandwidth of links, and presets with their sources.
 
 A message of n bytes occupies the processor of its sender for `overhead`, then takes latency + n / bandwidth (L, o and
-1/G of LogGP). A node has one port each way, shared by its ranks; ranks of one node communicate over the link within it.
+1/G of LogGP). Where processors themselves carry the bytes, as between ranks of one computer, either end's is occupied
+for so many seconds per byte (O of LogGOPS). A node has one port each way, shared by its ranks; ranks of one node
+communicate over the link within it.
 Times are in seconds, sizes in bytes; gigabits appear nowhere else.
 
 The simulated cluster and emulated networks on real ranks (`cluster.real.emulated_network`) compute with the same links
 and ports. What the model leaves out, `docs/simulated_network.md` says.
-Source: Alexandrov, Ionescu, Schauser & Scheiman, SPAA 1995 (LogGP).
+Source: Alexandrov, Ionescu, Schauser & Scheiman, SPAA 1995 (LogGP); Hoefler, Schneider & Lumsdaine, HPDC 2010
+(LogGOPS).
 """
 
 from __future__ import annotations
@@ -23,6 +26,7 @@ class Link:
     latency: float  # s, first bit sent to first bit received, the receiver's software included
     bandwidth: float  # bytes/s
     overhead: float = 0.0  # s of the sender's processor per message
+    per_byte: float = 0.0  # s of either end's processor per byte, while the link carries it; at most 1 / bandwidth
 
     @property
     def alpha(self) -> float:
@@ -37,12 +41,24 @@ class Link:
 
 @dataclass(frozen=True)
 class Network:
-    """The links between nodes and, for ranks that share one, within a node; `source` is where the numbers come from."""
+    """The links between nodes and, for ranks that share one, within a node; `source` is where the numbers come from.
+
+    A computer that sums vectors in memory and not by messages has a `sum`: P ranks have the sum of n bytes each
+    latency + 2 (P - 1) / P n / bandwidth after the last has joined.
+    """
 
     between: Link
     within: Link
     per_node: int = 1
     source: str = ""
+    sum: Link | None = None
+
+    @property
+    def spelled(self) -> str:
+        """The text that `parse_network` parses, of a network with one link for all ranks."""
+        link, total = self.between, self.sum
+        own = f":{link.per_byte:.4g}:{total.latency:.4g}:{total.bandwidth:.4g}" if total else ""
+        return link.spelled + own
 
     def node(self, rank: int) -> int:
         """Return the node that `rank` is on."""
@@ -124,13 +140,19 @@ NETWORKS: dict[str, Network] = {
 def parse_network(text: str) -> Network:
     """Return the preset of this name, or one link for all ranks from numbers, "4e-5:1.5e9:1e-5".
 
-    Raises ValueError, in one sentence.
+    Three numbers more are what a computer whose processors carry the bytes has: seconds per byte at either end, and
+    latency and bandwidth of a sum. Raises ValueError, in one sentence.
     """
     if text in NETWORKS:
         return NETWORKS[text]
     form = "latency in s:bytes/s:s of the sender per message, for example 4e-5:1.5e9:1e-5"
-    latency, bandwidth, overhead = numbers(text, "network", form)
-    if not bandwidth:
+    latency, bandwidth, overhead, *own = numbers(text, "network", form, counts=(3, 6))
+    per_byte, *total = own or (0.0,)
+    if not bandwidth or 0 in total[1:]:
         raise ValueError(f"network: over {text} nothing would ever arrive; bytes/s must be above 0.")
-    link = Link(latency, bandwidth, overhead)
-    return Network(link, link, source="as given")
+    if per_byte * bandwidth > 1.001:
+        raise ValueError(
+            f"network: {per_byte:g} s per byte are more than the link's {1 / bandwidth:.3g}; use at most that."
+        )
+    link = Link(latency, bandwidth, overhead, per_byte)
+    return Network(link, link, source="as given", sum=Link(*total) if total else None)

@@ -21,7 +21,7 @@ from algorithms import compression
 from algorithms.algorithm import Algorithm
 from cluster.devices import DEVICES, Device, parse_device
 from cluster.faults import JITTERS
-from cluster.network import NETWORKS, Link, parse_network
+from cluster.network import NETWORKS, Link, Network, parse_network
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -94,9 +94,14 @@ def sources(field: str) -> dict[str, str]:
     return {name: preset.source for name, preset in PRESETS.get(field, {}).items() if preset is not None}
 
 
-def link(network: str) -> Link:
+def network(text: str) -> Network:
+    """Return a network, by preset or in numbers. ValueError if there is none."""
+    return parse_network(text)
+
+
+def link(text: str) -> Link:
     """Return the link between nodes of a network, by preset or in numbers. ValueError if there is none."""
-    return parse_network(network).between
+    return parse_network(text).between
 
 
 def device(text: str) -> Device:

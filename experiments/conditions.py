@@ -45,8 +45,9 @@ def network(experiment: Experiment) -> Network | None:
     if experiment.latency is not None:
         between = link_of(experiment.latency, between.bandwidth, between.overhead)
     if experiment.bandwidth is not None:
-        between = replace(between, bandwidth=experiment.bandwidth)
-    return replace(preset, between=between, per_node=experiment.per_node)
+        between = replace(between, bandwidth=experiment.bandwidth, per_byte=0.0)
+    total = preset.sum if between is preset.between else None  # another network than the one that was measured
+    return replace(preset, between=between, per_node=experiment.per_node, sum=total)
 
 
 def device(experiment: Experiment) -> Device | None:
@@ -92,6 +93,11 @@ def _check_cluster(experiment: Experiment) -> None:
         raise ValueError(
             f"slow: a real rank cannot compute faster than it does, and {fast[0]} asks for that; use factors of 1 or "
             "more, or a device slower than this machine."
+        )
+    if asked["network"] and asked["network"].sum:
+        raise ValueError(
+            f"network: {experiment.network} says how this machine's own processors carry and sum, which real ranks "
+            "cannot emulate beside their own; leave the network out, or simulate."
         )
     if asked["faults"].back:
         raise ValueError(

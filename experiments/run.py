@@ -122,8 +122,8 @@ def train(
 
 
 def warm_up(experiment: Experiment) -> None:
-    """Read data and load kernels on a rank of a real cluster before its clock starts, since that is no training."""
-    workload = workload_of(experiment)
+    """Load the algorithm, data and kernels on a rank of a real cluster before its clock starts: that is no training."""
+    workload, _ = workload_of(experiment), experiment.method
     with metered(None), np.errstate(all="ignore"):
         workload.gradient(workload.start(experiment.seed), workload.batch(np.arange(experiment.batch)))
 

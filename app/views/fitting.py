@@ -18,9 +18,12 @@ def allowed() -> bool:
 
 
 def settle() -> None:
-    """After a fit, and before the controls are drawn, choose what was fitted."""
+    """After a fit, and before the controls are drawn, choose what was fitted, or say why it cannot be used."""
     if st.session_state.pop("fitted", False) and (made := this_machine.load()):
-        st.session_state.update(device=made.device, network=made.network)
+        if made.doubt:
+            st.warning(f"The fit cannot be used: {made.doubt}")
+        else:
+            st.session_state.update(device=made.device, network=made.network)
 
 
 def offer() -> None:

@@ -20,9 +20,9 @@ REAL = 4  # ranks that are measured; more would wait for each other's cores
 def counterpart(e: Experiment) -> Experiment | None:
     """Return the prediction of a measured experiment, or the measurement of a predicted one.
 
-    None if there is none: this machine was not fitted, or `e` does not have its constants.
+    None if there is none: this machine was not fitted while it was quiet, or `e` does not have its constants.
     """
-    fit = this_machine.load()
+    fit = this_machine.trusted()
     if fit is None:
         return None
     here = {"device": fit.device, "network": fit.network}

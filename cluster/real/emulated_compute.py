@@ -53,6 +53,10 @@ class EmulatedCompute:
         self._seen = self._lap()
         event_log.charge(kernel, flops, nbytes)
 
+    def keep(self, kind: str, nbytes: int) -> None:
+        """Record that this rank holds `nbytes` more of this kind."""
+        self._event_log.keep(kind, nbytes)
+
     def stamp(self, now: float) -> float:
         """Return the time at which this rank sends what it sends `now`."""
         return self.due if self._device and self.due > now - CATCH_UP else now

@@ -45,7 +45,7 @@ class StreamedEventLog(EventLog):
         self.mark = self.clock()
         self.spans.clear()  # of the ranks connecting to each other
         self._thread = get_native_id()
-        self._began = _on_core(self._thread)
+        self._began = on_core(self._thread)
 
     def arrive(self, src: int, row: int, arrived: float) -> None:
         """Record that message `row` of `src` arrived, in monotonic time. Called by the reader threads."""
@@ -75,7 +75,7 @@ class StreamedEventLog(EventLog):
 
     def take(self) -> dict[str, Any]:
         """Remove and return all rows recorded since the last call. Another thread may be writing."""
-        self.ran, self.starved = (now - then for now, then in zip(_on_core(self._thread), self._began, strict=True))
+        self.ran, self.starved = (now - then for now, then in zip(on_core(self._thread), self._began, strict=True))
         news: dict[str, Any] = {name: getattr(self, name) for name in ("step", "mark", *self.COUNTS)}
         for name in _APPENDED:
             rows = getattr(self, name)
@@ -90,7 +90,7 @@ class StreamedEventLog(EventLog):
         return {**news, "reports": reports, "places": {key: self.places[key] for key in new if key in self.places}}
 
 
-def _on_core(thread: int) -> tuple[float, float]:
+def on_core(thread: int) -> tuple[float, float]:
     """Return the seconds in which this thread had a core, and those in which it waited for one; 0 where unknown."""
     try:
         with open(f"/proc/self/task/{thread}/schedstat") as file:

@@ -146,6 +146,7 @@ class Links:
     def __init__(self, rank: int, sockets: dict[int, socket.socket], on_arrival: Callable[[int, int, float], None]):
         self.rank, self.device, self._on_arrival = rank, "cpu", on_arrival
         self.network: EmulatedNetwork | None = None
+        self._patience = 0.0
         self._zero = math.nan  # the run's start on the machine's monotonic clock, with an emulated network
         self._held: list[tuple[float, int, Callable]] = []  # heap of (s of the run's clock, serial number, event)
         self._serial = count().__next__
@@ -172,10 +173,13 @@ class Links:
         """Number of frames received from ranks that are not lost."""
         return sum(frames for peer, frames in self._received.items() if self.state[peer] != LOST)
 
-    def emulate(self, network: EmulatedNetwork, zero: float) -> None:
-        """Deliver messages that carry a time as `network` does; the run began at `zero` of the monotonic clock."""
+    def emulate(self, network: EmulatedNetwork, zero: float, patience: float = 0.0) -> None:
+        """Deliver messages that carry a time as `network` does; the run began at `zero` of the monotonic clock.
+
+        A message that was read late, by less than `patience` seconds, counts as arrived when it should have been.
+        """
         with self.news:
-            self.network, self._zero = network, zero
+            self.network, self._zero, self._patience = network, zero, patience
             self.news.notify_all()
         if network.shares_port:
             Thread(target=self._keep_up, daemon=True, name="port").start()
@@ -328,7 +332,9 @@ class Links:
         self._hold(arrives, partial(self._arrive, channel, envelope, row))
 
     def _arrive(self, channel: Hashable, envelope: Envelope, row: int, arrives: float) -> None:
-        arrived = max(envelope.arrived, arrives + self._zero)
+        arrived = arrives + self._zero
+        if envelope.arrived > arrived + self._patience:
+            arrived = envelope.arrived
         self._deliver(channel, envelope._replace(arrived=arrived), row)
         self._on_the_way[envelope.src] -= 1
         self._end(envelope.src)

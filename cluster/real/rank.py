@@ -18,7 +18,7 @@ from cluster.faults import NONE, Faults
 from cluster.network import Network
 from cluster.real import memory
 from cluster.real.comm import RealComm
-from cluster.real.emulated_compute import EmulatedCompute
+from cluster.real.emulated_compute import CATCH_UP, EmulatedCompute
 from cluster.real.emulated_network import emulate, sleep_until
 from cluster.real.event_log_stream import StreamedEventLog
 from cluster.real.links import Links, Listener
@@ -91,7 +91,7 @@ def _start(comm: RealComm, network: Network | None, device: Device | None, fault
     made = None if network is None else emulate(comm, network)
     _start_clock(comm)
     if network is not None:
-        state.links.emulate(made, comm.event_log.zero)
+        state.links.emulate(made, comm.event_log.zero, patience=CATCH_UP if device else 0.0)
         state.network = made
     if device or faults.jitter or faults.slow or faults.pause:
         state.compute = EmulatedCompute(comm.event_log, device, faults, comm.device != "cpu")

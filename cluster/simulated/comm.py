@@ -64,6 +64,8 @@ class SimulatedComm:
         now = actor.now
         leaves = route.out.carry(now, size * route.beta)
         queue.push(leaves + route.latency, delivery(route, (self._group, tag), size, now, x))
+        if route.per_byte:
+            actor.communicate(size * route.per_byte)
 
     def _send_by_priority(self, priority: int, x: Message, dst: int, tag: int) -> None:
         """Send as soon as the port is free and no message with a lower priority number waits for it."""
@@ -81,6 +83,8 @@ class SimulatedComm:
             queue.push(queue.now + route.latency, message)
 
         self._sim.ports.priority_queue(route.out).put(actor.now, priority, leave)
+        if route.per_byte:
+            actor.communicate(size * route.per_byte)
 
     def isend(self, x: Message, dst: int, tag: int = 0) -> SimulatedSend:
         self.send(x, dst, tag)
@@ -186,8 +190,11 @@ class SimulatedComm:
         return self._received(message)
 
     def _received(self, message: Delivery) -> Message:
-        """Advance to the arrival of the message and return its payload."""
-        self._actor.receive(message.sent, message.arrived)
+        """Advance to the arrival of the message, or until this rank's processor has taken it; return its payload."""
+        actor, taken = self._actor, message.arrived
+        if message.route.per_byte:
+            taken = max(taken, actor.now + message.nbytes * message.route.per_byte)
+        actor.receive(message.sent, taken)
         return message.payload
 
     def _unreported_losses(self, tag: int) -> list[int]:

@@ -46,9 +46,12 @@ def possible(network: Network, faults: Faults) -> bool:
     """Return whether the compiled loop knows all that can happen to a rank inside a collective of such a run.
 
     It knows no rank that stops, and it lists the messages of a rank in the order of sending. Where two are sent at one
-    time, to ranks within and beyond the node, the trace lists first what is delivered first.
+    time, to ranks within and beyond the node, the trace lists first what is delivered first. Processors that carry the
+    bytes themselves are left to the ranks' own send and receive.
     """
     overheads = network.within.overhead, network.between.overhead
+    if network.within.per_byte or network.between.per_byte:
+        return False
     return not faults.crash and not faults.pause and (network.per_node == 1 or min(overheads) > 0)
 
 

@@ -15,6 +15,7 @@ import numpy as np
 
 import kernels
 from cluster.comm import shares
+from cluster.network import Link
 from cluster.simulated.actor import Actor
 from cluster.simulated.ring_recurrence import ring_sum, ring_times
 from kernels import METER, metered
@@ -156,6 +157,16 @@ class FusedAllReduce:
                     prices[lengths] = adds + kernels.scale.price(x[: lengths[1]], 1.0)[0] * scaled
                 participant.comm.event_log.flops += prices[lengths]
 
+    def _in_memory(self, total: Link, nbytes: float, scales: np.ndarray) -> list[float]:
+        """Return when each rank has the sum that a computer forms in memory, in s; record what passed as messages."""
+        size = len(self.participants)
+        share = 2 * (size - 1) / size * nbytes
+        ends = (self.last + total.latency + share / total.bandwidth + scales).tolist()
+        for participant, right in zip(self.participants, [*self.participants[1:], self.participants[0]], strict=True):
+            row = (right.comm._rank.number, -1, int(share), participant.joined, max(ends), True)
+            participant.comm.event_log.messages.append(row)
+        return ends
+
     def _times(self, pieces: list[slice], scaled: bool) -> list[float]:
         """Return when each rank has the sum, in s; occupy the ports and record the messages."""
         participants = self.participants
@@ -175,6 +186,8 @@ class FusedAllReduce:
         out_free, in_free = free[routes["out"]], free[routes["into"]]
         link = np.stack([routes["latency"], routes["beta"], routes["overhead"]])
         joined = np.array([participant.joined for participant in participants])
+        if total := participants[0].comm._sim.network.sum:
+            return self._in_memory(total, float(nbytes.sum()), scales[:, -1])
         ends = ring_times(joined, out_free, in_free, link, nbytes, shorter * x.itemsize, adds, scales).tolist()
         free[routes["out"]], free[routes["into"]] = out_free, in_free
         sent = (2 * nbytes.sum() - nbytes - np.roll(nbytes, -1)).astype(int).tolist()

@@ -42,6 +42,7 @@ class Route:
     latency: float  # s
     beta: float  # s per byte
     overhead: float  # s of the sender per message
+    per_byte: float  # s of either end's processor per byte
 
 
 class Ports:
@@ -66,7 +67,7 @@ class Ports:
         """Return the route from `sender`, rank `src` of a group, to `receiver`."""
         out, into, link = self._way(sender.number, receiver.number)
         ports = self._ports[out], self._ports[into]
-        return Route(sender, src, receiver, *ports, link.latency, 1 / link.bandwidth, link.overhead)
+        return Route(sender, src, receiver, *ports, link.latency, 1 / link.bandwidth, link.overhead, link.per_byte)
 
     def routes(self, pairs: Sequence[tuple[int, int]]) -> np.ndarray:
         """Return the routes between these pairs of world ranks, as compiled loops read them."""

@@ -5,13 +5,13 @@ Two real processes measure at the same time, as they share cores and memory in a
     kernels     seconds = overhead + max(FLOPs / flops, bytes / bandwidth)       each after all others, as in a step
     message     seconds = latency + bytes / bandwidth                            to and fro between the two
     ring        a reduce-scatter and an all-gather: the same link both ways at once
-    all-reduce  as this cluster does it best, which above 1 MB is in shared memory
+    all-reduce  as this cluster does it best: latency and bandwidth of its own, where the vector is large
 
 Constants are those with the least sum of squared logarithms of ratios, measured over predicted: a kernel that is twice
 too slow counts as one that is twice too fast. This is made for large layers and messages above 1 MB: only they decide
 on rates and bandwidth. Small layers, whose numbers stay in a cache, are predicted too slow in memory and too fast in
-arithmetic. On one machine both ways of a link share the processor, so its bandwidth is a middle: what travels one way
-only is predicted too slow, and what travels both ways too fast.
+arithmetic. On one machine a rank's processor carries what it sends and what it receives: so many seconds of it per byte
+are what a ring takes longer than messages one way.
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
-from statistics import median
+from statistics import median, quantiles
+from threading import get_native_id
 from time import perf_counter
 from typing import Any
 
@@ -27,7 +28,8 @@ import numpy as np
 
 import kernels
 from cluster.devices import Device
-from cluster.network import Link
+from cluster.network import Link, Network
+from cluster.real.event_log_stream import on_core
 from experiments.jobs.spec import JobSpec
 from experiments.measure import this_machine
 from experiments.measure.this_machine import Fit
@@ -36,6 +38,7 @@ KERNELS = ("dense_forward", "dense_backward_input", "dense_backward_weights", "s
 SIZES = (1_000, 1_000_000, 4_000_000)  # numbers in a call
 LARGE = 1e6  # bytes that a kernel moves, from which on its call costs next to nothing
 MESSAGES = (8, 4_096, 65_536, 1 << 20, 1 << 22, 1 << 24)  # bytes
+WAYS = ("message", "ring", "all-reduce")
 SUMS = (1 << 20, 1 << 22, 1 << 24)  # bytes of a ring or all-reduce
 TIME = 0.3  # s for the rounds of a size; the median counts, since in the quickest the other process stood still
 FEW, MANY = 7, 300  # rounds
@@ -43,8 +46,11 @@ FEW, MANY = 7, 300  # rounds
 Row = tuple[str, float, float, float]
 
 
-def fit(progress: Callable[[float], None] = lambda part: None) -> Fit:
-    """Measure this machine, fit device and network, and keep them in the user's folder. ClusterError, OSError."""
+def fit(progress: Callable[[float], None] = lambda part: None, anyway: bool = False) -> Fit:
+    """Measure this machine, fit device and network, and keep them in the user's folder. ClusterError, OSError.
+
+    A fit of a busy machine is kept, and says so to whoever would use it, unless it is to be used `anyway`.
+    """
     from datetime import datetime
 
     from cluster.real import processes
@@ -53,16 +59,19 @@ def fit(progress: Callable[[float], None] = lambda part: None) -> Fit:
     outcome = processes.run(measure, 2, timeout=120, on_progress=lambda event_logs, seconds: progress(seconds / 20))
     if outcome.error:
         raise outcome.error
-    calls, exchanges = outcome.results[0]
+    calls, exchanges, *_ = outcome.results[0]
     device = fitted_device(calls)
-    link = fitted_link(exchanges, device)
+    network = fitted_network(exchanges, device)
     made = Fit(
         device=device.spelled,
-        network=link.spelled,
+        network=network.spelled,
         machine=machine(),
         moment=datetime.now().astimezone().isoformat(timespec="minutes"),
         kernels=tuple((*row, device.seconds(row[1], row[2])) for row in calls),
-        messages=tuple((*row, exchange(row[0], row[1], link, device)) for row in exchanges),
+        messages=tuple((*row, exchange(row[0], row[1], network, device)) for row in exchanges),
+        starved=max(starved for _, _, starved, _ in outcome.results),
+        spread=max(spread for *_, spread in outcome.results),
+        anyway=anyway,
     )
     this_machine.save(made)
     return made
@@ -71,17 +80,24 @@ def fit(progress: Callable[[float], None] = lambda part: None) -> Fit:
 # on both ranks
 
 
-def measure(comm) -> tuple[list[Row], list[tuple[str, float, float]]]:
-    """Return what kernels and exchanges take on this rank, while the other rank does the same."""
+def measure(comm) -> tuple[list[Row], list[tuple[str, float, float]], float, float]:
+    """Return what kernels and exchanges take on this rank, while the other rank does the same; and how sure that is.
+
+    That is the share of the time in which this rank, as it computed, wanted a core and had none; and the spread of the
+    rounds of large kernels. Exchanges tell neither: their ranks wait for each other, and their threads share a core.
+    """
     with kernels.metered(None):
-        return _kernels(comm), _exchanges(comm)
+        before = on_core(get_native_id())
+        calls, spread = _kernels(comm)
+        ran, starved = (now - then for now, then in zip(on_core(get_native_id()), before, strict=True))
+        return calls, _exchanges(comm), starved / max(ran + starved, 1e-9), spread
 
 
-def _kernels(comm) -> list[Row]:
+def _kernels(comm) -> tuple[list[Row], float]:
     """Time each kernel after all others, as in a step: what the others touch has left the cache by then."""
     from experiments.measure.kernel_cases import KERNEL_CASES
 
-    rows = []
+    rows, spreads = [], []
     for n in SIZES:
         prices, calls = [], []
         for name in KERNELS:
@@ -90,12 +106,15 @@ def _kernels(comm) -> list[Row]:
             prices.append((name, float(flops), float(words * args[0].itemsize)))
             calls.append(partial(kernel, *args))
         laps = [[_timed(call) for call in calls] for _ in _rounds(comm, lambda calls=calls: [call() for call in calls])]
-        rows += [(*price, median(times)) for price, times in zip(prices, zip(*laps, strict=True), strict=True)]
-    return rows
+        for price, times in zip(prices, zip(*laps, strict=True), strict=True):
+            low, middle, high = quantiles(times, n=4)
+            rows.append((*price, middle))
+            spreads += [(high - low) / middle] * (price[2] >= LARGE)
+    return rows, median(spreads or [0.0])
 
 
 def _exchanges(comm) -> list[tuple[str, float, float]]:
-    ways = ("message", MESSAGES, _to_and_fro), ("ring", SUMS, _ring), ("all-reduce", SUMS, _all_reduce)
+    ways = zip(WAYS, (MESSAGES, SUMS, SUMS), (_to_and_fro, _ring, _all_reduce), strict=True)
     rows = []
     for what, sizes, once in ways:
         for nbytes in sizes:
@@ -154,26 +173,41 @@ def fitted_device(rows: list[Row]) -> Device:
     return Device(f, b, max(0.0, median(rest)))
 
 
-def fitted_link(rows: list[tuple[str, float, float]], device: Device) -> Link:
-    """Return the link with the latency of small messages, and a bandwidth that fits large exchanges of all kinds."""
+def fitted_network(rows: list[tuple[str, float, float]], device: Device) -> Network:
+    """Return the network with the latency of small messages, whose rates fit large exchanges best.
+
+    The bandwidth is that of messages one way. What a ring, both ways at once, takes longer is the processors' time for
+    a byte. An all-reduce has a latency and a bandwidth of its own.
+    """
     latency = min(took for what, _, took in rows if what == "message")
-    large = [row for row in rows if row[1] >= LARGE]
-    took = np.array([took for _, _, took in large])
+    by = {what: np.array([row[1:] for row in rows if row[0] == what and row[1] >= LARGE]).T for what in WAYS}
 
-    def model(bandwidth: float) -> np.ndarray:
-        link = Link(latency, bandwidth)
-        return np.array([exchange(what, nbytes, link, device) for what, nbytes, _ in large])
+    def network(bandwidth: float, per_byte: float, start: float, rate: float) -> Network:
+        link = Link(latency, bandwidth, 0.0, min(max(per_byte, 0.0), 1 / bandwidth))
+        return Network(link, link, sum=Link(start, rate))
 
-    (bandwidth,) = _least(model, took, (max(nbytes / took for _, nbytes, took in large),))
-    return Link(latency, bandwidth)
+    def fitted(what: str, model: Callable[..., Network], *start: float) -> tuple[float, ...]:
+        sizes, took = by[what]
+        return _least(lambda *c: np.array([exchange(what, n, model(*c), device) for n in sizes]), took, start)
+
+    rate = {what: max(sizes / took) for what, (sizes, took) in by.items()}
+    (bandwidth,) = fitted("message", lambda b: network(b, 0.0, 0.0, b), rate["message"])
+    sizes, took = by["ring"]
+    sums = np.array([device.seconds(n / 8, 1.5 * n) for n in sizes])
+    per_byte = float(np.median((took - sums) / (2 * sizes)))  # a round carries half of the bytes to, and half fro
+    start, total = fitted("all-reduce", lambda a, b: network(bandwidth, 0.0, a, b), latency, rate["all-reduce"])
+    return network(bandwidth, per_byte, start, total)
 
 
-def exchange(what: str, nbytes: float, link: Link, device: Device) -> float:
-    """Return the seconds of a message, or of an all-reduce of two, as the simulated cluster computes them."""
+def exchange(what: str, nbytes: float, network: Network, device: Device) -> float:
+    """Return the seconds of a message, a ring or an all-reduce of two, as the simulated cluster computes them."""
+    link, half = network.between, nbytes / 2
     if what == "message":
         return link.latency + nbytes / link.bandwidth
-    half = nbytes / 2
-    return 2 * (link.latency + half / link.bandwidth) + device.seconds(half / 4, 3 * half)
+    if what == "all-reduce":
+        return network.sum.latency + nbytes / network.sum.bandwidth
+    first, busy = link.latency + half / link.bandwidth, half * link.per_byte
+    return 2 * max(first, 2 * busy) + device.seconds(half / 4, 3 * half)
 
 
 def _least(model: Callable, took: np.ndarray, start: tuple[float, ...]) -> tuple[float, ...]:

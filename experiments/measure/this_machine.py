@@ -14,6 +14,10 @@ from pathlib import Path
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 NAME = "here"
+STARVED = (
+    0.1  # of the measuring time, above which the machine was too busy; a quiet one has 2 to 4 %, a busy one had 65 %
+)
+SPREAD = 0.25  # of the median of rounds, between their quartiles; a quiet machine has 6 to 13 %, a busy one had 60 %
 
 
 class Fit(BaseModel):
@@ -21,6 +25,9 @@ class Fit(BaseModel):
 
     kernels   name, FLOPs, bytes, s measured, s by the device
     messages  what ("message" or "all-reduce"), bytes, s measured, s by the network
+    starved   share of the time in which a process that measured kernels wanted a core and had none
+    spread    from the lower to the upper quartile of the rounds of a large kernel, over their median, the typical one
+    anyway    use it however busy the machine was
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -31,6 +38,20 @@ class Fit(BaseModel):
     moment: str
     kernels: tuple[tuple[str, float, float, float, float], ...] = ()
     messages: tuple[tuple[str, float, float, float], ...] = ()
+    starved: float = 0.0  # of a fit that does not tell, nothing is held against it
+    spread: float = 0.0
+    anyway: bool = False
+
+    @property
+    def doubt(self) -> str:
+        """Return, in a sentence, why this fit must not be used and what to do; "" if it may be."""
+        if self.anyway or (self.starved <= STARVED and self.spread <= SPREAD):
+            return ""
+        return (
+            f"this machine was busy when it was fitted: its processes wanted a core and had none for "
+            f"{self.starved:.0%} of the time, and rounds differed by {self.spread:.0%}; stop what else runs and fit "
+            "again with python -m experiments fit, or add --anyway."
+        )
 
 
 def place() -> Path:
@@ -55,6 +76,12 @@ def load() -> Fit | None:
         return None
 
 
+def trusted() -> Fit | None:
+    """Return the last fit if the machine was quiet enough for it to be used."""
+    fit = load()
+    return fit if fit and not fit.doubt else None
+
+
 def save(fit: Fit) -> Path:
     """Keep `fit` instead of the last one, whole or not at all. OSError if that is impossible."""
     path = place()
@@ -66,10 +93,15 @@ def save(fit: Fit) -> Path:
 
 
 def resolved(kind: str, text: str) -> str:
-    """Return `text`, or this machine's "device" or "network" in numbers if it is "here". ValueError if not fitted."""
+    """Return `text`, or this machine's "device" or "network" in numbers if it is "here".
+
+    ValueError if it was not fitted, or was busy then.
+    """
     if text != NAME:
         return text
     fit = load()
     if fit is None:
         raise ValueError(f"there is no {kind} here: this machine was not fitted yet; run python -m experiments fit.")
+    if fit.doubt:
+        raise ValueError(f"{kind}: {fit.doubt}")
     return getattr(fit, kind)

@@ -13,7 +13,7 @@ import kernels
 from cluster.network import NETWORKS, Link
 from experiments.conditions import device, faults, network
 from experiments.experiment import Experiment
-from experiments.run import check, join, run
+from experiments.run import check, join, run, warm_up
 from experiments.runs.difference import difference
 from experiments.runs.evaluations import evaluate
 from experiments.runs.summary import digest
@@ -313,3 +313,10 @@ def test_environment_names_what_is_loaded_only(monkeypatch):
     assert environment()["torch"] == "2.99"
     monkeypatch.delitem(sys.modules, "torch")
     assert "torch" not in environment()
+
+
+def test_a_real_rank_loads_its_algorithm_before_its_clock_starts(monkeypatch):
+    experiment, found, find = Experiment(algorithm="easgd"), [], algorithms.find
+    monkeypatch.setattr(algorithms, "find", lambda name: found.append(name) or find(name))
+    warm_up(experiment)
+    assert found == ["easgd"]
