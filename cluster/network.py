@@ -150,7 +150,7 @@ def parse_network(text: str) -> Network:
     per_byte, *total = own or (0.0,)
     if not bandwidth or 0 in total[1:]:
         raise ValueError(f"network: over {text} nothing would ever arrive; bytes/s must be above 0.")
-    if per_byte * bandwidth > 1.001:
+    if per_byte * bandwidth > 1.002:
         raise ValueError(
             f"network: {per_byte:g} s per byte are more than the link's {1 / bandwidth:.3g}; use at most that."
         )
