@@ -18,9 +18,10 @@ def allowed() -> bool:
 
 
 def settle() -> None:
-    """After a fit, and before the controls are drawn, choose what was fitted."""
-    if st.session_state.pop("fitted", False) and (made := this_machine.load()):
-        st.session_state.update(device=made.device, network=made.network)
+    """After a fit, and before the controls are drawn, choose what was fitted; a real cluster keeps its own."""
+    state = st.session_state
+    if state.pop("fitted", False) and state.cluster == "simulated" and (made := this_machine.load()):
+        state.update(device=made.device, network=made.network)
 
 
 def offer() -> None:
