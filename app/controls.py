@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import types
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, partial
 from typing import Any, Literal, Union, get_args, get_origin
 from urllib.parse import parse_qsl, urlencode
 
@@ -211,7 +211,7 @@ def draw(one: Control, refused: str = "", on_change=None) -> None:
         "help": one.help + "." + (f"\n\nNot on this cluster: {refused}" if refused else ""),
         "disabled": bool(refused) and value == real_defaults(_cluster()).get(one.name, one.default),
         "persist_state": "session",
-        "on_change": on_change,
+        "on_change": partial(_take, one.name) if refused else on_change,
     }
     match one.kind:
         case "choice":
@@ -233,6 +233,11 @@ def draw(one: Control, refused: str = "", on_change=None) -> None:
             st.number_input(one.label, int(one.low), int(high), step=1, **common)
         case "text":
             st.text_input(one.label, placeholder=one.help.rpartition("for example ")[2], **common)
+
+
+def _take(name: str) -> None:
+    """Take over a value from a widget that is disabled next; Streamlit would discard what it reports."""
+    st.session_state[name] = st.session_state[name]
 
 
 def _with(stops: tuple, value: Any) -> tuple:

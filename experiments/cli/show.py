@@ -37,7 +37,7 @@ def folded(text: str, indent: str) -> str:
 
 
 def summary(run: Run) -> str:
-    """Return the figures of a run, a line each."""
+    """Return the figures of a run, a line each, folded where the terminal is narrower."""
     s = run.summary
     lines = [
         ("training loss", _join(number(s["loss"]), "mean of the last 20 mini-batches")),
@@ -64,7 +64,7 @@ def summary(run: Run) -> str:
         ("to rounding", _join(s.get("digest_to_rounding", ""), "losses by quarters of the run, and held-out")),
     ]
     width = max(15, *(len(name) + 1 for name, _ in lines))
-    return "\n".join(f"  {name:<{width}}{text}" for name, text in lines if text)
+    return "\n".join(folded(f"  {name:<{width}}{text}", " " * (width + 2)) for name, text in lines if text)
 
 
 def fewer(ratio: float) -> str:

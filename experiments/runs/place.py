@@ -29,7 +29,9 @@ def _network(e: Experiment) -> Iterator[str]:
         between = link(e.network)
         preset = [f"a network of {1e3 * between.alpha:.3g} ms and {1e-6 * between.bandwidth:.4g} MB/s"]
     if preset or other:
-        yield " with ".join(filter(None, ("".join(preset), " and ".join(other))))
+        yield " with ".join(
+            [*preset, *([" and ".join(filter(None, (", ".join(other[:-1]), other[-1])))] if other else [])]
+        )
 
 
 def _device(e: Experiment) -> Iterator[str]:
@@ -43,7 +45,7 @@ def _faults(e: Experiment) -> Iterator[str]:
     if e.jitter != "none":
         yield f"{e.jitter} jitter"
     slow = {
-        rank: f"slowed {factor:g} times" if factor >= 1 else f"{1 / factor:.3g} times as fast"
+        rank: f"slowed {factor:g} times" if factor >= 1 else f"sped up {1 / factor:.3g} times"
         for rank, factor in e.slow.by_rank.items()
         if factor != 1
     }

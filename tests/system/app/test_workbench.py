@@ -137,6 +137,63 @@ def test_a_link_opens_as_exactly_that_experiment(page, stored, values):
 
 
 @pytest.mark.parametrize(
+    "values",
+    [
+        {"cluster": "processes", "network": "10GbE", "latency": 0.002, "slow": "2:3"},
+        {"cluster": "threads", "device": "laptop", "per_node": 2},
+        {"cluster": "gpus", "jitter": "cloud", "crash": "1:0.5"},
+    ],
+)
+def test_a_link_to_a_real_cluster_opens_as_what_it_emulates_and_waits_for_run(page, values):
+    experiment = Experiment.of(values)
+    opened = page(experiment.query())
+    assert not opened.exception and not opened.warning
+    assert address(opened) == experiment and "asked" not in opened.session_state
+
+
+@pytest.mark.parametrize(
+    ("cluster", "refused"),
+    [
+        ("processes", set()),
+        ("threads", {"crash"}),
+        ("gpus", {"network", "latency", "bandwidth", "per_node", "device"}),
+    ],
+)
+def test_what_a_cluster_cannot_obey_is_disabled_and_says_why(page, stored, cluster, refused):
+    stored(Experiment())
+    opened = page()
+    opened.selectbox("cluster").select(cluster).run()
+    assert not opened.exception and address(opened) == Experiment(cluster=cluster)
+    knobs = {name: widgets(opened)[name] for name in (*controls.DELAY, *controls.PLACE, *controls.MORE)}
+    assert {name for name, knob in knobs.items() if knob.disabled} == refused
+    for name in knobs:
+        assert ("Not on this cluster" in knobs[name].help) is (name in refused)
+
+
+def test_what_a_cluster_refuses_can_be_taken_back_and_then_is_disabled(page, stored):
+    stored(Experiment())
+    opened = page("network=1GbE")
+    opened.selectbox("cluster").select("gpus").run()
+    network = opened.selectbox("network")
+    assert network.value == "1GbE" and not network.disabled
+    network.select("own").run()
+    assert opened.selectbox("network").disabled and address(opened) == Experiment(cluster="gpus")
+
+
+def test_a_real_cluster_begins_with_its_own_network_and_emulates_what_is_chosen(page, stored):
+    stored(Experiment())
+    opened = page()
+    opened.selectbox("cluster").select("processes").run()
+    network = opened.selectbox("network")
+    assert network.value == "own" and network.options[0] == "this machine's own · not emulated"
+    network.select("1GbE").run()
+    assert address(opened) == Experiment(cluster="processes", network="1GbE")
+    opened.selectbox("cluster").select("simulated").run()
+    assert address(opened) == Experiment(network="1GbE")
+    assert not [said for said in opened.selectbox("network").options if "own" in said]
+
+
+@pytest.mark.parametrize(
     ("query", "words"),
     [
         ("algorithm=<script>alert(1)</script>", "There is no algorithm"),
