@@ -112,7 +112,7 @@ def parted(where: Parting | None) -> str:
     return (
         f"They first differ by more than {100 * APART:g} % in step {where.step + 1}, in *{where.kind}*: "
         f"{units.seconds(where.predicted)} predicted and {units.seconds(where.measured)} measured, over all ranks. "
-        f"That kind differs as much in {units.count(where.steps)} of {units.count(where.compared)} steps."
+        f"That kind differs by more than that in {units.count(where.steps)} of {units.count(where.compared)} steps."
     )
 
 
@@ -123,5 +123,5 @@ def _totals(measured: Run, predicted: Run) -> None:
         f"<td>{units.number(one.ratio) if one.predicted else '–'}</td></tr>"
         for one in totals(predicted.trace, measured.trace)
     )
-    head = "".join(f"<th>{word}</th>" for word in ("all ranks", "predicted", "measured", "measured ÷ predicted"))
+    head = "".join(f"<th>{word}</th>" for word in ("all ranks", "predicted", "measured", "ratio"))
     st.html(f'<div class="figures"><table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table></div>')
