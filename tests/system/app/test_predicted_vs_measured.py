@@ -136,10 +136,15 @@ def test_numbers_from_a_link_are_shown_as_numbers(page, stored, home):
     assert "in numbers · 40 GFLOP/s" in opened.selectbox("device").options
 
 
-def test_a_fit_is_chosen_when_it_is_done(page, stored, home, monkeypatch):
+@pytest.mark.parametrize(
+    ("cluster", "chosen"), [("simulated", (MADE.device, MADE.network)), ("processes", ("own", "own"))]
+)
+def test_a_fit_is_chosen_when_it_is_done_and_a_real_cluster_keeps_its_own(
+    page, stored, home, monkeypatch, cluster, chosen
+):
     stored(Experiment())
     monkeypatch.setattr(fitting, "allowed", lambda: True)
-    opened = page()
+    opened = page(Experiment(cluster=cluster).query())
     asked = []
 
     def done(job_spec, waiting, place):
@@ -150,7 +155,7 @@ def test_a_fit_is_chosen_when_it_is_done(page, stored, home, monkeypatch):
     monkeypatch.setattr(fitting.background, "fetch", done)
     opened.button("fit").click().run()
     assert asked == ["fit"] and not opened.exception
-    assert (opened.session_state.device, opened.session_state.network) == (MADE.device, MADE.network)
+    assert (opened.session_state.device, opened.session_state.network) == chosen
 
 
 def test_a_server_for_others_does_not_offer_to_measure_itself(page, stored, monkeypatch):

@@ -72,6 +72,23 @@ def test_settings_that_are_folded_away_are_in_force_all_the_same(page, stored):
     assert address(opened) == experiment.change(workers=2)
 
 
+def test_the_slider_of_rates_reaches_ten_times_the_rate_that_the_experiment_begins_with(page, stored):
+    experiment = Experiment(algorithm="asgd", workload="sparse")
+    stored(experiment)
+    slider = page(experiment.query()).select_slider("learning_rate")
+    assert slider.value == experiment.settings["learning_rate"]
+    assert float(slider.options[-1].replace(",", "")) >= 10 * slider.value
+
+
+def test_a_page_that_is_drawn_again_does_not_read_the_sources_again(page, stored, monkeypatch):
+    experiment = Experiment(batch=48)  # its best rate is in no table
+    stored(experiment)
+    opened = page(experiment.query())
+    monkeypatch.setattr("experiments.jobs.spec.source_version", lambda: pytest.fail("they were read"))
+    opened.run()
+    assert not opened.exception and opened.button("best-rate").label == "Find its best rate"
+
+
 def test_what_was_changed_stays_when_it_is_folded_away(page, stored):
     stored(Experiment())
     opened = page()
