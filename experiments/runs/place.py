@@ -28,10 +28,9 @@ def _network(e: Experiment) -> Iterator[str]:
     if preset and e.network not in PRESETS["network"]:
         between = link(e.network)
         preset = [f"a network of {1e3 * between.alpha:.3g} ms and {1e-6 * between.bandwidth:.4g} MB/s"]
+    listed = " and ".join(filter(None, (", ".join(other[:-1]), *other[-1:])))
     if preset or other:
-        yield " with ".join(
-            [*preset, *([" and ".join(filter(None, (", ".join(other[:-1]), other[-1])))] if other else [])]
-        )
+        yield " with ".join(filter(None, (*preset, listed)))
 
 
 def _device(e: Experiment) -> Iterator[str]:
