@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import math
 import types
-from dataclasses import dataclass
-from functools import cache
+from dataclasses import dataclass, replace
+from functools import cache, partial
 from typing import Any, Literal, Union, get_args, get_origin
 from urllib.parse import parse_qsl, urlencode
 
@@ -18,7 +18,18 @@ import streamlit as st
 
 from app import units
 from experiments import catalogue
-from experiments.experiment import NESTED, PAGE, Experiment, coding_settings, default_rate, settings_of, starting_point
+from experiments.experiment import (
+    NESTED,
+    OWN,
+    PAGE,
+    REAL_DEFAULTS,
+    Experiment,
+    coding_settings,
+    default_rate,
+    real_defaults,
+    settings_of,
+    starting_point,
+)
 from experiments.fault_settings import FaultSetting
 from experiments.measure import this_machine
 from knobs import Knobs, local
@@ -31,6 +42,13 @@ WORDS = {
     "crash": "lost ranks",
 }
 """Fields of Experiment whose name alone says too little."""
+
+SELF = "this machine's own"
+MEANING = {
+    "network": "messages take as long as they really do between processes here; nothing is emulated",
+    "device": "a rank computes as fast as this machine does; nothing is emulated",
+}
+"""What OWN means, by field: offered on real clusters only."""
 
 DELAY = ("latency",)
 PLACE = ("cluster", "network", "device", "jitter")
@@ -79,7 +97,7 @@ class Control:
         if isinstance(value, bool):
             return "on" if value else "off"
         if isinstance(value, str):
-            return value or "none"
+            return SELF if value == OWN else value or "none"
         if self.unit == "s":
             return units.seconds(value)
         if self.unit == "bytes/s":
@@ -156,6 +174,12 @@ def _stops(
     return tuple(sorted({*stops} if default is None else {*stops, default}))
 
 
+def reaching(one: Control, value: float) -> Control:
+    """Return the scale of `one` with more stops if need be: it reaches from a tenth of `value` to ten times as much."""
+    stops = _stops(one.whole, False, value, one.unit, one.low, one.high)
+    return replace(one, options=tuple(sorted({*one.options, *(x for x in stops if value <= 10.01 * x <= 101 * value)})))
+
+
 def owners(algorithm: str, compression: str, workload: str) -> dict[str, type[Knobs]]:
     """Return the class that has each setting, by flat name. A name that two have is one knob of both.
 
@@ -176,15 +200,18 @@ def alone(algorithm: str) -> bool:
     return catalogue.ALGORITHMS[algorithm].declaration.defaults.get("workers") == 1
 
 
-def draw(one: Control, disabled: bool = False, on_change=None) -> None:
-    """Put the widget of `one` on the page. Its value lives in the session, under its name."""
+def draw(one: Control, refused: str = "", on_change=None) -> None:
+    """Put the widget of `one` on the page. Its value lives in the session, under its name.
+
+    `refused` says why the cluster cannot obey it: it is disabled, unless it has a value that must be taken back.
+    """
     value = st.session_state.setdefault(one.name, one.default)
     common = {
         "key": one.name,
-        "help": one.help + ".",
-        "disabled": disabled,
+        "help": one.help + "." + (f"\n\nNot on this cluster: {refused}" if refused else ""),
+        "disabled": bool(refused) and value == real_defaults(_cluster()).get(one.name, one.default),
         "persist_state": "session",
-        "on_change": on_change,
+        "on_change": partial(_take, one.name) if refused else on_change,
     }
     match one.kind:
         case "choice":
@@ -208,6 +235,11 @@ def draw(one: Control, disabled: bool = False, on_change=None) -> None:
             st.text_input(one.label, placeholder=one.help.rpartition("for example ")[2], **common)
 
 
+def _take(name: str) -> None:
+    """Take over a value from a widget that is disabled next; Streamlit would discard what it reports."""
+    st.session_state[name] = st.session_state[name]
+
+
 def _with(stops: tuple, value: Any) -> tuple:
     """Return the stops of a scale and one more: a value that came with a link."""
     return (*(s for s in stops if s is None), *sorted({*(s for s in stops if s is not None), value}))
@@ -218,15 +250,27 @@ def _typed(one: Control, value: float) -> float | int:
 
 
 def _offered(one: Control, value: Any) -> tuple:
-    """Return the options of a list; this machine, if it was fitted; and what came with a link."""
-    fit = this_machine.trusted() if one.name in ("device", "network") else None
-    return tuple(dict.fromkeys((*one.options, *((getattr(fit, one.name),) if fit else ()), value)))
+    """Return the options of a list, and what came with a link; of network and device also this machine's.
+
+    A real cluster has its own, the simulated one what was fitted.
+    """
+    first, fit = (), None
+    if one.name in REAL_DEFAULTS:
+        first = (OWN,) if real_defaults(_cluster()) else ()
+        fit = None if first else this_machine.trusted()
+    return tuple(dict.fromkeys((*first, *one.options, *((getattr(fit, one.name),) if fit else ()), value)))
+
+
+def _cluster() -> str:
+    return st.session_state.get("cluster", "simulated")
 
 
 def _told(field: str, name: str) -> str:
     """Return a preset with the figures that matter: "10GbE · 20 µs · 1.17 GB/s"; for numbers, where they come from."""
     if field not in ("network", "device"):
         return name
+    if name == OWN:
+        return f"{SELF} · not emulated"
     called = name
     if name not in catalogue.PRESETS[field]:
         fit = this_machine.load()
@@ -240,7 +284,8 @@ def _told(field: str, name: str) -> str:
 def _sources(field: str) -> str:
     """Return where the numbers of the presets come from, as a list for the help, and what the network leaves out."""
     about = "\n\n[What the simulated network leaves out](network)" if field == "network" else ""
-    entries = [f"- **{name}**: {source}" for name, source in catalogue.sources(field).items()]
+    own = {SELF: MEANING[field]} if field in real_defaults(_cluster()) else {}
+    entries = [f"- **{name}**: {source}" for name, source in (own | catalogue.sources(field)).items()]
     return about + "\n\n" + "\n".join(entries) if entries else ""
 
 
@@ -308,9 +353,34 @@ def settle(field: str) -> None:
         if not compresses(algorithm):
             state["compression"] = "none"
     state.update(data)
+    state["learning_rate"] = beginning_rate()
+
+
+def beginning_rate() -> float:
+    """Return the learning rate that the chosen algorithm begins with, on this workload, model and so many workers."""
+    state = st.session_state
+    algorithm, workload = state["algorithm"], state["workload"]
     model = state.get("model") if "model" in catalogue.WORKLOADS[workload].module.Settings.model_fields else None
-    declared = catalogue.ALGORITHMS[algorithm].declaration.Settings().learning_rate
-    state.update({"learning_rate": declared, **default_rate(algorithm, workload, model, state["workers"])})
+    found = default_rate(algorithm, workload, model, state["workers"])
+    return found.get("learning_rate", catalogue.ALGORITHMS[algorithm].declaration.Settings().learning_rate)
+
+
+def settle_cluster(before: str) -> None:
+    """After a choice of cluster, `before` being the one until then, give network and device its defaults.
+
+    What was chosen stays, and is then emulated; but what was fitted to this machine is a real cluster's own.
+    """
+    state, fit = st.session_state, this_machine.load()
+    for name in REAL_DEFAULTS:
+        was, now = _begins(before, name), _begins(state["cluster"], name)
+        fitted = now == OWN and fit is not None and state[name] == getattr(fit, name)
+        if state[name] == was or fitted:
+            state[name] = now
+
+
+def _begins(cluster: str, name: str) -> Any:
+    """Return what a field of Experiment begins with on this cluster."""
+    return real_defaults(cluster).get(name, Experiment.model_fields[name].default)
 
 
 def _beginnings(name: str) -> list:

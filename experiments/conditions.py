@@ -23,10 +23,16 @@ from experiments.measure.profile import Bill
 from kernels import metered
 
 REFUSED = {
-    "threads": ("crash",),
-    "gpus": ("network", "latency", "bandwidth", "per_node", "device"),
+    "threads": {"crash": "a thread cannot be lost without the others of its process; use processes, or let it pause."},
+    "gpus": dict.fromkeys(
+        ("network", "latency", "bandwidth", "per_node", "device"),
+        "GPUs talk by NCCL and compute as fast as they do, so it cannot be emulated there; use processes or the "
+        "simulated cluster, or leave it out.",
+    ),
 }
-"""Settings that a cluster cannot obey, and refuses."""
+"""Settings that a cluster cannot obey, and refuses: why not, and what to try."""
+
+RESTARTING = ("simulated",)  # clusters on which a lost rank can come back
 
 HONEST = 0.05  # share of a run by which real ranks may be late, or without a core, before a note says so
 WAIT = 60.0  # s that a real rank waits for a message before it gives up
@@ -99,21 +105,14 @@ def _check_cluster(experiment: Experiment) -> None:
             f"network: {experiment.network} says how this machine's own processors carry and sum, which real ranks "
             "cannot emulate beside their own; leave the network out, or simulate."
         )
-    if asked["faults"].back:
+    if asked["faults"].back and cluster not in RESTARTING:
         raise ValueError(
             f"crash: a rank of the {cluster} cluster cannot come back; lose it for good, let it pause, or use the "
             "simulated cluster."
         )
-    given = [name for name in REFUSED.get(cluster, ()) if name in experiment.changed()]
-    if given and cluster == "threads":
-        raise ValueError(
-            "crash: a thread cannot be lost without the others of its process; use processes, or let it pause."
-        )
-    if given:
-        raise ValueError(
-            f"{given[0]}: GPUs talk by NCCL and compute as fast as they do, so no {given[0]} can be emulated "
-            "there; use processes or the simulated cluster, or leave it out."
-        )
+    for name, why in REFUSED.get(cluster, {}).items():
+        if name in experiment.changed():
+            raise ValueError(f"{name}: {why}")
 
 
 def _check_restarts(experiment: Experiment) -> None:

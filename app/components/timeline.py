@@ -29,7 +29,7 @@ Window = tuple[float, float]
 
 def frame(run: Run, name: str, window: Window | None = None) -> bytes:
     """Return all that the browser needs; `name` identifies the run, `window` (s) is where single spans are wanted."""
-    return framed(run.trace, lane_names(run), describe(run), name, window, run.experiment.cluster == "simulated")
+    return framed(run.trace, lane_names(run), describe(run), name, window, clickable=True)
 
 
 def framed(

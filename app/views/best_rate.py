@@ -6,6 +6,7 @@ import streamlit as st
 
 from app import background, session
 from experiments.experiment import Experiment
+from experiments.runs.summary import code_version
 from experiments.study import rates
 
 HELP = (
@@ -33,7 +34,9 @@ def offer(experiment: Experiment | None) -> None:
             state.rate_wanted, state.rate_found = None, rates.read(folder)
             st.rerun()
         return
-    known = rates.tabled(experiment) or (rates.read(folder) if (folder := spec.stored(session.ROOT)) else None)
+    known = rates.tabled(experiment)
+    if known is None and (folder := spec.stored(session.ROOT, code_version())):  # which is read from disk only once
+        known = rates.read(folder)
     if known == experiment.settings["learning_rate"]:
         st.markdown(":green-badge[:material/check: At its best rate]", help=HELP)
         return

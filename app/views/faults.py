@@ -8,6 +8,7 @@ import streamlit as st
 
 from app import controls, session, units
 from app.charts import rank_names
+from experiments.conditions import REFUSED, RESTARTING
 from experiments.experiment import Experiment
 
 FACTORS = (1, 1.5, 2, 3, 5, 10, 20, 50, 100)
@@ -20,7 +21,7 @@ def choose(experiment: Experiment | None) -> None:
     """Draw the ranks, each with its faults; clicking one opens its dialog."""
     if experiment is None:
         return
-    ranks, real = experiment.ranks, experiment.cluster != "simulated"
+    ranks = experiment.ranks
     names = rank_names(experiment, ranks)
     marks = [_mark(*_of(experiment, rank)) for rank in range(ranks)]
 
@@ -28,14 +29,26 @@ def choose(experiment: Experiment | None) -> None:
         return f"{names[rank] if ranks <= NAMED else rank} {marks[rank]}".strip()
 
     common = {
-        "key": "rank", "format_func": said, "on_change": _clicked, "disabled": real,
-        "help": "Click a rank to slow it down (×), to let it pause (‖), or to lose it, for good (✕) or until it "
-        "comes back (↺). A click on its name in the timeline does the same. Only the simulated cluster can obey.",
+        "key": "rank", "format_func": said, "on_change": _clicked,
+        "help": f"Click a rank to {_ways(experiment.cluster)}. A click on its name in the timeline does the same.",
     }  # fmt: skip
     if ranks <= FEW:
         st.pills("Faults of a rank", range(ranks), **common)
     else:
         st.selectbox("Faults of a rank", range(ranks), None, placeholder="Choose a rank", **common)
+
+
+def _ways(cluster: str) -> str:
+    """Return what this cluster can have happen to a rank."""
+    if _unlosable(cluster):
+        return "slow it down (×), or to let it pause (‖)"
+    lost = ", for good (✕) or until it comes back (↺)" if cluster in RESTARTING else " for good (✕)"
+    return f"slow it down (×), to let it pause (‖), or to lose it{lost}"
+
+
+def _unlosable(cluster: str) -> str:
+    """Return why this cluster cannot lose a rank, "" if it can."""
+    return REFUSED.get(cluster, {}).get("crash", "")
 
 
 def ask(rank: int, at: float | None = None) -> None:
@@ -74,8 +87,13 @@ def _form(experiment: Experiment, rank: int, at: float) -> None:
         with right:
             _time("for, ms", "fault-for", end - start)
     lost, back = crash or (at, math.inf)
-    returns = experiment.restartable and rank >= experiment.servers
-    if st.toggle("Is lost" if returns else "Is lost, for good", crash is not None, key="fault-lost"):
+    able = experiment.cluster in RESTARTING
+    returns = able and experiment.restartable and rank >= experiment.servers
+    stuck = _unlosable(experiment.cluster)
+    if st.toggle(
+        "Is lost" if returns else "Is lost, for good", crash is not None, key="fault-lost",
+        disabled=bool(stuck) and crash is None, help=f"Not on this cluster: {stuck}" if stuck else None,
+    ):  # fmt: skip
         left, right = st.columns(2)
         with left:
             _time("at, ms", "fault-at", lost)

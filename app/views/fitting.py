@@ -18,12 +18,17 @@ def allowed() -> bool:
 
 
 def settle() -> None:
-    """After a fit, and before the controls are drawn, choose what was fitted, or say why it cannot be used."""
-    if st.session_state.pop("fitted", False) and (made := this_machine.load()):
-        if made.doubt:
-            st.warning(f"The fit cannot be used: {made.doubt}")
-        else:
-            st.session_state.update(device=made.device, network=made.network)
+    """After a fit, and before the controls are drawn, choose what was fitted, or say why it cannot be used.
+
+    A real cluster keeps its own.
+    """
+    state = st.session_state
+    if not state.pop("fitted", False) or not (made := this_machine.load()):
+        return
+    if made.doubt:
+        st.warning(f"The fit cannot be used: {made.doubt}")
+    elif state.cluster == "simulated":
+        state.update(device=made.device, network=made.network)
 
 
 def offer() -> None:

@@ -1,47 +1,68 @@
-"""Predicted and measured: one experiment simulated with this machine's constants, and on real processes."""
+"""Predicted and measured: one experiment on the simulated cluster and on real processes, and where the two part."""
 
 from __future__ import annotations
+
+import math
 
 import streamlit as st
 
 from app import background, session, units
 from app.charts import lane_names
 from app.components import timeline
-from app.text import sentence
+from app.text import escaped, sentence
 from app.views.pictures import heading
-from experiments.experiment import OWN, Experiment
+from experiments.conditions import RESTARTING
+from experiments.experiment import OWN, REAL_DEFAULTS, Experiment
 from experiments.measure import this_machine
 from experiments.plots import curves
+from experiments.runs.parting import APART, Parting, parting, totals
+from experiments.runs.place import place
 from experiments.runs.record import Run
 
-REAL = 4  # ranks that are measured; more would wait for each other's cores
+OWN_CORES = 4  # ranks that are measured as fast as this machine computes; more would wait for each other's cores
+EMULATED = 8  # ranks that are measured where they emulate a device, and sleep for most of the time
+UNFITTED = (
+    "To predict this run, let the simulated cluster know this machine: choose *Fit to this machine* under *Cluster* on "
+    "the left, or `python -m experiments fit`. A run that emulates both a network and a device needs no fit."
+)
 
 
 def counterpart(e: Experiment) -> Experiment | None:
-    """Return the prediction of a measured experiment, or the measurement of a predicted one.
+    """Return the prediction of a measured experiment, or the measurement of a predicted one, with the same settings.
 
-    None if there is none: this machine was not fitted while it was quiet, or `e` does not have its constants.
+    What is a real cluster's own is predicted with what was fitted to this machine. None if there is no counterpart:
+    this machine was not fitted while it was quiet, real processes cannot obey, or there would be too many of them.
     """
     fit = this_machine.trusted()
-    if fit is None:
-        return None
-    here = {"device": fit.device, "network": fit.network}
     if e.cluster == "processes":
-        return e.change(cluster=None, **{name: text for name, text in here.items() if getattr(e, name) == OWN})
-    if e.cluster != "simulated" or e.ranks > REAL:
+        own = [name for name in REAL_DEFAULTS if getattr(e, name) == OWN]
+        return e.change(cluster=None, **{name: getattr(fit, name) for name in own}) if fit or not own else None
+    if e.cluster != "simulated" or not _obeyed(e):
         return None
-    own = {name: None for name, text in here.items() if getattr(e, name) == text}
-    return e.change(cluster="processes", **own) if own else None
+    fitted = {name: getattr(fit, name) for name in REAL_DEFAULTS} if fit else {}
+    where = {name: OWN if text == fitted.get(name) else text for name in REAL_DEFAULTS if (text := getattr(e, name))}
+    if e.ranks > (OWN_CORES if where["device"] == OWN else EMULATED):
+        return None
+    return e.change(cluster="processes", **where)
+
+
+def _obeyed(e: Experiment) -> bool:
+    """Return whether real processes can have the faults of a simulated experiment."""
+    returning = any(back < math.inf for _, back in e.crash.by_rank.values())
+    return "processes" in RESTARTING or not returning
 
 
 def show(run: Run, folder: str) -> None:
     """Offer the counterpart of the run on the page; once it is there, show both timelines rank by rank."""
     e = run.experiment
     other = counterpart(e)
-    if other is None or run.status != "finished":
+    if run.status != "finished" or (other is None and e.cluster != "processes"):
         return
     state = st.session_state
-    heading("Predicted and measured", "The same experiment, simulated with what was measured here, and for real.")
+    heading("Predicted and measured", "The same experiment on the simulated cluster and on real processes.")
+    if other is None:
+        st.caption(UNFITTED)
+        return
     if state.get("counterpart") != e.key():
         what = "Predict it with the simulated cluster" if e.cluster == "processes" else "Run it on real processes"
         st.button(
@@ -73,10 +94,34 @@ def _beside(measured: Run, predicted: Run, name: str) -> None:
         f"A step took {units.seconds(steps[0])} and was predicted to take {units.seconds(steps[1])}, "
         f"{units.percent(steps[1] / steps[0])} of it."
     )
-    st.markdown(told)
+    st.caption(f"Measured: {escaped(place(measured.experiment))}. Predicted: {escaped(place(predicted.experiment))}.")
+    st.markdown(f"{told} {parted(parting(predicted.trace, measured.trace))}")
+    _totals(measured, predicted)
     lanes = [f"{n.split()[-1]} {word}" for n in lane_names(measured) for word in ("measured", "predicted")]
     window = timeline.wanted(st.session_state.get("counterparts"), name)
     both = timeline.beside(measured.trace, predicted.trace)
     timeline.timeline(
         timeline.framed(both, lanes, f"Measured and predicted, rank by rank. {told}", name, window), "counterparts"
     )
+
+
+def parted(where: Parting | None) -> str:
+    """Return in a sentence where the prediction and the measurement first differ."""
+    if where is None:
+        return f"No kind of span differs by more than {100 * APART:g} % in any step."
+    return (
+        f"They first differ by more than {100 * APART:g} % in step {where.step + 1}, in *{where.kind}*: "
+        f"{units.seconds(where.predicted)} predicted and {units.seconds(where.measured)} measured, over all ranks. "
+        f"That kind differs by more than that in {units.count(where.steps)} of {units.count(where.compared)} steps."
+    )
+
+
+def _totals(measured: Run, predicted: Run) -> None:
+    """Draw what each kind of span takes, of all ranks over the whole run."""
+    rows = "".join(
+        f"<tr><th>{one.kind}</th><td>{units.seconds(one.predicted)}</td><td>{units.seconds(one.measured)}</td>"
+        f"<td>{units.number(one.ratio) if one.predicted else '–'}</td></tr>"
+        for one in totals(predicted.trace, measured.trace)
+    )
+    head = "".join(f"<th>{word}</th>" for word in ("all ranks", "predicted", "measured", "ratio"))
+    st.html(f'<div class="figures"><table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table></div>')

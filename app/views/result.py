@@ -13,6 +13,7 @@ from app.views import ask, compare, export, pictures, predict, predicted_vs_meas
 from app.views.pictures import heading
 from experiments.experiment import Experiment
 from experiments.runs.figures import FIGURES
+from experiments.runs.place import place
 from experiments.runs.record import Run
 
 NOTES = 4  # remarks of a run before the others are folded away
@@ -52,7 +53,7 @@ def show(folder: str, wanted: Experiment | None) -> None:
         heading(
             "Timeline",
             "Who did what when: one lane per rank, one bar per span. Arrows are messages. Click a rank's name to slow "
-            "it down, let it pause, or lose it and have it come back.",
+            "it down, let it pause, or lose it.",
         )
         st.fragment(pictures.lanes)(folder)
         if any(one.run.quantities for one in shown):
@@ -115,10 +116,7 @@ def headline(e: Experiment) -> str:
     budget += [units.seconds(e.seconds)] if e.seconds else []
     budget += [f"until a loss of {e.target_loss:g}"] if e.target_loss else []
     coded = [] if e.compression == "none" else [f"{e.compression} compression"]
-    where = f"real {e.cluster} of this machine"
-    if e.cluster == "simulated":
-        where = f"simulated: {e.network}, {e.device} devices"
-    return " · ".join([ranks, f"batch {e.batch}", " or ".join(budget), *coded, where, f"seed {e.seed}"])
+    return " · ".join([ranks, f"batch {e.batch}", " or ".join(budget), *coded, place(e), f"seed {e.seed}"])
 
 
 def remarks(run: Run, missing: list[str]) -> None:

@@ -111,16 +111,22 @@ def _controls():
     """Draw everything but the algorithm; return the places for the best rate, and for the faults of ranks."""
     state = st.session_state
     algorithm, _, workload = settings_of(state.algorithm, state.compression, state.workload)
+    cluster = state.get("cluster", "simulated")
     knobs = [controls.control(algorithm, name) for name in algorithm.model_fields]
+    rate = controls.beginning_rate()
+    knobs = [controls.reaching(k, rate) if k.name == "learning_rate" else k for k in knobs]
     delays, others = [k for k in knobs if k.delay], [k for k in knobs if not k.delay]
     owners = controls.owners(state.algorithm, state.compression, state.workload)
     data = [controls.control(workload, name) for name, owner in owners.items() if owner is workload]
 
     def own(*names: str) -> None:
         for name in names:
-            refused = name in REFUSED.get(state.get("cluster", "simulated"), ())
-            settle = partial(controls.settle, name) if name in ("compression", "workload") else None
-            controls.draw(controls.control(Experiment, name), refused, settle)
+            settle = {
+                "compression": partial(controls.settle, name),
+                "workload": partial(controls.settle, name),
+                "cluster": partial(controls.settle_cluster, cluster),
+            }
+            controls.draw(controls.control(Experiment, name), REFUSED.get(cluster, {}).get(name, ""), settle.get(name))
 
     if controls.alone(state.algorithm) and state.workers == 1:
         st.caption("One worker: a sequential method trains on one.")
@@ -142,7 +148,7 @@ def _controls():
     for knob in others[:FIRST]:
         controls.draw(knob)
         if knob.name == "learning_rate":
-            rate = st.container()
+            best = st.container()
     if others[FIRST:]:
         with _folded(f"More of {state.algorithm}", "algorithm") as more:
             for knob in others[FIRST:] if more.open else ():
@@ -165,7 +171,7 @@ def _controls():
     ranks = st.container()
     with _folded("More: links, and faults as text", "cluster") as more:
         own(*(controls.MORE if more.open else ()))
-    return rate, ranks
+    return best, ranks
 
 
 def _folded(label: str, of: str):

@@ -104,7 +104,7 @@ def conclude(run: Run, runs: str, as_json: bool = False) -> int:
     else:
         click.echo(f"{show.headline(run)}\n{show.summary(run)}")
         for note in run.notes:
-            click.echo(f"  note           {note}")
+            click.echo(show.folded(f"  note           {note}", " " * 17))
         click.echo(f"stored  {folder}\nagain   {command}")
     if run.error:
         click.echo(f"{run.error.rstrip('.')}. What was recorded until then is kept in {folder}.", err=True)

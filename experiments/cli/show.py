@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import shutil
+import textwrap
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 from experiments.runs.figures import plus_minus
+from experiments.runs.place import place
 from experiments.runs.record import Run
 from experiments.runs.seeds import SeedFigure
 from tracing import HELD, KINDS
@@ -18,22 +21,23 @@ UNITS = {"bytes": BYTES, "flops": FLOPS}
 
 
 def headline(run: Run) -> str:
-    """Return what was run, in one line."""
+    """Return what was run, and where; in lines that fit the terminal."""
     e = run.experiment
     ranks = f"{e.workers} worker{'s' * (e.workers != 1)}"
     if e.servers:
         ranks += f" and {e.servers} server{'s' * (e.servers != 1)}"
-    where = (
-        f"{e.network}, simulated"
-        if e.cluster == "simulated"
-        else {"processes": "real processes", "threads": "real threads"}.get(e.cluster, "GPUs")
-    )
     compressed = "" if e.compression == "none" else f" with {e.compression}"
-    return f"{e.algorithm}{compressed} on {e.workload}: {ranks}, {where}"
+    return folded(f"{e.algorithm}{compressed} on {e.workload}: {ranks}, {place(e)}", "  ")
+
+
+def folded(text: str, indent: str) -> str:
+    """Return a text in lines as wide as the terminal, those after the first indented. A file has no edge."""
+    wide = shutil.get_terminal_size((10_000, 0)).columns
+    return textwrap.fill(text, max(wide, 40), subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
 
 
 def summary(run: Run) -> str:
-    """Return the figures of a run, a line each."""
+    """Return the figures of a run, a line each, folded where the terminal is narrower."""
     s = run.summary
     lines = [
         ("training loss", _join(number(s["loss"]), "mean of the last 20 mini-batches")),
@@ -60,7 +64,7 @@ def summary(run: Run) -> str:
         ("to rounding", _join(s.get("digest_to_rounding", ""), "losses by quarters of the run, and held-out")),
     ]
     width = max(15, *(len(name) + 1 for name, _ in lines))
-    return "\n".join(f"  {name:<{width}}{text}" for name, text in lines if text)
+    return "\n".join(folded(f"  {name:<{width}}{text}", " " * (width + 2)) for name, text in lines if text)
 
 
 def fewer(ratio: float) -> str:

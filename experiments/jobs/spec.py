@@ -46,15 +46,15 @@ class JobSpec:
         text = json.dumps(self.values, sort_keys=True)
         return f"{self.kind}-{hashlib.sha256(text.encode()).hexdigest()[:16]}"
 
-    def place(self, root: str | Path) -> Path:
-        """Return where the result is kept, as made by this version of the source."""
+    def place(self, root: str | Path, source: str = "") -> Path:
+        """Return where the result is kept, as made by this version of the source: by default that on disk."""
         path = ROOT / f"{KINDS[self.kind].replace('.', '/')}.py"
-        version = hashlib.sha256(source_version().encode() + path.read_bytes()).hexdigest()[:8]
+        version = hashlib.sha256((source or source_version()).encode() + path.read_bytes()).hexdigest()[:8]
         return Path(root) / f"{self.key()}-{version}"
 
-    def stored(self, root: str | Path) -> Path | None:
-        """Return where the result lies already, None if it does not."""
-        place = self.place(root)
+    def stored(self, root: str | Path, source: str = "") -> Path | None:
+        """Return where the result of this version of the source lies already, None if it does not."""
+        place = self.place(root, source)
         return place if place.is_dir() else None
 
     def perform(self, root: str | Path, progress: Callable[[float], None] = lambda part: None) -> Path:

@@ -98,12 +98,30 @@ def test_hundreds_of_ranks_are_picked_from_a_list(page, stored):
     assert opened.select_slider("fault-slow").value == 1 and not opened.exception
 
 
-@pytest.mark.parametrize("cluster", ["processes", "threads"])
-def test_real_ranks_have_no_made_up_trouble(page, stored, cluster):
-    stored(Experiment())
-    opened = page()
-    opened.selectbox("cluster").select(cluster).run()
-    assert opened.button_group("rank").disabled
+@pytest.mark.parametrize(("cluster", "losable"), [("processes", True), ("threads", False)])
+def test_real_ranks_are_slowed_and_paused_and_lost_where_that_can_be(page, stored, cluster, losable):
+    experiment = Experiment(algorithm="asgd", cluster=cluster)
+    stored(experiment)
+    opened = click(page(experiment.query()), 2)
+    lost = opened.toggle("fault-lost")
+    assert lost.label == "Is lost, for good" and lost.disabled is not losable
+    assert losable or "a thread cannot be lost" in lost.help
+    opened.select_slider("fault-slow").set_value(3)
+    opened.toggle("fault-pauses").set_value(True)
+    if losable:
+        lost.set_value(True)
+    opened.run()
+    assert "fault-returns" not in [toggle.key for toggle in opened.toggle]
+    opened.button("fault-apply").click().run()
+    state = opened.session_state
+    assert (
+        not opened.exception and state.slow == "2:3" and state.pause.startswith("2:") and bool(state.crash) is losable
+    )
+
+
+def test_the_help_names_what_the_cluster_can_have_happen():
+    assert "comes back" in faults._ways("simulated") and "lose it for good" in faults._ways("processes")
+    assert "lose" not in faults._ways("threads")
 
 
 def test_a_rank_that_is_not_there_any_more_opens_nothing(page, stored):

@@ -16,6 +16,8 @@ import psutil
 import pytest
 
 from experiments.experiment import Experiment
+from experiments.measure import this_machine
+from experiments.measure.this_machine import Fit
 from experiments.runs import store
 
 playwright = pytest.importorskip("playwright.sync_api")
@@ -315,6 +317,46 @@ def test_a_click_on_a_rank_slows_it_down_and_the_prediction_meets_the_result(tab
     expect(page.get_by_text("Samples per second: fewer")).to_be_visible()
     assert query(page)["slow"] == "3:3"
     result(page)
+
+
+def choose(page, key: str, name: str):
+    """Pick from a list of the left side by the beginning of what it says."""
+    box = page.locator(f".st-key-{key}").get_by_role("combobox")
+    box.focus()
+    page.evaluate("new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")  # scrolling shuts it
+    box.fill(name)
+    page.get_by_role("option", name=re.compile(f"^{re.escape(name)}( ·|$)")).click()
+    expect(page.get_by_test_id("stApp")).to_have_attribute("data-test-script-state", "notRunning")
+
+
+def test_real_processes_obey_what_is_chosen_and_are_predicted(tab, tmp_path, monkeypatch):
+    monkeypatch.setenv("LOCKSTEP_HOME", str(tmp_path))
+    this_machine.save(Fit(device="3e+10:2e+10:2e-06", network="5e-05:1.5e+09:0", machine="this", moment="2026-11-21"))
+    with served(tmp_path / "runs") as address:
+        page = tab(f"{address}?workers=2")
+        result(page)
+        choose(page, "cluster", "processes")
+        network = page.locator(".st-key-network").get_by_role("combobox")
+        expect(network).to_have_value("this machine's own · not emulated")
+        choose(page, "network", "1GbE")
+        expect(page).to_have_url(re.compile("cluster=processes&network=1GbE"))
+        page.locator(".st-key-rank").get_by_text("worker 1", exact=True).click()
+        dialog = page.get_by_role("dialog")
+        dialog.get_by_role("slider").focus()
+        for _ in range(3):
+            page.keyboard.press("ArrowRight")
+        dialog.get_by_role("button", name="Run with it").click()
+        expect(page.get_by_text("real processes, emulating 1GbE, rank 1 slowed 3 times")).to_be_visible()
+        result(page)
+        expect(page.locator(".timeline .stage")).to_have_attribute("aria-label", re.compile(r"of 2 ranks .*\d % wait"))
+
+        page.get_by_role("button", name="Predict it").click()
+        expect(page.locator(".timeline .stage")).to_have_count(2)
+        both = page.locator(".timeline .stage").nth(1)
+        expect(both).to_have_attribute("aria-label", re.compile("Measured and predicted, rank by rank"))
+        totals = page.locator(".figures table", has_text="predicted")
+        expect(totals.locator("tr", has_text="wait")).to_contain_text(re.compile(r"\d m?s"))
+        expect(page.get_by_text(re.compile("Predicted: simulated: 1GbE, .*rank 1 slowed 3 times"))).to_be_visible()
 
 
 def test_a_window_into_the_timeline_survives_another_setting(tab, address):

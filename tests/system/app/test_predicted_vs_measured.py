@@ -10,6 +10,8 @@ from experiments.jobs.pool import JobState
 from experiments.measure import this_machine
 from experiments.measure.this_machine import Fit
 from experiments.plots import curves
+from experiments.runs.parting import Parting
+from tracing import KINDS
 
 MADE = Fit(device="3e+10:2e+10:2e-06", network="5e-05:1.5e+09:0", machine="a machine", moment="2026-11-21T20:00+00:00")
 HERE = {"device": MADE.device, "network": MADE.network}
@@ -31,19 +33,44 @@ def test_a_simulated_run_with_the_numbers_of_this_machine_has_a_real_counterpart
     assert predicted_vs_measured.counterpart(simulated) == real and predicted_vs_measured.counterpart(real) == simulated
 
 
-def test_what_a_real_cluster_cannot_obey_is_left_out_of_the_counterpart(fitted):
-    assert predicted_vs_measured.counterpart(Experiment(workers=2, slow="1:3", jitter="cloud", **HERE)) == Experiment(
-        workers=2, cluster="processes"
-    )
+@pytest.mark.parametrize("preset", ["10GbE", "1GbE"])
+def test_the_counterpart_has_the_same_settings_and_those_of_this_machine_in_place_of_its_own(fitted, preset):
+    settings = {"workers": 2, "network": preset, "latency": 0.002, "slow": "1:3", "pause": "0:0.1-0.2", "crash": "1:9"}
+    simulated = Experiment(device=MADE.device, jitter="cloud", **settings)
+    real = Experiment(cluster="processes", jitter="cloud", **settings)
+    assert real.network == preset and real.device == "own"
+    assert predicted_vs_measured.counterpart(simulated) == real and predicted_vs_measured.counterpart(real) == simulated
 
 
-@pytest.mark.parametrize("experiment", [Experiment(), Experiment(cluster="threads"), Experiment(workers=9, **HERE)])
+@pytest.mark.parametrize(
+    "experiment",
+    [
+        Experiment(cluster="threads"),
+        Experiment(workers=5, **HERE),
+        Experiment(workers=9),
+        Experiment(algorithm="asgd", workers=2, crash="1:0.1-0.2"),
+    ],
+    ids=["threads", "more ranks than cores", "too many processes", "a rank that comes back"],
+)
 def test_other_runs_have_no_counterpart(fitted, experiment):
     assert predicted_vs_measured.counterpart(experiment) is None
 
 
-def test_without_a_fit_there_are_no_counterparts(home):
-    assert predicted_vs_measured.counterpart(Experiment(workers=2, cluster="processes")) is None
+def test_only_what_is_a_machines_own_needs_a_fit(home):
+    own, emulated = Experiment(cluster="processes"), Experiment(cluster="processes", network="1GbE", device="laptop")
+    assert predicted_vs_measured.counterpart(own) is None
+    assert predicted_vs_measured.counterpart(own.change(network="1GbE")) is None
+    simulated = predicted_vs_measured.counterpart(emulated)
+    assert simulated == Experiment(network="1GbE") and predicted_vs_measured.counterpart(simulated) == emulated
+
+
+def test_a_measured_run_that_cannot_be_predicted_says_what_is_missing(page, stored, home):
+    folder = stored(Experiment(cluster="processes"))
+    opened = page()
+    opened.session_state.shown = str(folder)
+    opened.run()
+    assert any("Fit to this machine" in caption.value for caption in opened.caption)
+    assert "counterpart-run" not in [button.key for button in opened.button]
 
 
 def test_the_time_of_a_step_is_the_median_between_two_mini_batches_of_a_rank(made):
@@ -82,7 +109,16 @@ def test_the_counterpart_is_offered_and_then_laid_beside_the_run(page, stored, f
     assert "counterparts" not in canvases(opened)
     opened.button("counterpart-run").click().run()
     assert not opened.exception and "counterparts" in canvases(opened)
-    assert any("A step took " in element.value and "100.0 % of it" in element.value for element in opened.markdown)
+    (told,) = [element.value for element in opened.markdown if "A step took " in element.value]
+    assert "100.0 % of it" in told and "No kind of span differs by more than 10 %" in told
+    (table,) = [element.proto.body for element in opened.get("html") if "<th>ratio<" in element.proto.body]
+    assert table.count("<td>1</td>") == len(KINDS)
+    assert any("Measured: real processes. Predicted: simulated" in element.value for element in opened.caption)
+
+
+def test_the_sentence_names_the_step_as_the_timeline_does_and_the_kind():
+    told = predicted_vs_measured.parted(Parting(4, "wait", 0.001, 0.0025, 7, 40))
+    assert "in step 5, in *wait*: 1 ms predicted and 2.5 ms measured" in told and "7 of 40 steps" in told
 
 
 def test_a_machine_that_was_fitted_is_among_the_devices_and_networks(page, stored, fitted):
@@ -100,10 +136,15 @@ def test_numbers_from_a_link_are_shown_as_numbers(page, stored, home):
     assert "in numbers · 40 GFLOP/s" in opened.selectbox("device").options
 
 
-def test_a_fit_is_chosen_when_it_is_done(page, stored, home, monkeypatch):
+@pytest.mark.parametrize(
+    ("cluster", "chosen"), [("simulated", (MADE.device, MADE.network)), ("processes", ("own", "own"))]
+)
+def test_a_fit_is_chosen_when_it_is_done_and_a_real_cluster_keeps_its_own(
+    page, stored, home, monkeypatch, cluster, chosen
+):
     stored(Experiment())
     monkeypatch.setattr(fitting, "allowed", lambda: True)
-    opened = page()
+    opened = page(Experiment(cluster=cluster).query())
     asked = []
 
     def done(job_spec, waiting, place):
@@ -114,7 +155,7 @@ def test_a_fit_is_chosen_when_it_is_done(page, stored, home, monkeypatch):
     monkeypatch.setattr(fitting.background, "fetch", done)
     opened.button("fit").click().run()
     assert asked == ["fit"] and not opened.exception
-    assert (opened.session_state.device, opened.session_state.network) == (MADE.device, MADE.network)
+    assert (opened.session_state.device, opened.session_state.network) == chosen
 
 
 def test_a_server_for_others_does_not_offer_to_measure_itself(page, stored, monkeypatch):

@@ -72,6 +72,23 @@ def test_settings_that_are_folded_away_are_in_force_all_the_same(page, stored):
     assert address(opened) == experiment.change(workers=2)
 
 
+def test_the_slider_of_rates_reaches_ten_times_the_rate_that_the_experiment_begins_with(page, stored):
+    experiment = Experiment(algorithm="asgd", workload="sparse")
+    stored(experiment)
+    slider = page(experiment.query()).select_slider("learning_rate")
+    assert slider.value == experiment.settings["learning_rate"]
+    assert float(slider.options[-1].replace(",", "")) >= 10 * slider.value
+
+
+def test_a_page_that_is_drawn_again_does_not_read_the_sources_again(page, stored, monkeypatch):
+    experiment = Experiment(batch=48)  # its best rate is in no table
+    stored(experiment)
+    opened = page(experiment.query())
+    monkeypatch.setattr("experiments.jobs.spec.source_version", lambda: pytest.fail("they were read"))
+    opened.run()
+    assert not opened.exception and opened.button("best-rate").label == "Find its best rate"
+
+
 def test_what_was_changed_stays_when_it_is_folded_away(page, stored):
     stored(Experiment())
     opened = page()
@@ -134,6 +151,63 @@ def test_a_link_opens_as_exactly_that_experiment(page, stored, values):
     assert not opened.exception and not opened.warning
     assert address(opened) == experiment
     assert opened.session_state.asked == experiment
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        {"cluster": "processes", "network": "10GbE", "latency": 0.002, "slow": "2:3"},
+        {"cluster": "threads", "device": "laptop", "per_node": 2},
+        {"cluster": "gpus", "jitter": "cloud", "crash": "1:0.5"},
+    ],
+)
+def test_a_link_to_a_real_cluster_opens_as_what_it_emulates_and_waits_for_run(page, values):
+    experiment = Experiment.of(values)
+    opened = page(experiment.query())
+    assert not opened.exception and not opened.warning
+    assert address(opened) == experiment and "asked" not in opened.session_state
+
+
+@pytest.mark.parametrize(
+    ("cluster", "refused"),
+    [
+        ("processes", set()),
+        ("threads", {"crash"}),
+        ("gpus", {"network", "latency", "bandwidth", "per_node", "device"}),
+    ],
+)
+def test_what_a_cluster_cannot_obey_is_disabled_and_says_why(page, stored, cluster, refused):
+    stored(Experiment())
+    opened = page()
+    opened.selectbox("cluster").select(cluster).run()
+    assert not opened.exception and address(opened) == Experiment(cluster=cluster)
+    knobs = {name: widgets(opened)[name] for name in (*controls.DELAY, *controls.PLACE, *controls.MORE)}
+    assert {name for name, knob in knobs.items() if knob.disabled} == refused
+    for name in knobs:
+        assert ("Not on this cluster" in knobs[name].help) is (name in refused)
+
+
+def test_what_a_cluster_refuses_can_be_taken_back_and_then_is_disabled(page, stored):
+    stored(Experiment())
+    opened = page("network=1GbE")
+    opened.selectbox("cluster").select("gpus").run()
+    network = opened.selectbox("network")
+    assert network.value == "1GbE" and not network.disabled
+    network.select("own").run()
+    assert opened.selectbox("network").disabled and address(opened) == Experiment(cluster="gpus")
+
+
+def test_a_real_cluster_begins_with_its_own_network_and_emulates_what_is_chosen(page, stored):
+    stored(Experiment())
+    opened = page()
+    opened.selectbox("cluster").select("processes").run()
+    network = opened.selectbox("network")
+    assert network.value == "own" and network.options[0] == "this machine's own · not emulated"
+    network.select("1GbE").run()
+    assert address(opened) == Experiment(cluster="processes", network="1GbE")
+    opened.selectbox("cluster").select("simulated").run()
+    assert address(opened) == Experiment(network="1GbE")
+    assert not [said for said in opened.selectbox("network").options if "own" in said]
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,79 @@
+"""Parting: where a predicted run and the measured one first differ, and by how much over the whole run.
+
+Both are divided by step and kind of span, in seconds of all ranks together. They part in the first step in which a kind
+takes more than a tenth longer, or less, than predicted, and in that step in the kind that differs by most seconds. What
+is small beside its step does not count: twice a microsecond of waiting changes nothing. Neither do spans before the
+first step and those of servers, which take no steps; the totals have them.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from tracing import KINDS, Trace
+
+APART = 0.1  # of the longer of the two: by more than that they differ
+HEARD = 0.01  # of the longer of the two steps: a difference below that is none
+
+
+class Total(NamedTuple):
+    """Seconds that all ranks spent on one kind of span. `ratio` is measured by predicted, NaN where 0 was predicted."""
+
+    kind: str
+    predicted: float
+    measured: float
+
+    @property
+    def ratio(self) -> float:
+        return self.measured / self.predicted if self.predicted else float("nan")
+
+
+class Parting(NamedTuple):
+    """The step, from 0, and the kind in which the runs part, in s of all ranks.
+
+    `steps` is in how many of the `compared` steps that kind differs as much.
+    """
+
+    step: int
+    kind: str
+    predicted: float
+    measured: float
+    steps: int
+    compared: int
+
+
+def totals(predicted: Trace, measured: Trace) -> list[Total]:
+    """Return the seconds of every kind of span that there is in either, over all ranks and the whole run."""
+    sides = predicted.busy().sum(axis=0), measured.busy().sum(axis=0)
+    rows = (Total(kind, float(p), float(m)) for kind, p, m in zip(KINDS, *sides, strict=True))
+    return [row for row in rows if row.predicted or row.measured]
+
+
+def parting(predicted: Trace, measured: Trace) -> Parting | None:
+    """Return where they first differ by more than APART; None if they do not in the steps that both took."""
+    steps = min(_steps(predicted), _steps(measured))
+    p, m = _seconds(predicted, steps), _seconds(measured, steps)
+    gap, longer = np.abs(m - p), np.maximum(p, m)
+    whole = np.maximum(p.sum(axis=1), m.sum(axis=1))
+    apart = (gap > APART * longer) & (gap > HEARD * whole[:, None])
+    if not apart.any():
+        return None
+    step = int(apart.any(axis=1).argmax())
+    kind = int(np.where(apart[step], gap[step], -1).argmax())
+    many = int(apart[:, kind].sum())
+    return Parting(step, KINDS[kind], float(p[step, kind]), float(m[step, kind]), many, steps)
+
+
+def _steps(trace: Trace) -> int:
+    return int(trace.spans["step"].max(initial=-1)) + 1
+
+
+def _seconds(trace: Trace, steps: int) -> np.ndarray:
+    """Return seconds per step and kind, shape (steps, len(KINDS))."""
+    spans = trace.spans
+    taken = (spans["step"] >= 0) & (spans["step"] < steps)
+    table = np.zeros((steps, len(KINDS)))
+    np.add.at(table, (spans["step"][taken], spans["kind"][taken]), (spans["end"] - spans["start"])[taken])
+    return table
