@@ -77,7 +77,7 @@ def check(experiment: Experiment, workload: Any, here: bool) -> None:
     _check_restarts(experiment)
     if experiment.cluster == "simulated":
         return
-    _check_cluster(experiment)
+    _check_cluster(experiment, here)
     chosen = device(experiment)
     if here and chosen:
         _check_device(experiment, workload, chosen)
@@ -85,18 +85,13 @@ def check(experiment: Experiment, workload: Any, here: bool) -> None:
         _check_length(experiment, workload, links)
 
 
-def _check_cluster(experiment: Experiment) -> None:
+def _check_cluster(experiment: Experiment, here: bool) -> None:
     cluster, asked = experiment.cluster, emulated(experiment)
     fast = [f"{rank}:{factor:g}" for rank, factor in asked["faults"].slow.items() if factor < 1]
     if fast and not asked["device"]:
         raise ValueError(
             f"slow: a real rank cannot compute faster than it does, and {fast[0]} asks for that; use factors of 1 or "
             "more, or a device slower than this machine."
-        )
-    if asked["faults"].back:
-        raise ValueError(
-            f"crash: a rank of the {cluster} cluster cannot come back; lose it for good, let it pause, or use the "
-            "simulated cluster."
         )
     given = [name for name in REFUSED.get(cluster, ()) if name in experiment.changed()]
     if given and cluster == "threads":
@@ -107,6 +102,11 @@ def _check_cluster(experiment: Experiment) -> None:
         raise ValueError(
             f"{given[0]}: GPUs talk by NCCL and compute as fast as they do, so no {given[0]} can be emulated "
             "there; use processes or the simulated cluster, or leave it out."
+        )
+    if asked["faults"].back and not (cluster == "processes" and here):
+        raise ValueError(
+            "crash: a rank can come back on processes of this machine or on the simulated cluster, not on "
+            f"{cluster if here else 'ranks that another launcher has started'}; lose it for good, or let it pause."
         )
 
 
