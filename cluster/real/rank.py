@@ -24,7 +24,7 @@ from cluster.real.emulated_network import emulate, sleep_until
 from cluster.real.event_log_stream import StreamedEventLog
 from cluster.real.links import Links, Listener
 from cluster.real.rank_state import RankState, describe_wait, unread
-from cluster.real.restart import Door, RestartableComm, RestartableLinks
+from cluster.real.restart import Door, RealRestartableComm, RestartableLinks
 
 START = 60.0  # s in which the ranks must connect to each other
 
@@ -86,7 +86,7 @@ def enter(
     native = torch_wanted and collective == "fast" and network is None  # torch's messages would pass it by
     nodes = list(computers) if network is None else [network.node(other) for other in range(size)]
     shared = RankState(rank, size, links, event_log, timeout, place, native, collective, store, list(computers), nodes)
-    comm = (RestartableComm if restarts else RealComm)(shared, 0, list(range(size)))
+    comm = (RealRestartableComm if restarts else RealComm)(shared, 0, list(range(size)))
     _start(comm, network, device, faults)
     if door:
         door.open(links)

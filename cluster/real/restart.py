@@ -130,7 +130,7 @@ class RestartableLinks(Links):
             super()._end(peer)
 
 
-class RestartableComm(RealComm):
+class RealRestartableComm(RealComm):
     """A communicator that keeps apart the incarnations of a rank."""
 
     def _taken(self, slot: Slot, src: int | None, tag: int) -> Message:
@@ -210,7 +210,7 @@ def enter_again(
     if device or faults.jitter or faults.slow or faults.pause:
         state.compute = EmulatedCompute(event_log, device, faults)
     door.open(links)
-    return RestartableComm(state, 0, list(range(size))), []
+    return RealRestartableComm(state, 0, list(range(size))), []
 
 
 def _call(address: tuple, rank: int, born: float) -> tuple[socket.socket, tuple[int, int]]:

@@ -24,6 +24,10 @@ class Returns:
         self.away: dict[int, Failure] = {}
         self.notes: dict[int, str] = {}  # on ranks that have come back
 
+    def expected(self, finished: set[int]) -> bool:
+        """Return whether a rank is away, or may still crash and come back, given those that have `finished`."""
+        return bool(self.away or self.awaited - finished)
+
     def leave(self, event_log: EventLog, failure: Failure, zero: float) -> tuple[Any, Any]:
         """Record that a rank is away since `failure`, and start the process that will come back in its place."""
         rank = event_log.rank

@@ -202,7 +202,8 @@ class Supervisor:
         if self.on_progress:
             self.merged.match()
             self.on_progress(self.merged.event_logs, self.seconds)
-        if len(self.lost) < self.size and not self.failures and not self.returns.away:
+        finished = {rank for rank, (_, _, state) in self.states.items() if state[1] == math.inf}
+        if len(self.lost) < self.size and not self.failures and not self.returns.expected(finished):
             alive = [state for rank, state in self.states.items() if rank not in self.lost]
             since, until, states = zip(*alive, strict=True)
             stuck, _, sent, received, complaints = zip(*states, strict=True)
