@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 import numpy as np
@@ -67,6 +67,13 @@ class Faults:
     crash: dict[int, float] = field(default_factory=dict)  # rank -> time
     back: dict[int, float] = field(default_factory=dict)  # rank -> time of restart, for some of those in `crash`
     seed: int = 0
+
+    def after_restart(self, rank: int) -> Faults:
+        """Return what is left for a rank that comes back: it does not crash again, and takes what is left of pauses."""
+        born = self.back[rank]
+        left = tuple((max(start, born), end) for start, end in self.pause.get(rank, ()) if end > born)
+        crash = {other: at for other, at in self.crash.items() if other != rank}
+        return replace(self, pause={**self.pause, rank: left}, crash=crash)
 
 
 NONE = Faults()

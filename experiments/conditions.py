@@ -32,7 +32,7 @@ REFUSED = {
 }
 """Settings that a cluster cannot obey, and refuses: why not, and what to try."""
 
-RESTARTING = ("simulated",)  # clusters on which a lost rank can come back
+RESTARTING = ("simulated", "processes")  # clusters on which a lost rank can come back
 
 HONEST = 0.05  # share of a run by which real ranks may be late, or without a core, before a note says so
 WAIT = 60.0  # s that a real rank waits for a message before it gives up
@@ -84,7 +84,7 @@ def check(experiment: Experiment, workload: Any, here: bool) -> None:
     _check_restarts(experiment)
     if experiment.cluster == "simulated":
         return
-    _check_cluster(experiment)
+    _check_cluster(experiment, here)
     chosen = device(experiment)
     if here and chosen:
         _check_device(experiment, workload, chosen)
@@ -92,7 +92,7 @@ def check(experiment: Experiment, workload: Any, here: bool) -> None:
         _check_length(experiment, workload, links)
 
 
-def _check_cluster(experiment: Experiment) -> None:
+def _check_cluster(experiment: Experiment, here: bool) -> None:
     cluster, asked = experiment.cluster, emulated(experiment)
     fast = [f"{rank}:{factor:g}" for rank, factor in asked["faults"].slow.items() if factor < 1]
     if fast and not asked["device"]:
@@ -105,10 +105,10 @@ def _check_cluster(experiment: Experiment) -> None:
             f"network: {experiment.network} says how this machine's own processors carry and sum, which real ranks "
             "cannot emulate beside their own; leave the network out, or simulate."
         )
-    if asked["faults"].back and cluster not in RESTARTING:
+    if asked["faults"].back and not (cluster in RESTARTING and here):
         raise ValueError(
-            f"crash: a rank of the {cluster} cluster cannot come back; lose it for good, let it pause, or use the "
-            "simulated cluster."
+            "crash: a rank can come back on processes of this machine or on the simulated cluster, not on "
+            f"{cluster if here else 'ranks that another launcher has started'}; lose it for good, or let it pause."
         )
     for name, why in REFUSED.get(cluster, {}).items():
         if name in experiment.changed():

@@ -10,6 +10,7 @@ import json
 import os
 import time
 from collections.abc import Callable
+from contextlib import closing
 from functools import lru_cache, partial
 from typing import Any
 
@@ -18,7 +19,8 @@ import numpy as np
 import workloads
 from algorithms import compression
 from cluster.comm import Cancelled
-from cluster.event_log import Outcome
+from cluster.event_log import EventLog, Outcome
+from cluster.real.checkpoint import SharedCheckpoint
 from experiments import conditions
 from experiments.experiment import Experiment
 from experiments.runs import evaluations
@@ -94,7 +96,7 @@ def train(
     experiment: Experiment,
     comm,
     worker_override: Callable[[Any, Any, Any], Any] | None = None,
-    checkpoints: Checkpoints | None = None,
+    checkpoints: Checkpoints | SharedCheckpoint | None = None,
 ) -> Any:
     """Run one rank's share of `experiment`: the program of every rank on every cluster."""
     workload = workload_of(experiment)
@@ -218,7 +220,15 @@ def _on_cluster(
         return threads.run(program, experiment.ranks, **options)
     from cluster.real import processes
 
-    return processes.run(program, experiment.ranks, backend=BACKENDS[experiment.cluster], **options)
+    options["backend"] = BACKENDS[experiment.cluster]
+    if not options["faults"].back:
+        return processes.run(program, experiment.ranks, **options)
+    with closing(SharedCheckpoint(workload_of(experiment).start(experiment.seed))) as newest:
+
+        def restart(event_log: EventLog) -> Callable:
+            return partial(program, checkpoints=newest.after(event_log.losses))
+
+        return processes.run(partial(program, checkpoints=newest), experiment.ranks, **options, restart=restart)
 
 
 def workload_of(experiment: Experiment):

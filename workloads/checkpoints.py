@@ -22,3 +22,7 @@ class Checkpoints:
     def read(self, moment: float) -> np.ndarray | None:
         """Return the model that a rank restarts from at this moment, (d,); None if none restarts then."""
         return self._models.get(moment)
+
+    def losses(self, event_log) -> list[tuple]:
+        """Return the rows of losses that the predecessor of a rank that restarts had recorded."""
+        return event_log.losses

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import deque
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -32,7 +33,8 @@ class Recorder:
 
     One report in `report_every` is kept for evaluation; whenever twice `keep` have accumulated, every second one is
     dropped, so that a run of any length keeps between `keep` and twice as many, evenly spaced. `memory` is the rank's
-    capacity in bytes, None for unbounded. A rank that was `restarted` continues the counts of its event log.
+    capacity in bytes, None for unbounded. A rank that restarts continues the counts of the
+    rows of losses `before`.
     """
 
     def __init__(
@@ -44,11 +46,10 @@ class Recorder:
         keep: int | None = None,
         memory: float | None = None,
         checkpoints: Checkpoints | None = None,
-        restarted: bool = False,
+        before: Sequence[tuple] = (),
     ):
         self.event_log, self.parameters = event_log, parameters
         self.report_every, self.keep, self.memory, self.checkpoints = report_every, keep, memory, checkpoints
-        before = event_log.losses if restarted else []
         self.batches = len(before)
         self.steps, self.samples = (before[-1][0] + 1, before[-1][1]) if before else (0, 0)
         self.recent = deque((loss for *_, loss in before), RECENT)

@@ -59,7 +59,7 @@ class Task:
             keep=keep,
             memory=memory,
             checkpoints=checkpoints,
-            restarted=self._restart is not None,
+            before=() if self._restart is None else checkpoints.losses(self.event_log),
         )
         self._first, taken = self.recorder.steps, self.recorder.batches
         samples, shuffle = workload.samples, workload.shuffle

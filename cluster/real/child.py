@@ -24,6 +24,7 @@ from typing import Any
 from cluster.real.comm import RealComm
 from cluster.real.failure import Failure
 from cluster.real.rank import crash_at, enter, leave, meter, state
+from cluster.real.restart import enter_again
 from kernels import metered, to_numpy
 
 PERIOD = 0.2  # s between two reports
@@ -48,11 +49,13 @@ def run_rank(rank: int, size: int, reporter: Reporter, load: Callable[[], tuple]
         work, warm_up = load()
         if warm_up:
             warm_up()
-        comm, notes = enter(rank, size, reporter.exchange, **options)
+        comm, notes = (enter_again if "past" in options else enter)(rank, size, reporter.exchange, **options)
+        if "past" in options:
+            reporter.tell("returned", comm.event_log.mark)
         if rank == 0 and notes:
             reporter.tell("notes", notes)
         reporter.start(comm)
-        crash_at(options["faults"].crash.get(rank, math.inf), comm, reporter.report)
+        crash_at(options["faults"].crash.get(rank, math.inf), comm, reporter)
         with metered(meter(comm)):
             result = work(comm)
         reporter.tell("result", to_numpy(result) if hasattr(result, "detach") else result)

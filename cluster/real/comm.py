@@ -109,7 +109,7 @@ class RealComm:
         self._calls += 1
         colors = self._unlogged()._run_collective("split", collectives.all_gather, color)
         members = [member for member, other in zip(self.members, colors, strict=True) if other == color]
-        return None if color is None else RealComm(self._state, (self._group, self._calls, color), members)
+        return None if color is None else type(self)(self._state, (self._group, self._calls, color), members)
 
     def shared(self, like: np.ndarray, guard: Guard = "none") -> memory.MappedVector:
         computers = {self._state.computers[member] for member in self.members}

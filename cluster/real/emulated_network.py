@@ -36,6 +36,11 @@ class EmulatedNetwork:
         self._turn = Lock()  # all-reduces in the background send, too
         self.shares_port = shared is not None
 
+    @property
+    def descriptor(self) -> int:
+        """The file descriptor, in this process, of the memory with the node's ports; -1 if it has them alone."""
+        return -1 if self._shared is None else self._shared.descriptor
+
     def overhead(self, dst: int) -> float:
         """Return the seconds that a message to `dst` takes of this rank's processor."""
         return self._network.link(self._rank, dst).overhead

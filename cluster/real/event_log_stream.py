@@ -47,6 +47,18 @@ class StreamedEventLog(EventLog):
         self._thread = get_native_id()
         self._began = on_core(self._thread)
 
+    def go_on(self, counts: dict[str, float], step: int, messages: int) -> None:
+        """Go on in an event log that has so many rows of messages, at this step, from `counts` of COUNTS."""
+        self.step, self._logged = step, messages
+        for name, value in counts.items():
+            setattr(self, name, value)
+        ran, starved = self._began
+        self._began = ran - self.ran, starved - self.starved
+
+    def freeze(self) -> None:
+        """Let no message be sent any more: whoever records one, waits for ever."""
+        self._lock.acquire()
+
     def arrive(self, src: int, row: int, arrived: float) -> None:
         """Record that message `row` of `src` arrived, in monotonic time. Called by the reader threads."""
         self.arrivals.append((src, row, arrived))

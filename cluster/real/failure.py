@@ -64,6 +64,11 @@ def lost(rank: int, seconds: float, step: int, why: str) -> Failure:
     return Failure(0, time.monotonic(), rank, f"rank {rank} was lost at {seconds:.4g} s ({when}); {why}", step)
 
 
+def not_started(rank: int, error: Exception) -> Failure:
+    """Return the failure of a rank that the fork server did not start."""
+    return lost(rank, 0.0, -1, f"its process could not be started, the fork server is gone ({type(error).__name__})")
+
+
 def deadlock(complaints: list[str]) -> Failure:
     """Return the failure of a run in which every rank waits for another."""
     more = f"; and {len(complaints) - 8} more" if len(complaints) > 8 else ""

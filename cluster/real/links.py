@@ -160,8 +160,8 @@ class Links:
         self._slots: dict[Hashable, list[Slot]] = {}
         self._sockets = sockets
         self._out = {peer: FrameWriter(link) for peer, link in sockets.items()}
-        for peer, link in sockets.items():
-            Thread(target=self._read, args=(peer, FrameReader(link)), daemon=True, name=f"from rank {peer}").start()
+        for peer in sockets:
+            self._listen(peer)
 
     @property
     def sent(self) -> int:
@@ -250,12 +250,12 @@ class Links:
 
     def close(self) -> list[tuple[int, Hashable]]:
         """End all streams, wait until the others end theirs, return (src, channel) of each message never received."""
-        for writer in self._out.values():
+        for writer in list(self._out.values()):
             writer.end()
         with self.news:
             while True:
                 next_due = self._advance()
-                if all(self.state[peer] != OPEN for peer in self._out):
+                if all(self.state[peer] != OPEN for peer in self._received):
                     break
                 self.news.wait(next_due)
             return [(envelope.src, channel) for channel, box in self._boxes.items() for envelope in box]
@@ -269,6 +269,11 @@ class Links:
     def _unreported(self, channel: Hashable, senders: Iterable[int]) -> list[int]:
         """Return the lost ranks among `senders` that recv_any has not returned on this channel."""
         return [peer for peer in senders if self.state[peer] == LOST and (channel, peer) not in self._reported]
+
+    def _listen(self, peer: int) -> None:
+        """Start the thread that reads what `peer` sends."""
+        reader = FrameReader(self._sockets[peer])
+        Thread(target=self._read, args=(peer, reader), daemon=True, name=f"from rank {peer}").start()
 
     def _read(self, peer: int, reader: FrameReader) -> None:
         end = LOST

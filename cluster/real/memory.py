@@ -10,7 +10,7 @@ import mmap
 import os
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
 import numpy as np
@@ -28,7 +28,7 @@ class MappedVector:
     """The Shared contract on memory mapped by every rank; `descriptor` is this rank's own, needed only for locks."""
 
     def __init__(self, vector: np.ndarray, guard: Guard = "none", descriptor: int = -1):
-        self.vector, self._guard, self._descriptor = vector, guard, descriptor
+        self.vector, self._guard, self.descriptor = vector, guard, descriptor
         self._copy = vector.copy() if descriptor >= 0 else None
 
     def read(self, where: Any = None) -> np.ndarray:
@@ -63,18 +63,25 @@ class MappedVector:
             self.vector[where] = np.where(now == before, new, now + (new - before))
         return loss
 
-    @contextmanager
-    def lock(self) -> Iterator[None]:
+    def lock(self) -> AbstractContextManager:
         """Hold the lock during the block; the system releases it if the rank is killed."""
-        fcntl.flock(self._descriptor, fcntl.LOCK_EX)
-        try:
-            yield
-        finally:
-            fcntl.flock(self._descriptor, fcntl.LOCK_UN)
+        return locked(self.descriptor)
 
     def __del__(self):
-        if self._descriptor >= 0:
-            os.close(self._descriptor)
+        if self.descriptor >= 0:
+            os.close(self.descriptor)
+
+
+@contextmanager
+def locked(descriptor: int) -> Iterator[None]:
+    """Hold the lock of this memory during the block; the system releases it if the process is killed."""
+    if not fcntl:
+        raise OSError("this system cannot lock files.")
+    fcntl.flock(descriptor, fcntl.LOCK_EX)
+    try:
+        yield
+    finally:
+        fcntl.flock(descriptor, fcntl.LOCK_UN)
 
 
 def create(nbytes: int) -> tuple[int, str]:

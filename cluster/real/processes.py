@@ -31,6 +31,8 @@ from cluster.faults import NONE, Faults
 from cluster.network import Network
 from cluster.real.child import main
 from cluster.real.rank import loopback
+from cluster.real.restart import Past
+from cluster.real.returns import Returns
 from cluster.real.signals import held_back
 from cluster.real.supervisor import Supervisor
 from kernels import ONE_THREAD
@@ -54,6 +56,7 @@ def run(
     on_progress: Callable[[list[EventLog], float], None] | None = None,
     stop: Any = None,
     warm_up: Callable[[], Any] | None = None,
+    restart: Callable[[EventLog], Callable[[Any], Any]] | None = None,
 ) -> Outcome:
     """Run `program(comm)` in `size` processes and return their results and event logs.
 
@@ -69,14 +72,22 @@ def run(
     early, and so does Ctrl-C where it raises KeyboardInterrupt: in the main thread, unless SIGINT is ignored, as
     it is in background jobs of a shell. A second Ctrl-C is raised at once. `warm_up()` is called on every
     rank before the clock starts: to load data, to compile.
+    A rank of `faults.back` that has crashed comes back as a new process, which runs `restart(event_log)`, given what
+    its predecessor has recorded, or `program` again; torch.distributed would not take it back, so in such a run "gloo"
+    is as "sockets".
     Errors of a rank are not raised: they are the Outcome's `error`. Raises ValueError for wrong arguments.
     """
     if size < 1:
         raise ValueError(f"{size} ranks cannot run; allowed is 1 or more.")
     if backend not in BACKENDS:
         raise ValueError(f"there is no backend {backend!r}; allowed are {', '.join(BACKENDS)}.")
+    if faults.back and backend == "nccl":
+        raise ValueError("NCCL takes no rank back; let ranks restart with gloo or sockets.")
     options = {"backend": backend, "collective": known(collective), "timeout": timeout}
     options |= {"network": network, "device": device, "faults": faults}
+    if faults.back:
+        away = max(back - faults.crash.get(rank, 0.0) for rank, back in faults.back.items())
+        options |= {"backend": "sockets", "timeout": timeout + away, "restarts": True}
     try:
         work = pickle.dumps((program, warm_up))
     except Exception as error:
@@ -84,8 +95,15 @@ def run(
             f"the program cannot be sent to other processes ({error}); define it at the top level of a module."
         ) from None
     prepare(program, backend)
-    start = partial(_start, size=size, work=work, options=options)
-    return Supervisor(size, on_progress, stop, fragile=backend == "nccl").run(start)
+    start = partial(_start, size=size, options=options)
+
+    def again(rank: int, event_log: EventLog, past: Past) -> tuple[Any, Connection]:
+        work = pickle.dumps((restart(event_log) if restart else program, warm_up))
+        return _start(rank, size, options | {"past": past, "faults": faults.after_restart(rank)}, work)
+
+    return Supervisor(size, on_progress, stop, backend == "nccl", Returns(faults.back, again)).run(
+        partial(start, work=work)
+    )
 
 
 def prepare(program: Callable | None = None, backend: str = "gloo") -> None:
@@ -107,7 +125,7 @@ def prepare(program: Callable | None = None, backend: str = "gloo") -> None:
             ensure_running()
 
 
-def _start(rank: int, size: int, work: bytes, options: dict[str, Any]) -> tuple[Any, Connection]:
+def _start(rank: int, size: int, options: dict[str, Any], work: bytes) -> tuple[Any, Connection]:
     """Start a process as rank `rank`; return it and the pipe to it."""
     context = multiprocessing.get_context(METHOD)
     ours, theirs = context.Pipe()

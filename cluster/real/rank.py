@@ -10,6 +10,7 @@ import socket
 import time
 from collections.abc import Callable
 from datetime import timedelta
+from functools import partial
 from threading import Thread
 from typing import Any
 
@@ -24,6 +25,7 @@ from cluster.real.event_log_stream import StreamedEventLog
 from cluster.real.links import Links, Listener
 from cluster.real.meeting import local_store
 from cluster.real.rank_state import RankState, describe_wait, unread
+from cluster.real.restart import Door, RealRestartableComm, RestartableLinks
 
 START = 60.0  # s in which the ranks must connect to each other
 
@@ -39,6 +41,7 @@ def enter(
     network: Network | None = None,
     device: Device | None = None,
     faults: Faults = NONE,
+    restarts: bool = False,
     host: str = "127.0.0.1",
     local: int | None = None,
     store: Any = None,
@@ -47,7 +50,8 @@ def enter(
 
     `exchange(x)` returns the x of every rank; `host` is the address at which others reach this rank, `local` its number
     among the ranks of its computer, `store` a store of torch.distributed that all ranks share, if there is one already.
-    `network`, `device` and `faults` are emulated.
+    `network`, `device` and `faults` are emulated. With `restarts` this rank lets ranks come back, those of
+    `faults.back`.
     """
     local = rank if local is None else local
     torch_wanted = backend != "sockets"
@@ -59,10 +63,13 @@ def enter(
             store = local_store(size)
     listener = Listener(host)
     gpu = backend == "nccl" and torch.cuda.is_available() and torch.cuda.device_count() > local
-    mine = (listener.address, memory.computer(), gpu, getattr(store, "port", None))
-    addresses, computers, gpus, ports = zip(*exchange(mine), strict=True)
+    door = Door(host) if restarts else None
+    mine = (listener.address, memory.computer(), gpu, getattr(store, "port", None), door and door.address)
+    addresses, computers, gpus, ports, _ = zip(*exchange(mine), strict=True)
     event_log = StreamedEventLog(rank)
-    links = Links(rank, listener.connect(rank, list(addresses), START, timeout / 2), event_log.arrive)
+    sockets = listener.connect(rank, list(addresses), START, timeout / 2)
+    kind_of_links = partial(RestartableLinks, awaited=faults.back) if restarts else Links
+    links = kind_of_links(rank, sockets, event_log.arrive)
 
     place, notes = "cpu", []
     if backend == "nccl" and all(gpus):
@@ -80,8 +87,10 @@ def enter(
     native = torch_wanted and collective == "fast" and network is None  # torch's messages would pass it by
     nodes = list(computers) if network is None else [network.node(other) for other in range(size)]
     shared = RankState(rank, size, links, event_log, timeout, place, native, collective, store, list(computers), nodes)
-    comm = RealComm(shared, 0, list(range(size)))
+    comm = (RealRestartableComm if restarts else RealComm)(shared, 0, list(range(size)))
     _start(comm, network, device, faults)
+    if door:
+        door.open(links)
     return comm, notes
 
 
@@ -119,13 +128,19 @@ def leave(comm: RealComm) -> list[str]:
     return unread(comm.rank, comm._state.links.close())
 
 
-def crash_at(at: float, comm: RealComm, report: Callable[[], None]) -> None:
-    """End this process by SIGKILL at this time of the run's clock, once `report()` has sent what it recorded."""
+def crash_at(at: float, comm: RealComm, reporter: Any) -> None:
+    """End this process by SIGKILL at this time of the run's clock, once `reporter` has sent what it recorded.
+
+    A rank that has finished before is not lost.
+    """
 
     def crash() -> None:
         sleep_until(comm.event_log.zero + at)
+        if reporter.finished:
+            return
+        comm.event_log.freeze()
         with contextlib.suppress(OSError):
-            report()
+            reporter.report()
         os.kill(os.getpid(), getattr(signal, "SIGKILL", signal.SIGTERM))
 
     if at < math.inf:

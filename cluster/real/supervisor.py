@@ -18,7 +18,8 @@ from typing import Any
 from cluster.comm import Cancelled
 from cluster.event_log import Outcome
 from cluster.real.event_log_stream import MergedEventLogs
-from cluster.real.failure import Failure, deadlock, lost
+from cluster.real.failure import Failure, deadlock, lost, not_started
+from cluster.real.returns import Returns
 from cluster.real.signals import interrupting, noted
 from tracing import IDLE
 
@@ -31,11 +32,15 @@ LAST_WORDS = 0.5  # s that ranks have for their last report when the run ends
 class Supervisor:
     """The parent's side of one run.
 
-    With `fragile` every lost rank ends the run: an all-reduce by NCCL would wait for that rank until the timeout.
+    With `fragile` every lost rank ends the run: an all-reduce by NCCL would wait for that rank until the timeout. Ranks
+    of `returns` are not lost but away: a new process comes back in their place.
     """
 
-    def __init__(self, size: int, on_progress: Callable | None, stop: Any, fragile: bool = False):
+    def __init__(
+        self, size: int, on_progress: Callable | None, stop: Any, fragile: bool = False, returns: Returns | None = None
+    ):
         self.size, self.on_progress, self.fragile = size, on_progress, fragile
+        self.returns = returns or Returns()
         self.stopped = getattr(stop, "is_set", stop)
         self.merged = MergedEventLogs(size)
         self.results: list[Any] = [None] * size
@@ -45,6 +50,7 @@ class Supervisor:
         self.offers: dict[int, Any] = {}
         self.states: dict[int, tuple] = {}  # rank -> (first, last time it was reported, state): see rank.state
         self.seconds = 0.0  # of the run's clock
+        self.zero = 0.0  # its start on the machine's monotonic clock
         self.closed: set[int] = set()
         self.lost: dict[int, Failure] = {}  # lost ranks; the others may continue
         self.failures: list[Failure] = []
@@ -64,7 +70,7 @@ class Supervisor:
         if self.failures or len(self.lost) == self.size:
             self.failures += self.lost.values()
         error = min(self.failures).error() if self.failures else None
-        for rank, failure in sorted(self.lost.items()):
+        for rank, failure in sorted((self.lost | self.returns.away).items()):
             event_log = self.merged.event_logs[rank]
             event_log.spans.append((IDLE, event_log.mark, max(event_log.mark, self.seconds), event_log.step, "lost"))
             if not error:
@@ -86,8 +92,7 @@ class Supervisor:
             try:
                 process, pipe = start(rank)
             except (EOFError, ConnectionError) as error:
-                why = f"its process could not be started, the fork server is gone ({type(error).__name__})"
-                self._fail(lost(rank, 0.0, -1, why))
+                self._fail(not_started(rank, error))
                 break
             self.processes.append(process)
             self.pipes[pipe] = rank
@@ -116,7 +121,11 @@ class Supervisor:
 
     def _offer(self, rank: int, x: Any) -> None:
         self.offers[rank] = x
-        if len(self.offers) == self.size:
+        if rank in self.returns.away:
+            del self.states[rank]  # of its predecessor
+            found = self.returns.come(rank, self.offers, self.closed)
+            next(pipe for pipe, other in self.pipes.items() if other == rank).send(found)
+        elif len(self.offers) == self.size:
             for pipe in self.pipes:
                 with contextlib.suppress(OSError):
                     pipe.send([self.offers[other] for other in range(self.size)])
@@ -124,12 +133,15 @@ class Supervisor:
     def _news(self, rank: int, news: tuple) -> None:
         notes, at, seconds, state = news
         self.merged.add(rank, notes)
-        self.seconds = max(self.seconds, seconds)
+        self.seconds, self.zero = max(self.seconds, seconds), at - seconds
         since, _, before = self.states.get(rank, (at, at, state))
         self.states[rank] = (since if state == before else at, at, state)
 
     def _notes(self, rank: int, lines: list[str]) -> None:
         self.notes.append((-1, lines))
+
+    def _returned(self, rank: int, born: float) -> None:
+        self.notes.append((-1, [self.returns.returned(self.merged.event_logs[rank], born)]))
 
     def _result(self, rank: int, result: Any) -> None:
         self.results[rank] = result
@@ -159,8 +171,15 @@ class Supervisor:
         if rank not in self.states:
             why += '; a script starts runs under `if __name__ == "__main__":`'
         failure = lost(rank, self.seconds, self.merged.event_logs[rank].step, why)
-        if self.fragile or self.failures or rank not in self.states:
+        if self.fragile or self.failures or rank not in self.states or rank in self.returns.away:
             self._fail(failure)
+        elif rank in self.returns.awaited:
+            try:
+                self.processes[rank], pipe = self.returns.leave(self.merged.event_logs[rank], failure, self.zero)
+            except (EOFError, ConnectionError) as error:
+                self._fail(not_started(rank, error))
+            else:
+                self.pipes[pipe] = rank
         else:
             self.lost[rank] = failure
             self.closed.add(rank)
@@ -183,12 +202,13 @@ class Supervisor:
         if self.on_progress:
             self.merged.match()
             self.on_progress(self.merged.event_logs, self.seconds)
-        if len(self.lost) < self.size and not self.failures:
+        finished = {rank for rank, (_, _, state) in self.states.items() if state[1] == math.inf}
+        if len(self.lost) < self.size and not self.failures and not self.returns.expected(finished):
             alive = [state for rank, state in self.states.items() if rank not in self.lost]
             since, until, states = zip(*alive, strict=True)
             stuck, _, sent, received, complaints = zip(*states, strict=True)
             if all(stuck) and any(complaints) and max(since) < min(until) and sum(sent) == sum(received):
-                self._fail(deadlock([line for line in complaints if line]))
+                self._fail(deadlock([*filter(None, complaints), *self.returns.notes.values()]))
 
     def _end(self) -> None:
         """Collect the last reports of the ranks, then kill and join all of them, even if that is interrupted."""

@@ -1,6 +1,11 @@
 """Coming back: a worker is lost, comes back with nothing, and the run goes on with it; or is refused beforehand."""
 
+import os
+import pickle
+import re
+from contextlib import closing, suppress
 from functools import cache
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -8,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import algorithms
+from cluster.real.checkpoint import SharedCheckpoint
 from experiments.experiment import Experiment
 from experiments.run import check, run
 from experiments.runs.difference import difference
@@ -169,5 +175,86 @@ def test_what_can_be_lost_for_good_still_can():
     assert check(Experiment.of({"algorithm": "sync_sgd", "crash": "1:0.1"}))
 
 
-def test_real_ranks_do_not_obey_it_and_are_not_refused():
-    assert check(Experiment.of({"algorithm": "sync_sgd", "workers": 2, "cluster": "processes", "crash": "1:0.1-0.2"}))
+REAL = {"algorithm": "downpour", "workers": 3, "batch": 8, "steps": 400, "latency": 2e-3, "evaluations": 10}
+AWAY = {**REAL, "crash": "2:0.5-1"}  # in a run that takes 1.6 s of latency at least
+
+
+@cache
+def real():
+    return run(Experiment.of({**AWAY, "cluster": "processes"}))
+
+
+def test_a_process_that_comes_back_goes_on_where_it_was():
+    done = real()
+    assert done.status == "finished" and steps_of_workers(done) == WORKERS * [list(range(400))]
+    mine = done.losses["rank"] == 2
+    seconds, losses = done.losses["seconds"][mine], done.losses["loss"][mine]
+    assert seconds.min() < 1 <= seconds.max()
+    spans = done.trace.spans
+    (away,) = [i for i in range(len(spans["rank"])) if spans["rank"][i] == 2 and KINDS[spans["kind"][i]] == "idle"]
+    assert spans["end"][away] >= 1 and not ((seconds > spans["start"][away]) & (seconds < spans["end"][away])).any()
+    assert losses[seconds > 1][:5].mean() < losses[:5].mean()  # it begins with a model that has been trained
+
+
+def test_a_process_that_comes_back_has_the_notes_of_the_simulated_rank_but_for_times():
+    def told(done):
+        return [TIMES.sub("*", note) for note in done.notes if "was lost" in note]
+
+    simulated = run(Experiment.of(AWAY))
+    assert told(simulated) == told(real()) == ["rank 2 was lost at * s (step *); it restarted at * s without memory"]
+
+
+TIMES = re.compile(r"(?<= at )[\d.e-]+|(?<=step )\d+")
+
+
+def test_the_checkpoint_of_processes_has_every_part_as_it_was_last_reported():
+    w = check(Experiment.of(AWAY)).start(0)
+    newest = SharedCheckpoint(w)
+    with closing(newest):
+        sent = pickle.loads(pickle.dumps(newest))  # to another process
+        assert sent.read(1.0) is None
+        assert np.array_equal(pickle.loads(pickle.dumps(newest.after([]))).read(1.0), w)
+        sent.write(0.1, slice(None), w + 1)
+        sent.write(0.2, slice(0, 3), w[:3] + 2)
+        sent.write(0.3, np.array([5, 7]), w[[5, 7]] + 3)
+        model = newest.after([(0, 8, 0.1, 2.0)]).read(1.0)
+        assert np.array_equal(model[:3], w[:3] + 2) and np.array_equal(model[[5, 7]], w[[5, 7]] + 3)
+        assert np.array_equal(model[8:], w[8:] + 1)
+
+
+def test_neither_memory_nor_files_of_the_checkpoint_are_left_behind():
+    before = open_memory()
+    run(Experiment.of({**AWAY, "cluster": "processes", "steps": 20}))
+    assert open_memory() == before
+
+
+def open_memory():
+    found = 0
+    for descriptor in Path("/proc/self/fd").iterdir():
+        with suppress(OSError):
+            found += "lockstep" in os.readlink(descriptor)
+    return found
+
+
+def test_a_run_that_is_over_before_the_loss_has_no_note_of_it():
+    done = run(Experiment.of({**AWAY, "cluster": "processes", "steps": 5, "crash": "2:3000-3001"}))
+    assert done.status == "finished" and not [note for note in done.notes if "was lost" in note]
+
+
+@pytest.mark.parametrize("cluster", ["threads", "gpus"])
+def test_other_real_clusters_say_that_they_cannot(cluster):
+    with pytest.raises(ValueError, match=r"^crash: ") as told:
+        check(Experiment.of({**AWAY, "latency": None, "cluster": cluster}))
+    assert "processes" in str(told.value) and "\n" not in str(told.value)
+
+
+def test_ranks_of_another_launcher_say_that_they_cannot():
+    with pytest.raises(ValueError, match="crash: a rank can come back on processes of this machine"):
+        check(Experiment.of({**AWAY, "cluster": "processes"}), here=False)
+
+
+@pytest.mark.parametrize(("name", "why"), [("sync_sgd", "others wait"), ("downpour", "rank 0 is a server")])
+def test_processes_accept_it_under_the_rules_of_the_simulated_cluster(name, why):
+    rank = 1 if name == "sync_sgd" else 0
+    with pytest.raises(ValueError, match=why):
+        check(Experiment.of({"algorithm": name, "workers": 2, "cluster": "processes", "crash": f"{rank}:0.1-0.2"}))

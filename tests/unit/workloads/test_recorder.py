@@ -48,7 +48,7 @@ def test_only_a_restarted_rank_continues_the_counts_of_its_event_log():
     r = recorder()
     for loss in (1.0, 2.0):
         r.loss(loss, 8)
-    r = Recorder(r.event_log, 4, restarted=True)
+    r = Recorder(r.event_log, 4, before=r.event_log.losses)
     assert (r.batches, r.samples, list(r.recent)) == (2, 16, [1.0, 2.0])
     assert Recorder(r.event_log, 4).batches == 0
 

@@ -1,0 +1,233 @@
+"""Restarts on real ranks: links that outlive a peer's crash, and how a new process takes the place of a rank.
+
+    crash     the others drop what they send to that rank, and wait for it; it is not lost
+    return    a new process calls at the Door of every rank that is up; what its predecessor had sent is read first,
+              then its connection takes the place of the old one
+    reply     goes to the incarnation that asked, as in the simulated cluster (`cluster.simulated.restart`), or nowhere
+
+Ranks come back without torch.distributed, whose groups take no new members.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import os
+import secrets
+import socket
+import struct
+import time
+from collections.abc import Callable, Hashable, Iterable
+from dataclasses import dataclass
+from threading import Lock, Thread
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from cluster.comm import Message
+from cluster.devices import Device
+from cluster.faults import Faults
+from cluster.network import Network
+from cluster.real import memory
+from cluster.real.comm import RealComm
+from cluster.real.emulated_compute import EmulatedCompute
+from cluster.real.emulated_network import EmulatedNetwork, sleep_until
+from cluster.real.event_log_stream import StreamedEventLog
+from cluster.real.frames import WHOLE, FrameWriter
+from cluster.real.links import LOST, OPEN, Links, Listener, Slot
+from cluster.real.rank_state import RankState
+
+PATIENCE = 60.0  # s in which a rank that is up must answer at its door
+
+_CALL = struct.Struct("<16sId")  # the token of the door, the caller's rank, when its incarnation was born
+_WELCOME = struct.Struct("<qq")  # process and file descriptor of the memory with the node's ports, -1 for none
+
+
+@dataclass(frozen=True)
+class Past:
+    """What a rank that comes back continues: known to the parent when its predecessor was lost."""
+
+    zero: float  # the run's start on the machine's monotonic clock
+    back: float  # s of the run's clock at which it shall return
+    step: int
+    messages: int  # rows that its predecessor has logged
+    counts: dict[str, float]  # by name in EventLog.COUNTS
+
+
+class Whereabouts(NamedTuple):
+    """Where the other ranks are when a rank comes back."""
+
+    doors: dict[int, tuple]  # of ranks that are up
+    awaited: frozenset[int]  # ranks that may still crash, or have crashed, and will come back
+
+
+class RestartableLinks(Links):
+    """Links of a rank whose peers in `awaited` may crash once and come back; those in `lost` never will."""
+
+    def __init__(
+        self,
+        rank: int,
+        sockets: dict[int, socket.socket],
+        on_arrival: Callable[[int, int, float], None],
+        awaited: Iterable[int],
+        lost: Iterable[int] = (),
+    ):
+        self._awaited = set(awaited)
+        self._born: dict[int, float] = {}  # s of the run's clock, of ranks that have come back
+        self._asked: dict[tuple, bool] = {}  # (group, rank) that waits for a reply -> whether it had come back then
+        self._turn, self._closing = Lock(), False
+        super().__init__(rank, sockets, on_arrival)
+        for peer in (self._awaited | set(lost)) - self.state.keys():
+            self._on_the_way[peer] = self._received[peer] = 0
+            self._ended[peer] = LOST
+            self.state[peer] = OPEN if peer in self._awaited else LOST
+
+    def send(self, dst: int, channel: Hashable, x: Any, sent: float, row: int = -1, reaches: float = math.nan) -> Any:
+        """Send as `Links.send` does, unless `x` is a reply to an incarnation that is gone, or `dst` is down."""
+        with self._turn:
+            asked = self._asked.pop((channel[0], dst), dst in self._born)
+            if self._ended.get(dst) == LOST or asked != (dst in self._born):
+                return None
+            ticket = super().send(dst, channel, x, sent, row, reaches)
+            return None if dst == self.rank else (self._out[dst], ticket)
+
+    def flush(self, dst: int, ticket: tuple[FrameWriter, int] | None) -> None:
+        if ticket:
+            ticket[0].flush(ticket[1])
+
+    def taken(self, slot: Slot) -> None:
+        """Remember which incarnation of its sender waits for a reply to the message in `slot`."""
+        src, sent, *_ = slot.envelope
+        self._asked[slot.channel[0], src] = sent >= self._born.get(src, math.inf)
+
+    def close(self) -> list[tuple[int, Hashable]]:
+        """End all streams as `Links.close` does; ranks that are away come back and end theirs."""
+        with self._turn:
+            self._closing = True
+        return super().close()
+
+    def welcome(self, peer: int, born: float, link: socket.socket) -> None:
+        """Let the process at `link`, born at this time, take the place of `peer`, once its predecessor is heard out."""
+        ports = -1 if self.network is None else self.network.descriptor
+        with self.news:
+            self.news.wait_for(lambda: self._ended.get(peer) == LOST)
+        with self._turn, self.news:
+            del self._ended[peer]
+            self._awaited.discard(peer)
+            self._born[peer] = born
+            self._received[peer] = -self._on_the_way[peer]  # what its predecessor sent is not counted
+            with contextlib.suppress(OSError):  # its reader will notice
+                link.sendall(_WELCOME.pack(os.getpid(), ports))
+            self._sockets[peer], self._out[peer] = link, FrameWriter(link)
+            self._listen(peer)
+            if self._closing:
+                self._out[peer].end()
+
+    def _end(self, peer: int) -> None:
+        if self._ended.get(peer) == LOST and peer in self._awaited:
+            self.news.notify_all()  # it will come back
+        else:
+            super()._end(peer)
+
+
+class RealRestartableComm(RealComm):
+    """A communicator that keeps apart the incarnations of a rank."""
+
+    def _taken(self, slot: Slot, src: int | None, tag: int) -> Message:
+        x = super()._taken(slot, src, tag)
+        self._state.links.taken(slot)
+        return x
+
+
+class Door(Listener):
+    """Where ranks that come back call; `address` is what they need for it."""
+
+    def open(self, links: RestartableLinks) -> None:
+        """Begin to answer, in threads."""
+        Thread(target=self._attend, args=(links,), daemon=True, name="door").start()
+
+    def _attend(self, links: RestartableLinks) -> None:
+        while True:
+            caller, _ = self._server.accept()
+            Thread(target=self._answer, args=(links, caller), daemon=True, name="door").start()
+
+    def _answer(self, links: RestartableLinks, caller: socket.socket) -> None:
+        caller.settimeout(PATIENCE)
+        try:
+            token, peer, born = _CALL.unpack(caller.recv(_CALL.size, WHOLE))
+        except (OSError, struct.error):
+            token = b""
+        if not secrets.compare_digest(token, self.token):
+            caller.close()  # a stranger
+            return
+        _ready(caller)
+        links.welcome(peer, born, caller)
+
+
+def _ready(link: socket.socket) -> None:
+    link.settimeout(None)
+    link.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+
+
+def enter_again(
+    rank: int,
+    size: int,
+    exchange: Callable[[Any], Any],
+    *,
+    past: Past,
+    collective: str,
+    timeout: float,
+    network: Network | None,
+    device: Device | None,
+    faults: Faults,
+    host: str = "127.0.0.1",
+    **_: Any,
+) -> tuple[RealComm, list[str]]:
+    """Take the place of a lost rank at its time; return what `cluster.real.rank.enter` returns.
+
+    `exchange(x)` gives x, with the address of this rank's door, to the parent and returns the Whereabouts.
+    """
+    sleep_until(past.zero + past.back)
+    door, place = Door(host), memory.computer()
+    found: Whereabouts = exchange((None, place, False, None, door.address))
+    born = time.monotonic() - past.zero
+    sockets, ports = {}, {}
+    for peer, address in found.doors.items():
+        with contextlib.suppress(OSError, struct.error):  # it has just been lost, too
+            sockets[peer], ports[peer] = _call(address, rank, born)
+    event_log = StreamedEventLog(rank)
+    event_log.begin(past.zero, time.monotonic)
+    event_log.go_on(past.counts, past.step, past.messages)
+    others = set(range(size)) - {rank} - sockets.keys()
+    links = RestartableLinks(rank, sockets, event_log.arrive, found.awaited, others - found.awaited)
+    computers = [place] * size
+    nodes = computers if network is None else [network.node(other) for other in range(size)]
+    state = RankState(rank, size, links, event_log, timeout, "cpu", False, collective, None, computers, nodes)
+    if network is not None:
+        mates = [ports[peer] for peer in ports if nodes[peer] == nodes[rank]]
+        state.network = EmulatedNetwork(network, rank, _shared_ports(mates) if nodes.count(nodes[rank]) > 1 else None)
+        links.emulate(state.network, past.zero)
+    if device or faults.jitter or faults.slow or faults.pause:
+        state.compute = EmulatedCompute(event_log, device, faults)
+    door.open(links)
+    return RealRestartableComm(state, 0, list(range(size))), []
+
+
+def _call(address: tuple, rank: int, born: float) -> tuple[socket.socket, tuple[int, int]]:
+    """Return a socket to the rank behind this door, and where its node's ports are. OSError if nobody answers."""
+    host, port, token = address
+    link = socket.create_connection((host, port), PATIENCE)
+    link.sendall(_CALL.pack(token, rank, born))
+    where = _WELCOME.unpack(link.recv(_WELCOME.size, WHOLE))
+    _ready(link)
+    return link, where
+
+
+def _shared_ports(mates: list[tuple[int, int]]) -> memory.MappedVector:
+    """Return the times at which the ports of this rank's node are free, shared with its mates; new if none is up."""
+    if mates:
+        process, number = mates[0]
+        descriptor = memory.open_path(f"/proc/{process}/fd/{number}")
+    else:
+        descriptor, _ = memory.create(2 * 8)
+    return memory.MappedVector(memory.attach(descriptor, np.zeros(2)), "locked", descriptor)
