@@ -36,6 +36,7 @@ from workloads.recorder import Diverged, OutOfMemory
 from workloads.task import Task
 
 TIMEOUT = 60.0  # s
+WARM_UP = 1.0  # s that the gradients of all ranks may take to be computed once by each rank before the clock starts
 BACKENDS = {"processes": "gloo", "gpus": "nccl"}
 
 
@@ -124,10 +125,22 @@ def train(
 
 
 def warm_up(experiment: Experiment) -> None:
-    """Load the algorithm, data and kernels on a rank of a real cluster before its clock starts: that is no training."""
-    workload, _ = workload_of(experiment), experiment.method
+    """Load the algorithm, data and kernels on a rank of a real cluster before its clock starts: that is no training.
+
+    Which kernels an algorithm calls is seen by a step of the whole experiment on the simulated cluster, unless that
+    would take long.
+    """
+    from cluster import simulated
+
+    workload, ranks = workload_of(experiment), experiment.ranks
+    began = time.perf_counter()
     with metered(None), np.errstate(all="ignore"):
         workload.gradient(workload.start(experiment.seed), workload.batch(np.arange(experiment.batch)))
+        if ranks * (time.perf_counter() - began) < WARM_UP:
+            once = experiment.model_copy(
+                update={"steps": 1, "epochs": None, "seconds": None, "target_loss": None, "evaluations": 1}
+            )
+            simulated.run(partial(train, once), ranks)
 
 
 def gather(experiment: Experiment, outcome: Outcome, began: float) -> Run:
