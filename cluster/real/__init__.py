@@ -8,6 +8,8 @@ comm.py               the Comm contract over links
 all_reduce.py         all-reduces in progress: by a background thread, or by torch.distributed
 links.py              an ordered stream of messages between every two ranks
 frames.py             messages as bytes in a stream
+emulated_network.py   when an emulated network delivers a message
+emulated_compute.py   how long kernels take on an emulated device, slowed down, paused
 memory.py             a vector in memory that all ranks of one computer map
 background.py         threads for background work
 rank_state.py         per-process state shared by all communicators of a rank

@@ -110,6 +110,9 @@ def lost_additions(run):
 
     `descent` is how far down the threads have come together, with one thread's descent by as many samples as 1. Lost
     additions do not lead astray, they are steps not taken: a smaller rate, paid for in full.
+
+    How much is lost is, within a factor of two, what two cores lose that share a cache; cores farther apart lose up to
+    five times as much. That it grows with the threads does not depend on it.
     """
     bowl = {"workload": "quadratic", "dimension": 1000, "condition": 1, "points": 2048, "precision": "float64"}
     rows = []
