@@ -5,8 +5,10 @@ Times are held from below: a rank comes back when it was to, or later.
 
 import contextlib
 import os
+import socket
 import time
 from functools import partial
+from threading import Thread
 
 import numpy as np
 import psutil
@@ -16,6 +18,8 @@ from cluster.comm import Cancelled, Deadlock, RankFailed
 from cluster.faults import Faults
 from cluster.network import Link, Network
 from cluster.real import processes, threads
+from cluster.real.links import OPEN, Links
+from cluster.real.restart import RestartableLinks
 from tracing import HELD, IDLE
 
 CRASH, BACK = 1.0, 1.8
@@ -267,19 +271,19 @@ SLOW, QUICK = Link(latency=0.01, bandwidth=1e6), Link(latency=0.0, bandwidth=1e8
 
 def sends_aside(comm):
     comm.send(None, 0, HELLO)
-    comm.send(np.zeros(50_000, np.uint8), 3)
+    comm.send(np.zeros(50_000, np.uint8), 4)
 
 
 def receives_across(comm):
     if comm.rank == 0:
         comm.recv(1, HELLO)
         comm.send(np.zeros(50_000, np.uint8), 2)
-    else:
-        comm.recv({2: 0, 3: 1}[comm.rank])
+    elif comm.rank in (2, 4):
+        comm.recv(comm.rank // 2 - 1)
 
 
 def test_a_rank_that_came_back_shares_the_port_of_its_node():
-    outcome = finished(run(wait, sends_aside, receives_across, 4, network=Network(SLOW, QUICK, per_node=2)))
+    outcome = finished(run(wait, sends_aside, receives_across, 6, network=Network(SLOW, QUICK, per_node=2)))
     (first,) = [row[4] for row in outcome.event_logs[0].messages if row[2] == 50_000]
     (second,) = [row[4] for row in outcome.event_logs[1].messages if row[2] == 50_000]
     assert abs(first - second) >= 0.05 - 1e-9
@@ -314,6 +318,38 @@ def hears_from_0(comm):
     return comm.recv(0)
 
 
+def test_it_is_found_though_messages_of_its_first_life_come_after_its_return():
+    link = Link(latency=2.0, bandwidth=1e9)
+    outcome = run(says(1, stay=True), says_and_waits, hears_three, network=Network(link, link))
+    assert isinstance(outcome.error, Deadlock) and "nothing is on its way" in str(outcome.error)
+    assert len(outcome.event_logs[1].messages) == 2 and all(row[4] > BACK for row in outcome.event_logs[1].messages)
+
+
+def says_and_waits(comm):
+    comm.send(2, 0)
+    comm.recv(0)
+
+
+def hears_three(comm):
+    return [comm.recv(1) for _ in range(3)]
+
+
+def test_a_new_connection_waits_until_the_old_one_is_heard_out():
+    (old, predecessor), (new, caller) = socket.socketpair(), socket.socketpair()
+    links = RestartableLinks(0, {1: old}, lambda *_: None, {1})
+    waiting = Thread(target=links.welcome, args=(1, 5.0, new), daemon=True)
+    waiting.start()
+    waiting.join(0.2)
+    assert waiting.is_alive()
+    predecessor.close()
+    waiting.join(60)
+    assert not waiting.is_alive() and links.state[1] == OPEN
+    there = Links(1, {0: caller}, lambda *_: None) if caller.recv(16, socket.MSG_WAITALL) else None
+    links.send(1, (0, 0), 7, 6.0)
+    slot = there.slot(0, (0, 0))
+    assert there.wait(slot, [0], 60) and slot.envelope.x == 7
+
+
 def test_a_run_that_is_cancelled_while_a_rank_is_away_ends():
     noticed = []
 
@@ -346,7 +382,7 @@ def fails_later(comm):
 
 
 def test_a_rank_that_is_done_before_it_would_be_lost_stays_done():
-    outcome = finished(run(says(3), wait, hears_then_waits))
+    outcome = finished(run(says(3), says(4), hears_then_waits))
     assert outcome.results == [3, None] and not outcome.notes
 
 
