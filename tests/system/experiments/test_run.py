@@ -315,8 +315,15 @@ def test_environment_names_what_is_loaded_only(monkeypatch):
     assert "torch" not in environment()
 
 
-def test_a_real_rank_loads_its_algorithm_before_its_clock_starts(monkeypatch):
-    experiment, found, find = Experiment(algorithm="easgd"), [], algorithms.find
-    monkeypatch.setattr(algorithms, "find", lambda name: found.append(name) or find(name))
+@pytest.mark.parametrize("algorithm", ["easgd", "downpour", "gpipe"])
+def test_a_real_rank_has_called_every_kernel_of_a_step_before_its_clock_starts(algorithm, monkeypatch):
+    from cluster.simulated.rank import Rank
+
+    called, charge = set(), Rank.charge
+    monkeypatch.setattr(Rank, "charge", lambda rank, name, *price: called.add(name) or charge(rank, name, *price))
+    experiment = Experiment(algorithm=algorithm, cluster="processes", workers=2)
     warm_up(experiment)
-    assert found == ["easgd"]
+    warmed = called.copy()
+    called.clear()
+    run(experiment.change(cluster=None, steps=1, evaluations=1))
+    assert warmed == called and len(called) > 2
