@@ -171,11 +171,11 @@ def hears_two(comm):
 
 
 def test_what_it_had_sent_arrives_from_an_emulated_network_after_it_has_come_back():
-    link = Link(latency=2.0, bandwidth=1e9)
+    link = Link(latency=4.0, bandwidth=1e9)
     outcome = finished(run(says(1, stay=True), says(2), hears_two, network=Network(link, link)))
     assert outcome.results[0] == [(1, 1), (1, 2)]
     rows = outcome.event_logs[1].messages
-    assert len(rows) == 2 and all(row[4] >= row[3] + 2.0 for row in rows) and rows[0][4] > BACK
+    assert len(rows) == 2 and all(row[4] >= row[3] + 4.0 for row in rows) and rows[0][4] > BACK
 
 
 # replies
@@ -319,7 +319,7 @@ def hears_from_0(comm):
 
 
 def test_it_is_found_though_messages_of_its_first_life_come_after_its_return():
-    link = Link(latency=2.0, bandwidth=1e9)
+    link = Link(latency=4.0, bandwidth=1e9)
     outcome = run(says(1, stay=True), says_and_waits, hears_three, network=Network(link, link))
     assert isinstance(outcome.error, Deadlock) and "nothing is on its way" in str(outcome.error)
     assert len(outcome.event_logs[1].messages) == 2 and all(row[4] > BACK for row in outcome.event_logs[1].messages)
