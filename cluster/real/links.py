@@ -347,5 +347,5 @@ class Links:
     def _keep_up(self) -> None:
         """Let messages pass a shared port in the order in which they reach it, also while this rank computes."""
         with self.news:
-            while True:
+            while any(self.state[peer] == OPEN for peer in self._out):
                 self.news.wait(self._advance() + LAG)
