@@ -105,6 +105,11 @@ def _check_cluster(experiment: Experiment, here: bool) -> None:
             f"network: {experiment.network} says how this machine's own processors carry and sum, which real ranks "
             "cannot emulate beside their own; leave the network out, or simulate."
         )
+    if not here and 0 in asked["faults"].crash:
+        raise ValueError(
+            "crash: rank 0 keeps the record of ranks that another launcher has started; lose another one, or let it "
+            "pause."
+        )
     if asked["faults"].back and not (cluster in RESTARTING and here):
         raise ValueError(
             "crash: a rank can come back on processes of this machine or on the simulated cluster, not on "

@@ -55,7 +55,8 @@ def run_rank(rank: int, size: int, reporter: Reporter, load: Callable[[], tuple]
         if rank == 0 and notes:
             reporter.tell("notes", notes)
         reporter.start(comm)
-        crash_at(options["faults"].crash.get(rank, math.inf), comm, reporter)
+        at = options["faults"].crash.get(rank, math.inf)
+        crash_at(at, comm, lambda: reporter.finished, reporter.report)
         with metered(meter(comm)):
             result = work(comm)
         reporter.tell("result", to_numpy(result) if hasattr(result, "detach") else result)

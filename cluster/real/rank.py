@@ -128,19 +128,19 @@ def leave(comm: RealComm) -> list[str]:
     return unread(comm.rank, comm._state.links.close())
 
 
-def crash_at(at: float, comm: RealComm, reporter: Any) -> None:
-    """End this process by SIGKILL at this time of the run's clock, once `reporter` has sent what it recorded.
+def crash_at(at: float, comm: RealComm, finished: Callable[[], bool], report: Callable[[], Any]) -> None:
+    """End this process by SIGKILL at this time of the run's clock, once `report()` has sent what it recorded.
 
-    A rank that has finished before is not lost.
+    A rank that has finished before, as `finished()` tells, is not lost.
     """
 
     def crash() -> None:
         sleep_until(comm.event_log.zero + at)
-        if reporter.finished:
+        if finished():
             return
         comm.event_log.freeze()
         with contextlib.suppress(OSError):
-            reporter.report()
+            report()
         os.kill(os.getpid(), getattr(signal, "SIGKILL", signal.SIGTERM))
 
     if at < math.inf:

@@ -97,9 +97,12 @@ def run(
     where = {"host": host, "local": local, "store": dist.PrefixStore("groups", store)}
     options = {"network": network, "device": device, "faults": faults, "timeout": timeout}
     comm, notes = enter(rank, size, exchange, backend=backend, collective=known(collective), **options, **where)
-    crash_at(faults.crash.get(rank, math.inf), comm, lambda: _send_outcome(comm, None, None) if rank else None)
+    finished = threading.Event()
+    report = partial(_send_outcome, comm, None, None) if rank else list  # rank 0's record ends with it
+    crash_at(faults.crash.get(rank, math.inf), comm, finished.is_set, report)
     with _interruptible():
         result, failure = _work(program, comm)
+        finished.set()
         outcome = _gather(comm, result, failure) if rank == 0 else _send_outcome(comm, result, failure)
         if outcome and outcome.error:
             with contextlib.suppress(dist.DistError):

@@ -15,6 +15,9 @@ ROOT = Path(__file__).resolve().parents[3]
 SCRIPT = """
     import json, os, signal, sys, time
     import numpy as np
+    from cluster.devices import Device
+    from cluster.faults import Faults
+    from cluster.network import Link, Network
     from cluster.real import torchrun
 
     def program(comm):
@@ -31,7 +34,7 @@ SCRIPT = """
 
     if __name__ == "__main__":
         torchrun.LAST_WORDS = 100.0  # as long as a busy machine takes
-        outcome = torchrun.run(program, backend="{backend}", timeout=200)
+        outcome = torchrun.run(program, backend="{backend}", timeout=200, {emulated})
         if outcome is None:
             os.write(1, b"not rank 0\\n")  # whole lines, for ranks share the pipe
         else:
@@ -43,15 +46,17 @@ SCRIPT = """
                 "losses": [len(j.losses) for j in outcome.event_logs],
                 "arrived": bool((trace.messages["arrived"] > trace.messages["sent"]).all()),
                 "bytes": trace.traffic().tolist(),
+                "transit": float((trace.messages["arrived"] - trace.messages["sent"]).min()),
+                "seconds": trace.seconds(),
             }})
             os.write(1, f"outcome {{told}}\\n".encode())
 """
 
 
-def launch(tmp_path, ranks, backend="gloo", work="pass"):
+def launch(tmp_path, ranks, backend="gloo", work="pass", emulated=""):
     """What rank 0 tells of a run of SCRIPT under torchrun, and what all ranks wrote."""
     script = tmp_path / "script.py"
-    script.write_text(textwrap.dedent(SCRIPT).format(work=work, backend=backend))
+    script.write_text(textwrap.dedent(SCRIPT).format(work=work, backend=backend, emulated=emulated))
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
     command = [sys.executable, "-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={ranks}", str(script)]
     told = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=500)
@@ -70,6 +75,23 @@ def test_ranks_of_torchrun_run_a_program_and_rank_0_has_the_outcome_of_all(tmp_p
     assert outcome["losses"] == [1, 1, 1] and outcome["arrived"]
     assert outcome["bytes"][0][1] >= 48 and outcome["bytes"][2][0] > 0
     assert outcome["notes"] == ["rank 1 never read 1 message from rank 0, tag 9"]
+
+
+@pytest.mark.slow
+def test_ranks_of_torchrun_emulate_a_network_and_a_device_on_top_of_the_real_ones(tmp_path):
+    link = "Link(0.02, 1e9)"
+    emulated = f"network=Network({link}, {link}), device=Device(1e9, 1e9, 0.1), faults=Faults(slow={{1: 2.0}})"
+    outcome, _ = launch(tmp_path, 3, work="__import__('kernels').scale(np.ones(3), 2.0)", emulated=emulated)
+    assert outcome["error"] == ["NoneType", "None"] and outcome["results"][0] == [[6.0] * 5, [0, 2]]
+    assert outcome["transit"] >= 0.02 and outcome["seconds"] >= 0.1 * 2 + 0.02
+
+
+@pytest.mark.slow
+def test_a_planned_crash_under_torchrun_kills_the_rank_and_keeps_what_it_recorded(tmp_path):
+    outcome, told = launch(tmp_path, 3, work="time.sleep(100 * comm.rank)", emulated="faults=Faults(crash={2: 1.0})")
+    assert outcome["error"][0] in ("RankLost", "Cancelled") and told.returncode, outcome["error"]
+    assert "Signal 9 (SIGKILL)" in told.stderr
+    assert outcome["losses"][0] == 1 and outcome["losses"][2] == 1
 
 
 @pytest.mark.slow

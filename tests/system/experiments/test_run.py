@@ -286,6 +286,12 @@ def test_a_real_cluster_refuses_what_it_cannot_obey_before_it_starts(settings, s
         check(small("downpour", workers=2, **settings))
 
 
+def test_the_rank_that_keeps_the_record_under_another_launcher_is_not_killed():
+    with pytest.raises(ValueError, match="crash: rank 0 keeps the record"):
+        check(small("downpour", workers=2, cluster="processes", crash="0:1"), here=False)
+    check(small("downpour", workers=2, cluster="processes", crash="1:1"), here=False)
+
+
 @pytest.mark.parametrize("name", ["network", "device"])
 def test_a_simulated_cluster_has_no_network_and_no_device_of_its_own(name):
     with pytest.raises(ValueError, match=f"{name}: a simulated cluster has none of its own"):
