@@ -10,6 +10,7 @@ comm.py               the Comm contract over links
 all_reduce.py         all-reduces in progress: by a background thread, or by torch.distributed
 shared_all_reduce.py  all-reduces of large vectors in memory that the ranks of one computer share
 links.py              an ordered stream of messages between every two ranks
+listener.py           where the ranks connect to each other
 frames.py             messages as bytes in a stream
 emulated_network.py   when an emulated network delivers a message
 emulated_compute.py   how long kernels take on an emulated device, slowed down, paused

@@ -17,10 +17,7 @@ from __future__ import annotations
 import contextlib
 import heapq
 import math
-import secrets
-import selectors
 import socket
-import struct
 import time
 from collections.abc import Callable, Hashable, Iterable
 from functools import partial
@@ -31,14 +28,10 @@ from typing import Any, NamedTuple
 from cluster.comm import nbytes
 from cluster.real.emulated_network import EmulatedNetwork
 from cluster.real.frames import FrameReader, FrameWriter, pack, unpack
-from cluster.real.meeting import notice_silence
 
 OPEN, DONE, LOST = "open", "done", "lost"
 FOREVER = 3600.0  # s; a condition cannot wait for infinity
 LAG = 2e-4  # s by which a rank that computes is late to let a message through a port that others of its node share
-
-STRANGER = -1  # the rank of a caller without the token
-_HELLO = struct.Struct("<16sI")  # the receiver's token, the sender's rank
 
 
 class Envelope(NamedTuple):
@@ -64,76 +57,6 @@ class PeersGone(Exception):
 
     def __init__(self, lost: list[int]):
         self.lost = lost
-
-
-class Listener:
-    """Accepts the connections of other ranks; `address` is what they need to connect."""
-
-    def __init__(self, host: str):
-        family = socket.AF_INET6 if ":" in host else socket.AF_INET
-        self.token = secrets.token_bytes(16)
-        self._server = socket.create_server((host, 0), backlog=4096, family=family)
-        self.address = (host, self._server.getsockname()[1], self.token)
-
-    def connect(
-        self, rank: int, addresses: list[tuple], timeout: float, silence: float = FOREVER
-    ) -> dict[int, socket.socket]:
-        """Return a socket to every other rank: connect to lower ranks, accept the connections of higher ones.
-
-        A link to another computer fails after `silence` seconds without a sign of it. Raises OSError, in a sentence,
-        if the ranks have not met within `timeout` seconds.
-        """
-        deadline = time.monotonic() + timeout
-        sockets = {}
-        for peer, (host, port, token) in enumerate(addresses[:rank]):
-            try:
-                link = socket.create_connection((host, port), max(0.001, deadline - time.monotonic()))
-            except OSError as error:
-                why = f"rank {rank} cannot reach rank {peer} at {host}, port {port} ({error})"
-                raise ConnectionError(f"{why}; is a firewall between them?") from None
-            link.sendall(_HELLO.pack(token, rank))
-            sockets[peer] = link
-        sockets |= self._callers(set(range(rank + 1, len(addresses))), deadline)
-        for link in sockets.values():
-            link.settimeout(None)
-            link.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            notice_silence(link, silence)
-        return sockets
-
-    def _callers(self, awaited: set[int], deadline: float) -> dict[int, socket.socket]:
-        """Return a socket to each of the `awaited` ranks; who says nothing, or anything else, keeps nobody waiting."""
-        found: dict[int, socket.socket] = {}
-        with selectors.DefaultSelector() as callers:
-            callers.register(self._server, selectors.EVENT_READ)
-            try:
-                while missing := awaited - found.keys():
-                    if (left := deadline - time.monotonic()) <= 0:
-                        names = ", ".join(map(str, sorted(missing)))
-                        raise TimeoutError(f"rank {names} did not connect in time; is a firewall between the ranks?")
-                    for key, _ in callers.select(left):
-                        if key.fileobj is self._server:
-                            callers.register(self._server.accept()[0], selectors.EVENT_READ, bytearray())
-                        elif (peer := self._greeted(key.fileobj, key.data)) is not None:
-                            callers.unregister(key.fileobj)
-                            found[peer] = key.fileobj
-                            if peer == STRANGER:
-                                found.pop(peer).close()
-            finally:
-                for key in callers.get_map().values():  # the server, and who has not said enough
-                    key.fileobj.close()
-        return found
-
-    def _greeted(self, caller: socket.socket, said: bytearray) -> int | None:
-        """Read on; return the caller's rank or STRANGER, or None if it has not said enough yet."""
-        try:
-            more = caller.recv(_HELLO.size - len(said))
-        except OSError:
-            more = b""
-        said += more
-        if len(said) < _HELLO.size:
-            return None if more else STRANGER
-        token, peer = _HELLO.unpack(said)
-        return peer if secrets.compare_digest(token, self.token) else STRANGER
 
 
 class Links:

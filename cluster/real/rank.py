@@ -22,7 +22,8 @@ from cluster.real.comm import RealComm
 from cluster.real.emulated_compute import CATCH_UP, EmulatedCompute
 from cluster.real.emulated_network import emulate, sleep_until
 from cluster.real.event_log_stream import StreamedEventLog
-from cluster.real.links import Links, Listener
+from cluster.real.links import Links
+from cluster.real.listener import Listener
 from cluster.real.meeting import local_store
 from cluster.real.rank_state import RankState, describe_wait, unread
 from cluster.real.restart import Door, RealRestartableComm, RestartableLinks

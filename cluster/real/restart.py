@@ -34,7 +34,8 @@ from cluster.real.emulated_compute import EmulatedCompute
 from cluster.real.emulated_network import EmulatedNetwork, sleep_until
 from cluster.real.event_log_stream import StreamedEventLog
 from cluster.real.frames import WHOLE, FrameWriter
-from cluster.real.links import LOST, OPEN, Links, Listener, Slot
+from cluster.real.links import LOST, OPEN, Links, Slot
+from cluster.real.listener import Listener
 from cluster.real.rank_state import RankState
 
 PATIENCE = 60.0  # s in which a rank that is up must answer at its door

@@ -11,7 +11,8 @@ import pytest
 
 from cluster.real.event_log_stream import MergedEventLogs, StreamedEventLog
 from cluster.real.failure import Failure, lost
-from cluster.real.links import Links, Listener, PeersGone
+from cluster.real.links import Links, PeersGone
+from cluster.real.listener import Listener
 from tracing import COMMUNICATE, UPDATE, WAIT
 
 
