@@ -24,4 +24,8 @@ signals.py            Ctrl-C: counted while ranks run, held back from processes 
 child.py              a rank started by `processes` or `threads`; preload.py is what the fork server imports
 event_log_stream.py   event logs sent to the parent while they are written, and merged there
 failure.py            why a rank ended, and which of several failures is the cause
+
+restart.py            links that outlive a crash, and how a new process takes the place of a rank
+returns.py            the same on the side of the parent
+checkpoint.py         the newest reported model, in memory that a rank comes back to
 """

@@ -37,9 +37,12 @@ class ThreadedAllReduce:
             state, event_log = self._comm._state, self._comm.event_log
             start = event_log.clock()
             state.waiting = _waiting(start)
+            blocked = not self._work.done()
             self._work.result()
             state.waiting, self._done = None, True
             state.background -= 1
+            if blocked:
+                state.resume()
             end = event_log.clock()
             idle = sum(max(0.0, min(until, end) - max(since, start)) for since, until in self._waits)
             event_log.blocked(start, start + idle, "all-reduce")
@@ -85,6 +88,7 @@ class TorchAllReduce:
             with _cluster_errors(self._comm._state, _waiting(start)):
                 self._work.wait()
             self._done = True
+            self._comm._state.resume()
             self._record.end(start)
             if self._scale != 1.0:
                 kernels.scale(self._flat, self._scale)

@@ -35,6 +35,11 @@ class RankState:
     background: int = 0  # all-reduces in progress in background threads
     threads: CachedThreadPool = field(default_factory=CachedThreadPool)
 
+    def resume(self) -> None:
+        """Let an emulated device go on from now: this rank was blocked."""
+        if self.compute:
+            self.compute.resume(self.event_log.clock())
+
     @property
     def emulates(self) -> bool:
         """Whether what this rank sends has a time or a way that is emulated."""

@@ -64,6 +64,7 @@ class SharedAllReduce:
             else:
                 self._run()
             state.waiting, self._done = None, True
+            state.resume()
             self._record.end(start)
         return self._x
 

@@ -258,6 +258,24 @@ def test_a_slow_rank_takes_its_factor_of_the_processor_time_it_needs(cluster):
     assert took >= 0.9 * 4 * used  # 0.9: Python between the kernels is not stretched after the last
 
 
+def sums_late(comm, length, async_op):
+    """Let rank 0 wait for rank 1 in an all-reduce; return when its emulated device goes on."""
+    if comm.rank == 1:
+        time.sleep(0.3)
+    work = comm.all_reduce(np.ones(length), async_op=async_op)
+    if async_op:
+        work.wait()
+    return comm._state.compute.due
+
+
+@pytest.mark.parametrize("length", [10, 1 << 18])
+@pytest.mark.parametrize("async_op", [False, True])
+def test_an_emulated_device_goes_on_when_the_all_reduce_is_done_that_it_waited_for(length, async_op):
+    """Over links, by a background thread, and in shared memory."""
+    program = partial(sums_late, length=length, async_op=async_op)
+    assert done(processes.run(program, 2, device=PRICED)).results[0] >= 0.3
+
+
 # pauses and crashes
 
 
