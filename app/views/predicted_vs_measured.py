@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
 import streamlit as st
 
 from app import background, session, units
@@ -11,7 +9,6 @@ from app.charts import lane_names
 from app.components import timeline
 from app.text import escaped, sentence
 from app.views.pictures import heading
-from experiments.conditions import RESTARTING
 from experiments.experiment import OWN, REAL_DEFAULTS, Experiment
 from experiments.measure import this_machine
 from experiments.plots import curves
@@ -37,19 +34,13 @@ def counterpart(e: Experiment) -> Experiment | None:
     if e.cluster == "processes":
         own = [name for name in REAL_DEFAULTS if getattr(e, name) == OWN]
         return e.change(cluster=None, **{name: getattr(fit, name) for name in own}) if fit or not own else None
-    if e.cluster != "simulated" or not _obeyed(e):
+    if e.cluster != "simulated":
         return None
     fitted = {name: getattr(fit, name) for name in REAL_DEFAULTS} if fit else {}
     where = {name: OWN if text == fitted.get(name) else text for name in REAL_DEFAULTS if (text := getattr(e, name))}
     if e.ranks > (OWN_CORES if where["device"] == OWN else EMULATED):
         return None
     return e.change(cluster="processes", **where)
-
-
-def _obeyed(e: Experiment) -> bool:
-    """Return whether real processes can have the faults of a simulated experiment."""
-    returning = any(back < math.inf for _, back in e.crash.by_rank.values())
-    return "processes" in RESTARTING or not returning
 
 
 def show(run: Run, folder: str) -> None:

@@ -98,7 +98,7 @@ def test_hundreds_of_ranks_are_picked_from_a_list(page, stored):
     assert opened.select_slider("fault-slow").value == 1 and not opened.exception
 
 
-@pytest.mark.parametrize(("cluster", "losable"), [("processes", True), ("threads", False)])
+@pytest.mark.parametrize(("cluster", "losable"), [("gpus", True), ("threads", False)])
 def test_real_ranks_are_slowed_and_paused_and_lost_where_that_can_be(page, stored, cluster, losable):
     experiment = Experiment(algorithm="asgd", cluster=cluster)
     stored(experiment)
@@ -120,7 +120,8 @@ def test_real_ranks_are_slowed_and_paused_and_lost_where_that_can_be(page, store
 
 
 def test_the_help_names_what_the_cluster_can_have_happen():
-    assert "comes back" in faults._ways("simulated") and "lose it for good" in faults._ways("processes")
+    assert "comes back" in faults._ways("simulated") and "comes back" in faults._ways("processes")
+    assert "lose it for good" in faults._ways("gpus") and "comes back" not in faults._ways("gpus")
     assert "lose" not in faults._ways("threads")
 
 
