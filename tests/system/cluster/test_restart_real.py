@@ -20,6 +20,7 @@ from cluster.network import Link, Network
 from cluster.real import processes, threads
 from cluster.real.links import OPEN, Links
 from cluster.real.restart import RestartableLinks
+from tests.training import wait_until_told
 from tracing import HELD, IDLE
 
 CRASH, BACK = 1.0, 1.8
@@ -401,7 +402,7 @@ def test_a_rank_that_came_back_and_is_killed_then_is_lost_for_good():
 
 def kills_itself(comm):
     comm.event_log.step = 0
-    time.sleep(1.0)  # until it has been told of
+    wait_until_told(comm.event_log)
     os.kill(os.getpid(), 9)
 
 
