@@ -11,7 +11,6 @@ from app.text import escaped, sentence
 from app.views.pictures import heading
 from experiments.experiment import OWN, REAL_DEFAULTS, Experiment
 from experiments.measure import this_machine
-from experiments.plots import curves
 from experiments.runs.parting import APART, Parting, parting, totals
 from experiments.runs.place import place
 from experiments.runs.record import Run
@@ -80,10 +79,10 @@ def _wait(job: str) -> None:
 
 
 def _beside(measured: Run, predicted: Run, name: str) -> None:
-    steps = curves.step_time(measured), curves.step_time(predicted)
+    took, foretold = measured.trace.seconds(), predicted.trace.seconds()
     told = (
-        f"A step took {units.seconds(steps[0])} and was predicted to take {units.seconds(steps[1])}, "
-        f"{units.percent(steps[1] / steps[0])} of it."
+        f"The run took {units.seconds(took)} and was predicted to take {units.seconds(foretold)}, "
+        f"{units.percent(foretold / took)} of it."
     )
     st.caption(f"Measured: {escaped(place(measured.experiment))}. Predicted: {escaped(place(predicted.experiment))}.")
     st.markdown(f"{told} {parted(parting(predicted.trace, measured.trace))}")

@@ -64,6 +64,7 @@ def test_only_what_is_a_machines_own_needs_a_fit(home):
 
 
 def test_a_measured_run_that_cannot_be_predicted_says_what_is_missing(page, stored, home):
+    stored(Experiment())  # so that the page that opens starts no run
     folder = stored(Experiment(cluster="processes"))
     opened = page()
     opened.session_state.shown = str(folder)
@@ -108,7 +109,7 @@ def test_the_counterpart_is_offered_and_then_laid_beside_the_run(page, stored, f
     assert "counterparts" not in canvases(opened)
     opened.button("counterpart-run").click().run()
     assert not opened.exception and "counterparts" in canvases(opened)
-    (told,) = [element.value for element in opened.markdown if "A step took " in element.value]
+    (told,) = [element.value for element in opened.markdown if "The run took " in element.value]
     assert "100.0 % of it" in told and "No kind of span differs by more than 10 %" in told
     (table,) = [element.proto.body for element in opened.get("html") if "<th>ratio<" in element.proto.body]
     assert table.count("<td>1</td>") == len(KINDS)
