@@ -50,7 +50,7 @@ class Failures:
     def _restart(self, previous: Rank) -> None:
         """Start the program of a lost rank again, without memory, on the same event log."""
         sim, number = self._sim, previous.number
-        rank = sim.ranks[number] = Rank(sim, number, sim.faults, previous)
+        rank = sim.ranks[number] = Rank(sim, number, sim.faults.after_restart(number), previous)
         rank.event_log.spans.append((IDLE, previous.idle_from, rank.born, previous.lost_step, "lost"))
         for kind in HELD:
             rank.event_log.hold(kind, 0)

@@ -54,12 +54,12 @@ class Rank(Actor):
         self.window = WINDOW if sim.network.per_node == 1 else 0  # a shared port takes messages in the order of time
         self.result, self.done = None, False
 
-        self.crash_time = math.inf if previous else faults.crash.get(number, math.inf)
+        self.crash_time = faults.crash.get(number, math.inf)
         self.restart_time = faults.back.get(number, math.inf)
         self.lost_at = math.inf
         self.lost_step, self.idle_from = -1, 0.0
         self.reported_losses: set[tuple] = set()  # (group, tag, src) of lost ranks that recv_any has returned
-        self.pauses = [(max(a, self.born), b) for a, b in faults.pause.get(number, ())]
+        self.pauses = list(faults.pause.get(number, ()))
         self.interruptible = bool(self.pauses) or self.crash_time < math.inf
         self.slow, self.jitter, self.seed = faults.slow.get(number, 1.0), faults.jitter, faults.seed
         self._slowness = Slowness(faults, number)
