@@ -35,6 +35,14 @@ class EmulatedCompute:
         self._seen = self._lap()
         self.due = event_log.clock()
 
+    @classmethod
+    def wanted(
+        cls, event_log: StreamedEventLog, device: Device | None, faults: Faults, on_gpu: bool = False
+    ) -> EmulatedCompute | None:
+        """Return the meter of this rank, None if nothing of its computing is emulated."""
+        asked = device or faults.jitter or faults.slow or faults.pause
+        return cls(event_log, device, faults, on_gpu) if asked else None
+
     def charge(self, kernel: str, flops: float, nbytes: float) -> None:
         """Wait until the kernel that was just run should have ended, then record it."""
         event_log, factor = self._event_log, self._slowness.at(self._event_log.step)

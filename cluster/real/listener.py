@@ -15,6 +15,12 @@ STRANGER = -1  # the rank of a caller without the token
 _HELLO = struct.Struct("<16sI")  # the receiver's token, the sender's rank
 
 
+def ready(link: socket.socket) -> None:
+    """Let a connection that was just made carry frames: it waits as long as it takes, and sends at once."""
+    link.settimeout(None)
+    link.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+
+
 class Listener:
     """Accepts the connections of other ranks; `address` is what they need to connect."""
 
@@ -44,8 +50,7 @@ class Listener:
             sockets[peer] = link
         sockets |= self._callers(set(range(rank + 1, len(addresses))), deadline)
         for link in sockets.values():
-            link.settimeout(None)
-            link.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            ready(link)
             notice_silence(link, silence)
         return sockets
 

@@ -103,8 +103,7 @@ def _start(comm: RealComm, network: Network | None, device: Device | None, fault
     if network is not None:
         state.links.emulate(made, comm.event_log.zero, patience=CATCH_UP if device else 0.0)
         state.network = made
-    if device or faults.jitter or faults.slow or faults.pause:
-        state.compute = EmulatedCompute(comm.event_log, device, faults, comm.device != "cpu")
+    state.compute = EmulatedCompute.wanted(comm.event_log, device, faults, comm.device != "cpu")
 
 
 def _start_clock(comm: RealComm) -> None:

@@ -35,7 +35,7 @@ from cluster.real.emulated_network import EmulatedNetwork, sleep_until
 from cluster.real.event_log_stream import StreamedEventLog
 from cluster.real.frames import WHOLE, FrameWriter
 from cluster.real.links import LOST, OPEN, Links, Slot
-from cluster.real.listener import Listener
+from cluster.real.listener import Listener, ready
 from cluster.real.rank_state import RankState
 
 PATIENCE = 60.0  # s in which a rank that is up must answer at its door
@@ -161,13 +161,8 @@ class Door(Listener):
         if not secrets.compare_digest(token, self.token):
             caller.close()  # a stranger
             return
-        _ready(caller)
+        ready(caller)
         links.welcome(peer, born, caller)
-
-
-def _ready(link: socket.socket) -> None:
-    link.settimeout(None)
-    link.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 
 
 def enter_again(
@@ -208,8 +203,7 @@ def enter_again(
         mates = [ports[peer] for peer in ports if nodes[peer] == nodes[rank]]
         state.network = EmulatedNetwork(network, rank, _shared_ports(mates) if nodes.count(nodes[rank]) > 1 else None)
         links.emulate(state.network, past.zero)
-    if device or faults.jitter or faults.slow or faults.pause:
-        state.compute = EmulatedCompute(event_log, device, faults)
+    state.compute = EmulatedCompute.wanted(event_log, device, faults)
     door.open(links)
     return RealRestartableComm(state, 0, list(range(size))), []
 
@@ -220,7 +214,7 @@ def _call(address: tuple, rank: int, born: float) -> tuple[socket.socket, tuple[
     link = socket.create_connection((host, port), PATIENCE)
     link.sendall(_CALL.pack(token, rank, born))
     where = _WELCOME.unpack(link.recv(_WELCOME.size, WHOLE))
-    _ready(link)
+    ready(link)
     return link, where
 
 
