@@ -12,10 +12,11 @@ Curves of runs are described in experiments/plots/pictures.py, since exports dra
 """
 
 from app.charts.bars import memory, shares
-from app.charts.frame import CONFIG, RANKS, lane_names, rank_names
+from app.charts.frame import CONFIG, RANKS
 from app.charts.progress import efficiency, outcome, speed_up, staleness
 from app.charts.ranks import LINKS, WIDEST, by_rank, ranked, topology, traffic
 from app.charts.roofline import roofline
+from experiments.plots.lanes import lane_names, rank_names
 from experiments.plots.pictures import HEIGHT, Shown, accuracy, along, loss, measured, panel, reach, unit
 
 __all__ = [

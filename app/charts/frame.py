@@ -1,4 +1,4 @@
-"""What all charts share: the names of ranks, and the frame around a figure."""
+"""What all charts share: the frame around a figure, and groups of ranks."""
 
 from __future__ import annotations
 
@@ -7,13 +7,8 @@ from itertools import pairwise
 import numpy as np
 import plotly.graph_objects as go
 
-from experiments import catalogue
-from experiments.experiment import Experiment
-from experiments.runs.record import Run
-
 CONFIG = {"displayModeBar": False}
 RANKS = 64  # rows and columns that can be told apart; more are drawn in groups
-ROLES = {"pipelined": "stage", "model_parallel": "stage", "decoupled": "module"}  # of a rank that trains; else worker
 
 
 def frame(figure: go.Figure, x: str) -> None:
@@ -24,21 +19,6 @@ def frame(figure: go.Figure, x: str) -> None:
     )
     figure.update_xaxes(title_text=x, title_standoff=8, rangemode="tozero", zeroline=False)
     figure.update_yaxes(title_text="", zeroline=False)
-
-
-def lane_names(run: Run) -> list[str]:
-    """Return the ranks' names: their role and their number."""
-    return rank_names(run.experiment, run.trace.ranks)
-
-
-def rank_names(experiment: Experiment, ranks: int) -> list[str]:
-    """Return the names of so many ranks of an experiment."""
-    servers = experiment.servers
-    role = ROLES.get(catalogue.ALGORITHMS[experiment.algorithm].family, "worker")
-    if experiment.method.plan:
-        plan = experiment.method.plan(experiment.workers, experiment.knobs)
-        role = "stage" if plan.stages == ranks and not plan.shared else "rank"  # which holds several, or shares one
-    return [f"{'server' if rank < servers else role} {rank}" for rank in range(ranks)]
 
 
 def grouped(table: np.ndarray, names: list[str], both: bool = False) -> tuple[np.ndarray, list[str]]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import plotly.graph_objects as go
 
-from app import units
 from app.charts.frame import frame
+from experiments import units
 from experiments.plots import curves, palette
 from experiments.plots.pictures import HEIGHT, Shown
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 import csv
 import math
 from dataclasses import asdict, dataclass
+from itertools import pairwise
 from numbers import Real
 from pathlib import Path
 from typing import Any, Literal
@@ -36,6 +37,7 @@ class Look:
     theory: tuple[str, ...] = ()
     log: Literal["", "x", "y", "xy"] = ""
     title: str = ""  # of the y axis, where the column's own name says too little
+    slider: str = ""  # a column: a stop of a slider for each of its values, on axes that stay; drawn by a canvas only
 
     def plain(self) -> dict[str, Any]:
         """Return the same as JSON has it."""
@@ -50,14 +52,16 @@ class Look:
 def guess(rows: Rows) -> Look:
     """Return the look of rows that declare none.
 
-    The first columns that tell the rows apart are taken as varied, and the next number as the outcome.
+    The first columns that tell the rows apart are taken as varied, and the next number as the outcome. Where rows
+    differ in x alone, further numbers whose ranges overlap with its own are drawn beside it: they have its unit.
     """
     names = list(rows[0])
     varied = next((names[:n] for n in range(1, len(names)) if _apart(rows, names[:n])), names[:1])
     numbers = [name for name in varied if all(_number(row[name]) for row in rows)]
     x = max(numbers, key=lambda name: len({row[name] for row in rows}), default=varied[0])
-    y = next((n for n in names if n not in varied and all(_number(row[n]) for row in rows)), names[-1])
-    return Look(x, (y,), "+".join(n for n in varied if n != x), "line" if numbers else "bar")
+    outcomes = [n for n in names if n not in varied and all(_number(row[n]) for row in rows)] or names[-1:]
+    alike = [n for n in outcomes[1:] if varied == [x] and _overlap(rows, outcomes[0], n)]
+    return Look(x, (outcomes[0], *alike), "+".join(n for n in varied if n != x), "line" if numbers else "bar")
 
 
 def chart(rows: Rows, look: Look | None = None, spread: Spread = ()):
@@ -65,17 +69,17 @@ def chart(rows: Rows, look: Look | None = None, spread: Spread = ()):
     import plotly.graph_objects as go
 
     look = look or guess(rows)
-    figure, groups = go.Figure(), _groups(rows, look)
+    figure, together = go.Figure(), groups(rows, look)
     limits = {id(row): limit for row, limit in zip(rows, spread, strict=False)}
-    for number, (name, column, some) in enumerate((g, c, s) for c in look.y for g, s in groups.items()):
-        colour, dash, symbol = palette.RUNS[number % len(palette.RUNS)]
+    for number, (name, column, some) in enumerate((g, c, s) for c in look.y for g, s in together.items()):
+        colour, dash, symbol = _style(number)
         label = ", ".join(filter(None, (name, column if len(look.y) > 1 or not name else "")))
         x, y = _across(some, look), [_finite(row[column]) for row in some]
         ends = [limits.get(id(row), {}).get(column, (row[column], row[column])) for row in some]
         low, high = zip(*ends, strict=True)
         if look.kind == "bar":
             pattern = {
-                "shape": HATCHES[number % len(HATCHES)],
+                "shape": HATCHES[(number + number // len(HATCHES)) % len(HATCHES)],
                 "size": 6,
                 "fgcolor": "rgba(255,255,255,0.6)",
                 "fillmode": "overlay",
@@ -89,7 +93,7 @@ def chart(rows: Rows, look: Look | None = None, spread: Spread = ()):
                 line={"color": colour, "dash": "solid" if look.theory else dash, "width": 2}, legendgroup=label,
             )  # fmt: skip
             _add_band(figure, x, low, high, colour, label)
-    _add_theory(figure, groups, look)
+    _add_theory(figure, together, look)
     figure.update_layout(
         height=HEIGHT, margin={"l": 10, "r": 10, "t": 26, "b": 10}, barmode="group", bargap=0.25,
         showlegend=sum(trace.showlegend is not False for trace in figure.data) > 1,
@@ -100,14 +104,14 @@ def chart(rows: Rows, look: Look | None = None, spread: Spread = ()):
     figure.update_xaxes(title_text=look.x, type=scale, zeroline=False)
     figure.update_yaxes(title_text=look.title or ", ".join(look.y), zeroline=False)
     if "x" in look.log:
-        places = sorted({row[look.x] for row in rows})
-        figure.update_xaxes(tickvals=places, ticktext=[f"{place:g}" for place in places])
+        ticks = _ticks(sorted({row[look.x] for row in rows}))
+        figure.update_xaxes(tickvals=ticks, ticktext=[_short(tick) for tick in ticks])
     if "y" in look.log:
         heights = [abs(row[column]) for row in rows for column in look.y if _finite(row[column])]
-        figure.update_yaxes(type="log", dtick=1, exponentformat="power")
+        decades = math.log10(max(heights, default=1) / min(heights, default=1))
+        figure.update_yaxes(type="log", dtick=max(1, math.ceil(decades / 8)), exponentformat="power")
         if heights and 0 < max(heights) < 1000 * min(heights):
-            decades = range(math.floor(math.log10(min(heights))), math.ceil(math.log10(max(heights))) + 1)
-            ticks = [round(n * 10.0**k, 12) for k in decades for n in (1, 2, 5)]
+            ticks = _round_ticks(min(heights), max(heights), (1, 2, 5))
             figure.update_yaxes(tickvals=ticks, ticktext=[f"{tick:g}" for tick in ticks])
     else:
         figure.update_yaxes(rangemode="tozero")
@@ -169,15 +173,58 @@ def write_rows(rows: Rows, path: Path) -> Path:
     return path
 
 
-def _groups(rows: Rows, look: Look) -> dict[str, Rows]:
-    """Return the rows by what tells them apart besides x, in the order they came."""
-    groups: dict[str, Rows] = {}
+def groups(rows: Rows, look: Look) -> dict[str, Rows]:
+    """Return the rows by what tells them apart besides x, in the order they came.
+
+    Stops of a slider are told apart as colours are where nothing can slide.
+    """
+    found: dict[str, Rows] = {}
     for row in rows:
-        words = [
-            str(row[n]) if isinstance(row[n], str) else f"{n} {row[n]}" for n in filter(None, look.colour.split("+"))
-        ]
-        groups.setdefault(", ".join(words), []).append(row)
-    return groups
+        words = [str(row[n]) if isinstance(row[n], str) else f"{n} {row[n]}" for n in apart(look)]
+        found.setdefault(", ".join(words), []).append(row)
+    return found
+
+
+def apart(look: Look) -> list[str]:
+    """Return the columns that tell lines or groups of bars apart."""
+    return [name for name in (*look.colour.split("+"), look.slider) if name]
+
+
+def _style(number: int) -> palette.LineStyle:
+    """Return how the n-th line is drawn; from the sixth on symbols are open and dashes differ."""
+    again, place = divmod(number, len(palette.RUNS))
+    colour, dash, symbol = palette.RUNS[place]
+    if again:
+        dash, symbol = palette.RUNS[(place + again) % len(palette.RUNS)].dash, f"{symbol}-open"
+    return palette.LineStyle(colour, dash, symbol)
+
+
+def _ticks(places: list[float]) -> list[float]:
+    """Return where a logarithmic axis has words: at these places if they are short and apart, else at round numbers."""
+    low, high = places[0], places[-1]
+    gap = min((math.log(b / a) for a, b in pairwise(places)), default=1)
+    if len(places) < 2 or (gap > 0.06 * math.log(high / low) and all(len(_short(place)) <= 5 for place in places)):
+        return places
+    return _round_ticks(low, high, (1,) if high > 1000 * low else (1, 2, 5))
+
+
+def _round_ticks(low: float, high: float, digits: tuple[int, ...]) -> list[float]:
+    decades = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
+    return [round(n * 10.0**k, 12) for k in decades for n in digits]
+
+
+def _short(place: float) -> str:
+    """Return a number as an axis has it: 256, 0.5, 16.4k, 4M."""
+    for least, size, letter in ((1e9, 1e9, "G"), (1e6, 1e6, "M"), (1e4, 1e3, "k")):
+        if place >= least:
+            return f"{place / size:.3g}{letter}"
+    return f"{place:g}"
+
+
+def _overlap(rows: Rows, one: str, other: str) -> bool:
+    """Whether the values of two columns have a part of their range in common."""
+    (a, b), (c, d) = ((min(column), max(column)) for column in ([row[n] for row in rows] for n in (one, other)))
+    return a <= d and c <= b
 
 
 def _across(rows: Rows, look: Look) -> list:

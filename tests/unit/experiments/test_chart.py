@@ -22,6 +22,10 @@ ROWS = [
         ([{"b": 1, "s": 9, "t": 1.0}, {"b": 2, "s": 9, "t": 2.0}], Look("b", ("s",))),
         ([{"k": "a", "on": True, "v": 1}, {"k": "a", "on": False, "v": 2}], Look("k", ("v",), "on", "bar")),
         ([{"only": 3}], Look("only", ("only",))),
+        (
+            [{"n": 2, "ring": 1, "tree": 2, "bytes": 90}, {"n": 4, "ring": 5, "tree": 3, "bytes": 90}],
+            Look("n", ("ring", "tree")),
+        ),
     ],
 )
 def test_what_was_varied_goes_across_and_what_came_of_it_goes_up(rows, look):
@@ -57,6 +61,8 @@ def test_a_logarithmic_scale_says_its_numbers_in_full_and_powers_of_ten_where_th
     assert dict(zip(axis.ticktext, axis.tickvals, strict=True)).items() >= {"0.2": 0.2, "0.5": 0.5, "1": 1}.items()
     axis = chart(far, Look("b", ("loss",), log="y")).layout.yaxis
     assert (axis.tickvals, axis.dtick, axis.exponentformat) == (None, 1, "power")
+    wide = [{"b": 1, "loss": 1e-3}, {"b": 2, "loss": 1e22}]
+    assert chart(wide, Look("b", ("loss",), log="y")).layout.yaxis.dtick == 4
 
 
 def test_a_theory_that_is_the_same_for_all_is_drawn_once():
@@ -68,6 +74,24 @@ def test_a_theory_that_is_the_same_for_all_is_drawn_once():
 def test_bars_stand_side_by_side_also_where_their_names_are_numbers_far_apart():
     figure = chart([{"bound": bound, "time": 1.0} for bound in (0, 1, 16)], Look("bound", ("time",), kind="bar"))
     assert (figure.layout.xaxis.type, list(figure.data[0].x)) == ("category", ["0", "1", "16"])
+
+
+def test_a_logarithmic_axis_has_words_where_points_are_unless_they_would_run_into_each_other():
+    def words(*places):
+        return chart([{"n": n, "t": 1.0} for n in places], Look("n", ("t",), log="x")).layout.xaxis.ticktext
+
+    assert words(64, 4096, 262_144) == ("64", "4096", "262k")
+    assert words(1, 30, 10_000, 2_000_000) == ("1", "30", "10k", "2M")
+    assert words(100, 101, 150)[:2] == ("100", "200")
+    assert words(0.195544, 3.1, 28.9)[:3] == ("0.1", "0.2", "0.5")
+
+
+def test_ten_lines_or_bars_are_all_drawn_in_ways_of_their_own():
+    rows = [{"n": n, "way": f"way {n}", "t": 1.0} for n in range(10)]
+    lines = chart(rows, Look("n", ("t",), "way")).data
+    assert len({(t.line.dash, t.marker.symbol, t.line.color) for t in lines}) == 10
+    bars = chart(rows, Look("n", ("t",), "way", kind="bar")).data
+    assert len({(t.marker.pattern.shape, t.marker.color) for t in bars}) == 10
 
 
 def test_groups_differ_in_more_than_colour():

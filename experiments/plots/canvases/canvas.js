@@ -1,7 +1,23 @@
-// What both canvases need: the decoder of experiments/plots/timeline_codec.py, the page's colours, axes and units.
-// Put before a component's own module by components/__init__.py.
+// What both canvases need: the decoder of experiments/plots/column_codec.py, the page's colours, axes and units.
+// Put before a canvas's own file by __init__.py.
 
 const FONT = '"Source Sans", "Source Sans Pro", system-ui, sans-serif';
+
+// The function mount(element, bytes, events) of a class of canvases, new Canvas(element) with show, redraw, stop.
+function mounting(Canvas) {
+  const canvases = new WeakMap();
+  return (element, bytes, events = {}) => {
+    let canvas = canvases.get(element);
+    if (!canvas) canvases.set(element, (canvas = new Canvas(element)));
+    canvas.events = events;
+    if (bytes) canvas.show(bytes);
+    return {
+      show: (other) => canvas.show(other),
+      redraw: () => canvas.redraw(),
+      stop: () => { canvas.stop(); canvases.delete(element); },
+    };
+  };
+}
 
 // Uint8Array -> {header..., columns: {name: typed array}}
 function decode(bytes) {

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from app.components import canvas
 from experiments.plots.column_codec import pack
 from experiments.plots.pictures import Axis, Picture
 
 DASHES = {"solid": [], "dash": [8, 5], "dot": [2, 4], "dashdot": [8, 4, 2, 4], "longdash": [14, 5]}
-
-_mount = canvas("curve")
 
 
 def frame(picture: Picture, description: str, of: str = "") -> bytes:
@@ -31,11 +28,6 @@ def frame(picture: Picture, description: str, of: str = "") -> bytes:
         "of": of,
     }
     return pack(header, columns)
-
-
-def curve(frame: bytes, key: str):
-    """Draw it."""
-    return _mount(data=frame, key=key)
 
 
 def _axis(axis: Axis) -> dict:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from app import units
+from experiments import units
 from experiments.plots import palette
 from experiments.plots.column_codec import pack
 from experiments.study.schedules import Study

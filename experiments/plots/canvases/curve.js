@@ -1,20 +1,13 @@
-// Curves: drag to zoom, hover or arrow keys to read, double click or Home for the whole. All of it in the browser.
+// Curves and bars: drag to zoom, hover or arrow keys to read, double click or Home for the whole. All of it in the
+// browser. Frames with `stops` have a slider: a line belongs to one stop, or to all of them, and the axes are the same.
 
-const TOP = 22;      // px above the plot, where the legend is
-const BOTTOM = 40;   // px below it: labels and title
+const ROW = 20;      // px of a row of the legend
+const WORDS = 14;    // px of a line of words below the plot
+const PACE = 900;    // ms at each stop while it is played
 const RIGHT = 12;
 const NEAR = 8;      // px within which a point belongs to the line under the pointer
 const DRAG = 6;      // px from which a press is a drag
 const SLIM = 24;     // px: a drag lower than that zooms along x alone, a narrower one along y alone
-const curves = new WeakMap();
-
-export default function ({ data, parentElement }) {
-  let curve = curves.get(parentElement);
-  if (!curve) curves.set(parentElement, (curve = new Curve(parentElement)));
-  const bytes = asBytes(data);
-  if (bytes) curve.show(decode(bytes));
-  return () => { curve.surface.stop(); curves.delete(parentElement); };
-}
 
 class Curve {
   constructor(root) {
@@ -22,19 +15,77 @@ class Curve {
     this.tip = root.querySelector(".tip");
     this.whole = root.querySelector(".whole");
     this.heard = root.querySelector(".heard");
+    this.slider = root.querySelector(".slider");
+    this.range = root.querySelector("input");
+    this.said = root.querySelector("output");
+    this.player = root.querySelector(".slider button");
+    this.stopAt = 0;     // which stop of the slider
     this.window = null;  // what the reader zoomed to: {x: [from, to], y: [from, to]}
     this.at = null;      // x where the reader looks
     this.surface = fit(root.querySelector("canvas"), this.stage, 260, (...args) => this.draw(...args));
     this.listen();
   }
 
-  show(frame) {
+  stop() {
+    this.surface.stop();
+    clearInterval(this.playing);
+  }
+
+  redraw() { this.surface.request(); }
+
+  show(bytes) {
+    const frame = decode(bytes);
     if (this.frame?.of !== frame.of) this.zoom(null);
     this.frame = frame;
     this.surface.height = frame.height;
+    this.offer();
     this.stage.setAttribute("aria-label", `${frame.description} Against ${this.title()}. Arrow keys read it, plus and minus zoom.`);
     this.surface.request();
   }
+
+  // The slider, if there is one, and what it says.
+  offer() {
+    const { stops } = this.frame;
+    this.slider.hidden = !stops;
+    if (!stops) return;
+    this.stopAt = Math.min(this.stopAt, stops.values.length - 1);
+    this.range.max = stops.values.length - 1;
+    this.range.value = this.stopAt;
+    const words = `${stops.name} ${stops.values[this.stopAt]}`;
+    this.range.setAttribute("aria-label", stops.name);
+    this.range.setAttribute("aria-valuetext", words);
+    this.said.textContent = words;
+    this.player.textContent = this.playing ? "❚❚" : "▶\uFE0E";
+    this.player.setAttribute("aria-label", this.playing ? "Pause" : "Play");
+  }
+
+  // Show this stop of the slider.
+  slide(stop) {
+    this.stopAt = stop;
+    this.offer();
+    if (this.at !== null) this.leave();
+    this.surface.request();
+  }
+
+  play() {
+    const last = this.frame.stops.values.length - 1;
+    if (this.playing) return this.pause();
+    if (this.stopAt === last) this.slide(0);
+    this.playing = setInterval(() => {
+      this.slide(this.stopAt + 1);
+      if (this.stopAt >= last) this.pause();
+    }, PACE);
+    this.offer();
+  }
+
+  pause() {
+    clearInterval(this.playing);
+    this.playing = null;
+    this.offer();
+  }
+
+  // The lines of this stop.
+  get lines() { return this.frame.lines.filter(({ stop = this.stopAt }) => stop === this.stopAt); }
 
   title() { const { name, unit } = this.frame.x; return unit ? `${name}, ${unit}` : name; }
 
@@ -49,32 +100,51 @@ class Curve {
 
   scales(width, height) {
     const x = this.axis("x"), y = this.axis("y");
-    const { left, right, bottom } = this.edges(width, height);
+    const { left, right, top, bottom } = this.edges(width, height);
     return {
       x: (value) => left + x.place(value) * (right - left),
-      y: (value) => bottom - y.place(value) * (bottom - TOP),
+      y: (value) => bottom - y.place(value) * (bottom - top),
       valueX: (px) => x.value(Math.min(1, Math.max(0, (px - left) / (right - left)))),
-      valueY: (px) => y.value(Math.min(1, Math.max(0, (bottom - px) / (bottom - TOP)))),
+      valueY: (px) => y.value(Math.min(1, Math.max(0, (bottom - px) / (bottom - top)))),
+      log: y.log,
+      least: y.from,
     };
   }
 
-  edges(width, height) { return { left: this.left ?? 46, right: width - RIGHT, bottom: height - BOTTOM }; }
+  edges(width, height) {
+    return { left: this.left ?? 46, right: width - RIGHT, top: this.top ?? ROW + 2, bottom: height - (this.below ?? 40) };
+  }
+
+  // How much room legend, labels and titles take around the plot, and the labels that have room.
+  arrange(g, width, height) {
+    g.font = `12px ${FONT}`;
+    this.keys = legend(g, this.lines.filter((one) => one.key), 8, width);
+    this.top = Math.max(0, ...this.keys.map(({ row }) => row + 1)) * ROW + (this.keys.length ? 2 : ROW + 2);
+    const up = this.marks("y", (height - this.top - 40) / 34);
+    this.left = Math.max(30, ...up.map((mark) => g.measureText(mark.text).width + 16)) + (this.frame.y.told ? 18 : 0);
+    const { left, right } = this.edges(width, height), to = this.scales(width, height);
+    const { labels } = this.frame.x, all = this.marks("x", (right - left) / 90);
+    let along = apart(g, all, (value) => to.x(value), labels ? (right - left) / labels.length : 0);
+    const turned = labels && along.length < all.length; // names that have no room beside each other
+    if (turned) along = all.map(({ value, text }) => ({ value, words: [text] }));
+    const wide = ({ words }) => g.measureText(words[0]).width;
+    this.below = 26 + (turned ? Math.max(...along.map(wide)) : Math.max(1, ...along.map(({ words }) => words.length)) * WORDS);
+    return { up, along, turned };
+  }
 
   // ---- drawing
 
   draw(g, width, height) {
     if (!this.frame) return;
     const page = pageColours(this.stage);
-    const marks = this.marks("y", (height - TOP - BOTTOM) / 34);
-    g.font = `12px ${FONT}`;
-    this.left = Math.max(30, ...marks.map((mark) => g.measureText(mark.text).width + 16));
-    const { left, right, bottom } = this.edges(width, height), to = this.scales(width, height);
+    const { up, along, turned } = this.arrange(g, width, height);
+    const { left, right, top, bottom } = this.edges(width, height), to = this.scales(width, height);
     g.lineWidth = 1;
     g.strokeStyle = page.border;
     g.fillStyle = page.muted;
     g.textAlign = "right";
     g.textBaseline = "middle";
-    for (const { value, text } of marks) {
+    for (const { value, text } of up) {
       const y = Math.round(to.y(value)) + 0.5;
       g.beginPath();
       g.moveTo(left, y);
@@ -84,116 +154,46 @@ class Curve {
     }
     g.textAlign = "center";
     g.textBaseline = "top";
-    for (const { value, text } of this.marks("x", (right - left) / 90)) g.fillText(text, to.x(value), bottom + 7);
-    g.fillText(this.title(), (left + right) / 2, bottom + 23);
-    this.drawLegend(g, left, page);
+    for (const { value, words } of along) {
+      if (turned) upright(g, words[0], to.x(value), bottom + 7, "right");
+      else words.forEach((text, n) => g.fillText(text, to.x(value), bottom + 7 + n * WORDS));
+    }
+    g.textAlign = "center";
+    g.textBaseline = "top";
+    g.fillText(this.title(), (left + right) / 2, bottom + this.below - 17);
+    if (this.frame.y.told) upright(g, this.frame.y.name, 9, (top + bottom) / 2);
+    drawLegend(g, this.keys, page);
     g.save();
     g.beginPath();
-    g.rect(left - 4, TOP - 5, right - left + 10, bottom - TOP + 6);
+    g.rect(left - 4, top - 5, right - left + 10, bottom - top + 6);
     g.clip();
-    for (const line of this.frame.lines) if (line.band) this.drawBand(g, line, to);
-    for (const line of this.frame.lines) this.drawLine(g, line, to);
-    if (this.at !== null) this.drawReading(g, to, bottom, page);
-    if (this.drag?.moved) this.drawDrag(g, left, right, bottom, page);
+    const { columns, growing } = this.frame;
+    for (const line of this.lines) if (line.bar) drawBars(g, line, columns, to, page);
+    for (const line of this.lines) if (line.band && !line.bar) drawBand(g, line, columns, to);
+    for (const line of this.lines) if (!line.bar) drawLine(g, line, columns, to, growing);
+    if (this.at !== null) this.drawReading(g, to, top, bottom, page);
+    if (this.drag?.moved) this.drawDrag(g, this.edges(width, height), page);
     g.restore();
   }
 
-  drawLine(g, line, to) {
-    const xs = this.frame.columns[line.x], ys = this.frame.columns[line.y], log = this.frame.y.log;
-    const drawn = (i) => Number.isFinite(ys[i]) && (!log || ys[i] > 0);
-    g.strokeStyle = g.fillStyle = line.colour;
-    g.globalAlpha = line.faint ? 0.25 : 1;
-    g.lineWidth = line.width;
-    g.lineJoin = "round";
-    if (!line.bare) {
-      g.setLineDash(line.dash);
-      g.beginPath();
-      let pen = false;
-      for (let i = 0; i < xs.length; i++) {
-        if (!drawn(i)) { pen = false; continue; }
-        if (pen) g.lineTo(to.x(xs[i]), to.y(ys[i])); else g.moveTo(to.x(xs[i]), to.y(ys[i]));
-        pen = true;
-      }
-      g.stroke();
-      g.setLineDash([]);
-    }
-    g.lineWidth = 1.6;
-    for (let i = 0; line.symbol && i < xs.length; i++) if (drawn(i)) this.mark(g, line.symbol, to.x(xs[i]), to.y(ys[i]));
-    const last = xs.length - 1;
-    if (!line.symbol && !line.faint && drawn(last) && (this.frame.growing || last === 0)) this.dot(g, to.x(xs[last]), to.y(ys[last]));
-    g.globalAlpha = 1;
-  }
-
-  // The area of one error to both sides of a line; what is not finite, or below 0 on a logarithmic axis, is left out.
-  drawBand(g, line, to) {
-    const { columns, y: { log } } = this.frame, xs = columns[line.x], ys = columns[line.y], es = columns[line.error];
-    const least = log ? this.axis("y").from : -Infinity;
-    g.fillStyle = line.colour;
-    g.globalAlpha = 0.2;
-    for (let i = 0; i < xs.length; i++) {
-      const first = i;
-      while (i < xs.length && Number.isFinite(ys[i] + es[i]) && (!log || ys[i] > 0)) i++;
-      if (i === first) continue;
-      g.beginPath();
-      for (let n = first; n < i; n++) g.lineTo(to.x(xs[n]), to.y(ys[n] + es[n]));
-      for (let n = i - 1; n >= first; n--) g.lineTo(to.x(xs[n]), to.y(Math.max(least, ys[n] - es[n])));
-      g.fill();
-    }
-    g.globalAlpha = 1;
-  }
-
-  mark(g, symbol, x, y) {
-    const r = 3.2;
-    g.beginPath();
-    if (symbol === "square") g.rect(x - r + 0.2, y - r + 0.2, 2 * r - 0.4, 2 * r - 0.4);
-    else if (symbol === "diamond") { g.moveTo(x, y - r - 1); g.lineTo(x + r + 1, y); g.lineTo(x, y + r + 1); g.lineTo(x - r - 1, y); g.closePath(); }
-    else if (symbol === "triangle-up") { g.moveTo(x, y - r - 0.6); g.lineTo(x + r + 0.6, y + r - 0.4); g.lineTo(x - r - 0.6, y + r - 0.4); g.closePath(); }
-    else if (symbol === "cross") { g.moveTo(x, y - r); g.lineTo(x, y + r); g.moveTo(x - r, y); g.lineTo(x + r, y); }
-    else g.arc(x, y, r, 0, 7);
-    g.stroke();
-  }
-
-  dot(g, x, y) { g.beginPath(); g.arc(x, y, 4, 0, 7); g.fill(); }
-
-  drawLegend(g, left, page) {
-    let x = left;
-    g.textAlign = "left";
-    g.textBaseline = "middle";
-    for (const line of this.frame.lines.filter((one) => one.key)) {
-      g.strokeStyle = line.colour;
-      g.lineWidth = line.width;
-      g.setLineDash(line.dash);
-      g.beginPath();
-      g.moveTo(x, 8);
-      g.lineTo(x + 26, 8);
-      g.stroke();
-      g.setLineDash([]);
-      g.lineWidth = 1.6;
-      if (line.symbol) this.mark(g, line.symbol, x + 13, 8);
-      g.fillStyle = page.text;
-      g.fillText(line.key, x + 33, 8.5);
-      x += 33 + g.measureText(line.key).width + 20;
-    }
-  }
-
-  drawReading(g, to, bottom, page) {
+  drawReading(g, to, top, bottom, page) {
     const x = Math.round(to.x(this.at)) + 0.5;
     g.strokeStyle = page.muted;
     g.lineWidth = 1;
     g.setLineDash([3, 3]);
     g.beginPath();
-    g.moveTo(x, TOP);
+    g.moveTo(x, top);
     g.lineTo(x, bottom);
     g.stroke();
     g.setLineDash([]);
     for (const { line, i } of this.under(to)) {
       g.fillStyle = line.colour;
-      this.dot(g, to.x(this.frame.columns[line.x][i]), to.y(this.frame.columns[line.y][i]));
+      if (!line.bar) dot(g, to.x(this.frame.columns[line.x][i]), to.y(this.frame.columns[line.y][i]));
     }
   }
 
-  drawDrag(g, left, right, bottom, page) {
-    const [x0, x1, y0, y1] = this.dragged(left, right, bottom);
+  drawDrag(g, edges, page) {
+    const [x0, x1, y0, y1] = this.dragged(edges);
     g.fillStyle = g.strokeStyle = page.text;
     g.globalAlpha = 0.1;
     g.fillRect(x0, y0, x1 - x0, y1 - y0);
@@ -205,12 +205,15 @@ class Curve {
 
   // Where labels stand on an axis: [{value, text}].
   marks(name, count) {
-    const { from, to, log } = this.axis(name);
+    const { from, to, log } = this.axis(name), { labels, ticks: places } = this.frame[name];
+    const there = (value) => value >= from - 1e-9 && value <= to * (1 + 1e-9);
+    if (labels) return labels.map((text, value) => ({ value, text })).filter(({ value }) => there(value));
+    if (places) return places.filter(there).map((value) => ({ value, text: short(value) }));
     if (log && to / from > 8) {
-      const low = Math.ceil(Math.log10(from) - 1e-9), high = Math.floor(Math.log10(to) + 1e-9);
+      const low = Math.floor(Math.log10(from) + 1e-9), high = Math.floor(Math.log10(to) + 1e-9);
       const every = Math.max(1, Math.ceil((high - low + 1) / Math.max(count, 1)));
       const at = [];
-      for (let power = low; power <= high; power += every) for (const m of high - low < 2 && count > 3 ? [1, 2, 5] : [1]) if (m * 10 ** power <= to * 1.0001) at.push(m * 10 ** power);
+      for (let power = low; power <= high; power += every) for (const m of 3 * Math.log10(to / from) <= 1.6 * count ? [1, 2, 5] : [1]) if (m * 10 ** power <= to * 1.0001 && m * 10 ** power >= from * 0.9999) at.push(m * 10 ** power);
       return at.map((value) => ({ value, text: short(value) }));
     }
     return ticks(from, to, count).at.map((value) => ({ value, text: short(value) }));
@@ -221,7 +224,7 @@ class Curve {
   // The points of all lines at the place where the reader looks: [{line, i}].
   under(to) {
     const found = [], here = to.x(this.at);
-    for (const line of this.frame.lines) {
+    for (const line of this.lines) {
       const xs = this.frame.columns[line.x], ys = this.frame.columns[line.y];
       if (line.faint || !xs.length) continue;
       const i = nearest(xs, this.at);
@@ -235,7 +238,7 @@ class Curve {
     const to = this.scales(this.surface.width, this.surface.height);
     const x = px === null ? this.at ?? to.valueX(0) : to.valueX(px);
     let best = null;
-    for (const line of this.frame.lines) {
+    for (const line of this.lines) {
       const xs = this.frame.columns[line.x];
       if (line.faint || !xs.length) continue;
       const i = further ? Math.min(xs.length - 1, Math.max(0, nearest(xs, x) + further)) : nearest(xs, x);
@@ -257,14 +260,14 @@ class Curve {
   tell(to) {
     const { name, unit } = this.frame.x, { unit: per } = this.frame.y;
     const head = document.createElement("b");
-    head.textContent = name === "step" ? `step ${exact(this.at)}` : `${exact(this.at)}${unit ? ` ${unit}` : ""}`;
+    const { told, labels } = this.frame.x, here = labels ? labels[Math.round(this.at)] : `${exact(this.at)}${unit ? ` ${unit}` : ""}`;
+    head.textContent = name === "step" || told ? `${name} ${here}` : here;
     if (name.startsWith("samples")) head.textContent += " samples";
     const rows = this.under(to).map(({ line, i }) => {
       const row = document.createElement("div"), swatch = document.createElement("i");
       swatch.style.background = line.colour;
       const x = this.frame.columns[line.x][i], elsewhere = x === this.at ? "" : `, at ${exact(x)}`;
-      const error = this.frame.columns[line.error]?.[i];
-      const off = error > 0 ? ` ± ${Number(error.toPrecision(2))}` : "";
+      const off = range(line, this.frame.columns, i);
       row.append(swatch, `${line.name} ${exact(this.frame.columns[line.y][i])}${off}${per ? ` ${per}` : ""}${elsewhere}`);
       return row;
     });
@@ -272,7 +275,7 @@ class Curve {
     this.tip.hidden = false;
     const x = to.x(this.at), wide = this.tip.offsetWidth;
     this.tip.style.left = `${x + 12 + wide > this.surface.width ? Math.max(0, x - wide - 12) : x + 12}px`;
-    this.tip.style.top = `${TOP + 4}px`;
+    this.tip.style.top = `${this.top + 4}px`;
     this.words = `${head.textContent}: ${rows.map((row) => row.textContent).join(", ")}`;
   }
 
@@ -298,20 +301,20 @@ class Curve {
   }
 
   // The dragged box, [left, right, top, bottom] in px: a slim one reaches from edge to edge.
-  dragged(left, right, bottom) {
+  dragged({ left, right, top, bottom }) {
     const { x, y, toX, toY } = this.drag;
     const inside = (value, low, high) => Math.min(high, Math.max(low, value));
     const along = [inside(Math.min(x, toX), left, right), inside(Math.max(x, toX), left, right)];
-    const up = [inside(Math.min(y, toY), TOP, bottom), inside(Math.max(y, toY), TOP, bottom)];
-    if (up[1] - up[0] < SLIM) return [...along, TOP, bottom];
+    const up = [inside(Math.min(y, toY), top, bottom), inside(Math.max(y, toY), top, bottom)];
+    if (up[1] - up[0] < SLIM) return [...along, top, bottom];
     if (along[1] - along[0] < SLIM) return [left, right, ...up];
     return [...along, ...up];
   }
 
   drop() {
-    const { width, height } = this.surface, { left, right, bottom } = this.edges(width, height);
-    const [x0, x1, y0, y1] = this.dragged(left, right, bottom), to = this.scales(width, height);
-    const wide = x1 - x0 < right - left - 1, tall = y1 - y0 < bottom - TOP - 1;
+    const { width, height } = this.surface, edges = this.edges(width, height);
+    const [x0, x1, y0, y1] = this.dragged(edges), to = this.scales(width, height);
+    const wide = x1 - x0 < edges.right - edges.left - 1, tall = y1 - y0 < edges.bottom - edges.top - 1;
     this.drag = null;
     this.zoom({ ...this.window, ...(wide && { x: [to.valueX(x0), to.valueX(x1)] }), ...(tall && { y: [to.valueY(y1), to.valueY(y0)] }) });
   }
@@ -338,6 +341,12 @@ class Curve {
     this.stage.addEventListener("pointerleave", (event) => { if (!this.drag && event.pointerType !== "touch") this.leave(); });
     this.stage.addEventListener("dblclick", () => this.zoom(null));
     this.stage.addEventListener("blur", () => this.leave());
+    this.range.addEventListener("input", () => {
+      const stop = Number(this.range.value); // before anything sets it back to where it was
+      this.pause();
+      this.slide(stop);
+    });
+    this.player.addEventListener("click", () => this.play());
     this.whole.addEventListener("click", () => { this.zoom(null); this.stage.focus(); });
     const keys = {
       ArrowLeft: () => this.read(-1), ArrowRight: () => this.read(1),
@@ -347,9 +356,15 @@ class Curve {
   }
 }
 
-// Index of the value nearest to x among values that ascend.
+const mount = mounting(Curve);
+
+// Index of the value nearest to x; of many values, which ascend, by halving.
 function nearest(xs, x) {
   let low = 0, high = xs.length - 1;
+  if (high < 300) {
+    for (let i = 1; i <= high; i++) if (Math.abs(xs[i] - x) < Math.abs(xs[low] - x)) low = i;
+    return low;
+  }
   while (low < high) { const middle = (low + high) >> 1; if (xs[middle] < x) low = middle + 1; else high = middle; }
   return low > 0 && x - xs[low - 1] < xs[low] - x ? low - 1 : low;
 }

@@ -2,7 +2,7 @@ import math
 
 import pytest
 
-from app import units
+from experiments import units
 
 
 @pytest.mark.parametrize(

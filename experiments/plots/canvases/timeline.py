@@ -6,23 +6,17 @@ the single spans of one window; when the reader zooms in elsewhere it asks for t
 
 from __future__ import annotations
 
-import math
-from typing import Any
-
 import numpy as np
 
-from app import units
-from app.charts import lane_names
-from app.components import canvas
+from experiments import units
 from experiments.plots import palette
 from experiments.plots.column_codec import pack, pack_messages, pack_timeline
+from experiments.plots.lanes import lane_names
 from experiments.runs.record import Run
 from tracing import KINDS, Trace, ordered
 
 SPANS, MESSAGES = 50_000, 20_000  # that are sent at once
 CELLS = 2_000_000  # of the table of shares
-
-_mount = canvas("timeline")
 
 Window = tuple[float, float]
 
@@ -33,9 +27,19 @@ def frame(run: Run, name: str, window: Window | None = None) -> bytes:
 
 
 def framed(
-    trace: Trace, lanes: list[str], description: str, name: str, window: Window | None = None, clickable: bool = False
+    trace: Trace,
+    lanes: list[str],
+    description: str,
+    name: str,
+    window: Window | None = None,
+    clickable: bool = False,
+    until: float = 0.0,
+    opening: float = 0.0,
 ) -> bytes:
-    """Return the same for any trace, with names for its lanes that can be clicked or not."""
+    """Return the same for any trace, with names for its lanes that can be clicked or not.
+
+    Two timelines share an axis that reaches `until`, s, at least, and show its first `opening` s at first.
+    """
     columns, total = {}, trace.seconds()
     part, exact = trace, (0.0, total)
     if len(trace.spans["start"]) > SPANS:
@@ -45,7 +49,8 @@ def framed(
     columns["messages"] = np.frombuffer(pack_messages(part, MESSAGES), np.uint8)
     header = {
         "run": name,
-        "seconds": total,
+        "seconds": max(total, until),
+        "opening": opening,
         "spans": len(trace.spans["start"]),
         "exact": exact,
         "lanes": lanes,
@@ -77,38 +82,11 @@ def beside(one: Trace, other: Trace) -> Trace:
     )
 
 
-def wanted(state: Any, name: str) -> Window | None:
-    """Return the window into the run `name` that the browser asked for, checked; None if there is none."""
-    asked = state.get("window") if isinstance(state, dict) else None
-    if not isinstance(asked, dict) or asked.get("run") != name:
-        return None
-    edges = (asked.get("from"), asked.get("to"))
-    if not all(isinstance(edge, int | float) and math.isfinite(edge) for edge in edges) or edges[0] >= edges[1]:
-        return None
-    return float(edges[0]), float(edges[1])
-
-
-def clicked(state: Any, run: Run, name: str) -> tuple[int, float] | None:
-    """Return (rank, time in s) if the browser reports a click on a rank of the run `name`, checked."""
-    said = state.get("rank") if isinstance(state, dict) else None
-    if not isinstance(said, dict) or said.get("run") != name:
-        return None
-    rank, at = said.get("rank"), said.get("at")
-    if type(rank) is not int or not 0 <= rank < run.trace.ranks or not isinstance(at, int | float):
-        return None
-    return (rank, float(at)) if 0 <= at < math.inf else None
-
-
 def describe(run: Run) -> str:
     """Return the timeline in a sentence, for readers who do not see it."""
     busy = run.trace.busy().sum(axis=0)
     parts = [f"{units.percent(value / busy.sum())} {kind}" for kind, value in zip(KINDS, busy, strict=True) if value]
     return f"Timeline of {run.trace.ranks} ranks over {units.seconds(run.trace.seconds())}: {', '.join(parts)}."
-
-
-def timeline(frame: bytes, key: str = "timeline"):
-    """Draw it."""
-    return _mount(data=frame, key=key, on_window_change=lambda: None, on_rank_change=lambda: None)
 
 
 def _within(trace: Trace, window: Window | None, total: float) -> tuple[Trace, Window]:

@@ -20,17 +20,6 @@ const SWEEP = 10;    // s that playing a window takes
 const SPEEDS = [1, 2, 0.5];
 const SPOKEN = 200;  // ms between two sentences while it is played
 const NAMED = 8;     // lanes of which each is told by name and by what it does in detail
-const timelines = new WeakMap();
-
-export default function ({ data, parentElement, setStateValue, setTriggerValue }) {
-  let timeline = timelines.get(parentElement);
-  if (!timeline) timelines.set(parentElement, (timeline = new Timeline(parentElement)));
-  timeline.ask = setStateValue;
-  timeline.tell = setTriggerValue;
-  const bytes = asBytes(data);
-  if (bytes) timeline.show(bytes);
-  return () => { timeline.stop(); timelines.delete(parentElement); };
-}
 
 class Timeline {
   constructor(root) {
@@ -64,6 +53,11 @@ class Timeline {
     clearTimeout(this.later);
   }
 
+  redraw() {
+    this.surface.request();
+    this.overlay.request();
+  }
+
   // ---- what is shown
 
   show(bytes) {
@@ -73,9 +67,9 @@ class Timeline {
     const again = this.run === frame.run;
     const { run, lanes: names, kinds, look, exact, spans: count } = frame;
     Object.assign(this, { run, names, kinds, look, exact, count, spans, messages, coarse: frame.columns.shares });
-    const { whole = "whole run", readable = READABLE, brief = false, unit = "s" } = frame;
+    const { whole = "whole run", readable = READABLE, brief = false, unit = "s", opening = 0 } = frame;
     this.clickable = frame.clickable ?? false;
-    Object.assign(this, { whole, readable, brief, inTime: unit === "s" ? inSeconds : inUnits, timed: unit === "s" });
+    Object.assign(this, { whole, readable, brief, openAt: opening, inTime: unit === "s" ? inSeconds : inUnits, timed: unit === "s" });
     this.total = Math.max(frame.seconds, 1e-9);
     this.index();
     if (!again) { [this.from, this.to] = this.opening(); this.scroll = 0; this.leave(); }
@@ -93,9 +87,15 @@ class Timeline {
       entry.append(swatch, kind);
       return entry;
     }));
+    if (spans.columns.marked?.some((one) => one)) {
+      const entry = document.createElement("span"), swatch = document.createElement("i");
+      entry.title = "Longer or later, any of these would make the whole later.";
+      swatch.className = "marked";
+      entry.append(swatch, "critical path");
+      this.legend.append(entry);
+    }
     this.strip = null;
-    this.surface.request();
-    this.overlay.request();
+    this.redraw();
     this.say();
   }
 
@@ -120,6 +120,7 @@ class Timeline {
 
   // The first window: everything if that can be read, otherwise the first steps of the run.
   opening() {
+    if (this.openAt) return [0, Math.min(this.total, this.openAt)];
     const { start, duration, step } = this.spans.columns;
     const readable = this.readable * this.names.length;
     if (start.length <= readable) return [0, this.total];
@@ -499,7 +500,7 @@ class Timeline {
     g.lineTo(x + 6, TOP - 13);
     g.lineTo(x, TOP - 3);
     g.fill();
-    const said = this.moment();
+    const said = (this.playing && this.flag) || this.moment(); // as the words below have it, which change less often
     g.font = `11px ${FONT}`;
     g.textAlign = "center";
     g.textBaseline = "middle";
@@ -609,7 +610,8 @@ class Timeline {
   // What each lane does at the cursor, in words; lanes that do the same are told together.
   told() {
     const time = Math.min(this.cursor + this.instant(), this.to - this.instant());
-    const when = `At ${this.moment()}`;
+    this.flag = this.moment();
+    const when = `At ${this.flag}`;
     if (!this.near()) return `${when}. Zoom in to see what each rank is doing.`;
     const { kind, label } = this.spans.columns, few = this.names.length <= NAMED, together = new Map();
     this.names.forEach((name, r) => {
@@ -655,11 +657,14 @@ class Timeline {
     const all = this.to - this.from > this.total * 0.999;
     const expected = (this.count * (this.to - this.from)) / this.total;
     const thinned = this.near() ? "" : ` as shares of the time (${this.count.toLocaleString("en")} spans; zoom in for single ones)`;
-    if (!this.near() && expected < MANY) this.ask("window", { run: this.run, from: this.from, to: this.to });
+    if (!this.near() && expected < MANY) this.events.ask?.("window", { run: this.run, from: this.from, to: this.to });
     this.status.classList.toggle("at", this.looking());
     if (this.looking()) { this.status.textContent = this.told(); return; }
     const where = all ? `the ${this.whole}, ${this.inTime(this.total)}` : `${this.inTime(this.from)} to ${this.inTime(this.to)} of ${this.inTime(this.total)}`;
-    this.status.textContent = `Showing ${where}${thinned}. Drag to move, + and − or Ctrl+wheel to zoom, double-click to zoom in, Home for all; space to play, a click on the axis to look at a moment.`;
+    const how = matchMedia("(pointer: coarse)").matches
+      ? "Drag to move, two fingers to zoom; tap the axis to look at a moment."
+      : "Drag to move, + and − or Ctrl+wheel to zoom, double-click to zoom in, Home for all; space to play, a click on the axis to look at a moment.";
+    this.status.textContent = `Showing ${where}${this.timed ? "" : " units of time"}${thinned}. ${how}`;
   }
 
   time(x) { return this.from + (x - GUTTER) / this.scaleX; }
@@ -700,7 +705,7 @@ class Timeline {
     this.stage.addEventListener("pointerup", (event) => {
       const [x, y] = at(event), lane = this.named(x, y);
       if (lane < 0 || !this.pressed || Math.hypot(x - this.pressed[0], y - this.pressed[1]) > 4) return;
-      this.tell("rank", { run: this.run, rank: lane, at: (this.from + this.to) / 2 });
+      this.events.tell?.("rank", { run: this.run, rank: lane, at: (this.from + this.to) / 2 });
     });
     for (const name of ["pointerup", "pointercancel"]) this.stage.addEventListener(name, (event) => this.pointers.delete(event.pointerId));
     this.stage.addEventListener("pointerleave", () => { this.hide(); this.surface.request(); });
@@ -769,3 +774,5 @@ class Timeline {
 
   hide() { this.over = -1; this.tip.hidden = true; }
 }
+
+const mount = mounting(Timeline);

@@ -3,9 +3,9 @@ import json
 import numpy as np
 import pytest
 
-from app.components import timeline
 from experiments.experiment import Experiment
 from experiments.plots import palette
+from experiments.plots.canvases import timeline
 from experiments.plots.column_codec import unpack
 from tracing import KINDS
 
@@ -73,34 +73,8 @@ def test_the_shares_of_a_long_run_are_the_time_that_each_kind_took(long):
     np.testing.assert_allclose(seconds, long.trace.busy(), atol=0.01 * header["seconds"])
 
 
-@pytest.mark.parametrize(
-    "asked",
-    [None, 3, {}, {"run": "other", "from": 0, "to": 1}, {"run": "name", "from": "0", "to": 1},
-     {"run": "name", "from": 2, "to": 1}, {"run": "name", "from": 0, "to": float("inf")},
-     {"run": "name", "from": float("nan"), "to": 1}],
-)  # fmt: skip
-def test_a_window_that_makes_no_sense_is_not_looked_into(asked):
-    assert timeline.wanted({"window": asked}, "name") is None
-    assert timeline.wanted(asked, "name") is None
-
-
-def test_a_window_that_makes_sense_is(long):
-    assert timeline.wanted({"window": {"run": "name", "from": 0, "to": 0.5}}, "name") == (0.0, 0.5)
-    assert unpack(timeline.frame(long, "name", (1e9, 2e9)))[0]["exact"]  # nothing is there, and nothing breaks
-
-
-@pytest.mark.parametrize(
-    "said",
-    [None, 3, {"rank": None}, {"rank": {"run": "other", "rank": 1, "at": 0.0}},
-     *({"rank": {"run": "a", "rank": rank, "at": at}} for rank, at in
-       ((-1, 0.0), (4, 0.0), (1.0, 0.0), (True, 0.0), (1, "now"), (1, -1), (1, float("nan")), (1, float("inf"))))],
-)  # fmt: skip
-def test_a_click_that_makes_no_sense_is_no_click(made, said):
-    assert timeline.clicked(said, made(Experiment()), "a") is None
-
-
-def test_a_click_says_which_rank_and_when(made):
-    assert timeline.clicked({"rank": {"run": "a", "rank": 3, "at": 1}}, made(Experiment()), "a") == (3, 1.0)
+def test_a_window_in_which_nothing_is_breaks_nothing(long):
+    assert unpack(timeline.frame(long, "name", (1e9, 2e9)))[0]["exact"]
 
 
 @pytest.mark.parametrize("cluster", ["simulated", "processes"])

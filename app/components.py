@@ -1,0 +1,63 @@
+"""The canvases of experiments/plots/canvases/ on a page: mounted by Streamlit, and what they report back.
+
+A canvas reports by setting a value of its component's state: the window of a timeline whose single spans are wanted,
+the rank that was clicked. What comes from a browser is checked here.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import streamlit as st
+
+from experiments.plots import canvases
+from experiments.plots.canvases.timeline import Window
+from experiments.runs.record import Run
+
+MOUNT = """
+export default function ({ data, parentElement, setStateValue, setTriggerValue }) {
+  const canvas = mount(parentElement, asBytes(data), { ask: setStateValue, tell: setTriggerValue });
+  return () => canvas.stop();
+}
+"""
+
+
+def _component(name: str):
+    parts = canvases.parts(name)
+    return st.components.v2.component(f"lockstep_{name}", **{**parts, "js": parts["js"] + MOUNT})
+
+
+_curve, _timeline = map(_component, canvases.NAMES)
+
+
+def curve(frame: bytes, key: str):
+    """Draw what canvases.curve.frame returned."""
+    return _curve(data=frame, key=key)
+
+
+def timeline(frame: bytes, key: str = "timeline"):
+    """Draw what canvases.timeline.frame or canvases.schedule.frame returned."""
+    return _timeline(data=frame, key=key, on_window_change=lambda: None, on_rank_change=lambda: None)
+
+
+def wanted(state: Any, name: str) -> Window | None:
+    """Return the window into the run `name` that the browser asked for, checked; None if there is none."""
+    asked = state.get("window") if isinstance(state, dict) else None
+    if not isinstance(asked, dict) or asked.get("run") != name:
+        return None
+    edges = (asked.get("from"), asked.get("to"))
+    if not all(isinstance(edge, int | float) and math.isfinite(edge) for edge in edges) or edges[0] >= edges[1]:
+        return None
+    return float(edges[0]), float(edges[1])
+
+
+def clicked(state: Any, run: Run, name: str) -> tuple[int, float] | None:
+    """Return (rank, time in s) if the browser reports a click on a rank of the run `name`, checked."""
+    said = state.get("rank") if isinstance(state, dict) else None
+    if not isinstance(said, dict) or said.get("run") != name:
+        return None
+    rank, at = said.get("rank"), said.get("at")
+    if type(rank) is not int or not 0 <= rank < run.trace.ranks or not isinstance(at, int | float):
+        return None
+    return (rank, float(at)) if 0 <= at < math.inf else None

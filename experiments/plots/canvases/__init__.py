@@ -1,0 +1,54 @@
+"""Canvases: pictures that the browser draws itself from a packed frame, in plain JavaScript without a library.
+
+    curve.py, figure.py        pack a frame, one message of bytes (column_codec.py), for the canvas of curves and bars:
+    curve.*, marks.js          the curves of runs, a figure of the textbook
+    timeline.py, schedule.py   the same for the canvas of lanes: a run's timeline, a schedule of a pipeline
+    timeline.*
+    canvas.*, page.js          what both need; what a page without Streamlit needs
+
+Each canvas is one function, `mount(element, bytes, events)`: it draws `bytes` in `element`, which has the canvas's HTML
+and style, and returns the canvas (`show(bytes)`, `redraw()` after the colours of the page have changed, `stop()`).
+Called again with the same element it shows other bytes. `events` are two functions, which a page without a server
+leaves out: ask("window", {run, from, to}) where single spans of a long run are wanted, tell("rank", {run, rank, at})
+when a name is clicked. Colours are Streamlit's CSS variables, which any page may set: `--st-text-color`,
+`--st-background-color`, `--st-secondary-background-color`, `--st-border-color`, `--st-primary-color`, `--st-font`.
+
+Streamlit's components mount a canvas in an element they have filled (app/components/). Any other page includes
+`script()` once, and calls
+
+    lockstep.curve(element, lockstep.bytes(base64))        lockstep.timeline(element, lockstep.bytes(base64))
+
+which give the element a shadow root of its own, so that styles of the page and of the canvas do not meet. After the
+page has changed its variables, `lockstep.redraw()` draws all of them again.
+"""
+
+from __future__ import annotations
+
+import json
+from functools import cache
+from pathlib import Path
+
+NAMES = ("curve", "timeline")
+_FOLDER = Path(__file__).parent
+_MORE = {"curve": ("marks.js",)}
+
+
+@cache
+def parts(name: str) -> dict[str, str]:
+    """Return {"js", "css", "html"} of a canvas of NAMES; the js defines `mount` and exports nothing."""
+    text = {kind: (_FOLDER / f"{name}.{kind}").read_text("utf-8") for kind in ("js", "css", "html")}
+    before = {"js": ["canvas.js", *_MORE.get(name, ())], "css": ["canvas.css"]}
+    for kind, files in before.items():
+        text[kind] = "".join((_FOLDER / file).read_text("utf-8") for file in files) + text[kind]
+    return text
+
+
+@cache
+def script() -> str:
+    """Return a classic script that defines `lockstep.curve`, `lockstep.timeline` and `lockstep.bytes`."""
+    canvases = [(_FOLDER / "page.js").read_text("utf-8")]
+    for name in NAMES:
+        text = parts(name)
+        inside = json.dumps(f"<style>{text['css']}</style>{text['html']}", ensure_ascii=False).replace("</", "<\\/")
+        canvases.append(f"lockstep.{name} = (() => {{\n{text['js']}\nreturn inShadow({inside}, mount);\n}})();")
+    return "window.lockstep ??= {};\n(() => {\n" + "\n".join(canvases) + "\n})();\n"

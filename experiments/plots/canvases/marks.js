@@ -1,0 +1,198 @@
+// What stands in a plot: lines, bands, bars with whiskers, and the legend. Columns of a line: x, y, and how far y may be
+// off, `error` to both sides or from `low` to `high`. `to` turns values into pixels.
+
+// Whether value y can be drawn on this axis.
+function drawable(y, to) { return Number.isFinite(y) && (!to.log || y > 0); }
+
+// The ends of point i's band or whisker.
+function ends(line, columns, i) {
+  if (line.low) return [columns[line.low][i], columns[line.high][i]];
+  const y = columns[line.y][i], error = columns[line.error][i];
+  return [y - error, y + error];
+}
+
+// The same in words.
+function range(line, columns, i) {
+  const error = columns[line.error]?.[i];
+  if (error > 0) return ` ± ${Number(error.toPrecision(2))}`;
+  if (!line.low) return "";
+  const [low, high] = ends(line, columns, i);
+  return low < high ? ` (${exact(low)} to ${exact(high)})` : "";
+}
+
+function drawLine(g, line, columns, to, growing) {
+  const xs = columns[line.x], ys = columns[line.y];
+  g.strokeStyle = g.fillStyle = line.colour;
+  g.globalAlpha = line.faint ? 0.25 : 1;
+  g.lineWidth = line.width;
+  g.lineJoin = "round";
+  if (!line.bare) {
+    g.setLineDash(line.dash);
+    g.beginPath();
+    let pen = false;
+    for (let i = 0; i < xs.length; i++) {
+      if (!drawable(ys[i], to)) { pen = false; continue; }
+      if (pen) g.lineTo(to.x(xs[i]), to.y(ys[i])); else g.moveTo(to.x(xs[i]), to.y(ys[i]));
+      pen = true;
+    }
+    g.stroke();
+    g.setLineDash([]);
+  }
+  g.lineWidth = 1.6;
+  for (let i = 0; line.symbol && i < xs.length; i++) if (drawable(ys[i], to)) drawMark(g, line, to.x(xs[i]), to.y(ys[i]));
+  const last = xs.length - 1;
+  if (!line.symbol && !line.faint && drawable(ys[last], to) && (growing || last === 0)) dot(g, to.x(xs[last]), to.y(ys[last]));
+  g.globalAlpha = 1;
+}
+
+// The area between both ends of a line; what is not finite, or below 0 on a logarithmic axis, is left out.
+function drawBand(g, line, columns, to) {
+  const xs = columns[line.x], ys = columns[line.y], least = to.log ? to.least : -Infinity;
+  g.fillStyle = line.colour;
+  g.globalAlpha = 0.2;
+  const there = (i) => Number.isFinite(ends(line, columns, i)[1]) && drawable(ys[i], to);
+  for (let i = 0; i < xs.length; i++) {
+    const first = i;
+    while (i < xs.length && there(i)) i++;
+    if (i === first) continue;
+    g.beginPath();
+    for (let n = first; n < i; n++) g.lineTo(to.x(xs[n]), to.y(ends(line, columns, n)[1]));
+    for (let n = i - 1; n >= first; n--) g.lineTo(to.x(xs[n]), to.y(Math.max(least, ends(line, columns, n)[0])));
+    g.fill();
+  }
+  g.globalAlpha = 1;
+}
+
+// Bars of the group `line.bar` = [which, of how many] at each place, on 0 or on the bottom of a logarithmic axis.
+function drawBars(g, line, columns, to, page) {
+  const xs = columns[line.x], ys = columns[line.y], [which, of] = line.bar, share = 0.75 / of;
+  for (let i = 0; i < xs.length; i++) {
+    if (!drawable(ys[i], to)) continue;
+    const from = xs[i] - 0.375 + which * share;
+    const x0 = to.x(from), x1 = to.x(from + share), base = to.y(to.log ? to.least : 0), y = to.y(ys[i]);
+    const box = [x0 + 0.5, Math.min(base, y), Math.max(1, x1 - x0 - 1), Math.abs(base - y)];
+    g.fillStyle = line.colour;
+    g.fillRect(...box);
+    drawHatch(g, line.hatch, ...box);
+    if (!line.low) continue;
+    const [low, high] = ends(line, columns, i), middle = (x0 + x1) / 2, wide = Math.min(5, (x1 - x0) / 4);
+    if (!(low < high) || !drawable(high, to)) continue;
+    g.strokeStyle = page.text;
+    g.lineWidth = 1.3;
+    g.beginPath();
+    for (const end of [low, high]) {
+      if (!drawable(end, to)) continue;
+      g.moveTo(middle - wide, to.y(end));
+      g.lineTo(middle + wide, to.y(end));
+    }
+    g.moveTo(middle, to.y(drawable(low, to) ? low : to.least));
+    g.lineTo(middle, to.y(high));
+    g.stroke();
+  }
+}
+
+function drawHatch(g, hatch, x, y, wide, high) {
+  if (!hatch) return;
+  g.save();
+  g.beginPath();
+  g.rect(x, y, wide, high);
+  g.clip();
+  g.strokeStyle = g.fillStyle = "rgba(255,255,255,0.6)";
+  g.lineWidth = 1;
+  g.beginPath();
+  if (hatch === "-") for (let s = y + high; s > y; s -= 6) { g.moveTo(x, s); g.lineTo(x + wide, s); }
+  else if (hatch === ".") { for (let s = x + 3; s < x + wide; s += 6) for (let r = y + high - 3; r > y; r -= 6) g.rect(s, r, 1.6, 1.6); g.fill(); }
+  else for (let s = x - high; s < x + wide; s += 6) {
+    g.moveTo(s, y + high);
+    g.lineTo(s + high, y);
+    if (hatch === "x") { g.moveTo(s, y); g.lineTo(s + high, y + high); }
+  }
+  g.stroke();
+  g.restore();
+}
+
+function drawMark(g, { symbol, solid }, x, y) {
+  const r = solid ? 3.6 : 3.2;
+  g.beginPath();
+  if (symbol === "square") g.rect(x - r + 0.2, y - r + 0.2, 2 * r - 0.4, 2 * r - 0.4);
+  else if (symbol === "diamond") { g.moveTo(x, y - r - 1); g.lineTo(x + r + 1, y); g.lineTo(x, y + r + 1); g.lineTo(x - r - 1, y); g.closePath(); }
+  else if (symbol === "triangle-up") { g.moveTo(x, y - r - 0.6); g.lineTo(x + r + 0.6, y + r - 0.4); g.lineTo(x - r - 0.6, y + r - 0.4); g.closePath(); }
+  else if (symbol === "cross") { g.moveTo(x, y - r); g.lineTo(x, y + r); g.moveTo(x - r, y); g.lineTo(x + r, y); }
+  else g.arc(x, y, r, 0, 7);
+  if (solid) g.fill();
+  g.stroke();
+}
+
+function dot(g, x, y) { g.beginPath(); g.arc(x, y, 4, 0, 7); g.fill(); }
+
+// ---- words around the plot
+
+// Where the entries of a legend stand: [{line, x, row}], in as many rows as the width takes.
+function legend(g, lines, from, width) {
+  let x = from, row = 0;
+  return lines.map((line) => {
+    const wide = 33 + g.measureText(line.key).width + 20;
+    if (x > from && x + wide - 20 > width) { x = from; row += 1; }
+    x += wide;
+    return { line, x: x - wide, row };
+  });
+}
+
+function drawLegend(g, entries, page) {
+  g.textAlign = "left";
+  g.textBaseline = "middle";
+  for (const { line, x, row } of entries) {
+    const y = 8 + row * ROW;
+    g.strokeStyle = g.fillStyle = line.colour;
+    if (line.bar) {
+      g.fillRect(x + 6, y - 6, 20, 12);
+      drawHatch(g, line.hatch, x + 6, y - 6, 20, 12);
+    } else {
+      g.lineWidth = line.width;
+      g.setLineDash(line.dash);
+      g.beginPath();
+      g.moveTo(x, y);
+      g.lineTo(x + 26, y);
+      g.stroke();
+      g.setLineDash([]);
+      g.lineWidth = 1.6;
+      if (line.symbol) drawMark(g, line, x + 13, y);
+    }
+    g.fillStyle = page.text;
+    g.fillText(line.key, x + 33, y + 0.5);
+  }
+}
+
+// The marks of an axis that have room beside each other: [{value, words}], words in lines of at most `room` px.
+function apart(g, marks, place, room) {
+  const kept = [];
+  let end = -Infinity;
+  for (const { value, text } of marks) {
+    const words = room ? broken(g, text, room - 6) : [text];
+    const half = Math.max(...words.map((one) => g.measureText(one).width)) / 2;
+    if (place(value) - half < end) continue;
+    end = place(value) + half + 6;
+    kept.push({ value, words });
+  }
+  return kept;
+}
+
+function broken(g, text, room) {
+  const lines = [];
+  for (const word of text.split(" ")) {
+    const longer = lines.length ? `${lines.at(-1)} ${word}` : word;
+    if (lines.length && g.measureText(longer).width <= room) lines[lines.length - 1] = longer;
+    else lines.push(word);
+  }
+  return lines;
+}
+
+function upright(g, text, x, y, align = "center") {
+  g.save();
+  g.translate(x, y);
+  g.rotate(-Math.PI / 2);
+  g.textAlign = align;
+  g.textBaseline = "middle";
+  g.fillText(text, 0, 0);
+  g.restore();
+}

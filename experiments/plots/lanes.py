@@ -1,0 +1,24 @@
+"""Names of the ranks of a run, as pictures write them beside a lane."""
+
+from __future__ import annotations
+
+from experiments import catalogue
+from experiments.experiment import Experiment
+from experiments.runs.record import Run
+
+ROLES = {"pipelined": "stage", "model_parallel": "stage", "decoupled": "module"}  # of a rank that trains; else worker
+
+
+def lane_names(run: Run) -> list[str]:
+    """Return the ranks' names: their role and their number."""
+    return rank_names(run.experiment, run.trace.ranks)
+
+
+def rank_names(experiment: Experiment, ranks: int) -> list[str]:
+    """Return the names of so many ranks of an experiment."""
+    servers = experiment.servers
+    role = ROLES.get(catalogue.ALGORITHMS[experiment.algorithm].family, "worker")
+    if experiment.method.plan:
+        plan = experiment.method.plan(experiment.workers, experiment.knobs)
+        role = "stage" if plan.stages == ranks and not plan.shared else "rank"  # which holds several, or shares one
+    return [f"{'server' if rank < servers else role} {rank}" for rank in range(ranks)]

@@ -1,0 +1,124 @@
+"""Canvases on a page of their own, read from the disk: no server, no Streamlit."""
+
+import base64
+import re
+import shutil
+
+import pytest
+
+from experiments.experiment import Experiment
+from experiments.plots import canvases
+from experiments.plots.canvases import figure, schedule, timeline
+from experiments.plots.chart import Look
+from experiments.study import schedules
+from experiments.study.schedules import Plan
+
+playwright = pytest.importorskip("playwright.sync_api")
+expect = playwright.expect
+expect.set_options(timeout=120_000)  # ms, for what takes one or two seconds: the machine may be slow and busy
+
+CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+PAGE = """<!doctype html>
+<meta charset="utf-8">
+<style>:root { --st-text-color: rgb(1, 2, 3) } .stage { display: none }</style>
+<div id="here"></div>
+<script>CANVASES</script>
+<script>lockstep.KIND(document.getElementById("here"), lockstep.bytes("FRAME"));</script>"""
+
+pytestmark = [
+    pytest.mark.browser,
+    pytest.mark.timeout(600),
+    pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium on this machine"),
+]
+
+
+@pytest.fixture(scope="module")
+def browser():
+    with playwright.sync_playwright() as driver:
+        browser = driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu"])
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def drawn(browser, tmp_path):
+    """drawn(kind, frame) is a page with that canvas; what its scripts complain of fails the test."""
+    context, complaints = browser.new_context(offline=True), []
+
+    def opened(kind: str, frame: bytes):
+        words = {"CANVASES": canvases.script(), "KIND": kind, "FRAME": base64.b64encode(frame).decode()}
+        path = tmp_path / "page.html"
+        path.write_text(re.sub("CANVASES|KIND|FRAME", lambda word: words[word[0]], PAGE), "utf-8")
+        page = context.new_page()
+        page.on("pageerror", lambda error: complaints.append(str(error)))
+        page.goto(path.as_uri())
+        return page
+
+    yield opened
+    context.close()
+    assert not complaints
+
+
+def pixels(page) -> str:
+    """What stands on the canvas."""
+    return page.locator("canvas").first.evaluate("canvas => canvas.toDataURL()")
+
+
+def test_a_schedule_plays_on_a_page_without_a_server(drawn):
+    page = drawn("timeline", schedule.frame(schedules.study(Plan.of(schedule="1f1b", ranks=4, chunks=8))))
+    expect(page.locator(".stage")).to_have_attribute("aria-label", re.compile("^Schedule 1f1b of 4 ranks"))
+    expect(page.locator(".status")).to_contain_text(re.compile(r"Showing the schedule, [\d.]+ units of time"))
+    expect(page.locator(".legend")).to_contain_text("critical path")
+    page.get_by_role("button", name="Play", exact=True).click()
+    expect(page.locator(".status")).to_contain_text(re.compile(r"^At .* rank 0: (forward|backward)"))
+    page.get_by_role("button", name="Pause", exact=True).click()
+    expect(page.locator(".status")).to_have_attribute("aria-live", "polite")
+
+
+def test_a_timeline_tells_what_lies_under_the_pointer_on_a_page_without_a_server(drawn, made):
+    page = drawn("timeline", timeline.frame(made(Experiment(algorithm="easgd", workers=3)), "it"))
+    stage = page.locator(".stage")
+    expect(stage).to_have_attribute("aria-label", re.compile("^Timeline of 4 ranks"))
+    box = stage.bounding_box()
+    page.mouse.move(box["x"] + 120, box["y"] + 34 + 45)
+    expect(page.locator(".tip")).to_contain_text(re.compile("worker 1 · .*takes", re.DOTALL))
+
+
+def test_a_page_that_changes_its_colours_has_its_canvases_drawn_in_them(drawn):
+    page = drawn("timeline", schedule.frame(schedules.study(Plan.of(schedule="gpipe", ranks=2, chunks=2))))
+    page.wait_for_function("() => document.getElementById('here').shadowRoot.querySelector('canvas').width > 300")
+    before = pixels(page)
+    page.evaluate("document.documentElement.style.setProperty('--st-text-color', 'rgb(250, 0, 0)'); lockstep.redraw()")
+    page.wait_for_function(
+        "before => document.getElementById('here').shadowRoot.querySelector('canvas').toDataURL() !== before",
+        arg=before,
+    )
+
+
+def test_a_slider_changes_what_is_drawn_by_hand_by_keys_and_by_playing(drawn):
+    rows = [{"delay": d, "x": x, "y": x * d} for d in (1, 2, 3) for x in (0, 1, 2)]
+    page = drawn("curve", figure.frame(rows, Look("x", ("y",), slider="delay"), (), "in words"))
+    slider, said = page.get_by_role("slider", name="delay"), page.locator("output")
+    expect(said).to_have_text("delay 1")
+    page.wait_for_function("() => document.getElementById('here').shadowRoot.querySelector('canvas').width > 300")
+    seen = {pixels(page)}
+    for key, value in (("ArrowRight", 2), ("End", 3)):
+        slider.press(key)
+        expect(said).to_have_text(f"delay {value}")
+        expect(slider).to_have_attribute("aria-valuetext", f"delay {value}")
+        page.evaluate("() => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
+        seen.add(pixels(page))
+    assert len(seen) == 3
+    page.get_by_role("button", name="Play", exact=True).click()
+    expect(said).to_have_text("delay 1")
+    expect(said).to_have_text("delay 3")
+    expect(page.get_by_role("button", name="Play", exact=True)).to_be_visible()
+
+
+def test_a_figure_is_read_by_keys(drawn):
+    rows = [{"net": net, "loss": loss} for net, loss in (("smooth", 1.5), ("ReLU", 2.5))]
+    page = drawn("curve", figure.frame(rows, Look("net", ("loss",), kind="bar"), (), "How far?"))
+    stage = page.locator(".stage")
+    expect(stage).to_have_attribute("aria-label", re.compile("^How far"))
+    stage.press("ArrowRight")
+    expect(page.locator(".heard")).to_have_text(re.compile("net (smooth: loss 1.5|ReLU: loss 2.5)"))

@@ -1,0 +1,55 @@
+import math
+
+import numpy as np
+
+from experiments.plots import palette
+from experiments.plots.canvases import figure
+from experiments.plots.chart import Look
+from experiments.plots.column_codec import unpack
+
+ROWS = [
+    {"law": law, "workers": n, "delay": d, "loss": n * scale + d, "theory": n}
+    for d in (0, 5)
+    for law, scale in (("a", 1.0), ("b", 2.0))
+    for n in (1, 2, 8)
+]
+SPREAD = [{"loss": (row["loss"] - 0.5, row["loss"] + 1.0)} for row in ROWS]
+STILL = Look("workers", ("loss",), "law", theory=("theory",), log="x", title="loss, nats")
+
+
+def drawn(rows, look, spread=()):
+    return unpack(figure.frame(rows, look, spread, "in words"))
+
+
+def test_a_line_for_each_colour_lies_in_the_band_of_its_seeds_with_one_grey_line_of_theory():
+    header, columns = drawn(ROWS[:6], STILL, SPREAD[:6])
+    one, other, theory = header["lines"]
+    assert [one["key"], other["key"], theory["key"]] == ["a", "b", "theory"]
+    assert [one["colour"], theory["colour"]] == [palette.RUNS[0].colour, palette.MUTED]
+    assert columns[other["y"]].tolist() == [2, 4, 16]
+    assert columns[other["low"]].tolist() == [1.5, 3.5, 15.5] and columns[other["high"]].tolist() == [3, 5, 17]
+    assert "low" not in theory and not theory["symbol"]
+    assert header["x"]["ticks"] == [1, 2, 8] and header["y"]["name"] == "loss, nats"
+
+
+def test_axes_reach_over_all_stops_of_a_slider_and_each_stop_has_its_lines():
+    look = Look("workers", ("loss",), "law", slider="delay")
+    header, columns = drawn(ROWS, look, SPREAD)
+    assert header["stops"] == {"name": "delay", "values": ["0", "5"]}
+    assert [(line["stop"], line["name"]) for line in header["lines"]] == [(0, "a"), (0, "b"), (1, "a"), (1, "b")]
+    assert header["y"]["least"] == 0 and header["y"]["most"] > 22
+    assert columns[header["lines"][2]["y"]].tolist() == [6, 7, 13]
+    colours = [line["colour"] for line in header["lines"]]
+    assert colours[:2] == colours[2:]
+
+
+def test_bars_stand_at_their_words_and_what_is_not_finite_leaves_a_gap():
+    rows = [{"net": "smooth", "loss": 1.0}, {"net": "ReLU", "loss": math.inf}]
+    header, columns = drawn(rows, Look("net", ("loss",), kind="bar"))
+    assert header["x"]["labels"] == ["smooth", "ReLU"] and header["lines"][0]["bar"] == [0, 1]
+    assert columns["x0"].tolist() == [0, 1] and np.isnan(columns["y0"][1])
+
+
+def test_a_logarithmic_axis_leaves_out_what_is_not_above_zero():
+    header, _ = drawn([{"x": 1, "y": 0.0}, {"x": 2, "y": 0.1}, {"x": 3, "y": 10.0}], Look("x", ("y",), log="y"))
+    assert 0 < header["y"]["least"] < 0.1 and header["y"]["most"] > 10
