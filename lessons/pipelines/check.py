@@ -10,17 +10,19 @@ from algorithms.parts.pipeline.ops import Op
 from algorithms.parts.pipeline.ops import check as check_lists
 from algorithms.parts.pipeline.plan import Flush
 from lessons.figure import run_now
+from lessons.grading.attempt import TEXTBOOK, YOURS
 from lessons.grading.grader import SolutionError
 from lessons.pipelines.exercise import TARGETS
 from theory.pipeline_memory import in_flight_until_weights
 from theory.schedule_timing import simulate
+from theory.schedules import lists as lists_of
 
 POINTS = {
     "trained with it, a model learns what it learns on one machine": 3,
     "stages are idle no longer than GPipe's": 3,
     "no stage holds more micro-batches than there are stages": 4,
     "with backwards in halves, they are idle for a third of that": 4,
-    "fewer micro-batches than stages come home, too": 1,
+    "it also works with fewer micro-batches than stages": 1,
 }
 COSTS = {"F": 1, "B": 2, "I": 1, "W": 1}
 OP = re.compile(r"[FBIW][0-9]{1,6}")
@@ -35,22 +37,23 @@ def check(solution, seed):
     with solution.attempt() as attempt:
         plans = {size: _lists(attempt, *size) for size in sizes}
         (stages, chunks), lists = next(iter(plans.items()))
+        solution.timelines = {YOURS: _own(lists), TEXTBOOK: _own(lists_of("zb_h1", stages, chunks))}
         apart, sent = _trained(attempt, lists, chunks, dice.randrange(10**6))
         told = f"{chunks} micro-batches, {stages} stages: losses {apart:.1g} apart, {sent:.2f} times the bytes of GPipe"
         yield right, apart < BITS and sent <= TARGETS["traffic"], told
 
         bubble = max(_idle(lists) / (3 * (stages - 1)) for (stages, _), lists in plans.items())
         quick = bubble <= TARGETS["time"] + BITS
-        yield full, quick, f"{bubble:.2f} times the bubble of GPipe; at most {TARGETS['time']:g} is asked"
+        yield full, quick, f"{bubble:.2f} times the bubble of GPipe; at most {TARGETS['time']:g} is allowed"
 
         held = max(max(in_flight_until_weights(lists)) / stages for (stages, _), lists in plans.items())
         few = quick and held <= TARGETS["memory"]
-        told = f"{held:.2f} times as many as stages; at most {TARGETS['memory']:g} is asked"
-        yield lean, few, told if quick else "judged once stages are idle no longer than GPipe's"
+        told = f"{held:.2f} times as many as stages; at most {TARGETS['memory']:g} is allowed"
+        yield lean, few, told if quick else "judged only when stages are idle no longer than GPipe's"
 
-        told = f"{bubble:.2f} times the bubble of GPipe; at most {TARGETS['split']:.2f} is asked"
+        told = f"{bubble:.2f} times the bubble of GPipe; at most {TARGETS['split']:.2f} is allowed"
         halves = few and bubble <= TARGETS["split"] + BITS
-        yield split, halves, told if few else "judged once stages hold no more than that"
+        yield split, halves, told if few else "judged only when stages hold no more than that"
 
         stages = dice.randint(5, 8)
         chunks = dice.randint(1, stages - 2)
@@ -84,6 +87,11 @@ def _lists(attempt, stages: int, chunks: int) -> list[list[Op]]:
             f"{chunks} micro-batches on {stages} stages, 2F0 being the F0 of stage 2: {error}"
         ) from None
     return lists
+
+
+def _own(lists) -> dict[str, str]:
+    """Return a schedule as a timeline of the report: ops as they are typed in, a line for each rank."""
+    return {"schedule": "\n".join(" ".join(f"{op.stage}{op.kind}{op.chunk}" for op in ops) for ops in lists)}
 
 
 def _idle(lists) -> float:

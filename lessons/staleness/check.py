@@ -20,7 +20,7 @@ POINTS = {
     "it holds few vectors at once": 2,
     "a crashed worker does not stop it": 2,
 }
-OTHERWISE = "judged when gradients and answers are right"
+OTHERWISE = "judged only when gradients and answers are right"
 
 
 def check(solution, seed):
@@ -33,10 +33,11 @@ def check(solution, seed):
         "slow": _slow(workers), "jitter": "exponential", "network": "10GbE", "precision": "float32",
         "learning_rate": 0.1, "seed": dice.randrange(10**6),
     }  # fmt: skip
-    best = run_now(**values).summary
+    textbook = run_now(**values)
+    best = textbook.summary
     with solution.attempt() as attempt:
         probe = BoundProbe()
-        done = attempt.run(attempt.server_program(probe, trainer), **values)
+        done = attempt.run(attempt.server_program(probe, trainer), beside=textbook, **values)
         yield (
             counts,
             not probe.miscounted and probe.counted == workers * steps,
@@ -53,7 +54,7 @@ def check(solution, seed):
                 mark,
                 right and not kept and part <= TARGETS[target],
                 OTHERWISE if not right
-                else kept or f"{part:.2f} times what the textbook's server takes; at most {TARGETS[target]} is asked",
+                else kept or f"{part:.2f} times what the textbook's server takes; at most {TARGETS[target]} is allowed",
             )  # fmt: skip
     with solution.attempt() as attempt:
         large = {**values, "dimension": 250_000, "noise": 0.0, "steps": 6, "evaluations": 1}
@@ -65,7 +66,7 @@ def check(solution, seed):
             right and (vectors is None or vectors <= TARGETS["memory"]),
             OTHERWISE if not right
             else "not measured on this system" if vectors is None
-            else f"{vectors:.1f} vectors at once, for {workers} workers; at most {TARGETS['memory']} are asked",
+            else f"{vectors:.1f} vectors at once, for {workers} workers; at most {TARGETS['memory']} are allowed",
         )  # fmt: skip
     lost = dice.randint(1, workers)  # ten times slower than the others, which wait for it when it crashes
     limping = {

@@ -1,0 +1,126 @@
+"""`check`: grade a solution of an exercise, or a pile of them."""
+
+from __future__ import annotations
+
+import json
+import secrets
+import sys
+from pathlib import Path
+
+import click
+from rich.markup import escape
+from rich.padding import Padding
+from rich.text import Text
+
+import lessons
+from lessons.cli.console import console, usage_errors
+
+WRITTEN = click.Path(dir_okay=False, path_type=Path)
+
+
+@click.command(help="Grade a solution of the exercise. With --csv: a pile; without a file: what each mark is worth.")
+@click.argument("name")
+@click.argument("file", required=False, type=click.Path(exists=True, path_type=Path))
+@click.option("--csv", "table", type=WRITTEN, help="grade a pile: a row per student; what was graded before is kept")
+@click.option("--json", "plain", type=WRITTEN, help="write the report to this file, as JSON")
+@click.option("--gradescope", type=WRITTEN, help="write Gradescope's results.json")
+@click.option("--otter", type=WRITTEN, help="write the JSON that Otter-Grader reads")
+@click.option("--classroom", type=WRITTEN, help="write the result for GitHub Classroom's reporter, in base64")
+@click.option("--seed", type=click.IntRange(0), help="of the hidden cases; default: random, or that of the CSV")
+@click.option(
+    "--hint", type=click.IntRange(1), help="the next hint on the mark of this number; with FILE, its report notes it"
+)
+def check(
+    name: str,
+    file: Path | None,
+    table: Path | None,
+    plain: Path | None,
+    seed: int | None,
+    hint: int | None,
+    **others: Path | None,
+) -> None:
+    written = {kind: to for kind, to in others.items() if to}
+    if table or (file and (file.is_dir() or file.suffix == ".zip")):
+        with usage_errors():
+            if not (table and file) or plain or written or hint:
+                raise ValueError("a pile is graded with --csv FILE; hints and other formats are for one solution.")
+            _pile(lessons.chapter(name), file, table, seed)
+        return
+    from lessons.cli import exercise
+    from lessons.grading import grader, hints, levels, sandbox
+    from lessons.grading.sheet import STEPS, Sheet
+
+    with usage_errors():
+        sheet = Sheet(lessons.chapter(name))
+        if hint:
+            step, text = hints.take(sheet, hint, file)
+            console.print(f"[bold]{STEPS[step - 1]}[/] ({step} of {len(STEPS)}): {escape(text)}", highlight=False)
+            line = hints.LINE.format(", ".join(hints.taken(sheet, file)))
+            console.print(f"To say so in what you hand in: [bold]{line}[/]", style="dim", highlight=False)
+            return
+        if not file:
+            exercise.show(sheet)
+            return
+        source, taken = file.read_text("utf-8", "replace"), hints.taken(sheet, file)
+        with console.status("grading"):
+            report = grader.grade(lessons.chapter(name), source, seed, file.name, taken, practice=not written)
+    for mark in report.reached:
+        sign = "[green]yes[/]" if mark.earned else "[red]no [/]"
+        console.print(f"{sign}  {mark.earned:>2}/{mark.points:<2}  {mark.name}", highlight=False)
+        console.print(f"            {mark.observed}", style="dim", highlight=False, markup=False)
+    if missing := [mark.name for mark in report.marks if mark not in report.reached]:
+        console.print(f"\nNot reached: {'; '.join(missing)}.", highlight=False, markup=False)
+    if report.level:
+        console.print(f"Level {report.level} of {len(levels.LEVELS)}.", highlight=False)
+    if report.hints:
+        console.print(f"Hints taken: {', '.join(report.hints)}.", highlight=False, markup=False)
+    if report.error:
+        console.print(f"\nGrading ended early: {report.error}", highlight=False, markup=False)
+    if report.printed:
+        console.print(f"\nOutput of the solution:\n{report.printed}", highlight=False, markup=False)
+    console.print(f"\n[bold]{report.score} of 100[/]   (seed {report.seed}, {report.seconds:.1f} s)", highlight=False)
+    held = ", ".join(f"{part} ({by})" for part, by in report.sandbox.items()) or "not started"
+    console.print(f"Sandbox: {held}", style="dim", highlight=False)
+    if missing := [part for part in sandbox.ALL if part not in report.sandbox]:
+        console.print(f"Not protected on this system: {', '.join(missing)}.", style="dim")
+    if plain:
+        plain.write_text(json.dumps(report.plain(), indent=1, ensure_ascii=False) + "\n", "utf-8")
+    if written:
+        from lessons.instructor.formats import FORMATS
+
+        for kind, to in written.items():
+            to.write_text(FORMATS[kind](report), "utf-8")
+    sys.exit(0 if report.score == 100 else 1)
+
+
+def _pile(chapter, place: Path, table: Path, seed: int | None) -> None:
+    """Grade all hand-ins and print a line for each; what their scores are is no error of this command."""
+    from lessons.instructor import hand_ins, pile
+
+    if not chapter.exercise:
+        raise ValueError(f"chapter {chapter.name} has no exercise.")
+    found = hand_ins.collect(place)
+    if seed is None:
+        seed = pile.seed_of(table)
+    seed = secrets.randbelow(2**31) if seed is None else seed
+    done = []
+
+    with console.status("grading") as status:
+
+        def told(row: dict) -> None:
+            done.append(row)
+            status.update(f"grading: {len(done)} done, the last one {escape(row['student'])}")
+
+        rows = pile.grade(chapter, found, table, seed, told)
+    for row in rows:
+        level = f"  [dim]level {row['level']}[/]" if row["level"] else ""
+        console.print(f"{row['score']:>3}  {escape(row['student'])}{level}", highlight=False)
+        for said in filter(None, (row["lost"], row["error"])):
+            console.print(Padding(Text(said, style="dim"), (0, 0, 0, 5)))
+    scores = [int(row["score"]) for row in rows]
+    count = f"{len(rows)} solution{'s' * (len(rows) != 1)}"
+    kept = f", {len(rows) - len(done)} as before" if len(done) < len(rows) else ""
+    console.print(
+        f"\n{count}{kept}; mean {sum(scores) / len(scores):.0f} of 100; seed {seed}; written to {table}.",
+        highlight=False,
+    )

@@ -1,0 +1,44 @@
+"""`exercise`: what is asked for, and the file to begin with on each level."""
+
+from __future__ import annotations
+
+import click
+from rich.table import Table
+
+import lessons
+from lessons.cli.console import console, markdown, usage_errors
+from lessons.grading import levels
+from lessons.grading.sheet import STEPS, Sheet
+
+
+@click.command(help="Print the task of the chapter's exercise. With --level: the file to begin with.")
+@click.argument("name")
+@click.option("--level", type=click.IntRange(0, len(levels.LEVELS)), help="0 exercise.py, which works, but not well "
+              "enough; 1 read and predict, 2 a line is missing, 3 a role is missing, 4 a blank page")  # fmt: skip
+def exercise(name: str, level: int | None) -> None:
+    with usage_errors():
+        sheet = Sheet(lessons.chapter(name))
+        if level is not None:
+            click.echo(levels.template(sheet, level) if level else sheet.source, nl=False)
+            return
+    console.print(markdown(f"# {sheet.title}\n{sheet.task_alone}"))
+    show(sheet)
+
+
+def show(sheet: Sheet) -> None:
+    """Print what is asked for before anything is handed in: marks and their points, targets, hints, levels."""
+    marks = Table("", "points", "mark", box=None, pad_edge=False)
+    for number, (mark, points) in enumerate(sheet.points.items(), 1):
+        marks.add_row(str(number), str(points), mark)
+    targets = Table("target", "at most", "counted in", box=None, pad_edge=False)
+    for target in sheet.targets:
+        targets.add_row(target.name, target.most, target.of)
+    console.print(marks)
+    console.print()
+    console.print(targets)
+    each = "0 exercise.py, " + ", ".join(f"{number} {what.lower()}" for number, what in levels.LEVELS.items())
+    console.print(
+        f"\nA hint on mark 2, of {len(STEPS)}:\npython -m lessons check {sheet.name} FILE --hint 2\n"
+        f"A file to begin with, of level {each}:\npython -m lessons exercise {sheet.name} --level 2",
+        highlight=False, style="dim",
+    )  # fmt: skip
