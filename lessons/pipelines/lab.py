@@ -1,0 +1,28 @@
+"""What the lab on pipelines has a class run."""
+
+import numpy as np
+
+from lessons.figure import column
+from lessons.instructor.assignment import Assignment
+
+CHUNKS = Assignment(
+    {
+        "algorithm": "gpipe",
+        "workers": 4,
+        "depth": 30,
+        "width": 64,
+        "batch": 256,
+        "steps": 10,
+        "learning_rate": 0.05,
+        "network": "10GbE",
+    },
+    turn={"chunks": (1, 2, 4, 8, 16, 32, 64, 128, 256)},
+    note=("samples_per_second", "share_wait", "held_out_loss"),
+    claims={
+        "waiting falls all the way": lambda rows: (np.diff(column(rows, "share_wait")) < 0).all(),
+        "speed rises and falls again, to less than half of where it began": lambda rows: (
+            rows[-1]["samples_per_second"] < rows[0]["samples_per_second"] / 2
+        ),
+        "the loss is the same, to rounding": lambda rows: np.ptp(column(rows, "held_out_loss")) < 1e-4,
+    },
+)
