@@ -17,7 +17,7 @@ import struct
 import sys
 import traceback
 import types
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -99,68 +99,8 @@ def read_frame(receive: Callable[[memoryview], int], most: tuple[int, int] = (HE
     return unpack(bytes(exactly(header)), exactly(body))
 
 
-class RemoteComm:
-    """Stub of `cluster.comm.Comm`: every call is a request to the grader, where the cluster is."""
-
-    def __init__(self, request: Callable[..., Any], rank: int, size: int):
-        self._request, self.rank, self.size = request, rank, size
-
-    def send(self, x: Any, dst: int, tag: int = 0) -> None:
-        self._request("send", x, dst, tag)
-
-    def recv(self, src: int, tag: int = 0) -> Any:
-        return self._request("recv", src, tag)
-
-    def recv_any(self, tag: int = 0) -> tuple[int, Any]:
-        return self._request("recv_any", tag)
-
-    def poll(self, tag: int = 0) -> list[int]:
-        return self._request("poll", tag)
-
-    def all_reduce(self, x: np.ndarray, op: str = "sum") -> np.ndarray:
-        x[...] = self._request("all_reduce", x, op)
-        return x
-
-    def broadcast(self, x: Any, src: int = 0) -> Any:
-        return self._request("broadcast", x, src)
-
-    def barrier(self) -> None:
-        self._request("barrier")
-
-
-class RemoteTask:
-    """Stub of `workloads.task.Task`; what `forward` and `backward` do is up to a check."""
-
-    def __init__(self, request: Callable[..., Any], per_epoch: int):
-        self._request, self.per_epoch = request, per_epoch
-
-    def start(self) -> np.ndarray:
-        return self._request("start")
-
-    def steps(self, together: bool = False) -> Iterator[int]:
-        while (step := self._request("step", together)) is not None:
-            yield step
-
-    def gradient(self, w: np.ndarray) -> tuple[float, np.ndarray]:
-        return self._request("gradient", w)
-
-    def forward(self, *given: Any) -> Any:
-        return self._request("forward", *given)
-
-    def backward(self, *given: Any) -> Any:
-        return self._request("backward", *given)
-
-    def report(self, w: np.ndarray) -> None:
-        self._request("report", w)
-
-    def measure(self, quantity: str, value: float) -> None:
-        self._request("measure", quantity, value)
-
-    def at(self, step: int) -> None:
-        self._request("at", step)
-
-    def spent(self) -> bool:
-        return self._request("spent")
+class Unfit(Exception):
+    """A solution that lacks what is asked for; the message is a sentence for its author."""
 
 
 def serve(channel: int) -> None:
@@ -168,6 +108,7 @@ def serve(channel: int) -> None:
     from greenlet import greenlet
 
     from lessons.grading import sandbox
+    from lessons.grading.remote import RemoteComm, RemoteSettings, RemoteTask
 
     def receive() -> Any:
         return read_frame(lambda rest: os.readv(channel, [rest]), (HEADER, 1 << 30))
@@ -183,7 +124,7 @@ def serve(channel: int) -> None:
     sys.path[:] = [place for place in sys.path if place != spec["root"]]
     send({"sandbox": sandbox.confine(spec["readable"])})
 
-    name, source = receive()
+    name, source, signatures = receive()
     module = types.ModuleType("solution")
     sys.modules["solution"] = module
     linecache.cache[name] = (len(source), None, source.splitlines(True), name)
@@ -198,21 +139,25 @@ def serve(channel: int) -> None:
         except BaseException as error:
             return {"raised": _describe(error, name)}
 
+    def function_of_solution(wanted: str, arguments: str = "(...)") -> Callable[..., Any]:
+        found = module.__dict__.get(wanted)
+        if not callable(found):
+            raise Unfit(f"your file has no function {wanted}{signatures.get(wanted, arguments)}{_defined(module)}")
+        return found
+
     def play(rank: int, role: str, size: int, per_epoch: int, settings: dict[str, Any]) -> dict[str, Any]:
         def request(*words: Any) -> Any:
             return hub.switch({"request": words})
 
-        s = types.SimpleNamespace(**settings)
-        return attempt(
-            lambda: getattr(module, role)(RemoteComm(request, rank, size), RemoteTask(request, per_epoch), s)
-        )
+        comm, task, s = RemoteComm(request, 0, rank, size), RemoteTask(request, per_epoch), RemoteSettings(settings)
+        return attempt(lambda: function_of_solution(role, "(comm, task, s)")(comm, task, s))
 
     send(attempt(lambda: exec(compile(source, name, "exec"), module.__dict__)))
     while True:
         what, *words = receive()
         if what == "call":
             function, *given = words
-            send(attempt(lambda function=function, given=given: getattr(module, function)(*given)))
+            send(attempt(lambda function=function, given=given: function_of_solution(function)(*given)))
             continue
         rank, *words = words
         if what == "play":
@@ -226,12 +171,21 @@ def serve(channel: int) -> None:
             send({"raised": str(error)})
 
 
+def _defined(module: types.ModuleType) -> str:
+    """Return what functions a solution defines, as the end of a sentence."""
+    own = [name for name, thing in vars(module).items() if isinstance(thing, types.FunctionType)]
+    return f"; it has {', '.join(own[:5])}" if own else ""
+
+
 def _describe(error: BaseException, name: str) -> str:
     """Return an exception in a sentence: its type, its message and its line in the solution."""
     lines = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename == name]
-    where = f" in line {lines[-1].lineno}: {lines[-1].line}" if lines else ""
+    where = f" in line {lines[-1].lineno}: `{lines[-1].line}`" if lines else ""
+    if isinstance(error, Unfit):
+        return str(error)[:600]
     if isinstance(error, SyntaxError) and error.filename == name:
-        where = f" in line {error.lineno}"
+        text = (error.text or "").strip()
+        return f"line {error.lineno} is not Python ({error.msg}){f': `{text[:400]}`' if text else ''}"[:600]
     message = str(error) if isinstance(error, Exception) else ""
     return f"{type(error).__name__}{': ' + message[:300] if message else ''}{where}"[:600]
 

@@ -1,0 +1,258 @@
+"""Attempt: a process that runs a solution in the sandbox, and the grader's end of its channel."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import os
+import shutil
+import signal
+import site
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from experiments.experiment import Experiment
+from experiments.run import run
+from experiments.runs.record import Run
+from lessons.grading import bubblewrap, sandbox_worker, timelines
+from lessons.grading.hosted import HostedRank, SolutionError
+from lessons.grading.plain_words import crash, deadlock, failure
+
+ROOT = Path(__file__).resolve().parents[2]
+FIRST_CPU, CPU, WALL, MEMORY = 5, 30, 60.0, 1_000_000_000  # s of the first attempt and of the others, s, bytes
+YOURS, TEXTBOOK = "yours", "the textbook's"
+PRINTS = 4000  # characters of its output that are kept
+SENT = 1_000_000_000  # bytes that it may send in all
+SYSTEM = ("/usr", "/lib", "/lib64", "/etc/ld.so.cache", "/etc/localtime", "/dev/urandom", "/dev/null")
+WORKER_FILES = [str(ROOT / "lessons" / name) for name in (
+    "__init__.py", "grading/__init__.py", "grading/remote.py", "grading/sandbox.py", "grading/sandbox_worker.py"
+)]  # fmt: skip
+ENVIRONMENT = {
+    "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1",
+    "MALLOC_MMAP_THRESHOLD_": "65536",  # malloc returns large blocks at once, so that the peak means something
+}  # fmt: skip
+
+
+@dataclass
+class Solution:
+    """Source and limits of a solution; its attempts add what it printed and which sandbox held.
+
+    `signatures` are the arguments of each function that is asked for, "(comm, task, s)"; `settings` the names of the
+    settings that it gets, None for all. The first attempt may use `first_cpu` s of processor time, so that an endless
+    loop is told soon; it ends grading. What goes wrong in a later one ends that attempt: it is kept in `errors`.
+    """
+
+    source: str
+    name: str = "solution.py"
+    cpu: int = CPU
+    first_cpu: int = FIRST_CPU
+    wall: float = WALL
+    memory: int = MEMORY
+    printed: str = ""
+    sandbox: dict[str, str] = field(default_factory=dict)
+    signatures: dict[str, str] = field(default_factory=dict)
+    settings: tuple[str, ...] | None = None
+    attempts: int = 0
+    errors: list[str] = field(default_factory=list)
+    timelines: dict[str, Any] = field(default_factory=dict)
+
+    def attempt(self) -> Attempt:
+        """Return a context manager for a process that runs the solution. SolutionError if it does not load."""
+        return Attempt(self)
+
+
+@functools.cache
+def _readable() -> tuple[str, ...]:
+    """Return the paths that Python needs, none of them ours."""
+    python = {*sys.path, sys.prefix, sys.base_prefix, *site.getsitepackages()} - {"", str(ROOT)}
+    return (*SYSTEM, *(path for path in python if not ROOT.is_relative_to(os.path.abspath(path))))
+
+
+class Attempt:
+    """A process that runs the solution (`lessons.grading.sandbox_worker`), and the grader's end of its channel."""
+
+    def __init__(self, solution: Solution):
+        self.solution, self.first = solution, not solution.attempts
+        self.cpu = min(solution.cpu, solution.first_cpu) if self.first else solution.cpu
+        self.received, self.baseline = 0, 0
+        self.folder = tempfile.mkdtemp(prefix="lockstep-check-")
+        self.sealed = bubblewrap.works(_readable())
+        self.channel, theirs = socket.socketpair()
+        with theirs:
+            program = [sys.executable, "-I", "-B", "-u", sandbox_worker.__file__, str(theirs.fileno())]
+            options = {
+                "stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "cwd": self.folder,
+                "env": ENVIRONMENT, "pass_fds": [theirs.fileno()], "start_new_session": True,
+            }  # fmt: skip
+            if self.sealed:
+                visible = [*_readable(), *WORKER_FILES, self.folder]
+                self.process, self.worker = bubblewrap.start(program, visible, **options)
+            else:
+                self.process = subprocess.Popen(program, **options)
+                self.worker = self.process.pid
+        self.deadline = time.monotonic() + solution.wall
+        self.collector = threading.Thread(target=self._collect_output, daemon=True)
+        self.collector.start()
+
+    def __enter__(self) -> Attempt:
+        s = self.solution
+        try:
+            readable = None if self.sealed else [*_readable(), self.folder]
+            self._send({"cpu": self.cpu, "memory": s.memory, "readable": readable, "root": str(ROOT)})
+            s.sandbox = self._receive()["sandbox"]
+            self.baseline = self._high_water_mark()
+            self._send((s.name, s.source, s.signatures))
+            self._result(self._receive())
+            s.attempts += 1
+        except BaseException:
+            self.close()
+            raise
+        return self
+
+    def __exit__(self, _=None, error: BaseException | None = None, *__: Any) -> bool:
+        self.close()
+        if self.first or not isinstance(error, SolutionError):
+            return False
+        self.solution.errors.append(str(error))
+        return True
+
+    def close(self) -> None:
+        """End the process, and whatever it has started."""
+        with contextlib.suppress(OSError):
+            os.killpg(self.process.pid, signal.SIGKILL)
+        self.process.wait()
+        self.collector.join(5)
+        self.channel.close()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def call(self, function: str, *given: Any) -> Any:
+        """Return what `function` of the solution returns for these plain values; see `sandbox_worker.pack`."""
+        return self._result(self._request("call", function, *given))
+
+    def role(self, function: str) -> Callable[[Any, Any, Any], Any]:
+        """Return a program for ranks, (comm, task, s) -> w, that has `function` of the solution run in the sandbox."""
+
+        def play(comm, task, s) -> Any:
+            rank, settings = HostedRank(comm, task), s.model_dump()
+            names = self.solution.settings or settings
+            offered = {name: settings[name] for name in names if name in settings}
+            words = ("play", comm.rank, function, comm.size, task.per_epoch, offered)
+            while True:
+                reply = self._request(*words)
+                if not (isinstance(reply, dict) and "request" in reply):
+                    return self._result(reply)
+                words = ("go on", comm.rank, rank.do(reply["request"]))
+
+        return play
+
+    def server_program(self, probe: Any, trainer: Callable[[Any, Any], Any]) -> Callable[[Any, Any, Any], Any]:
+        """Return a program for all ranks: the solution's `server` on rank 0, `trainer(comm, task)` on the others.
+
+        The server gets what `probe.between(comm, task, s)` returns in place of these.
+        """
+        serve = self.role("server")
+
+        def worker(comm, task, s) -> Any:
+            return serve(*probe.between(comm, task, s)) if comm.rank == 0 else trainer(comm, task)
+
+        return worker
+
+    def run(self, worker: Callable[[Any, Any, Any], Any], beside: Run | None = None, **values: Any) -> Run:
+        """Return the Run of the experiment with these flat values and `worker` in place of the algorithm's own.
+
+        Its timeline is kept for the report together with that of the run `beside`, the textbook's, also if it fails.
+        """
+        experiment = Experiment.of(values)
+        try:
+            done = run(experiment, worker_override=worker)
+        except ValueError as error:  # such as a rank that does not exist
+            raise SolutionError(str(error)) from None
+        if beside:
+            runs = {YOURS: done, TEXTBOOK: beside}
+            self.solution.timelines = {name: timelines.plain(one.trace) for name, one in runs.items()}
+        if done.status == "failed":
+            told = deadlock(done) or failure(done.error.replace(f"{SolutionError.__name__}: ", ""))
+            raise SolutionError(crash(values) + told)
+        return done
+
+    def peak_memory(self) -> int | None:
+        """Return peak memory of the solution beyond the interpreter's, in bytes; None where it cannot be measured."""
+        return self._high_water_mark() - self.baseline if self.baseline else None
+
+    def _high_water_mark(self) -> int:
+        with contextlib.suppress(OSError, StopIteration, ValueError):
+            lines = Path(f"/proc/{self.worker}/status").read_text().splitlines()
+            return 1024 * int(next(line for line in lines if line.startswith("VmHWM")).split()[1])
+        return 0
+
+    def _request(self, *words: Any) -> Any:
+        self._send(words)
+        return self._receive()
+
+    def _result(self, reply: Any) -> Any:
+        if not isinstance(reply, dict) or "result" not in reply:
+            raised = reply.get("raised") if isinstance(reply, dict) else None
+            raise SolutionError(str(raised or "it returned nothing")[:600])
+        return reply["result"]
+
+    def _send(self, value: Any) -> None:
+        try:
+            for part in sandbox_worker.pack(value):
+                self.channel.settimeout(max(0.01, self.deadline - time.monotonic()))
+                self.channel.sendall(part)
+        except TimeoutError:
+            raise SolutionError(self._timeout()) from None
+        except OSError:
+            raise SolutionError(self._exit_reason()) from None
+
+    def _receive(self) -> Any:
+        def receive(rest: memoryview) -> int:
+            self.channel.settimeout(max(0.01, self.deadline - time.monotonic()))
+            got = self.channel.recv_into(rest)
+            self.received += got
+            if self.received > SENT:
+                raise SolutionError(f"it sent more than {SENT // 10**6} MB.")
+            return got
+
+        try:
+            return sandbox_worker.read_frame(receive)
+        except TimeoutError:
+            raise SolutionError(self._timeout()) from None
+        except (EOFError, OSError):
+            raise SolutionError(self._exit_reason()) from None
+        except ValueError as error:
+            raise SolutionError(f"what it returned cannot be read: {error}.") from None
+
+    def _timeout(self) -> str:
+        return (
+            f"no answer within {self.solution.wall:g} s; is there an endless loop, or a receive that no send matches?"
+        )
+
+    def _exit_reason(self) -> str:
+        """Return why the process has ended, in a sentence."""
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self.process.wait(5)
+        code = self.process.returncode
+        if self.sealed and code and code > 128:
+            code = 128 - code  # how bwrap reports a signal
+        if code == -signal.SIGXCPU or (code == -signal.SIGKILL and self.cpu):
+            return f"it used more than {self.cpu} s of processor time; is there an endless loop?"
+        if code is not None and code < 0:
+            return f"its process was ended by {signal.Signals(-code).name}."
+        return f"it ended its own process with code {code}." if code is not None else "it closed the channel."
+
+    def _collect_output(self) -> None:
+        """Keep the first PRINTS characters of its output, and drain the rest."""
+        with self.process.stdout as pipe:
+            while chunk := pipe.read1(1 << 16):
+                rest = PRINTS - len(self.solution.printed)
+                if rest > 0:
+                    self.solution.printed += chunk.decode(errors="replace")[:rest]

@@ -1,0 +1,46 @@
+"""Hints that were taken: on the command line, in a file of the working folder, and as a solution itself names them."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+from lessons.grading.sheet import STEPS, Sheet
+
+FILE = ".lockstep-hints.json"
+LINE = "# Hints taken: {}"
+TOLD = re.compile(r"^# Hints taken: *(\d+\.\d+(?:, *\d+\.\d+)*)\.?\s*$", re.MULTILINE)
+
+
+def told(source: str) -> list[str]:
+    """Return the hints that a solution says were taken, in LINE, by which they travel with what is handed in."""
+    return [name.strip() for line in TOLD.findall(source[:200_000]) for name in line.split(",")]
+
+
+def taken(sheet: Sheet, file: Path | None) -> list[str]:
+    """Return the hints taken for this solution, in order, as "2.1": mark 2, step 1. None: for no file yet."""
+    return _every(file).get(_key(sheet, file), [])
+
+
+def take(sheet: Sheet, mark: int, file: Path | None) -> tuple[int, str]:
+    """Return (step, text) of the next hint on this mark, the last one again when there is no other; write it down."""
+    before = taken(sheet, file)
+    step = min(1 + sum(name.startswith(f"{mark}.") for name in before), len(STEPS))
+    text = sheet.hint(mark, step)
+    every = _every(file) | {_key(sheet, file): list(dict.fromkeys([*before, f"{mark}.{step}"]))}
+    _path(file).write_text(json.dumps(every, indent=1) + "\n", "utf-8")
+    return step, text
+
+
+def _key(sheet: Sheet, file: Path | None) -> str:
+    return f"{sheet.name}/{file.name}" if file else sheet.name
+
+
+def _path(file: Path | None) -> Path:
+    return (file.parent if file else Path()) / FILE
+
+
+def _every(file: Path | None) -> dict[str, list[str]]:
+    path = _path(file)
+    return json.loads(path.read_text("utf-8")) if path.is_file() else {}

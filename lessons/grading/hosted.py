@@ -1,0 +1,123 @@
+"""The grader's end of a rank that a solution plays: cluster and task, asked for by name and number.
+
+Nothing that a solution sends is trusted: what it asks for is one of the words below, objects are looked up by number,
+and arrays that reach compiled code are checked first.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+MESSAGES = {"send", "recv", "recv_any", "poll", "broadcast", "barrier", "all_gather"}
+STARTED = {"isend", "irecv"}
+REDUCED = {"all_reduce", "reduce_scatter"}
+COMM = MESSAGES | STARTED | REDUCED | {"poll", "nodes", "split", "shared"}
+TASK = {"start", "gradient", "forward", "backward", "report", "measure", "at", "spent"}
+MOST = 10_000  # objects that a rank may have at once
+SHARED = 8_000_000  # bytes of a shared vector
+
+
+class SolutionError(Exception):
+    """An error of the solution that ends its grading; the message is a sentence for its author."""
+
+
+class HostedRank:
+    """One rank's communicators, shared vectors and handles by number, and its task."""
+
+    def __init__(self, comm: Any, task: Any):
+        self.task, self.steps = task, None
+        self.objects: dict[int, Any] = {0: comm}
+        self.made = 0
+
+    def do(self, request: Any) -> Any:
+        """Return the answer to (what, number, arguments ...). SolutionError if there is no such thing."""
+        if not isinstance(request, tuple) or len(request) < 2:
+            raise SolutionError("it sent a request that is none.")
+        what, number, *given = request
+        if not isinstance(what, str):
+            raise SolutionError("comm and task have no such thing.")
+        try:
+            return self._do(what, number, *given)
+        except (TypeError, IndexError, KeyError) as error:
+            raise SolutionError(f"{what[:40]} was called with what it cannot take: {error}.") from None
+
+    def _do(self, what: str, number: Any, *given: Any) -> Any:
+        if what == "step":
+            self.steps = self.steps or self.task.steps(bool(given[0]))
+            return next(self.steps, None)
+        if what in TASK:
+            return getattr(self._part(self.task, "task", what), what)(*given)
+        thing = self.objects.get(number) if isinstance(number, int) else None
+        if what == "wait" and hasattr(thing, "wait"):
+            return self.objects.pop(number).wait()
+        if what in ("vector", "read", "add") and hasattr(thing, "walk"):
+            return _shared(thing, what, *given)
+        if what in COMM and hasattr(thing, "size"):
+            return self._communicate(self._part(thing, "comm", what), what, *given)
+        raise SolutionError(f"comm and task have no {what[:40]!r}.")
+
+    def _communicate(self, comm: Any, what: str, *given: Any) -> Any:
+        if what == "poll":
+            return list(comm.poll(*given))
+        if what == "nodes":
+            return list(comm.nodes)
+        if what in MESSAGES:
+            return getattr(comm, what)(*given)
+        if what in STARTED:
+            return self._keep(getattr(comm, what)(*given))
+        if what in REDUCED:
+            done = getattr(comm, what)(_vector(given[0], what), *given[1:])
+            return done if isinstance(done, np.ndarray) else self._keep(done)
+        if what == "split":
+            part = comm.split(*given)
+            return None if part is None else (self._keep(part), part.rank, part.size)
+        if _vector(given[0], what).nbytes > SHARED:
+            raise SolutionError(f"a shared vector may have {SHARED} bytes, not {given[0].nbytes}.")
+        return self._keep(comm.shared(*given))
+
+    def _keep(self, thing: Any) -> int:
+        """Return the number of an object that stays here."""
+        if len(self.objects) >= MOST:
+            raise SolutionError(f"it has {MOST} handles at once; wait for some of them.")
+        self.made += 1
+        self.objects[self.made] = thing
+        return self.made
+
+    @staticmethod
+    def _part(thing: Any, name: str, what: str) -> Any:
+        """Return `thing` if it has `what`: a check may offer less than a cluster or a task."""
+        if not hasattr(thing, what):
+            raise SolutionError(f"there is no {name}.{what} in this exercise.")
+        return thing
+
+
+def _vector(x: Any, what: str) -> np.ndarray:
+    if not isinstance(x, np.ndarray) or x.dtype.kind != "f" or x.ndim != 1:
+        given = f"{x.dtype} of shape {x.shape}" if isinstance(x, np.ndarray) else type(x).__name__
+        raise SolutionError(f"{what} takes a vector of floats; it was given {given}.")
+    return x
+
+
+def _shared(thing: Any, what: str, *given: Any) -> np.ndarray | None:
+    """Read or add to a shared vector. SolutionError if the coordinates are not in it, or do not fit what is added."""
+    vector = thing.vector
+    if what == "vector":
+        return vector.copy()
+    *delta, where = given
+    if isinstance(where, tuple) and len(where) == 3 and all(n is None or isinstance(n, int) for n in where):
+        where = slice(*where)
+        if where.step == 0:
+            raise SolutionError("a slice of a shared vector has step 0.")
+    elif where is not None:
+        where = np.asarray(where)
+        if where.dtype.kind not in "iu" or where.ndim != 1 or np.any((where < 0) | (where >= len(vector))):
+            raise SolutionError(f"coordinates of a shared vector are whole numbers from 0 to {len(vector) - 1}.")
+    if what == "read":
+        return thing.read(where)
+    fits = len(vector) if where is None else len(vector[where])
+    if len(_vector(delta[0], "add")) != fits:
+        raise SolutionError(f"{len(delta[0])} numbers cannot be added to {fits} coordinates of a shared vector.")
+    thing.add(delta[0].astype(vector.dtype), where)
+    return None

@@ -1,0 +1,183 @@
+"""Levels of an exercise: the same program with more and more of it missing, all graded by the same check.
+
+    1   the program as the textbook has it, to be read, and questions about a run of it
+    2   one line is missing
+    3   one role is missing: a part of the program with a purpose of its own
+    4   a blank page: the task and the function's first line
+
+`exercise.toml` says of levels 2 and 3 which statements of `solution.py` are cut out, by how their first lines begin,
+and what they do; the program itself has no marks. Level 1 names the program and the run; its answers are the run's own.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+import textwrap
+from collections.abc import Iterator
+from typing import Any
+
+from lessons.grading.sheet import Sheet
+
+LEVELS = {
+    1: "Read and predict",
+    2: "One line is missing",
+    3: "One role is missing",
+    4: "A blank page",
+}
+PREDICTIONS = "predictions"
+CLOSE = 0.02  # of the answer
+HEADER = re.compile(rf"^Level ([2-4]): (?:{'|'.join(map(str.lower, LEVELS.values()))})\b", re.MULTILINE)
+
+
+def template(sheet: Sheet, level: int) -> str:
+    """Return the file to begin with on this level. ValueError if there is no such level."""
+    if level not in LEVELS or not sheet.notes:
+        raise ValueError(f"there is no level {level} of {sheet.name}; levels are {', '.join(map(str, LEVELS))}.")
+    if level == 1:
+        return _questions(sheet)
+    if level == 4:
+        source = f'    raise NotImplementedError("write {sheet.function}{sheet.signatures[sheet.function]}")\n'
+        head = f"{sheet.title}\n{_with_level(sheet, level)}\n{sheet.task_alone.strip()}\n"
+        return (
+            f'"""{head}"""\n\nimport numpy as np\n\n\ndef {sheet.function}{sheet.signatures[sheet.function]}:\n{source}'
+        )
+    cut, says = _cut(sheet, level)
+    lines = solution(sheet).splitlines()
+    for first, last in sorted(cut, reverse=True):
+        indent = " " * (len(lines[first - 1]) - len(lines[first - 1].lstrip()))
+        lines[first - 1 : last] = [
+            *(f"{indent}# {line}" for line in textwrap.wrap(f"Yours: {says}", 100)),
+            f'{indent}raise NotImplementedError("this part is yours")',
+        ]
+    return _after_docstring("\n".join(lines), f"{sheet.title}\n{_with_level(sheet, level)}")
+
+
+def filled(sheet: Sheet, level: int) -> str:
+    """Return the template of level 2 or 3 with each hole filled from the solution."""
+    cut, _ = _cut(sheet, level)
+    whole, missing = solution(sheet).splitlines(), iter(sorted(cut))
+    lines: list[str] = []
+    for line in template(sheet, level).splitlines():
+        if line.lstrip().startswith("raise NotImplementedError"):
+            while lines[-1].lstrip().startswith("#"):
+                lines.pop()
+            first, last = next(missing)
+            lines += whole[first - 1 : last]
+        else:
+            lines.append(line)
+    return "\n".join(lines) + "\n"
+
+
+def solution(sheet: Sheet) -> str:
+    """Return the solution that levels are cut from."""
+    return (sheet.folder / "solution.py").read_text("utf-8")
+
+
+def asks_for_predictions(source: str) -> bool:
+    """Return whether a file that was handed in is one of level 1."""
+    try:
+        return any(isinstance(node, ast.FunctionDef) and node.name == PREDICTIONS for node in ast.parse(source).body)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return False
+
+
+def level_of(source: str) -> int | None:
+    """Return the level that a file began with: by its function if that is 1, else by its docstring; None if unknown."""
+    if asks_for_predictions(source):
+        return 1
+    said = HEADER.search(source)
+    return int(said[1]) if said else None
+
+
+def points(sheet: Sheet) -> dict[str, int]:
+    """Return the marks of level 1: its questions, of equal worth."""
+    return {question["ask"]: 1 for question in sheet.notes["read"]["question"]}
+
+
+def check(sheet: Sheet) -> Any:
+    """Return the check of level 1: what a file predicts is compared with a run of the module."""
+
+    def compare(attempted, seed: int) -> Iterator[tuple[str, bool, str]]:
+        from lessons.figure import run_now
+
+        read = sheet.notes["read"]
+        done = run_now(**read["run"]) if "run" in read else None
+        with attempted.attempt() as attempt:
+            said = attempt.call(PREDICTIONS)
+            said = said if isinstance(said, dict) else {}
+            for question in read["question"]:
+                guess, right = said.get(question["ask"]), _answer(question, done)
+                known = isinstance(guess, int | float) and not isinstance(guess, bool)
+                near = known and abs(guess - right) <= CLOSE * abs(right)
+                yield question["ask"], near, question["why"] if near else _told(guess)
+
+    return compare
+
+
+def _answer(question: dict[str, Any], done: Any) -> float:
+    """Return the run's own answer: a value of its summary, or the last of a quantity that it measured, over `per`."""
+    if "schedule" in question:
+        from experiments.study.schedules import Plan, study
+
+        return study(Plan.of(**question["schedule"])).summary[question["value"]]
+    value = done.summary.get(question["value"])
+    if value is None:
+        value = done.measured(question["value"])["value"][-1]
+    return value / question.get("per", 1)
+
+
+def _told(guess: Any) -> str:
+    return "no number yet" if guess is None else f"not {str(guess)[:40]}; read the program again, or run it"
+
+
+def _questions(sheet: Sheet) -> str:
+    """Return the file of level 1."""
+    from lessons import markup
+
+    read = sheet.notes["read"]
+    shown = "\n\n".join(
+        f"# {code.path}, line {code.line}\n{_commented(code.source)}"
+        for code in (markup.source(name) for name in read["code"])
+    )
+    asked = "\n".join(f"        {question['ask']!r}: None," for question in read["question"])
+    return (
+        f'"""{sheet.title}\n{_with_level(sheet, 1)}\n"""\n\n{shown}\n\n\n'
+        f"def {PREDICTIONS}():\n    return {{\n{asked}\n    }}\n"
+    )
+
+
+def _commented(source: str) -> str:
+    return "\n".join(f"# {line}".rstrip() for line in source.splitlines())
+
+
+def _with_level(sheet: Sheet, level: int) -> str:
+    said = {1: "read", 2: "level2", 3: "level3"}.get(level)
+    told = f"Level {level}: {LEVELS[level].lower()}."
+    if said:
+        told = f"{told if level == 1 else told[:-1] + ':'} {sheet.notes[said]['says']}{'.' * (level != 1)}"
+    more = "" if level == 4 else f"\nThe task, its marks and targets: `python -m lessons check {sheet.name}`."
+    return "\n" + textwrap.fill(told, 110) + more + "\n"
+
+
+def _cut(sheet: Sheet, level: int) -> tuple[list[tuple[int, int]], str]:
+    """Return (first, last) line of each statement that is cut on this level, and what they do."""
+    notes, source = sheet.notes[f"level{level}"], solution(sheet)
+    lines = source.splitlines()
+    statements = [node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.stmt)]
+    places = []
+    for begins in notes["cut"]:
+        fits = [node for node in statements if lines[node.lineno - 1].lstrip().startswith(begins)]
+        if len(fits) != 1:
+            raise ValueError(f"{sheet.name}, level {level}: {len(fits)} statements begin with {begins!r}; give one.")
+        first = fits[0].lineno
+        if places and places[-1][1] == first - 1:  # one hole with the one before
+            first = places.pop()[0]
+        places.append((first, fits[0].end_lineno))
+    return places, notes["says"]
+
+
+def _after_docstring(source: str, docstring: str) -> str:
+    """Return a module's source with another docstring."""
+    first = ast.parse(source).body[0]
+    return f'"""{docstring}"""\n' + "\n".join(source.splitlines()[first.end_lineno :]) + "\n"

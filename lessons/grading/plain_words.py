@@ -1,0 +1,48 @@
+"""Plain words for what goes wrong in a run that a solution takes part in."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from experiments.runs.record import Run
+
+WAIT = re.compile(r"rank (\d+) has waited (?:in (.+?) )?for (?:a message from )?(any rank|rank \d+|the others)")
+
+
+def deadlock(run: Run) -> str:
+    """Return a deadlock in one sentence: when, and who waits for whom; "" if the run has not ended by one."""
+    if not run.error.startswith("deadlock"):
+        return ""
+    waits: dict[str, list[int]] = {}
+    for rank, collective, whom in WAIT.findall(run.error):
+        waits.setdefault(f"{f'in {collective} ' if collective else ''}for {whom}", []).append(int(rank))
+    more = re.search(r"and (\d+) more", run.error)
+    groups = [
+        f"{ranks_in_words(ranks)} {'waits' if len(ranks) == 1 else 'wait'} {whom}" for whom, ranks in waits.items()
+    ]
+    if more:
+        groups.append(f"and {more[1]} others wait")
+    when = f"after update {run.updates - 1}" if run.updates else "before the first update"
+    return f"{when} nobody goes on: {', '.join(groups)}; is there a send for each recv?"
+
+
+def failure(error: str) -> str:
+    """Return the error of a run without the rank, where it is about the whole file."""
+    return re.sub(r"^rank \d+ failed: (?=your file has no function )", "", error)
+
+
+def crash(values: Mapping[str, Any]) -> str:
+    """Return the beginning of a sentence on a run with these flat values: that a worker crashes; "" if none does."""
+    rank = str(values.get("crash") or "").partition(":")[0]
+    return f"when worker {rank} crashes, and comm.recv_any() returns ({rank}, None) for it: " if rank else ""
+
+
+def ranks_in_words(ranks: list[int]) -> str:
+    """Return "rank 3", "ranks 1 to 5", or "ranks 1, 3 and 4"."""
+    if len(ranks) == 1:
+        return f"rank {ranks[0]}"
+    if len(ranks) > 2 and ranks == [*range(ranks[0], ranks[-1] + 1)]:
+        return f"ranks {ranks[0]} to {ranks[-1]}"
+    return f"ranks {', '.join(map(str, ranks[:-1]))} and {ranks[-1]}"

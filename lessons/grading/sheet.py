@@ -1,0 +1,110 @@
+"""Sheet of an exercise: all that is known before a solution is handed in, read from the chapter's files, nothing run.
+
+exercise.py     the task, its docstring; TARGETS, with what each is measured in; the function that is asked for
+check.py        POINTS, by mark
+exercise.toml   hints, and what is cut out of solution.py for each level (`levels.py`)
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+import textwrap
+import tomllib
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+NOT_REACHED = "not reached"  # what is observed of a mark that was not judged
+STEPS = ("concept", "principle", "almost the line")
+
+
+@dataclass(frozen=True)
+class Target:
+    """A number that a solution is held to, as it is written in the file, and what it counts."""
+
+    name: str
+    most: str
+    of: str
+
+
+class Sheet:
+    """The exercise of `chapter` as it can be shown before the upload. ValueError if there is none."""
+
+    def __init__(self, chapter):
+        if not chapter.exercise:
+            raise ValueError(f"chapter {chapter.name} has no exercise.")
+        self.name, self.folder, self.source = chapter.name, chapter.folder, chapter.exercise
+        self.tree = ast.parse(self.source)
+        self.title, _, self.task = (ast.get_docstring(self.tree) or "").partition("\n")
+
+    @cached_property
+    def task_alone(self) -> str:
+        """The task where the template does not follow: "the server below" is then that of exercise.py."""
+
+        def paragraph(found: re.Match) -> str:
+            where = f"The {found[1]} of exercise.py (`exercise {self.name} --level 0`)"
+            return textwrap.fill(f"{where} {found[2]}", 115, break_on_hyphens=False)
+
+        return re.sub(r"^The (\w+) below (.+?)$(?=\n\n)", paragraph, self.task, flags=re.MULTILINE | re.DOTALL)
+
+    @cached_property
+    def signatures(self) -> dict[str, str]:
+        """Arguments of each function of the template, as in "(comm, task, s)"."""
+        functions = (node for node in self.tree.body if isinstance(node, ast.FunctionDef))
+        return {function.name: f"({ast.unparse(function.args)})" for function in functions}
+
+    @cached_property
+    def function(self) -> str:
+        """The function to write: the first of the template."""
+        return next(iter(self.signatures))
+
+    @cached_property
+    def settings(self) -> tuple[str, ...] | None:
+        """Settings that the task names, `s.backups`; None if it names none."""
+        return tuple(dict.fromkeys(re.findall(r"\bs\.(\w+)", self.source))) or None
+
+    @cached_property
+    def points(self) -> dict[str, int]:
+        """What each mark is worth."""
+        return ast.literal_eval(_assigned(ast.parse((self.folder / "check.py").read_text("utf-8")), "POINTS"))
+
+    @cached_property
+    def targets(self) -> tuple[Target, ...]:
+        """TARGETS with the comments beside them."""
+        found, lines = _assigned(self.tree, "TARGETS"), self.source.splitlines()
+        if found is None:
+            return ()
+        return tuple(
+            Target(
+                key.value, ast.get_source_segment(self.source, value), lines[key.lineno - 1].partition("#")[2].strip()
+            )
+            for key, value in zip(found.keys, found.values, strict=True)
+        )
+
+    @cached_property
+    def notes(self) -> dict[str, Any]:
+        """What exercise.toml says."""
+        path = self.folder / "exercise.toml"
+        return tomllib.loads(path.read_text("utf-8")) if path.is_file() else {}
+
+    @cached_property
+    def hints(self) -> tuple[tuple[str, tuple[str, ...]], ...]:
+        """(mark, hints in the order of STEPS), in the order of the marks."""
+        return tuple((hint["mark"], tuple(hint["steps"])) for hint in self.notes.get("hint", ()))
+
+    def hint(self, number: int, step: int) -> str:
+        """Return hint `step`, from 1, on mark `number`, from 1. ValueError if there is none."""
+        if not 1 <= number <= len(self.hints) or not 1 <= step <= len(self.hints[number - 1][1]):
+            raise ValueError(
+                f"there is no hint {number}.{step}; {self.name} has {len(self.hints)} hints in {len(STEPS)} steps each."
+            )
+        return self.hints[number - 1][1][step - 1]
+
+
+def _assigned(tree: ast.Module, name: str) -> Any:
+    """Return the expression that is assigned to `name` in a module, None if nothing is."""
+    for node in tree.body:
+        if isinstance(node, ast.Assign) and [ast.unparse(target) for target in node.targets] == [name]:
+            return node.value
+    return None

@@ -1,0 +1,99 @@
+"""Assignment: what a class runs in a lab, as values: settings, one or two of them turned, and what to note down.
+
+    SELDOM = Assignment(
+        {"algorithm": "model_averaging", "workers": 8, "steps": 256, "learning_rate": 0.2},
+        turn={"period": (1, 4, 16, 64, 256)},
+        note=("seconds", "held_out_loss"),
+        claims={"one meeting takes less than a tenth of the time": lambda rows: ...},
+    )
+
+Links, the settings that a sheet prints and the table of expected results all come from these values, so they cannot
+contradict each other. A chapter's assignments are the module-level names of its `lab.py`, in lower case.
+"""
+
+from __future__ import annotations
+
+import importlib
+import itertools
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlencode
+
+import lessons
+from experiments.experiment import Experiment, spelled
+from experiments.plots.chart import Rows
+from lessons.figure import Figure, Look
+from lessons.seeds import Seeded
+
+LEARNS = 1.15  # held-out loss on digits, half of what guessing costs: ln 10
+STOP = "~"  # between the stops of a sweep in a link
+
+
+@dataclass(frozen=True)
+class Assignment:
+    """`settings` of an experiment by flat name, values of those that are turned, and quantities of the summary to note.
+
+    "learns" is noted as 1 where the held-out loss falls below LEARNS. `paired`: first values go together, then second
+    ones; otherwise every value of one goes with every value of the other.
+    """
+
+    settings: Mapping[str, Any]
+    note: tuple[str, ...]
+    turn: Mapping[str, tuple] = field(default_factory=dict)
+    claims: Mapping[str, Callable[[Rows], bool]] = field(default_factory=dict)
+    paired: bool = False
+
+    def stops(self) -> list[dict[str, Any]]:
+        """Return the combinations of what is turned, in order; one empty one if nothing is."""
+        together = zip(*self.turn.values(), strict=True) if self.paired else itertools.product(*self.turn.values())
+        return [dict(zip(self.turn, values, strict=True)) for values in together]
+
+    def experiment(self, **turned: Any) -> Experiment:
+        """Return the experiment with these values; what is turned and not given has its first."""
+        first = {name: values[0] for name, values in self.turn.items()}
+        return Experiment.of({**self.settings, **first, **turned})
+
+    def link(self, **turned: Any) -> str:
+        """Return the query that opens the workbench with all widgets set."""
+        return self.experiment(**turned).query()
+
+    def sweep(self, **turned: Any) -> str:
+        """Return the query that opens the workbench and sweeps the last setting that is turned."""
+        *_, axis = self.turn
+        stops = STOP.join([axis, *map(spelled, self.turn[axis])])
+        return f"{self.link(**turned)}&{urlencode({'sweep': axis, 'stops': stops}, safe=STOP)}"
+
+    def rows(self, run: Seeded) -> Rows:
+        """Return a row for each combination: the values that were turned, then what is noted."""
+        rows = []
+        for turned in self.stops():
+            done = run(**self.settings, **turned)
+            spoken = {axis: spelled(value) or "none" for axis, value in turned.items() if isinstance(value, str)}
+            rows.append({**turned, **spoken, **{name: _noted(done, name) for name in self.note}})
+        return rows
+
+    def figure(self, name: str) -> Figure:
+        """Return the assignment as a figure, by which its table is run and recorded."""
+        axis = next(iter(self.turn), self.note[0])
+        look = Look(axis, (self.note[0],), kind="bar")
+        return Figure(
+            name, f"What does {name.replace('_', ' ')} give?", "the lab sheet", self.claims, self.rows, "", look
+        )
+
+
+def _noted(done, name: str) -> float:
+    if name == "learns":
+        loss = done.summary["held_out_loss"]
+        return float(loss is not None and loss < LEARNS)
+    value = done.summary[name]
+    return float("inf") if value is None else value
+
+
+def assignments(chapter: str) -> dict[str, Assignment]:
+    """Return the assignments of a chapter's lab by name, in the order of its file; none if there is no lab.py."""
+    if not any((Path(place) / chapter / "lab.py").is_file() for place in lessons.__path__):
+        return {}
+    module = importlib.import_module(f"lessons.{chapter}.lab")
+    return {name.lower(): thing for name, thing in vars(module).items() if isinstance(thing, Assignment)}

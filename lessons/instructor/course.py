@@ -1,0 +1,33 @@
+"""Syllabi from `course.toml`: titles and reading minutes are looked up, so they cannot be out of date."""
+
+from __future__ import annotations
+
+import tomllib
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import lessons
+
+FILE = Path(__file__).with_name("course.toml")
+
+
+@cache
+def courses() -> dict[str, tuple[dict[str, Any], ...]]:
+    """Return the sessions of each course by the course's name. A session has topic, read, prepare; lab,
+    exercise, and `also`, what else is done in class, at least one of lab and also."""
+    return {one["name"]: tuple(one["session"]) for one in tomllib.loads(FILE.read_text("utf-8"))["course"]}
+
+
+def syllabus(name: str) -> str:
+    """Return the syllabus of this course as a table in Markdown. KeyError if there is none."""
+    lines = ["| | topic | read before | minutes | in class | homework | prepare |", "|---|---|---|---|---|---|---|"]
+    for number, session in enumerate(courses()[name], 1):
+        chapters = [lessons.chapter(one) for one in session["read"]]
+        read = "; ".join(one.title() + ("" if one.written else " (figures)") for one in chapters) or "–"
+        minutes = str(sum(one.minutes for one in chapters) or "–")
+        done = ([f"lab *{session['lab']}*, 45 minutes"] if "lab" in session else []) + [session.get("also", "")]
+        lab = "; ".join(filter(None, done))
+        home = f"exercise *{session['exercise']}*" if "exercise" in session else "–"
+        lines.append(f"| {number} | {session['topic']} | {read} | {minutes} | {lab} | {home} | {session['prepare']} |")
+    return "\n".join(lines)

@@ -1,0 +1,84 @@
+"""The hub for instructors as data: sections of Markdown, and files to take away. Pages draw it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import NamedTuple
+
+import lessons
+from lessons.instructor import course
+
+HERE = Path(__file__).parent
+
+
+class Section(NamedTuple):
+    """A heading and its Markdown."""
+
+    title: str
+    text: str
+
+
+def sections(textbook: str = "textbook") -> list[Section]:
+    """Return the sections of the page. `textbook` is the address of the textbook's page."""
+    return [
+        Section("Labs", _labs(textbook)),
+        Section("Commands", COMMANDS),
+        *(Section(f"Syllabus: {name}", course.syllabus(name)) for name in course.courses()),
+        *_of("project.md"),
+        *_of("notes.md"),
+        Section("Hosting a class", HOSTING),
+        Section(
+            "To take away", "The project, the notes and the plan of the courses as files, to change as you need them."
+        ),
+    ]
+
+
+def downloads() -> dict[str, str]:
+    """Return the texts of files to take away, by name."""
+    names = ("project.md", "notes.md", "course.toml")
+    return {name: (HERE / name).read_text("utf-8") for name in names}
+
+
+def _labs(textbook: str) -> str:
+    lines = ["| lab | chapter, minutes to read | exercise |", "|---|---|---|"]
+    for one in lessons.written():
+        if one.lab():
+            exercise = f"[open]({textbook}?chapter={one.name}&part=exercise)" if one.exercise else "–"
+            lines.append(f"| {one.title()} | {one.minutes} | {exercise} |")
+    return "\n".join(lines) + f"\n{OPENING}"
+
+
+def _of(name: str) -> list[Section]:
+    """Return a section for each heading of a file."""
+    _, *parts = (HERE / name).read_text("utf-8").split("## ")
+    return [Section(*(piece.strip() for piece in part.split("\n", 1))) for part in parts]
+
+
+COMMANDS = """
+```
+python -m lessons lab averaging                                     # the sheet with what is to be expected
+python -m lessons handout averaging --out handout.html --base https://lab.example.edu/   # for students: no results
+python -m lessons check averaging hand_ins.zip --csv grades.csv     # grade a pile; again: only what is new or changed
+python -m lessons check averaging mine.py --gradescope results.json # also --otter, --classroom
+python -m lessons quiz averaging --gift quiz.gift --seed 3          # questions for Moodle, with drawn numbers
+python -m lessons progress hand_ins/*.json --csv answers.csv        # what students answered, and how sure they were
+python -m lessons bugs --answers ada.json                           # grade what a student found in *Find the bug*
+python -m lessons inventory --before ada.json                       # 25 questions before the course, --after at its end
+python -m lessons inventory --report FOLDER --csv class.csv         # gain, difficulty, and which misconceptions remain
+```
+
+A pile is a folder or a zip: files, or a folder for each student, as Moodle and Canvas make them. Everybody gets
+the same hidden cases (`--seed`). Each solution runs in a sandbox of its own, and one bad file never stops the pile.
+Ready-made set-ups for Gradescope and GitHub Classroom are in `lessons/instructor/autograder/`.
+"""
+OPENING = """
+The buttons open the sheets with hints and expected results, here in this session. If a password is set, a reloaded
+page or another tab is a new session: it shows the handout until you give the password again, on this page. The handout
+is what students see, without hints and results, with tables to fill in.
+"""
+HOSTING = """
+This page is at `/instructors`. `LOCKSTEP_INSTRUCTOR` in the environment of the server decides who sees it and the
+expected results of the labs: unset, nobody; `1`, everybody who reaches the server, for your own laptop; any other text
+is a password, asked for once per session. On a server for a class also lock the files of answers that README names
+under *Hosting a class*.
+"""

@@ -1,0 +1,162 @@
+"""A pile: many solutions graded side by side, each in processes of its own, with a row for each in a CSV file.
+
+Everybody gets the same hidden cases. Whatever a solution does, and even if it takes its grader with it, the others are
+graded. A row is written when its solution is done; the next time, only what is new or changed is graded. Files of
+level 1 are refused; "level" and "hints" are what a file itself says of them.
+"""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import multiprocessing
+import os
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from pathlib import Path
+from typing import Any
+
+from lessons.chapters import Chapter
+from lessons.grading.sheet import NOT_REACHED, Sheet
+from lessons.instructor.hand_ins import HandIn
+
+LONGEST = 900.0  # s of one solution, whatever its grader does
+FIRST = ("student", "file", "level", "hints", "score")
+LAST = ("lost", "error", "seconds", "hash", "seed")
+METHOD = "forkserver" if "forkserver" in multiprocessing.get_all_start_methods() else "spawn"
+
+
+def heads(points: Sequence[str]) -> list[str]:
+    """Return the columns of the CSV file for these marks."""
+    return [*FIRST, *points, *LAST]
+
+
+def grade(
+    chapter: Chapter, hand_ins: Sequence[HandIn], to: Path, seed: int, log: Callable[[dict], None] = lambda row: None
+) -> list[dict[str, Any]]:
+    """Grade what `to` does not have yet, write its rows there, and return all, in the order of `hand_ins`.
+
+    A row is kept if student, hash and seed are the same. ValueError if `to` is the file of another exercise.
+    """
+    points = Sheet(chapter).points
+    kept = _kept(to, points, seed)
+    rows = {one.student: kept[key] for one in hand_ins if (key := _key(one)) in kept}
+    missing = [one for one in hand_ins if one.student not in rows]
+    with to.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.DictWriter(file, heads(list(points)))
+        writer.writeheader()
+        writer.writerows(rows.values())
+        file.flush()
+        for one, report in _reports(chapter.name, missing, seed):
+            rows[one.student] = row = _row(one, report, points, seed)
+            writer.writerow(row)
+            file.flush()  # what is done stays done
+            log(row)
+    ordered = [rows[one.student] for one in hand_ins]
+    _write(to, ordered, points)
+    return ordered
+
+
+def seed_of(to: Path) -> int | None:
+    """Return the seed with which the rows of this file were graded; None if there are none."""
+    if to.is_file():
+        with to.open(newline="", encoding="utf-8") as file:
+            for row in csv.DictReader(file):
+                if str(row.get("seed")).isdigit():
+                    return int(row["seed"])
+    return None
+
+
+def _key(one: HandIn) -> tuple[str, str]:
+    return _safe(one.student), _hash(one)
+
+
+def _hash(one: HandIn) -> str:
+    return hashlib.sha256((one.source or one.trouble).encode("utf-8", "replace")).hexdigest()[:16]
+
+
+def _kept(to: Path, points: dict[str, int], seed: int) -> dict[tuple[str, str], dict[str, Any]]:
+    if not to.is_file() or not to.stat().st_size:
+        return {}
+    with to.open(newline="", encoding="utf-8") as file:
+        reader = csv.DictReader(file)
+        if reader.fieldnames != heads(list(points)):
+            raise ValueError(f"{to.name} is the file of another exercise, or none of ours; name another one.")
+        return {(row["student"], row["hash"]): row for row in reader if row["seed"] == str(seed)}
+
+
+def _row(one: HandIn, report: dict[str, Any], points: dict[str, int], seed: int) -> dict[str, Any]:
+    earned = {mark["name"]: mark["earned"] for mark in report.get("marks", ())}
+    return {
+        "student": _safe(one.student), "file": _safe(one.file), "level": report.get("level") or "",
+        "hints": ", ".join(report.get("hints", ())), "score": report.get("score", 0),
+        **{name: earned.get(name, 0) for name in points}, "lost": _safe(_first_lost(report)),
+        "error": _safe(" ".join(report.get("error", "").split())[:500]), "seconds": f"{report.get('seconds', 0):.1f}",
+        "hash": _hash(one), "seed": seed,
+    }  # fmt: skip
+
+
+def _first_lost(report: dict[str, Any]) -> str:
+    """Return the first mark that was judged and not earned, with what was observed: it explains most of the rest."""
+    judged = (mark for mark in report.get("marks", ()) if mark["observed"] != NOT_REACHED)
+    first = next((mark for mark in judged if not mark["earned"]), None)
+    return " ".join(f"{first['name']}: {first['observed']}".split())[:500] if first else ""
+
+
+def _safe(text: str) -> str:
+    """Return text that a spreadsheet takes for no formula."""
+    return f"'{text}" if text.startswith(("=", "+", "-", "@", "\t", "\r")) else text
+
+
+def _write(to: Path, rows: list[dict[str, Any]], points: dict[str, int]) -> None:
+    """Write all rows in their order, whole or not at all."""
+    part = to.with_name(f"{to.name}.part")
+    with part.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.DictWriter(file, heads(list(points)))
+        writer.writeheader()
+        writer.writerows(rows)
+    part.replace(to)
+
+
+def _reports(chapter: str, hand_ins: Sequence[HandIn], seed: int) -> Iterator[tuple[HandIn, dict[str, Any]]]:
+    """Yield each hand-in with its report as soon as it is graded, as many at once as there are cores."""
+    context = multiprocessing.get_context(METHOD)
+    if METHOD == "forkserver":
+        context.set_forkserver_preload(["lessons.grading.grader", f"lessons.{chapter}.check"])
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    with ThreadPoolExecutor(cores) as threads:
+        asked = {threads.submit(_report, context, chapter, one, seed): one for one in hand_ins}
+        for done in as_completed(asked):
+            yield asked[done], done.result()
+
+
+def _report(context, chapter: str, one: HandIn, seed: int) -> dict[str, Any]:
+    """Return the report on one hand-in, from a process whose end, whatever it is, ends nobody else."""
+    if one.trouble:
+        return {"error": one.trouble}
+    ours, theirs = context.Pipe(duplex=False)
+    process = context.Process(target=_grade, args=(theirs, chapter, one.source, one.file, seed))
+    process.start()
+    theirs.close()
+    try:
+        if ours.poll(LONGEST):
+            return ours.recv()
+        return {"error": f"grading took more than {LONGEST:g} s."}
+    except EOFError:
+        process.join(5)
+        return {"error": f"its grader ended with code {process.exitcode}."}
+    finally:
+        process.kill()
+        process.join()
+        ours.close()
+
+
+def _grade(to, chapter: str, source: str, name: str, seed: int) -> None:
+    """Send the report on `source`. An error of the grader's own is told, and is this row's alone."""
+    import lessons
+    from lessons.grading import grader
+
+    try:
+        to.send(grader.grade(lessons.chapter(chapter), source, seed, Path(name).name[:80], practice=False).plain())
+    except Exception as error:
+        to.send({"error": f"the grader itself failed: {type(error).__name__}: {str(error)[:300]}"})

@@ -1,0 +1,171 @@
+"""An instructor grades a pile: whatever is in it, everybody gets a row, the same one each time, and only once."""
+
+import csv
+import json
+import zipfile
+
+import pytest
+from click.testing import CliRunner
+
+import lessons
+from lessons.__main__ import main
+from lessons.instructor import pile
+
+CHAPTER = lessons.chapter("stragglers")
+RIGHT = (CHAPTER.folder / "solution.py").read_text("utf-8")
+HOSTILE = {
+    "reads_us": "def server(comm, task, s):\n    open('/etc/passwd').read()\n",
+    "kills": "import os, signal\ndef server(comm, task, s):\n    os.kill(os.getppid(), signal.SIGKILL)\n",
+    "exits": "import os\nos._exit(0)\n",
+    "floods": "def server(comm, task, s):\n    while True: print('x' * 10000)\n",
+    "hoards": "def server(comm, task, s):\n    return [bytearray(10**8) for _ in range(10**4)]\n",
+    "formula": "raise SystemExit('=cmd|calc')\n",
+}
+BAD = {
+    "no_syntax": "def server(:\n",
+    "no_function": "x = 1\n",
+    "empty": "",
+    "wrong": "def server(comm, task, s): return 1\n",
+}
+ENDLESS = "def server(comm, task, s):\n    while True: pass\n"
+
+
+def call(*words):
+    return CliRunner().invoke(main, [str(word) for word in words])
+
+
+def rows(table):
+    with table.open(newline="", encoding="utf-8") as file:
+        return {row["student"]: row for row in csv.DictReader(file)}
+
+
+@pytest.mark.slow
+def test_an_instructor_grades_thirty_files_of_which_some_are_hostile(tmp_path):
+    students = {f"right{n}": RIGHT for n in range(8)} | {f"template{n}": CHAPTER.exercise for n in range(8)}
+    students |= HOSTILE | BAD | {"endless": ENDLESS, "=sum": RIGHT}
+    students |= {f"late{n}": "def server(comm, task, s):\n    raise ValueError('no')\n" for n in range(2)}
+    assert len(students) == 30
+    with zipfile.ZipFile(tmp_path / "pile.zip", "w") as archive:
+        for number, (name, source) in enumerate(students.items()):
+            archive.writestr(f"{name.replace('_', '-')}_{number}_assignsubmission_file_/mine.py", source)
+    done = call("check", "stragglers", tmp_path / "pile.zip", "--csv", tmp_path / "grades.csv", "--seed", 3)
+    assert done.exit_code == 0 and "30 solutions; mean" in done.output, done.output
+    graded = rows(tmp_path / "grades.csv")
+    assert len(graded) == 30 and list(graded["right0"]) == pile.heads(list(pile.Sheet(CHAPTER).points))
+    assert {graded[f"right{n}"]["score"] for n in range(8)} == {"100"} == {graded["'=sum"]["score"]}
+    assert {graded[f"template{n}"]["score"] for n in range(8)} < {str(n) for n in range(60)}
+    for name in (*HOSTILE, *BAD, "endless", "late0"):
+        row = graded[name.replace("_", "-")]
+        assert int(row["score"]) < 50 and row["error"] and not row["error"].startswith("="), row
+    assert len({row["seed"] for row in graded.values()}) == 1
+
+
+@pytest.fixture
+def quick(monkeypatch):
+    """Reports without processes: how often each hand-in was graded is counted."""
+    asked = []
+
+    def reports(chapter, hand_ins, seed):
+        for one in hand_ins:
+            asked.append(one.student)
+            marks = [
+                {"name": name, "earned": worth, "observed": "so"} for name, worth in pile.Sheet(CHAPTER).points.items()
+            ]
+            yield one, {"score": 100 - len(one.source), "marks": marks, "seconds": 1.0, "error": ""}
+
+    monkeypatch.setattr(pile, "_reports", reports)
+    return asked
+
+
+def test_a_pile_goes_on_where_it_stopped_and_grades_what_has_changed(tmp_path, quick):
+    folder, table = tmp_path / "pile", tmp_path / "grades.csv"
+    folder.mkdir()
+    for name in ("ann", "bob", "cyd"):
+        (folder / f"{name}.py").write_text("x")
+    assert call("check", "stragglers", folder, "--csv", table).exit_code == 0
+    before, seed = rows(table), pile.seed_of(table)
+    assert quick == ["ann", "bob", "cyd"]
+    (folder / "bob.py").write_text("xyz")
+    done = call("check", "stragglers", folder, "--csv", table)
+    assert quick[3:] == ["bob"] and "3 solutions, 2 as before" in done.output
+    after = rows(table)
+    assert list(after) == ["ann", "bob", "cyd"] and after["ann"] == before["ann"] and after["bob"]["score"] == "97"
+    assert pile.seed_of(table) == seed
+    call("check", "stragglers", folder, "--csv", table, "--seed", seed + 1)
+    assert quick[4:] == ["ann", "bob", "cyd"]
+
+
+def test_a_pile_is_printed_in_the_order_of_its_students_with_the_first_mark_that_was_lost(tmp_path, monkeypatch):
+    def backwards(chapter, hand_ins, seed):
+        for one in reversed(hand_ins):
+            marks = [{"name": "right", "earned": 0, "observed": "not reached"},
+                     {"name": "quick", "earned": 0, "observed": "2 times"}]  # fmt: skip
+            yield one, {"marks": marks, "level": 3, "hints": ["2.1"], "error": "no."}
+
+    monkeypatch.setattr(pile, "_reports", backwards)
+    for name in ("ann", "bob"):
+        (tmp_path / f"{name}.py").write_text("x")
+    told = call("check", "stragglers", tmp_path, "--csv", tmp_path / "grades.csv").output
+    assert "ann  level 3" in told and told.index("ann") < told.index("quick: 2 times") < told.index("bob")
+    row = rows(tmp_path / "grades.csv")["bob"]
+    assert (row["level"], row["hints"], row["lost"], row["error"]) == ("3", "2.1", "quick: 2 times", "no.")
+    (tmp_path / "bob.py").unlink()
+    assert (
+        "\n1 solution, 1 as before;" in call("check", "stragglers", tmp_path, "--csv", tmp_path / "grades.csv").output
+    )
+
+
+def test_predictions_earn_nothing_in_a_pile_nor_in_other_graders(tmp_path):
+    from lessons.grading import levels
+
+    sheet = pile.Sheet(CHAPTER)
+    source = levels.template(sheet, 1)
+    for guess in ("20", "0", "282"):
+        source = source.replace(": None,", f": {guess},", 1)
+    (tmp_path / "ann.py").write_text(source)
+    call("check", "stragglers", tmp_path, "--csv", tmp_path / "grades.csv")
+    row = rows(tmp_path / "grades.csv")["ann"]
+    assert (row["score"], row["level"]) == ("0", "1") and row["error"].startswith("this is level 1")
+    call("check", "stragglers", tmp_path / "ann.py", "--gradescope", tmp_path / "results.json")
+    tests = json.loads((tmp_path / "results.json").read_text())["tests"]
+    assert [(one["score"], one["max_score"]) for one in tests] == [(0, worth) for worth in sheet.points.values()]
+
+
+def test_what_was_graded_before_an_interruption_stays(tmp_path, quick, monkeypatch):
+    folder, table = tmp_path / "pile", tmp_path / "grades.csv"
+    folder.mkdir()
+    for name in ("ann", "bob", "cyd"):
+        (folder / f"{name}.py").write_text("x")
+    whole = pile._reports
+
+    def cut_off(*given):
+        yield next(iter(whole(*given)))
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(pile, "_reports", cut_off)
+    assert call("check", "stragglers", folder, "--csv", table, "--seed", 1).exit_code
+    assert list(rows(table)) == ["ann"]
+    monkeypatch.setattr(pile, "_reports", whole)
+    assert call("check", "stragglers", folder, "--csv", table).exit_code == 0
+    assert quick == ["ann", "bob", "cyd"]
+
+
+def test_a_table_of_another_exercise_is_left_alone(tmp_path, quick):
+    (tmp_path / "ann.py").write_text("x")
+    table = tmp_path / "grades.csv"
+    table.write_text("name,grade\nann,1\n")
+    done = call("check", "stragglers", tmp_path, "--csv", table)
+    assert done.exit_code == 2 and "is the file of another exercise" in done.output
+    assert table.read_text() == "name,grade\nann,1\n"
+
+
+def test_a_folder_without_a_table_to_write_is_refused(tmp_path):
+    done = call("check", "stragglers", tmp_path)
+    assert done.exit_code == 2 and "a pile is graded with --csv FILE" in done.output
+
+
+def test_one_solution_is_told_to_other_graders(tmp_path):
+    (tmp_path / "mine.py").write_text("def server(:\n")
+    done = call("check", "stragglers", tmp_path / "mine.py", "--gradescope", tmp_path / "results.json", "--seed", 1)
+    results = json.loads((tmp_path / "results.json").read_text())
+    assert done.exit_code == 1 and len(results["tests"]) == 5 and results["extra_data"]["seed"] == 1

@@ -1,0 +1,164 @@
+"""For instructors: who sees their pages, whose solution a file is, and what other graders are told."""
+
+import base64
+import io
+import json
+import stat
+import zipfile
+from pathlib import PurePosixPath
+
+import pytest
+
+import lessons
+from lessons import instructor
+from lessons.grading.grader import GradingReport, Mark
+from lessons.instructor import course, formats, hand_ins, hub
+from lessons.instructor.gift import gift
+
+REPORT = GradingReport("stragglers", 60, (Mark("right", 3, 3, "40 updates"), Mark("quick", 2, 0, "1.7 times")), 5, 1.5)
+
+
+@pytest.mark.parametrize(
+    ("setting", "given", "shown"),
+    [
+        (None, "", False), (None, "1", False), ("", "", False), ("0", "0", False), ("1", "", True),
+        ("sésame", "", False), ("sésame", "sesame", False), ("sésame", "sésame", True),
+    ],
+)  # fmt: skip
+def test_pages_for_instructors_are_hidden_unless_the_setting_or_the_password_shows_them(setting, given, shown):
+    environment = {} if setting is None else {instructor.SETTING: setting}
+    assert instructor.shown(given, environment) is shown
+    assert instructor.locked(environment) is (setting == "sésame")
+
+
+@pytest.mark.parametrize(
+    ("path", "name"),
+    [
+        ("alice.py", ("alice", "")),
+        ("alice/solution.py", ("alice", "")),
+        ("Alice Smith_12345_assignsubmission_file_/mine.py", ("Alice Smith", "12345")),
+        ("smithalice_12345_67890_mine.py", ("smithalice", "12345")),
+        ("smithalice_LATE_12345_67890_mine-2.py", ("smithalice", "12345")),
+    ],
+)
+def test_the_student_is_known_from_the_path_as_moodle_and_canvas_make_it(path, name):
+    assert hand_ins.student(PurePosixPath(path)) == name
+
+
+def test_a_zip_is_read_without_unpacking_and_what_is_no_hand_in_is_passed_over(tmp_path):
+    pile = tmp_path / "pile.zip"
+    with zipfile.ZipFile(pile, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("class/ann/a.py", "x = 1")
+        archive.writestr("class/../../../bob.py", "x = 2")
+        archive.writestr("class/cyd/one.py", "1")
+        archive.writestr("class/cyd/two.py", "2")
+        archive.writestr("class/dan/huge.py", b" " * (hand_ins.LARGEST + 1))
+        archive.writestr("__MACOSX/class/ann/._a.py", "no")
+        link = zipfile.ZipInfo("class/eve/link.py")
+        link.external_attr = (stat.S_IFLNK | 0o777) << 16
+        archive.writestr(link, "/etc/passwd")
+    found = {one.student: one for one in hand_ins.collect(pile)}
+    assert [one.name for one in tmp_path.iterdir()] == ["pile.zip"]
+    assert found["ann"].source == "x = 1" and "is a link" in found["eve"].trouble
+    assert "2 Python files" in found["cyd"].trouble and "more than" in found["dan"].trouble
+
+
+def test_two_students_of_one_name_are_told_apart_by_their_number(tmp_path):
+    pile = tmp_path / "pile.zip"
+    with zipfile.ZipFile(pile, "w") as archive:
+        for name in ("Bo Li_1235", "Bo Li_1236", "Ann Wu_1237"):
+            archive.writestr(f"{name}_assignsubmission_file_/mine.py", name)
+            archive.writestr(f"{name}_assignsubmission_onlinetext_/onlinetext.html", "see file")
+    found = {one.student: one.source for one in hand_ins.collect(pile)}
+    assert found == {"Ann Wu": "Ann Wu_1237", "Bo Li (1235)": "Bo Li_1235", "Bo Li (1236)": "Bo Li_1236"}
+
+
+def test_who_handed_in_no_python_file_is_listed_with_the_reason_and_a_teachers_own_files_are_not(tmp_path):
+    for name in ("ann/mine.py", "bob/mine.ipynb", "bob/data.csv", "dan.ipynb", "wuflo_12_34_mine.txt", "grades.csv"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text("x")
+    (tmp_path / "cyd").mkdir()
+    found = {one.student: one.trouble for one in hand_ins.collect(tmp_path)}
+    assert found == {
+        "ann": "",
+        "bob": "no Python file was handed in, only data.csv, mine.ipynb.",
+        "cyd": "no Python file was handed in.",
+        "dan": "no Python file was handed in, only dan.ipynb.",
+        "wuflo": "no Python file was handed in, only wuflo_12_34_mine.txt.",
+    }
+    with zipfile.ZipFile(tmp_path / "class.zip", "w") as archive:
+        for name in ("class/", "class/cyd/", "class/ann/", "class/ann/mine.py", "class/README.txt"):
+            archive.writestr(name, "x" * (not name.endswith("/")))
+    assert [one.student for one in hand_ins.collect(tmp_path / "class.zip")] == ["ann", "cyd"]
+
+
+def test_a_pile_without_solutions_and_a_broken_zip_are_refused_in_a_sentence(tmp_path):
+    with pytest.raises(ValueError, match="has no Python files"):
+        hand_ins.collect(tmp_path)
+    (tmp_path / "pile.zip").write_bytes(b"PK no")
+    with pytest.raises(ValueError, match="is no zip that can be read"):
+        hand_ins.collect(tmp_path / "pile.zip")
+
+
+def test_gradescope_reads_a_score_for_every_mark():
+    results = json.loads(formats.FORMATS["gradescope"](REPORT))
+    assert [(test["score"], test["max_score"], test["status"]) for test in results["tests"]] == [
+        (3, 3, "passed"), (0, 2, "failed")
+    ]  # fmt: skip
+    assert "score" not in results and results["extra_data"]["score_of_100"] == 60
+
+
+def test_otter_reads_a_test_file_for_every_mark():
+    (right, quick) = json.loads(formats.FORMATS["otter"](REPORT))["test_file_results"]
+    (case,) = quick["test_case_results"]
+    assert right["points"] == 3 and (case["passed"], case["error"]) == (False, "1.7 times")
+    assert set(case["test_case"]) == {"name", "code", "points", "hidden", "success_message", "failure_message"}
+
+
+def test_github_classroom_reads_base64_whose_scores_add_up():
+    result = json.load(io.BytesIO(base64.b64decode(formats.FORMATS["classroom"](REPORT))))
+    assert (result["status"], result["max_score"], sum(test["score"] for test in result["tests"])) == ("fail", 5, 3)
+
+
+@pytest.mark.parametrize("name", [one.name for one in lessons.written() if one.items])
+def test_a_quiz_in_gift_has_every_item_with_one_right_answer_and_closed_braces(name):
+    import re
+
+    chapter = lessons.chapter(name)
+    bare = re.sub(r"\\[\\~=#{}:]", "", gift(chapter, 3))
+    questions = bare.strip().split("\n\n")[1:]
+    assert len(questions) == len(chapter.items)
+    for text, item in zip(questions, chapter.items, strict=True):
+        assert text.startswith("::") and text.count("{") == text.count("}") == 1 and text.rstrip().endswith("}")
+        assert "####" in text and "{{" not in text
+        assert len(re.findall(r"^  =", text, re.MULTILINE)) == bool(item.choices)
+        assert len(re.findall(r"^  [=~]", text, re.MULTILINE)) == len(item.choices)
+        assert bool(re.search(r"^  #-?[\d.e+-]+:[\d.e+-]+$", text, re.MULTILINE)) is not bool(item.choices)
+    assert gift(chapter, 3) == gift(chapter, 3)
+
+
+def test_courses_of_one_week_and_thirteen_name_what_exists():
+    (week, sessions), (semester, weeks) = course.courses().items()
+    assert (len(sessions), len(weeks)) == (5, 13)
+    for name in (week, semester):
+        assert course.syllabus(name).count("\n") == len(course.courses()[name]) + 1
+    for session in (*sessions, *weeks):
+        assert all(lessons.chapter(one) for one in session["read"])
+        assert "lab" in session or "also" in session, "a session says what is done in class"
+        assert sessions.count(session) == 0 or "45 minutes" in session["also"], "a lab fills half of 90 minutes"
+        assert all(lessons.chapter(session[kind]).written for kind in ("lab", "exercise") if kind in session)
+
+
+def test_the_hub_leads_to_every_lab_and_every_command_it_names_exists():
+    from lessons.__main__ import main
+
+    sections = {one.title: one.text for one in hub.sections()}
+    for chapter in lessons.written():
+        assert chapter.title() in sections["Labs"]
+    assert "part=lab" not in sections["Labs"], "a link begins a session without the password, and opens the handout"
+    for line in sections["Commands"].splitlines():
+        if line.startswith("python -m lessons "):
+            command, *words = line.partition("#")[0].split()[3:]
+            options = {name for option in main.commands[command].params for name in option.opts}
+            assert {word for word in words if word.startswith("--")} <= options
+    assert {"Rubric", "Decision log", "Frequent questions", "Hosting a class"} <= set(sections)
