@@ -1,0 +1,192 @@
+"""Mutant: an algorithm module with one mistake, the experiment that shows it, and what a reader is asked.
+
+A mutant is data of mutants.toml:
+
+    module, old, new        the text that is replaced, which stands once in the module, and its replacement
+    at                      texts of the lines that are the right answer, each once in the listing
+    shown                   functions and classes of the module that the listing has; by default all roles
+    experiment              flat values; seeds come on top
+    shows, factor           a figure of the run, and how many times as large or as small it is at least
+    curves                  quantities that are drawn beside the loss
+    mechanism, distractors  keys of its table `mechanism`
+    look, why               what to look at; the explanation
+"""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import inspect
+import io
+import random
+import tokenize
+import tomllib
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from algorithms import compression
+from algorithms.parts import error_feedback
+from experiments.experiment import Experiment
+from experiments.run import run as run_experiment
+from experiments.runs.record import Run
+
+FILE = Path(__file__).parent / "mutants.toml"
+DECLARED = ("Settings", "check", "elements_sent", "notes", "servers", "restartable", "data_shards")
+"""What a module declares beside its roles; a listing leaves it out."""
+
+
+@dataclass(frozen=True)
+class Mechanism:
+    """A kind of mistake, and the sign by which a run shows it."""
+
+    key: str
+    says: str
+    sign: str
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """One mutant; the head of this file says what its fields are."""
+
+    name: str
+    module: str
+    old: str
+    new: str
+    at: tuple[str, ...]
+    family: str
+    difficulty: int
+    experiment: dict[str, Any]
+    shows: str
+    factor: float
+    mechanism: str
+    distractors: tuple[str, ...]
+    look: str
+    why: str
+    shown: tuple[str, ...] = ()
+    curves: tuple[str, ...] = field(default=())
+
+    @property
+    def source(self) -> str:
+        """The mutated module. ValueError if the text to replace does not stand in it exactly once."""
+        text = inspect.getsource(importlib.import_module(self.module))
+        if (found := text.count(self.old)) != 1:
+            raise ValueError(f"{self.name}: {self.old!r} stands {found} times in {self.module}; choose a text that "
+                             "stands once.")  # fmt: skip
+        return text.replace(self.old, self.new)
+
+    @property
+    def listing(self) -> list[str]:
+        """Lines of the mutated roles, without comments."""
+        text = without_comments(self.source)
+        wanted = [node for node in ast.parse(text).body
+                  if isinstance(node, ast.FunctionDef | ast.ClassDef)
+                  and (node.name in self.shown if self.shown else node.name not in DECLARED)]  # fmt: skip
+        lines = text.splitlines()
+        blocks = ["\n".join(lines[node.lineno - 1 : node.end_lineno]) for node in wanted]
+        return "\n\n\n".join(blocks).splitlines()
+
+    @property
+    def lines(self) -> list[int]:
+        """Numbers in the listing, from 1, of the lines that are wrong."""
+        return [number for number, line in enumerate(self.listing, 1) if any(text in line for text in self.at)]
+
+    def choices(self, seed: int = 0) -> list[Mechanism]:
+        """Return the mechanism among its distractors, in an order that the seed decides."""
+        keys = [self.mechanism, *self.distractors]
+        return [mechanisms()[key] for key in random.Random(f"{seed} {self.name}").sample(keys, len(keys))]
+
+    def healthy(self, seed: int = 0) -> Run:
+        """Run the experiment with the algorithm as the catalogue has it."""
+        return run_experiment(self._experiment(seed))
+
+    def mutated(self, seed: int = 0) -> Run:
+        """Run the same experiment with the mutant."""
+        experiment = self._experiment(seed)
+        plain = experiment.model_copy(update={"compression": "none", "coding": {}})
+        return run_experiment(plain, worker_override=self._worker(experiment))
+
+    def _experiment(self, seed: int) -> Experiment:
+        return Experiment.of({**self.experiment, "seed": seed})
+
+    def _worker(self, experiment: Experiment) -> Callable[[Any, Any, Any], Any]:
+        """Return the program of every rank: the algorithm with the mutated module in the place of its own."""
+        changed = executed(self.module, self.source)
+        if hasattr(changed, "ALGORITHM"):
+            return changed.ALGORITHM.worker
+        if experiment.compression != "none":
+            attach = getattr(changed, "attach", error_feedback.attach)
+            declared = getattr(changed, "COMPRESSION", compression.find(experiment.compression))
+            return compressed(experiment, attach, declared)
+        return rebuilt(experiment.algorithm, importlib.import_module(self.module), changed).ALGORITHM.worker
+
+
+@cache
+def _read() -> dict[str, list[dict[str, Any]]]:
+    return tomllib.loads(FILE.read_text("utf-8"))
+
+
+@cache
+def mechanisms() -> dict[str, Mechanism]:
+    """Return all kinds of mistakes by key."""
+    return {key: Mechanism(key, **values) for key, values in _read()["mechanism"].items()}
+
+
+@cache
+def mutants() -> tuple[Mutant, ...]:
+    """Return all mutants, the easy ones first."""
+    made = [Mutant(**{name: tuple(value) if isinstance(value, list) else value for name, value in one.items()})
+            for one in _read()["mutant"]]  # fmt: skip
+    return tuple(sorted(made, key=lambda one: one.difficulty))
+
+
+def find(name: str) -> Mutant:
+    """Return the mutant of this name. ValueError if there is none."""
+    for one in mutants():
+        if one.name == name:
+            return one
+    raise ValueError(f"there is no mutant {name[:60]!r}; there are {', '.join(one.name for one in mutants())}.")
+
+
+def executed(name: str, source: str) -> ModuleType:
+    """Return a module of this name from this source; the one that is imported stays as it is."""
+    module = ModuleType(name)
+    exec(compile(source, f"<mutant of {name}>", "exec"), vars(module))
+    return module
+
+
+def rebuilt(algorithm: str, part: ModuleType, changed: ModuleType) -> ModuleType:
+    """Return a copy of the algorithm's module which uses `changed` where it imports from `part`."""
+    import algorithms
+
+    module = algorithms.module(algorithm)
+    copy = executed(module.__name__, inspect.getsource(module))
+    for name, value in list(vars(copy).items()):
+        if name in vars(part) and value is vars(part)[name] and hasattr(value, "__module__"):
+            setattr(copy, name, getattr(changed, name))
+    return copy
+
+
+def compressed(experiment: Experiment, attach: Callable, declared: Any) -> Callable[[Any, Any, Any], Any]:
+    """Return the algorithm's program on a communicator with this way to compress."""
+    coding = declared.Settings(**experiment.coding)
+
+    def worker(comm, task, s):
+        servers = experiment.servers if experiment.method.compresses == "push" else 0
+        place = task.workload.tensors, experiment.seed, servers, task.workload.dtype
+        return experiment.method.worker(attach(comm, declared, coding, *place), task, s)
+
+    return worker
+
+
+def without_comments(source: str) -> str:
+    """Return the source without its comments."""
+    lines = source.splitlines()
+    for token in tokenize.generate_tokens(io.StringIO(source).readline):
+        if token.type == tokenize.COMMENT:
+            row, column = token.start
+            lines[row - 1] = lines[row - 1][:column].rstrip()
+    return "\n".join(lines)

@@ -1,0 +1,147 @@
+"""Recorded runs: golden.json has curves, figures and timelines of healthy algorithms and of mutants, under one seed.
+
+`python -m lessons bugs --record` writes the file. A test runs every mutant under three seeds and compares.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import math
+import zlib
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from experiments import units
+from experiments.plots.canvases import figure, timeline
+from experiments.plots.chart import Look, Rows
+from experiments.plots.lanes import lane_names
+from experiments.runs.figures import FIGURES
+from experiments.runs.record import Run
+from lessons.bugs.mutant import Mutant, mutants
+from lessons.grading import timelines
+
+FILE = Path(__file__).parent / "golden.json"
+SIDES = ("healthy", "mutant")
+LOSS = "held-out loss"
+TOLD = ("held_out_loss", "seconds", "bytes", "memory", "staleness_mean", "share_wait")
+SPANS = 12  # of a rank, that a timeline shows at first
+LOGARITHMIC = 30.0  # times as much at the end: then losses are drawn on a logarithmic axis
+
+
+@dataclass(frozen=True)
+class Pair:
+    """What a healthy run and that of a mutant show: all fields by side, "healthy" and "mutant".
+
+    `values` are figures by name, measured quantities among them; `curves` lists of (step, value) by name; `lanes`
+    frames of timelines for the browser.
+    """
+
+    values: dict[str, dict[str, float | None]]
+    curves: dict[str, dict[str, list[tuple[float, float]]]]
+    lanes: dict[str, bytes]
+
+    @property
+    def table(self) -> list[tuple[str, str, str]]:
+        """Rows for readers: what it is, healthy, mutant."""
+        names = [name for name in self.values["healthy"] if any(self.values[side][name] for side in SIDES)]
+        return [(_label(name), *(_said(name, self.values[side][name]) for side in SIDES)) for name in names]
+
+    def rows(self, curve: str) -> Rows:
+        """Return a curve as rows: step, run, value. A value that is not finite is left out."""
+        return [{"step": x, "run": side, curve: y}
+                for side in SIDES for x, y in self.curves[curve][side] if math.isfinite(y)]  # fmt: skip
+
+    def frame(self, curve: str) -> bytes:
+        """Return a curve for the browser."""
+        rows = self.rows(curve)
+        last = [self.curves[curve][side][-1][1] for side in SIDES]
+        far = curve == LOSS and min(last) > 0 and max(last) > LOGARITHMIC * min(last)
+        look = Look("step", (curve,), "run", log="y" if far else "")
+        told = ", ".join(f"{side} {value:.3g}" for side, value in zip(SIDES, last, strict=True))
+        return figure.frame(rows, look, [], f"{curve} at the end: {told}.", curve)
+
+    def plain(self) -> dict[str, Any]:
+        """Return the same as JSON values."""
+        lanes = {side: base64.b64encode(zlib.compress(frame, 9)).decode() for side, frame in self.lanes.items()}
+        return {"values": self.values, "curves": self.curves, "lanes": lanes}
+
+    @classmethod
+    def of(cls, values: dict[str, Any]) -> Pair:
+        """Return the pair that `plain` turned into `values`."""
+        lanes = {side: zlib.decompress(base64.b64decode(text)) for side, text in values["lanes"].items()}
+        return cls(values["values"], values["curves"], lanes)
+
+
+def pair(mutant: Mutant, seed: int = 0) -> Pair:
+    """Run the experiment, healthy and mutated, and return what both show."""
+    runs = {"healthy": mutant.healthy(seed), "mutant": mutant.mutated(seed)}
+    quantities = tuple(name for name in mutant.curves if any(name in run.quantities for run in runs.values()))
+    until = max(_beginning(run).seconds() for run in runs.values())
+    most = max(len(_beginning(run).spans["start"]) / run.trace.ranks for run in runs.values())
+    opening = until * min(1.0, SPANS / most)
+    return Pair(
+        {side: _values(run, quantities) for side, run in runs.items()},
+        {name: {side: _course(run, name, runs) for side, run in runs.items()} for name in (LOSS, *quantities)},
+        {side: timeline.framed(_beginning(run), lane_names(run), timeline.describe(run), f"{mutant.name}-{side}",
+                               until=until, opening=opening) for side, run in runs.items()},
+    )  # fmt: skip
+
+
+def times(mutant: Mutant, seen: Pair) -> float:
+    """Return how many times as large or as small the mutant's figure is; infinite where one is zero or not finite."""
+    one, other = (seen.values[side][mutant.shows] for side in SIDES)
+    if not one or not other:
+        return 1.0 if one == other else math.inf
+    return max(one / other, other / one)
+
+
+@cache
+def read() -> dict[str, Pair]:
+    """Return all recorded pairs by name of the mutant."""
+    return {name: Pair.of(values) for name, values in json.loads(FILE.read_text("utf-8")).items()}
+
+
+def write() -> None:
+    """Run all mutants and write the file."""
+    lines = [f"{json.dumps(one.name)}: {json.dumps(pair(one).plain())}" for one in mutants()]
+    FILE.write_text("{\n" + ",\n".join(lines) + "\n}\n", "utf-8")
+    read.cache_clear()
+
+
+def _values(run: Run, quantities: tuple[str, ...]) -> dict[str, float | None]:
+    """Return the figures of a run, and the mean of each measured quantity; None where there is none."""
+    measured = {name: float(np.mean(run.course(name)[1])) if name in run.quantities else 0.0 for name in quantities}
+    figures = {name: run.summary[name] for name in TOLD} | measured
+    return {name: None if value is None or not math.isfinite(value) else float(f"{value:.6g}")
+            for name, value in figures.items()}  # fmt: skip
+
+
+def _course(run: Run, name: str, runs: dict[str, Run]) -> list[tuple[float, float]]:
+    """Return (step, value) of the loss or a quantity; where one run measured nothing, zeros in its place."""
+    if name == LOSS:
+        steps, values = run.evaluations["step"], run.evaluations["loss"]
+    elif name in run.quantities:
+        steps, values = run.course(name)
+    else:
+        steps = next(other.course(name)[0] for other in runs.values() if name in other.quantities)
+        values = np.zeros(len(steps))
+    return [(int(x), float(f"{y:.6g}")) for x, y in zip(steps, values, strict=True)]
+
+
+def _beginning(run: Run):
+    return timelines.trace(timelines.plain(run.trace))
+
+
+def _label(name: str) -> str:
+    return FIGURES[name].label if name in FIGURES else name
+
+
+def _said(name: str, value: float | None) -> str:
+    if name not in FIGURES:
+        return units.number(value or 0)
+    return "not finite" if value is None and name == "held_out_loss" else units.figure(name, value)

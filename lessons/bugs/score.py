@@ -1,0 +1,56 @@
+"""Score: what answers to *Find the bug* are worth, one point for the mechanism and one for the line.
+
+Answers are those of a reader's progress (lessons.progress) with place "bug": chapter BOOK, item the mutant, parameters
+{"asked": "mechanism"} or {"asked": "line"}. The first answer to each counts.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from lessons.bugs.mutant import Mutant, mutants
+from lessons.progress import Answer, ReaderProgress, now
+
+BOOK = "bugs"  # in the place of a chapter
+ASKED = ("mechanism", "line")
+MOST = len(ASKED)  # points of a mutant
+
+
+def answer(mutant: Mutant, asked: str, guess: str | int) -> Answer:
+    """Return an answer that is given now."""
+    return Answer(
+        chapter=BOOK, item=mutant.name, parameters={"asked": asked}, guess=guess, sure=1,
+        right=_right(mutant, asked, guess), place="bug", at=now(),
+    )  # fmt: skip
+
+
+def given(progress: ReaderProgress, mutant: Mutant) -> dict[str, str | int]:
+    """Return the first answers to a mutant by what was asked; what is no answer to it is left out."""
+    keys, lines = {mutant.mechanism, *mutant.distractors}, range(1, len(mutant.listing) + 1)
+    allowed = {"mechanism": keys, "line": lines}
+    found: dict[str, str | int] = {}
+    for one in progress.of(BOOK, mutant.name, "bug"):
+        asked = one.parameters.get("asked")
+        if asked in allowed and one.guess in allowed[asked]:
+            found.setdefault(asked, one.guess)
+    return found
+
+
+def points(mutant: Mutant, answers: dict[str, str | int]) -> int:
+    """Return the points of the answers to a mutant."""
+    return sum(_right(mutant, asked, guess) for asked, guess in answers.items())
+
+
+def grade(progress: ReaderProgress) -> dict[str, Any]:
+    """Return the score of a hand-in out of 100, and for each mutant that was answered what was said and is right."""
+    bugs = {}
+    for mutant in mutants():
+        if said := given(progress, mutant):
+            right = {"mechanism": mutant.mechanism, "lines": mutant.lines}
+            bugs[mutant.name] = {"said": said, "answer": right, "points": points(mutant, said)}
+    total, most = sum(one["points"] for one in bugs.values()), MOST * len(mutants())
+    return {"student": progress.reader, "score": round(100 * total / most), "points": total, "of": most, "bugs": bugs}
+
+
+def _right(mutant: Mutant, asked: str, guess: str | int) -> bool:
+    return guess == mutant.mechanism if asked == "mechanism" else guess in mutant.lines
