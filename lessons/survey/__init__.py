@@ -1,0 +1,211 @@
+"""Companion to the survey: its methods section by section, and what each costs. Pure functions that return rows.
+
+survey.rows()                                    section, reference, work, module, chapters, figures
+survey.table(MODELS["8 layers of 64"], ...)      computation, communication, memory, staleness, approximation
+survey.first_page()                              Markdown that names the five sources
+survey.markdown(...)                             the whole page as Markdown, for a book without a server
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import algorithms
+import lessons
+from experiments.catalogue import DEVICES, NETWORKS, parse_device, parse_network
+from lessons import references
+from lessons.references import Address
+from lessons.survey import costs
+from lessons.survey.costs import MODELS, SYMBOLS, Stack
+from lessons.survey.methods import chapters_of, declared_source, figures_of, sources
+
+Row = dict[str, Any]
+ITEM = 4  # bytes of a number: float32
+QUANTITIES = ("computation", "communication", "memory", "staleness")
+UNITS = {"computation": "FLOP", "communication": "B", "memory": "B", "staleness": "updates", "seconds": "s"}
+PREFIXES = ("", "k", "M", "G", "T", "P", "E")
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """What a reader chooses beside the model: workers, samples of a step, presets, and settings by their symbols."""
+
+    workers: int = 8
+    batch: int = 32
+    network: str = "10GbE"
+    device: str = "A100"
+    settings: Mapping[str, float] = field(default_factory=dict)
+
+
+def rows() -> list[Row]:
+    """Return a row for each method of each source: where it stands there, and where it is here."""
+    return [
+        {
+            "source": source.key,
+            "section": one.section,
+            "reference": one.reference,
+            "work": one.work,
+            "module": one.module,
+            "declares": declared_source(one.module) if one.module else "",
+            "chapters": chapters_of(one.name) if one.name else (),
+            "figures": figures_of(one.name) if one.name else (),
+            "without": one.without or one.note,
+        }
+        for source in sources()
+        for one in source.methods
+    ]
+
+
+def surveyed() -> set[str]:
+    """Return the algorithms that the sources name."""
+    return {one.method for source in sources() for one in source.methods if one.method}
+
+
+def table(model: Stack, cluster: Cluster = Cluster()) -> list[Row]:
+    """Return a row for each algorithm: formulas, their values in FLOPs, bytes and updates, and where it is shown.
+
+    Values are of a step of all workers; None where there is no formula, and then the formula is the reason why not.
+    `computing` and `sending` are seconds if all devices are at their peak, and all ports busy without a pause.
+    """
+    found = []
+    for name, of in costs.every().items():
+        method = algorithms.find(name)
+        workers = 1 if algorithms.family(name) == "sequential" else cluster.workers
+        symbols = costs.symbols(name, model.symbols(cluster.batch), workers, cluster.settings)
+        replicas = min(workers, method.data_shards(workers, method.Settings()))
+        row = {"method": name, "family": algorithms.family(name), "workers": workers, "surveyed": name in surveyed()}
+        row["samples"] = cluster.batch * max(1, replicas)
+        for quantity in QUANTITIES:
+            scale = ITEM if UNITS[quantity] == "B" else 1
+            number = of.evaluate(quantity, symbols)
+            row |= {quantity: of.shown(quantity), f"{quantity} value": None if number is None else number * scale}
+        row["computing"] = _over(row["computation value"], workers * parse_device(cluster.device).flops)
+        ports = workers + method.servers(method.Settings())
+        row["sending"] = _over(row["communication value"], ports * parse_network(cluster.network).between.bandwidth)
+        row |= {"approximation": of.approximation, "chapters": chapters_of(name), "figures": figures_of(name)}
+        row["run"] = run_of(name, cluster)
+        found.append(row)
+    return found
+
+
+def run_of(name: str, cluster: Cluster) -> str:
+    """Return the query of an experiment that shows a method's costs on so many workers, on digits."""
+    settings = {"algorithm": name, "network": cluster.network, "device": cluster.device}
+    if algorithms.family(name) != "sequential":
+        settings["workers"] = cluster.workers
+    return "&".join(f"{key}={value}" for key, value in settings.items())
+
+
+def shown(value: float | None, unit: str) -> str:
+    """Return a number with three digits and its unit, "12.5 MB"; a dash for None."""
+    if value is None:
+        return "\N{EN DASH}"
+    if unit in ("updates", "s"):
+        return f"{value:.3g}" + (" s" if unit == "s" else "")
+    power = 0
+    while abs(value) >= 999.5 and power < len(PREFIXES) - 1:
+        value, power = value / 1000, power + 1
+    return f"{value:.3g} {PREFIXES[power]}{unit}"
+
+
+def first_page(address: Address | None = None) -> str:
+    """Return Markdown that names the five sources, what their abstracts say, and which figure has that shape."""
+    lines = []
+    for source in sources():
+        figure = f" Here: {_figure_link(source.figure, address)}." if source.figure else ""
+        lines.append(f"- **{source.title}** ({source.venue}). {source.result}{figure} {source.instead}".rstrip())
+    return "\n".join(lines)
+
+
+def markdown(
+    model: Stack = MODELS["8 layers of 64"], cluster: Cluster = Cluster(), address: Address | None = None,
+    workbench: str = "",
+) -> str:  # fmt: skip
+    """Return the whole page as Markdown: sources, methods by section, and the table of costs.
+
+    Chapters and figures are linked if there are addresses, numbers of the table to a run that shows them if there is a
+    workbench at the address `workbench`.
+    """
+    parts = ["# The survey, section by section", first_page(address)]
+    for source in sources():
+        parts.append(f"## {source.title}\n\n{source.parts}")
+        own = [row for row in rows() if row["source"] == source.key]
+        parts.append(
+            _markdown_table(
+                ("section", "reference", "work", "module", "chapters", "figures"),
+                [
+                    (
+                        *(row[key] for key in ("section", "reference", "work")),
+                        f"`{row['module']}`" if row["module"] else row["without"],
+                        ", ".join(
+                            _link(str(lessons.chapter(name).number), name, "", address) for name in row["chapters"]
+                        ),
+                        ", ".join(_figure_link(name, address) for name in row["figures"][:3]),
+                    )
+                    for row in own
+                ],
+            )
+        )
+    said = f"{cluster.workers} workers, {cluster.batch} samples each, {model.parameters:,} parameters"
+    parts.append(f"## What a step costs\n\n{said}. Symbols: {symbols_said()}")
+    cells = [
+        (
+            _link(row["method"], next(iter(row["chapters"]), ""), "", address),
+            *(_cell(row, quantity, workbench) for quantity in QUANTITIES),
+            row["approximation"],
+        )
+        for row in table(model, cluster)
+    ]
+    parts.append(_markdown_table(("method", *QUANTITIES, "approximation"), cells))
+    return "\n\n".join(parts) + "\n"
+
+
+def symbols_said() -> str:
+    """Return the symbols of formulas with their meanings, in one line of Markdown."""
+    return "; ".join(f"`{symbol}` {meaning}" for symbol, meaning in SYMBOLS.items()) + "."
+
+
+def _cell(row: Row, quantity: str, workbench: str) -> str:
+    value = row[f"{quantity} value"]
+    if value is None:
+        return row[quantity]
+    number = shown(value, UNITS[quantity])
+    return f"{row[quantity]} = " + (f"[{number}]({workbench}/?{row['run']})" if workbench else number)
+
+
+def _figure_link(name: str, address: Address | None) -> str:
+    chapter, _, short = name.partition(".")
+    number = lessons.chapter(chapter).figure_number(name)
+    return _link(f"Figure {number}", chapter, references.figure_anchor(name), address) if number else short
+
+
+def _link(words: str, chapter: str, anchor: str, address: Address | None) -> str:
+    return f"[{words}]({address(chapter, anchor)})" if address and chapter else words
+
+
+def _markdown_table(heads: Iterable[str], body: Iterable[Iterable[str]]) -> str:
+    heads = list(heads)
+    lines = [heads, ["---"] * len(heads), *body]
+    return "\n".join("| " + " | ".join(str(cell).replace("|", "\\|") for cell in line) + " |" for line in lines)
+
+
+def _over(value: float | None, rate: float) -> float | None:
+    return None if value is None else value / rate
+
+
+__all__ = [
+    "DEVICES",
+    "MODELS",
+    "NETWORKS",
+    "SYMBOLS",
+    "Cluster",
+    "Stack",
+    "first_page",
+    "markdown",
+    "rows",
+    "shown",
+    "sources",
+    "table",
+]

@@ -1,0 +1,143 @@
+"""The bibliography as data: docs/bibliography.md parsed, and as BibTeX.
+
+An entry reads: key, authors, *title*, where and when, the modules that name it, what was checked.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+import unicodedata
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from lessons.links import ADDRESS, ARXIV, DOI, OPEN_REVIEW
+
+FILE = Path(__file__).resolve().parents[2] / "docs" / "bibliography.md"
+ITEM = re.compile(r"^- .*(?:\n  .*)*", re.MULTILINE)
+ENTRY = re.compile(r"- \*\*(.+?) (\d{4}[a-z]?)\*\* (.+?): \*(.+?)\*\. (.+?)\.? For (`.+?`)\. (?:Checked|From memory)")
+YEAR = re.compile(r"\b(?:19|20)\d{2}\b")
+PAGES = re.compile(r"pages (\d+) to (\d+)")
+PERIODICAL = re.compile(r"^(.+?) (\d+)(?:\((\d+)\))?(?:,|$)")  # Neural Computation 14(8), 2002
+CONFERENCE = re.compile(r"^[A-Z][\w ]*? \d{4}|^Proceedings")  # NIPS 2012
+ESCAPED = {"&": r"\&", "%": r"\%", "#": r"\#", "_": r"\_", "$": r"\$"}
+
+
+@dataclass(frozen=True)
+class Work:
+    """A work, as the bibliography has it."""
+
+    surname: str
+    year: str  # with its letter: "2016a"
+    authors: str
+    title: str
+    where: str  # venue, pages, year, numbers
+    modules: tuple[str, ...]
+
+    @property
+    def name(self) -> str:
+        """What the bibliography calls it: "Dean 2012"."""
+        return f"{self.surname} {self.year}"
+
+    @property
+    def key(self) -> str:
+        """Its BibTeX key: letters and digits only."""
+        plain = unicodedata.normalize("NFKD", self.name.translate(str.maketrans("øØłŁ", "oOlL")))
+        return "".join(c for c in plain if c.isascii() and c.isalnum()).lower()
+
+    @property
+    def arxiv(self) -> str:
+        """Its arXiv number, or ""."""
+        return found[1] if (found := ARXIV.search(self.where)) else ""
+
+    @property
+    def doi(self) -> str:
+        """Its DOI, or ""."""
+        return found[1] if (found := DOI.search(self.where)) else ""
+
+    @property
+    def link(self) -> str:
+        """Where it is: by DOI, arXiv number, OpenReview's name or address; "" if nothing of these is known."""
+        if self.doi:
+            return f"https://doi.org/{self.doi}"
+        if self.arxiv:
+            return f"https://arxiv.org/abs/{self.arxiv}"
+        if review := OPEN_REVIEW.search(self.where):
+            return f"https://openreview.net/forum?id={review[1]}"
+        return found[0] if (found := ADDRESS.search(self.where)) else ""
+
+
+@cache
+def entries() -> tuple[Work, ...]:
+    """Return all entries in their order. ValueError if one cannot be read."""
+    found = []
+    for item in ITEM.findall(FILE.read_text("utf-8").split("## A", 1)[1]):
+        match = ENTRY.match(" ".join(item.split()))
+        if match is None:
+            raise ValueError(f"docs/bibliography.md: {item[:60]!r} is no entry; see the ones around it.")
+        surname, year, authors, title, where, modules = match.groups()
+        found.append(Work(surname, year, authors, title, where, tuple(re.findall(r"`(.+?)`", modules))))
+    return tuple(found)
+
+
+def cited_by(name: str) -> tuple[Work, ...]:
+    """Return the entries that a chapter or module names: "averaging", "easgd", "algorithms.averaging.easgd".
+
+    ValueError if nothing of this name cites anything.
+    """
+    modules = {module for entry in entries() for module in entry.modules}
+    wanted = {module for module in modules if name == module or module.endswith(f".{name}")}
+    if f"lessons.{name}" in wanted:  # a chapter before a family of that name
+        wanted = {f"lessons.{name}"}
+    if not wanted:
+        known = sorted({module.rpartition(".")[2] for module in modules})
+        close = difflib.get_close_matches(name, known, n=1)
+        raise ValueError(f"nothing named {name[:60]!r} cites a work; {f'did you mean {close[0]}?' if close else ''}")
+    return tuple(entry for entry in entries() if wanted & {*entry.modules})
+
+
+def bibtex(entry: Work) -> str:
+    """Return an entry in BibTeX: an article of a journal, a paper of a conference, or what is on arXiv or elsewhere."""
+    where = _venue(entry)
+    periodical = PERIODICAL.match(where)
+    fields = {"author": _authors(entry.authors), "title": f"{{{entry.title}}}", "year": entry.year[:4]}
+    if periodical and not YEAR.fullmatch(periodical[2]):
+        kind = "article"
+        fields |= {"journal": periodical[1], "volume": periodical[2]}
+        fields |= {"number": periodical[3]} if periodical[3] else {}
+    elif CONFERENCE.match(where):
+        kind, fields["booktitle"] = "inproceedings", where
+    else:
+        kind = "misc"
+        if where:
+            fields["howpublished"] = where
+    if pages := PAGES.search(entry.where):
+        fields["pages"] = f"{pages[1]}--{pages[2]}"
+    if entry.arxiv:
+        fields |= {"eprint": entry.arxiv, "archiveprefix": "arXiv"}
+    if entry.doi:
+        fields["doi"] = entry.doi
+    if entry.link:
+        fields["url"] = entry.link
+    verbatim = ("doi", "url", "eprint")
+    lines = [f"  {name} = {{{text if name in verbatim else _escaped(text)}}}," for name, text in fields.items()]
+    return "\n".join([f"@{kind}{{{entry.key},", *lines, "}", ""])
+
+
+def _venue(entry: Work) -> str:
+    """Return where a work appeared, without numbers, pages, year and notes that have fields of their own."""
+    text = ADDRESS.sub("", OPEN_REVIEW.sub("OpenReview", DOI.sub("", ARXIV.sub("", entry.where))))
+    text = re.sub(r"\([^()]*[a-z ]{3,}[^()]*\)", "", PAGES.sub("", text))
+    parts = [part.strip() for part in text.split(",")]
+    return ", ".join(part for part in parts if part and not re.fullmatch(r"\d{4}", part)).strip(" .;")
+
+
+def _authors(text: str) -> str:
+    """Return authors as BibTeX joins them: "J. Dean and G. S. Corrado and others"."""
+    text = re.sub(r"\s*\([^()]*\)", "", text)
+    return " and ".join(re.split(r", | and ", text))
+
+
+def _escaped(text: str) -> str:
+    return "".join(ESCAPED.get(letter, letter) for letter in text)

@@ -1,0 +1,169 @@
+"""Costs of every method of the catalogue, as formulas in symbols and as numbers for a model and a cluster.
+
+Formulas stand in costs.toml and are proven against runs (tests/contract/test_costs.py). Settings that a formula names
+are those of the module, unless the reader gives others.
+"""
+
+from __future__ import annotations
+
+import math
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import algorithms
+from algorithms.parts.topology import neighbours
+from lessons.markup import JINJA
+
+QUANTITIES = ("computation", "communication", "memory", "server", "staleness")
+SYMBOLS = {
+    "N": "workers that train",
+    "S": "stages of a pipeline, or modules: as many as workers, unless the method has a setting",
+    "s": "the stage, or module, from 0 to S - 1",
+    "d": "parameters of the model",
+    "B": "samples of a step: of each worker, or of all where they share samples",
+    "F": "FLOPs of the forward pass of one sample; backward takes twice as many",
+    "A": "activations that one step's forward pass keeps, of the whole model",
+    "a": "numbers per sample that cross from one stage to the next",
+    "o": "outputs of the model, per sample",
+    "y": "numbers in a label",
+    "l": "parameters of the largest layer",
+    "E": "steps of a worker in a pass over the data",
+    "H": "period: steps between two exchanges",
+    "M": "micro-batches of a step",
+    "v": "stages that a rank holds",
+    "T": "ranks that share a layer",
+    "G": "groups that each hold the whole model",
+    "D": "replicas of the pipeline",
+    "g": "neighbours of a worker, in the mean",
+    "k": "delay, in steps",
+    "c": "mini-batches of each worker in an update",
+    "n": "of n-softsync: updates in which every worker takes part once",
+    "b": "samples of one write to shared memory",
+    "e": "passes from one anchor to the next",
+    "q": "parameters, gradients and activations of an auxiliary network",
+    "Q": "FLOPs of an auxiliary network in a step",
+}
+SETTINGS = {
+    "H": "period",
+    "M": "chunks",
+    "v": "pieces",
+    "T": "tensor",
+    "S": "stages",
+    "G": "groups",
+    "k": "delay",
+    "c": "accumulate",
+    "n": "splits",
+    "b": "per_write",
+    "e": "passes",
+}
+"""Symbols that are settings of modules."""
+CHOSEN = ("H", "M")  # settings that a reader may choose for all methods at once
+WORDS = {"ceil": math.ceil, "min": min, "max": max}
+FILE = Path(__file__).with_name("costs.toml")
+
+
+@dataclass(frozen=True)
+class Costs:
+    """Formulas of one method; "" where there is none, and then `unproven` says why."""
+
+    computation: str
+    communication: str
+    memory: str
+    staleness: str
+    approximation: str
+    server: str = ""
+    at_most: tuple[str, ...] = ()  # quantities whose formula is an upper bound
+    unproven: Mapping[str, str] = field(default_factory=dict)
+
+    def shown(self, quantity: str) -> str:
+        """Return a formula as a reader writes it, "2 (N-1) d"; or the reason why there is none."""
+        formula = getattr(self, quantity).replace("*", " ")
+        bound = "at most " if quantity in self.at_most else ""
+        return bound + formula if formula else self.unproven.get(quantity, "")
+
+    def evaluate(self, quantity: str, symbols: Mapping[str, float]) -> float | None:
+        """Return the value of a formula; the largest over stages, if it is about one. None if it has no number."""
+        formula = getattr(self, quantity)
+        if not formula:
+            return None
+        expression = JINJA.compile_expression(formula, undefined_to_none=False)
+        stages = range(int(symbols["S"])) if "s" not in symbols else [symbols["s"]]
+        try:
+            return max(float(expression(**WORDS, **{**symbols, "s": s})) for s in stages)
+        except Exception as error:
+            if "undefined" in str(error):  # a symbol of an auxiliary network, which the reader does not choose
+                return None
+            raise
+
+
+@cache
+def every() -> dict[str, Costs]:
+    """Return the costs of every method of the catalogue, by its short name."""
+    found = {}
+    for family in tomllib.loads(FILE.read_text("utf-8")).values():
+        common = {name: value for name, value in family.items() if isinstance(value, str)}
+        for name, own in family.items():
+            if isinstance(own, dict) and name != "unproven":
+                unproven = {**family.get("unproven", {}), **own.get("unproven", {})}
+                values = {**common, **own}
+                for quantity in unproven.keys() - {key for key in own if own[key]}:
+                    values[quantity] = ""
+                unproven = {key: why for key, why in unproven.items() if not values[key]}
+                at_most = tuple(own.get("at_most", ()))
+                found[name] = Costs(**{**values, "at_most": at_most, "unproven": unproven})
+    return found
+
+
+@dataclass(frozen=True)
+class Stack:
+    """A stack of equal dense layers: every size follows from their number and their width."""
+
+    layers: int
+    width: int
+
+    @property
+    def parameters(self) -> int:
+        """Weights and biases."""
+        return self.layers * (self.width**2 + self.width)
+
+    def symbols(self, batch: int) -> dict[str, float]:
+        """Return the symbols of formulas that the model and the batch decide."""
+        layer = self.width**2 + self.width
+        return {
+            "d": self.parameters,
+            "l": layer,
+            "F": 2 * self.layers * self.width**2,
+            "B": batch,
+            "A": batch * self.layers * self.width,
+            "a": self.width,
+            "o": self.width,
+            "y": 1,
+        }
+
+
+MODELS = {
+    "8 layers of 64": Stack(8, 64),
+    "7 layers of 2,048": Stack(7, 2048),
+    "32 layers of 4,096": Stack(32, 4096),
+    "96 layers of 12,288": Stack(96, 12288),
+}
+
+
+def symbols(
+    name: str, model: Mapping[str, float], workers: int, chosen: Mapping[str, Any] | None = None
+) -> dict[str, float]:
+    """Return the symbols of one method's formulas; `chosen` replaces settings of its module, such as {"H": 16}."""
+    settings = algorithms.find(name).Settings().model_dump()
+    values = {"N": workers, "S": workers, "E": 100, **model}
+    for symbol, setting in SETTINGS.items():
+        if isinstance(settings.get(setting), int | float):
+            values[symbol] = (chosen or {}).get(symbol, settings[setting])
+    if "topology" in settings and workers > 1:
+        values["g"] = sum(map(len, neighbours(settings["topology"], workers))) / workers
+    if "T" in values and "S" in values:
+        values["D"] = max(1, workers // int(values["T"] * values["S"]))
+    return values

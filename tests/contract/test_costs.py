@@ -1,0 +1,158 @@
+"""What the survey's table says that a method costs is what runs of it cost, on two sizes of cluster.
+
+A step's share is the difference of two runs, of which one is longer: what happens once, at the start or at the end, is
+left out. The model is a stack of equal dense layers, so that a stage of it is a part as large as any other.
+"""
+
+from functools import cache
+
+import numpy as np
+import pytest
+
+import algorithms
+from lessons.survey import costs
+from tests.training import WideChain, train
+from tracing import HELD
+
+LAYERS, WIDTH, BATCH, SAMPLES = 32, 12, 48, 768
+SHORT, LONG = 24, 48  # steps, whole periods and passes both
+SPLIT = ("distbelief", "hybrid", "tensor", "three_d")  # whose formulas are of layers inside the model
+AUXILIARY = ("dni", "greedy")  # whose own networks have symbols that only a run can tell
+WORK = 0.12  # of the FLOPs: the first layer passes no gradient on; biases and updates are not in the formulas
+LAYER = 0.05  # of what is split by layers: the first and the last one send less
+BIASES = 1.5 / WIDTH  # of the parameters: half of the biases are whole on every rank that shares a layer
+BORDERS = 0.25  # of the activations: a stage keeps its outputs, too
+every_method = pytest.mark.parametrize("name", algorithms.names())
+
+
+def sizes(name):
+    return {"three_d": (4, 8)}.get(name, (1,) if algorithms.family(name) == "sequential" else (2, 4))
+
+
+def values(name, workers):
+    """The symbols of the runs below."""
+    model = costs.Stack(LAYERS, WIDTH).symbols(BATCH) | {"y": WIDTH}  # a target is a vector
+    shards = workers if not algorithms.find(name).shares_samples else 1
+    return costs.symbols(name, model, workers, {"H": 8}) | {"E": SAMPLES // (BATCH * shards)}
+
+
+@cache
+def run(name, workers, steps):
+    workload = WideChain(np.linspace(0.9, 1, LAYERS), np.linspace(0.6, 1.2, SAMPLES), np.float32, 0, WIDTH)
+    fields = algorithms.find(name).Settings.model_fields
+    settings = {"learning_rate": 1e-3} | ({"period": 8} if "period" in fields else {})
+    steps = steps // 24 if name == "sandblaster" else steps
+    return train(name, workload, workers, settings, batch=BATCH, steps=steps)
+
+
+def per_step(name, workers, total):
+    """The share of a step in what is counted by `total(training)`."""
+    return (total(run(name, workers, LONG)) - total(run(name, workers, SHORT))) / (LONG - SHORT)
+
+
+def held(name, workers):
+    """Numbers by kind, (ranks, HELD), each kind at its own highest."""
+    logs = run(name, workers, LONG).outcome.event_logs
+    highest = np.zeros((len(logs), len(HELD)))
+    for rank, log in enumerate(logs):
+        for _, _, kind, nbytes in log.memory:
+            highest[rank, kind] = max(highest[rank, kind], nbytes / 4)
+    return highest
+
+
+def formulas(name, quantity):
+    """The costs of a method, or a skip where it has no formula of this quantity but the reason why."""
+    of = costs.every()[name]
+    if not getattr(of, quantity):
+        if quantity != "server":
+            assert len(of.unproven[quantity]) > 20
+        pytest.skip(of.unproven.get(quantity, "no server"))
+    return of
+
+
+@every_method
+def test_communication_is_that_of_runs(name):
+    of = formulas(name, "communication")
+    for workers in sizes(name):
+        sent = per_step(name, workers, lambda training: training.outcome.trace().traffic().sum() / 4)
+        said = of.evaluate("communication", values(name, workers))
+        if "communication" in of.at_most:
+            assert 0 < sent <= said
+        else:
+            assert sent == pytest.approx(said, rel=LAYER if name in SPLIT else 1e-9)
+
+
+@every_method
+def test_computation_is_that_of_runs(name):
+    of = formulas(name, "computation")
+    own = 0.0  # FLOPs of an auxiliary network, as the smaller cluster tells them
+    for number, workers in enumerate(sizes(name)):
+        flops = per_step(name, workers, lambda training: sum(log.flops for log in training.outcome.event_logs))
+        symbols = values(name, workers) | {"Q": own}
+        said = of.evaluate("computation", symbols)
+        if name in AUXILIARY and not number:
+            own = (flops - said) / (workers - 1)
+            assert own > 0
+        else:
+            assert flops == pytest.approx(said, rel=WORK)
+
+
+@every_method
+def test_memory_is_that_of_runs(name):
+    of = formulas(name, "memory")
+    own = 0.0  # numbers of an auxiliary network
+    for number, workers in enumerate(sizes(name)):
+        ranks = held(name, workers)[run(name, workers, LONG).servers :]
+        activations = ranks[:, HELD.index("activations")]
+        symbols = values(name, workers) | {"q": own}
+        states = of.evaluate("memory", symbols | {"A": 0})
+        kept = of.evaluate("memory", symbols) - states
+        if name in AUXILIARY:
+            total = ranks.sum(axis=1).max()
+            if not number:
+                own = total - states - kept
+                assert own > 0
+            else:
+                assert total == pytest.approx(states + kept, rel=0.1)
+            continue
+        close = BIASES if name == "tensor" else LAYER if name in (*SPLIT, "feedback_alignment") else 1e-9
+        assert (ranks.sum(axis=1) - activations).max() == pytest.approx(states, rel=close)
+        if "memory" in of.at_most:
+            assert 0 < activations.max() <= kept * (1 + LAYER)
+        else:
+            assert kept * (1 - LAYER) <= activations.max() <= kept * (1 + BORDERS)
+
+
+@every_method
+def test_memory_of_a_server_is_that_of_runs(name):
+    of = formulas(name, "server")
+    for workers in sizes(name):
+        assert run(name, workers, LONG).servers
+        assert held(name, workers)[0].sum() == pytest.approx(of.evaluate("server", values(name, workers)), rel=1e-9)
+
+
+@every_method
+def test_staleness_is_that_of_runs(name):
+    of = formulas(name, "staleness")
+    for workers in sizes(name):
+        counted = run(name, workers, LONG).staleness
+        for rank, updates in enumerate(counted):
+            if updates:
+                said = of.evaluate("staleness", values(name, workers) | {"s": rank})
+                assert np.mean(updates[len(updates) // 2 :]) == pytest.approx(said, rel=0.01)
+        if of.staleness != "0":
+            assert any(counted)
+
+
+def test_a_bound_is_one_and_is_of_use():
+    for name, of in costs.every().items():
+        for quantity in of.at_most:
+            assert getattr(of, quantity), (name, quantity)
+
+
+def test_the_table_has_every_method_of_the_catalogue_and_no_other():
+    assert set(costs.every()) == set(algorithms.names())
+    for of in costs.every().values():
+        assert of.approximation
+        for quantity in ("computation", "communication", "memory", "staleness"):
+            assert bool(getattr(of, quantity)) != bool(of.unproven.get(quantity))
