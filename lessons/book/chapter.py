@@ -1,0 +1,147 @@
+"""A chapter as its template wants it: parts that open one after the other, each behind a prediction."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import lessons
+from lessons import markup
+from lessons.book import exercises, figures, markdown, questions
+from lessons.book.markdown import Heading
+from lessons.chapters import Chapter
+from lessons.front_matter import DIFFICULTIES
+from lessons.quiz import Item
+
+
+@dataclass
+class TextPart:
+    """Blocks of the text, (kind of block, values) each, that are shown when the questions `behind` are passed."""
+
+    behind: tuple[str, ...]
+    blocks: list[tuple[str, Any]] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class ContentsLine:
+    """A chapter in the contents."""
+
+    name: str
+    number: int
+    title: str
+    written: bool
+    facts: tuple[str, ...]
+    questions: int
+
+
+def entry(chapter: Chapter) -> ContentsLine:
+    """Return the line of a chapter in the contents."""
+    alone = () if chapter.written else (f"{len(chapter.shown)} figures without text",)
+    facts = (f"{chapter.minutes} minutes", DIFFICULTIES[chapter.difficulty], *alone)
+    return ContentsLine(chapter.name, chapter.number, chapter.title(), chapter.written, facts, len(chapter.items))
+
+
+def address(chapter: str, anchor: str) -> str:
+    """Return the address of a place in another chapter."""
+    return f"{chapter}.html#{anchor}" if anchor else f"{chapter}.html"
+
+
+def values(chapter: Chapter, workbench: str) -> dict[str, Any]:
+    """Return all that the template of a chapter needs, with links into the workbench at this address, "" for none."""
+    shown = blocks(chapter)
+    predicted = [block.item for block in shown if isinstance(block, markup.Predict)]
+    frames: dict[str, Any] = {}
+    return {
+        "chapter": entry(chapter),
+        "facts": _facts(chapter),
+        "objectives": [markdown.inline(one) for one in chapter.objectives],
+        "headings": _headings(chapter, shown),
+        "parts": _parts(chapter, shown, predicted, frames, workbench),
+        "quiz": [_question(chapter, item, "quiz", predicted) for item in chapter.quiz],
+        "answers": [_answer(chapter, item) for item in chapter.quiz],
+        "exercise": exercises.shown(chapter, workbench),
+        "data": {"items": items(chapter), "meaning": questions.meaning(), "frames": frames},
+    }
+
+
+def items(chapter: Chapter) -> dict[str, Any]:
+    """Return all questions of a chapter by their full names, as the script has them."""
+    return {f"{chapter.name}.{item.name}": questions.data(chapter, item) for item in chapter.items}
+
+
+def returning(chapter: Chapter) -> list[dict[str, Any]]:
+    """Return all questions of a chapter as the page of those that come back asks them."""
+    return [_question(chapter, item, "again", []) | {"label": chapter.title()} for item in chapter.items]
+
+
+def blocks(chapter: Chapter) -> list[markup.Block]:
+    """Return the blocks of a chapter; without a text, the figures that its golden file has."""
+    if chapter.written:
+        return chapter.blocks(address=address)
+    return [markup.LiveFigure(name) for name in chapter.shown if name in chapter.golden.figures]
+
+
+def _facts(chapter: Chapter) -> list[str]:
+    """Return in a few words what a chapter asks of a reader, as HTML."""
+    before = [f"[{lessons.chapter(name).title()}]({address(name, '')})" for name in chapter.prerequisites]
+    needs = [*before, *chapter.background]
+    return [*entry(chapter).facts, *([markdown.inline(f"needs {', '.join(needs)}")] if needs else [])]
+
+
+def _headings(chapter: Chapter, shown: list[markup.Block]) -> list[Heading]:
+    found = [one for block in shown if isinstance(block, markup.Text) for one in markdown.headings(block.markdown)]
+    found += [Heading(2, "Quiz", "quiz")] if chapter.items else []
+    return found + ([Heading(2, "Exercise", "exercise")] if chapter.exercise else [])
+
+
+def _parts(
+    chapter: Chapter, shown: list[markup.Block], predicted: list[str], frames: dict, workbench: str
+) -> list[TextPart]:
+    parts = [TextPart(())]
+    for block in shown:
+        match block:
+            case markup.Text(text):
+                parts[-1].blocks.append(("html", markdown.render(_without_title(text))))
+            case markup.Code(_, path, line, source):
+                code = {"path": path, "line": line, "html": markdown.code(source, "python")}
+                parts[-1].blocks.append(("code", code))
+            case markup.LiveFigure(name):
+                parts[-1].blocks.append(("figure", figures.shown(chapter, name, frames, workbench)))
+            case markup.Schedule() | markup.Timeline():
+                parts[-1].blocks.append(("movement", figures.moving(chapter, block, frames, workbench)))
+            case markup.Predict(name):
+                parts[-1].blocks.append(("question", _question(chapter, chapter.item(name), "predict", predicted)))
+                parts.append(TextPart((*parts[-1].behind, name)))
+    return parts
+
+
+def _without_title(text: str) -> str:
+    """Return the text without its first heading, which the page has above it."""
+    return text.partition("\n")[2] if text.startswith("# ") else text
+
+
+def _label(chapter: Chapter, item: Item, place: str) -> str:
+    """Return what a question is called: predictions first, in the order of the text."""
+    order = [one.name for one in chapter.quiz]
+    return f"{'Predict' if place == 'predict' else 'Question'} {chapter.number}.{order.index(item.name) + 1}"
+
+
+def _question(chapter: Chapter, item: Item, place: str, predicted: list[str]) -> dict[str, Any]:
+    return {
+        "chapter": chapter.name,
+        "name": item.name,
+        "place": place,
+        "asked_before": place == "quiz" and item.name in predicted,
+        "anchor": f"{'quiz' if place == 'quiz' and item.name in predicted else 'item'}-{chapter.name}-{item.name}",
+        "label": _label(chapter, item, place),
+        "ask": questions.cases(chapter, item)[0]["ask"],
+        "choices": [(one.key, markdown.inline(one.says)) for one in questions.choices(chapter, item)],
+        "unit": item.unit,
+    }
+
+
+def _answer(chapter: Chapter, item: Item) -> dict[str, Any]:
+    """Return the answer that stands at the end of the chapter on paper."""
+    first = questions.cases(chapter, item)[0]
+    label = _label(chapter, item, "quiz")
+    return {"anchor": f"item-{chapter.name}-{item.name}", "label": label, "shown": first["shown"], "why": first["why"]}

@@ -1,0 +1,51 @@
+"""The exercise of a chapter: what is asked and what it is worth, hints one behind the other, files to begin with."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from lessons.book import markdown
+from lessons.chapters import Chapter
+from lessons.grading import levels
+from lessons.grading.sheet import STEPS, Sheet
+
+FOLDER = "exercises"
+
+
+def shown(chapter: Chapter, workbench: str) -> dict[str, Any] | None:
+    """Return what the template needs of an exercise; None if the chapter has none."""
+    if not chapter.exercise:
+        return None
+    sheet = Sheet(chapter)
+    steps = [[(step, markdown.inline(sheet.hint(n, k))) for k, step in enumerate(STEPS, 1)] for n in _hinted(sheet)]
+    marks = [(points, mark) for mark, points in sheet.points.items()]
+    return {
+        "title": markdown.inline(sheet.title),
+        "task": markdown.render(sheet.task),
+        "marks": [(*mark, steps[n] if n < len(steps) else ()) for n, mark in enumerate(marks)],
+        "targets": sheet.targets,
+        "files": {f"{FOLDER}/{name}": label for name, (label, _) in _files(chapter).items()},
+        "address": f"{workbench}/textbook?chapter={quote(chapter.name)}&part=exercise" if workbench else "",
+    }
+
+
+def write_files(chapter: Chapter, out: Path) -> None:
+    """Write the files to begin with, of all levels, below the folder of the book; none if there is no exercise."""
+    for name, (_, source) in _files(chapter).items() if chapter.exercise else ():
+        (out / FOLDER).mkdir(exist_ok=True)
+        (out / FOLDER / name).write_text(source, "utf-8")
+
+
+def _hinted(sheet: Sheet) -> range:
+    return range(1, len(sheet.hints) + 1)
+
+
+def _files(chapter: Chapter) -> dict[str, tuple[str, str]]:
+    """Return label and source of each file, by its name."""
+    sheet = Sheet(chapter)
+    files = {f"{chapter.name}_solution.py": ("exercise.py", sheet.source)}
+    for level, what in levels.LEVELS.items() if sheet.notes else ():
+        files[f"{chapter.name}_level{level}.py"] = (f"level {level}: {what}", levels.template(sheet, level))
+    return files

@@ -1,0 +1,85 @@
+"""Figures, schedules and timelines of a page: words beside them, and frames for their canvases."""
+
+from __future__ import annotations
+
+import base64
+from typing import Any
+from urllib.parse import parse_qsl
+
+from markupsafe import Markup, escape
+
+from experiments.plots.canvases import figure
+from lessons import movement, timelines
+from lessons.chapters import Chapter
+from lessons.markup import Schedule, Timeline
+from lessons.references import figure_anchor
+
+TABLED = 40  # rows of a figure with a slider that are printed, since paper shows one stop of it
+
+
+def shown(chapter: Chapter, name: str, frames: dict[str, Any], workbench: str) -> dict[str, Any]:
+    """Return what the template needs of a figure; its frame is put into `frames`."""
+    one = chapter.golden.figure(name)
+    told = ". ".join((one.question, *one.claims))
+    frames[name] = _packed("curve", figure.frame(one.rows, one.look, one.spread, told, name))
+    rows = one.table()
+    return {
+        "name": name,
+        "anchor": figure_anchor(name),
+        "number": chapter.figure_number(name),
+        "tabled": bool(one.look.slider) and len(rows) <= TABLED,
+        "question": one.question,
+        "text": _with_code(one.text),
+        "source": one.source,
+        "claims": [(claim, one.shows(claim)) for claim in one.claims],
+        "seeds": one.said_of_seeds(),
+        "columns": list(rows[0]),
+        "rows": [[(_cell(value), isinstance(value, int | float)) for value in row.values()] for row in rows],
+        "runs": [(f"{workbench}/?{query}", label) for query, label in labels(one.runs).items()] if workbench else [],
+    }
+
+
+def labels(queries: tuple[str, ...]) -> dict[str, str]:
+    """Return what each run is called: its algorithm, and the settings in which the runs differ."""
+    flats = {query: dict(parse_qsl(query, keep_blank_values=True)) for query in queries}
+    names = dict.fromkeys(name for flat in flats.values() for name in flat)
+    differing = [n for n in names if n not in ("slow", "algorithm") and len({f.get(n) for f in flats.values()}) > 1]
+    return {
+        query: ", ".join(
+            [flat.get("algorithm", "run"), *(f"{n.replace('_', ' ')} {flat[n]}" for n in differing if n in flat)]
+        )
+        for query, flat in flats.items()
+    }
+
+
+def _cell(value: Any) -> str:
+    return f"{value:.4g}" if isinstance(value, float) else f"{value:,}" if isinstance(value, int) else str(value)
+
+
+def moving(chapter: Chapter, block: Schedule | Timeline, frames: dict[str, Any], workbench: str) -> dict[str, Any]:
+    """Return what the template needs of a schedule or a timeline; its frame is put into `frames`.
+
+    ValueError if the timeline is not recorded.
+    """
+    name = f"movement-{chapter.name}-{len(frames) + 1}"
+    frame = movement.frame(block) if isinstance(block, Schedule) else timelines.find(chapter.folder, block)
+    if frame is None:
+        raise ValueError(f"{block.caption} is not recorded; run python -m lessons golden {chapter.name}.")
+    frames[name] = _packed("timeline", frame)
+    return {
+        "name": name,
+        "number": chapter.figure_number(block.link),
+        "caption": block.caption,
+        "settings": block.settings,
+        "address": f"{workbench}/{block.link}" if workbench else "",
+    }
+
+
+def _packed(canvas: str, frame: bytes) -> dict[str, str]:
+    return {"canvas": canvas, "frame": base64.b64encode(frame).decode()}
+
+
+def _with_code(text: str) -> Markup:
+    """Return text as HTML in which nothing is marked but what stands between backquotes."""
+    parts = [escape(part) for part in " ".join(text.split()).split("`")]
+    return Markup("").join(Markup("<code>{}</code>").format(part) if n % 2 else part for n, part in enumerate(parts))

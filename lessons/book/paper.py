@@ -1,0 +1,58 @@
+"""The book on paper: all chapters on one page, printed by Chromium."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+PATIENCE = 300  # s
+TIME = 20_000  # ms of the page's own time in which formulas and figures are drawn
+HEADING = re.compile(r'(<h[1-6] id=")')
+LINK = re.compile(r'href="(\w+)\.html(?:#([^"]*))?"')
+
+
+def print_book(site: Path, to: Path) -> None:
+    """Print the book that was built in the folder `site` into the PDF `to`.
+
+    ValueError, in one sentence, if there is no Chromium or it fails.
+    """
+    print_page(site / "paper.html", to)
+
+
+def print_page(page: Path, to: Path) -> None:
+    """Print a page of HTML into the PDF `to`. ValueError, in one sentence, if there is no Chromium or it fails."""
+    browser = next(filter(None, map(shutil.which, BROWSERS)), None)
+    if browser is None:
+        raise ValueError(
+            f"--pdf prints with Chromium, and there is none of {', '.join(BROWSERS)}; install one of them."
+        )
+    to.parent.mkdir(parents=True, exist_ok=True)
+    sandbox = ["--no-sandbox"] if hasattr(os, "geteuid") and os.geteuid() == 0 else []  # which root cannot have
+    command = [
+        browser, "--headless", "--disable-gpu", *sandbox, "--force-device-scale-factor=2", "--no-pdf-header-footer",
+        "--generate-pdf-document-outline", f"--virtual-time-budget={TIME}", f"--print-to-pdf={to.resolve()}",
+        page.resolve().as_uri(),
+    ]  # fmt: skip
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise ValueError(f"{browser} did not print the book: {error}.") from None
+    if done.returncode or not to.is_file():
+        raise ValueError(f"{browser} did not print the book: {(done.stderr.strip().splitlines() or ['no word'])[-1]}")
+
+
+def on_one_page(chapter: str, article: str) -> str:
+    """Return a chapter's HTML for a page that holds all chapters: headings named for theirs, links inside the page."""
+    article = HEADING.sub(rf"\1{chapter}--", article)
+
+    def inside(link: re.Match) -> str:
+        page, anchor = link[1], link[2] or ""
+        whole = anchor.startswith(("figure-", "item-"))
+        return f'href="#{anchor if whole else f"{page}--{anchor}" if anchor else page}"'
+
+    article = re.sub(r'href="#(?!figure-|item-)', f'href="#{chapter}--', article)
+    return LINK.sub(inside, article)

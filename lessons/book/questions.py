@@ -1,0 +1,54 @@
+"""Questions as the page has them: each with all parameters it may be asked with, and their answers."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+from lessons.book.markdown import inline, render
+from lessons.chapters import Chapter
+from lessons.progress import MEANING, SURE
+from lessons.quiz import Choice, Item
+
+
+def data(chapter: Chapter, item: Item) -> dict[str, Any]:
+    """Return what the script of the page needs of a question: how it is judged, and its cases."""
+    return {
+        "unit": item.unit,
+        "one": item.counted(1),
+        "within": item.within,
+        "choices": {one.key: {"says": inline(one.says), "but": render(one.but)} for one in choices(chapter, item)},
+        "cases": cases(chapter, item),
+    }
+
+
+def meaning() -> dict[str, list[str]]:
+    """Return what result and confidence mean together: {"right" or "wrong": sentences by confidence}."""
+    return {
+        word: [MEANING[right, sure] for sure in range(len(SURE))] for word, right in (("right", True), ("wrong", False))
+    }
+
+
+def cases(chapter: Chapter, item: Item) -> list[dict[str, Any]]:
+    """Return the question, its answer and the explanation as HTML, for each choice of parameters."""
+    found = []
+    for parameters in item.all_parameters():
+        answer = chapter.golden.answer(item.name, parameters)
+        shown = (
+            inline(item.choice(answer).says) if item.choices else f"{_number(answer)} {item.counted(answer)}".strip()
+        )
+        words = {"ask": render(item.question(parameters)), "why": render(item.explanation(parameters, answer))}
+        told = item.told(parameters, answer)
+        found.append({"parameters": parameters, "answer": answer, "shown": shown, "told": told, **words})
+    return found
+
+
+def choices(chapter: Chapter, item: Item) -> list[Choice]:
+    """Return its choices in an order of their own, the same for all readers: authors write the right one first."""
+    return random.Random(f"{chapter.name} {item.name}").sample(item.choices, len(item.choices))
+
+
+def _number(value: float) -> str:
+    """Return a number with three digits and no exponent: 0.0123, 12.3, 1,230."""
+    rounded = float(f"{value:.3g}")
+    return f"{rounded:,.0f}" if abs(rounded) >= 100 else f"{rounded:.10g}"

@@ -1,0 +1,127 @@
+"""All pages of the book, their order, and what stands beside them."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup
+
+import lessons
+from experiments.plots import canvases
+from lessons import glossary, notation, progress, survey
+from lessons.book import chapter as chapters
+from lessons.book import exercises, markdown, paper, questions, search
+from lessons.book.chapter import ContentsLine
+from lessons.chapters import Chapter
+from lessons.links import linked
+from lessons.markup import ROOT
+
+HERE = Path(__file__).parent
+SCRIPTS = ("katex/katex.min.js", "formulas.js", "progress.js", "reader.js")  # of every page, in this order
+AROUND = ("page.js", "terms.js", "search.js")  # behind those of its own
+CHAPTER = ("questions.js", "canvases.js", "figures.js", *AROUND)
+MORE = {
+    "again": "Again",
+    "survey": "The survey",
+    "notation": "Notation",
+    "glossary": "Glossary",
+    "bibliography": "Bibliography",
+}  # pages that are no chapters
+PAGES = Environment(
+    loader=FileSystemLoader(HERE / "templates"), autoescape=True, undefined=StrictUndefined, trim_blocks=True,
+    lstrip_blocks=True,
+)  # fmt: skip
+PAGES.globals["SURE"] = progress.SURE
+
+
+def build(out: Path, workbench: str = "") -> list[Path]:
+    """Write the book into the folder `out` and return its pages; `workbench` is the address of one, "" for none.
+
+    What an earlier build left there is replaced. ValueError, in one sentence, if the folder holds anything else.
+    """
+    _clear(out)
+    _copy_assets(out)
+    book = [lessons.chapter(name) for name in lessons.CHAPTERS]
+    values = {one.name: chapters.values(one, workbench.rstrip("/")) for one in book}
+    entries = [chapters.entry(one) for one in book]
+    pages = {"index": _page("index", "index.html", entries, {"title": "Contents"}, ("front.js", *AROUND))}
+    for before, one, after in zip([None, *entries], entries, [*entries[1:], None], strict=False):
+        given = {"title": one.title, "before": before, "after": after, **values[one.name]}
+        pages[one.name] = _page(one.name, "chapter.html", entries, given, CHAPTER)
+    for name, text in _texts(workbench.rstrip("/")).items():
+        given = {"title": MORE[name], "text": markdown.render(text)}
+        pages[name] = _page(name, "text.html", entries, given, AROUND)
+    pages["again"] = _again(book, entries)
+    pages["paper"] = _paper(entries, values)
+    for name, page in pages.items():
+        (out / f"{name}.html").write_text(page, "utf-8")
+    for one in book:
+        exercises.write_files(one, out)
+    found = [section for one in book for section in search.sections(one, chapters.blocks(one))]
+    (out / "assets" / "search-index.js").write_text(search.script(found), "utf-8")
+    return [out / f"{name}.html" for name in pages]
+
+
+def _texts(workbench: str) -> dict[str, str]:
+    """Return the pages beside the chapters, in Markdown."""
+    letters = (
+        f"# Notation\n\nA letter has one meaning in all chapters, but where a row says otherwise.\n\n{notation.table()}"
+    )
+    bibliography = (ROOT / "docs" / "bibliography.md").read_text("utf-8")
+    methods = survey.markdown(address=chapters.address, workbench=workbench)
+    pages = {"survey": methods, "notation": letters, "glossary": glossary.page(), "bibliography": bibliography}
+    return {name: linked(text) for name, text in pages.items()}
+
+
+def _again(book: list[Chapter], entries: list[ContentsLine]) -> str:
+    """Return the page of questions that come back."""
+    items = {name: item for one in book for name, item in chapters.items(one).items()}
+    asked = [asked for one in book for asked in chapters.returning(one)]
+    data = {"items": items, "meaning": questions.meaning(), "chapters": [one.name for one in book]}
+    given = {"title": "Again", "questions": asked, "data": data}
+    return _page("again", "again.html", entries, given, ("questions.js", "again.js", *AROUND))
+
+
+def _page(
+    name: str, template: str, entries: list[ContentsLine], values: dict[str, Any], scripts: tuple[str, ...]
+) -> str:
+    """Return a page with the contents of the book beside it."""
+    given = {"chapter": None, "headings": (), "data": {}, **values}
+    given |= {"page": name, "book": entries, "more": MORE.items(), "scripts": (*SCRIPTS, *scripts)}
+    return PAGES.get_template(template).render(given | {"data": _inside(given["data"])})
+
+
+def _paper(entries: list[ContentsLine], values: dict[str, dict[str, Any]]) -> str:
+    """Return the page that holds all chapters, to be printed."""
+    article = PAGES.get_template("article.html")
+    articles = [Markup(paper.on_one_page(name, article.render(one))) for name, one in values.items()]
+    frames = {name: frame for one in values.values() for name, frame in one["data"]["frames"].items()}
+    scripts = ("katex/katex.min.js", "formulas.js", "canvases.js", "figures.js")
+    return PAGES.get_template("paper.html").render(
+        book=entries, articles=articles, data=_inside({"frames": frames}), scripts=scripts
+    )
+
+
+def _inside(data: dict[str, Any]) -> Markup:
+    """Return data as JSON that may stand in a page."""
+    return Markup(json.dumps(data, ensure_ascii=False, separators=(",", ":")).replace("</", "<\\/"))
+
+
+def _clear(out: Path) -> None:
+    """Make the folder and empty it of an earlier book."""
+    if out.is_dir() and any(out.iterdir()) and not (out / "assets" / "book.css").is_file():
+        raise ValueError(f"{out} holds something else than a book; name an empty folder, or a new one.")
+    shutil.rmtree(out, ignore_errors=True)
+    out.mkdir(parents=True)
+
+
+def _copy_assets(out: Path) -> None:
+    shutil.copytree(HERE / "assets", out / "assets")
+    for folder in ("katex", "fonts"):
+        shutil.copytree(HERE / "vendor" / folder, out / "assets" / folder)
+    shutil.copy(HERE / "progress.js", out / "assets")
+    (out / "assets" / "canvases.js").write_text(canvases.script(), "utf-8")

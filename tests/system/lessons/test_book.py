@@ -1,0 +1,344 @@
+"""The static book: all of the text is in it, all links lead somewhere, and it is read from a disk without a network."""
+
+import json
+import re
+import shutil
+from html import unescape
+from html.parser import HTMLParser
+from urllib.parse import unquote
+
+import pytest
+
+import lessons
+from lessons import book, markup, progress, returning
+from lessons.book import chapter as chapters
+from lessons.book import paper
+
+CHROMIUM = next(filter(None, map(shutil.which, paper.BROWSERS)), None)
+LARGEST = 15_000_000  # bytes of the whole book
+FORMULA = re.compile(r"\$\$(.+?)\$\$|\$([^$]+?)\$", re.S)
+CODE = re.compile(r"```.*?```|`[^`]*`", re.S)
+DRAWN = """plot => [...plot.shadowRoot.querySelectorAll("canvas")].some(
+    (c) => c.getContext("2d").getImageData(0, 0, c.width, c.height).data.some((value) => value))"""
+browser = [
+    pytest.mark.browser,
+    pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium on this machine"),
+]
+
+
+class Page(HTMLParser):
+    """What a page links to, loads and has: (tag, attribute, address), ids, and its data."""
+
+    def __init__(self, text: str):
+        super().__init__()
+        self.links, self.ids, self.data, self._inside = [], [], None, False
+        self.feed(text)
+
+    def handle_starttag(self, tag, attrs):
+        values = dict(attrs)
+        self.links += [(tag, name, values[name]) for name in ("href", "src") if name in values]
+        self.ids += [values["id"]] if "id" in values else []
+        self._inside = values.get("id") == "data"
+
+    def handle_data(self, text):
+        if self._inside:
+            self.data, self._inside = json.loads(text), False
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory):
+    """The folder of a book that was built once."""
+    folder = tmp_path_factory.mktemp("book") / "site"
+    book.build(folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def pages(site):
+    return {path.name: Page(path.read_text("utf-8")) for path in site.glob("*.html")}
+
+
+@pytest.fixture
+def tab(site):
+    """tab() opens a page of the book in a window without a network; what it asks of one, or complains of, fails."""
+    sync_api = pytest.importorskip("playwright.sync_api")
+    sync_api.expect.set_options(timeout=60_000)
+    complaints = []
+    with sync_api.sync_playwright() as driver:
+        chromium = driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu"])
+        window = chromium.new_context(offline=True, reduced_motion="reduce", viewport={"width": 1280, "height": 900})
+
+        def opened(name: str):
+            page = window.new_page()
+            page.on("pageerror", lambda error: complaints.append(str(error)))
+            page.on("console", lambda said: complaints.append(said.text) if said.type == "error" else None)
+            page.on("request", lambda one: one.url.startswith(("http", "ws")) and complaints.append(one.url))
+            page.goto(f"{site.as_uri()}/{name}")
+            return page
+
+        yield opened
+        chromium.close()
+    assert complaints == []
+
+
+def test_every_link_inside_the_book_leads_somewhere(site, pages):
+    for name, page in pages.items():
+        for _, _, address in page.links:
+            path, _, anchor = address.partition("#")
+            if re.match(r"\w+:", path):
+                continue
+            target = path or name
+            assert (site / target).is_file(), (name, address)
+            if anchor and target.endswith(".html"):
+                assert unquote(anchor) in pages[target].ids, (name, address)
+
+
+def test_no_page_loads_anything_from_elsewhere(site, pages):
+    for name, page in pages.items():
+        loaded = [address for tag, _, address in page.links if tag != "a"]
+        assert not [address for address in loaded if ":" in address or address.startswith("/")], name
+    for sheet in site.rglob("*.css"):
+        assert not re.findall(r"url\(['\"]?(?:\w+:|/)", sheet.read_text("utf-8")), sheet
+
+
+def test_no_anchor_stands_twice_in_a_page(pages):
+    for name, page in pages.items():
+        assert len(page.ids) == len(set(page.ids)), (name, {i for i in page.ids if page.ids.count(i) > 1})
+
+
+@pytest.mark.parametrize("name", lessons.CHAPTERS)
+def test_every_figure_question_and_formula_of_a_chapter_is_in_its_page(name, site, pages):
+    chapter, page = lessons.chapter(name), pages[f"{name}.html"]
+    html = (site / f"{name}.html").read_text("utf-8")
+    tex = {" ".join(unescape(found).split()) for found in re.findall(r'class="math \w+">(.*?)</', html, re.S)}
+    for block in chapters.blocks(chapter):
+        match block:
+            case markup.Text(text):
+                for pair in FORMULA.findall(CODE.sub("", text)):
+                    assert " ".join("".join(pair).split()) in tex
+            case markup.LiveFigure(figure):
+                assert f"figure-{figure.replace('.', '-')}" in page.ids and figure in page.data["frames"]
+            case markup.Predict(item):
+                assert f"item-{name}-{item}" in page.ids
+    for item in chapter.items:
+        cases = page.data["items"][f"{name}.{item.name}"]["cases"]
+        assert [case["parameters"] for case in cases] == item.all_parameters()
+        assert [case["answer"] for case in cases] == [chapter.golden.answer(item.name, c["parameters"]) for c in cases]
+
+
+def test_the_whole_book_is_small(site):
+    assert sum(path.stat().st_size for path in site.rglob("*") if path.is_file()) < LARGEST
+
+
+def test_runs_and_exercises_lead_into_a_workbench_only_where_its_address_is_given():
+    one = lessons.chapter("stragglers")
+    assert "?algorithm=" not in str(chapters.values(one, "")["parts"])
+    values = chapters.values(one, "http://here:8501")
+    assert "http://here:8501/?algorithm=backup" in str(values["parts"])
+    assert values["exercise"]["address"] == "http://here:8501/textbook?chapter=stragglers&part=exercise"
+
+
+def test_a_folder_with_something_else_in_it_is_left_alone(tmp_path):
+    (tmp_path / "thesis.tex").write_text("years of work")
+    with pytest.raises(ValueError, match="holds something else than a book"):
+        book.build(tmp_path)
+    assert (tmp_path / "thesis.tex").read_text() == "years of work"
+
+
+def test_without_a_browser_printing_says_what_is_missing(site, tmp_path, monkeypatch):
+    monkeypatch.setattr(shutil, "which", lambda name: None)
+    with pytest.raises(ValueError, match="there is none of chromium"):
+        paper.print_book(site, tmp_path / "book.pdf")
+
+
+class TestInABrowser:
+    pytestmark = browser
+
+    def test_the_text_goes_on_behind_a_prediction_and_an_answer_survives_a_reload(self, tab):
+        page = tab("stragglers.html")
+        hidden, question = page.locator("#figure-stragglers-more_machines"), page.locator("#item-stragglers-elsewhere")
+        assert not hidden.is_visible() and not page.locator("#quiz").is_visible()
+        question.get_by_text("It is a little higher").click()
+        question.get_by_text("sure", exact=True).click()
+        question.get_by_role("button", name="That is my answer").click()
+        hidden.wait_for(state="visible")
+        assert "Not so" in question.inner_text() and "The right answer: It is the same" in question.inner_text()
+        page.reload()
+        question.get_by_text("You said: It is a little higher").wait_for()
+        assert hidden.is_visible() and not page.locator("#item-stragglers-saved").is_visible()
+        page.get_by_label("Show everything").check()
+        assert page.locator("#item-stragglers-saved").is_visible()
+        kept = progress.read(page.evaluate(f"localStorage['{progress.KEY}']"))  # as the workbench reads it
+        (answer,) = kept.answers
+        assert kept.passed == ("stragglers.elsewhere",)
+        assert (answer.guess, answer.sure, answer.right, answer.place) == ("other", 2, False, "predict")
+        assert returning.fits(lessons.chapter("stragglers").item("elsewhere"), answer)
+
+    def test_a_section_that_is_not_open_yet_leads_to_the_question_before_it(self, tab):
+        page = tab("stragglers.html#history")
+        page.locator("#item-stragglers-elsewhere").wait_for(state="visible")
+        assert page.get_by_role("link", name="History").get_attribute("class") == "closed"
+        page.wait_for_function("scrollY > 500")
+
+    def test_all_chapters_are_searched_and_what_is_closed_is_not_given_away(self, tab):
+        page = tab("index.html")
+        page.keyboard.press("/")
+        page.keyboard.type("superstep")
+        found = page.locator("#found [role=option]")
+        found.filter(has_text="share the batch").wait_for()
+        assert "a superstep: compute" in found.filter(has_text="share the batch").inner_text()
+        assert found.filter(has_text="History").count() == 0
+        page.get_by_text(re.compile(r"\d+ more sections? that comes? after a prediction")).wait_for()
+        page.keyboard.press("ArrowDown")
+        page.keyboard.press("Enter")
+        page.wait_for_url(re.compile("stragglers.html"))
+
+    def test_a_word_that_nothing_has_leads_to_the_nearest_one(self, tab):
+        page = tab("index.html")
+        page.locator("#search").fill("stragler")
+        page.get_by_text("Nothing found. Did you mean").get_by_role("button", name="straggler").click()
+        page.locator("#found [role=option]").first.wait_for()
+        page.locator("#search").fill("qqqqqqqq")
+        page.get_by_text("Nothing found.", exact=True).wait_for()
+
+    def test_formulas_and_pictures_are_drawn_in_light_and_dark(self, tab):
+        page = tab("stragglers.html")
+        page.get_by_label("Show everything").check()
+        assert page.locator(".math").count() == page.locator(".math.drawn .katex").count() > 30
+        assert page.locator(".katex-error").count() == 0
+        plots = page.locator(".plot")
+        for number in range(plots.count()):
+            page.wait_for_function(DRAWN, arg=plots.nth(number).element_handle())
+        before = page.evaluate("getComputedStyle(document.body).backgroundColor")
+        page.get_by_role("button", name="Light or dark page").click()
+        assert page.evaluate("getComputedStyle(document.body).backgroundColor") != before
+
+    def test_a_slider_shows_another_stop(self, tab):
+        every = [
+            (one.name, name) for one in lessons.written() for name in one.shown if one.golden.figure(name).look.slider
+        ]
+        chapter, name = every[0]
+        page = tab(f"{chapter}.html")
+        page.get_by_label("Show everything").check()
+        figure = page.locator(f"#figure-{name.replace('.', '-')}")
+        said = figure.locator("output")
+        before = said.inner_text()
+        figure.get_by_role("slider").focus()
+        page.keyboard.press("ArrowRight")
+        assert said.inner_text() != before
+
+    def test_a_timeline_plays(self, tab):
+        page = tab("stragglers.html")
+        page.get_by_label("Show everything").check()
+        moving = page.locator(".movement").first
+        moving.locator("[role=img]").focus()
+        page.keyboard.press(".")
+        moving.locator(".status.at").wait_for()
+
+    def test_a_dark_page_is_printed_dark_on_white_with_every_picture_as_wide_as_the_sheet(self, tab):
+        page = tab("stragglers.html")
+        page.get_by_role("button", name="Light or dark page").click()
+        page.evaluate("dispatchEvent(new Event('beforeprint'))")
+        ink, sheet = page.evaluate(
+            "[document.body, document.querySelector('main')].map((e) => e === document.body"
+            " ? getComputedStyle(e).color : e.clientWidth)"
+        )
+        assert ink == "rgb(0, 0, 0)"
+        widths = page.eval_on_selector_all(
+            ".figure .plot",
+            "plots => plots.map(p => p.shadowRoot.querySelector('canvas').getBoundingClientRect().width)",
+        )
+        assert all(0.9 * sheet < width <= sheet + 1 for width in widths) and len(widths) > 6
+        page.evaluate("dispatchEvent(new Event('afterprint'))")
+        assert page.evaluate("getComputedStyle(document.body).color") != "rgb(0, 0, 0)"
+
+    def test_a_chapter_fits_a_phone(self, tab):
+        page = tab("pipedream.html")
+        page.set_viewport_size({"width": 390, "height": 844})
+        page.get_by_label("Show everything").check()
+        assert page.evaluate("document.documentElement.scrollWidth") <= 390
+        page.get_by_role("button", name="Contents").click()
+        page.get_by_role("link", name="History").click()
+        page.wait_for_function("scrollY > 2000")
+        assert not page.locator("#contents").is_visible()
+
+    def test_what_is_found_and_what_a_term_means_stay_inside_the_window_of_a_phone(self, tab):
+        page = tab("pipelines.html")
+        page.set_viewport_size({"width": 390, "height": 844})
+        page.get_by_label("Show everything").check()
+
+        def inside(box):
+            return box["x"] >= 0 and box["x"] + box["width"] <= 390
+
+        page.locator("#search").fill("bubble")
+        page.locator("#found a").first.wait_for()
+        assert inside(page.locator("#found").bounding_box())
+        page.keyboard.press("Escape")
+        terms = page.locator(".term")
+        assert terms.count() > 4
+        for number in range(terms.count()):
+            terms.nth(number).focus()
+            assert inside(page.locator(".meaning-of").bounding_box())
+        page.locator(".meaning-of a").click()
+        page.wait_for_url(re.compile(r"glossary.html#term-"))
+
+    def test_code_is_wider_than_the_text_where_the_page_is_empty_beside_it(self, tab):
+        page = tab("stragglers.html")
+        page.get_by_label("Show everything").check()
+        code, text = (page.locator(f".part {one}").first.bounding_box()["width"] for one in (".source pre", "p"))
+        assert code > text + 100 and page.evaluate("document.documentElement.scrollWidth") <= 1280
+
+    def test_the_contents_mark_the_quiz_and_the_exercise_too(self, tab):
+        page = tab("stragglers.html")
+        page.get_by_label("Show everything").check()
+        for last in ("Quiz", "Exercise"):
+            page.locator("#contents").get_by_role("link", name=last, exact=True).click()
+            page.locator("#contents .reading").get_by_text(last, exact=True).wait_for()
+        page.goto(page.url.partition("#")[0])
+        page.get_by_role("link", name="You were at").wait_for()
+        assert "Sources" not in page.locator(".again-here").inner_text()
+
+    def test_paper_has_the_whole_text_and_the_answers(self, tab, site, tmp_path):
+        page = tab("stragglers.html")
+        page.get_by_label("Show everything").check()
+        page.emulate_media(media="print")
+        assert page.evaluate("document.body.offsetHeight") > 10_000  # what hides the box of the choice hides no page
+        page.emulate_media(media="screen")
+        page.get_by_label("Show everything").uncheck()
+        page.emulate_media(media="print")
+        assert page.locator("#figure-stragglers-steps_against_batch").is_visible()
+        assert page.locator(".answers").is_visible() and not page.locator(".bar").is_visible()
+        paper.print_page(site / "stragglers.html", tmp_path / "chapter.pdf")
+        pdf = (tmp_path / "chapter.pdf").read_bytes()
+        assert pdf.startswith(b"%PDF") and len(re.findall(rb"/Type\s*/Page\b", pdf)) > 8
+
+    def test_a_question_that_was_missed_comes_back_with_other_numbers(self, tab):
+        page = tab("stragglers.html")
+        question = page.locator("#item-stragglers-elsewhere")
+        asked = question.locator(".ask").inner_text()
+        question.get_by_text("It is a little higher").click()
+        question.get_by_role("button", name="That is my answer").click()
+        again = tab("again.html")
+        again.get_by_text("1 question is due").wait_for()
+        question = again.locator(".question:visible")
+        assert question.count() == 1 and question.locator(".ask").inner_text() != asked
+        question.get_by_text("It is the same, to the last bit").click()
+        question.get_by_role("button", name="That is my answer").click()
+        question.get_by_role("button", name="That was the last").click()
+        kept = json.loads(again.evaluate("localStorage['lockstep-progress']"))["answers"]
+        assert [(one["place"], one["right"]) for one in kept] == [("predict", False), ("again", True)]
+        assert kept[0]["parameters"] != kept[1]["parameters"]
+
+    def test_progress_is_saved_to_a_file_and_read_from_one(self, tab, tmp_path):
+        page = tab("index.html")
+        mine = {"lockstep": 1, "passed": ["stragglers.elsewhere"], "places": {"stragglers": "history"}}
+        (tmp_path / "mine.json").write_text(json.dumps(mine))
+        page.locator(".import").set_input_files(tmp_path / "mine.json")
+        page.get_by_text("0 answers read").wait_for()
+        assert page.get_by_role("link", name="Go on reading").get_attribute("href") == "stragglers.html#history"
+        with page.expect_download() as download:
+            page.get_by_role("button", name="Save to a file").click()
+        assert json.loads(download.value.path().read_text())["passed"] == ["stragglers.elsewhere"]
+        (tmp_path / "other.json").write_text('{"hello": 1}')
+        page.locator(".import").set_input_files(tmp_path / "other.json")
+        page.get_by_text("not progress of a reader").wait_for()
