@@ -1,0 +1,137 @@
+"""The concept inventory: 25 questions of the quizzes whose wrong choices are named misconceptions, before and after.
+
+inventory.toml refers to items of the chapters' quizzes and fixes their parameters. Where an item asks for a number, its
+choices are the recorded answer and those of three wrong formulas. A sitting is what one student answered once:
+
+    {"lockstep_inventory": 1, "student": "Ada", "when": "before", "seed": 3,
+     "answers": {"stragglers.speed_up": "linear", ...}}
+
+`lessons.inventory_report` has the statistics of many.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+import lessons
+from experiments import units
+from lessons.markup import JINJA
+
+FILE = Path(__file__).parent / "inventory.toml"
+RIGHT = "right"  # key of the right choice where the quiz asks for a number
+
+
+class ConceptChoice(BaseModel):
+    """A choice; `misconception` is the key of what leads to it, "" if it is right."""
+
+    model_config = ConfigDict(frozen=True)
+    key: str
+    says: str
+    misconception: str = ""
+
+
+@dataclass(frozen=True)
+class ConceptQuestion:
+    """One question of the inventory; `name` is that of the quiz item in full."""
+
+    name: str
+    ask: str
+    options: tuple[ConceptChoice, ...]
+
+    @property
+    def right(self) -> str:
+        """Key of the right choice."""
+        return next(one.key for one in self.options if not one.misconception)
+
+    def option(self, key: str) -> ConceptChoice:
+        """Return the choice of this key. KeyError if there is none."""
+        return {one.key: one for one in self.options}[key]
+
+    def shuffled(self, seed: int) -> list[ConceptChoice]:
+        """Return the choices in an order that the seed decides."""
+        return random.Random(f"{seed} {self.name}").sample(self.options, len(self.options))
+
+
+class Sitting(BaseModel):
+    """What one student answered once: the key of a choice by question; what was left out counts as wrong."""
+
+    model_config = ConfigDict(frozen=True)
+    lockstep_inventory: Literal[1]
+    student: str = Field(min_length=1, max_length=100)
+    when: Literal["before", "after"]
+    seed: int = 0
+    answers: dict[str, str]
+
+    def text(self) -> str:
+        """Return it as JSON."""
+        return json.dumps(self.model_dump(), indent=1, ensure_ascii=False) + "\n"
+
+
+@cache
+def misconceptions() -> dict[str, str]:
+    """Return what each misconception says, by key."""
+    return tomllib.loads(FILE.read_text("utf-8"))["misconceptions"]
+
+
+@cache
+def questions() -> tuple[ConceptQuestion, ...]:
+    """Return all questions, in the order of the chapters. ValueError if an item has no such choice."""
+    return tuple(_question(**one) for one in tomllib.loads(FILE.read_text("utf-8"))["item"])
+
+
+def shuffled(seed: int) -> list[ConceptQuestion]:
+    """Return all questions in an order that the seed decides."""
+    return random.Random(seed).sample(questions(), len(questions()))
+
+
+def read(text: str | bytes) -> Sitting:
+    """Return a sitting. ValueError, in one sentence, if it is none, or has a question or a choice that is not asked."""
+    try:
+        sitting = Sitting.model_validate_json(text)
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(map(str, first["loc"])) or "the file"
+        raise ValueError(f"{where}: {first['msg']}; give a file that `inventory --before` or --after wrote.") from None
+    known = {one.name: one for one in questions()}
+    for name, key in sitting.answers.items():
+        if name not in known:
+            raise ValueError(f"the inventory does not ask {name[:60]!r}; give a file that this version wrote.")
+        if key not in [option.key for option in known[name].options]:
+            raise ValueError(f"{name} has no choice {key[:60]!r}; give a file that this version wrote.")
+    return sitting
+
+
+def _question(
+    of: str, parameters: Mapping[str, Any], wrong: Mapping[str, str] | None = None,
+    numbers: Mapping[str, str] | None = None,
+) -> ConceptQuestion:  # fmt: skip
+    chapter, _, name = of.partition(".")
+    item = lessons.chapter(chapter).item(name)
+    answer = lessons.chapter(chapter).golden.answer(name, parameters)
+    if numbers:
+        wrongs = {key: float(JINJA.compile_expression(formula)(**parameters)) for key, formula in numbers.items()}
+        options = [ConceptChoice(key=RIGHT, says=_said(answer, item.unit))]
+        options += [
+            ConceptChoice(key=key, says=_said(value, item.unit), misconception=key) for key, value in wrongs.items()
+        ]
+    else:
+        item.choice(str(answer))
+        named = {**(wrong or {}), answer: ""}
+        options = [ConceptChoice(key=one.key, says=one.says, misconception=named[one.key]) for one in item.choices]
+    if unknown := {one.misconception for one in options} - misconceptions().keys() - {""}:
+        raise ValueError(f"{of}: there is no misconception {unknown.pop()!r}; add it to {FILE.name}.")
+    return ConceptQuestion(of, item.question(parameters), tuple(options))
+
+
+def _said(value: float, unit: str) -> str:
+    """Return a number with two digits: a third would tell the measured one from those of formulas."""
+    return f"{units.number(value, 2)} {unit}".strip()

@@ -1,0 +1,128 @@
+"""Statistics of the concept inventory: gains of students, and how each question did, from files of answers.
+
+Normalised gain is what was gained of what could be, (after - before) / (max - before). Hake (American Journal of
+Physics 66, 64, 1998, doi:10.1119/1.18809) defines it for the means of a class; a student has one, too, unless all was
+right before. Difficulty of a question is the share of
+sittings with the right answer, discrimination the point-biserial correlation of that with the score on all *other*
+questions: below 0.2 it tells little, below 0 it is likely to be wrong itself.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import correlation, fmean
+
+from lessons import inventory
+from lessons.inventory import ConceptQuestion, Sitting
+
+
+@dataclass(frozen=True)
+class Student:
+    """Right answers of one student before and after, of `most`; None where there is no such sitting."""
+
+    name: str
+    before: int | None
+    after: int | None
+    most: int
+
+    @property
+    def gain(self) -> float | None:
+        """The normalised gain; None if a sitting is missing, or nothing was left to gain."""
+        if self.before is None or self.after is None:
+            return None
+        return normalised_gain(self.before, self.after, self.most)
+
+
+def normalised_gain(before: float, after: float, most: float) -> float | None:
+    """Return what was gained of what could be; None if nothing was left to gain."""
+    return None if before == most else (after - before) / (most - before)
+
+
+@dataclass(frozen=True)
+class Statistics:
+    """How one question did: difficulty before and after, discrimination over all sittings, misconceptions chosen."""
+
+    question: str
+    before: float | None
+    after: float | None
+    discrimination: float | None
+    chosen: Counter[str]
+
+
+def read_folder(folder: Path) -> tuple[list[Sitting], list[str]]:
+    """Return the sittings in a folder's JSON files, in order of names, and a sentence for each that is none."""
+    sittings, mistakes = [], []
+    for path in sorted(folder.glob("*.json")):
+        try:
+            sittings.append(inventory.read(path.read_bytes()))
+        except ValueError as error:
+            mistakes.append(f"{path.name}: {error}")
+    return sittings, mistakes
+
+
+def students(sittings: Sequence[Sitting], questions: Sequence[ConceptQuestion]) -> list[Student]:
+    """Return all students by name. ValueError if one has two sittings of one kind."""
+    found: dict[tuple[str, str], int] = {}
+    for one in sittings:
+        if (key := (one.student, one.when)) in found:
+            raise ValueError(f"{one.student} has two files of answers {one.when} the course; leave one in the folder.")
+        found[key] = sum(right(one, question) for question in questions)
+    names = sorted({name for name, _ in found})
+    return [Student(name, found.get((name, "before")), found.get((name, "after")), len(questions)) for name in names]
+
+
+def mean_gain(every: Sequence[Student]) -> float | None:
+    """Return the mean of the gains of the students that have one; None if none has."""
+    gains = [one.gain for one in every if one.gain is not None]
+    return fmean(gains) if gains else None
+
+
+def gain_of_means(every: Sequence[Student]) -> float | None:
+    """Return Hake's gain: that of the mean scores, over students with both sittings; None if there is none."""
+    both = [one for one in every if one.before is not None and one.after is not None]
+    if not both:
+        return None
+    return normalised_gain(fmean(one.before for one in both), fmean(one.after for one in both), both[0].most)
+
+
+def statistics(sittings: Sequence[Sitting], questions: Sequence[ConceptQuestion]) -> list[Statistics]:
+    """Return how each question did."""
+    found = []
+    for question in questions:
+        marks = [right(one, question) for one in sittings]
+        rest = [sum(right(one, other) for other in questions if other != question) for one in sittings]
+        given = [one.answers[question.name] for one in sittings if question.name in one.answers]
+        wrong = Counter(name for key in given if (name := question.option(key).misconception))
+        shares = [_share([mark for mark, one in zip(marks, sittings, strict=True) if one.when == when])
+                  for when in ("before", "after")]  # fmt: skip
+        found.append(Statistics(question.name, *shares, _point_biserial(marks, rest), wrong))
+    return found
+
+
+def misconceptions(sittings: Sequence[Sitting], questions: Sequence[ConceptQuestion]) -> list[tuple[str, int, int]]:
+    """Return (misconception, how often before, how often after), the most frequent first."""
+    counts = {when: Counter() for when in ("before", "after")}
+    for when, count in counts.items():
+        for one in statistics([sitting for sitting in sittings if sitting.when == when], questions):
+            count.update(one.chosen)
+    total = counts["before"] + counts["after"]
+    return [(name, counts["before"][name], counts["after"][name]) for name, _ in total.most_common()]
+
+
+def right(sitting: Sitting, question: ConceptQuestion) -> bool:
+    """Return whether a question was answered right."""
+    return sitting.answers.get(question.name) == question.right
+
+
+def _share(marks: Sequence[bool]) -> float | None:
+    return fmean(marks) if marks else None
+
+
+def _point_biserial(marks: Sequence[bool], rest: Sequence[int]) -> float | None:
+    """Return the correlation of right or wrong with a score; None where one of them does not vary."""
+    if len({*marks}) < 2 or len({*rest}) < 2:
+        return None
+    return correlation([float(mark) for mark in marks], [float(score) for score in rest])
