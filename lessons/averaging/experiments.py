@@ -20,14 +20,14 @@ NO_NETWORK = {"network": "ideal", "device": "1e9:1e15:0"}  # only gradients take
     "Can models that were trained apart be averaged at the end?",
     source="Zinkevich, Weimer, Smola & Li, 2010",
     claims={
-        "what theory says, bias + variance / N, is what comes out, to a sixth": lambda rows: all(
+        "the loss is what theory says, bias + variance / N, to a sixth": lambda rows: all(
             abs(row["loss"] / row["theory"] - 1) < 1 / 6 for row in rows
         ),
-        "ten workers take away most of the variance, and ten times as many little more": lambda rows: (
+        "ten workers remove most of the variance, and ten times as many little more": lambda rows: (
             value(rows, "loss", workers=1) - value(rows, "loss", workers=10)
             > 5 * (value(rows, "loss", workers=10) - value(rows, "loss", workers=100))
         ),
-        "the bias stays, however many they are": lambda rows: (
+        "the bias stays, however many workers there are": lambda rows: (
             value(rows, "loss", workers=100) > 0.95 * value(rows, "bias", workers=100)
         ),
     },
@@ -37,7 +37,7 @@ def one_average(run):
     """A bowl of 400 coordinates, 20 noisy steps of every worker alone, one average at the end.
 
     The bias is how far even a worker without noise would still have to go; only more steps help against that. The
-    paper's picture, on e-mail spam, has the same shape: from 1 to 10 machines much is won, from 10 to 100 little.
+    paper's picture, on e-mail spam, has the same shape: much is gained from 1 to 10 machines, from 10 to 100 little.
     """
     steps, rate, noise = (NOISY[name] for name in ("steps", "learning_rate", "noise"))
     h = np.geomspace(1, 1 / NOISY["condition"], NOISY["dimension"])
@@ -62,7 +62,7 @@ def once_averaged(run, workers):
         "between networks with one start the loss is nowhere higher than at the worse end": lambda rows: (
             max(_line(rows, "the same")) <= max(_ends(rows, "the same")) * 1.01
         ),
-        "and their mean is better than they are on average": lambda rows: (
+        "and their mean is better than the two are on average": lambda rows: (
             value(rows, "loss", starts="the same", along=0.5) < np.mean(_ends(rows, "the same"))
         ),
         "half way between networks with two starts it is nearly twice as high or more": lambda rows: (
@@ -74,7 +74,7 @@ def once_averaged(run, workers):
 def two_starts(run):
     """Digits; held-out loss along the line from one trained network to another, which saw other images.
 
-    Hidden neurons can be numbered in any order. Networks from two starts have, as a rule, chosen two; their mean mixes
+    Hidden neurons can be numbered in any order. Networks from two starts have usually chosen two; their mean mixes
     neurons that have nothing to do with each other.
     """
     digits = workloads.find("digits")
@@ -113,7 +113,7 @@ def _ends(rows, starts):
     "Do workers that average their models keep up with one worker that sees all the data?",
     source="Chen & Huo, 2016; Su & Chen, 2015",
     claims={
-        "with model averaging every doubling of the workers ends higher": lambda rows: (
+        "with model averaging, every doubling of the workers ends higher": lambda rows: (
             np.diff(column(rows, "loss", method="model averaging")) > 0
         ).all(),
         "16 of them end several times as high as one": lambda rows: (
@@ -129,7 +129,7 @@ def _ends(rows, starts):
 def more_workers(run):
     """Digits, 16 epochs whatever the number of workers, meetings every two mini-batches of 16 images.
 
-    The images are shared out, so N workers take an N-th of the steps each, and an average moves as far as one of them.
+    The images are shared, so each of N workers makes an N-th of the steps, and an average moves as far as one of them.
     The filter takes about N blocks to fill and has 40 of them with 16 workers; with fewer blocks it would bend, too.
     """
     methods = {"model averaging": "model_averaging", "BMUF": "bmuf"}
@@ -165,27 +165,27 @@ def _lowest(rows, method):
     "Would averages keep up if only the rate were larger?",
     source="Chen & Huo, 2016; the question is every student's",
     claims={
-        "with a small rate, eight averaged end at more than three times the loss of one worker": lambda rows: all(
+        "at a small rate, eight averaged workers end at more than three times the loss of one": lambda rows: all(
             value(rows, "loss", method="averaging", rate=rate) > 3 * value(rows, "loss", method="one worker", rate=rate)
             for rate in (0.06, 0.125)
         ),
-        "an average goes on gaining up to a rate of 1": lambda rows: (
+        "averaging keeps gaining up to a rate of 1": lambda rows: (
             value(rows, "loss", method="averaging", rate=1.0) < 0.8 * value(rows, "loss", method="averaging", rate=0.25)
         ),
-        "yet with its own best rate it is still higher than one worker with his": lambda rows: (
+        "yet at its own best rate it still ends above one worker at its best": lambda rows: (
             _lowest(rows, "averaging") > _lowest(rows, "one worker")
         ),
-        "block momentum ends below the best of the averages, with a rate that suits one worker": lambda rows: (
+        "block momentum ends below the best average, at a rate that suits one worker": lambda rows: (
             value(rows, "loss", method="block momentum", rate=0.5) < _lowest(rows, "averaging")
         ),
-        "a rate of 2 throws all three out": lambda rows: column(rows, "loss", rate=2.0) == [np.inf] * 3,
+        "at a rate of 2 all three diverge": lambda rows: column(rows, "loss", rate=2.0) == [np.inf] * 3,
     },
     look=Look("rate", ("loss",), "method", log="xy", title="held-out loss"),
 )
 def best_rate(run):
     """Digits, six epochs: one worker with all the images, or eight that share them and meet every four steps.
 
-    Averages move an eighth as far per image; a larger rate would make up for that, if the loss were nowhere steep.
+    Averages move an eighth as far per image; a larger rate would make up for that if the loss were nowhere steep.
     Block momentum leaves the steps as short as they are and makes more of their mean. With the smallest rates it is
     late: its filter has 17 blocks, and takes about eight to fill. A loss counts as infinite where the rate throws the
     training out: it ends more than twice as high as with a smaller rate, and how high, the last bit decides. A rate of
@@ -208,13 +208,13 @@ def best_rate(run):
 
 
 @figure(
-    "May workers that turn their gradients by curvature be averaged more boldly?",
+    "Do natural gradients let workers be averaged more boldly?",
     source="Povey, Zhang & Khudanpur, 2015",
     claims={
         "averaging eight costs plain gradients a quarter or more": lambda rows: (
             value(rows, "loss", gradient="plain", workers=8) > 5 / 4 * value(rows, "loss", gradient="plain", workers=1)
         ),
-        "natural ones of eight end well below plain ones of eight": lambda rows: (
+        "eight workers with natural gradients end well below eight with plain ones": lambda rows: (
             value(rows, "loss", gradient="natural", workers=8) < 0.85 * value(rows, "loss", gradient="plain", workers=8)
         ),
     },
@@ -224,8 +224,8 @@ def natural_gradient_and_averaging(run):
     """Digits, 12 epochs of all workers together, an average every ten steps; held-out loss at the best of four rates.
 
     The more workers, the fewer steps has each, so each likes a larger rate; N times as large it would have to be to
-    move as far per image as one. Plain SGD cannot stand such rates where the loss is steep, and steepness is what the
-    Fisher matrices take out.
+    move as far per image as one. Plain SGD does not tolerate such rates where the loss is steep, and steepness is what
+    the Fisher matrices remove.
     """
     rows = []
     for gradient, smoothing in (("natural", 4.0), ("plain", 1e12)):
@@ -251,20 +251,21 @@ def at_best(tried):
 
 
 @figure(
-    "Do the forms of block momentum that are in use do the same?",
+    "Are the forms of block momentum that are in use the same?",
     source="Chen & Huo, 2016; CNTK's and fairseq's code",
     claims={
-        "down a slope 16 workers get 16 times as far as with model averaging in both forms of the paper": lambda rows: (
-            all(abs(value(rows, "gain", form=form) - 16) < 0.1 for form in ("classical", "nesterov"))
+        "down a slope, 16 workers get 16 times as far as averages in both forms of the paper": lambda rows: all(
+            abs(value(rows, "gain", form=form) - 16) < 0.1 for form in ("classical", "nesterov")
         ),
         "and 31 times in the form of the code": lambda rows: abs(value(rows, "gain", form="nesterov_code") - 31) < 0.2,
-        "so it shoots farther past an optimum than the form that it is meant to be": lambda rows: (
+        "so it overshoots an optimum farther than the form that it is meant to be": lambda rows: (
             value(rows, "overshoot", form="nesterov_code") > 1.5 * value(rows, "overshoot", form="nesterov")
         ),
-        "the form of Nesterov shoots past it least": lambda rows: (
+        "Nesterov's form overshoots least": lambda rows: (
             min(rows, key=lambda row: row["overshoot"])["form"] == "nesterov"
         ),
     },
+    look=Look("form", ("gain",), kind="bar", title="times as far down a slope as model averaging"),
 )
 def block_forms(run):
     """A bowl of one coordinate and no noise, 16 workers, block momentum 15/16.
@@ -306,13 +307,13 @@ def _distances(done):
 
 
 @figure(
-    "How seldom may workers meet?",
+    "How rarely may workers meet?",
     source="Stich, 2019; Lin, Stich, Patel & Jaggi, 2020",
     claims={
         "the bytes fall as the period grows": lambda rows: all(
             abs(row["megabytes"] * row["period"] / rows[0]["megabytes"] - 1) < 0.02 for row in rows
         ),
-        "on a slow network nearly all of the time goes with them": lambda rows: (
+        "on a slow network nearly all of the time is saved with them": lambda rows: (
             value(rows, "seconds", period=256) < 0.25 * value(rows, "seconds", period=1)
         ),
         "the replicas are farther apart when they meet": lambda rows: (np.diff(column(rows, "spread")) > 0).all(),
@@ -372,14 +373,14 @@ def meeting(run, period):
         "it settles where the formula says": lambda rows: all(
             abs(row["settled"] - row["formula"]) < 1e-4 for row in rows
         ),
-        "which is the optimum only if they meet in every step": lambda rows: (
+        "that is the optimum only if they meet in every step": lambda rows: (
             abs(value(rows, "settled", period=1) - rows[0]["optimum"]) < 1e-4
             and (np.diff(column(rows, "settled")) > 0.01).all()
         ),
-        "every worker's own loss falls, while that of their average rises": lambda rows: (
+        "every worker's own loss falls with the period, while the loss of their average rises": lambda rows: (
             (np.diff(column(rows, "workers' loss")) < 0).all() and (np.diff(column(rows, "loss")) > 0).all()
         ),
-        "springs settle farther off still, and beside the optimum even if they visit in every step": lambda rows: all(
+        "springs settle farther off still, and miss the optimum even with a visit in every step": lambda rows: all(
             row["elastic"] > row["settled"] + 0.03 for row in rows
         ),
     },
@@ -413,6 +414,42 @@ def unlike_shards(run):
 
 
 @figure(
+    "Does a smaller rate lead unlike workers to the optimum?",
+    source="Stich, 2019; the fixed point is ours, see local_sgd",
+    claims={
+        "the smaller the rate, the nearer to the optimum they settle": lambda rows: (
+            np.diff([abs(row["settled"] - row["optimum"]) for row in rows]) < 0
+        ).all(),
+        "at a hundredth of the rate they are within a twentieth of it": lambda rows: (
+            abs(rows[-1]["settled"] / rows[-1]["optimum"] - 1) < 0.05
+        ),
+        "it settles where the formula says": lambda rows: all(
+            abs(row["settled"] - row["formula"]) < 1e-3 for row in rows
+        ),
+    },
+    look=Look(
+        "rate", ("settled",), theory=("optimum",), kind="bar", title="where it settles, with a meeting in 50 steps"
+    ),
+)
+def unlike_shards_by_rate(run):
+    """The two bowls again, with a meeting every 50 steps and as many more steps as the rate is smaller."""
+    h, centres, period, rows = np.array([1, 0.2]), np.array([-1, 1]), 50, []
+    for rate in (0.1, 0.01, 0.001):
+        steps = round(UNLIKE["steps"] * UNLIKE["learning_rate"] / rate)
+        done = run(algorithm="local_sgd", period=period, **UNLIKE | {"learning_rate": rate, "steps": steps})
+        q = 1 - (1 - rate * h) ** period
+        rows.append(
+            {
+                "rate": rate,
+                "settled": float(done.parameters[0]),
+                "formula": float(q @ centres / q.sum()),
+                "optimum": float(h @ centres / h.sum()),
+            }
+        )
+    return rows
+
+
+@figure(
     "When should workers begin to meet seldom?",
     source="Lin, Stich, Patel & Jaggi, 2020, post-local SGD",
     claims={
@@ -429,6 +466,7 @@ def unlike_shards(run):
             value(rows, "megabytes", meets="seldom later") < 0.5 * value(rows, "megabytes", meets="always")
         ),
     },
+    look=Look("meets", ("after 20 steps", "training loss", "held-out loss"), kind="bar", log="y", title="loss"),
 )
 def post_local(run):
     """Digits, 16 workers with 16 images each, 200 steps at a large rate; the switch comes after twelve epochs.
@@ -466,17 +504,17 @@ LATE = {"all are late now and then": ("exponential", 1), "one is always late": (
 
 
 @figure(
-    "Does meeting seldom end the waiting?",
+    "Do rare meetings end the waiting?",
     source="order statistics; Zhang, Choromanska & LeCun, 2015, on why to be asynchronous",
     claims={
-        "eight machines do the work that order statistics say, to a tenth": lambda rows: all(
+        "eight machines do the work that order statistics predict, to a tenth": lambda rows: all(
             abs(row["speed-up"] / row["theory"] - 1) < 0.1 for row in rows
         ),
-        "if all are late now and then, the waiting is shared out": lambda rows: (
+        "if all are late now and then, most of the waiting averages out": lambda rows: (
             value(rows, "speed-up", late="all are late now and then", period=1) < 3.2
             and value(rows, "speed-up", late="all are late now and then", period=256) > 6.5
         ),
-        "for one slow machine all the others wait, however seldom they meet": lambda rows: (
+        "if one machine is slow, all others wait for it, however rarely they meet": lambda rows: (
             max(column(rows, "speed-up", late="one is always late")) < 2.7
         ),
     },
@@ -485,7 +523,7 @@ LATE = {"all are late now and then": ("exponential", 1), "one is always late": (
 def waiting_to_meet(run):
     """Eight workers on a network that takes no time, so that there is nothing but gradients, and waiting.
 
-    A gradient takes an exponential time, or the same always, but three times as long on one machine. The last of eight
+    A gradient takes an exponential time; or always the same, but three times as long on one machine. The last of eight
     sums of H exponential times is less late, compared with H, the larger H is.
     """
     dice, rows = np.random.default_rng(run.seed), []
@@ -513,7 +551,7 @@ CLUSTERS = {"quiet": ("none", 1), "noisy cloud": ("noisy cloud", 1), "one slow m
 
 
 @figure(
-    "Who is first, those who meet or those who visit?",
+    "Which is first, averaging at meetings or visiting a centre?",
     source="Zhang, Choromanska & LeCun, 2015",
     claims={
         "on quiet machines averaging is first": lambda rows: (
@@ -564,7 +602,7 @@ def to_a_loss(run, algorithm, jitter, slow, loss=0.3):
 
 
 @figure(
-    "How seldom may replicas visit a server?",
+    "How rarely may replicas visit a server?",
     source="Zhang, Choromanska & LeCun, 2015, figure 2",
     claims={
         "springs with momentum (EAMSGD) are ahead at every period, or about level": lambda rows: all(
@@ -574,7 +612,7 @@ def to_a_loss(run, algorithm, jitter, slow, loss=0.3):
         "without it they are about level with Downpour if visits come in every step": lambda rows: (
             1 / 1.6 < _against_springs(rows, 1) < 1.6
         ),
-        "and far ahead of it if they come in every 16th, or more seldom": lambda rows: (
+        "and far ahead of it if they come in every 16th step, or more rarely": lambda rows: (
             min(_against_springs(rows, 16), _against_springs(rows, 64)) > 2
         ),
         "with one in 16 or 64 Downpour ends at more than twice the loss": lambda rows: all(
@@ -589,7 +627,7 @@ def to_a_loss(run, algorithm, jitter, slow, loss=0.3):
 def elastic_period(run):
     """Digits, four replicas with 16 images each and unequal steps, 256 steps each; loss of the server's model.
 
-    Each method has, at each period, the best of several rates. A Downpour push is the sum of all gradients since the
+    Each method has the best of several rates at each period. A Downpour push is the sum of all gradients since the
     last one, taken along a path that the other three know nothing of: the longer the sums, the smaller the rate has to
     be. A spring never pulls farther than to where the replicas are. The paper's test error even improves with the
     period; on these few images it does not.
@@ -649,6 +687,7 @@ def visiting(run, method, period):
             for method in ("SlowMo", "DiLoCo")
         ),
     },
+    look=Look("method", ("progress",), "rate", kind="bar", title="powers of ten that the loss fell"),
 )
 def outer_momentum(run):
     """A narrow bowl without noise, four workers, a meeting every 10 steps; progress is in powers of ten of the loss.
@@ -686,6 +725,7 @@ def outer_momentum(run):
             min(column(rows, "loss", outer="average")) < 1.05 * min(column(rows, "loss", outer="Nesterov"))
         ),
     },
+    look=Look("rate", ("loss",), "outer", log="xy", title="held-out loss"),
 )
 def diloco_rates(run):
     """Digits, eight workers with 16 images each, Adam inside, a meeting every 32 of 256 steps.

@@ -1,4 +1,4 @@
-"""Collectives: how many ranks add up what they have, and what that costs."""
+"""Collectives: how ranks sum their vectors, and what that costs."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from lessons.collectives.exchanges import (
     exchanged,
     took,
 )
-from lessons.figure import column, figure, value
+from lessons.figure import Look, column, figure, value
 from theory import collective_costs, nccl
 
 ALPHA, BETA = NETWORK.between.alpha, 1 / NETWORK.between.bandwidth
@@ -36,30 +36,31 @@ CLOSED = "ring", "recursive_doubling", "halving_doubling", "tree"
 
 
 @figure(
-    "Which all-reduce is quickest for a short vector, and which for a long one?",
+    "Which all-reduce is fastest for a short vector, and which for a long one?",
     source="Thakur, Rabenseifner & Gropp, IJHPCA 19(1), 2005",
     claims={
-        "the fewest messages win while the vector is short: recursive doubling": lambda rows: (
+        "for short vectors the fewest messages win: recursive doubling": lambda rows: (
             quickest(rows[0]) == quickest(rows[1]) == "recursive_doubling"
         ),
-        "the fewest bytes win when it is long: halving/doubling, with the ring close behind": lambda rows: (
+        "for long ones the fewest bytes win: halving/doubling, with the ring less than 5 % behind": lambda rows: (
             quickest(rows[-1]) == "halving_doubling" and rows[-1]["ring"] < 1.05 * rows[-1]["halving_doubling"]
         ),
-        "doubling gives way to halving/doubling at 56 kB, where the closed forms cross": lambda rows: (
+        "halving/doubling overtakes recursive doubling at 56 kB, where the closed forms cross": lambda rows: (
             [row["recursive_doubling"] < row["halving_doubling"] for row in rows]
             == [row["bytes"] < HALVING for row in rows]
         ),
-        "and is passed by the ring at 206 kB": lambda rows: (
+        "and the ring overtakes recursive doubling at 206 kB": lambda rows: (
             [row["recursive_doubling"] < row["ring"] for row in rows] == [row["bytes"] < RING for row in rows]
         ),
-        "two trees at once carry a long vector nearly as fast as the ring, one tree three times slower": lambda rows: (
+        "for a long vector two trees take under 1.25 times the ring's time, one tree over 3 times": lambda rows: (
             rows[-1]["double_tree"] < 1.25 * rows[-1]["ring"] < rows[-1]["tree"] / 2.5
         ),
     },
+    look=Look("bytes", (*CLOSED, "double_tree"), log="xy", title="milliseconds of an all-reduce"),
 )
 def message_size(run):
-    """Milliseconds of an all-reduce among 8 ranks. Latency decides on the left, bandwidth on the right; between them
-    lie the crossings of the closed forms, and rows just before and just after each."""
+    """Milliseconds of an all-reduce among 8 ranks. Latency dominates on the left, bandwidth on the right. In between,
+    the closed forms cross, with one row just before and one just after each crossing."""
     return [
         {"bytes": nbytes}
         | {name: took(all_reduce, RANKS, nbytes, collective=name) for name in (*CLOSED, "double_tree")}
@@ -74,53 +75,54 @@ def quickest(row):
 # more ranks
 
 SMALL = 4096  # bytes
+ROUNDS = "recursive_doubling", "halving_doubling", "tree", "double_tree"  # whose number is a logarithm
 
 
 @figure(
-    "What does a small all-reduce cost when ranks are added?",
+    "How does the cost of a small all-reduce grow with the number of ranks?",
     source="Sanders, Speck & Traeff, Parallel Computing 35(12), 2009",
     claims={
-        "twice the ranks take the ring twice as long": lambda rows: all(
+        "from 8 ranks on, doubling the ranks about doubles the time of the ring": lambda rows: all(
             1.9 < b / a < 2.2 for a, b in pairwise(column(rows, "ring")[2:])
         ),
-        "twice the ranks take recursive doubling one more round, the same every time": lambda rows: (
+        "each doubling of the ranks adds one round to recursive doubling, and always the same time": lambda rows: (
             np.ptp(np.diff(column(rows, "recursive_doubling"))) < 1e-9
         ),
-        "both trees add as much for each doubling as well": lambda rows: all(
+        "from 4 ranks on, each doubling adds a constant time to either tree as well": lambda rows: all(
             np.ptp(np.diff(column(rows, name)[1:])) < 0.02 for name in ("tree", "double_tree")
         ),
-        "with 128 ranks the ring is more than 20 times slower than doubling": lambda rows: (
+        "with 128 ranks the ring takes more than 20 times as long as recursive doubling": lambda rows: (
             value(rows, "ring", ranks=128) > 20 * value(rows, "recursive_doubling", ranks=128)
         ),
     },
+    look=Look("ranks", ("ring", *ROUNDS), log="xy", title="milliseconds of an all-reduce of 4 kB"),
 )
 def more_ranks(run):
-    """Milliseconds for 4 kB, nearly all of them latency: the messages that follow each other grow in number with the
-    ranks of a ring, and with their logarithm everywhere else."""
-    names = "recursive_doubling", "halving_doubling", "tree", "double_tree"
+    """Milliseconds for 4 kB, nearly all of it latency. The number of messages in a row is proportional to the ranks in
+    a ring, and to their logarithm in all others."""
     return [
         {"ranks": ranks, "ring": took(all_reduce, ranks, SMALL)}
-        | {name: took(all_reduce, ranks, SMALL, collective=name) for name in names}
+        | {name: took(all_reduce, ranks, SMALL, collective=name) for name in ROUNDS}
         for ranks in (2, 4, 8, 16, 32, 64, 128)
     ]
 
 
 @figure(
-    "When does NCCL expect trees to be quicker than its ring?",
+    "When does NCCL expect trees to be faster than its ring?",
     source="NVIDIA's NCCL, src/graph/tuning.cc",
     claims={
-        "within one node there is no reason for a tree": lambda rows: rows[0]["ring"] < rows[0]["tree"],
-        "from two nodes on there is, for short vectors": lambda rows: all(
-            row["tree"] < row["ring"] for row in rows[1:]
-        ),
-        "every doubling of the nodes adds the same to the tree and ever more to the ring": lambda rows: (
+        "within one node the ring has the lower latency": lambda rows: rows[0]["ring"] < rows[0]["tree"],
+        "from two nodes on the tree has it": lambda rows: all(row["tree"] < row["ring"] for row in rows[1:]),
+        "each doubling of the nodes adds a constant time to the tree, and more and more to the ring": lambda rows: (
             np.ptp(np.diff(column(rows, "tree"))) < 1e-9
             and all(b > 1.5 * a for a, b in pairwise(np.diff(column(rows, "ring"))[1:]))
         ),
     },
+    look=Look("nodes", ("ring", "tree"), log="x", title="microseconds of latency"),
 )
 def what_nccl_expects(run):
-    """Microseconds of latency that NCCL's tuner counts for nodes of 8 GPUs, by its protocol for short vectors (LL)."""
+    """Microseconds of latency that NCCL's tuner assumes for nodes of 8 GPUs, with its protocol for short vectors
+    (LL)."""
     return [
         {"nodes": nodes} | {name: 1e6 * nccl.latency(name, "LL", nodes, 8) for name in ("ring", "tree")}
         for nodes in (1, 2, 4, 8, 16, 32)
@@ -137,28 +139,34 @@ MODEL = 1 << 20  # bytes
     "Is a parameter server slower than an all-reduce?",
     source="Li et al., OSDI 2014; Patarasuk & Yuan, JPDC 69(2), 2009",
     claims={
-        "the time of one server grows as the number of its workers": lambda rows: all(
+        "with one server the time grows in proportion to the number of workers": lambda rows: all(
             1.9 < b / a < 2.1 for a, b in pairwise(column(rows, "one server"))
         ),
-        "with as many servers as workers it does not grow at all": lambda rows: (
+        "with one server per worker it does not grow at all": lambda rows: (
             max(column(rows, "as many servers")) < 1.001 * min(column(rows, "as many servers"))
         ),
-        "where every worker serves a piece, it is the ring without the ring's latency": lambda rows: all(
+        "where every worker serves a piece, it is the ring's time less 2N - 4 latencies": lambda rows: all(
             abs(row["ring"] - row["everybody serves"] - MS * (2 * row["workers"] - 4) * ALPHA) < 1e-6 for row in rows
         ),
-        "unless all begin with the same one: the crowd before its port costs half as much again": lambda rows: (
+        "unless all begin with the same server: then contention for its port costs over 40 % more": lambda rows: (
             rows[-1]["all at once"] > 1.4 * rows[-1]["everybody serves"]
         ),
-        "every message being sent takes the time of the formulas": lambda rows: all(
+        "sending every message takes the time of the formulas": lambda rows: all(
             math.isclose(row[name], row[f"{name}, formula"], rel_tol=1e-9)
             for row in rows
             for name in ("one server", "as many servers", "everybody serves")
         ),
     },
+    look=Look(
+        "workers",
+        ("one server", "as many servers", "everybody serves", "all at once", "ring"),
+        log="xy",
+        title="milliseconds for 1 MiB",
+    ),
 )
 def servers(run):
-    """Milliseconds to add up 1 MiB of every worker and give everybody the sum. It is not the idea of a server that is
-    slow but the one port of one server."""
+    """Milliseconds to sum 1 MiB from every worker and return the sum to all of them. The idea of a server is not slow;
+    the single port of a single server is."""
     rows = []
     for workers in (2, 4, 8, 16, 32):
         formulas = {
@@ -187,33 +195,40 @@ SHORT, LONG = 1 << 14, 1 << 20  # bytes
 
 
 @figure(
-    "What is gained by adding up within a node first?",
+    "What does summing within each node first gain?",
     source="Cho et al., arXiv:1708.02188 (an all-reduce that knows the topology)",
     claims={
-        "a short vector saves most of its steps within the nodes, a quarter of the time and more": lambda rows: all(
-            slower(rows, "ring", nodes=nodes, bytes=SHORT) > 4 / 3 for nodes in (2, 4, 8)
+        "a short vector takes fewer steps between nodes, and over a quarter less time than in the ring": lambda rows: (
+            all(slower(rows, "ring", nodes=nodes, bytes=SHORT) > 4 / 3 for nodes in (2, 4, 8))
         ),
-        "a long one between 2 nodes passes the port half as often: the ring takes 1.4 times as long": lambda rows: (
+        "a long one passes the port of 2 nodes half as often: the ring takes over 1.4 times as long": lambda rows: (
             slower(rows, "ring", nodes=2, bytes=LONG) > 1.4
         ),
-        "between 8 nodes the ring is as good, for it does both at once": lambda rows: (
+        "between 8 nodes the ring is within 10 %, since it uses links within and between nodes at once": lambda rows: (
             0.9 < slower(rows, "ring", nodes=8, bytes=LONG) < 1.1
         ),
-        "where every rank has a port of its own all pieces leave at once: twice as fast as the ring and more": (
+        "with a port for every rank all pieces leave at once: more than twice as fast as the ring": (
             lambda rows: all(row["ring"] > 2 * row["a port each"] for row in rows if row["bytes"] == LONG)
         ),
-        "who does not look where the others are sends everything through the port 8 times": lambda rows: (
+        "recursive doubling ignores the nodes: all passes the port 8 times, in over 6 times the time": lambda rows: (
             slower(rows, "recursive_doubling", nodes=2, bytes=LONG) > 6
         ),
-        "the part of the bytes that leaves a node is (k-1)/(P-1)": lambda rows: all(
+        "between k nodes with P ranks, the fraction of the bytes that leaves a node is (k-1)/(P-1)": lambda rows: all(
             math.isclose(row["leaving"], collective_costs.leaving(row["nodes"], GPUS), rel_tol=1e-9) for row in rows
         ),
     },
+    look=Look(
+        "among",
+        ("ring", "recursive_doubling", "hierarchical", "a port each"),
+        kind="bar",
+        log="y",
+        title="milliseconds of an all-reduce",
+    ),
 )
 def nodes_of_eight(run):
-    """Milliseconds of an all-reduce of 16 kB and of 1 MB among nodes of 8 ranks that share one port of 10 GbE and talk
-    to each other at 8 GB/s. The ring goes through node after node. `leaving`: the part of the hierarchical one's bytes
-    that passes a port. `a port each`: its time by the formula, if no rank had to share."""
+    """Milliseconds of an all-reduce of 16 kB and of 1 MB among nodes of 8 ranks, which share one 10 GbE port and reach
+    each other at 8 GB/s. The ring goes through one node after the other. `leaving`: the fraction of the hierarchical
+    all-reduce's bytes that passes a port. `a port each`: its time by the formula if no rank had to share a port."""
     network = replace(NETWORK, per_node=GPUS)
     within = network.within.alpha, 1 / network.within.bandwidth
     rows = []
@@ -223,6 +238,7 @@ def nodes_of_eight(run):
             traffic, node = outcome.trace().traffic(), np.arange(GPUS * nodes) // GPUS
             rows.append(
                 {
+                    "among": f"{nodes} nodes, {'16 kB' if nbytes == SHORT else '1 MB'}",
                     "bytes": nbytes,
                     "nodes": nodes,
                     "ring": took(all_reduce, GPUS * nodes, nbytes, network=network),
@@ -247,25 +263,29 @@ def slower(rows, name, **where):
 
 
 @figure(
-    "Does it matter in which order numbers are added?",
+    "Does the order of additions matter?",
     source="Higham, SIAM Journal on Scientific Computing 14(4), 1993",
     claims={
-        "the same four numbers give 0, 1 or 2, and the ring gives two answers in one vector": lambda rows: (
+        "the same four numbers add up to 0, 1 or 2, and the ring gives two answers within one vector": lambda rows: (
             {digit for row in rows for digit in row["1e8 + 1 - 1e8 + 1"].split()} == {"0", "1", "2"}
             and value(rows, "1e8 + 1 - 1e8 + 1", algorithm="ring") == "0 1"
         ),
-        "trees and doubling add the same pairs, to the same bits; no others agree": lambda rows: (
+        "the tree and recursive doubling add the same pairs and are bit-identical; no others agree": lambda rows: (
             value(rows, "bits of", algorithm="tree") == "recursive_doubling"
             and all(row["bits of"] == row["algorithm"] for row in rows if row["algorithm"] != "tree")
         ),
-        "adding by pairs, 6 additions deep, loses less than going round the ring, 63 deep": lambda rows: (
+        "pairwise sums, 6 additions deep, lose less than sums around the ring, 63 deep": lambda rows: (
             value(rows, "error", algorithm="ring") > 1.5 * value(rows, "error", algorithm="tree")
         ),
     },
+    look=Look("algorithm", ("error",), kind="bar", title="mean error of a sum, units in the last place"),
 )
 def order_of_sums(run):
-    """First, four ranks with one number each, in float32, where 1e8 + 1 is 1e8: what comes out, place by place. Then
-    64 ranks with random numbers between 0 and 1: the error of the sum, in the mean, in units of the last place."""
+    """Drawn: 64 ranks with random numbers between 0 and 1; the mean error of the sum, in units in the last place.
+
+    In the rows also: four ranks with one number each in float32, where 1e8 + 1 is 1e8; the different sums that the
+    vector then holds.
+    """
     few = np.array([1e8, 1, -1e8, 1], np.float32)
     many = np.random.default_rng(run.seed).random((64, 4096), np.float32)
     exact = many.sum(axis=0, dtype=np.float64)

@@ -58,18 +58,20 @@ def _theory(method, p):
 
 
 @figure(
-    "How long does a step take when nobody waits for the errors of those above?",
+    "How long does a step take if modules do not wait for the errors of later ones?",
     source="Huo et al., ICML 2018 and NeurIPS 2018; Jaderberg et al., 2017; Belilovsky et al., 2020; Nokland, 2016",
     claims={
-        "every method takes what its passes add up to": lambda rows: all(
+        "every method takes the sum of its passes, within 5 %": lambda rows: all(
             abs(row["step"] / row["theory"] - 1) < 0.05 for row in rows
         ),
-        "where all wait for the forward pass, no number of modules more than halves the step by much": lambda rows: all(
-            row["step"] > 0.4 * value(rows, "step", method="back-propagation", modules=2)
-            for row in rows
-            if row["method"] in ("DFA", "DDG", "features replay")
+        "methods that wait for the forward pass never take under 0.4 times as long as back-propagation": lambda rows: (
+            all(
+                row["step"] > 0.4 * value(rows, "step", method="back-propagation", modules=2)
+                for row in rows
+                if row["method"] in ("DFA", "DDG", "features replay")
+            )
         ),
-        "where nobody does, eight are 7 times as fast: DDG without its barrier, which is PipeDream": lambda rows: (
+        "without that wait, eight are over 7 times as fast: DDG without its barrier, which is PipeDream": lambda rows: (
             7 * value(rows, "step", method="DDG, no barrier", modules=8)
             < value(rows, "step", method="back-propagation", modules=8)
         ),
@@ -84,10 +86,10 @@ def _theory(method, p):
 def a_step(run):
     """Digits, a residual model of 16 layers, 256 images in a mini-batch; messages take no time.
 
-    `theory` adds up the passes: with T_F and T_B for a forward and a backward through all modules, and f, g, r, m for
-    those of the slowest one, its replay and its auxiliary network, T_F + T_B for back-propagation, T_F + g for DDG and
-    DFA, T_F + r + g for features replay; without their barriers f + g and f + r + g; f + g + m for modules that learn
-    from what they have.
+    `theory` adds up the passes. T_F and T_B are a forward and a backward pass through all modules; f, g, r and m are
+    the forward pass, the backward pass, the replay and the auxiliary network of the slowest module. A step takes T_F +
+    T_B with back-propagation, T_F + g with DDG and DFA, and T_F + r + g with features replay; without their barriers f
+    + g and f + r + g; and f + g + m if modules learn from what they have.
     """
     rows, steps = [], 20
     for modules in (2, 4, 8):
@@ -113,10 +115,10 @@ EIGHT = {"model": "residual", "depth": 6, "width": 64, "activation": "tanh"}  # 
 
 
 @figure(
-    "What is learned in the same number of steps, and what in the same time?",
+    "How far does each method get in the same number of steps, and in the same time?",
     source="Huo et al., 2018; Jaderberg et al., 2017; Belilovsky et al., 2020; Nokland, 2016",
     claims={
-        "step by step, nobody learns more than back-propagation": lambda rows: (
+        "after 300 steps back-propagation has the lowest loss": lambda rows: (
             value(rows, "loss", method="back-propagation", steps=300) == min(column(rows, "loss", steps=300))
         ),
         "old errors cost least: DDG and features replay are within a tenth": lambda rows: all(
@@ -124,27 +126,29 @@ EIGHT = {"model": "residual", "depth": 6, "width": 64, "activation": "tanh"}  # 
             < 1.1 * value(rows, "loss", method="back-propagation", steps=300)
             for method in ("DDG", "features replay")
         ),
-        "guesses, losses of one's own and random errors cost more, but they do learn": lambda rows: all(
+        "guessed errors, local losses and random errors cost more, but less than twice the loss": lambda rows: all(
             1.02
             < value(rows, "loss", method=m, steps=300) / value(rows, "loss", method="back-propagation", steps=300)
             < 2
             for m in ("DNI with labels", "greedy", "DFA")
         ),
-        "guesses without labels do not": lambda rows: min(column(rows, "loss", method="DNI without")) > 0.8,
-        "in half the time that back-propagation takes, all but these have come further": lambda rows: all(
+        "guesses without labels never get below a loss of 0.8": lambda rows: (
+            min(column(rows, "loss", method="DNI without")) > 0.8
+        ),
+        "after half of back-propagation's time all but these are ahead of it": lambda rows: all(
             _after(rows, method, _half(rows)) < _after(rows, "back-propagation", _half(rows))
             for method in RACE
             if method not in ("back-propagation", "DNI without")
         ),
     },
-    look=Look("ms", ("loss",), "method", title="loss on held-out images"),
+    look=Look("ms", ("loss",), "method", log="y", title="loss on held-out images"),
 )
 def the_race(run):
     """Digits, a residual model of eight layers in four modules, 32 images in a mini-batch, rate 0.05 (DFA 0.1), 300
     steps; messages take no time.
 
-    With so few images the overhead of kernels counts, which all have alike. Without their barriers DDG and features
-    replay would take little more than half the time, with the same weights.
+    With so few images the overhead of kernels matters, which is the same for all. Without their barriers DDG and
+    features replay would take little more than half the time, with the same weights.
     """
     rows = []
     for method, values in RACE.items():
@@ -180,17 +184,17 @@ OLD = {
         "the more modules, the older the errors and the higher the loss": lambda rows: all(
             (np.diff(column(rows, "loss", method=method)) > 0).all() for method in OLD
         ),
-        "two modules cost less than 3 percent, eight two thirds of the loss or more": lambda rows: all(
+        "two modules raise the loss by less than 3 percent, eight by more than two thirds": lambda rows: all(
             row["loss"] < 1.03 * row["one module"] if row["modules"] == 2 else row["loss"] > 5 / 3 * row["one module"]
             for row in rows
             if row["modules"] != 4
         ),
-        "features replay, whose weights are of one time, has a little less than DDG": lambda rows: all(
+        "with two and four modules features replay, whose weights are of one version, ends below DDG": lambda rows: all(
             value(rows, "loss", method="features replay", modules=modules)
             < value(rows, "loss", method="DDG", modules=modules)
             for modules in (2, 4)
         ),
-        "on a model this smooth, weights of the wrong time do no harm": lambda rows: all(
+        "on a model this smooth, backward passes with newer weights do no harm there": lambda rows: all(
             value(rows, "loss", method="DDG, newest weights", modules=modules)
             < value(rows, "loss", method="DDG", modules=modules)
             for modules in (2, 4)
@@ -201,8 +205,8 @@ OLD = {
 def old_errors(run):
     """Digits, a residual model of 16 layers, momentum 0.9, rate 0.003: the mean loss of mini-batches 150 to 200.
 
-    The lowest of K modules learns from errors that are K - 1 updates old; with momentum 0.9 that bears eight modules no
-    more. "DDG, newest weights" is what the authors' code does.
+    The first of K modules learns from errors that are K - 1 updates old; with momentum 0.9, eight modules are too many.
+    "DDG, newest weights" is what the authors' code does.
     """
     rows, values = [], {"batch": 32, "network": "ideal", "evaluations": 1, "steps": 200, **DEEP}
     values |= {"update": "momentum", "momentum": 0.9, "learning_rate": 0.003}
@@ -219,22 +223,22 @@ def old_errors(run):
 
 
 @figure(
-    "How many guesses may be stacked on each other?",
+    "How many guesses can be stacked on each other?",
     source="Jaderberg et al., 2017; the order is that of the logs of Belilovsky et al. (DGL) on CIFAR-10",
     claims={
-        "with labels, two modules are within 3 percent of back-propagation": lambda rows: (
+        "with labels, two modules are within 3 points of back-propagation": lambda rows: (
             value(rows, "accuracy", learning="DNI with labels", modules=2)
             > value(rows, "back-propagation", learning="DNI with labels", modules=2) - 0.03
         ),
         "without labels no number of modules is": lambda rows: all(
             row["accuracy"] < row["back-propagation"] - 0.03 for row in rows if row["learning"] == "DNI without"
         ),
-        "each guess is made from the next one, so with eight modules all of them are worse": lambda rows: all(
+        "each guess is trained on the next one, so eight modules are over 3 points below two": lambda rows: all(
             value(rows, "accuracy", learning=learning, modules=8)
             < value(rows, "accuracy", learning=learning, modules=2) - 0.03
             for learning in ("DNI with labels", "DNI without")
         ),
-        "losses of their own do not stack: eight modules lose less than 3 percent": lambda rows: (
+        "local losses do not stack: eight modules are less than 3 points below two": lambda rows: (
             value(rows, "accuracy", learning="greedy", modules=8)
             > value(rows, "accuracy", learning="greedy", modules=2) - 0.03
         ),
@@ -244,7 +248,8 @@ def old_errors(run):
 def stacked_guesses(run):
     """Digits, a residual model of eight layers, 200 steps of 32 images, rate 0.1: held-out accuracy.
 
-    `theirs` is the best accuracy in the logs of DGL's authors, a CNN on CIFAR-10: back-propagation 85.7 percent.
+    `theirs` is the best accuracy in the logs of DGL's authors, a CNN on CIFAR-10, where back-propagation has 85.7
+    percent.
     """
     values = {"batch": 32, "network": "ideal", "evaluations": 1, "steps": 200, "learning_rate": 0.1, **EIGHT}
     whole = run(**values, algorithm="layer_wise", workers=1).evaluations["accuracy"][-1]
@@ -261,11 +266,11 @@ def stacked_guesses(run):
     "What must a module keep while it waits?",
     source="Huo et al., NeurIPS 2018; the bytes are counted here",
     claims={
-        "in back-propagation what all ranks keep is the same, however many": lambda rows: (
+        "with back-propagation all ranks together keep the same activations, however many they are": lambda rows: (
             max(column(rows, "activations", method="back-propagation"))
             < 1.01 * min(column(rows, "activations", method="back-propagation"))
         ),
-        "in DDG it grows with the modules: 8 keep more than 4 times as much": lambda rows: (
+        "with DDG they grow with the modules: eight keep more than 4 times as much": lambda rows: (
             value(rows, "activations", method="DDG", modules=8)
             > 4 * value(rows, "activations", method="back-propagation", modules=8)
         ),
@@ -273,23 +278,23 @@ def stacked_guesses(run):
             value(rows, "parameters", method="DDG", modules=8)
             > 4 * value(rows, "parameters", method="back-propagation", modules=8)
         ),
-        "features replay keeps inputs: with 8 modules less than half of what DDG keeps": lambda rows: (
+        "features replay keeps inputs: eight modules keep less than half of what DDG does": lambda rows: (
             value(rows, "activations", method="features replay", modules=8)
             + value(rows, "inputs", method="features replay", modules=8)
             < value(rows, "activations", method="DDG", modules=8) / 2
         ),
-        "greedy modules keep nothing more than one mini-batch": lambda rows: all(
+        "greedy modules keep the activations of one mini-batch only": lambda rows: all(
             row["activations"] == value(rows, "activations", method="back-propagation", modules=row["modules"])
             for row in rows
             if row["method"] == "greedy"
         ),
     },
-    look=Look("modules", ("activations", "inputs", "parameters"), "method", log="x", title="kilobytes, all ranks"),
+    look=Look("modules", ("activations", "parameters"), "method", log="xy", title="kilobytes, all ranks"),
 )
 def kept(run):
-    """The most that ranks keep, added up; a residual model of 32 layers, 32 images in a mini-batch.
+    """The sum of all ranks' peaks; a residual model of 32 layers, 32 images in a mini-batch.
 
-    Module k of K has K - k + 1 mini-batches under way, so DDG keeps K (K + 1) / 2 shares of the model's activations
+    Module k of K has K - k + 1 mini-batches in flight, so DDG keeps K (K + 1) / 2 shares of the model's activations
     where back-propagation keeps K.
     """
     rows = []
@@ -304,16 +309,16 @@ def kept(run):
 
 
 @figure(
-    "Why do random errors teach anything?",
+    "Why does training with random errors work?",
     source="Lillicrap et al., 2016; Nokland, 2016",
     claims={
-        "at first they point nowhere: within 5 degrees of at right angles to the gradient": lambda rows: all(
+        "at first a step is within 5 degrees of a right angle to the gradient": lambda rows: all(
             abs(row["degrees"] - 90) < 5 for row in rows if row["steps"] == 0
         ),
-        "then the weights turn, and ever further": lambda rows: all(
+        "from 30 steps on it turns towards the gradient, further and further": lambda rows: all(
             (np.diff(column(rows, "degrees", feedback=feedback)[2:]) < 0).all() for feedback in ("DFA", "FA")
         ),
-        "until random is downhill: after 300 steps by 20 degrees or more": lambda rows: (
+        "after 300 steps it is downhill, less than 70 degrees from the gradient": lambda rows: (
             max(column(rows, "degrees", steps=300)) < 70
         ),
     },
@@ -321,8 +326,7 @@ def kept(run):
 )
 def alignment(run):
     """Digits, an MLP with two hidden layers of 64 neurons (tanh), 32 images, rate 0.1: the angle between a step of the
-    hidden layers and the gradient of back-propagation for the same images, the mean of three steps.
-    """
+    hidden layers and the gradient of back-propagation for the same images, the mean of three steps."""
     model = {"model": "mlp", "hidden": "64,64", "activation": "tanh"}
     digits = workloads.find("digits")
     workload = digits.build(digits.Settings(**model), np.dtype("float64"))

@@ -1,10 +1,10 @@
-"""Distributed update: what else can be done around the all-reduce of a synchronous step."""
+"""Distributed update: sharding and accumulation around the all-reduce of a synchronous step."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from lessons.figure import column, figure, value
+from lessons.figure import Look, column, figure, value
 from tracing import HELD
 
 MS = 1e3
@@ -12,18 +12,20 @@ ADAM = HELD.index("optimizer state")
 
 
 @figure(
-    "What remains on a rank of Adam's memory when the update is dealt out?",
+    "How much of Adam's state does a rank keep when the update is sharded?",
     source="Rajbhandari et al., SC 2020; Sridharan et al., arXiv:1801.08030",
     claims={
-        "a rank of P remembers the P-th part": lambda rows: all(
+        "each of P ranks keeps 1/P of it": lambda rows: all(
             abs(row["kB of Adam, zero1"] * row["ranks"] / row["kB of Adam, sync_sgd"] - 1) < 0.01 for row in rows
         ),
-        "for the same bytes on the wire": lambda rows: column(rows, "MB, zero1") == column(rows, "MB, sync_sgd"),
-        "and the same model, to the bit": lambda rows: all(row["same model"] for row in rows),
+        "the bytes on the wire stay the same": lambda rows: column(rows, "MB, zero1") == column(rows, "MB, sync_sgd"),
+        "and the model is bit-identical": lambda rows: all(row["same model"] for row in rows),
     },
+    look=Look("ranks", ("kB of Adam, sync_sgd", "kB of Adam, zero1"), log="xy", title="kB of Adam's moments on a rank"),
 )
 def distributed_update(run):
-    """Synchronous training of the digits with Adam, 20 steps, updated by everybody (sync_sgd) or by pieces (zero1)."""
+    """Synchronous training on digits with Adam, 20 steps; each rank updates the whole model (sync_sgd) or its shard
+    (zero1)."""
     rows = []
     for ranks in (1, 2, 4, 8):
         done = {
@@ -43,21 +45,22 @@ def distributed_update(run):
 
 
 @figure(
-    "When is it worth while to accumulate gradients?",
+    "When does gradient accumulation pay?",
     source="Goyal et al., arXiv:1706.02677; no_sync() of PyTorch's DistributedDataParallel",
     claims={
-        "on a slow network eight mini-batches per exchange halve the time and more": lambda rows: (
+        "on a slow network, eight mini-batches per exchange more than halve the time": lambda rows: (
             value(rows, "ms per mini-batch", network="1GbE", accumulate=8)
             < value(rows, "ms per mini-batch", network="1GbE", accumulate=1) / 2
         ),
-        "on a fast one they gain much less": lambda rows: gain(rows, "HDR") < gain(rows, "1GbE") / 2,
-        "and the loss after as many mini-batches is higher, since there were fewer updates": lambda rows: (
+        "on a fast one they gain less than half as much": lambda rows: gain(rows, "HDR") < gain(rows, "1GbE") / 2,
+        "after the same number of mini-batches the loss is higher, since there were fewer updates": lambda rows: (
             value(rows, "loss", network="1GbE", accumulate=8) > value(rows, "loss", network="1GbE", accumulate=1)
         ),
     },
+    look=Look("accumulate", ("ms per mini-batch",), "network", log="xy", title="milliseconds of a mini-batch"),
 )
 def accumulated(run):
-    """Training of the digits by 8 workers, 120 mini-batches each, with the same learning rate."""
+    """Training on digits with 8 workers, 120 mini-batches each, at the same learning rate."""
     rows = []
     for network in ("1GbE", "HDR"):
         for accumulate in (1, 2, 4, 8):

@@ -1,39 +1,41 @@
-"""Large batches: what rules and rates a step needs that is k times as large, and what noise is good for."""
+"""Large batches: which update rules and learning rates a batch k times as large needs, and what noise is good for."""
 
 from math import sqrt
 
 import numpy as np
 
-from lessons.figure import column, figure, value
+from lessons.figure import Look, column, figure, value
 
 EPOCHS = 18  # of a growing batch
 RULES = ("sgd", "momentum", "nesterov", "adagrad", "rmsprop", "adam")
 
 
 @figure(
-    "Which update rule finds its way down a narrow valley?",
+    "Which update rules make progress in a narrow valley?",
     source="Polyak, 1964; Nesterov, 1983; Duchi, Hazan & Singer, 2011; Tieleman & Hinton, 2012; Kingma & Ba, 2015",
     claims={
-        "a valley that is ten times as narrow costs SGD almost all its progress": lambda rows: (
+        "from condition 100 to 1,000 SGD loses more than three quarters of its progress": lambda rows: (
             value(rows, "progress", rule="sgd", condition=1000)
             < 0.25 * value(rows, "progress", rule="sgd", condition=100)
         ),
-        "both kinds of momentum are far ahead of SGD in every valley, heavy ball first": lambda rows: all(
+        "in every valley Nesterov makes over 1.5 times SGD's progress, and heavy ball more still": lambda rows: all(
             value(rows, "progress", rule="momentum", condition=narrow)
             > value(rows, "progress", rule="nesterov", condition=narrow)
             > 1.5 * value(rows, "progress", rule="sgd", condition=narrow)
             for narrow in (10, 100, 1000)
         ),
-        "the adaptive rules do not notice how narrow it is": lambda rows: all(
+        "the condition makes no difference to the adaptive rules": lambda rows: all(
             np.ptp(column(rows, "progress", rule=rule)) < 0.01 for rule in ("adagrad", "rmsprop", "adam")
         ),
     },
+    look=Look("condition", ("progress",), "rule", log="xy", title="powers of ten by which the loss fell in 400 steps"),
 )
 def rules_on_a_bowl(run):
-    """A bowl without noise, narrower and narrower; progress is how many powers of ten the loss fell in 400 steps.
+    """A noise-free bowl whose valley gets narrower and narrower; progress is the number of powers of ten by which the
+    loss falls in 400 steps.
 
-    SGD and both momentums have the rates that are best in theory for each bowl. The adaptive rules have one rate for
-    all; this bowl's axes are the coordinates, which is the case they are made for.
+    SGD and both kinds of momentum use the rates that theory gives as best for each bowl. Each adaptive rule uses one
+    rate for all; the axes of this bowl are the coordinates, the case that adaptive rules are made for.
     """
     rows = []
     for condition in (10, 100, 1000):
@@ -59,31 +61,34 @@ def rules_on_a_bowl(run):
     "Is the last model the best one to ship?",
     source="Polyak & Juditsky, 1992; Ruppert, 1988",
     claims={
-        "the last model ends the farther from the optimum the larger the rate": lambda rows: (
+        "the larger the rate, the farther from the optimum the last model ends": lambda rows: (
             np.diff(column(rows, "loss", ships="last model")) > 0
         ).all(),
-        "the mean of all models since step 500 is better than the last one at every rate": lambda rows: all(
-            mean < last / 10
-            for mean, last in zip(
-                column(rows, "loss", ships="mean"), column(rows, "loss", ships="last model"), strict=True
+        "at every rate the mean of all models since step 500 has under a tenth of the last one's loss": lambda rows: (
+            all(
+                mean < last / 10
+                for mean, last in zip(
+                    column(rows, "loss", ships="mean"), column(rows, "loss", ships="last model"), strict=True
+                )
             )
         ),
-        "the mean does not care about the rate": lambda rows: (
+        "the loss of the mean hardly depends on the rate": lambda rows: (
             max(column(rows, "loss", ships="mean")) < 1.2 * min(column(rows, "loss", ships="mean"))
         ),
-        "what is left is what theory says, to a third: noise^2 (sum of curvatures) / 2T of T samples": lambda rows: all(
-            abs(row["loss"] / row["theory"] - 1) < 1 / 3 for row in rows if row["ships"] == "mean"
+        "its loss is within a third of theory: noise^2 (sum of curvatures) / 2T for T averaged samples": lambda rows: (
+            all(abs(row["loss"] / row["theory"] - 1) < 1 / 3 for row in rows if row["ships"] == "mean")
         ),
-        "an exponential average is in between": lambda rows: all(
+        "an exponential average lies in between": lambda rows: all(
             value(rows, "loss", ships="mean", rate=rate)
             < value(rows, "loss", ships="exponential", rate=rate)
             < value(rows, "loss", ships="last model", rate=rate)
             for rate in column(rows, "rate", ships="mean")
         ),
     },
+    look=Look("rate", ("loss",), "ships", theory=("theory",), log="xy", title="loss above the optimum"),
 )
 def time_average(run):
-    """A bowl of 400 coordinates on which one sample at a time is looked at: 2,500 steps of SGD at a constant rate."""
+    """A noisy bowl of 400 coordinates: 2,500 steps of SGD at a constant rate, with one sample per step."""
     steps, after, condition, dimension = 2500, 500, 10, 400
     curvatures = np.geomspace(1, 1 / condition, dimension).sum()
     bowl = {"workload": "quadratic", "condition": condition, "dimension": dimension, "noise": 1, "points": 20_000}
@@ -108,31 +113,32 @@ def time_average(run):
 
 
 @figure(
-    "How large may a batch become if the rate grows with it?",
+    "How far can a batch grow if the rate grows with it?",
     source="Goyal et al., 2017, figure 1 and section 2.1",
     claims={
-        "with the rate k times as large the error stays flat up to a batch 16 times as large": lambda rows: (
-            np.ptp(column(rows, "error", rate="k times")[:5]) < 1.5
+        "with k times the rate the error stays within 1.5 points up to 16 times the batch": lambda rows: (
+            np.ptp(column(rows, "error", rate="rate k times")[:5]) < 1.5
         ),
-        "then it bends sharply upwards": lambda rows: (
-            column(rows, "error", rate="k times")[5] > 1.5 * max(column(rows, "error", rate="k times")[:5])
-            and column(rows, "error", rate="k times")[6] > 50
+        "beyond that it rises sharply": lambda rows: (
+            column(rows, "error", rate="rate k times")[5] > 1.5 * max(column(rows, "error", rate="rate k times")[:5])
+            and column(rows, "error", rate="rate k times")[6] > 50
         ),
-        "with the same rate for all, every larger batch learns less in the same epochs": lambda rows: (
-            np.diff(column(rows, "loss", rate="the same")) > 0
+        "at the same rate for all, every larger batch has a higher loss after the same number of epochs": lambda rows: (
+            np.diff(column(rows, "loss", rate="same rate")) > 0
         ).all(),
-        "before the knee k times the rate is better than the same rate": lambda rows: (
-            column(rows, "error", rate="k times")[4] < 0.5 * column(rows, "error", rate="the same")[4]
+        "just before the knee, k times the rate has less than half the error of the same rate": lambda rows: (
+            column(rows, "error", rate="rate k times")[4] < 0.5 * column(rows, "error", rate="same rate")[4]
         ),
     },
+    look=Look("batch", ("error",), "rate", log="xy", title="held-out error, percent"),
 )
 def linear_scaling(run):
-    """Digits, 20 epochs whatever the batch, gradual warm-up over five; error in percent, mean of two seeds.
+    """Digits, 20 epochs for every batch size, gradual warm-up over five; error in percent, mean of two seeds.
 
     ImageNet's knee lies near 8,192 images of 1.3 million; here there are 1,437 images in all, and it lies near 400.
     """
     rows = []
-    for rate, base_batch in (("k times", lambda batch: 16), ("the same", lambda batch: batch)):
+    for rate, base_batch in (("rate k times", lambda batch: 16), ("same rate", lambda batch: batch)):
         for batch in (16, 32, 64, 128, 256, 512, 1024):
             values = {"batch": batch, "base_batch": base_batch(batch), "learning_rate": 0.01, "milestones": "15,18"}
             error, loss, *_ = _mean_of(run, 2, algorithm="large_batch", workers=1, epochs=20, **values)
@@ -141,27 +147,30 @@ def linear_scaling(run):
 
 
 @figure(
-    "Does it matter how one comes to a rate 16 times as large?",
+    "Does it matter how training reaches a rate 16 times as large?",
     source="Goyal et al., 2017, table 1 and figure 2",
     claims={
-        "most runs with a gradual warm-up end near the small batch": lambda rows: (
+        "with a gradual warm-up the median error is less than 3 points above that of the small batch": lambda rows: (
             value(rows, "median", warm_up="gradual") < 3 + value(rows, "error", warm_up="small batch")
         ),
-        "a constant warm-up ends with more than twice the error of a gradual one in the mean": lambda rows: (
+        "on average a constant warm-up ends with more than twice the error of a gradual one": lambda rows: (
             value(rows, "error", warm_up="constant") > 2 * value(rows, "error", warm_up="gradual")
         ),
-        "its jump throws the loss higher than the others ever are": lambda rows: (
+        "its jump drives the loss to more than twice the highest of the others": lambda rows: (
             value(rows, "worst", warm_up="constant")
             > 2 * max(value(rows, "worst", warm_up=other) for other in ("gradual", "none"))
         ),
     },
+    look=Look("warm_up", ("error", "median"), kind="bar", title="held-out error after 20 epochs, percent"),
 )
 def warm_up(run):
-    """Digits, eight workers with 32 images each against one with 16, 20 epochs, warm-up over five; means of six seeds.
+    """Digits: eight workers with 32 images each, compared with one worker with 16; 20 epochs, warm-up over five. Means
+    of six seeds, one for the small batch.
 
-    `worst` is the highest mini-batch loss of a run. The order is the paper's, whose errors on ImageNet are 24.84 % with
-    no warm-up, 25.88 constant, 23.74 gradual and 23.60 with the small batch; our jump is rougher. Some runs are thrown
-    out for good, with any start: most with a constant warm-up, which is worse than none under most seeds but not all.
+    `worst` is the highest mini-batch loss of a run. The order is that of the paper, whose errors on ImageNet are 24.84
+    % without warm-up, 25.88 with a constant one, 23.74 with a gradual one and 23.60 with the small batch; the jump is
+    rougher here. Some runs diverge for good with every kind of start, most of them with a constant warm-up. It is worse
+    than none under most seeds, but not under all.
     """
     values = {"algorithm": "large_batch", "base_batch": 16, "learning_rate": 0.02, "milestones": "15", "epochs": 20}
     rows = []
@@ -173,23 +182,25 @@ def warm_up(run):
 
 
 @figure(
-    "Can RMSprop carry a very large batch over the first epochs?",
+    "Can RMSprop carry a very large batch through the first epochs?",
     source="Akiba, Suzuki & Fukuda, 2017",
     claims={
-        "after three epochs RMSprop is far below a gradual warm-up and a sudden start": lambda rows: all(
+        "after three epochs RMSprop's loss is over a quarter below that of either other start": lambda rows: all(
             value(rows, "after 3 epochs", start="RMSprop") < 0.75 * value(rows, "after 3 epochs", start=start)
             for start in ("none", "gradual")
         ),
-        "it ends below the gradual warm-up, and level with the sudden start": lambda rows: (
+        "it ends under half the gradual warm-up's loss, and under 1.5 times the sudden start's": lambda rows: (
             value(rows, "after 20 epochs", start="RMSprop") < 0.5 * value(rows, "after 20 epochs", start="gradual")
             and value(rows, "after 20 epochs", start="RMSprop") < 1.5 * value(rows, "after 20 epochs", start="none")
         ),
     },
+    look=Look("start", ("after 3 epochs", "after 20 epochs"), kind="bar", log="y", title="training loss"),
 )
 def rmsprop_start(run):
-    """Digits in batches of 512, a third of all images, at 32 times the base rate: two steps an epoch. Six seeds' mean.
+    """Digits in batches of 512, a third of all images, at 32 times the base rate: two steps per epoch. Means of six
+    seeds.
 
-    RMSprop's steps are as long as its own rate allows, however steep it is; momentum SGD takes over around epoch 3. The
+    The length of RMSprop's steps depends on its own rate, not on the slope; momentum SGD takes over around epoch 3. The
     gradual warm-up takes five epochs, as in the paper it comes from: ten steps here.
     """
     starts = {
@@ -215,35 +226,37 @@ def rmsprop_start(run):
 
 
 @figure(
-    "Must the rate fall, or may the batch grow instead?",
+    "Must the rate decay, or can the batch grow instead?",
     source="Smith, Kindermans, Ying & Le, 2018, figures 1 to 3",
     claims={
-        "epoch by epoch, a growing batch learns what a falling rate learns: each is within 40 % of the other's "
-        "loss, which falls to a hundredth": lambda rows: all(
-            np.allclose(column(rows, "loss", schedule=other), column(rows, "loss", schedule="decay"), rtol=0.4)
-            and column(rows, "loss", schedule=other)[-1] < column(rows, "loss", schedule=other)[0] / 100
-            for other in ("hybrid", "grow")
+        "hybrid and growing batches track a decaying rate's loss within 40 %, down to under a hundredth": lambda rows: (
+            all(
+                np.allclose(column(rows, "loss", schedule=other), column(rows, "loss", schedule="decay"), rtol=0.4)
+                and column(rows, "loss", schedule=other)[-1] < column(rows, "loss", schedule=other)[0] / 100
+                for other in ("hybrid", "grow")
+            )
         ),
-        "with fewer and fewer updates": lambda rows: (
+        "from decay to larger momentum, each schedule needs fewer updates than the one before": lambda rows: (
             np.diff([row["updates"] for row in rows if row["epoch"] == EPOCHS - 1]) < 0
         ).all(),
-        "growth takes about half the updates, a larger first rate a quarter, more momentum fewer": lambda rows: (
+        "growth takes about half the updates, a larger first rate a quarter, more momentum fewer still": lambda rows: (
             2 * _updates(rows, "grow") < 1.1 * _updates(rows, "decay")
             and 4 * _updates(rows, "larger_rate") < 1.2 * _updates(rows, "decay")
             and 1.5 * _updates(rows, "larger_momentum") < _updates(rows, "larger_rate")
         ),
-        "more momentum begins worst": lambda rows: (
+        "in the first epoch the loss is highest with more momentum": lambda rows: (
             value(rows, "loss", schedule="larger_momentum", epoch=0)
             > 1.2 * max(row["loss"] for row in rows if row["epoch"] == 0 and row["schedule"] != "larger_momentum")
         ),
     },
+    look=Look("epoch", ("loss",), "schedule", log="y", title="training loss"),
 )
 def growing_batch(run):
-    """Digits, batch 16 at first; at epochs 6, 10 and 14 the noise falls by half, in five ways. Mean of two seeds.
+    """Digits, initial batch 16; at epochs 6, 10 and 14 the noise is halved, in five ways. Mean of two seeds.
 
-    The noise scale rate / (batch (1 - momentum)) is the same in all five at any time, and so the curves over epochs are
-    nearly one, but for the first epochs of the last two: large steps begin badly, and a long memory fills slowly. The
-    batch stays below a tenth of the images (`largest`), as the paper advises.
+    The noise scale rate / (batch (1 - momentum)) is the same in all five at any time, so their curves over epochs
+    nearly coincide. The exceptions are the first epochs of the last two: large steps start badly, and a long memory
+    fills slowly. The batch stays below a tenth of the images (`largest`), as the paper advises.
     """
     rows = []
     for schedule in ("decay", "hybrid", "grow", "larger_rate", "larger_momentum"):

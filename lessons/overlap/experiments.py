@@ -1,4 +1,4 @@
-"""Overlap: summing gradients while something else is computed, and what that can and cannot hide."""
+"""Overlap: all-reducing gradients during other computation, and what that can and cannot hide."""
 
 from __future__ import annotations
 
@@ -41,22 +41,26 @@ BANDWIDTHS = 3e7, 1e8, 3e8, 1e9, 1.7e9, 3e9, 1e10
 
 
 @figure(
-    "What is gained by summing gradients during back-propagation?",
+    "What does all-reducing gradients during back-propagation gain?",
     source="Zhang et al. (Poseidon), USENIX ATC 2017, section 3",
     claims={
-        "it is never slower": lambda rows: all(row["gain"] > 0.999 for row in rows),
-        "little is gained where the network is much slower or much faster than the workers": lambda rows: (
+        "overlap is never slower": lambda rows: all(row["gain"] > 0.999 for row in rows),
+        "it gains little where the network is much slower or much faster than the workers": lambda rows: (
             max(rows[0]["gain"], rows[-1]["gain"]) < 1.2 < 1.4 < max(column(rows, "gain"))
         ),
-        "most is gained where summing takes about as long as back-propagation, two thirds of computing": lambda rows: (
+        "it gains most where the all-reduce takes about as long as back-propagation": lambda rows: (
             0.4 < max(rows, key=lambda row: row["gain"])["sum/compute"] < 1
         ),
-        "even there the forward pass hides nothing: less than 5/3": lambda rows: max(column(rows, "gain")) < 5 / 3,
+        "even there the forward pass hides nothing: the gain is below 5/3": lambda rows: (
+            max(column(rows, "gain")) < 5 / 3
+        ),
     },
+    look=Look("sum/compute", ("gain",), log="x", title="times as fast as without overlap"),
 )
 def back_propagation(run):
-    """Milliseconds of a step of 18 layers on 4 workers, over the bandwidth of a network without latency. What can be
-    hidden is the smaller of the two: summing, and back-propagation, which is two thirds of computing."""
+    """Milliseconds of a step of 18 layers on 4 workers, against the bandwidth of a network without latency. At most the
+    shorter of two times can be hidden: that of the all-reduce, and that of back-propagation, two thirds of
+    computing."""
     rows = []
     for bandwidth in BANDWIDTHS:
         where = DEEP | {"latency": 0.0, "bandwidth": bandwidth}
@@ -65,7 +69,7 @@ def back_propagation(run):
         ratio = none / computing(alone) - 1
         rows.append(
             {
-                "bandwidth": bandwidth,
+                "MB/s": MB * bandwidth,
                 "sum/compute": ratio,
                 "no overlap": none,
                 "overlap": overlap,
@@ -83,25 +87,26 @@ BUCKET = 131_072  # bytes
     "When is it slower to send every layer as soon as it is ready?",
     source="Shi et al. (MG-WFBP), INFOCOM 2019",
     claims={
-        "without latency layer by layer is faster than in buckets": lambda rows: (
+        "without latency, layer by layer is faster than buckets, and buckets are faster than no overlap": lambda rows: (
             rows[0]["by layer"] < rows[0]["in buckets"] < rows[0]["no overlap"]
         ),
-        "with latency it is slower than not to overlap at all": lambda rows: (
+        "with 20 us of latency, layer by layer takes over 1.3 times as long as no overlap": lambda rows: (
             rows[-1]["by layer"] > 1.3 * rows[-1]["no overlap"]
         ),
-        "since every layer pays for it again": lambda rows: rise(rows, "by layer") > 10 * rise(rows, "no overlap"),
-        "gathered in buckets layers are faster than both": lambda rows: all(
+        "since every layer pays the latency again": lambda rows: rise(rows, "by layer") > 10 * rise(rows, "no overlap"),
+        "with latency, buckets are faster than both": lambda rows: all(
             row["in buckets"] < min(row["by layer"], row["no overlap"]) for row in rows[1:]
         ),
-        "sums that may be under way at once pay for it at once": lambda rows: (
+        "concurrent all-reduces pay latencies at the same time, and at 20 us are faster than buckets": lambda rows: (
             rise(rows, "at once") < rise(rows, "in buckets") and rows[-1]["at once"] < rows[-1]["in buckets"]
         ),
     },
+    look=Look("latency, us", ("no overlap", "by layer", "in buckets", "at once"), title="milliseconds of a step"),
 )
 def small_layers(run):
-    """Milliseconds of a step over the latency of a message. A ring of 4 pays it six times for a sum, and 18 layers are
-    18 sums. They go one after the other, as on one stream of a GPU; "at once" is layer by layer with every message for
-    itself, as with a communicator for each layer."""
+    """Milliseconds of a step against the latency of a message. A ring of 4 pays it six times per all-reduce, and 18
+    layers make 18 all-reduces. They run one after the other, as on one GPU stream; "at once" is layer by layer with
+    concurrent all-reduces, as with a communicator for each layer."""
     ways = {
         "no overlap": NONE,
         "by layer": BACKWARD,
@@ -111,7 +116,7 @@ def small_layers(run):
     rows = []
     for seconds in LATENCIES:
         where = DEEP | {"latency": seconds, "bandwidth": 1e9}
-        rows.append({"latency": seconds} | {name: step(run(**how, **where)) for name, how in ways.items()})
+        rows.append({"latency, us": 1e6 * seconds} | {name: step(run(**how, **where)) for name, how in ways.items()})
     return rows
 
 
@@ -120,28 +125,30 @@ def rise(rows, name):
     return rows[-1][name] - rows[0][name]
 
 
-BUCKETS = 0, 50_000, 100_000, 150_000, 220_000, 330_000, 440_000, WHOLE
+BUCKETS = {f"{kb} kB": 1000 * kb for kb in (50, 100, 150, 220, 330, 440)}
+BUCKETS = {"a layer": 0} | BUCKETS | {"everything": WHOLE}
 
 
 @figure(
     "How large should a bucket be?",
     source="Shi et al. (MG-WFBP), INFOCOM 2019; buckets as in PyTorch's DistributedDataParallel",
     claims={
-        "the best is neither the smallest nor the largest": lambda rows: 0 < best(rows) < len(rows) - 1,
-        "towards it a step only gets faster, and beyond it only slower": lambda rows: valley(column(rows, "ms")),
-        "one bucket for everything is no overlap": lambda rows: (
-            abs(value(rows, "ms", bucket=WHOLE) / rows[0]["no overlap"] - 1) < 1e-6
+        "the best bucket is neither the smallest nor the largest": lambda rows: 0 < best(rows) < len(rows) - 1,
+        "a step only gets faster up to it, and only slower beyond it": lambda rows: valley(column(rows, "ms")),
+        "one bucket for everything takes as long as no overlap": lambda rows: (
+            abs(rows[-1]["ms"] / rows[0]["no overlap"] - 1) < 1e-6
         ),
     },
+    look=Look("bucket", ("ms",), kind="bar", theory=("no overlap",), title="milliseconds of a step"),
 )
 def bucket_size(run):
-    """Milliseconds of a step over the bytes of a bucket. Small ones pay for many starts, large ones leave late: the
-    network stands still until the first is full, and the workers stand still until the last has come."""
+    """Milliseconds of a step against the bytes of a bucket. Small buckets pay many start-up costs, large ones leave
+    late: the network idles until the first is full, and the workers idle until the last has arrived."""
     where = DEEP | {"latency": 1e-5, "bandwidth": 1e9}
     none = step(run(**NONE, **where))
     return [
-        {"bucket": bucket, "ms": step(run(**BACKWARD | {"bucket_bytes": bucket}, **where)), "no overlap": none}
-        for bucket in BUCKETS
+        {"bucket": bucket, "ms": step(run(**BACKWARD | {"bucket_bytes": nbytes}, **where)), "no overlap": none}
+        for bucket, nbytes in BUCKETS.items()
     ]
 
 
@@ -156,23 +163,29 @@ def valley(values):
 
 
 @figure(
-    "What more is gained by summing during the next forward pass?",
+    "What more does overlap with the next forward pass gain?",
     source="Jayarajan et al. (P3), MLSys 2019; Peng et al. (ByteScheduler), SOSP 2019",
     claims={
         "first come, first served gains nothing": lambda rows: all(
             row["fifo"] > 0.99 * row["backward only"] for row in rows
         ),
-        "early layers first: a step is a good deal shorter": lambda rows: all(
+        "with early layers first a step takes at least 8 % less time": lambda rows: all(
             row["priority"] < 0.92 * row["fifo"] for row in rows
         ),
-        "it comes near to a delay of one step, without the delay": lambda rows: all(
+        "that is within 15 % of a delay of one step, without the delay": lambda rows: all(
             row["delay 1"] < row["priority"] < 1.15 * row["delay 1"] for row in rows
         ),
     },
+    look=Look(
+        "model",
+        ("no overlap", "backward only", "fifo", "priority", "delay 1"),
+        kind="bar",
+        title="milliseconds of a step",
+    ),
 )
 def next_forward(run):
-    """Milliseconds of a step, where summing takes about as long as computing: 18 equal layers, and convolutions before
-    a dense layer that has most of the parameters. The first layer's gradient comes last and is needed first."""
+    """Milliseconds of a step where the all-reduce takes about as long as computing: 18 equal layers, and convolutions
+    before a dense layer with most of the parameters. The first layer's gradient is ready last and needed first."""
     equal = DEEP | {"latency": 0.0, "bandwidth": 6e8}, 1 << 20
     heavy = HEAVY_END | {"latency": 0.0, "bandwidth": 4e7}, 1024
     rows = []
@@ -192,40 +205,49 @@ SLICES = 64, 128, 256, 512, 1024, 2048, 8192
 
 
 @figure(
-    "In how small slices should gradients travel?",
+    "How small should the slices of a gradient be?",
     source="Jayarajan et al. (P3), MLSys 2019, section 5; Peng et al. (ByteScheduler), SOSP 2019",
     claims={
-        "whole layers are in the way of more urgent ones": lambda rows: rows[-1]["ms"] > 1.02 * min(column(rows, "ms")),
-        "small slices pay for many starts": lambda rows: rows[0]["ms"] > 1.1 * min(column(rows, "ms")),
-        "the best is in between": lambda rows: 0 < best(rows) < len(rows) - 1,
+        "whole layers hold up more urgent ones": lambda rows: rows[-1]["ms"] > 1.02 * min(column(rows, "ms")),
+        "small slices pay many start-up costs": lambda rows: rows[0]["ms"] > 1.1 * min(column(rows, "ms")),
+        "the best slice is in between": lambda rows: 0 < best(rows) < len(rows) - 1,
     },
+    look=Look("slice", ("ms",), log="x", title="milliseconds of a step"),
 )
 def slice_size(run):
-    """Milliseconds of a step with early layers first, over the numbers of a slice. The dense layer at the end has four
-    thousand; what is on the wire is not stopped, so an urgent sum waits for the slice before it."""
+    """Milliseconds of a step with early layers first, against the numbers in a slice. The dense layer at the end has
+    four thousand. A transfer is not preempted, so an urgent all-reduce waits for the slice before it."""
     where = HEAVY_END | {"latency": 0.0, "bandwidth": 4e7}
     return [{"slice": slices, "ms": step(run(**URGENT | {"slice": slices}, **where))} for slices in SLICES]
 
 
 @figure(
-    "How much faster is a step whose gradients may be late?",
+    "How much faster is a step if gradients may be late?",
     source='Daily et al., "Leveraging Asynchronicity in Gradient Descent", OpenReview rkFd2P5gl',
     claims={
-        "never more than twice": lambda rows: max(column(rows, "gain")) <= 2,
-        "nearly twice where summing takes as long as computing": lambda rows: (
+        "never more than twice as fast": lambda rows: max(column(rows, "gain")) <= 2,
+        "over 1.8 times as fast where the all-reduce takes about as long as computing": lambda rows: (
             max(column(rows, "gain")) > 1.8 and 0.5 < max(rows, key=lambda row: row["gain"])["sum/compute"] < 2
         ),
-        "a step takes the longer of the two": lambda rows: all(
+        "a step takes as long as the longer of the two": lambda rows: all(
             0.98 < row["delay 1"] / max(row["compute"], row["sum"]) < 1.06 for row in rows
         ),
         "a longer delay gains nothing more": lambda rows: all(
             abs(row["delay 2"] / row["delay 1"] - 1) < 0.01 for row in rows
         ),
     },
+    look=Look(
+        "MB/s",
+        ("no overlap", "delay 1", "delay 2"),
+        theory=("compute", "sum"),
+        log="xy",
+        title="milliseconds of a step",
+    ),
 )
 def delay_gain(run):
-    """Milliseconds of a step over the bandwidth of a network without latency, with no delay and with one or two steps.
-    A gain of 1.7, the most that was published, says that the smaller of the two was 0.7 of the larger."""
+    """Milliseconds of a step against the bandwidth of a network without latency, with no delay and with one or two
+    steps. A gain of 1.7, the largest published, means that the shorter of the two took 0.7 times as long as the
+    longer."""
     rows = []
     for bandwidth in BANDWIDTHS:
         where = DEEP | {"latency": 0.0, "bandwidth": bandwidth}
@@ -233,16 +255,16 @@ def delay_gain(run):
         none, compute = step(alone), computing(alone)
         late = {f"delay {k}": step(run(**DELAY | {"delay": k, "layerwise": False}, **where)) for k in (1, 2)}
         summing = none - compute
-        row = {"bandwidth": bandwidth, "sum/compute": summing / compute, "compute": compute, "sum": summing}
+        row = {"MB/s": MB * bandwidth, "sum/compute": summing / compute, "compute": compute, "sum": summing}
         rows.append(row | {"no overlap": none} | late | {"gain": none / late["delay 1"]})
     return rows
 
 
 @figure(
-    "What does lateness cost?",
+    "What does a delay cost?",
     source="Stability of z^(k+1) = z^k - lr h; Daily et al., OpenReview rkFd2P5gl",
     claims={
-        "the largest stable step is 2 sin(pi / (4 k + 2)) over the curvature": lambda rows: all(
+        "at a delay of k the largest stable rate is 2 sin(pi / (4 k + 2)) over the curvature": lambda rows: all(
             abs(row["largest step"] / row["theory"] - 1) < 0.02 for row in rows
         ),
         "a delay of one step halves it": lambda rows: (
@@ -252,10 +274,11 @@ def delay_gain(run):
             column(rows, "largest step") == sorted(column(rows, "largest step"), reverse=True)
         ),
     },
+    look=Look("delay", ("largest step",), theory=("theory",), title="largest stable rate, times the curvature"),
 )
 def largest_step(run):
-    """The largest learning rate, times the curvature, at which gradient descent on a bowl still shrinks, over the
-    delay: found by halving an interval eight times."""
+    """The largest learning rate, times the curvature, at which gradient descent on a bowl still converges, against the
+    delay; found by eight bisections."""
     rows = []
     for delay in (0, 1, 2, 3):
         low, high = 0.0, 2.56
@@ -296,27 +319,27 @@ WAYS = "layer by layer", "merged", "next forward", "delay"
     "What does each way of overlapping gain as the network gets slower?",
     source="Closed forms of theory/overlap.py; layers of AlexNet: Krizhevsky, Sutskever & Hinton, NIPS 2012",
     claims={
-        "a delay gains most, and never more than twice": lambda rows: all(
+        "a delay gains most, and never makes a step more than twice as fast": lambda rows: all(
             max(row[way] for way in WAYS) <= row["delay"] * (1 + 1e-9) <= 2 for row in rows
         ),
-        "each way gains most where summing takes between a half and twice as long as computing": lambda rows: all(
+        "each way gains most where the all-reduce takes between half and twice as long as computing": lambda rows: all(
             0.5 < max(rows, key=lambda row: row[way])["sum/compute"] < 2 for way in WAYS
         ),
-        "back-propagation hides at most itself: two thirds of computing": lambda rows: all(
+        "back-propagation hides at most its own time, two thirds of computing": lambda rows: all(
             row["no overlap"] * (1 - 1 / row["merged"]) <= 2 / 3 * row["compute"] * (1 + 1e-9) for row in rows
         ),
-        "layers merged are never slower than layer by layer or all at once": lambda rows: all(
+        "merged layers are never slower than layer by layer or one all-reduce at the end": lambda rows: all(
             row["merged"] >= max(row["layer by layer"], 1) * (1 - 1e-9) for row in rows
         ),
-        "where summing takes longer than computing, the next forward pass hides more": lambda rows: all(
+        "where the all-reduce takes longer than computing, using the next forward pass gains more": lambda rows: all(
             row["next forward"] > row["merged"] for row in rows if row["sum/compute"] > 1
         ),
     },
     look=Look("GB/s", WAYS, log="x", title="times as fast as without overlap"),
 )
 def every_way(run):
-    """AlexNet, 128 images on each of 8 GPUs at their peak; a ring with 20 us for each message. Most bytes come last in
-    the forward pass and first in the backward pass, so that much can be hidden. Closed forms only."""
+    """AlexNet, 128 images on each of 8 GPUs at peak speed; a ring at 20 us per message. Most bytes come last in the
+    forward pass and first in the backward pass, so much can be hidden. Closed forms only."""
     forward = [IMAGES * flops / GPU.flops for flops in FORWARD]
     rows = []
     for gigabytes in (0.1, 0.3, 1, 2, 3, 5, 10, 30, 100):
@@ -335,21 +358,22 @@ def every_way(run):
 
 
 @figure(
-    "Can one profiled run predict the step of every way of overlapping?",
+    "Can one profiled run predict the step time of every way of overlapping?",
     source="Shi et al. (MG-WFBP), INFOCOM 2019: layers are timed, and a line is fitted to the sums",
     claims={
-        "the simulated cluster takes the time of the formula, within a hundredth": lambda rows: all(
+        "the simulated step time matches the formula within 1 %": lambda rows: all(
             abs(row["ms"] / row["formula"] - 1) < 0.01 for row in rows
         ),
-        "no way is faster than computing, or than summing": lambda rows: all(
+        "no way is faster than computing alone, or the all-reduce alone": lambda rows: all(
             row["ms"] > max(row["compute"], row["sum"]) * (1 - 1e-9) for row in rows
         ),
     },
-    look=Look("bandwidth", ("ms",), "way", theory=("formula",), log="xy", title="milliseconds of a step"),
+    look=Look("MB/s", ("ms",), "way", theory=("formula",), log="xy", title="milliseconds of a step"),
 )
 def predicted(run):
-    """Milliseconds of a step of 4 workers over the bandwidth of a network without latency; most parameters are in the
-    last layers. The formulas use only what the run layer by layer shows: how long its layers and its sums take."""
+    """Milliseconds of a step of 4 workers against the bandwidth of a network without latency; most parameters are in
+    the last layers. The formulas use only what the layer-by-layer run shows: how long its layers and its all-reduces
+    take."""
     rows, most, least = [], 1024, 18_000  # numbers of a slice; bytes of a bucket, which the last two layers fill
     for bandwidth in (1e7, 2e7, 4e7, 8e7):
         where = HEAVY_END | {"latency": 0.0, "bandwidth": bandwidth, "steps": 12}
@@ -371,7 +395,7 @@ def predicted(run):
             ),
             ("delay", run(**DELAY, **where), overlap.delayed(p)),
         ):
-            row = {"way": way, "bandwidth": bandwidth, "ms": step(done), "formula": MS * seconds}
+            row = {"way": way, "MB/s": MB * bandwidth, "ms": step(done), "formula": MS * seconds}
             rows.append(row | {"compute": computing(done), "sum": MS * p.line(sum(p.sizes))})
     return rows
 
@@ -397,19 +421,19 @@ def profile(done):
     "Which layers should not be replicated?",
     source="Krizhevsky, arXiv:1404.5997; FLOPs per byte: Das et al., arXiv:1602.06709",
     claims={
-        "convolutions are nine tenths of computing, dense layers nine tenths of what is sent": lambda rows: (
+        "convolutions are over nine tenths of the computing, dense layers of the sending": lambda rows: (
             part(rows, "compute", "conv") > 0.9 < part(rows, "sum", "fc")
         ),
         "on 10 Gb Ethernet each convolution computes longer than it sends": lambda rows: all(
             row["compute"] > row["sum"] for row in rows if row["layer"].startswith("conv")
         ),
-        "and each dense layer sends more than thirty times as long as it computes": lambda rows: all(
+        "each dense layer sends for more than thirty times as long as it computes": lambda rows: all(
             row["sum"] > 30 * row["compute"] for row in rows if row["layer"].startswith("fc")
         ),
-        "FLOPs per byte grow with the positions, and not with the parameters": lambda rows: all(
+        "FLOPs per byte grow with the output positions, not with the parameters": lambda rows: all(
             row["FLOP/byte"] == rows[-1]["FLOP/byte"] * row["positions"] for row in rows
         ),
-        "compute / sum is FLOPs per byte over the FLOPs that the GPU does while a byte is sent": lambda rows: all(
+        "compute / sum is FLOPs per byte over the FLOPs that the GPU makes while a byte is sent": lambda rows: all(
             abs(row["FLOP/byte"] * ETHERNET.bandwidth / GPU.flops * row["sum"] / row["compute"] - 1) < 1e-9
             for row in rows
         ),
@@ -417,9 +441,9 @@ def profile(done):
     look=Look("layer", ("compute", "sum"), kind="bar", log="y", title="milliseconds of a step"),
 )
 def compute_per_byte(run):
-    """Milliseconds of AlexNet's layers, 128 images on each of many GPUs at their peak: forward and backward, and
-    sending the gradient over 10 Gb Ethernet. A weight of a convolution works at every position of its output, the
-    weight of a dense layer at one. Closed forms only."""
+    """Milliseconds of AlexNet's layers, 128 images on each of many GPUs at peak speed: forward and backward, and
+    sending the gradient over 10 Gb Ethernet. A weight of a convolution is used at every output position, a weight of a
+    dense layer at one. Closed forms only."""
     rows = []
     for (layer, (*_, positions)), parameters, flops in zip(ALEXNET.items(), PARAMETERS, FORWARD, strict=True):
         rows.append(
@@ -444,11 +468,14 @@ WIDTH, MANY = ALEXNET["fc7"][1], 64
 
 
 @figure(
-    "How small must a batch be for a dense layer to be split?",
+    "Below which batch should a dense layer be split rather than replicated?",
     source="Das et al., arXiv:1602.06709; Sridharan et al. (MLSL), arXiv:1801.08030",
     claims={
-        "split, it sends less if the batch is smaller than the layer is wide; replicated, if larger": lambda rows: all(
-            np.sign(round(row["split"] - row["replicated"], 6)) == np.sign(row["batch of all"] - WIDTH) for row in rows
+        "splitting sends less for a batch smaller than the layer is wide, replicating for a larger one": lambda rows: (
+            all(
+                np.sign(round(row["split"] - row["replicated"], 6)) == np.sign(row["batch of all"] - WIDTH)
+                for row in rows
+            )
         ),
         "the hybrid never sends more than either": lambda rows: all(
             row["hybrid"] <= min(row["split"], row["replicated"]) * (1 + 1e-9) for row in rows
@@ -458,7 +485,7 @@ WIDTH, MANY = ALEXNET["fc7"][1], 64
             < value(rows, "hybrid", **{"batch of all": WIDTH}) / value(rows, "split", **{"batch of all": WIDTH})
             < 0.25
         ),
-        "four times the batch, twice the replicas": lambda rows: (
+        "four times the batch takes twice the replicas": lambda rows: (
             column(rows, "replicas") == [2.0**n for n in range(len(rows))]
         ),
         "no other number of replicas sends less": lambda rows: all(
@@ -470,8 +497,8 @@ WIDTH, MANY = ALEXNET["fc7"][1], 64
     look=Look("batch of all", ("replicated", "split", "hybrid"), log="xy", title="MB from each worker"),
 )
 def split_or_replicate(run):
-    """MB that each of 64 workers sends in a step for AlexNet's fc7, 4096 x 4096, over the batch of all workers. A
-    replicated layer sends its gradient, a split one its activations, and the hybrid both: replicas that are split.
+    """MB that each of 64 workers sends in a step for AlexNet's fc7, 4096 x 4096, against the batch of all workers. A
+    replicated layer sends its gradient, a split one its activations; the hybrid, replicas that are split, sends both.
     Closed forms only; model_parallel.share_model_or_data measures the same on the simulated cluster."""
     rows = []
     for batch in (64, 256, 1024, 4096, 16384, 65536, 262144):

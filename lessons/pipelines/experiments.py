@@ -32,17 +32,17 @@ def speed(done):
 
 
 @figure(
-    "What do more machines gain, if the model is cut?",
+    "What do more machines gain if the model is cut?",
     source="Huang et al., 2019, figure 2b; Harlap et al., 2018, figure 3",
     claims={
-        "nothing: eight machines train as fast as one": lambda rows: all(0.95 < row["speed"] < 1.05 for row in rows),
-        "since one works at a time": lambda rows: all(
+        "no speed: eight machines train as fast as one": lambda rows: all(0.95 < row["speed"] < 1.05 for row in rows),
+        "because only one machine works at a time": lambda rows: all(
             abs(row["idle"] - (1 - 1 / row["machines"])) < 0.01 for row in rows
         ),
-        "each holds a part of the model, though, as small as one likes": lambda rows: all(
+        "but each holds only a part of the model": lambda rows: all(
             row["weights"] < 1.2 * rows[0]["weights"] / row["machines"] for row in rows
         ),
-        "and learned is the same to the bit": lambda rows: len(set(column(rows, "loss"))) == 1,
+        "and the model learned is bit-identical": lambda rows: len(set(column(rows, "loss"))) == 1,
     },
     look=Look("machines", ("speed",), theory=("ideal",), log="xy", title="times as fast as one machine"),
 )
@@ -66,17 +66,19 @@ def cut_in_stages(run):
     "How large is the bubble?",
     source="Huang et al., 2019 (GPipe), section 2.3",
     claims={
-        "(S-1) / (M+S-1) of the time of all stages": lambda rows: all(
+        "it is (S-1) / (M+S-1) of the time of all stages": lambda rows: all(
             abs(row["idle"] - row["(S-1)/(M+S-1)"]) < 0.025 for row in rows
         ),
-        "twice the micro-batches make it nearly half, once there are many": lambda rows: all(
+        "doubling the micro-batches nearly halves it, once there are many": lambda rows: all(
             0.5 < more["idle"] / fewer["idle"] < 0.66 for fewer, more in pairwise(rows) if more["M"] > fewer["M"] > 8
         ),
         "with four times as many micro-batches as stages it is still a tenth to a fifth": lambda rows: all(
             0.1 < row["idle"] < 0.2 for row in rows if row["M"] == 4 * row["S"]
         ),
     },
-    look=Look("M", ("idle",), "S", theory=("(S-1)/(M+S-1)",), log="x", title="share of the time that stages are idle"),
+    look=Look(
+        "M", ("idle",), slider="S", theory=("(S-1)/(M+S-1)",), log="x", title="share of the time that stages are idle"
+    ),
 )
 def bubble(run):
     """Digits, 96 layers in S equal stages; M micro-batches of 8 samples make a mini-batch. Links take no time."""
@@ -90,17 +92,17 @@ def bubble(run):
 
 
 @figure(
-    "In how many micro-batches should a mini-batch be cut?",
+    "Into how many micro-batches should a mini-batch be cut?",
     source="Huang et al., 2019, on the choice of M; the numbers are ours",
     claims={
-        "the more there are, the less the stages are idle": lambda rows: all(
+        "the more there are, the less stages are idle": lambda rows: all(
             (np.diff(column(rows, "idle", stages=stages)) < 0).all() for stages in (2, 4, 8)
         ),
-        "but there is a best number, and beyond it less idle is slower": lambda rows: all(
+        "there is a best number, beyond which training gets slower though stages idle less": lambda rows: all(
             1 < _best(rows, stages) < 256 for stages in (2, 4, 8)
         ),
-        "for eight stages it is larger than for two": lambda rows: _best(rows, 2) < _best(rows, 8),
-        "at the best, eight machines do the work of fewer than four": lambda rows: (
+        "it is larger for eight stages than for two": lambda rows: _best(rows, 2) < _best(rows, 8),
+        "even at the best, eight machines do the work of fewer than four": lambda rows: (
             max(column(rows, "speed", stages=8)) < 4
         ),
         "cut into single samples, they are slower than one machine with the whole": lambda rows: (
@@ -122,10 +124,10 @@ def too_thin(run):
     return rows
 
 
-def in_pieces(run, stages, chunks):
-    """A mini-batch of 256 in so many pieces, on machines where a call of a kernel takes time, and a message."""
+def in_pieces(run, stages, chunks, **machines):
+    """A mini-batch of 256 in so many pieces, where calls of kernels and messages cost a start."""
     where = {"algorithm": "gpipe", "depth": 30, "width": 64, "batch": 256, "steps": 1, "evaluations": 1}
-    return run(**where, workers=stages, chunks=chunks, learning_rate=0.1)
+    return run(**where | machines, workers=stages, chunks=chunks, learning_rate=0.1)
 
 
 def _best(rows, stages):
@@ -136,11 +138,11 @@ def _best(rows, stages):
     "Does the model notice that its mini-batches are cut?",
     source="Huang et al., 2019, section 2.2, on batch norm",
     claims={
-        "no: 32 micro-batches teach it what one does, but for rounding": lambda rows: all(
+        "no: 32 micro-batches teach it what one does, up to rounding": lambda rows: all(
             abs(row["convolutions"]) < 1e-6 for row in rows
         ),
-        "but with batch norm it does: a sample's neighbours are others": lambda rows: rows[-1]["batch norm"] > 2,
-        "most in the smallest micro-batches, where what it is normalised by is noisiest": lambda rows: (
+        "with batch norm it does notice: a sample has other neighbours": lambda rows: rows[-1]["batch norm"] > 2,
+        "it notices most with the smallest micro-batches, whose statistics are noisiest": lambda rows: (
             min(column(rows, "batch norm")[4:]) > max(column(rows, "batch norm")[:3])
         ),
     },
@@ -202,7 +204,7 @@ FAT = "64,64,64,64,64,128,128,64,64,64,64"  # twelve layers; the seventh is a qu
     ),
 )
 def uneven_stages(run):
-    """Speed on K machines with 32 micro-batches of 4 digits, in times of two machines without micro-batches.
+    """Speed on K machines with 32 micro-batches of 4 digits, as a multiple of two machines without micro-batches.
 
     alike: 64 equal layers; one fat layer: twelve, one of which is a quarter of the work, cut as evenly as can be. The
     other two are the authors' own numbers, on TPUs.
@@ -235,7 +237,7 @@ HOW = {
     "How much does a stage have to remember?",
     source="Huang et al., 2019, section 2.3; Narayanan et al., 2021, and Fan et al., 2021 (1F1B)",
     claims={
-        "GPipe: every micro-batch, so twice as many are twice as much": lambda rows: all(
+        "GPipe: every micro-batch, so twice as many need twice as much": lambda rows: all(
             1.9 < more["kB"] / fewer["kB"] < 2.1
             for fewer, more in pairwise(rows)
             if more["how"] == fewer["how"] == "GPipe"
@@ -244,14 +246,14 @@ HOW = {
             len(set(column(rows, "kB", how="1F1B")[2:])) == 1
             and value(rows, "kB", how="1F1B", M=32) < 4.1 * value(rows, "kB", how="1F1B", M=1)
         ),
-        "it takes no longer for it": lambda rows: all(
+        "1F1B takes no longer than GPipe": lambda rows: all(
             abs(value(rows, "ms", how="1F1B", M=m) / value(rows, "ms", how="GPipe", M=m) - 1) < 0.03 for m in (4, 32)
         ),
-        "going forward again, GPipe needs less than that, for a third more time": lambda rows: (
+        "with recomputation GPipe needs less than that, for a third more time": lambda rows: (
             value(rows, "kB", how="GPipe again", M=32) < value(rows, "kB", how="1F1B", M=32)
             and 1.2 < value(rows, "ms", how="GPipe again", M=32) / value(rows, "ms", how="GPipe", M=32) < 1.34
         ),
-        "what the run counted is what the lists of ops say, but for one input": lambda rows: all(
+        "the run counted what the lists of ops say, except for one input": lambda rows: all(
             0 <= row["by the list"] - row["kB"] <= 2 for row in rows
         ),
     },
@@ -260,7 +262,7 @@ HOW = {
 def memory(run):
     """Digits, 48 layers in 4 stages, M micro-batches of 8 samples; the second stage and the most that it ever held.
 
-    again: a stage keeps only what came in, and goes forward once more before it goes back. ms: of a mini-batch.
+    again: a stage keeps only its inputs, and goes forward once more before it goes back. ms: of a mini-batch.
     """
     where = {"workers": 4, "depth": 46, **DEEP}
     alone = float(run(algorithm="gpipe", chunks=1, batch=8, **where).peaks()[1, ACTIVATIONS])
@@ -283,10 +285,10 @@ def memory(run):
     "How large a model fits?",
     source="Huang et al., 2019, table 1, in miniature",
     claims={
-        "on one machine, going forward again makes room for three times the layers": lambda rows: (
+        "on one machine, recomputation makes room for three times the layers": lambda rows: (
             value(rows, "layers", machines=1, how="again") >= 3 * value(rows, "layers", machines=1, how="kept")
         ),
-        "with it, layers grow as machines do": lambda rows: all(
+        "with it, the number of layers grows with the number of machines": lambda rows: all(
             abs(
                 value(rows, "layers", machines=n, how="again") / (n * value(rows, "layers", machines=1, how="again"))
                 - 1
@@ -294,7 +296,7 @@ def memory(run):
             < 0.15
             for n in (2, 4, 8)
         ),
-        "eight machines that go again hold twenty times the layers of one that does not": lambda rows: (
+        "eight machines that recompute hold twenty times the layers of one that does not": lambda rows: (
             value(rows, "layers", machines=8, how="again") > 20 * value(rows, "layers", machines=1, how="kept")
         ),
     },
@@ -341,7 +343,7 @@ ZOO = {
         "9, 9, 4.5, 6, 3, 3, 1.5 and 2 forward passes, beside 24 of work, by the lists of ops": lambda rows: (
             column(rows, "by the list") == [9, 9, 4.5, 6, 3, 3, 1.5, 2]
         ),
-        "and as much in training, give or take 0.7": lambda rows: all(
+        "training idles as much, give or take 0.7": lambda rows: all(
             abs(row["idle"] - row["by the list"]) < 0.7 for row in rows
         ),
         "from its own first op to its own last, a stage of ZB-H2 or ZB-V never idles": lambda rows: all(
@@ -360,13 +362,13 @@ ZOO = {
             max(column(rows, "loss")) < 2 and np.ptp(column(rows, "loss")) < 1e-6
         ),
     },
-    look=Look("schedule", ("idle",), kind="bar", theory=("by the list",), title="idle, in times of a forward pass"),
+    look=Look("schedule", ("idle",), kind="bar", theory=("by the list",), title="idle, in units of a forward pass"),
 )
 def zoo(run):
     """Digits, 96 layers on 4 ranks, a mini-batch in 8 micro-batches; f a forward pass, which is a third of the work.
 
-    idle: of a rank in a mini-batch, in the mean; micro-batches and copies: activations and weights held at most on any
-    rank, in times of what one micro-batch leaves on one and of a quarter of the model; loss: held out, after six
+    idle: of a rank in a mini-batch, on average; micro-batches and copies: activations and weights held at most on any
+    rank, in units of what one micro-batch leaves on one and of a quarter of the model; loss: held out, after six
     mini-batches.
     """
     where = {"workers": 4, "batch": 64, "depth": 94, **DEEP}
@@ -399,10 +401,10 @@ def zoo(run):
         "GPipe pays the way there and back once: (S-1) (f+b+2c)": lambda rows: all(
             abs(row["GPipe"] - row["once"]) < 1.5 for row in rows
         ),
-        "1F1B pays in the steady state, too, since only S micro-batches are on their way": lambda rows: all(
+        "1F1B pays in the steady state, too, since only S micro-batches are under way": lambda rows: all(
             abs(row["1F1B"] - row["in the steady state"]) < 1.5 for row in rows
         ),
-        "with twice as many it is hidden again, up to a latency of (f+b)/2": lambda rows: all(
+        "with twice as many under way it is hidden again, up to a latency of (f+b)/2": lambda rows: all(
             (row["1F1B, twice ahead"] < row["once"] + 1.5) == (row["c"] <= 1.5) for row in rows
         ),
     },
@@ -410,11 +412,11 @@ def zoo(run):
         "c",
         ("GPipe", "1F1B", "1F1B, twice ahead"),
         theory=("once", "in the steady state"),
-        title="idle in a mini-batch, in times of f",
+        title="idle in a mini-batch, in units of f",
     ),
 )
 def slow_links(run):
-    """Four stages of 16 layers, 16 micro-batches; c is the latency of a link, in times of a forward pass f; b = 2 f.
+    """Four stages of 16 layers, 16 micro-batches; c is the latency of a link, in units of a forward pass f; b = 2 f.
 
     in the steady state: (S-1)(f+b) + 2c ((S-1) M/S + S-2).
     """

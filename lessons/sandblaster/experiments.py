@@ -1,8 +1,8 @@
-"""Sandblaster: one step for the whole batch, shared out in small portions, and what such a step is worth."""
+"""Sandblaster: one step on the whole batch, split into small portions, and what such a step is worth."""
 
 import numpy as np
 
-from lessons.figure import column, figure, value
+from lessons.figure import Look, column, figure, value
 
 IMAGES = 1437  # digits to train on
 LBFGS = {"algorithm": "sandblaster", "learning_rate": 1.0}
@@ -15,20 +15,20 @@ def _computed(done):
 
 
 @figure(
-    "How should a batch be shared out, if one worker is slow?",
+    "How should a batch be split if one worker is slow?",
     source="Dean et al., NIPS 2012, section 4.2",
     claims={
-        "in equal shares everybody waits for the slow one": lambda rows: all(
+        "with one equal share each, all wait for the slow worker": lambda rows: all(
             value(rows, "milliseconds", slowed=times, shares="one each")
             > 0.7 * times * value(rows, "milliseconds", slowed=1, shares="one each")
             for times in (3, 30)
         ),
-        "small portions save a third or more": lambda rows: all(
+        "small portions save more than a third of the time": lambda rows: all(
             value(rows, "milliseconds", slowed=times, shares="eight each")
             < value(rows, "milliseconds", slowed=times, shares="one each") * 2 / 3
             for times in (3, 30)
         ),
-        "but a very slow one is waited for with its single portion, unless others do that again": lambda rows: (
+        "if one is 30 times slower, waiting for its last portion takes over twice the time of backups": lambda rows: (
             value(rows, "milliseconds", slowed=30, shares="eight each")
             > 2 * value(rows, "milliseconds", slowed=30, shares="eight each, backups")
         ),
@@ -36,20 +36,21 @@ def _computed(done):
             value(rows, "milliseconds", slowed=30, shares="eight each, backups")
             < 1.5 * value(rows, "milliseconds", slowed=1, shares="eight each, backups")
         ),
-        "which is paid for with an eighth more work": lambda rows: all(
+        "for less than a quarter more work": lambda rows: all(
             1 < row["work"] < 1.25 if "backups" in row["shares"] else row["work"] == 1 for row in rows
         ),
-        "if all are equally fast equal shares are best": lambda rows: (
+        "if all are equally fast, one share each is fastest": lambda rows: (
             value(rows, "milliseconds", slowed=1, shares="one each") == min(column(rows, "milliseconds"))
         ),
     },
+    look=Look("slowed", ("milliseconds",), "shares", kind="bar", log="y", title="milliseconds of a pass"),
 )
 def shares_of_a_batch(run):
-    """Digits, 8 workers, of whom one is so many times slower; the time of one pass over all images, on a network
-    that takes none. `work`: portions computed, as a part of those there are.
+    """Digits, 8 workers, one of them `slowed` times slower; the time of one pass over all images, on a network that
+    takes none. `work`: portions computed, relative to the portions of the batch.
 
-    A portion has 23 images here. So few keep a processor less busy than many at once, which is what small portions
-    cost even when nobody is slow.
+    A small portion has 23 images here. So few use a processor less well than many at once, which is what small portions
+    cost even if no worker is slow.
     """
     workers, ways = 8, {"one each": (1, False), "eight each": (8, False), "eight each, backups": (8, True)}
     rows = []
@@ -83,36 +84,37 @@ def shares_of_a_batch(run):
 
 
 @figure(
-    "What does a pass over the data cost in bytes?",
+    "How many bytes does a pass over the data move?",
     source="Dean et al., NIPS 2012, section 4",
     claims={
-        "Downpour's bytes do not depend on how many workers there are": lambda rows: (
+        "Downpour's bytes hardly depend on the number of workers": lambda rows: (
             max(column(rows, "megabytes", method="Downpour")) < 1.15 * min(column(rows, "megabytes", method="Downpour"))
         ),
-        "Sandblaster's, if workers seldom hand in, grow with them": lambda rows: (
+        "Sandblaster's, if a worker hands in every 16 portions, grow with it": lambda rows: (
             np.diff(column(rows, "megabytes", method="Sandblaster, every 16")) > 0
         ).all(),
-        "with few of them they are less than a tenth of Downpour's": lambda rows: (
+        "with 4 workers they are less than a tenth of Downpour's": lambda rows: (
             10 * value(rows, "megabytes", method="Sandblaster, every 16", workers=4)
             < value(rows, "megabytes", method="Downpour", workers=4)
         ),
-        "if every portion is handed in more than a half": lambda rows: (
+        "if every portion is handed in, they are more than half of Downpour's": lambda rows: (
             value(rows, "megabytes", method="Sandblaster, every portion", workers=4)
             > 0.5 * value(rows, "megabytes", method="Downpour", workers=4)
         ),
-        "and with 64 workers a batch of 90 portions is too small to save much": lambda rows: (
+        "with 64 workers a batch of 90 portions is too small to save even 30 %": lambda rows: (
             value(rows, "megabytes", method="Sandblaster, every 16", workers=64)
             > 0.7 * value(rows, "megabytes", method="Downpour", workers=64)
         ),
     },
+    look=Look("workers", ("megabytes",), "method", log="xy", title="megabytes of a pass"),
 )
 def bytes_of_a_pass(run):
     """Digits in portions or mini-batches of 16 images, so 90 of either in a pass, and no backups.
 
-    Downpour moves a model's worth of numbers twice per mini-batch. Sandblaster moves one to every worker per pass, and
-    one back whenever a worker hands in; the more portions it adds up before, the more is lost with it. While one sum
-    is on its way the next grows, and towards the end of a pass all hand in whatever they have. What a pass is worth is
-    another question.
+    Downpour moves the whole model twice per mini-batch. Sandblaster sends it to every worker once per pass, and a
+    gradient back whenever a worker hands in; the more portions a worker sums first, the more is lost with it. While one
+    sum is in flight the next one grows, and near the end of a pass all workers hand in what they have. What a pass is
+    worth is another question.
     """
     small = {"hidden": "32", "evaluations": 1, "network": "ideal"}
     rows = []
@@ -129,26 +131,29 @@ def bytes_of_a_pass(run):
 
 
 @figure(
-    "What is lost with a worker?",
+    "How much work is lost with a worker?",
     source="Dean et al., NIPS 2012, section 4.2",
     claims={
-        "the run goes on, and comes to the same model to rounding": lambda rows: all(
+        "the run goes on, and ends at the same model up to rounding": lambda rows: all(
             row["status"] == "finished" and row["difference"] < 1e-5 for row in rows
         ),
-        "what it had not handed in is computed again, and nothing else": lambda rows: all(
+        "what the worker had not handed in is recomputed, and nothing else": lambda rows: all(
             row["again"] == row["not handed in"] for row in rows
         ),
-        "so the more it keeps the more is lost": lambda rows: (
+        "so the less often it hands in, the more is lost": lambda rows: (
             (np.diff(column(rows, "again")) >= 0).all() and column(rows, "again")[-1] >= 6
         ),
-        "and the oftener it hands in the more bytes move": lambda rows: (np.diff(column(rows, "megabytes")) < 0).all(),
+        "and the more often it hands in, the more bytes move": lambda rows: (
+            np.diff(column(rows, "megabytes")) < 0
+        ).all(),
     },
+    look=Look("hands in every", ("not handed in", "again"), kind="bar", title="portions"),
 )
 def what_is_lost(run):
-    """Digits, 4 workers and 90 portions of 16 images. In the second pass worker 2 is lost when it has finished its
-    eighth portion and is about to finish the ninth, which is among those not handed in.
+    """Digits, 4 workers and 90 portions of 16 images. In the second pass worker 2 is lost after its eighth portion,
+    just before it finishes the ninth, which counts as not handed in.
 
-    The rest of the run is done by three. A lost shard or coordinator is another matter: it ends the run.
+    Three workers do the rest of the run. The loss of a shard or of the coordinator ends it.
     """
     lost, rows = 4, []  # the rank of worker 2, after the coordinator and two shards
     for every in (1, 3, 16):
@@ -177,32 +182,35 @@ def what_is_lost(run):
 
 
 @figure(
-    "How many steps is it worth remembering?",
+    "How many past steps should L-BFGS remember?",
     source="Liu & Nocedal, 1989; that scalars are waited for is so in every sharded L-BFGS",
     claims={
-        "three steps do most of it": lambda rows: (
+        "a memory of three steps cuts the loss to less than a quarter": lambda rows: (
             value(rows, "f after 40 steps", memory=3) < value(rows, "f after 40 steps", memory=0) / 4
         ),
-        "ten more": lambda rows: (
+        "ten cut it by at least another 30 %": lambda rows: (
             value(rows, "f after 40 steps", memory=10) < 0.7 * value(rows, "f after 40 steps", memory=3)
         ),
-        "and fewer lengths have to be tried than without a memory": lambda rows: (
+        "and with a memory the line search needs over 20 % fewer passes": lambda rows: (
             max(column(rows, "passes")[1:]) < 0.8 * rows[0]["passes"]
         ),
-        "for each of them the coordinator says some four things more": lambda rows: (
+        "each step remembered takes about four more commands of the coordinator": lambda rows: (
             3.5 < (rows[-1]["commands"] - rows[0]["commands"]) / 10 < 5.5
         ),
-        "which takes time on a network, though hardly a byte is moved": lambda rows: (
+        "so on a network a memory of ten takes over 1.3 times as long, though fewer bytes move": lambda rows: (
             value(rows, "milliseconds", memory=10) > 1.3 * value(rows, "milliseconds", memory=0)
             and value(rows, "megabytes", memory=10) < value(rows, "megabytes", memory=0)
         ),
     },
+    look=Look(
+        "memory", ("f after 20 steps", "f after 40 steps"), kind="bar", log="y", title="loss on all training images"
+    ),
 )
 def remembered_steps(run):
     """Digits, 4 workers, 40 steps from the same start; f is the loss on all training images. 10 Gb Ethernet.
 
-    `commands` is what the coordinator sends its shard in a step; a dot product is answered, and each answer has to be
-    waited for. With a model so small that is most of the time.
+    `commands`: what the coordinator sends its shard in a step. A dot product needs an answer, and the coordinator waits
+    for each. With a model this small, that is most of the time.
     """
     rows = []
     for memory in (0, 3, 10):
@@ -236,29 +244,31 @@ def _batch_passes(done):
 
 
 @figure(
-    "Which comes down first, small steps or large ones?",
+    "Which descends faster, many small steps or few large ones?",
     source="Dean et al., NIPS 2012; Liu & Nocedal, 1989; Bottou & Bousquet, NIPS 2007",
     claims={
-        "on digits SGD is ahead from beginning to end": lambda rows: all(
+        "on digits SGD is ahead throughout": lambda rows: all(
             row["SGD"] < 0.7 * row["L-BFGS"] for row in rows if row["problem"] == "digits"
         ),
-        "in the bowl it is ahead for the first passes": lambda rows: all(
+        "on the bowl it is ahead for the first 8 passes": lambda rows: all(
             row["SGD"] < row["L-BFGS"] / 3 for row in rows if row["problem"] == "bowl" and row["passes"] <= 8
         ),
-        "until its noise keeps it from coming nearer, and L-BFGS passes it": lambda rows: (
+        "until its noise stops it: after 64 passes L-BFGS is more than 30 times lower": lambda rows: (
             value(rows, "L-BFGS", problem="bowl", passes=64) < value(rows, "SGD", problem="bowl", passes=64) / 30
         ),
-        "the same steps without a memory are behind both": lambda rows: all(
+        "the same steps without a memory are behind both from 8 to 32 passes": lambda rows: all(
             row["steepest descent"] > max(row["L-BFGS"], row["SGD"]) for row in rows if row["passes"] in (8, 16, 32)
         ),
     },
+    look=Look("passes", ("SGD", "steepest descent", "L-BFGS"), "problem", log="xy", title="held-out loss"),
 )
 def per_pass(run):
-    """Held-out loss of digits, and of a narrow noisy bowl above its optimum, after so many passes over the data.
+    """Held-out loss on digits, and loss above the optimum on a narrow noisy bowl, after a number of passes over the
+    data.
 
-    SGD makes 90 steps of 16 images in a pass over digits, L-BFGS one of all of them, or fewer if a step is tried in
-    vain. Where nobody wants the optimum of the training images more exactly than digits need it the many small steps
-    win; in the bowl, where exactness is what counts, they win only at first. SGD's rate does not fall here.
+    SGD makes 90 steps of 16 images in a pass over digits; L-BFGS makes one on all images, or fewer where the line
+    search rejects a step. Digits do not need the exact optimum of the training loss, and the many small steps win. On
+    the bowl precision counts, and they win only at first. SGD's rate is 0.3 throughout.
     """
     rows = []
     problems = {
@@ -286,7 +296,7 @@ def per_pass(run):
     return rows
 
 
-HEAVY = 300  # times as long as its few numbers take: a gradient of a large model, beside which messages take little
+HEAVY = 300  # times as long as its FLOPs take: a gradient of a large model, compared with which messages are short
 
 
 def _seconds(run, workers, servers, loss, **values):
@@ -300,38 +310,39 @@ def _seconds(run, workers, servers, loss, **values):
 
 
 @figure(
-    "Which method makes the most of many machines?",
+    "Which method makes the best use of many machines?",
     source="Dean et al., NIPS 2012, figures 4 and 5",
     claims={
-        "slow to fast with few: Sandblaster, one alone with SGD, Downpour, Downpour with Adagrad": lambda rows: (
+        "from slow to fast with few: Sandblaster, SGD on one, Downpour, Downpour with Adagrad": lambda rows: (
             value(rows, "seconds", method="Sandblaster", workers=4)
             > value(rows, "seconds", method="SGD")
             > value(rows, "seconds", method="Downpour", workers=4)
             > value(rows, "seconds", method="Downpour, Adagrad", workers=4)
         ),
-        "with many, Sandblaster has come from far behind to within a third of Adagrad with few": lambda rows: (
+        "Sandblaster on 64 machines is within a third of Downpour with Adagrad on 4": lambda rows: (
             value(rows, "seconds", method="Sandblaster", workers=64)
             < 4 / 3 * value(rows, "seconds", method="Downpour, Adagrad", workers=4)
         ),
-        "which 16 times the machines make less than twice as fast": lambda rows: (
+        "16 times the machines make Downpour with Adagrad less than twice as fast": lambda rows: (
             value(rows, "seconds", method="Downpour, Adagrad", workers=4)
             < 2 * value(rows, "seconds", method="Downpour, Adagrad", workers=64)
         ),
-        "and Sandblaster more than three times": lambda rows: (
+        "and Sandblaster more than three times as fast": lambda rows: (
             value(rows, "seconds", method="Sandblaster", workers=4)
             > 3 * value(rows, "seconds", method="Sandblaster", workers=64)
         ),
     },
+    look=Look("workers", ("seconds",), "method", log="xy", title="seconds until the held-out loss is 0.5"),
 )
 def few_and_many(run):
-    """Digits, seconds until the held-out loss is 0.5; mini-batches of 16 images, each with the better of two rates.
+    """Digits, seconds until the held-out loss is 0.5; mini-batches of 16 images, each method at the better of two
+    rates, Sandblaster at 1.
 
-    The order of the few is that of the paper, whose "many" were 200 replicas for Downpour and 2,000 for Sandblaster;
-    here they are 64 for both, a gradient takes 300 times as long as its few numbers would, and the network is fast.
-    Which of the many is first is not settled here: in the paper it is Downpour with Adagrad, here that depends on the
-    seed. Not seen here is how much Downpour gains from many replicas there: 64 times 16 images are most of this data
-    set at once, and 63 gradients of others come between. Sandblaster goes on gaining as long as there are images to
-    share out.
+    The order with few machines is that of the paper, whose "many" were 200 replicas for Downpour and 2,000 for
+    Sandblaster. Here they are 64 for both, a gradient takes 300 times as long as its FLOPs would, and the network is
+    fast. Which of them is fastest with many is not settled here: in the paper it is Downpour with Adagrad, here it
+    depends on the seed. Downpour gains less from many replicas than in the paper: 64 times 16 images are most of this
+    data set, and 63 gradients of others come in between. Sandblaster gains as long as there are images left to split.
     """
     ways = {
         "SGD": ("sgd", {1: (0.3, 0.5)}, {}),

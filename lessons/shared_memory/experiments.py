@@ -1,14 +1,14 @@
-"""Shared memory: threads that write into one vector without asking, what they spoil for each other, and what not.
+"""Shared memory: threads that update one vector without locks, where they interfere, and where they do not.
 
-All figures are of the simulated cluster, where every look and every write has its time, so that it can be counted who
-wrote in between; on real threads the same code runs as fast as it can, and nothing is counted.
+All figures come from the simulated cluster, where every read and every write has its time, so that the writes in
+between can be counted; on real threads the same code runs at full speed, and nothing is counted.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from lessons.figure import column, figure, value
+from lessons.figure import Look, column, figure, value
 
 ROWS = {"workload": "sparse", "rows": 4096, "nonzeros": 8, "batch": 16, "evaluations": 2, "learning_rate": 0.5}
 GAP = {"workload": "sparse", "rows": 1024, "features": 200, "nonzeros": 8, "l2": 1e-3, "judged": "gap"}
@@ -20,7 +20,7 @@ def _shares(done):
 
 
 @figure(
-    "How sparse must samples be for threads not to notice each other?",
+    "How sparse must samples be for threads not to interfere?",
     source="Niu, Recht, Re & Wright, 2011; the simulated version is ours",
     claims={
         "with ten times the features a write conflicts about a tenth as often": lambda rows: all(
@@ -29,20 +29,21 @@ def _shares(done):
                 column(rows, "conflicts", skew=0.0), column(rows, "conflicts", skew=0.0)[1:], strict=False
             )
         ),
-        "popular features are where threads meet, however many others there are": lambda rows: (
+        "popular features cause conflicts: at 10,000 features over ten times as many as without skew": lambda rows: (
             value(rows, "conflicts", features=10_000, skew=1.0)
             > 10 * value(rows, "conflicts", features=10_000, skew=0.0)
         ),
-        "fewer additions are lost than conflicts seen": lambda rows: all(
+        "fewer additions are lost than there are conflicts": lambda rows: all(
             row["lost"] < row["conflicts"] for row in rows
         ),
     },
+    look=Look("features", ("conflicts", "lost"), "skew", log="xy", title="fraction of the coordinates written"),
 )
 def conflicts_against_sparsity(run):
-    """Eight threads, rows with eight features out of more and more; with skew 1 the v-th is chosen 1/v times as often.
+    """Eight threads, rows with eight features out of more and more; with skew 1 feature v is drawn 1/v times as often.
 
-    A conflict is a coordinate that somebody else has written between a thread's look at it and its own write: the
-    gradient was computed from a value that is no more. An addition is lost only if the two writes themselves overlap.
+    A conflict is a coordinate that another thread writes between a thread's read and its own write: the gradient was
+    computed from a stale value. An addition is lost only if the two writes themselves overlap.
     """
     rows = []
     for skew in (0.0, 1.0):
@@ -53,28 +54,29 @@ def conflicts_against_sparsity(run):
 
 
 @figure(
-    "What does every further thread spoil?",
+    "What does each further thread cost?",
     source="Niu, Recht, Re & Wright, 2011; the simulated version is ours",
     claims={
         "conflicts grow in proportion to the number of other threads": lambda rows: all(
             0.7 < row["conflicts"] / (row["threads"] - 1) / (rows[1]["conflicts"] / (rows[1]["threads"] - 1)) < 1.3
             for row in rows[1:]
         ),
-        "between a look and its write each of the others writes once": lambda rows: all(
+        "between a read and its write each other thread writes about once": lambda rows: all(
             abs(row["staleness"] - (row["threads"] - 1)) <= 0.1 * row["threads"] for row in rows
         ),
-        "time falls with threads all the same": lambda rows: (
+        "time still falls almost in proportion to the threads": lambda rows: (
             rows[-1]["microseconds"] < 1.3 * rows[0]["microseconds"] / rows[-1]["threads"]
         ),
-        "and the model that comes out is as good": lambda rows: (
+        "and the final loss is the same within 3 %": lambda rows: (
             max(column(rows, "loss")) < 1.03 * min(column(rows, "loss"))
         ),
     },
+    look=Look("threads", ("conflicts", "lost"), title="fraction of the coordinates written"),
 )
 def conflicts_against_workers(run):
-    """Rows with eight of 2,000 features, 4,096 of them in all; the same number of samples for 1 to 16 threads.
+    """4,096 rows, each with eight of 2,000 features; the same number of samples for 1 to 16 threads.
 
-    That cores share the path to memory is not simulated here: that speed-up is an upper bound.
+    That cores share memory bandwidth is not simulated here, so the speed-up is an upper bound.
     """
     rows = []
     for threads in (1, 2, 4, 8, 16):
@@ -92,26 +94,27 @@ def conflicts_against_workers(run):
 
 
 @figure(
-    "What does it cost that additions are lost?",
+    "What do lost additions cost?",
     source="a finding of ours on the simulated cluster; the failure is Hogwild's on dense problems",
     claims={
-        "the descent is as long as what was not lost": lambda rows: all(
-            abs(row["descent"] / (1 - row["lost"]) - 1) < 0.05 for row in rows
+        "the descent equals the fraction of additions that is not lost, within 5 %": lambda rows: all(
+            abs(row["descent"] / row["not lost"] - 1) < 0.05 for row in rows
         ),
-        "atomic additions lose nothing": lambda rows: all(row["lost"] == 0 for row in rows if row["atomic"]),
-        "without them the more threads the more is lost": lambda rows: (
-            np.diff(column(rows, "lost", atomic=False)) > 0
+        "atomic additions lose nothing": lambda rows: all(row["not lost"] == 1 for row in rows if row["atomic"]),
+        "without them, the more threads, the more is lost": lambda rows: (
+            np.diff(column(rows, "not lost", atomic=False)) < 0
         ).all(),
     },
+    look=Look("threads", ("descent",), "atomic", theory=("not lost",), title="descent, relative to one thread"),
 )
 def lost_additions(run):
-    """A round bowl in a thousand dimensions, where every write is of the whole vector; a rate so small that stale
+    """A round bowl in a thousand dimensions, where every write covers the whole vector; a rate so small that stale
     gradients are as good as fresh ones.
 
-    `descent` is how far down the threads have come together, with one thread's descent by as many samples as 1. Lost
-    additions do not lead astray, they are steps not taken: a smaller rate, paid for in full.
+    `descent` is how far all threads together descend, relative to one thread on the same number of samples. Lost
+    additions do not mislead; they are steps not made: a smaller rate at the full price.
 
-    How much is lost is, within a factor of two, what two cores lose that share a cache; cores farther apart lose up to
+    How much is lost is within a factor of two of what two cores lose that share a cache; cores farther apart lose up to
     five times as much. That it grows with the threads does not depend on it.
     """
     bowl = {"workload": "quadratic", "dimension": 1000, "condition": 1, "points": 2048, "precision": "float64"}
@@ -124,32 +127,34 @@ def lost_additions(run):
             )  # fmt: skip
             loss, samples = done.evaluations["loss"], 2048 // (16 * threads) * 16 * threads
             descent = float(np.log(loss[0] / loss[-1]) / 2 / -np.log(1 - 1e-4) / samples)
-            rows.append({"atomic": atomic, "threads": threads, "descent": descent, "lost": _shares(done)["lost"]})
+            kept = 1 - _shares(done)["lost"]
+            rows.append({"atomic": atomic, "threads": threads, "descent": descent, "not lost": kept})
     return rows
 
 
 @figure(
-    "How many samples should a thread gather before it writes?",
+    "How many samples should a thread accumulate before it writes?",
     source="Sallinen, Satish, Smelyanskiy, Sury & Re, 2016",
     claims={
-        "the more, the less is written, and the sooner an epoch is over": lambda rows: all(
+        "the more, the less is written, and the shorter is an epoch": lambda rows: all(
             (np.diff(column(rows, quantity)) < 0).all() for quantity in ("written", "epoch")
         ),
-        "and about as many samples are needed to come as near to the minimum": lambda rows: (
+        "the samples needed to come within 0.02 of the minimum differ by a factor below 1.7": lambda rows: (
             max(column(rows, "samples")) < 1.7 * min(column(rows, "samples"))
         ),
-        "so with 64 at a time one is there sooner": lambda rows: (
+        "so 64 at a time take less than three quarters of the time of single samples": lambda rows: (
             value(rows, "time", per_write=64) < 0.75 * value(rows, "time", per_write=1)
         ),
     },
+    look=Look("per_write", ("time", "epoch"), log="xy", title="microseconds"),
 )
 def samples_per_write(run):
-    """Four threads, rows of which most have the same few features, one rate per sample; until the objective is within
+    """Four threads, rows that mostly share the same few features, one rate per sample; until the objective is within
     0.02 of its minimum.
 
-    `written` is in coordinates per sample, times are microseconds of the simulated clock. The simulated clock knows
-    nothing of what a coordinate costs that another core has just written; it is for this that the paper's gathering
-    gained up to twenty times, and here it gains less.
+    `written` is in coordinates per sample, times are microseconds of the simulated clock. That clock does not charge
+    for a coordinate that another core has just written. This cost is why accumulation gained up to twenty times in the
+    paper; here it gains less.
     """
     rows = []
     for per_write in (1, 4, 16, 64):
@@ -187,30 +192,33 @@ def _slopes(rows):
 
 
 @figure(
-    "Do threads without locks get to the optimum?",
+    "Do threads without locks reach the optimum?",
     source="Zhao & Li, 2016",
     claims={
-        "Hogwild with a constant rate comes to rest well above it": lambda rows: (
+        "Hogwild at a constant rate stalls well above it": lambda rows: (
             column(rows, "gap", method="Hogwild")[-1] > 0.3 * column(rows, "gap", method="Hogwild")[2]
         ),
-        "with a falling rate it gets nearer, ever more slowly": lambda rows: (
+        "at a decaying rate it gets closer, more and more slowly": lambda rows: (
             column(rows, "gap", method="Hogwild, 0.8 per epoch")[-1] < column(rows, "gap", method="Hogwild")[-1] / 5
             and column(rows, "gap", method="Hogwild, 0.8 per epoch")[-1]
             > column(rows, "gap", method="Hogwild, 0.8 per epoch")[-2] / 3
         ),
-        "AsySVRG gains about the same factor with every pass": lambda rows: max(_slopes(rows)) < 2 * min(_slopes(rows)),
-        "begins worse, and ends a thousand times nearer": lambda rows: (
+        "AsySVRG shrinks the gap by about the same factor in every pass": lambda rows: (
+            max(_slopes(rows)) < 2 * min(_slopes(rows))
+        ),
+        "it starts worse, and ends over a thousand times closer": lambda rows: (
             column(rows, "gap", method="AsySVRG")[0] > column(rows, "gap", method="Hogwild")[0]
             and column(rows, "gap", method="AsySVRG")[-1]
             < column(rows, "gap", method="Hogwild, 0.8 per epoch")[-1] / 1000
         ),
     },
+    look=Look("passes", ("gap",), "method", log="y", title="objective above its minimum"),
 )
 def gap_per_pass(run):
-    """Four threads on 1,024 sparse rows with a penalty; passes count gradients computed, of which AsySVRG needs five
-    for three looks at a sample.
+    """Four threads on 1,024 sparse rows with an L2 penalty; passes count gradients computed, of which AsySVRG needs
+    five for every three samples.
 
-    The noise of single samples does not fade at the optimum, so a constant rate is thrown about there.
+    The noise of single samples does not vanish at the optimum, so at a constant rate the model keeps moving around it.
     """
     methods = {
         "Hogwild": {"algorithm": "hogwild", "learning_rate": 0.5},

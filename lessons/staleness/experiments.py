@@ -38,16 +38,16 @@ def _loss(done):
 
 
 @figure(
-    "How much work do machines do that never wait?",
+    "How much work do machines do if they never wait?",
     source="Dean et al., 2012; Chen et al., 2016",
     claims={
-        "of 32 machines that wait for each other, the work of fewer than 20 is left": lambda rows: (
+        "32 machines that wait for each other do the work of fewer than 20": lambda rows: (
             value(rows, "speed-up", method="synchronous", workers=32) < 20
         ),
         "if nobody waits they do the work of 32, to a tenth": lambda rows: all(
             abs(row["speed-up"] / row["workers"] - 1) < 0.1 for row in rows if row["method"] == "asynchronous"
         ),
-        "with as many gradients each, at the same rate, they learn far more": lambda rows: (
+        "with as many gradients each, at the same rate, they learn far more than those that wait": lambda rows: (
             value(rows, "loss", method="asynchronous", workers=32)
             < value(rows, "loss", method="synchronous", workers=32) / 5
         ),
@@ -87,7 +87,7 @@ def _pace(done):
                 for rate in RATES[1:]
             )
         ),
-        "many learn little or nothing": lambda rows: all(
+        "many workers learn little or nothing": lambda rows: all(
             row["loss"] > NOTHING for row in rows if row["rate"] * row["workers"] > 2
         ),
         "a quarter of the rate cures it: four times the workers learn": lambda rows: (
@@ -97,9 +97,9 @@ def _pace(done):
     look=Look("workers", ("loss",), "rate", log="x", title="held-out loss"),
 )
 def too_many_workers(run):
-    """Digits; the same 1,536 gradients of 16 images, made by one worker or shared out among many. Guessing costs 2.3.
+    """Digits; the same 1,536 gradients of 16 images, made by one worker or shared among many. Guessing costs 2.3.
 
-    Up to its limit staleness is hardly seen. Beyond it the first steps, where the loss is steepest, throw the network
+    Up to a limit staleness hardly matters. Beyond it the first steps, where the loss is steepest, throw the network
     to where no neuron answers, and no later gradient brings it back.
     """
     rows = []
@@ -131,7 +131,7 @@ def _most(rows, rate):
             sum(row["share"] for row in rows if row["times"] == "heavy tail" and 5 <= row["age"] <= 9) > 0.5
         ),
     },
-    look=Look("age", ("share",), "times", theory=("geometric",), title="share of all gradients"),
+    look=Look("age", ("share",), slider="times", theory=("geometric",), title="share of all gradients"),
 )
 def ages(run):
     """Asynchronous SGD in a bowl with 8 workers; age is how many updates others made since the worker looked.
@@ -155,15 +155,15 @@ def ages(run):
     "How old is a gradient when it arrives?",
     source="Mitliagkas et al., 2016; Hermans, 2017; the proof is ours",
     claims={
-        "N-1 updates in the mean, whatever the times and speeds": lambda rows: all(
+        "N-1 updates on average, whatever the times and speeds": lambda rows: all(
             abs(row["mean"] / (row["workers"] - 1) - 1) < 0.02 for row in rows
         ),
-        "in a round robin every single one is": lambda rows: all(
+        "in a round robin every single gradient is that old": lambda rows: all(
             row["youngest"] == row["oldest"] == row["workers"] - 1
             for row in rows
             if row["times"] == "all alike" and row["slowest"] == 1
         ),
-        "if times are exponential about one in N is not old at all, and some are very old": lambda rows: all(
+        "with exponential times about one in N is not old at all, and some are very old": lambda rows: all(
             abs(row["fresh"] * row["workers"] - 1) < 0.3 and row["oldest"] > 5 * row["workers"]
             for row in rows
             if row["times"] == "exponential"
@@ -174,6 +174,7 @@ def ages(run):
             for n in (4, 16)
         ),
     },
+    look=Look("times", ("mean", "oldest"), "workers+slowest", kind="bar", log="y", title="updates in between"),
 )
 def how_old(run):
     """Asynchronous SGD in a bowl; the server counts the updates between a worker's look and its push.
@@ -227,14 +228,14 @@ def _critical(done):
     source="the theory of linear recursions with a delay",
     claims={
         "alone, w goes straight down": lambda rows: (np.diff(column(rows, "w", workers=1)) < 0).all(),
-        "with four workers it swings, and comes to rest": lambda rows: (
+        "with four workers it oscillates, and comes to rest": lambda rows: (
             min(column(rows, "w", workers=4)) < -0.3 and abs(column(rows, "w", workers=4)[-1]) < 0.1
         ),
-        "with eight it swings farther every time": lambda rows: (
+        "with eight it swings farther each time": lambda rows: (
             max(column(rows, "w", workers=8)[20:]) > 1 > 0 > -0.9 > min(column(rows, "w", workers=8)[:20])
         ),
     },
-    look=Look("update", ("w",), "workers"),
+    look=Look("update", ("w",), slider="workers"),
 )
 def overshoot(run):
     """The bowl w^2/2 from w = 1 at rate 0.3; workers are all alike and take turns, so a gradient is N-1 updates old."""
@@ -340,6 +341,7 @@ def _gain(rows, workers):
             row["off by"] > 0.2 and row["N rate / lr"] > 1.4 for row in rows if row["times"] == "all alike"
         ),
     },
+    look=Look("workers", ("momentum",), "times", theory=("1 - 1/N",), title="momentum of the mean course"),
 )
 def begets_momentum(run):
     """The bowl w^2/2 from w = 1 at rate 1.2/N: asynchronous SGD, the mean of 200 clusters.
@@ -608,6 +610,7 @@ def _reached(done):
             and value(rows, "loss", update="sgd", rate=0.16, warm=128) > NOTHING
         ),
     },
+    look=Look("rate", ("loss",), "update+warm", log="xy", title="training loss"),
 )
 def warm_adagrad(run):
     """Digits, 16 replicas with 128 steps of 16 images each; `warm` is how many the first one makes alone.
@@ -664,6 +667,13 @@ def _at_best(rows, update, warm):
             if row["workers"] == 4 or row["period"] == 16
         ),
     },
+    look=Look(
+        "period",
+        ("Downpour: the sum", "AGN: the mean", "ADAG: by distance"),
+        "workers",
+        log="xy",
+        title="training loss",
+    ),
 )
 def commits(run):
     """Digits, a commit every `period` steps at rate 0.1; 2,048 gradients of 16 images in all.
@@ -755,6 +765,7 @@ def server_bottleneck(run):
         ),
         "the model is the same, bit for bit": lambda rows: not any(column(rows, "apart")),
     },
+    look=Look("batch", ("numbers",), theory=("theory", "gradient"), log="x", title="numbers in a push"),
 )
 def factors(run):
     """Project Adam on digits, one hidden layer of 64: dense layers of 64 x 64 and 64 x 10 weights.
@@ -795,6 +806,7 @@ def factors(run):
             row["loss in the end"] < 0.9 * row["loss then"] for row in rows
         ),
     },
+    look=Look("workers", ("kept",), "method", kind="bar", title="updates a second, as a part of those before"),
 )
 def lost_worker(run):
     """Digits; worker 2 is lost half way. kept: updates a second after that, as a part of those before."""
