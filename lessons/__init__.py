@@ -62,6 +62,14 @@ def find(name: str):
 
 
 def recorded_figure(name: str):
-    """Return the golden.RecordedFigure of this full name from the first chapter that shows it; None if none does."""
-    golden = (one.golden.figures.get(name) for one in written())
+    """Return the golden.RecordedFigure of this full name from the first chapter that has it; None if none does."""
+    golden = (chapter(one).golden.figures.get(name) for one in CHAPTERS)
     return next((figure for figure in golden if figure), None)
+
+
+def question(name: str) -> str:
+    """Return the question of the figure of this full name, without running anything. ValueError if there is none."""
+    declared = chapter(name.partition(".")[0]).declared
+    if name not in declared:
+        raise ValueError(f"there is no figure {name[:60]!r}; there are {', '.join(declared)}.")
+    return declared[name]

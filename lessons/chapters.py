@@ -1,5 +1,6 @@
 """Chapter: a folder with these files.
 
+chapter.toml     what it asks of a reader, and its objectives (lessons.front_matter)
 text.md          the text; its first line is the title (lessons.markup: live numbers, figures and code in it)
 text.ko.md       its Korean translation, where there is one
 experiments.py   the figures (lessons.figure)
@@ -7,18 +8,23 @@ golden.json      recorded results of figures and quiz items (lessons.golden)
 quiz.toml        the questions (lessons.quiz); answers.py computes the answers
 exercise.py      one function to write: the template works, but not well enough
 check.py         how solutions are judged (lessons.grading.grader)
+solution.py      one with all marks; levels are cut from it (lessons.grading.levels)
+exercise.toml    hints and levels (lessons.grading.sheet)
 lab.md           a sheet for 45 minutes with a class
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from functools import cached_property
 from pathlib import Path
 
-from lessons import golden, markup, quiz, seeds
+import lessons
+from lessons import figure, front_matter, golden, markup, quiz, seeds
+from lessons.front_matter import FrontMatter
 from lessons.golden import Golden
 
+WORDS_A_MINUTE = 200
 LANGUAGES = {"en": "English", "ko": "한국어"}
 
 
@@ -39,9 +45,9 @@ class Chapter:
         return [one for one in LANGUAGES if self._path("text", one).is_file()]
 
     def title(self, language: str = "en") -> str:
-        """Return the title; without a text, the name in words."""
+        """Return the title; without a text, that of chapter.toml, else the name in words."""
         if not self.written:
-            return self.name.replace("_", " ").capitalize()
+            return self.front.title or self.name.replace("_", " ").capitalize()
         return self.text(language).lstrip().splitlines()[0].lstrip("# ")
 
     def text(self, language: str = "en") -> str:
@@ -52,15 +58,86 @@ class Chapter:
         """Return the lab sheet in this language, else in English, else ""."""
         return self._read("lab", language)
 
-    def blocks(self, language: str = "en") -> list[markup.Block]:
-        """Return the blocks of the text, numbers inserted. ValueError, in one sentence, if a mark is invalid."""
-        return markup.blocks(self.text(language), self.name, self.golden)
+    def blocks(
+        self, language: str = "en", address: markup.Address | None = None, draft: bool = False
+    ) -> list[markup.Block]:
+        """Return the blocks of the text, numbers inserted. ValueError, in one sentence, if a mark is invalid.
+
+        With an `address` (lessons.references), references are links, and terms of the glossary are explained by HTML's
+        <abbr>. In a draft, numbers of figures that are not recorded are "?".
+        """
+        return markup.blocks(self.text(language), self.name, self.golden, address, draft)
+
+    @cached_property
+    def front(self) -> FrontMatter:
+        """Its front matter."""
+        return front_matter.read(self.folder / "chapter.toml")
+
+    @property
+    def number(self) -> int:
+        """Its place in the book, from 1; 0 if it is not registered."""
+        return lessons.CHAPTERS.index(self.name) + 1 if self.name in lessons.CHAPTERS else 0
+
+    @property
+    def difficulty(self) -> int:
+        """1 (easy), 2 or 3 (demanding)."""
+        return self.front.difficulty
+
+    @property
+    def prerequisites(self) -> tuple[str, ...]:
+        """Chapters to read before, by name."""
+        return self.front.prerequisites
+
+    @property
+    def background(self) -> tuple[str, ...]:
+        """What else a reader knows."""
+        return self.front.background
+
+    @property
+    def objectives(self) -> tuple[str, ...]:
+        """What a reader can do afterwards, each a sentence that begins with a verb."""
+        return self.front.objectives
+
+    @property
+    def minutes(self) -> int:
+        """Minutes to read it: 200 words each, and one more for each figure, question, piece of code or movement."""
+        marks = markup.ALONE_IN_TEXT.findall(self.text()) if self.written else self.shown
+        words = len(markup.MARK.sub("", self.text().partition("\n## Sources")[0]).split())
+        return round(words / WORDS_A_MINUTE) + len(marks)
+
+    @cached_property
+    def declared(self) -> dict[str, str]:
+        """Questions of the figures in its experiments.py by full name, read without running anything."""
+        found = figure.declared(self.folder / "experiments.py")
+        return {f"{self.name}.{name}": question for name, question in found.items()}
+
+    @property
+    def shown(self) -> list[str]:
+        """Full names of the figures on its page, in order: those in the text; without a text, all that it declares."""
+        return markup.shown_figures(self.text(), self.name) if self.written else list(self.declared)
+
+    def figure_number(self, name: str) -> str:
+        """Return the number of a figure on its page, such as "5.2"; "" if it is not there.
+
+        `name` is its full name, or the link of a schedule or timeline: these are figures too.
+        """
+        there = markup.numbered(self.text(), self.name) if self.written else self.shown
+        return f"{self.number}.{there.index(name) + 1}" if name in there else ""
 
     @property
     def figures(self) -> list[str]:
-        """Full names of the figures that its texts show or quote numbers from."""
+        """Full names of the figures that its texts show or quote numbers from; without a text, of all it declares."""
+        if not self.written:
+            return list(self.declared)
         texts = (read(language) for language in self.languages for read in (self.text, self.lab))
         return list(dict.fromkeys(name for text in texts for name in markup.figure_names(text, self.name)))
+
+    @property
+    def timelines(self) -> list[markup.Timeline]:
+        """Timelines of runs in its texts and lab sheets."""
+        texts = [read(language) for language in self.languages for read in (self.text, self.lab)]
+        found = [block for text in texts for block in markup.movements(text, self.name)]
+        return [block for block in found if isinstance(block, markup.Timeline)]
 
     @cached_property
     def golden(self) -> Golden:
@@ -71,6 +148,13 @@ class Chapter:
     def items(self) -> tuple[quiz.Item, ...]:
         """Questions of its quiz."""
         return quiz.read(self.folder / "quiz.toml")
+
+    @property
+    def quiz(self) -> tuple[quiz.Item, ...]:
+        """Questions in the order in which they are asked: the predictions of the text, then the others."""
+        predicted = markup.predictions(self.text()) if self.written else []
+        order = {name: place for place, name in enumerate(predicted)}
+        return tuple(sorted(self.items, key=lambda item: order.get(item.name, len(order))))
 
     def item(self, name: str) -> quiz.Item:
         """Return the question of this name. ValueError if there is none."""
@@ -85,19 +169,40 @@ class Chapter:
         path = self.folder / "exercise.py"
         return path.read_text("utf-8") if path.is_file() else ""
 
-    def recompute(self, log: Callable[[str], None] = lambda _: None) -> Golden:
-        """Run all figures and quiz items in this process; call `log` with the name of each."""
-        import lessons
+    def recompute(self, log: Callable[[str], None] = lambda _: None, only: Collection[str] | None = None) -> Golden:
+        """Run figures and quiz items in this process; call `log` with the name of each.
 
+        With `only`, names of figures (short or full) and of items, the others stay as they are recorded. ValueError if
+        the chapter has none of a name.
+        """
+        wanted = {name if "." in name else f"{self.name}.{name}" for name in only or ()} | {*(only or ())}
+        known = {*self.figures, *(item.name for item in self.items)}
+        for name in only or ():
+            if name not in known and f"{self.name}.{name}" not in known:
+                raise ValueError(
+                    f"{self.name} shows no figure and asks no question {name!r}; {', '.join(sorted(known))}."
+                )
         figures = {}
         for name in self.figures:
-            log(name)
-            figures[name] = run_figure(name, lessons.find(name), lambda count, name=name: log(f"{name}, run {count}"))
+            if only is None or name in wanted:
+                log(name)
+                figures[name] = run_figure(name, lessons.find(name), lambda n, name=name: log(f"{name}, run {n}"))
+            elif name in self.golden.figures:
+                figures[name] = self.golden.figures[name]
         answers = {}
         for item in self.items:
-            log(f"{self.name}, {item.name}")
-            answers[item.name] = [(values, item.compute(self.name, values)) for values in item.all_parameters()]
+            if only is None or item.name in wanted:
+                log(f"{self.name}, {item.name}")
+                answers[item.name] = [(values, item.compute(self.name, values)) for values in item.all_parameters()]
+            elif item.name in self.golden.answers:
+                answers[item.name] = self.golden.answers[item.name]
         return Golden(figures, answers)
+
+    @property
+    def unrecorded(self) -> list[str]:
+        """Figures and quiz items that the golden file lacks."""
+        items = (item.name for item in self.items if item.name not in self.golden.answers)
+        return [*(name for name in self.figures if name not in self.golden.figures), *items]
 
     def _path(self, kind: str, language: str) -> Path:
         return self.folder / (f"{kind}.md" if language == "en" else f"{kind}.{language}.md")

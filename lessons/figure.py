@@ -14,14 +14,17 @@
 A figure is a function of `run(**flat values of an experiment) -> Run` that returns rows, dicts of plain values. It is
 called with five seeds (`lessons.seeds`): means are drawn and printed, with the spread. Each claim is a sentence about
 the *shape* (which curve is higher, where it bends) with its test, which the rows of every seed pass. A figure takes at
-most 30 s with all seeds. `look` says how rows are drawn; by default `experiments.plots.chart.guess` chooses.
+most 30 s with all seeds. `look` says how rows are drawn, so that what is compared is seen; every figure of the book
+has one.
 """
 
 from __future__ import annotations
 
+import ast
 import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from experiments.plots.chart import Look as Look
@@ -50,6 +53,21 @@ def figure(question: str, *, source: str, claims: Mapping[str, Callable[[Rows], 
         return Figure(make.__name__, question, source, claims, make, inspect.cleandoc(make.__doc__ or ""), look)
 
     return made
+
+
+def declared(path: Path) -> dict[str, str]:
+    """Return name -> question of the figures in a file of experiments, in its order; {} if there is none.
+
+    The file is read and not run: its imports take seconds.
+    """
+    if not path.is_file():
+        return {}
+    found = {}
+    for node in ast.parse(path.read_text("utf-8")).body:
+        for call in getattr(node, "decorator_list", ()):
+            if isinstance(call, ast.Call) and getattr(call.func, "id", "") == "figure":
+                found[node.name] = ast.literal_eval(call.args[0])
+    return found
 
 
 def value(rows: Rows, quantity: str, **where: Any) -> Any:

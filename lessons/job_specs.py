@@ -25,9 +25,12 @@ def figure_spec(figure: str) -> JobSpec:
     return JobSpec(KIND, {"figure": figure, "version": hashlib.sha256(source).hexdigest()[:8]})
 
 
-def grading_spec(chapter: str, source: str, name: str, seed: int) -> JobSpec:
-    """Return the spec that grades `source`, from a file of this name, as a solution of the chapter's exercise."""
-    return JobSpec(KIND, {"check": chapter, "source": source, "name": name, "seed": seed})
+def grading_spec(chapter: str, source: str, name: str, seed: int, hints: tuple[str, ...] = ()) -> JobSpec:
+    """Return the spec that grades `source`, from a file of this name, as a solution of the chapter's exercise.
+
+    `hints` are those that were taken; the report repeats them.
+    """
+    return JobSpec(KIND, {"check": chapter, "source": source, "name": name, "seed": seed, "hints": list(hints)})
 
 
 def perform(values: dict[str, Any], root: Path, progress: Callable[[float], None] = lambda part: None) -> Path:
@@ -50,7 +53,7 @@ def _rerun(name: str, progress: Callable[[float], None]) -> dict[str, Any]:
     return chapters.run_figure(name, figure, lambda count: progress(min(count / most, 0.99))).plain()
 
 
-def _grade(check: str, source: str, name: str, seed: int) -> dict[str, Any]:
+def _grade(check: str, source: str, name: str, seed: int, hints: list[str] = ()) -> dict[str, Any]:
     from lessons.grading import grader
 
-    return grader.grade(lessons.chapter(check), source, seed, name).plain()
+    return grader.grade(lessons.chapter(check), source, seed, name, hints).plain()

@@ -5,8 +5,15 @@ A mark stands in double braces, with a space on each side. Alone in its line:
     {{ waiting_for_everybody }}                    a figure of this chapter; large_batches.warm_up is one of another
     {{ code algorithms.parts.optimizers.Sgd }}     the current source of a module, class or function
     {{ predict speed_up }}                         a quiz item, to be answered before the text goes on
+    {{ schedule zb_h1 ranks=4 chunks=8 }}          a schedule that plays (lessons.movement)
+    {{ timeline algorithm=easgd workers=8 }}       the timeline of a simulated run
 
-Inside a line, a Jinja expression on values from the rows of figures (lessons.figure.value); the filter f is Python's
+Inside a line, a reference (lessons.references):
+
+    {{ ref more_machines }}                        "Figure 5.1", linked; the text, or another chapter, shows it
+    {{ chapter staleness }}                        the title of a chapter, linked
+
+or a Jinja expression on values from the rows of figures (lessons.figure.value); the filter f is Python's
 `format`, by default .3g:
 
     {{ value("waiting_for_everybody.step", law="cloud", workers=32) | f(".1f") }}
@@ -20,7 +27,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -28,12 +35,19 @@ from jinja2 import StrictUndefined, TemplateError
 from jinja2.environment import TemplateExpression
 from jinja2.sandbox import SandboxedEnvironment
 
+from lessons import movement, references
 from lessons.figure import value
+from lessons.glossary import Glossary
 from lessons.golden import Golden
+from lessons.links import linked
+from lessons.movement import Schedule as Schedule
+from lessons.movement import Timeline as Timeline
+from lessons.references import Address
 
 ROOT = Path(__file__).resolve().parents[1]
 MARK = re.compile(r"\{\{ (.+?) \}\}")
 ALONE = re.compile(r"^\{\{ ([^{}]+) \}\}\s*$")
+ALONE_IN_TEXT = re.compile(r"(?m)^\{\{ [^{}(]+ \}\}\s*$")
 NAME = re.compile(r"^(\w+\.)?\w+$")
 VALUE = re.compile(r'\bvalue\("([^"]+)\.')  # up to the last dot, which precedes the column
 CODE_BLOCK = re.compile(r"^\s*(```|~~~)")
@@ -68,11 +82,17 @@ class Predict(NamedTuple):
     item: str
 
 
-Block = Text | LiveFigure | Code | Predict
+Block = Text | LiveFigure | Code | Predict | Schedule | Timeline
+MOVEMENTS = {"schedule": movement.schedule, "timeline": movement.timeline}
+REFERENCES = {"ref": references.figure, "chapter": references.title}
 
 
-def blocks(text: str, chapter: str, golden: Golden) -> list[Block]:
-    """Return the blocks of `text`, of this chapter, in order. ValueError, in one sentence, if a mark is invalid."""
+def blocks(text: str, chapter: str, golden: Golden, address: Address | None = None, draft: bool = False) -> list[Block]:
+    """Return the blocks of `text`, of this chapter, in order. ValueError, in one sentence, if a mark is invalid.
+
+    With an `address`, references are links, and terms of the glossary are explained by <abbr>. In a draft, numbers of
+    figures that are not recorded yet are "?".
+    """
     found: list[Block] = []
     lines: list[str] = []
 
@@ -83,20 +103,27 @@ def blocks(text: str, chapter: str, golden: Golden) -> list[Block]:
 
     for line, code in _lines(text):
         alone = None if code else ALONE.match(line)
-        if alone is None or "(" in alone[1]:
-            lines.append(line if code else MARK.sub(lambda mark: _number(mark[1], chapter, golden), line))
+        kind, _, rest = alone[1].partition(" ") if alone else ("", "", "")
+        if alone is None or "(" in alone[1] or (kind in REFERENCES and rest):
+            lines.append(
+                line if code else linked(MARK.sub(lambda mark: _inline(mark[1], chapter, golden, address, draft), line))
+            )
             continue
         close()
-        kind, _, name = alone[1].rpartition(" ")
         if kind == "code":
-            found.append(source(name))
+            found.append(source(rest))
         elif kind == "predict":
-            found.append(Predict(name))
-        elif not kind and NAME.match(name):
-            found.append(LiveFigure(full_name(name, chapter)))
+            found.append(Predict(rest))
+        elif kind in MOVEMENTS and rest:
+            found.append(_movement(kind, rest, chapter))
+        elif not rest and NAME.match(kind):
+            found.append(LiveFigure(full_name(kind, chapter)))
         else:
             raise ValueError(f"{chapter}: the mark {alone[0][:80]!r} is invalid; see lessons/markup.py.")
     close()
+    if address:
+        glossary = Glossary()
+        found = [Text(glossary.explain(part.markdown)) if isinstance(part, Text) else part for part in found]
     return found
 
 
@@ -108,6 +135,38 @@ def figure_names(text: str, chapter: str) -> list[str]:
             figures = [mark[1]] if NAME.match(mark[1]) else VALUE.findall(mark[1])
             names |= dict.fromkeys(full_name(figure, chapter) for figure in figures)
     return list(names)
+
+
+def shown_figures(text: str, chapter: str) -> list[str]:
+    """Return the full names of the figures that `text` shows, in order, each once."""
+    alone = [ALONE.match(line) for line, code in _lines(text) if not code]
+    return list(dict.fromkeys(full_name(mark[1], chapter) for mark in alone if mark and NAME.match(mark[1])))
+
+
+@lru_cache(maxsize=64)
+def numbered(text: str, chapter: str) -> tuple[str, ...]:
+    """Return what `text` shows and has a number, in order: full names of figures, links of schedules and timelines."""
+    found: dict[str, None] = {}
+    for mark in (ALONE.match(line) for line, code in _lines(text) if not code):
+        kind, _, rest = mark[1].partition(" ") if mark else ("", "", "")
+        if kind in MOVEMENTS and rest:
+            found[_movement(kind, rest, chapter).link] = None
+        elif not rest and NAME.match(kind):
+            found[full_name(kind, chapter)] = None
+    return tuple(found)
+
+
+def predictions(text: str) -> list[str]:
+    """Return the quiz items that `text` asks, in order."""
+    alone = (ALONE.match(line) for line, code in _lines(text) if not code)
+    return [mark[1].partition(" ")[2] for mark in alone if mark and mark[1].startswith("predict ")]
+
+
+def movements(text: str, chapter: str) -> list[Schedule | Timeline]:
+    """Return the schedules and timelines of `text`, in order."""
+    alone = [ALONE.match(line) for line, code in _lines(text) if not code]
+    words = [mark[1].partition(" ") for mark in alone if mark and "(" not in mark[1]]
+    return [_movement(kind, rest, chapter) for kind, _, rest in words if kind in MOVEMENTS and rest]
 
 
 def full_name(name: str, chapter: str) -> str:
@@ -158,8 +217,28 @@ def _lines(text: str) -> Iterator[tuple[str, bool]]:
         inside ^= edge
 
 
-def _number(mark: str, chapter: str, golden: Golden) -> str:
+def _movement(kind: str, words: str, chapter: str) -> Schedule | Timeline:
+    try:
+        return MOVEMENTS[kind](words)
+    except ValueError as error:
+        raise ValueError(f"{chapter}: in the mark {f'{kind} {words}'[:120]!r}: {error}") from None
+
+
+def _inline(mark: str, chapter: str, golden: Golden, address: Address | None, draft: bool) -> str:
     """Return the text in place of a mark inside a line."""
+    kind, _, name = mark.partition(" ")
+    if kind not in REFERENCES or not NAME.match(name):
+        quoted = [full_name(figure, chapter) for figure in VALUE.findall(mark)]
+        unknown = draft and any(figure not in golden.figures for figure in quoted)
+        return "?" if unknown else _number(mark, chapter, golden)
+    try:
+        return REFERENCES[kind](full_name(name, chapter) if kind == "ref" else name, chapter, address)
+    except ValueError as error:
+        raise ValueError(f"{chapter}: in the mark {mark[:80]!r}: {error}") from None
+
+
+def _number(mark: str, chapter: str, golden: Golden) -> str:
+    """Return the number in place of a mark inside a line, as text."""
     if "(" not in mark:
         raise ValueError(f"{chapter}: the mark {mark[:80]!r} must stand alone in its line.")
 

@@ -32,6 +32,7 @@ from typing import Any
 
 from lessons import seeds
 
+NUMBER = re.compile(r"(?:It is )?[*$]*(\d+(?:\.\d+)?)")  # with which an explanation may begin
 FIELD = re.compile(r"\{(\w+)(?::([^{}]*))?\}")
 
 
@@ -73,6 +74,16 @@ class Item:
     def explanation(self, parameters: Mapping[str, Any], answer: Any) -> str:
         """Return why this is the answer for these parameters."""
         return fill_in(self.why, {**parameters, "answer": answer})
+
+    def told(self, parameters: Mapping[str, Any], answer: Any) -> bool:
+        """Return whether the explanation begins with the answer, a number, so that it need not be said before."""
+        begins = NUMBER.match(self.explanation(parameters, answer))
+        return not self.choices and bool(begins) and abs(float(begins[1]) - answer) <= 0.05 * abs(answer)
+
+    def counted(self, number: float) -> str:
+        """Return the unit of so many: "models", and "model" of one."""
+        whole = self.unit in ("models", "updates", "workers", "micro-batches")
+        return re.sub("(?<=batch)es$|s$", "", self.unit) if whole and number == 1 else self.unit
 
     def right(self, guess: Any, answer: Any) -> bool:
         """Return whether a guess is the right choice, or a number within tolerance."""

@@ -1,14 +1,16 @@
 """The textbook's command line: every command works, and a mistake is one sentence."""
 
 import json
+import re
 
 import pytest
 from click.testing import CliRunner
 
 import lessons
-from lessons import quiz
+from lessons import markup, quiz, survey
 from lessons.__main__ import main
 from lessons.chapters import Chapter
+from lessons.cli import tex
 from lessons.figure import figure
 
 SOLUTION = "def double(x):\n    print('hello')\n    return 2 * x\n"
@@ -37,34 +39,79 @@ def tiny(tmp_path, monkeypatch):
     return chapter
 
 
-def test_everything_is_listed(command):
+def test_chapters_are_listed_in_order_in_80_columns(command):
     done = command("list")
-    assert done.exit_code == 0 and "more_machines" in done.output
-    assert "Synchronous SGD and stragglers" in done.output
+    assert done.exit_code == 0 and all(len(line) <= 80 for line in done.output.splitlines())
+    lines = " ".join(done.output.split())
+    for one in map(lessons.chapter, lessons.CHAPTERS):
+        kind = "text" if one.written else f"{len(one.shown)} figures"
+        assert f"{one.number} {one.name} " in lines and f" {one.minutes} {kind}" in lines
+    every = command("list", "--figures").output
+    assert "more_machines" in every and "What keeps nearest neighbours together?" in every
+
+
+def test_a_chapter_without_text_is_its_figures_with_their_questions(command):
+    done = command("show", "gossip")
+    assert done.exit_code == 0 and "9. Gossip: only neighbours" in done.output
+    assert all(name in done.output for name in lessons.figures("gossip"))
+    assert "How far apart do neighbours stay?" in done.output and "has no text yet" in done.output
 
 
 def test_a_chapter_can_be_read(command):
     done = command("show", "stragglers")
     assert done.exit_code == 0
-    assert "def server(comm, task, s):" in done.output and "{{" not in done.output
+    assert "def worker(comm, task, s=Settings()):" in done.output and "{{" not in done.output
 
 
-def test_formulas_gain_no_punctuation_in_a_terminal(command):
-    done = command("show", "pipedream")
-    assert "w_s^{(b+1)}" in done.output and "\\eta" in done.output
-    assert ";=;" not in done.output and "^{!" not in done.output
+def test_formulas_can_be_read_in_a_terminal(command):
+    done = command("show", "pipedream").output
+    assert "w_s^(k+1)" in done and "η" in done and "η h = 2 sin π/(4 τ + 2) ." in done
+    assert not re.search(r"\\\\[a-z]+|\\$", done)
+
+
+def test_a_prediction_shows_its_choices_and_the_command_that_judges_them(command):
+    done = " ".join(command("show", "stragglers").output.replace("▌", "").split())
+    chapter = lessons.chapter("stragglers")
+    predicted = [chapter.item(block.item) for block in chapter.blocks() if isinstance(block, markup.Predict)]
+    assert sum(bool(item.choices) for item in predicted) > 0
+    assert all(" ".join(choice.says.split()) in done for item in predicted for choice in item.choices)
+    assert "To answer: python -m lessons quiz stragglers" in done
+
+
+def test_a_command_that_is_told_runs_as_it_is_copied(command):
+    told = command("exercise", "stragglers").output + command("bugs").output
+    lines = [line for line in told.splitlines() if re.search(r"--hint|--level 2|bugs NAME", line)]
+    assert len(lines) == 3 and all("python -m lessons " in line for line in lines)
+
+
+def test_commands_are_listed_by_what_they_are_for_and_none_is_missing(command):
+    told = command("--help").output
+    assert told.index("To learn") < told.index("  quiz") < told.index("To teach") < told.index("  golden")
+    assert all(f"\n  {name} " in told for name in main.commands)
+
+
+def test_the_survey_cuts_no_name_of_a_module_in_80_columns(command):
+    told = command("survey").output
+    assert all(row["module"].partition(".")[2] in told for row in survey.rows())
+
+
+def test_every_formula_of_a_quiz_can_be_read_in_a_terminal():
+    for one in lessons.written():
+        for item in one.items:
+            drawn, answer = one.golden.answers[item.name][0]
+            assert "\\" not in tex.readable(item.explanation(drawn, answer)).replace("\\_", "_"), item.name
 
 
 def test_a_figure_is_run_again_and_says_what_it_shows(command):
-    done = command("show", "a_hundred_machines")
-    assert done.exit_code == 0 and "yes  the first backup saves most" in done.output
+    done = command("show", "stragglers", "a_hundred_machines")
+    assert done.exit_code == 0 and "yes  more gradients per second enter the model with 8 than with 32" in done.output
 
 
 def test_a_chapter_is_run_and_leaves_files(command, tiny, tmp_path):
     done = command("run", "tiny", "--out", str(tmp_path / "out"))
     assert done.exit_code == 0, done.output
     assert (tmp_path / "out/stragglers.a_hundred_machines.csv").read_text().startswith("backups,")
-    assert "What would it save" in (tmp_path / "out/tiny.html").read_text()
+    assert "What do four of a hundred save?" in (tmp_path / "out/tiny.html").read_text()
 
 
 @pytest.mark.parametrize("words", [("show", "thirds"), ("run", "tiny"), ("golden", "tiny")])
@@ -99,11 +146,62 @@ def test_a_golden_file_is_written_and_then_read(command, tiny):
     assert len(again.blocks()) == 4
 
 
+def test_one_figure_is_recorded_and_the_rest_stays(command, tiny, monkeypatch):
+    command("golden", "tiny")
+    before, recorded = json.loads((tiny.folder / "golden.json").read_text()), Chapter(tiny.folder)
+    monkeypatch.setattr(lessons, "chapter", lambda name: recorded)
+    monkeypatch.setattr(quiz.Item, "compute", lambda item, name, drawn: 77)
+    assert command("golden", "tiny", "--only", "stragglers.a_hundred_machines").exit_code == 0
+    assert json.loads((tiny.folder / "golden.json").read_text()) == before
+    (tiny.folder / "quiz.toml").write_text((tiny.folder / "quiz.toml").read_text().replace("[4]", "[6]"))
+    again = Chapter(tiny.folder)
+    monkeypatch.setattr(lessons, "chapter", lambda name: again)
+    monkeypatch.setattr(lessons, "find", lambda name: pytest.fail(f"{name} was run again"))
+    assert command("golden", "tiny", "--only", "half").exit_code == 0
+    after = json.loads((tiny.folder / "golden.json").read_text())
+    assert after["answers"] == {"half": [[{"n": 6}, 77]]} and after["figures"] == before["figures"]
+
+
+def test_what_is_missing_is_recorded_and_nothing_else(command, tiny, monkeypatch):
+    assert tiny.unrecorded == ["stragglers.a_hundred_machines", "half"]
+    command("golden", "tiny", "--only", "half")
+    again = Chapter(tiny.folder)
+    assert again.unrecorded == ["stragglers.a_hundred_machines"] and again.golden.answer("half", {"n": 4}) == 2
+    monkeypatch.setattr(lessons, "chapter", lambda name: again)
+    monkeypatch.setattr(quiz.Item, "compute", lambda *_: pytest.fail("it was asked again"))
+    assert command("golden", "tiny", "--missing").exit_code == 0 and Chapter(tiny.folder).unrecorded == []
+
+
+def test_a_draft_is_read_before_anything_is_recorded(command, tiny, monkeypatch):
+    monkeypatch.setattr(lessons, "question", lambda name: "How many?")
+    (tiny.folder / "text.md").write_text('# Tiny\n\n{{ there.it }}\n\nIt is {{ value("there.it.x") }}.\n')
+    assert "there.it is not in the golden file" in " ".join(command("show", "stragglers").output.split())
+    done = command("show", "stragglers", "--draft")
+    assert done.exit_code == 0 and "It is ?." in done.output and "How many? (not recorded yet)" in done.output
+
+
+def test_after_a_wrong_choice_the_right_one_is_told(command, tiny, monkeypatch):
+    (tiny.folder / "quiz.toml").write_text(
+        '[[item]]\nname = "one"\nask = "Which?"\nanswer = "one"\nwhy = "So."\n'
+        '[[item.choice]]\nkey = "a"\nsays = "The first."\n'
+        '[[item.choice]]\nkey = "b"\nsays = "The second."\nbut = "No, it."\n'
+    )
+    monkeypatch.setattr(quiz.Item, "compute", lambda item, name, drawn: "a")
+    told = [command("quiz", "tiny", "--seed", "1", input=f"{letter}\n").output for letter in "ab"]
+    assert sum("The answer: The first." in one and "No, it." in one for one in told) == 1
+
+
 def test_a_quiz_is_asked_and_judged(command, tiny):
     done = command("quiz", "tiny", "--seed", "1", input="2.1\n")
     assert done.exit_code == 0 and "Half of 4?" in done.output and "It is 2." in done.output
     assert "1 of 1 right; --seed 1" in done.output
     assert "0 of 1 right" in command("quiz", "tiny", input="3\n").output
+
+
+def test_a_quiz_says_how_to_leave(command, tiny):
+    done = command("quiz", "tiny", "--seed", "1", input="half\nq\n")
+    assert done.exit_code == 0 and "'half' is not a number; give one such as 1.5, or q to leave." in done.output
+    assert "0 of 0 right" in done.output
 
 
 def test_a_solution_is_graded_and_the_report_is_kept(command, tmp_path, monkeypatch):
@@ -122,15 +220,56 @@ def test_a_solution_is_graded_and_the_report_is_kept(command, tmp_path, monkeypa
     assert (report["score"], report["seed"], [mark["earned"] for mark in report["marks"]]) == (75, 5, [3, 0])
 
 
+def test_points_and_targets_are_shown_without_a_file(command):
+    done = command("check", "stragglers")
+    assert done.exit_code == 0 and "a crashed worker does not stop it" in done.output and "1.05" in done.output
+    assert "Write a server" in command("exercise", "stragglers").output
+    assert "this part is yours" in command("exercise", "stragglers", "--level", "3").output
+
+
+def test_hints_come_one_after_the_other_and_the_report_notes_them(command, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name in ("mine.py", "anna.py"):
+        (tmp_path / name).write_text("def server(comm: pass")
+    assert "(1 of 3)" in command("check", "stragglers", "--hint", "5").output
+    told = [command("check", "stragglers", "mine.py", "--hint", "4").output for _ in range(4)]
+    assert [text.split(" (")[0] for text in told] == ["concept", "principle", "almost the line", "almost the line"]
+    assert "# Hints taken: 4.1, 4.2, 4.3\n" in told[-1]
+    assert "Hints taken" not in command("check", "stragglers", "anna.py").output
+    done = command("check", "stragglers", "mine.py", "--json", "report.json")
+    assert "Hints taken: 4.1, 4.2, 4.3." in done.output and done.output.count("Not reached") == 1
+    assert json.loads((tmp_path / "report.json").read_text())["hints"] == ["4.1", "4.2", "4.3"]
+
+
+def test_every_command_is_named_in_a_whole_sentence(command):
+    told = command("--help", terminal_width=80).output.partition("To learn:")[2].splitlines()
+    told = [line for line in told if line.startswith("  ")]
+    assert len(told) == len(main.commands) and all(line.endswith(".") and not line.endswith("..") for line in told)
+
+
+def test_a_quiz_for_moodle_says_how_near_a_number_must_be(command, tmp_path):
+    items = [item for one in lessons.written() for item in one.items]
+    assert max(item.within for item in items if not item.choices) == 0.25
+    assert "10 % unless quiz.toml says otherwise, 25 % at most" in " ".join(command("quiz", "--help").output.split())
+    near = [item.within for item in lessons.chapter("pipedream").items if not item.choices]
+    told = command("quiz", "pipedream", "--gift", str(tmp_path / "quiz.gift")).output
+    assert f"right within {100 * min(near):g} to {100 * max(near):g} %" in told
+
+
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
         (("show", "nosuch"), "there is no figure 'nosuch'"),
-        (("show", "gossip"), "has no text yet"),
+        (("show", "colectives"), "there is no chapter 'colectives'; did you mean collectives?"),
+        (("show", "collectives.order_of_sum"), "did you mean order_of_sums?"),
+        (("show", "collectives", "order_of_sum"), "did you mean order_of_sums?"),
+        (("golden", "stragglers", "--only", "nothing"), "shows no figure and asks no question 'nothing'"),
         (("run", "nosuch"), "there is no chapter 'nosuch'"),
         (("quiz", "gossip"), "has no quiz"),
         (("check", "gossip", __file__), "has no exercise"),
         (("check", "stragglers", "nowhere.py"), "does not exist"),
+        (("exercise", "gossip"), "has no exercise"),
+        (("check", "stragglers", "--hint", "9"), "there is no hint 9.1"),
     ],
 )
 def test_a_mistake_is_told_in_a_sentence(command, words, sentence):

@@ -5,10 +5,10 @@ from types import SimpleNamespace
 import pytest
 
 import lessons
-from experiments.plots.chart import chart
+from experiments.plots.chart import apart, chart
 from lessons import golden, seeds
 from lessons.averaging.experiments import at_best
-from lessons.figure import figure
+from lessons.figure import Look, figure
 
 FIGURES = [(chapter, name) for chapter in lessons.CHAPTERS for name in lessons.figures(chapter)]
 each = pytest.mark.parametrize(("chapter", "name"), FIGURES, ids=[".".join(pair) for pair in FIGURES])
@@ -29,7 +29,73 @@ def test_every_seed_and_the_mean_show_what_it_claims_and_the_mean_is_what_the_te
     mean = seeds.mean([*samples.values()])
     assert all(holds(mean) for holds in shown.claims.values()), mean
     assert kept is None or golden.differences(kept.rows, mean) == []
+    assert not_seen(shown, mean) == []
     assert chart(mean, shown.look, seeds.spread([*samples.values()])).data
+
+
+def not_seen(figure, rows):
+    """What a reader cannot see: columns that are not there, rows drawn over each other, claims about what is not drawn.
+
+    Words cannot be drawn, and bytes, seconds and losses have no axis in common: of the claims about numbers one in
+    four, and one at least, has to be about what is drawn, if in other units. The others are checked in the table.
+    """
+    look = figure.look
+    if look is None:
+        return ["it has no look."]
+    groups, drawn = apart(look), {*look.y, *look.theory}
+    if missing := {look.x, *groups, *drawn} - {*rows[0]}:
+        return [f"rows have no {', '.join(sorted(missing))}."]
+    places = [tuple(str(row[name]) for name in (look.x, *groups)) for row in rows]
+    found = [f"{place} is drawn twice." for place in {*places} if places.count(place) > 1 and look.x not in look.theory]
+    numbers = {n for n in rows[0] if n not in (look.x, *groups) and all(type(row[n]) in (int, float) for row in rows)}
+    seen = drawn | {n for n in numbers if any(_proportional(rows, n, other) for other in drawn)}
+    read = {claim: _read_by(holds, rows) & numbers for claim, holds in figure.claims.items()}
+    unseen = [claim for claim, names in read.items() if names and not names & seen]
+    if len(unseen) > 3 / 4 * sum(map(bool, read.values())):
+        found.append(f"not drawn: {'; '.join(unseen)}.")
+    return found
+
+
+def _proportional(rows, one, other):
+    """Whether two columns are the same in other units."""
+    quotients = [row[one] / row[other] for row in rows if row[other]]
+    return len(quotients) == len(rows) and quotients == pytest.approx([quotients[0]] * len(rows), rel=1e-3)
+
+
+def _read_by(holds, rows):
+    """The columns that a claim reads."""
+    names = set()
+
+    class Read(dict):
+        def __getitem__(self, name):
+            names.add(name)
+            return super().__getitem__(name)
+
+        get = __getitem__
+
+    holds([Read(row) for row in rows])
+    return names
+
+
+@each
+def test_what_it_compares_is_drawn(chapter, name):
+    """Of figures that no chapter shows rows are not kept; the test above looks at theirs."""
+    shown, kept = lessons.find(f"{chapter}.{name}"), lessons.recorded_figure(f"{chapter}.{name}")
+    assert shown.look
+    assert kept is None or not_seen(shown, kept.rows) == []
+
+
+def test_a_look_that_leaves_out_what_is_claimed_is_seen():
+    rows = [{"ranks": n, "kind": kind, "ring": n, "tree": 1} for n in (2, 4) for kind in "ab"]
+    claims = {"trees do not grow": lambda rows: {row["tree"] for row in rows} == {1}}
+
+    def told(look):
+        return not_seen(figure("?", source="nobody", claims=claims, look=look)(lambda run: rows), rows)
+
+    assert told(Look("ranks", ("ring", "tree"), "kind")) == []
+    assert told(Look("ranks", ("ring",), "kind")) == ["not drawn: trees do not grow."]
+    assert told(Look("ranks", ("star",), "kind")) == ["rows have no star."]
+    assert len(told(Look("ranks", ("tree",)))) == 2 and told(None) == ["it has no look."]
 
 
 @each

@@ -1,13 +1,11 @@
 """The check of the chapter on PipeDream: near misses of its exercise lose the marks that they should lose."""
 
-from pathlib import Path
-
 import pytest
 
 import lessons
 from lessons.grading.grader import grade
 
-SOLUTION = (Path(__file__).with_name("solutions") / "pipedream.py").read_text()
+SOLUTION = (lessons.chapter("pipedream").folder / "solution.py").read_text()
 AHEAD = "ahead = comm.size - 1 - comm.rank"
 
 

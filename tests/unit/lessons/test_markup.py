@@ -2,8 +2,9 @@
 
 import pytest
 
+import lessons
 from experiments.plots.chart import Look
-from lessons import markup
+from lessons import markup, movement
 from lessons.golden import Golden, RecordedFigure
 
 ROWS = [
@@ -82,11 +83,78 @@ def test_figures_are_named_in_the_order_of_their_first_mention():
         ("{{ draw speed }}", "is invalid"),
         ("{{ code lessons.markup.nothing }}", "there is no 'nothing' in lessons/markup.py"),
         ("{{ code nowhere.at.all }}", "no module"),
+        ("{{ schedule zb_h3 ranks=4 }}", "there is no schedule 'zb_h3'; did you mean zb_h"),
+        ("{{ schedule own ranks=4 }}", "there is no schedule 'own'"),
+        ("{{ schedule gpipe rank=4 }}", "gpipe has no setting 'rank'; did you mean ranks"),
+        ("{{ schedule gpipe ranks=0 }}", "ranks is '0'; allowed is 1 to 256"),
+        ("{{ schedule interleaved pieces=many }}", "pieces is 'many'; allowed is 1 to 64"),
+        ("{{ schedule gpipe 4 8 }}", "'4' does not read; write name=value"),
+        ("{{ timeline algorithm=sync_sdg }}", "sync_sdg"),
+        ("{{ timeline algorithm=sync_sgd wokers=8 }}", "no setting 'wokers'; did you mean workers"),
+        ("{{ timeline algorithm=sync_sgd cluster=threads }}", "a timeline in a text is that of a simulated cluster"),
+        ("as {{ ref nothing }} shows", "refers to stragglers.nothing, which neither"),
+        ("{{ chapter straglers }}", "there is no chapter 'straglers'; did you mean stragglers"),
     ],
 )
 def test_a_mark_that_means_nothing_is_refused_in_a_sentence(text, words):
     with pytest.raises(ValueError, match=words):
-        parts(text)
+        markup.blocks(text, "stragglers" if "ref" in text else "here", GOLDEN)
+
+
+def address(chapter, anchor):
+    return f"{chapter}.html#{anchor}"
+
+
+def test_a_reference_is_the_number_of_the_figure_on_the_page_that_shows_it():
+    number = lessons.chapter("stragglers").number
+    first, *_, last = shown = lessons.chapter("stragglers").shown
+    own, other = first.partition(".")[2], "collectives.more_ranks"
+    text = f"See {{{{ ref {own} }}}}, {{{{ ref {last} }}}} and {{{{ ref {other} }}}}."
+    (said,) = markup.blocks(text, "stragglers", GOLDEN)
+    count = len(shown) + len(markup.movements(lessons.chapter("stragglers").text(), "stragglers"))
+    assert said.markdown == f"See Figure {number}.1, Figure {number}.{count} and Figure 2.2."
+    (linked,) = markup.blocks(text, "stragglers", GOLDEN, address)
+    assert f"[Figure {number}.1](#figure-stragglers-{own})" in linked.markdown
+    assert "[Figure 2.2](collectives.html#figure-collectives-more_ranks)" in linked.markdown
+
+
+def test_a_figure_that_another_chapter_lends_has_its_number_where_it_is_shown():
+    lent = "stragglers.waiting_for_fewer"
+    assert lent.startswith("stragglers") and not lessons.chapter("averaging").figure_number(lent)
+    (said,) = markup.blocks("{{ ref stragglers.waiting_for_fewer }}", "averaging", GOLDEN)
+    assert said.markdown == f"Figure {lessons.chapter('stragglers').figure_number(lent)}"
+
+
+def test_a_chapter_is_called_by_its_title():
+    (said,) = markup.blocks("{{ chapter staleness }}", "here", GOLDEN)
+    assert said.markdown == "The parameter server and staleness"
+    (linked,) = markup.blocks("In *{{ chapter staleness }}*.", "here", GOLDEN, address)
+    assert linked.markdown == "In *[The parameter server and staleness](staleness.html#)*."
+
+
+def test_movement_is_data_that_is_ready_to_be_drawn():
+    schedule, timeline = parts(
+        "{{ schedule interleaved ranks=4 chunks=8 pieces=3 latency=0.5 }}\n{{ timeline algorithm=easgd workers=8 }}"
+    )
+    assert (schedule.plan.schedule, schedule.plan.ranks, schedule.plan.chunks) == ("interleaved", 4, 8)
+    assert schedule.plan.options == {"pieces": 3} and schedule.plan.latency == 0.5
+    assert schedule.caption == "Interleaved 1F1B: 8 micro-batches on 4 ranks"
+    assert schedule.settings == "latency 0.5, pieces 3; a forward takes 1 unit of time"
+    assert (timeline.experiment.algorithm, timeline.experiment.workers) == ("easgd", 8)
+    assert timeline.caption == "EASGD on 8 workers" and "workers 8" in timeline.settings
+    (slow,) = parts('{{ timeline algorithm=asgd workers=4 jitter="noisy cloud" slow=1:2,3:4 }}')
+    assert slow.caption == (
+        "Asynchronous SGD on 4 workers in the noisy cloud; worker 1 at half speed; worker 3 4 times slower"
+    )
+
+
+def test_what_a_text_plays_has_a_name_in_english_and_a_number_among_the_figures():
+    for chapter in lessons.written():
+        moving = markup.movements(chapter.text(), chapter.name)
+        names = [m.plan.schedule if isinstance(m, markup.Schedule) else m.experiment.algorithm for m in moving]
+        assert set(names) <= set(movement.TITLES)
+        numbers = [chapter.figure_number(name) for name in (*chapter.shown, *(m.link for m in moving))]
+        assert sorted(int(n.partition(".")[2]) for n in set(numbers)) == list(range(1, len(set(numbers)) + 1))
 
 
 def test_source_is_found_with_its_decorators_and_the_comments_above():
@@ -98,4 +166,4 @@ def test_source_is_found_with_its_decorators_and_the_comments_above():
 
 def test_source_is_read_and_not_run(monkeypatch):
     monkeypatch.setattr("importlib.import_module", lambda *_: pytest.fail("it was imported"))
-    assert markup.source("lessons.__main__.show").line > 1
+    assert markup.source("lessons.cli.reading.show").line > 1

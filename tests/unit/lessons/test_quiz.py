@@ -1,10 +1,12 @@
 """Quiz: parameters are drawn by seed, and guesses are compared with the simulator."""
 
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
 
-from lessons import quiz
+import lessons
+from lessons import markup, quiz
 from lessons.quiz import Choice, Item
 
 NUMBER = Item("n", "{a} and {b:.1f} in $\\frac{1}{2}$?", "f", "{answer:.2f} of {a}", {"a": [1, 2, 3], "b": [0.5]})
@@ -53,3 +55,19 @@ def test_a_file_is_read_and_one_that_is_not_right_is_refused(tmp_path):
     path.write_text('[[item]]\nname="a"\nasks="?"\n')
     with pytest.raises(ValueError, match=r"item 'a'.*asks"):
         quiz.read(path)
+
+
+def test_an_answer_that_its_explanation_begins_with_is_not_said_before():
+    item = Item("one", "?", "f", "It is {answer:.0f}. So.", unit="models")
+    assert item.told({}, 1.0) and not item.told({}, 1.4)
+    assert not replace(item, why="No faster: {answer:.0f}.").told({}, 1.0)
+    assert (item.counted(1), item.counted(2), replace(item, unit="micro-batches").counted(1)) == (
+        "model", "models", "micro-batch",
+    )  # fmt: skip
+
+
+def test_a_quiz_asks_the_predictions_of_the_text_first_and_in_its_order():
+    for chapter in lessons.written():
+        asked = [block.item for block in chapter.blocks() if isinstance(block, markup.Predict)]
+        names = [item.name for item in chapter.quiz]
+        assert names[: len(asked)] == asked and sorted(names) == sorted(item.name for item in chapter.items)

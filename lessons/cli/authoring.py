@@ -1,0 +1,56 @@
+"""`new` and `golden`: what authors need."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import click
+
+import lessons
+from lessons import golden, timelines
+from lessons.cli.console import console, usage_errors
+
+HOME = Path(lessons.__file__).parent
+TEMPLATE = HOME / "template"
+
+
+@click.command(
+    "golden", help="For authors: record a chapter. Run all its figures and quiz items; write its golden file."
+)
+@click.argument("name")
+@click.option("--only", multiple=True, metavar="FIGURE", help="a figure or quiz item; the rest stays as recorded")
+@click.option("--missing", is_flag=True, help="only what is not recorded yet")
+def write_golden(name: str, only: tuple[str, ...], missing: bool) -> None:
+    with usage_errors():
+        one = lessons.chapter(name)
+        chosen = [*only, *(one.unrecorded if missing else ())]
+        with console.status("") as status:
+            new = one.recompute(status.update, chosen if only or missing else None)
+        for full, recorded in new.figures.items():
+            if missed := [claim for claim in recorded.claims if not recorded.shows(claim)]:
+                raise ValueError(f"{full} does not show what it claims under every seed: {'; '.join(missed)}.")
+            for change in golden.differences(was.rows, recorded.rows) if (was := one.golden.figures.get(full)) else ():
+                console.print(f"{full}: {change}", highlight=False, markup=False)
+        golden.write(new, one.folder / "golden.json")
+        timelines.write(one.folder, one.timelines)
+    console.print(f"{len(new.figures)} figures and {len(new.answers)} quiz items written.", highlight=False)
+
+
+@click.command("new", help="For authors: begin a chapter. Its folder gets all files, and what to write in them.")
+@click.argument("name")
+def begin(name: str) -> None:
+    with usage_errors():
+        if not name.isidentifier() or name != name.lower():
+            raise ValueError(f"{name[:60]!r} cannot be a chapter's name; use small letters and _, as in shared_memory.")
+        folder = HOME / name
+        if folder.exists():
+            raise ValueError(f"there is {folder} already; choose another name.")
+        shutil.copytree(TEMPLATE, folder, ignore=shutil.ignore_patterns("__*"))
+        for path in folder.iterdir():
+            path.write_text(path.read_text("utf-8").replace("lessons.template", f"lessons.{name}"), "utf-8")
+    todo = sum(path.read_text("utf-8").count("WRITE") for path in folder.iterdir())
+    console.print(f"{folder}: {todo} places say WRITE.", highlight=False)
+    console.print(f'Add "{name}", to CHAPTERS in lessons/__init__.py, where it is to be taught. Then:', highlight=False)
+    for words in (f"show {name} --draft", f"golden {name}", f"lab {name} --record"):
+        console.print(f"  python -m lessons {words}", highlight=False)

@@ -1,0 +1,128 @@
+"""`bugs`: look at what a mutant does, name the mechanism, then the line."""
+
+from __future__ import annotations
+
+import json
+import secrets
+from pathlib import Path
+
+import click
+from rich.syntax import Syntax
+from rich.table import Table
+
+from experiments import units
+from lessons import progress
+from lessons.bugs import recorded, score
+from lessons.bugs.mutant import Mutant, find, mechanisms, mutants
+from lessons.cli.console import console, markdown, usage_errors
+from lessons.progress import ReaderProgress
+
+POINTS = 9  # of a curve, in the terminal
+FILE = click.Path(dir_okay=False, path_type=Path)
+
+
+@click.command(
+    help="Find the bug in an algorithm. Without a name, list the mutants; with one, see what it does, and name what is "
+    "wrong."
+)
+@click.argument("name", required=False)
+@click.option("--seed", type=click.IntRange(0), help="of the order of choices; random by default")
+@click.option("--save", type=FILE, help="add your answers to this file, to hand them in")
+@click.option("--answers", type=click.Path(exists=True, dir_okay=False, path_type=Path),
+              help="grade a file of answers, from here or from My work of the textbook")  # fmt: skip
+@click.option(
+    "--json", "to", type=FILE, help="with --answers: write the graded answers to this file, not to the screen"
+)
+@click.option("--record", is_flag=True, help="for authors: run all mutants and write the golden file")
+def bugs(
+    name: str | None, seed: int | None, save: Path | None, answers: Path | None, to: Path | None, record: bool
+) -> None:
+    with usage_errors():
+        if record:
+            recorded.write()
+        elif answers:
+            _grade(answers, to)
+        elif name:
+            _ask(find(name), secrets.randbelow(10**6) if seed is None else seed, save)
+        else:
+            _list()
+
+
+def _list() -> None:
+    table = Table("bug", "family", "difficulty", box=None, pad_edge=False)
+    for one in mutants():
+        table.add_row(one.name, one.family.replace("_", " "), str(one.difficulty))
+    console.print(table)
+    console.print(
+        "\nEach is the algorithm of this name with one mistake:\npython -m lessons bugs NAME",
+        style="dim",
+        highlight=False,
+    )
+
+
+def _ask(mutant: Mutant, seed: int, save: Path | None) -> None:
+    _show(mutant)
+    said = _mechanism(mutant, seed)
+    console.print("\n[bold]Which line?[/]  [dim]Where one is missing, one of its neighbours.[/]")
+    console.print(
+        Syntax("\n".join(mutant.listing), "python", line_numbers=True, word_wrap=True, background_color="default")
+    )
+    line = click.prompt("? line", type=click.IntRange(1, len(mutant.listing)))
+    lines = " or ".join(map(str, mutant.lines))
+    console.print("[green]right[/]" if line in mutant.lines else f"[red]no[/], line {lines}", highlight=False)
+    console.print(markdown(mutant.why))
+    given = {"mechanism": said, "line": line}
+    console.print(f"{score.points(mutant, given)} of {score.MOST} points.", highlight=False)
+    if save:
+        known = progress.read(save.read_bytes()) if save.is_file() else ReaderProgress(reader=save.stem)
+        for asked, guess in given.items():
+            known = known.recorded(score.answer(mutant, asked, guess))
+        save.write_text(known.text() + "\n", "utf-8")
+
+
+def _mechanism(mutant: Mutant, seed: int) -> str:
+    """Ask what is wrong, tell what is, and return the key of the answer."""
+    choices = mutant.choices(seed)
+    console.print("\n[bold]What is wrong?[/]")
+    for letter, choice in zip("abcdefgh", choices, strict=False):
+        console.print(f"  {letter}  {choice.says}", highlight=False, markup=False)
+    letters = "abcdefgh"[: len(choices)]
+    said = choices[letters.index(click.prompt("?", type=click.Choice(letters), show_choices=False))]
+    if said.key == mutant.mechanism:
+        console.print("[green]right[/]")
+    else:
+        console.print("[red]no[/]")
+        right = mechanisms()[mutant.mechanism]
+        console.print(f"{said.sign}\nIt is this: {right.says}", highlight=False, markup=False)
+    return said.key
+
+
+def _show(mutant: Mutant) -> None:
+    """Print what both runs show: figures, and points of the curves."""
+    pair = recorded.read()[mutant.name]
+    settings = ", ".join(f"{name} {value}" for name, value in mutant.experiment.items() if name != "algorithm")
+    console.print(f"[bold]{mutant.experiment['algorithm']}[/] with {settings}", highlight=False)
+    console.print("The same experiment twice: as the algorithm is, and with one mistake in its code.\n")
+    table = Table("", *recorded.SIDES, box=None, pad_edge=False)
+    for row in pair.table:
+        table.add_row(*row)
+    console.print(table)
+    for curve, sides in pair.curves.items():
+        points = dict(map(tuple, sides["healthy"])), dict(map(tuple, sides["mutant"]))
+        steps = sorted(points[0].keys() & points[1].keys()) or sorted(points[0])
+        few = sorted({steps[round(part * (len(steps) - 1) / (POINTS - 1))] for part in range(POINTS)})
+        table = Table("step", *(f"{step:g}" for step in few), box=None, pad_edge=False)
+        for side, values in zip(recorded.SIDES, points, strict=True):
+            table.add_row(side, *(units.number(values[step]) if step in values else "" for step in few))
+        console.print(f"\n{curve}", highlight=False)
+        console.print(table)
+    console.print(f"\n[dim]Look at: {mutant.look} The page Find the bug of the textbook has both timelines.[/]",
+                  highlight=False)  # fmt: skip
+
+
+def _grade(path: Path, to: Path | None) -> None:
+    text = json.dumps(score.grade(progress.read(path.read_bytes())), indent=1, ensure_ascii=False) + "\n"
+    if to:
+        to.write_text(text, "utf-8")
+    else:
+        click.echo(text, nl=False)

@@ -1,0 +1,52 @@
+"""Console of the commands, and how mistakes and text are shown on it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import ClassVar
+
+import click
+from rich.console import Console, ConsoleOptions, RenderResult
+from rich.markdown import Markdown, TableElement
+from rich.measure import Measurement
+from rich.table import Table
+
+from lessons.cli import tex
+
+console = Console()
+
+
+def whole(table: Table, width: int) -> Table:
+    """Return `table` such that nothing is cut in `width` columns: it breaks at spaces first, within words at last."""
+    wide = console.options.update(width=10_000)
+    if Measurement.get(console, wide, table).maximum > width:
+        for column in table.columns:
+            cells = [column.header, *column.cells]
+            column.width = max(Measurement.get(console, wide, cell).minimum for cell in cells)
+            column.overflow = "fold"
+    return table
+
+
+class _Table(TableElement):
+    def __rich_console__(self, on: Console, options: ConsoleOptions) -> RenderResult:
+        for table in super().__rich_console__(on, options):
+            yield whole(table, options.max_width)
+
+
+class _Markdown(Markdown):
+    elements: ClassVar = {**Markdown.elements, "table_open": _Table}
+
+
+def markdown(text: str) -> Markdown:
+    """Return Markdown whose formulas are plain text, and whose tables are whole on a narrow screen."""
+    return _Markdown(tex.readable(text))
+
+
+@contextmanager
+def usage_errors() -> Iterator[None]:
+    """Report a ValueError as a usage error, without a traceback."""
+    try:
+        yield
+    except ValueError as error:
+        raise click.UsageError(str(error)) from None

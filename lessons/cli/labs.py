@@ -1,0 +1,52 @@
+"""`lab` and `handout`: the sheets of a chapter's lab."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+import lessons
+from lessons.cli.console import console, markdown, usage_errors
+
+BASE = click.option("--base", help="address of the workbench, for the links; http://localhost:8501/ if not given")
+
+
+def _with_lab(name: str):
+    """Return the chapter of this name. ValueError if it has no lab."""
+    chapter = lessons.chapter(name)
+    if not chapter.lab():
+        raise ValueError(f"chapter {name} has no lab.")
+    return chapter
+
+
+@click.command(help="Print the lab sheet for instructors. It has hints, and the results to be expected.")
+@click.argument("name")
+@click.option("--record", is_flag=True, help="for authors: run its assignments and write the expected results first")
+@BASE
+def lab(name: str, record: bool, base: str | None) -> None:
+    from lessons import golden
+    from lessons.instructor import sheet
+
+    with usage_errors():
+        chapter = _with_lab(name)
+        if record:
+            with console.status("") as status:
+                new = sheet.record(chapter, status.update)
+            for one, recorded in new.figures.items():
+                if missed := [claim for claim in recorded.claims if not recorded.shows(claim)]:
+                    raise ValueError(f"{one} does not show under every seed: {'; '.join(missed)}.")
+            golden.write(new, chapter.folder / "lab.json")
+        console.print(markdown(sheet.sheet(chapter, base=base or sheet.HERE)))
+
+
+@click.command(help="Write the handout of a lab for students. No hints, no results, tables to fill in; it prints well.")
+@click.argument("name")
+@click.option("--out", type=click.Path(dir_okay=False, path_type=Path), required=True, help="HTML file to write")
+@BASE
+def handout(name: str, out: Path, base: str | None) -> None:
+    from lessons.instructor import sheet
+
+    with usage_errors():
+        out.write_text(sheet.page(_with_lab(name), base=base or sheet.HERE), "utf-8")
+    console.print(f"{out}", style="dim")

@@ -1,0 +1,163 @@
+"""`list`, `show` and `run`: read a chapter, and run its figures."""
+
+from __future__ import annotations
+
+import difflib
+import random
+import sys
+from pathlib import Path
+
+import click
+from rich.markdown import Markdown
+from rich.table import Table
+
+import lessons
+from lessons import chapters, golden, markup
+from lessons.cli.console import console, markdown, usage_errors
+
+
+@click.command("list", help="List all chapters in order, with what they ask of a reader. With --figures: all figures.")
+@click.option("--figures", is_flag=True, help="of all chapters, with their questions")
+def listing(figures: bool) -> None:
+    if figures:
+        for one in map(lessons.chapter, lessons.CHAPTERS):
+            _list_figures(one)
+        return
+    table = Table("", "name", "title", "minutes", "", box=None, pad_edge=False)
+    for one in map(lessons.chapter, lessons.CHAPTERS):
+        kind = "text" if one.written else f"{len(one.shown)} figures"
+        table.add_row(f"{one.number:2}", one.name, one.title(), f"{one.minutes:3}", kind)
+    console.print(table)
+    console.print(
+        "\npython -m lessons show NAME reads one; those without text are figures with what they show.", style="dim"
+    )
+
+
+@click.command(help="Print a chapter; or run one figure. Of a figure, as show collectives order_of_sums: rows, claims.")
+@click.argument("name")
+@click.argument("figure", required=False)
+@click.option(
+    "--language",
+    type=click.Choice(list(chapters.LANGUAGES)),
+    default="en",
+    help="of the text, where there is a translation",
+)
+@click.option("--draft", is_flag=True, help="for authors: also what is not recorded yet, numbers as ?")
+def show(name: str, figure: str | None, language: str, draft: bool) -> None:
+    with usage_errors():
+        if figure:
+            name = f"{lessons.chapter(name).name}.{figure}"
+        if name in lessons.CHAPTERS:
+            _show_chapter(lessons.chapter(name), language, draft)
+            return
+        found = _find(name)
+    with console.status("") as status:
+        recorded = chapters.run_figure(found.name, found, lambda count: status.update(f"run {count}"))
+    sys.exit(0 if _print(found, recorded) else 1)
+
+
+def _find(name: str):
+    """Return the Figure of this name. ValueError, which suggests a figure or a chapter, if there is none."""
+    try:
+        return lessons.find(name)
+    except ValueError:
+        if "." not in name and (close := difflib.get_close_matches(name, lessons.CHAPTERS, n=1)):
+            raise ValueError(f"there is no chapter {name[:60]!r}; did you mean {close[0]}?") from None
+        raise
+
+
+def _show_chapter(one: chapters.Chapter, language: str, draft: bool) -> None:
+    """Print what a chapter asks of a reader, and its text; without one, its figures."""
+    known = f" You should know: {', '.join(one.background)}." if one.background else ""
+    before = f" Read before: {', '.join(one.prerequisites)}." if one.prerequisites else ""
+    console.print(f"Chapter {one.number}, {one.minutes} minutes.{before}{known}", style="dim", highlight=False)
+    if not one.written:
+        _list_figures(one)
+        console.print("\nThis chapter has no text yet; show with the name of a figure runs it.", style="dim")
+        return
+    for block in one.blocks(language, draft=draft):
+        console.print(_terminal(one, block))
+        if isinstance(block, markup.Predict):
+            click.pause("What do you expect? Any key reads on.")  # asks nobody where there is no terminal
+
+
+def _list_figures(one: chapters.Chapter) -> None:
+    console.print(f"\n[bold]{one.number}. {one.title()}[/]", highlight=False)
+    for name, question in one.declared.items():
+        console.print(f"  [bold]{name.partition('.')[2]}[/]  {question}", highlight=False)
+
+
+@click.command(
+    help="Run all figures of a chapter and print rows and claims. With --out also write CSV files and an HTML page."
+)
+@click.argument("name")
+@click.option("--out", type=click.Path(file_okay=False, path_type=Path), help="folder to write to")
+def run(name: str, out: Path | None) -> None:
+    from experiments.plots.chart import chart, page, write_rows
+
+    with usage_errors():
+        one = lessons.chapter(name)
+        charts, shown = [], True
+        for full in one.figures:
+            figure = lessons.find(full)
+            with console.status("") as status:
+                recorded = chapters.run_figure(full, figure, lambda n, full=full: status.update(f"{full}, run {n}"))
+            shown &= _print(figure, recorded)
+            charts.append((figure.question, figure.text, chart(recorded.rows, recorded.look, recorded.spread)))
+            if out:
+                console.print(f"{write_rows(recorded.table(), out / f'{full}.csv')}", style="dim")
+        if out:
+            (out / f"{name}.html").write_text(page(one.title(), charts), "utf-8")
+            console.print(f"{out / f'{name}.html'}", style="dim")
+    sys.exit(0 if shown else 1)
+
+
+def _print(figure, recorded: golden.RecordedFigure) -> bool:
+    """Print rows, with the range over seeds, and claims; return whether all claims hold."""
+    console.print(f"[bold]{figure.question}[/]\n{figure.source}\n", highlight=False)
+    table = Table(*recorded.rows[0], box=None, pad_edge=False)
+    for row, limits in zip(recorded.rows, recorded.spread, strict=True):
+        table.add_row(*(_cell(value, limits.get(name)) for name, value in row.items()))
+    console.print(table)
+    console.print(f"\n{recorded.said_of_seeds()}\n", style="dim", highlight=False)
+    for claim, seeds in recorded.claims.items():
+        sign = "[green]yes[/]" if recorded.shows(claim) else "[red]no [/]"
+        often = "" if seeds in (0, len(recorded.seeds)) else f" ({seeds} of {len(recorded.seeds)} seeds)"
+        console.print(f"{sign}  {claim}{often}", highlight=False)
+    console.print()
+    return all(map(recorded.shows, recorded.claims))
+
+
+def _cell(value, limits) -> str:
+    """Return a value as text, with its lowest and highest where seeds differ."""
+    shown = f"{value:.4g}" if isinstance(value, float) else str(value)
+    return f"{shown}  ({limits[0]:.3g} to {limits[1]:.3g})" if limits else shown
+
+
+def _terminal(one: chapters.Chapter, block: markup.Block):
+    """Return a block of a text in a form that the terminal can show."""
+    match block:
+        case markup.Text(text):
+            return markdown(text)
+        case markup.Code(_, path, line, source):
+            return Markdown(f"*{path}, line {line}*\n```python\n{source}\n```")
+        case markup.LiveFigure(name):
+            return Markdown(f"> **{_titled(one, name)}** `python -m lessons show {name}`")
+        case markup.Predict(name):
+            return markdown(_asked(one, one.item(name)))
+        case markup.Schedule() | markup.Timeline():
+            return markdown(f"> **Figure {one.figure_number(block.link)}. {block.caption}.** {block.settings}.")
+
+
+def _asked(one: chapters.Chapter, item) -> str:
+    """Return Markdown of a prediction, with its choices in the order of `quiz --seed 0`, and how to answer it."""
+    choices = random.Random(0).sample(item.choices, len(item.choices))
+    lines = [f"Predict: {item.question(item.parameters(0))}", *(f"- {choice.says}" for choice in choices)]
+    lines.append(f"To answer: `python -m lessons quiz {one.name}`")
+    return "\n>\n".join("> " + line.strip().replace("\n", "\n> ") for line in lines)
+
+
+def _titled(one: chapters.Chapter, name: str) -> str:
+    """Return number and question of a figure, and whether it is recorded."""
+    missing = "" if name in one.golden.figures else " (not recorded yet)"
+    return f"Figure {one.figure_number(name)}. {lessons.question(name)}{missing}"

@@ -1,0 +1,99 @@
+"""`survey` and `bib`: the sources section by section, what each method costs, and BibTeX of everything cited."""
+
+from __future__ import annotations
+
+import csv
+import sys
+from pathlib import Path
+
+import click
+from rich.console import Console
+from rich.table import Column, Table
+
+import lessons
+from lessons.cli.console import console, usage_errors, whole
+
+
+@click.command(help="The survey and its four companions, section by section. With --costs: what a step of each costs.")
+@click.option("--costs", is_flag=True, help="the table of computation, communication, memory, staleness, approximation")
+@click.option("--family", default="", help="methods of this family only")
+@click.option("--workers", type=click.IntRange(2, 4096), default=8, help="workers of the cluster")
+@click.option("--batch", type=click.IntRange(1), default=32, help="samples per worker and step")
+@click.option("--layers", type=click.IntRange(1), default=32, help="dense layers of the model")
+@click.option("--width", type=click.IntRange(1), default=4096, help="units of each layer")
+@click.option("--period", type=click.IntRange(1), help="steps between two exchanges, instead of each method's own")
+@click.option("--network", default="10GbE", help="preset of the network")
+@click.option("--device", default="A100", help="preset of the device")
+@click.option("--csv", "file", type=click.Path(dir_okay=False, path_type=Path), help="write the table to this file")
+def survey(costs, family, workers, batch, layers, width, period, network, device, file) -> None:
+    from lessons import survey as companion
+
+    with usage_errors():
+        chosen = {"H": period} if period else {}
+        cluster = companion.Cluster(workers, batch, network, device, chosen)
+        if not costs and not file:
+            return _sections(companion)
+        rows = companion.table(companion.Stack(layers, width), cluster)
+    families = dict.fromkeys(row["family"] for row in rows)
+    if family and family not in families:
+        raise click.UsageError(f"there is no family {family[:40]!r}; there are {', '.join(families)}.")
+    rows = [row for row in rows if not family or row["family"] == family]
+    if file:
+        write_csv(rows, file)
+        console.print(str(file), style="dim")
+        return
+    model = companion.Stack(layers, width)
+    console.print(
+        f"A step of {workers} workers with {batch} samples each, of a model of {layers} layers of {width:,}: "
+        f"{model.parameters:,} parameters.\n",
+        highlight=False,
+    )
+    for row in rows:
+        console.print(f"[bold]{row['method']}[/]  {row['approximation']}", highlight=False)
+        for quantity in companion.QUANTITIES:
+            number = companion.shown(row[f"{quantity} value"], companion.UNITS[quantity])
+            console.print(f"  {quantity:14} {number:>12}  [dim]{row[quantity]}[/]", highlight=False)
+
+
+def _sections(companion) -> None:
+    """Print the sources, and their methods as tables of 80 columns."""
+    rows = companion.rows()
+    widest = max(len(row["module"].partition(".")[2]) for row in rows)
+    for source in companion.sources():
+        console.print(f"\n[bold]{source.title}[/]\n{source.venue}. {source.result}", highlight=False)
+        figure = f"Figure {source.figure}. " if source.figure else ""
+        console.print(f"{figure}{source.instead}", style="dim", highlight=False)
+        table = Table(
+            "ref",
+            "work",
+            Column("module", min_width=widest),
+            Column("chapters", min_width=12),
+            box=None,
+            pad_edge=False,
+        )
+        for row in (row for row in rows if row["source"] == source.key):
+            module = row["module"].partition(".")[2] or row["without"]
+            numbers = ", ".join(str(lessons.chapter(name).number) for name in row["chapters"])
+            table.add_row(row["reference"], row["work"], module, numbers)
+        console.print(whole(table, console.width))
+
+
+def write_csv(rows: list[dict], file: Path) -> None:
+    """Write rows of the table of costs to `file`, lists in one cell."""
+    with file.open("w", newline="", encoding="utf-8") as out:
+        writer = csv.DictWriter(out, list(rows[0]))
+        writer.writeheader()
+        for row in rows:
+            writer.writerow({key: " ".join(v) if isinstance(v, tuple) else v for key, v in row.items()})
+
+
+@click.command(help="BibTeX of everything that Lockstep cites.")
+@click.option("--cited-by", default="", help="only what this chapter or module names, such as averaging or easgd")
+def bib(cited_by: str) -> None:
+    from lessons.survey import bibliography
+
+    with usage_errors():
+        entries = bibliography.cited_by(cited_by) if cited_by else bibliography.entries()
+    Console(file=sys.stdout, soft_wrap=True).print(
+        "\n".join(map(bibliography.bibtex, entries)), highlight=False, markup=False
+    )

@@ -1,0 +1,85 @@
+"""Terms of GLOSSARY.md, explained where a chapter first uses them: a dotted underline, and the meaning.
+
+Not every term is: many of the glossary's words, such as report or place, are everyday words in a text.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from html import escape
+from pathlib import Path
+
+EXPLAINED = (
+    "all-reduce", "backup worker", "barrier", "bubble", "collective", "critical batch", "curvature", "epoch",
+    "flush", "learning rate", "micro-batch", "mini-batch", "momentum", "optimizer", "replica", "re-materialisation",
+    "stage", "staleness", "stash", "straggler", "superstep", "velocity", "vertical sync", "weight stashing",
+)  # fmt: skip
+"""Terms that mean in every text what the glossary says."""
+TABLES = Path(__file__).resolve().parents[1] / "GLOSSARY.md"
+ROW = re.compile(r"(?m)^\| ([^|]+?) \| ([^|]+?) \| [^|]+? \|$")
+NO_PROSE = re.compile(
+    r"(?ms)^(?:```|~~~).*?^(?:```|~~~)\s*$|\$\$.*?\$\$|`[^`]*`|\$[^$]*\$|!?\[[^\]]*\]\([^)]*\)|^#+ [^\n]*|<[^>]+>"
+)
+SOURCES = re.compile(r"(?m)^## Sources$")
+
+
+@cache
+def meanings() -> dict[str, str]:
+    """Return the meaning of each term that is explained, with the longest terms first."""
+    rows = dict(ROW.findall(TABLES.read_text("utf-8")))
+    return {term: rows[term] for term in sorted(EXPLAINED, key=len, reverse=True)}
+
+
+def anchor(term: str) -> str:
+    """Return what a term is called in an address: "micro-batch", "vertical-sync"."""
+    return term.replace(" ", "-")
+
+
+def page() -> str:
+    """Return GLOSSARY.md with an anchor for each term that is explained in a text, "term-stage"."""
+
+    def row(found: re.Match) -> str:
+        term = found[1]
+        return (
+            found[0].replace(term, f'<span id="term-{anchor(term)}">{term}</span>', 1)
+            if term in EXPLAINED
+            else found[0]
+        )
+
+    return ROW.sub(row, TABLES.read_text("utf-8"))
+
+
+class Glossary:
+    """Explain each term once, in prose before the sources; one Glossary goes through one text, from its beginning."""
+
+    def __init__(self):
+        self._left = set(meanings())
+
+    def explain(self, markdown: str) -> str:
+        """Return Markdown with terms explained as <abbr>; code, formulas, links and headings are left alone."""
+        parts, place = [], 0
+        for other in NO_PROSE.finditer(markdown):
+            parts += [self._prose(markdown[place : other.start()]), other[0]]
+            place = other.end()
+            if SOURCES.match(other[0]):  # titles of works are not ours to mark
+                self._left.clear()
+        return "".join([*parts, self._prose(markdown[place:])])
+
+    def _prose(self, text: str) -> str:
+        return _any_term().sub(self._mark, text)
+
+    def _mark(self, found: re.Match) -> str:
+        term = found[1].lower().replace("\n", " ")
+        if term not in self._left:
+            return found[0]
+        self._left.remove(term)
+        meaning = escape(meanings()[term])
+        return f'<abbr class="term" tabindex="0" data-term="{anchor(term)}" title="{meaning}">{found[0]}</abbr>'
+
+
+@cache
+def _any_term() -> re.Pattern:
+    """Return what matches any term, also in the plural, with a line break for a space."""
+    terms = "|".join(re.escape(term).replace(r"\ ", r"\s") for term in meanings())
+    return re.compile(rf"(?i)(?<![\w-])({terms})(?:s|es)?(?![\w-])")

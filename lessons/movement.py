@@ -1,0 +1,147 @@
+"""Movement in a text: a schedule that plays, and the timeline of a simulated run. Data only; pages draw them.
+
+{{ schedule zb_h1 ranks=4 chunks=8 }}                      a plan of experiments.study.schedules, options among the rest
+{{ timeline algorithm=sync_sgd workers=8 jitter=cloud }}   flat values of an experiment; simulated, runs in seconds
+"""
+
+from __future__ import annotations
+
+import difflib
+import shlex
+from typing import Any, NamedTuple
+from urllib.parse import urlencode
+
+from experiments.experiment import Experiment
+from experiments.plots.canvases import schedule as canvas
+from experiments.plots.lanes import rank_names
+from experiments.study import schedules
+from experiments.study.schedules import Plan
+
+ON_PAGE = {"ranks": "ranks", "chunks": "micro_batches", "forward": "cost_f", "inputs": "cost_i", "weights": "cost_w",
+           "latency": "link_takes", "costs": "other_costs"}  # fmt: skip
+"""Fields of a plan by which the page of schedules knows them in its address."""
+
+
+TITLES = {
+    "asgd": "Asynchronous SGD", "backup": "Synchronous SGD with backup workers", "easgd": "EASGD",
+    "model_averaging": "Model averaging", "sync_sgd": "Synchronous SGD",
+    "1f1b": "1F1B", "chimera": "Chimera", "gpipe": "GPipe", "interleaved": "Interleaved 1F1B",
+    "pipedream": "PipeDream", "zb_h1": "ZB-H1",
+}  # fmt: skip
+"""What a sentence calls algorithms and schedules of the texts; others have their own name."""
+CLOUDS = {"none": "", "hpc": " on a quiet cluster", "cloud": " in the cloud", "noisy cloud": " in the noisy cloud"}
+
+
+class Schedule(NamedTuple):
+    """A schedule of a pipeline, ready to be studied and drawn."""
+
+    plan: Plan
+
+    @property
+    def caption(self) -> str:
+        """What is drawn, in a sentence without its full stop."""
+        plan = self.plan
+        size = "one micro-batch" if plan.chunks == 1 else f"{plan.chunks} micro-batches"
+        return f"{_title(plan.schedule)}: {size} on {plan.ranks} ranks"
+
+    @property
+    def settings(self) -> str:
+        """What else was set, and what one unit of its time is."""
+        told = {"schedule", "own", "options", "ranks", "chunks"}
+        others = {**self.plan.model_dump(exclude=told, exclude_defaults=True), **self.plan.options}
+        return "; ".join(
+            [*([_listed(others)] if others else []), f"a forward takes {self.plan.forward:g} unit of time"]
+        )
+
+    @property
+    def link(self) -> str:
+        """Address of the same schedule in the workbench, relative to it."""
+        plan, given = self.plan, self.plan.model_dump(exclude_defaults=True)
+        values = {
+            "schedule_a": plan.schedule,
+            **{name: given[field] for field, name in ON_PAGE.items() if field in given},
+        }
+        return "schedules?" + urlencode({**values, **{f"{name}_a": value for name, value in plan.options.items()}})
+
+
+class Timeline(NamedTuple):
+    """What every rank of a simulated run does when."""
+
+    experiment: Experiment
+
+    @property
+    def caption(self) -> str:
+        """What is drawn, in a sentence without its full stop."""
+        one = self.experiment
+        law = CLOUDS.get(one.jitter, f" with {one.jitter} step times")
+        names = rank_names(one, one.workers + one.servers)
+        slow = [f"{names[rank]} {_slower(factor)}" for rank, factor in one.slow.by_rank.items()]
+        workers = "one worker" if one.workers == 1 else f"{one.workers} workers"
+        return "; ".join([f"{_title(one.algorithm)} on {workers}{law}", *slow])
+
+    @property
+    def settings(self) -> str:
+        """All that was set."""
+        return _listed(self.experiment.flat())
+
+    @property
+    def link(self) -> str:
+        """Address of the same run in the workbench, relative to it."""
+        return f"?{self.experiment.query()}"
+
+
+def _title(name: str) -> str:
+    return TITLES.get(name, name.replace("_", " "))
+
+
+def _slower(factor: float) -> str:
+    return "at half speed" if factor == 2 else f"{factor:g} times slower"
+
+
+def _listed(values: dict[str, Any]) -> str:
+    return ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in values.items())
+
+
+def frame(block: Schedule) -> bytes:
+    """Return a schedule packed for the browser; timelines are recorded (lessons.timelines)."""
+    return canvas.frame(schedules.study(block.plan))
+
+
+def schedule(words: str) -> Schedule:
+    """Return the schedule of "zb_h1 ranks=4 chunks=8". ValueError in one sentence if there is none of that kind."""
+    name, _, rest = words.partition(" ")
+    if name not in schedules.NAMES or name == schedules.OWN:
+        raise ValueError(f"there is no schedule {name[:60]!r}; {_among(name, schedules.NAMES)}")
+    given, options = _settings(rest), schedules.options(name)
+    common = [field for field in Plan.model_fields if field not in ("schedule", "options", "own")]
+    for setting in given:
+        if setting not in (*common, *options):
+            raise ValueError(f"{name} has no setting {setting[:60]!r}; {_among(setting, (*common, *options))}")
+    own = {setting: _option(given.pop(setting)) for setting in options if setting in given}
+    return Schedule(Plan.of(schedule=name, options=own, **given))
+
+
+def timeline(words: str) -> Timeline:
+    """Return the timeline of "algorithm=sync_sgd workers=8". ValueError in one sentence if there is no such run."""
+    experiment = Experiment.of(_settings(words))
+    if experiment.cluster != "simulated":
+        raise ValueError(f"cluster is {experiment.cluster}; a timeline in a text is that of a simulated cluster.")
+    return Timeline(experiment)
+
+
+def _settings(words: str) -> dict[str, str]:
+    """Return the settings of "name=value name=value"."""
+    parts = [part.partition("=") for part in shlex.split(words)]
+    if wrong := [name for name, equals, _ in parts if not equals]:
+        raise ValueError(f"{wrong[0][:60]!r} does not read; write name=value, with spaces in between.")
+    return {name: value for name, _, value in parts}
+
+
+def _option(value: str) -> Any:
+    """Return the value of a schedule's own setting: a switch, a whole number or a word."""
+    return {"true": True, "false": False}.get(value, int(value) if value.isdecimal() else value)
+
+
+def _among(name: str, known) -> str:
+    close = difflib.get_close_matches(name, known, n=1)
+    return f"did you mean {close[0]}?" if close else f"there are {', '.join(known)}."

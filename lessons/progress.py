@@ -1,0 +1,159 @@
+"""Progress: what one reader has done, as a document that workbench and static book share.
+
+    {"lockstep": 1, "reader": "", "answers": [...], "passed": ["stragglers.elsewhere"],
+     "places": {"stragglers": "what-waiting-costs"}, "scores": {"stragglers": {"score": 83, "at": "..."}}}
+
+Answers only grow, in order of time; an answer is known by time, question and place. The last of `places` is where the
+reader is. `book/progress.js` merges by the same rules, and a test holds the two to each other.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, FiniteFloat, ValidationError
+
+SCRIPT = Path(__file__).parent / "book" / "progress.js"
+KEY = "lockstep-progress"  # in the browser's storage
+LIMIT = 2_000_000  # bytes of a document: a reader who answers ten times a day fills it in two years
+SURE = ("unsure", "fairly sure", "sure")
+MEANING = {
+    (True, 2): "You were sure, and you were right.",
+    (True, 1): "You were fairly sure, and you were right.",
+    (True, 0): "Right, but you were unsure: read why. It comes back tomorrow.",
+    (False, 2): "You were sure, and it is not so. Such answers teach most: it comes back first.",
+    (False, 1): "You were fairly sure, and it is not so. It comes back.",
+    (False, 0): "You were unsure, and you were right to doubt. It comes back.",
+}
+"""What result and confidence mean together."""
+
+
+def instant(value: Any) -> str:
+    """Return a time as JavaScript writes it, which sorts as text: "2026-03-01T08:00:00.000Z"."""
+    if not isinstance(value, str | datetime):
+        raise ValueError("a time is text such as 2026-03-01T08:00:00Z")
+    time = datetime.fromisoformat(value) if isinstance(value, str) else value
+    try:
+        time = time.astimezone(UTC) if time.tzinfo else time.replace(tzinfo=UTC)
+    except OverflowError:
+        raise ValueError("a time lies between the years 1 and 9999") from None
+    return time.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+Instant = Annotated[str, BeforeValidator(instant)]
+Name = Annotated[str, Field(max_length=100)]
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(frozen=True)
+
+
+class Answer(_Part):
+    """One answer to one question of a quiz; `sure` is 0, 1 or 2 (SURE)."""
+
+    chapter: Name
+    item: Name
+    parameters: dict[Name, int | FiniteFloat | Name]
+    guess: int | FiniteFloat | Name
+    sure: Literal[0, 1, 2]
+    right: bool
+    place: Literal["predict", "quiz", "again", "bug"]
+    at: Instant
+
+    @property
+    def question(self) -> tuple[str, str]:
+        """Chapter and item."""
+        return self.chapter, self.item
+
+
+class Score(_Part):
+    """Best result of an exercise, out of 100."""
+
+    score: Annotated[int, Field(ge=0, le=100)]
+    at: Instant
+
+
+class ReaderProgress(_Part):
+    """All that one reader has done."""
+
+    lockstep: Literal[1] = 1
+    reader: Name = ""
+    answers: tuple[Answer, ...] = ()
+    passed: tuple[Name, ...] = ()
+    places: dict[Name, Name] = {}
+    scores: dict[Name, Score] = {}
+
+    def text(self) -> str:
+        """Return the document as JSON."""
+        return self.model_dump_json()
+
+    def of(self, chapter: str, item: str, *places: str) -> tuple[Answer, ...]:
+        """Return the answers to a question, the first one first; with `places`, those given there."""
+        return tuple(a for a in self.answers if a.question == (chapter, item) and (not places or a.place in places))
+
+    def recorded(self, answer: Answer) -> ReaderProgress:
+        """Return progress with one more answer; a prediction that is answered is passed."""
+        passed = (f"{answer.chapter}.{answer.item}",) if answer.place == "predict" else ()
+        return merge(self, ReaderProgress(answers=(answer,), passed=passed))
+
+    def skipped(self, chapter: str, item: str) -> ReaderProgress:
+        """Return progress with a prediction passed without an answer."""
+        return merge(self, ReaderProgress(passed=(f"{chapter}.{item}",)))
+
+    def graded(self, chapter: str, score: int) -> ReaderProgress:
+        """Return progress with the score of an exercise, which counts if it is the best."""
+        return merge(self, ReaderProgress(scores={chapter: Score(score=score, at=now())}))
+
+
+EMPTY = ReaderProgress()
+
+
+def now() -> str:
+    """Return the time as documents write it."""
+    return instant(datetime.now(UTC))
+
+
+def merge(one: ReaderProgress, other: ReaderProgress) -> ReaderProgress:
+    """Return all that is in either: no answer is lost, the best score counts, and places are those of `other`."""
+    answers = {(a.at, a.question, a.place): a for a in (*other.answers, *one.answers)}
+    scores = dict(one.scores)
+    for chapter, score in other.scores.items():
+        scores[chapter] = max(scores.get(chapter, score), score, key=lambda s: (s.score, s.at))
+    return ReaderProgress(
+        reader=other.reader or one.reader,
+        answers=tuple(answers[key] for key in sorted(answers)),
+        passed=tuple(sorted({*one.passed, *other.passed})),
+        places={**{c: place for c, place in one.places.items() if c not in other.places}, **other.places},
+        scores=scores,
+    )
+
+
+def read(text: str | bytes) -> ReaderProgress:
+    """Return the document in `text`. ValueError, in one sentence, if it is none.
+
+    Questions that this version of the book does not have are kept; `returning.known` leaves them out.
+    """
+    if len(text) > LIMIT:
+        raise ValueError(f"the file has {len(text):,} bytes, and progress has at most {LIMIT:,}; is it another file?")
+    try:
+        found = ReaderProgress.model_validate_json(text)
+    except ValidationError as error:
+        raise ValueError(_sentence(error)) from None
+    if "lockstep" not in found.model_fields_set:
+        raise ValueError('this is not a progress file of Lockstep: it has no "lockstep"; export one under My work.')
+    return merge(EMPTY, found)
+
+
+def _sentence(error: ValidationError) -> str:
+    """Return what is wrong with a document."""
+    first = error.errors()[0]
+    where, given = ".".join(map(str, first["loc"])), str(first["input"])[:40]
+    if first["type"] == "json_invalid":
+        return "the file is not JSON; choose one that was exported under My work."
+    if first["loc"] == ("lockstep",):
+        return f"the file has version {given}, and this book reads version 1; use the book that wrote it."
+    if not where:
+        return 'this is not a progress file of Lockstep: it has no "lockstep"; export one under My work.'
+    return f"{where} of the file is {given!r}: {first['msg'].removeprefix('Value error, ')}; export it again."

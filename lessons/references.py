@@ -1,0 +1,43 @@
+"""References inside a line of a chapter's text: to a figure by its number, and to a chapter by its title."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import lessons
+
+Address = Callable[[str, str], str]
+"""(chapter, anchor or "") -> address of that place, for a page that shows another chapter."""
+
+
+def figure(name: str, chapter: str, address: Address | None) -> str:
+    """Return "Figure 5.2" for the figure of this full name, linked if there are addresses; `chapter` refers to it.
+
+    The number is that of the chapter that shows it: of the referring one, else of the figure's own. ValueError if
+    neither does.
+    """
+    for one in dict.fromkeys((chapter, name.partition(".")[0])):
+        if number := lessons.chapter(one).figure_number(name):
+            return _linked(f"Figure {number}", one, figure_anchor(name), chapter, address)
+    raise ValueError(f"the text of {chapter} refers to {name}, which neither it nor the figure's own chapter shows.")
+
+
+def title(name: str, chapter: str, address: Address | None) -> str:
+    """Return the title of chapter `name`, linked if there are addresses. ValueError if there is none."""
+    return _linked(lessons.chapter(name).title(), name, "", chapter, address)
+
+
+def heading_anchor(head: str) -> str:
+    """Return the anchor of a heading: its words in small letters, joined by "-"."""
+    return "-".join("".join(c if c.isalnum() else " " for c in head.lower()).split())
+
+
+def figure_anchor(name: str) -> str:
+    """Return the anchor of the figure of this full name."""
+    return f"figure-{name.replace('.', '-')}"
+
+
+def _linked(words: str, there: str, anchor: str, here: str, address: Address | None) -> str:
+    if address is None:
+        return words
+    return f"[{words}]({f'#{anchor}' if there == here and anchor else address(there, anchor)})"

@@ -1,0 +1,58 @@
+"""Timelines of a chapter's texts, recorded: timelines.json has the frame of each, so that no page runs anything.
+
+`python -m lessons golden <chapter>` writes the file beside golden.json. A simulated run is deterministic, and what is
+drawn is when, not what was learned, so a test runs each again and compares.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import zlib
+from pathlib import Path
+
+from experiments.plots.canvases import timeline
+from lessons.movement import Timeline
+
+FILE = "timelines.json"
+LARGEST = 60_000  # bytes of one, as it stands in the file
+
+
+def read(folder: Path) -> dict[str, bytes]:
+    """Return the recorded frames of the chapter in `folder`, by link of the run."""
+    path = folder / FILE
+    texts = json.loads(path.read_text("utf-8")) if path.is_file() else {}
+    return {link: zlib.decompress(base64.b64decode(text)) for link, text in texts.items()}
+
+
+def find(folder: Path, block: Timeline) -> bytes | None:
+    """Return the frame of a timeline in a text of the chapter in `folder`, for the browser; None if not recorded."""
+    return read(folder).get(block.experiment.query())
+
+
+def made(block: Timeline) -> bytes:
+    """Return the same frame from a run that is done now, in this process."""
+    from experiments.run import run
+
+    done = run(block.experiment)
+    frame = timeline.framed(done.trace, timeline.lane_names(done), timeline.describe(done), block.experiment.query())
+    return frame
+
+
+def write(folder: Path, blocks: list[Timeline]) -> None:
+    """Run the experiments of all timelines and write the file; none if there are none.
+
+    ValueError if one is too long for a text.
+    """
+    texts = {}
+    for block in blocks:
+        text = base64.b64encode(zlib.compress(made(block), 9)).decode()
+        if len(text) > LARGEST:
+            raise ValueError(
+                f"{block.caption}: {len(text)} bytes are too many for a text; take fewer steps or workers."
+            )
+        texts[block.experiment.query()] = text
+    if texts:
+        (folder / FILE).write_text(json.dumps(texts, indent=0) + "\n", "utf-8")
+    else:
+        (folder / FILE).unlink(missing_ok=True)

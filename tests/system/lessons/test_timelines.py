@@ -1,0 +1,24 @@
+"""What the texts show as a timeline is what its run gives."""
+
+import numpy as np
+import pytest
+
+import lessons
+from experiments.plots.column_codec import unpack
+from lessons import timelines
+
+
+@pytest.mark.parametrize("chapter", lessons.written(), ids=lambda chapter: chapter.name)
+def test_every_timeline_of_a_text_is_recorded_as_its_run_gives_it_now(chapter):
+    recorded = timelines.read(chapter.folder)
+    assert list(recorded) == [block.experiment.query() for block in chapter.timelines]
+    for block in chapter.timelines:
+        (was, columns), (now, again) = (
+            unpack(one) for one in (timelines.find(chapter.folder, block), timelines.made(block))
+        )
+        assert was["lanes"] == now["lanes"] and was["seconds"] == pytest.approx(now["seconds"])
+        for part in ("timeline", "messages"):
+            (_, one), (_, other) = (unpack(side[part].tobytes()) for side in (columns, again))
+            assert list(one) == list(other)
+            for name in one:
+                np.testing.assert_allclose(one[name], other[name], rtol=1e-5, atol=1e-9, err_msg=name)

@@ -1,0 +1,51 @@
+"""Front matter: every chapter says what it asks and teaches, and what cannot be tested is refused."""
+
+import pytest
+
+import lessons
+from lessons import front_matter
+from lessons.chapters import Chapter
+
+GOOD = 'title = "One"\ndifficulty = 2\nprerequisites = ["stragglers"]\nobjectives = ["Compute it", "Predict it"]\n'
+each = pytest.mark.parametrize("name", lessons.CHAPTERS)
+
+
+@each
+def test_a_chapter_says_what_it_asks_and_what_one_can_do_afterwards(name):
+    chapter = lessons.chapter(name)
+    assert (chapter.folder / "chapter.toml").is_file() and bool(chapter.front.title) != chapter.written
+    assert len(chapter.objectives) >= 2 and chapter.background
+    before = lessons.CHAPTERS[: chapter.number - 1]
+    assert set(chapter.prerequisites) <= {*before}, "what is needed comes before"
+    assert chapter.number == lessons.CHAPTERS.index(name) + 1 and chapter.minutes > 0
+
+
+def test_minutes_are_words_and_marks(tmp_path):
+    (tmp_path / "text.md").write_text("# One\n\n" + "word " * 400 + "\n\n{{ more }}\n{{ code lessons.figure }}\n")
+    assert Chapter(tmp_path).minutes == 4
+    with (tmp_path / "text.md").open("a") as file:
+        file.write('{{ value("a.b") }}\n\n## Sources\n\n' + "book " * 1000)
+    assert Chapter(tmp_path).minutes == 4
+
+
+def test_a_chapter_of_figures_numbers_them_in_the_order_of_its_file():
+    gossip = lessons.chapter("gossip")
+    assert gossip.shown == [f"gossip.{name}" for name in lessons.figures("gossip")]
+    assert gossip.declared == {f"gossip.{name}": one.question for name, one in lessons.figures("gossip").items()}
+    assert gossip.figure_number(gossip.shown[1]) == f"{gossip.number}.2" and gossip.figure_number("gossip.no") == ""
+
+
+@pytest.mark.parametrize(
+    ("was", "becomes", "words"),
+    [
+        ("difficulty = 2", "difficulty = 4", "difficulty is 4; use 1"),
+        ("Compute it", "Understand it", "'Understand it' cannot be tested; begin with one of Choose"),
+        ("title", "titel", "has no 'titel'; it has title"),
+    ],
+)
+def test_what_cannot_be_is_refused_in_a_sentence(tmp_path, was, becomes, words):
+    (tmp_path / "chapter.toml").write_text(GOOD)
+    assert front_matter.read(tmp_path / "chapter.toml").objectives == ("Compute it", "Predict it")
+    (tmp_path / "chapter.toml").write_text(GOOD.replace(was, becomes))
+    with pytest.raises(ValueError, match=words):
+        front_matter.read(tmp_path / "chapter.toml")
