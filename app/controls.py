@@ -16,8 +16,7 @@ from urllib.parse import parse_qsl, urlencode
 
 import streamlit as st
 
-from app import units
-from experiments import catalogue
+from experiments import catalogue, units
 from experiments.experiment import (
     NESTED,
     OWN,

@@ -4,18 +4,26 @@ from pathlib import Path
 
 import streamlit as st
 
-from app.views import kernels, network, schedules, textbook, upload, workbench
+from app.views import kernels, network, schedules, survey, textbook, upload, workbench
+from app.views.textbook import instructor
 
 HERE = Path(__file__).resolve().parent
 st.set_page_config("Lockstep", str(HERE / "icon.png"), layout="wide", initial_sidebar_state=340)
 st.html(HERE / "style.css")
 st.logo(HERE / "logo.svg", size="medium")
 PAGES = [
-    st.Page(workbench.page, title="Workbench", url_path="workbench", default=True),
+    workbench.entry(),
     st.Page(schedules.page, title="Schedules", url_path="schedules"),
     st.Page(textbook.page, title="Textbook", url_path="textbook"),
+    st.Page(survey.page, title="Survey", url_path="survey"),
     st.Page(kernels.page, title="Kernels", url_path="kernels"),
     st.Page(upload.page, title="Your own", url_path="own"),
     st.Page(network.page, title="Network", url_path="network"),
+    st.Page(
+        instructor.page,
+        title="For instructors",
+        url_path="instructors",
+        visibility="visible" if instructor.shown() else "hidden",
+    ),
 ]
 st.navigation(PAGES, position="top").run()

@@ -13,7 +13,7 @@ from experiments.experiment import Experiment
 
 
 class Question(NamedTuple):
-    """`query` is the experiment that answers it, `against` what that is laid over: links, "" for the default.
+    """`query` is the experiment that answers it, `against` the one it is compared with: links, "" for the default.
 
     `axis` is what the curves are drawn against, so that the difference is seen.
     """
@@ -37,7 +37,7 @@ QUESTIONS = (
     Question(
         "What if the network is slow?",
         "network=1GbE",
-        "On 1GbE the same steps take almost four times as long, nine tenths of it for communication. Only the clock "
+        "On 1GbE the same steps take almost four times as long, nine tenths of it in communication. Only the clock "
         "changes: the model is the same, bit for bit.",
         "seconds",
     ),
@@ -49,61 +49,61 @@ QUESTIONS = (
         "seconds",
     ),
     Question(
-        "And if nobody waits for the straggler?",
+        "What if no worker waits for the straggler?",
         "algorithm=asgd&slow=3:4&seconds=0.1",
         "In the same tenth of a second asynchronous SGD goes through twice as many samples. The price is staleness: "
-        "an update is three updates old in the mean.",
+        "a gradient is three updates old on average.",
         "seconds",
         against="slow=3:4&seconds=0.1",
     ),
     Question(
         "Can we send 100 times fewer bytes?",
         "compression=top_k&density=0.0025",
-        "Top-k sends the largest 0.25 % of a gradient, each number with its place, and keeps the rest for later: 100 "
-        "times fewer bytes, and an accuracy within one point.",
+        "Top-k sends the largest 0.25 % of a gradient, each number with its index, and keeps the rest for later: 100 "
+        "times fewer bytes, and at the same learning rate an accuracy within one point.",
         "bytes",
     ),
     Question(
         "Must workers talk after every step?",
         "algorithm=local_sgd&period=10",
-        "Local SGD averages the models after ten steps: a tenth of the bytes, less than half of the time, and an "
-        "accuracy within one point.",
+        "Local SGD averages the models after every ten steps: a tenth of the bytes, less than half of the time, and at "
+        "the same learning rate an accuracy within one point.",
         "bytes",
     ),
     Question(
         "Do more workers always help?",
         "workers=16&steps=50",
         "Sixteen workers go through the same samples less than twice as fast as four, since they mostly communicate. "
-        "And they make a quarter of the updates, so the loss stays higher.",
+        "They also make a quarter of the updates, so the loss stays higher, with both at their own best rate.",
         "seconds",
     ),
     Question(
         "Does it matter if gradients come late?",
         "algorithm=delayed&delay=20",
-        "One step late does no harm. Twenty steps late, at the same learning rate, each step answers a loss that is "
-        "long past: they overshoot, and the model ends little better than guessing.",
+        "One step late does no harm. Twenty steps late, at the same learning rate, each step follows a gradient long "
+        "out of date: steps overshoot, and accuracy ends below 25 %.",
         "step",
         against="algorithm=delayed&delay=1",
     ),
     Question(
         "Why does a pipeline idle?",
         "algorithm=gpipe&batch=256&steps=50&chunks=8",
-        "A stage waits for what the stage before hands on, and on the way back for the one behind it. With the batch "
-        "in one piece only one of four works at a time; in eight pieces they work together, in about half the time.",
+        "A stage waits for the activations of the one before it, then for the errors of the one after it. With the "
+        "batch in one piece only one stage of four works at a time; in eight they overlap, in about half the time.",
         "seconds",
         against="algorithm=gpipe&batch=256&steps=50&chunks=1",
     ),
     Question(
         "What happens when a worker dies?",
         "crash=2:0.04",
-        "A synchronous step needs the gradient of every worker, so one that is lost at 40 ms stops all of them.",
+        "A synchronous step needs the gradient of every worker, so the loss of one at 40 ms stops all of them.",
         "step",
     ),
     Question(
         "Can training survive the loss of a worker?",
         "algorithm=asgd&crash=2:0.04",
-        "Asynchronous workers only need the server: the other three go on to their last step, and more than "
-        "nine of ten digits are read right in the end.",
+        "Asynchronous workers only need the server: the other three go on to their last step, and end at "
+        "more than 90 % accuracy.",
         "step",
         against="crash=2:0.04",
     ),

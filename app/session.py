@@ -15,9 +15,9 @@ from pathlib import Path
 import pyarrow.parquet  # noqa: F401  (the store reads with it; better now than at the first result)
 import streamlit as st
 
-from app.components import timeline
 from experiments.experiment import Experiment
 from experiments.jobs.pool import JobState, Pool
+from experiments.plots.canvases import timeline
 from experiments.runs import store
 from experiments.runs.record import Run
 

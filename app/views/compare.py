@@ -6,10 +6,11 @@ from html import escape
 
 import streamlit as st
 
-from app import session, units
+from app import session
 from app.charts import Shown
 from app.controls import control, owners, spoken
 from app.views import seeds
+from experiments import units
 from experiments.experiment import NESTED, Experiment
 from experiments.runs.figures import FIGURES
 from experiments.runs.record import Run
@@ -18,7 +19,7 @@ from experiments.runs.upload import uploaded
 
 COMPARED = (
     *("held_out_loss", "accuracy", "samples", "updates", "seconds", "bytes", "flops"),
-    *("samples_per_second", "staleness_mean"),
+    *("samples_per_second", "share_wait", "staleness_mean"),
 )
 """The figures in the table."""
 MARKS = {"circle": "●", "square": "■", "diamond": "◆", "triangle-up": "▲", "cross": "✚"}

@@ -6,8 +6,9 @@ import math
 
 import streamlit as st
 
-from app import controls, session, units
+from app import controls, session
 from app.charts import rank_names
+from experiments import units
 from experiments.conditions import REFUSED, RESTARTING
 from experiments.experiment import Experiment
 

@@ -10,9 +10,10 @@ from pathlib import Path
 
 import streamlit as st
 
-from app import background, charts, session, units
+from app import background, charts, session
 from app.text import escaped
 from app.views.pictures import heading
+from experiments import units
 from experiments.catalogue import KERNELS
 from experiments.measure import kernel_times
 from experiments.measure.kernel_times import Peaks, Report, Row

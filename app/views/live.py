@@ -5,11 +5,12 @@ from __future__ import annotations
 import numpy as np
 import streamlit as st
 
-from app import charts, session, units
-from app.components import curve
+from app import charts, components, session
 from app.views import pictures, result
+from experiments import units
 from experiments.jobs.pool import JobState
 from experiments.plots import palette
+from experiments.plots.canvases import curve
 from experiments.plots.pictures import Axis, Picture, Series
 
 EVERY = 0.5  # s between two frames
@@ -30,11 +31,11 @@ def _frame() -> None:
         left, right = st.columns([3, 2], gap="medium")
     with left:
         pictures.against("Loss")
-        curve.curve(_panel(now, "loss"), key="live-loss")
+        components.curve(_panel(now, "loss"), key="live-loss")
     with right:
         with st.container(height=pictures.HEAD, border=False):
             st.markdown("## Held-out accuracy, %", anchors=False)
-        curve.curve(_panel(now, "accuracy"), key="live-accuracy")
+        components.curve(_panel(now, "accuracy"), key="live-accuracy")
     st.caption("The timeline, the traffic and the staleness follow when the run is done.")
 
 

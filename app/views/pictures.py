@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import streamlit as st
 
-from app import charts, session, units
+from app import charts, components, session
 from app.charts import Shown
 from app.charts.bars import html
-from app.components import curve, timeline
 from app.text import escaped
 from app.views import compare, faults
+from experiments import units
 from experiments.experiment import Experiment
 from experiments.plots import curves
+from experiments.plots.canvases import curve, timeline
 from experiments.runs.record import Run
 from tracing import HELD
 
@@ -50,9 +51,9 @@ def measured(shown: list[Shown]) -> None:
 
 def lanes(folder: str) -> None:
     """Draw the communication timeline of the run in `folder`."""
-    window = timeline.wanted(st.session_state.get("timeline"), folder)
-    state = timeline.timeline(session.timeline_frame(folder, window))
-    if click := timeline.clicked(state, session.load(folder), folder):
+    window = components.wanted(st.session_state.get("timeline"), folder)
+    state = components.timeline(session.timeline_frame(folder, window))
+    if click := components.clicked(state, session.load(folder), folder):
         faults.ask(*click)
         st.rerun()
 
@@ -145,7 +146,7 @@ def lines(draw, shown: list[Shown], told: str, *how, key: str = "") -> None:
     """Draw the curves draw(shown, *how) on a canvas; `told` is their finding in words."""
     axes = " ".join(map(str, (*how, *(one.folder for one in shown))))
     frame = _built(draw.__name__, _named(shown), how, lambda: curve.frame(draw(shown, *how), told, axes))
-    curve.curve(frame, key or draw.__name__)
+    components.curve(frame, key or draw.__name__)
 
 
 def bars(draw, one: Shown, told: str) -> None:

@@ -6,9 +6,10 @@ from collections import Counter
 
 import streamlit as st
 
-from app import poll, session, units
+from app import poll, session
 from app.text import escaped
 from app.views import compare
+from experiments import units
 from experiments.experiment import Experiment
 from experiments.runs.record import Run
 

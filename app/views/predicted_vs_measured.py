@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import streamlit as st
 
-from app import background, session, units
+from app import background, components, session
 from app.charts import lane_names
-from app.components import timeline
 from app.text import escaped, sentence
 from app.views.pictures import heading
+from experiments import units
 from experiments.experiment import OWN, REAL_DEFAULTS, Experiment
 from experiments.measure import this_machine
+from experiments.plots.canvases import timeline
 from experiments.runs.parting import APART, Parting, parting, totals
 from experiments.runs.place import place
 from experiments.runs.record import Run
@@ -88,9 +89,9 @@ def _beside(measured: Run, predicted: Run, name: str) -> None:
     st.markdown(f"{told} {parted(parting(predicted.trace, measured.trace))}")
     _totals(measured, predicted)
     lanes = [f"{n.split()[-1]} {word}" for n in lane_names(measured) for word in ("measured", "predicted")]
-    window = timeline.wanted(st.session_state.get("counterparts"), name)
+    window = components.wanted(st.session_state.get("counterparts"), name)
     both = timeline.beside(measured.trace, predicted.trace)
-    timeline.timeline(
+    components.timeline(
         timeline.framed(both, lanes, f"Measured and predicted, rank by rank. {told}", name, window), "counterparts"
     )
 

@@ -7,10 +7,11 @@ from pathlib import Path
 
 import streamlit as st
 
-from app import session, units
+from app import session
 from app.text import escaped, sentence
 from app.views import ask, compare, export, pictures, predict, predicted_vs_measured, seeds, sweep
 from app.views.pictures import heading
+from experiments import units
 from experiments.experiment import Experiment
 from experiments.runs.figures import FIGURES
 from experiments.runs.place import place

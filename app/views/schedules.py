@@ -8,11 +8,11 @@ from pathlib import Path
 import pandas as pd
 import streamlit as st
 
-from app import background, units
-from app.components import schedule, timeline
+from app import background, components
 from app.text import escaped, sentence
-from experiments import catalogue
+from experiments import catalogue, units
 from experiments.jobs.spec import JobSpec
+from experiments.plots.canvases import schedule
 from experiments.study import schedules as study
 from experiments.study.schedules import Plan, Study
 
@@ -61,7 +61,7 @@ def page() -> None:
     until = max(done.summary["makespan"] for done in studies.values())
     for slot, done in studies.items():
         st.markdown(f"## {escaped(done.plan.schedule)}", anchors=False)
-        timeline.timeline(_frame(done.plan.model_dump_json(), until, done), key=f"lanes_{slot}")
+        components.timeline(_frame(done.plan.model_dump_json(), until, done), key=f"lanes_{slot}")
         if done.summary["stages"] > done.summary["ranks"] or done.summary["copies"] > done.summary["versions"]:
             st.caption("Lighter bars are those of a rank's second stage, third stage and so on.")
     st.markdown("## Differences" if len(studies) > 1 else "## In numbers", anchors=False)

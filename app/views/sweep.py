@@ -6,12 +6,13 @@ from typing import Any
 
 import streamlit as st
 
-from app import background, charts, session, units
+from app import background, charts, session
 from app.charts import Shown
 from app.controls import Control, control, owners, spoken
 from app.text import escaped, sentence
 from app.views import compare
 from app.views.pictures import chart, heading, lines
+from experiments import units
 from experiments.experiment import Experiment
 from experiments.jobs.pool import JobState
 from experiments.plots import curves
@@ -20,6 +21,7 @@ from experiments.runs.record import Run
 COMMON = ("workers", "batch", "latency")
 DELAYS = (0.0, 1e-5, 1e-4, 1e-3, 1e-2)  # s, for a latency that was left to the preset
 MOST = 64  # workers of a sweep, unless the run on the page has more
+STOP, STOPS = "~", 16  # between the stops that a link asks for, and how many it may
 
 
 def axes(e: Experiment) -> list[str]:
@@ -45,6 +47,24 @@ def values(one: Control, now: Any) -> list:
     return sorted({stop for stop in stops if low <= stop <= high})
 
 
+def linked(e: Experiment) -> tuple[str, list]:
+    """Return what the page's link asks to turn, `stops=workers~1~8~64`, and its values; ("", []) if nothing."""
+    axis, *words = st.query_params.get("stops", "").split(STOP)
+    if axis not in owners(e.algorithm, e.compression, e.workload):
+        return "", []
+    stops = []
+    for word in words[:STOPS]:
+        try:
+            stops.append(_value(e.change(**{axis: word}), axis))
+        except ValueError:
+            stops.append(word)  # the run says what is wrong with it
+    return axis, stops
+
+
+def _value(e: Experiment, axis: str) -> Any:
+    return {**e.model_dump(mode="json"), **e.data, **e.coding, **e.settings}[axis]
+
+
 def show(run: Run) -> None:
     """Draw the choice of what is swept, and the runs."""
     heading("Sweep", "The same run again and again with one setting turned, everything else as it is on the page.")
@@ -52,7 +72,10 @@ def show(run: Run) -> None:
     if e.cluster != "simulated":
         st.info("Sweeps are made on the simulated cluster: run this there first.", icon=":material/tune:")
         return
-    names = axes(e)
+    wanted, given = linked(e)
+    names = list(dict.fromkeys([*axes(e), *filter(None, [wanted])]))
+    if (asked := st.query_params.get("sweep")) in names:  # a link has the name; the widget would look for its label
+        st.session_state.setdefault("sweep", asked)
     st.segmented_control(
         "Turn", names, key="sweep", bind="query-params", label_visibility="collapsed",
         format_func=lambda name: spoken(name).replace("_", " "),
@@ -62,8 +85,7 @@ def show(run: Run) -> None:
         st.caption("Choose what to turn: five or six runs are made, those that were made before are just shown.")
         return
     one = control(owners(e.algorithm, e.compression, e.workload)[axis], axis)
-    now = getattr(e, axis) if axis in COMMON else e.settings[axis]
-    stops = values(one, now)
+    stops = given if axis == wanted else values(one, _value(e, axis))
     states = [_ask(e, axis, value, number) for number, value in enumerate(stops)]
     under_way = {n: value for n, (value, state) in enumerate(zip(stops, states, strict=True)) if state.active}
     if under_way:

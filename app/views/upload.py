@@ -5,15 +5,15 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import streamlit as st
-from streamlit.navigation.page import StreamlitPage
 
-from app import background, controls, session, units
+from app import background, components, session
 from app.charts import Shown, lane_names
-from app.components import timeline
 from app.text import sentence
 from app.views import pictures, result, workbench
 from app.views.pictures import heading
+from experiments import units
 from experiments.experiment import Experiment
+from experiments.plots.canvases import timeline
 from experiments.runs import upload
 from experiments.runs.record import Run
 
@@ -74,7 +74,7 @@ def _run(name: str) -> None:
         st.markdown(f"# {result.title(run.experiment)}", anchors=False)
         st.badge("uploaded", icon=":material/upload_file:", color="orange")
         if st.button("Compare in the workbench", key="compare", icon=":material/stacked_line_chart:"):
-            st.switch_page(_workbench(), query_params={"keep": name})
+            st.switch_page(workbench.entry(), query_params={"keep": name})
     st.caption(result.headline(run.experiment))
     result.remarks(run, [])
     result.figures(run)
@@ -90,8 +90,9 @@ def _run(name: str) -> None:
 
 def _lanes(run: Run, name: str) -> None:
     """Draw the timeline, whose ranks cannot be given faults: this run was not done here."""
-    window = timeline.wanted(st.session_state.get("uploaded"), name)
-    timeline.timeline(timeline.framed(run.trace, lane_names(run), timeline.describe(run), name, window), key="uploaded")
+    window = components.wanted(st.session_state.get("uploaded"), name)
+    frame = timeline.framed(run.trace, lane_names(run), timeline.describe(run), name, window)
+    components.timeline(frame, key="uploaded")
 
 
 # a table
@@ -176,16 +177,10 @@ def _module() -> None:
 
 def _train(values: dict[str, str]) -> None:
     """Train it with the default algorithm, and go to the workbench."""
-    experiment = Experiment.of(values)
-    controls.put(experiment)
-    st.session_state.update(complaint="", go=True)
-    session.start(experiment)
+    workbench.take(Experiment.of(values))
+    st.session_state.go = True  # a callback cannot change the page
 
 
 def _go() -> None:
     if st.session_state.pop("go", False):
-        st.switch_page(_workbench())
-
-
-def _workbench() -> StreamlitPage:
-    return st.Page(workbench.page, title="Workbench", url_path="workbench", default=True)
+        st.switch_page(workbench.entry())

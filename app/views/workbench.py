@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import streamlit as st
+from streamlit.navigation.page import StreamlitPage
 
 from app import controls, session
 from app.text import sentence
 from app.views import faults, live, result
 from app.views.sidebar import choose
+from experiments.experiment import Experiment
 
 WHY = {
     "simulated": "This has not run yet.",
@@ -15,6 +17,24 @@ WHY = {
     "threads": "This link asks for real threads of this machine, and those only start when you say so.",
     "gpus": "This link asks for real GPUs, and those only start when you say so.",
 }
+
+
+def entry() -> StreamlitPage:
+    """Return the entry of this page in the navigation."""
+    return st.Page(page, title="Workbench", url_path="workbench", default=True)
+
+
+def take(experiment: Experiment) -> None:
+    """Put the controls to this experiment and run it."""
+    controls.put(experiment)
+    st.session_state.complaint = ""
+    session.start(experiment)
+
+
+def go_to(experiment: Experiment) -> None:
+    """Leave another page for this one, with this experiment on it."""
+    take(experiment)
+    st.switch_page(entry())
 
 
 def page() -> None:

@@ -1,5 +1,6 @@
 """Folders of runs that pages find, and a page under test."""
 
+import sys
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,14 @@ from tests import fabricated
 
 HERE = Path(__file__).parent
 MAIN = HERE.parents[2] / "app" / "pages.py"
+
+
+@pytest.fixture(autouse=True)
+def main_module():
+    """Put back the module `__main__`, which a page under test takes, and which new processes would import."""
+    main = sys.modules["__main__"]
+    yield
+    sys.modules["__main__"] = main
 
 
 @pytest.fixture(scope="session")

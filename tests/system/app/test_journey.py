@@ -25,7 +25,6 @@ expect = playwright.expect
 expect.set_options(timeout=240_000)  # ms, for what takes one or two seconds: the machine may be slow and busy
 
 ROOT = Path(__file__).resolve().parents[3]
-SOLUTIONS = ROOT / "tests" / "system" / "lessons" / "solutions"
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 SWITCHES = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-sync"]
 AS_MODULE = [sys.executable, "-m", "streamlit"]
@@ -438,9 +437,36 @@ def test_an_instructor_opens_a_chapter_runs_a_figure_of_it_and_grades_a_solution
     figure.get_by_role("button", name="Run it here").click()
     expect(figure.get_by_text("run here, just now")).to_be_visible()
     page.get_by_role("radio", name="Exercise").click(force=True)
-    page.locator("input[type=file]").set_input_files(SOLUTIONS / "stragglers.py")
+    page.locator("input[type=file]").set_input_files(ROOT / "lessons" / "stragglers" / "solution.py")
     page.get_by_role("button", name="Grade it").click()
     expect(page.get_by_role("heading", name="100 of 100")).to_be_visible()
+    expect(page.get_by_test_id("stException")).to_have_count(0)
+
+
+def test_a_student_sees_what_is_asked_takes_a_hint_and_compares_timelines(tab, address, tmp_path):
+    page = tab(f"{address}/textbook?chapter=stragglers&part=exercise")
+    expect(page.get_by_text("a crashed worker does not stop it")).to_be_visible()
+    expect(page.get_by_role("cell", name="memory")).to_be_visible()
+    row = page.locator(".st-key-mark-stragglers-2")
+    row.get_by_role("button", name="Hint").click()
+    page.get_by_role("button", name="Show me the concept").click()
+    expect(page.get_by_text("Two things cost time")).to_be_visible()
+    page.keyboard.press("Escape")
+    with page.expect_download() as began:
+        page.get_by_role("button", name="3. One role is missing").click()
+    assert "this part is yours" in Path(began.value.path()).read_text()
+    mine = tmp_path / "mine.py"  # waits for one gradient too many
+    whole = (ROOT / "lessons" / "stragglers" / "solution.py").read_text()
+    mine.write_text(whole.replace("len(workers) - s.backups", "len(workers) - s.backups + 1"))
+    page.locator("input[type=file]").set_input_files(mine)
+    page.get_by_role("button", name="Grade it").click()
+    expect(page.get_by_text("gradients of its step; expected")).to_have_count(2)
+    expect(page.get_by_text("judged only when every update is right")).to_have_count(3)
+    expect(page.get_by_text("Hints taken: 2.1.")).to_be_visible()
+    strips = page.locator("[class*=st-key-strip-solution-stragglers] canvas")
+    expect(strips.first).to_be_visible()
+    assert strips.count() >= 2
+    page.get_by_text("Your timeline and the textbook").scroll_into_view_if_needed()
     expect(page.get_by_test_id("stException")).to_have_count(0)
 
 

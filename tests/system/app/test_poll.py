@@ -8,7 +8,8 @@ import pytest
 
 from app import poll
 from app.poll import Poll
-from app.views import predict, textbook
+from app.views import predict
+from app.views.textbook.question import _others
 from experiments.experiment import Experiment
 
 
@@ -73,14 +74,18 @@ def test_what_others_said_is_told_from_less_to_more():
 @pytest.mark.parametrize(
     ("said", "right", "words"),
     [
-        ("later", False, "Of 7 first answers here, 2 were right, and 5 said what you said."),
-        ("sooner", True, "Of 7 first answers here, 2 were right."),
-        ("", False, "Of 7 first answers here, 2 were right."),
+        (
+            "later",
+            False,
+            "Of 7 first answers here, 2 were right (1 of the 5 that were sure), and 5 said what you said.",
+        ),
+        ("sooner", True, "Of 7 first answers here, 2 were right (1 of the 5 that were sure)."),
+        ("", False, "Of 7 first answers here, 2 were right (1 of the 5 that were sure)."),
     ],
 )
 def test_who_was_wrong_hears_how_many_said_the_same(said, right, words):
-    counts = Counter({("later", False): 4, ("later", True): 1, ("sooner", True): 1, ("sooner", False): 1})
-    assert textbook._others(counts, said, right) == words
+    counts = Counter({("later", False, 2): 4, ("later", True, 0): 1, ("sooner", True, 2): 1, ("sooner", False, 1): 1})
+    assert _others(counts, said, right) == words
 
 
 def test_the_second_session_that_predicts_sees_what_both_said_and_each_counts_once(page, stored, nobody):

@@ -3,13 +3,13 @@
 import numpy as np
 import pytest
 
-from app.components import timeline
 from app.views import fitting, predicted_vs_measured
 from experiments.experiment import Experiment
 from experiments.jobs.pool import JobState
 from experiments.measure import this_machine
 from experiments.measure.this_machine import Fit
 from experiments.plots import curves
+from experiments.plots.canvases import timeline
 from experiments.runs.parting import Parting
 from tracing import KINDS
 

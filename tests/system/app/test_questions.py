@@ -27,7 +27,7 @@ FINDS = {
         grows("seconds", 3.6, 4), lambda now, _: 0.88 <= now["share_communicate"] <= 0.92, same_model,
     ),
     "What does one straggler cost a synchronous step?": (grows("seconds", 1.9, 2.1), same_model),
-    "And if nobody waits for the straggler?": (
+    "What if no worker waits for the straggler?": (
         grows("seconds", 0.99, 1.01), grows("samples", 2, 2.3), lambda now, _: 2.8 <= now["staleness_mean"] <= 3.2,
     ),
     "Can we send 100 times fewer bytes?": (grows("bytes", 0.0095, 0.0105), within_a_point),

@@ -11,9 +11,9 @@ import algorithms
 import workloads
 from algorithms import compression
 from algorithms.parts.pipeline.ops import KINDS
-from app.components import schedule
 from experiments.experiment import Experiment
 from experiments.plots import palette
+from experiments.plots.canvases import schedule
 from experiments.plots.column_codec import unpack
 from experiments.study import schedules as study
 from experiments.study.schedules import NAMES, Plan

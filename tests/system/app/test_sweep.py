@@ -93,6 +93,7 @@ def test_a_sweep_over_workers_draws_a_picture_each_the_speed_up_and_the_table(pa
     assert words and "of the ideal 16" in words[0]
     table = next(element.value for element in opened.get("html") if "<table>" in str(element.value))
     assert all(f"workers {n}" in table for n in (1, 2, 4, 8, 16))
+    assert "workers waited" in table
 
 
 def test_a_sweep_over_another_setting_shows_what_it_costs_and_gives(page, stored):

@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,10 +11,12 @@ from streamlit.testing.v1 import AppTest
 
 import lessons
 from app import poll, session
-from app.views import textbook
+from app.text import escaped
+from app.views.textbook import front
+from app.views.textbook.page import PARTS
 from experiments.experiment import Experiment
 from experiments.jobs.pool import JobState
-from lessons import job_specs, markup
+from lessons import golden, job_specs, markup, notation
 from lessons.chapters import LANGUAGES, Chapter
 from lessons.figure import figure
 
@@ -26,6 +29,9 @@ REPORT = {
         {"name": "quick", "points": 2, "earned": 0, "observed": "1.70 times"},
     ],
 }  # fmt: skip
+
+
+OTHERS = "Of 2 first answers here, 1 was right (1 of the 2 that were sure), and 1 said what you said."
 
 
 def script():
@@ -81,8 +87,12 @@ def words(page) -> str:
     return "\n".join(element.value for element in (*page.markdown, *page.caption, *page.info, *page.warning))
 
 
+def block_question(block):
+    return lessons.recorded_figure(block.figure).question
+
+
 def charts(page) -> int:
-    return len(page.get("plotly_chart"))
+    return sum("chart-" in one.proto.id for one in page.get("bidi_component"))
 
 
 @pytest.mark.parametrize("name", CHAPTERS)
@@ -92,11 +102,19 @@ def test_a_chapter_shows_all_of_its_text_figures_and_sources(book, name):
     assert not page.exception
     assert charts(page) == sum(isinstance(block, markup.LiveFigure) for block in blocks)
     assert [block.source for block in blocks if isinstance(block, markup.Code)] == [code.value for code in page.code]
-    said = [element.value for element in page.markdown]
-    assert all(block.markdown in said for block in blocks if isinstance(block, markup.Text))
+    said = words(page).replace("\n", " ")
+    linked = lessons.chapter(name).blocks("en", front.address)
+    texts = [block.markdown for block in linked if isinstance(block, markup.Text)]
+    first, *others = (" ".join(text.split("\n")) for text in texts)
+    assert all(text in said for text in others) and first.partition("  ")[2] in said
+    assert [head.value for head in page.subheader if head.value.startswith("Figure")] == [
+        escaped(f"Figure {lessons.chapter(name).figure_number(block.figure)}. {block_question(block)}")
+        for block in blocks
+        if isinstance(block, markup.LiveFigure)
+    ]
 
 
-@pytest.mark.parametrize("part", list(textbook.PARTS))
+@pytest.mark.parametrize("part", list(PARTS))
 @pytest.mark.parametrize("name", CHAPTERS)
 def test_every_part_of_a_chapter_opens(book, name, part):
     page = book(chapter=name, part=part)
@@ -107,20 +125,21 @@ def test_every_part_of_a_chapter_opens(book, name, part):
 def test_the_text_goes_on_when_a_prediction_was_made(book):
     page = book(chapter="stragglers")
     before, shown = len(page.markdown), charts(page)
-    assert shown == 0 and "How many times as fast are N machines" not in words(page)
+    assert shown == 0 and "How much of the time of N machines" not in words(page)
     page.radio("choice-predict-stragglers-elsewhere").set_value("noise")
-    next(b for b in page.button if b.label == "That is my answer").click().run()
+    page.button("sure-1-predict-stragglers-elsewhere").click().run()
     assert not page.exception and charts(page) == 1 and len(page.markdown) > before
-    assert "not so" in words(page) and "puts them in the order of ranks" in words(page)
-    assert "It is: It is the same, to the last bit." in words(page)
+    item = lessons.chapter("stragglers").item("elsewhere")
+    assert "Not so" in words(page) and " ".join(item.choice("noise").but.split()) in " ".join(words(page).split())
+    assert f"The right answer: **{item.choice('same').says}**" in words(page)
 
 
 def test_who_has_answered_hears_how_many_of_all_were_right(book):
     poll.here.clear()
-    for answer, said in (("same", []), ("noise", ["Of 2 first answers here, 1 was right, and 1 said what you said."])):
+    for answer, said in (("same", []), ("noise", [OTHERS])):
         page = book(chapter="stragglers")
         page.radio("choice-predict-stragglers-elsewhere").set_value(answer)
-        next(b for b in page.button if b.label == "That is my answer").click().run()
+        page.button("sure-2-predict-stragglers-elsewhere").click().run()
         assert [caption.value for caption in page.caption if "answers here" in caption.value] == said
 
 
@@ -136,10 +155,14 @@ def test_a_number_is_judged_and_asked_again_with_others(book):
     item, key = chapter.item("speed_up"), "quiz-stragglers-speed_up"
     answer = chapter.golden.answer("speed_up", item.parameters(page.session_state.dice + 1))
     page.number_input(f"number-{key}").set_value(answer * 1.1)
-    next(b for b in page.button if b.form_id == f"form-{key}").click().run()
-    assert not page.exception and "right" in words(page) and "the simulator says" in words(page)
+    page.button(f"sure-0-{key}").click().run()
+    assert not page.exception and "Right" in words(page) and "the simulator says" in words(page)
     page.button(f"other-{key}").click().run()
-    assert f"guess-{key}" not in page.session_state and page.number_input(f"number-{key}").value is None
+    again = chapter.golden.answers["speed_up"]
+    (asked,) = [values for values, _ in again if item.question(values) in words(page)]
+    assert (
+        page.number_input(f"number-{key}").value is None and asked != page.session_state.progress.answers[0].parameters
+    )
 
 
 def test_a_chapter_that_is_not_translated_is_shown_in_english_and_says_so(book):
@@ -168,10 +191,81 @@ def test_a_language_can_be_chosen_where_a_chapter_has_another_and_nowhere_else(b
     assert page.button_group("language").value == "ko" and "한 노드가 느리다" in words(page)
 
 
-def test_a_link_to_nothing_opens_the_first_chapter(book):
+def test_a_link_to_nothing_opens_the_first_page(book):
     page = book(chapter="../../etc", part="nothing", language="xx")
-    assert not page.exception and page.session_state.chapter == CHAPTERS[0]
-    assert dict(page.query_params) == {"chapter": CHAPTERS[0]}
+    assert not page.exception and page.session_state.chapter == "contents"
+    assert dict(page.query_params) == {"chapter": "contents"}
+
+
+def test_the_first_page_lists_all_chapters_in_order_and_the_notation(book):
+    page = book()
+    entries = [button.label for button in page.button if button.key.startswith("open-")]
+    assert entries == [front.name(lessons.chapter(name)) for name in lessons.CHAPTERS]
+    for one in map(lessons.chapter, lessons.CHAPTERS):
+        assert front.facts(one) in words(page)
+    assert "6 minutes, some mathematics, 6 figures without text" in words(page) and " minutes, easy" in words(page)
+    assert notation.table() in words(page)
+    page.button("open-staleness").click().run()
+    assert not page.exception and page.session_state.chapter == "staleness"
+    assert dict(page.query_params) == {"chapter": "staleness"}
+
+
+@pytest.mark.parametrize("name", lessons.CHAPTERS)
+def test_a_chapter_begins_with_what_it_asks_and_ends_with_the_ways_on(book, name):
+    page, chapter = book(chapter=name, everything="true"), lessons.chapter(name)
+    assert not page.exception
+    assert f"Chapter {chapter.number} of 15: {front.facts(chapter)}" in words(page)
+    assert all(objective in words(page).replace("\\", "") for objective in chapter.objectives)
+    before = {button.key.partition("-")[2] for button in page.button if button.key.startswith("before-")}
+    assert before == set(chapter.prerequisites)
+    keys = {button.key.partition("-")[0]: button.key.partition("-")[2] for button in page.button if button.key}
+    place = lessons.CHAPTERS.index(name)
+    assert keys.get("previous") == (lessons.CHAPTERS[place - 1] if place else None)
+    assert keys.get("next") == (lessons.CHAPTERS[place + 1] if place < 14 else None)
+
+
+def test_contents_are_links_as_far_as_predictions_were_made(book):
+    page = book(chapter="stragglers")
+    assert "- [The naive answer: share the batch](#" in words(page)
+    assert "- :material/lock: The measurement that embarrasses it" in words(page)
+    assert "[The measurement that embarrasses it](#" not in words(page)
+    assert "Locked sections open" in words(page) and not [b for b in page.button if b.key == "next-compression"]
+    page.button("skip-elsewhere").click().run()
+    assert "- [The measurement that embarrasses it](#" in words(page)
+    assert "- :material/lock: The next idea: do not wait for the last" in words(page)
+    page.toggle("everything").set_value(True).run()
+    assert "material/lock" not in words(page) and [b for b in page.button if b.key == "next-compression"]
+
+
+def test_a_chapter_without_text_shows_its_figures_recorded_or_not(book, monkeypatch):
+    name, chapter = "gossip", lessons.chapter("gossip")
+    kept = lessons.chapter("stragglers").golden.figures["stragglers.a_hundred_machines"]
+    some = golden.Golden({chapter.shown[1]: replace(kept, name=chapter.shown[1])}, {})
+    monkeypatch.setattr(Chapter, "golden", some)
+    page = book(chapter=name)
+    assert not page.exception and charts(page) == 1
+    heads = [head.value for head in page.subheader]
+    asked = [chapter.declared[one] for one in chapter.shown]
+    assert len(heads) == len(asked) == 9
+    assert heads[0] == escaped(f"Figure {chapter.number}.1. {asked[0]}") and words(page).count("Not recorded yet") == 8
+    monkeypatch.setattr(Chapter, "golden", golden.EMPTY)
+    assert "No figure of this chapter is recorded yet" in words(book(chapter=name))
+
+
+def test_a_text_is_read_before_anything_is_recorded(book, monkeypatch):
+    monkeypatch.setattr(Chapter, "golden", golden.EMPTY)
+    page = book(chapter="stragglers")
+    assert not page.exception and charts(page) == 0
+    assert "? times as fast as one" in words(page) and "(Not recorded yet.)" in words(page)
+    assert len(page.subheader) == len(lessons.chapter("stragglers").shown)
+
+
+def test_movement_in_a_text_is_shown(book, monkeypatch):
+    text = "# Title\n\nwords\n\n{{ schedule zb_h1 ranks=4 chunks=8 }}\n\n{{ timeline algorithm=easgd workers=3 }}\n"
+    monkeypatch.setattr(Chapter, "text", lambda self, language="en": text)
+    page = book(chapter="pipelines")
+    said = words(page).replace("\\", "")
+    assert not page.exception and "ZB-H1: 8 micro-batches on 4 ranks" in said and "EASGD on 3 workers" in said
 
 
 def test_the_address_says_what_is_chosen(book):
@@ -252,7 +346,7 @@ def test_the_textbook_needs_neither_torch_nor_compilers(folders):
         "script = 'from app.views import textbook\\ntextbook.page()'\n"
         "for part in ('text', 'quiz', 'exercise'):\n"
         "    page = AppTest.from_string(script, default_timeout=300)\n"
-        "    page.query_params['part'] = part\n"
+        "    page.query_params['part'], page.query_params['chapter'] = part, 'stragglers'\n"
         "    assert not page.run().exception, page.exception\n"
         "print([name for name in ('torch', 'numba', 'sklearn', 'llvmlite') if name in sys.modules])\n"
     )

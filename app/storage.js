@@ -1,0 +1,104 @@
+// Keeps the session's document in the browser's storage and tells the session what it lacks; follows the reader's place.
+const HEADINGS = ".st-key-reading :is(h1, h2, h3)[id]";
+const TOP = 140; // px below which a heading has not been reached yet
+const PATIENCE = 20_000; // ms in which the text up to the reader's place may appear
+const stores = new WeakMap();
+let arrived = false; // since the page was loaded: who goes on to another chapter begins at its beginning
+
+export default function ({ data, parentElement, setTriggerValue }) {
+  let store = stores.get(parentElement);
+  if (!store) stores.set(parentElement, (store = new Store()));
+  store.tell = (news) => setTriggerValue("news", news);
+  store.update(data);
+  return () => { store.stop(); stores.delete(parentElement); };
+}
+
+class Store {
+  constructor() {
+    this.told = null;
+    this.onScroll = () => { clearTimeout(this.waiting); this.waiting = setTimeout(() => this.follow(), 200); };
+    this.onStorage = (event) => {
+      if (event.key !== progress.KEY) return;
+      if (event.newValue === null) {
+        this.stale = this.data.resets; // until the session has forgotten, too, it would bring everything back
+        this.tell({ forgotten: true });
+      }
+      else this.update(this.data);
+    };
+    this.onTouch = () => { this.returning = null; }; // a reader who moves is not moved
+    document.addEventListener("scroll", this.onScroll, { capture: true, passive: true });
+    window.addEventListener("storage", this.onStorage);
+    for (const kind of ["wheel", "touchmove", "keydown", "pointerdown"]) window.addEventListener(kind, this.onTouch);
+  }
+
+  stop() {
+    clearTimeout(this.waiting);
+    clearInterval(this.looking);
+    document.removeEventListener("scroll", this.onScroll, { capture: true });
+    window.removeEventListener("storage", this.onStorage);
+    for (const kind of ["wheel", "touchmove", "keydown", "pointerdown"]) window.removeEventListener(kind, this.onTouch);
+  }
+
+  update(data) {
+    this.data = data;
+    if (data.resets === this.stale) return;
+    const mine = JSON.parse(data.document);
+    let kept;
+    try {
+      if (data.forget) {
+        progress.forget();
+        this.told = null;
+        this.tell({ forgotten: true });
+        return;
+      }
+      const renamed = this.reader !== undefined && this.reader !== mine.reader;
+      this.reader = mine.reader;
+      kept = progress.keep(mine, renamed);
+    } catch (error) {
+      if (this.told !== "nothing") this.tell({ lasting: false, why: String(error.message) });
+      this.told = "nothing";
+      return;
+    }
+    const first = this.chapter === undefined;
+    const reading = data.chapter && !first;
+    const now = digest(reading ? { ...kept, places: mine.places } : kept);
+    if (now !== digest(mine) && now !== this.told) {
+      this.told = now; // once: a session that cannot read it would be told for ever
+      this.tell({ kept: JSON.stringify(kept) });
+    }
+    if (data.chapter !== this.chapter) {
+      this.chapter = data.chapter;
+      this.arrive(kept.places[data.chapter]);
+    }
+  }
+
+  /** Go to where the reader was, as soon as the text is there that far. */
+  arrive(anchor) {
+    clearInterval(this.looking);
+    this.returning = arrived || location.hash ? null : anchor;
+    arrived ||= Boolean(this.chapter);
+    if (!this.returning) return;
+    const until = Date.now() + PATIENCE;
+    this.looking = setInterval(() => {
+      const there = this.returning && document.getElementById(this.returning);
+      if (there) there.scrollIntoView();
+      if (!there && this.returning && Date.now() < until) return;
+      this.returning = null;
+      clearInterval(this.looking);
+    }, 100);
+  }
+
+  /** Store the heading under which the reader is. */
+  follow() {
+    if (!this.chapter || this.returning) return;
+    const passed = [...document.querySelectorAll(HEADINGS)].filter((head) => head.getBoundingClientRect().top < TOP);
+    if (!passed.length) return;
+    try { progress.arrive(this.chapter, passed.at(-1).id); } catch { /* it was said that nothing is kept */ }
+  }
+}
+
+function digest(one) {
+  const scores = Object.entries(one.scores).map(([chapter, { score, at }]) => [chapter, score, at]).sort();
+  const answers = one.answers.map((a) => [a.at, a.chapter, a.item, a.place]);
+  return JSON.stringify([one.reader, answers, one.passed, Object.entries(one.places), scores]);
+}

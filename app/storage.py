@@ -1,0 +1,32 @@
+"""Browser storage: a reader's progress is kept in the browser, and what is kept there comes to the session."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import streamlit as st
+
+from lessons import progress
+
+_HERE = Path(__file__).with_suffix(".js")
+_mount = st.components.v2.component(
+    "lockstep_storage", js=progress.SCRIPT.read_text("utf-8") + _HERE.read_text("utf-8"), html="<i hidden></i>"
+)
+KEY = "browser-storage"
+
+
+def storage(document: progress.ReaderProgress, chapter: str, forget: bool, resets: int, on_news: Callable[[], None]):
+    """Keep `document`; while the text of `chapter` is on the page, also where the reader is.
+
+    `on_news` is called when the browser has something to tell: `told()` returns it. With `forget`, what is kept is
+    deleted instead. `resets` counts how often the session began anew: what it knew before is not kept again.
+    """
+    data = {"document": document.text(), "chapter": chapter, "forget": forget, "resets": resets}
+    return _mount(data=data, key=KEY, on_news_change=on_news)
+
+
+def told() -> dict:
+    """Return the news: kept (JSON of what the browser has), forgotten, or lasting=False where nothing is kept."""
+    news = (st.session_state.get(KEY) or {}).get("news")
+    return news if isinstance(news, dict) else {}

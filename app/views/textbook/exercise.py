@@ -1,0 +1,89 @@
+"""The exercise of a chapter: the task, what it is worth, hints, a file to begin with, and where to hand in."""
+
+from __future__ import annotations
+
+import secrets
+
+import streamlit as st
+
+from app import background
+from app.text import escaped
+from app.views.textbook import grading_report, memory
+from lessons import job_specs
+from lessons.chapters import Chapter
+from lessons.grading import levels
+from lessons.grading.sheet import STEPS, Sheet
+
+
+def show(chapter: Chapter, language: str) -> None:
+    """Show the task and what is asked, the files to begin with, and the report of the solution that was handed in."""
+    sheet, state, key = Sheet(chapter), st.session_state, f"solution-{chapter.name}"
+    st.markdown(f"# {chapter.title(language)}: exercise")
+    st.markdown(f"**{sheet.title}**")
+    st.markdown(sheet.task)
+    _asked(sheet)
+    _begin(sheet, key)
+    name = f"{chapter.name}_solution.py"
+    given = st.file_uploader("Your solution", type="py", key=f"given-{key}", max_upload_size=1)
+    st.button("Grade it", key=f"grade-{key}", type="primary", disabled=given is None, on_click=_hand_in, args=(key,))
+    st.caption(f"Or on your own machine: `python -m lessons check {chapter.name} {name}`")
+    if handed := state.get(key):
+        text, name, seed, hints = handed
+        work = job_specs.grading_spec(chapter.name, text, name, seed, hints)
+        if folder := background.fetch(work, "Grading, in a process of its own.", key):
+            report = job_specs.read(folder)
+            if memory.grade(chapter.name, report["score"]):
+                st.rerun()  # so that the browser keeps it
+            grading_report.show(report, key)
+
+
+def _asked(sheet: Sheet) -> None:
+    """Show what each mark is worth, with its hints one after the other, and the targets."""
+    st.markdown("## What it is worth", anchors=False)
+    for number, (mark, points) in enumerate(sheet.points.items(), 1):
+        with st.container(key=f"mark-{sheet.name}-{number}", horizontal=True, vertical_alignment="center"):
+            st.markdown(f"**{points}** {escaped(mark)}", width="stretch")
+            if number <= len(sheet.hints):
+                _hints(sheet, number)
+    if sheet.targets:
+        rows = "\n".join(f"| {t.name} | {t.most} | {escaped(t.of)} |" for t in sheet.targets)
+        st.markdown(f"| target | at most | counted in |\n|---|---|---|\n{rows}")
+
+
+def _hints(sheet: Sheet, number: int) -> None:
+    """Show the hints on a mark that were taken, and a button for the next one."""
+    taken = st.session_state.setdefault(f"hints-{sheet.name}", [])
+    steps = sum(name.startswith(f"{number}.") for name in taken)
+    with st.popover(f"Hint {steps} of {len(STEPS)}" if steps else "Hint", icon=":material/lightbulb:"):
+        for step in range(1, steps + 1):
+            st.markdown(f"**{STEPS[step - 1].capitalize()}.** {sheet.hint(number, step)}")
+        if steps < len(STEPS):
+            st.button(
+                f"Show me the {STEPS[steps]}", key=f"hint-{sheet.name}-{number}", on_click=taken.append,
+                args=(f"{number}.{steps + 1}",), help="The report says which hints were taken.",
+            )  # fmt: skip
+
+
+def _begin(sheet: Sheet, key: str) -> None:
+    """Show the file to begin with, and offer it on each level."""
+    st.markdown("## A file to begin with", anchors=False)
+    with st.expander(f"{sheet.name}_solution.py: it runs, but does not pass"):
+        st.code(sheet.source, language="python", wrap_lines=True)
+    files = {0: (f"{sheet.name}_solution.py", sheet.source)}
+    if sheet.notes:
+        files |= {n: (f"{n}. {what}", levels.template(sheet, n)) for n, what in levels.LEVELS.items()}
+    with st.container(horizontal=True):
+        for level, (label, source) in files.items():
+            name = f"{sheet.name}_level{level}.py" if level else f"{sheet.name}_solution.py"
+            st.download_button(
+                label, source, name, "text/x-python", key=f"take-{key}-{level}" if level else f"take-{key}",
+                on_click="ignore", icon=":material/download:",
+            )  # fmt: skip
+
+
+def _hand_in(key: str) -> None:
+    """Keep what was uploaded, with a seed that is drawn now and the hints that were taken until now."""
+    file = st.session_state[f"given-{key}"]
+    text = file.getvalue().decode("utf-8", "replace")
+    hints = tuple(st.session_state.get(f"hints-{key.removeprefix('solution-')}", ()))
+    st.session_state[key] = (text, file.name[:80], secrets.randbelow(2**31), hints)

@@ -1,0 +1,56 @@
+"""The frame of the book in a real Chromium: contents, the ways from chapter to chapter, and terms on hover."""
+
+import re
+
+import pytest
+
+from tests.system.app import test_journey
+
+playwright = pytest.importorskip("playwright.sync_api")
+expect = playwright.expect
+pytestmark = test_journey.pytestmark
+runs, address, window, tab = test_journey.runs, test_journey.address, test_journey.window, test_journey.tab
+READING, SIDE = ".st-key-reading", "[data-testid=stSidebar]"
+
+
+def test_a_click_in_the_contents_goes_to_every_section_that_is_open_and_no_other_is_a_link(tab, address):
+    page = tab(f"{address}/textbook?chapter=stragglers")
+    side = page.locator(SIDE)
+    expect(side.get_by_text("Locked sections open with your predictions.")).to_be_visible()
+    expect(side.get_by_role("link", name="How many?")).to_have_count(0)
+    page.get_by_text("Show everything").click()
+    expect(side.get_by_role("link", name="What to keep")).to_be_visible()
+    heads = [link.inner_text() for link in side.locator("a[href^='#']").all()]
+    assert len(heads) == 9
+    for head in reversed(heads):
+        side.get_by_role("link", name=head, exact=True).click()
+        expect(page.locator(READING).get_by_role("heading", name=head, level=2)).to_be_in_viewport()
+
+
+def test_a_reader_goes_from_the_first_page_through_chapters_and_back(tab, address):
+    page = tab(f"{address}/textbook")
+    expect(page.get_by_role("heading", name="Contents", level=1)).to_be_visible()
+    page.locator(READING).get_by_role("button", name="9. Gossip").click()
+    expect(page.get_by_role("heading", name="Gossip: only neighbours", level=1)).to_be_visible()
+    page.locator(".st-key-ways").get_by_role("button", name=re.compile("10. Sandblaster")).click()
+    expect(page.get_by_role("heading", name="Sandblaster", level=1)).to_be_visible()
+    page.locator(".st-key-ways").get_by_role("button", name=re.compile("9. Gossip")).click()
+    expect(page.get_by_role("heading", name="Gossip", level=1)).to_be_visible()
+    assert "chapter=gossip" in page.url
+    figure = page.locator(SIDE).get_by_role("link", name="9.9")
+    figure.click()
+    expect(page.get_by_role("heading", name=re.compile("Figure 9.9"))).to_be_in_viewport()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_a_term_is_underlined_with_dots_and_says_what_it_means_on_hover_and_by_keyboard(tab, address, scheme):
+    page = tab(f"{address}/textbook?chapter=stragglers", scheme)
+    term = page.locator(f"{READING} abbr.term").first
+    expect(term).to_have_text("mini-batch")
+    expect(term).to_have_attribute("title", "samples whose mean gradient makes one step")
+    term.hover()
+    assert term.evaluate("e => getComputedStyle(e).textDecorationStyle") == "dotted"
+    assert term.evaluate("e => getComputedStyle(e).cursor") == "help"
+    term.focus()
+    assert "samples whose mean gradient" in term.evaluate("e => getComputedStyle(e, '::after').content")
+    assert page.locator(f"{READING} :is(h1, h2, h3, code, a, .katex) abbr").count() == 0
