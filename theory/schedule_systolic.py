@@ -1,7 +1,7 @@
 """The systolic pipeline: in every slot each stage goes forward with one pattern and backward with an older one.
 
 In slot k stage s does F of pattern k-s and B of pattern k-2(S-1)+s, and updates at once; the last stage meets a pattern
-for both in the same slot. No stage waits, but a pattern's gradient is 2(S-1-s) updates late (Petrowski's, Chen's).
+for both in the same slot. No stage waits, but a pattern's gradient is 2(S-1-s) updates late (Pétrowski's, Chen's).
 
     slot      0    1    2      3      4      5
     rank 0   F0   F1   F2     F3     F4 B0  F5 B1
@@ -10,7 +10,7 @@ for both in the same slot. No stage waits, but a pattern's gradient is 2(S-1-s) 
 
 If the last stage goes back one slot later (`fused` off), so do all, and the delay is 2(S-1-s) + 1 (PipeMare's).
 
-Source: Petrowski, Dreyfus & Girault, IEEE Trans. Neural Networks 1993 (patterns); Chen et al., Interspeech 2012
+Source: Pétrowski, Dreyfus & Girault, IEEE Trans. Neural Networks 1993 (patterns); Chen et al., Interspeech 2012
 (mini-batches); the slots are the standard reading, as in Kosson et al., MLSys 2021.
 """
 

@@ -1,6 +1,6 @@
 """Chen's pipeline puts groups of layers of a speech network on several GPUs, and accepts that updates come late.
 
-The slots are Petrowski's, with mini-batches for patterns: in slot k stage s goes forward with mini-batch k-s and
+The slots are Pétrowski's, with mini-batches for patterns: in slot k stage s goes forward with mini-batch k-s and
 backward with k-2(S-1)+s, on the newest weights, and updates at once, with momentum as usual:
 
     v_s <- m v_s + g_s        w_s <- w_s - lr v_s        g_s: activations of version b-2(S-1-s), weights of version b
@@ -45,6 +45,6 @@ ALGORITHM = stream(
     policy,
     equivalences=(
         Equivalence("one stage is SGD", to="sgd"),
-        Equivalence("without momentum it is Petrowski's pipeline", "petrowski", "BIT", 3, {"momentum": 0.0}, 3),
+        Equivalence("without momentum it is Pétrowski's pipeline", "petrowski", "BIT", 3, {"momentum": 0.0}, 3),
     ),
 )

@@ -1,4 +1,4 @@
-"""Petrowski's pipeline does in every slot a forward of one pattern and a backward of an older one, on every stage.
+"""Pétrowski's pipeline does in every slot a forward of one pattern and a backward of an older one, on every stage.
 
 In slot k stage s goes forward with pattern k-s and backward with pattern k-2(S-1)+s, and updates at once; the last
 stage does both with the same pattern. No stage waits, and none keeps old weights: a backward reads the newest ones,
@@ -14,7 +14,7 @@ Price: where a numbers per sample cross from one stage to the next, 2 batch a pe
 one version of its weights and the activations of 2(S-1-s)+1 patterns. In the paper a pattern is a sample; here it is
 whatever the batch size says.
 Staleness: 2(S-1-s) updates on stage s, twice that of 1F1B.
-Source: Petrowski, Dreyfus & Girault, IEEE Trans. Neural Networks 4(6), 1993; the slots are the standard reading, as in
+Source: Pétrowski, Dreyfus & Girault, IEEE Trans. Neural Networks 4(6), 1993; the slots are the standard reading, as in
 Kosson et al., MLSys 2021.
 """
 
