@@ -19,7 +19,7 @@ import pickle
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -40,6 +40,7 @@ from cluster.real.rank import START, crash_at, enter, leave, loopback, meter
 from kernels import metered, to_numpy
 
 LAST_WORDS = 5.0  # s that rank 0 waits for the event logs of the others after a failure
+_LISTEN = 0.1  # s of that after which it looks again whether it has been told to stop
 _LOGS = ("torchrun", 0)  # the channel of the ranks' event logs and results
 _RECORDED = "recorded"  # in the store: rank 0 has collected what there was after a failure
 
@@ -100,10 +101,10 @@ def run(
     finished = threading.Event()
     report = partial(_send_outcome, comm, None, None) if rank else list  # rank 0's record ends with it
     crash_at(faults.crash.get(rank, math.inf), comm, finished.is_set, report)
-    with _interruptible():
-        result, failure = _work(program, comm)
+    with _Interrupts() as interrupts:
+        result, failure = _work(program, comm, interrupts)
         finished.set()
-        outcome = _gather(comm, result, failure) if rank == 0 else _send_outcome(comm, result, failure)
+        outcome = _gather(comm, result, failure, interrupts) if rank == 0 else _send_outcome(comm, result, failure)
         if outcome and outcome.error:
             with contextlib.suppress(dist.DistError):
                 store.set(_RECORDED, b"")
@@ -112,6 +113,7 @@ def run(
             raise failure.error()
         if failure or (outcome and outcome.error):
             return outcome
+        interrupts.raising = True
         left = pickle.dumps(leave(comm))
         with contextlib.suppress(dist.DistError):  # the run is done, whoever is lost by now
             store.set(f"unread {rank}", left)
@@ -146,10 +148,13 @@ def _is_recorded(comm: RealComm, store: Any) -> bool:
     return heard.wait(min(2 * LAST_WORDS, comm._state.timeout / 4)) or comm._state.links.state[0] == OPEN
 
 
-def _work(program: Callable, comm: RealComm) -> tuple[Any, Failure | None]:
+def _work(program: Callable, comm: RealComm, interrupts: _Interrupts) -> tuple[Any, Failure | None]:
     try:
-        with metered(meter(comm)):
-            result = program(comm)
+        try:
+            with metered(meter(comm)):
+                result = program(comm)
+        finally:
+            interrupts.raising = False
         return to_numpy(result) if hasattr(result, "detach") else result, None
     except (Exception, KeyboardInterrupt) as error:
         return None, Failure.of(error, comm.rank, comm.event_log.step)
@@ -167,7 +172,7 @@ def _send_outcome(comm: RealComm, result: Any, failure: Failure | None) -> None:
         links.abort()
 
 
-def _gather(comm: RealComm, result: Any, failure: Failure | None) -> Outcome:
+def _gather(comm: RealComm, result: Any, failure: Failure | None, interrupts: _Interrupts) -> Outcome:
     """Collect the event logs and results of all ranks, as far as they arrive."""
     links, others = comm._state.links, range(1, comm.size)
     merged, results = MergedEventLogs(comm.size), [result] + [None] * len(others)
@@ -176,15 +181,17 @@ def _gather(comm: RealComm, result: Any, failure: Failure | None) -> Outcome:
     slots = {other: links.slot(other, _LOGS) for other in others}
     until = math.inf
     while slots:
+        if interrupts.late and not failures:
+            failures.append(Failure.of(KeyboardInterrupt(), 0, comm.event_log.step))
         if failures and until == math.inf:
             links.abort()
             until = time.monotonic() + LAST_WORDS
         other, slot = next(iter(slots.items()))
+        left = max(0.0, until - time.monotonic())
         try:
-            came = links.wait(slot, [other], max(0.0, until - time.monotonic()))
-        except KeyboardInterrupt as told:  # there will be no second one, see _interruptible
-            failures.append(Failure.of(told, 0, comm.event_log.step))
-            continue
+            came = links.wait(slot, [other], min(left, _LISTEN))
+            if not came and left > _LISTEN:
+                continue
         except PeersGone:
             failures.append(lost(other, comm.event_log.clock(), -1, "its connection is closed"))
             came = False
@@ -198,19 +205,28 @@ def _gather(comm: RealComm, result: Any, failure: Failure | None) -> Outcome:
     return Outcome(results, merged.event_logs, min(failures).error() if failures else None)
 
 
-@contextlib.contextmanager
-def _interruptible() -> Iterator[None]:
-    """Treat SIGTERM, by which torchrun stops its ranks, as Ctrl-C; ignore further signals while logs are collected."""
+class _Interrupts:
+    """SIGTERM, by which torchrun stops its ranks, and Ctrl-C: the first raises KeyboardInterrupt, as long as `raising`.
 
-    def interrupt(*_: Any) -> None:
-        for name in names:
-            signal.signal(name, signal.SIG_IGN)
-        raise KeyboardInterrupt
+    One that comes while logs are collected interrupts nothing, and is noted in `late`.
+    """
 
-    names = (signal.SIGINT, signal.SIGTERM) if threading.current_thread() is threading.main_thread() else ()
-    before = {name: signal.signal(name, interrupt) for name in names}
-    try:
-        yield
-    finally:
-        for name, handler in before.items():
+    def __init__(self):
+        self.raising = True
+        self.late = False
+
+    def __enter__(self) -> _Interrupts:
+        here = threading.current_thread() is threading.main_thread()
+        names = (signal.SIGINT, signal.SIGTERM) if here else ()
+        self._before = {name: signal.signal(name, self._interrupt) for name in names}
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        for name, handler in self._before.items():
             signal.signal(name, handler)
+
+    def _interrupt(self, *_: Any) -> None:
+        if self.raising:
+            self.raising = False
+            raise KeyboardInterrupt
+        self.late = True

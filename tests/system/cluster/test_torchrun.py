@@ -126,6 +126,23 @@ def test_a_rank_0_that_has_finished_is_told_to_stop_and_keeps_what_the_others_ha
     assert outcome["error"] == ["Cancelled", "cancelled"] and outcome["losses"] == [1, 1]
 
 
+TOLD_WHILE_COLLECTING = """
+    from cluster.real.links import Links
+    abort = Links.abort
+    if comm.rank == 0:
+        Links.abort = lambda links: (os.kill(os.getpid(), signal.SIGTERM), abort(links))
+    if comm.rank == 1:
+        raise ValueError("no data")
+"""
+
+
+@pytest.mark.slow
+def test_a_rank_0_that_is_told_to_stop_while_it_collects_the_records_of_others_goes_on_collecting(tmp_path):
+    outcome, _ = launch(tmp_path, 2, "sockets", work=TOLD_WHILE_COLLECTING.strip())
+    assert outcome["error"] == ["RankFailed", "rank 1 failed at step 2: ValueError: no data"]
+    assert outcome["losses"] == [1, 1]
+
+
 def test_a_process_that_nobody_started_as_a_rank_is_told_so(monkeypatch):
     for name in ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"):
         monkeypatch.delenv(name, raising=False)
