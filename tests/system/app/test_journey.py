@@ -167,7 +167,7 @@ def test_a_student_runs_compares_and_shares(tab, address):
     slide(page, "workers", 2)
     expect(page.get_by_text("Not run yet: workers 4 → 8")).to_be_visible()
     expect(page.locator(".st-key-loss .whole")).to_be_visible()  # still zoomed
-    page.get_by_role("button", name="Keep", exact=True).click()
+    page.get_by_role("button", name="Pin", exact=True).click()
     page.get_by_role("button", name="Run", exact=True).click()
     expect(page.get_by_text("8 workers · batch 32")).to_be_visible()
     assert result(page) != figures
@@ -243,7 +243,7 @@ def test_a_server_that_ends_leaves_no_run_behind(window, tmp_path):
     "link",
     [
         "algorithm=<img src=x onerror=alert(1)>",
-        "algorithm=easgd&period=<script>alert(1)</script>&keep=<script>alert(1)</script>",
+        "algorithm=easgd&period=<script>alert(1)</script>&pin=<script>alert(1)</script>",
         "slow=%00%ff&%=%&&&===&workers=%F0%9F%92%A9",
     ],
 )
