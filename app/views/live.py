@@ -24,7 +24,7 @@ def show() -> None:
     folder, alone = st.session_state.get("shown"), UnderWay(None)
     if folder:
         asked = st.session_state.asked
-        result.show(folder, None, UnderWay(ghost.behind(folder, asked, session.kept())))
+        result.show(folder, None, UnderWay(ghost.behind(folder, asked, session.pinned())))
         st.html(DIMMED)
     else:
         alone.head()

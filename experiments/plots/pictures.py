@@ -50,7 +50,8 @@ class Series:
 
     `symbol` marks its points, `bare` leaves the line out, `faint` puts it in the background where no pointer finds
     it. `name` is shown at the pointer, `key` in the legend, "" for no entry. `error` is how far a value may be off to
-    both sides: it is told at the pointer, and drawn if it is a `band`. A `ghost` belongs to the run before.
+    both sides: it is told at the pointer, and drawn if it is a `band`. `seconds` is when each point was
+    reached, so that a dot on the line can follow the page's clock. A `ghost` belongs to the run before.
     """
 
     x: np.ndarray
@@ -66,6 +67,7 @@ class Series:
     error: np.ndarray | None = None
     band: bool = False
     ghost: bool = False
+    seconds: np.ndarray | None = None
 
 
 @dataclass(frozen=True)
@@ -117,11 +119,11 @@ def loss(shown: list[Shown], axis: str, log: bool = False, reach: float = 0.0) -
         series += [
             Series(
                 smooth.x / scale, smooth.y, colour, dash, name=_said(s, shown, "training"), key=training,
-                error=smooth.error, band=True, ghost=s.ghost,
+                error=smooth.error, band=True, seconds=smooth.seconds, ghost=s.ghost,
             ),
             Series(
                 held.x / scale, held.y, colour, "dot", symbol, _said(s, shown, "held-out"), held_out,
-                bare=not alone or s.ghost, width=1, error=held.error, ghost=s.ghost,
+                bare=not alone or s.ghost, width=1, error=held.error, seconds=held.seconds, ghost=s.ghost,
             ),
         ]  # fmt: skip
     return Picture(series, along(axis, most / scale, word), _up(series, log))
@@ -136,7 +138,7 @@ def accuracy(shown: list[Shown], axis: str, reach: float = 0.0) -> Picture:
     series = [
         Series(
             line.x / scale, 100 * line.y, *s.line, _said(s, shown, "accuracy"), error=100 * line.error,
-            band=bool(s.others), ghost=s.ghost,
+            band=bool(s.others), seconds=line.seconds, ghost=s.ghost,
         )
         for s, line in zip(shown, lines, strict=True)
     ]  # fmt: skip
