@@ -12,6 +12,7 @@ from experiments import units
 from experiments.plots import palette
 from experiments.plots.column_codec import pack, pack_messages, pack_timeline
 from experiments.plots.lanes import lane_names
+from experiments.plots.saved import saved
 from experiments.runs.record import Run
 from tracing import KINDS, Trace, ordered
 
@@ -23,7 +24,8 @@ Window = tuple[float, float]
 
 def frame(run: Run, name: str, window: Window | None = None) -> bytes:
     """Return all that the browser needs; `name` identifies the run, `window` (s) is where single spans are wanted."""
-    return framed(run.trace, lane_names(run), describe(run), name, window, clickable=True)
+    called = saved(run.experiment, "timeline")
+    return framed(run.trace, lane_names(run), describe(run), name, window, clickable=True, saved=called)
 
 
 def framed(
@@ -35,10 +37,12 @@ def framed(
     clickable: bool = False,
     until: float = 0.0,
     opening: float = 0.0,
+    saved: dict | None = None,
 ) -> bytes:
     """Return the same for any trace, with names for its lanes that can be clicked or not.
 
-    Two timelines share an axis that reaches `until`, s, at least, and show its first `opening` s at first.
+    Two timelines share an axis that reaches `until`, s, at least, and show its first `opening` s at first. `saved` is
+    what the picture is called as a file.
     """
     columns, total = {}, trace.seconds()
     part, exact = trace, (0.0, total)
@@ -58,6 +62,7 @@ def framed(
         "look": {kind: look._asdict() for kind, look in palette.DOING.items()},
         "description": description,
         "clickable": clickable,
+        "saved": saved,
     }
     return pack(header, columns)
 
