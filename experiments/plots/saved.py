@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from experiments import units
 from experiments.experiment import Experiment
+from experiments.naming import title
 from experiments.plots.canvases.curve import DASHES
 from experiments.plots.pictures import Shown
 from experiments.runs.place import place
@@ -23,12 +24,7 @@ def stem(e: Experiment) -> str:
 
 def heading(e: Experiment) -> str:
     """Return what stands above a picture of a run."""
-    return f"{called(e)} · {units.count(e.workers)} worker{'s' * (e.workers != 1)} · {place(e)}"
-
-
-def called(e: Experiment) -> str:
-    """Return what a run is called: "easgd on digits"."""
-    return f"{e.algorithm} on {e.workload}"
+    return f"{title(e)} · {units.count(e.workers)} worker{'s' * (e.workers != 1)} · {place(e)}"
 
 
 def saved(e: Experiment, picture: str) -> dict:
@@ -38,9 +34,9 @@ def saved(e: Experiment, picture: str) -> dict:
 
 def compared(shown: Sequence[Shown], picture: str) -> dict:
     """Return the same for a picture of several runs, of which a legend has the names; `picture` is also a heading."""
-    first, title = shown[0].run.experiment, f"{picture[:1].upper()}{picture[1:]}"
+    first, words = shown[0].run.experiment, f"{picture[:1].upper()}{picture[1:]}"
     if len(shown) == 1:
-        return saved(first, picture) | {"heading": f"{title} · {heading(first)}"}
+        return saved(first, picture) | {"heading": f"{words} · {heading(first)}"}
     lines = ((one.name, *one.line) for one in shown)
     legend = [{"key": n, "colour": c, "dash": DASHES[d], "symbol": s, "width": 2.2} for n, c, d, s in lines]
-    return {"file": f"{stem(first)}-and-{len(shown) - 1}-more-{picture}", "heading": title, "legend": legend}
+    return {"file": f"{stem(first)}-and-{len(shown) - 1}-more-{picture}", "heading": words, "legend": legend}

@@ -119,7 +119,7 @@ function offerSaving(canvas, root) {
     });
     recording = false;
     button.textContent = "Save";
-    handOut(blob, `${fileName(canvas)}.${blob.type.includes("mp4") ? "mp4" : "webm"}`);
+    if (blob.size) handOut(blob, `${fileName(canvas)}.${blob.type.includes("mp4") ? "mp4" : "webm"}`);
   };
   entry("SVG", "For papers and slides: sharp at any size", () => handOut(new Blob([svgOf(canvas)], { type: "image/svg+xml" }), `${fileName(canvas)}.svg`));
   entry("PNG", "Pixels, two for each of the screen", () => boardOf(canvas).toBlob((blob) => handOut(blob, `${fileName(canvas)}.png`), "image/png"));

@@ -21,7 +21,7 @@ def test_a_file_is_called_what_a_person_would_call_it(query, name):
 
 def test_a_picture_of_several_runs_says_which_line_is_which(small_run):
     one, two = Shown("first", small_run, 0), Shown("second", small_run, 1)
-    assert "legend" not in compared([one], "loss") and compared([one], "loss")["heading"].startswith("Loss · easgd on")
+    assert "legend" not in compared([one], "loss") and compared([one], "loss")["heading"].startswith("Loss · EASGD on")
     both = compared([one, two], "loss")
     assert [entry["key"] for entry in both["legend"]] == ["first", "second"]
     assert both["legend"][1]["dash"] and both["file"] == "easgd-digits-2-workers-and-1-more-loss"
