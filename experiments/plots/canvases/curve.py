@@ -17,6 +17,9 @@ def frame(picture: Picture, description: str, of: str = "") -> bytes:
         if one.error is not None:
             columns[f"e{number}"] = one.error.astype("f4")
             look |= {"error": f"e{number}", "band": one.band}
+        if one.seconds is not None:
+            columns[f"t{number}"] = one.seconds.astype("f4")
+            look["seconds"] = f"t{number}"
         lines.append({"x": f"x{number}", "y": f"y{number}", "dash": DASHES[one.dash], **look})
     header = {
         "lines": lines,
