@@ -241,10 +241,10 @@ def test_a_link_that_cannot_be_read_says_so_in_one_sentence(page, stored, query,
     assert opened.metric
 
 
-@pytest.mark.parametrize("keep", ["../../etc/passwd", "%00", "a" * 5000, "0123456789abcdef-gone", ",,,"])
-def test_a_hostile_list_of_kept_runs_does_no_harm(page, stored, keep):
+@pytest.mark.parametrize("pin", ["../../etc/passwd", "%00", "a" * 5000, "0123456789abcdef-gone", ",,,"])
+def test_a_hostile_list_of_pinned_runs_does_no_harm(page, stored, pin):
     stored(Experiment())
-    opened = page(f"keep={keep}&axis=sideways&log=perhaps&source=maybe")
+    opened = page(f"pin={pin}&axis=sideways&log=perhaps&source=maybe")
     assert not opened.exception
     assert opened.metric
 
@@ -406,12 +406,12 @@ def test_reset_brings_back_the_defaults_and_their_run(page, stored):
     assert opened.session_state.shown.split("/")[-1].startswith(Experiment().key())
 
 
-def test_kept_runs_are_laid_over_the_next_one(page, stored, canvases):
+def test_pinned_runs_are_laid_over_the_next_one(page, stored, canvases):
     one, two = (Experiment.of({"algorithm": "easgd", "period": period}) for period in (2, 8))
     stored(one)
     folder = stored(two)
     opened = page(one.query())
-    opened.button("keep-it").click().run()
+    opened.button("pin-it").click().run()
     opened.select_slider("period").set_value(8).run()
     opened.button("run").click().run()
     assert not opened.exception
@@ -423,23 +423,24 @@ def test_kept_runs_are_laid_over_the_next_one(page, stored, canvases):
 
 
 def test_algorithms_are_told_apart_by_what_both_could_have_and_not_by_knobs_of_their_own(page, stored, canvases):
-    kept = stored(Experiment.of({"algorithm": "easgd", "momentum": 0.5})).name
+    pinned = stored(Experiment.of({"algorithm": "easgd", "momentum": 0.5})).name
     stored(Experiment(workers=3))
-    header, _ = canvases(page(Experiment(workers=3).query() + f"&keep={kept}"))["loss"]
+    header, _ = canvases(page(Experiment(workers=3).query() + f"&pin={pinned}"))["loss"]
     assert {line["name"].rpartition(",")[0] for line in header["lines"]} == {
         "EASGD, workers 4",
         "Synchronous SGD, workers 3",
     }
 
 
-def test_a_run_keeps_its_colour_when_another_is_let_go(page, stored):
+def test_a_run_keeps_its_colour_when_another_is_unpinned_and_a_link_from_before_still_pins(page, stored):
     experiments = [Experiment(workers=workers) for workers in (1, 2, 3)]
     names = [stored(experiment).name for experiment in experiments]
     opened = page(experiments[2].query() + "&keep=" + ",".join(names[:2]))
     before = dict(opened.session_state.colours)
-    opened.button(f"drop-{names[0]}").click().run()
+    opened.button(f"unpin-{names[0]}").click().run()
     after = opened.session_state.colours
     assert after == {name: before[name] for name in names[1:]}
+    assert opened.query_params["pin"] in (names[1], [names[1]]) and "keep" not in opened.query_params
 
 
 def test_a_diverged_run_says_so_and_shows_what_was_recorded(page, stored):
