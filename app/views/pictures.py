@@ -13,6 +13,7 @@ from experiments import naming, units
 from experiments.experiment import Experiment
 from experiments.plots import curves
 from experiments.plots.canvases import curve, timeline
+from experiments.plots.saved import compared
 from experiments.runs.record import Run
 from tracing import HELD
 
@@ -151,7 +152,10 @@ def heading(text: str, help: str | None = None) -> None:
 def lines(draw, shown: list[Shown], told: str, *how, key: str = "") -> None:
     """Draw the curves draw(shown, *how) on a canvas; `told` is their finding in words."""
     axes = " ".join(map(str, (*how, *(one.folder for one in shown))))
-    frame = _built(draw.__name__, _named(shown), how, lambda: curve.frame(draw(shown, *how), told, axes))
+    what = how[0] if draw is charts.measured else "accuracy, %" if draw is charts.accuracy else draw.__name__
+    frame = _built(
+        draw.__name__, _named(shown), how, lambda: curve.frame(draw(shown, *how), told, axes, compared(shown, what))
+    )
     components.curve(frame, key or draw.__name__)
 
 
