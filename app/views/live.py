@@ -21,17 +21,17 @@ DIMMED = "<style>.st-key-figures, .st-key-rest { opacity: 0.45; filter: grayscal
 
 def show() -> None:
     """Show the page while a run is under way: over the run that is on it, or alone if there is none."""
-    folder, alone = st.session_state.get("shown"), UnderWay(None)
+    folder, alone = st.session_state.get("shown"), LiveRun(None)
     if folder:
         asked = st.session_state.asked
-        result.show(folder, None, UnderWay(ghost.behind(folder, asked, session.pinned())))
+        result.show(folder, None, LiveRun(ghost.behind(folder, asked, session.pinned())))
         st.html(DIMMED)
     else:
         alone.head()
         alone.curves([])
 
 
-class UnderWay:
+class LiveRun:
     """The run under way in the places of a finished one, drawn again and again; `before` is the ghost behind it."""
 
     def __init__(self, before: Shown | None):
