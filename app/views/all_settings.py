@@ -9,7 +9,7 @@ import streamlit as st
 from app import controls
 from app.text import escaped
 from app.views import fitting
-from experiments.catalogue import ALGORITHMS, COMPRESSIONS
+from experiments.catalogue import ALGORITHMS, COMPRESSIONS, FAMILIES
 from experiments.conditions import REFUSED
 from experiments.experiment import Experiment, coding_settings, settings_of
 
@@ -45,7 +45,7 @@ def _family() -> None:
     state = st.session_state
     families = dict.fromkeys(entry.family for entry in ALGORITHMS.values())
     st.selectbox(
-        "Family", families, None, words, key="family", placeholder="All families", on_change=_settle_family,
+        "Family", families, None, FAMILIES.get, key="family", placeholder="All families", on_change=_settle_family,
         persist_state="session", help="Only algorithms of this family, in teaching order.",
     )  # fmt: skip
     if claims := ALGORITHMS[state.algorithm].declaration.equivalences:
@@ -92,13 +92,14 @@ def _controls():
                     f"{words}: {name}", key=f"late-{field}", type="tertiary", icon=":material/arrow_forward:",
                     on_click=_switch, args=(name,), help="Another meaning of delay: go to the algorithm that has it.",
                 )  # fmt: skip
-    _heading(f"Settings of {state.algorithm}")
+    title = ALGORITHMS[state.algorithm].title
+    _heading(f"Settings of {title}")
     for knob in others[:FIRST]:
         controls.draw(knob)
         if knob.name == "learning_rate":
             best = st.container()
     if others[FIRST:]:
-        with _folded(f"More of {state.algorithm}", "algorithm") as more:
+        with _folded(f"More of {title}", "algorithm") as more:
             for knob in others[FIRST:] if more.open else ():
                 controls.draw(knob)
     if controls.compresses(state.algorithm):
@@ -138,8 +139,3 @@ def _compression(name: str) -> None:
 
 def _heading(text: str, help: str | None = None) -> None:
     st.markdown(f"### {text}", help=help, anchors=False)
-
-
-def words(family: str) -> str:
-    """Return the name of a family in words."""
-    return family.replace("_", " ")

@@ -9,10 +9,11 @@ from app.charts import Shown
 from app.charts.bars import html
 from app.text import escaped
 from app.views import compare, faults
-from experiments import units
+from experiments import naming, units
 from experiments.experiment import Experiment
 from experiments.plots import curves
 from experiments.plots.canvases import curve, timeline
+from experiments.plots.saved import compared
 from experiments.runs.record import Run
 from tracing import HELD
 
@@ -132,9 +133,10 @@ def _fullest(run: Run) -> str:
 
 def _fresh(e: Experiment) -> str:
     """Return why there is no staleness to draw."""
+    name = naming.method(e)
     if e.method.deterministic is True:
-        return f"{e.algorithm} is synchronous: every update is computed from the newest parameters, so none is stale."
-    return f"No update of a shared model was counted in this run of {e.algorithm}, so there is no staleness to show."
+        return f"{name} is synchronous: every update is computed from the newest parameters, so none is stale."
+    return f"No update of a shared model was counted in this run of {name}, so there is no staleness to show."
 
 
 def heading(text: str, help: str | None = None) -> None:
@@ -145,7 +147,10 @@ def heading(text: str, help: str | None = None) -> None:
 def lines(draw, shown: list[Shown], told: str, *how, key: str = "") -> None:
     """Draw the curves draw(shown, *how) on a canvas; `told` is their finding in words."""
     axes = " ".join(map(str, (*how, *(one.folder for one in shown))))
-    frame = _built(draw.__name__, _named(shown), how, lambda: curve.frame(draw(shown, *how), told, axes))
+    what = how[0] if draw is charts.measured else "accuracy, %" if draw is charts.accuracy else draw.__name__
+    frame = _built(
+        draw.__name__, _named(shown), how, lambda: curve.frame(draw(shown, *how), told, axes, compared(shown, what))
+    )
     components.curve(frame, key or draw.__name__)
 
 

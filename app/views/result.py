@@ -11,7 +11,7 @@ from app import session
 from app.text import escaped, sentence
 from app.views import ask, compare, export, pictures, predict, predicted_vs_measured, seeds, sweep
 from app.views.pictures import heading
-from experiments import units
+from experiments import naming, units
 from experiments.experiment import Experiment
 from experiments.runs.figures import FIGURES
 from experiments.runs.place import place
@@ -30,8 +30,8 @@ def show(folder: str, wanted: Experiment | None) -> None:
         st.error(sentence(str(error)), icon=":material/folder_off:")
         return
     name = Path(folder).name
-    kept, missing = compare.kept()
-    kept += [] if name in dict(kept) else [(name, run)]
+    beside, missing = compare.pinned()
+    beside += [] if name in dict(beside) else [(name, run)]
     changed = compare.changes(run.experiment, wanted) if wanted else []
     _title(run, folder, name, changed)
     with st.container():  # one element however much is in it: what follows keeps its place, and the reader his zoom
@@ -42,7 +42,7 @@ def show(folder: str, wanted: Experiment | None) -> None:
         remarks(run, missing)
     figures(run)
     with st.container():
-        shown = compare.named([*kept, *seeds.others(kept)], name)
+        shown = compare.named([*beside, *seeds.others(beside)], name)
     each = [replace(one, name=f"{one.name}, seed {one.run.experiment.seed}") if one.others else one for one in shown]
     charts_side = st.container()
     if st.session_state.get("source"):
@@ -64,7 +64,7 @@ def show(folder: str, wanted: Experiment | None) -> None:
         if len(shown) > 1 or shown[0].others:
             heading("Comparison")
             compare.table(shown)
-            compare.let_go(shown)
+            compare.unpin(shown)
         st.fragment(pictures.details)(next(one for one in each if one.folder == name), each)
         sweep.show(run)
 
@@ -79,7 +79,7 @@ def _title(run: Run, folder: str, name: str, changed: list[str]) -> None:
             else:
                 st.caption(headline(run.experiment))
         with st.container(horizontal=True, width="content", vertical_alignment="center", gap="small"):
-            _keep(name, folder)
+            _pin(name, folder)
             seeds.choose(run)
             st.toggle("Source", key="source", bind="query-params", help="The algorithm's own file beside the charts.")
             with st.popover("Share", icon=":material/link:"):
@@ -88,23 +88,24 @@ def _title(run: Run, folder: str, name: str, changed: list[str]) -> None:
                 export.downloads(run, name)
 
 
-def _keep(name: str, folder: str) -> None:
-    kept = session.kept()
-    if name in kept:
+def _pin(name: str, folder: str) -> None:
+    pinned = session.pinned()
+    if name in pinned:
         st.button(
-            "Kept", key="keep-it", icon=":material/keep_off:", help="Let it go.", on_click=session.drop, args=(name,)
-        )
+            "Pinned", key="pin-it", icon=":material/keep_off:", help="Unpin it: the next run takes its place.",
+            on_click=session.unpin, args=(name,),
+        )  # fmt: skip
         return
-    full = len(kept) >= session.KEPT
-    help = f"{session.KEPT} runs are kept; let one go first." if full else "Keep it to compare others with it."
+    full = len(pinned) >= session.PINS
+    help = f"{session.PINS} runs are pinned; unpin one first." if full else "It stays, and the next runs are compared."
     st.button(
-        "Keep", key="keep-it", icon=":material/keep:", help=help, disabled=full, on_click=session.keep, args=(folder,)
+        "Pin", key="pin-it", icon=":material/keep:", help=help, disabled=full, on_click=session.pin, args=(folder,)
     )
 
 
 def title(e: Experiment) -> str:
-    """Return what a run is called: "easgd on digits"."""
-    return escaped(f"{e.algorithm} on {e.workload}")
+    """Return what a run is called, and small the names of its files: "EASGD on handwritten digits", easgd, digits."""
+    return f"{escaped(naming.title(e))} :small[:gray[{escaped(naming.files(e))}]]"
 
 
 def headline(e: Experiment) -> str:
@@ -116,8 +117,7 @@ def headline(e: Experiment) -> str:
     budget += [f"{e.epochs:g} epochs"] if e.epochs else []
     budget += [units.seconds(e.seconds)] if e.seconds else []
     budget += [f"until a loss of {e.target_loss:g}"] if e.target_loss else []
-    coded = [] if e.compression == "none" else [f"{e.compression} compression"]
-    return " · ".join([ranks, f"batch {e.batch}", " or ".join(budget), *coded, place(e), f"seed {e.seed}"])
+    return " · ".join([ranks, f"batch {e.batch}", " or ".join(budget), place(e), f"seed {e.seed}"])
 
 
 def remarks(run: Run, missing: list[str]) -> None:
@@ -132,7 +132,7 @@ def remarks(run: Run, missing: list[str]) -> None:
     if more := st.session_state.get("remark", "").removeprefix(run.error).strip():
         st.warning(sentence(more), icon=":material/folder_off:")
     for name in missing:
-        st.warning(f"The kept run {name} is not on this machine any more.", icon=":material/folder_off:")
+        st.warning(f"The pinned run {name} is not on this machine any more.", icon=":material/folder_off:")
     for note in run.notes[:NOTES]:
         st.caption(f":material/info: {sentence(note)}")
     if len(run.notes) > NOTES:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import streamlit as st
 
 from app import controls, feasible, session
 from app.text import escaped, sentence
 from app.views import all_settings, ask, best_rate, faults, fitting, predict, trouble
-from experiments.catalogue import ALGORITHMS
+from experiments.catalogue import ALGORITHMS, called
 from experiments.experiment import Experiment
 
 FEW = ("algorithm", "workload", "workers", "network", "slow", "jitter", "pause", "crash")
@@ -64,8 +66,7 @@ def _algorithm() -> None:
     names = [name for name, entry in ALGORITHMS.items() if family in (None, entry.family)]
     st.selectbox(
         "Algorithm", names, key="algorithm", on_change=controls.settle, args=("algorithm",), persist_state="session",
-        format_func=lambda name: name if family else f"{name} · {all_settings.words(ALGORITHMS[name].family)}",
-        help="In teaching order. Type to search.",
+        format_func=partial(called, ALGORITHMS), help="In teaching order. Type to search, by name or by file.",
     )  # fmt: skip
     st.markdown(f":small[{ALGORITHMS[state.algorithm].idea}]")
 

@@ -49,7 +49,8 @@ class Series:
 
     `symbol` marks its points, `bare` leaves the line out, `faint` puts it in the background where no pointer finds
     it. `name` is shown at the pointer, `key` in the legend, "" for no entry. `error` is how far a value may be off to
-    both sides: it is told at the pointer, and drawn if it is a `band`.
+    both sides: it is told at the pointer, and drawn if it is a `band`. `seconds` is when each point was reached, so
+    that a dot on the line can follow the page's clock.
     """
 
     x: np.ndarray
@@ -64,6 +65,7 @@ class Series:
     width: float = 2.2
     error: np.ndarray | None = None
     band: bool = False
+    seconds: np.ndarray | None = None
 
 
 @dataclass(frozen=True)
@@ -111,11 +113,11 @@ def loss(shown: list[Shown], axis: str, log: bool = False) -> Picture:
         series += [
             Series(
                 smooth.x / scale, smooth.y, colour, dash, name=_said(s, shown, "training"), key=training,
-                error=smooth.error, band=True,
+                error=smooth.error, band=True, seconds=smooth.seconds,
             ),
             Series(
                 held.x / scale, held.y, colour, "dot", symbol, _said(s, shown, "held-out"), held_out,
-                bare=not alone, width=1, error=held.error,
+                bare=not alone, width=1, error=held.error, seconds=held.seconds,
             ),
         ]  # fmt: skip
     low, high = _decades(series) if log else _span(series)
@@ -130,7 +132,7 @@ def accuracy(shown: list[Shown], axis: str) -> Picture:
     series = [
         Series(
             line.x / scale, 100 * line.y, *s.line, _said(s, shown, "accuracy"), error=100 * line.error,
-            band=bool(s.others),
+            band=bool(s.others), seconds=line.seconds,
         )
         for s, line in zip(shown, lines, strict=True)
     ]  # fmt: skip

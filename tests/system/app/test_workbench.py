@@ -13,6 +13,7 @@ import workloads
 from algorithms import compression
 from app import controls, session
 from app.views import all_settings, pictures
+from experiments.catalogue import ALGORITHMS, called
 from experiments.experiment import NESTED, PAGE, Experiment
 from experiments.jobs.pool import JobState
 from knobs import local
@@ -278,10 +279,10 @@ def test_a_link_that_cannot_be_read_says_so_in_one_sentence(page, stored, query,
     assert opened.metric
 
 
-@pytest.mark.parametrize("keep", ["../../etc/passwd", "%00", "a" * 5000, "0123456789abcdef-gone", ",,,"])
-def test_a_hostile_list_of_kept_runs_does_no_harm(page, stored, keep):
+@pytest.mark.parametrize("pin", ["../../etc/passwd", "%00", "a" * 5000, "0123456789abcdef-gone", ",,,"])
+def test_a_hostile_list_of_pinned_runs_does_no_harm(page, stored, pin):
     stored(Experiment())
-    opened = page(f"keep={keep}&axis=sideways&log=perhaps&source=maybe")
+    opened = page(f"pin={pin}&axis=sideways&log=perhaps&source=maybe")
     assert not opened.exception
     assert opened.metric
 
@@ -333,7 +334,7 @@ def test_a_family_narrows_the_list_of_algorithms_and_begins_with_its_first(page,
     opened = page("learning_rate=0.5")
     opened.selectbox("family").select("averaging").run()
     names = [name for name in algorithms.names() if algorithms.family(name) == "averaging"]
-    assert opened.selectbox("algorithm").options == names
+    assert opened.selectbox("algorithm").options == [called(ALGORITHMS, name) for name in names]
     assert address(opened) == Experiment(algorithm=names[0])
     opened.selectbox("algorithm").select("easgd").run()
     assert address(opened) == Experiment(algorithm="easgd") and opened.selectbox("family").value == "averaging"
@@ -443,37 +444,41 @@ def test_reset_brings_back_the_defaults_and_their_run(page, stored):
     assert opened.session_state.shown.split("/")[-1].startswith(Experiment().key())
 
 
-def test_kept_runs_are_laid_over_the_next_one(page, stored, canvases):
+def test_pinned_runs_are_laid_over_the_next_one(page, stored, canvases):
     one, two = (Experiment.of({"algorithm": "easgd", "period": period}) for period in (2, 8))
     stored(one)
     folder = stored(two)
     opened = page(one.query())
-    opened.button("keep-it").click().run()
+    opened.button("pin-it").click().run()
     opened.select_slider("period").set_value(8).run()
     opened.button("run").click().run()
     assert not opened.exception
     assert opened.session_state.shown == str(folder)
     table = next(element.value for element in opened.get("html") if "<table>" in str(element.value))
-    assert "easgd, period 2" in table and "easgd, period 8" in table
+    assert "EASGD, period 2" in table and "EASGD, period 8" in table
     header, _ = canvases(opened)["loss"]
     assert len({line["colour"] for line in header["lines"] if not line["bare"]}) == 2
 
 
 def test_algorithms_are_told_apart_by_what_both_could_have_and_not_by_knobs_of_their_own(page, stored, canvases):
-    kept = stored(Experiment.of({"algorithm": "easgd", "momentum": 0.5})).name
+    pinned = stored(Experiment.of({"algorithm": "easgd", "momentum": 0.5})).name
     stored(Experiment(workers=3))
-    header, _ = canvases(page(Experiment(workers=3).query() + f"&keep={kept}"))["loss"]
-    assert {line["name"].rpartition(",")[0] for line in header["lines"]} == {"easgd, workers 4", "sync_sgd, workers 3"}
+    header, _ = canvases(page(Experiment(workers=3).query() + f"&pin={pinned}"))["loss"]
+    assert {line["name"].rpartition(",")[0] for line in header["lines"]} == {
+        "EASGD, workers 4",
+        "Synchronous SGD, workers 3",
+    }
 
 
-def test_a_run_keeps_its_colour_when_another_is_let_go(page, stored):
+def test_a_run_keeps_its_colour_when_another_is_unpinned_and_a_link_from_before_still_pins(page, stored):
     experiments = [Experiment(workers=workers) for workers in (1, 2, 3)]
     names = [stored(experiment).name for experiment in experiments]
     opened = page(experiments[2].query() + "&keep=" + ",".join(names[:2]))
     before = dict(opened.session_state.colours)
-    opened.button(f"drop-{names[0]}").click().run()
+    opened.button(f"unpin-{names[0]}").click().run()
     after = opened.session_state.colours
     assert after == {name: before[name] for name in names[1:]}
+    assert opened.query_params["pin"] in (names[1], [names[1]]) and "keep" not in opened.query_params
 
 
 def test_a_diverged_run_says_so_and_shows_what_was_recorded(page, stored):
