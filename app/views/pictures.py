@@ -60,7 +60,7 @@ def lanes(folder: str) -> None:
     window = components.wanted(st.session_state.get("timeline"), folder)
     state = components.timeline(session.timeline_frame(folder, window))
     if click := components.clicked(state, session.load(folder), folder):
-        faults.ask(*click)
+        faults.ask(click[0])
         st.rerun()
 
 
