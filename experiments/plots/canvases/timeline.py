@@ -14,6 +14,7 @@ from experiments import units
 from experiments.plots import palette
 from experiments.plots.column_codec import pack, pack_messages, pack_timeline
 from experiments.plots.lanes import lane_names, troubled_names
+from experiments.plots.saved import saved
 from experiments.plots.story import Chip, Flag, Window, aftermath, story
 from experiments.runs.record import Run
 from tracing import KINDS, Trace, ordered
@@ -29,6 +30,7 @@ def frame(run: Run, name: str, window: Window | None = None) -> bytes:
     return framed(
         aftermath(run, names), troubled_names(run), describe(run), name, window, clickable=True, opening=told.opening,
         flags=told.flags, chips=told.chips, clock=True, end=run.trace.seconds(),
+        saved=saved(run.experiment, "timeline"),
     )  # fmt: skip
 
 
@@ -46,13 +48,14 @@ def framed(
     play: bool = False,
     clock: bool = False,
     end: float | None = None,
+    saved: dict | None = None,
 ) -> bytes:
     """Return the same for any trace, with names for its lanes that can be clicked or not.
 
     Two timelines share an axis that reaches `until`, s, at least. `opening` is the window (s) at first, by default the
     first steps; `flags` say what happened when, `chips` are windows to go to. It begins to `play` at once unless the
     reader prefers less motion. With `clock` its cursor is the time of the page's clock. What goes on after the `end` of
-    the run, s, goes on for ever.
+    the run, s, goes on for ever. `saved` is what the picture is called as a file.
     """
     columns, total = {}, trace.seconds()
     part, exact = trace, (0.0, total)
@@ -77,6 +80,7 @@ def framed(
         "look": {kind: look._asdict() for kind, look in palette.DOING.items()},
         "description": description,
         "clickable": clickable,
+        "saved": saved,
     }
     return pack(header, columns)
 
