@@ -65,13 +65,17 @@ function mounting(Canvas) {
   const canvases = new WeakMap();
   return (element, bytes, events = {}) => {
     let canvas = canvases.get(element);
-    if (!canvas) canvases.set(element, (canvas = new Canvas(element)));
+    if (!canvas) {
+      canvases.set(element, (canvas = new Canvas(element)));
+      canvas.unsave = offerSaving(canvas, element);
+    }
     canvas.events = events;
     if (bytes) canvas.show(bytes);
     return {
       show: (other) => canvas.show(other),
       redraw: () => canvas.redraw(),
-      stop: () => { canvas.stop(); canvases.delete(element); },
+      svg: () => svgOf(canvas),
+      stop: () => { canvas.stop(); canvas.unsave(); canvases.delete(element); },
     };
   };
 }
@@ -158,7 +162,7 @@ function obey(element, keys) {
 
 // A canvas of sharp pixels that follows the width of its box; calls `draw` at most once a frame.
 function fit(canvas, box, height, draw) {
-  const state = { width: 0, height, ratio: 1, frame: 0 };
+  const state = { width: 0, height, ratio: 1, frame: 0, draw };
   const paint = () => {
     state.frame = 0;
     const ratio = window.devicePixelRatio || 1;

@@ -38,9 +38,18 @@ class Curve {
 
   redraw() { this.surface.request(); }
 
+  // In a file: which line is which run, where the page says it above several pictures.
+  head(g, width, page) {
+    g.font = `12px ${FONT}`;
+    const entries = legend(g, this.saved?.legend ?? [], 8, width);
+    drawLegend(g, entries, page);
+    return entries.length ? (entries.at(-1).row + 1) * ROW + 2 : 0;
+  }
+
   show(bytes) {
     const frame = decode(bytes);
     if (this.frame?.of !== frame.of) this.zoom(null);
+    this.saved = frame.saved;
     this.frame = frame;
     this.surface.height = frame.height;
     this.offer();

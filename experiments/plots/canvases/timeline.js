@@ -77,6 +77,7 @@ class Timeline {
     Object.assign(this, { run, names, kinds, look, exact, count, spans, messages, coarse: frame.columns.shares });
     const { whole = "whole run", readable = READABLE, brief = false, unit = "s", opening = 0, flags = [], chips = [] } = frame;
     this.clickable = frame.clickable ?? false;
+    this.saved = frame.saved;
     this.openAt = frame.open ?? (opening ? [0, opening] : null); // frames that were recorded say `opening`
     const clock = frame.clock ? lockstepClock : this.clock === lockstepClock ? new Clock() : this.clock;
     if (clock !== this.clock) { this.clock = clock; this.hear(); }
@@ -510,6 +511,38 @@ class Timeline {
     g.strokeStyle = page.text;
     g.lineWidth = 1.5;
     g.strokeRect(left - 0.5, this.y(lane[n]) + 0.5, Math.max(right - left, 2), this.pitch - (this.pitch > 12 ? 3 : 0));
+  }
+
+  // ---- as a file
+
+  // The legend, which is HTML on the page.
+  head(g, width, page) {
+    g.font = `12px ${FONT}`;
+    g.textAlign = "left";
+    g.textBaseline = "middle";
+    let x = 4, y = 8;
+    for (const kind of this.kinds.filter((one) => this.look[one].meaning)) {
+      const { colour, height, hatch } = this.look[kind], wide = 24 + g.measureText(kind).width;
+      if (x > 4 && x + wide > width) { x = 4; y += 20; }
+      const high = Math.max(4, 12 * height);
+      g.fillStyle = colour;
+      if (hatch === "x") this.hatched(g, x, y - high / 2, 18, high, colour); else g.fillRect(x, y - high / 2, 18, high);
+      g.fillStyle = page.text;
+      g.fillText(kind, x + 24, y);
+      x += wide + 16;
+    }
+    if (this.spans.columns.marked?.some((one) => one)) {
+      g.strokeStyle = g.fillStyle = page.text;
+      g.lineWidth = 2;
+      g.strokeRect(x + 1, y - 5, 16, 10);
+      g.fillText("critical path", x + 24, y);
+    }
+    return y + 16;
+  }
+
+  // The window once from its beginning to its end.
+  film() {
+    return { seconds: SWEEP / SPEEDS[this.speed], at: (share) => this.clock.set(this.from + share * (this.to - this.from), this) };
   }
 
   // ---- the cursor

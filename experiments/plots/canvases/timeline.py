@@ -15,6 +15,7 @@ from experiments import units
 from experiments.plots import palette
 from experiments.plots.column_codec import pack, pack_messages, pack_timeline
 from experiments.plots.lanes import lane_names
+from experiments.plots.saved import saved
 from experiments.runs.record import Run
 from tracing import KINDS, Trace, ordered
 
@@ -42,7 +43,8 @@ class Chip(NamedTuple):
 
 def frame(run: Run, name: str, window: Window | None = None) -> bytes:
     """Return all that the browser needs; `name` identifies the run, `window` (s) is where single spans are wanted."""
-    return framed(run.trace, lane_names(run), describe(run), name, window, clickable=True, clock=True)
+    called = saved(run.experiment, "timeline")
+    return framed(run.trace, lane_names(run), describe(run), name, window, clickable=True, clock=True, saved=called)
 
 
 def framed(
@@ -58,12 +60,14 @@ def framed(
     chips: Sequence[Chip] = (),
     play: bool = False,
     clock: bool = False,
+    saved: dict | None = None,
 ) -> bytes:
     """Return the same for any trace, with names for its lanes that can be clicked or not.
 
     Two timelines share an axis that reaches `until`, s, at least. `opening` is the window (s) at first, by default the
     first steps; `flags` say what happened when, `chips` are windows to go to. It begins to `play` at once unless the
-    reader prefers less motion. With `clock` its cursor is the time of the page's clock.
+    reader prefers less motion. With `clock` its cursor is the time of the page's clock. `saved` is what the picture is
+    called as a file.
     """
     columns, total = {}, trace.seconds()
     part, exact = trace, (0.0, total)
@@ -87,6 +91,7 @@ def framed(
         "look": {kind: look._asdict() for kind, look in palette.DOING.items()},
         "description": description,
         "clickable": clickable,
+        "saved": saved,
     }
     return pack(header, columns)
 
