@@ -189,14 +189,15 @@ class Chapter:
                 figures[name] = run_figure(name, lessons.find(name), lambda n, name=name: log(f"{name}, run {n}"))
             elif name in self.golden.figures:
                 figures[name] = self.golden.figures[name]
-        answers = {}
+        answers, samples = {}, {}
         for item in self.items:
             if only is None or item.name in wanted:
                 log(f"{self.name}, {item.name}")
-                answers[item.name] = [(values, item.compute(self.name, values)) for values in item.all_parameters()]
+                samples[item.name] = [item.compute_each(self.name, values) for values in item.all_parameters()]
+                answers[item.name] = [*zip(item.all_parameters(), map(item.agreed, samples[item.name]), strict=True)]
             elif item.name in self.golden.answers:
-                answers[item.name] = self.golden.answers[item.name]
-        return Golden(figures, answers)
+                answers[item.name], samples[item.name] = self.golden.answers[item.name], self.golden.samples[item.name]
+        return Golden(figures, answers, samples)
 
     @property
     def unrecorded(self) -> list[str]:

@@ -1,23 +1,27 @@
 """Golden file: the recorded results of a chapter's figures and quiz items, kept beside its text.
 
 Numbers in the text and the first rendering of every figure come from it, so a page appears at once and nothing has to
-run. `python -m lessons golden <chapter>` writes the file; a slow test runs everything again and compares, a quick one
-checks that questions, claims and looks are still those of the figures.
+run. `python -m lessons golden <chapter>` writes the file, with what each seed gave. Quick tests check that every
+recorded seed shows the claims of the figures as they are now; a slow one runs each figure and item again under one of
+the seeds, and compares.
 """
 
 from __future__ import annotations
 
 import json
 import math
+import zlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from experiments.plots.chart import Look, Rows, Spread, guess
 from lessons import seeds
 
-CLOSE = 0.05  # of a number, or of the largest in its column: other processors round otherwise, and training amplifies
+CLOSE = 0.05  # of a number, or of the largest in its column, that another run of the same may be off
+BEYOND = 2  # times the range over seeds that it may leave that range: other processors round otherwise, and training
+# amplifies that as it does another seed
 RUNS = 60  # most links to single runs that a figure keeps
 
 
@@ -33,8 +37,18 @@ class RecordedFigure:
     look: Look
     seeds: tuple[int, ...]  # one where nothing depends on the seed
     rows: Rows  # means
-    spread: Spread  # lowest and highest, where seeds differ
+    samples: Mapping[int, Rows]  # by seed, where seeds differ: a row has the columns that do
     runs: tuple[str, ...]
+
+    @property
+    def spread(self) -> Spread:
+        """Lowest and highest value of each row, in the columns in which seeds differ."""
+        return seeds.spread([self.under(seed) for seed in self.seeds])
+
+    def under(self, seed: int) -> Rows:
+        """Return the rows of one of its seeds."""
+        own = self.samples.get(seed) or [{}] * len(self.rows)
+        return [row | differing for row, differing in zip(self.rows, own, strict=True)]
 
     def shows(self, claim: str) -> bool:
         """Return whether every seed shows this claim."""
@@ -68,25 +82,32 @@ class RecordedFigure:
         """Return the record as JSON values, floats rounded to six digits."""
         words = {"question": self.question, "source": self.source, "text": self.text, "claims": dict(self.claims)}
         rows = [{column: _rounded(value) for column, value in row.items()} for row in self.rows]
-        spread = [{column: [_rounded(v) for v in limits] for column, limits in row.items()} for row in self.spread]
-        lists = {"seeds": list(self.seeds), "runs": list(self.runs), "rows": rows, "spread": spread}
+        samples = {
+            str(seed): [{column: _rounded(value) for column, value in row.items()} for row in differing]
+            for seed, differing in self.samples.items()
+        }
+        lists = {"seeds": list(self.seeds), "runs": list(self.runs), "rows": rows, "samples": samples}
         return {**words, "look": self.look.plain(), **lists}
 
     @classmethod
     def of(cls, name: str, values: Mapping[str, Any]) -> RecordedFigure:
         """Return the record that `plain` turned into `values`."""
         words = (values["question"], values["source"], values["text"], values["claims"])
-        spread = [{column: tuple(limits) for column, limits in row.items()} for row in values["spread"]]
+        samples = {int(seed): rows for seed, rows in values["samples"].items()}
         seeds, runs = tuple(values["seeds"]), tuple(values["runs"])
-        return cls(name, *words, Look.of(values["look"]), seeds, values["rows"], spread, runs)
+        return cls(name, *words, Look.of(values["look"]), seeds, values["rows"], samples, runs)
 
 
 @dataclass(frozen=True)
 class Golden:
-    """Recorded results: `figures` by full name, and `answers` by quiz item, (parameters, answer) pairs."""
+    """Recorded results: `figures` by full name, and `answers` by quiz item, (parameters, answer) pairs.
+
+    `samples` has for each of these pairs what each seed answered, in the order of seeds.SEEDS.
+    """
 
     figures: Mapping[str, RecordedFigure]
     answers: Mapping[str, Sequence[tuple[dict[str, Any], Any]]]
+    samples: Mapping[str, Sequence[list]] = field(default_factory=dict)
 
     def figure(self, name: str) -> RecordedFigure:
         """Return the figure of this full name. ValueError if the file does not have it."""
@@ -112,7 +133,18 @@ def record_figure(name: str, figure, samples: Mapping[int, Rows], runs: Sequence
     words, shown = (figure.question, figure.source, figure.text, claims), seeds.mean(plain)
     distinct = tuple(dict.fromkeys(runs))[:RUNS]
     look = figure.look or guess(shown)
-    return RecordedFigure(name, *words, look, tuple(samples), shown, seeds.spread(plain), distinct)
+    differing = seeds.spread(plain)
+    own = {
+        seed: [{column: row[column] for column in columns} for row, columns in zip(rows, differing, strict=True)]
+        for seed, rows in zip(samples, plain, strict=True)
+        if any(differing)
+    }
+    return RecordedFigure(name, *words, look, tuple(samples), shown, own, distinct)
+
+
+def drawn(name: str, of: Sequence[int]) -> int:
+    """Return one of the seeds `of`, always the same for what is called `name`, and another for other names."""
+    return of[zlib.crc32(name.encode()) % len(of)]
 
 
 def read(path: Path) -> Golden:
@@ -121,18 +153,27 @@ def read(path: Path) -> Golden:
         return EMPTY
     values = json.loads(path.read_text("utf-8"))
     figures = {name: RecordedFigure.of(name, one) for name, one in values["figures"].items()}
-    return Golden(figures, {item: [(p, a) for p, a in pairs] for item, pairs in values["answers"].items()})
+    answers = {item: [(p, a) for p, a, _ in some] for item, some in values["answers"].items()}
+    return Golden(
+        figures, answers, {item: [by_seed for *_, by_seed in some] for item, some in values["answers"].items()}
+    )
 
 
 def write(golden: Golden, path: Path) -> None:
     """Write the golden file with one row per line, for readable diffs."""
     figures = {name: one.plain() for name, one in golden.figures.items()}
-    answers = {item: [list(pair) for pair in pairs] for item, pairs in golden.answers.items()}
+    answers = {
+        item: [[*pair, by_seed] for pair, by_seed in zip(pairs, golden.samples[item], strict=True)]
+        for item, pairs in golden.answers.items()
+    }
     path.write_text(_dump({"figures": figures, "answers": answers}) + "\n", "utf-8")
 
 
-def differences(was: Rows, now: Rows) -> list[str]:
-    """Return the differences beyond tolerance between recorded and new rows, a sentence each."""
+def differences(was: Rows, now: Rows, spread: Spread = ()) -> list[str]:
+    """Return the differences beyond tolerance between recorded and new rows, a sentence each.
+
+    With the `spread` over seeds a number may also be where another seed could have brought it.
+    """
     if [list(row) for row in was] != [list(row) for row in now]:
         return [f"the record has {len(was)} rows, the new run {len(now)}, or the columns differ."]
     found = []
@@ -141,8 +182,18 @@ def differences(was: Rows, now: Rows) -> list[str]:
         numbers = [abs(v) for v in before if isinstance(v, int | float) and math.isfinite(v)]
         span = max(numbers, default=0.0)
         for place, (a, b) in enumerate(zip(before, after, strict=True)):
-            if not _alike(a, b, span):
+            if not _alike(a, b, span) and not _likely(b, spread[place].get(column) if spread else None):
                 found.append(f"{column} in row {place} was {a} and is {b}.")
+    return found
+
+
+def differences_under_one_seed(recorded: RecordedFigure, figure) -> list[str]:
+    """Run a figure again under one of its recorded seeds; return the differences, a sentence each."""
+    seed = drawn(recorded.name, recorded.seeds)
+    run = seeds.Seeded(seed)
+    found = differences(recorded.under(seed), figure.rows(run), recorded.spread)
+    if run.used and len(recorded.seeds) == 1:
+        found.append("it depends on the seed, and was recorded under one alone.")
     return found
 
 
@@ -150,6 +201,14 @@ def _alike(a: Any, b: Any, span: float) -> bool:
     if isinstance(a, int | float) and isinstance(b, int | float):
         return a == b or math.isclose(a, b, rel_tol=CLOSE, abs_tol=CLOSE * span / 10)
     return a == b
+
+
+def _likely(value: Any, limits: tuple | None) -> bool:
+    """Return whether a number is within the range over seeds, or near it."""
+    if limits is None or not isinstance(value, int | float):
+        return False
+    low, high = limits
+    return low - BEYOND * (high - low) <= value <= high + BEYOND * (high - low)
 
 
 def _plain(value: Any) -> Any:

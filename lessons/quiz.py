@@ -25,7 +25,7 @@ import itertools
 import random
 import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -99,17 +99,25 @@ class Item:
         raise ValueError(f"{self.name} has no choice {key!r}; it has {', '.join(c.key for c in self.choices)}.")
 
     def compute(self, chapter: str, parameters: Mapping[str, Any]) -> Any:
-        """Return the answer, computed by the function in the chapter's answers.py: its mean over seeds.
+        """Return the answer: its mean over seeds. ValueError if seeds disagree on a choice."""
+        return self.agreed(self.compute_each(chapter, parameters))
 
-        A choice has no mean; ValueError if seeds disagree on it.
-        """
-        answer = getattr(importlib.import_module(f"lessons.{chapter}.answers"), self.answer)
-        by_seed = seeds.each(lambda run: answer(run, **parameters))
+    def compute_under(self, run: seeds.Seeded, chapter: str, parameters: Mapping[str, Any]) -> Any:
+        """Return the answer under one seed, computed by the function in the chapter's answers.py."""
+        answer = getattr(importlib.import_module(f"lessons.{chapter}.answers"), self.answer)(run, **parameters)
+        return self.choice(answer).key if self.choices else float(f"{answer:.6g}")
+
+    def compute_each(self, chapter: str, parameters: Mapping[str, Any]) -> list:
+        """Return the answers under all seeds, one where nothing depends on the seed."""
+        return [*seeds.each(lambda run: self.compute_under(run, chapter, parameters)).values()]
+
+    def agreed(self, by_seed: Sequence) -> Any:
+        """Return the mean of the answers of all seeds. A choice has no mean; ValueError if seeds disagree on it."""
         if not self.choices:
-            return float(f"{sum(by_seed.values()) / len(by_seed):.6g}")
-        if len({*by_seed.values()}) > 1:
-            raise ValueError(f"seeds disagree on {self.name} for {dict(parameters)}: {by_seed}; ask what all agree on.")
-        return self.choice(by_seed[0]).key
+            return float(f"{sum(by_seed) / len(by_seed):.6g}")
+        if len({*by_seed}) > 1:
+            raise ValueError(f"seeds disagree on {self.name}: {by_seed}; ask what all agree on.")
+        return by_seed[0]
 
 
 def read(path: Path) -> tuple[Item, ...]:

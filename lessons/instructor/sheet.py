@@ -75,17 +75,6 @@ def record(chapter: Chapter, log=lambda _: None) -> golden.Golden:
     return golden.Golden(done, {})
 
 
-def differences(was: golden.RecordedFigure, now: golden.RecordedFigure) -> list[str]:
-    """Return the differences beyond tolerance, a sentence each. Where seeds disagree, "learns" is not held."""
-    kept = [_settled(row, limits) for row, limits in zip(was.rows, was.spread, strict=True)]
-    new = [_settled(row, limits) for row, limits in zip(now.rows, was.spread, strict=True)]
-    return golden.differences(kept, new)
-
-
-def _settled(row: dict[str, Any], limits: dict[str, Any]) -> dict[str, Any]:
-    return {name: None if name == "learns" and name in limits else one for name, one in row.items()}
-
-
 def _filled(text: str, chapter: Chapter, base: str, known: golden.Golden | None) -> str:
     """Return `text` with its marks replaced; without `known` results, tables stay empty."""
     there = assignments(chapter.name)

@@ -17,10 +17,13 @@ def made(run):
 
 def test_what_is_written_is_what_is_read(tmp_path):
     recorded = golden.record_figure("here.made", made, {0: made.rows(None)}, ["x=1", "x=2", "x=1"])
-    whole = golden.Golden({"here.made": recorded}, {"item": [({"n": 1}, 2.5), ({"n": 2}, "one")]})
+    whole = golden.Golden(
+        {"here.made": recorded}, {"item": [({"n": 1}, 2.5), ({"n": 2}, "one")]}, {"item": [[2, 3], ["one"]]}
+    )
     golden.write(whole, tmp_path / "golden.json")
     back = golden.read(tmp_path / "golden.json")
-    assert back.answers == whole.answers and back.figure("here.made").plain() == recorded.plain()
+    assert (back.answers, back.samples) == (whole.answers, whole.samples)
+    assert back.figure("here.made").plain() == recorded.plain()
     assert back.figure("here.made").rows[0] == {"n": 1, "t": 0.333333, "kind": "a"}
     assert back.figure("here.made").runs == ("x=1", "x=2")
     assert back.answer("item", {"n": 2}) == "one"
@@ -37,7 +40,7 @@ def test_a_record_has_the_mean_over_seeds_what_they_range_over_and_how_many_show
     low = figure("?", source="nobody", claims={"it is low": lambda rows: rows[0]["loss"] < 0.6})(lambda run: samples[0])
     recorded = golden.record_figure("here.low", low, samples)
     assert recorded.rows == [{"n": 8, "loss": 0.5, "seconds": 1.0}] and type(recorded.rows[0]["n"]) is int
-    assert recorded.spread == [{"loss": (0.25, 0.75)}]
+    assert recorded.spread == [{"loss": (0.25, 0.75)}] and [*map(recorded.under, samples)] == [*samples.values()]
     assert recorded.claims == {"it is low": 2} and not recorded.shows("it is low")
     assert recorded.table() == [{"n": 8, "loss": 0.5, "loss, lowest": 0.25, "loss, highest": 0.75, "seconds": 1.0}]
     assert golden.RecordedFigure.of("here.low", recorded.plain()) == recorded

@@ -12,9 +12,7 @@ ROWS = [
     {"law": "one slow machine", "workers": 2, "speed-up": 0.75},
     {"law": "cloud", "workers": 32, "speed-up": 23.456},
 ]
-FIGURE = RecordedFigure(
-    "here.speed", "How fast?", "nobody", "", {}, Look("workers", ("speed-up",)), (0,), ROWS, [{}, {}], ()
-)
+FIGURE = RecordedFigure("here.speed", "How fast?", "nobody", "", {}, Look("workers", ("speed-up",)), (0,), ROWS, {}, ())
 GOLDEN = Golden({"here.speed": FIGURE, "there.speed": FIGURE}, {})
 
 
