@@ -11,7 +11,7 @@ from app.charts import Shown, lane_names
 from app.text import sentence
 from app.views import pictures, result, workbench
 from app.views.pictures import heading
-from experiments import units
+from experiments import naming, units
 from experiments.experiment import Experiment
 from experiments.plots.canvases import timeline
 from experiments.runs import upload
@@ -74,11 +74,11 @@ def _run(name: str) -> None:
         st.markdown(f"# {result.title(run.experiment)}", anchors=False)
         st.badge("uploaded", icon=":material/upload_file:", color="orange")
         if st.button("Compare in the workbench", key="compare", icon=":material/stacked_line_chart:"):
-            st.switch_page(workbench.entry(), query_params={"keep": name})
+            st.switch_page(workbench.entry(), query_params={"pin": name})
     st.caption(result.headline(run.experiment))
     result.remarks(run, [])
     result.figures(run)
-    shown = [Shown(f"{run.experiment.algorithm}, uploaded", run, 0, name)]
+    shown = [Shown(f"{naming.method(run.experiment)}, uploaded", run, 0, name)]
     st.fragment(pictures.loss_and_accuracy)(shown)
     if run.quantities:
         heading("What the method measured", "Numbers that the algorithm itself found worth a curve.")
