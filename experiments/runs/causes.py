@@ -7,7 +7,6 @@ rank that is late was doing the same as the one that waits, only what it took lo
 blamed for having begun late.
 
 Nothing here knows an algorithm or a cluster. The same walk from the last span of the run gives its critical path.
-Source: Böhme, Geimer, Wolf & Arnold, ICPP 2010 (root causes of wait states).
 """
 
 from __future__ import annotations
