@@ -6,21 +6,24 @@ the single spans of one window; when the reader zooms in elsewhere it asks for t
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 
 from experiments import units
-from experiments.plots import palette
+from experiments.plots import palette, why
 from experiments.plots.column_codec import pack, pack_messages, pack_timeline
 from experiments.plots.lanes import lane_names
 from experiments.plots.saved import saved
+from experiments.runs.causes import Causes, causes
 from experiments.runs.record import Run
-from tracing import KINDS, Trace, ordered
+from tracing import COMMUNICATE, COMPUTE, KINDS, Trace, ordered
 
 SPANS, MESSAGES = 50_000, 20_000  # that are sent at once
 CELLS = 2_000_000  # of the table of shares
+WAITED = COMMUNICATE  # the first of KINDS that is no work: what is done, and what is waited for
 
 Window = tuple[float, float]
 
@@ -44,7 +47,10 @@ class Chip(NamedTuple):
 def frame(run: Run, name: str, window: Window | None = None) -> bytes:
     """Return all that the browser needs; `name` identifies the run, `window` (s) is where single spans are wanted."""
     called = saved(run.experiment, "timeline")
-    return framed(run.trace, lane_names(run), describe(run), name, window, clickable=True, clock=True, saved=called)
+    return framed(
+        run.trace, lane_names(run), describe(run), name, window, clickable=True, clock=True, saved=called,
+        known=run.causes,
+    )  # fmt: skip
 
 
 def framed(
@@ -61,21 +67,27 @@ def framed(
     play: bool = False,
     clock: bool = False,
     saved: dict | None = None,
+    known: Causes | None = None,
 ) -> bytes:
     """Return the same for any trace, with names for its lanes that can be clicked or not.
 
     Two timelines share an axis that reaches `until`, s, at least. `opening` is the window (s) at first, by default the
     first steps; `flags` say what happened when, `chips` are windows to go to. It begins to `play` at once unless the
     reader prefers less motion. With `clock` its cursor is the time of the page's clock. `saved` is what the picture is
-    called as a file.
+    called as a file. `known` are the causes of its waits, if they have been found before.
     """
     columns, total = {}, trace.seconds()
+    known = known or causes(trace)
+    told = why.told(trace, known, lanes)
+    trace, kinds = _by_op(why.explained(trace, known))
     part, exact = trace, (0.0, total)
     if len(trace.spans["start"]) > SPANS:
         part, exact = _within(trace, window or opening, total)
-        columns["shares"] = _shares(trace, total)
+        columns["shares"] = _shares(trace, total, len(kinds))
     columns["timeline"] = np.frombuffer(pack_timeline(part, SPANS), np.uint8)
     columns["messages"] = np.frombuffer(pack_messages(part, MESSAGES), np.uint8)
+    if len(part.spans["start"]) <= SPANS:
+        columns["why"] = np.frombuffer(why.packed(part), np.uint8)
     header = {
         "run": name,
         "seconds": max(total, until),
@@ -87,8 +99,10 @@ def framed(
         "spans": len(trace.spans["start"]),
         "exact": exact,
         "lanes": lanes,
-        "kinds": list(KINDS),
-        "look": {kind: look._asdict() for kind, look in palette.DOING.items()},
+        "kinds": list(kinds),
+        "work": len(kinds) - len(KINDS) + WAITED,
+        "look": {kind: look._asdict() for kind, look in kinds.items()},
+        "told": told,
         "description": description,
         "clickable": clickable,
         "saved": saved,
@@ -146,9 +160,23 @@ def _within(trace: Trace, window: Window | None, total: float) -> tuple[Trace, W
     return part, (a, b)
 
 
-def _shares(trace: Trace, total: float) -> np.ndarray:
+def _by_op(trace: Trace) -> tuple[Trace, dict[str, palette.AreaStyle]]:
+    """Return the trace with forward and backward passes as kinds of their own before KINDS, and the look of each kind.
+
+    They are told by their labels, a letter and a number: "F3".
+    """
+    ops = [re.fullmatch(r"([A-Z])\d+", label) for label in trace.labels]
+    letters = [op[1] if op and op[1] in palette.OPS else "" for op in ops]
+    seen = [letter for letter in palette.OPS if letter in letters]
+    number = np.array([seen.index(letter) if letter else -1 for letter in letters] or [-1])[trace.spans["label"]]
+    works = (trace.spans["kind"] == COMPUTE) & (number >= 0)
+    kind = np.where(works, number, trace.spans["kind"] + len(seen)).astype(np.int8)
+    looks = dict(palette.OPS[letter] for letter in seen) | palette.DOING
+    return Trace(trace.ranks, {**trace.spans, "kind": kind}, trace.messages, trace.labels), looks
+
+
+def _shares(trace: Trace, total: float, kinds: int) -> np.ndarray:
     """Return how each rank's time is divided, in 255ths of a column: (ranks, columns, kinds) uint8, flat."""
-    kinds = len(KINDS)
     columns = max(20, min(1200, CELLS // (trace.ranks * kinds)))
     scale = columns / max(total, 1e-300)
     a = np.clip(trace.spans["start"] * scale, 0, columns)
