@@ -6,10 +6,13 @@ import json
 
 import click
 
-from experiments.catalogue import ALGORITHMS, COMPRESSIONS
+from experiments.catalogue import ALGORITHMS, COMPRESSIONS, Entry
+from experiments.cli import console
+
+NAME = "cyan"
 
 
-@click.command("list")
+@click.command("list", short_help="All algorithms by family, and all compressions.")
 @click.option("--json", "as_json", is_flag=True, help="print the catalogue as JSON")
 def list_command(as_json: bool) -> None:
     """All algorithms by family, and all compressions, each with its idea."""
@@ -18,12 +21,18 @@ def list_command(as_json: bool) -> None:
         rows = [{"family": entry.family, "name": entry.name, "idea": entry.idea} for entry in entries]
         click.echo(json.dumps(rows, indent=1))
         return
-    family, width = None, max(len(entry.name) for entry in entries)
+    families: dict[str, list[Entry]] = {}
     for entry in entries:
-        if entry.family != family:
-            family = entry.family
-            click.echo(f"\n{family.replace('_', ' ')}")
-        click.echo(f"  {entry.name:<{width}} {entry.idea}")
+        families.setdefault(entry.family, []).append(entry)
+    wide = max(len(entry.name) for entry in entries)
+    for family, members in families.items():
+        console.say()
+        console.say((family.replace("_", " "), console.HEAD))
+        for entry in members:
+            label = f"  {entry.name:<{wide}} "
+            text = console.folded(label + entry.idea, " " * len(label))
+            console.say((label, NAME), text[len(label) :])
     able = [name for name, entry in ALGORITHMS.items() if entry.declaration.compresses]
-    click.echo("\npython -m experiments run NAME --help shows the settings of one;")
-    click.echo(f"--compression NAME compresses the gradients of {', '.join(able)}.")
+    console.say()
+    console.note("python -m experiments run NAME --help shows the settings of one;")
+    console.note(f"--compression NAME compresses the gradients of {', '.join(able)}.")

@@ -26,7 +26,7 @@ from theory.partition import Cell, Partition
 from theory.profile import Profile
 
 
-@click.command("partition")
+@click.command("partition", short_help="Where to cut a profiled model for a pipeline.")
 @click.argument("path", metavar="PROFILE.CSV")
 @click.option("--workers", metavar="INT,...", help="how many; 2,3 are three machines of two [default 4]")
 @click.option(
