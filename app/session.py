@@ -86,10 +86,22 @@ def under_way() -> JobState | None:
         return now
     state.job = None
     if now.folder:
+        if state.get("shown") != str(now.folder):
+            state.before = state.get("shown")
         state.shown, state.remark = str(now.folder), now.message
     elif now.status == "failed":
         state.trouble = now.message
     return None
+
+
+def before() -> str | None:
+    """Return the folder of the run whose place on the page the shown one took; None if there is none, or no more."""
+    return st.session_state.get("before")
+
+
+def forget_before() -> None:
+    """Leave the run before behind for good."""
+    st.session_state.before = None
 
 
 def wait(job: str, seconds: float, or_curve: bool = False) -> JobState:

@@ -1,5 +1,6 @@
 """What an experiment is made of: algorithms, compressions, workloads, kernels, and presets with their sources.
 
+    ALGORITHMS["easgd"].title       "EASGD"
     ALGORITHMS["easgd"].idea        "EASGD: replicas explore on their own, tied to a shared centre by springs."
 
 Command line and workbench offer what stands here. No module is imported before its entry is asked about it.
@@ -33,6 +34,8 @@ class Entry:
     name: str
     family: str
     module_name: str
+    title: str
+    """What people call it, as it reads within a sentence: "Synchronous SGD", "handwritten digits"."""
 
     @property
     def module(self) -> ModuleType:
@@ -61,14 +64,19 @@ class Entry:
 
 
 ALGORITHMS = {
-    name: Entry(name, family, f"algorithms.{family}.{name}")
-    for family, name in (e.split(".") for e in algorithms.CATALOGUE)
+    name: Entry(name, family, f"algorithms.{family}.{name}", title)
+    for (family, name), title in ((entry.split("."), title) for entry, title in algorithms.CATALOGUE.items())
 }
 """All algorithms, in teaching order."""
-COMPRESSIONS = {name: Entry(name, "compression", f"algorithms.compression.{name}") for name in compression.COMPRESSIONS}
-WORKLOADS = {name: Entry(name, "workload", f"workloads.{name}") for name in workloads.WORKLOADS}
+FAMILIES = algorithms.FAMILIES
+"""The title of each family of algorithms, and of the compressions."""
+COMPRESSIONS = {
+    name: Entry(name, "compression", f"algorithms.compression.{name}", title)
+    for name, title in compression.COMPRESSIONS.items()
+}
+WORKLOADS = {name: Entry(name, "workload", f"workloads.{name}", title) for name, title in workloads.WORKLOADS.items()}
 KERNELS = {
-    name: Entry(name, family, f"kernels.{family}.{name}")
+    name: Entry(name, family, f"kernels.{family}.{name}", name.replace("_", " "))
     for family, names in kernels.FAMILIES.items()
     for name in names
 }
@@ -82,6 +90,12 @@ CHOICES: dict[str, tuple[str, ...]] = {
     "workload": tuple(WORKLOADS),
 }
 """By field of an experiment that is chosen by name: the names."""
+
+
+def called(entries: Mapping[str, Entry], name: str) -> str:
+    """Return an entry as a list of choices has it, found by title and by file: "Handwritten digits · digits"."""
+    title = entries[name].title
+    return f"{title[:1].upper()}{title[1:]} · {name}"
 
 
 def idea(module: ModuleType) -> str:

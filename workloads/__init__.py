@@ -10,7 +10,17 @@ import difflib
 import importlib
 from types import ModuleType
 
-WORKLOADS: tuple[str, ...] = ("digits", "spirals", "mnist", "text", "quadratic", "sparse", "table", "own_module")
+WORKLOADS: dict[str, str] = {
+    "digits": "handwritten digits",
+    "spirals": "spirals",
+    "mnist": "MNIST",
+    "text": "text",
+    "quadratic": "a quadratic",
+    "sparse": "sparse rows",
+    "table": "your own table",
+    "own_module": "your own network",
+}
+"""By name, its title, as it reads within a sentence: "Synchronous SGD on handwritten digits"."""
 
 
 def find(name: str) -> ModuleType:

@@ -10,7 +10,8 @@ from app import session
 from app.charts import Shown
 from app.controls import control, owners, spoken
 from app.views import seeds
-from experiments import units
+from experiments import naming, units
+from experiments.catalogue import ALGORITHMS, WORKLOADS
 from experiments.experiment import NESTED, Experiment
 from experiments.runs.figures import FIGURES
 from experiments.runs.record import Run
@@ -53,7 +54,7 @@ def named(these: list[tuple[str, Run]], leader: str = "") -> list[Shown]:
         tells = [n for n in differing if n in flat and (n in alike or n not in run.experiment.settings)]
         parts = [said(run.experiment, setting, flat[setting]) for setting in tells]
         origin = ["uploaded"] if uploaded(name) else [f"{len(others) + 1} seeds"] if others else []
-        words = ", ".join([run.experiment.algorithm, *parts[:3], *origin])
+        words = ", ".join([naming.method(run.experiment), *parts[:3], *origin])
         shown.append(Shown(words, run, colours[name], name, tuple(other for _, other in others)))
     return shown
 
@@ -68,9 +69,9 @@ def changes(was: Experiment, now: Experiment) -> list[str]:
     """Return what is different now, in words: "workers 4 → 8"."""
     before, after = _flat(was), _flat(now)
     if was.algorithm != now.algorithm:
-        return [f"algorithm {was.algorithm} → {now.algorithm}"]
+        return [" → ".join(ALGORITHMS[e.algorithm].title for e in (was, now))]
     if was.workload != now.workload:
-        return [f"workload {was.workload} → {now.workload}"]
+        return [" → ".join(WORKLOADS[e.workload].title for e in (was, now))]
     return [
         f"{spoken(n)} {_value(was, n, before[n])} → {_value(now, n, after[n])}"
         for n in after

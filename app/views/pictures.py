@@ -9,7 +9,7 @@ from app.charts import Shown
 from app.charts.bars import html
 from app.text import escaped
 from app.views import compare, faults
-from experiments import units
+from experiments import naming, units
 from experiments.experiment import Experiment
 from experiments.plots import curves
 from experiments.plots.canvases import curve, timeline
@@ -132,9 +132,10 @@ def _fullest(run: Run) -> str:
 
 def _fresh(e: Experiment) -> str:
     """Return why there is no staleness to draw."""
+    name = naming.method(e)
     if e.method.deterministic is True:
-        return f"{e.algorithm} is synchronous: every update is computed from the newest parameters, so none is stale."
-    return f"No update of a shared model was counted in this run of {e.algorithm}, so there is no staleness to show."
+        return f"{name} is synchronous: every update is computed from the newest parameters, so none is stale."
+    return f"No update of a shared model was counted in this run of {name}, so there is no staleness to show."
 
 
 def heading(text: str, help: str | None = None) -> None:

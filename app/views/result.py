@@ -11,7 +11,7 @@ from app import session
 from app.text import escaped, sentence
 from app.views import ask, compare, export, pictures, predict, predicted_vs_measured, seeds, sweep
 from app.views.pictures import heading
-from experiments import units
+from experiments import naming, units
 from experiments.experiment import Experiment
 from experiments.runs.figures import FIGURES
 from experiments.runs.place import place
@@ -103,8 +103,8 @@ def _keep(name: str, folder: str) -> None:
 
 
 def title(e: Experiment) -> str:
-    """Return what a run is called: "easgd on digits"."""
-    return escaped(f"{e.algorithm} on {e.workload}")
+    """Return what a run is called, and small the names of its files: "EASGD on handwritten digits", easgd, digits."""
+    return f"{escaped(naming.title(e))} :small[:gray[{escaped(naming.files(e))}]]"
 
 
 def headline(e: Experiment) -> str:
@@ -116,8 +116,7 @@ def headline(e: Experiment) -> str:
     budget += [f"{e.epochs:g} epochs"] if e.epochs else []
     budget += [units.seconds(e.seconds)] if e.seconds else []
     budget += [f"until a loss of {e.target_loss:g}"] if e.target_loss else []
-    coded = [] if e.compression == "none" else [f"{e.compression} compression"]
-    return " · ".join([ranks, f"batch {e.batch}", " or ".join(budget), *coded, place(e), f"seed {e.seed}"])
+    return " · ".join([ranks, f"batch {e.batch}", " or ".join(budget), place(e), f"seed {e.seed}"])
 
 
 def remarks(run: Run, missing: list[str]) -> None:

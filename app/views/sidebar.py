@@ -9,7 +9,7 @@ import streamlit as st
 from app import controls, session
 from app.text import escaped
 from app.views import ask, best_rate, faults, fitting, predict
-from experiments.catalogue import ALGORITHMS, COMPRESSIONS
+from experiments.catalogue import ALGORITHMS, COMPRESSIONS, FAMILIES, called
 from experiments.conditions import REFUSED
 from experiments.experiment import Experiment, coding_settings, settings_of
 
@@ -53,15 +53,14 @@ def _algorithm() -> None:
     if state.get("family") not in (None, ALGORITHMS[state.algorithm].family):  # a link or a lesson brought another one
         state.family = None
     st.selectbox(
-        "Family", families, None, _words, key="family", placeholder="All families", on_change=_settle_family,
+        "Family", families, None, FAMILIES.get, key="family", placeholder="All families", on_change=_settle_family,
         persist_state="session", help="Only algorithms of this family, in teaching order.",
     )  # fmt: skip
     family = state.family
     names = [name for name, entry in ALGORITHMS.items() if family in (None, entry.family)]
     st.selectbox(
         "Algorithm", names, key="algorithm", on_change=controls.settle, args=("algorithm",), persist_state="session",
-        format_func=lambda name: name if family else f"{name} · {_words(ALGORITHMS[name].family)}",
-        help="In teaching order. Type to search.",
+        format_func=partial(called, ALGORITHMS), help="In teaching order. Type to search, by name or by file.",
     )  # fmt: skip
     chosen = ALGORITHMS[state.algorithm]
     st.markdown(f":small[{chosen.idea}]")
@@ -144,13 +143,14 @@ def _controls():
                     f"{words}: {name}", key=f"late-{field}", type="tertiary", icon=":material/arrow_forward:",
                     on_click=_switch, args=(name,), help="Another meaning of delay: go to the algorithm that has it.",
                 )  # fmt: skip
-    _heading(f"Settings of {state.algorithm}")
+    title = ALGORITHMS[state.algorithm].title
+    _heading(f"Settings of {title}")
     for knob in others[:FIRST]:
         controls.draw(knob)
         if knob.name == "learning_rate":
             best = st.container()
     if others[FIRST:]:
-        with _folded(f"More of {state.algorithm}", "algorithm") as more:
+        with _folded(f"More of {title}", "algorithm") as more:
             for knob in others[FIRST:] if more.open else ():
                 controls.draw(knob)
     if controls.compresses(state.algorithm):
@@ -190,7 +190,3 @@ def _compression(name: str) -> None:
 
 def _heading(text: str, help: str | None = None) -> None:
     st.markdown(f"### {text}", help=help, anchors=False)
-
-
-def _words(family: str) -> str:
-    return family.replace("_", " ")

@@ -11,7 +11,7 @@ from app.charts import Shown, lane_names
 from app.text import sentence
 from app.views import pictures, result, workbench
 from app.views.pictures import heading
-from experiments import units
+from experiments import naming, units
 from experiments.experiment import Experiment
 from experiments.plots.canvases import timeline
 from experiments.runs import upload
@@ -78,7 +78,7 @@ def _run(name: str) -> None:
     st.caption(result.headline(run.experiment))
     result.remarks(run, [])
     result.figures(run)
-    shown = [Shown(f"{run.experiment.algorithm}, uploaded", run, 0, name)]
+    shown = [Shown(f"{naming.method(run.experiment)}, uploaded", run, 0, name)]
     st.fragment(pictures.loss_and_accuracy)(shown)
     if run.quantities:
         heading("What the method measured", "Numbers that the algorithm itself found worth a curve.")

@@ -18,7 +18,9 @@ def list_command(as_json: bool) -> None:
     """All algorithms by family, and all compressions, each with its idea."""
     entries = [*ALGORITHMS.values(), *COMPRESSIONS.values()]
     if as_json:
-        rows = [{"family": entry.family, "name": entry.name, "idea": entry.idea} for entry in entries]
+        rows = [
+            {"family": entry.family, "name": entry.name, "title": entry.title, "idea": entry.idea} for entry in entries
+        ]
         click.echo(json.dumps(rows, indent=1))
         return
     families: dict[str, list[Entry]] = {}

@@ -10,6 +10,7 @@ import streamlit as st
 from app import background, components
 from app.text import escaped
 from app.views import compare, workbench
+from experiments import naming
 from experiments.experiment import Experiment
 from experiments.plots.canvases import figure
 from lessons import job_specs, references
@@ -96,5 +97,5 @@ def _labels(queries: tuple[str, ...]) -> dict[str, str]:
         e = Experiment.from_query(query)
         values = {**e.model_dump(mode="json"), **e.data, **e.coding, **e.settings}
         words = [compare.said(e, n, values[n]) for n in differing if n in values and n != "algorithm"]
-        labels[query] = ", ".join([e.algorithm, *words])
+        labels[query] = ", ".join([naming.method(e), *words])
     return labels

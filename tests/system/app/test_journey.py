@@ -160,7 +160,7 @@ def query(page) -> dict:
 def test_a_student_runs_compares_and_shares(tab, address):
     page = tab(address)
     figures = result(page)  # without being asked
-    expect(page.get_by_role("heading", name="sync_sgd on digits")).to_be_visible()
+    expect(page.get_by_role("heading", name="Synchronous SGD on handwritten digits")).to_be_visible()
 
     zoom_into_the_loss(page)
 
@@ -174,8 +174,8 @@ def test_a_student_runs_compares_and_shares(tab, address):
     assert query(page)["workers"] == "8"
 
     table = page.locator(".figures table")
-    expect(table).to_contain_text("sync_sgd, workers 4")
-    expect(table).to_contain_text("sync_sgd, workers 8")
+    expect(table).to_contain_text("Synchronous SGD, workers 4")
+    expect(table).to_contain_text("Synchronous SGD, workers 8")
     page.get_by_role("radio", name="seconds").click(force=True)
     expect(page.locator(".st-key-loss .stage")).to_have_attribute("aria-label", re.compile("Against time, ms"))
 
@@ -205,15 +205,15 @@ def test_the_controls_stay_alive_while_a_run_is_under_way(tab, address):
     slide(page, "workers", 1)
     expect(page).to_have_url(re.compile("workers=6"))
     page.get_by_role("button", name="Reset", exact=True).click()
-    expect(page.get_by_role("heading", name="sync_sgd on digits")).to_be_visible()
+    expect(page.get_by_role("heading", name="Synchronous SGD on handwritten digits")).to_be_visible()
     result(page)
 
 
 def test_two_tabs_do_not_disturb_each_other(tab, address):
     one, two = tab(f"{address}?algorithm=easgd&seed=3"), tab(f"{address}?algorithm=downpour&seed=3")
     result(one), result(two)
-    expect(one.get_by_role("heading", name="easgd on digits")).to_be_visible()
-    expect(two.get_by_role("heading", name="downpour on digits")).to_be_visible()
+    expect(one.get_by_role("heading", name="EASGD on handwritten digits")).to_be_visible()
+    expect(two.get_by_role("heading", name="Downpour SGD on handwritten digits")).to_be_visible()
 
 
 def test_a_reload_runs_what_was_chosen_and_back_leads_to_the_page_before(tab, address):
@@ -484,11 +484,11 @@ def test_a_table_is_uploaded_and_trained_on_and_a_run_opened(tab, address, made,
     table = {"name": "numbers.csv", "mimeType": "text/csv", "buffer": f"a,b,kind\n{rows}".encode()}
     page.locator(".st-key-table_files input[type=file]").set_input_files(table)
     page.get_by_role("button", name="Train on it").click()
-    expect(page.get_by_role("heading", name="sync_sgd on table")).to_be_visible()
+    expect(page.get_by_role("heading", name="Synchronous SGD on your own table")).to_be_visible()
     assert result(page)
     folder = store.save(made(Experiment(algorithm="easgd", seed=9)), tmp_path)
     page = tab(f"{address}/own")
     page.locator(".st-key-run_files input[type=file]").set_input_files(list(folder.iterdir()))
-    expect(page.get_by_role("heading", name="easgd on digits")).to_be_visible()
+    expect(page.get_by_role("heading", name="EASGD on handwritten digits")).to_be_visible()
     expect(page.get_by_text(re.compile("uploaded$"))).to_be_visible()
     assert "95.5 ± 1.1 %" in result(page)

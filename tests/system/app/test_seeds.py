@@ -21,7 +21,7 @@ def test_a_run_is_drawn_with_five_seeds_when_that_is_asked_for(page, five, canva
     alone = page()
     assert "seeds" not in told(alone) and not any(line.get("band") for line in canvases(alone)["accuracy"][0]["lines"])
     opened = page("seeds=true")
-    assert not opened.exception and "sync_sgd, 5 seeds" in told(opened)
+    assert not opened.exception and "Synchronous SGD, 5 seeds" in told(opened)
     assert "mean over seeds, in a band of ± one standard deviation" in told(opened)
     for chart in ("loss", "accuracy"):
         assert canvases(opened)[chart][0]["lines"][0]["band"]
@@ -37,16 +37,17 @@ def test_kept_runs_are_asked_for_with_five_seeds_too(page, five, stored, canvase
     others = [stored(Experiment(seed=seed, workers=2)) for seed in range(5)]
     opened = page(f"seeds=true&keep={others[0].name}")
     assert not opened.exception
-    assert "sync_sgd, workers 2, 5 seeds" in told(opened) and "sync_sgd, workers 4, 5 seeds" in told(opened)
+    for workers in (2, 4):
+        assert f"Synchronous SGD, workers {workers}, 5 seeds" in told(opened)
     assert len(canvases(opened)["accuracy"][0]["lines"]) == 2
 
 
 def test_kept_runs_that_differ_only_in_their_seed_are_one_without_being_asked(page, five, canvases):
     opened = page(f"seed=2&keep={five[0].name},{five[1].name}")
-    assert not opened.exception and "sync_sgd, 3 seeds" in told(opened)
+    assert not opened.exception and "Synchronous SGD, 3 seeds" in told(opened)
     assert len(canvases(opened)["accuracy"][0]["lines"]) == 1
     labels = [button.label for button in opened.button if button.label.startswith("Let go")]
-    assert labels == ["Let go: sync_sgd, 3 seeds, seed 0", "Let go: sync_sgd, 3 seeds, seed 1"]
+    assert labels == ["Let go: Synchronous SGD, 3 seeds, seed 0", "Let go: Synchronous SGD, 3 seeds, seed 1"]
 
 
 def test_only_repeatable_runs_of_different_seeds_belong_together(made):

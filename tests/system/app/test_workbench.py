@@ -13,6 +13,7 @@ import workloads
 from algorithms import compression
 from app import controls, session
 from app.views import pictures, sidebar
+from experiments.catalogue import ALGORITHMS, called
 from experiments.experiment import NESTED, PAGE, Experiment
 from experiments.jobs.pool import JobState
 from knobs import local
@@ -295,7 +296,7 @@ def test_a_family_narrows_the_list_of_algorithms_and_begins_with_its_first(page,
     opened = page("learning_rate=0.5")
     opened.selectbox("family").select("averaging").run()
     names = [name for name in algorithms.names() if algorithms.family(name) == "averaging"]
-    assert opened.selectbox("algorithm").options == names
+    assert opened.selectbox("algorithm").options == [called(ALGORITHMS, name) for name in names]
     assert address(opened) == Experiment(algorithm=names[0])
     opened.selectbox("algorithm").select("easgd").run()
     assert address(opened) == Experiment(algorithm="easgd") and opened.selectbox("family").value == "averaging"
@@ -416,7 +417,7 @@ def test_kept_runs_are_laid_over_the_next_one(page, stored, canvases):
     assert not opened.exception
     assert opened.session_state.shown == str(folder)
     table = next(element.value for element in opened.get("html") if "<table>" in str(element.value))
-    assert "easgd, period 2" in table and "easgd, period 8" in table
+    assert "EASGD, period 2" in table and "EASGD, period 8" in table
     header, _ = canvases(opened)["loss"]
     assert len({line["colour"] for line in header["lines"] if not line["bare"]}) == 2
 
@@ -425,7 +426,10 @@ def test_algorithms_are_told_apart_by_what_both_could_have_and_not_by_knobs_of_t
     kept = stored(Experiment.of({"algorithm": "easgd", "momentum": 0.5})).name
     stored(Experiment(workers=3))
     header, _ = canvases(page(Experiment(workers=3).query() + f"&keep={kept}"))["loss"]
-    assert {line["name"].rpartition(",")[0] for line in header["lines"]} == {"easgd, workers 4", "sync_sgd, workers 3"}
+    assert {line["name"].rpartition(",")[0] for line in header["lines"]} == {
+        "EASGD, workers 4",
+        "Synchronous SGD, workers 3",
+    }
 
 
 def test_a_run_keeps_its_colour_when_another_is_let_go(page, stored):

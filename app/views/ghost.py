@@ -1,0 +1,87 @@
+"""The run before: it stays behind the run that took its place, and one line says what the change did."""
+
+from __future__ import annotations
+
+from experiments import units
+from experiments.runs.record import Run
+
+ALIKE = 0.005  # share by which two figures may differ and still be called the same
+WORTH = 1.2  # times more or less from which traffic is worth saying
+
+
+def difference(before: Run, now: Run) -> str:
+    """Return what `now` did otherwise than `before`, in one line without a full stop.
+
+    Both are judged by what was recorded: time on their own clocks, weights by their bits, held-out loss, bytes.
+    """
+    was, has = before.summary, now.summary
+    if was.get("digest") and was.get("digest") == has.get("digest"):
+        return "the same run to the bit, clock and all"
+    diverged = "diverged" in (before.status, now.status)
+    parts = [_ending(before, now)] if diverged else [_clock(was, has)]
+    if not comparable(before, now):
+        return ", ".join([*filter(None, parts), "on other data, so that losses cannot be compared"])
+    if same_model(before, now):
+        parts.append("the same model to the bit")
+    elif not diverged:
+        parts.append(_loss(was.get("held_out_loss"), has.get("held_out_loss")))
+    sent = _ratio(was.get("bytes"), has.get("bytes"))
+    if not diverged and (sent >= WORTH or 0 < sent <= 1 / WORTH):
+        parts.append(f"{_times(sent)} {'more' if sent > 1 else 'less'} traffic")
+    return ", ".join(filter(None, parts)) or "no difference in any figure"
+
+
+def comparable(before: Run, now: Run) -> bool:
+    """Return whether both were trained for the same task, so that their losses mean the same."""
+    tasks = [(run.experiment.workload, run.experiment.files) for run in (before, now)]
+    return tasks[0] == tasks[1]
+
+
+def same_model(before: Run, now: Run) -> bool:
+    """Return whether both ended with the same parameters, bit for bit."""
+    return before.summary.get("weights") is not None and before.summary["weights"] == now.summary.get("weights")
+
+
+def only_the_clock(before: Run, now: Run) -> bool:
+    """Return whether both learned the same, but at other times: against the step their curves are one."""
+    return same_model(before, now) and abs(_ratio(before.summary["seconds"], now.summary["seconds"]) - 1) > ALIKE
+
+
+def _clock(was: dict, has: dict) -> str:
+    """Return how much longer or shorter the run took; per sample, if it had more or less of them to compute."""
+    longer, samples = _ratio(was.get("seconds"), has.get("seconds")), _ratio(was.get("samples"), has.get("samples"))
+    if not longer:
+        return ""
+    more = (
+        ""
+        if not samples or abs(samples - 1) <= 0.02
+        else f" for {_times(samples)} {'more' if samples > 1 else 'fewer'} samples"
+    )
+    if abs(longer - 1) <= ALIKE:
+        return f"as long on the clock{more}"
+    return f"{_times(longer)} {'slower' if longer > 1 else 'faster'} on the clock{more}"
+
+
+def _loss(was: float | None, has: float | None) -> str:
+    if was is None or has is None:
+        return "another model"
+    if units.number(was) == units.number(has):
+        return f"another model, as good: held-out loss {units.number(has)}"
+    return f"held-out loss {units.number(has)} instead of {units.number(was)}"
+
+
+def _ending(before: Run, now: Run) -> str:
+    if before.status == now.status:
+        return "diverges again"
+    return "diverges, which the run before did not" if now.status == "diverged" else "does not diverge any more"
+
+
+def _ratio(was: float | None, has: float | None) -> float:
+    """Return how many times as much there is now; 0 where there is nothing to compare."""
+    return has / was if was and has else 0.0
+
+
+def _times(ratio: float) -> str:
+    """Return the ratio as at least one: 0.5 and 2 are "2 times"; a few percent are said as percent."""
+    large = max(ratio, 1 / ratio)
+    return f"{100 * (large - 1):.2g} %" if large < 1.095 else f"{units.number(large, 2)} times"

@@ -1,0 +1,50 @@
+"""What the page says of the run before and the run that took its place, with small real runs."""
+
+from functools import cache
+
+from app.views import ghost
+from experiments.experiment import Experiment
+from experiments.run import run
+
+
+@cache
+def ran(**values):
+    return run(Experiment.of({"workload": "quadratic", "steps": 20, "evaluations": 4, **values}))
+
+
+def test_a_straggler_changes_the_clock_and_not_one_bit_of_the_model():
+    before, now = ran(), ran(slow="1:200")
+    assert ghost.difference(before, now).endswith("times slower on the clock, the same model to the bit")
+    assert ghost.difference(now, before).endswith("times faster on the clock, the same model to the bit")
+    assert ghost.only_the_clock(before, now)
+
+
+def test_another_rate_is_said_by_its_loss_and_not_by_the_clock():
+    before, now = ran(), ran(learning_rate=0.001)
+    told = ghost.difference(before, now)
+    assert told.startswith("as long on the clock, held-out loss ") and "instead of" in told
+    assert not ghost.only_the_clock(before, now)
+
+
+def test_more_steps_take_longer_for_more_samples():
+    assert "2 times slower on the clock for 2 times more samples" in ghost.difference(ran(), ran(steps=40))
+
+
+def test_less_traffic_is_said():
+    assert "less traffic" in ghost.difference(ran(), ran(compression="top_k"))
+
+
+def test_of_a_divergence_no_loss_is_said():
+    fine, gone = ran(), ran(learning_rate=1000.0, steps=200)
+    assert gone.status == "diverged"
+    assert ghost.difference(fine, gone) == "diverges, which the run before did not"
+    assert ghost.difference(gone, fine) == "does not diverge any more"
+
+
+def test_losses_on_other_data_are_not_compared():
+    assert "losses cannot be compared" in ghost.difference(ran(), ran(workload="spirals"))
+
+
+def test_the_same_run_again_is_the_same_clock_and_all():
+    again = run(ran().experiment)
+    assert ghost.difference(ran(), again) == "the same run to the bit, clock and all"
