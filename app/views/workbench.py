@@ -67,6 +67,12 @@ def _open() -> None:
     """Begin a session: read the link, and run what it says without being asked."""
     state = st.session_state
     state.complaint = ""
+    if name := st.query_params.pop("run", ""):  # the command line prints such links
+        try:
+            controls.put(session.show_named(name))
+            return
+        except ValueError as error:
+            state.complaint = sentence(str(error))
     if trouble := controls.read_address():
         state.complaint = f"This link is not quite right: {sentence(trouble)} Here is the default experiment instead."
     experiment = controls.chosen()

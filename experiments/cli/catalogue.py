@@ -6,7 +6,7 @@ import json
 
 import click
 
-from experiments.catalogue import ALGORITHMS, COMPRESSIONS, Entry
+from experiments.catalogue import ALGORITHMS, COMPRESSIONS, FAMILIES, Entry
 from experiments.cli import console
 
 NAME = "cyan"
@@ -29,12 +29,18 @@ def list_command(as_json: bool) -> None:
     wide = max(len(entry.name) for entry in entries)
     for family, members in families.items():
         console.say()
-        console.say((family.replace("_", " "), console.HEAD))
+        console.say((FAMILIES[family], console.HEAD))
         for entry in members:
             label = f"  {entry.name:<{wide}} "
-            text = console.folded(label + entry.idea, " " * len(label))
+            text = console.folded(label + told(entry), " " * len(label))
             console.say((label, NAME), text[len(label) :])
     able = [name for name, entry in ALGORITHMS.items() if entry.declaration.compresses]
     console.say()
     console.note("python -m experiments run NAME --help shows the settings of one;")
     console.note(f"--compression NAME compresses the gradients of {', '.join(able)}.")
+
+
+def told(entry: Entry) -> str:
+    """Return the idea of an entry behind its title, which most ideas begin with."""
+    begins = entry.idea.lower().startswith(entry.title.lower())
+    return entry.idea if begins else f"{entry.title[:1].upper()}{entry.title[1:]}. {entry.idea}"

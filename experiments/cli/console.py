@@ -5,7 +5,7 @@ Only a terminal has styles, so rich, which writes them, is imported only there. 
 
 from __future__ import annotations
 
-import functools
+import os
 import re
 import shlex
 import shutil
@@ -30,9 +30,8 @@ def width() -> int:
     return max(shutil.get_terminal_size((NO_EDGE, 0)).columns, LEAST)
 
 
-@functools.cache
 def rich_console() -> Console:
-    """Return the one console on stdout that writes styles."""
+    """Return the console on stdout, which writes styles if that is a terminal, or $FORCE_COLOR is set."""
     from rich.console import Console, ConsoleDimensions
 
     class Edgeless(Console):
@@ -45,7 +44,7 @@ def rich_console() -> Console:
 
 def say(*parts: str | tuple[str, str]) -> None:
     """Print a line, or lines, of parts: texts, or pairs of a text and its style. Nothing is folded or cut."""
-    if not sys.stdout.isatty():
+    if not (sys.stdout.isatty() or os.environ.get("FORCE_COLOR")):
         click.echo("".join(part if isinstance(part, str) else part[0] for part in parts))
         return
     from rich.text import Text

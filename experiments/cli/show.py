@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from experiments import naming
 from experiments.cli import sketch
 from experiments.cli.console import DIM, folded, say, width
 from experiments.plots import palette
@@ -21,7 +22,7 @@ HEADS = {"held_out_loss": "held-out", "samples_per_second": "samples/s", "stalen
 COUNTS = ("samples", "updates")  # written in groups of three digits
 BYTES = ("bytes", "kB", "MB", "GB")
 FLOPS = ("FLOP", "kFLOP", "MFLOP", "GFLOP", "TFLOP", "PFLOP")
-SKETCH = 40  # columns of a sketch of a run
+SKETCH = 33  # columns of a sketch of a run
 TURNED = 8  # rows of a table that may stand beside each other
 LOSS = palette.RUNS[0].colour
 UNITS = {"bytes": BYTES, "flops": FLOPS}
@@ -33,8 +34,7 @@ def headline(run: Run) -> str:
     ranks = f"{e.workers} worker{'s' * (e.workers != 1)}"
     if e.servers:
         ranks += f" and {e.servers} server{'s' * (e.servers != 1)}"
-    compressed = "" if e.compression == "none" else f" with {e.compression}"
-    return folded(f"{e.algorithm}{compressed} on {e.workload}: {ranks}, {place(e)}", "  ")
+    return folded(f"{naming.title(e)} ({naming.files(e)}): {ranks}, {place(e)}", "  ")
 
 
 def summary(run: Run) -> None:
@@ -59,7 +59,7 @@ def summary(run: Run) -> None:
         ("digest", f"{s['digest']}, to rounding {s.get('digest_to_rounding', '')}".removesuffix(", to rounding ")),
     ]
     wide = max(15, *(len(name) + 1 for name, _ in lines))
-    indent, columns = " " * (wide + 2), min(width() - wide - 24, SKETCH)
+    indent, columns = " " * (wide + 2), max(8, min(width() - wide - 32, SKETCH))
     first, last = _ends(run)
     say((f"  {'training loss':<{wide}}", DIM), f"{first} ", (sketch.losses(run, columns), LOSS), f" {last}")
     bar, legend = sketch.shares(run, columns)

@@ -41,7 +41,7 @@ def losses(run: Run, columns: int) -> str:
 
 
 def shares(run: Run, columns: int) -> tuple[list[Part], list[tuple[Part, str]]]:
-    """Return a bar of what the workers did, in so many columns: texts with their styles; and its legend, a sign each."""
+    """Return a bar of what the workers did, in so many columns, and its legend: a sign and words for each part."""
     share = {kind: run.summary[f"share_{kind}"] or 0.0 for kind in KINDS}
     ends = np.round(columns * np.cumsum(list(share.values()))).astype(int)
     wide = dict(zip(KINDS, np.diff(ends, prepend=0).tolist(), strict=True))
