@@ -25,7 +25,7 @@ ROOT = store.home().resolve()
 PATIENCE = 0.35  # s in which a run may end, or begin its curve, before a page shows that it is under way
 POLITE = 10.5  # s in which a stopped run stores what it has: a little more than the pool gives it
 NAME = re.compile(r"[0-9a-f]{16}-\w{1,16}(-\d{1,6})?")  # of a run's folder
-KEPT = 4  # runs beside the one that is shown
+PINS = 4  # runs beside the one that is shown
 
 gc.collect()
 gc.freeze()
@@ -122,7 +122,7 @@ def load(folder: str) -> Run:
 
 
 def find(name: str) -> Run | None:
-    """Return the kept run of this name, None if it is not here any more."""
+    """Return the pinned run of this name, None if it is not here any more."""
     try:
         return load(str(ROOT / name))
     except ValueError:
@@ -144,35 +144,36 @@ def timeline_frame(folder: str, window: timeline.Window | None) -> bytes:
     return timeline.frame(load(folder), folder, window)
 
 
-# runs that were kept to be compared: names of folders, in the page's address
+# pinned runs, which stay on the page to be compared with: names of folders, in the page's address
 
 
-def kept() -> list[str]:
-    """Return the names of the kept runs, in the order they were kept."""
-    names = st.query_params.get("keep", "").split(",")
-    return [name for name in dict.fromkeys(names) if NAME.fullmatch(name)][:KEPT]
+def pinned() -> list[str]:
+    """Return the names of the pinned runs, in the order they were pinned; older links call them `keep`."""
+    names = (st.query_params.get("pin") or st.query_params.get("keep", "")).split(",")
+    return [name for name in dict.fromkeys(names) if NAME.fullmatch(name)][:PINS]
 
 
-def keep(folder: str) -> None:
-    """Keep the run in `folder`."""
-    _write([*kept(), Path(folder).name])
+def pin(folder: str) -> None:
+    """Pin the run in `folder`."""
+    _write([*pinned(), Path(folder).name])
 
 
-def keep_only(folder: str | None) -> None:
-    """Keep the run in `folder`, and no other."""
+def pin_only(folder: str | None) -> None:
+    """Pin the run in `folder`, and no other."""
     _write([Path(folder).name] if folder else [])
 
 
-def drop(name: str) -> None:
-    """Remove it from the kept runs."""
-    _write([one for one in kept() if one != name])
+def unpin(name: str) -> None:
+    """Remove it from the pinned runs."""
+    _write([one for one in pinned() if one != name])
 
 
 def _write(names: list[str]) -> None:
+    st.query_params.pop("keep", None)
     if names:
-        st.query_params["keep"] = ",".join(dict.fromkeys(names))
+        st.query_params["pin"] = ",".join(dict.fromkeys(names))
     else:
-        st.query_params.pop("keep", None)
+        st.query_params.pop("pin", None)
 
 
 def colours(names: list[str]) -> dict[str, int]:

@@ -17,7 +17,7 @@ from app.charts.progress import efficiency, outcome, speed_up, staleness
 from app.charts.ranks import LINKS, WIDEST, by_rank, ranked, topology, traffic
 from app.charts.roofline import roofline
 from experiments.plots.lanes import lane_names, rank_names
-from experiments.plots.pictures import HEIGHT, Shown, accuracy, along, loss, measured, panel, reach, unit
+from experiments.plots.pictures import HEIGHT, Shown, accuracy, along, growing, loss, measured, panel, reach, unit
 
 __all__ = [
     "CONFIG",
@@ -30,6 +30,7 @@ __all__ = [
     "along",
     "by_rank",
     "efficiency",
+    "growing",
     "lane_names",
     "loss",
     "measured",

@@ -16,7 +16,7 @@ def menu() -> None:
     st.menu_button(
         "Try a question", QUESTIONS, key="question", icon=":material/psychology_alt:", width="stretch",
         format_func=lambda question: question.asks, on_click=_try,
-        help="Sets all controls and runs them. What is pinned makes room for the run that the question compares with.",
+        help="Sets all controls, runs them, and pins the run that the question compares with, in place of other pins.",
     )  # fmt: skip
 
 
@@ -27,7 +27,7 @@ def _try() -> None:
     reference = background.ask(question.reference, "question")
     if reference.active:
         reference = session.wait(question.reference.key(), PATIENCE)
-    session.keep_only(str(reference.folder) if reference.folder else None)
+    session.pin_only(str(reference.folder) if reference.folder else None)
     session.start(question.experiment)
 
 

@@ -27,10 +27,10 @@ MARKS = {"circle": "●", "square": "■", "diamond": "◆", "triangle-up": "▲
 COLUMNS = 6  # settings in the table; more would not fit
 
 
-def kept() -> tuple[list[tuple[str, Run]], list[str]]:
-    """Return (name and run of each kept one, names of those that are not here any more)."""
+def pinned() -> tuple[list[tuple[str, Run]], list[str]]:
+    """Return (name and run of each pinned one, names of those that are not here any more)."""
     found, missing = [], []
-    for name in session.kept():
+    for name in session.pinned():
         run = session.find(name)
         if run:
             found.append((name, run))
@@ -129,16 +129,16 @@ def ending(one: Shown) -> str:
     )
 
 
-def let_go(shown: list[Shown]) -> None:
-    """Draw a button per kept run that removes it."""
+def unpin(shown: list[Shown]) -> None:
+    """Draw a button per pinned run that removes it."""
     with st.container(horizontal=True, gap="small"):
-        for name in session.kept():
+        for name in session.pinned():
             run = session.find(name)
             of = next((one for one in shown if any(run is each for each in one.runs)), None)
             label = of.name if of else name
             label += f", seed {run.experiment.seed}" if of and of.others else ""
             st.button(
-                f"Let go: {label}", key=f"drop-{name}", on_click=session.drop, args=(name,),
+                f"Unpin: {label}", key=f"unpin-{name}", on_click=session.unpin, args=(name,),
                 type="tertiary", icon=":material/close:",
             )  # fmt: skip
 

@@ -14,8 +14,8 @@ from experiments.runs.record import Run
 def share(e: Experiment) -> None:
     """Show the link and the command line, each with a button that copies it."""
     query = e.query()
-    if kept := session.kept():
-        query += "&keep=" + ",".join(kept)
+    if pinned := session.pinned():
+        query += "&pin=" + ",".join(pinned)
     st.markdown("**Link to this run**")
     st.code(f"{(st.context.url or '').partition('?')[0]}?{query}", language=None, wrap_lines=True)
     st.markdown("**Repeat it on the command line**")

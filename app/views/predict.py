@@ -27,7 +27,7 @@ def offer(wanted: Experiment) -> None:
     found = _reference()
     if found is None or not (changes := compare.changes(found[1].experiment, wanted)):
         return
-    which = "the pinned run" if session.kept() else "the run below"
+    which = "the pinned run" if session.pinned() else "the run below"
     with st.container(gap="xsmall", key="predict"):
         st.caption(f"Predict before you run, if you like. Against {which}, {escaped(', '.join(changes[:3]))}, will be:")
         with st.container(horizontal=True, gap="medium"):
@@ -86,7 +86,7 @@ def _question(name: str, experiment: Experiment, before: Run) -> tuple[str, ...]
 
 def _reference() -> tuple[str, Run] | None:
     """Return (folder, run) that the next run is compared with: the first pinned one, or the one on the page."""
-    for name in session.kept():
+    for name in session.pinned():
         if run := session.find(name):
             return str(session.ROOT / name), run
     try:

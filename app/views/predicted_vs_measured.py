@@ -92,7 +92,8 @@ def _beside(measured: Run, predicted: Run, name: str) -> None:
     window = components.wanted(st.session_state.get("counterparts"), name)
     both = timeline.beside(measured.trace, predicted.trace)
     components.timeline(
-        timeline.framed(both, lanes, f"Measured and predicted, rank by rank. {told}", name, window), "counterparts"
+        timeline.framed(both, lanes, f"Measured and predicted, rank by rank. {told}", name, window, clock=True),
+        "counterparts",
     )
 
 

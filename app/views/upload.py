@@ -74,7 +74,7 @@ def _run(name: str) -> None:
         st.markdown(f"# {result.title(run.experiment)}", anchors=False)
         st.badge("uploaded", icon=":material/upload_file:", color="orange")
         if st.button("Compare in the workbench", key="compare", icon=":material/stacked_line_chart:"):
-            st.switch_page(workbench.entry(), query_params={"keep": name})
+            st.switch_page(workbench.entry(), query_params={"pin": name})
     st.caption(result.headline(run.experiment))
     result.remarks(run, [])
     result.figures(run)

@@ -5,10 +5,9 @@ from __future__ import annotations
 import streamlit as st
 from streamlit.navigation.page import StreamlitPage
 
-from app import controls, session
+from app import controls, feasible, session
 from app.text import sentence
-from app.views import faults, live, result
-from app.views.sidebar import choose
+from app.views import faults, live, result, sidebar
 from experiments.experiment import Experiment
 
 WHY = {
@@ -44,20 +43,22 @@ def page() -> None:
         _open()
     now = session.under_way()
     with st.sidebar:
-        experiment, refusal = choose()
+        experiment, refusal = sidebar.choose()
     faults.show(experiment)
     if state.get("complaint"):
         st.warning(state.complaint, icon=":material/link_off:")
     if refusal:
-        st.warning(refusal, icon=":material/tune:")
+        st.warning(f"**This cannot run.** {sentence(refusal)}", icon=":material/block:")
+        st.html("<style>.st-key-result { opacity: 0.45 }</style>")
     if now:
         live.show()
         return
-    if state.get("trouble"):
+    if state.get("trouble") and not refusal:
         st.error(f"**This did not run.** {sentence(state.trouble)}", icon=":material/error:")
     if state.get("shown"):
-        result.show(state.shown, experiment)
-    elif experiment and not state.get("trouble"):
+        with st.container(key="result"):
+            result.show(state.shown, experiment)
+    elif experiment and not refusal and not state.get("trouble"):
         st.markdown(f"# {result.title(experiment)}", anchors=False)
         st.caption(result.headline(experiment))
         st.info(f"{WHY[experiment.cluster]} Press **Run**.", icon=":material/play_arrow:")
@@ -69,12 +70,15 @@ def _open() -> None:
     state.complaint = ""
     if name := st.query_params.pop("run", ""):  # the command line prints such links
         try:
-            controls.put(session.show_named(name))
+            experiment = session.show_named(name)
+            controls.put(experiment)
+            state.all_settings = bool(sidebar.beyond(experiment))
             return
         except ValueError as error:
             state.complaint = sentence(str(error))
     if trouble := controls.read_address():
         state.complaint = f"This link is not quite right: {sentence(trouble)} Here is the default experiment instead."
     experiment = controls.chosen()
-    if experiment.cluster == "simulated":
+    state.all_settings = state.get("all_settings", False) or bool(sidebar.beyond(experiment))
+    if experiment.cluster == "simulated" and not feasible.refusal(experiment):
         session.start(experiment)

@@ -20,11 +20,15 @@ POINTS = 2000  # of one line: more than a screen has columns
 
 
 class Line(NamedTuple):
-    """x and y, float32 of the same length, at most POINTS of them, x ascending; `error` is how far y may be off."""
+    """x and y, float32 of the same length, at most POINTS of them, x ascending; `error` is how far y may be off.
+
+    `seconds` is when each point was reached on the run's clock, ascending; None where that is not known.
+    """
 
     x: np.ndarray
     y: np.ndarray
     error: np.ndarray | None = None
+    seconds: np.ndarray | None = None
 
 
 def training(run: Run, axis: str) -> tuple[Line, Line]:
@@ -32,29 +36,39 @@ def training(run: Run, axis: str) -> tuple[Line, Line]:
     losses = run.losses
     x = _along(run, axis)
     order = np.argsort(x, kind="stable")
-    x, y = x[order], losses["loss"][order]
+    x, y, seconds = x[order], losses["loss"][order], losses["seconds"][order]
     level, places = np.unique(x, return_index=True)  # ranks at one place are one point of the mean
+
+    def mean_at_place(values: np.ndarray) -> np.ndarray:
+        return np.add.reduceat(values, places) / np.diff(places, append=len(values)) if len(values) else values
+
     with np.errstate(invalid="ignore"):
-        mean = np.add.reduceat(y, places) / np.diff(places, append=len(y)) if len(y) else y
-    return _line(*thin(x, y, POINTS)), _line(*_every(level, _running(mean, max(1, len(mean) // 40)), 600))
+        mean = mean_at_place(y)
+    reached = np.maximum.accumulate(mean_at_place(seconds))
+    smooth = _every(level, _running(mean, max(1, len(mean) // 40)), 600, reached)
+    return _line(*thin(x, y, POINTS)), _line(*smooth)
 
 
 def held_out(run: Run, axis: str, quantity: str = "loss") -> Line:
     """Return "loss" or "accuracy" of the reported models on held-out data. Empty where there is none."""
     tried = run.evaluations
     known = np.isfinite(tried[quantity])
-    return _line(*_every(tried[axis][known].astype(float), tried[quantity][known], POINTS))
+    return _line(*_every(tried[axis][known].astype(float), tried[quantity][known], POINTS, tried["seconds"][known]))
 
 
 def mean(lines: Sequence[Line]) -> Line:
-    """Return the mean of lines at the x of the first, where all of them are; its error is their standard deviation."""
+    """Return the mean of lines at the x of the first, where all of them are; its error is their standard deviation.
+
+    Its seconds are those of the first.
+    """
     if len(lines) < 2 or not all(len(line.x) for line in lines):
         return lines[0]
     low, high = max(line.x[0] for line in lines), min(line.x[-1] for line in lines)
-    x = lines[0].x[(lines[0].x >= low) & (lines[0].x <= high)]
+    inside = (lines[0].x >= low) & (lines[0].x <= high)
+    x, seconds = lines[0].x[inside], None if lines[0].seconds is None else lines[0].seconds[inside]
     y = np.array([np.interp(x, line.x, line.y) for line in lines])
     with np.errstate(invalid="ignore"):
-        return _line(x, y.mean(axis=0))._replace(error=y.std(axis=0, ddof=1).astype(np.float32))
+        return _line(x, y.mean(axis=0), seconds)._replace(error=y.std(axis=0, ddof=1).astype(np.float32))
 
 
 def reached(run: Run, loss: float) -> float:
@@ -116,10 +130,11 @@ def _running(y: np.ndarray, window: int) -> np.ndarray:
         return (total[high] - total[low]) / (count[high] - count[low])
 
 
-def _every(x: np.ndarray, y: np.ndarray, points: int) -> tuple[np.ndarray, np.ndarray]:
+def _every(x: np.ndarray, y: np.ndarray, points: int, seconds: np.ndarray) -> tuple[np.ndarray, ...]:
     keep = np.unique(np.linspace(0, len(x) - 1, min(points, len(x))).round().astype(int)) if len(x) else slice(0)
-    return x[keep], y[keep]
+    return x[keep], y[keep], seconds[keep]
 
 
-def _line(x: np.ndarray, y: np.ndarray) -> Line:
-    return Line(x.astype(np.float32), y.astype(np.float32))
+def _line(x: np.ndarray, y: np.ndarray, seconds: np.ndarray | None = None) -> Line:
+    known = None if seconds is None else seconds.astype(np.float32)
+    return Line(x.astype(np.float32), y.astype(np.float32), None, known)

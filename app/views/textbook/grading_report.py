@@ -62,7 +62,7 @@ def _frames(kept: dict[str, dict]) -> dict[str, bytes]:
         whose: timeline.framed(
             one, [f"rank {rank}" for rank in range(one.ranks)],
             f"Timeline of {whose} run: {one.ranks} ranks over {units.seconds(one.seconds())}.", whose, until=until,
-            opening=opening,
+            opening=(0.0, opening), clock=True,
         )
         for whose, one in traces.items()
     }  # fmt: skip

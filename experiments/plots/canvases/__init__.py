@@ -5,9 +5,11 @@
     timeline.py, schedule.py   the same for the canvas of lanes: a run's timeline, a schedule of a pipeline
     timeline.*
     canvas.*, page.js          what both need; what a page without Streamlit needs
+    svg.js, save.js            the same picture as a file: SVG, PNG, a film
 
 Each canvas is one function, `mount(element, bytes, events)`: it draws `bytes` in `element`, which has the canvas's HTML
-and style, and returns the canvas (`show(bytes)`, `redraw()` after the colours of the page have changed, `stop()`).
+and style, and returns the canvas (`show(bytes)`, `redraw()` after the colours of the page have changed, `svg()` the
+picture as a file's text, `stop()`).
 Called again with the same element it shows other bytes. `events` are two functions, which a page without a server
 leaves out: ask("window", {run, from, to}) where single spans of a long run are wanted, tell("rank", {run, rank, at})
 when a name is clicked. Colours are Streamlit's CSS variables, which any page may set: `--st-text-color`,
@@ -37,7 +39,7 @@ _MORE = {"curve": ("marks.js",)}
 def parts(name: str) -> dict[str, str]:
     """Return {"js", "css", "html"} of a canvas of NAMES; the js defines `mount` and exports nothing."""
     text = {kind: (_FOLDER / f"{name}.{kind}").read_text("utf-8") for kind in ("js", "css", "html")}
-    before = {"js": ["canvas.js", *_MORE.get(name, ())], "css": ["canvas.css"]}
+    before = {"js": ["canvas.js", "svg.js", "save.js", *_MORE.get(name, ())], "css": ["canvas.css"]}
     for kind, files in before.items():
         text[kind] = "".join((_FOLDER / file).read_text("utf-8") for file in files) + text[kind]
     return text

@@ -1,20 +1,81 @@
-// What both canvases need: the decoder of experiments/plots/column_codec.py, the page's colours, axes and units.
+// What all canvases need: the page's clock, the decoder of experiments/plots/column_codec.py, colours, axes and units.
 // Put before a canvas's own file by __init__.py.
 
 const FONT = '"Source Sans", "Source Sans Pro", system-ui, sans-serif';
+
+// A clock that canvases follow: `seconds` of a run, or null while no moment is looked at. `set` goes to a moment, `play`
+// lets time pass from it; both tell all that `listen`. `source` is who did it, so that it need not follow itself.
+class Clock {
+  constructor() {
+    this.seconds = null;
+    this.playing = false;
+    this.rate = 0; // seconds of the run in a second of the reader's
+    this.listeners = new Set();
+  }
+
+  listen(heard) {
+    this.listeners.add(heard);
+    return () => this.listeners.delete(heard);
+  }
+
+  set(seconds, source = null) {
+    this.stopped();
+    this.go(seconds, source);
+  }
+
+  // Let time pass until `until`; rate(seconds) is how fast at that moment. It stands still while nobody looks at the page.
+  play(rate, until, source = null) {
+    this.stopped();
+    this.playing = true;
+    let before = performance.now();
+    const pass = (now) => {
+      const passed = Math.min(Math.max(now - before, 0), 100) / 1000;
+      before = now;
+      this.rate = rate(this.seconds);
+      const next = Math.min(until, this.seconds + passed * this.rate);
+      if (next >= until) this.stopped();
+      else this.frame = requestAnimationFrame(pass);
+      this.go(next, source);
+    };
+    this.frame = requestAnimationFrame(pass);
+    this.go(this.seconds, source);
+  }
+
+  pause(source = null) {
+    if (this.playing) this.set(this.seconds, source);
+  }
+
+  stopped() {
+    cancelAnimationFrame(this.frame);
+    this.playing = false;
+    this.rate = 0;
+  }
+
+  go(seconds, source) {
+    this.seconds = seconds;
+    for (const heard of [...this.listeners]) heard(this, source);
+  }
+}
+
+// The one of the page: curves whose lines have seconds follow it, and timelines whose frame says `clock`.
+globalThis.lockstepClock ??= new Clock();
 
 // The function mount(element, bytes, events) of a class of canvases, new Canvas(element) with show, redraw, stop.
 function mounting(Canvas) {
   const canvases = new WeakMap();
   return (element, bytes, events = {}) => {
     let canvas = canvases.get(element);
-    if (!canvas) canvases.set(element, (canvas = new Canvas(element)));
+    if (!canvas) {
+      canvases.set(element, (canvas = new Canvas(element)));
+      canvas.unsave = offerSaving(canvas, element);
+    }
     canvas.events = events;
     if (bytes) canvas.show(bytes);
     return {
       show: (other) => canvas.show(other),
       redraw: () => canvas.redraw(),
-      stop: () => { canvas.stop(); canvases.delete(element); },
+      svg: () => svgOf(canvas),
+      stop: () => { canvas.stop(); canvas.unsave(); canvases.delete(element); },
     };
   };
 }
@@ -101,7 +162,7 @@ function obey(element, keys) {
 
 // A canvas of sharp pixels that follows the width of its box; calls `draw` at most once a frame.
 function fit(canvas, box, height, draw) {
-  const state = { width: 0, height, ratio: 1, frame: 0 };
+  const state = { width: 0, height, ratio: 1, frame: 0, draw };
   const paint = () => {
     state.frame = 0;
     const ratio = window.devicePixelRatio || 1;

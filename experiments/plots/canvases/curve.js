@@ -23,22 +23,37 @@ class Curve {
     this.window = null;  // what the reader zoomed to: {x: [from, to], y: [from, to]}
     this.at = null;      // x where the reader looks
     this.surface = fit(root.querySelector("canvas"), this.stage, 260, (...args) => this.draw(...args));
+    const follow = () => this.follow();
+    follow.shows = () => ({ canvas: "curve", dots: this.dots.map(({ line, i }) => ({ name: line.name, i, seconds: this.frame.columns[line.seconds][i] })) });
+    this.deaf = lockstepClock.listen(follow);
+    this.dots = [];
     this.listen();
   }
 
   stop() {
     this.surface.stop();
+    this.deaf();
     clearInterval(this.playing);
   }
 
   redraw() { this.surface.request(); }
 
+  // In a file: which line is which run, where the page says it above several pictures.
+  head(g, width, page) {
+    g.font = `12px ${FONT}`;
+    const entries = legend(g, this.saved?.legend ?? [], 8, width);
+    drawLegend(g, entries, page);
+    return entries.length ? (entries.at(-1).row + 1) * ROW + 2 : 0;
+  }
+
   show(bytes) {
     const frame = decode(bytes);
     if (this.frame?.of !== frame.of) this.zoom(null);
+    this.saved = frame.saved;
     this.frame = frame;
     this.surface.height = frame.height;
     this.offer();
+    this.dots = this.reached();
     this.stage.setAttribute("aria-label", `${frame.description} Against ${this.title()}. Arrow keys read it, plus and minus zoom.`);
     this.surface.request();
   }
@@ -171,6 +186,7 @@ class Curve {
     for (const line of this.lines) if (line.bar) drawBars(g, line, columns, to, page);
     for (const line of this.lines) if (line.band && !line.bar) drawBand(g, line, columns, to);
     for (const line of this.lines) if (!line.bar) drawLine(g, line, columns, to, growing);
+    for (const { line, i } of this.dots) drawDot(g, line, columns, i, to, page);
     if (this.at !== null) this.drawReading(g, to, top, bottom, page);
     if (this.drag?.moved) this.drawDrag(g, this.edges(width, height), page);
     g.restore();
@@ -217,6 +233,33 @@ class Curve {
       return at.map((value) => ({ value, text: short(value) }));
     }
     return ticks(from, to, count).at.map((value) => ({ value, text: short(value) }));
+  }
+
+  // ---- the page's clock
+
+  // The last point of each line that was reached by now: [{line, i}].
+  reached() {
+    const now = lockstepClock.seconds;
+    if (now === null || !this.frame) return [];
+    return this.lines.filter((line) => line.seconds).flatMap((line) => {
+      const i = lastUntil(this.frame.columns[line.seconds], now);
+      return i < 0 ? [] : [{ line, i }];
+    });
+  }
+
+  // Draw again if a dot is elsewhere now.
+  follow() {
+    const places = (dots) => dots.map(({ i }) => i).join();
+    const dots = this.reached();
+    if (places(dots) === places(this.dots)) return;
+    this.dots = dots;
+    this.surface.request();
+  }
+
+  // Set the clock to when the point nearest to pixel x was reached.
+  seek(px) {
+    const to = this.scales(this.surface.width, this.surface.height), line = this.lines.find((one) => one.seconds && this.frame.columns[one.x].length);
+    if (line) lockstepClock.set(this.frame.columns[line.seconds][nearest(this.frame.columns[line.x], to.valueX(px))], this);
   }
 
   // ---- reading
@@ -336,7 +379,11 @@ class Curve {
       this.drag.moved ||= Math.abs(x - this.drag.x) > DRAG || Math.abs(y - this.drag.y) > DRAG;
       if (this.drag.moved) { this.leave(); this.surface.request(); }
     });
-    this.stage.addEventListener("pointerup", () => { if (this.drag?.moved) this.drop(); this.drag = null; });
+    this.stage.addEventListener("pointerup", () => {
+      if (this.drag?.moved) this.drop();
+      else if (this.drag) this.seek(this.drag.x);
+      this.drag = null;
+    });
     this.stage.addEventListener("pointercancel", () => { this.drag = null; this.surface.request(); });
     this.stage.addEventListener("pointerleave", (event) => { if (!this.drag && event.pointerType !== "touch") this.leave(); });
     this.stage.addEventListener("dblclick", () => this.zoom(null));
@@ -357,6 +404,13 @@ class Curve {
 }
 
 const mount = mounting(Curve);
+
+// Index of the last value of at most x, -1 if there is none; the values ascend.
+function lastUntil(xs, x) {
+  let low = 0, high = xs.length;
+  while (low < high) { const middle = (low + high) >> 1; if (xs[middle] <= x) low = middle + 1; else high = middle; }
+  return low - 1;
+}
 
 // Index of the value nearest to x; of many values, which ascend, by halving.
 function nearest(xs, x) {

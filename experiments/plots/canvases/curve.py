@@ -6,17 +6,24 @@ from experiments.plots.column_codec import pack
 from experiments.plots.pictures import Axis, Picture
 
 DASHES = {"solid": [], "dash": [8, 5], "dot": [2, 4], "dashdot": [8, 4, 2, 4], "longdash": [14, 5]}
+LOOK = ("colour", "symbol", "name", "key", "bare", "faint", "width", "ghost")
 
 
-def frame(picture: Picture, description: str, of: str = "") -> bytes:
-    """Return all that the browser needs; while `of` (the axes and runs) stays the same, so does the reader's zoom."""
+def frame(picture: Picture, description: str, of: str = "", saved: dict | None = None) -> bytes:
+    """Return all that the browser needs; while `of` (the axes and runs) stays the same, so does the reader's zoom.
+
+    `saved` is what the picture is called as a file (experiments.plots.saved).
+    """
     columns, lines = {}, []
     for number, one in enumerate(picture.series):
         columns |= {f"x{number}": one.x.astype("f4"), f"y{number}": one.y.astype("f4")}
-        look = {name: getattr(one, name) for name in ("colour", "symbol", "name", "key", "bare", "faint", "width")}
+        look = {name: getattr(one, name) for name in LOOK}
         if one.error is not None:
             columns[f"e{number}"] = one.error.astype("f4")
             look |= {"error": f"e{number}", "band": one.band}
+        if one.seconds is not None:
+            columns[f"t{number}"] = one.seconds.astype("f4")
+            look["seconds"] = f"t{number}"
         lines.append({"x": f"x{number}", "y": f"y{number}", "dash": DASHES[one.dash], **look})
     header = {
         "lines": lines,
@@ -26,6 +33,7 @@ def frame(picture: Picture, description: str, of: str = "") -> bytes:
         "growing": picture.growing,
         "description": description,
         "of": of,
+        "saved": saved,
     }
     return pack(header, columns)
 

@@ -125,6 +125,19 @@ function drawMark(g, { symbol, solid }, x, y) {
 
 function dot(g, x, y) { g.beginPath(); g.arc(x, y, 4, 0, 7); g.fill(); }
 
+// Where a line is at the page's clock: a dot with a ring of the page's colour, so that it stands out from the line.
+function drawDot(g, line, columns, i, to, page) {
+  const x = columns[line.x][i], y = columns[line.y][i];
+  if (!drawable(y, to)) return;
+  g.fillStyle = line.colour;
+  g.strokeStyle = page.page;
+  g.lineWidth = 2;
+  g.beginPath();
+  g.arc(to.x(x), to.y(y), 5.5, 0, 7);
+  g.fill();
+  g.stroke();
+}
+
 // ---- words around the plot
 
 // Where the entries of a legend stand: [{line, x, row}], in as many rows as the width takes.

@@ -7,7 +7,7 @@ import numpy as np
 from experiments import units
 from experiments.plots import palette
 from experiments.plots.column_codec import pack
-from experiments.study.schedules import Study
+from experiments.study.schedules import OWN, Study
 
 IDLE = "idle"
 READABLE = 200  # ops per lane that are shown at once
@@ -63,6 +63,7 @@ def frame(study: Study, until: float | None = None) -> bytes:
         "readable": READABLE,
         "brief": True,
         "description": describe(study),
+        "saved": _saved(study),
     }
     inner = pack({"labels": [labels[n] for n in order]}, columns)
     none = pack({}, {name: np.zeros(0, kind) for name, kind in _MESSAGES.items()})
@@ -76,6 +77,17 @@ def describe(study: Study) -> str:
         f"Schedule {study.plan.schedule} of {s['ranks']} ranks: {units.count(s['ops'])} ops take "
         f"{units.number(s['makespan'], 5)}, and {units.percent(s['bubble_of_total'])} of the time is idle."
     )
+
+
+def _saved(study: Study) -> dict:
+    """Return what the picture is called as a file, and its heading."""
+    plan, ranks, chunks = study.plan, study.summary["ranks"], study.plan.chunks
+    size = f"{ranks} ranks" + (f", {chunks} micro-batches" if plan.schedule != OWN else "")
+    idle = units.percent(study.summary["bubble_of_total"])
+    return {
+        "file": f"{plan.schedule} {size}",
+        "heading": f"{plan.schedule} · {size.replace(', ', ' · ')} · {idle} idle",
+    }
 
 
 def _pieces(ops: dict[str, np.ndarray]) -> np.ndarray:

@@ -16,9 +16,12 @@ const MANY = 30000;  // spans of a window that are worth asking for
 const BLUR = 4;      // px to each side over which shares are averaged
 const ARROWS = 300;  // messages that are drawn at once
 const READABLE = 14; // spans per lane with which a run opens as a whole
-const SWEEP = 10;    // s that playing a window takes
+const SWEEP = 10;    // s that playing a run takes
+const CLOSELY = 0.4; // of them for the window that the reader looks at, if that is not the whole
+const WIDEST = 0.1;  // of the run is in the window elsewhere, or more
 const SPEEDS = [1, 2, 0.5];
 const SPOKEN = 200;  // ms between two sentences while it is played
+const FLAG = "#C4441C"; // what happened at a moment
 const NAMED = 8;     // lanes of which each is told by name and by what it does in detail
 
 class Timeline {
@@ -31,17 +34,20 @@ class Timeline {
     this.tip = root.querySelector(".tip");
     this.status = root.querySelector(".status");
     this.legend = root.querySelector(".legend");
+    this.keysButton = root.querySelector('[data-do="keys"]');
+    this.keys = root.querySelector(".keys");
     this.messagesButton = root.querySelector('[data-do="messages"]');
     this.scroll = 0;
     this.arrows = true;
     this.pointers = new Map();
     this.surface = fit(this.canvas, this.stage, 200, (...args) => this.draw(...args));
     this.overlay = fit(root.querySelector(".overlay"), this.stage, 200, (...args) => this.drawCursor(...args));
-    this.cursor = null;  // the moment that is looked at, in s
-    this.playing = false;
+    this.clock = new Clock();
+    this.chipped = root.querySelector(".chips");
     this.speed = 0;
+    this.hear();
     this.calm = matchMedia("(prefers-reduced-motion: reduce)");
-    this.calm.onchange = () => { this.pause(); this.offer(); };
+    this.calm.onchange = () => { this.clock.pause(this); this.offer(); };
     this.offer();
     this.listen(root);
   }
@@ -50,6 +56,8 @@ class Timeline {
     this.surface.stop();
     this.overlay.stop();
     this.calm.onchange = null;
+    this.deaf();
+    if (!this.clock.listeners.size) this.clock.stopped();
     clearTimeout(this.later);
   }
 
@@ -67,12 +75,17 @@ class Timeline {
     const again = this.run === frame.run;
     const { run, lanes: names, kinds, look, exact, spans: count } = frame;
     Object.assign(this, { run, names, kinds, look, exact, count, spans, messages, coarse: frame.columns.shares });
-    const { whole = "whole run", readable = READABLE, brief = false, unit = "s", opening = 0 } = frame;
+    const { whole = "whole run", readable = READABLE, brief = false, unit = "s", opening = 0, flags = [], chips = [] } = frame;
     this.clickable = frame.clickable ?? false;
-    Object.assign(this, { whole, readable, brief, openAt: opening, inTime: unit === "s" ? inSeconds : inUnits, timed: unit === "s" });
+    this.saved = frame.saved;
+    this.openAt = frame.open ?? (opening ? [0, opening] : null); // frames that were recorded say `opening`
+    const clock = frame.clock ? lockstepClock : this.clock === lockstepClock ? new Clock() : this.clock;
+    if (clock !== this.clock) { this.clock = clock; this.hear(); }
+    Object.assign(this, { whole, readable, brief, flags, inTime: unit === "s" ? inSeconds : inUnits, timed: unit === "s" });
     this.total = Math.max(frame.seconds, 1e-9);
     this.index();
     if (!again) { [this.from, this.to] = this.opening(); this.scroll = 0; this.leave(); }
+    this.offerPlaces(chips);
     this.pitch = Math.max(7, Math.min(30, Math.floor(300 / this.names.length)));
     this.surface.height = this.overlay.height = TOP + Math.min(this.names.length * this.pitch, TALLEST) + AXIS;
     this.messagesButton.hidden = !messages.columns.sent.length;
@@ -97,6 +110,19 @@ class Timeline {
     this.strip = null;
     this.redraw();
     this.say();
+    if (!again && frame.play && !this.calm.matches) this.play();
+  }
+
+  // Places to go to, as buttons: [{text, from, to}].
+  offerPlaces(chips) {
+    this.chipped.hidden = !chips.length;
+    this.chipped.replaceChildren(...chips.map(({ text, from, to }) => {
+      const chip = document.createElement("button");
+      chip.type = "button";
+      chip.textContent = text;
+      chip.addEventListener("click", () => { this.leave(); this.window(from, to); });
+      return chip;
+    }));
   }
 
   // Where each lane's spans begin, and how far they reach: spans of a lane may overlap.
@@ -120,7 +146,7 @@ class Timeline {
 
   // The first window: everything if that can be read, otherwise the first steps of the run.
   opening() {
-    if (this.openAt) return [0, Math.min(this.total, this.openAt)];
+    if (this.openAt) return [Math.max(0, this.openAt[0]), Math.min(this.total, this.openAt[1])];
     const { start, duration, step } = this.spans.columns;
     const readable = this.readable * this.names.length;
     if (start.length <= readable) return [0, this.total];
@@ -180,6 +206,7 @@ class Timeline {
     ranges.forEach(([i, j], n) => (dense ? this.drawShares : this.drawSpans).call(this, g, begin + n, i, j, plot, ratio, page));
     if (!dense && this.spans.columns.marked) ranges.forEach(([i, j], n) => this.drawMarked(g, begin + n, i, j, page));
     if (!dense && this.arrows) this.drawMessages(g, page);
+    this.drawFlags(g, plot, page);
     if (this.over >= 0) this.outline(g, this.over, page);
     g.restore();
   }
@@ -455,6 +482,29 @@ class Timeline {
     g.fill();
   }
 
+  // What happened at a moment, to one lane or, with lane -1, to all: a line, and its words beside it.
+  drawFlags(g, plot, page) {
+    g.font = `600 11px ${FONT}`;
+    g.textBaseline = "middle";
+    for (const { at, lane, text } of this.flags) {
+      if (at < this.from || at > this.to) continue;
+      const x = this.x(at), all = lane < 0;
+      const top = all ? TOP : this.y(lane), bottom = all ? TOP + this.names.length * this.pitch : top + this.pitch;
+      g.strokeStyle = g.fillStyle = FLAG;
+      g.lineWidth = 2;
+      g.beginPath();
+      g.moveTo(x, top);
+      g.lineTo(x, bottom);
+      g.stroke();
+      const wide = g.measureText(text).width + 10, left = x + wide < GUTTER + plot ? x : x - wide;
+      const y = all ? TOP + 1 : top + (this.pitch - 15) / 2;
+      g.fillRect(left, y, wide, 14);
+      g.fillStyle = "#FFFFFF";
+      g.textAlign = "left";
+      g.fillText(text, left + 5, y + 7.5);
+    }
+  }
+
   outline(g, n, page) {
     const { start, duration, lane } = this.spans.columns;
     const left = this.x(start[n]), right = this.x(start[n] + duration[n]);
@@ -463,14 +513,76 @@ class Timeline {
     g.strokeRect(left - 0.5, this.y(lane[n]) + 0.5, Math.max(right - left, 2), this.pitch - (this.pitch > 12 ? 3 : 0));
   }
 
+  // ---- as a file
+
+  // The legend, which is HTML on the page.
+  head(g, width, page) {
+    g.font = `12px ${FONT}`;
+    g.textAlign = "left";
+    g.textBaseline = "middle";
+    let x = 4, y = 8;
+    for (const kind of this.kinds.filter((one) => this.look[one].meaning)) {
+      const { colour, height, hatch } = this.look[kind], wide = 24 + g.measureText(kind).width;
+      if (x > 4 && x + wide > width) { x = 4; y += 20; }
+      const high = Math.max(4, 12 * height);
+      g.fillStyle = colour;
+      if (hatch === "x") this.hatched(g, x, y - high / 2, 18, high, colour); else g.fillRect(x, y - high / 2, 18, high);
+      g.fillStyle = page.text;
+      g.fillText(kind, x + 24, y);
+      x += wide + 16;
+    }
+    if (this.spans.columns.marked?.some((one) => one)) {
+      g.strokeStyle = g.fillStyle = page.text;
+      g.lineWidth = 2;
+      g.strokeRect(x + 1, y - 5, 16, 10);
+      g.fillText("critical path", x + 24, y);
+    }
+    return y + 16;
+  }
+
+  // The window once from its beginning to its end.
+  film() {
+    return { seconds: SWEEP / SPEEDS[this.speed], at: (share) => this.clock.set(this.from + share * (this.to - this.from), this) };
+  }
+
   // ---- the cursor
+
+  // The moment that is looked at, in s; null if none is.
+  get cursor() { return this.clock.seconds === null ? null : Math.max(0, Math.min(this.clock.seconds, this.total ?? 0)); }
+
+  // Follow this clock, and no longer the one before.
+  hear() {
+    this.deaf?.();
+    const heard = (clock, source) => this.heard(source);
+    heard.shows = () => ({ canvas: "timeline", run: this.run, cursor: this.cursor, from: this.from, to: this.to });
+    this.deaf = this.clock.listen(heard);
+  }
+
+  // The clock was set, or goes on.
+  heard(source) {
+    if (!this.spans) return;
+    this.overlay.request();
+    if (this.clock.playing) {
+      this.follow();
+      const now = performance.now();
+      if (this.played && now - this.spoke < SPOKEN) return;
+      this.spoke = now;
+    } else if (source !== this && this.cursor !== null && !this.looking()) this.bring();
+    if (this.played !== this.clock.playing) { this.played = this.clock.playing; this.offer(); }
+    this.say();
+  }
 
   // Whether the moment that is looked at lies in the window.
   looking() { return this.cursor !== null && this.cursor >= this.from && this.cursor <= this.to; }
 
+  // Move the window so that the cursor is in its middle.
+  bring() {
+    const half = (this.to - this.from) / 2;
+    this.window(this.cursor - half, this.cursor + half);
+  }
+
   drawCursor(g, width, height) {
     if (!this.spans || this.cursor === null) return;
-    if (this.playing) this.tick();
     const page = pageColours(this.box), plot = width - GUTTER - 4;
     g.strokeStyle = g.fillStyle = page.text;
     g.lineWidth = 1.5;
@@ -500,7 +612,7 @@ class Timeline {
     g.lineTo(x + 6, TOP - 13);
     g.lineTo(x, TOP - 3);
     g.fill();
-    const said = (this.playing && this.flag) || this.moment(); // as the words below have it, which change less often
+    const said = (this.clock.playing && this.said) || this.moment(); // as the words below have it, which change less often
     g.font = `11px ${FONT}`;
     g.textAlign = "center";
     g.textBaseline = "middle";
@@ -510,42 +622,39 @@ class Timeline {
     g.fillText(said, left + wide / 2, bottom + 4 + (AXIS - 5) / 2 + 0.5);
   }
 
-  // The next frame of what is played. Time does not pass while the page is not looked at.
-  tick() {
-    const now = performance.now(), passed = Math.min(now - this.ticked, 100) / 1000;
-    this.ticked = now;
-    if (!this.looking()) this.cursor = this.from;
-    this.cursor += (passed * SPEEDS[this.speed] * (this.to - this.from)) / SWEEP;
-    if (this.cursor >= this.to) { this.cursor = this.to; return this.pause(); }
-    if (now - this.spoke > SPOKEN) { this.spoke = now; this.say(); }
-    this.overlay.request();
-  }
-
+  // Play the whole run from the cursor on, or from the start: in a time-lapse that takes its time where the reader looks.
   play() {
     if (this.calm.matches) return this.step(1);
-    if (this.playing) return this.pause();
-    if (!this.looking() || this.cursor >= this.to) this.cursor = this.from;
-    this.playing = true;
-    this.ticked = performance.now();
-    this.spoke = 0;
-    this.offer();
-    this.overlay.request();
+    if (this.clock.playing) return this.clock.pause(this);
+    if (this.cursor === null || this.cursor >= this.total) this.clock.set(0, this);
+    this.close = [this.from, this.to];
+    const [from, to] = this.close, outside = this.total - (to - from);
+    const slow = outside > this.total * 1e-3 ? (to - from) / (SWEEP * CLOSELY) : this.total / SWEEP;
+    const fast = outside / (SWEEP * (1 - CLOSELY));
+    this.clock.play((now) => SPEEDS[this.speed] * (now >= from && now < to ? slow : fast), this.total, this);
   }
 
-  pause() {
-    if (!this.playing) return;
-    this.playing = false;
-    this.offer();
-    this.say();
+  // Let the window go with what is played: the reader's own where he looked, else one that the cursor takes a while to cross.
+  follow() {
+    const now = performance.now(), passed = Math.min(now - (this.followed ?? now), 100) / 1000;
+    this.followed = now;
+    const [from, to] = this.close ?? [this.from, this.to], time = this.cursor;
+    const wide = Math.max(to - from, this.total * WIDEST);
+    const lapse = time < from || time > to;
+    const target = lapse ? [Math.max(0, Math.min(time - wide / 2, this.total - wide)), 0] : [from, to];
+    if (lapse) target[1] = Math.min(this.total, target[0] + wide);
+    const share = 1 - Math.exp(-passed * 8);
+    let a = this.from + (target[0] - this.from) * share, b = this.to + (target[1] - this.to) * share;
+    if (time < a) [a, b] = [time, Math.max(b, time)];
+    if (time > b) b = time;
+    if (Math.abs(a - this.from) + Math.abs(b - this.to) < (b - a) * 1e-4) return;
+    [this.from, this.to] = [a, b];
+    this.hide();
+    this.surface.request();
   }
 
   // Look at this moment.
-  seek(time) {
-    this.pause();
-    this.cursor = Math.max(this.from, Math.min(this.to, time));
-    this.overlay.request();
-    this.say();
-  }
+  seek(time) { this.clock.set(Math.max(this.from, Math.min(this.to, time)), this); }
 
   // Look at the next moment at which something begins or ends, or with -1 at the one before.
   step(way) {
@@ -559,26 +668,23 @@ class Timeline {
       const [i, j] = this.within(r, this.from, this.to);
       for (let n = i; n < j; n++) { consider(start[n]); consider(start[n] + duration[n]); }
     }
-    this.seek(next);
+    const edge = way > 0 ? this.to : this.from;
+    if (Math.abs(at - edge) > Math.abs(least)) return this.seek(next);
+    this.pan((way * (this.to - this.from)) / 2); // at the edge of the window the next event lies beyond it
+    if (edge !== (way > 0 ? this.to : this.from)) this.step(way);
   }
 
-  leave() {
-    this.playing = false;
-    this.cursor = null;
-    this.offer();
-    this.overlay.request();
-  }
+  leave() { this.clock.set(null, this); }
 
   // What the buttons do now, and whether the words below are read aloud: not while they change all the time.
   offer() {
-    const calm = this.calm.matches;
-    this.playButton.textContent = calm ? "Step" : this.playing ? "❚❚ Pause" : "▶\uFE0E Play";
-    this.playButton.setAttribute("aria-label", calm ? "Step" : this.playing ? "Pause" : "Play");
-    this.playButton.title = calm ? "Go to the next event (space; comma for the one before)" : "Play or pause (space)";
-    this.speedButton.hidden = calm;
+    const { playing } = this.clock;
+    this.playButton.textContent = playing ? "❚❚ Pause" : "▶\uFE0E Play";
+    this.playButton.setAttribute("aria-label", playing ? "Pause" : "Play");
+    this.playButton.hidden = this.speedButton.hidden = this.calm.matches;
     this.speedButton.textContent = { 0.5: "½×", 1: "1×", 2: "2×" }[SPEEDS[this.speed]];
     this.speedButton.setAttribute("aria-label", `Speed ${this.speedButton.textContent}`);
-    this.status.setAttribute("aria-live", this.playing ? "off" : "polite");
+    this.status.setAttribute("aria-live", playing ? "off" : "polite");
   }
 
   faster() {
@@ -610,8 +716,8 @@ class Timeline {
   // What each lane does at the cursor, in words; lanes that do the same are told together.
   told() {
     const time = Math.min(this.cursor + this.instant(), this.to - this.instant());
-    this.flag = this.moment();
-    const when = `At ${this.flag}`;
+    this.said = this.moment();
+    const when = `At ${this.said}`;
     if (!this.near()) return `${when}. Zoom in to see what each rank is doing.`;
     const { kind, label } = this.spans.columns, few = this.names.length <= NAMED, together = new Map();
     this.names.forEach((name, r) => {
@@ -657,7 +763,7 @@ class Timeline {
     const all = this.to - this.from > this.total * 0.999;
     const expected = (this.count * (this.to - this.from)) / this.total;
     const thinned = this.near() ? "" : ` as shares of the time (${this.count.toLocaleString("en")} spans; zoom in for single ones)`;
-    if (!this.near() && expected < MANY) this.events.ask?.("window", { run: this.run, from: this.from, to: this.to });
+    if (!this.near() && expected < MANY && !this.clock.playing) this.events.ask?.("window", { run: this.run, from: this.from, to: this.to });
     this.status.classList.toggle("at", this.looking());
     if (this.looking()) { this.status.textContent = this.told(); return; }
     const where = all ? `the ${this.whole}, ${this.inTime(this.total)}` : `${this.inTime(this.from)} to ${this.inTime(this.to)} of ${this.inTime(this.total)}`;
@@ -722,11 +828,11 @@ class Timeline {
       "+": () => this.zoom(1 / 1.6), "=": () => this.zoom(1 / 1.6), "-": () => this.zoom(1.6),
       Home: () => this.window(0, this.total), m: () => this.toggle(),
       " ": () => this.play(), ".": () => this.step(1), ",": () => this.step(-1),
-      Escape: () => { this.leave(); this.say(); },
+      "?": () => this.explain(), Escape: () => (this.keys.hidden ? this.leave() : this.explain()),
     };
     obey(this.stage, keys);
-    const tools = { play: () => this.play(), speed: () => this.faster(), in: () => this.zoom(1 / 2), out: () => this.zoom(2), all: () => this.window(0, this.total), messages: () => this.toggle() };
-    root.querySelectorAll("button").forEach((button) => button.addEventListener("click", () => tools[button.dataset.do]()));
+    const tools = { play: () => this.play(), back: () => this.step(-1), step: () => this.step(1), keys: () => this.explain(), speed: () => this.faster(), in: () => this.zoom(1 / 2), out: () => this.zoom(2), all: () => this.window(0, this.total), messages: () => this.toggle() };
+    root.querySelectorAll(".tools button").forEach((button) => button.addEventListener("click", () => tools[button.dataset.do]()));
   }
 
   // Whether the axis is there, or the handle of the cursor above the lanes.
@@ -737,6 +843,12 @@ class Timeline {
     const lane = Math.floor((y - TOP + this.scroll) / this.pitch);
     const inside = x < GUTTER && y >= TOP && y < this.surface.height - AXIS && lane >= 0 && lane < this.names.length;
     return this.clickable && inside ? lane : -1;
+  }
+
+  // Show which keys do what, or hide it.
+  explain() {
+    this.keys.hidden = !this.keys.hidden;
+    this.keysButton.setAttribute("aria-expanded", String(!this.keys.hidden));
   }
 
   toggle() {

@@ -6,12 +6,16 @@ the single spans of one window; when the reader zooms in elsewhere it asks for t
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import NamedTuple
+
 import numpy as np
 
 from experiments import units
 from experiments.plots import palette
 from experiments.plots.column_codec import pack, pack_messages, pack_timeline
 from experiments.plots.lanes import lane_names
+from experiments.plots.saved import saved
 from experiments.runs.record import Run
 from tracing import KINDS, Trace, ordered
 
@@ -21,9 +25,26 @@ CELLS = 2_000_000  # of the table of shares
 Window = tuple[float, float]
 
 
+class Flag(NamedTuple):
+    """What happened at a moment (s), to one lane or, with lane -1, to all."""
+
+    at: float
+    lane: int
+    text: str
+
+
+class Chip(NamedTuple):
+    """A window to go to, s."""
+
+    text: str
+    start: float
+    end: float
+
+
 def frame(run: Run, name: str, window: Window | None = None) -> bytes:
     """Return all that the browser needs; `name` identifies the run, `window` (s) is where single spans are wanted."""
-    return framed(run.trace, lane_names(run), describe(run), name, window, clickable=True)
+    called = saved(run.experiment, "timeline")
+    return framed(run.trace, lane_names(run), describe(run), name, window, clickable=True, clock=True, saved=called)
 
 
 def framed(
@@ -34,23 +55,35 @@ def framed(
     window: Window | None = None,
     clickable: bool = False,
     until: float = 0.0,
-    opening: float = 0.0,
+    opening: Window | None = None,
+    flags: Sequence[Flag] = (),
+    chips: Sequence[Chip] = (),
+    play: bool = False,
+    clock: bool = False,
+    saved: dict | None = None,
 ) -> bytes:
     """Return the same for any trace, with names for its lanes that can be clicked or not.
 
-    Two timelines share an axis that reaches `until`, s, at least, and show its first `opening` s at first.
+    Two timelines share an axis that reaches `until`, s, at least. `opening` is the window (s) at first, by default the
+    first steps; `flags` say what happened when, `chips` are windows to go to. It begins to `play` at once unless the
+    reader prefers less motion. With `clock` its cursor is the time of the page's clock. `saved` is what the picture is
+    called as a file.
     """
     columns, total = {}, trace.seconds()
     part, exact = trace, (0.0, total)
     if len(trace.spans["start"]) > SPANS:
-        part, exact = _within(trace, window, total)
+        part, exact = _within(trace, window or opening, total)
         columns["shares"] = _shares(trace, total)
     columns["timeline"] = np.frombuffer(pack_timeline(part, SPANS), np.uint8)
     columns["messages"] = np.frombuffer(pack_messages(part, MESSAGES), np.uint8)
     header = {
         "run": name,
         "seconds": max(total, until),
-        "opening": opening,
+        "open": opening,
+        "flags": [flag._asdict() for flag in flags],
+        "chips": [{"text": chip.text, "from": chip.start, "to": chip.end} for chip in chips],
+        "play": play,
+        "clock": clock,
         "spans": len(trace.spans["start"]),
         "exact": exact,
         "lanes": lanes,
@@ -58,6 +91,7 @@ def framed(
         "look": {kind: look._asdict() for kind, look in palette.DOING.items()},
         "description": description,
         "clickable": clickable,
+        "saved": saved,
     }
     return pack(header, columns)
 

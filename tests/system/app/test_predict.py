@@ -48,7 +48,7 @@ def test_who_predicts_nothing_is_told_nothing(page, stored):
 def test_the_pinned_run_is_what_the_next_one_is_compared_with(page, stored):
     pinned, now = stored(Experiment(seed=3)), Experiment(seed=4)
     stored(now)
-    opened = page(f"{now.query()}&keep={pinned.name}")
+    opened = page(f"{now.query()}&pin={pinned.name}")
     opened.select_slider("workers").set_value(8).run()
     assert any("Against the pinned run" in caption.value for caption in opened.caption)
     assert any("seed 3 → 4" in caption.value for caption in opened.caption)

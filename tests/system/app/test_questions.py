@@ -76,13 +76,13 @@ def test_a_question_sets_the_controls_runs_them_and_lays_the_run_over_what_it_is
     question = QUESTIONS[2]
     stored(Experiment())
     pinned, answer, reference = (stored(e) for e in (Experiment(seed=9), question.experiment, question.reference))
-    opened = page(f"keep={pinned.name}")
+    opened = page(f"pin={pinned.name}")
     assert not any(question.finds in info.value for info in opened.info)
     opened.menu_button("question").click(question).run()
     assert not opened.exception
     assert opened.session_state.asked == question.experiment and opened.session_state.algorithm == "asgd"
     assert opened.session_state.shown == str(answer) and opened.session_state.axis == "seconds"
-    assert opened.query_params["keep"] in (reference.name, [reference.name])
+    assert opened.query_params["pin"] in (reference.name, [reference.name])
     assert any(question.finds in info.value for info in opened.info)
 
 
@@ -99,5 +99,5 @@ def test_a_question_is_answered_also_where_what_it_is_compared_with_cannot_be_ru
     opened = page("seed=8")
     monkeypatch.setattr(session.pool(), "submit", refuse)
     opened.menu_button("question").click(question).run()
-    assert not opened.exception and "keep" not in opened.query_params
+    assert not opened.exception and "pin" not in opened.query_params
     assert opened.session_state.shown == str(answer)

@@ -33,21 +33,21 @@ def test_a_run_is_drawn_with_five_seeds_when_that_is_asked_for(page, five, canva
     assert any("of several seeds, the standard deviation" in caption.value for caption in opened.caption)
 
 
-def test_kept_runs_are_asked_for_with_five_seeds_too(page, five, stored, canvases):
+def test_pinned_runs_are_asked_for_with_five_seeds_too(page, five, stored, canvases):
     others = [stored(Experiment(seed=seed, workers=2)) for seed in range(5)]
-    opened = page(f"seeds=true&keep={others[0].name}")
+    opened = page(f"seeds=true&pin={others[0].name}")
     assert not opened.exception
     for workers in (2, 4):
         assert f"Synchronous SGD, workers {workers}, 5 seeds" in told(opened)
     assert len(canvases(opened)["accuracy"][0]["lines"]) == 2
 
 
-def test_kept_runs_that_differ_only_in_their_seed_are_one_without_being_asked(page, five, canvases):
-    opened = page(f"seed=2&keep={five[0].name},{five[1].name}")
+def test_pinned_runs_that_differ_only_in_their_seed_are_one_without_being_asked(page, five, canvases):
+    opened = page(f"seed=2&pin={five[0].name},{five[1].name}")
     assert not opened.exception and "Synchronous SGD, 3 seeds" in told(opened)
     assert len(canvases(opened)["accuracy"][0]["lines"]) == 1
-    labels = [button.label for button in opened.button if button.label.startswith("Let go")]
-    assert labels == ["Let go: Synchronous SGD, 3 seeds, seed 0", "Let go: Synchronous SGD, 3 seeds, seed 1"]
+    labels = [button.label for button in opened.button if button.label.startswith("Unpin")]
+    assert labels == ["Unpin: Synchronous SGD, 3 seeds, seed 0", "Unpin: Synchronous SGD, 3 seeds, seed 1"]
 
 
 def test_only_repeatable_runs_of_different_seeds_belong_together(made):

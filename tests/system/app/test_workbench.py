@@ -12,7 +12,7 @@ import algorithms
 import workloads
 from algorithms import compression
 from app import controls, session
-from app.views import pictures, sidebar
+from app.views import all_settings, pictures
 from experiments.catalogue import ALGORITHMS, called
 from experiments.experiment import NESTED, PAGE, Experiment
 from experiments.jobs.pool import JobState
@@ -62,6 +62,44 @@ def test_notes_on_an_experiment_stand_beside_the_button_before_it_runs(page, sto
     stored(experiment)
     opened = page(experiment.query())
     assert any("weights p stay 1" in element.value for element in opened.sidebar.markdown)
+
+
+FIRST = {"algorithm", "workers", "network", "troubles"}
+
+
+def test_there_are_four_controls_at_first_and_all_settings_on_request(page, stored):
+    stored(Experiment())
+    opened = page(unfolded=False)
+    settings = {*Experiment.model_fields, *Experiment().settings, *Experiment().data, "troubles", "family"}
+    assert settings & widgets(opened).keys() == FIRST
+    opened.toggle("all_settings").set_value(True).run()
+    assert settings & widgets(opened).keys() > FIRST | {"batch", "learning_rate", "workload", "cluster"}
+    assert not opened.exception
+
+
+def test_a_link_with_other_settings_opens_all_of_them(page, stored):
+    for experiment, opens in ((Experiment(workers=8, slow="1:3"), False), (Experiment(batch=64), True)):
+        stored(experiment)
+        assert page(experiment.query(), unfolded=False).toggle("all_settings").value is opens
+
+
+def test_what_cannot_run_is_said_before_it_does_and_mended_by_a_button(page, stored):
+    stored(Experiment())
+    opened = page()
+    opened.selectbox("algorithm").select("gpipe").run()
+    opened.select_slider("workers").set_value(16).run()
+    assert "16 stages do not fit 8 layers" in said(opened)
+    assert opened.button("run").disabled and opened.metric  # the last result stays
+    assert opened.button("mend").label == "Use 8 workers"
+    opened.button("mend").click().run()
+    assert address(opened) == Experiment(algorithm="gpipe", workers=8) and not opened.button("run").disabled
+    assert "cannot run" not in said(opened) and not opened.exception
+
+
+def test_a_link_that_cannot_run_says_so_and_offers_what_can(page):
+    opened = page("algorithm=gpipe&workers=16")
+    assert "16 stages do not fit 8 layers" in said(opened) and opened.button("mend").label == "Use 8 workers"
+    assert "asked" not in opened.session_state and not opened.exception
 
 
 def test_settings_that_are_folded_away_are_in_force_all_the_same(page, stored):
@@ -241,10 +279,10 @@ def test_a_link_that_cannot_be_read_says_so_in_one_sentence(page, stored, query,
     assert opened.metric
 
 
-@pytest.mark.parametrize("keep", ["../../etc/passwd", "%00", "a" * 5000, "0123456789abcdef-gone", ",,,"])
-def test_a_hostile_list_of_kept_runs_does_no_harm(page, stored, keep):
+@pytest.mark.parametrize("pin", ["../../etc/passwd", "%00", "a" * 5000, "0123456789abcdef-gone", ",,,"])
+def test_a_hostile_list_of_pinned_runs_does_no_harm(page, stored, pin):
     stored(Experiment())
-    opened = page(f"keep={keep}&axis=sideways&log=perhaps&source=maybe")
+    opened = page(f"pin={pin}&axis=sideways&log=perhaps&source=maybe")
     assert not opened.exception
     assert opened.metric
 
@@ -313,7 +351,7 @@ def test_what_an_algorithm_becomes_in_limit_cases_stands_under_its_idea(page, st
 
 def test_the_other_meanings_of_delay_lead_to_algorithms_that_have_them(page, stored):
     stored(Experiment())
-    for field, (_, name) in sidebar.LATE.items():
+    for field, (_, name) in all_settings.LATE.items():
         opened = page()
         opened.button(f"late-{field}").click().run()
         assert address(opened) == Experiment(algorithm=name)
@@ -406,12 +444,12 @@ def test_reset_brings_back_the_defaults_and_their_run(page, stored):
     assert opened.session_state.shown.split("/")[-1].startswith(Experiment().key())
 
 
-def test_kept_runs_are_laid_over_the_next_one(page, stored, canvases):
+def test_pinned_runs_are_laid_over_the_next_one(page, stored, canvases):
     one, two = (Experiment.of({"algorithm": "easgd", "period": period}) for period in (2, 8))
     stored(one)
     folder = stored(two)
     opened = page(one.query())
-    opened.button("keep-it").click().run()
+    opened.button("pin-it").click().run()
     opened.select_slider("period").set_value(8).run()
     opened.button("run").click().run()
     assert not opened.exception
@@ -423,23 +461,24 @@ def test_kept_runs_are_laid_over_the_next_one(page, stored, canvases):
 
 
 def test_algorithms_are_told_apart_by_what_both_could_have_and_not_by_knobs_of_their_own(page, stored, canvases):
-    kept = stored(Experiment.of({"algorithm": "easgd", "momentum": 0.5})).name
+    pinned = stored(Experiment.of({"algorithm": "easgd", "momentum": 0.5})).name
     stored(Experiment(workers=3))
-    header, _ = canvases(page(Experiment(workers=3).query() + f"&keep={kept}"))["loss"]
+    header, _ = canvases(page(Experiment(workers=3).query() + f"&pin={pinned}"))["loss"]
     assert {line["name"].rpartition(",")[0] for line in header["lines"]} == {
         "EASGD, workers 4",
         "Synchronous SGD, workers 3",
     }
 
 
-def test_a_run_keeps_its_colour_when_another_is_let_go(page, stored):
+def test_a_run_keeps_its_colour_when_another_is_unpinned_and_a_link_from_before_still_pins(page, stored):
     experiments = [Experiment(workers=workers) for workers in (1, 2, 3)]
     names = [stored(experiment).name for experiment in experiments]
     opened = page(experiments[2].query() + "&keep=" + ",".join(names[:2]))
     before = dict(opened.session_state.colours)
-    opened.button(f"drop-{names[0]}").click().run()
+    opened.button(f"unpin-{names[0]}").click().run()
     after = opened.session_state.colours
     assert after == {name: before[name] for name in names[1:]}
+    assert opened.query_params["pin"] in (names[1], [names[1]]) and "keep" not in opened.query_params
 
 
 def test_a_diverged_run_says_so_and_shows_what_was_recorded(page, stored):

@@ -3,6 +3,8 @@
 import base64
 import re
 import shutil
+import xml.etree.ElementTree as ElementTree
+from collections import Counter
 
 import pytest
 
@@ -10,6 +12,7 @@ from experiments.experiment import Experiment
 from experiments.plots import canvases
 from experiments.plots.canvases import figure, schedule, timeline
 from experiments.plots.chart import Look
+from experiments.plots.column_codec import unpack
 from experiments.study import schedules
 from experiments.study.schedules import Plan
 
@@ -122,3 +125,40 @@ def test_a_figure_is_read_by_keys(drawn):
     expect(stage).to_have_attribute("aria-label", re.compile("^How far"))
     stage.press("ArrowRight")
     expect(page.locator(".heard")).to_have_text(re.compile("net (smooth: loss 1.5|ReLU: loss 2.5)"))
+
+
+def saved_as(page, kind: str):
+    """The file of a menu entry of the only canvas."""
+    page.locator("#here").hover()
+    page.get_by_role("button", name="Save", exact=True).click()
+    with page.expect_download() as taking:
+        page.get_by_role("menuitem", name=kind, exact=True).click()
+    return taking.value
+
+
+def test_a_picture_saved_as_svg_is_xml_with_a_bar_for_every_span_in_view(drawn):
+    frame = schedule.frame(schedules.study(Plan.of(schedule="zb_h1", ranks=4, chunks=8)))
+    page = drawn("timeline", frame)
+    page.wait_for_function("() => document.getElementById('here').shadowRoot.querySelector('canvas').width > 300")
+    file = saved_as(page, "SVG")
+    assert file.suggested_filename == "zb-h1-4-ranks-8-micro-batches.svg"
+    svg = ElementTree.parse(file.path()).getroot()
+    header, columns = unpack(frame)
+    kinds = Counter(header["kinds"][kind] for kind in unpack(columns["timeline"].tobytes())[1]["kind"].tolist())
+    bars = Counter(one.get("fill") for one in svg.iter("{http://www.w3.org/2000/svg}rect"))
+    words = [one.text for one in svg.iter("{http://www.w3.org/2000/svg}text")]
+    assert len(kinds) == 4
+    for kind, count in kinds.items():
+        assert bars[header["look"][kind]["colour"]] == count + 1  # and one in the legend
+        assert kind in words
+    assert "critical path" in words and "F0" in words
+    assert "http" not in ElementTree.tostring(svg).decode().replace("http://www.w3.org/2000/svg", "")
+
+
+def test_what_plays_is_saved_as_a_film_and_everything_as_pixels(drawn, made):
+    page = drawn("timeline", timeline.frame(made(Experiment(algorithm="easgd", workers=3)), "it"))
+    assert saved_as(page, "PNG").path().read_bytes().startswith(b"\x89PNG")
+    page.get_by_role("button", name="Speed 1×").click()  # then it takes 5 s
+    film = saved_as(page, "Film")
+    assert film.suggested_filename == "easgd-digits-3-workers-timeline.webm"
+    assert film.path().read_bytes().startswith(b"\x1a\x45\xdf\xa3")  # the mark of WebM

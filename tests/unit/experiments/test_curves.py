@@ -24,6 +24,18 @@ def test_every_axis_ascends_and_every_line_is_short_and_small(run, axis):
         assert (np.diff(line.x) >= 0).all()
 
 
+@pytest.mark.parametrize("axis", curves.AXES)
+def test_every_point_of_a_line_is_reached_at_a_time_of_the_run(run, axis):
+    for line in (curves.training(run, axis)[1], curves.held_out(run, axis)):
+        assert len(line.seconds) == len(line.x) and (np.diff(line.seconds) >= 0).all()
+        assert line.seconds[0] >= 0 and line.seconds[-1] <= run.trace.seconds() * 1.0001
+
+
+def test_against_time_a_point_is_reached_where_it_stands(run):
+    smooth = curves.training(run, "seconds")[1]
+    np.testing.assert_allclose(smooth.seconds, smooth.x, rtol=1e-6)
+
+
 def test_the_samples_axis_ends_at_all_samples_of_all_workers(run):
     every, _ = curves.training(run, "samples")
     assert every.x[-1] == run.summary["samples"]

@@ -81,3 +81,15 @@ def test_a_window_in_which_nothing_is_breaks_nothing(long):
 def test_the_ranks_of_every_run_can_be_clicked(made, cluster):
     header, _ = unpack(timeline.frame(made(Experiment(cluster=cluster)), "a"))
     assert header["clickable"] is True
+
+
+def test_a_timeline_opens_at_the_window_it_is_given_and_offers_others(long):
+    frame = timeline.framed(
+        long.trace, ["lane"] * long.trace.ranks, "words", "name", opening=(0.02, 0.025),
+        flags=[timeline.Flag(0.021, 2, "lost")], chips=[timeline.Chip("end", 0.03, 0.04)], play=True, clock=True,
+    )  # fmt: skip
+    header, _ = unpack(frame)
+    assert header["open"] == [0.02, 0.025] and header["play"] and header["clock"]
+    assert header["flags"] == [{"at": 0.021, "lane": 2, "text": "lost"}]
+    assert header["chips"] == [{"text": "end", "from": 0.03, "to": 0.04}]
+    assert header["exact"][0] <= 0.02 and header["exact"][1] >= 0.025  # its single spans are those of the opening

@@ -1,0 +1,139 @@
+// Saving a picture: a small menu in the bar of each canvas, which writes what is seen now as SVG, PNG or, where it plays,
+// as a film. A canvas has `surface` and may have an `overlay` (see fit), `saved` of its frame ({file, heading, legend})
+// and two functions: head(g, width, page), which draws on top what stands in HTML on the page and returns how much room
+// that took, and film(), which returns {seconds, at(share)}.
+
+const MARGIN = 10;       // px around a picture
+const SHARPNESS = 2;     // pixels of a PNG and of a film per px
+const FRAMES = 30;       // of a film per second
+const FILMS = ["video/webm;codecs=vp9", "video/webm", "video/mp4"];
+
+// Draw all of a canvas on context g; return how large it is, and the page's colours.
+function compose(canvas, g, ratio) {
+  const { surface, overlay, saved } = canvas, page = pageColours(canvas.stage), width = surface.width + 2 * MARGIN;
+  g.save();
+  g.translate(MARGIN, MARGIN);
+  let top = 0;
+  if (saved?.heading) {
+    g.font = `600 14px ${FONT}`;
+    g.fillStyle = page.text;
+    g.textAlign = "left";
+    g.textBaseline = "top";
+    g.fillText(saved.heading, 4, 0, surface.width - 8);
+    top += 24;
+  }
+  g.translate(0, top);
+  const head = canvas.head?.(g, surface.width, page) ?? 0;
+  g.translate(0, head);
+  top += head;
+  for (const one of [surface, overlay]) if (one) { g.save(); one.draw(g, one.width, one.height, ratio); g.restore(); }
+  g.restore();
+  canvas.redraw();
+  return { width, height: top + surface.height + 2 * MARGIN, page };
+}
+
+// The picture as the text of an SVG file.
+function svgOf(canvas) {
+  const g = new SvgContext(), words = canvas.stage.getAttribute("aria-label") ?? "";
+  const { width, height, page } = compose(canvas, g, 2);
+  return g.file(width, height, page.page, canvas.saved?.heading || words, words);
+}
+
+// A board of pixels with the picture on it; painted again by board.paint().
+function boardOf(canvas) {
+  const board = document.createElement("canvas"), g = board.getContext("2d");
+  const { width, height } = compose(canvas, new SvgContext(), 2);
+  board.width = Math.round(width * SHARPNESS);
+  board.height = 2 * Math.round((height * SHARPNESS) / 2); // films want even numbers
+  board.paint = () => {
+    g.setTransform(SHARPNESS, 0, 0, SHARPNESS, 0, 0);
+    g.fillStyle = pageColours(canvas.stage).page;
+    g.fillRect(0, 0, board.width, board.height);
+    compose(canvas, g, SHARPNESS);
+  };
+  board.paint();
+  return board;
+}
+
+// Record the canvas while it plays once; `tell` hears how many of how many seconds are done, and returns true to end it.
+async function filmOf(canvas, tell) {
+  const { seconds, at } = canvas.film(), board = boardOf(canvas), stream = board.captureStream(FRAMES), parts = [];
+  const recorder = new MediaRecorder(stream, { mimeType: FILMS.find((kind) => MediaRecorder.isTypeSupported(kind)), videoBitsPerSecond: 6e6 });
+  recorder.ondataavailable = ({ data }) => parts.push(data);
+  const ended = new Promise((done) => { recorder.onstop = done; });
+  recorder.start(500);
+  const begin = performance.now();
+  for (let share = 0; share < 1; ) {
+    share = Math.min(1, (performance.now() - begin) / 1000 / seconds);
+    at(share);
+    board.paint();
+    if (tell(share * seconds, seconds)) break;
+    await new Promise((done) => setTimeout(done, 1000 / FRAMES));
+  }
+  recorder.stop();
+  await ended;
+  return new Blob(parts, { type: recorder.mimeType });
+}
+
+function handOut(blob, file) {
+  const link = document.createElement("a");
+  link.download = file;
+  link.href = URL.createObjectURL(blob);
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(link.href), 60_000);
+}
+
+// "Curve of the loss, 4 workers." -> "curve-of-the-loss-4-workers"
+function fileName(canvas) {
+  const words = canvas.saved?.file || (canvas.stage.getAttribute("aria-label") ?? "").split(".")[0] || "picture";
+  return words.toLowerCase().replace(/[^\p{L}\p{N}]+/gu, "-").replace(/^-|-$/g, "").slice(0, 80);
+}
+
+// The menu, once per canvas: in its bar, or in the picture's upper corner where it has none.
+function offerSaving(canvas, root) {
+  const box = document.createElement("div"), button = document.createElement("button"), menu = document.createElement("div");
+  const bar = root.querySelector(".tools");
+  canvas.stage ??= root.querySelector(".stage");
+  box.className = bar ? "save" : "save corner";
+  Object.assign(button, { type: "button", textContent: "Save", title: "Save this picture as a file" });
+  button.setAttribute("aria-haspopup", "menu");
+  menu.setAttribute("role", "menu");
+  const open = (yes) => {
+    menu.hidden = !yes;
+    button.setAttribute("aria-expanded", String(yes));
+  };
+  const entry = (name, title, act) => {
+    const one = document.createElement("button");
+    Object.assign(one, { type: "button", textContent: name, title, tabIndex: -1 });
+    one.setAttribute("role", "menuitem");
+    one.addEventListener("click", () => { open(false); button.focus(); act(); });
+    menu.append(one);
+  };
+  let recording = false, enough = false;
+  const record = async () => {
+    recording = true;
+    enough = false;
+    const blob = await filmOf(canvas, (now, all) => {
+      button.textContent = `■ ${Math.floor(now)} of ${Math.round(all)} s`;
+      return enough;
+    });
+    recording = false;
+    button.textContent = "Save";
+    if (blob.size) handOut(blob, `${fileName(canvas)}.${blob.type.includes("mp4") ? "mp4" : "webm"}`);
+  };
+  entry("SVG", "For papers and slides: sharp at any size", () => handOut(new Blob([svgOf(canvas)], { type: "image/svg+xml" }), `${fileName(canvas)}.svg`));
+  entry("PNG", "Pixels, two for each of the screen", () => boardOf(canvas).toBlob((blob) => handOut(blob, `${fileName(canvas)}.png`), "image/png"));
+  if (canvas.film && globalThis.MediaRecorder) entry("Film", "The window played once, as WebM", record);
+  button.addEventListener("click", () => {
+    if (recording) { enough = true; return; }
+    open(menu.hidden);
+    if (!menu.hidden) menu.firstChild.focus();
+  });
+  box.addEventListener("focusout", (event) => { if (!box.contains(event.relatedTarget)) open(false); });
+  const go = (way) => { const all = [...menu.children]; all[(all.indexOf(box.getRootNode().activeElement) + way + all.length) % all.length].focus(); };
+  obey(box, { Escape: () => { open(false); button.focus(); }, ArrowDown: () => { open(true); go(1); }, ArrowUp: () => { open(true); go(-1); } });
+  open(false);
+  box.append(button, menu);
+  if (bar) bar.append(box); else canvas.stage.after(box);
+  return () => box.remove();
+}

@@ -1,0 +1,27 @@
+"""Names of what is taken away."""
+
+import pytest
+
+from experiments.experiment import Experiment
+from experiments.plots.pictures import Shown
+from experiments.plots.saved import compared, stem
+
+
+@pytest.mark.parametrize(
+    ("query", "name"),
+    [
+        ("algorithm=asgd", "asgd-digits-4-workers"),
+        ("algorithm=sync_sgd&workers=1&workload=spirals", "sync-sgd-spirals-1-worker"),
+        ("slow=3:4&crash=2:0.01", "sync-sgd-digits-4-workers-slow-lost"),
+    ],
+)
+def test_a_file_is_called_what_a_person_would_call_it(query, name):
+    assert stem(Experiment.from_query(query)) == name
+
+
+def test_a_picture_of_several_runs_says_which_line_is_which(small_run):
+    one, two = Shown("first", small_run, 0), Shown("second", small_run, 1)
+    assert "legend" not in compared([one], "loss") and compared([one], "loss")["heading"].startswith("Loss · EASGD on")
+    both = compared([one, two], "loss")
+    assert [entry["key"] for entry in both["legend"]] == ["first", "second"]
+    assert both["legend"][1]["dash"] and both["file"] == "easgd-digits-2-workers-and-1-more-loss"
