@@ -81,6 +81,7 @@ def base_experiment(name: str | None, start: str | None, runs: str, given: dict[
     if searched:
         given = {setting: value for setting, value in given.items() if setting != "learning_rate"}
     made = options.read(start, runs).change(**given) if start else Experiment.of(given)
+    made.refuse_idle(given)
     return at_best([made], runs)[0] if searched else made
 
 
