@@ -222,7 +222,10 @@ class Lanes:
         if not len(gone):
             return
         first = gone[np.argmin(self.start[gone])]
-        self.forever = rows[np.isin(rows, ends)]
+        ends = ends[self.waits[ends]]
+        before = ends - 1  # a wait may have a second part after the end of the run
+        before = before[(before >= 0) & self.waits[before] & (self.end[before] == self.start[ends])]
+        self.forever = rows[np.isin(rows, np.concatenate([ends, before]))]
         self.by[self.forever], self.gone = self.rank[first], first
 
     def _coincide(self, rows: np.ndarray) -> None:

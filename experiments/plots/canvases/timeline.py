@@ -8,15 +8,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import NamedTuple
 
 import numpy as np
 
 from experiments import units
 from experiments.plots import palette, why
 from experiments.plots.column_codec import pack, pack_messages, pack_timeline
-from experiments.plots.lanes import lane_names
+from experiments.plots.lanes import lane_names, troubled_names
 from experiments.plots.saved import saved
+from experiments.plots.story import Chip, Flag, Window, aftermath, story
 from experiments.runs.causes import Causes, causes
 from experiments.runs.record import Run
 from tracing import COMMUNICATE, COMPUTE, KINDS, Trace, ordered
@@ -25,31 +25,16 @@ SPANS, MESSAGES = 50_000, 20_000  # that are sent at once
 CELLS = 2_000_000  # of the table of shares
 WAITED = COMMUNICATE  # the first of KINDS that is no work: what is done, and what is waited for
 
-Window = tuple[float, float]
-
-
-class Flag(NamedTuple):
-    """What happened at a moment (s), to one lane or, with lane -1, to all."""
-
-    at: float
-    lane: int
-    text: str
-
-
-class Chip(NamedTuple):
-    """A window to go to, s."""
-
-    text: str
-    start: float
-    end: float
-
 
 def frame(run: Run, name: str, window: Window | None = None) -> bytes:
     """Return all that the browser needs; `name` identifies the run, `window` (s) is where single spans are wanted."""
-    called = saved(run.experiment, "timeline")
+    names, after = lane_names(run), aftermath(run, lane_names(run))
+    found = story(run, names)
     return framed(
-        run.trace, lane_names(run), describe(run), name, window, clickable=True, clock=True, saved=called,
-        known=run.causes,
+        after, troubled_names(run), describe(run), name, window, clickable=True, opening=found.opening,
+        flags=found.flags, chips=found.chips, clock=True, end=run.trace.seconds(),
+        saved=saved(run.experiment, "timeline"), known=run.causes if after is run.trace else None,
+        told=why.told(run.trace, run.causes, names),
     )  # fmt: skip
 
 
@@ -66,19 +51,22 @@ def framed(
     chips: Sequence[Chip] = (),
     play: bool = False,
     clock: bool = False,
+    end: float | None = None,
     saved: dict | None = None,
     known: Causes | None = None,
+    told: str | None = None,
 ) -> bytes:
     """Return the same for any trace, with names for its lanes that can be clicked or not.
 
     Two timelines share an axis that reaches `until`, s, at least. `opening` is the window (s) at first, by default the
     first steps; `flags` say what happened when, `chips` are windows to go to. It begins to `play` at once unless the
-    reader prefers less motion. With `clock` its cursor is the time of the page's clock. `saved` is what the picture is
-    called as a file. `known` are the causes of its waits, if they have been found before.
+    reader prefers less motion. With `clock` its cursor is the time of the page's clock. What goes on after the `end` of
+    the run, s, goes on for ever. `saved` is what the picture is called as a file. `known` are the causes of its waits,
+    if they have been found before, and `told` says who caused most of them.
     """
     columns, total = {}, trace.seconds()
     known = known or causes(trace)
-    told = why.told(trace, known, lanes)
+    told = why.told(trace, known, lanes) if told is None else told
     trace, kinds = _by_op(why.explained(trace, known))
     part, exact = trace, (0.0, total)
     if len(trace.spans["start"]) > SPANS:
@@ -98,6 +86,7 @@ def framed(
         "clock": clock,
         "spans": len(trace.spans["start"]),
         "exact": exact,
+        "end": total if end is None else end,
         "lanes": lanes,
         "kinds": list(kinds),
         "work": len(kinds) - len(KINDS) + WAITED,

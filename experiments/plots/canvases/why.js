@@ -56,7 +56,7 @@ class Why {
     const after = cause.without > 0 ? this.words.without : "";
     return filled(`${this.words[cause.caused >= this.nearly * wait ? "all" : "part"]} ${this.words[how]}${after}`, {
       whom, what: spans.labels[cause.what], factor: Number(cause.factor.toPrecision(2)),
-      wait: inTime(wait), seconds: inTime(cause.caused), without: inTime(cause.without),
+      wait: this.timeline.endless(n) ? "for ever" : inTime(wait), seconds: inTime(cause.caused), without: inTime(cause.without),
     });
   }
 
@@ -95,7 +95,7 @@ class Why {
     const { names, kinds, work, spans, inTime } = this.timeline, { lane, kind, label, duration, step } = spans.columns;
     const took = inTime(duration[n]), text = spans.labels[label[n]] || kinds[kind[n]], carried = this.carried(n);
     const does = kind[n] < work ? `is at work on ${text} for ${took}` : carried ? `receives ${carried}, which takes ${took}`
-      : kinds[kind[n]] === "idle" ? `is ${text} for ${took}` : `communicates (${text}) for ${took}`;
+      : kinds[kind[n]] === "idle" ? `is ${text}${this.timeline.endless(n) ? "" : ` for ${took}`}` : `communicates (${text}) for ${took}`;
     return `${step[n] >= 0 ? `in step ${step[n] + 1} ` : ""}${names[lane[n]]} ${this.sentence(n) || does}`;
   }
 
