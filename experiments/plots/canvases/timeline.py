@@ -41,10 +41,15 @@ class Chip(NamedTuple):
     end: float
 
 
-def frame(run: Run, name: str, window: Window | None = None) -> bytes:
-    """Return all that the browser needs; `name` identifies the run, `window` (s) is where single spans are wanted."""
+def frame(run: Run, name: str, window: Window | None = None, most: int = SPANS) -> bytes:
+    """Return all that the browser needs; `name` identifies the run, `window` (s) is where single spans are wanted.
+
+    At most `most` single spans are in it.
+    """
     called = saved(run.experiment, "timeline")
-    return framed(run.trace, lane_names(run), describe(run), name, window, clickable=True, clock=True, saved=called)
+    return framed(
+        run.trace, lane_names(run), describe(run), name, window, clickable=True, clock=True, saved=called, most=most
+    )
 
 
 def framed(
@@ -61,6 +66,7 @@ def framed(
     play: bool = False,
     clock: bool = False,
     saved: dict | None = None,
+    most: int = SPANS,
 ) -> bytes:
     """Return the same for any trace, with names for its lanes that can be clicked or not.
 
@@ -71,11 +77,11 @@ def framed(
     """
     columns, total = {}, trace.seconds()
     part, exact = trace, (0.0, total)
-    if len(trace.spans["start"]) > SPANS:
-        part, exact = _within(trace, window or opening, total)
+    if len(trace.spans["start"]) > most:
+        part, exact = _within(trace, window or opening, total, most)
         columns["shares"] = _shares(trace, total)
-    columns["timeline"] = np.frombuffer(pack_timeline(part, SPANS), np.uint8)
-    columns["messages"] = np.frombuffer(pack_messages(part, MESSAGES), np.uint8)
+    columns["timeline"] = np.frombuffer(pack_timeline(part, most), np.uint8)
+    columns["messages"] = np.frombuffer(pack_messages(part, min(most, MESSAGES)), np.uint8)
     header = {
         "run": name,
         "seconds": max(total, until),
@@ -123,16 +129,16 @@ def describe(run: Run) -> str:
     return f"Timeline of {run.trace.ranks} ranks over {units.seconds(run.trace.seconds())}: {', '.join(parts)}."
 
 
-def _within(trace: Trace, window: Window | None, total: float) -> tuple[Trace, Window]:
-    """Return the trace in and around the window, as far as SPANS spans reach, and from when to when that is."""
+def _within(trace: Trace, window: Window | None, total: float, most: int) -> tuple[Trace, Window]:
+    """Return the trace in and around the window, as far as `most` spans reach, and from when to when that is."""
     start, end = trace.spans["start"], trace.spans["end"]
     if window is None:
-        a, b = 0.0, float(start[SPANS])  # spans are sorted by start
+        a, b = 0.0, float(start[most])  # spans are sorted by start
     else:
         wide = window[1] - window[0]
         for a, b in ((window[0] - wide, window[1] + wide), window):
             a, b = max(a, 0.0), min(b, total)
-            if np.count_nonzero((start < b) & (end > a)) <= SPANS:
+            if np.count_nonzero((start < b) & (end > a)) <= most:
                 break
     messages = trace.messages
     inside = (start < b) & (end > a)
