@@ -41,10 +41,10 @@ class Chip(NamedTuple):
     end: float
 
 
-def frame(run: Run, name: str, window: Window | None = None, most: int = SPANS) -> bytes:
+def frame(run: Run, name: str, window: Window | None = None, most: int | None = None) -> bytes:
     """Return all that the browser needs; `name` identifies the run, `window` (s) is where single spans are wanted.
 
-    At most `most` single spans are in it.
+    At most `most` single spans are in it, by default SPANS.
     """
     called = saved(run.experiment, "timeline")
     return framed(
@@ -66,7 +66,7 @@ def framed(
     play: bool = False,
     clock: bool = False,
     saved: dict | None = None,
-    most: int = SPANS,
+    most: int | None = None,
 ) -> bytes:
     """Return the same for any trace, with names for its lanes that can be clicked or not.
 
@@ -75,7 +75,7 @@ def framed(
     reader prefers less motion. With `clock` its cursor is the time of the page's clock. `saved` is what the picture is
     called as a file.
     """
-    columns, total = {}, trace.seconds()
+    columns, total, most = {}, trace.seconds(), most or SPANS
     part, exact = trace, (0.0, total)
     if len(trace.spans["start"]) > most:
         part, exact = _within(trace, window or opening, total, most)
