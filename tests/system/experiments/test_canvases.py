@@ -13,6 +13,8 @@ from experiments.plots import canvases
 from experiments.plots.canvases import figure, schedule, timeline
 from experiments.plots.chart import Look
 from experiments.plots.column_codec import unpack
+from experiments.plots.pictures import Shown
+from experiments.plots.report import report
 from experiments.study import schedules
 from experiments.study.schedules import Plan
 
@@ -162,3 +164,22 @@ def test_what_plays_is_saved_as_a_film_and_everything_as_pixels(drawn, made):
     film = saved_as(page, "Film")
     assert film.suggested_filename == "easgd-digits-3-workers-timeline.webm"
     assert film.path().read_bytes().startswith(b"\x1a\x45\xdf\xa3")  # the mark of WebM
+
+
+def test_a_report_is_read_from_the_disk_without_a_network_on_a_phone_in_the_dark(browser, made, tmp_path):
+    run = made(Experiment(workers=32, steps=1000))
+    path = tmp_path / "report.html"
+    path.write_text(report([Shown("SGD", run, 0)], "http://localhost:8501/"), "utf-8")
+    assert path.stat().st_size < 1_000_000
+    context = browser.new_context(offline=True, viewport={"width": 390, "height": 844}, color_scheme="dark")
+    page, asked, complaints = context.new_page(), [], []
+    page.on("request", lambda request: asked.append(request.url))
+    page.on("pageerror", lambda error: complaints.append(str(error)))
+    page.goto(path.as_uri())
+    for name in ("loss", "timeline-0"):
+        expect(page.locator(f"#canvas-{name} canvas").first).to_be_attached()
+    expect(page.get_by_role("link", name="Open it in the workbench")).to_be_visible()
+    assert [one for one in asked if not one.startswith(("file:", "blob:", "data:"))] == [] and not complaints
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+    assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(17, 22, 28)"
+    context.close()
