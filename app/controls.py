@@ -319,16 +319,26 @@ def write_address(experiment: Experiment) -> None:
 
 def put(experiment: Experiment) -> None:
     """Set the widgets to `experiment`."""
+    st.session_state.update(laid_out(experiment))
+
+
+def laid_out(experiment: Experiment) -> dict[str, Any]:
+    """Return all settings of `experiment`, by flat name, as widgets have them."""
     values = {**experiment.model_dump(mode="json"), **experiment.data, **experiment.coding, **experiment.settings}
-    for name in owners(experiment.algorithm, experiment.compression, experiment.workload):
-        st.session_state[name] = values[name]
+    names = owners(experiment.algorithm, experiment.compression, experiment.workload)
+    return {name: values[name] for name in names}
+
+
+def values() -> dict[str, Any]:
+    """Return the values of the widgets, by flat name."""
+    state = st.session_state
+    names = owners(state["algorithm"], state["compression"], state["workload"])
+    return {name: state[name] for name in names if name in state}
 
 
 def chosen() -> Experiment:
     """Return the experiment of the widgets; ValueError in one sentence if there is none."""
-    state = st.session_state
-    names = owners(state["algorithm"], state["compression"], state["workload"])
-    return Experiment.of({name: state[name] for name in names if name in state})
+    return Experiment.of(values())
 
 
 def settle(field: str) -> None:

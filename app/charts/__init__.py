@@ -16,7 +16,7 @@ from app.charts.ranks import LINKS, WIDEST, by_rank, ranked, topology, traffic
 from app.charts.roofline import roofline
 from experiments.plots.bars import memory, shares
 from experiments.plots.lanes import RANKS, lane_names, rank_names
-from experiments.plots.pictures import HEIGHT, Shown, accuracy, along, loss, measured, panel, reach, unit
+from experiments.plots.pictures import HEIGHT, Shown, accuracy, along, growing, loss, measured, panel, reach, unit
 
 __all__ = [
     "CONFIG",
@@ -29,6 +29,7 @@ __all__ = [
     "along",
     "by_rank",
     "efficiency",
+    "growing",
     "lane_names",
     "loss",
     "measured",

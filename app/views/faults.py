@@ -8,6 +8,7 @@ import streamlit as st
 
 from app import controls, session
 from app.charts import rank_names
+from app.views import trouble
 from experiments import units
 from experiments.conditions import REFUSED, RESTARTING
 from experiments.experiment import Experiment
@@ -52,18 +53,17 @@ def _unlosable(cluster: str) -> str:
     return REFUSED.get(cluster, {}).get("crash", "")
 
 
-def ask(rank: int, at: float | None = None) -> None:
-    """Open the dialog of `rank`, for faults that begin at `at` s."""
-    st.session_state.faulty = rank, at
+def ask(rank: int) -> None:
+    """Open the dialog of `rank`."""
+    st.session_state.faulty = rank
 
 
 def show(experiment: Experiment | None) -> None:
     """Show the dialog that was asked for, until it is closed."""
-    asked = st.session_state.get("faulty")
-    if asked and experiment and asked[0] < experiment.ranks:
-        rank, at = asked
+    rank = st.session_state.get("faulty")
+    if rank is not None and experiment and rank < experiment.ranks:
         name = rank_names(experiment, experiment.ranks)[rank]
-        st.dialog(f"Faults of {name}", on_dismiss=_close)(_form)(experiment, rank, _moment() if at is None else at)
+        st.dialog(f"Faults of {name}", on_dismiss=_close)(_form)(experiment, rank)
 
 
 def _close() -> None:
@@ -77,7 +77,8 @@ def _clicked() -> None:
     state.rank = None
 
 
-def _form(experiment: Experiment, rank: int, at: float) -> None:
+def _form(experiment: Experiment, rank: int) -> None:
+    at = trouble.middle()
     slow, pauses, crash = _of(experiment, rank)
     start, end = pauses[0] if pauses else (at, 1.5 * at)
     st.select_slider("Slower than the others", sorted({*FACTORS, slow}), slow, _times, key="fault-slow")
@@ -101,7 +102,7 @@ def _form(experiment: Experiment, rank: int, at: float) -> None:
         if returns and st.toggle("Comes back, having forgotten everything", back < math.inf, key="fault-returns"):
             with right:
                 _time("away for, ms", "fault-away", back - lost if back < math.inf else at / 2)
-    st.caption(f"Times are of the run's own clock; the run on the page took {units.seconds(2 * _moment())}.")
+    st.caption(f"Times are of the run's own clock; the run on the page took {units.seconds(2 * at)}.")
     with st.container(horizontal=True):
         done = [
             st.button("Run with it", type="primary", key="fault-run", on_click=_run, args=(experiment, rank)),
@@ -157,11 +158,3 @@ def _mark(slow: float, pauses: tuple, crash: tuple | None) -> str:
 
 def _times(factor: float) -> str:
     return f"× {factor:g}"
-
-
-def _moment() -> float:
-    """Return the middle of the run on the page, s: a fault there shows."""
-    try:
-        return session.load(st.session_state.get("shown", "")).summary["seconds"] / 2
-    except ValueError:  # there is none
-        return 0.02

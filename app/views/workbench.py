@@ -5,10 +5,9 @@ from __future__ import annotations
 import streamlit as st
 from streamlit.navigation.page import StreamlitPage
 
-from app import controls, session, sharing
+from app import controls, feasible, session, sharing
 from app.text import sentence
-from app.views import faults, live, result
-from app.views.sidebar import choose
+from app.views import faults, live, result, sidebar
 from experiments.experiment import Experiment
 
 WHY = {
@@ -44,22 +43,24 @@ def page() -> None:
         _open()
     now = session.under_way()
     with st.sidebar:
-        experiment, refusal = choose()
+        experiment, refusal = sidebar.choose()
     faults.show(experiment)
     if wrong := sharing.receive():
         state.complaint = " ".join(map(sentence, wrong))
     if state.get("complaint"):
         st.warning(state.complaint, icon=":material/link_off:")
     if refusal:
-        st.warning(refusal, icon=":material/tune:")
+        st.warning(f"**This cannot run.** {sentence(refusal)}", icon=":material/block:")
+        st.html("<style>.st-key-result { opacity: 0.45 }</style>")
     if now:
         live.show()
         return
-    if state.get("trouble"):
+    if state.get("trouble") and not refusal:
         st.error(f"**This did not run.** {sentence(state.trouble)}", icon=":material/error:")
     if state.get("shown"):
-        result.show(state.shown, experiment)
-    elif experiment and not state.get("trouble"):
+        with st.container(key="result"):
+            result.show(state.shown, experiment)
+    elif experiment and not refusal and not state.get("trouble"):
         st.markdown(f"# {result.title(experiment)}", anchors=False)
         st.caption(result.headline(experiment))
         st.info(f"{WHY[experiment.cluster]} Press **Run**.", icon=":material/play_arrow:")
@@ -72,5 +73,6 @@ def _open() -> None:
     if trouble := controls.read_address():
         state.complaint = f"This link is not quite right: {sentence(trouble)} Here is the default experiment instead."
     experiment = controls.chosen()
-    if experiment.cluster == "simulated":
+    state.all_settings = state.get("all_settings", False) or bool(sidebar.beyond(experiment))
+    if experiment.cluster == "simulated" and not feasible.refusal(experiment):
         session.start(experiment)

@@ -126,9 +126,8 @@ def _traffic(run: Run, names: list[str]) -> str:
         if not nbytes:
             return "<td></td>"
         deep = round(10 + 80 * float(nbytes) / most)
-        look = f"background: color-mix(in srgb, {colour} {deep}%, transparent)" + f"; color: {palette.DARK}" * (
-            deep > 40
-        )
+        look = f"background: color-mix(in srgb, {colour} {deep}%, transparent)"
+        look += f"; color: {palette.DARK}" * (deep > 40)
         return f'<td style="{look}">{escape(units.size(nbytes))}</td>'
 
     head = "".join(f"<th>to {escape(name)}</th>" for name in names)

@@ -65,6 +65,7 @@ def page(folders):
         test = AppTest.from_file(str(MAIN), default_timeout=300)
         for part in ("algorithm", "work", "cluster") if unfolded else ():
             test.session_state[f"more-{part}"] = True
+        test.session_state["all_settings"] = unfolded
         for name, value in parse_qsl(query, keep_blank_values=True):
             test.query_params[name] = value
         return test.run()

@@ -4,6 +4,7 @@ import math
 
 import pytest
 
+from app import session
 from app.views import faults
 from cluster.faults import parse_crash, parse_pause, parse_slow, spell_crash, spell_pause, spell_slow
 from experiments.experiment import Experiment
@@ -128,12 +129,36 @@ def test_the_help_names_what_the_cluster_can_have_happen():
 def test_a_rank_that_is_not_there_any_more_opens_nothing(page, stored):
     stored(Experiment())
     opened = page()
-    opened.session_state["faulty"] = (9, 0.01)
+    opened.session_state["faulty"] = 9
     opened.run()
     assert not opened.exception and not [s for s in opened.select_slider if s.key == "fault-slow"]
 
 
-def test_a_moment_is_the_middle_of_the_run_on_the_page(stored, monkeypatch):
-    run = stored(Experiment())
-    monkeypatch.setattr(faults.st, "session_state", {"shown": str(run)})
-    assert faults._moment() == pytest.approx(faults.session.load(str(run)).summary["seconds"] / 2)
+def test_what_goes_wrong_begins_in_the_middle_of_the_run_on_the_page(page, stored):
+    half = session.load(str(stored(Experiment()))).summary["seconds"] / 2
+    opened = click(page(), 2)
+    opened.toggle("fault-lost").set_value(True).run()
+    assert opened.number_input("fault-at").value == pytest.approx(1e3 * half, rel=0.05)
+
+
+def test_a_chip_sets_the_fault_and_takes_it_back(page, stored):
+    stored(Experiment())
+    opened = page(unfolded=False)
+    assert opened.pills("troubles").value == ["calm"]
+    opened.pills("troubles").set_value(["calm", "slow"]).run()
+    assert opened.session_state.slow == "3:4" and opened.pills("troubles").value == ["slow"]
+    opened.pills("troubles").set_value(["slow", "crash"]).run()
+    state = opened.session_state
+    assert state.slow == "3:4" and state.crash.startswith("2:") and not opened.exception
+    opened.pills("troubles").set_value(["slow", "crash", "calm"]).run()
+    assert (state.slow, state.crash) == ("", "") and opened.pills("troubles").value == ["calm"]
+
+
+def test_a_fault_that_came_with_a_link_lights_its_chip(page, stored):
+    experiment = Experiment(slow="1:3", jitter="cloud")
+    stored(experiment)
+    assert page(experiment.query()).pills("troubles").value == ["slow", "jitter"]
+
+
+def test_a_cluster_that_cannot_lose_a_worker_has_no_chip_for_it(page):
+    assert "Lose a worker" not in page("cluster=threads").pills("troubles").options

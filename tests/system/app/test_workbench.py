@@ -12,7 +12,7 @@ import algorithms
 import workloads
 from algorithms import compression
 from app import controls, session
-from app.views import pictures, sidebar
+from app.views import all_settings, pictures
 from experiments.catalogue import ALGORITHMS, called
 from experiments.experiment import NESTED, PAGE, Experiment
 from experiments.jobs.pool import JobState
@@ -62,6 +62,44 @@ def test_notes_on_an_experiment_stand_beside_the_button_before_it_runs(page, sto
     stored(experiment)
     opened = page(experiment.query())
     assert any("weights p stay 1" in element.value for element in opened.sidebar.markdown)
+
+
+FIRST = {"algorithm", "workers", "network", "troubles"}
+
+
+def test_there_are_four_controls_at_first_and_all_settings_on_request(page, stored):
+    stored(Experiment())
+    opened = page(unfolded=False)
+    settings = {*Experiment.model_fields, *Experiment().settings, *Experiment().data, "troubles", "family"}
+    assert settings & widgets(opened).keys() == FIRST
+    opened.toggle("all_settings").set_value(True).run()
+    assert settings & widgets(opened).keys() > FIRST | {"batch", "learning_rate", "workload", "cluster"}
+    assert not opened.exception
+
+
+def test_a_link_with_other_settings_opens_all_of_them(page, stored):
+    for experiment, opens in ((Experiment(workers=8, slow="1:3"), False), (Experiment(batch=64), True)):
+        stored(experiment)
+        assert page(experiment.query(), unfolded=False).toggle("all_settings").value is opens
+
+
+def test_what_cannot_run_is_said_before_it_does_and_mended_by_a_button(page, stored):
+    stored(Experiment())
+    opened = page()
+    opened.selectbox("algorithm").select("gpipe").run()
+    opened.select_slider("workers").set_value(16).run()
+    assert "16 stages do not fit 8 layers" in said(opened)
+    assert opened.button("run").disabled and opened.metric  # the last result stays
+    assert opened.button("mend").label == "Use 8 workers"
+    opened.button("mend").click().run()
+    assert address(opened) == Experiment(algorithm="gpipe", workers=8) and not opened.button("run").disabled
+    assert "cannot run" not in said(opened) and not opened.exception
+
+
+def test_a_link_that_cannot_run_says_so_and_offers_what_can(page):
+    opened = page("algorithm=gpipe&workers=16")
+    assert "16 stages do not fit 8 layers" in said(opened) and opened.button("mend").label == "Use 8 workers"
+    assert "asked" not in opened.session_state and not opened.exception
 
 
 def test_settings_that_are_folded_away_are_in_force_all_the_same(page, stored):
@@ -313,7 +351,7 @@ def test_what_an_algorithm_becomes_in_limit_cases_stands_under_its_idea(page, st
 
 def test_the_other_meanings_of_delay_lead_to_algorithms_that_have_them(page, stored):
     stored(Experiment())
-    for field, (_, name) in sidebar.LATE.items():
+    for field, (_, name) in all_settings.LATE.items():
         opened = page()
         opened.button(f"late-{field}").click().run()
         assert address(opened) == Experiment(algorithm=name)

@@ -1,0 +1,141 @@
+"""All settings: everything beyond the first controls of the left side."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import streamlit as st
+
+from app import controls
+from app.text import escaped
+from app.views import fitting
+from experiments.catalogue import ALGORITHMS, COMPRESSIONS, FAMILIES
+from experiments.conditions import REFUSED
+from experiments.experiment import Experiment, coding_settings, settings_of
+
+FIRST = 2  # of an algorithm's settings, before the others are folded away
+EXACTNESS = {"BIT": "bit for bit", "RND": "to rounding"}
+LATE = {
+    "delay": ("Gradients late by a fixed lag", "delayed"),
+    "period": ("An average once in a period", "local_sgd"),
+}
+"""The other meanings of delay, by the name of the setting: offered where an algorithm has no such setting."""
+
+
+def own(*names: str) -> None:
+    """Draw the experiment's own settings of these names."""
+    cluster = st.session_state.get("cluster", "simulated")
+    for name in names:
+        settle = {
+            "compression": partial(controls.settle, name),
+            "workload": partial(controls.settle, name),
+            "cluster": partial(controls.settle_cluster, cluster),
+        }
+        controls.draw(controls.control(Experiment, name), REFUSED.get(cluster, {}).get(name, ""), settle.get(name))
+
+
+def draw():
+    """Draw them; return the places for the best rate, and for the faults of ranks."""
+    _family()
+    return _controls()
+
+
+def _family() -> None:
+    """Draw what narrows the list of algorithms, and what the chosen one becomes in limit cases."""
+    state = st.session_state
+    families = dict.fromkeys(entry.family for entry in ALGORITHMS.values())
+    st.selectbox(
+        "Family", families, None, FAMILIES.get, key="family", placeholder="All families", on_change=_settle_family,
+        persist_state="session", help="Only algorithms of this family, in teaching order.",
+    )  # fmt: skip
+    if claims := ALGORITHMS[state.algorithm].declaration.equivalences:
+        more = f" :green-badge[and {len(claims) - 1} more]" if claims[1:] else ""
+        told = [f"- {escaped(one.claim)}: {EXACTNESS[one.exactness]}" for one in claims]
+        st.markdown(
+            f":green-badge[:material/equal: {escaped(claims[0].claim)}]{more}",
+            help="What it becomes in limit cases, as the tests hold it to:\n\n" + "\n".join(told),
+        )
+
+
+def _settle_family() -> None:
+    state = st.session_state
+    if state.family and ALGORITHMS[state.algorithm].family != state.family:
+        _switch(next(name for name, entry in ALGORITHMS.items() if entry.family == state.family))
+
+
+def _switch(algorithm: str) -> None:
+    """Choose another algorithm, with its own defaults."""
+    st.session_state.algorithm = algorithm
+    controls.settle("algorithm")
+
+
+def _controls():
+    """Draw all but the family; return the places for the best rate, and for the faults of ranks."""
+    state = st.session_state
+    algorithm, _, workload = settings_of(state.algorithm, state.compression, state.workload)
+    knobs = [controls.control(algorithm, name) for name in algorithm.model_fields]
+    rate = controls.beginning_rate()
+    knobs = [controls.reaching(k, rate) if k.name == "learning_rate" else k for k in knobs]
+    delays, others = [k for k in knobs if k.delay], [k for k in knobs if not k.delay]
+    owners = controls.owners(state.algorithm, state.compression, state.workload)
+    data = [controls.control(workload, name) for name, owner in owners.items() if owner is workload]
+
+    own("batch")
+    _heading("Delay", "What makes information late: links that take time, and what the algorithm itself puts off.")
+    own(*controls.DELAY)
+    for knob in delays:
+        controls.draw(knob)
+    with st.container(gap="xxsmall"):
+        for field, (words, name) in LATE.items():
+            if field not in algorithm.model_fields:
+                st.button(
+                    f"{words}: {name}", key=f"late-{field}", type="tertiary", icon=":material/arrow_forward:",
+                    on_click=_switch, args=(name,), help="Another meaning of delay: go to the algorithm that has it.",
+                )  # fmt: skip
+    title = ALGORITHMS[state.algorithm].title
+    _heading(f"Settings of {title}")
+    for knob in others[:FIRST]:
+        controls.draw(knob)
+        if knob.name == "learning_rate":
+            best = st.container()
+    if others[FIRST:]:
+        with _folded(f"More of {title}", "algorithm") as more:
+            for knob in others[FIRST:] if more.open else ():
+                controls.draw(knob)
+    if controls.compresses(state.algorithm):
+        own("compression")
+        _compression(state.compression)
+    _heading("Work")
+    own("workload")
+    for knob in data[:1]:
+        controls.draw(knob, on_change=partial(controls.settle, "model") if knob.name == "model" else None)
+    own(*controls.BUDGET)
+    with _folded("More: data, other budgets, precision", "work") as more:
+        for knob in data[1:] if more.open else ():
+            controls.draw(knob)
+        own(*(controls.MORE_BUDGET if more.open else ()))
+    _heading("Cluster")
+    own(*(name for name in controls.PLACE if name != "network"))
+    fitting.offer()
+    ranks = st.container()
+    with _folded("More: links, and faults as text", "cluster") as more:
+        own(*(controls.MORE if more.open else ()))
+    return best, ranks
+
+
+def _folded(label: str, of: str):
+    """Return a place for settings that few change: drawn while it is open, and in force all the time."""
+    return st.expander(label, key=f"more-{of}", on_change="rerun")
+
+
+def _compression(name: str) -> None:
+    """Draw the idea of this compression, and its settings."""
+    if name != "none":
+        st.markdown(f":small[{COMPRESSIONS[name].idea}]")
+    coding = coding_settings(name)
+    for knob in coding.model_fields:
+        controls.draw(controls.control(coding, knob))
+
+
+def _heading(text: str, help: str | None = None) -> None:
+    st.markdown(f"### {text}", help=help, anchors=False)
