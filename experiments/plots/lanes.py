@@ -1,7 +1,8 @@
-"""Names of the ranks of a run, as pictures write them beside a lane, and groups of ranks where there are many."""
+"""Names of the ranks of a run, as pictures write them beside a lane, what was done to each, and groups of many."""
 
 from __future__ import annotations
 
+import math
 from itertools import pairwise
 
 import numpy as np
@@ -18,6 +19,14 @@ RANKS = 64  # rows and columns that can be told apart; more are drawn in groups
 def lane_names(run: Run) -> list[str]:
     """Return the ranks' names: their role and their number."""
     return rank_names(run.experiment, run.trace.ranks)
+
+
+def troubled_names(run: Run) -> list[str]:
+    """Return the ranks' names with what was done to them: "worker 2 ×5" is slowed, "worker 3 †" lost for good."""
+    e = run.experiment
+    slow = {rank: f" ×{factor:g}" for rank, factor in e.slow.by_rank.items() if factor != 1}
+    lost = {rank: " †" for rank, (_, until) in e.crash.by_rank.items() if math.isinf(until)}
+    return [f"{name}{slow.get(rank, '')}{lost.get(rank, '')}" for rank, name in enumerate(lane_names(run))]
 
 
 def rank_names(experiment: Experiment, ranks: int) -> list[str]:

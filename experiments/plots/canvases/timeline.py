@@ -7,38 +7,20 @@ the single spans of one window; when the reader zooms in elsewhere it asks for t
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
 import numpy as np
 
 from experiments import units
 from experiments.plots import palette
 from experiments.plots.column_codec import pack, pack_messages, pack_timeline
-from experiments.plots.lanes import lane_names
+from experiments.plots.lanes import lane_names, troubled_names
 from experiments.plots.saved import saved
+from experiments.plots.story import Chip, Flag, Window, aftermath, story
 from experiments.runs.record import Run
 from tracing import KINDS, Trace, ordered
 
 SPANS, MESSAGES = 50_000, 20_000  # that are sent at once
 CELLS = 2_000_000  # of the table of shares
-
-Window = tuple[float, float]
-
-
-class Flag(NamedTuple):
-    """What happened at a moment (s), to one lane or, with lane -1, to all."""
-
-    at: float
-    lane: int
-    text: str
-
-
-class Chip(NamedTuple):
-    """A window to go to, s."""
-
-    text: str
-    start: float
-    end: float
 
 
 def frame(run: Run, name: str, window: Window | None = None, most: int | None = None) -> bytes:
@@ -46,10 +28,13 @@ def frame(run: Run, name: str, window: Window | None = None, most: int | None = 
 
     At most `most` single spans are in it, by default SPANS.
     """
-    called = saved(run.experiment, "timeline")
+    names = lane_names(run)
+    told = story(run, names)
     return framed(
-        run.trace, lane_names(run), describe(run), name, window, clickable=True, clock=True, saved=called, most=most
-    )
+        aftermath(run, names), troubled_names(run), describe(run), name, window, clickable=True, opening=told.opening,
+        flags=told.flags, chips=told.chips, clock=True, end=run.trace.seconds(),
+        saved=saved(run.experiment, "timeline"), most=most,
+    )  # fmt: skip
 
 
 def framed(
@@ -65,6 +50,7 @@ def framed(
     chips: Sequence[Chip] = (),
     play: bool = False,
     clock: bool = False,
+    end: float | None = None,
     saved: dict | None = None,
     most: int | None = None,
 ) -> bytes:
@@ -72,8 +58,8 @@ def framed(
 
     Two timelines share an axis that reaches `until`, s, at least. `opening` is the window (s) at first, by default the
     first steps; `flags` say what happened when, `chips` are windows to go to. It begins to `play` at once unless the
-    reader prefers less motion. With `clock` its cursor is the time of the page's clock. `saved` is what the picture is
-    called as a file.
+    reader prefers less motion. With `clock` its cursor is the time of the page's clock. What goes on after the `end` of
+    the run, s, goes on for ever. `saved` is what the picture is called as a file.
     """
     columns, total, most = {}, trace.seconds(), most or SPANS
     part, exact = trace, (0.0, total)
@@ -92,6 +78,7 @@ def framed(
         "clock": clock,
         "spans": len(trace.spans["start"]),
         "exact": exact,
+        "end": total if end is None else end,
         "lanes": lanes,
         "kinds": list(KINDS),
         "look": {kind: look._asdict() for kind, look in palette.DOING.items()},
