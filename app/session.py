@@ -24,6 +24,7 @@ from experiments.runs.record import Run
 ROOT = store.home().resolve()
 PATIENCE = 0.35  # s in which a run may end, or begin its curve, before a page shows that it is under way
 POLITE = 10.5  # s in which a stopped run stores what it has: a little more than the pool gives it
+NAME = re.compile(r"[0-9a-f]{16}-\w{1,16}(-\d{1,6})?")  # of a run's folder
 PINS = 4  # runs beside the one that is shown
 
 gc.collect()
@@ -128,6 +129,15 @@ def find(name: str) -> Run | None:
         return None
 
 
+def show_named(name: str) -> Experiment:
+    """Show the stored run of this name, as `?run=` does, and return its experiment. ValueError if it is not here."""
+    if not NAME.fullmatch(name) or find(name) is None:
+        raise ValueError(f"there is no run {name[:40]!r} on this machine; it may be in another folder of runs.")
+    experiment = load(str(ROOT / name)).experiment
+    st.session_state.shown, st.session_state.asked = str(ROOT / name), experiment
+    return experiment
+
+
 @st.cache_resource(max_entries=32, show_spinner=False)
 def timeline_frame(folder: str, window: timeline.Window | None) -> bytes:
     """Return the timeline of the run in `folder`, packed for the browser."""
@@ -140,7 +150,7 @@ def timeline_frame(folder: str, window: timeline.Window | None) -> bytes:
 def pinned() -> list[str]:
     """Return the names of the pinned runs, in the order they were pinned; older links call them `keep`."""
     names = (st.query_params.get("pin") or st.query_params.get("keep", "")).split(",")
-    return [name for name in dict.fromkeys(names) if re.fullmatch(r"[0-9a-f]{16}-\w{1,16}(-\d{1,6})?", name)][:PINS]
+    return [name for name in dict.fromkeys(names) if NAME.fullmatch(name)][:PINS]
 
 
 def pin(folder: str) -> None:

@@ -12,7 +12,7 @@ from app.controls import control, owners, spoken
 from app.views import seeds
 from experiments import naming, units
 from experiments.catalogue import ALGORITHMS, WORKLOADS
-from experiments.experiment import NESTED, Experiment
+from experiments.experiment import Experiment
 from experiments.runs.figures import FIGURES
 from experiments.runs.record import Run
 from experiments.runs.seeds import seed_figure
@@ -158,9 +158,7 @@ def _mark(one: Shown) -> str:
 
 
 def _flat(experiment: Experiment, any_seed: bool = False) -> dict:
-    values = experiment.model_dump(mode="json")
-    own = {name: value for name, value in values.items() if name not in NESTED and not (any_seed and name == "seed")}
-    return {**own, **values["data"], **values["coding"], **values["settings"]}
+    return {name: value for name, value in experiment.in_force().items() if not (any_seed and name == "seed")}
 
 
 def _value(experiment: Experiment, name: str, value) -> str:

@@ -68,6 +68,14 @@ def _open() -> None:
     """Begin a session: read the link, and run what it says without being asked."""
     state = st.session_state
     state.complaint = ""
+    if name := st.query_params.pop("run", ""):  # the command line prints such links
+        try:
+            experiment = session.show_named(name)
+            controls.put(experiment)
+            state.all_settings = bool(sidebar.beyond(experiment))
+            return
+        except ValueError as error:
+            state.complaint = sentence(str(error))
     if trouble := controls.read_address():
         state.complaint = f"This link is not quite right: {sentence(trouble)} Here is the default experiment instead."
     experiment = controls.chosen()

@@ -1,6 +1,8 @@
-"""Names of the ranks of a run, as pictures write them beside a lane."""
+"""Names of the ranks of a run, as pictures write them beside a lane, and what was done to each."""
 
 from __future__ import annotations
+
+import math
 
 from experiments import catalogue
 from experiments.experiment import Experiment
@@ -12,6 +14,14 @@ ROLES = {"pipelined": "stage", "model_parallel": "stage", "decoupled": "module"}
 def lane_names(run: Run) -> list[str]:
     """Return the ranks' names: their role and their number."""
     return rank_names(run.experiment, run.trace.ranks)
+
+
+def troubled_names(run: Run) -> list[str]:
+    """Return the ranks' names with what was done to them: "worker 2 ×5" is slowed, "worker 3 †" lost for good."""
+    e = run.experiment
+    slow = {rank: f" ×{factor:g}" for rank, factor in e.slow.by_rank.items() if factor != 1}
+    lost = {rank: " †" for rank, (_, until) in e.crash.by_rank.items() if math.isinf(until)}
+    return [f"{name}{slow.get(rank, '')}{lost.get(rank, '')}" for rank, name in enumerate(lane_names(run))]
 
 
 def rank_names(experiment: Experiment, ranks: int) -> list[str]:

@@ -7,44 +7,31 @@ the single spans of one window; when the reader zooms in elsewhere it asks for t
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
 import numpy as np
 
 from experiments import units
 from experiments.plots import palette
 from experiments.plots.column_codec import pack, pack_messages, pack_timeline
-from experiments.plots.lanes import lane_names
+from experiments.plots.lanes import lane_names, troubled_names
 from experiments.plots.saved import saved
+from experiments.plots.story import Chip, Flag, Window, aftermath, story
 from experiments.runs.record import Run
 from tracing import KINDS, Trace, ordered
 
 SPANS, MESSAGES = 50_000, 20_000  # that are sent at once
 CELLS = 2_000_000  # of the table of shares
 
-Window = tuple[float, float]
-
-
-class Flag(NamedTuple):
-    """What happened at a moment (s), to one lane or, with lane -1, to all."""
-
-    at: float
-    lane: int
-    text: str
-
-
-class Chip(NamedTuple):
-    """A window to go to, s."""
-
-    text: str
-    start: float
-    end: float
-
 
 def frame(run: Run, name: str, window: Window | None = None) -> bytes:
     """Return all that the browser needs; `name` identifies the run, `window` (s) is where single spans are wanted."""
-    called = saved(run.experiment, "timeline")
-    return framed(run.trace, lane_names(run), describe(run), name, window, clickable=True, clock=True, saved=called)
+    names = lane_names(run)
+    told = story(run, names)
+    return framed(
+        aftermath(run, names), troubled_names(run), describe(run), name, window, clickable=True, opening=told.opening,
+        flags=told.flags, chips=told.chips, clock=True, end=run.trace.seconds(),
+        saved=saved(run.experiment, "timeline"),
+    )  # fmt: skip
 
 
 def framed(
@@ -60,14 +47,15 @@ def framed(
     chips: Sequence[Chip] = (),
     play: bool = False,
     clock: bool = False,
+    end: float | None = None,
     saved: dict | None = None,
 ) -> bytes:
     """Return the same for any trace, with names for its lanes that can be clicked or not.
 
     Two timelines share an axis that reaches `until`, s, at least. `opening` is the window (s) at first, by default the
     first steps; `flags` say what happened when, `chips` are windows to go to. It begins to `play` at once unless the
-    reader prefers less motion. With `clock` its cursor is the time of the page's clock. `saved` is what the picture is
-    called as a file.
+    reader prefers less motion. With `clock` its cursor is the time of the page's clock. What goes on after the `end` of
+    the run, s, goes on for ever. `saved` is what the picture is called as a file.
     """
     columns, total = {}, trace.seconds()
     part, exact = trace, (0.0, total)
@@ -86,6 +74,7 @@ def framed(
         "clock": clock,
         "spans": len(trace.spans["start"]),
         "exact": exact,
+        "end": total if end is None else end,
         "lanes": lanes,
         "kinds": list(KINDS),
         "look": {kind: look._asdict() for kind, look in palette.DOING.items()},
