@@ -10,6 +10,7 @@ import gc
 import re
 import secrets
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 import pyarrow.parquet  # noqa: F401  (the store reads with it; better now than at the first result)
@@ -149,7 +150,8 @@ def timeline_frame(folder: str, window: timeline.Window | None) -> bytes:
 
 def pinned() -> list[str]:
     """Return the names of the pinned runs, in the order they were pinned; older links call them `keep`."""
-    names = (st.query_params.get("pin") or st.query_params.get("keep", "")).split(",")
+    there = st.query_params.get_all("pin") or st.query_params.get_all("keep")
+    names = [name for one in there for name in one.split(",")]
     return [name for name in dict.fromkeys(names) if NAME.fullmatch(name)][:PINS]
 
 
@@ -168,10 +170,15 @@ def unpin(name: str) -> None:
     _write([one for one in pinned() if one != name])
 
 
-def _write(names: list[str]) -> None:
+def pin_all(names: list[str], queries: list[str]) -> None:
+    """Pin these runs; `queries` are those that are still to be made (see app.sharing)."""
+    _write(names, queries)
+
+
+def _write(names: list[str], queries: Sequence[str] = ()) -> None:
     st.query_params.pop("keep", None)
-    if names:
-        st.query_params["pin"] = ",".join(dict.fromkeys(names))
+    if pins := [",".join(dict.fromkeys(names)), *queries][0 if names else 1 :]:
+        st.query_params["pin"] = pins if queries else pins[0]
     else:
         st.query_params.pop("pin", None)
 

@@ -110,8 +110,7 @@ def _title(run: Run, folder: str, name: str, changed: list[str]) -> None:
             _pin(name, folder)
             seeds.choose(run)
             st.toggle("Source", key="source", bind="query-params", help="The algorithm's own file beside the charts.")
-            with st.popover("Share", icon=":material/link:"):
-                export.share(run.experiment)
+            st.fragment(export.share)(run.experiment)
             with st.popover("Download", icon=":material/download:"):
                 export.downloads(run, name)
 
@@ -181,5 +180,5 @@ def figures(run: Run) -> None:
         if name == "bytes" and (ratio := run.summary.get("compression_ratio")):
             less = f"{units.number(ratio)} times less" if ratio >= 1 else f"{units.number(1 / ratio)} times more"
             help = f"Payload only. Whole gradients would be {units.size(ratio * value)}."
-        said = units.told(run.summary, name)
+        said = compare.figure(run, name)
         grid.metric(label[:1].upper() + label[1:], said, less, delta_color="off", delta_arrow="off", help=help)

@@ -26,14 +26,17 @@ CELLS = 2_000_000  # of the table of shares
 WAITED = COMMUNICATE  # the first of KINDS that is no work: what is done, and what is waited for
 
 
-def frame(run: Run, name: str, window: Window | None = None) -> bytes:
-    """Return all that the browser needs; `name` identifies the run, `window` (s) is where single spans are wanted."""
+def frame(run: Run, name: str, window: Window | None = None, most: int | None = None) -> bytes:
+    """Return all that the browser needs; `name` identifies the run, `window` (s) is where single spans are wanted.
+
+    At most `most` single spans are in it, by default SPANS.
+    """
     names, after = lane_names(run), aftermath(run, lane_names(run))
     found = story(run, names)
     return framed(
         after, troubled_names(run), describe(run), name, window, clickable=True, opening=found.opening,
         flags=found.flags, chips=found.chips, clock=True, end=run.trace.seconds(),
-        saved=saved(run.experiment, "timeline"), known=run.causes if after is run.trace else None,
+        saved=saved(run.experiment, "timeline"), most=most, known=run.causes if after is run.trace else None,
         told=why.told(run.trace, run.causes, names),
     )  # fmt: skip
 
@@ -53,6 +56,7 @@ def framed(
     clock: bool = False,
     end: float | None = None,
     saved: dict | None = None,
+    most: int | None = None,
     known: Causes | None = None,
     told: str | None = None,
 ) -> bytes:
@@ -64,17 +68,17 @@ def framed(
     the run, s, goes on for ever. `saved` is what the picture is called as a file. `known` are the causes of its waits,
     if they have been found before, and `told` says who caused most of them.
     """
-    columns, total = {}, trace.seconds()
+    columns, total, most = {}, trace.seconds(), most or SPANS
     known = known or causes(trace)
     told = why.told(trace, known, lanes) if told is None else told
     trace, kinds = _by_op(why.explained(trace, known))
     part, exact = trace, (0.0, total)
-    if len(trace.spans["start"]) > SPANS:
-        part, exact = _within(trace, window or opening, total)
+    if len(trace.spans["start"]) > most:
+        part, exact = _within(trace, window or opening, total, most)
         columns["shares"] = _shares(trace, total, len(kinds))
-    columns["timeline"] = np.frombuffer(pack_timeline(part, SPANS), np.uint8)
-    columns["messages"] = np.frombuffer(pack_messages(part, MESSAGES), np.uint8)
-    if len(part.spans["start"]) <= SPANS:
+    columns["timeline"] = np.frombuffer(pack_timeline(part, most), np.uint8)
+    columns["messages"] = np.frombuffer(pack_messages(part, min(most, MESSAGES)), np.uint8)
+    if len(part.spans["start"]) <= most:
         columns["why"] = np.frombuffer(why.packed(part), np.uint8)
     header = {
         "run": name,
@@ -126,16 +130,16 @@ def describe(run: Run) -> str:
     return f"Timeline of {run.trace.ranks} ranks over {units.seconds(run.trace.seconds())}: {', '.join(parts)}."
 
 
-def _within(trace: Trace, window: Window | None, total: float) -> tuple[Trace, Window]:
-    """Return the trace in and around the window, as far as SPANS spans reach, and from when to when that is."""
+def _within(trace: Trace, window: Window | None, total: float, most: int) -> tuple[Trace, Window]:
+    """Return the trace in and around the window, as far as `most` spans reach, and from when to when that is."""
     start, end = trace.spans["start"], trace.spans["end"]
     if window is None:
-        a, b = 0.0, float(start[SPANS])  # spans are sorted by start
+        a, b = 0.0, float(start[most])  # spans are sorted by start
     else:
         wide = window[1] - window[0]
         for a, b in ((window[0] - wide, window[1] + wide), window):
             a, b = max(a, 0.0), min(b, total)
-            if np.count_nonzero((start < b) & (end > a)) <= SPANS:
+            if np.count_nonzero((start < b) & (end > a)) <= most:
                 break
     messages = trace.messages
     inside = (start < b) & (end > a)
