@@ -102,3 +102,9 @@ RANK = "#4A5A6A"
 
 MUTED = "#87919C"
 """Axis marks and remarks: 3 to 1 or more on both pages."""
+
+WORKERS = ("#C2453D", "#4F6BC0", "#857230", "#B34A94", "#7A5BD0", "#A0522D")
+"""Workers where each of them is a dot: white numbers on it, so that more workers may share these colours."""
+
+CLASSES = ("#CC6677", "#5B7FC7", "#CDB84B", "#882255", "#44AA99", "#999933", "#AA66BB", "#8A7F78")
+"""Classes of data, as areas and as points; a point has a shape of its class, too."""
