@@ -37,7 +37,7 @@ def frame(run: Run, name: str, window: Window | None = None, most: int | None = 
         after, troubled_names(run), describe(run), name, window, clickable=True, opening=found.opening,
         flags=found.flags, chips=found.chips, clock=True, end=run.trace.seconds(),
         saved=saved(run.experiment, "timeline"), most=most, known=run.causes if after is run.trace else None,
-        told=why.told(run.trace, run.causes, names),
+        told=why.totals(run),
     )  # fmt: skip
 
 
