@@ -32,7 +32,7 @@ from pathlib import Path
 
 NAMES = ("curve", "timeline")
 _FOLDER = Path(__file__).parent
-_MORE = {"curve": ("marks.js",)}
+_MORE = {"curve": ("marks.js",), "timeline": ("topology.js",)}
 
 
 @cache

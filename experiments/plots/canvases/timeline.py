@@ -12,6 +12,7 @@ import numpy as np
 
 from experiments import units
 from experiments.plots import palette
+from experiments.plots.canvases.topology import Machines, machines
 from experiments.plots.column_codec import pack, pack_messages, pack_timeline
 from experiments.plots.lanes import lane_names, troubled_names
 from experiments.plots.saved import saved
@@ -30,7 +31,7 @@ def frame(run: Run, name: str, window: Window | None = None) -> bytes:
     return framed(
         aftermath(run, names), troubled_names(run), describe(run), name, window, clickable=True, opening=told.opening,
         flags=told.flags, chips=told.chips, clock=True, end=run.trace.seconds(),
-        saved=saved(run.experiment, "timeline"),
+        saved=saved(run.experiment, "timeline"), machines=machines(run),
     )  # fmt: skip
 
 
@@ -49,19 +50,22 @@ def framed(
     clock: bool = False,
     end: float | None = None,
     saved: dict | None = None,
+    machines: Machines | None = None,
 ) -> bytes:
     """Return the same for any trace, with names for its lanes that can be clicked or not.
 
     Two timelines share an axis that reaches `until`, s, at least. `opening` is the window (s) at first, by default the
     first steps; `flags` say what happened when, `chips` are windows to go to. It begins to `play` at once unless the
     reader prefers less motion. With `clock` its cursor is the time of the page's clock. What goes on after the `end` of
-    the run, s, goes on for ever. `saved` is what the picture is called as a file.
+    the run, s, goes on for ever. `saved` is what the picture is called as a file. Beside it stand
+    the `machines`, if given.
     """
     columns, total = {}, trace.seconds()
     part, exact = trace, (0.0, total)
     if len(trace.spans["start"]) > SPANS:
         part, exact = _within(trace, window or opening, total)
         columns["shares"] = _shares(trace, total)
+    columns |= machines.columns if machines else {}
     columns["timeline"] = np.frombuffer(pack_timeline(part, SPANS), np.uint8)
     columns["messages"] = np.frombuffer(pack_messages(part, MESSAGES), np.uint8)
     header = {
@@ -80,6 +84,7 @@ def framed(
         "look": {kind: look._asdict() for kind, look in palette.DOING.items()},
         "description": description,
         "clickable": clickable,
+        "machines": machines and machines.header,
         "saved": saved,
     }
     return pack(header, columns)
