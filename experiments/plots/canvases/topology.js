@@ -164,7 +164,7 @@ class Topology {
     g.lineWidth = level.kind < 0 ? 1.5 : 3;
     this.outline(g, m, x, y, r);
     g.stroke();
-    if (level.kind >= 0 && look[kinds[level.kind]].hatch === "x") { // stopped
+    if (kinds[level.kind] === "idle") { // stopped
       g.lineWidth = 2;
       g.beginPath();
       for (const way of [-1, 1]) { g.moveTo(x - 0.6 * r, y - way * 0.6 * r); g.lineTo(x + 0.6 * r, y + way * 0.6 * r); }
@@ -187,7 +187,7 @@ class Topology {
     for (const rank of this.ranks[m]) {
       const n = timeline.doing(rank, now);
       at.add(n < 0 ? -1 : kind[n]);
-      if (n >= 0 && kind[n] < 2) shares[kind[n]] += Math.min(1, (to - start[n]) / Math.max(duration[n], 1e-12)) / this.ranks[m].length;
+      if (n >= 0 && kind[n] < timeline.work) shares[kind[n]] += Math.min(1, (to - start[n]) / Math.max(duration[n], 1e-12)) / this.ranks[m].length;
     }
     return { shares, kind: at.size === 1 ? [...at][0] : -1 };
   }
