@@ -12,6 +12,7 @@ from experiments.catalogue import ALGORITHMS, COMPRESSIONS, PRESETS, WORKLOADS, 
 from experiments.experiment import Experiment
 from experiments.measure import this_machine
 from experiments.plots.lanes import rank_names
+from workloads import own_module, table
 
 REAL = {"processes": "real processes", "threads": "real threads", "gpus": "real GPUs"}
 ON_CPU = "ran on the CPU"  # in the note of a run that asked for GPUs and found too few
@@ -28,7 +29,14 @@ def method(e: Experiment) -> str:
 
 def title(e: Experiment) -> str:
     """Return what a run is called: "Synchronous SGD on handwritten digits"."""
-    return f"{method(e)} on {WORKLOADS[e.workload].title}"
+    return f"{method(e)} on {data(e)}"
+
+
+def data(e: Experiment) -> str:
+    """Return what it is trained on: "handwritten digits"; what is one's own, by the name of its file: "iris"."""
+    own = {"table": table, "own_module": own_module}.get(e.workload)
+    name = e.data["table" if e.workload == "table" else "net"] if own else ""
+    return own.title(name) if name else WORKLOADS[e.workload].title
 
 
 def files(e: Experiment) -> str:

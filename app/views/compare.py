@@ -128,9 +128,16 @@ def table(shown: list[Shown]) -> None:
 def told(one: Shown, name: str) -> str:
     """Return a figure of a run; over seeds its mean and standard deviation, and of how many runs if not of all."""
     if not one.others:
-        return units.told(one.run.summary, name)
+        return figure(one.run, name)
     s = seed_figure(run.summary.get(name) for run in one.runs)
     return units.figure(name, s.mean, s.std) + (f" ({s.n} of {len(s.values)})" if 0 < s.n < len(s.values) else "")
+
+
+def figure(run: Run, name: str) -> str:
+    """Return a figure of a run in words; the last loss of a run that diverged says nothing but that."""
+    if run.status == "diverged" and name in ("loss", "held_out_loss"):
+        return "diverged"
+    return units.told(run.summary, name)
 
 
 def ending(one: Shown) -> str:

@@ -11,7 +11,7 @@ import streamlit as st
 from app import controls, session
 from app.charts import Shown
 from app.text import escaped, sentence
-from app.views import ask, compare, export, ghost, pictures, predict, predicted_vs_measured, seeds, sweep
+from app.views import ask, compare, export, ghost, learn, pictures, predict, predicted_vs_measured, seeds, sweep
 from app.views.pictures import heading
 from experiments import naming, units
 from experiments.experiment import Experiment
@@ -77,6 +77,8 @@ def show(folder: str, wanted: Experiment | None, under_way: UnderWay | None = No
                 "slow it down, let it pause, or lose it.",
             )
             st.fragment(pictures.lanes)(folder)
+            if not under_way:
+                learn.show(run, folder)
             if any(one.run.quantities for one in shown):
                 heading("What the method measured", "Numbers that the algorithm itself found worth a curve.")
                 st.fragment(pictures.measured)(each)
@@ -112,8 +114,7 @@ def _title(run: Run, folder: str, name: str, changed: list[str]) -> None:
             _pin(name, folder)
             seeds.choose(run)
             st.toggle("Source", key="source", bind="query-params", help="The algorithm's own file beside the charts.")
-            with st.popover("Share", icon=":material/link:"):
-                export.share(run.experiment)
+            st.fragment(export.share)(run.experiment)
             with st.popover("Download", icon=":material/download:"):
                 export.downloads(run, name)
 
@@ -212,8 +213,7 @@ def figures(run: Run) -> None:
             help = f"Payload only. Whole gradients would be {units.size(ratio * value)}."
         if name == "share_compute" and value is not None:
             help += " " + " ".join(f"{kind.capitalize()}: {share}." for kind, share in _spent(run).items())
-        lost = run.status == "diverged" and name == "held_out_loss"  # the number would only say how late it was seen
-        said = "diverged" if lost else units.told(run.summary, name)
+        said = compare.figure(run, name)
         cell = grid.container(gap="xxsmall")
         cell.metric(label[:1].upper() + label[1:], said, less, delta_color="off", delta_arrow="off", help=help)
         if name == "share_compute" and value is not None:

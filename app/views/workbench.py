@@ -5,7 +5,7 @@ from __future__ import annotations
 import streamlit as st
 from streamlit.navigation.page import StreamlitPage
 
-from app import controls, feasible, session
+from app import controls, feasible, session, sharing
 from app.text import sentence
 from app.views import faults, live, result, sidebar
 from experiments.experiment import Experiment
@@ -45,6 +45,8 @@ def page() -> None:
     with st.sidebar:
         experiment, refusal = sidebar.choose()
     faults.show(experiment)
+    if wrong := sharing.receive():
+        state.complaint = " ".join(map(sentence, wrong))
     if state.get("complaint"):
         st.warning(state.complaint, icon=":material/link_off:")
     if refusal:
@@ -68,6 +70,14 @@ def _open() -> None:
     """Begin a session: read the link, and run what it says without being asked."""
     state = st.session_state
     state.complaint = ""
+    if name := st.query_params.pop("run", ""):  # the command line prints such links
+        try:
+            experiment = session.show_named(name)
+            controls.put(experiment)
+            state.all_settings = bool(sidebar.beyond(experiment))
+            return
+        except ValueError as error:
+            state.complaint = sentence(str(error))
     if trouble := controls.read_address():
         state.complaint = f"This link is not quite right: {sentence(trouble)} Here is the default experiment instead."
     experiment = controls.chosen()

@@ -6,7 +6,7 @@ from experiments.plots.column_codec import pack
 from experiments.plots.pictures import Axis, Picture
 
 DASHES = {"solid": [], "dash": [8, 5], "dot": [2, 4], "dashdot": [8, 4, 2, 4], "longdash": [14, 5]}
-LOOK = ("colour", "symbol", "name", "key", "bare", "faint", "width", "ghost")
+LOOK = ("colour", "symbol", "name", "key", "bare", "faint", "width", "ghost", "every", "ended")
 
 
 def frame(picture: Picture, description: str, of: str = "", saved: dict | None = None) -> bytes:
@@ -31,6 +31,7 @@ def frame(picture: Picture, description: str, of: str = "", saved: dict | None =
         "y": _axis(picture.y),
         "height": picture.height,
         "growing": picture.growing,
+        "together": picture.together,
         "description": description,
         "of": of,
         "saved": saved,
