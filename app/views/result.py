@@ -11,7 +11,7 @@ import streamlit as st
 from app import session
 from app.charts import Shown
 from app.text import escaped, sentence
-from app.views import ask, compare, export, ghost, pictures, predict, predicted_vs_measured, seeds, sweep
+from app.views import ask, compare, export, ghost, learn, pictures, predict, predicted_vs_measured, seeds, sweep
 from app.views.pictures import heading
 from experiments import naming, units
 from experiments.experiment import Experiment
@@ -75,6 +75,8 @@ def show(folder: str, wanted: Experiment | None, under_way: UnderWay | None = No
                 "slow it down, let it pause, or lose it.",
             )
             st.fragment(pictures.lanes)(folder)
+            if not under_way:
+                learn.show(run, folder)
             if any(one.run.quantities for one in shown):
                 heading("What the method measured", "Numbers that the algorithm itself found worth a curve.")
                 st.fragment(pictures.measured)(each)
