@@ -15,7 +15,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 STREAMLIT = ("", "true", "false")  # which it understands itself
 
 
-class Embedding:
+class EmbedMiddleware:
     """Answers requests for a picture alone, and passes all others on."""
 
     def __init__(self, app: ASGIApp):
