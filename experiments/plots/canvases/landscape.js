@@ -169,7 +169,7 @@ class Landscape {
         found.push(Math.hypot(x - u, y - v) / (right - left));
       }
     }
-    return found.length ? found.sort((a, b) => a - b)[Math.floor(0.8 * (found.length - 1))] : 0;
+    return found.length ? found.sort((a, b) => a - b)[Math.floor(0.6 * (found.length - 1))] : 0;
   }
 
   // ---- drawing
@@ -248,7 +248,7 @@ class Landscape {
     if (model === null) return;
     const [left, right, bottom, top] = this.frame.box, [u, v] = this.point(model);
     const times = 2 ** Math.round(Math.log2(0.12 / this.near)); // which keeps most dots inside
-    const size = Math.min(190, at.width * 0.42), half = (size / at.width / 2) * ((right - left) / times);
+    const size = Math.min(220, at.width * 0.42), half = (size / at.width / 2) * ((right - left) / times);
     const tall = half * ((top - bottom) / (right - left)) * (at.width / at.height);
     const x = at.left + ((u - left) / (right - left)) * at.width, y = at.top + at.height - ((v - bottom) / (top - bottom)) * at.height;
     const corner = {
