@@ -125,7 +125,7 @@ class Landscape {
       if (Number.isFinite(accuracy[n])) parts.push(`accuracy ${(100 * accuracy[n]).toFixed(1)} %`);
     }
     const apart = this.apart();
-    if (apart !== null) parts.push(`the farthest worker ${Number(apart.toPrecision(2))} from the ${this.frame.model}, on this plane`);
+    if (apart !== null && this.workers.length > 1) parts.push(`the farthest worker ${Number(apart.toPrecision(2))} from the ${this.frame.model}, on this plane`);
     return `${parts.join(" · ")}.`;
   }
 
@@ -570,7 +570,7 @@ function paths(frame) {
   }
   const shared = (where) => (met.get(where)?.size ?? 0) > 1;
   for (const [one, path] of found) {
-    const worker = one !== frame.ranks && !frame.servers; // a server's model is where workers always come back to
+    const worker = one !== frame.ranks && frame.averages;
     path.joined = path.place.map((where, i) => worker && i > 0 && shared(where) && !shared(path.place[i - 1]));
   }
   return found;
