@@ -40,9 +40,9 @@ assert tuple(DOING) == KINDS
 
 FORWARD = DOING["compute"].colour
 OPS: dict[str, tuple[str, AreaStyle]] = {
-    "F": ("forward", AreaStyle(FORWARD, 1.0, "", "forward of a micro-batch", DARK)),
+    "F": ("forward", AreaStyle(FORWARD, 1.0, "", "forward pass", DARK)),
     "R": ("forward again", AreaStyle(FORWARD, 0.8, "x", "forward once more, from the stored inputs")),
-    "B": ("backward", AreaStyle("#0F5E96", 1.0, "", "backward, both halves", LIGHT)),
+    "B": ("backward", AreaStyle("#0F5E96", 1.0, "", "backward pass, both halves", LIGHT)),
     "I": ("backward of inputs", AreaStyle("#CC79A7", 0.86, "", "the half that the stage before waits for", DARK)),
     "W": ("backward of weights", AreaStyle("#E0BE52", 0.7, "", "the half that no other stage waits for", DARK)),
     "U": ("update", AreaStyle(DOING["update"].colour, 0.5, "\\", "update of the weights", LIGHT)),
