@@ -149,7 +149,7 @@ def test_a_finished_run_shows_its_figures_curves_and_timeline(page, stored, canv
     figures = {metric.label: metric.value for metric in opened.metric}
     assert figures["Held-out accuracy"] == "95.5 ± 1.1 %"
     assert figures["Staleness"].endswith("updates")
-    assert canvases(opened).keys() == {"loss", "accuracy", "timeline"}
+    assert canvases(opened).keys() == {"loss", "accuracy", "timeline", "landscape"}
     assert not opened.exception
 
 
