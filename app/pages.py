@@ -4,6 +4,7 @@ from pathlib import Path
 
 import streamlit as st
 
+from app import controls
 from app.views import kernels, network, schedules, survey, textbook, upload, workbench
 from app.views.textbook import instructor
 
@@ -26,4 +27,7 @@ PAGES = [
         visibility="visible" if instructor.shown() else "hidden",
     ),
 ]
-st.navigation(PAGES, position="top").run()
+chosen = st.navigation(PAGES, position="top")
+if chosen is not PAGES[0]:
+    controls.leave_address()
+chosen.run()

@@ -22,8 +22,11 @@ ABOVE = ("held_out_loss", "accuracy", "seconds", "bytes", "share_wait", "stalene
 """The figures that stand above the charts."""
 
 
-def show(folder: str, wanted: Experiment | None) -> None:
-    """Show the run in `folder`; `wanted` is the experiment of the controls, which may be another one by now."""
+def show(folder: str, wanted: Experiment | None, led: bool = False, told: bool = False) -> None:
+    """Show the run in `folder`; `wanted` is the experiment of the controls, which may be another one by now.
+
+    `led`: its timeline stands above already; `told`: so does what it finds.
+    """
     try:
         run = session.load(folder)
     except ValueError as error:
@@ -38,7 +41,8 @@ def show(folder: str, wanted: Experiment | None) -> None:
         if changed:
             predict.offer(wanted)
         predict.compared(run)
-        ask.told(run)
+        if not told:
+            ask.told(run)
         remarks(run, missing)
     figures(run)
     with st.container():
@@ -51,12 +55,13 @@ def show(folder: str, wanted: Experiment | None) -> None:
             export.source(run)
     with charts_side:
         st.fragment(pictures.loss_and_accuracy)(shown)
-        heading(
-            "Timeline",
-            "Who did what when: one lane per rank, one bar per span. Arrows are messages. Click a rank's name to slow "
-            "it down, let it pause, or lose it.",
-        )
-        st.fragment(pictures.lanes)(folder)
+        if not led:
+            heading(
+                "Timeline",
+                "Who did what when: one lane per rank, one bar per span. Arrows are messages. Click a rank's name to "
+                "slow it down, let it pause, or lose it.",
+            )
+            st.fragment(pictures.lanes)(folder)
         if any(one.run.quantities for one in shown):
             heading("What the method measured", "Numbers that the algorithm itself found worth a curve.")
             st.fragment(pictures.measured)(each)

@@ -41,10 +41,10 @@ class Chip(NamedTuple):
     end: float
 
 
-def frame(run: Run, name: str, window: Window | None = None) -> bytes:
+def frame(run: Run, name: str, window: Window | None = None, play: bool = False) -> bytes:
     """Return all that the browser needs; `name` identifies the run, `window` (s) is where single spans are wanted."""
     called = saved(run.experiment, "timeline")
-    return framed(run.trace, lane_names(run), describe(run), name, window, clickable=True, clock=True, saved=called)
+    return framed(run.trace, lane_names(run), describe(run), name, window, clickable=True, play=play, clock=True, saved=called)
 
 
 def framed(
