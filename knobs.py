@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import difflib
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import pairwise
 from typing import Annotated, Any
 
@@ -34,20 +34,63 @@ class Knobs(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, validate_default=True)
 
 
-def knob(default: Any, help: str, *, unit: str = "", delay: bool = False, local: bool = False, **bounds: Any) -> Any:
+def knob(
+    default: Any,
+    help: str,
+    *,
+    unit: str = "",
+    delay: bool = False,
+    local: bool = False,
+    when: Mapping[str, Sequence] | None = None,
+    unless: Mapping[str, Sequence] | None = None,
+    **bounds: Any,
+) -> Any:
     """Declare one setting.
 
     `help` is one line, `unit` what the number counts ("steps", "s", "bytes", "" for a pure number), `delay` marks a
     knob that is one of the meanings of *delay* (a period, a fixed lag), which the workbench groups together, `local`
     one that names a file of the machine, which only the command line may set, not links or the workbench.
+    `when` and `unless` say when it is in force, by the values of other knobs: `when={"update": ("momentum",)}`.
     `bounds` are pydantic's `ge`, `gt`, `le`, `lt`, `multiple_of`; a choice is typed `Literal[...]`.
     """
-    return Field(default, description=help, json_schema_extra={"unit": unit, "delay": delay, "local": local}, **bounds)
+    said = {"unit": unit, "delay": delay, "local": local, "when": dict(when or {}), "unless": dict(unless or {})}
+    return Field(default, description=help, json_schema_extra=said, **bounds)
 
 
 def local(kind: type[Knobs]) -> list[str]:
     """Return the names of the knobs of `kind` that are `local`."""
     return [name for name, field in kind.model_fields.items() if (field.json_schema_extra or {}).get("local")]
+
+
+def in_force(kind: type[Knobs], name: str, values: Mapping[str, Any]) -> bool:
+    """Whether knob `name` of `kind` is read with these values of the others; a missing one has its default."""
+    extra = kind.model_fields[name].json_schema_extra or {}
+    when, unless = extra.get("when", {}), extra.get("unless", {})
+
+    def value(other: str) -> Any:
+        return values[other] if other in values else kind.model_fields[other].default
+
+    return (
+        all(value(other) in some for other, some in when.items())
+        and not any(value(other) in some for other, some in unless.items())
+        and all(in_force(kind, other, values) for other in (*when, *unless))
+    )
+
+
+def condition(kind: type[Knobs], name: str) -> str:
+    """Return when knob `name` of `kind` is in force, in words: "with update momentum or nesterov"; "" for always."""
+    extra = kind.model_fields[name].json_schema_extra or {}
+    told = [f"{other} {' or '.join(map(_said, some))}" for other, some in extra.get("when", {}).items()]
+    told += [f"{other} other than {' or '.join(map(_said, some))}" for other, some in extra.get("unless", {}).items()]
+    return " and ".join(f"with {one}" for one in told)
+
+
+def _said(value: Any) -> str:
+    return (
+        {"": "empty", True: "on", False: "off"}.get(value, str(value))
+        if isinstance(value, str | bool)
+        else f"{value:g}"
+    )
 
 
 def numbers(text: str, name: str, form: str, counts: tuple[int, ...] = (3,)) -> tuple[float, ...]:

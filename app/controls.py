@@ -31,7 +31,7 @@ from experiments.experiment import (
 )
 from experiments.fault_settings import FaultSetting
 from experiments.measure import this_machine
-from knobs import Knobs, local
+from knobs import Knobs, in_force, local
 
 WORDS = {
     "batch": "batch size",
@@ -70,6 +70,7 @@ class Control:
     "number" or "text".
     """
 
+    owner: type[Knobs]
     name: str
     kind: str
     help: str
@@ -123,6 +124,7 @@ def control(owner: type[Knobs], name: str) -> Control:
     optional = type(None) in kinds
     kinds = [kind for kind in kinds if kind is not type(None)]
     common = {
+        "owner": owner,
         "name": name,
         "help": field.description or "",
         "unit": extra.get("unit", ""),
@@ -200,10 +202,12 @@ def alone(algorithm: str) -> bool:
 
 
 def draw(one: Control, refused: str = "", on_change=None) -> None:
-    """Put the widget of `one` on the page. Its value lives in the session, under its name.
+    """Put the widget of `one` on the page if it is in force. Its value lives in the session, under its name.
 
     `refused` says why the cluster cannot obey it: it is disabled, unless it has a value that must be taken back.
     """
+    if not in_force(one.owner, one.name, st.session_state):
+        return
     value = st.session_state.setdefault(one.name, one.default)
     common = {
         "key": one.name,

@@ -27,12 +27,12 @@ from cluster.faults import JITTERS
 from cluster.network import NETWORKS, parse_network
 from experiments.fault_settings import LostRanks, PausedRanks, SlowRanks
 from experiments.measure import this_machine
-from knobs import Knobs, knob, local, make
+from knobs import Knobs, condition, in_force, knob, local, make
 from workloads.budget import Budget
 
 MAX_WORKERS = 4096
 MAX_QUERY = 8000  # characters; longer queries are refused unread
-PAGE = ("axis", "log", "pin", "source", "seeds", "sweep", "stops", "embed", "embed_options", "tour", "keep")
+PAGE = ("run", "axis", "log", "pin", "source", "seeds", "sweep", "stops", "embed", "embed_options", "tour", "keep")
 """Parameters of an address that are for the page alone; `keep` is what older links call `pin`."""
 OWN = "own"  # the network and the device that a real cluster has: nothing is emulated
 REAL_DEFAULTS = {"network": OWN, "device": OWN}
@@ -135,9 +135,10 @@ class Experiment(Knobs):
                 f"{self.compression} wants all ranks to send at once, and {self.algorithm} has them push one by one; "
                 "use another compression, such as top_k."
             )
-        object.__setattr__(self, "coding", coding.model_dump(mode="json"))
-        object.__setattr__(self, "settings", s.model_dump(mode="json"))
-        object.__setattr__(self, "data", data.model_dump(mode="json"))
+        begun = starting_point(self.algorithm, self.workload)
+        object.__setattr__(self, "coding", _effective(coding))
+        object.__setattr__(self, "settings", _effective(s))
+        object.__setattr__(self, "data", _effective(data, begun))
         for setting in (self.slow, self.pause, self.crash):
             setting.check(self.ranks)
         if not self.budget.model_dump(exclude_none=True):
@@ -186,6 +187,17 @@ class Experiment(Knobs):
         """When to stop."""
         return Budget(steps=self.steps, epochs=self.epochs, seconds=self.seconds, target_loss=self.target_loss)
 
+    def in_force(self) -> dict[str, Any]:
+        """Return all values, by flat name, without knobs that have no effect with these values of the others."""
+        values = self.model_dump(mode="json")
+        kinds = settings_of(self.algorithm, self.compression, self.workload)
+        own = {name: value for name, value in values.items() if name not in NESTED}
+        if self.method.whole_batch:
+            del own["batch"]
+        groups = zip(kinds, (self.settings, self.coding, self.data), strict=True)
+        nested = [(name, value) for kind, some in groups for name, value in some.items() if in_force(kind, name, some)]
+        return {**own, **dict(nested)}
+
     def change(self, **values: Any) -> Experiment:
         """Return the same experiment with other values, by flat name; None restores a default.
 
@@ -201,6 +213,10 @@ class Experiment(Knobs):
         if values.get("algorithm", self.algorithm) != self.algorithm:
             own = own_defaults(values["algorithm"])
             kept = {name: value for name, value in kept.items() if name not in own}
+        kinds = settings_of(*(values.get(module) or getattr(self, module) for module in modules))
+        every = {**self.data, **kept, **values}
+        idle = {n for kind in kinds for n in kind.model_fields if n not in values and not in_force(kind, n, every)}
+        kept = {name: value for name, value in kept.items() if name not in idle}
         return Experiment.of({name: value for name, value in {**kept, **values}.items() if value is not None})
 
     # one flat spelling, from which JSON, query and command line differ only in punctuation
@@ -209,6 +225,7 @@ class Experiment(Knobs):
     def of(cls, values: Mapping[str, Any]) -> Experiment:
         """Build one from flat names ("workers", "period", "noise"). ValueError in one sentence if it cannot be.
 
+        Those that have no effect beside the others, such as a momentum under plain SGD, are left at their defaults.
         Values may be text, as links and command lines have them: an empty one is None where that is allowed.
         """
         own = [name for name in cls.model_fields if name not in NESTED]
@@ -230,6 +247,17 @@ class Experiment(Knobs):
                 f"{fields['algorithm']} on {workload} has no setting {unknown[0][:60]!r}; {_among(unknown[0], choices)}"
             )
         return make(cls, {**fields, "settings": settings, "coding": coding, "data": data}, "the experiment")
+
+    def refuse_idle(self, given: Mapping[str, Any]) -> None:
+        """Raise ValueError if one of the values `given` for it has no effect, such as a momentum under plain SGD."""
+        kinds = settings_of(self.algorithm, self.compression, self.workload)
+        for kind, held in zip(kinds, (self.settings, self.coding, self.data), strict=True):
+            for name in given.keys() & held.keys():
+                if not in_force(kind, name, held) and spelled(given[name]) != spelled(held[name]):
+                    read = condition(kind, name)
+                    raise ValueError(
+                        f"{name} has no effect here: it is read {read}; leave it out, or change the other."
+                    )
 
     def flat(self) -> dict[str, Any]:
         """Return algorithm, workload, and every value that differs from its default, by flat name."""
@@ -343,6 +371,13 @@ def settings_of(algorithm: str, compression: str, workload: str) -> tuple[type[K
 def coding_settings(compression: str) -> type[Knobs]:
     """Return the class of a compression's settings; "none" has none."""
     return Knobs if compression == "none" else compressions.find(compression).Settings
+
+
+def _effective(made: Knobs, start: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """Return the values of these knobs as JSON has them, those that are not in force at their defaults."""
+    kind, values = type(made), made.model_dump(mode="json")
+    defaults = kind(**(start or {})).model_dump(mode="json")
+    return {n: value if in_force(kind, n, values) else defaults[n] for n, value in values.items()}
 
 
 def _differing(kind: type[Knobs], values: Mapping[str, Any], start: Mapping[str, Any] | None = None) -> dict[str, Any]:

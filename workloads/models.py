@@ -25,6 +25,9 @@ from workloads.sequential import Sequential
 MAX_WIDTH = 65536
 MAX_HIDDEN = 64
 
+MLP, DEEP, FILTERS = {"model": ("mlp",)}, {"model": ("residual",)}, {"model": ("cnn", "cnn_bn")}
+"""When a knob of a model is in force."""
+
 
 class ModelKnobs(Knobs):
     """The model of a supervised workload."""
@@ -32,11 +35,11 @@ class ModelKnobs(Knobs):
     model: Literal["mlp", "residual", "cnn", "cnn_bn"] = knob(
         "mlp", "the model: dense, deep and residual, or convolutional, with batch norm or without"
     )
-    hidden: str = knob("128,128", "mlp: sizes of its hidden layers, for example 128,128; none if empty")
-    depth: int = knob(16, "residual: how many blocks", ge=1, le=256, unit="blocks")
-    width: int = knob(32, "residual: neurons in each block", ge=1, le=8192, unit="neurons")
-    channels: int = knob(8, "cnn, cnn_bn: filters of the first convolution; twice as many in the second", ge=1, le=512)
-    activation: Literal["relu", "tanh"] = knob("relu", "mlp and residual: what follows each hidden layer")
+    hidden: str = knob("128,128", "sizes of the hidden layers, for example 128,128; none if empty", when=MLP)
+    depth: int = knob(16, "how many blocks", when=DEEP, ge=1, le=256, unit="blocks")
+    width: int = knob(32, "neurons in each block", when=DEEP, ge=1, le=8192, unit="neurons")
+    channels: int = knob(8, "filters of the first convolution; twice as many in the second", when=FILTERS, ge=1, le=512)
+    activation: Literal["relu", "tanh"] = knob("relu", "what follows each hidden layer", unless=FILTERS)
 
     @field_validator("hidden")
     @classmethod

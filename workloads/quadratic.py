@@ -21,6 +21,8 @@ import kernels
 from knobs import Knobs, knob
 from workloads.workload import Evaluation, Workload
 
+ALIKE = {"kinds": (1,)}  # when knobs of the kinds are not in force
+
 
 class Settings(Knobs):
     """The curvature and noise of the problem, and the starting point."""
@@ -31,9 +33,9 @@ class Settings(Knobs):
     start: float = knob(1.0, "where every parameter starts", ge=-1e6, le=1e6)
     points: int = knob(4096, "samples", ge=1, le=10_000_000, unit="samples")
     kinds: int = knob(1, "kinds of samples, one for each worker; above 1 nothing is shuffled", ge=1, le=4096)
-    apart: float = knob(0.0, "from the centre of one kind to that of the next", ge=0, le=1e6)
-    unequal: float = knob(1.0, "curvature of the first kind over that of the last", ge=1, le=1e6)
-    stretch: int = knob(32, "samples of one kind in a row: the batch", ge=1, le=65536, unit="samples")
+    apart: float = knob(0.0, "from the centre of one kind to that of the next", unless=ALIKE, ge=0, le=1e6)
+    unequal: float = knob(1.0, "curvature of the first kind over that of the last", unless=ALIKE, ge=1, le=1e6)
+    stretch: int = knob(32, "samples of one kind in a row: the batch", unless=ALIKE, ge=1, le=65536, unit="samples")
 
 
 def build(settings: Settings, dtype=np.float32) -> Quadratic:

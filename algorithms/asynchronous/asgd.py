@@ -15,7 +15,7 @@ Source: Agarwal & Duchi, NIPS 2011; Lian, Huang, Li & Liu, arXiv:1506.08272.
 """
 
 from algorithms.algorithm import Algorithm, Equivalence, Knobs, always, knob, one_server
-from algorithms.parts.optimizers import Rule, optimizer
+from algorithms.parts.optimizers import HEAVY, Rule, optimizer
 
 SERVER = 0
 
@@ -23,7 +23,7 @@ SERVER = 0
 class Settings(Knobs):
     learning_rate: float = knob(0.05, "step size of every gradient", gt=0, le=1000)
     update: Rule = knob("sgd", "optimizer of the server")
-    momentum: float = knob(0.9, "mu, of the rules momentum and nesterov", ge=0, lt=1)
+    momentum: float = knob(0.9, "mu, decay of the velocity", when=HEAVY, ge=0, lt=1)
 
 
 def elements_sent(shape, s):

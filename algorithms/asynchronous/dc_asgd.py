@@ -21,6 +21,8 @@ PLAIN = {"form": "constant", "compensation": 0}
 SERVER = 0
 EPS = 1e-7  # added inside the root
 
+ADAPTIVE = {"form": ("adaptive",)}  # when the knob of its mean square is in force
+
 
 class Settings(Knobs):
     learning_rate: float = knob(0.05, "step size of every gradient", gt=0, le=1000)
@@ -28,7 +30,7 @@ class Settings(Knobs):
         "adaptive", "whether lam is constant, or scaled by the recent size of gradients"
     )
     compensation: float = knob(2.0, "lam; the paper has 0.04 in the constant, 2 in the adaptive form", ge=0, le=1e6)
-    forget: float = knob(0.95, "m: decay of the mean square of gradients", ge=0, lt=1)
+    forget: float = knob(0.95, "m: decay of the mean square of gradients", when=ADAPTIVE, ge=0, lt=1)
     shared: bool = knob(False, "one mean square for all workers, as the paper writes it")
 
 

@@ -24,7 +24,7 @@ from typing import Literal
 
 import kernels
 from algorithms.algorithm import Algorithm, Equivalence, Knobs, knob
-from algorithms.parts.optimizers import Rule, optimizer
+from algorithms.parts.optimizers import HEAVY, Rule, optimizer
 from algorithms.parts.periodic_averaging import StatePolicy, elements_sent_with_state, sync_optimizer_state
 
 PLAIN = {"block_momentum": 0, "block_rate": 1, "period": 4}
@@ -37,8 +37,10 @@ class Settings(Knobs):
     block_momentum: float | None = knob(None, "bm; by default 1 - 1 / workers", ge=0, lt=1)
     block_rate: float = knob(1.0, "zeta, the step size between blocks", gt=0, le=100)
     update: Rule = knob("sgd", "optimizer of every worker")
-    momentum: float = knob(0.9, "mu, of the rules momentum and nesterov", ge=0, lt=1)
-    state: StatePolicy = knob("reset", "what the end of a block does to the optimizer state")
+    momentum: float = knob(0.9, "mu, decay of the velocity", when=HEAVY, ge=0, lt=1)
+    state: StatePolicy = knob(
+        "reset", "what the end of a block does to the optimizer state", unless={"update": ("sgd",)}
+    )
 
 
 def worker(comm, task, s=Settings()):

@@ -17,7 +17,7 @@ Source: Douillard et al., arXiv:2311.08105, Algorithm 1 (outer rate 0.7, mu 0.9,
 
 import kernels
 from algorithms.algorithm import Algorithm, Equivalence, Knobs, knob
-from algorithms.parts.optimizers import Rule, optimizer
+from algorithms.parts.optimizers import HEAVY, Rule, optimizer
 from algorithms.parts.periodic_averaging import elements_sent
 
 FOUR = {"exactness": "RND", "workers": 4, "to_workers": 4}
@@ -29,7 +29,7 @@ class Settings(Knobs):
     outer_rate: float = knob(0.7, "step size of the outer steps", gt=0, le=100)
     outer_momentum: float = knob(0.9, "mu of the outer steps", ge=0, lt=1)
     update: Rule = knob("adam", "the inner optimizer")
-    momentum: float = knob(0.9, "mu of the inner rules momentum and nesterov", ge=0, lt=1)
+    momentum: float = knob(0.9, "mu, decay of the velocity", when=HEAVY, ge=0, lt=1)
     weight_decay: float = knob(0.0, "share of w that an inner step removes, as a multiple of lr", ge=0, le=1)
 
 

@@ -20,7 +20,7 @@ from math import ceil
 
 import kernels
 from algorithms.algorithm import Algorithm, Equivalence, Knobs, knob
-from algorithms.parts.optimizers import Rule, optimizer
+from algorithms.parts.optimizers import HEAVY, Rule, optimizer
 
 FOUR = {"exactness": "RND", "workers": 4, "to_workers": 4}
 
@@ -30,7 +30,7 @@ class Settings(Knobs):
     period: int = knob(10, "H, local steps from one average to the next", ge=1, le=10_000, unit="steps", delay=True)
     switch: float = knob(0.0, "average in every step until then (post-local)", ge=0, le=10_000, unit="epochs")
     update: Rule = knob("sgd", "optimizer of every worker")
-    momentum: float = knob(0.9, "mu, of the rules momentum and nesterov", ge=0, lt=1)
+    momentum: float = knob(0.9, "mu, decay of the velocity", when=HEAVY, ge=0, lt=1)
 
 
 def elements_sent(shape, s):

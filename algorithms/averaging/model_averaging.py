@@ -14,7 +14,7 @@ Source: McDonald, Hall & Mann, NAACL 2010; Su & Chen, arXiv:1507.01239.
 """
 
 from algorithms.algorithm import Algorithm, Equivalence, Knobs, knob
-from algorithms.parts.optimizers import Rule, optimizer
+from algorithms.parts.optimizers import HEAVY, Rule, optimizer
 from algorithms.parts.periodic_averaging import StatePolicy, elements_sent_with_state, sync_optimizer_state
 
 EVERY_STEP = {"exactness": "RND", "workers": 4, "to_workers": 4}
@@ -24,8 +24,10 @@ class Settings(Knobs):
     learning_rate: float = knob(0.2, "step size", gt=0, le=1000)
     period: int = knob(10, "local steps from one average to the next", ge=1, le=10_000, unit="steps", delay=True)
     update: Rule = knob("sgd", "optimizer of every worker")
-    momentum: float = knob(0.9, "mu, of the rules momentum and nesterov", ge=0, lt=1)
-    state: StatePolicy = knob("keep", "what an averaging round does to the optimizer state")
+    momentum: float = knob(0.9, "mu, decay of the velocity", when=HEAVY, ge=0, lt=1)
+    state: StatePolicy = knob(
+        "keep", "what an averaging round does to the optimizer state", unless={"update": ("sgd",)}
+    )
 
 
 def worker(comm, task, s=Settings()):

@@ -15,7 +15,7 @@ Source: Wang, Tantia, Ballas & Rabbat, ICLR 2020, arXiv:1910.00643, Algorithm 1,
 
 import kernels
 from algorithms.algorithm import Algorithm, Equivalence, Knobs, knob
-from algorithms.parts.optimizers import Rule, optimizer
+from algorithms.parts.optimizers import HEAVY, Rule, optimizer
 from algorithms.parts.periodic_averaging import StatePolicy, elements_sent_with_state, sync_optimizer_state
 
 FOUR = {"exactness": "RND", "workers": 4, "to_workers": 4}
@@ -27,8 +27,8 @@ class Settings(Knobs):
     slow_rate: float = knob(1.0, "alpha, slow rate: the slow step is alpha lr u", gt=0, le=100)
     slow_momentum: float = knob(0.5, "beta, decay of the slow velocity", ge=0, lt=1)
     update: Rule = knob("sgd", "optimizer of every worker")
-    momentum: float = knob(0.9, "mu, of the rules momentum and nesterov", ge=0, lt=1)
-    state: StatePolicy = knob("keep", "what a slow step does to the optimizer state")
+    momentum: float = knob(0.9, "mu, decay of the velocity", when=HEAVY, ge=0, lt=1)
+    state: StatePolicy = knob("keep", "what a slow step does to the optimizer state", unless={"update": ("sgd",)})
 
 
 def worker(comm, task, s=Settings()):

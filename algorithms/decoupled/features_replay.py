@@ -23,13 +23,13 @@ from collections import deque
 
 from algorithms.algorithm import Algorithm, Equivalence, Knobs, knob, shared_by_all
 from algorithms.parts.module_chain import ModuleChain
-from algorithms.parts.optimizers import Rule, optimizer
+from algorithms.parts.optimizers import HEAVY, Rule, optimizer
 
 
 class Settings(Knobs):
     learning_rate: float = knob(0.1, "step size", gt=0, le=1000)
     update: Rule = knob("sgd", "optimizer of every module")
-    momentum: float = knob(0.9, "mu, of the rules momentum and nesterov", ge=0, lt=1)
+    momentum: float = knob(0.9, "mu, decay of the velocity", when=HEAVY, ge=0, lt=1)
     first_rate: float = knob(1.0, "factor of the step size on the first module; the authors' code has 2", gt=0, le=100)
     barrier: bool = knob(True, "no module goes backward before all have gone forward, as in the paper")
 

@@ -19,13 +19,13 @@ Source: Lillicrap et al., Nature Communications 7:13276, 2016, arXiv:1411.0247; 
 
 from algorithms.algorithm import Algorithm, Equivalence, Knobs, knob, shared_by_all
 from algorithms.parts.module_chain import ModuleChain
-from algorithms.parts.optimizers import Rule, optimizer
+from algorithms.parts.optimizers import HEAVY, Rule, optimizer
 
 
 class Settings(Knobs):
     learning_rate: float = knob(0.2, "step size", gt=0, le=1000)
     update: Rule = knob("sgd", "optimizer of every module")
-    momentum: float = knob(0.9, "mu, of the rules momentum and nesterov", ge=0, lt=1)
+    momentum: float = knob(0.9, "mu, decay of the velocity", when=HEAVY, ge=0, lt=1)
     direct: bool = knob(True, "straight from the outputs to every layer (DFA), not from layer to layer (FA)")
 
 

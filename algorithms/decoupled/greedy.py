@@ -20,15 +20,15 @@ Source: Belilovsky, Eickenberg & Oyallon, ICML 2019, arXiv:1812.11446, and ICML 
 
 from algorithms.algorithm import Algorithm, Equivalence, Knobs, knob, shared_by_all
 from algorithms.parts.module_chain import ModuleChain
-from algorithms.parts.optimizers import Rule, optimizer
+from algorithms.parts.optimizers import HEAVY, Rule, optimizer
 
 
 class Settings(Knobs):
     learning_rate: float = knob(0.1, "step size of modules and classifiers", gt=0, le=1000)
     update: Rule = knob("sgd", "optimizer of modules and classifiers")
-    momentum: float = knob(0.9, "mu, of the rules momentum and nesterov", ge=0, lt=1)
+    momentum: float = knob(0.9, "mu, decay of the velocity", when=HEAVY, ge=0, lt=1)
     head_layers: int = knob(1, "hidden layers of an auxiliary classifier; 0 is linear", ge=0, le=8)
-    head_width: int = knob(64, "neurons in each of them", ge=1, le=8192, unit="neurons")
+    head_width: int = knob(64, "neurons in each of them", unless={"head_layers": (0,)}, ge=1, le=8192, unit="neurons")
     phase: int | None = knob(
         None, "steps of a module before the next one learns instead; all in parallel if empty", ge=1
     )

@@ -26,7 +26,7 @@ import numpy as np
 import kernels
 from algorithms.algorithm import Algorithm, Equivalence, Knobs, knob
 from algorithms.model_parallel.tensor import Replicated, backward, forward
-from algorithms.parts.optimizers import Rule, optimizer
+from algorithms.parts.optimizers import HEAVY, Rule, optimizer
 from algorithms.parts.rank_groups import divisors, one_of
 from kernels.arrays import joined, shares
 
@@ -34,11 +34,11 @@ from kernels.arrays import joined, shares
 class Settings(Knobs):
     learning_rate: float = knob(0.2, "step size", gt=0, le=1000)
     update: Rule = knob("sgd", "optimizer of every rank, for its units")
-    momentum: float = knob(0.9, "mu, of the rules momentum and nesterov", ge=0, lt=1)
+    momentum: float = knob(0.9, "mu, decay of the velocity", when=HEAVY, ge=0, lt=1)
     layout: Literal["data", "model", "hybrid"] = knob(
         "hybrid", "a group for each rank, one for all, or a number of groups"
     )
-    groups: int = knob(2, "G, groups of the hybrid layout", ge=1, le=4096, unit="groups")
+    groups: int = knob(2, "G, groups of the hybrid layout", when={"layout": ("hybrid",)}, ge=1, le=4096, unit="groups")
 
 
 def data_shards(workers, s):

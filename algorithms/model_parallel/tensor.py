@@ -23,7 +23,7 @@ import math
 
 import kernels
 from algorithms.algorithm import Algorithm, Equivalence, Knobs, knob, shared_by_all
-from algorithms.parts.optimizers import Rule, optimizer
+from algorithms.parts.optimizers import HEAVY, Rule, optimizer
 from algorithms.parts.vocabulary_loss import cross_entropy
 from kernels.arrays import joined, shares
 
@@ -31,7 +31,7 @@ from kernels.arrays import joined, shares
 class Settings(Knobs):
     learning_rate: float = knob(0.2, "step size", gt=0, le=1000)
     update: Rule = knob("sgd", "optimizer of every rank, for its shard")
-    momentum: float = knob(0.9, "mu, of the rules momentum and nesterov", ge=0, lt=1)
+    momentum: float = knob(0.9, "mu, decay of the velocity", when=HEAVY, ge=0, lt=1)
     sequence: bool = knob(False, "between two blocks a rank has its own rows, not all of them")
 
 

@@ -18,7 +18,7 @@ Source: Narayanan et al., SC 2021, arXiv:2104.04473 (PTD-P).
 import kernels
 from algorithms.algorithm import Algorithm, Equivalence, Knobs, knob
 from algorithms.model_parallel.tensor import Replicated, backward, forward
-from algorithms.parts.optimizers import Rule, optimizer
+from algorithms.parts.optimizers import HEAVY, Rule, optimizer
 from algorithms.parts.rank_groups import one_of
 from algorithms.parts.vocabulary_loss import cross_entropy
 from kernels.arrays import shares
@@ -27,7 +27,7 @@ from kernels.arrays import shares
 class Settings(Knobs):
     learning_rate: float = knob(0.3, "step size", gt=0, le=1000)
     update: Rule = knob("sgd", "optimizer of every rank, for its shard")
-    momentum: float = knob(0.9, "mu, of the rules momentum and nesterov", ge=0, lt=1)
+    momentum: float = knob(0.9, "mu, decay of the velocity", when=HEAVY, ge=0, lt=1)
     tensor: int = knob(2, "T, ranks that share a stage by columns and rows", ge=1, le=4096, unit="ranks")
     stages: int = knob(2, "S, stages of a pipeline", ge=1, le=4096, unit="stages")
     chunks: int = knob(4, "M, micro-batches in a mini-batch", ge=1, le=1024)

@@ -12,6 +12,8 @@ from typing import Literal
 import kernels
 
 Rule = Literal["sgd", "momentum", "nesterov", "adagrad", "rmsprop", "adam"]
+HEAVY = {"update": ("momentum", "nesterov")}
+"""When a setting `momentum` beside `update: Rule` is in force: with the rules that have a velocity."""
 
 EPS = 1e-8  # in the denominators of Adagrad, RMSprop and Adam
 FORGET = 0.99  # RMSprop: decay of the mean square

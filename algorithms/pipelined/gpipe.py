@@ -33,7 +33,11 @@ from algorithms.parts.pipeline.settings import FlushSettings
 class Settings(FlushSettings):
     chunks: int = knob(4, "micro-batches in a mini-batch", ge=1, le=1024)
     recompute: Literal["none", "early", "late"] = knob("none", "store inputs only, and repeat the forward")
-    except_last: bool = knob(False, "but not of the last micro-batch, which comes back at once, as in torchgpipe")
+    except_last: bool = knob(
+        False,
+        "but not of the last micro-batch, which comes back at once, as in torchgpipe",
+        unless={"recompute": ("none",)},
+    )
 
 
 def schedule(

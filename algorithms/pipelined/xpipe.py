@@ -37,7 +37,9 @@ from algorithms.parts.pipeline.stream_executor import stream
 class Settings(StreamSettings):
     learning_rate: float = knob(0.003, "step size", gt=0, le=1000)
     update: Literal["adam", "momentum"] = knob("adam", "the rule that makes steps and predicts them")
-    momentum: float = knob(0.9, "share of the last step that goes on, of the rule of that name", ge=0, lt=1)
+    momentum: float = knob(
+        0.9, "share of the last step that goes on (heavy ball)", when={"update": ("momentum",)}, ge=0, lt=1
+    )
     chunks: int = knob(4, "micro-batches in an update", ge=1, le=1024)
 
 

@@ -32,7 +32,9 @@ from algorithms.pipelined.zb_h1 import lagging
 
 class Settings(FlushSettings):
     max_norm: float = knob(0.0, "largest norm of the whole gradient; 0 for any", ge=0, le=1e6)
-    validation: Literal["before", "after"] = knob("after", "the norm is known before the update, or it is taken back")
+    validation: Literal["before", "after"] = knob(
+        "after", "the norm is known before the update, or it is taken back", unless={"max_norm": (0,)}
+    )
 
 
 def schedule(rank: int, ranks: int, chunks: int) -> Iterator[Op]:

@@ -20,7 +20,9 @@ class Settings(Knobs):
     learning_rate: float = knob(0.2, "initial step size", gt=0, le=1000)
     decay: float = knob(0.0, "q: the rate falls as t^-q; theory asks for more than 1/2", ge=0, lt=1)
     average: Literal["uniform", "exponential"] = knob("uniform", "equal weights, or exponentially decaying ones")
-    weight: float = knob(0.01, "a, the newest model's weight in an exponential average", gt=0, le=1)
+    weight: float = knob(
+        0.01, "a, the newest model's weight in an exponential average", when={"average": ("exponential",)}, gt=0, le=1
+    )
     after: int = knob(
         100, "steps before averaging begins, so that the descent is not averaged", ge=0, le=10_000_000, unit="steps"
     )

@@ -15,14 +15,14 @@ DistributedDataParallel.
 
 import kernels
 from algorithms.algorithm import Algorithm, Equivalence, Knobs, knob
-from algorithms.parts.optimizers import Rule, optimizer
+from algorithms.parts.optimizers import HEAVY, Rule, optimizer
 
 
 class Settings(Knobs):
     learning_rate: float = knob(0.3, "step size", gt=0, le=1000)
     accumulate: int = knob(2, "A, mini-batches per update", ge=1, le=10_000, unit="steps", delay=True)
     update: Rule = knob("sgd", "optimizer for the mean gradient, on every worker")
-    momentum: float = knob(0.9, "mu, of the rules momentum and nesterov", ge=0, lt=1)
+    momentum: float = knob(0.9, "mu, decay of the velocity", when=HEAVY, ge=0, lt=1)
 
 
 def elements_sent(shape, s):

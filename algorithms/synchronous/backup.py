@@ -19,7 +19,7 @@ from itertools import count
 
 import kernels
 from algorithms.algorithm import Algorithm, Equivalence, Knobs, knob, one_server
-from algorithms.parts.optimizers import Rule, optimizer
+from algorithms.parts.optimizers import HEAVY, Rule, optimizer
 
 SERVER = 0
 END = None  # sent along with the last w
@@ -29,7 +29,7 @@ class Settings(Knobs):
     learning_rate: float = knob(0.2, "step size", gt=0, le=1000)
     backups: int | None = knob(None, "b, workers not waited for; by default one in 25, if there are two", ge=0, le=4095)
     update: Rule = knob("sgd", "optimizer of the server, for the mean gradient")
-    momentum: float = knob(0.9, "mu, of the rules momentum and nesterov", ge=0, lt=1)
+    momentum: float = knob(0.9, "mu, decay of the velocity", when=HEAVY, ge=0, lt=1)
 
     @property
     def synchronous(self):

@@ -23,7 +23,7 @@ from functools import cache
 
 import kernels
 from algorithms.algorithm import Algorithm, Equivalence, Knobs, knob
-from algorithms.parts.optimizers import Rule, optimizer
+from algorithms.parts.optimizers import HEAVY, Rule, optimizer
 
 
 class Settings(Knobs):
@@ -31,7 +31,7 @@ class Settings(Knobs):
     delay: int = knob(1, "k, delay of every gradient", ge=0, le=64, unit="steps", delay=True)
     layerwise: bool = knob(True, "layers are reduced as their gradients come; otherwise the whole model at once")
     update: Rule = knob("sgd", "optimizer for the mean gradient, on every worker")
-    momentum: float = knob(0.9, "mu, of the rules momentum and nesterov", ge=0, lt=1)
+    momentum: float = knob(0.9, "mu, decay of the velocity", when=HEAVY, ge=0, lt=1)
 
 
 def elements_sent(shape, s):

@@ -25,7 +25,9 @@ class Settings(Knobs):
     base_batch: int = knob(32, "samples per step, of all workers, that the base rate is for", ge=1, unit="samples")
     momentum: float = knob(0.9, "mu, decay of the velocity", ge=0, lt=1)
     warm_up: WarmUp = knob("gradual", "how the rate rises from base to k times base")
-    warm_up_epochs: float = knob(5.0, "passes over the data until the full rate", ge=0, le=1000, unit="epochs")
+    warm_up_epochs: float = knob(
+        5.0, "passes over the data until the full rate", unless={"warm_up": ("none",)}, ge=0, le=1000, unit="epochs"
+    )
     milestones: Rising = knob("30,60,80", "epochs at which the rate falls, with commas", unit="epochs")
     decay: float = knob(0.1, "factor of the rate at each milestone", gt=0, le=1)
 

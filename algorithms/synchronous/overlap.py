@@ -19,7 +19,7 @@ non-blocking).
 
 import kernels
 from algorithms.algorithm import Algorithm, Equivalence, Knobs, knob
-from algorithms.parts.optimizers import Rule, optimizer
+from algorithms.parts.optimizers import HEAVY, Rule, optimizer
 
 
 class Settings(Knobs):
@@ -28,7 +28,7 @@ class Settings(Knobs):
         32_768, "least size of a bucket of gradients; 0 for layer by layer", ge=0, le=1 << 30, unit="bytes"
     )
     update: Rule = knob("sgd", "optimizer for the mean gradient, on every worker")
-    momentum: float = knob(0.9, "mu, of the rules momentum and nesterov", ge=0, lt=1)
+    momentum: float = knob(0.9, "mu, decay of the velocity", when=HEAVY, ge=0, lt=1)
 
 
 def elements_sent(shape, s):

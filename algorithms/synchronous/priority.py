@@ -21,7 +21,7 @@ from functools import cache
 from typing import Literal
 
 from algorithms.algorithm import Algorithm, Equivalence, Knobs, knob
-from algorithms.parts.optimizers import Rule, optimizer
+from algorithms.parts.optimizers import HEAVY, Rule, optimizer
 
 
 class Settings(Knobs):
@@ -29,7 +29,7 @@ class Settings(Knobs):
     order: Literal["priority", "fifo"] = knob("priority", "what is sent first: early layers, or what came first")
     slice: int = knob(32_768, "largest slice; others may overtake after it", ge=1, unit="numbers")
     update: Rule = knob("sgd", "optimizer for the mean gradient, on every worker")
-    momentum: float = knob(0.9, "mu, of the rules momentum and nesterov", ge=0, lt=1)
+    momentum: float = knob(0.9, "mu, decay of the velocity", when=HEAVY, ge=0, lt=1)
 
 
 def elements_sent(shape, s):

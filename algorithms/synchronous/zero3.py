@@ -19,14 +19,14 @@ import numpy as np
 
 import kernels
 from algorithms.algorithm import Algorithm, Equivalence, Knobs, knob
-from algorithms.parts.optimizers import Rule, optimizer
+from algorithms.parts.optimizers import HEAVY, Rule, optimizer
 from kernels.arrays import joined, shares
 
 
 class Settings(Knobs):
     learning_rate: float = knob(0.01, "step size", gt=0, le=1000)
     update: Rule = knob("adam", "optimizer of a rank, for its pieces of the mean gradient")
-    momentum: float = knob(0.9, "mu, of the rules momentum and nesterov", ge=0, lt=1)
+    momentum: float = knob(0.9, "mu, decay of the velocity", when=HEAVY, ge=0, lt=1)
 
 
 def elements_sent(shape, s):

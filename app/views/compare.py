@@ -12,7 +12,7 @@ from app.controls import control, owners, spoken
 from app.views import seeds
 from experiments import naming, units
 from experiments.catalogue import ALGORITHMS, WORKLOADS
-from experiments.experiment import NESTED, Experiment
+from experiments.experiment import Experiment
 from experiments.runs.figures import FIGURES
 from experiments.runs.record import Run
 from experiments.runs.seeds import seed_figure
@@ -116,9 +116,16 @@ def table(shown: list[Shown]) -> None:
 def told(one: Shown, name: str) -> str:
     """Return a figure of a run; over seeds its mean and standard deviation, and of how many runs if not of all."""
     if not one.others:
-        return units.told(one.run.summary, name)
+        return figure(one.run, name)
     s = seed_figure(run.summary.get(name) for run in one.runs)
     return units.figure(name, s.mean, s.std) + (f" ({s.n} of {len(s.values)})" if 0 < s.n < len(s.values) else "")
+
+
+def figure(run: Run, name: str) -> str:
+    """Return a figure of a run in words; the last loss of a run that diverged says nothing but that."""
+    if run.status == "diverged" and name in ("loss", "held_out_loss"):
+        return "diverged"
+    return units.told(run.summary, name)
 
 
 def ending(one: Shown) -> str:
@@ -151,9 +158,7 @@ def _mark(one: Shown) -> str:
 
 
 def _flat(experiment: Experiment, any_seed: bool = False) -> dict:
-    values = experiment.model_dump(mode="json")
-    own = {name: value for name, value in values.items() if name not in NESTED and not (any_seed and name == "seed")}
-    return {**own, **values["data"], **values["coding"], **values["settings"]}
+    return {name: value for name, value in experiment.in_force().items() if not (any_seed and name == "seed")}
 
 
 def _value(experiment: Experiment, name: str, value) -> str:

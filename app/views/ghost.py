@@ -2,11 +2,78 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
+import streamlit as st
+
+from app import session
+from app.charts import Shown
+from app.text import escaped
+from app.views import compare
 from experiments import units
+from experiments.experiment import Experiment
 from experiments.runs.record import Run
+
+NAME = "the run before"
 
 ALIKE = 0.005  # share by which two figures may differ and still be called the same
 WORTH = 1.2  # times more or less from which traffic is worth saying
+
+
+def behind(folder: str | None, now: Experiment, others: list[str]) -> Shown | None:
+    """Return the run in `folder` as a ghost behind a run of `now`; None where its curves would say nothing.
+
+    That is a run that is among the `others` on the page (names of folders), or was trained for another task.
+    """
+    if folder is None or Path(folder).name in others:
+        return None
+    try:
+        run = session.load(folder)
+    except ValueError:  # deleted meanwhile
+        return None
+    return Shown(NAME, run, 0, folder, ghost=True) if comparable(run.experiment, now) else None
+
+
+def line(before: Shown | None, now: Experiment, run: Run | None = None) -> None:
+    """Say what was changed since the run before and, once `run` is there, what came of it; offer to forget it."""
+    if before is None:
+        return
+    changes = compare.changes(before.run.experiment, now)
+    more = f" and {len(changes) - 2} more" if len(changes) > 2 else ""
+    changed = f"**{escaped(', '.join(changes[:2]))}{more}**" if changes else "**Once more**"
+    came = f": {escaped(difference(before.run, run))}." if run else ", drawn over the run before, in grey."
+    if run and st.session_state.get("axis_for") == _pair(before, run):
+        came += " Against the step both curves are one, so they are drawn against time."
+    with st.container(horizontal=True, vertical_alignment="center", gap="small", key="before"):
+        st.markdown(f":material/history: {changed}{came}", width="stretch")
+        st.button(
+            "", icon=":material/close:", key="forget-before", type="tertiary", on_click=session.forget_before,
+            help="Forget the run before.",
+        )  # fmt: skip
+
+
+def settle_axis(before: Shown | None, run: Run) -> None:
+    """Draw the curves against time if only the clock changed, and against the step again when that is over.
+
+    A reader who has chosen the axis himself is not overruled.
+    """
+    state = st.session_state
+    if state.get("axis_chosen"):
+        state.axis_for = None
+    elif before and only_the_clock(before.run, run):
+        if state.get("axis", "step") == "step":
+            state.axis, state.axis_for = "seconds", _pair(before, run)
+    elif state.get("axis_for"):
+        state.axis, state.axis_for = "step", None
+
+
+def axis_chosen() -> None:
+    """Remember that the reader has chosen the axis."""
+    st.session_state.axis_chosen = True
+
+
+def _pair(before: Shown, run: Run) -> tuple[str, str]:
+    return before.run.summary["digest"], run.summary["digest"]
 
 
 def difference(before: Run, now: Run) -> str:
@@ -19,7 +86,7 @@ def difference(before: Run, now: Run) -> str:
         return "the same run to the bit, clock and all"
     diverged = "diverged" in (before.status, now.status)
     parts = [_ending(before, now)] if diverged else [_clock(was, has)]
-    if not comparable(before, now):
+    if not comparable(before.experiment, now.experiment):
         return ", ".join([*filter(None, parts), "on other data, so that losses cannot be compared"])
     if same_model(before, now):
         parts.append("the same model to the bit")
@@ -31,10 +98,9 @@ def difference(before: Run, now: Run) -> str:
     return ", ".join(filter(None, parts)) or "no difference in any figure"
 
 
-def comparable(before: Run, now: Run) -> bool:
-    """Return whether both were trained for the same task, so that their losses mean the same."""
-    tasks = [(run.experiment.workload, run.experiment.files) for run in (before, now)]
-    return tasks[0] == tasks[1]
+def comparable(before: Experiment, now: Experiment) -> bool:
+    """Return whether both train for the same task, so that their losses mean the same."""
+    return (before.workload, before.files) == (now.workload, now.files)
 
 
 def same_model(before: Run, now: Run) -> bool:

@@ -6,37 +6,80 @@ import numpy as np
 import streamlit as st
 
 from app import charts, components, session
-from app.views import pictures, result
+from app.charts import Shown
+from app.views import compare, ghost, pictures, result
 from experiments import units
 from experiments.jobs.pool import JobState
 from experiments.plots import palette
 from experiments.plots.canvases import curve
-from experiments.plots.pictures import Axis, Picture, Series
+from experiments.plots.palette import LineStyle
+from experiments.plots.pictures import Series
 
 EVERY = 0.5  # s between two frames
+DIMMED = "<style>.st-key-figures, .st-key-rest { opacity: 0.45; filter: grayscale(1); }</style>"
 
 
-def show() -> None:
-    """Show the page while a run is under way."""
-    st.fragment(_frame, run_every=EVERY)()
+def show(led: bool = False) -> None:
+    """Show the page while a run is under way: over the run that is on it, or alone if there is none.
+
+    `led`: the timeline of the run on the page stands above already.
+    """
+    folder, alone = st.session_state.get("shown"), LiveRun(None)
+    if folder:
+        asked = st.session_state.asked
+        result.show(folder, None, LiveRun(ghost.behind(folder, asked, session.pinned())), led)
+        st.html(DIMMED)
+    else:
+        alone.head()
+        alone.curves([])
 
 
-def _frame() -> None:
+class LiveRun:
+    """The run under way in the places of a finished one, drawn again and again; `before` is the ghost behind it."""
+
+    def __init__(self, before: Shown | None):
+        self.before = before
+
+    def head(self) -> None:
+        """Draw what is under way and how far it is."""
+        st.fragment(_head, run_every=EVERY)()
+
+    def line(self) -> None:
+        """Say what was changed since the run before."""
+        ghost.line(self.before, st.session_state.asked)
+
+    def curves(self, others: list[Shown]) -> None:
+        """Draw the curves as they grow, with those of other runs on the page."""
+        st.fragment(_curves, run_every=EVERY)([*others, *filter(None, [self.before])])
+
+
+def _head() -> None:
     now = session.under_way()
     if now is None:
         st.rerun()
-    st.markdown(f"# {result.title(st.session_state.asked)}", anchors=False)
-    st.progress(min(max(now.fraction, 0.0), 1.0), text=_words(now))
+    with st.container(gap="xxsmall"):
+        st.markdown(f"# {result.title(st.session_state.asked)}", anchors=False)
+        st.progress(min(max(now.fraction, 0.0), 1.0), text=_words(now))
+
+
+def _curves(others: list[Shown]) -> None:
+    now = session.under_way()
+    if now is None:
+        st.rerun()
+    pinned = [one for one in others if not one.ghost]
+    line = palette.RUNS[next(n for n in range(len(palette.RUNS)) if n not in [one.colour for one in pinned])]
+    if pinned:
+        compare.legend(others)
     with st.container(key="curves"):
         left, right = st.columns([3, 2], gap="medium")
     with left:
         pictures.against("Loss")
-        components.curve(_panel(now, "loss"), key="live-loss")
+        components.curve(_panel(now, "loss", others, line), key="loss")
     with right:
         with st.container(height=pictures.HEAD, border=False):
             st.markdown("## Held-out accuracy, %", anchors=False)
-        components.curve(_panel(now, "accuracy"), key="live-accuracy")
-    st.caption("The timeline, the traffic and the staleness follow when the run is done.")
+        judged = pictures.judged(others)
+        components.curve(_panel(now, "accuracy", judged, line), key="accuracy")
 
 
 def _words(now: JobState) -> str:
@@ -50,31 +93,29 @@ def _words(now: JobState) -> str:
     return f"{done}{units.seconds(now.seconds)} of {clock} · loss {units.number(float(now.curve['loss'][-1]))}"
 
 
-def _panel(now: JobState, quantity: str) -> bytes:
+def _panel(now: JobState, quantity: str, others: list[Shown] = (), line: LineStyle = palette.RUNS[0]) -> bytes:
     """Draw one canvas: training and held-out loss, or held-out accuracy, against step, samples or time."""
-    axis = st.session_state.axis
-    axis = "seconds" if axis == "bytes" else axis  # what was sent is only counted at the end
-    line = palette.RUNS[0]
+    state = st.session_state
+    axis = "seconds" if state.axis == "bytes" else state.axis  # what was sent is only counted at the end
     x, along = now.curve.get(axis, np.zeros(0)), now.curve.get("seconds", np.zeros(0))
     tried = now.tried.get("seconds", np.zeros(0))
     tried_x = np.interp(tried, along, x) if len(x) else np.zeros(0)
     y = now.tried.get(quantity, np.zeros(0))[: len(tried_x)] * (100 if quantity == "accuracy" else 1)
-    so_far = float(x[-1]) if len(x) else 0.0
-    most = so_far or 1.0
+    most = float(x[-1]) if len(x) else 0.0
     if now.fraction > 0:  # the axis is what has been reached, doubled whenever it is full, up to the whole run
-        most = so_far / now.fraction / 2 ** np.floor(np.log2(1 / now.fraction))
-    scale, unit = charts.unit(axis, most)
+        most = most / now.fraction / 2 ** np.floor(np.log2(1 / now.fraction))
+    most = max(most, charts.reach(others, axis)[0] if others else 0.0) or 1.0
+    scale = charts.unit(axis, most)[0]
     if quantity == "accuracy":
-        series = [Series(tried_x / scale, y, line.colour, symbol=line.symbol, name="accuracy")]
-        up = Axis("accuracy", 0.0, 102, "%")
+        series = [Series(tried_x / scale, y, *line, name="accuracy")]
+        behind = charts.accuracy(others, axis, most)
     else:
         loss = now.curve.get("loss", np.zeros(0))
+        keys = ("", "") if any(not one.ghost for one in others) else ("training", "held-out")
         series = [
-            Series(x / scale, loss, line.colour, name="training", key="training"),
-            Series(tried_x / scale, y, line.colour, "dot", line.symbol, "held-out", "held-out", width=1),
+            Series(x / scale, loss, line.colour, line.dash, name="training", key=keys[0]),
+            Series(tried_x / scale, y, line.colour, "dot", line.symbol, "held-out", keys[1], width=1),
         ]
-        known = np.concatenate([loss, y])
-        known = known[np.isfinite(known)]
-        up = Axis("loss", 0.0, float(min(known.max(), 4 * known[0])) * 1.08 if len(known) else 1.0)
-    picture = Picture(series, charts.along(axis, most / scale, unit), up, growing=True)
-    return curve.frame(picture, f"{quantity} of the run under way, at {units.percent(now.fraction)}.")
+        behind = charts.loss(others, axis, state.get("log", False), most)
+    picture = charts.growing(series, behind, state.get("log", False))
+    return curve.frame(picture, f"{quantity} of the run under way, at {units.percent(now.fraction)}.", "under way")

@@ -6,12 +6,12 @@ import streamlit as st
 
 from app import charts, components, session
 from app.charts import Shown
-from app.charts.bars import html
 from app.text import escaped
-from app.views import compare, faults
+from app.views import compare, faults, ghost
 from experiments import naming, units
 from experiments.experiment import Experiment
 from experiments.plots import curves
+from experiments.plots.bars import html
 from experiments.plots.canvases import curve, timeline
 from experiments.plots.saved import compared
 from experiments.runs.record import Run
@@ -23,11 +23,11 @@ HEAD = 38  # px of the headings of both charts, so that they stand in one line
 
 def loss_and_accuracy(shown: list[Shown]) -> None:
     """Draw the curves of all runs on the page, with the switch of their axis."""
-    if len(shown) > 1 or shown[0].others:
+    if len([one for one in shown if not one.ghost]) > 1 or shown[0].others:
         compare.legend(shown)
-    judged = [one for one in shown if len(curves.held_out(one.run, "step", "accuracy").x)]
+    having = judged(shown)
     with st.container(key="curves"):
-        left, right = st.columns([3, 2], gap="medium") if judged else (st.container(), None)
+        left, right = st.columns([3, 2], gap="medium") if having else (st.container(), None)
     with left:
         axis, log = against("Loss")
         lines(charts.loss, shown, _heard(shown, "held_out_loss"), axis, log)
@@ -35,7 +35,12 @@ def loss_and_accuracy(shown: list[Shown]) -> None:
         with right:
             with st.container(height=HEAD, border=False):
                 heading("Held-out accuracy, %")
-            lines(charts.accuracy, judged, _heard(judged, "accuracy"), axis)
+            lines(charts.accuracy, having, _heard(having, "accuracy"), axis)
+
+
+def judged(shown: list[Shown]) -> list[Shown]:
+    """Return the runs that have an accuracy."""
+    return [one for one in shown if len(curves.held_out(one.run, "step", "accuracy").x)]
 
 
 def measured(shown: list[Shown]) -> None:
@@ -65,13 +70,13 @@ def against(title: str) -> tuple[str, bool]:
         heading(title)
         st.segmented_control(
             "Curves against", curves.AXES, key="axis", default="step", required=True, bind="query-params",
-            label_visibility="collapsed",
+            label_visibility="collapsed", on_change=ghost.axis_chosen,
         )  # fmt: skip
         st.toggle("Log", key="log", bind="query-params", help="The loss on a logarithmic scale.")
     return st.session_state.axis, st.session_state.log
 
 
-def details(one: Shown, shown: list[Shown]) -> None:
+def details(one: Shown, shown: list[Shown], before: Shown | None = None) -> None:
     """Show where the time and the bytes of run `one` went, and how stale the updates of all runs were."""
     run = one.run
     time, traffic, stale, memory, ranks = st.tabs(
@@ -79,7 +84,7 @@ def details(one: Shown, shown: list[Shown]) -> None:
     )  # what is not looked at is not drawn
     with time:
         if time.open:
-            bars(charts.shares, one, timeline.describe(run))
+            bars(charts.shares, [one, *filter(None, [before])], timeline.describe(run))
     with traffic:
         if traffic.open and len(run.trace.messages["bytes"]):
             told = _traffic(run)
@@ -98,7 +103,7 @@ def details(one: Shown, shown: list[Shown]) -> None:
             st.info(_fresh(run.experiment), icon=":material/sync:")
     with memory:
         if memory.open and run.held().any():
-            bars(charts.memory, one, _fullest(run))
+            bars(charts.memory, [one], _fullest(run))
             st.caption(_fullest(run))
         elif memory.open:
             st.info("No rank recorded what it held in this run.", icon=":material/memory:")
@@ -154,9 +159,9 @@ def lines(draw, shown: list[Shown], told: str, *how, key: str = "") -> None:
     components.curve(frame, key or draw.__name__)
 
 
-def bars(draw, one: Shown, told: str) -> None:
-    """Draw the bars draw([one]), a row for each rank."""
-    st.html(_built(draw.__name__, _named([one]), (), lambda: html(draw([one]), told)))
+def bars(draw, shown: list[Shown], told: str) -> None:
+    """Draw the bars draw(shown), a row for each rank."""
+    st.html(_built(draw.__name__, _named(shown), (), lambda: html(draw(shown), told)))
 
 
 def chart(draw, shown: list[Shown], alt: str, *how, key: str = "") -> None:
@@ -166,7 +171,7 @@ def chart(draw, shown: list[Shown], alt: str, *how, key: str = "") -> None:
 
 
 def _named(shown: list[Shown]) -> list[tuple]:
-    return [(one.folder, one.name, one.colour, [run.experiment.seed for run in one.others]) for one in shown]
+    return [(one.folder, one.name, one.colour, one.ghost, [run.experiment.seed for run in one.others]) for one in shown]
 
 
 @st.cache_resource(max_entries=128, show_spinner=False)

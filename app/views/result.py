@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Protocol
 
 import streamlit as st
 
 from app import session
+from app.charts import Shown
 from app.text import escaped, sentence
-from app.views import ask, compare, export, pictures, predict, predicted_vs_measured, seeds, sweep
+from app.views import ask, compare, export, ghost, pictures, predict, predicted_vs_measured, seeds, sweep
 from app.views.pictures import heading
 from experiments import naming, units
 from experiments.experiment import Experiment
@@ -22,9 +24,12 @@ ABOVE = ("held_out_loss", "accuracy", "seconds", "bytes", "share_wait", "stalene
 """The figures that stand above the charts."""
 
 
-def show(folder: str, wanted: Experiment | None, led: bool = False, told: bool = False) -> None:
+def show(
+    folder: str, wanted: Experiment | None, under_way: UnderWay | None = None, led: bool = False, told: bool = False
+) -> None:
     """Show the run in `folder`; `wanted` is the experiment of the controls, which may be another one by now.
 
+    While another run is `under_way` this one stays in its place: its curves as a ghost, the rest dimmed.
     `led`: its timeline stands above already; `told`: so does what it finds.
     """
     try:
@@ -34,16 +39,25 @@ def show(folder: str, wanted: Experiment | None, led: bool = False, told: bool =
         return
     name = Path(folder).name
     beside, missing = compare.pinned()
+    before = ghost.behind(session.before(), run.experiment, [name, *dict(beside)])
     beside += [] if name in dict(beside) else [(name, run)]
     changed = compare.changes(run.experiment, wanted) if wanted else []
-    _title(run, folder, name, changed)
+    if under_way:
+        under_way.head()
+    else:
+        _title(run, folder, name, changed)
+        ghost.settle_axis(before, run)
     with st.container():  # one element however much is in it: what follows keeps its place, and the reader his zoom
-        if changed:
-            predict.offer(wanted)
-        predict.compared(run)
-        if not told:
-            ask.told(run)
-        remarks(run, missing)
+        if under_way:
+            under_way.line()
+        else:
+            if changed:
+                predict.offer(wanted)
+            predict.compared(run)
+            if not told:
+                ask.told(run)
+            ghost.line(before, run.experiment, run)
+            remarks(run, missing)
     figures(run)
     with st.container():
         shown = compare.named([*beside, *seeds.others(beside)], name)
@@ -54,24 +68,38 @@ def show(folder: str, wanted: Experiment | None, led: bool = False, told: bool =
         with code_side:
             export.source(run)
     with charts_side:
-        st.fragment(pictures.loss_and_accuracy)(shown)
-        if not led:
-            heading(
-                "Timeline",
-                "Who did what when: one lane per rank, one bar per span. Arrows are messages. Click a rank's name to "
-                "slow it down, let it pause, or lose it.",
-            )
-            st.fragment(pictures.lanes)(folder)
-        if any(one.run.quantities for one in shown):
-            heading("What the method measured", "Numbers that the algorithm itself found worth a curve.")
-            st.fragment(pictures.measured)(each)
-        predicted_vs_measured.show(run, folder)
-        if len(shown) > 1 or shown[0].others:
-            heading("Comparison")
-            compare.table(shown)
-            compare.unpin(shown)
-        st.fragment(pictures.details)(next(one for one in each if one.folder == name), each)
-        sweep.show(run)
+        if under_way:
+            under_way.curves([one for one in shown if one.folder != name or name in session.pinned()])
+        else:
+            st.fragment(pictures.loss_and_accuracy)([*shown, *filter(None, [before])])
+        with st.container(key="rest"):
+            if not led:
+                heading(
+                    "Timeline",
+                    "Who did what when: one lane per rank, one bar per span. Arrows are messages. Click a rank's name "
+                    "to slow it down, let it pause, or lose it.",
+                )
+                st.fragment(pictures.lanes)(folder)
+            if any(one.run.quantities for one in shown):
+                heading("What the method measured", "Numbers that the algorithm itself found worth a curve.")
+                st.fragment(pictures.measured)(each)
+            if not under_way:
+                predicted_vs_measured.show(run, folder)
+            if len(shown) > 1 or shown[0].others:
+                heading("Comparison")
+                compare.table(shown)
+                compare.unpin(shown)
+            st.fragment(pictures.details)(next(one for one in each if one.folder == name), each, before)
+            if not under_way:
+                sweep.show(run)
+
+
+class UnderWay(Protocol):
+    """A run under way, in the places of a finished one: its title and how far it is, its line, its curves."""
+
+    def head(self) -> None: ...
+    def line(self) -> None: ...
+    def curves(self, others: list[Shown]) -> None: ...
 
 
 def _title(run: Run, folder: str, name: str, changed: list[str]) -> None:
@@ -87,8 +115,7 @@ def _title(run: Run, folder: str, name: str, changed: list[str]) -> None:
             _pin(name, folder)
             seeds.choose(run)
             st.toggle("Source", key="source", bind="query-params", help="The algorithm's own file beside the charts.")
-            with st.popover("Share", icon=":material/link:"):
-                export.share(run.experiment)
+            st.fragment(export.share)(run.experiment)
             with st.popover("Download", icon=":material/download:"):
                 export.downloads(run, name)
 
@@ -158,5 +185,5 @@ def figures(run: Run) -> None:
         if name == "bytes" and (ratio := run.summary.get("compression_ratio")):
             less = f"{units.number(ratio)} times less" if ratio >= 1 else f"{units.number(1 / ratio)} times more"
             help = f"Payload only. Whole gradients would be {units.size(ratio * value)}."
-        said = units.told(run.summary, name)
+        said = compare.figure(run, name)
         grid.metric(label[:1].upper() + label[1:], said, less, delta_color="off", delta_arrow="off", help=help)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import streamlit as st
 from streamlit.navigation.page import StreamlitPage
 
-from app import controls, feasible, session
+from app import controls, feasible, session, sharing
 from app.text import sentence
 from app.views import chrome, coach, faults, live, result, sidebar, welcome
 from experiments.experiment import Experiment
@@ -54,21 +54,25 @@ def _show() -> None:
         experiment, refusal = sidebar.choose()
     sidebar.bar(experiment, refusal)
     faults.show(experiment)
+    if wrong := sharing.receive():
+        state.complaint = " ".join(map(sentence, wrong))
     if state.get("complaint"):
         st.warning(state.complaint, icon=":material/link_off:")
     if refusal:
         st.warning(f"**This cannot run.** {sentence(refusal)}", icon=":material/block:")
         st.html("<style>.st-key-result { opacity: 0.45 }</style>")
-    if now:
-        live.show()
-        return
-    if state.get("trouble") and not refusal:
+    if state.get("trouble") and not refusal and not now:
         st.error(f"**This did not run.** {sentence(state.trouble)}", icon=":material/error:")
     if state.get("shown"):
         with st.container(key="result"):
             led = welcome.on()
             told = welcome.show(state.shown) if led else False
-            result.show(state.shown, experiment, led, told)
+            if now:
+                live.show(led)
+            else:
+                result.show(state.shown, experiment, led=led, told=told)
+    elif now:
+        live.show()
     elif experiment and not refusal and not state.get("trouble"):
         st.markdown(f"# {result.title(experiment)}", anchors=False)
         st.caption(result.headline(experiment))
@@ -80,6 +84,14 @@ def _open() -> None:
     state = st.session_state
     state.complaint = ""
     welcome.settle()
+    if name := st.query_params.pop("run", ""):  # the command line prints such links
+        try:
+            experiment = session.show_named(name)
+            controls.put(experiment)
+            state.all_settings = bool(sidebar.beyond(experiment))
+            return
+        except ValueError as error:
+            state.complaint = sentence(str(error))
     if trouble := controls.read_address():
         state.complaint = f"This link is not quite right: {sentence(trouble)} Here is the default experiment instead."
     experiment = controls.chosen()

@@ -10,7 +10,7 @@ import click
 from experiments.cli.options import runs_option
 
 
-@click.command("add")
+@click.command("add", short_help="Add a table, a network or a run of your own.")
 @click.argument("names", nargs=-1, required=True, metavar="FILE...")
 @runs_option
 def add_command(names: Sequence[str], runs: str) -> None:

@@ -11,9 +11,8 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
-import click
-
 from experiments.cli import options
+from experiments.cli.console import complain
 from experiments.experiment import Experiment
 from experiments.runs.progress import Progress
 
@@ -82,6 +81,7 @@ def base_experiment(name: str | None, start: str | None, runs: str, given: dict[
     if searched:
         given = {setting: value for setting, value in given.items() if setting != "learning_rate"}
     made = options.read(start, runs).change(**given) if start else Experiment.of(given)
+    made.refuse_idle(given)
     return at_best([made], runs)[0] if searched else made
 
 
@@ -95,7 +95,7 @@ def at_best(experiments: Sequence[Experiment], runs: str) -> list[Experiment]:
         best.append(made)
         words = f"{one.algorithm}: best learning rate {made.settings['learning_rate']:g}, {source}"
         if words not in told:  # once for all seeds
-            click.echo(words, err=True)
+            complain(words)
         told.add(words)
     return best
 

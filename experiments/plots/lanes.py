@@ -1,6 +1,11 @@
-"""Names of the ranks of a run, as pictures write them beside a lane."""
+"""Names of the ranks of a run, as pictures write them beside a lane, what was done to each, and groups of many."""
 
 from __future__ import annotations
+
+import math
+from itertools import pairwise
+
+import numpy as np
 
 from experiments import catalogue
 from experiments.experiment import Experiment
@@ -8,10 +13,20 @@ from experiments.runs.record import Run
 
 ROLES = {"pipelined": "stage", "model_parallel": "stage", "decoupled": "module"}  # of a rank that trains; else worker
 
+RANKS = 64  # rows and columns that can be told apart; more are drawn in groups
+
 
 def lane_names(run: Run) -> list[str]:
     """Return the ranks' names: their role and their number."""
     return rank_names(run.experiment, run.trace.ranks)
+
+
+def troubled_names(run: Run) -> list[str]:
+    """Return the ranks' names with what was done to them: "worker 2 ×5" is slowed, "worker 3 †" lost for good."""
+    e = run.experiment
+    slow = {rank: f" ×{factor:g}" for rank, factor in e.slow.by_rank.items() if factor != 1}
+    lost = {rank: " †" for rank, (_, until) in e.crash.by_rank.items() if math.isinf(until)}
+    return [f"{name}{slow.get(rank, '')}{lost.get(rank, '')}" for rank, name in enumerate(lane_names(run))]
 
 
 def rank_names(experiment: Experiment, ranks: int) -> list[str]:
@@ -22,3 +37,14 @@ def rank_names(experiment: Experiment, ranks: int) -> list[str]:
         plan = experiment.method.plan(experiment.workers, experiment.knobs)
         role = "stage" if plan.stages == ranks and not plan.shared else "rank"  # which holds several, or shares one
     return [f"{'server' if rank < servers else role} {rank}" for rank in range(ranks)]
+
+
+def grouped(table: np.ndarray, names: list[str], both: bool = False) -> tuple[np.ndarray, list[str]]:
+    """Sum neighbouring ranks until there are at most RANKS rows (and columns)."""
+    if len(table) <= RANKS:
+        return table, names
+    edges = np.linspace(0, len(table), RANKS + 1).astype(int)
+    table = np.add.reduceat(table, edges[:-1], axis=0)
+    if both:
+        table = np.add.reduceat(table, edges[:-1], axis=1)
+    return table, [f"{a}-{b - 1}" for a, b in pairwise(edges)]

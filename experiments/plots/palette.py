@@ -81,6 +81,9 @@ RUNS: tuple[LineStyle, ...] = (
 )
 """Runs on the page, in the order they came; the run that is shown and four that are kept."""
 
+GHOST = LineStyle("#87919C", "solid", "circle")
+"""The run before, behind the one that took its place: grey, which no run is."""
+
 HOLDING: dict[str, tuple[str, str]] = {
     "parameters": ("#14635C", ""),
     "gradients": ("#3E9189", "/"),

@@ -6,7 +6,7 @@ in units that people read; the arrays of a run stay in SI.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -15,6 +15,9 @@ from experiments.plots.curves import Line
 from experiments.runs.record import Run
 
 HEIGHT = 260  # px of a picture
+FAR = 4.0  # times its start, above which a loss leaves the axis: it diverges, and hides all that is worth seeing
+EVEN = 0.1  # spread of the gaps between points, as a share of their mean, up to which they look evenly spaced
+STRIDES = 6  # of the points of a line, of which all, or every second, ... are marked
 ALWAYS = 5.0  # a loss up to which the axis shows everything: more than twice that of guessing among ten classes
 
 
@@ -23,7 +26,7 @@ class Shown:
     """A run in pictures: its name there, its colour (an index of palette.RUNS), and the name of its folder.
 
     `others` are runs of the same experiment with other seeds. Losses and accuracies are then drawn as the mean of all
-    of them, in a band of one standard deviation to both sides.
+    of them, in a band of one standard deviation to both sides. A `ghost` is the run before: grey, behind all others.
     """
 
     name: str
@@ -31,6 +34,7 @@ class Shown:
     colour: int
     folder: str = ""
     others: tuple[Run, ...] = ()
+    ghost: bool = False
 
     @property
     def runs(self) -> tuple[Run, ...]:
@@ -40,7 +44,7 @@ class Shown:
     @property
     def line(self) -> palette.LineStyle:
         """How it is drawn."""
-        return palette.RUNS[self.colour % len(palette.RUNS)]
+        return palette.GHOST if self.ghost else palette.RUNS[self.colour % len(palette.RUNS)]
 
 
 @dataclass(frozen=True)
@@ -49,8 +53,9 @@ class Series:
 
     `symbol` marks its points, `bare` leaves the line out, `faint` puts it in the background where no pointer finds
     it. `name` is shown at the pointer, `key` in the legend, "" for no entry. `error` is how far a value may be off to
-    both sides: it is told at the pointer, and drawn if it is a `band`. `seconds` is when each point was reached, so
-    that a dot on the line can follow the page's clock.
+    both sides: it is told at the pointer, and drawn if it is a `band`. `seconds` is when each point was
+    reached, so that a dot on the line can follow the page's clock. A `ghost` belongs to the run before.
+    Every `every`-th point is marked, the last among them. `ended` says what ended the run there, "" if nothing did.
     """
 
     x: np.ndarray
@@ -65,7 +70,10 @@ class Series:
     width: float = 2.2
     error: np.ndarray | None = None
     band: bool = False
+    ghost: bool = False
     seconds: np.ndarray | None = None
+    every: int = 1
+    ended: str = ""
 
 
 @dataclass(frozen=True)
@@ -81,13 +89,17 @@ class Axis:
 
 @dataclass(frozen=True)
 class Picture:
-    """Series over two axes, and the height in px; one that is `growing` shows where it is."""
+    """Series over two axes, and the height in px; one that is `growing` shows where it is.
+
+    Pictures of a page with the same `together`, which is not "", are zoomed into together.
+    """
 
     series: list[Series]
     x: Axis
     y: Axis
     height: int = HEIGHT
     growing: bool = False
+    together: str = ""
 
 
 def unit(axis: str, largest: float) -> tuple[float, str]:
@@ -100,45 +112,58 @@ def unit(axis: str, largest: float) -> tuple[float, str]:
     return 1, ""
 
 
-def loss(shown: list[Shown], axis: str, log: bool = False) -> Picture:
-    """Return training loss (faint: mini-batches, bold: running mean) and held-out loss (points) of all runs."""
-    alone, drawn = len(shown) == 1, _drawn(shown, axis)
-    series, most = [], _farthest(drawn)
+def loss(shown: list[Shown], axis: str, log: bool = False, reach: float = 0.0) -> Picture:
+    """Return training loss (faint: mini-batches, bold: running mean) and held-out loss (points) of all runs.
+
+    The axis reaches as far as they do, and at least to `reach` in SI units.
+    """
+    shown = _ghosts_first(shown)
+    alone, drawn = _alone(shown), _drawn(shown, axis)
+    series, most = [], _farthest(drawn, reach)
     scale, word = unit(axis, most)
     for s, (every, smooth, held) in zip(shown, drawn, strict=True):
         colour, dash, symbol = s.line
-        if alone and not s.others:
+        if alone and not s.others and not s.ghost:
             series.append(Series(every.x / scale, every.y, colour, faint=True, width=1))
-        training, held_out = ("training", "held-out") if alone else ("", "")  # of several a legend stands above
+        training, held_out = _keys(s, alone)
         series += [
             Series(
                 smooth.x / scale, smooth.y, colour, dash, name=_said(s, shown, "training"), key=training,
-                error=smooth.error, band=True, seconds=smooth.seconds,
+                error=smooth.error, band=True, seconds=smooth.seconds, ghost=s.ghost, ended=_ended(s),
             ),
             Series(
                 held.x / scale, held.y, colour, "dot", symbol, _said(s, shown, "held-out"), held_out,
-                bare=not alone, width=1, error=held.error, seconds=held.seconds,
+                bare=not alone or s.ghost, width=1, error=held.error, seconds=held.seconds, ghost=s.ghost,
+                every=even(held.x),
             ),
         ]  # fmt: skip
-    low, high = _decades(series) if log else _span(series)
-    return Picture(series, along(axis, most / scale, word), Axis("loss", low, high, log=log))
+    return Picture(series, along(axis, most / scale, word), _up(series, log), together=f"{axis} {word}")
 
 
-def accuracy(shown: list[Shown], axis: str) -> Picture:
-    """Return the held-out accuracy, in percent, of all runs against `axis`."""
+def accuracy(shown: list[Shown], axis: str, reach: float = 0.0) -> Picture:
+    """Return the held-out accuracy, in percent, of all runs against `axis`; at least to `reach` in SI units."""
+    shown = _ghosts_first(shown)
     lines = [_accuracy(s, axis) for s in shown]
-    most = _farthest(_drawn(shown, axis))
+    most = _farthest(_drawn(shown, axis), reach)
     scale, word = unit(axis, most)
     series = [
         Series(
             line.x / scale, 100 * line.y, *s.line, _said(s, shown, "accuracy"), error=100 * line.error,
-            band=bool(s.others), seconds=line.seconds,
+            band=bool(s.others), seconds=line.seconds, ghost=s.ghost, every=even(line.x),
         )
         for s, line in zip(shown, lines, strict=True)
     ]  # fmt: skip
     best = max((float(line.y.max(initial=0.0)) for line in lines), default=0.0)
     high = 102 if best > 0.5 else 110 * max(best, 0.01)
-    return Picture(series, along(axis, most / scale, word), Axis("accuracy", 0, high, "%"))
+    up = Axis("accuracy", 0, high, "%")
+    return Picture(series, along(axis, most / scale, word), up, together=f"{axis} {word}")
+
+
+def growing(series: list[Series], behind: Picture, log: bool = False) -> Picture:
+    """Return the picture `behind` with the lines of a run under way over it."""
+    every = [*behind.series, *series]
+    up = _up(every, log) if behind.y.name == "loss" else replace(behind.y, most=102)
+    return replace(behind, series=every, y=up, growing=True)
 
 
 def panel(shown: list[Shown], axis: str, log: bool, most: float, top: float) -> Picture:
@@ -150,8 +175,8 @@ def panel(shown: list[Shown], axis: str, log: bool, most: float, top: float) -> 
             Series(smooth.x / scale, smooth.y, s.line.colour, name="training", width=2),
             Series(held.x / scale, held.y, s.line.colour, "dot", s.line.symbol, "held-out", bare=True, width=1),
         ]
-    low, high = _decades(series) if log else (0.0, top)
-    return Picture(series, along(axis, most / scale, word), Axis("loss", low, high, log=log), height=170)
+    up = _up(series, log) if log else Axis("loss", 0.0, top)
+    return Picture(series, along(axis, most / scale, word), up, height=170)
 
 
 def measured(shown: list[Shown], quantity: str) -> Picture:
@@ -172,7 +197,7 @@ def measured(shown: list[Shown], quantity: str) -> Picture:
 def reach(shown: list[Shown], axis: str) -> tuple[float, float]:
     """Return what pictures of all runs share: the farthest x in SI units, and the highest loss worth showing."""
     drawn = _drawn(shown, axis)
-    tops = [_top(smooth.y, held.y) for _, smooth, held in drawn]
+    tops = [_top(smooth.y, held.y, far=FAR) for _, smooth, held in drawn]
     return _farthest(drawn), max((top for _, top in filter(None, tops)), default=1.0) * 1.08
 
 
@@ -182,8 +207,41 @@ def along(axis: str, most: float, word: str) -> Axis:
     return Axis(names[axis], 0.0, most, word)
 
 
+def even(x: np.ndarray) -> int:
+    """Return the smallest stride at which the points of a line are evenly spaced, seen from its end; 1 without one.
+
+    Reports come once in so many steps and are tried at so many places, which gives groups with gaps between them.
+    """
+    for stride in range(1, STRIDES + 1):
+        gaps = np.diff(x[::-1][::stride])
+        if len(gaps) > 1 and gaps[:-1].std() <= EVEN * abs(gaps[:-1].mean()):  # the first gap, from the start, is free
+            return stride
+    return 1
+
+
+def _ended(s: Shown) -> str:
+    return "diverged" if s.run.status == "diverged" else ""
+
+
+def _ghosts_first(shown: list[Shown]) -> list[Shown]:
+    """Return them in the order in which they are drawn: what comes later lies above."""
+    return sorted(shown, key=lambda one: not one.ghost)
+
+
+def _alone(shown: list[Shown]) -> bool:
+    """Return whether at most one run that is no ghost is drawn, so that lines are told apart in the picture itself."""
+    return sum(not one.ghost for one in shown) <= 1
+
+
+def _keys(s: Shown, alone: bool) -> tuple[str, str]:
+    """Return what the picture's own legend calls the two lines of a run; above several runs stands a legend of runs."""
+    if not alone:
+        return "", ""
+    return (s.name, "") if s.ghost else ("training", "held-out")
+
+
 def _said(s: Shown, shown: list[Shown], word: str) -> str:
-    return word if len(shown) == 1 else f"{s.name}, {word}"
+    return word if _alone(shown) and not s.ghost else f"{s.name}, {word}"
 
 
 def _accuracy(s: Shown, axis: str) -> Line:
@@ -205,15 +263,21 @@ def _smooth(run: Run, axis: str) -> Line:
     return curves.training(run, axis)[1]
 
 
-def _farthest(drawn: list[tuple[Line, Line, Line]]) -> float:
-    """Return how far the runs go, in SI units."""
+def _farthest(drawn: list[tuple[Line, Line, Line]], reach: float = 0.0) -> float:
+    """Return how far the runs go, in SI units, and at least `reach`."""
     ends = [float(line.x[-1]) for _, *lines in drawn for line in lines if len(line.x)]
-    return max(ends, default=0.0) or 1.0
+    return max([reach, *ends]) or 1.0
 
 
-def _span(series: list[Series]) -> tuple[float, float]:
-    """Return the lowest and the highest value of a linear axis, which contains 0."""
-    known = list(filter(None, (_top(one.y) for one in series if not one.faint)))
+def _up(series: list[Series], log: bool) -> Axis:
+    """Return the axis of losses."""
+    low, high = _decades(series) if log else _span(series, FAR)
+    return Axis("loss", low, high, log=log)
+
+
+def _span(series: list[Series], far: float = np.inf) -> tuple[float, float]:
+    """Return the lowest and the highest value of a linear axis, which contains 0, up to `far` times a line's start."""
+    known = list(filter(None, (_top(one.y, far=far) for one in series if not one.faint)))
     low, high = min([0.0, *(low for low, _ in known)]), max((high for _, high in known), default=1.0)
     return (low, high * 1.08) if high > low else (low, low + 1.0)
 
@@ -225,11 +289,12 @@ def _decades(series: list[Series]) -> tuple[float, float]:
     return (float(values.min()) / 1.3, float(values.max()) * 1.3) if len(values) else (0.1, 1.0)
 
 
-def _top(*lines: np.ndarray) -> tuple[float, float] | None:
+def _top(*lines: np.ndarray, far: float = np.inf) -> tuple[float, float] | None:
     """Return the range worth showing: without the leap of a bad start or the last values of a divergence."""
     values = np.concatenate(lines)
     values = values[np.isfinite(values)]
     if not len(values):
         return None
     usual = float(np.quantile(np.abs(values), 0.9))
-    return float(values.min()), min(float(values.max()), max(8 * usual, ALWAYS))
+    top = min(8 * usual, far * abs(float(values[0])))
+    return float(values.min()), min(float(values.max()), max(top, ALWAYS))

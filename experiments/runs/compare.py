@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import product
 from typing import Any
 
-from experiments.experiment import NESTED, Experiment
+from experiments.experiment import Experiment
 from experiments.run import check, run
 from experiments.runs.progress import Progress
 from experiments.runs.record import Run
@@ -57,7 +57,7 @@ def differing(runs: Sequence[Run]) -> list[tuple[dict[str, Any], dict[str, Any]]
 
     None is the value of a setting that the run does not have.
     """
-    settings = [_settings(run.experiment) for run in runs]
+    settings = [run.experiment.in_force() for run in runs]
     names = list(dict.fromkeys(name for row in settings for name in row))
     apart = [name for name in names if any(row.get(name) != settings[0].get(name) for row in settings)]
     common = [name for name in apart if all(name in row for row in settings)]
@@ -109,13 +109,3 @@ def _statuses(runs: Sequence[Run]) -> str:
     """Return "finished", or of how many runs each is true: "4 finished, 1 diverged"."""
     counts = Counter(run.status for run in runs)
     return next(iter(counts)) if len(counts) == 1 else ", ".join(f"{n} {status}" for status, n in counts.items())
-
-
-def _settings(experiment: Experiment) -> dict[str, Any]:
-    values = experiment.model_dump(mode="json")
-    return {
-        **{k: v for k, v in values.items() if k not in NESTED},
-        **values["settings"],
-        **values["coding"],
-        **values["data"],
-    }

@@ -5,9 +5,11 @@ import json
 
 import pytest
 
+import algorithms
 import knobs
-from experiments.experiment import Experiment
-from knobs import Counts, Knobs, Rising, knob, make
+import workloads
+from experiments.experiment import Experiment, settings_of
+from knobs import Counts, Knobs, Rising, condition, in_force, knob, make
 
 
 class Lists(Knobs):
@@ -50,3 +52,44 @@ def test_what_does_not_rise_is_refused_with_an_example(value):
 
 def test_the_examples_of_the_docstrings_hold():
     assert doctest.testmod(knobs).failed == 0
+
+
+class Conditional(Knobs):
+    rule: str = knob("plain", "what a step is")
+    momentum: float = knob(0.9, "of the rule", when={"rule": ("heavy", "ahead")})
+    kinds: int = knob(1, "how many")
+    apart: float = knob(0.0, "how far", unless={"kinds": (1,)})
+    along: float = knob(0.0, "in which direction", unless={"apart": (0,)})
+
+
+def test_a_knob_is_in_force_when_those_that_read_it_are():
+    assert not in_force(Conditional, "momentum", {}) and in_force(Conditional, "momentum", {"rule": "ahead"})
+    assert not in_force(Conditional, "apart", {}) and in_force(Conditional, "apart", {"kinds": 2})
+    assert not in_force(Conditional, "along", {"apart": 1.0})  # apart is not in force itself
+    assert in_force(Conditional, "rule", {"rule": "heavy"})
+    assert condition(Conditional, "momentum") == "with rule heavy or ahead"
+    assert condition(Conditional, "apart") == "with kinds other than 1" and condition(Conditional, "kinds") == ""
+
+
+def test_a_knob_that_is_not_in_force_makes_no_other_experiment():
+    idle, plain = Experiment(settings={"momentum": 0.5}), Experiment()
+    assert idle == plain and idle.key() == plain.key() and "momentum" not in plain.in_force()
+    heavy = Experiment.of({"update": "momentum", "momentum": 0.5})
+    assert heavy.in_force()["momentum"] == 0.5 and heavy.change(update="sgd") == plain
+    assert Experiment.from_query("momentum=0.5&depth=4&channels=3") == plain
+
+
+def test_a_value_without_effect_is_refused_where_it_was_asked_for():
+    with pytest.raises(ValueError, match="momentum has no effect here: it is read with update momentum or nesterov"):
+        Experiment().refuse_idle({"momentum": 0.5})
+    Experiment().refuse_idle({"momentum": "0.9", "update": "sgd", "workers": 4})
+
+
+def test_a_condition_names_knobs_and_values_that_there_are():
+    kinds = {kind for name in algorithms.names() for kind in settings_of(name, "none", "digits")}
+    kinds |= {kind for name in workloads.WORKLOADS for kind in settings_of("sgd", "none", name)}
+    for kind in kinds:
+        for field in kind.model_fields.values():
+            extra = field.json_schema_extra
+            for other, some in {**extra["when"], **extra["unless"]}.items():
+                assert all(kind(**{other: value}) for value in some)

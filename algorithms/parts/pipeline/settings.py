@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from algorithms.algorithm import Equivalence, Knobs, knob
-from algorithms.parts.optimizers import Rule, optimizer
+from algorithms.parts.optimizers import HEAVY, Rule, optimizer
 from algorithms.parts.pipeline.stage_state import LatestWeights
 from knobs import Counts
 
@@ -26,7 +26,7 @@ class FlushSettings(Knobs):
 
     learning_rate: float = knob(0.1, "step size", gt=0, le=1000)
     update: Rule = knob("sgd", "rule that applies the gradient of a mini-batch")
-    momentum: float = knob(0.9, "of the update rules that have one", ge=0, lt=1)
+    momentum: float = knob(0.9, "mu, decay of the velocity", when=HEAVY, ge=0, lt=1)
     chunks: int = knob(8, "micro-batches in a mini-batch", ge=1, le=1024)
     cuts: Counts = knob("", "layers in each stage, for example 3,3,2; balanced by work if empty")
 

@@ -7,7 +7,10 @@ const PACE = 900;    // ms at each stop while it is played
 const RIGHT = 12;
 const NEAR = 8;      // px within which a point belongs to the line under the pointer
 const DRAG = 6;      // px from which a press is a drag
-const SLIM = 24;     // px: a drag lower than that zooms along x alone, a narrower one along y alone
+const ROOM = 0.06;   // of a fitted axis, above and below what is seen
+
+// The curves of the page: those that are drawn together are zoomed into together.
+globalThis.lockstepCurves ??= new Set();
 
 class Curve {
   constructor(root) {
@@ -20,17 +23,19 @@ class Curve {
     this.said = root.querySelector("output");
     this.player = root.querySelector(".slider button");
     this.stopAt = 0;     // which stop of the slider
-    this.window = null;  // what the reader zoomed to: {x: [from, to], y: [from, to]}
+    this.window = null;  // what the reader zoomed to: {x: [from, to]}
     this.at = null;      // x where the reader looks
     this.surface = fit(root.querySelector("canvas"), this.stage, 260, (...args) => this.draw(...args));
     const follow = () => this.follow();
     follow.shows = () => ({ canvas: "curve", dots: this.dots.map(({ line, i }) => ({ name: line.name, i, seconds: this.frame.columns[line.seconds][i] })) });
     this.deaf = lockstepClock.listen(follow);
     this.dots = [];
+    lockstepCurves.add(this);
     this.listen();
   }
 
   stop() {
+    lockstepCurves.delete(this);
     this.surface.stop();
     this.deaf();
     clearInterval(this.playing);
@@ -48,7 +53,7 @@ class Curve {
 
   show(bytes) {
     const frame = decode(bytes);
-    if (this.frame?.of !== frame.of) this.zoom(null);
+    if (this.frame?.of !== frame.of) this.see(null);
     this.saved = frame.saved;
     this.frame = frame;
     this.surface.height = frame.height;
@@ -108,9 +113,28 @@ class Curve {
 
   axis(name) {
     const { least, most, log } = this.frame[name];
-    const [from, to] = this.window?.[name] ?? [least, most];
+    const [from, to] = (name === "x" ? this.window?.x : this.fitted()) ?? [least, most];
     const f = log ? Math.log10 : (value) => value;
     return { from, to, log, place: (value) => (f(value) - f(from)) / (f(to) - f(from)), value: (share) => log ? 10 ** (f(from) + share * (f(to) - f(from))) : from + share * (to - from) };
+  }
+
+  // The range of y over the window of x, null without a window or without anything in it.
+  fitted() {
+    if (!this.window || this.lines.some((line) => line.bar)) return null;
+    const [from, to] = this.window.x, { log, least } = this.frame.y;
+    let low = Infinity, high = -Infinity;
+    for (const line of this.lines) {
+      const xs = this.frame.columns[line.x], ys = this.frame.columns[line.y];
+      for (let i = 0; i < xs.length; i++) {
+        if (line.faint || xs[i] < from || xs[i] > to || !Number.isFinite(ys[i]) || (log && ys[i] <= 0)) continue;
+        low = Math.min(low, ys[i]);
+        high = Math.max(high, ys[i]);
+      }
+    }
+    if (low > high) return null;
+    if (log) return [low / 1.15, high * 1.15];
+    const room = ROOM * (high - low || Math.abs(high) || 1);
+    return [low >= least ? Math.max(least, low - room) : low - room, high + room];
   }
 
   scales(width, height) {
@@ -123,6 +147,9 @@ class Curve {
       valueY: (px) => y.value(Math.min(1, Math.max(0, (bottom - px) / (bottom - top)))),
       log: y.log,
       least: y.from,
+      most: y.to,
+      left,
+      right,
     };
   }
 
@@ -171,7 +198,10 @@ class Curve {
     g.textBaseline = "top";
     for (const { value, words } of along) {
       if (turned) upright(g, words[0], to.x(value), bottom + 7, "right");
-      else words.forEach((text, n) => g.fillText(text, to.x(value), bottom + 7 + n * WORDS));
+      else words.forEach((text, n) => {
+        const half = g.measureText(text).width / 2;
+        g.fillText(text, Math.min(to.x(value), width - half - 1), bottom + 7 + n * WORDS);
+      });
     }
     g.textAlign = "center";
     g.textBaseline = "top";
@@ -186,6 +216,7 @@ class Curve {
     for (const line of this.lines) if (line.bar) drawBars(g, line, columns, to, page);
     for (const line of this.lines) if (line.band && !line.bar) drawBand(g, line, columns, to);
     for (const line of this.lines) if (!line.bar) drawLine(g, line, columns, to, growing);
+    for (const line of this.lines) if (!line.bar) drawLimits(g, line, columns, to, top, page);
     for (const { line, i } of this.dots) drawDot(g, line, columns, i, to, page);
     if (this.at !== null) this.drawReading(g, to, top, bottom, page);
     if (this.drag?.moved) this.drawDrag(g, this.edges(width, height), page);
@@ -230,7 +261,7 @@ class Curve {
       const every = Math.max(1, Math.ceil((high - low + 1) / Math.max(count, 1)));
       const at = [];
       for (let power = low; power <= high; power += every) for (const m of 3 * Math.log10(to / from) <= 1.6 * count ? [1, 2, 5] : [1]) if (m * 10 ** power <= to * 1.0001 && m * 10 ** power >= from * 0.9999) at.push(m * 10 ** power);
-      return at.map((value) => ({ value, text: short(value) }));
+      return at.map((value) => ({ value, text: to >= 1e6 ? power(value) : short(value) }));
     }
     return ticks(from, to, count).at.map((value) => ({ value, text: short(value) }));
   }
@@ -326,7 +357,13 @@ class Curve {
 
   // ---- zooming
 
+  // Zoom to this window, and the pictures that belong together with this one.
   zoom(window) {
+    const { together } = this.frame ?? {};
+    for (const curve of lockstepCurves) if (curve === this || (together && curve.frame?.together === together)) curve.see(window);
+  }
+
+  see(window) {
     this.window = window;
     this.whole.hidden = !window;
     if (this.frame) this.leave();
@@ -339,27 +376,22 @@ class Curve {
     if (wide >= (most - least) * 0.999) return this.zoom(null);
     const start = Math.min(Math.max(least, middle - wide * ((middle - from) / (to - from))), most - wide);
     const at = this.at;
-    this.zoom({ ...this.window, x: [start, start + wide] });
+    this.zoom({ x: [start, start + wide] });
     if (at !== null) this.look(this.scales(this.surface.width, this.surface.height).x(at));
   }
 
-  // The dragged box, [left, right, top, bottom] in px: a slim one reaches from edge to edge.
+  // The dragged box, [left, right, top, bottom] in px, from edge to edge: a drag zooms along x, and y fits itself.
   dragged({ left, right, top, bottom }) {
-    const { x, y, toX, toY } = this.drag;
-    const inside = (value, low, high) => Math.min(high, Math.max(low, value));
-    const along = [inside(Math.min(x, toX), left, right), inside(Math.max(x, toX), left, right)];
-    const up = [inside(Math.min(y, toY), top, bottom), inside(Math.max(y, toY), top, bottom)];
-    if (up[1] - up[0] < SLIM) return [...along, top, bottom];
-    if (along[1] - along[0] < SLIM) return [left, right, ...up];
-    return [...along, ...up];
+    const inside = (value) => Math.min(right, Math.max(left, value)), { x, toX } = this.drag;
+    return [inside(Math.min(x, toX)), inside(Math.max(x, toX)), top, bottom];
   }
 
   drop() {
-    const { width, height } = this.surface, edges = this.edges(width, height);
-    const [x0, x1, y0, y1] = this.dragged(edges), to = this.scales(width, height);
-    const wide = x1 - x0 < edges.right - edges.left - 1, tall = y1 - y0 < edges.bottom - edges.top - 1;
+    const { width, height } = this.surface, to = this.scales(width, height);
+    const [x0, x1] = this.dragged(this.edges(width, height));
     this.drag = null;
-    this.zoom({ ...this.window, ...(wide && { x: [to.valueX(x0), to.valueX(x1)] }), ...(tall && { y: [to.valueY(y1), to.valueY(y0)] }) });
+    if (x1 - x0 > DRAG) this.zoom({ x: [to.valueX(x0), to.valueX(x1)] });
+    else this.surface.request();
   }
 
   listen() {
@@ -376,7 +408,7 @@ class Curve {
       const [x, y] = place(event);
       if (!this.drag) return this.look(x);
       Object.assign(this.drag, { toX: x, toY: y });
-      this.drag.moved ||= Math.abs(x - this.drag.x) > DRAG || Math.abs(y - this.drag.y) > DRAG;
+      this.drag.moved ||= Math.abs(x - this.drag.x) > DRAG;
       if (this.drag.moved) { this.leave(); this.surface.request(); }
     });
     this.stage.addEventListener("pointerup", () => {
@@ -423,14 +455,23 @@ function nearest(xs, x) {
   return low > 0 && x - xs[low - 1] < xs[low] - x ? low - 1 : low;
 }
 
+// 1e19 -> "10¹⁹", 4.51e19 -> "4.51·10¹⁹"
+function power(value) {
+  const [digits, exponent] = value.toExponential(2).split("e"), front = Number(digits);
+  const raised = [...String(Number(exponent))].map((one) => one === "-" ? "⁻" : "⁰¹²³⁴⁵⁶⁷⁸⁹"[one]).join("");
+  return front === 1 ? `10${raised}` : `${front}·10${raised}`;
+}
+
 // 1234 -> "1,234", 2500000 -> "2.5M", 0.00001 -> "1e-5"
 function short(value) {
   const size = Math.abs(value);
+  if (size >= 1e12) return power(value);
   if (size >= 1e6) return value.toLocaleString("en", { notation: "compact", maximumSignificantDigits: 4 });
   if (size && size < 1e-3) return value.toExponential().replace(/(\.\d{3})\d+/, "$1");
   return Number(value.toPrecision(6)).toLocaleString("en", { maximumFractionDigits: 9 });
 }
 
 function exact(value) {
+  if (Math.abs(value) >= 1e9) return power(value);
   return value && Math.abs(value) < 1e-3 ? value.toExponential(3) : Number(value.toPrecision(4)).toLocaleString("en", { maximumFractionDigits: 9 });
 }

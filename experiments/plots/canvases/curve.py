@@ -6,6 +6,7 @@ from experiments.plots.column_codec import pack
 from experiments.plots.pictures import Axis, Picture
 
 DASHES = {"solid": [], "dash": [8, 5], "dot": [2, 4], "dashdot": [8, 4, 2, 4], "longdash": [14, 5]}
+LOOK = ("colour", "symbol", "name", "key", "bare", "faint", "width", "ghost", "every", "ended")
 
 
 def frame(picture: Picture, description: str, of: str = "", saved: dict | None = None) -> bytes:
@@ -16,7 +17,7 @@ def frame(picture: Picture, description: str, of: str = "", saved: dict | None =
     columns, lines = {}, []
     for number, one in enumerate(picture.series):
         columns |= {f"x{number}": one.x.astype("f4"), f"y{number}": one.y.astype("f4")}
-        look = {name: getattr(one, name) for name in ("colour", "symbol", "name", "key", "bare", "faint", "width")}
+        look = {name: getattr(one, name) for name in LOOK}
         if one.error is not None:
             columns[f"e{number}"] = one.error.astype("f4")
             look |= {"error": f"e{number}", "band": one.band}
@@ -30,6 +31,7 @@ def frame(picture: Picture, description: str, of: str = "", saved: dict | None =
         "y": _axis(picture.y),
         "height": picture.height,
         "growing": picture.growing,
+        "together": picture.together,
         "description": description,
         "of": of,
         "saved": saved,

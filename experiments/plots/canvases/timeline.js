@@ -83,6 +83,7 @@ class Timeline {
     if (clock !== this.clock) { this.clock = clock; this.hear(); }
     Object.assign(this, { whole, readable, brief, flags, inTime: unit === "s" ? inSeconds : inUnits, timed: unit === "s" });
     this.total = Math.max(frame.seconds, 1e-9);
+    this.end = frame.end ?? this.total;
     this.index();
     if (!again) { [this.from, this.to] = this.opening(); this.scroll = 0; this.leave(); }
     this.offerPlaces(chips);
@@ -235,7 +236,8 @@ class Timeline {
         if (hatch === "x") this.hatched(g, left, y, wide, high, colour);
         else g.fillRect(left, y, wide > 3 ? wide - 0.7 : wide, high);
         if (hatch === "\\" && wide > 6) this.stripes(g, left, y, wide - 0.7, high);
-        if (labels && ink && wide > (this.brief ? 7 : 22)) {
+        if (labels && this.endless(n)) this.beyond(g, n, Math.max(left, GUTTER), y + high / 2, right, page);
+        else if (labels && ink && wide > (this.brief ? 7 : 22)) {
           const text = this.spans.labels[label[n]] ?? "";
           const fits = (words) => words && g.measureText(words).width < wide - (this.brief ? 2 : 6);
           // of an op, "2F13", the kind and the number; where there is no room for both, the number
@@ -248,6 +250,17 @@ class Timeline {
         }
       }
     }
+  }
+
+  // The words of a span that never ends, on the colour of the page: its bar is too low for them.
+  beyond(g, n, left, y, right, page) {
+    const text = this.spans.labels[this.spans.columns.label[n]] ?? "", wide = g.measureText(text).width + 8;
+    if (text === this.kinds[this.spans.columns.kind[n]] || wide > right - left - 24) return;
+    g.fillStyle = page.page;
+    g.fillRect(left + 8, y - 7, wide, 14);
+    g.fillStyle = page.text;
+    g.textAlign = "left";
+    g.fillText(text, left + 12, y + 0.5);
   }
 
   // Spans that matter most, one by one.
@@ -567,7 +580,8 @@ class Timeline {
       const now = performance.now();
       if (this.played && now - this.spoke < SPOKEN) return;
       this.spoke = now;
-    } else if (source !== this && this.cursor !== null && !this.looking()) this.bring();
+    } else if (this.played && this.cursor >= this.total) this.window(this.total - (this.to - this.from), this.total);
+    else if (source !== this && this.cursor !== null && !this.looking()) this.bring();
     if (this.played !== this.clock.playing) { this.played = this.clock.playing; this.offer(); }
     this.say();
   }
@@ -727,7 +741,7 @@ class Timeline {
       together.set(words, [...(together.get(words) ?? []), name]);
     });
     const parts = [...together].map(([words, names]) => `${names.length > 4 ? `${names.length} ranks` : names.join(", ")}: ${words}`);
-    const { src, dst } = this.messages.columns, flying = this.travelling(this.cursor, this.cursor);
+    const { src, dst } = this.messages.columns, flying = this.travelling(time, time);
     const ways = flying.slice(0, 3).map((n) => `${this.names[src[n]]} → ${this.names[dst[n]]}`);
     if (flying.length) parts.push(`on its way: ${flying.length > 3 ? `${flying.length > ARROWS ? `more than ${ARROWS}` : flying.length} messages` : ways.join(", ")}`);
     return `${when} · ${parts.join(" · ")}.`;
@@ -766,7 +780,7 @@ class Timeline {
     if (!this.near() && expected < MANY && !this.clock.playing) this.events.ask?.("window", { run: this.run, from: this.from, to: this.to });
     this.status.classList.toggle("at", this.looking());
     if (this.looking()) { this.status.textContent = this.told(); return; }
-    const where = all ? `the ${this.whole}, ${this.inTime(this.total)}` : `${this.inTime(this.from)} to ${this.inTime(this.to)} of ${this.inTime(this.total)}`;
+    const where = all ? `the ${this.whole}, ${this.inTime(this.end)}` : `${this.inTime(this.from)} to ${this.inTime(this.to)} of ${this.inTime(this.end)}`;
     const how = matchMedia("(pointer: coarse)").matches
       ? "Drag to move, two fingers to zoom; tap the axis to look at a moment."
       : "Drag to move, + and − or Ctrl+wheel to zoom, double-click to zoom in, Home for all; space to play, a click on the axis to look at a moment.";
@@ -876,13 +890,19 @@ class Timeline {
     const head = document.createElement("b");
     head.textContent = `${this.names[lane]} · ${name}${text && text !== name ? ` · ${text}` : ""}`;
     const body = document.createElement("div");
-    body.textContent = `${step[found] >= 0 ? `step ${step[found] + 1} · ` : ""}at ${this.inTime(start[found])} · takes ${this.inTime(duration[found])}${marked?.[found] ? " · on the critical path" : ""}`;
+    body.textContent = `${step[found] >= 0 ? `step ${step[found] + 1} · ` : ""}at ${this.inTime(start[found])} · ${this.lasts(found)}${marked?.[found] ? " · on the critical path" : ""}`;
     this.tip.replaceChildren(head, body);
     this.tip.hidden = false;
     const wide = this.tip.offsetWidth;
     this.tip.style.left = `${Math.max(0, Math.min(x + 12, this.surface.width - wide - 4))}px`;
     this.tip.style.top = `${y + 16 + this.tip.offsetHeight > this.surface.height ? y - this.tip.offsetHeight - 10 : y + 16}px`;
   }
+
+  // How long span n takes, in words.
+  lasts(n) { return this.endless(n) ? "does not end" : `takes ${this.inTime(this.spans.columns.duration[n])}`; }
+
+  // Whether it goes on after the end of the run: that is drawn a little way, and never ends.
+  endless(n) { return this.spans.columns.start[n] + this.spans.columns.duration[n] > this.end * (1 + 1e-5); }
 
   hide() { this.over = -1; this.tip.hidden = true; }
 }

@@ -7,44 +7,34 @@ the single spans of one window; when the reader zooms in elsewhere it asks for t
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
 import numpy as np
 
 from experiments import units
 from experiments.plots import palette
 from experiments.plots.column_codec import pack, pack_messages, pack_timeline
-from experiments.plots.lanes import lane_names
+from experiments.plots.lanes import lane_names, troubled_names
 from experiments.plots.saved import saved
+from experiments.plots.story import Chip, Flag, Window, aftermath, story
 from experiments.runs.record import Run
 from tracing import KINDS, Trace, ordered
 
 SPANS, MESSAGES = 50_000, 20_000  # that are sent at once
 CELLS = 2_000_000  # of the table of shares
 
-Window = tuple[float, float]
 
+def frame(run: Run, name: str, window: Window | None = None, most: int | None = None, play: bool = False) -> bytes:
+    """Return all that the browser needs; `name` identifies the run, `window` (s) is where single spans are wanted.
 
-class Flag(NamedTuple):
-    """What happened at a moment (s), to one lane or, with lane -1, to all."""
-
-    at: float
-    lane: int
-    text: str
-
-
-class Chip(NamedTuple):
-    """A window to go to, s."""
-
-    text: str
-    start: float
-    end: float
-
-
-def frame(run: Run, name: str, window: Window | None = None, play: bool = False) -> bytes:
-    """Return all that the browser needs; `name` identifies the run, `window` (s) is where single spans are wanted."""
-    called = saved(run.experiment, "timeline")
-    return framed(run.trace, lane_names(run), describe(run), name, window, clickable=True, play=play, clock=True, saved=called)
+    At most `most` single spans are in it, by default SPANS.
+    """
+    names = lane_names(run)
+    told = story(run, names)
+    return framed(
+        aftermath(run, names), troubled_names(run), describe(run), name, window, clickable=True, opening=told.opening,
+        flags=told.flags, chips=told.chips, clock=True, end=run.trace.seconds(),
+        saved=saved(run.experiment, "timeline"), most=most, play=play,
+    )  # fmt: skip
 
 
 def framed(
@@ -60,22 +50,24 @@ def framed(
     chips: Sequence[Chip] = (),
     play: bool = False,
     clock: bool = False,
+    end: float | None = None,
     saved: dict | None = None,
+    most: int | None = None,
 ) -> bytes:
     """Return the same for any trace, with names for its lanes that can be clicked or not.
 
     Two timelines share an axis that reaches `until`, s, at least. `opening` is the window (s) at first, by default the
     first steps; `flags` say what happened when, `chips` are windows to go to. It begins to `play` at once unless the
-    reader prefers less motion. With `clock` its cursor is the time of the page's clock. `saved` is what the picture is
-    called as a file.
+    reader prefers less motion. With `clock` its cursor is the time of the page's clock. What goes on after the `end` of
+    the run, s, goes on for ever. `saved` is what the picture is called as a file.
     """
-    columns, total = {}, trace.seconds()
+    columns, total, most = {}, trace.seconds(), most or SPANS
     part, exact = trace, (0.0, total)
-    if len(trace.spans["start"]) > SPANS:
-        part, exact = _within(trace, window or opening, total)
+    if len(trace.spans["start"]) > most:
+        part, exact = _within(trace, window or opening, total, most)
         columns["shares"] = _shares(trace, total)
-    columns["timeline"] = np.frombuffer(pack_timeline(part, SPANS), np.uint8)
-    columns["messages"] = np.frombuffer(pack_messages(part, MESSAGES), np.uint8)
+    columns["timeline"] = np.frombuffer(pack_timeline(part, most), np.uint8)
+    columns["messages"] = np.frombuffer(pack_messages(part, min(most, MESSAGES)), np.uint8)
     header = {
         "run": name,
         "seconds": max(total, until),
@@ -86,6 +78,7 @@ def framed(
         "clock": clock,
         "spans": len(trace.spans["start"]),
         "exact": exact,
+        "end": total if end is None else end,
         "lanes": lanes,
         "kinds": list(KINDS),
         "look": {kind: look._asdict() for kind, look in palette.DOING.items()},
@@ -123,16 +116,16 @@ def describe(run: Run) -> str:
     return f"Timeline of {run.trace.ranks} ranks over {units.seconds(run.trace.seconds())}: {', '.join(parts)}."
 
 
-def _within(trace: Trace, window: Window | None, total: float) -> tuple[Trace, Window]:
-    """Return the trace in and around the window, as far as SPANS spans reach, and from when to when that is."""
+def _within(trace: Trace, window: Window | None, total: float, most: int) -> tuple[Trace, Window]:
+    """Return the trace in and around the window, as far as `most` spans reach, and from when to when that is."""
     start, end = trace.spans["start"], trace.spans["end"]
     if window is None:
-        a, b = 0.0, float(start[SPANS])  # spans are sorted by start
+        a, b = 0.0, float(start[most])  # spans are sorted by start
     else:
         wide = window[1] - window[0]
         for a, b in ((window[0] - wide, window[1] + wide), window):
             a, b = max(a, 0.0), min(b, total)
-            if np.count_nonzero((start < b) & (end > a)) <= SPANS:
+            if np.count_nonzero((start < b) & (end > a)) <= most:
                 break
     messages = trace.messages
     inside = (start < b) & (end > a)

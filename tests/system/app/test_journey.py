@@ -329,7 +329,7 @@ def choose(page, key: str, name: str):
 
 
 def test_real_processes_obey_what_is_chosen_and_are_predicted(tab, tmp_path, monkeypatch):
-    monkeypatch.setenv("LOCKSTEP_HOME", str(tmp_path))
+    monkeypatch.setenv("LOCKSTEP_RUNS", str(tmp_path))
     this_machine.save(Fit(device="3e+10:2e+10:2e-06", network="5e-05:1.5e+09:0", machine="this", moment="2026-11-21"))
     with served(tmp_path / "runs") as address:
         page = tab(f"{address}?workers=2")

@@ -45,15 +45,16 @@ def address(page) -> Experiment:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", algorithms.names())
-def test_every_setting_of_every_algorithm_has_a_widget(page, stored, name):
+def test_every_setting_in_force_has_a_widget_and_no_other_setting_of_the_method_has(page, stored, name):
     experiment = Experiment(algorithm=name)
     stored(experiment)
     opened = page(experiment.query())
     assert not opened.exception
-    fields = {*Experiment.model_fields, *experiment.settings, *experiment.data} - {*NESTED}
+    fields = {*Experiment.model_fields, *experiment.in_force()} - {*NESTED}
     fields -= set() if controls.compresses(name) else {"compression"}
     fields -= {"workers"} if controls.alone(name) else set()
     assert fields <= widgets(opened).keys()
+    assert {*experiment.settings} & widgets(opened).keys() <= fields
     assert any(algorithms.idea(algorithms.module(name)) in element.value for element in opened.markdown)
 
 
@@ -424,13 +425,14 @@ def test_another_workload_brings_its_own_settings(page, stored):
 
 
 @pytest.mark.parametrize("name", workloads.WORKLOADS)
-def test_every_setting_of_a_workload_has_a_widget_but_for_files_of_the_machine(page, stored, name):
+def test_every_setting_of_a_workload_in_force_has_a_widget_but_for_files_of_the_machine(page, stored, name):
     stored(Experiment())
     opened = page()
     opened.selectbox("workload").select(name).run()
     assert not opened.exception
     own = workloads.find(name).Settings
-    assert {*own.model_fields} & widgets(opened).keys() == {*own.model_fields} - {*local(own)}
+    shown = {*own.model_fields} & {*Experiment(workload=name).in_force()}
+    assert {*own.model_fields} & widgets(opened).keys() == shown - {*local(own)}
     assert address(opened) == Experiment(workload=name)
 
 

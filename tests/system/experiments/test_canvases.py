@@ -1,18 +1,23 @@
 """Canvases on a page of their own, read from the disk: no server, no Streamlit."""
 
 import base64
+import math
 import re
 import shutil
 import xml.etree.ElementTree as ElementTree
 from collections import Counter
+from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from experiments.experiment import Experiment
 from experiments.plots import canvases
-from experiments.plots.canvases import figure, schedule, timeline
+from experiments.plots.canvases import curve, figure, schedule, timeline
 from experiments.plots.chart import Look
 from experiments.plots.column_codec import unpack
+from experiments.plots.pictures import Axis, Picture, Series, Shown
+from experiments.plots.report import report
 from experiments.study import schedules
 from experiments.study.schedules import Plan
 
@@ -162,3 +167,57 @@ def test_what_plays_is_saved_as_a_film_and_everything_as_pixels(drawn, made):
     film = saved_as(page, "Film")
     assert film.suggested_filename == "easgd-digits-3-workers-timeline.webm"
     assert film.path().read_bytes().startswith(b"\x1a\x45\xdf\xa3")  # the mark of WebM
+
+
+def test_a_report_is_read_from_the_disk_without_a_network_on_a_phone_in_the_dark(browser, made, tmp_path):
+    run = made(Experiment(workers=32, steps=1000))
+    path = tmp_path / "report.html"
+    path.write_text(report([Shown("SGD", run, 0)], "http://localhost:8501/"), "utf-8")
+    assert path.stat().st_size < 1_000_000
+    context = browser.new_context(offline=True, viewport={"width": 390, "height": 844}, color_scheme="dark")
+    page, asked, complaints = context.new_page(), [], []
+    page.on("request", lambda request: asked.append(request.url))
+    page.on("pageerror", lambda error: complaints.append(str(error)))
+    page.goto(path.as_uri())
+    for name in ("loss", "timeline-0"):
+        expect(page.locator(f"#canvas-{name} canvas").first).to_be_attached()
+    expect(page.get_by_role("link", name="Open it in the workbench")).to_be_visible()
+    assert [one for one in asked if not one.startswith(("file:", "blob:", "data:"))] == [] and not complaints
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+    assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(17, 22, 28)"
+    context.close()
+
+
+def test_a_drag_zooms_both_pictures_along_x_and_a_divergence_has_powers_of_ten(browser, tmp_path):
+    """On a page of their own: what is at the marks of an axis, and the windows after a drag on one of two pictures."""
+    x = np.arange(1.0, 101.0)
+    loss = Picture([Series(x, 10 ** (x / 5), "#1780C4", name="training", ended="diverged")],
+                   Axis("step", 0, 100), Axis("loss", 1, 1e20, log=True), together="step")  # fmt: skip
+    accuracy = replace(loss, y=Axis("accuracy", 0, 100, "%"), series=[Series(x, x, "#1780C4", name="accuracy")])
+    frames = [base64.b64encode(curve.frame(one, "")).decode() for one in (loss, accuracy)]
+    words = "".join(
+        f'lockstep.curve(add("{name}"), lockstep.bytes("{data}"));' for name, data in zip("ab", frames, strict=True)
+    )
+    path = tmp_path / "two.html"
+    path.write_text(
+        f"""<!doctype html><meta charset="utf-8"><script>{canvases.script()}</script><body><script>
+const add = (id) => Object.assign(document.body.appendChild(document.createElement("div")), {{ id }});
+{words}</script>""",
+        "utf-8",
+    )
+    page = browser.new_page()
+    page.goto(path.as_uri())
+    marks = "[...lockstepCurves].map((one) => one.marks('y', 5).map(({ text }) => text))"
+    assert "10²⁰" in page.evaluate(marks)[0]
+    box = page.locator("#a .stage").bounding_box()
+    page.mouse.move(box["x"] + 200, box["y"] + 60)
+    page.mouse.down()
+    page.mouse.move(box["x"] + 420, box["y"] + 160, steps=3)
+    page.mouse.up()
+    seen = page.evaluate(
+        "[...lockstepCurves].map((one) => [one.axis('x'), one.axis('y')].map(({ from, to }) => [from, to]))"
+    )
+    (x0, x1), (y0, y1) = seen[1]
+    assert seen[0][0] == [x0, x1] and 0 < x0 < x1 < 100
+    assert y0 < math.ceil(x0) and y1 > math.floor(x1) and y1 - y0 < 1.3 * (x1 - x0)  # y fits what is seen
+    page.close()

@@ -1,16 +1,18 @@
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from app import charts
 from app.charts import Shown
-from app.charts.bars import html
 from experiments.experiment import Experiment
 from experiments.plots import palette
+from experiments.plots.bars import html
 from experiments.plots.canvases import curve
 from experiments.plots.column_codec import unpack
 from experiments.plots.curves import AXES, POINTS, Line, mean
+from experiments.plots.pictures import Series, even
 from tracing import Trace
 
 
@@ -54,6 +56,31 @@ def test_a_run_has_its_colour_in_every_chart(two):
 def test_a_run_alone_says_in_the_legend_which_line_is_which(two):
     assert [one.key for one in charts.loss(two[:1], "step").series] == ["", "training", "held-out"]
     assert not any(one.key for one in charts.loss(two, "step").series)  # a legend of runs stands above
+
+
+def test_the_run_before_is_grey_behind_the_others_and_in_the_legend(two):
+    now, before = two[0], replace(two[1], name="the run before", ghost=True)
+    lines = charts.loss([now, before], "step").series
+    assert [one.key for one in lines] == ["the run before", "", "", "training", "held-out"]
+    assert {one.colour for one in lines if one.ghost} == {palette.GHOST.colour}
+    assert palette.GHOST.colour not in {look.colour for look in palette.RUNS}
+
+
+def test_a_run_under_way_grows_over_the_run_before(two):
+    behind = charts.loss([replace(two[1], name="the run before", ghost=True)], "step", reach=60)
+    own = Series(np.array([1.0]), np.array([9.0]), "#000000")
+    picture = charts.growing([own], behind)
+    assert picture.series[-1] is own and picture.growing
+    assert picture.x.most == 60 and picture.y.most > 9
+    assert [one.key for one in picture.series if one.key] == ["the run before"]
+
+
+def test_the_bars_of_the_run_before_lie_below_those_of_as_many_ranks(made):
+    now, then, fewer = (Shown("", made(Experiment(workers=n, seed=n)), 0, ghost=n != 2) for n in (2, 2, 3))
+    assert charts.shares([now, replace(then, ghost=True)]).behind is not None
+    assert charts.shares([now, fewer]).behind is None
+    page = html(charts.shares([now, replace(then, ghost=True, name="the run before")]), "in words")
+    assert page.count('<span class="behind">') == 2 and "the run before</span>" in page
 
 
 @pytest.fixture
@@ -230,3 +257,20 @@ def test_a_run_that_recorded_nothing_has_empty_axes(made):
     run.evaluations = {name: column[:0] for name, column in run.evaluations.items()}
     for picture in (charts.loss([Shown("none", run, 0)], "bytes"), charts.accuracy([Shown("none", run, 0)], "step")):
         assert picture.x.most > picture.x.least and picture.y.most > picture.y.least
+
+
+def test_a_divergence_leaves_the_axis_above_four_times_its_start_and_is_crossed_where_it_ended(made):
+    gone = made(Experiment(), status="diverged")
+    gone.losses["loss"][-40:] = np.geomspace(1, 1e30, 40)
+    gone.losses["loss"][-1] = np.nan
+    picture = charts.loss([Shown("gone", gone, 0)], "step")
+    start = picture.series[1].y[0]
+    assert picture.y.most == pytest.approx(4 * start * 1.08)
+    assert [one.ended for one in picture.series] == ["", "diverged", ""]
+
+
+def test_marks_are_even_where_reports_come_in_groups():
+    grouped = np.cumsum([0, *[4, 4, 4, 8] * 10])
+    assert even(grouped) == 4 and set(np.diff(grouped[::-1][:: even(grouped)])) == {-20}
+    assert even(np.arange(0.0, 200.0, 5.0)) == 1
+    assert even(np.zeros(0)) == 1 and even(np.sort(np.random.default_rng(0).random(40))) == 1

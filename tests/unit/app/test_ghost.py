@@ -1,7 +1,11 @@
 """What the page says of the run before and the run that took its place, with small real runs."""
 
 from functools import cache
+from types import SimpleNamespace
 
+import pytest
+
+from app.charts import Shown
 from app.views import ghost
 from experiments.experiment import Experiment
 from experiments.run import run
@@ -48,3 +52,34 @@ def test_losses_on_other_data_are_not_compared():
 def test_the_same_run_again_is_the_same_clock_and_all():
     again = run(ran().experiment)
     assert ghost.difference(ran(), again) == "the same run to the bit, clock and all"
+
+
+@pytest.fixture
+def state(monkeypatch):
+    class State(SimpleNamespace):
+        def get(self, name, default=None):
+            return getattr(self, name, default)
+
+    state = State(axis="step")
+    monkeypatch.setattr(ghost.st, "session_state", state)
+    return state
+
+
+def shown(run):
+    return Shown("the run before", run, 0, ghost=True)
+
+
+def test_curves_are_drawn_against_time_while_only_the_clock_differs(state):
+    ghost.settle_axis(shown(ran()), ran(slow="1:200"))
+    assert state.axis == "seconds"
+    ghost.settle_axis(shown(ran(slow="1:200")), ran(learning_rate=0.001))
+    assert state.axis == "step"
+
+
+def test_a_reader_who_has_chosen_the_axis_is_not_overruled(state):
+    ghost.axis_chosen()
+    ghost.settle_axis(shown(ran()), ran(slow="1:200"))
+    assert state.axis == "step"
+    state.axis = "seconds"
+    ghost.settle_axis(shown(ran()), ran(learning_rate=0.001))
+    assert state.axis == "seconds"

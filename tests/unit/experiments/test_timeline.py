@@ -49,12 +49,12 @@ def spans(frame):
     return unpack(unpack(frame)[1]["timeline"].tobytes())[1]
 
 
-def test_of_a_long_run_come_the_single_spans_of_the_first_moments(long):
-    frame = timeline.frame(long, "name")
-    a, b = unpack(frame)[0]["exact"]
-    assert a == 0 and 0 < b < long.trace.seconds()
-    inside = long.trace.spans["start"] < b
-    assert len(spans(frame)["start"]) == np.count_nonzero(inside) <= 100
+def test_of_a_long_run_come_the_single_spans_where_it_opens(long):
+    header, _ = unpack(timeline.frame(long, "name"))
+    (a, b), (start, end) = header["exact"], header["open"]
+    assert 0 < a <= start < end <= b < long.trace.seconds()
+    inside = (long.trace.spans["start"] < b) & (long.trace.spans["end"] > a)
+    assert len(spans(timeline.frame(long, "name"))["start"]) == np.count_nonzero(inside) <= 100
 
 
 def test_of_a_long_run_come_the_single_spans_of_a_window_that_was_asked_for(long):

@@ -8,11 +8,11 @@ from itertools import pairwise
 
 import numpy as np
 
-from app.charts.frame import RANKS, grouped
 from experiments import units
 from experiments.plots import palette
-from experiments.plots.lanes import lane_names
+from experiments.plots.lanes import RANKS, grouped, lane_names
 from experiments.plots.pictures import Shown, unit
+from experiments.runs.record import Run
 from tracing import KINDS
 
 HATCHES = {"\\": "45deg", "/": "135deg", "x": "135deg"}
@@ -32,18 +32,30 @@ class Part:
 
 @dataclass(frozen=True)
 class Bars:
-    """A bar per rank, stacked from `parts`; the axis reaches to `most`. `line` is marked across all bars, and named."""
+    """A bar per rank, stacked from `parts`; the axis reaches to `most`. `line` is marked across all bars, and named.
+
+    `behind` are the bars of another run with as many ranks, drawn small and pale below each.
+    """
 
     ranks: list[str]
     parts: list[Part]
     most: float
     title: str
     line: tuple[float, str] | None = None
+    behind: Bars | None = None
 
 
 def shares(shown: list[Shown]) -> Bars:
-    """Return what each rank of the first run spent its time on, in percent of the run."""
+    """Return what each rank of the first run spent its time on, in percent of the run; behind it that of a ghost."""
     run = shown[0].run
+    names, parts = _shares(run)
+    behind = None
+    if ghosts := [one for one in shown if one.ghost and one.run.trace.ranks == run.trace.ranks]:
+        behind = Bars(*_shares(ghosts[0].run), 100.0, ghosts[0].name)
+    return Bars(names, parts, 100.0, "share of the time, %", behind=behind)
+
+
+def _shares(run: Run) -> tuple[list[str], list[Part]]:
     busy, names = grouped(run.trace.busy(), lane_names(run))
     share = 100 * busy / np.maximum(busy.sum(axis=1, keepdims=True), 1e-30)
     parts = []
@@ -51,7 +63,7 @@ def shares(shown: list[Shown]) -> Bars:
         if seconds.any():
             told = [f"{units.seconds(s)} ({units.percent(p / 100)})" for s, p in zip(seconds, percent, strict=True)]
             parts.append(Part(kind, percent, told, palette.DOING[kind].colour, palette.DOING[kind].hatch))
-    return Bars(names, parts, 100.0, "share of the time, %")
+    return names, parts
 
 
 def memory(shown: list[Shown]) -> Bars:
@@ -78,9 +90,11 @@ def html(bars: Bars, description: str) -> str:
     """Return the bars as an HTML table; `description` is for readers who do not see it."""
     legend = "".join(f'<span><i style="{_look(part)}"></i>{escape(part.name)}</span>' for part in bars.parts)
     rows = "".join(
-        f"<div>{escape(name)}</div><div>{''.join(_piece(bars, part, row) for part in bars.parts)}</div>"
+        f"<div>{escape(name)}</div><div>{_pieces(bars, row)}{_behind(bars, row)}</div>"
         for row, name in enumerate(bars.ranks)
     )
+    if bars.behind:
+        legend += f'<span><i class="behind"></i>{escape(bars.behind.title)}</span>'
     step = _step(bars.most / STOPS)
     stops = np.arange(0, bars.most * 1.0001, step)
     axis = "".join(f'<span style="left: {_share(at, bars)}">{units.number(at)}</span>' for at in stops)
@@ -94,6 +108,14 @@ def html(bars: Bars, description: str) -> str:
         f'<div></div><div class="axis">{axis}{line}</div></div>'
         f'<div class="bars-title">{escape(bars.title)}</div>'
     )
+
+
+def _pieces(bars: Bars, row: int) -> str:
+    return "".join(_piece(bars, part, row) for part in bars.parts)
+
+
+def _behind(bars: Bars, row: int) -> str:
+    return f'<span class="behind">{_pieces(bars.behind, row)}</span>' if bars.behind else ""
 
 
 def _piece(bars: Bars, part: Part, row: int) -> str:

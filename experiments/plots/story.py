@@ -1,0 +1,173 @@
+"""Find where the story of a run is: what happened when, the windows worth looking at, and where to look first.
+
+A rank that is lost, a rank that pauses, a divergence, a wait far longer than a step: the first of these that a run has
+is where its timeline opens. A run without any opens at a typical step.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+
+from experiments import units
+from experiments.plots import curves
+from experiments.runs.record import Run
+from tracing import IDLE, WAIT, Trace, ordered
+
+READABLE = 14  # spans per lane whose labels can be read
+WORTH, NOTABLE = 0.05, 3.0  # steps that a wait must take to be worth a look, and to be what a run is about
+TOLD = 3  # losses and pauses that get a place of their own
+LOST, PAUSED = "lost", "paused"  # labels of idle spans
+
+Window = tuple[float, float]
+
+
+class Flag(NamedTuple):
+    """What happened at a moment (s), to one rank or, with lane -1, to all."""
+
+    at: float
+    lane: int
+    text: str
+
+
+class Chip(NamedTuple):
+    """A window to go to, s."""
+
+    text: str
+    start: float
+    end: float
+
+
+class Story(NamedTuple):
+    """The window (s) to look at first, None for the whole run; what happened, and windows worth looking at."""
+
+    opening: Window | None = None
+    flags: tuple[Flag, ...] = ()
+    chips: tuple[Chip, ...] = ()
+
+
+def story(run: Run, names: list[str]) -> Story:
+    """Return the story of a run whose ranks have these names."""
+    trace = run.trace
+    events = list(_events(run, names))
+    flags = tuple(flag for flag, _ in events)
+    starts = np.sort(trace.spans["start"])
+    total = aftermath(run, names).seconds()
+    if len(starts) <= READABLE * trace.ranks:
+        return Story(flags=flags)
+    steps = _step_starts(trace)
+    wide = min(_width(trace, starts, steps), total)
+
+    def around(at: float, ahead: float = 0.5) -> Window:
+        start = max(0.0, min(at - ahead * wide, total - wide))
+        return start, start + wide
+
+    typical = around(_typical(steps, total), 0.02)
+    places = [Chip(said, *around(flag.at)) for flag, said in events if said][:TOLD]
+    start, end = _longest_wait(trace)
+    waited = (end - start) / _median_step(run, steps)
+    if waited > WORTH:
+        whole = min(total, max(wide, 1.4 * (end - start)))
+        start = max(0.0, min((start + end - whole) / 2, total - whole))
+        places.append(Chip("longest wait", start, start + whole))
+    chips = (Chip("start", 0.0, wide), Chip("typical step", *typical), *places, Chip("end", total - wide, total))
+    told = places[0] if (events and places) or waited > NOTABLE else None
+    return Story(told[1:] if told else typical, flags, chips)
+
+
+def aftermath(run: Run, names: list[str]) -> Trace:
+    """Return the trace of a run with what comes after its end: ranks that wait for ever for one that was lost.
+
+    They have a span more, which goes on for a typical step after the end of the run, and so has the lost rank.
+    """
+    trace, spans = run.trace, run.trace.spans
+    idle = _idle(trace, LOST)
+    last = np.zeros(trace.ranks)
+    np.maximum.at(last, spans["rank"], spans["end"])
+    total = trace.seconds()
+    gone = [n for n in idle if spans["end"][n] >= total * (1 - 1e-9) or spans["end"][n] >= last[spans["rank"][n]]]
+    if run.status != "failed" or not gone:
+        return trace
+    newest = gone[int(np.argmax(spans["start"][gone]))]
+    until = total + _median_step(run, _step_starts(trace))
+    lost = {int(spans["rank"][n]) for n in gone}
+    label = f"waits for {names[spans['rank'][newest]]}, lost"
+    ranks = [rank for rank in range(trace.ranks) if last[rank] > 0]
+    more = {
+        "rank": ranks,
+        "kind": [IDLE if rank in lost else WAIT for rank in ranks],
+        "start": [last[rank] for rank in ranks],
+        "end": [until] * len(ranks),
+        "step": [-1] * len(ranks),
+        "label": [trace.labels.index(LOST) if rank in lost else len(trace.labels) for rank in ranks],
+    }
+    joined = {name: np.concatenate([column, np.array(more[name], column.dtype)]) for name, column in spans.items()}
+    return Trace(trace.ranks, ordered(joined, "start", "rank"), trace.messages, (*trace.labels, label))
+
+
+def _events(run: Run, names: list[str]) -> Iterator[tuple[Flag, str]]:
+    """Yield what happened, the most telling first, and what it is called in a list of places, "" if it is in none."""
+    spans, total = run.trace.spans, run.trace.seconds()
+    for n in _idle(run.trace, LOST):
+        rank, start, end = int(spans["rank"][n]), float(spans["start"][n]), float(spans["end"][n])
+        yield Flag(start, rank, LOST), f"{names[rank]} lost at {units.seconds(start)}"
+        if end < total * (1 - 1e-9) and spans["end"][spans["rank"] == rank].max() > end:
+            yield Flag(end, rank, "back"), f"{names[rank]} back at {units.seconds(end)}"
+    for n in _idle(run.trace, PAUSED):
+        rank, start = int(spans["rank"][n]), float(spans["start"][n])
+        yield Flag(start, rank, PAUSED), f"{names[rank]} pauses at {units.seconds(start)}"
+    if run.status == "diverged":
+        broken = ~np.isfinite(run.losses["loss"])
+        at = float(run.losses["seconds"][broken].min()) if broken.any() else total
+        yield Flag(at, -1, "diverged"), f"diverges at {units.seconds(at)}"
+
+
+def _idle(trace: Trace, label: str) -> np.ndarray:
+    """Return the idle spans of this label, by start."""
+    if label not in trace.labels:
+        return np.zeros(0, int)
+    spans = trace.spans
+    return np.flatnonzero((spans["kind"] == IDLE) & (spans["label"] == trace.labels.index(label)))
+
+
+def _step_starts(trace: Trace) -> np.ndarray:
+    """Return when the last rank, which trains in every algorithm, began each of its steps."""
+    mine = trace.spans["rank"] == trace.ranks - 1
+    step, start = trace.spans["step"][mine], trace.spans["start"][mine]
+    return start[np.flatnonzero((np.diff(step, prepend=-1) != 0) & (step >= 0))]
+
+
+def _median_step(run: Run, steps: np.ndarray) -> float:
+    """Return the seconds that a step takes, the median."""
+    step = curves.step_time(run)
+    if np.isfinite(step) and step > 0:
+        return step
+    return float(np.median(np.diff(steps))) if len(steps) > 1 else run.trace.seconds() / 20
+
+
+def _width(trace: Trace, starts: np.ndarray, steps: np.ndarray) -> float:
+    """Return how long a window of READABLE spans per lane is, or of two steps if these have more spans."""
+    n = READABLE * trace.ranks
+    readable = float(np.median(starts[n:] - starts[:-n]))
+    both = 2 * float(np.median(np.diff(steps))) if len(steps) > 1 else 0.0
+    return max(readable, both, 1e-12)
+
+
+def _typical(steps: np.ndarray, total: float) -> float:
+    """Return when a step of median length begins, as near to the middle of the run as there is one."""
+    if len(steps) < 3:
+        return total / 2
+    took = np.diff(steps)
+    off = np.abs(took - np.median(took))
+    usual = np.flatnonzero(off <= np.quantile(off, 0.25))
+    return float(steps[usual[np.abs(steps[usual] - total / 2).argmin()]])
+
+
+def _longest_wait(trace: Trace) -> Window:
+    """Return from when to when a rank waited longest, (0, 0) if none did."""
+    waits = trace.spans["kind"] == WAIT
+    start, end = trace.spans["start"][waits], trace.spans["end"][waits]
+    n = int((end - start).argmax()) if len(start) else 0
+    return (float(start[n]), float(end[n])) if len(start) else (0.0, 0.0)
