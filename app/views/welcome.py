@@ -11,7 +11,7 @@ from experiments.experiment import Experiment
 from experiments.runs.record import Run
 
 PATIENCE = 3.5  # s in which the run that a card compares with may come; in a long queue it goes without
-HEARD = ("tour", "embed", "embed_options", "instructor")  # parameters of an address that chooses nothing
+HEARD = ("tour", "axis", "log", "embed", "embed_options", "instructor")  # parameters of an address that chooses nothing
 
 
 def settle() -> None:
