@@ -25,6 +25,7 @@ from experiments.runs.record import Run
 ROOT = store.home().resolve()
 PATIENCE = 0.35  # s in which a run may end, or begin its curve, before a page shows that it is under way
 POLITE = 10.5  # s in which a stopped run stores what it has: a little more than the pool gives it
+REPLAY = "learning"  # the place of a replay, which makes way for a run
 NAME = re.compile(r"[0-9a-f]{16}-\w{1,16}(-\d{1,6})?")  # of a run's folder
 PINS = 4  # runs beside the one that is shown
 
@@ -57,6 +58,8 @@ def start(experiment: Experiment) -> None:
     """Show this run if it is stored; submit it otherwise, in place of this reader's older one."""
     state = st.session_state
     state.trouble, state.remark, state.asked = "", "", experiment
+    if replay := state.pop(f"{owner()}/{REPLAY}", None):
+        pool().cancel(replay, f"{owner()}/{REPLAY}")
     try:
         state.job = pool().submit(owner(), experiment)
         wait(state.job, PATIENCE, or_curve=True)

@@ -11,7 +11,7 @@ import streamlit as st
 from app import session
 from app.charts import Shown
 from app.text import escaped, sentence
-from app.views import ask, compare, export, ghost, pictures, predict, predicted_vs_measured, seeds, sweep
+from app.views import ask, compare, export, ghost, learn, pictures, predict, predicted_vs_measured, seeds, sweep
 from app.views.pictures import heading
 from experiments import naming, units
 from experiments.experiment import Experiment
@@ -22,6 +22,10 @@ from experiments.runs.record import Run
 NOTES = 4  # remarks of a run before the others are folded away
 ABOVE = ("held_out_loss", "accuracy", "seconds", "bytes", "share_wait", "staleness_mean")
 """The figures that stand above the charts."""
+LANES = (
+    "Who did what when: one lane per rank, one bar per span. Arrows are messages. Click a rank's name to slow it down, "
+    "let it pause, or lose it."
+)
 
 
 def show(
@@ -74,12 +78,10 @@ def show(
             st.fragment(pictures.loss_and_accuracy)([*shown, *filter(None, [before])])
         with st.container(key="rest"):
             if not led:
-                heading(
-                    "Timeline",
-                    "Who did what when: one lane per rank, one bar per span. Arrows are messages. Click a rank's name "
-                    "to slow it down, let it pause, or lose it.",
-                )
+                heading("Timeline", LANES)
                 st.fragment(pictures.lanes)(folder)
+            if not under_way:
+                learn.show(run, folder)
             if any(one.run.quantities for one in shown):
                 heading("What the method measured", "Numbers that the algorithm itself found worth a curve.")
                 st.fragment(pictures.measured)(each)

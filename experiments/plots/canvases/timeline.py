@@ -6,21 +6,24 @@ the single spans of one window; when the reader zooms in elsewhere it asks for t
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 import numpy as np
 
 from experiments import units
-from experiments.plots import palette
+from experiments.plots import palette, why
 from experiments.plots.column_codec import pack, pack_messages, pack_timeline
 from experiments.plots.lanes import lane_names, troubled_names
 from experiments.plots.saved import saved
 from experiments.plots.story import Chip, Flag, Window, aftermath, story
+from experiments.runs.causes import Causes, causes
 from experiments.runs.record import Run
-from tracing import KINDS, Trace, ordered
+from tracing import COMMUNICATE, COMPUTE, KINDS, Trace, ordered
 
 SPANS, MESSAGES = 50_000, 20_000  # that are sent at once
 CELLS = 2_000_000  # of the table of shares
+WAITED = COMMUNICATE  # the first of KINDS that is no work: what is done, and what is waited for
 
 
 def frame(run: Run, name: str, window: Window | None = None, most: int | None = None, play: bool = False) -> bytes:
@@ -28,12 +31,13 @@ def frame(run: Run, name: str, window: Window | None = None, most: int | None = 
 
     At most `most` single spans are in it, by default SPANS.
     """
-    names = lane_names(run)
-    told = story(run, names)
+    names, after = lane_names(run), aftermath(run, lane_names(run))
+    found = story(run, names)
     return framed(
-        aftermath(run, names), troubled_names(run), describe(run), name, window, clickable=True, opening=told.opening,
-        flags=told.flags, chips=told.chips, clock=True, end=run.trace.seconds(),
-        saved=saved(run.experiment, "timeline"), most=most, play=play,
+        after, troubled_names(run), describe(run), name, window, clickable=True, opening=found.opening,
+        flags=found.flags, chips=found.chips, clock=True, end=run.trace.seconds(),
+        saved=saved(run.experiment, "timeline"), most=most, known=run.causes if after is run.trace else None,
+        told=why.told(run.trace, run.causes, names), play=play,
     )  # fmt: skip
 
 
@@ -53,21 +57,29 @@ def framed(
     end: float | None = None,
     saved: dict | None = None,
     most: int | None = None,
+    known: Causes | None = None,
+    told: str | None = None,
 ) -> bytes:
     """Return the same for any trace, with names for its lanes that can be clicked or not.
 
     Two timelines share an axis that reaches `until`, s, at least. `opening` is the window (s) at first, by default the
     first steps; `flags` say what happened when, `chips` are windows to go to. It begins to `play` at once unless the
     reader prefers less motion. With `clock` its cursor is the time of the page's clock. What goes on after the `end` of
-    the run, s, goes on for ever. `saved` is what the picture is called as a file.
+    the run, s, goes on for ever. `saved` is what the picture is called as a file. `known` are the causes of its waits,
+    if they have been found before, and `told` says who caused most of them.
     """
     columns, total, most = {}, trace.seconds(), most or SPANS
+    known = known or causes(trace)
+    told = why.told(trace, known, lanes) if told is None else told
+    trace, kinds = _by_op(why.explained(trace, known))
     part, exact = trace, (0.0, total)
     if len(trace.spans["start"]) > most:
         part, exact = _within(trace, window or opening, total, most)
-        columns["shares"] = _shares(trace, total)
+        columns["shares"] = _shares(trace, total, len(kinds))
     columns["timeline"] = np.frombuffer(pack_timeline(part, most), np.uint8)
     columns["messages"] = np.frombuffer(pack_messages(part, min(most, MESSAGES)), np.uint8)
+    if len(part.spans["start"]) <= most:
+        columns["why"] = np.frombuffer(why.packed(part), np.uint8)
     header = {
         "run": name,
         "seconds": max(total, until),
@@ -80,8 +92,10 @@ def framed(
         "exact": exact,
         "end": total if end is None else end,
         "lanes": lanes,
-        "kinds": list(KINDS),
-        "look": {kind: look._asdict() for kind, look in palette.DOING.items()},
+        "kinds": list(kinds),
+        "work": len(kinds) - len(KINDS) + WAITED,
+        "look": {kind: look._asdict() for kind, look in kinds.items()},
+        "told": told,
         "description": description,
         "clickable": clickable,
         "saved": saved,
@@ -139,9 +153,23 @@ def _within(trace: Trace, window: Window | None, total: float, most: int) -> tup
     return part, (a, b)
 
 
-def _shares(trace: Trace, total: float) -> np.ndarray:
+def _by_op(trace: Trace) -> tuple[Trace, dict[str, palette.AreaStyle]]:
+    """Return the trace with forward and backward passes as kinds of their own before KINDS, and the look of each kind.
+
+    They are told by their labels, a letter and a number: "F3".
+    """
+    ops = [re.fullmatch(r"([A-Z])\d+", label) for label in trace.labels]
+    letters = [op[1] if op and op[1] in palette.OPS else "" for op in ops]
+    seen = [letter for letter in palette.OPS if letter in letters]
+    number = np.array([seen.index(letter) if letter else -1 for letter in letters] or [-1])[trace.spans["label"]]
+    works = (trace.spans["kind"] == COMPUTE) & (number >= 0)
+    kind = np.where(works, number, trace.spans["kind"] + len(seen)).astype(np.int8)
+    looks = dict(palette.OPS[letter] for letter in seen) | palette.DOING
+    return Trace(trace.ranks, {**trace.spans, "kind": kind}, trace.messages, trace.labels), looks
+
+
+def _shares(trace: Trace, total: float, kinds: int) -> np.ndarray:
     """Return how each rank's time is divided, in 255ths of a column: (ranks, columns, kinds) uint8, flat."""
-    kinds = len(KINDS)
     columns = max(20, min(1200, CELLS // (trace.ranks * kinds)))
     scale = columns / max(total, 1e-300)
     a = np.clip(trace.spans["start"] * scale, 0, columns)

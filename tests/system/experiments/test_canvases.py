@@ -12,12 +12,14 @@ import numpy as np
 import pytest
 
 from experiments.experiment import Experiment
+from experiments.learning import replay
 from experiments.plots import canvases
-from experiments.plots.canvases import curve, figure, schedule, timeline
+from experiments.plots.canvases import curve, figure, landscape, schedule, timeline
 from experiments.plots.chart import Look
 from experiments.plots.column_codec import unpack
 from experiments.plots.pictures import Axis, Picture, Series, Shown
 from experiments.plots.report import report
+from experiments.run import run
 from experiments.study import schedules
 from experiments.study.schedules import Plan
 
@@ -221,3 +223,23 @@ const add = (id) => Object.assign(document.body.appendChild(document.createEleme
     assert seen[0][0] == [x0, x1] and 0 < x0 < x1 < 100
     assert y0 < math.ceil(x0) and y1 > math.floor(x1) and y1 - y0 < 1.3 * (x1 - x0)  # y fits what is seen
     page.close()
+
+
+def test_how_a_run_learned_is_scrubbed_by_the_clock_of_the_page(drawn):
+    e = Experiment.of({"algorithm": "easgd", "workload": "spirals", "points": 400, "hidden": "8", "steps": 12})
+    done = run(e)
+    page = drawn("landscape", landscape.frame(done, replay.learn(e, done.summary["digest"]), "it"))
+    expect(page.locator(".stage")).to_have_attribute("aria-label", re.compile("Springs tie each replica to the centre"))
+    slider, said = page.get_by_role("slider", name="Moment of the run"), page.locator(".status")
+    expect(said).to_contain_text(f"accuracy {100 * done.summary['accuracy']:.1f} %")  # it opens at the end
+    end = pixels(page)
+    slider.press("Home")
+    expect(said).to_contain_text(f"At 0 s · held-out loss {done.evaluations['loss'][0]:.3g}")
+    assert page.evaluate("lockstepClock.seconds") == 0
+    page.wait_for_function(
+        "before => document.getElementById('here').shadowRoot.querySelector('canvas').toDataURL() !== before", arg=end
+    )
+    page.evaluate(f"lockstepClock.set({done.summary['seconds']})")
+    expect(said).to_contain_text(f"accuracy {100 * done.summary['accuracy']:.1f} %")
+    page.get_by_role("button", name="Step back").click()
+    expect(slider).not_to_have_attribute("aria-valuetext", re.compile("^0 s"))
