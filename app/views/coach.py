@@ -13,7 +13,7 @@ _mount = st.components.v2.component(
 )
 
 
-class Step(NamedTuple):
+class CoachStep(NamedTuple):
     """`at` is what it points at, as coach.js knows it."""
 
     at: str
@@ -22,19 +22,21 @@ class Step(NamedTuple):
 
 
 STEPS = (
-    Step(
+    CoachStep(
         "worker",
         "This is a worker",
         "A machine with a copy of the model and its own share of the data. Its lane is its time.",
     ),
-    Step(
+    CoachStep(
         "lanes",
         "Orange is talking",
         "In blue it computes a gradient, in orange all workers add theirs up, in green they step.",
     ),
-    Step("wait", "Grey is waiting", "There is none in this run. Slow one worker down, and the others turn grey."),
-    Step("name", "Click its name to trouble it", "Make it slow, let it pause, or lose it, at any moment of the run."),
-    Step("run", "Run again", "What you changed runs at once, and stands beside what it was before."),
+    CoachStep("wait", "Grey is waiting", "There is none in this run. Slow one worker down, and the others turn grey."),
+    CoachStep(
+        "name", "Click its name to trouble it", "Make it slow, let it pause, or lose it, at any moment of the run."
+    ),
+    CoachStep("run", "Run again", "What you changed runs at once, and stands beside what it was before."),
 )
 
 

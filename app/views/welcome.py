@@ -47,7 +47,7 @@ def show(folder: str) -> bool:
             )
             + "Each has a lane: blue while it **computes**, orange while it **talks**, grey while it **waits**."
         )
-        st.fragment(pictures.lanes)(folder, play=True)
+        st.fragment(pictures.lanes)(folder, play=not st.session_state.get("done"))
         with st.container(key="cards"):
             return _cards(run)
 
