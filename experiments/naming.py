@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from experiments.catalogue import ALGORITHMS, COMPRESSIONS, WORKLOADS
 from experiments.experiment import Experiment
+from workloads import own_module, table
 
 
 def method(e: Experiment) -> str:
@@ -14,7 +15,14 @@ def method(e: Experiment) -> str:
 
 def title(e: Experiment) -> str:
     """Return what a run is called: "Synchronous SGD on handwritten digits"."""
-    return f"{method(e)} on {WORKLOADS[e.workload].title}"
+    return f"{method(e)} on {data(e)}"
+
+
+def data(e: Experiment) -> str:
+    """Return what it is trained on: "handwritten digits"; what is one's own, by the name of its file: "iris"."""
+    own = {"table": table, "own_module": own_module}.get(e.workload)
+    name = e.data["table" if e.workload == "table" else "net"] if own else ""
+    return own.title(name) if name else WORKLOADS[e.workload].title
 
 
 def files(e: Experiment) -> str:

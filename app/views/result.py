@@ -117,7 +117,8 @@ def _title(run: Run, folder: str, name: str, changed: list[str]) -> None:
             _pin(name, folder)
             seeds.choose(run)
             st.toggle("Source", key="source", bind="query-params", help="The algorithm's own file beside the charts.")
-            st.fragment(export.share)(run.experiment)
+            with st.container(width="content"):
+                st.fragment(export.share)(run.experiment)
             with st.popover("Download", icon=":material/download:"):
                 export.downloads(run, name)
 
