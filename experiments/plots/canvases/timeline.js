@@ -819,7 +819,7 @@ class Timeline {
   time(x) { return this.from + (x - GUTTER) / this.scaleX; }
 
   listen(root) {
-    const at = (event) => { const box = this.canvas.getBoundingClientRect(); return [event.clientX - box.left, event.clientY - box.top]; };
+    const at = (event) => within(this.canvas, event);
     const jump = (x) => {
       const plot = this.surface.width - GUTTER - 4, span = this.to - this.from;
       const time = ((x - GUTTER) / plot) * this.total;

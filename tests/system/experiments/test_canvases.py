@@ -94,6 +94,35 @@ def test_a_timeline_tells_what_lies_under_the_pointer_on_a_page_without_a_server
     expect(page.locator(".tip")).to_contain_text(re.compile("worker 1 · .*takes", re.DOTALL))
 
 
+def test_a_wait_says_why_under_the_pointer_and_by_keys_and_is_walked_back(drawn):
+    page = drawn("timeline", timeline.frame(run(Experiment.of({"slow": "2:5", "steps": 12})), "it"))
+    stage, tip, why = page.locator(".stage"), page.locator(".tip"), page.locator(".why")
+    expect(why).to_contain_text("100 % of all waiting was caused by worker 2.")
+    stage.press("Home")
+    box, plain = stage.bounding_box(), pixels(page)
+    sentence = "for worker 2 ×5, whose gradient takes 5 times as long as usual; without that the step would take 428 µs"
+    for x in range(90, 200, 5):  # where a lane waits depends on how wide the page is
+        page.mouse.move(box["x"] + x, box["y"] + 34 + 15)
+        if "wait" in tip.inner_text():
+            break
+    expect(tip).to_contain_text(sentence)
+    page.mouse.down()
+    page.mouse.up()
+    expect(why).to_contain_text(sentence)
+    page.mouse.move(0, 0)
+    page.wait_for_function(
+        "before => document.getElementById('here').shadowRoot.querySelector('canvas').toDataURL() !== before", arg=plain
+    )
+    page.get_by_role("button", name="And why that?").click()
+    expect(why).to_contain_text("worker 2 ×5 is at work on gradient")
+    stage.press("Escape")
+    expect(why).to_contain_text("of all waiting")
+    stage.press("w")
+    expect(why).to_contain_text(sentence)
+    stage.press("c")
+    expect(page.get_by_role("button", name="Critical path")).to_have_attribute("aria-pressed", "true")
+
+
 def test_a_page_that_changes_its_colours_has_its_canvases_drawn_in_them(drawn):
     page = drawn("timeline", schedule.frame(schedules.study(Plan.of(schedule="gpipe", ranks=2, chunks=2))))
     page.wait_for_function("() => document.getElementById('here').shadowRoot.querySelector('canvas').width > 300")
