@@ -242,6 +242,21 @@ def test_curve_timeline_and_topology_show_one_moment(drawn, made):
     assert last["timeline"]["to"] > 0.999 * end
 
 
+def test_two_schedules_have_one_clock_and_one_window(drawn):
+    plans = [Plan.of(schedule=name, ranks=4, chunks=8) for name in ("1f1b", "zb_h1")]
+    one, other = (schedule.frame(schedules.study(plan), 40.0, together="both") for plan in plans)
+    page = drawn("timeline", one)
+    page.evaluate(
+        "bytes => { const two = document.createElement('div'); document.body.append(two);"
+        " lockstep.timeline(two, lockstep.bytes(bytes)); }",
+        base64.b64encode(other).decode(),
+    )
+    page.get_by_role("button", name="Zoom in").last.click()
+    page.get_by_role("button", name="Step", exact=True).first.click()
+    seen = page.evaluate("[...lockstepTimelines].map(({ from, to, cursor }) => [from, to, cursor])")
+    assert seen[0] == seen[1] and seen[0][:2] == [10, 30] and seen[0][2] > 10
+
+
 def test_a_report_is_read_from_the_disk_without_a_network_on_a_phone_in_the_dark(browser, made, tmp_path):
     run = made(Experiment(workers=32, steps=1000))
     path = tmp_path / "report.html"
