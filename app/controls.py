@@ -309,9 +309,12 @@ def _sources(field: str) -> str:
 # what is chosen, and where it is kept
 
 
-def read_address() -> str:
-    """Take over the settings in the page's address, once per session; a sentence about what is wrong there, or ""."""
-    if "algorithm" in st.session_state:
+def read_address(again: bool = False) -> str:
+    """Take over the settings in the page's address; return a sentence about what is wrong there, or "".
+
+    It is read once per session, and `again` when the reader has gone back or forward.
+    """
+    if "algorithm" in st.session_state and not again:
         return ""
     try:
         given = {name: st.query_params[name] for name in st.query_params if name not in PAGE}
@@ -322,9 +325,16 @@ def read_address() -> str:
     return ""
 
 
+def leave_address() -> None:
+    """Take the experiment out of the address, on another page than its own."""
+    for name in st.session_state.pop("written", ()):
+        st.query_params.pop(name, None)
+
+
 def write_address(experiment: Experiment) -> None:
-    """Make the page's address the experiment's own link."""
-    wanted = dict(parse_qsl(experiment.query(), keep_blank_values=True))
+    """Make the page's address the experiment's own link; that of the default experiment chooses nothing."""
+    wanted = dict(parse_qsl(experiment.query(), keep_blank_values=True)) if experiment != Experiment() else {}
+    st.session_state.written = [*wanted]
     there = {name: st.query_params[name] for name in st.query_params if name not in PAGE}
     for name in there.keys() - wanted.keys():
         del st.query_params[name]

@@ -89,6 +89,19 @@ def _actions(experiment: Experiment | None, refusal: str) -> None:
             )
 
 
+def bar(experiment: Experiment | None, refusal: str) -> None:
+    """Draw what a phone has at its foot, where the left side is a drawer; style.css hides it elsewhere."""
+    mend = feasible.mend(controls.values(), _changed()) if refusal else None
+    with st.container(key="phone-bar", horizontal=True, gap="small", wrap=False):
+        ask.menu("question-phone")
+        if mend:
+            st.button(mend.label, key="mend-phone", width="stretch", on_click=st.session_state.__setitem__, args=mend)
+        st.button(
+            "Run", type="primary", icon=":material/play_arrow:", width="stretch", key="run-phone",
+            disabled=bool(refusal), on_click=run, args=(experiment,),
+        )  # fmt: skip
+
+
 def _changed() -> list[str]:
     """Return the settings that are others than those of the run on the page."""
     state = st.session_state
