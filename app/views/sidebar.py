@@ -7,7 +7,7 @@ from functools import partial
 import streamlit as st
 
 from app import controls, feasible, session
-from app.text import escaped, sentence
+from app.text import escaped, explained, sentence
 from app.views import all_settings, ask, best_rate, faults, fitting, predict, trouble
 from experiments.catalogue import ALGORITHMS, called
 from experiments.experiment import Experiment
@@ -68,7 +68,7 @@ def _algorithm() -> None:
         "Algorithm", names, key="algorithm", on_change=controls.settle, args=("algorithm",), persist_state="session",
         format_func=partial(called, ALGORITHMS), help="In teaching order. Type to search, by name or by file.",
     )  # fmt: skip
-    st.markdown(f":small[{ALGORITHMS[state.algorithm].idea}]")
+    st.markdown(f":small[{explained(ALGORITHMS[state.algorithm].idea)}]", unsafe_allow_html=True)
 
 
 def _actions(experiment: Experiment | None, refusal: str) -> None:
