@@ -10,7 +10,7 @@ from app.text import escaped
 from app.views import compare, faults, ghost
 from experiments import naming, units
 from experiments.experiment import Experiment
-from experiments.plots import curves
+from experiments.plots import curves, why
 from experiments.plots.bars import html
 from experiments.plots.canvases import curve, timeline
 from experiments.plots.saved import compared
@@ -85,6 +85,8 @@ def details(one: Shown, shown: list[Shown], before: Shown | None = None) -> None
     with time:
         if time.open:
             bars(charts.shares, [one, *filter(None, [before])], timeline.describe(run))
+            if told := why.totals(run):
+                st.caption(told)
     with traffic:
         if traffic.open and len(run.trace.messages["bytes"]):
             told = _traffic(run)

@@ -53,7 +53,6 @@ OPTIONS = {
 }  # fmt: skip
 """Settings of schedules by name: label, and what it does."""
 CHOICES = {"PA": "few (PA)", "PB": "twice as many (PB)"}
-BETTER_LESS = ("makespan", "in_flight", "held", "copies", "versions", "delay")
 IGNORED = "Not with a schedule of your own: its lines say how many ranks and micro-batches there are."
 
 FIGURES = (
@@ -71,6 +70,8 @@ FIGURES = (
     ("path_links", "Links on the critical path", figure, "times it goes from rank to rank"),
 )
 """The table: name in the summary, label, words, meaning."""
+MORE_IS_BETTER = ("throughput",)
+NEITHER = ("path_ops", "path_links")
 
 
 def page() -> None:
@@ -253,7 +254,7 @@ def _kept(folder: str) -> Study:
 
 @st.cache_resource(max_entries=32, show_spinner=False)
 def _frame(plan: str, until: float, _study: Study) -> bytes:
-    return schedule.frame(_study, until)
+    return schedule.frame(_study, until, together="schedules")
 
 
 def _table(studies: list[Study]) -> None:
@@ -279,12 +280,11 @@ def _difference(name: str, a: float, b: float) -> str:
         return ""
     if a == b:
         return "the same"
-    judged = name.startswith("bubble") or name in BETTER_LESS or name == "throughput"
-    word = "" if not judged else ", better" if (b > a) == (name == "throughput") else ", worse"
+    judged = "" if name in NEITHER else ", better" if (b > a) is (name in MORE_IS_BETTER) else ", worse"
     if name.startswith("bubble"):
-        return points(b - a) + word
+        return f"{points(b - a)}{judged}"
     part = f" ({100 * (b / a - 1):+.1f} %)" if a else ""
-    return f"{'+' if b > a else '-'}{figure(abs(b - a))}{part}".replace("-", "−") + word
+    return f"{'+' if b > a else '-'}{figure(abs(b - a))}{part}".replace("-", "−") + judged
 
 
 def _behind(studies: list[Study]) -> None:

@@ -38,7 +38,7 @@ def frame(run: Run, name: str, window: Window | None = None, most: int | None = 
         after, troubled_names(run), describe(run), name, window, clickable=True, opening=found.opening,
         flags=found.flags, chips=found.chips, clock=True, end=run.trace.seconds(),
         saved=saved(run.experiment, "timeline"), machines=machines(run), most=most,
-        known=run.causes if after is run.trace else None, told=why.told(run.trace, run.causes, names),
+        known=run.causes if after is run.trace else None, told=why.totals(run),
     )  # fmt: skip
 
 
