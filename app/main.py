@@ -33,7 +33,7 @@ def prepare() -> None:
     asked(Experiment())  # imports the algorithms of all questions
     folder = session.pool().state(session.pool().submit("the first reader", Experiment())).folder
     if folder:
-        session.timeline_frame(str(folder), None)
+        session.timeline_frame(str(folder), None, True)
     time.sleep(LATER)
     session.pool().prewarm()
 

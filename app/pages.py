@@ -4,7 +4,7 @@ from pathlib import Path
 
 import streamlit as st
 
-from app import presentation
+from app import controls, presentation
 from app.views import kernels, network, schedules, survey, textbook, upload, workbench
 from app.views.textbook import instructor
 
@@ -28,4 +28,7 @@ PAGES = [
         visibility="visible" if instructor.shown() else "hidden",
     ),
 ]
-st.navigation(PAGES, position="top").run()
+chosen = st.navigation(PAGES, position="top")
+if chosen is not PAGES[0]:
+    controls.leave_address()
+chosen.run()

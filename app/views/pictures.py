@@ -55,10 +55,10 @@ def measured(shown: list[Shown]) -> None:
             lines(charts.measured, shown, told, quantity, key=f"measured-{quantity}")
 
 
-def lanes(folder: str) -> None:
+def lanes(folder: str, play: bool = False) -> None:
     """Draw the communication timeline of the run in `folder`."""
     window = components.wanted(st.session_state.get("timeline"), folder)
-    state = components.timeline(session.timeline_frame(folder, window))
+    state = components.timeline(session.timeline_frame(folder, window, play))
     if click := components.clicked(state, session.load(folder), folder):
         faults.ask(click[0])
         st.rerun()
