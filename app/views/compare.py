@@ -13,6 +13,7 @@ from app.views import seeds
 from experiments import naming, units
 from experiments.catalogue import ALGORITHMS, WORKLOADS
 from experiments.experiment import Experiment
+from experiments.plots import palette
 from experiments.runs.figures import FIGURES
 from experiments.runs.record import Run
 from experiments.runs.seeds import seed_figure
@@ -23,7 +24,6 @@ COMPARED = (
     *("samples_per_second", "share_wait", "staleness_mean"),
 )
 """The figures in the table."""
-MARKS = {"circle": "●", "square": "■", "diamond": "◆", "triangle-up": "▲", "cross": "✚"}
 COLUMNS = 6  # settings in the table; more would not fit
 
 
@@ -154,7 +154,7 @@ def _mark(one: Shown) -> str:
     """Return the line of a run as it looks in the charts."""
     colour, dash, symbol = one.line
     style = {"solid": "solid", "dot": "dotted"}.get(dash, "dashed")
-    return f'<i style="border-top: 3px {style} {colour}"></i><b style="color: {colour}">{MARKS[symbol]}</b>'
+    return f'<i style="border-top: 3px {style} {colour}"></i><b style="color: {colour}">{palette.MARKS[symbol]}</b>'
 
 
 def _flat(experiment: Experiment, any_seed: bool = False) -> dict:

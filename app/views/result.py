@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Protocol
 
@@ -11,7 +12,7 @@ import streamlit as st
 from app import session
 from app.charts import Shown
 from app.text import escaped, sentence
-from app.views import ask, compare, export, ghost, pictures, predict, predicted_vs_measured, seeds, sweep
+from app.views import ask, compare, export, ghost, pictures, predict, predicted_vs_measured, race, seeds, sweep
 from app.views.pictures import heading
 from experiments import naming, units
 from experiments.experiment import Experiment
@@ -58,6 +59,8 @@ def show(folder: str, wanted: Experiment | None, under_way: UnderWay | None = No
     with st.container():
         shown = compare.named([*beside, *seeds.others(beside)], name)
     each = [replace(one, name=f"{one.name}, seed {one.run.experiment.seed}") if one.others else one for one in shown]
+    pair = race.rivals(shown, name)
+    racing = bool(pair) and race.on() and not under_way
     charts_side = st.container()
     if st.session_state.get("source"):
         charts_side, code_side = st.columns([3, 2], gap="medium")
@@ -66,15 +69,19 @@ def show(folder: str, wanted: Experiment | None, under_way: UnderWay | None = No
     with charts_side:
         if under_way:
             under_way.curves([one for one in shown if one.folder != name or name in session.pinned()])
+        elif racing:
+            st.fragment(race.show)(pair)
         else:
-            st.fragment(pictures.loss_and_accuracy)([*shown, *filter(None, [before])])
+            more = partial(race.offer, before, pair)
+            st.fragment(pictures.loss_and_accuracy)([*shown, *filter(None, [before])], more)
         with st.container(key="rest"):
-            heading(
-                "Timeline",
-                "Who did what when: one lane per rank, one bar per span. Arrows are messages. Click a rank's name to "
-                "slow it down, let it pause, or lose it.",
-            )
-            st.fragment(pictures.lanes)(folder)
+            if not racing:
+                heading(
+                    "Timeline",
+                    "Who did what when: one lane per rank, one bar per span. Arrows are messages. Click a rank's name "
+                    "to slow it down, let it pause, or lose it.",
+                )
+                st.fragment(pictures.lanes)(folder)
             if any(one.run.quantities for one in shown):
                 heading("What the method measured", "Numbers that the algorithm itself found worth a curve.")
                 st.fragment(pictures.measured)(each)

@@ -7,6 +7,7 @@ in units that people read; the arrays of a run stay in SI.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -87,6 +88,27 @@ class Axis:
     log: bool = False
 
 
+class Arrival(NamedTuple):
+    """When a run arrives at the finish, in s; NaN if it does not."""
+
+    name: str
+    colour: str
+    seconds: float
+
+
+class Finish(NamedTuple):
+    """The finish of a race: a loss, who arrives when, and who wins, which is told at `until` s.
+
+    A unit of the axis of time is `unit` s.
+    """
+
+    target: float
+    arrivals: list[Arrival]
+    verdict: str
+    until: float
+    unit: float
+
+
 @dataclass(frozen=True)
 class Picture:
     """Series over two axes, and the height in px; one that is `growing` shows where it is.
@@ -100,6 +122,7 @@ class Picture:
     height: int = HEIGHT
     growing: bool = False
     together: str = ""
+    finish: Finish | None = None
 
 
 def unit(axis: str, largest: float) -> tuple[float, str]:

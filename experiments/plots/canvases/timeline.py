@@ -49,6 +49,7 @@ def framed(
     clock: bool = False,
     end: float | None = None,
     saved: dict | None = None,
+    colours: Sequence[str] = (),
 ) -> bytes:
     """Return the same for any trace, with names for its lanes that can be clicked or not.
 
@@ -76,6 +77,7 @@ def framed(
         "exact": exact,
         "end": total if end is None else end,
         "lanes": lanes,
+        "colours": colours,
         "kinds": list(KINDS),
         "look": {kind: look._asdict() for kind, look in palette.DOING.items()},
         "description": description,
