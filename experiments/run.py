@@ -61,6 +61,25 @@ def run(
     return gather(experiment, _on_cluster(experiment, observer, stop, worker_override, timeout), began)
 
 
+def replay(
+    experiment: Experiment,
+    worker_override: Callable[[Any, Any, Any], Any],
+    on_progress: Callable[[Progress], None] | None = None,
+) -> tuple[Run, list[Model]]:
+    """Run `experiment` on the simulated cluster with `worker_override(comm, task, s)` on every rank.
+
+    Return its record, and the models that were evaluated, one for each row of `Run.evaluations`. Raises ValueError as
+    `run` does, and for a real cluster, on which no run happens twice.
+    """
+    if experiment.cluster != "simulated":
+        raise ValueError(f"a run on {experiment.cluster} cannot be replayed; choose the simulated cluster.")
+    began = time.perf_counter()
+    workload = check(experiment)
+    per_epoch = _batches(experiment, workload).per_epoch
+    observer = ProgressObserver(experiment, workload, per_epoch, on_progress) if on_progress else None
+    return _gathered(experiment, _on_cluster(experiment, observer, None, worker_override, TIMEOUT), began)
+
+
 def join(experiment: Experiment, timeout: float = TIMEOUT) -> Run | None:
     """Run `experiment` as one of the ranks of a launcher; return the record on rank 0, None elsewhere.
 
@@ -151,6 +170,11 @@ def gather(experiment: Experiment, outcome: Outcome, began: float) -> Run:
     Raises the ValueError of a rank that refused before any had trained, or that ran out of memory at any step: the
     experiment cannot run like this.
     """
+    return _gathered(experiment, outcome, began)[0]
+
+
+def _gathered(experiment: Experiment, outcome: Outcome, began: float) -> tuple[Run, list[Model]]:
+    """Return the same, and the models that were evaluated, in the order of the evaluations."""
     mistake = getattr(outcome.error, "__cause__", None)
     trained = any(event_log.losses for event_log in outcome.event_logs)
     if isinstance(mistake, OutOfMemory) or (isinstance(mistake, ValueError) and not trained):
@@ -188,7 +212,7 @@ def gather(experiment: Experiment, outcome: Outcome, began: float) -> Run:
     )
     run.notes = (*(_untrained(models, status) or _unlearned(run, workload.guessing)), *run.notes)
     run.summary = summarise(run, time.perf_counter() - began)
-    return run
+    return run, sorted(models, key=lambda model: model.seconds)
 
 
 def _models(experiment: Experiment, workload, outcome: Outcome, axes: Axes, end: float) -> list[Model]:

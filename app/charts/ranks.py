@@ -6,10 +6,10 @@ import numpy as np
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
-from app.charts.frame import RANKS, frame, grouped
+from app.charts.frame import frame
 from experiments import units
 from experiments.plots import palette
-from experiments.plots.lanes import lane_names
+from experiments.plots.lanes import RANKS, grouped, lane_names
 from experiments.plots.pictures import Shown
 from experiments.runs.record import Run
 from tracing import HELD

@@ -6,12 +6,12 @@ import streamlit as st
 
 from app import charts, components, session
 from app.charts import Shown
-from app.charts.bars import html
 from app.text import escaped
 from app.views import compare, faults, ghost
 from experiments import naming, units
 from experiments.experiment import Experiment
 from experiments.plots import curves
+from experiments.plots.bars import html
 from experiments.plots.canvases import curve, timeline
 from experiments.plots.saved import compared
 from experiments.runs.record import Run

@@ -12,7 +12,7 @@ import streamlit as st
 from app import session
 from app.charts import Shown
 from app.text import escaped, sentence
-from app.views import ask, compare, export, ghost, pictures, predict, predicted_vs_measured, race, seeds, sweep
+from app.views import ask, compare, export, ghost, learn, pictures, predict, predicted_vs_measured, race, seeds, sweep
 from app.views.pictures import heading
 from experiments import naming, units
 from experiments.experiment import Experiment
@@ -82,6 +82,8 @@ def show(folder: str, wanted: Experiment | None, under_way: UnderWay | None = No
                     "to slow it down, let it pause, or lose it.",
                 )
                 st.fragment(pictures.lanes)(folder)
+            if not under_way:
+                learn.show(run, folder)
             if any(one.run.quantities for one in shown):
                 heading("What the method measured", "Numbers that the algorithm itself found worth a curve.")
                 st.fragment(pictures.measured)(each)
@@ -117,8 +119,7 @@ def _title(run: Run, folder: str, name: str, changed: list[str]) -> None:
             _pin(name, folder)
             seeds.choose(run)
             st.toggle("Source", key="source", bind="query-params", help="The algorithm's own file beside the charts.")
-            with st.popover("Share", icon=":material/link:"):
-                export.share(run.experiment)
+            st.fragment(export.share)(run.experiment)
             with st.popover("Download", icon=":material/download:"):
                 export.downloads(run, name)
 

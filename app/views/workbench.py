@@ -5,7 +5,7 @@ from __future__ import annotations
 import streamlit as st
 from streamlit.navigation.page import StreamlitPage
 
-from app import controls, feasible, session
+from app import controls, feasible, session, sharing
 from app.text import sentence
 from app.views import faults, live, result, sidebar
 from experiments.experiment import Experiment
@@ -45,6 +45,8 @@ def page() -> None:
     with st.sidebar:
         experiment, refusal = sidebar.choose()
     faults.show(experiment)
+    if wrong := sharing.receive():
+        state.complaint = " ".join(map(sentence, wrong))
     if state.get("complaint"):
         st.warning(state.complaint, icon=":material/link_off:")
     if refusal:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from experiments.experiment import Experiment
+from experiments.runs.causes import Causes, causes
 from tracing import HELD, MEASURES, MEMORY, Trace, joined
 
 
@@ -57,6 +59,11 @@ class Run:
     held_out_samples: int = 0
     flops: tuple[float, ...] = ()
     updates: int | None = None
+
+    @cached_property
+    def causes(self) -> Causes:
+        """Who and what every wait of the run was caused by."""
+        return causes(self.trace)
 
     def standard_error(self, accuracy: Any) -> Any:
         """Return the standard error of an accuracy, or of an array of them: sqrt(p (1 - p) / n) of n held-out samples.

@@ -48,6 +48,7 @@ class Timeline {
     this.hear();
     this.calm = matchMedia("(prefers-reduced-motion: reduce)");
     this.calm.onchange = () => { this.clock.pause(this); this.offer(); };
+    this.why = new Why(this, root);
     this.offer();
     this.listen(root);
   }
@@ -75,13 +76,13 @@ class Timeline {
     const again = this.run === frame.run;
     const { run, lanes: names, kinds, look, exact, spans: count } = frame;
     Object.assign(this, { run, names, kinds, look, exact, count, spans, messages, coarse: frame.columns.shares });
-    const { whole = "whole run", readable = READABLE, brief = false, unit = "s", opening = 0, flags = [], chips = [], colours } = frame;
+    const { whole = "whole run", readable = READABLE, brief = false, work = 2, unit = "s", opening = 0, flags = [], chips = [], colours } = frame;
     this.clickable = frame.clickable ?? false;
     this.saved = frame.saved;
     this.openAt = frame.open ?? (opening ? [0, opening] : null); // frames that were recorded say `opening`
     const clock = frame.clock ? lockstepClock : this.clock === lockstepClock ? new Clock() : this.clock;
     if (clock !== this.clock) { this.clock = clock; this.hear(); }
-    Object.assign(this, { whole, readable, brief, flags, colours, inTime: unit === "s" ? inSeconds : inUnits, timed: unit === "s" });
+    Object.assign(this, { whole, readable, brief, work, flags, colours, inTime: unit === "s" ? inSeconds : inUnits, timed: unit === "s" });
     this.total = Math.max(frame.seconds, 1e-9);
     this.end = frame.end ?? this.total;
     this.index();
@@ -109,6 +110,7 @@ class Timeline {
       this.legend.append(entry);
     }
     this.strip = null;
+    this.why.show(frame, again);
     this.redraw();
     this.say();
     if (!again && frame.play && !this.calm.matches) this.play();
@@ -209,6 +211,7 @@ class Timeline {
     if (!dense && this.arrows) this.drawMessages(g, page);
     this.drawFlags(g, plot, page);
     if (this.over >= 0) this.outline(g, this.over, page);
+    if (!dense) this.why.draw(g, page);
     g.restore();
   }
 
@@ -222,7 +225,7 @@ class Timeline {
     g.font = `11px ${FONT}`;
     g.textBaseline = "middle";
     // what is waited for lies under what is done: messages may travel while a rank computes
-    for (const pass of [(k) => k >= 2, (k) => k < 2]) {
+    for (const pass of [(k) => k >= this.work, (k) => k < this.work]) {
       for (let n = i; n < j; n++) {
         if (!pass(kind[n])) continue;
         const { colour, height, hatch, ink } = this.look[this.kinds[kind[n]]];
@@ -272,7 +275,7 @@ class Timeline {
       if (!marked[n]) continue;
       const left = this.x(start[n]), right = this.x(start[n] + duration[n]);
       g.lineWidth = this.pitch > 12 && right - left > 10 ? 2 : 1;
-      const tall = whole / parts[n], top = this.y(lane) + tall * part[n];
+      const tall = whole / (parts?.[n] ?? 1), top = this.y(lane) + tall * (part?.[n] ?? 0);
       g.strokeRect(left + 0.5, top + 1.5, Math.max(right - left - 1.7, 1), tall - 1);
     }
   }
@@ -740,7 +743,7 @@ class Timeline {
     const { kind, label } = this.spans.columns, few = this.names.length <= NAMED, together = new Map();
     this.names.forEach((name, r) => {
       const n = this.doing(r, time), does = n < 0 ? "nothing" : this.kinds[kind[n]];
-      const detail = n < 0 || !few ? "" : this.spans.labels[label[n]] ?? "";
+      const detail = n < 0 || !few ? "" : this.why.told(n) || (this.spans.labels[label[n]] ?? "");
       const words = detail && detail !== does ? `${does} (${detail})` : does;
       together.set(words, [...(together.get(words) ?? []), name]);
     });
@@ -828,7 +831,9 @@ class Timeline {
     });
     this.stage.addEventListener("pointerup", (event) => {
       const [x, y] = at(event), lane = this.named(x, y);
-      if (lane < 0 || !this.pressed || Math.hypot(x - this.pressed[0], y - this.pressed[1]) > 4) return;
+      if (!this.pressed || Math.hypot(x - this.pressed[0], y - this.pressed[1]) > 4) return;
+      if (this.over >= 0 && this.why.waits(this.over)) this.why.pin(this.over);
+      if (lane < 0) return;
       this.events.tell?.("rank", { run: this.run, rank: lane, at: (this.from + this.to) / 2 });
     });
     for (const name of ["pointerup", "pointercancel"]) this.stage.addEventListener(name, (event) => this.pointers.delete(event.pointerId));
@@ -846,10 +851,11 @@ class Timeline {
       "+": () => this.zoom(1 / 1.6), "=": () => this.zoom(1 / 1.6), "-": () => this.zoom(1.6),
       Home: () => this.window(0, this.total), m: () => this.toggle(),
       " ": () => this.play(), ".": () => this.step(1), ",": () => this.step(-1),
-      "?": () => this.explain(), Escape: () => (this.keys.hidden ? this.leave() : this.explain()),
+      w: () => this.why.walk(), W: () => this.why.walk(-1), c: () => this.why.mark(!this.why.marked),
+      "?": () => this.explain(), Escape: () => (!this.keys.hidden ? this.explain() : this.why.close() || this.leave()),
     };
     obey(this.stage, keys);
-    const tools = { play: () => this.play(), back: () => this.step(-1), step: () => this.step(1), keys: () => this.explain(), speed: () => this.faster(), in: () => this.zoom(1 / 2), out: () => this.zoom(2), all: () => this.window(0, this.total), messages: () => this.toggle() };
+    const tools = { play: () => this.play(), back: () => this.step(-1), step: () => this.step(1), keys: () => this.explain(), speed: () => this.faster(), in: () => this.zoom(1 / 2), out: () => this.zoom(2), all: () => this.window(0, this.total), messages: () => this.toggle(), critical: () => this.why.mark(!this.why.marked) };
     root.querySelectorAll(".tools button").forEach((button) => button.addEventListener("click", () => tools[button.dataset.do]()));
   }
 
@@ -883,11 +889,13 @@ class Timeline {
       const [i, j] = this.within(lane, time - slack, time + slack);
       const { start, duration, kind } = this.spans.columns;
       // the most telling span under the pointer: work before waiting, then the nearest
-      const worth = (n) => (kind[n] < 2 ? 0 : kind[n]) * 1e6 * slack + Math.max(0, start[n] - time, time - start[n] - duration[n]);
+      const worth = (n) => (kind[n] < this.work ? 0 : kind[n]) * 1e6 * slack + Math.max(0, start[n] - time, time - start[n] - duration[n]);
       for (let n = i; n < Math.min(j, i + 400); n++) if (found < 0 || worth(n) < worth(found)) found = n;
     }
     this.stage.style.cursor = (y < STRIP + 6 && x >= GUTTER) || this.axis(x, y) ? "ew-resize" : this.named(x, y) >= 0 ? "pointer" : found >= 0 ? "default" : "grab";
     if (found !== this.over) { this.over = found; this.surface.request(); }
+    const arrow = found < 0 || this.spans.columns.kind[found] >= this.work ? this.why.arrow(x, y) : -1;
+    if (arrow >= 0) return this.card(x, y, this.why.ofMessage(arrow));
     if (found < 0) return this.hide();
     const { start, duration, kind, label, step, marked } = this.spans.columns;
     const name = this.kinds[kind[found]], text = this.spans.labels[label[found]];
@@ -895,7 +903,11 @@ class Timeline {
     head.textContent = `${this.names[lane]} · ${name}${text && text !== name ? ` · ${text}` : ""}`;
     const body = document.createElement("div");
     body.textContent = `${step[found] >= 0 ? `step ${step[found] + 1} · ` : ""}at ${this.inTime(start[found])} · ${this.lasts(found)}${marked?.[found] ? " · on the critical path" : ""}`;
-    this.tip.replaceChildren(head, body);
+    this.card(x, y, [head, ...this.why.lines(found), body]);
+  }
+
+  card(x, y, lines) {
+    this.tip.replaceChildren(...lines);
     this.tip.hidden = false;
     const wide = this.tip.offsetWidth;
     this.tip.style.left = `${Math.max(0, Math.min(x + 12, this.surface.width - wide - 4))}px`;

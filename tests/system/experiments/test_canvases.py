@@ -12,11 +12,14 @@ import numpy as np
 import pytest
 
 from experiments.experiment import Experiment
+from experiments.learning import replay
 from experiments.plots import canvases
-from experiments.plots.canvases import curve, figure, schedule, timeline
+from experiments.plots.canvases import curve, figure, landscape, schedule, timeline
 from experiments.plots.chart import Look
 from experiments.plots.column_codec import unpack
-from experiments.plots.pictures import Axis, Picture, Series
+from experiments.plots.pictures import Axis, Picture, Series, Shown
+from experiments.plots.report import report
+from experiments.run import run
 from experiments.study import schedules
 from experiments.study.schedules import Plan
 
@@ -168,6 +171,25 @@ def test_what_plays_is_saved_as_a_film_and_everything_as_pixels(drawn, made):
     assert film.path().read_bytes().startswith(b"\x1a\x45\xdf\xa3")  # the mark of WebM
 
 
+def test_a_report_is_read_from_the_disk_without_a_network_on_a_phone_in_the_dark(browser, made, tmp_path):
+    run = made(Experiment(workers=32, steps=1000))
+    path = tmp_path / "report.html"
+    path.write_text(report([Shown("SGD", run, 0)], "http://localhost:8501/"), "utf-8")
+    assert path.stat().st_size < 1_000_000
+    context = browser.new_context(offline=True, viewport={"width": 390, "height": 844}, color_scheme="dark")
+    page, asked, complaints = context.new_page(), [], []
+    page.on("request", lambda request: asked.append(request.url))
+    page.on("pageerror", lambda error: complaints.append(str(error)))
+    page.goto(path.as_uri())
+    for name in ("loss", "timeline-0"):
+        expect(page.locator(f"#canvas-{name} canvas").first).to_be_attached()
+    expect(page.get_by_role("link", name="Open it in the workbench")).to_be_visible()
+    assert [one for one in asked if not one.startswith(("file:", "blob:", "data:"))] == [] and not complaints
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+    assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(17, 22, 28)"
+    context.close()
+
+
 def test_a_drag_zooms_both_pictures_along_x_and_a_divergence_has_powers_of_ten(browser, tmp_path):
     """On a page of their own: what is at the marks of an axis, and the windows after a drag on one of two pictures."""
     x = np.arange(1.0, 101.0)
@@ -201,3 +223,23 @@ const add = (id) => Object.assign(document.body.appendChild(document.createEleme
     assert seen[0][0] == [x0, x1] and 0 < x0 < x1 < 100
     assert y0 < math.ceil(x0) and y1 > math.floor(x1) and y1 - y0 < 1.3 * (x1 - x0)  # y fits what is seen
     page.close()
+
+
+def test_how_a_run_learned_is_scrubbed_by_the_clock_of_the_page(drawn):
+    e = Experiment.of({"algorithm": "easgd", "workload": "spirals", "points": 400, "hidden": "8", "steps": 12})
+    done = run(e)
+    page = drawn("landscape", landscape.frame(done, replay.learn(e, done.summary["digest"]), "it"))
+    expect(page.locator(".stage")).to_have_attribute("aria-label", re.compile("Springs tie each replica to the centre"))
+    slider, said = page.get_by_role("slider", name="Moment of the run"), page.locator(".status")
+    expect(said).to_contain_text(f"accuracy {100 * done.summary['accuracy']:.1f} %")  # it opens at the end
+    end = pixels(page)
+    slider.press("Home")
+    expect(said).to_contain_text(f"At 0 s · held-out loss {done.evaluations['loss'][0]:.3g}")
+    assert page.evaluate("lockstepClock.seconds") == 0
+    page.wait_for_function(
+        "before => document.getElementById('here').shadowRoot.querySelector('canvas').toDataURL() !== before", arg=end
+    )
+    page.evaluate(f"lockstepClock.set({done.summary['seconds']})")
+    expect(said).to_contain_text(f"accuracy {100 * done.summary['accuracy']:.1f} %")
+    page.get_by_role("button", name="Step back").click()
+    expect(slider).not_to_have_attribute("aria-valuetext", re.compile("^0 s"))

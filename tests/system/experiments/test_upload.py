@@ -11,11 +11,11 @@ import pytest
 
 from app import charts
 from app.charts import Shown
-from app.charts.bars import html
 from experiments.cli.main import main
 from experiments.experiment import Experiment
 from experiments.jobs.pool import Pool
 from experiments.jobs.spec import JobSpec
+from experiments.plots.bars import html
 from experiments.plots.canvases import curve, timeline
 from experiments.runs import run_files, store, upload
 from experiments.runs.upload import checked, take_run

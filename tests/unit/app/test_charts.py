@@ -6,9 +6,9 @@ import pytest
 
 from app import charts
 from app.charts import Shown
-from app.charts.bars import html
 from experiments.experiment import Experiment
 from experiments.plots import palette
+from experiments.plots.bars import html
 from experiments.plots.canvases import curve
 from experiments.plots.column_codec import unpack
 from experiments.plots.curves import AXES, POINTS, Line, mean
