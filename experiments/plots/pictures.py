@@ -79,13 +79,14 @@ class Series:
 
 @dataclass(frozen=True)
 class Axis:
-    """An axis from `least` to `most`; `name` and `unit` are in its title and at the pointer."""
+    """An axis from `least` to `most`; `name` and `unit` are at the pointer, and in its title if it has no other."""
 
     name: str
     least: float
     most: float
     unit: str = ""
     log: bool = False
+    title: str = ""
 
 
 class Arrival(NamedTuple):
@@ -227,7 +228,7 @@ def reach(shown: list[Shown], axis: str) -> tuple[float, float]:
 def along(axis: str, most: float, word: str) -> Axis:
     """Return the axis that all curves of a run lie along; `word` is its unit."""
     names = {"step": "step", "samples": "samples seen by all workers", "seconds": "time", "bytes": "sent by all ranks"}
-    return Axis(names[axis], 0.0, most, word)
+    return Axis(names[axis], 0.0, most, word, title="step: mini-batches of a worker" if axis == "step" else "")
 
 
 def even(x: np.ndarray) -> int:

@@ -15,7 +15,7 @@ from experiments import units
 from experiments.plots import curves, palette, pictures
 from experiments.plots.canvases import timeline
 from experiments.plots.canvases.timeline import Flag, Window
-from experiments.plots.lanes import lane_names
+from experiments.plots.lanes import troubled_names
 from experiments.plots.pictures import Arrival, Finish, Picture, Shown
 from experiments.plots.saved import compared
 from experiments.runs.record import Run
@@ -79,7 +79,7 @@ def picture(shown: Sequence[Shown], target: float) -> Picture:
 
 def lanes(shown: Sequence[Shown], name: str, target: float, window: Window | None = None) -> bytes:
     """Return the timelines of both runs, one below the other on one axis, packed for the browser."""
-    names = [f"{palette.MARKS[one.line.symbol]} {lane}" for one in shown for lane in lane_names(one.run)]
+    names = [f"{palette.MARKS[one.line.symbol]} {lane}" for one in shown for lane in troubled_names(one.run)]
     colours = [one.line.colour for one in shown for _ in range(one.run.trace.ranks)]
     first = np.cumsum([0, *(one.run.trace.ranks for one in shown)])
     flags = [

@@ -109,7 +109,7 @@ class Curve {
   // The lines of this stop.
   get lines() { return this.frame.lines.filter(({ stop = this.stopAt }) => stop === this.stopAt); }
 
-  title() { const { name, unit } = this.frame.x; return unit ? `${name}, ${unit}` : name; }
+  title() { const { name, unit, title } = this.frame.x; return title || (unit ? `${name}, ${unit}` : name); }
 
   // ---- where things are
 
