@@ -16,7 +16,7 @@ from urllib.parse import parse_qsl, urlencode
 
 import streamlit as st
 
-from experiments import catalogue, units
+from experiments import catalogue, naming, units
 from experiments.experiment import (
     NESTED,
     OWN,
@@ -270,6 +270,8 @@ def _cluster() -> str:
 
 def _told(field: str, name: str) -> str:
     """Return a choice by its title, a preset with the figures that matter: "10GbE · 20 µs · 1.17 GB/s"."""
+    if field == "cluster":
+        return naming.cluster(name)
     titled = {"compression": catalogue.COMPRESSIONS, "workload": catalogue.WORKLOADS}.get(field, {})
     if name in titled:
         return catalogue.called(titled, name)
@@ -277,10 +279,7 @@ def _told(field: str, name: str) -> str:
         return name
     if name == OWN:
         return f"{SELF} · not emulated"
-    called = name
-    if name not in catalogue.PRESETS[field]:
-        fit = this_machine.load()
-        called = "this machine" if fit and getattr(fit, field) == name else "in numbers"
+    called = name if name in catalogue.PRESETS[field] else naming.HERE if naming.here(field, name) else "in numbers"
     if field == "network":
         link = catalogue.link(name)
         return f"{called} · {units.seconds(link.alpha)} · {units.rate(link.bandwidth)}"

@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+from experiments.catalogue import ALGORITHMS, COMPRESSIONS, WORKLOADS
+
+NAMES = {*ALGORITHMS, *COMPRESSIONS, *WORKLOADS}
+
 
 def sentence(text: str) -> str:
-    """Return a message as a sentence: capital, full stop, and no markdown in it."""
-    text = escaped(text[:1].upper() + text[1:])
+    """Return a message as a sentence: full stop, a capital unless it begins with a name, and no markdown in it."""
+    first = text.partition(" ")[0]
+    if first.rstrip(",:;").isalpha() and first.rstrip(",:;") not in NAMES:  # a file or a setting keeps its own spelling
+        text = text[:1].upper() + text[1:]
+    text = escaped(text)
     return text if not text or text.endswith((".", "!", "?")) else text + "."
 
 

@@ -32,7 +32,10 @@ def show(run: Run, folder: str) -> None:
 
 
 def _pictures(run: Run, folder: str, job: JobSpec) -> None:
-    learned = job.stored(session.ROOT)
+    known = st.session_state.setdefault("learned", {})  # what was looked up is not looked up again
+    if folder not in known:
+        known[folder] = job.stored(session.ROOT)
+    learned = known[folder]
     if learned is None and run.summary["wall_seconds"] > LONG and st.session_state.get("replayed") != folder:
         st.button(
             f"Replay it, in about {units.seconds(run.summary['wall_seconds'])}",
@@ -41,7 +44,7 @@ def _pictures(run: Run, folder: str, job: JobSpec) -> None:
         return
     asked = run.summary["wall_seconds"] > LONG or components.seen(st.session_state.get("landscape"), folder)
     if learned is None and asked:
-        learned = background.fetch(job, "Replaying the run.", session.REPLAY)
+        learned = known[folder] = background.fetch(job, "Replaying the run.", session.REPLAY)
     if learned is None:
         said = "The run is being replayed." if asked else "The run is replayed when this comes into sight."
         components.landscape(landscape.pending(folder, said, not asked))

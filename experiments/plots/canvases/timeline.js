@@ -42,6 +42,8 @@ class Timeline {
     this.pointers = new Map();
     this.surface = fit(this.canvas, this.stage, 200, (...args) => this.draw(...args));
     this.overlay = fit(root.querySelector(".overlay"), this.stage, 200, (...args) => this.drawCursor(...args));
+    this.topology = new Topology(root, this);
+    this.machinesButton = root.querySelector('[data-do="machines"]');
     this.clock = new Clock();
     this.chipped = root.querySelector(".chips");
     this.speed = 0;
@@ -56,6 +58,7 @@ class Timeline {
   stop() {
     this.surface.stop();
     this.overlay.stop();
+    this.topology.stop();
     this.calm.onchange = null;
     this.deaf();
     if (!this.clock.listeners.size) this.clock.stopped();
@@ -65,6 +68,7 @@ class Timeline {
   redraw() {
     this.surface.request();
     this.overlay.request();
+    this.topology.request();
   }
 
   // ---- what is shown
@@ -90,6 +94,10 @@ class Timeline {
     this.offerPlaces(chips);
     this.pitch = Math.max(7, Math.min(30, Math.floor(300 / this.names.length)));
     this.surface.height = this.overlay.height = TOP + Math.min(this.names.length * this.pitch, TALLEST) + AXIS;
+    this.topology.show(frame.machines, frame.columns.held);
+    this.topology.surface.height = Math.max(232, Math.min(340, this.surface.height + (frame.columns.why ? 84 : 52)));
+    this.machinesButton.hidden = !frame.machines;
+    this.topology.box.hidden = !frame.machines || this.machinesButton.getAttribute("aria-pressed") === "false";
     this.messagesButton.hidden = !messages.columns.sent.length;
     this.stage.setAttribute("aria-label", frame.description);
     this.legend.replaceChildren(...this.kinds.filter((kind) => this.look[kind].meaning).map((kind) => {
@@ -574,7 +582,10 @@ class Timeline {
   hear() {
     this.deaf?.();
     const heard = (clock, source) => this.heard(source);
-    heard.shows = () => ({ canvas: "timeline", run: this.run, cursor: this.cursor, from: this.from, to: this.to });
+    heard.shows = () => ({
+      canvas: "timeline", run: this.run, cursor: this.cursor, from: this.from, to: this.to,
+      ...(this.topology.machines && { topology: this.topology.shows() }),
+    });
     this.deaf = this.clock.listen(heard);
   }
 
@@ -582,6 +593,7 @@ class Timeline {
   heard(source) {
     if (!this.spans) return;
     this.overlay.request();
+    this.topology.request();
     if (this.clock.playing) {
       this.follow();
       const now = performance.now();
@@ -751,6 +763,8 @@ class Timeline {
     const { src, dst } = this.messages.columns, flying = this.travelling(time, time);
     const ways = flying.slice(0, 3).map((n) => `${this.names[src[n]]} → ${this.names[dst[n]]}`);
     if (flying.length) parts.push(`on its way: ${flying.length > 3 ? `${flying.length > ARROWS ? `more than ${ARROWS}` : flying.length} messages` : ways.join(", ")}`);
+    const queue = this.topology.told(time);
+    if (queue) parts.push(queue);
     return `${when} · ${parts.join(" · ")}.`;
   }
 
@@ -775,6 +789,7 @@ class Timeline {
   moved() {
     this.hide();
     this.surface.request();
+    this.topology.request();
     if (this.cursor !== null) this.overlay.request();
     clearTimeout(this.later);
     this.later = setTimeout(() => this.say(), 300);
@@ -855,7 +870,7 @@ class Timeline {
       "?": () => this.explain(), Escape: () => (!this.keys.hidden ? this.explain() : this.why.close() || this.leave()),
     };
     obey(this.stage, keys);
-    const tools = { play: () => this.play(), back: () => this.step(-1), step: () => this.step(1), keys: () => this.explain(), speed: () => this.faster(), in: () => this.zoom(1 / 2), out: () => this.zoom(2), all: () => this.window(0, this.total), messages: () => this.toggle(), critical: () => this.why.mark(!this.why.marked) };
+    const tools = { play: () => this.play(), back: () => this.step(-1), step: () => this.step(1), keys: () => this.explain(), machines: () => this.toggleMachines(), speed: () => this.faster(), in: () => this.zoom(1 / 2), out: () => this.zoom(2), all: () => this.window(0, this.total), messages: () => this.toggle(), critical: () => this.why.mark(!this.why.marked) };
     root.querySelectorAll(".tools button").forEach((button) => button.addEventListener("click", () => tools[button.dataset.do]()));
   }
 
@@ -873,6 +888,13 @@ class Timeline {
   explain() {
     this.keys.hidden = !this.keys.hidden;
     this.keysButton.setAttribute("aria-expanded", String(!this.keys.hidden));
+  }
+
+  toggleMachines() {
+    const { box } = this.topology;
+    box.hidden = !box.hidden;
+    this.machinesButton.setAttribute("aria-pressed", String(!box.hidden));
+    this.topology.request();
   }
 
   toggle() {

@@ -13,6 +13,7 @@ import workloads
 from algorithms import compression
 from app import controls, session
 from app.views import all_settings, pictures
+from cluster.real import gpus
 from experiments.catalogue import ALGORITHMS, called
 from experiments.experiment import NESTED, PAGE, Experiment
 from experiments.jobs.pool import JobState
@@ -148,7 +149,7 @@ def test_a_finished_run_shows_its_figures_curves_and_timeline(page, stored, canv
     figures = {metric.label: metric.value for metric in opened.metric}
     assert figures["Held-out accuracy"] == "95.5 ± 1.1 %"
     assert figures["Staleness"].endswith("updates")
-    assert canvases(opened).keys() == {"loss", "accuracy", "timeline"}
+    assert canvases(opened).keys() == {"loss", "accuracy", "timeline", "landscape"}
     assert not opened.exception
 
 
@@ -201,7 +202,8 @@ def test_a_link_opens_as_exactly_that_experiment(page, stored, values):
         {"cluster": "gpus", "jitter": "cloud", "crash": "1:0.5"},
     ],
 )
-def test_a_link_to_a_real_cluster_opens_as_what_it_emulates_and_waits_for_run(page, values):
+def test_a_link_to_a_real_cluster_opens_as_what_it_emulates_and_waits_for_run(page, values, monkeypatch):
+    monkeypatch.setattr(gpus, "count", lambda: 8)
     experiment = Experiment.of(values)
     opened = page(experiment.query())
     assert not opened.exception and not opened.warning
@@ -467,8 +469,8 @@ def test_algorithms_are_told_apart_by_what_both_could_have_and_not_by_knobs_of_t
     stored(Experiment(workers=3))
     header, _ = canvases(page(Experiment(workers=3).query() + f"&pin={pinned}"))["loss"]
     assert {line["name"].rpartition(",")[0] for line in header["lines"]} == {
-        "EASGD, workers 4",
-        "Synchronous SGD, workers 3",
+        "EASGD, 4 workers",
+        "Synchronous SGD, 3 workers",
     }
 
 
@@ -487,7 +489,7 @@ def test_a_diverged_run_says_so_and_shows_what_was_recorded(page, stored):
     experiment = Experiment.of({"learning_rate": 50, "seed": 9})
     stored(experiment, status="diverged", error="diverged: the loss became nan at step 7 on rank 2; use less")
     opened = page(experiment.query())
-    assert "**Diverged.**" in said(opened) and "at step 7 on rank 2" in said(opened)
+    assert "**Diverged.**" in said(opened) and "at step 7 on worker 2" in said(opened)
     assert opened.metric and not opened.exception
 
 

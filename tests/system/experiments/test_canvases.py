@@ -13,7 +13,7 @@ import pytest
 
 from experiments.experiment import Experiment
 from experiments.learning import replay
-from experiments.plots import canvases
+from experiments.plots import canvases, curves, pictures
 from experiments.plots.canvases import curve, figure, landscape, schedule, timeline
 from experiments.plots.chart import Look
 from experiments.plots.column_codec import unpack
@@ -169,6 +169,48 @@ def test_what_plays_is_saved_as_a_film_and_everything_as_pixels(drawn, made):
     film = saved_as(page, "Film")
     assert film.suggested_filename == "easgd-digits-3-workers-timeline.webm"
     assert film.path().read_bytes().startswith(b"\x1a\x45\xdf\xa3")  # the mark of WebM
+
+
+def follows(page) -> dict:
+    """What every canvas shows of the page's clock, by kind of canvas."""
+    told = page.evaluate("() => [...lockstepClock.listeners].map((heard) => heard.shows?.()).filter(Boolean)")
+    return {one["canvas"]: one for one in told}
+
+
+def test_curve_timeline_and_topology_show_one_moment(drawn, made):
+    run = made(Experiment(algorithm="easgd", workers=3))
+    messages, at = run.trace.messages, float(run.trace.messages["sent"][60]) + 1e-4
+    page = drawn("timeline", timeline.frame(run, "it"))
+    picture = curve.frame(pictures.loss([pictures.Shown("it", run, 0)], "step"), "words")
+    page.evaluate(
+        "bytes => { const two = document.createElement('div'); document.body.append(two);"
+        " lockstep.curve(two, lockstep.bytes(bytes)); }",
+        base64.b64encode(picture).decode(),
+    )
+    page.evaluate("at => lockstepClock.set(at)", at)
+    seen = follows(page)
+    assert seen["timeline"]["cursor"] == at and seen["timeline"]["from"] <= at <= seen["timeline"]["to"]
+    smooth = curves.training(run, "step")[1]
+    dots = {dot["name"]: dot["i"] for dot in seen["curve"]["dots"]}
+    assert dots["training"] == (smooth.seconds <= at).sum() - 1
+    machines = seen["timeline"]["topology"]
+    flying = (messages["sent"] < at) & (messages["arrived"] > at)
+    ends = sorted(zip(messages["src"][flying].tolist(), messages["dst"][flying].tolist(), strict=True))
+    assert machines["seconds"] == at and machines["shape"] == "star" and ends
+    assert sorted((bead["src"], bead["dst"]) for bead in machines["beads"]) == ends
+    assert all(0 < bead["share"] < 1 for bead in machines["beads"])
+    page.get_by_role("button", name="Step", exact=True).click()
+    assert follows(page)["timeline"]["cursor"] > at
+    page.locator(".status").get_by_text(re.compile("^At ")).wait_for()
+    end = run.trace.seconds()
+    page.evaluate("at => lockstepClock.set(at)", 0.97 * end)
+    page.get_by_role("button", name="Play", exact=True).click()
+    page.wait_for_function(
+        "end => lockstepClock.seconds > 0.999 * end && !lockstepClock.playing", arg=end, timeout=120_000
+    )
+    last = follows(page)
+    assert last["curve"]["dots"][0]["i"] == len(smooth.x) - 1
+    assert last["timeline"]["to"] > 0.999 * end
 
 
 def test_a_report_is_read_from_the_disk_without_a_network_on_a_phone_in_the_dark(browser, made, tmp_path):
