@@ -219,7 +219,7 @@ def test_the_run_before_stays_as_a_ghost_says_the_difference_and_is_raced(tab, a
     again = tab(page.url)
     expect(again.locator(".st-key-loss .verdict")).to_have_text(verdict.inner_text())
     page.get_by_role("button", name="End the race").click()
-    expect(page.get_by_role("heading", name="Timeline", exact=True)).to_be_visible()
+    expect(page.get_by_role("button", name="Race", exact=True)).to_be_visible()
     assert "race" not in query(page) and "pin" in query(page)
 
 
