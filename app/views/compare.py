@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from html import escape
 
 import streamlit as st
@@ -42,13 +43,14 @@ def pinned() -> tuple[list[tuple[str, Run]], list[str]]:
     return found, missing
 
 
-def named(these: list[tuple[str, Run]], leader: str = "") -> list[Shown]:
-    """Return the runs with a colour each, and a name that shows in what they differ.
+def named(these: list[tuple[str, Run]], leader: str = "", colours: Mapping[str, int] | None = None) -> list[Shown]:
+    """Return the runs with a colour each, by default that of this session, and a name that shows in what they differ.
 
     Those that differ only in their seed are one, represented by the run called `leader` where it is among them.
     """
     together = seeds.groups(these, leader)
-    colours = session.colours([some[0][0] for some in together])
+    if colours is None:
+        colours = session.colours([some[0][0] for some in together])
     flats = [_flat(some[0][1].experiment, len(some) > 1) for some in together]
     differing = _differing(flats)
     shown = []

@@ -6,7 +6,7 @@ import streamlit as st
 
 from app import charts, components, session
 from app.charts import Shown
-from app.views import compare
+from app.views import compare, ghost
 from app.views.pictures import HEAD, heading, judged, lines
 from experiments.plots import race
 
@@ -21,7 +21,8 @@ def on() -> bool:
 def rivals(shown: list[Shown], name: str) -> list[Shown]:
     """Return the run called `name` and the one it races, of those on the page; [] if it is alone."""
     own = next(one for one in shown if one.folder == name)
-    others = [one for one in shown if one is not own and one.run.experiment.workload == own.run.experiment.workload]
+    task = own.run.experiment
+    others = [one for one in shown if one is not own and ghost.comparable(one.run.experiment, task)]
     return [others[-1], own] if others and race.finish([others[-1].run, own.run]) is not None else []
 
 

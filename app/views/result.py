@@ -25,12 +25,19 @@ from experiments.runs.record import Run
 NOTES = 4  # remarks of a run before the others are folded away
 ABOVE = ("held_out_loss", "accuracy", "seconds", "samples_per_second", "share_compute", "bytes", "staleness_mean")
 """The figures that stand above the charts."""
+LANES = (
+    "Who did what when: one lane per rank, one bar per span. Arrows are messages. Click a rank's name to slow it down, "
+    "let it pause, or lose it."
+)
 
 
-def show(folder: str, wanted: Experiment | None, under_way: UnderWay | None = None) -> None:
+def show(
+    folder: str, wanted: Experiment | None, under_way: UnderWay | None = None, led: bool = False, told: bool = False
+) -> None:
     """Show the run in `folder`; `wanted` is the experiment of the controls, which may be another one by now.
 
     While another run is `under_way` this one stays in its place: its curves as a ghost, the rest dimmed.
+    `led`: its timeline stands above already; `told`: so does what it finds.
     """
     try:
         run = session.load(folder)
@@ -54,7 +61,8 @@ def show(folder: str, wanted: Experiment | None, under_way: UnderWay | None = No
             if changed:
                 predict.offer(wanted)
             predict.compared(run)
-            ask.told(run)
+            if not told:
+                ask.told(run)
             ghost.line(before, run.experiment, run)
             remarks(run, missing)
     figures(run)
@@ -77,12 +85,8 @@ def show(folder: str, wanted: Experiment | None, under_way: UnderWay | None = No
             more = partial(race.offer, before, pair)
             st.fragment(pictures.loss_and_accuracy)([*shown, *filter(None, [before])], more)
         with st.container(key="rest"):
-            if not racing:
-                heading(
-                    "Timeline",
-                    "Who did what when: one lane per rank, one bar per span. Arrows are messages. Click a rank's name "
-                    "to slow it down, let it pause, or lose it.",
-                )
+            if not led and not racing:
+                heading("Timeline", LANES)
                 st.fragment(pictures.lanes)(folder)
             if not under_way:
                 learn.show(run, folder)
@@ -121,7 +125,8 @@ def _title(run: Run, folder: str, name: str, changed: list[str]) -> None:
             _pin(name, folder)
             seeds.choose(run)
             st.toggle("Source", key="source", bind="query-params", help="The algorithm's own file beside the charts.")
-            st.fragment(export.share)(run.experiment)
+            with st.container(width="content"):
+                st.fragment(export.share)(run.experiment)
             with st.popover("Download", icon=":material/download:"):
                 export.downloads(run, name)
 

@@ -11,7 +11,9 @@ import numpy as np
 
 from experiments import units
 from experiments.plots.column_codec import pack
+from experiments.plots.lanes import lane_names
 from experiments.runs.causes import NETWORK, QUEUE, STOPPED, UNKNOWN, WORK, Causes
+from experiments.runs.record import Run
 from tracing import COMPUTE, UPDATE, WAIT, Trace
 
 WORDS = {
@@ -98,6 +100,11 @@ def sentence(part: Trace, row: int, names: Sequence[str], time: Callable[[float]
     around = WORDS["all" if at["caused"] >= NEARLY * wait else "part"]
     after = WORDS["without"] if at["without"] > 0 else ""
     return f"{around} {WORDS[HOW[at['how']]]}{after}".format(**filled)
+
+
+def totals(run: Run) -> str:
+    """Return who caused most of the waiting in a run, in a sentence; "" where nobody waits worth a word."""
+    return told(run.trace, run.causes, lane_names(run))
 
 
 def told(trace: Trace, causes: Causes, names: Sequence[str]) -> str:

@@ -138,6 +138,6 @@ def describe(run: Run, learning: Learning) -> str:
         said.append(f"Of every worker's gradients one in {learning.every} is drawn.")
     if learning.boundary:
         said.append(
-            "Right: the class that the model gives to every point, paler where it is unsure, with held-out points."
+            "The square: the class that the model gives to every point, paler where it is unsure, with held-out points."
         )
     return " ".join(said)

@@ -16,8 +16,11 @@ SHADES = len(palette.SHADES)
 KINDS = tuple(palette.OPS)
 
 
-def frame(study: Study, until: float | None = None) -> bytes:
-    """Return all that the browser needs; `until` is how far the axis reaches, so that two schedules share one."""
+def frame(study: Study, until: float | None = None, together: str = "") -> bytes:
+    """Return all that the browser needs; `until` is how far the axis reaches, so that two schedules share one.
+
+    Schedules that are shown `together`, by any name, follow the page's clock and have one window.
+    """
     seen = np.flatnonzero((study.ops["end"] > study.ops["start"]) | (study.ops["kind"] != KINDS.index("U")))
     ops, idle = {name: column[seen] for name, column in study.ops.items()}, study.idle
     if len(ops["start"]) + len(idle["start"]) > DRAWN:
@@ -52,6 +55,8 @@ def frame(study: Study, until: float | None = None) -> bytes:
     s = study.summary
     header = {
         "run": study.plan.key(),
+        "clock": bool(together),
+        "together": together,
         "seconds": max(until or 0.0, s["makespan"]),
         "unit": "",
         "spans": len(order),

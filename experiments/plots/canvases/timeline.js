@@ -24,6 +24,9 @@ const SPOKEN = 200;  // ms between two sentences while it is played
 const FLAG = "#C4441C"; // what happened at a moment
 const NAMED = 8;     // lanes of which each is told by name and by what it does in detail
 
+// The timelines of the page: those that are shown together have one window.
+globalThis.lockstepTimelines ??= new Set();
+
 class Timeline {
   constructor(root) {
     this.box = root.querySelector(".timeline");
@@ -53,9 +56,11 @@ class Timeline {
     this.why = new Why(this, root);
     this.offer();
     this.listen(root);
+    lockstepTimelines.add(this);
   }
 
   stop() {
+    lockstepTimelines.delete(this);
     this.surface.stop();
     this.overlay.stop();
     this.topology.stop();
@@ -82,6 +87,7 @@ class Timeline {
     Object.assign(this, { run, names, kinds, look, exact, count, spans, messages, coarse: frame.columns.shares });
     const { whole = "whole run", readable = READABLE, brief = false, work = 2, unit = "s", opening = 0, flags = [], chips = [], colours } = frame;
     this.clickable = frame.clickable ?? false;
+    this.together = frame.together;
     this.saved = frame.saved;
     this.openAt = frame.open ?? (opening ? [0, opening] : null); // frames that were recorded say `opening`
     const clock = frame.clock ? lockstepClock : this.clock === lockstepClock ? new Clock() : this.clock;
@@ -595,6 +601,7 @@ class Timeline {
     this.overlay.request();
     this.topology.request();
     if (this.clock.playing) {
+      if (!this.played && source !== this) this.close = [this.from, this.to];
       this.follow();
       const now = performance.now();
       if (this.played && now - this.spoke < SPOKEN) return;
@@ -777,11 +784,15 @@ class Timeline {
     this.window(at - part * span, at - part * span + span);
   }
 
+  // Show what lies between two times, here and in the timelines that are shown together with this one.
   window(from, to) {
     const span = Math.min(to - from, this.total);
-    this.from = Math.max(0, Math.min(from, this.total - span));
-    this.to = this.from + span;
-    this.moved();
+    from = Math.max(0, Math.min(from, this.total - span));
+    for (const one of lockstepTimelines) {
+      if (one !== this && !(this.together && one.together === this.together)) continue;
+      Object.assign(one, { from, to: from + span });
+      one.moved();
+    }
   }
 
   pan(seconds) { this.window(this.from + seconds, this.to + seconds); }
@@ -812,7 +823,7 @@ class Timeline {
   time(x) { return this.from + (x - GUTTER) / this.scaleX; }
 
   listen(root) {
-    const at = (event) => { const box = this.canvas.getBoundingClientRect(); return [event.clientX - box.left, event.clientY - box.top]; };
+    const at = (event) => within(this.canvas, event);
     const jump = (x) => {
       const plot = this.surface.width - GUTTER - 4, span = this.to - this.from;
       const time = ((x - GUTTER) / plot) * this.total;

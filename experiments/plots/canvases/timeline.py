@@ -27,7 +27,7 @@ CELLS = 2_000_000  # of the table of shares
 WAITED = COMMUNICATE  # the first of KINDS that is no work: what is done, and what is waited for
 
 
-def frame(run: Run, name: str, window: Window | None = None, most: int | None = None) -> bytes:
+def frame(run: Run, name: str, window: Window | None = None, most: int | None = None, play: bool = False) -> bytes:
     """Return all that the browser needs; `name` identifies the run, `window` (s) is where single spans are wanted.
 
     At most `most` single spans are in it, by default SPANS.
@@ -35,10 +35,11 @@ def frame(run: Run, name: str, window: Window | None = None, most: int | None = 
     names, after = lane_names(run), aftermath(run, lane_names(run))
     found = story(run, names)
     return framed(
-        after, troubled_names(run), describe(run), name, window, clickable=True, opening=found.opening,
+        after, troubled_names(run), describe(run), name, window, clickable=True, play=play,
+        opening=found.opening,
         flags=found.flags, chips=found.chips, clock=True, end=run.trace.seconds(),
         saved=saved(run.experiment, "timeline"), machines=machines(run), most=most,
-        known=run.causes if after is run.trace else None, told=why.told(run.trace, run.causes, names),
+        known=run.causes if after is run.trace else None, told=why.totals(run),
     )  # fmt: skip
 
 

@@ -94,6 +94,35 @@ def test_a_timeline_tells_what_lies_under_the_pointer_on_a_page_without_a_server
     expect(page.locator(".tip")).to_contain_text(re.compile("worker 1 · .*takes", re.DOTALL))
 
 
+def test_a_wait_says_why_under_the_pointer_and_by_keys_and_is_walked_back(drawn):
+    page = drawn("timeline", timeline.frame(run(Experiment.of({"slow": "2:5", "steps": 12})), "it"))
+    stage, tip, why = page.locator(".stage"), page.locator(".tip"), page.locator(".why")
+    expect(why).to_contain_text("100 % of all waiting was caused by worker 2.")
+    stage.press("Home")
+    box, plain = stage.bounding_box(), pixels(page)
+    sentence = "for worker 2 ×5, whose gradient takes 5 times as long as usual; without that the step would take 428 µs"
+    for x in range(90, 200, 5):  # where a lane waits depends on how wide the page is
+        page.mouse.move(box["x"] + x, box["y"] + 34 + 15)
+        if "wait" in tip.inner_text():
+            break
+    expect(tip).to_contain_text(sentence)
+    page.mouse.down()
+    page.mouse.up()
+    expect(why).to_contain_text(sentence)
+    page.mouse.move(0, 0)
+    page.wait_for_function(
+        "before => document.getElementById('here').shadowRoot.querySelector('canvas').toDataURL() !== before", arg=plain
+    )
+    page.get_by_role("button", name="And why that?").click()
+    expect(why).to_contain_text("worker 2 ×5 is at work on gradient")
+    stage.press("Escape")
+    expect(why).to_contain_text("of all waiting")
+    stage.press("w")
+    expect(why).to_contain_text(sentence)
+    stage.press("c")
+    expect(page.get_by_role("button", name="Critical path")).to_have_attribute("aria-pressed", "true")
+
+
 def test_a_page_that_changes_its_colours_has_its_canvases_drawn_in_them(drawn):
     page = drawn("timeline", schedule.frame(schedules.study(Plan.of(schedule="gpipe", ranks=2, chunks=2))))
     page.wait_for_function("() => document.getElementById('here').shadowRoot.querySelector('canvas').width > 300")
@@ -211,6 +240,21 @@ def test_curve_timeline_and_topology_show_one_moment(drawn, made):
     last = follows(page)
     assert last["curve"]["dots"][0]["i"] == len(smooth.x) - 1
     assert last["timeline"]["to"] > 0.999 * end
+
+
+def test_two_schedules_have_one_clock_and_one_window(drawn):
+    plans = [Plan.of(schedule=name, ranks=4, chunks=8) for name in ("1f1b", "zb_h1")]
+    one, other = (schedule.frame(schedules.study(plan), 40.0, together="both") for plan in plans)
+    page = drawn("timeline", one)
+    page.evaluate(
+        "bytes => { const two = document.createElement('div'); document.body.append(two);"
+        " lockstep.timeline(two, lockstep.bytes(bytes)); }",
+        base64.b64encode(other).decode(),
+    )
+    page.get_by_role("button", name="Zoom in").last.click()
+    page.get_by_role("button", name="Step", exact=True).first.click()
+    seen = page.evaluate("[...lockstepTimelines].map(({ from, to, cursor }) => [from, to, cursor])")
+    assert seen[0] == seen[1] and seen[0][:2] == [10, 30] and seen[0][2] > 10
 
 
 def test_a_report_is_read_from_the_disk_without_a_network_on_a_phone_in_the_dark(browser, made, tmp_path):
