@@ -75,11 +75,11 @@ def _head(pair: list[Shown]) -> float:
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium", key="race-head"):
         heading("Race", "Who is first at this held-out loss? By default the worse of both ends, so that both arrive.")
         st.number_input(
-            "Finish at a held-out loss of", min_value=0.0, value=None, key="finish", format="%.4g", width=220,
+            "Finish at a held-out loss of", min_value=0.0, value=None, key="goal", format="%.4g", width=220,
             placeholder=f"{default:.4g}", bind="query-params",
         )  # fmt: skip
         st.button("End the race", key="end-race", icon=":material/close:", type="tertiary", on_click=end)
-    chosen = st.session_state.finish
+    chosen = st.session_state.goal
     return default if chosen is None else chosen
 
 
