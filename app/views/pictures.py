@@ -7,7 +7,7 @@ import streamlit as st
 from app import charts, components, session
 from app.charts import Shown
 from app.text import escaped
-from app.views import compare, faults, ghost
+from app.views import compare, faults, ghost, schedule_links
 from experiments import naming, units
 from experiments.experiment import Experiment
 from experiments.plots import curves, why
@@ -62,6 +62,8 @@ def lanes(folder: str, play: bool = False) -> None:
     if click := components.clicked(state, session.load(folder), folder):
         faults.ask(click[0])
         st.rerun()
+    if link := schedule_links.schedule(session.load(folder).experiment):
+        st.caption(link)
 
 
 def against(title: str, more=lambda: None) -> tuple[str, bool]:
