@@ -97,6 +97,8 @@ class Landscape {
     lockstepClock.play(() => this.total / RUNNING, this.total, this);
   }
 
+  get moves() { return this.paths ? this.total : 0; }
+
   film() { return { seconds: RUNNING, at: (share) => this.seek(share * this.total) }; }
 
   // ---- words
