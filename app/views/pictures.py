@@ -21,15 +21,15 @@ TABS = ("Where the time goes", "Who sends to whom", "Staleness", "Memory", "Rank
 HEAD = 38  # px of the headings of both charts, so that they stand in one line
 
 
-def loss_and_accuracy(shown: list[Shown]) -> None:
-    """Draw the curves of all runs on the page, with the switch of their axis."""
+def loss_and_accuracy(shown: list[Shown], more=lambda: None) -> None:
+    """Draw the curves of all runs on the page, with the switch of their axis, and what `more` draws beside it."""
     if len([one for one in shown if not one.ghost]) > 1 or shown[0].others:
         compare.legend(shown)
     having = judged(shown)
     with st.container(key="curves"):
         left, right = st.columns([3, 2], gap="medium") if having else (st.container(), None)
     with left:
-        axis, log = against("Loss")
+        axis, log = against("Loss", more)
         lines(charts.loss, shown, _heard(shown, "held_out_loss"), axis, log)
     if right:
         with right:
@@ -66,7 +66,7 @@ def lanes(folder: str, play: bool = False) -> None:
         st.caption(link)
 
 
-def against(title: str) -> tuple[str, bool]:
+def against(title: str, more=lambda: None) -> tuple[str, bool]:
     """Draw a heading with the switch of the axis beside it; return (axis, whether the loss is on a log scale)."""
     with st.container(horizontal=True, vertical_alignment="center", gap="medium", key="against"):
         heading(title)
@@ -75,6 +75,7 @@ def against(title: str) -> tuple[str, bool]:
             label_visibility="collapsed", on_change=ghost.axis_chosen,
         )  # fmt: skip
         st.toggle("Log", key="log", bind="query-params", help="The loss on a logarithmic scale.")
+        more()
     return st.session_state.axis, st.session_state.log
 
 
