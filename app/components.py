@@ -28,7 +28,7 @@ def _component(name: str):
     return st.components.v2.component(f"lockstep_{name}", **{**parts, "js": parts["js"] + MOUNT})
 
 
-_curve, _timeline = map(_component, canvases.NAMES)
+_curve, _timeline, _landscape = map(_component, canvases.NAMES)
 
 
 def curve(frame: bytes, key: str):
@@ -39,6 +39,11 @@ def curve(frame: bytes, key: str):
 def timeline(frame: bytes, key: str = "timeline"):
     """Draw what canvases.timeline.frame or canvases.schedule.frame returned."""
     return _timeline(data=frame, key=key, on_window_change=lambda: None, on_rank_change=lambda: None)
+
+
+def landscape(frame: bytes, key: str = "landscape"):
+    """Draw what canvases.landscape.frame or canvases.landscape.pending returned."""
+    return _landscape(data=frame, key=key, on_seen_change=lambda: None)
 
 
 def wanted(state: Any, name: str) -> Window | None:
@@ -61,3 +66,8 @@ def clicked(state: Any, run: Run, name: str) -> tuple[int, float] | None:
     if type(rank) is not int or not 0 <= rank < run.trace.ranks or not isinstance(at, int | float):
         return None
     return (rank, float(at)) if 0 <= at < math.inf else None
+
+
+def seen(state: Any, name: str) -> bool:
+    """Return whether the browser reports that the pictures of the run `name` came in sight."""
+    return isinstance(state, dict) and state.get("seen") == name

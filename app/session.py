@@ -10,6 +10,7 @@ import gc
 import re
 import secrets
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 import pyarrow.parquet  # noqa: F401  (the store reads with it; better now than at the first result)
@@ -24,6 +25,8 @@ from experiments.runs.record import Run
 ROOT = store.home().resolve()
 PATIENCE = 0.35  # s in which a run may end, or begin its curve, before a page shows that it is under way
 POLITE = 10.5  # s in which a stopped run stores what it has: a little more than the pool gives it
+REPLAY = "learning"  # the place of a replay, which makes way for a run
+NAME = re.compile(r"[0-9a-f]{16}-\w{1,16}(-\d{1,6})?")  # of a run's folder
 PINS = 4  # runs beside the one that is shown
 
 gc.collect()
@@ -55,6 +58,8 @@ def start(experiment: Experiment) -> None:
     """Show this run if it is stored; submit it otherwise, in place of this reader's older one."""
     state = st.session_state
     state.trouble, state.remark, state.asked = "", "", experiment
+    if replay := state.pop(f"{owner()}/{REPLAY}", None):
+        pool().cancel(replay, f"{owner()}/{REPLAY}")
     try:
         state.job = pool().submit(owner(), experiment)
         wait(state.job, PATIENCE, or_curve=True)
@@ -128,10 +133,19 @@ def find(name: str) -> Run | None:
         return None
 
 
+def show_named(name: str) -> Experiment:
+    """Show the stored run of this name, as `?run=` does, and return its experiment. ValueError if it is not here."""
+    if not NAME.fullmatch(name) or find(name) is None:
+        raise ValueError(f"there is no run {name[:40]!r} on this machine; it may be in another folder of runs.")
+    experiment = load(str(ROOT / name)).experiment
+    st.session_state.shown, st.session_state.asked = str(ROOT / name), experiment
+    return experiment
+
+
 @st.cache_resource(max_entries=32, show_spinner=False)
-def timeline_frame(folder: str, window: timeline.Window | None) -> bytes:
-    """Return the timeline of the run in `folder`, packed for the browser."""
-    return timeline.frame(load(folder), folder, window)
+def timeline_frame(folder: str, window: timeline.Window | None, play: bool = False) -> bytes:
+    """Return the timeline of the run in `folder`, packed for the browser, where it may begin to `play` at once."""
+    return timeline.frame(load(folder), folder, window, play=play)
 
 
 # pinned runs, which stay on the page to be compared with: names of folders, in the page's address
@@ -139,8 +153,9 @@ def timeline_frame(folder: str, window: timeline.Window | None) -> bytes:
 
 def pinned() -> list[str]:
     """Return the names of the pinned runs, in the order they were pinned; older links call them `keep`."""
-    names = (st.query_params.get("pin") or st.query_params.get("keep", "")).split(",")
-    return [name for name in dict.fromkeys(names) if re.fullmatch(r"[0-9a-f]{16}-\w{1,16}(-\d{1,6})?", name)][:PINS]
+    there = st.query_params.get_all("pin") or st.query_params.get_all("keep")
+    names = [name for one in there for name in one.split(",")]
+    return [name for name in dict.fromkeys(names) if NAME.fullmatch(name)][:PINS]
 
 
 def pin(folder: str) -> None:
@@ -158,10 +173,15 @@ def unpin(name: str) -> None:
     _write([one for one in pinned() if one != name])
 
 
-def _write(names: list[str]) -> None:
+def pin_all(names: list[str], queries: list[str]) -> None:
+    """Pin these runs; `queries` are those that are still to be made (see app.sharing)."""
+    _write(names, queries)
+
+
+def _write(names: list[str], queries: Sequence[str] = ()) -> None:
     st.query_params.pop("keep", None)
-    if names:
-        st.query_params["pin"] = ",".join(dict.fromkeys(names))
+    if pins := [",".join(dict.fromkeys(names)), *queries][0 if names else 1 :]:
+        st.query_params["pin"] = pins if queries else pins[0]
     else:
         st.query_params.pop("pin", None)
 

@@ -1,11 +1,19 @@
-"""Text from elsewhere on our pages: error messages and remarks, shown verbatim."""
+"""Text on our pages: error messages and remarks from elsewhere, shown verbatim, and our own with terms explained."""
 
 from __future__ import annotations
 
+from experiments.catalogue import ALGORITHMS, COMPRESSIONS, WORKLOADS
+from lessons.glossary import Glossary
+
+NAMES = {*ALGORITHMS, *COMPRESSIONS, *WORKLOADS}
+
 
 def sentence(text: str) -> str:
-    """Return a message as a sentence: capital, full stop, and no markdown in it."""
-    text = escaped(text[:1].upper() + text[1:])
+    """Return a message as a sentence: full stop, a capital unless it begins with a name, and no markdown in it."""
+    first = text.partition(" ")[0]
+    if first.rstrip(",:;").isalpha() and first.rstrip(",:;") not in NAMES:  # a file or a setting keeps its own spelling
+        text = text[:1].upper() + text[1:]
+    text = escaped(text)
     return text if not text or text.endswith((".", "!", "?")) else text + "."
 
 
@@ -14,3 +22,8 @@ def escaped(text: str) -> str:
     for mark in "\\`*_[]$:#<>~|":
         text = text.replace(mark, "\\" + mark)
     return text
+
+
+def explained(text: str) -> str:
+    """Return our own markdown with terms of the glossary as <abbr>, for a place that allows HTML."""
+    return Glossary().explain(text)

@@ -20,10 +20,11 @@ import workloads
 from algorithms import compression
 from cluster.comm import Cancelled
 from cluster.event_log import EventLog, Outcome
+from cluster.real import gpus
 from cluster.real.checkpoint import SharedCheckpoint
 from experiments import conditions
 from experiments.experiment import Experiment
-from experiments.runs import evaluations
+from experiments.runs import divergence, evaluations
 from experiments.runs.evaluations import Axes, Model
 from experiments.runs.progress import Progress, ProgressObserver
 from experiments.runs.record import Run
@@ -61,6 +62,25 @@ def run(
     return gather(experiment, _on_cluster(experiment, observer, stop, worker_override, timeout), began)
 
 
+def replay(
+    experiment: Experiment,
+    worker_override: Callable[[Any, Any, Any], Any],
+    on_progress: Callable[[Progress], None] | None = None,
+) -> tuple[Run, list[Model]]:
+    """Run `experiment` on the simulated cluster with `worker_override(comm, task, s)` on every rank.
+
+    Return its record, and the models that were evaluated, one for each row of `Run.evaluations`. Raises ValueError as
+    `run` does, and for a real cluster, on which no run happens twice.
+    """
+    if experiment.cluster != "simulated":
+        raise ValueError(f"a run on {experiment.cluster} cannot be replayed; choose the simulated cluster.")
+    began = time.perf_counter()
+    workload = check(experiment)
+    per_epoch = _batches(experiment, workload).per_epoch
+    observer = ProgressObserver(experiment, workload, per_epoch, on_progress) if on_progress else None
+    return _gathered(experiment, _on_cluster(experiment, observer, None, worker_override, TIMEOUT), began)
+
+
 def join(experiment: Experiment, timeout: float = TIMEOUT) -> Run | None:
     """Run `experiment` as one of the ranks of a launcher; return the record on rank 0, None elsewhere.
 
@@ -87,6 +107,12 @@ def check(experiment: Experiment, here: bool = True):
                 f"{experiment.ranks} ranks are too many real processes for this machine; use at most {most}, "
                 "or the simulated cluster."
             )
+    if here and experiment.cluster == "gpus" and (there := gpus.count()) < experiment.ranks:
+        have = "none was found on this machine" if not there else f"this machine has {there}"
+        raise ValueError(
+            f"cluster: {experiment.ranks} ranks need a CUDA GPU each, and {have}; use processes, which compute on its "
+            "CPU, or simulate GPUs: the simulated cluster with device H100."
+        )
     experiment.method.check(experiment.workers, experiment.batch, workload, experiment.knobs)
     conditions.check(experiment, workload, here)
     _batches(experiment, workload)
@@ -151,6 +177,11 @@ def gather(experiment: Experiment, outcome: Outcome, began: float) -> Run:
     Raises the ValueError of a rank that refused before any had trained, or that ran out of memory at any step: the
     experiment cannot run like this.
     """
+    return _gathered(experiment, outcome, began)[0]
+
+
+def _gathered(experiment: Experiment, outcome: Outcome, began: float) -> tuple[Run, list[Model]]:
+    """Return the same, and the models that were evaluated, in the order of the evaluations."""
     mistake = getattr(outcome.error, "__cause__", None)
     trained = any(event_log.losses for event_log in outcome.event_logs)
     if isinstance(mistake, OutOfMemory) or (isinstance(mistake, ValueError) and not trained):
@@ -167,7 +198,7 @@ def gather(experiment: Experiment, outcome: Outcome, began: float) -> Run:
     axes = Axes(losses, trace.messages)
     models = _models(experiment, workload, outcome, axes, end)
     tried = evaluations.table(models, partial(evaluations.evaluate, workload), axes)
-    status, error = _status(outcome.error)
+    status, error = _status(outcome.error, experiment)
     run = Run(
         experiment=experiment,
         trace=trace,
@@ -188,7 +219,7 @@ def gather(experiment: Experiment, outcome: Outcome, began: float) -> Run:
     )
     run.notes = (*(_untrained(models, status) or _unlearned(run, workload.guessing)), *run.notes)
     run.summary = summarise(run, time.perf_counter() - began)
-    return run
+    return run, sorted(models, key=lambda model: model.seconds)
 
 
 def _models(experiment: Experiment, workload, outcome: Outcome, axes: Axes, end: float) -> list[Model]:
@@ -270,14 +301,14 @@ def _batch(experiment: Experiment, workload) -> int:
     return workload.samples if experiment.method.whole_batch else experiment.batch
 
 
-def _status(error: Exception | None) -> tuple[str, str]:
+def _status(error: Exception | None, experiment: Experiment) -> tuple[str, str]:
     """Return ("finished" | "diverged" | "failed" | "cancelled", why)."""
     if error is None:
         return "finished", ""
     cause: BaseException | None = error
     while cause is not None:
         if isinstance(cause, Diverged):
-            return "diverged", f"{cause}; use a smaller learning rate."
+            return "diverged", f"{cause}; {divergence.cause(experiment).sentence}."
         cause = cause.__cause__
     return "cancelled" if isinstance(error, Cancelled) else "failed", str(error)
 
@@ -302,5 +333,8 @@ def _unlearned(run: Run, guessing: float | None) -> list[str]:
     if last < 0.99 * bar:
         return []
     grew = last > 1.01 * max(bar, first)
-    remedy = "a smaller learning_rate" if grew else "more steps, or a learning_rate ten times larger"
-    return [f"The held-out loss ends at {last:.4g}, no better than the {bar:.4g} {of}; try {remedy}."]
+    remedy = "try more steps, or a learning_rate ten times larger"
+    if grew:
+        why = divergence.cause(run.experiment)
+        remedy = "try a smaller learning_rate" if why.undo.keys() <= {"learning_rate"} else why.sentence
+    return [f"The held-out loss ends at {last:.4g}, no better than the {bar:.4g} {of}; {remedy}."]

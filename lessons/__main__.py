@@ -24,10 +24,9 @@ Exit codes: 0 success; 1 a claim does not hold, the solution lost marks, or a fi
 
 from __future__ import annotations
 
-from itertools import chain
-
 import click
 
+from experiments.cli.console import ByPurpose
 from lessons.cli import authoring, bugs, build, check, exercise, inventory, labs, progress, quiz, reading, survey
 
 COMMANDS = {
@@ -40,26 +39,9 @@ COMMANDS = {
 }
 
 
-class ByPurpose(click.Group):
-    """A group whose help lists the commands by what they are for."""
-
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write a section for each purpose."""
-        widest = max(map(len, self.commands))
-        for purpose, commands in COMMANDS.items():
-            with formatter.section(purpose):
-                limit = formatter.width - 6 - widest
-                rows = [(one.name.ljust(widest), one.get_short_help_str(limit)) for one in commands]
-                formatter.write_dl(rows)
-
-
-@click.group(cls=ByPurpose, help="The textbook: its chapters, figures, quizzes and exercises.")
+@click.group(cls=ByPurpose, purposes=COMMANDS, help="The textbook: its chapters, figures, quizzes and exercises.")
 def main() -> None:
     pass
-
-
-for _command in chain.from_iterable(COMMANDS.values()):
-    main.add_command(_command)
 
 
 if __name__ == "__main__":

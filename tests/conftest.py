@@ -88,6 +88,7 @@ def main(capsys, tmp_path, monkeypatch):
     """Run a command line; gives (exit code, stdout, stderr)."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("LOCKSTEP_RUNS", "runs")
+    monkeypatch.delenv("COLUMNS", raising=False)  # no terminal, so no edge
 
     def call(*words):
         code = command_line.main([str(word) for word in words])

@@ -13,6 +13,7 @@ reproducible, and a changed file is a new one. How the network becomes a workloa
 
 from __future__ import annotations
 
+import ast
 import hashlib
 import os
 import re
@@ -26,6 +27,20 @@ from knobs import Knobs, knob
 MOST_BYTES = 1_000_000
 SETTING = "LOCKSTEP_MODULES"
 WANTED = ("net", "loss", "train", "test")
+EXAMPLE = '''"""A network of your own for Lockstep: change what you like, but define net, loss, train and test."""
+
+import torch
+from torch import nn
+
+torch.manual_seed(0)
+x = torch.randn(1200, 2)  # points on the plane: (samples, features)
+y = (x[:, 0] * x[:, 1] > 0).long()  # in which quadrants they lie: the class of each
+
+net = nn.Sequential(nn.Linear(2, 32), nn.ReLU(), nn.Linear(32, 2))
+loss = nn.functional.cross_entropy
+train, test = (x[:1000], y[:1000]), (x[1000:], y[1000:])
+'''
+"""A file that can be trained as it is."""
 
 
 class Settings(Knobs):
@@ -45,13 +60,37 @@ def save(content: bytes, file: str) -> str:
         raise ValueError(f"{file} has {len(content):,} bytes; a Python file has at most {MOST_BYTES:,}.")
     try:
         compile(content, file, "exec")
-    except (SyntaxError, ValueError) as error:
+        missing = [name for name in WANTED if name not in defined(content)]
+    except (SyntaxError, ValueError, RecursionError) as error:
         raise ValueError(f"{file} is no Python: {' '.join(str(error).split())[:200]}.") from None
+    if missing:
+        raise ValueError(f"{file} does not define {', '.join(missing)}; it should define {', '.join(WANTED)}.")
     stem = re.sub(r"\W", "_", Path(file).stem, flags=re.ASCII)[:40] or "net"
     name = f"{stem}_{hashlib.sha256(content).hexdigest()[:8]}"
     _allowed().mkdir(parents=True, exist_ok=True)
     (_allowed() / f"{name}.py").write_bytes(content)
     return name
+
+
+def defined(content: bytes) -> set[str]:
+    """Return the names that a Python file defines at any place of it, or imports; all WANTED if it imports *.
+
+    The file is read and not executed. SyntaxError, ValueError if it is no Python.
+    """
+    found = set()
+    for node in ast.walk(ast.parse(content)):
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            found.add(node.id)
+        elif isinstance(node, ast.FunctionDef | ast.ClassDef):
+            found.add(node.name)
+        elif isinstance(node, ast.alias):
+            found |= {*WANTED} if node.name == "*" else {node.asname or node.name}
+    return found
+
+
+def title(name: str) -> str:
+    """Return what the network of this name is called: "mynet_0f9a2c11" is mynet."""
+    return name.rpartition("_")[0] or name
 
 
 def build(settings: Settings, dtype=np.float32):

@@ -1,9 +1,9 @@
 """Table: your own data, rows of numbers and a label column.
 
-A table is stored in a file named by the hash of its content, so an experiment that names it is reproducible, and a link
-to it reveals nothing of the machine. `python -m experiments add FILE.csv` stores one and prints its name; so does the
-workbench. Every feature is standardised to mean 0 and variance 1 over the training rows. Labels may be words or
-numbers, each distinct value a class. Images keep their shape, so that a cnn can be trained on them.
+A table is stored under the name of its file and a hash of its content, so an experiment that names it is reproducible,
+and a link to it reveals no folder of the machine. `python -m experiments add FILE.csv` stores one and prints its name;
+so does the workbench. Every feature is standardised to mean 0 and variance 1 over the training rows. Labels may be
+words or numbers, each distinct value a class. Images keep their shape, so that a cnn can be trained on them.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ LEAST = 10  # rows of a table
 class Settings(models.ModelKnobs):
     """The table, its label, the rows held out, and the model."""
 
-    table: str = knob("", "the table, by the name that it got when it was added", max_length=16)
+    table: str = knob("", "the table, by the name that it got when it was added", max_length=60)
     label: str = knob("", "column to be predicted; empty: the last", max_length=100)
     held_out: float = knob(0.2, "share of the rows that the model is evaluated on", ge=0.01, le=0.9)
     split: int = knob(0, "seed of the choice of these rows", ge=0, le=2**31 - 1)
@@ -41,7 +41,8 @@ class Table:
     """Rows of numbers, (rows, columns), no NaN among them.
 
     `words` maps columns of words to the words that their numbers stand for; `shape` is that of an image whose pixels
-    are all columns but the last, () if there is none; `notes` are sentences to show beside the results.
+    are all columns but the last, () if there is none; `notes` are sentences to show beside the results;
+    `file` is what the file was called, as a word.
     """
 
     names: tuple[str, ...]
@@ -49,17 +50,18 @@ class Table:
     words: dict[str, tuple[str, ...]]
     shape: tuple[int, ...] = ()
     notes: tuple[str, ...] = ()
+    file: str = ""
 
     def classes(self, column: str) -> tuple[np.ndarray, list[str]]:
         """Return (class of each row, names of the classes) for this label; ValueError if it cannot be one."""
         cells = self.cells[:, self.names.index(column)]
         values, target = np.unique(cells, return_inverse=True)
         if not 2 <= len(values) <= CLASSES:
-            hint = (
-                "choose another column" if len(values) < 2 else "a number to be estimated is no class: choose another"
-            )
+            if len(values) < 2:
+                raise ValueError(f"table: {column} is the same in every row, so there is nothing to predict.")
             raise ValueError(
-                f"table: {column} has {len(values):,} different values; a label has 2 to {CLASSES}, so {hint}."
+                f"table: {column} has {len(values):,} different values; a label has 2 to {CLASSES}, so a number to be "
+                "estimated is no class: choose another."
             )
         words = self.words.get(column)
         return target.astype(np.int64), [words[int(v)] if words else f"{v:g}" for v in values]
@@ -75,11 +77,12 @@ def folder() -> Path:
 
 
 def save(table: Table) -> str:
-    """Store `table` and return its name, the same for the same table; OSError if it cannot be written."""
+    """Store `table` and return its name, of its file and its content; OSError if it cannot be written."""
     facts = {"names": table.names, "words": table.words, "shape": table.shape, "notes": table.notes}
     about = json.dumps(facts, sort_keys=True).encode()
     cells = np.ascontiguousarray(table.cells, _smallest_type(table.cells))
-    name = hashlib.sha256(about + str(cells.dtype).encode() + cells.tobytes()).hexdigest()[:16]
+    digest = hashlib.sha256(about + str(cells.dtype).encode() + cells.tobytes()).hexdigest()
+    name = f"{table.file}_{digest[:8]}" if table.file else digest[:16]
     folder().mkdir(parents=True, exist_ok=True)
     with tempfile.NamedTemporaryFile(dir=folder(), prefix=".part-", delete=False) as part:
         np.savez_compressed(part, cells=cells, about=np.frombuffer(about, np.uint8))
@@ -87,18 +90,24 @@ def save(table: Table) -> str:
     return name
 
 
+def title(name: str) -> str:
+    """Return what the table of this name is called: "iris_0f9a2c11" is iris."""
+    return name.rpartition("_")[0] or name
+
+
 def load(name: str) -> Table:
     """Return the table of this name; ValueError if there is none."""
     if not name:
         raise ValueError("table: none was named; add one with python -m experiments add FILE.csv, or in the workbench.")
     path = folder() / f"{name}.npz"
-    if not re.fullmatch(r"[0-9a-f]{16}", name) or not path.is_file():
+    if not re.fullmatch(r"\w{1,40}_[0-9a-f]{8}|[0-9a-f]{16}", name, flags=re.ASCII) or not path.is_file():
         raise ValueError(f"table: there is no table {name[:40]!r} here; add its file once more.")
     try:
         with np.load(io.BytesIO(path.read_bytes())) as file:  # pickles are refused
             about, cells = json.loads(file["about"].tobytes()), file["cells"]
         words = {column: tuple(words) for column, words in about["words"].items()}
-        return Table(tuple(about["names"]), cells, words, tuple(about["shape"]), tuple(about["notes"]))
+        file = name.rpartition("_")[0]
+        return Table(tuple(about["names"]), cells, words, tuple(about["shape"]), tuple(about["notes"]), file)
     except Exception as error:  # a damaged file may be wrong in any way
         raise ValueError(f"table: {name} cannot be read: {' '.join(str(error).split())[:200]}") from None
 

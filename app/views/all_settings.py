@@ -7,7 +7,7 @@ from functools import partial
 import streamlit as st
 
 from app import controls
-from app.text import escaped
+from app.text import escaped, explained
 from app.views import fitting
 from experiments.catalogue import ALGORITHMS, COMPRESSIONS, FAMILIES
 from experiments.conditions import REFUSED
@@ -88,8 +88,9 @@ def _controls():
     with st.container(gap="xxsmall"):
         for field, (words, name) in LATE.items():
             if field not in algorithm.model_fields:
+                other = ALGORITHMS[name].title
                 st.button(
-                    f"{words}: {name}", key=f"late-{field}", type="tertiary", icon=":material/arrow_forward:",
+                    f"{words}: {other}", key=f"late-{field}", type="tertiary", icon=":material/arrow_forward:",
                     on_click=_switch, args=(name,), help="Another meaning of delay: go to the algorithm that has it.",
                 )  # fmt: skip
     title = ALGORITHMS[state.algorithm].title
@@ -131,7 +132,7 @@ def _folded(label: str, of: str):
 def _compression(name: str) -> None:
     """Draw the idea of this compression, and its settings."""
     if name != "none":
-        st.markdown(f":small[{COMPRESSIONS[name].idea}]")
+        st.markdown(f":small[{explained(COMPRESSIONS[name].idea)}]", unsafe_allow_html=True)
     coding = coding_settings(name)
     for knob in coding.model_fields:
         controls.draw(controls.control(coding, knob))

@@ -4,37 +4,48 @@ from __future__ import annotations
 
 import streamlit as st
 
-from app import session
+from app import sharing
+from app.views import compare
 from experiments import catalogue
 from experiments.experiment import Experiment
 from experiments.plots import export
+from experiments.plots.report import report
+from experiments.plots.saved import stem
 from experiments.runs.record import Run
 
 
 def share(e: Experiment) -> None:
-    """Show the link and the command line, each with a button that copies it."""
-    query = e.query()
-    if pinned := session.pinned():
-        query += "&pin=" + ",".join(pinned)
-    st.markdown("**Link to this run**")
-    st.code(f"{(st.context.url or '').partition('?')[0]}?{query}", language=None, wrap_lines=True)
-    st.markdown("**Repeat it on the command line**")
-    st.code(e.command(), language="bash", wrap_lines=True)
-    if e.cluster == "simulated":
-        st.caption("On the simulated cluster it gives the same numbers: bit for bit here, elsewhere to rounding.")
+    """Offer the link to the page as it is now, and the command line, each with a button that copies it."""
+    with st.popover("Share", icon=":material/link:", key="share", on_change="rerun") as popover:
+        if not popover.open:  # the link is that of the view at the moment of opening
+            return
+        st.markdown("**Link to this view**")
+        st.code(sharing.link(e), language=None, wrap_lines=True)
+        st.caption("Axis, pinned runs and all that is open on the page come with it.")
+        st.markdown("**Repeat it on the command line**")
+        st.code(e.command(), language="bash", wrap_lines=True)
+        if e.cluster == "simulated":
+            st.caption("On the simulated cluster it gives the same numbers: bit for bit here, elsewhere to rounding.")
 
 
 def downloads(run: Run, name: str) -> None:
-    """Offer the files; each is made when it is asked for."""
+    """Offer the files of the run called `name`, and a report with the pinned ones; each is made when asked for."""
+    pinned, _ = compare.pinned()
+    shown = compare.named(pinned if name in dict(pinned) else [*pinned, (name, run)], name)  # colours as on the page
+    shown.sort(key=lambda one: one.run is not run)
+    address, file = sharing.here(), stem(run.experiment)
     files = (
         ("Losses (CSV)", "losses.csv", "text/csv", lambda: export.csv_text(run.losses)),
         ("Held-out (CSV)", "held-out.csv", "text/csv", lambda: export.csv_text(run.evaluations)),
         ("Timeline (Chrome trace)", "trace.json", "application/json", lambda: _trace(run)),
-        ("Report (HTML)", "report.html", "text/html", lambda: export.report(run)),
+        ("Report (HTML)", "report.html", "text/html", lambda: report(shown, address)),
     )
     for label, suffix, mime, make in files:
-        st.download_button(label, make, f"{name}-{suffix}", mime, key=suffix, on_click="ignore", width="stretch")
-    st.caption("ui.perfetto.dev and chrome://tracing open a Chrome trace.")
+        st.download_button(label, make, f"{file}-{suffix}", mime, key=suffix, on_click="ignore", width="stretch")
+    st.caption(
+        "The report is this page in one file, pinned runs included; it needs no network. ui.perfetto.dev and "
+        "chrome://tracing open a Chrome trace. Pictures have a Save button of their own: SVG, PNG, film."
+    )
 
 
 def _trace(run: Run) -> str:

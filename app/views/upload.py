@@ -8,7 +8,7 @@ import streamlit as st
 
 from app import background, components, session
 from app.charts import Shown, lane_names
-from app.text import sentence
+from app.text import escaped, sentence
 from app.views import pictures, result, workbench
 from app.views.pictures import heading
 from experiments import naming, units
@@ -45,7 +45,8 @@ def _bring(kind: str, label: str, waiting: str) -> None:
         return
     files = [(file.name, file.getvalue()) for file in given]
     try:
-        job_spec = upload.job_spec(kind, files)
+        read = upload.job_spec(kind, files).key()
+        job_spec = upload.job_spec(kind, files, st.session_state.get("repair", {}).get(read, ""))
     except ValueError as error:
         st.error(sentence(str(error)), icon=":material/block:")
         return
@@ -56,9 +57,22 @@ def _bring(kind: str, label: str, waiting: str) -> None:
         except OSError as error:
             st.error(sentence(f"this could not be taken: {error.strerror}"), icon=":material/block:")
             return
-    found = background.fetch(job_spec, waiting, f"upload-{kind}")
+    found = background.fetch(job_spec, waiting, f"upload-{kind}", lambda message: _offer_repairs(message, read))
     if found and found.stem != st.session_state.get(f"opened-{kind}"):
         st.session_state[f"opened-{kind}"] = st.query_params[kind] = found.stem
+
+
+def _offer_repairs(message: str, read: str) -> bool:
+    """Draw a button for each way in which the file that was `read`, a job's key, can be repaired; whether there are."""
+    ways = upload.repairs(message)
+    with st.container(horizontal=True):
+        for way, words in ways.items():
+            st.button(words, key=f"repair-{way}", on_click=_repair, args=(read, way), icon=":material/healing:")
+    return bool(ways)
+
+
+def _repair(read: str, way: str) -> None:
+    st.session_state["repair"] = {read: way}
 
 
 # a run
@@ -75,7 +89,7 @@ def _run(name: str) -> None:
         st.badge("uploaded", icon=":material/upload_file:", color="orange")
         if st.button("Compare in the workbench", key="compare", icon=":material/stacked_line_chart:"):
             st.switch_page(workbench.entry(), query_params={"pin": name})
-    st.caption(result.headline(run.experiment))
+    st.caption(result.headline(run.experiment, run.notes))
     result.remarks(run, [])
     result.figures(run)
     shown = [Shown(f"{naming.method(run.experiment)}, uploaded", run, 0, name)]
@@ -106,12 +120,13 @@ def _table(name: str) -> None:
         return
     st.divider()
     columns = f"{units.count(len(table.names))} columns"
-    st.markdown(f"## Table {name}: {units.count(len(table.cells))} rows, {columns}", anchors=False)
+    named = escaped(table.file or "Table")
+    st.markdown(f"## {named}: {units.count(len(table.cells))} rows, {columns}", anchors=False)
     for note in table.notes:
-        st.caption(f":material/info: {sentence(note)}")
+        st.caption(f":material/info: {sentence(note.removeprefix('table: '))}")
     left, right = st.columns([2, 3], gap="medium", vertical_alignment="bottom")
     with left:
-        names = [*table.names[-1:], *table.names[:-1]][:1000]
+        names = [*table.names[::-1]][:1000]
         label = st.selectbox("What is to be predicted", names, key=f"label-{name}")
         try:
             target, classes = table.classes(label)
@@ -119,11 +134,15 @@ def _table(name: str) -> None:
             st.warning(sentence(str(error)), icon=":material/tune:")
             return
         features = len(table.features(label))
-        st.caption(f"{len(classes)} classes, from {units.count(features)} columns of numbers.")
+        numbers = f"{units.count(features)} column{'s' * (features != 1)} of numbers"
+        st.caption(f"{len(classes)} classes, from {numbers}.")
         if features:
+            first, why = upload.first_run(name, label)
+            if why:
+                st.caption(f"It begins with {why}.")
             st.button(
-                "Train on it", type="primary", icon=":material/play_arrow:", on_click=_train,
-                args=({"workload": "table", "table": name, "label": label},), key="train-table",
+                "Train on it", type="primary", icon=":material/play_arrow:", on_click=_train, args=(first,),
+                key="train-table",
             )  # fmt: skip
     with right:
         counts = np.bincount(target, minlength=len(classes))
@@ -161,23 +180,28 @@ def _module() -> None:
     heading(
         "Train your own network", "A Python file that defines net, loss, train and test. It is run on this machine."
     )
+    st.download_button(
+        "example.py", upload.EXAMPLE, "example.py", "text/x-python", key="example", icon=":material/download:",
+        on_click="ignore", help="A network and its data in twelve lines, to begin with.",
+    )  # fmt: skip
     given = st.file_uploader("A Python file", key="module_file", max_upload_size=1)
     if given:
         try:
             name = upload.save_module(given.getvalue(), given.name)
+            made = Experiment.of({"workload": "own_module", "net": name})
         except (ValueError, OSError) as error:
             st.error(sentence(str(error)), icon=":material/block:")
             return
         st.button(
-            f"Train {name}", icon=":material/play_arrow:", on_click=_train, key="train-module",
-            args=({"workload": "own_module", "net": name},),
+            f"Train {naming.data(made)}", icon=":material/play_arrow:", on_click=_train, key="train-module",
+            args=(made,),
         )  # fmt: skip
     _go()
 
 
-def _train(values: dict[str, str]) -> None:
-    """Train it with the default algorithm, and go to the workbench."""
-    workbench.take(Experiment.of(values))
+def _train(experiment: Experiment) -> None:
+    """Run this experiment, and go to the workbench."""
+    workbench.take(experiment)
     st.session_state.go = True  # a callback cannot change the page
 
 

@@ -21,7 +21,7 @@ from cluster.real.event_log_stream import MergedEventLogs
 from cluster.real.failure import Failure, deadlock, lost, not_started
 from cluster.real.returns import Returns
 from cluster.real.signals import interrupting, noted
-from tracing import IDLE
+from tracing import IDLE, WAIT
 
 PERIOD = 0.2  # s between two calls of on_progress
 MOMENT = 0.1  # s to wait for further failures, the first of which is the cause
@@ -75,10 +75,20 @@ class Supervisor:
             event_log.spans.append((IDLE, event_log.mark, max(event_log.mark, self.seconds), event_log.step, "lost"))
             if not error:
                 self.notes.append((-1, [f"{failure.text}; the others went on without it"]))
+        for rank in self._blocked():
+            event_log = self.merged.event_logs[rank]
+            event_log.spans.append((WAIT, event_log.mark, self.seconds, event_log.step, "receive"))
         if cancelled:
             error = Cancelled(f"cancelled at {self.seconds:.4g} s of the run's clock")
         notes = [line for _, lines in sorted(self.notes) for line in lines]
         return Outcome(self.results, self.merged.event_logs, error, tuple(notes))
+
+    def _blocked(self) -> list[int]:
+        """Return the ranks that waited for another when the run ended."""
+        gone = self.lost | self.returns.away
+        ended = [rank for rank, result in enumerate(self.results) if result is None and rank not in gone]
+        blocked = [rank for rank in ended if rank in self.states and self.states[rank][-1]]
+        return [rank for rank in blocked if self.merged.event_logs[rank].mark < self.seconds]
 
     def _watch(self, start: Callable[[int], tuple[Any, connection.Connection]], interrupted: Callable) -> bool:
         """Start the ranks and hear them until all have finished or some have failed; True if asked to stop before."""

@@ -13,7 +13,7 @@ from greenlet import GreenletExit
 
 from cluster.comm import Deadlock
 from cluster.simulated.rank import Rank
-from tracing import HELD, IDLE
+from tracing import HELD, IDLE, WAIT
 
 if TYPE_CHECKING:
     from cluster.simulated.simulation import Simulation
@@ -79,8 +79,10 @@ class Failures:
         return lines
 
     def close(self) -> None:
-        """Record lost ranks as idle until the end of the run."""
+        """Record lost ranks as idle until the end of the run, and those that still wait as waiting."""
         for rank in self._sim.ranks:
+            if rank.lost_at == math.inf and not rank.done and self._sim.queue.now > rank.now:
+                rank.span(WAIT, rank.now, self._sim.queue.now, rank.collective or "receive")
             if rank.lost_at < math.inf:
                 end = max(self._sim.queue.now, rank.crash_time)
                 rank.event_log.spans.append((IDLE, rank.idle_from, end, rank.lost_step, "lost"))

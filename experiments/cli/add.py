@@ -7,16 +7,23 @@ from pathlib import Path
 
 import click
 
+from experiments.cli import console
 from experiments.cli.options import runs_option
 
 
-@click.command("add")
+@click.command("add", short_help="Add a table, a network or a run of your own.")
 @click.argument("names", nargs=-1, required=True, metavar="FILE...")
 @runs_option
-def add_command(names: Sequence[str], runs: str) -> None:
+@click.option(
+    "--missing",
+    type=click.Choice(["rows", "mean"]),
+    help="of a table with cells that are empty or no numbers: leave their rows out, or take the mean of the column",
+)
+@click.option("--label", default="", metavar="COLUMN", help="of a table: what is to be predicted [default: the last]")
+def add_command(names: Sequence[str], runs: str, missing: str | None, label: str) -> None:
     """Add a file of your own: a table (CSV, or two IDX files), a torch module (.py), or a run (zip or folder).
 
-    It is checked and kept, and the name is printed by which experiments know it.
+    It is checked and kept, and a command that trains on it is printed.
     """
     from experiments.runs import upload
 
@@ -31,13 +38,36 @@ def add_command(names: Sequence[str], runs: str) -> None:
         raise ValueError(f"{error.filename} cannot be read: {error.strerror}.") from None
     if len(files) == 1 and paths[0].suffix == ".py":
         name = upload.save_module(files[0][1], files[0][0])
-        click.echo(f"kept as {name}\ntrain it  python -m experiments run sync_sgd --workload own_module --net {name}")
+        console.say(("kept", console.DIM), f"    {name}")
+        console.command("train", f"python -m experiments run sync_sgd --workload own_module --net {name}")
     elif "run.json" in (name for name, _ in files) or files[0][1][:2] == b"PK":
-        click.echo(f"kept in {upload.take_run(files, Path(runs))}")
+        folder = upload.take_run(files, Path(runs)).resolve()
+        console.say(("kept", console.DIM), f"    {folder}")
     else:
-        name = upload.take_table(files).stem
-        made = upload.load_table(name)
-        click.echo(f"kept as {name}: {len(made.cells):,} rows; columns {', '.join(made.names[:20])}")
-        for note in made.notes:
-            click.echo(f"note      {note}")
-        click.echo(f"train it  python -m experiments run sync_sgd --workload table --table {name}")
+        _add_table(files, missing or "", label)
+
+
+def _add_table(files: Sequence[tuple[str, bytes]], repair: str, label: str) -> None:
+    from experiments.runs import upload
+
+    try:
+        name = upload.take_table(files, repair).stem
+    except ValueError as error:
+        if upload.repairs(str(error)):
+            raise ValueError(f"{error} Say which: add --missing rows, or --missing mean.") from None
+        raise
+    made = upload.load_table(name)
+    if label and label not in made.names:
+        raise ValueError(f"there is no column {label[:60]!r}; there are {', '.join(made.names[:20])}.")
+    console.say(("kept", console.DIM), f"    {name}")
+    columns = f"{len(made.cells):,} rows; columns {', '.join(made.names[:20])}"
+    for text in (columns, *(note.removeprefix("table: ") for note in made.notes)):
+        console.say(console.folded(f"        {text}", " " * 8))
+    try:
+        experiment, why = upload.first_run(name, label)
+    except ValueError as error:
+        console.say(console.folded(f"        {str(error).removeprefix('table: ')} Name it by --label.", " " * 8))
+        return
+    console.command("train", experiment.command())
+    if why:
+        console.note(f"        with {why}")

@@ -10,7 +10,7 @@ from experiments.cli.options import json_option, runs_option
 from experiments.runs import store
 
 
-@click.command("compare")
+@click.command("compare", short_help="Lay stored runs side by side.")
 @click.argument("names", nargs=-1, required=True, metavar="RUN...")
 @runs_option
 @click.option("--seeds", is_flag=True, help="one row, mean and spread, for runs that differ only in their seed")
@@ -21,4 +21,4 @@ def compare_command(names: Sequence[str], runs: str, seeds: bool, as_json: bool)
 
     folders = [store.find(name, runs) for name in names]
     found = [store.load(folder) for folder in folders]
-    click.echo(side_by_side(found, [folder.name for folder in folders], seeds, as_json))
+    click.echo(side_by_side(found, folders, seeds, as_json))

@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import json
-import shutil
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 from experiments.cli import show
+from experiments.cli.console import folded
+from experiments.runs import store
 from experiments.runs.compare import compare, over_seeds
 from experiments.runs.record import Run
 from experiments.runs.seeds import SeedFigure, differ_in_seed
 
+SHORT = 8  # characters of a run's name
+ALIKE = ("status", "samples", "updates", "steps")  # which stand below a table where they are the same in all its rows
 
-def side_by_side(runs: Sequence[Run], names: Sequence[str], seeds: bool, as_json: bool) -> str:
+
+def side_by_side(runs: Sequence[Run], folders: Sequence[Path], seeds: bool, as_json: bool) -> str:
     """Return runs side by side, as a table that fits the terminal or as JSON: a row each, or one for all `seeds`."""
+    names = [folder.name for folder in folders] if as_json or seeds else short_names(folders)
     rows = over_seeds(runs) if seeds else [{"run": name, **row} for name, row in zip(names, compare(runs), strict=True)]
     together = differ_in_seed([run.experiment for run in runs])
     if as_json:
@@ -25,8 +31,9 @@ def side_by_side(runs: Sequence[Run], names: Sequence[str], seeds: bool, as_json
     if not rows:
         return ""
     rows = [{name: row[name] for name in row if any(map(exists, (one[name] for one in rows)))} for row in rows]
-    wide = shutil.get_terminal_size((10_000, 0)).columns  # a file has no edge
-    told = [show.table(rows, keys=list(rows[0]).index("status"), wide=wide)]
+    rows, alike = parted(rows)
+    told = [show.table(rows, keys=list(rows[0]).index("held_out_loss"))]
+    told += [folded(f"the same in all: {alike}", "  ")] if alike else []
     if seeds:
         some = any(isinstance(v, SeedFigure) and 0 < v.n < len(row["seeds"]) for row in rows for v in row.values())
         fewer_runs = "; (n): of the n runs that have the figure" if some else ""
@@ -34,8 +41,38 @@ def side_by_side(runs: Sequence[Run], names: Sequence[str], seeds: bool, as_json
     elif any(row.get("accuracy_error") for row in rows):
         told.append("accuracy ± its standard error, from the number of held-out samples")
     if not seeds and len(together) < len(runs):
-        told.append("some of these runs differ only in their seed; compare --seeds gives mean and spread over them")
+        told.append(
+            folded("some of these runs differ only in their seed; compare --seeds gives mean and spread over them")
+        )
     return "\n".join(told)
+
+
+def parted(rows: list[dict[str, Any]]) -> tuple[list[dict[str, Any]], str]:
+    """Return the rows without the plain figures that are the same in all of several, and these in words."""
+    first = rows[0]
+    same = [
+        name
+        for name in first
+        if name in ALIKE and len(rows) > 1 and all(row[name] == first[name] for row in rows) and exists(first[name])
+    ]
+    told = ", ".join(f"{show.head(name)} {show.cell(first, name)}" for name in same)
+    return [{name: value for name, value in row.items() if name not in same} for row in rows], told
+
+
+def short_names(folders: Sequence[Path]) -> list[str]:
+    """Return of each folder of runs the shortest beginning of its name, of SHORT characters or more, that finds it."""
+    known = {place: [one.name for one in store.recent(place)] for place in {folder.parent for folder in folders}}
+    short = []
+    for folder in folders:
+        names = known[folder.parent]
+        lengths = range(SHORT, len(folder.name))
+        found = (folder.name[:n] for n in lengths if next(filter(_begins(folder.name[:n]), names), "") == folder.name)
+        short.append(next(found, folder.name))
+    return short
+
+
+def _begins(text: str) -> Callable[[str], bool]:
+    return lambda name: name.startswith(text)
 
 
 def exists(value: Any) -> bool:

@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import json
+import math
+from collections.abc import Sequence
+from statistics import median
 
 import click
 
-from experiments.cli import show
+from experiments.cli import console, show
+
+GOOD = (("good", 1.15), ("fair", 1.5))  # and up to which factor half of the times may be off
+NEAR = 1.25  # a factor
 
 
-@click.command("fit")
+@click.command("fit", short_help="Measure this machine, for --device here --network here.")
 @click.option("--json", "as_json", is_flag=True, help="print what was measured and fitted as JSON, in SI units")
 @click.option("--anyway", is_flag=True, help="let the fit be used even if the machine was busy")
 def fit_command(as_json: bool, anyway: bool) -> None:
@@ -28,28 +34,48 @@ def fit_command(as_json: bool, anyway: bool) -> None:
         return
     device, network = catalogue.device(made.device), catalogue.network(made.network)
     link, total = network.between, network.sum
-    click.echo(f"{made.machine}, {made.moment}")
-    click.echo(
+    console.say((f"{made.machine}, {made.moment}", console.HEAD))
+    measured = [
         f"device   {device.flops / 1e9:.3g} GFLOP/s, {device.bandwidth / 1e9:.3g} GB/s, "
-        f"{device.overhead * 1e6:.3g} us a call          --device {made.device}"
-    )
-    click.echo(
-        f"network  {link.latency * 1e6:.3g} us, {link.bandwidth / 1e9:.3g} GB/s          --network {made.network}"
-    )
+        f"{device.overhead * 1e6:.3g} us a call",
+        f"network  {link.latency * 1e6:.3g} us, {link.bandwidth / 1e9:.3g} GB/s",
+    ]
     if total:
-        click.echo(
+        measured.append(
             f"         {link.per_byte * 1e9:.3g} s of either end's processor per GB; "
             f"a sum of two {total.latency * 1e6:.3g} us, {total.bandwidth / 1e9:.3g} GB/s"
         )
-    click.echo()
-    click.echo(show.table([*map(_row, made.kernels), *(_row((w, 0.0, n, t, p)) for w, n, t, p in made.messages)], 1))
-    click.echo(
-        f"\nrounds of large kernels differed by {made.spread:.0%}, "
+    for line in measured:
+        console.say(console.folded(line, " " * 9))
+    console.say()
+    rows = [*made.kernels, *((what, 0.0, *times) for what, *times in made.messages)]
+    console.say(show.table([*map(_row, rows)], 1, keys=1))
+    console.say()
+    console.say((console.folded(verdict(rows), "  "), console.HEAD))
+    console.note(
+        f"rounds of large kernels differed by {made.spread:.0%}, "
         f"and for {made.starved:.0%} of the time a core was wanted and not to be had"
     )
     if made.doubt:
-        click.echo(f"It cannot be used: {made.doubt}")
-    click.echo(f"stored in {this_machine.place()}; --device here --network here use it.")
+        console.say(console.folded(f"It cannot be used: {made.doubt}"))
+    console.say(("stored   ", console.DIM), str(this_machine.place().resolve()))
+    console.say(("use it   ", console.DIM), "--device here --network here")
+    console.say(("the same ", console.DIM), f"--device {made.device}")
+    console.say(f"         --network {made.network}")
+
+
+def verdict(rows: Sequence[tuple[str, float, float, float, float]]) -> str:
+    """Return in a sentence how well a fit says what was measured: rows of name, FLOPs, bytes, s measured, s fitted."""
+    off = [math.exp(abs(math.log(fitted / took))) for *_, took, fitted in rows]  # factors, 1 or more
+    typical, near = median(off), sum(factor <= NEAR for factor in off)
+    word = next((word for word, most in GOOD if typical <= most), "poor")
+    name, _, nbytes, took, fitted = rows[off.index(max(off))]
+    way = "long" if fitted > took else "short"
+    return (
+        f"A {word} fit: half of the times are within {100 * (typical - 1):.0f} % of what was measured, {near} of "
+        f"{len(off)} within a quarter. The worst, {name} of {nbytes:,.0f} bytes, is {max(off):.2g} times too {way}"
+        + ("; fit again on a quiet machine before you rely on it." if word == "poor" else ".")
+    )
 
 
 def _row(measured: tuple[str, float, float, float, float]) -> dict[str, str]:

@@ -10,12 +10,12 @@ from typing import Any
 
 import click
 
-from experiments.cli import show
+from experiments.cli import console, show
 from experiments.measure import kernel_times
 from experiments.measure.kernel_times import SIZE, TIMES, Peaks, Report, Row, reached
 
 
-@click.command("kernels")
+@click.command("kernels", short_help="How long kernels take here, beside NumPy and torch.")
 @click.argument("wanted", nargs=-1, metavar="[NAME]...")
 @click.option("--size", "n", default=SIZE, type=click.IntRange(1, 100_000_000), help=f"numbers in a call [{SIZE}]")
 @click.option("--json", "as_json", is_flag=True, help="print what was measured as JSON, in SI units")
@@ -31,10 +31,13 @@ def kernels_command(wanted: Sequence[str], n: int, as_json: bool) -> None:
     if as_json:
         click.echo(json.dumps(asdict(report), indent=1))
         return
-    click.echo(f"{machine_and_roof(report)}\n\n{show.table(table(report), 1)}")
+    for line in machine_and_roof(report):
+        console.say(console.folded(line, "  "))
+    console.say()
+    console.say(show.table(table(report), 1, keys=1))
 
 
-def machine_and_roof(report: Report) -> str:
+def machine_and_roof(report: Report) -> list[str]:
     """Return the machine and its peaks in words, a line each."""
     lines = [f"{report.machine}, {report.moment}"]
     for where, peaks in (("CPU, one thread", report.cpu), ("GPU", report.gpu)):
@@ -43,7 +46,7 @@ def machine_and_roof(report: Report) -> str:
             largest = {f"{peaks.bandwidth(size) / 1e9:.3g}": show.size(int(size)) for size in sorted(sizes)}
             moved = ", ".join(f"{rate} GB/s in {size}" for rate, size in largest.items())
             lines.append(f"{where}: {peaks.flops / 1e9:.3g} GFLOP/s (matrix product); streaming {moved}")
-    return "\n".join(lines)
+    return lines
 
 
 def table(report: Report) -> list[dict[str, Any]]:

@@ -20,6 +20,7 @@ from cluster.real import launchers
 from experiments.cli.add import add_command
 from experiments.cli.catalogue import list_command
 from experiments.cli.compare import compare_command
+from experiments.cli.console import ByPurpose, complain
 from experiments.cli.export import export_command
 from experiments.cli.fit import fit_command
 from experiments.cli.kernels import kernels_command
@@ -31,19 +32,27 @@ from experiments.cli.schedule import schedule_command
 from experiments.cli.sweep import sweep_command
 from experiments.cli.tune import tune_command
 
-COMMANDS = (
-    *(list_command, run_command, sweep_command, compare_command, replay_command, export_command),
-    *(schedule_command, tune_command, profile_command, partition_command, kernels_command, fit_command, add_command),
+PURPOSES = {
+    "Run": (run_command, list_command, add_command),
+    "Compare": (sweep_command, compare_command, tune_command, replay_command),
+    "Study": (schedule_command, profile_command, partition_command, kernels_command, fit_command),
+    "Share": (export_command,),
+}
+START = (
+    ("python -m experiments run", "train, and see what it cost"),
+    ("python -m experiments run easgd --slow 2:5", "another method, one worker slow"),
+    ("python -m experiments sweep --workers 1,2,4,8", "how it scales"),
 )
 
 
-@click.group(context_settings={"help_option_names": ["--help", "-h"], "max_content_width": 120})
+@click.group(
+    cls=ByPurpose,
+    purposes=PURPOSES,
+    start=START,
+    context_settings={"help_option_names": ["--help", "-h"], "max_content_width": 120},
+)
 def cli() -> None:
-    """Lockstep: parallel training of deep networks, run and seen."""
-
-
-for _command in COMMANDS:
-    cli.add_command(_command)
+    """Train one model on many machines, and see what happens. COMMAND --help says more of one."""
 
 
 def main(args: Sequence[str] | None = None) -> int:
@@ -66,7 +75,7 @@ def main(args: Sequence[str] | None = None) -> int:
     except (ValueError, OSError) as error:
         message = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
     if launchers.variables().get("RANK", "0") == "0":  # of the ranks that a launcher started one speaks for all
-        click.echo(message, err=True)
+        complain(message)
     return 2
 
 

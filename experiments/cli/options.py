@@ -13,6 +13,7 @@ import click
 import algorithms
 import workloads
 from experiments.catalogue import CHOICES
+from experiments.cli.console import prose
 from experiments.experiment import NESTED, Experiment, coding_settings, default_rate, spelled
 from experiments.fault_settings import FaultSetting
 from experiments.runs import store
@@ -93,7 +94,7 @@ class ExperimentCommand(SectionedCommand):
 
     def format_help_text(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         formatter.write_paragraph()
-        formatter.write(f"{inspect.cleandoc(self.algorithm.__doc__ or '')}\n")
+        formatter.write(f"{prose(inspect.cleandoc(self.algorithm.__doc__ or ''))}\n")
 
 
 class WorkloadCommand(SectionedCommand):

@@ -11,6 +11,7 @@ from typing import Any
 import click
 
 from experiments.cli import show
+from experiments.cli.console import folded
 from experiments.study.partitions import (
     FORM_OF,
     MODEL_OF,
@@ -26,7 +27,7 @@ from theory.partition import Cell, Partition
 from theory.profile import Profile
 
 
-@click.command("partition")
+@click.command("partition", short_help="Where to cut a profiled model for a pipeline.")
 @click.argument("path", metavar="PROFILE.CSV")
 @click.option("--workers", metavar="INT,...", help="how many; 2,3 are three machines of two [default 4]")
 @click.option(
@@ -54,11 +55,11 @@ def partition_command(path: str, workers: str | None, bandwidth: str, table: boo
     """Where to cut a profiled model for a pipeline, and what to expect of it.
 
     \b
-    pipedream        slowest stage as fast as can be, stages may have replicas (2018)
+    pipedream        slowest stage as fast as can be, with or without replicas
     pipedream_code   as the authors' program: computing and exchanging add up
     sosp             as in the paper of 2019, which also knows machines of workers
     ring             the same with a ring all-reduce
-    dapple           quickest step of --chunks micro-batches, with filling and draining
+    dapple           quickest step of --chunks micro-batches, filled and drained
     min_max          a worker for each stage: slowest stage as fast as can be
     variance         a worker for each stage: times as equal as can be (GPipe)
     torchgpipe_time  torchgpipe's heuristic for times
@@ -76,7 +77,7 @@ def partition_command(path: str, workers: str | None, bandwidth: str, table: boo
     found = plan(profile, levels, method, own, **given)
     if table and not found.table:
         raise ValueError(f"{method} fills no table; {', '.join(FORM_OF)} do.")
-    click.echo(f"{method}: {len(profile.layers)} layers, {_where(levels)}\n")
+    click.echo(folded(f"{method}: {len(profile.layers)} layers, {_where(levels)}", "  ") + "\n")
     click.echo(stages(profile, found, method, levels, given["compression"]))
     click.echo(f"\n{figures(found)}")
     if table:
@@ -122,7 +123,7 @@ def figures(plan: Partition) -> str:
         *(step if plan.chunks else full),
         ("speed-up", show.number(plan.speed_up), f"over one worker, which takes {show.duration(plan.alone)}"),
     ]
-    return "\n".join(f"  {name:<11}{figure:<11} {remark}".rstrip() for name, figure, remark in lines)
+    return "\n".join(folded(f"  {name:<11}{figure:<11} {remark}".rstrip(), " " * 25) for name, figure, remark in lines)
 
 
 def program(profile: Profile, plan: Partition) -> str:
@@ -143,11 +144,11 @@ def program(profile: Profile, plan: Partition) -> str:
         {"j": str(j), "layer": layer} | {f"m = {m}": entry(cells[j, m]) for m in range(1, most + 1)}
         for j, layer in enumerate(profile.layers)
     ]
-    return (
-        f"A(j, m), {unit}: the best period of the layers 0..j on m workers. i|r: its last stage are the\n"
-        f"layers after i on r replicas; otherwise all are one stage. * the plan, from its end back.\n\n"
-        f"{show.table(rows, words=2)}"
+    meaning = folded(
+        f"A(j, m), {unit}: the best period of the layers 0..j on m workers. i|r: its last stage are the "
+        "layers after i on r replicas; otherwise all are one stage. * the plan, from its end back."
     )
+    return f"{meaning}\n\n{show.table(rows, words=2, keys=2)}"
 
 
 def _where(levels: Levels) -> str:

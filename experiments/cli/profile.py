@@ -12,14 +12,19 @@ from typing import Any
 
 import click
 
-from experiments.cli import options, show
+from experiments.cli import console, options, show
 from experiments.cli.options import WorkloadCommand
 from experiments.experiment import Experiment
 from experiments.study.partitions import MODEL_OF, profiled
 from theory.profile import Profile, save
 
 
-@click.command("profile", cls=WorkloadCommand, knobs=("batch", "precision", "device"))
+@click.command(
+    "profile",
+    short_help="What each layer of a model costs.",
+    cls=WorkloadCommand,
+    knobs=("batch", "precision", "device"),
+)
 @click.argument("workload", default="digits")
 @click.option("--out", metavar="FILE", help="write it as a CSV table, which partition reads")
 @click.option("--passes", default=100, type=click.IntRange(1, 10**6), help="passes to take medians of [default 100]")
@@ -34,13 +39,13 @@ def profile_command(workload: str, out: str | None, passes: int, **given: Any) -
     priced = "device" in values
     found = profiled(experiment, None if priced else _with_bar(passes))
     how = f"prices on {experiment.device}" if priced else f"medians of {passes} passes here"
-    click.echo(
-        f"{workload}: {len(found.layers)} layers, mini-batches of {experiment.batch}, {how}\n\n{layers(found)}\n"
-    )
+    title = f"{workload}: {len(found.layers)} layers, mini-batches of {experiment.batch}, {how}"
+    console.say((console.folded(title, "  "), console.HEAD))
+    console.say(f"\n{layers(found)}\n")
     if out:
         save(found, out)
-        click.echo(f"cut it    python -m experiments partition {shlex.quote(out)} --workers 4")
-    click.echo(f"train it  {experiment.command()}")
+        console.command("cut it", f"python -m experiments partition {shlex.quote(out)} --workers 4")
+    console.command("train", experiment.command())
 
 
 def layers(profile: Profile) -> str:

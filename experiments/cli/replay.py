@@ -6,13 +6,14 @@ from collections.abc import Iterator
 
 import click
 
+from experiments.cli.console import folded, say
 from experiments.cli.options import runs_option
 from experiments.cli.running import EXIT, Bar, stoppable
 from experiments.runs import store
 from experiments.runs.record import Run
 
 
-@click.command("replay")
+@click.command("replay", short_help="Repeat a stored run: does it come out the same?")
 @click.argument("name", metavar="RUN")
 @runs_option
 def replay_command(name: str, runs: str) -> int:
@@ -28,22 +29,21 @@ def replay_command(name: str, runs: str) -> int:
         click.echo("interrupted before the end: nothing can be said.", err=True)
         return EXIT["cancelled"]
     if not (differs := compared.difference(before, again)):
-        click.echo(f"identical, bit for bit: {folder.name}, digest {again.summary['digest']}")
+        say(folded(f"identical, bit for bit: {folder.name}, digest {again.summary['digest']}", "  "))
         return 0
     real = before.experiment.cluster != "simulated"
     if real and before.status == again.status and before.summary.get("weights") == again.summary.get("weights"):
-        click.echo("the same weights, bit for bit; only times differ, as they always do on a real cluster.")
+        say(folded("the same weights, bit for bit; only times differ, as they always do on a real cluster.", "  "))
         return 0
     others = compared.other_arithmetic(before.environment, again.environment)
     if others and not (differs := compared.difference(before, again, compared.tolerance(before))):
         most = compared.largest(before, again)
-        click.echo(
-            f"{'; '.join(others)}; equal to rounding, largest difference {most:.0e} of a column's largest number"
-        )
+        told = f"{'; '.join(others)}; equal to rounding, largest difference {most:.0e} of a column's largest number"
+        say(folded(told, "  "))
         return 0
-    click.echo(f"different: {differs}.")
+    say(folded(f"different: {differs}.", "  "))
     for reason in reasons(before, again, others):
-        click.echo(f"  {reason}")
+        say(folded(f"  {reason}", "    "))
     return 1
 
 

@@ -13,7 +13,7 @@ import click
 
 from cluster.comm import ClusterError
 from cluster.real import launchers
-from experiments.cli import options, show, slurm
+from experiments.cli import console, options, show, slurm
 from experiments.cli.options import ExperimentCommand, from_option, json_option, runs_option
 from experiments.cli.running import EXIT, Bar, base_experiment, check_writable, stoppable
 from experiments.experiment import Experiment
@@ -88,6 +88,7 @@ def queue(experiment: Experiment, job: dict[str, Any], runs: str, timeout: float
 def conclude(run: Run, runs: str, as_json: bool = False) -> int:
     """Store `run`, print its summary, and return the exit code."""
     folder, problem = store.save_somewhere(run, runs)
+    folder = folder.resolve()
     command = run.experiment.command()
     if as_json:
         told = {
@@ -102,14 +103,19 @@ def conclude(run: Run, runs: str, as_json: bool = False) -> int:
         }
         click.echo(json.dumps(told, indent=1))
     else:
-        click.echo(f"{show.headline(run)}\n{show.summary(run)}")
+        console.say((show.headline(run), console.HEAD))
+        show.summary(run)
         for note in run.notes:
-            click.echo(show.folded(f"  note           {note}", " " * 17))
-        click.echo(f"stored  {folder}\nagain   {command}")
+            console.say(("  note           ", console.DIM), console.folded(" " * 17 + note, " " * 17).lstrip())
+        console.say()
+        console.say(("stored  ", console.DIM), str(folder))
+        if link := show.link(run, folder):
+            console.say(("open    ", console.DIM), link)
+        console.command("again", command)
     if run.error:
-        click.echo(f"{run.error.rstrip('.')}. What was recorded until then is kept in {folder}.", err=True)
+        console.complain(f"{run.error.rstrip('.')}. What was recorded until then is kept in {folder}.")
     if problem:
-        click.echo(problem, err=True)
+        console.complain(problem)
         return 2
     return EXIT[run.status]
 

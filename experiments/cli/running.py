@@ -11,9 +11,8 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
-import click
-
 from experiments.cli import options
+from experiments.cli.console import complain
 from experiments.experiment import Experiment
 from experiments.runs.progress import Progress
 
@@ -96,7 +95,7 @@ def at_best(experiments: Sequence[Experiment], runs: str) -> list[Experiment]:
         best.append(made)
         words = f"{one.algorithm}: best learning rate {made.settings['learning_rate']:g}, {source}"
         if words not in told:  # once for all seeds
-            click.echo(words, err=True)
+            complain(words)
         told.add(words)
     return best
 

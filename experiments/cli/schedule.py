@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import difflib
 import inspect
-import textwrap
 from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Any
@@ -17,7 +16,7 @@ from typing import Any
 import click
 
 import algorithms
-from experiments.cli import show
+from experiments.cli import console, show
 from experiments.cli.options import SectionedCommand
 from experiments.study.schedules import OWN, Option, Plan, Study, module, options, read_costs, study
 from theory.schedules import SCHEDULES
@@ -37,6 +36,7 @@ FIGURES = (
 )
 """Figures of a study's summary that are shown, with spaces for underscores, and what they mean."""
 COLUMNS = ("busy", "idle", "span", "in_flight", "held", "copies", "versions", "delay")
+DRAWN = 80  # columns of a picture where there is no edge
 PATH = 60  # ops of a critical path that are shown
 
 
@@ -58,7 +58,7 @@ class ScheduleCommand(SectionedCommand):
             super().format_help_text(ctx, formatter)
         for name in self.names:
             formatter.write_paragraph()
-            formatter.write(f"{inspect.cleandoc(module(name).__doc__ or '')}\n")
+            formatter.write(f"{console.prose(inspect.cleandoc(module(name).__doc__ or ''))}\n")
 
 
 def _option(option: Option, name: str) -> click.Option:
@@ -78,7 +78,7 @@ def _option(option: Option, name: str) -> click.Option:
     return made
 
 
-@click.command("schedule", cls=ScheduleCommand)
+@click.command("schedule", short_help="Draw and measure a pipeline schedule, or compare several.", cls=ScheduleCommand)
 @click.argument("names", nargs=-1, metavar="[NAME]...")
 @click.option("--ranks", type=int, default=4, metavar="INT", help="how many [default 4]")
 @click.option("--chunks", type=int, default=8, metavar="INT", help="micro-batches [default 8]")
@@ -173,7 +173,7 @@ def ranks(done: Study) -> str:
     )
 
 
-def critical_path(done: Study, width: int) -> str:
+def critical_path(done: Study) -> str:
     """Return the ops that add up to the makespan."""
     rows = (done.ops["critical"] & (done.ops["end"] > done.ops["start"])).nonzero()[0]
     names = [done.op(row) for row in rows[done.ops["start"][rows].argsort(kind="stable")]]
@@ -181,7 +181,7 @@ def critical_path(done: Study, width: int) -> str:
     shown = names if more <= 0 else [*names[: PATH // 2], f"... {more} more ...", *names[-PATH // 2 :]]
     links = done.summary["path_links"]
     text = f"critical path, {len(names)} ops, {links} time{'s' * (links != 1)} from rank to rank: {' '.join(shown)}"
-    return textwrap.fill(text, width, subsequent_indent="  ", break_long_words=False)
+    return console.folded(text, "  ")
 
 
 def reasons_of(done: Study) -> Iterator[str]:
@@ -193,17 +193,16 @@ def reasons_of(done: Study) -> Iterator[str]:
 
 
 def _print(name: str, done: Study, reasons: bool) -> None:
-    from rich.console import Console
-
     from experiments.plots.gantt import chart
 
-    console = Console(highlight=False)
     s = done.summary
-    click.echo(f"{name}: {s['ranks']} ranks, {round(s['throughput'] * s['makespan'])} micro-batches, {_priced(done)}\n")
-    console.print(chart(done, console.width))
-    click.echo(f"\n{figures(done)}\n\n{ranks(done)}\n\n{critical_path(done, console.width)}")
+    title = f"{name}: {s['ranks']} ranks, {round(s['throughput'] * s['makespan'])} micro-batches, {_priced(done)}"
+    console.say((console.prose(title), console.HEAD))
+    console.say()
+    console.rich_console().print(chart(done, min(console.width(), DRAWN)))
+    console.say(f"\n{figures(done)}\n\n{ranks(done)}\n\n{critical_path(done)}")
     if reasons:
-        click.echo("\n" + "\n".join(reasons_of(done)))
+        console.say("\n" + console.prose("\n".join(reasons_of(done))))
 
 
 def _priced(done: Study) -> str:

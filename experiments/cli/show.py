@@ -2,21 +2,29 @@
 
 from __future__ import annotations
 
-import shutil
-import textwrap
+import os
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
+from experiments import naming
+from experiments.cli import sketch
+from experiments.cli.console import DIM, folded, say, width
+from experiments.plots import palette, why
+from experiments.runs import store
 from experiments.runs.figures import plus_minus
 from experiments.runs.place import place
 from experiments.runs.record import Run
 from experiments.runs.seeds import SeedFigure
-from tracing import HELD, KINDS
+from tracing import HELD
 
 HEADS = {"held_out_loss": "held-out", "samples_per_second": "samples/s", "staleness_mean": "staleness"}
 COUNTS = ("samples", "updates")  # written in groups of three digits
 BYTES = ("bytes", "kB", "MB", "GB")
 FLOPS = ("FLOP", "kFLOP", "MFLOP", "GFLOP", "TFLOP", "PFLOP")
+SKETCH = 33  # columns of a sketch of a run
+TURNED = 8  # rows of a table that may stand beside each other
+LOSS = palette.RUNS[0].colour
 UNITS = {"bytes": BYTES, "flops": FLOPS}
 
 
@@ -26,45 +34,72 @@ def headline(run: Run) -> str:
     ranks = f"{e.workers} worker{'s' * (e.workers != 1)}"
     if e.servers:
         ranks += f" and {e.servers} server{'s' * (e.servers != 1)}"
-    compressed = "" if e.compression == "none" else f" with {e.compression}"
-    return folded(f"{e.algorithm}{compressed} on {e.workload}: {ranks}, {place(e)}", "  ")
+    return folded(f"{naming.title(e)} ({naming.files(e)}): {ranks}, {place(e)}", "  ")
 
 
-def folded(text: str, indent: str) -> str:
-    """Return a text in lines as wide as the terminal, those after the first indented. A file has no edge."""
-    wide = shutil.get_terminal_size((10_000, 0)).columns
-    return textwrap.fill(text, max(wide, 40), subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
-
-
-def summary(run: Run) -> str:
-    """Return the figures of a run, a line each, folded where the terminal is narrower."""
+def summary(run: Run) -> None:
+    """Print the figures of a run, a line each, the course of its loss and where its time went."""
     s = run.summary
     lines = [
-        ("training loss", _join(number(s["loss"]), "mean of the last 20 mini-batches")),
         ("held-out loss", _join(number(s["held_out_loss"]), f"best {number(s['best_held_out_loss'])}")),
         (
             "accuracy",
             s["accuracy"] is not None and _join(percent(s["accuracy"], s.get("accuracy_error")), _accuracy(s)),
         ),
-        ("time", _join(f"{number(s['seconds'])} s", f"{s['wall_seconds']:.2f} s to make")),
-        ("samples", _join(f"{s['samples']:,}", f"{s['steps']} steps, {number(s['samples_per_second'])} samples/s")),
-        ("updates", s.get("updates") is not None and f"{s['updates']:,}"),
-        ("computed", s.get("flops") is not None and flops(s["flops"])),
+        ("samples", _join(f"{s['samples']:,}", _work(s))),
         ("traffic", _join(size(s["bytes"]), _traffic(run))),
         ("compression", s.get("compression_ratio") and fewer(s["compression_ratio"])),
         ("memory", s.get("memory") and _join(size(s["memory"]), _memory(run))),
-        ("workers' time", ", ".join(f"{kind} {percent(s[f'share_{kind}'])}" for kind in KINDS)),
         (
             "staleness",
             s["staleness_mean"] is not None
             and f"{number(s['staleness_mean'])} in the mean, {s['staleness_max']} at most",
         ),
         *((quantity, number(float(run.course(quantity)[1][-1]))) for quantity in run.quantities),
-        ("digest", s["digest"]),
-        ("to rounding", _join(s.get("digest_to_rounding", ""), "losses by quarters of the run, and held-out")),
+        ("waiting", why.totals(run)),
+        ("digest", f"{s['digest']}, to rounding {s.get('digest_to_rounding', '')}".removesuffix(", to rounding ")),
     ]
-    width = max(15, *(len(name) + 1 for name, _ in lines))
-    return "\n".join(folded(f"  {name:<{width}}{text}", " " * (width + 2)) for name, text in lines if text)
+    wide = max(15, *(len(name) + 1 for name, _ in lines))
+    indent, columns = " " * (wide + 2), max(8, min(width() - wide - 32, SKETCH))
+    first, last = _ends(run)
+    say((f"  {'training loss':<{wide}}", DIM), f"{first} ", (sketch.losses(run, columns), LOSS), f" {last}")
+    bar, legend = sketch.shares(run, columns)
+    clock = f"  {duration(s['seconds'])}, {duration(s['wall_seconds'])} to make"
+    say((f"  {'time':<{wide}}", DIM), *bar, clock)
+    line, used = [indent], len(indent)
+    for sign, words in legend:
+        if used + 1 + len(words) > width():
+            say(*line)
+            line, used = [indent], len(indent)
+        line += [sign, f"{words}  "]
+        used += 3 + len(words)
+    say(*line[:-1], line[-1].rstrip()) if legend else None
+    for name, text in lines:
+        if text:
+            label = f"  {name:<{wide}}"
+            say((label, DIM), folded(f"{label}{text}", indent)[len(label) :])
+
+
+def _ends(run: Run) -> tuple[str, str]:
+    """Return the training loss at the start, the mean of a mini-batch of each worker, and at the end."""
+    early = run.losses["loss"][: run.experiment.workers]
+    return (number(float(early.mean())) if len(early) else "–"), number(run.summary["loss"])
+
+
+def _work(s: dict[str, Any]) -> str:
+    """Return what stands behind the samples of a summary."""
+    told = [f"{s['steps']} steps", f"{number(s['samples_per_second'])} samples/s"]
+    if s.get("updates") not in (None, s["steps"]):
+        told.insert(1, f"{s['updates']:,} updates")
+    return ", ".join(told + ([flops(s["flops"])] if s.get("flops") is not None else []))
+
+
+def link(run: Run, folder: Path) -> str:
+    """Return the address of a stored run in a workbench of this machine, "" if that would not find it."""
+    server = f"http://localhost:{os.environ.get('STREAMLIT_SERVER_PORT', '8501')}/"
+    if folder.parent == store.home().resolve():
+        return f"{server}?run={folder.name}"
+    return f"{server}?{run.experiment.query()}" if run.experiment.cluster == "simulated" else ""
 
 
 def fewer(ratio: float) -> str:
@@ -74,17 +109,23 @@ def fewer(ratio: float) -> str:
     return f"{number(1 / ratio)} times more bytes than whole gradients"
 
 
-def table(rows: Sequence[dict[str, Any]], words: int = 0, keys: int = 0, wide: int = 10_000) -> str:
+def table(rows: Sequence[dict[str, Any]], words: int = 0, keys: int = 0, wide: int | None = None) -> str:
     """Return rows with the same names as aligned columns: the first `words` to the left, the others to the right.
 
-    Where the columns are wider than `wide` characters, those that do not fit follow below, behind as many of the first
-    `keys` as take no more than half of it.
+    Where these are wider than `wide`, by default the terminal, and all rows fit beside each other, a row becomes a
+    column. Else the columns that do not fit follow below, behind as many of the first `keys` as take half the width.
     """
     if not rows:
         return ""
+    wide = width() if wide is None else wide
     names = [name for name in rows[0] if name != "accuracy_error"]  # which stands behind the accuracy
-    heads = [HEADS.get(name, name.replace("_", " ")) for name in names]
-    cells = [heads, *([_cell(row, name) for name in names] for row in rows)]
+    cells = [[head(name) for name in names], *([cell(row, name) for name in names] for row in rows)]
+    whole = aligned(cells, words)
+    if max(map(len, whole.splitlines())) <= wide:
+        return whole
+    turned = aligned([list(column) for column in zip(*cells, strict=True)], 1)
+    if len(rows) <= TURNED and max(map(len, turned.splitlines())) <= wide:
+        return turned
     return "\n\n".join(
         aligned([[line[n] for n in some] for line in cells], words) for some in _folds(cells, keys, wide)
     )
@@ -157,7 +198,13 @@ def scale(seconds: float) -> tuple[float, str]:
     return next((unit for unit in units if seconds >= unit[0]), (1.0, "s"))
 
 
-def _cell(row: dict[str, Any], name: str) -> str:
+def head(name: str) -> str:
+    """Return the head of a column of a table."""
+    return HEADS.get(name, name.replace("_", " "))
+
+
+def cell(row: dict[str, Any], name: str) -> str:
+    """Return a value of a row with its unit."""
     value = row[name]
     if isinstance(value, SeedFigure):
         return _seed_figure(name, value, len(row["seeds"]))
@@ -184,7 +231,7 @@ def _seed_figure(name: str, s: SeedFigure, runs: int) -> str:
 
 def _accuracy(s: dict[str, Any]) -> str:
     """Return the best accuracy, and what the error of the last one is."""
-    error = f"; ±: standard error of {s['held_out_samples']:,} held-out samples" if s.get("accuracy_error") else ""
+    error = f"; ± standard error, {s['held_out_samples']:,} samples" if s.get("accuracy_error") else ""
     return f"best {percent(s['best_accuracy'])}{error}"
 
 

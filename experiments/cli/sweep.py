@@ -6,13 +6,13 @@ from typing import Any
 
 import click
 
-from experiments.cli import options
+from experiments.cli import console, options
 from experiments.cli.options import ExperimentCommand, from_option, json_option, runs_option
 from experiments.cli.running import BEST, EXIT, Bar, at_best, base_experiment, check_writable, stoppable
 from experiments.runs import store
 
 
-@click.command("sweep", cls=ExperimentCommand, many=True)
+@click.command("sweep", short_help="Run every combination of several values.", cls=ExperimentCommand, many=True)
 @click.argument("name", required=False)
 @from_option
 @runs_option
@@ -52,7 +52,7 @@ def sweep_command(
             problem = problem or trouble
             made.append(done)
             folders.append(folder)
-    click.echo(side_by_side(made, [folder.name for folder in folders], bool(seeds), as_json))
+    click.echo(side_by_side(made, folders, bool(seeds), as_json))
     if problem:
-        click.echo(problem, err=True)
+        console.complain(problem)
     return max([2 if problem else 0, *(EXIT[done.status] for done in made)])

@@ -12,7 +12,7 @@ from experiments.cli.options import ExperimentCommand, from_option, json_option,
 from experiments.cli.running import base_experiment
 
 
-@click.command("tune", cls=ExperimentCommand)
+@click.command("tune", short_help="Find the learning rate at which an experiment ends lowest.", cls=ExperimentCommand)
 @click.argument("name", required=False)
 @from_option
 @runs_option

@@ -1,17 +1,17 @@
-"""This machine as it was fitted, kept in the user's own folder; `fit.py` measures it.
+"""This machine as it was fitted, kept beside the runs (see experiments.home); `fit.py` measures it.
 
 `--device here --network here` put its numbers into the experiment, which then means the same on every machine.
-LOCKSTEP_HOME names another folder.
 """
 
 from __future__ import annotations
 
 import os
-import sys
 import tempfile
 from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, ValidationError
+
+from experiments.home import home
 
 NAME = "here"
 STARVED = (
@@ -56,16 +56,7 @@ class Fit(BaseModel):
 
 def place() -> Path:
     """Return the file."""
-    return Path(os.environ.get("LOCKSTEP_HOME") or _settings_folder()) / "here.json"
-
-
-def _settings_folder() -> Path:
-    """Return the folder in which this system keeps a user's settings of a program."""
-    if sys.platform == "win32":
-        return Path(os.environ.get("APPDATA") or Path.home(), "lockstep")
-    if sys.platform == "darwin":
-        return Path.home() / "Library" / "Application Support" / "lockstep"
-    return Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config", "lockstep")
+    return home() / "here.json"
 
 
 def load() -> Fit | None:

@@ -116,7 +116,7 @@ def _thinned(spans: dict[str, np.ndarray], trace: Trace, limit: int) -> dict[str
     spans = {name: column[order] for name, column in spans.items()}
     firsts = np.flatnonzero(np.diff(cell[order], prepend=-1))  # where a cell's spans begin
     group = np.repeat(np.arange(len(firsts)), np.diff(firsts, append=len(order)))
-    took = np.zeros((len(firsts), len(KINDS)))
+    took = np.zeros((len(firsts), int(spans["kind"].max()) + 1))
     np.add.at(took, (group, spans["kind"]), spans["end"] - spans["start"])
     ofmost = np.where(spans["kind"] == took.argmax(1)[group], spans["end"] - spans["start"], -1.0)
     longest = np.lexsort([-ofmost, group])[firsts]  # per cell, the longest span of the leading kind names it

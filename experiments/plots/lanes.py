@@ -1,14 +1,19 @@
-"""Names of the ranks of a run, as pictures write them beside a lane, and what was done to each."""
+"""Names of the ranks of a run, as pictures write them beside a lane, what was done to each, and groups of many."""
 
 from __future__ import annotations
 
 import math
+from itertools import pairwise
+
+import numpy as np
 
 from experiments import catalogue
 from experiments.experiment import Experiment
 from experiments.runs.record import Run
 
 ROLES = {"pipelined": "stage", "model_parallel": "stage", "decoupled": "module"}  # of a rank that trains; else worker
+
+RANKS = 64  # rows and columns that can be told apart; more are drawn in groups
 
 
 def lane_names(run: Run) -> list[str]:
@@ -32,3 +37,14 @@ def rank_names(experiment: Experiment, ranks: int) -> list[str]:
         plan = experiment.method.plan(experiment.workers, experiment.knobs)
         role = "stage" if plan.stages == ranks and not plan.shared else "rank"  # which holds several, or shares one
     return [f"{'server' if rank < servers else role} {rank}" for rank in range(ranks)]
+
+
+def grouped(table: np.ndarray, names: list[str], both: bool = False) -> tuple[np.ndarray, list[str]]:
+    """Sum neighbouring ranks until there are at most RANKS rows (and columns)."""
+    if len(table) <= RANKS:
+        return table, names
+    edges = np.linspace(0, len(table), RANKS + 1).astype(int)
+    table = np.add.reduceat(table, edges[:-1], axis=0)
+    if both:
+        table = np.add.reduceat(table, edges[:-1], axis=1)
+    return table, [f"{a}-{b - 1}" for a, b in pairwise(edges)]

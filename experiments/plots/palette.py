@@ -40,9 +40,9 @@ assert tuple(DOING) == KINDS
 
 FORWARD = DOING["compute"].colour
 OPS: dict[str, tuple[str, AreaStyle]] = {
-    "F": ("forward", AreaStyle(FORWARD, 1.0, "", "forward of a micro-batch", DARK)),
+    "F": ("forward", AreaStyle(FORWARD, 1.0, "", "forward pass", DARK)),
     "R": ("forward again", AreaStyle(FORWARD, 0.8, "x", "forward once more, from the stored inputs")),
-    "B": ("backward", AreaStyle("#0F5E96", 1.0, "", "backward, both halves", LIGHT)),
+    "B": ("backward", AreaStyle("#0F5E96", 1.0, "", "backward pass, both halves", LIGHT)),
     "I": ("backward of inputs", AreaStyle("#CC79A7", 0.86, "", "the half that the stage before waits for", DARK)),
     "W": ("backward of weights", AreaStyle("#E0BE52", 0.7, "", "the half that no other stage waits for", DARK)),
     "U": ("update", AreaStyle(DOING["update"].colour, 0.5, "\\", "update of the weights", LIGHT)),
@@ -81,6 +81,9 @@ RUNS: tuple[LineStyle, ...] = (
 )
 """Runs on the page, in the order they came; the run that is shown and four that are kept."""
 
+MARKS = {"circle": "●", "square": "■", "diamond": "◆", "triangle-up": "▲", "cross": "✚"}
+"""A run's mark as a letter, by the symbol of its line."""
+
 GHOST = LineStyle("#87919C", "solid", "circle")
 """The run before, behind the one that took its place: grey, which no run is."""
 
@@ -102,3 +105,9 @@ RANK = "#4A5A6A"
 
 MUTED = "#87919C"
 """Axis marks and remarks: 3 to 1 or more on both pages."""
+
+WORKERS = ("#C2453D", "#4F6BC0", "#857230", "#B34A94", "#7A5BD0", "#A0522D")
+"""Workers where each of them is a dot: white numbers on it, so that more workers may share these colours."""
+
+CLASSES = ("#CC6677", "#5B7FC7", "#CDB84B", "#882255", "#44AA99", "#999933", "#AA66BB", "#8A7F78")
+"""Classes of data, as areas and as points; a point has a shape of its class, too."""

@@ -7,6 +7,7 @@ in units that people read; the arrays of a run stay in SI.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -15,6 +16,9 @@ from experiments.plots.curves import Line
 from experiments.runs.record import Run
 
 HEIGHT = 260  # px of a picture
+FAR = 4.0  # times its start, above which a loss leaves the axis: it diverges, and hides all that is worth seeing
+EVEN = 0.1  # spread of the gaps between points, as a share of their mean, up to which they look evenly spaced
+STRIDES = 6  # of the points of a line, of which all, or every second, ... are marked
 ALWAYS = 5.0  # a loss up to which the axis shows everything: more than twice that of guessing among ten classes
 
 
@@ -52,6 +56,7 @@ class Series:
     it. `name` is shown at the pointer, `key` in the legend, "" for no entry. `error` is how far a value may be off to
     both sides: it is told at the pointer, and drawn if it is a `band`. `seconds` is when each point was
     reached, so that a dot on the line can follow the page's clock. A `ghost` belongs to the run before.
+    Every `every`-th point is marked, the last among them. `ended` says what ended the run there, "" if nothing did.
     """
 
     x: np.ndarray
@@ -68,28 +73,57 @@ class Series:
     band: bool = False
     ghost: bool = False
     seconds: np.ndarray | None = None
+    every: int = 1
+    ended: str = ""
 
 
 @dataclass(frozen=True)
 class Axis:
-    """An axis from `least` to `most`; `name` and `unit` are in its title and at the pointer."""
+    """An axis from `least` to `most`; `name` and `unit` are at the pointer, and in its title if it has no other."""
 
     name: str
     least: float
     most: float
     unit: str = ""
     log: bool = False
+    title: str = ""
+
+
+class Arrival(NamedTuple):
+    """When a run arrives at the finish, in s; NaN if it does not."""
+
+    name: str
+    colour: str
+    seconds: float
+
+
+class Finish(NamedTuple):
+    """The finish of a race: a loss, who arrives when, and who wins, which is told at `until` s.
+
+    A unit of the axis of time is `unit` s.
+    """
+
+    target: float
+    arrivals: list[Arrival]
+    verdict: str
+    until: float
+    unit: float
 
 
 @dataclass(frozen=True)
 class Picture:
-    """Series over two axes, and the height in px; one that is `growing` shows where it is."""
+    """Series over two axes, and the height in px; one that is `growing` shows where it is.
+
+    Pictures of a page with the same `together`, which is not "", are zoomed into together.
+    """
 
     series: list[Series]
     x: Axis
     y: Axis
     height: int = HEIGHT
     growing: bool = False
+    together: str = ""
+    finish: Finish | None = None
 
 
 def unit(axis: str, largest: float) -> tuple[float, str]:
@@ -119,14 +153,15 @@ def loss(shown: list[Shown], axis: str, log: bool = False, reach: float = 0.0) -
         series += [
             Series(
                 smooth.x / scale, smooth.y, colour, dash, name=_said(s, shown, "training"), key=training,
-                error=smooth.error, band=True, seconds=smooth.seconds, ghost=s.ghost,
+                error=smooth.error, band=True, seconds=smooth.seconds, ghost=s.ghost, ended=_ended(s),
             ),
             Series(
                 held.x / scale, held.y, colour, "dot", symbol, _said(s, shown, "held-out"), held_out,
                 bare=not alone or s.ghost, width=1, error=held.error, seconds=held.seconds, ghost=s.ghost,
+                every=even(held.x),
             ),
         ]  # fmt: skip
-    return Picture(series, along(axis, most / scale, word), _up(series, log))
+    return Picture(series, along(axis, most / scale, word), _up(series, log), together=f"{axis} {word}")
 
 
 def accuracy(shown: list[Shown], axis: str, reach: float = 0.0) -> Picture:
@@ -138,13 +173,14 @@ def accuracy(shown: list[Shown], axis: str, reach: float = 0.0) -> Picture:
     series = [
         Series(
             line.x / scale, 100 * line.y, *s.line, _said(s, shown, "accuracy"), error=100 * line.error,
-            band=bool(s.others), seconds=line.seconds, ghost=s.ghost,
+            band=bool(s.others), seconds=line.seconds, ghost=s.ghost, every=even(line.x),
         )
         for s, line in zip(shown, lines, strict=True)
     ]  # fmt: skip
     best = max((float(line.y.max(initial=0.0)) for line in lines), default=0.0)
     high = 102 if best > 0.5 else 110 * max(best, 0.01)
-    return Picture(series, along(axis, most / scale, word), Axis("accuracy", 0, high, "%"))
+    up = Axis("accuracy", 0, high, "%")
+    return Picture(series, along(axis, most / scale, word), up, together=f"{axis} {word}")
 
 
 def growing(series: list[Series], behind: Picture, log: bool = False) -> Picture:
@@ -185,14 +221,30 @@ def measured(shown: list[Shown], quantity: str) -> Picture:
 def reach(shown: list[Shown], axis: str) -> tuple[float, float]:
     """Return what pictures of all runs share: the farthest x in SI units, and the highest loss worth showing."""
     drawn = _drawn(shown, axis)
-    tops = [_top(smooth.y, held.y) for _, smooth, held in drawn]
+    tops = [_top(smooth.y, held.y, far=FAR) for _, smooth, held in drawn]
     return _farthest(drawn), max((top for _, top in filter(None, tops)), default=1.0) * 1.08
 
 
 def along(axis: str, most: float, word: str) -> Axis:
     """Return the axis that all curves of a run lie along; `word` is its unit."""
     names = {"step": "step", "samples": "samples seen by all workers", "seconds": "time", "bytes": "sent by all ranks"}
-    return Axis(names[axis], 0.0, most, word)
+    return Axis(names[axis], 0.0, most, word, title="step: mini-batches of a worker" if axis == "step" else "")
+
+
+def even(x: np.ndarray) -> int:
+    """Return the smallest stride at which the points of a line are evenly spaced, seen from its end; 1 without one.
+
+    Reports come once in so many steps and are tried at so many places, which gives groups with gaps between them.
+    """
+    for stride in range(1, STRIDES + 1):
+        gaps = np.diff(x[::-1][::stride])
+        if len(gaps) > 1 and gaps[:-1].std() <= EVEN * abs(gaps[:-1].mean()):  # the first gap, from the start, is free
+            return stride
+    return 1
+
+
+def _ended(s: Shown) -> str:
+    return "diverged" if s.run.status == "diverged" else ""
 
 
 def _ghosts_first(shown: list[Shown]) -> list[Shown]:
@@ -243,13 +295,13 @@ def _farthest(drawn: list[tuple[Line, Line, Line]], reach: float = 0.0) -> float
 
 def _up(series: list[Series], log: bool) -> Axis:
     """Return the axis of losses."""
-    low, high = _decades(series) if log else _span(series)
+    low, high = _decades(series) if log else _span(series, FAR)
     return Axis("loss", low, high, log=log)
 
 
-def _span(series: list[Series]) -> tuple[float, float]:
-    """Return the lowest and the highest value of a linear axis, which contains 0."""
-    known = list(filter(None, (_top(one.y) for one in series if not one.faint)))
+def _span(series: list[Series], far: float = np.inf) -> tuple[float, float]:
+    """Return the lowest and the highest value of a linear axis, which contains 0, up to `far` times a line's start."""
+    known = list(filter(None, (_top(one.y, far=far) for one in series if not one.faint)))
     low, high = min([0.0, *(low for low, _ in known)]), max((high for _, high in known), default=1.0)
     return (low, high * 1.08) if high > low else (low, low + 1.0)
 
@@ -261,11 +313,12 @@ def _decades(series: list[Series]) -> tuple[float, float]:
     return (float(values.min()) / 1.3, float(values.max()) * 1.3) if len(values) else (0.1, 1.0)
 
 
-def _top(*lines: np.ndarray) -> tuple[float, float] | None:
+def _top(*lines: np.ndarray, far: float = np.inf) -> tuple[float, float] | None:
     """Return the range worth showing: without the leap of a bad start or the last values of a divergence."""
     values = np.concatenate(lines)
     values = values[np.isfinite(values)]
     if not len(values):
         return None
     usual = float(np.quantile(np.abs(values), 0.9))
-    return float(values.min()), min(float(values.max()), max(8 * usual, ALWAYS))
+    top = min(8 * usual, far * abs(float(values[0])))
+    return float(values.min()), min(float(values.max()), max(top, ALWAYS))

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from experiments.experiment import Experiment
+from experiments.runs.causes import Causes, causes
 from tracing import HELD, MEASURES, MEMORY, Trace, joined
 
 
@@ -58,6 +60,11 @@ class Run:
     flops: tuple[float, ...] = ()
     updates: int | None = None
 
+    @cached_property
+    def causes(self) -> Causes:
+        """Who and what every wait of the run was caused by."""
+        return causes(self.trace)
+
     def standard_error(self, accuracy: Any) -> Any:
         """Return the standard error of an accuracy, or of an array of them: sqrt(p (1 - p) / n) of n held-out samples.
 
@@ -79,13 +86,13 @@ class Run:
 
     def held(self) -> np.ndarray:
         """Return bytes per rank and kind, shape (ranks, len(HELD)), at the moment when that rank held most."""
-        return np.array([now[now.sum(axis=1).argmax()] for now in self._holdings()])
+        return np.array([now[now.sum(axis=1).argmax()] for now in self.holdings()])
 
     def peaks(self) -> np.ndarray:
         """Return the same, each kind at its own highest."""
-        return np.array([now.max(axis=0) for now in self._holdings()])
+        return np.array([now.max(axis=0) for now in self.holdings()])
 
-    def _holdings(self) -> Iterator[np.ndarray]:
+    def holdings(self) -> Iterator[np.ndarray]:
         """Yield for each rank what it held of each kind, from row to row: (rows, len(HELD))."""
         order = np.argsort(self.memory["rank"], kind="stable")
         ends = np.bincount(self.memory["rank"], minlength=self.trace.ranks).cumsum()[:-1]

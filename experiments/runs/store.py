@@ -13,7 +13,6 @@ from __future__ import annotations
 import contextlib
 import errno
 import json
-import os
 import shutil
 import tempfile
 import time
@@ -23,15 +22,11 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from experiments.experiment import Experiment
+from experiments.home import home as home
 from experiments.runs import run_files
 from experiments.runs.record import Run
 
 ABANDONED = 3600  # s after which a half-written folder is removed
-
-
-def home() -> Path:
-    """Return the folder of all runs: $LOCKSTEP_RUNS, or `runs` beside the source, wherever the program was started."""
-    return Path(os.environ.get("LOCKSTEP_RUNS") or Path(__file__).resolve().parents[2] / "runs")
 
 
 def name(one: Experiment, code: str) -> str:
@@ -98,6 +93,9 @@ def find(text: str, root: str | Path) -> Path:
     matching = [folder for folder in recent(root) if folder.name.startswith(text)] if text else []
     if not matching:
         known = ", ".join(folder.name for folder in recent(root)[:3])
+        here = Path("runs").resolve()  # where runs were kept once
+        if text and here != Path(root).resolve() and any(folder.name.startswith(text) for folder in recent(here)):
+            raise ValueError(f"there is no run {text[:80]!r} in {root}, but one in {here}; add --runs {here}.")
         raise ValueError(
             f"there is no run {text[:80]!r} in {root}; " + (f"the latest are {known}." if known else "it is empty.")
         )

@@ -25,6 +25,7 @@ from typing import Any
 
 import numpy as np
 
+from experiments.experiment import Experiment
 from experiments.jobs.spec import JobSpec, keep
 from experiments.runs import run_files, store
 from experiments.runs.record import Run
@@ -32,6 +33,7 @@ from experiments.runs.summary import summarise
 from tracing import Trace
 from workloads import csv_idx, own_module
 from workloads import table as user_tables
+from workloads.csv_idx import Repair
 from workloads.table import Table
 
 MOST_BYTES = 10_000_000  # of one file as it comes, and of all together
@@ -39,6 +41,7 @@ MOST_UNPACKED = 100_000_000  # of a run when it is unpacked
 MOST_FILES = 40  # in a zip
 MOST_ROWS = 1_000_000  # of one table
 MOST_RANKS = 1024
+SMALLEST = 8  # batch of a first run on a table, before workers become fewer
 MOST_WORDS = 10_000  # labels; of them and of quantities and remarks, the characters of each:
 LONGEST = 2000
 MOST_QUANTITIES = 30
@@ -55,13 +58,17 @@ LATEST = 1e9  # s
 """How large the others may be."""
 
 
-def job_spec(kind: str, files: Sequence[tuple[str, bytes]]) -> JobSpec:
-    """Return the job that reads these files, (name, content) each, as a "run" or a "table"; `put` them first."""
+def job_spec(kind: str, files: Sequence[tuple[str, bytes]], repair: Repair = "") -> JobSpec:
+    """Return the job that reads these files, (name, content) each, as a "run" or a "table"; `put` them first.
+
+    `repair` is what the reader wants done with cells that are missing; see `repairs`.
+    """
     if not files or len(files) > MOST_FILES:
         raise ValueError(f"there are {len(files)} files; 1 to {MOST_FILES} are taken.")
     if (total := sum(len(content) for _, content in files)) > MOST_BYTES:
         raise ValueError(f"these files have {total:,} bytes; at most {MOST_BYTES:,} are taken.")
-    return JobSpec("upload", {"kind": kind, "files": [[name[-100:], _hash(content)] for name, content in files]})
+    named = [[name[-100:], _hash(content)] for name, content in files]
+    return JobSpec("upload", {"kind": kind, "files": named, "repair": repair})
 
 
 def put(root: str | Path, files: Sequence[tuple[str, bytes]]) -> None:
@@ -88,7 +95,7 @@ def perform(values: dict[str, Any], root: Path, progress: Callable[[float], None
     finally:
         for _, path in waiting:
             path.unlink(missing_ok=True)
-    return take_run(files, root) if values["kind"] == "run" else take_table(files)
+    return take_run(files, root) if values["kind"] == "run" else take_table(files, values["repair"])
 
 
 def uploaded(name: str) -> bool:
@@ -204,15 +211,52 @@ def _unzipped(file: str, content: bytes) -> Iterator[tuple[str, bytes]]:
 # tables
 
 
-def take_table(files: Sequence[tuple[str, bytes]]) -> Path:
-    """Keep the table in these files; return its file. ValueError in one sentence if there is none."""
+def take_table(files: Sequence[tuple[str, bytes]], repair: Repair = "") -> Path:
+    """Keep the table in these files; return its file. ValueError in one sentence if there is none, or it is damaged."""
     name, content = files[0]
     packed = content[:2] == b"\x1f\x8b"
     if len(files) == 1 and not packed and content[:2] != b"\0\0":
-        made = csv_idx.from_csv(content, name)
+        made = csv_idx.from_csv(content, name, repair)
     else:
         made = csv_idx.from_idx([content for _, content in files], " and ".join(name for name, _ in files))
     return user_tables.folder() / f"{user_tables.save(made)}.npz"
+
+
+def repairs(message: str) -> dict[Repair, str]:
+    """Return what may be done about a table that was refused with this message: words for each repair."""
+    if not message.endswith(csv_idx.OFFERED):
+        return {}
+    left = re.findall(r"leave out ([\d,]+ rows?)", message)[-1]
+    return {"rows": f"Leave out {left}", "mean": "Take the mean of the column"}
+
+
+def first_run(name: str, label: str = "") -> tuple[Experiment, str]:
+    """Return a run to begin with on the table of this name, and what of it differs from the defaults, in words.
+
+    The batch, and if that does not do the number of workers, are such that every worker has one. Without a `label` it
+    is the last column that can be one. ValueError if there is none.
+    """
+    table = load_table(name)
+    if not label:
+        label = next((one for one in reversed(table.names) if _is_label(table, one)), table.names[-1])
+    table.classes(label)  # raises if it cannot be one
+    values = {"workload": "table", "table": name} | ({"label": label} if label != table.names[-1] else {})
+    begun = Experiment.of(values)
+    rows, held_out = len(table.cells), begun.data["held_out"]
+    training = rows - min(max(1, round(held_out * rows)), rows - 1)
+    sizes = ((workers, batch) for workers in (begun.workers, 2, 1) for batch in (begun.batch, 16, 8, 4, 2, 1))
+    workers, batch = next(
+        (n, size) for n, size in sizes if size * n <= training and (size >= SMALLEST or n == 1 or training < SMALLEST)
+    )
+    told = [f"a batch of {batch}"] * (batch != begun.batch) + [f"{workers} workers"] * (workers != begun.workers)
+    why = f"{' and '.join(told)}, since {training:,} rows are trained on" if told else ""
+    return begun.change(workers=workers, batch=batch), why
+
+
+def _is_label(table: Table, column: str) -> bool:
+    with contextlib.suppress(ValueError):
+        return bool(table.classes(column) and table.features(column))
+    return False
 
 
 def load_table(name: str) -> Table:
@@ -221,6 +265,9 @@ def load_table(name: str) -> Table:
 
 
 # networks
+
+
+EXAMPLE = own_module.EXAMPLE
 
 
 def modules_folder() -> Path | None:

@@ -12,9 +12,12 @@ from rich.markdown import Markdown, TableElement
 from rich.measure import Measurement
 from rich.table import Table
 
+from experiments.cli.console import rich_console
 from lessons.cli import tex
 
-console = Console()
+PROSE = 100  # columns of text where there is no edge
+
+console = rich_console()
 
 
 def whole(table: Table, width: int) -> Table:
@@ -36,6 +39,9 @@ class _Table(TableElement):
 
 class _Markdown(Markdown):
     elements: ClassVar = {**Markdown.elements, "table_open": _Table}
+
+    def __rich_console__(self, on: Console, options: ConsoleOptions) -> RenderResult:
+        yield from super().__rich_console__(on, options.update(max_width=min(options.max_width, PROSE)))
 
 
 def markdown(text: str) -> Markdown:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import click
 from rich.markdown import Markdown
+from rich.markup import escape
 from rich.table import Table
 
 import lessons
@@ -83,8 +84,10 @@ def _show_chapter(one: chapters.Chapter, language: str, draft: bool) -> None:
 
 def _list_figures(one: chapters.Chapter) -> None:
     console.print(f"\n[bold]{one.number}. {one.title()}[/]", highlight=False)
+    figures = Table.grid("", "", padding=(0, 2))
     for name, question in one.declared.items():
-        console.print(f"  [bold]{name.partition('.')[2]}[/]  {question}", highlight=False)
+        figures.add_row(f"  [bold]{name.partition('.')[2]}[/]", escape(question))
+    console.print(figures)
 
 
 @click.command(

@@ -45,7 +45,7 @@ def step(experiment: Experiment) -> float:
 def main() -> None:
     """Print the rows."""
     with tempfile.TemporaryDirectory() as folder:
-        os.environ["LOCKSTEP_HOME"] = folder
+        os.environ["LOCKSTEP_RUNS"] = folder
         made = fit()
     print(f"device {made.device}, network {made.network}")
     common = {"workers": 2, "hidden": "1024,1024", "batch": 64, "steps": 24, "evaluations": 1}

@@ -3,8 +3,10 @@
     curve.py, figure.py        pack a frame, one message of bytes (column_codec.py), for the canvas of curves and bars:
     curve.*, marks.js          the curves of runs, a figure of the textbook
     timeline.py, schedule.py   the same for the canvas of lanes: a run's timeline, a schedule of a pipeline
-    timeline.*
-    canvas.*, page.js          what both need; what a page without Streamlit needs
+    timeline.*, why.js         and of its waits, whom or what each was for
+    topology.py, topology.js   and of its machines, with its messages on the wires between them
+    landscape.*, ground.js     how a run learned: its path over the loss, and the boundaries of its classes
+    canvas.*, page.js          what all need; what a page without Streamlit needs
     svg.js, save.js            the same picture as a file: SVG, PNG, a film
 
 Each canvas is one function, `mount(element, bytes, events)`: it draws `bytes` in `element`, which has the canvas's HTML
@@ -12,8 +14,9 @@ and style, and returns the canvas (`show(bytes)`, `redraw()` after the colours o
 picture as a file's text, `stop()`).
 Called again with the same element it shows other bytes. `events` are two functions, which a page without a server
 leaves out: ask("window", {run, from, to}) where single spans of a long run are wanted, tell("rank", {run, rank, at})
-when a name is clicked. Colours are Streamlit's CSS variables, which any page may set: `--st-text-color`,
-`--st-background-color`, `--st-secondary-background-color`, `--st-border-color`, `--st-primary-color`, `--st-font`.
+when a name is clicked, ask("seen", run) where pictures that do not exist yet come in sight. Colours are Streamlit's CSS
+variables, which any page may set: `--st-text-color`, `--st-background-color`, `--st-secondary-background-color`,
+`--st-border-color`, `--st-primary-color`, `--st-font`.
 
 Streamlit's components mount a canvas in an element they have filled (app/components/). Any other page includes
 `script()` once, and calls
@@ -30,9 +33,9 @@ import json
 from functools import cache
 from pathlib import Path
 
-NAMES = ("curve", "timeline")
+NAMES = ("curve", "timeline", "landscape")
 _FOLDER = Path(__file__).parent
-_MORE = {"curve": ("marks.js",)}
+_MORE = {"landscape": ("ground.js",), "curve": ("marks.js",), "timeline": ("topology.js", "why.js")}
 
 
 @cache

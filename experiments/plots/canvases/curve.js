@@ -7,7 +7,10 @@ const PACE = 900;    // ms at each stop while it is played
 const RIGHT = 12;
 const NEAR = 8;      // px within which a point belongs to the line under the pointer
 const DRAG = 6;      // px from which a press is a drag
-const SLIM = 24;     // px: a drag lower than that zooms along x alone, a narrower one along y alone
+const ROOM = 0.06;   // of a fitted axis, above and below what is seen
+
+// The curves of the page: those that are drawn together are zoomed into together.
+globalThis.lockstepCurves ??= new Set();
 
 class Curve {
   constructor(root) {
@@ -15,28 +18,36 @@ class Curve {
     this.tip = root.querySelector(".tip");
     this.whole = root.querySelector(".whole");
     this.heard = root.querySelector(".heard");
+    this.verdict = root.querySelector(".verdict");
     this.slider = root.querySelector(".slider");
     this.range = root.querySelector("input");
     this.said = root.querySelector("output");
     this.player = root.querySelector(".slider button");
     this.stopAt = 0;     // which stop of the slider
-    this.window = null;  // what the reader zoomed to: {x: [from, to], y: [from, to]}
+    this.window = null;  // what the reader zoomed to: {x: [from, to]}
     this.at = null;      // x where the reader looks
     this.surface = fit(root.querySelector("canvas"), this.stage, 260, (...args) => this.draw(...args));
     const follow = () => this.follow();
     follow.shows = () => ({ canvas: "curve", dots: this.dots.map(({ line, i }) => ({ name: line.name, i, seconds: this.frame.columns[line.seconds][i] })) });
     this.deaf = lockstepClock.listen(follow);
     this.dots = [];
+    lockstepCurves.add(this);
     this.listen();
   }
 
   stop() {
+    lockstepCurves.delete(this);
     this.surface.stop();
     this.deaf();
     clearInterval(this.playing);
   }
 
   redraw() { this.surface.request(); }
+
+  get moves() {
+    const ends = (this.frame?.lines ?? []).map(({ seconds }) => this.frame.columns[seconds]?.at(-1) ?? 0);
+    return Math.max(0, ...ends);
+  }
 
   // In a file: which line is which run, where the page says it above several pictures.
   head(g, width, page) {
@@ -48,12 +59,13 @@ class Curve {
 
   show(bytes) {
     const frame = decode(bytes);
-    if (this.frame?.of !== frame.of) this.zoom(null);
+    if (this.frame?.of !== frame.of) this.see(null);
     this.saved = frame.saved;
     this.frame = frame;
     this.surface.height = frame.height;
     this.offer();
     this.dots = this.reached();
+    this.judge();
     this.stage.setAttribute("aria-label", `${frame.description} Against ${this.title()}. Arrow keys read it, plus and minus zoom.`);
     this.surface.request();
   }
@@ -102,15 +114,34 @@ class Curve {
   // The lines of this stop.
   get lines() { return this.frame.lines.filter(({ stop = this.stopAt }) => stop === this.stopAt); }
 
-  title() { const { name, unit } = this.frame.x; return unit ? `${name}, ${unit}` : name; }
+  title() { const { name, unit, title } = this.frame.x; return title || (unit ? `${name}, ${unit}` : name); }
 
   // ---- where things are
 
   axis(name) {
     const { least, most, log } = this.frame[name];
-    const [from, to] = this.window?.[name] ?? [least, most];
+    const [from, to] = (name === "x" ? this.window?.x : this.fitted()) ?? [least, most];
     const f = log ? Math.log10 : (value) => value;
     return { from, to, log, place: (value) => (f(value) - f(from)) / (f(to) - f(from)), value: (share) => log ? 10 ** (f(from) + share * (f(to) - f(from))) : from + share * (to - from) };
+  }
+
+  // The range of y over the window of x, null without a window or without anything in it.
+  fitted() {
+    if (!this.window || this.lines.some((line) => line.bar)) return null;
+    const [from, to] = this.window.x, { log, least } = this.frame.y;
+    let low = Infinity, high = -Infinity;
+    for (const line of this.lines) {
+      const xs = this.frame.columns[line.x], ys = this.frame.columns[line.y];
+      for (let i = 0; i < xs.length; i++) {
+        if (line.faint || xs[i] < from || xs[i] > to || !Number.isFinite(ys[i]) || (log && ys[i] <= 0)) continue;
+        low = Math.min(low, ys[i]);
+        high = Math.max(high, ys[i]);
+      }
+    }
+    if (low > high) return null;
+    if (log) return [low / 1.15, high * 1.15];
+    const room = ROOM * (high - low || Math.abs(high) || 1);
+    return [low >= least ? Math.max(least, low - room) : low - room, high + room];
   }
 
   scales(width, height) {
@@ -123,6 +154,9 @@ class Curve {
       valueY: (px) => y.value(Math.min(1, Math.max(0, (bottom - px) / (bottom - top)))),
       log: y.log,
       least: y.from,
+      most: y.to,
+      left,
+      right,
     };
   }
 
@@ -171,7 +205,10 @@ class Curve {
     g.textBaseline = "top";
     for (const { value, words } of along) {
       if (turned) upright(g, words[0], to.x(value), bottom + 7, "right");
-      else words.forEach((text, n) => g.fillText(text, to.x(value), bottom + 7 + n * WORDS));
+      else words.forEach((text, n) => {
+        const half = g.measureText(text).width / 2;
+        g.fillText(text, Math.min(to.x(value), width - half - 1), bottom + 7 + n * WORDS);
+      });
     }
     g.textAlign = "center";
     g.textBaseline = "top";
@@ -186,6 +223,10 @@ class Curve {
     for (const line of this.lines) if (line.bar) drawBars(g, line, columns, to, page);
     for (const line of this.lines) if (line.band && !line.bar) drawBand(g, line, columns, to);
     for (const line of this.lines) if (!line.bar) drawLine(g, line, columns, to, growing);
+    for (const line of this.lines) if (!line.bar) drawLimits(g, line, columns, to, top, page);
+    const { finish } = this.frame, now = lockstepClock.seconds;
+    if (finish && now !== null) drawVeil(g, Math.max(left, to.x(now / finish.unit)), to, top, bottom, page);
+    if (finish) drawFinish(g, finish, now, to, page);
     for (const { line, i } of this.dots) drawDot(g, line, columns, i, to, page);
     if (this.at !== null) this.drawReading(g, to, top, bottom, page);
     if (this.drag?.moved) this.drawDrag(g, this.edges(width, height), page);
@@ -230,7 +271,7 @@ class Curve {
       const every = Math.max(1, Math.ceil((high - low + 1) / Math.max(count, 1)));
       const at = [];
       for (let power = low; power <= high; power += every) for (const m of 3 * Math.log10(to / from) <= 1.6 * count ? [1, 2, 5] : [1]) if (m * 10 ** power <= to * 1.0001 && m * 10 ** power >= from * 0.9999) at.push(m * 10 ** power);
-      return at.map((value) => ({ value, text: short(value) }));
+      return at.map((value) => ({ value, text: to >= 1e6 ? power(value) : short(value) }));
     }
     return ticks(from, to, count).at.map((value) => ({ value, text: short(value) }));
   }
@@ -247,8 +288,20 @@ class Curve {
     });
   }
 
+  // Say who has arrived at the finish by now.
+  judge() {
+    const { finish } = this.frame, now = lockstepClock.seconds;
+    this.verdict.hidden = !finish;
+    if (!finish) return;
+    const [first, second] = finish.arrivals, there = first.seconds !== null && now >= first.seconds;
+    const words = now === null || now >= finish.until ? finish.verdict
+      : there ? `${first.name} is there after ${inSeconds(first.seconds)}. ${second.name} is still on its way.` : "Nobody is there yet.";
+    if (this.verdict.textContent !== words) this.verdict.textContent = words;
+  }
+
   // Draw again if a dot is elsewhere now.
   follow() {
+    if (this.frame?.finish) { this.judge(); this.surface.request(); }
     const places = (dots) => dots.map(({ i }) => i).join();
     const dots = this.reached();
     if (places(dots) === places(this.dots)) return;
@@ -326,7 +379,13 @@ class Curve {
 
   // ---- zooming
 
+  // Zoom to this window, and the pictures that belong together with this one.
   zoom(window) {
+    const { together } = this.frame ?? {};
+    for (const curve of lockstepCurves) if (curve === this || (together && curve.frame?.together === together)) curve.see(window);
+  }
+
+  see(window) {
     this.window = window;
     this.whole.hidden = !window;
     if (this.frame) this.leave();
@@ -339,31 +398,26 @@ class Curve {
     if (wide >= (most - least) * 0.999) return this.zoom(null);
     const start = Math.min(Math.max(least, middle - wide * ((middle - from) / (to - from))), most - wide);
     const at = this.at;
-    this.zoom({ ...this.window, x: [start, start + wide] });
+    this.zoom({ x: [start, start + wide] });
     if (at !== null) this.look(this.scales(this.surface.width, this.surface.height).x(at));
   }
 
-  // The dragged box, [left, right, top, bottom] in px: a slim one reaches from edge to edge.
+  // The dragged box, [left, right, top, bottom] in px, from edge to edge: a drag zooms along x, and y fits itself.
   dragged({ left, right, top, bottom }) {
-    const { x, y, toX, toY } = this.drag;
-    const inside = (value, low, high) => Math.min(high, Math.max(low, value));
-    const along = [inside(Math.min(x, toX), left, right), inside(Math.max(x, toX), left, right)];
-    const up = [inside(Math.min(y, toY), top, bottom), inside(Math.max(y, toY), top, bottom)];
-    if (up[1] - up[0] < SLIM) return [...along, top, bottom];
-    if (along[1] - along[0] < SLIM) return [left, right, ...up];
-    return [...along, ...up];
+    const inside = (value) => Math.min(right, Math.max(left, value)), { x, toX } = this.drag;
+    return [inside(Math.min(x, toX)), inside(Math.max(x, toX)), top, bottom];
   }
 
   drop() {
-    const { width, height } = this.surface, edges = this.edges(width, height);
-    const [x0, x1, y0, y1] = this.dragged(edges), to = this.scales(width, height);
-    const wide = x1 - x0 < edges.right - edges.left - 1, tall = y1 - y0 < edges.bottom - edges.top - 1;
+    const { width, height } = this.surface, to = this.scales(width, height);
+    const [x0, x1] = this.dragged(this.edges(width, height));
     this.drag = null;
-    this.zoom({ ...this.window, ...(wide && { x: [to.valueX(x0), to.valueX(x1)] }), ...(tall && { y: [to.valueY(y1), to.valueY(y0)] }) });
+    if (x1 - x0 > DRAG) this.zoom({ x: [to.valueX(x0), to.valueX(x1)] });
+    else this.surface.request();
   }
 
   listen() {
-    const place = (event) => { const box = this.stage.getBoundingClientRect(); return [event.clientX - box.left, event.clientY - box.top]; };
+    const place = (event) => within(this.stage, event);
     this.stage.addEventListener("pointerdown", (event) => {
       const [x, y] = place(event);
       if (event.pointerType === "touch") return this.frame && this.look(x);
@@ -376,7 +430,7 @@ class Curve {
       const [x, y] = place(event);
       if (!this.drag) return this.look(x);
       Object.assign(this.drag, { toX: x, toY: y });
-      this.drag.moved ||= Math.abs(x - this.drag.x) > DRAG || Math.abs(y - this.drag.y) > DRAG;
+      this.drag.moved ||= Math.abs(x - this.drag.x) > DRAG;
       if (this.drag.moved) { this.leave(); this.surface.request(); }
     });
     this.stage.addEventListener("pointerup", () => {
@@ -423,14 +477,23 @@ function nearest(xs, x) {
   return low > 0 && x - xs[low - 1] < xs[low] - x ? low - 1 : low;
 }
 
+// 1e19 -> "10¹⁹", 4.51e19 -> "4.51·10¹⁹"
+function power(value) {
+  const [digits, exponent] = value.toExponential(2).split("e"), front = Number(digits);
+  const raised = [...String(Number(exponent))].map((one) => one === "-" ? "⁻" : "⁰¹²³⁴⁵⁶⁷⁸⁹"[one]).join("");
+  return front === 1 ? `10${raised}` : `${front}·10${raised}`;
+}
+
 // 1234 -> "1,234", 2500000 -> "2.5M", 0.00001 -> "1e-5"
 function short(value) {
   const size = Math.abs(value);
+  if (size >= 1e12) return power(value);
   if (size >= 1e6) return value.toLocaleString("en", { notation: "compact", maximumSignificantDigits: 4 });
   if (size && size < 1e-3) return value.toExponential().replace(/(\.\d{3})\d+/, "$1");
   return Number(value.toPrecision(6)).toLocaleString("en", { maximumFractionDigits: 9 });
 }
 
 function exact(value) {
+  if (Math.abs(value) >= 1e9) return power(value);
   return value && Math.abs(value) < 1e-3 ? value.toExponential(3) : Number(value.toPrecision(4)).toLocaleString("en", { maximumFractionDigits: 9 });
 }

@@ -39,10 +39,95 @@ function drawLine(g, line, columns, to, growing) {
     g.setLineDash([]);
   }
   g.lineWidth = 1.6;
-  for (let i = 0; line.symbol && i < xs.length; i++) if (drawable(ys[i], to)) drawMark(g, line, to.x(xs[i]), to.y(ys[i]));
-  const last = xs.length - 1;
+  const last = xs.length - 1, every = line.every ?? 1;
+  for (let i = last % every; line.symbol && i <= last; i += every) if (drawable(ys[i], to)) drawMark(g, line, to.x(xs[i]), to.y(ys[i]));
   if (!line.symbol && !line.faint && drawable(ys[last], to) && (growing || last === 0)) dot(g, to.x(xs[last]), to.y(ys[last]));
   g.globalAlpha = 1;
+}
+
+// Where a line leaves the axis upwards there is an arrow, with how far it goes beside the first; where the run ended, a
+// cross.
+function drawLimits(g, line, columns, to, top, page) {
+  const xs = columns[line.x], ys = columns[line.y], last = xs.length - 1;
+  const inside = (x) => x >= to.left - 1 && x <= to.right + 1, beyond = (y) => y > to.most || (line.ended && !Number.isFinite(y));
+  if (last < 0 || line.faint || line.bare) return;
+  const say = (text, x, y) => {
+    const wide = g.measureText(text).width, right = x + 14 + wide < to.right;
+    g.textAlign = right ? "left" : "right";
+    g.fillStyle = page.page;
+    g.globalAlpha = 0.8;
+    g.fillRect(right ? x + 9 : x - 13 - wide, y - 7, wide + 4, 14);
+    g.globalAlpha = 1;
+    g.fillStyle = page.text;
+    g.fillText(text, right ? x + 11 : x - 11, y);
+  };
+  g.strokeStyle = line.colour;
+  g.font = `11px ${FONT}`;
+  g.textBaseline = "middle";
+  const arrows = [];
+  let highest = 0;
+  for (let i = 1; i <= last; i++) {
+    const x = to.x(xs[i]);
+    if (!inside(x)) continue;
+    if (ys[i] < Infinity) highest = Math.max(highest, ys[i]);
+    if (beyond(ys[i]) && !beyond(ys[i - 1]) && !(x - arrows.at(-1) < 14)) arrows.push(x);
+  }
+  if (arrows.length && highest > to.most && !line.symbol) say(`off the chart, up to ${exact(highest)}`, arrows[0], top + 4);
+  g.fillStyle = line.colour;
+  for (const x of arrows) {
+    g.beginPath();
+    g.moveTo(x - 5, top + 7);
+    g.lineTo(x, top - 2);
+    g.lineTo(x + 5, top + 7);
+    g.fill();
+  }
+  const x = to.x(xs[last]);
+  if (!line.ended || !inside(x)) return;
+  const y = ys[last] <= to.most && drawable(ys[last], to) ? to.y(ys[last]) : top + 6;
+  say(line.ended, x, Math.max(y, top + (arrows.length ? 20 : 6)));
+  g.lineWidth = 2.4;
+  g.beginPath();
+  for (const way of [-1, 1]) { g.moveTo(x - 5, y - 5 * way); g.lineTo(x + 5, y + 5 * way); }
+  g.stroke();
+}
+
+// The finish of a race: a chequered line across, and a flag for each that has arrived by `now`, in units of the axis.
+function drawFinish(g, { target, arrivals, unit }, now, to, page) {
+  const y = Math.round(to.y(target));
+  g.fillStyle = page.text;
+  g.globalAlpha = 0.75;
+  for (let x = to.left, n = 0; x < to.right; x += 3, n++) g.fillRect(x, y - 3 + 3 * (n % 2), Math.min(3, to.right - x), 3);
+  g.globalAlpha = 1;
+  for (const { seconds, colour } of arrivals) {
+    if (seconds === null || (now !== null && now < seconds)) continue;
+    const x = to.x(seconds / unit);
+    g.fillStyle = g.strokeStyle = colour;
+    g.lineWidth = 2;
+    g.beginPath();
+    g.moveTo(x, y + 3);
+    g.lineTo(x, y - 26);
+    g.stroke();
+    g.beginPath();
+    g.moveTo(x, y - 27);
+    g.lineTo(x + 14, y - 21);
+    g.lineTo(x, y - 15);
+    g.fill();
+  }
+}
+
+// What is still to come lies under a veil of the page's colour.
+function drawVeil(g, x, to, top, bottom, page) {
+  if (x >= to.right) return;
+  g.fillStyle = page.page;
+  g.globalAlpha = 0.7;
+  g.fillRect(x, top - 5, to.right + 6 - x, bottom - top + 6);
+  g.globalAlpha = 1;
+  g.strokeStyle = page.text;
+  g.lineWidth = 1.5;
+  g.beginPath();
+  g.moveTo(x, top);
+  g.lineTo(x, bottom);
+  g.stroke();
 }
 
 // The area between both ends of a line; what is not finite, or below 0 on a logarithmic axis, is left out.

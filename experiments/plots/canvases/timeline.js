@@ -24,6 +24,9 @@ const SPOKEN = 200;  // ms between two sentences while it is played
 const FLAG = "#C4441C"; // what happened at a moment
 const NAMED = 8;     // lanes of which each is told by name and by what it does in detail
 
+// The timelines of the page: those that are shown together have one window.
+globalThis.lockstepTimelines ??= new Set();
+
 class Timeline {
   constructor(root) {
     this.box = root.querySelector(".timeline");
@@ -42,19 +45,25 @@ class Timeline {
     this.pointers = new Map();
     this.surface = fit(this.canvas, this.stage, 200, (...args) => this.draw(...args));
     this.overlay = fit(root.querySelector(".overlay"), this.stage, 200, (...args) => this.drawCursor(...args));
+    this.topology = new Topology(root, this);
+    this.machinesButton = root.querySelector('[data-do="machines"]');
     this.clock = new Clock();
     this.chipped = root.querySelector(".chips");
     this.speed = 0;
     this.hear();
     this.calm = matchMedia("(prefers-reduced-motion: reduce)");
     this.calm.onchange = () => { this.clock.pause(this); this.offer(); };
+    this.why = new Why(this, root);
     this.offer();
     this.listen(root);
+    lockstepTimelines.add(this);
   }
 
   stop() {
+    lockstepTimelines.delete(this);
     this.surface.stop();
     this.overlay.stop();
+    this.topology.stop();
     this.calm.onchange = null;
     this.deaf();
     if (!this.clock.listeners.size) this.clock.stopped();
@@ -64,6 +73,7 @@ class Timeline {
   redraw() {
     this.surface.request();
     this.overlay.request();
+    this.topology.request();
   }
 
   // ---- what is shown
@@ -75,13 +85,14 @@ class Timeline {
     const again = this.run === frame.run;
     const { run, lanes: names, kinds, look, exact, spans: count } = frame;
     Object.assign(this, { run, names, kinds, look, exact, count, spans, messages, coarse: frame.columns.shares });
-    const { whole = "whole run", readable = READABLE, brief = false, unit = "s", opening = 0, flags = [], chips = [] } = frame;
+    const { whole = "whole run", readable = READABLE, brief = false, work = 2, unit = "s", opening = 0, flags = [], chips = [], colours } = frame;
     this.clickable = frame.clickable ?? false;
+    this.together = frame.together;
     this.saved = frame.saved;
     this.openAt = frame.open ?? (opening ? [0, opening] : null); // frames that were recorded say `opening`
     const clock = frame.clock ? lockstepClock : this.clock === lockstepClock ? new Clock() : this.clock;
     if (clock !== this.clock) { this.clock = clock; this.hear(); }
-    Object.assign(this, { whole, readable, brief, flags, inTime: unit === "s" ? inSeconds : inUnits, timed: unit === "s" });
+    Object.assign(this, { whole, readable, brief, work, flags, colours, inTime: unit === "s" ? inSeconds : inUnits, timed: unit === "s" });
     this.total = Math.max(frame.seconds, 1e-9);
     this.end = frame.end ?? this.total;
     this.index();
@@ -89,6 +100,9 @@ class Timeline {
     this.offerPlaces(chips);
     this.pitch = Math.max(7, Math.min(30, Math.floor(300 / this.names.length)));
     this.surface.height = this.overlay.height = TOP + Math.min(this.names.length * this.pitch, TALLEST) + AXIS;
+    this.topology.show(frame.machines, frame.columns.held, this.surface.height + (frame.columns.why ? 84 : 52));
+    this.machinesButton.hidden = !frame.machines;
+    this.topology.box.hidden = !frame.machines || this.machinesButton.getAttribute("aria-pressed") === "false";
     this.messagesButton.hidden = !messages.columns.sent.length;
     this.stage.setAttribute("aria-label", frame.description);
     this.legend.replaceChildren(...this.kinds.filter((kind) => this.look[kind].meaning).map((kind) => {
@@ -109,6 +123,7 @@ class Timeline {
       this.legend.append(entry);
     }
     this.strip = null;
+    this.why.show(frame, again);
     this.redraw();
     this.say();
     if (!again && frame.play && !this.calm.matches) this.play();
@@ -209,6 +224,7 @@ class Timeline {
     if (!dense && this.arrows) this.drawMessages(g, page);
     this.drawFlags(g, plot, page);
     if (this.over >= 0) this.outline(g, this.over, page);
+    if (!dense) this.why.draw(g, page);
     g.restore();
   }
 
@@ -222,7 +238,7 @@ class Timeline {
     g.font = `11px ${FONT}`;
     g.textBaseline = "middle";
     // what is waited for lies under what is done: messages may travel while a rank computes
-    for (const pass of [(k) => k >= 2, (k) => k < 2]) {
+    for (const pass of [(k) => k >= this.work, (k) => k < this.work]) {
       for (let n = i; n < j; n++) {
         if (!pass(kind[n])) continue;
         const { colour, height, hatch, ink } = this.look[this.kinds[kind[n]]];
@@ -272,7 +288,7 @@ class Timeline {
       if (!marked[n]) continue;
       const left = this.x(start[n]), right = this.x(start[n] + duration[n]);
       g.lineWidth = this.pitch > 12 && right - left > 10 ? 2 : 1;
-      const tall = whole / parts[n], top = this.y(lane) + tall * part[n];
+      const tall = whole / (parts?.[n] ?? 1), top = this.y(lane) + tall * (part?.[n] ?? 0);
       g.strokeRect(left + 0.5, top + 1.5, Math.max(right - left - 1.7, 1), tall - 1);
     }
   }
@@ -441,6 +457,10 @@ class Timeline {
         g.fillStyle = page.text;
         g.fillText(this.names[r], 4, y, GUTTER - 10);
       }
+      if (this.colours?.[r]) {
+        g.fillStyle = this.colours[r];
+        g.fillRect(0, this.y(r), 2.5, this.pitch);
+      }
       if (this.pitch > 12) {
         g.strokeStyle = page.border;
         g.globalAlpha = 0.6;
@@ -553,6 +573,10 @@ class Timeline {
     return y + 16;
   }
 
+  get moves() { return this.clock === lockstepClock ? this.total ?? 0 : 0; }
+
+  get beside() { return this.topology.machines && !this.topology.box.hidden ? this.topology.surface : null; }
+
   // The window once from its beginning to its end.
   film() {
     return { seconds: SWEEP / SPEEDS[this.speed], at: (share) => this.clock.set(this.from + share * (this.to - this.from), this) };
@@ -567,7 +591,10 @@ class Timeline {
   hear() {
     this.deaf?.();
     const heard = (clock, source) => this.heard(source);
-    heard.shows = () => ({ canvas: "timeline", run: this.run, cursor: this.cursor, from: this.from, to: this.to });
+    heard.shows = () => ({
+      canvas: "timeline", run: this.run, cursor: this.cursor, from: this.from, to: this.to,
+      ...(this.topology.machines && { topology: this.topology.shows() }),
+    });
     this.deaf = this.clock.listen(heard);
   }
 
@@ -575,7 +602,9 @@ class Timeline {
   heard(source) {
     if (!this.spans) return;
     this.overlay.request();
+    this.topology.request();
     if (this.clock.playing) {
+      if (!this.played && source !== this) this.close = [this.from, this.to];
       this.follow();
       const now = performance.now();
       if (this.played && now - this.spoke < SPOKEN) return;
@@ -736,7 +765,7 @@ class Timeline {
     const { kind, label } = this.spans.columns, few = this.names.length <= NAMED, together = new Map();
     this.names.forEach((name, r) => {
       const n = this.doing(r, time), does = n < 0 ? "nothing" : this.kinds[kind[n]];
-      const detail = n < 0 || !few ? "" : this.spans.labels[label[n]] ?? "";
+      const detail = n < 0 || !few ? "" : this.why.told(n) || (this.spans.labels[label[n]] ?? "");
       const words = detail && detail !== does ? `${does} (${detail})` : does;
       together.set(words, [...(together.get(words) ?? []), name]);
     });
@@ -744,6 +773,8 @@ class Timeline {
     const { src, dst } = this.messages.columns, flying = this.travelling(time, time);
     const ways = flying.slice(0, 3).map((n) => `${this.names[src[n]]} → ${this.names[dst[n]]}`);
     if (flying.length) parts.push(`on its way: ${flying.length > 3 ? `${flying.length > ARROWS ? `more than ${ARROWS}` : flying.length} messages` : ways.join(", ")}`);
+    const queue = this.topology.told(time);
+    if (queue) parts.push(queue);
     return `${when} · ${parts.join(" · ")}.`;
   }
 
@@ -756,11 +787,15 @@ class Timeline {
     this.window(at - part * span, at - part * span + span);
   }
 
+  // Show what lies between two times, here and in the timelines that are shown together with this one.
   window(from, to) {
     const span = Math.min(to - from, this.total);
-    this.from = Math.max(0, Math.min(from, this.total - span));
-    this.to = this.from + span;
-    this.moved();
+    from = Math.max(0, Math.min(from, this.total - span));
+    for (const one of lockstepTimelines) {
+      if (one !== this && !(this.together && one.together === this.together)) continue;
+      Object.assign(one, { from, to: from + span });
+      one.moved();
+    }
   }
 
   pan(seconds) { this.window(this.from + seconds, this.to + seconds); }
@@ -768,6 +803,7 @@ class Timeline {
   moved() {
     this.hide();
     this.surface.request();
+    this.topology.request();
     if (this.cursor !== null) this.overlay.request();
     clearTimeout(this.later);
     this.later = setTimeout(() => this.say(), 300);
@@ -780,7 +816,7 @@ class Timeline {
     if (!this.near() && expected < MANY && !this.clock.playing) this.events.ask?.("window", { run: this.run, from: this.from, to: this.to });
     this.status.classList.toggle("at", this.looking());
     if (this.looking()) { this.status.textContent = this.told(); return; }
-    const where = all ? `the ${this.whole}, ${this.inTime(this.end)}` : `${this.inTime(this.from)} to ${this.inTime(this.to)} of ${this.inTime(this.end)}`;
+    const where = all ? `the ${this.whole}, ${this.inTime(this.end)}` : `${this.inTime(this.from)} to ${this.inTime(Math.min(this.to, this.end))} of ${this.inTime(this.end)}`;
     const how = matchMedia("(pointer: coarse)").matches
       ? "Drag to move, two fingers to zoom; tap the axis to look at a moment."
       : "Drag to move, + and − or Ctrl+wheel to zoom, double-click to zoom in, Home for all; space to play, a click on the axis to look at a moment.";
@@ -790,7 +826,7 @@ class Timeline {
   time(x) { return this.from + (x - GUTTER) / this.scaleX; }
 
   listen(root) {
-    const at = (event) => { const box = this.canvas.getBoundingClientRect(); return [event.clientX - box.left, event.clientY - box.top]; };
+    const at = (event) => within(this.canvas, event);
     const jump = (x) => {
       const plot = this.surface.width - GUTTER - 4, span = this.to - this.from;
       const time = ((x - GUTTER) / plot) * this.total;
@@ -824,7 +860,10 @@ class Timeline {
     });
     this.stage.addEventListener("pointerup", (event) => {
       const [x, y] = at(event), lane = this.named(x, y);
-      if (lane < 0 || !this.pressed || Math.hypot(x - this.pressed[0], y - this.pressed[1]) > 4) return;
+      if (!this.pressed || Math.hypot(x - this.pressed[0], y - this.pressed[1]) > 4) return;
+      if (event.pointerType !== "mouse") this.hover(x, y); // a finger comes without moving there
+      if (this.over >= 0 && this.why.waits(this.over)) this.why.pin(this.over);
+      if (lane < 0) return;
       this.events.tell?.("rank", { run: this.run, rank: lane, at: (this.from + this.to) / 2 });
     });
     for (const name of ["pointerup", "pointercancel"]) this.stage.addEventListener(name, (event) => this.pointers.delete(event.pointerId));
@@ -842,10 +881,11 @@ class Timeline {
       "+": () => this.zoom(1 / 1.6), "=": () => this.zoom(1 / 1.6), "-": () => this.zoom(1.6),
       Home: () => this.window(0, this.total), m: () => this.toggle(),
       " ": () => this.play(), ".": () => this.step(1), ",": () => this.step(-1),
-      "?": () => this.explain(), Escape: () => (this.keys.hidden ? this.leave() : this.explain()),
+      w: () => this.why.walk(), W: () => this.why.walk(-1), c: () => this.why.mark(!this.why.marked),
+      "?": () => this.explain(), Escape: () => (!this.keys.hidden ? this.explain() : this.why.close() || this.leave()),
     };
     obey(this.stage, keys);
-    const tools = { play: () => this.play(), back: () => this.step(-1), step: () => this.step(1), keys: () => this.explain(), speed: () => this.faster(), in: () => this.zoom(1 / 2), out: () => this.zoom(2), all: () => this.window(0, this.total), messages: () => this.toggle() };
+    const tools = { play: () => this.play(), back: () => this.step(-1), step: () => this.step(1), keys: () => this.explain(), machines: () => this.toggleMachines(), speed: () => this.faster(), in: () => this.zoom(1 / 2), out: () => this.zoom(2), all: () => this.window(0, this.total), messages: () => this.toggle(), critical: () => this.why.mark(!this.why.marked) };
     root.querySelectorAll(".tools button").forEach((button) => button.addEventListener("click", () => tools[button.dataset.do]()));
   }
 
@@ -865,6 +905,13 @@ class Timeline {
     this.keysButton.setAttribute("aria-expanded", String(!this.keys.hidden));
   }
 
+  toggleMachines() {
+    const { box } = this.topology;
+    box.hidden = !box.hidden;
+    this.machinesButton.setAttribute("aria-pressed", String(!box.hidden));
+    this.topology.request();
+  }
+
   toggle() {
     this.arrows = !this.arrows;
     this.messagesButton.setAttribute("aria-pressed", String(this.arrows));
@@ -879,11 +926,13 @@ class Timeline {
       const [i, j] = this.within(lane, time - slack, time + slack);
       const { start, duration, kind } = this.spans.columns;
       // the most telling span under the pointer: work before waiting, then the nearest
-      const worth = (n) => (kind[n] < 2 ? 0 : kind[n]) * 1e6 * slack + Math.max(0, start[n] - time, time - start[n] - duration[n]);
+      const worth = (n) => (kind[n] < this.work ? 0 : kind[n]) * 1e6 * slack + Math.max(0, start[n] - time, time - start[n] - duration[n]);
       for (let n = i; n < Math.min(j, i + 400); n++) if (found < 0 || worth(n) < worth(found)) found = n;
     }
     this.stage.style.cursor = (y < STRIP + 6 && x >= GUTTER) || this.axis(x, y) ? "ew-resize" : this.named(x, y) >= 0 ? "pointer" : found >= 0 ? "default" : "grab";
     if (found !== this.over) { this.over = found; this.surface.request(); }
+    const arrow = found < 0 || this.spans.columns.kind[found] >= this.work ? this.why.arrow(x, y) : -1;
+    if (arrow >= 0) return this.card(x, y, this.why.ofMessage(arrow));
     if (found < 0) return this.hide();
     const { start, duration, kind, label, step, marked } = this.spans.columns;
     const name = this.kinds[kind[found]], text = this.spans.labels[label[found]];
@@ -891,7 +940,11 @@ class Timeline {
     head.textContent = `${this.names[lane]} · ${name}${text && text !== name ? ` · ${text}` : ""}`;
     const body = document.createElement("div");
     body.textContent = `${step[found] >= 0 ? `step ${step[found] + 1} · ` : ""}at ${this.inTime(start[found])} · ${this.lasts(found)}${marked?.[found] ? " · on the critical path" : ""}`;
-    this.tip.replaceChildren(head, body);
+    this.card(x, y, [head, ...this.why.lines(found), body]);
+  }
+
+  card(x, y, lines) {
+    this.tip.replaceChildren(...lines);
     this.tip.hidden = false;
     const wide = this.tip.offsetWidth;
     this.tip.style.left = `${Math.max(0, Math.min(x + 12, this.surface.width - wide - 4))}px`;

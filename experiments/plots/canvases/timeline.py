@@ -6,31 +6,40 @@ the single spans of one window; when the reader zooms in elsewhere it asks for t
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 import numpy as np
 
 from experiments import units
-from experiments.plots import palette
+from experiments.plots import palette, why
+from experiments.plots.canvases.topology import Machines, machines
 from experiments.plots.column_codec import pack, pack_messages, pack_timeline
 from experiments.plots.lanes import lane_names, troubled_names
 from experiments.plots.saved import saved
 from experiments.plots.story import Chip, Flag, Window, aftermath, story
+from experiments.runs.causes import Causes, causes
 from experiments.runs.record import Run
-from tracing import KINDS, Trace, ordered
+from tracing import COMMUNICATE, COMPUTE, KINDS, Trace, ordered
 
 SPANS, MESSAGES = 50_000, 20_000  # that are sent at once
 CELLS = 2_000_000  # of the table of shares
+WAITED = COMMUNICATE  # the first of KINDS that is no work: what is done, and what is waited for
 
 
-def frame(run: Run, name: str, window: Window | None = None) -> bytes:
-    """Return all that the browser needs; `name` identifies the run, `window` (s) is where single spans are wanted."""
-    names = lane_names(run)
-    told = story(run, names)
+def frame(run: Run, name: str, window: Window | None = None, most: int | None = None, play: bool = False) -> bytes:
+    """Return all that the browser needs; `name` identifies the run, `window` (s) is where single spans are wanted.
+
+    At most `most` single spans are in it, by default SPANS.
+    """
+    names, after = lane_names(run), aftermath(run, lane_names(run))
+    found = story(run, names)
     return framed(
-        aftermath(run, names), troubled_names(run), describe(run), name, window, clickable=True, opening=told.opening,
-        flags=told.flags, chips=told.chips, clock=True, end=run.trace.seconds(),
-        saved=saved(run.experiment, "timeline"),
+        after, troubled_names(run), describe(run), name, window, clickable=True, play=play,
+        opening=found.opening,
+        flags=found.flags, chips=found.chips, clock=True, end=run.trace.seconds(),
+        saved=saved(run.experiment, "timeline"), machines=machines(run), most=most,
+        known=run.causes if after is run.trace else None, told=why.totals(run),
     )  # fmt: skip
 
 
@@ -49,21 +58,33 @@ def framed(
     clock: bool = False,
     end: float | None = None,
     saved: dict | None = None,
+    colours: Sequence[str] = (),
+    machines: Machines | None = None,
+    most: int | None = None,
+    known: Causes | None = None,
+    told: str | None = None,
 ) -> bytes:
     """Return the same for any trace, with names for its lanes that can be clicked or not.
 
     Two timelines share an axis that reaches `until`, s, at least. `opening` is the window (s) at first, by default the
     first steps; `flags` say what happened when, `chips` are windows to go to. It begins to `play` at once unless the
     reader prefers less motion. With `clock` its cursor is the time of the page's clock. What goes on after the `end` of
-    the run, s, goes on for ever. `saved` is what the picture is called as a file.
+    the run, s, goes on for ever. `saved` is what the picture is called as a file. Beside it stand the `machines`, if
+    given. `known` are the causes of its waits, if they have been found before, and `told` says who caused most of them.
     """
-    columns, total = {}, trace.seconds()
+    columns, total, most = {}, trace.seconds(), most or SPANS
+    known = known or causes(trace)
+    told = why.told(trace, known, lanes) if told is None else told
+    trace, kinds = _by_op(why.explained(trace, known))
     part, exact = trace, (0.0, total)
-    if len(trace.spans["start"]) > SPANS:
-        part, exact = _within(trace, window or opening, total)
-        columns["shares"] = _shares(trace, total)
-    columns["timeline"] = np.frombuffer(pack_timeline(part, SPANS), np.uint8)
-    columns["messages"] = np.frombuffer(pack_messages(part, MESSAGES), np.uint8)
+    if len(trace.spans["start"]) > most:
+        part, exact = _within(trace, window or opening, total, most)
+        columns["shares"] = _shares(trace, total, len(kinds))
+    columns |= machines.columns if machines else {}
+    columns["timeline"] = np.frombuffer(pack_timeline(part, most), np.uint8)
+    columns["messages"] = np.frombuffer(pack_messages(part, min(most, MESSAGES)), np.uint8)
+    if len(part.spans["start"]) <= most:
+        columns["why"] = np.frombuffer(why.packed(part), np.uint8)
     header = {
         "run": name,
         "seconds": max(total, until),
@@ -76,10 +97,14 @@ def framed(
         "exact": exact,
         "end": total if end is None else end,
         "lanes": lanes,
-        "kinds": list(KINDS),
-        "look": {kind: look._asdict() for kind, look in palette.DOING.items()},
+        "colours": colours,
+        "kinds": list(kinds),
+        "work": len(kinds) - len(KINDS) + WAITED,
+        "look": {kind: look._asdict() for kind, look in kinds.items()},
+        "told": told,
         "description": description,
         "clickable": clickable,
+        "machines": machines and machines.header,
         "saved": saved,
     }
     return pack(header, columns)
@@ -112,16 +137,16 @@ def describe(run: Run) -> str:
     return f"Timeline of {run.trace.ranks} ranks over {units.seconds(run.trace.seconds())}: {', '.join(parts)}."
 
 
-def _within(trace: Trace, window: Window | None, total: float) -> tuple[Trace, Window]:
-    """Return the trace in and around the window, as far as SPANS spans reach, and from when to when that is."""
+def _within(trace: Trace, window: Window | None, total: float, most: int) -> tuple[Trace, Window]:
+    """Return the trace in and around the window, as far as `most` spans reach, and from when to when that is."""
     start, end = trace.spans["start"], trace.spans["end"]
     if window is None:
-        a, b = 0.0, float(start[SPANS])  # spans are sorted by start
+        a, b = 0.0, float(start[most])  # spans are sorted by start
     else:
         wide = window[1] - window[0]
         for a, b in ((window[0] - wide, window[1] + wide), window):
             a, b = max(a, 0.0), min(b, total)
-            if np.count_nonzero((start < b) & (end > a)) <= SPANS:
+            if np.count_nonzero((start < b) & (end > a)) <= most:
                 break
     messages = trace.messages
     inside = (start < b) & (end > a)
@@ -135,9 +160,23 @@ def _within(trace: Trace, window: Window | None, total: float) -> tuple[Trace, W
     return part, (a, b)
 
 
-def _shares(trace: Trace, total: float) -> np.ndarray:
+def _by_op(trace: Trace) -> tuple[Trace, dict[str, palette.AreaStyle]]:
+    """Return the trace with forward and backward passes as kinds of their own before KINDS, and the look of each kind.
+
+    They are told by their labels, a letter and a number: "F3".
+    """
+    ops = [re.fullmatch(r"([A-Z])\d+", label) for label in trace.labels]
+    letters = [op[1] if op and op[1] in palette.OPS else "" for op in ops]
+    seen = [letter for letter in palette.OPS if letter in letters]
+    number = np.array([seen.index(letter) if letter else -1 for letter in letters] or [-1])[trace.spans["label"]]
+    works = (trace.spans["kind"] == COMPUTE) & (number >= 0)
+    kind = np.where(works, number, trace.spans["kind"] + len(seen)).astype(np.int8)
+    looks = dict(palette.OPS[letter] for letter in seen) | palette.DOING
+    return Trace(trace.ranks, {**trace.spans, "kind": kind}, trace.messages, trace.labels), looks
+
+
+def _shares(trace: Trace, total: float, kinds: int) -> np.ndarray:
     """Return how each rank's time is divided, in 255ths of a column: (ranks, columns, kinds) uint8, flat."""
-    kinds = len(KINDS)
     columns = max(20, min(1200, CELLS // (trace.ranks * kinds)))
     scale = columns / max(total, 1e-300)
     a = np.clip(trace.spans["start"] * scale, 0, columns)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from workloads import own_module
-from workloads.own_module import Settings, build, save
+from workloads.own_module import EXAMPLE, Settings, build, save
 
 torch = pytest.importorskip("torch")
 
@@ -62,9 +62,9 @@ def test_another_name_is_no_path(folder, name):
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        (b"net = 1", "it does not define loss, train, test"),
-        (b"1 / 0", "ZeroDivisionError: division by zero"),
-        (b"import nothing_of_this_name", "ModuleNotFoundError"),
+        (b"if 0:\n net = loss = train = test = 1", "it does not define net, loss, train, test"),
+        (NET + b"1 / 0", "ZeroDivisionError: division by zero"),
+        (NET + b"import nothing_of_this_name", "ModuleNotFoundError"),
         (NET.replace(b"nn.Sequential(nn.Linear(5, 8), nn.GELU(), nn.Linear(8, 2))", b"nn.GELU()"), "parameters"),
         (NET.replace(b"(x[:48], y[:48])", b"3"), "own_module"),
     ],
@@ -73,6 +73,18 @@ def test_what_is_wrong_with_a_file_is_said_in_one_sentence(folder, text, words):
     with pytest.raises(ValueError, match=r"^own_module: [^\n]+$") as refused:
         build(Settings(net=save(text, "net.py")))
     assert words in str(refused.value)
+
+
+def test_a_file_that_does_not_define_a_network_is_not_kept_and_not_run(folder):
+    with pytest.raises(
+        ValueError, match=r"^net.py does not define loss, test; it should define net, loss, train, test"
+    ):
+        save(b"net = train = open('never', 'w')", "net.py")
+    assert list(folder.glob("*.py")) == []
+
+
+def test_the_example_can_be_trained_as_it_is(folder):
+    assert build(Settings(net=save(EXAMPLE.encode(), "example.py"))).start(0).size == 162
 
 
 @pytest.mark.parametrize("content", [b"def f(:", b"\0", b"x" * 2_000_000])

@@ -124,6 +124,7 @@ def result(page):
     expect(page.locator(".st-key-loss canvas")).to_be_visible()
     expect(page.locator(".timeline .status")).to_contain_text("Showing")
     expect(page.get_by_test_id("stApp")).to_have_attribute("data-test-script-state", "notRunning")
+    expect(page.get_by_test_id("stProgress")).to_have_count(0)  # of a run under way, over the run before
     expect(page.get_by_test_id("stMetricValue")).to_have_count(6)
     expect(page.get_by_test_id("stException")).to_have_count(0)
     return page.get_by_test_id("stMetricValue").all_inner_texts()
@@ -174,8 +175,8 @@ def test_a_student_runs_compares_and_shares(tab, address):
     assert query(page)["workers"] == "8"
 
     table = page.locator(".figures table")
-    expect(table).to_contain_text("Synchronous SGD, workers 4")
-    expect(table).to_contain_text("Synchronous SGD, workers 8")
+    expect(table).to_contain_text("Synchronous SGD, 4 workers")
+    expect(table).to_contain_text("Synchronous SGD, 8 workers")
     page.get_by_role("radio", name="seconds").click(force=True)
     expect(page.locator(".st-key-loss .stage")).to_have_attribute("aria-label", re.compile("Against time, ms"))
 
@@ -187,6 +188,39 @@ def test_a_student_runs_compares_and_shares(tab, address):
     assert result(again) == figures
     expect(again.get_by_text("8 workers · batch 32")).to_be_visible()
     expect(again.locator(".figures table")).to_have_text(table.inner_text().replace("\n", "").replace("\t", ""))
+
+
+def test_the_run_before_stays_as_a_ghost_says_the_difference_and_is_raced(tab, address):
+    page = tab(address)
+    result(page)
+    slide(page, "workers", 2)
+    page.get_by_role("button", name="Run", exact=True).click()
+    difference = page.locator(".st-key-before")
+    expect(difference).to_contain_text(re.compile(r"workers 4 → 8: [\d.]+ times slower on the clock for 2 times more"))
+    result(page)
+    expect(page.locator(".st-key-loss .stage")).to_have_attribute("aria-label", re.compile("the run before ends at"))
+
+    page.get_by_role("button", name="Race", exact=True).click()
+    verdict = page.locator(".st-key-loss .verdict")
+    expect(verdict).to_contain_text("wins: it reaches a held-out loss of")
+    stage = page.locator(".st-key-race-timeline .stage")
+    expect(page.locator(".st-key-race-timeline .status")).to_contain_text("Showing")
+    box = stage.bounding_box()
+    stage.click(position={"x": 90, "y": box["height"] - 8})  # early on the axis
+    expect(verdict).to_have_text("Nobody is there yet.")
+    seconds = page.evaluate("lockstepClock.seconds")
+    dots = page.evaluate(
+        "[...lockstepCurves].filter((one) => one.frame.finish).flatMap((one) => one.dots.map(({ line }) => line.name))"
+    )
+    assert seconds > 0 and {name.split(", ")[1] for name in dots} == {"4 workers", "8 workers"}
+    stage.press("Escape")
+    expect(verdict).to_contain_text("wins")
+
+    again = tab(page.url)
+    expect(again.locator(".st-key-loss .verdict")).to_have_text(verdict.inner_text())
+    page.get_by_role("button", name="End the race").click()
+    expect(page.get_by_role("button", name="Race", exact=True)).to_be_visible()
+    assert "race" not in query(page) and "pin" in query(page)
 
 
 def test_stop_ends_a_long_run_and_shows_what_was_recorded(tab, address):
@@ -329,13 +363,13 @@ def choose(page, key: str, name: str):
 
 
 def test_real_processes_obey_what_is_chosen_and_are_predicted(tab, tmp_path, monkeypatch):
-    monkeypatch.setenv("LOCKSTEP_HOME", str(tmp_path))
+    monkeypatch.setenv("LOCKSTEP_RUNS", str(tmp_path))
     this_machine.save(Fit(device="3e+10:2e+10:2e-06", network="5e-05:1.5e+09:0", machine="this", moment="2026-11-21"))
     with served(tmp_path / "runs") as address:
         page = tab(f"{address}?workers=2")
         result(page)
         page.get_by_text("All settings").click()
-        choose(page, "cluster", "processes")
+        choose(page, "cluster", "Real processes")
         network = page.locator(".st-key-network").get_by_role("combobox")
         expect(network).to_have_value("this machine's own · not emulated")
         choose(page, "network", "1GbE")
@@ -346,7 +380,7 @@ def test_real_processes_obey_what_is_chosen_and_are_predicted(tab, tmp_path, mon
         for _ in range(3):
             page.keyboard.press("ArrowRight")
         dialog.get_by_role("button", name="Run with it").click()
-        expect(page.get_by_text("real processes, emulating 1GbE, rank 1 slowed 3 times")).to_be_visible()
+        expect(page.get_by_text("real processes, emulating 1GbE, worker 1 ×3")).to_be_visible()
         result(page)
         expect(page.locator(".timeline .stage")).to_have_attribute("aria-label", re.compile(r"of 2 ranks .*\d % wait"))
 
@@ -356,7 +390,7 @@ def test_real_processes_obey_what_is_chosen_and_are_predicted(tab, tmp_path, mon
         expect(both).to_have_attribute("aria-label", re.compile("Measured and predicted, rank by rank"))
         totals = page.locator(".figures table", has_text="predicted")
         expect(totals.locator("tr", has_text="wait")).to_contain_text(re.compile(r"\d m?s"))
-        expect(page.get_by_text(re.compile("Predicted: simulated: 1GbE, .*rank 1 slowed 3 times"))).to_be_visible()
+        expect(page.get_by_text(re.compile("Predicted: simulated: 1GbE, .*worker 1 ×3"))).to_be_visible()
 
 
 def test_a_window_into_the_timeline_survives_another_setting(tab, address):

@@ -19,7 +19,7 @@ HERE = {"device": MADE.device, "network": MADE.network}
 
 @pytest.fixture
 def home(tmp_path, monkeypatch):
-    monkeypatch.setenv("LOCKSTEP_HOME", str(tmp_path))
+    monkeypatch.setenv("LOCKSTEP_RUNS", str(tmp_path))
     return tmp_path
 
 

@@ -1,18 +1,25 @@
 """Canvases on a page of their own, read from the disk: no server, no Streamlit."""
 
 import base64
+import math
 import re
 import shutil
 import xml.etree.ElementTree as ElementTree
 from collections import Counter
+from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from experiments.experiment import Experiment
-from experiments.plots import canvases
-from experiments.plots.canvases import figure, schedule, timeline
+from experiments.learning import replay
+from experiments.plots import canvases, curves, pictures
+from experiments.plots.canvases import curve, figure, landscape, schedule, timeline
 from experiments.plots.chart import Look
 from experiments.plots.column_codec import unpack
+from experiments.plots.pictures import Axis, Picture, Series, Shown
+from experiments.plots.report import report
+from experiments.run import run
 from experiments.study import schedules
 from experiments.study.schedules import Plan
 
@@ -85,6 +92,35 @@ def test_a_timeline_tells_what_lies_under_the_pointer_on_a_page_without_a_server
     box = stage.bounding_box()
     page.mouse.move(box["x"] + 120, box["y"] + 34 + 45)
     expect(page.locator(".tip")).to_contain_text(re.compile("worker 1 · .*takes", re.DOTALL))
+
+
+def test_a_wait_says_why_under_the_pointer_and_by_keys_and_is_walked_back(drawn):
+    page = drawn("timeline", timeline.frame(run(Experiment.of({"slow": "2:5", "steps": 12})), "it"))
+    stage, tip, why = page.locator(".stage"), page.locator(".tip"), page.locator(".why")
+    expect(why).to_contain_text("100 % of all waiting was caused by worker 2.")
+    stage.press("Home")
+    box, plain = stage.bounding_box(), pixels(page)
+    sentence = "for worker 2 ×5, whose gradient takes 5 times as long as usual; without that the step would take 428 µs"
+    for x in range(90, 200, 5):  # where a lane waits depends on how wide the page is
+        page.mouse.move(box["x"] + x, box["y"] + 34 + 15)
+        if "wait" in tip.inner_text():
+            break
+    expect(tip).to_contain_text(sentence)
+    page.mouse.down()
+    page.mouse.up()
+    expect(why).to_contain_text(sentence)
+    page.mouse.move(0, 0)
+    page.wait_for_function(
+        "before => document.getElementById('here').shadowRoot.querySelector('canvas').toDataURL() !== before", arg=plain
+    )
+    page.get_by_role("button", name="And why that?").click()
+    expect(why).to_contain_text("worker 2 ×5 is at work on gradient")
+    stage.press("Escape")
+    expect(why).to_contain_text("of all waiting")
+    stage.press("w")
+    expect(why).to_contain_text(sentence)
+    stage.press("c")
+    expect(page.get_by_role("button", name="Critical path")).to_have_attribute("aria-pressed", "true")
 
 
 def test_a_page_that_changes_its_colours_has_its_canvases_drawn_in_them(drawn):
@@ -162,3 +198,136 @@ def test_what_plays_is_saved_as_a_film_and_everything_as_pixels(drawn, made):
     film = saved_as(page, "Film")
     assert film.suggested_filename == "easgd-digits-3-workers-timeline.webm"
     assert film.path().read_bytes().startswith(b"\x1a\x45\xdf\xa3")  # the mark of WebM
+
+
+def follows(page) -> dict:
+    """What every canvas shows of the page's clock, by kind of canvas."""
+    told = page.evaluate("() => [...lockstepClock.listeners].map((heard) => heard.shows?.()).filter(Boolean)")
+    return {one["canvas"]: one for one in told}
+
+
+def test_curve_timeline_and_topology_show_one_moment(drawn, made):
+    run = made(Experiment(algorithm="easgd", workers=3))
+    messages, at = run.trace.messages, float(run.trace.messages["sent"][60]) + 1e-4
+    page = drawn("timeline", timeline.frame(run, "it"))
+    picture = curve.frame(pictures.loss([pictures.Shown("it", run, 0)], "step"), "words")
+    page.evaluate(
+        "bytes => { const two = document.createElement('div'); document.body.append(two);"
+        " lockstep.curve(two, lockstep.bytes(bytes)); }",
+        base64.b64encode(picture).decode(),
+    )
+    page.evaluate("at => lockstepClock.set(at)", at)
+    seen = follows(page)
+    assert seen["timeline"]["cursor"] == at and seen["timeline"]["from"] <= at <= seen["timeline"]["to"]
+    smooth = curves.training(run, "step")[1]
+    dots = {dot["name"]: dot["i"] for dot in seen["curve"]["dots"]}
+    assert dots["training"] == (smooth.seconds <= at).sum() - 1
+    machines = seen["timeline"]["topology"]
+    flying = (messages["sent"] < at) & (messages["arrived"] > at)
+    ends = sorted(zip(messages["src"][flying].tolist(), messages["dst"][flying].tolist(), strict=True))
+    assert machines["seconds"] == at and machines["shape"] == "star" and ends
+    assert sorted((bead["src"], bead["dst"]) for bead in machines["beads"]) == ends
+    assert all(0 < bead["share"] < 1 for bead in machines["beads"])
+    page.get_by_role("button", name="Step", exact=True).click()
+    assert follows(page)["timeline"]["cursor"] > at
+    page.locator(".status").get_by_text(re.compile("^At ")).wait_for()
+    end = run.trace.seconds()
+    page.evaluate("at => lockstepClock.set(at)", 0.97 * end)
+    page.get_by_role("button", name="Play", exact=True).click()
+    page.wait_for_function(
+        "end => lockstepClock.seconds > 0.999 * end && !lockstepClock.playing", arg=end, timeout=120_000
+    )
+    last = follows(page)
+    assert last["curve"]["dots"][0]["i"] == len(smooth.x) - 1
+    assert last["timeline"]["to"] > 0.999 * end
+
+
+def test_two_schedules_have_one_clock_and_one_window(drawn):
+    plans = [Plan.of(schedule=name, ranks=4, chunks=8) for name in ("1f1b", "zb_h1")]
+    one, other = (schedule.frame(schedules.study(plan), 40.0, together="both") for plan in plans)
+    page = drawn("timeline", one)
+    page.evaluate(
+        "bytes => { const two = document.createElement('div'); document.body.append(two);"
+        " lockstep.timeline(two, lockstep.bytes(bytes)); }",
+        base64.b64encode(other).decode(),
+    )
+    page.get_by_role("button", name="Zoom in").last.click()
+    page.get_by_role("button", name="Step", exact=True).first.click()
+    seen = page.evaluate("[...lockstepTimelines].map(({ from, to, cursor }) => [from, to, cursor])")
+    assert seen[0] == seen[1] and seen[0][:2] == [10, 30] and seen[0][2] > 10
+
+
+def test_a_report_is_read_from_the_disk_without_a_network_on_a_phone_in_the_dark(browser, made, tmp_path):
+    run = made(Experiment(workers=32, steps=1000))
+    path = tmp_path / "report.html"
+    path.write_text(report([Shown("SGD", run, 0)], "http://localhost:8501/"), "utf-8")
+    assert path.stat().st_size < 1_000_000
+    context = browser.new_context(offline=True, viewport={"width": 390, "height": 844}, color_scheme="dark")
+    page, asked, complaints = context.new_page(), [], []
+    page.on("request", lambda request: asked.append(request.url))
+    page.on("pageerror", lambda error: complaints.append(str(error)))
+    page.goto(path.as_uri())
+    for name in ("loss", "timeline-0"):
+        expect(page.locator(f"#canvas-{name} canvas").first).to_be_attached()
+    expect(page.get_by_role("link", name="Open it in the workbench")).to_be_visible()
+    page.locator("#canvas-timeline-0").get_by_role("button", name="Save", exact=True).click()
+    expect(page.get_by_role("menuitem", name="Film of all")).to_be_visible()  # the curves follow the same clock
+    assert [one for one in asked if not one.startswith(("file:", "blob:", "data:"))] == [] and not complaints
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+    assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(17, 22, 28)"
+    context.close()
+
+
+def test_a_drag_zooms_both_pictures_along_x_and_a_divergence_has_powers_of_ten(browser, tmp_path):
+    """On a page of their own: what is at the marks of an axis, and the windows after a drag on one of two pictures."""
+    x = np.arange(1.0, 101.0)
+    loss = Picture([Series(x, 10 ** (x / 5), "#1780C4", name="training", ended="diverged")],
+                   Axis("step", 0, 100), Axis("loss", 1, 1e20, log=True), together="step")  # fmt: skip
+    accuracy = replace(loss, y=Axis("accuracy", 0, 100, "%"), series=[Series(x, x, "#1780C4", name="accuracy")])
+    frames = [base64.b64encode(curve.frame(one, "")).decode() for one in (loss, accuracy)]
+    words = "".join(
+        f'lockstep.curve(add("{name}"), lockstep.bytes("{data}"));' for name, data in zip("ab", frames, strict=True)
+    )
+    path = tmp_path / "two.html"
+    path.write_text(
+        f"""<!doctype html><meta charset="utf-8"><script>{canvases.script()}</script><body><script>
+const add = (id) => Object.assign(document.body.appendChild(document.createElement("div")), {{ id }});
+{words}</script>""",
+        "utf-8",
+    )
+    page = browser.new_page()
+    page.goto(path.as_uri())
+    marks = "[...lockstepCurves].map((one) => one.marks('y', 5).map(({ text }) => text))"
+    assert "10²⁰" in page.evaluate(marks)[0]
+    box = page.locator("#a .stage").bounding_box()
+    page.mouse.move(box["x"] + 200, box["y"] + 60)
+    page.mouse.down()
+    page.mouse.move(box["x"] + 420, box["y"] + 160, steps=3)
+    page.mouse.up()
+    seen = page.evaluate(
+        "[...lockstepCurves].map((one) => [one.axis('x'), one.axis('y')].map(({ from, to }) => [from, to]))"
+    )
+    (x0, x1), (y0, y1) = seen[1]
+    assert seen[0][0] == [x0, x1] and 0 < x0 < x1 < 100
+    assert y0 < math.ceil(x0) and y1 > math.floor(x1) and y1 - y0 < 1.3 * (x1 - x0)  # y fits what is seen
+    page.close()
+
+
+def test_how_a_run_learned_is_scrubbed_by_the_clock_of_the_page(drawn):
+    e = Experiment.of({"algorithm": "easgd", "workload": "spirals", "points": 400, "hidden": "8", "steps": 12})
+    done = run(e)
+    page = drawn("landscape", landscape.frame(done, replay.learn(e, done.summary["digest"]), "it"))
+    expect(page.locator(".stage")).to_have_attribute("aria-label", re.compile("Springs tie each replica to the centre"))
+    slider, said = page.get_by_role("slider", name="Moment of the run"), page.locator(".status")
+    expect(said).to_contain_text(f"accuracy {100 * done.summary['accuracy']:.1f} %")  # it opens at the end
+    end = pixels(page)
+    slider.press("Home")
+    expect(said).to_contain_text(f"At 0 s · held-out loss {done.evaluations['loss'][0]:.3g}")
+    assert page.evaluate("lockstepClock.seconds") == 0
+    page.wait_for_function(
+        "before => document.getElementById('here').shadowRoot.querySelector('canvas').toDataURL() !== before", arg=end
+    )
+    page.evaluate(f"lockstepClock.set({done.summary['seconds']})")
+    expect(said).to_contain_text(f"accuracy {100 * done.summary['accuracy']:.1f} %")
+    page.get_by_role("button", name="Step back").click()
+    expect(slider).not_to_have_attribute("aria-valuetext", re.compile("^0 s"))

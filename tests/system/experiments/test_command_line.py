@@ -18,6 +18,7 @@ import threadpoolctl
 
 import algorithms
 from algorithms.compression import COMPRESSIONS, find, module
+from experiments.cli.main import cli
 from experiments.cli.running import stoppable
 from experiments.experiment import Experiment
 from experiments.runs import store
@@ -38,7 +39,10 @@ def test_run_prints_a_summary_stores_the_run_and_says_how_to_repeat_it(main, tmp
     code, out, err = main("run", "easgd", *SMALL)
     assert code == 0 and err == ""
     (folder,) = store.recent(tmp_path / "runs")
-    assert f"stored  runs/{folder.name}" in out and "easgd on digits: 2 workers and 1 server" in out
+    assert f"stored  {tmp_path / 'runs' / folder.name}\n" in out
+    assert "EASGD on handwritten digits (easgd, digits): 2 workers and 1 server" in out
+    assert re.search(r"training loss  \S+ [▁▂▃▄▅▆▇█]+ ", out) and re.search(r"time {11}█+[▓▒░·]*  ", out)
+    assert f"open    http://localhost:8501/?run={folder.name}\n" in out
     again = next(line for line in out.splitlines() if line.startswith("again")).split(maxsplit=1)[1]
     first = store.load(folder)
     assert main(*shlex.split(again)[3:], "--runs", "other")[0] == 0
@@ -135,11 +139,107 @@ def test_run_from_a_link_a_file_a_folder_and_a_name(main, tmp_path):
     assert {store.experiment(path).settings["period"] for path in store.recent("runs")} == {2, 3}
 
 
+WIDE = 80
+COMMANDS = {
+    "the first page": [],
+    "list": ["list"],
+    "help of an algorithm": ["run", "easgd", "--help"],
+    **{f"help of {name}": [name, "--help"] for name in cli.commands},
+    "help of a schedule": ["schedule", "zb_v", "--help"],
+    "run": ["run", "asgd", *SMALL, "--crash", "1:0.0004", "--jitter", "cloud"],
+    "sweep": ["sweep", "asgd", *SMALL[2:], "--workers", "1,2,3", "--jitter", "none,cloud"],
+    "sweep over seeds": ["sweep", "easgd", *SMALL, "--seeds", "3", "--period", "1,2"],
+    "compare": ["compare", "RUN", "RUN"],
+    "replay": ["replay", "RUN"],
+    "schedules": ["schedule"],
+    "schedule": ["schedule", "zb_v", "--ranks", "3", "--chunks", "4"],
+    "comparison of schedules": ["schedule", "1f1b", "gpipe", "zb_h1", "zb_h2", "chimera"],
+    "tune": ["tune", "sgd", "--steps", "3", "--seeds", "2"],
+    "profile": ["profile", "digits", "--device", "V100", "--out", "profile.csv"],
+    "partition": ["partition", "profile.csv", "--workers", "4"],
+    "partition with its table": ["partition", "profile.csv", "--table"],
+    "kernels": ["kernels", "sgd", "adam", "--size", "1000"],
+    "mistake": ["run", "easgd", "--batch", "5000"],
+}
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_no_output_is_wider_than_80_columns_and_no_word_is_broken(main, monkeypatch, name):
+    if "RUN" in COMMANDS[name]:
+        main("run", "easgd", *SMALL)
+    if "profile.csv" in COMMANDS[name]:
+        main(*COMMANDS["profile"])
+    words = [store.recent("runs")[0].name if word == "RUN" else word for word in COMMANDS[name]]
+    _, out, err = main(*words)  # no terminal: as wide as it is
+    monkeypatch.setenv("COLUMNS", str(WIDE))
+    _, narrow, complaint = main(*words)
+    free = ("stored ", "open ")  # a path or a link, which must stay whole
+    lines = [line for line in (narrow + complaint).splitlines() if not line.startswith(free)]
+    assert lines and [line for line in lines if len(line) > WIDE] == []
+    said = set(re.findall(r"[A-Za-z_-]{3,}", out + err))
+    assert said - set(re.findall(r"[A-Za-z_-]{3,}", narrow + complaint)) == set()
+
+
+def test_a_command_to_copy_is_parted_between_words_only(monkeypatch):
+    from experiments.cli import console
+
+    monkeypatch.setenv("COLUMNS", "60")
+    words = Experiment.of({"algorithm": "easgd", "workers": 7, "slow": "1:2,2:3", "jitter": "noisy cloud"}).command()
+    told = console.parted(words, 8)
+    assert all(8 + len(line) <= 60 for line in told.splitlines()[:1]) and max(map(len, told.splitlines())) <= 60
+    assert shlex.split(told.replace("\\\n", "")) == shlex.split(words)
+
+
+def test_a_terminal_has_styles_and_a_pipe_has_none(tmp_path):
+    pty = pytest.importorskip("pty")
+    main_end, other_end = pty.openpty()
+    job = process("list", stdout=other_end, stderr=other_end, stdin=other_end)
+    os.close(other_end)
+    shown = b""
+    with contextlib.suppress(OSError):  # the other end is closed
+        while part := os.read(main_end, 65536):
+            shown += part
+    job.wait(timeout=300)
+    os.close(main_end)
+    assert b"\x1b[" in shown
+    assert "\x1b" not in process("list").communicate(timeout=300)[0]
+
+
+def test_export_takes_a_file_and_its_ending_is_the_form():
+    from experiments.cli.export import read
+
+    assert read("csv") == ("csv", None) and read("html", "x.html") == ("html", "x.html")
+    assert read("out/trace.json") == ("trace", "out/trace.json") and read("a.b/run.svg") == ("svg", "a.b/run.svg")
+    assert read("mine.json") == ("json", "mine.json")
+    with pytest.raises(ValueError, match="does not say in which form"):
+        read("mine.xlsx")
+    with pytest.raises(ValueError, match="both --to"):
+        read("mine.csv", "other.csv")
+
+
+def test_a_run_in_the_old_folder_is_said_where_it_is(main, tmp_path, monkeypatch):
+    main("run", "easgd", *SMALL)
+    (folder,) = store.recent("runs")
+    monkeypatch.setenv("LOCKSTEP_RUNS", str(tmp_path / "new"))
+    code, _, err = main("replay", folder.name)
+    assert code == 2 and f"add --runs {tmp_path / 'runs'}." in err
+
+
+def test_a_fit_has_a_verdict():
+    from experiments.cli.fit import verdict
+
+    good = [("add", 1.0, 8.0, 1.0, 1.1), ("dense", 1.0, 8.0, 1.0, 0.95), ("message", 0.0, 4096.0, 1.0, 3.0)]
+    assert verdict(good).startswith("A good fit") and "message of 4,096 bytes, is 3 times too long" in verdict(good)
+    assert "2 of 3 within a quarter" in verdict(good)
+    poor = [(name, *rest, 3 * fitted) for name, *rest, fitted in good]
+    assert verdict(poor).startswith("A poor fit") and "fit again" in verdict(poor)
+
+
 def test_sweep_makes_a_table_and_stores_every_run(main):
     code, out, err = main("sweep", "easgd", "--workers", "1,2", "--period", "1,2", "--steps", 4, "--slow", "1:2,0:1.5")
     assert code == 0 and err == ""
-    lines = out.partition("\n\n")[0].splitlines()  # the first block of columns
-    assert len(lines) == 5 and "workers" in lines[0] and "period" in lines[0] and "slow" not in lines[0]
+    lines = out.splitlines()[:5]
+    assert "workers" in lines[0] and "period" in lines[0] and "slow" not in lines[0]
     assert "\naccuracy ± its standard error" in out and all(" ± " in line for line in lines[1:])
     assert len(store.recent("runs")) == 4
     assert {store.experiment(path).slow.text for path in store.recent("runs")} == {"1:2,0:1.5"}
@@ -158,7 +258,7 @@ def test_sweep_over_algorithms_and_by_giving_an_option_twice(main):
 
 def test_a_compressed_run_says_how_much_less_it_sent_and_is_replayed(main):
     code, out, _ = main("run", "--compression", "top_k", "--density", "0.05", "--steps", 6, "--evaluations", 2)
-    assert code == 0 and "sync_sgd with top_k on digits: 4 workers" in out
+    assert code == 0 and "(sync_sgd, top_k, digits): 4 workers" in out
     # the ring: 2 (N-1) d numbers of 4 bytes; top-k: N (N-1) k words of 2 times 4 bytes, k = d/20
     assert "5 times fewer bytes than whole gradients" in out and "per step and worker" in out
     (folder,) = store.recent("runs")
@@ -188,10 +288,8 @@ def test_compare_shows_what_differs_and_the_work_that_was_done(main):
     for workers in (1, 2):
         main("run", "easgd", *SMALL, "--workers", workers)
     code, out, _ = main("compare", *[path.name for path in store.recent("runs")])
-    first, second, *_ = out.strip().split("\n\n")
-    assert code == 0 and "workers" in first.splitlines()[0] and len(first.splitlines()) == 3
-    assert {"samples", "updates", "seconds", "bytes", "flops"} <= {*first.split(), *second.split()}
-    assert max(map(len, out.splitlines())) <= 80
+    assert code == 0 and "workers" in out.splitlines()[0] and len(out.splitlines()) == 5
+    assert {"samples", "updates", "seconds", "bytes", "flops", "workers"} <= {*out.split()}
 
 
 def test_a_sweep_over_seeds_shows_mean_and_standard_deviation_of_each_combination(main, monkeypatch):
@@ -220,7 +318,7 @@ def test_compare_says_when_runs_differ_only_in_their_seed_and_takes_them_togethe
     assert code == 0 and "some of these runs differ only in their seed; compare --seeds" in out
     (row,) = json.loads(main("compare", *names, "--seeds", "--json")[1])
     assert sorted(row["seeds"]) == [0, 1] and row["runs"] == names
-    assert len(main("compare", *names, "--seeds")[1].partition("\n\n")[0].splitlines()) == 2
+    assert len(main("compare", *names, "--seeds")[1].splitlines()) == 3  # heads, a row, what ± means
 
 
 def test_a_replay_says_identical_bit_for_bit_or_what_differs(main):

@@ -26,7 +26,7 @@ MADE = Fit(device=TRUE.spelled, network=NETWORK.spelled, machine="a machine", mo
 
 @pytest.fixture
 def home(tmp_path, monkeypatch):
-    monkeypatch.setenv("LOCKSTEP_HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("LOCKSTEP_RUNS", str(tmp_path / "home"))
     return tmp_path / "home"
 
 

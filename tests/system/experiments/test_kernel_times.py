@@ -122,7 +122,8 @@ def test_a_job_keeps_the_report(tmp_path):
     assert report.row("gather") and report.row("sgd") is None
 
 
-def test_the_command_prints_the_same_table(capsys):
+def test_the_command_prints_the_same_table(capsys, monkeypatch):
+    monkeypatch.delenv("COLUMNS", raising=False)
     assert main(["kernels", "sgd", "--size", "100"]) == 0
     out = capsys.readouterr().out
     assert "GFLOP/s (matrix product); streaming" in out and "of roof" in out and "lies in" in out

@@ -11,12 +11,13 @@ import pytest
 
 from app import charts
 from app.charts import Shown
-from app.charts.bars import html
 from experiments.cli.main import main
 from experiments.experiment import Experiment
 from experiments.jobs.pool import Pool
 from experiments.jobs.spec import JobSpec
+from experiments.plots.bars import html
 from experiments.plots.canvases import curve, timeline
+from experiments.run import check
 from experiments.runs import run_files, store, upload
 from experiments.runs.upload import checked, take_run
 from tests import fabricated
@@ -330,13 +331,46 @@ def test_the_command_line_adds_runs_tables_and_networks(files, tmp_path, monkeyp
     (tmp_path / "x.csv").write_text("a,b\n" + "".join(f"{n},{n % 2}\n" for n in range(20)))
     (tmp_path / "net.py").write_text("net = loss = train = test = None")
     for name, words in (
-        ("run.zip", "kept in"),
+        ("run.zip", "kept    "),
         ("x.csv", "20 rows; columns a, b"),
         ("net.py", "--workload own_module"),
     ):
         assert main(["add", str(tmp_path / name), "--runs", str(tmp_path / "runs")]) == 0
         assert words in capsys.readouterr().out
+    (tmp_path / "net.py").write_text("net = 1")
+    assert main(["add", str(tmp_path / "net.py")]) == 2 and "does not define loss" in capsys.readouterr().err
     folder = next((tmp_path / "runs").iterdir())
     assert main(["add", str(folder), "--runs", str(tmp_path / "runs")]) == 0
     assert main(["add", str(tmp_path / "gone.csv")]) == 2
     assert "cannot be read: No such file" in capsys.readouterr().err
+
+
+def test_a_small_table_trains_by_the_command_that_is_printed(tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv("LOCKSTEP_TABLES", str(tmp_path / "tables"))
+    monkeypatch.delenv("COLUMNS", raising=False)
+    rows = [f"{n % 7},{n % 5},{'abc'[n % 3]}" for n in range(150)]  # as many as Iris has
+    (tmp_path / "Iris.csv").write_text("x,y,kind\n" + "\n".join(rows))
+    assert main(["add", str(tmp_path / "Iris.csv")]) == 0
+    out = capsys.readouterr().out
+    command = next(line for line in out.splitlines() if line.startswith("train")).split()[4:]
+    assert "--batch" in command and "with a batch of 16, since 120 rows are trained on" in out
+    assert main([*command, "--steps", "4", "--evaluations", "1", "--runs", str(tmp_path / "runs")]) == 0
+    assert "Synchronous SGD on iris" in capsys.readouterr().out
+
+
+def test_the_command_line_repairs_a_table_as_it_is_told(tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv("LOCKSTEP_TABLES", str(tmp_path / "tables"))
+    (tmp_path / "x.csv").write_text("a,b\n?,0\n" + "".join(f"{n},{n % 2}\n" for n in range(20)))
+    assert main(["add", str(tmp_path / "x.csv")]) == 2
+    assert "add --missing rows, or --missing mean" in " ".join(capsys.readouterr().err.split())
+    for repair, rows in (("rows", 20), ("mean", 21)):
+        assert main(["add", str(tmp_path / "x.csv"), "--missing", repair]) == 0
+        assert f"{rows} rows; columns a, b" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("rows", [10, 11, 13, 20, 40, 59, 150, 1000])
+def test_the_first_run_on_a_table_of_any_size_is_one_that_can_run(tmp_path, monkeypatch, rows):
+    monkeypatch.setenv("LOCKSTEP_TABLES", str(tmp_path))
+    text = "a,b\n" + "".join(f"{n},{n % 2}\n" for n in range(rows))
+    name = upload.take_table([("x.csv", text.encode())]).stem
+    check(upload.first_run(name)[0])

@@ -6,13 +6,13 @@ import pytest
 
 from app import charts
 from app.charts import Shown
-from app.charts.bars import html
 from experiments.experiment import Experiment
 from experiments.plots import palette
+from experiments.plots.bars import html
 from experiments.plots.canvases import curve
 from experiments.plots.column_codec import unpack
 from experiments.plots.curves import AXES, POINTS, Line, mean
-from experiments.plots.pictures import Series
+from experiments.plots.pictures import Series, even
 from tracing import Trace
 
 
@@ -155,6 +155,15 @@ def test_the_matrix_holds_the_bytes_of_every_link(two):
     np.testing.assert_allclose(np.nan_to_num(np.asarray(heat.z)), two[0].run.trace.traffic())
 
 
+def test_the_matrix_has_a_scale_and_numbers_in_its_cells_while_they_have_room(made):
+    for workers, numbered in ((16, True), (17, False)):
+        (heat,) = charts.traffic([Shown("a", made(Experiment(workers=workers, batch=8)), 0)]).data
+        unit = {"kB": 1e3, "MB": 1e6}[heat.colorbar.title.text]
+        assert float(heat.colorbar.ticktext[-1]) * unit == pytest.approx(heat.zmax, rel=1e-2)
+        assert (heat.text is not None) is numbered
+    assert heat.colorbar.tickvals[-1] == heat.zmax
+
+
 def test_every_pair_that_talks_has_a_link_as_wide_as_its_bytes(two, monkeypatch):
     table = two[0].run.trace.traffic()
     table[1, 0] *= 3
@@ -257,3 +266,20 @@ def test_a_run_that_recorded_nothing_has_empty_axes(made):
     run.evaluations = {name: column[:0] for name, column in run.evaluations.items()}
     for picture in (charts.loss([Shown("none", run, 0)], "bytes"), charts.accuracy([Shown("none", run, 0)], "step")):
         assert picture.x.most > picture.x.least and picture.y.most > picture.y.least
+
+
+def test_a_divergence_leaves_the_axis_above_four_times_its_start_and_is_crossed_where_it_ended(made):
+    gone = made(Experiment(), status="diverged")
+    gone.losses["loss"][-40:] = np.geomspace(1, 1e30, 40)
+    gone.losses["loss"][-1] = np.nan
+    picture = charts.loss([Shown("gone", gone, 0)], "step")
+    start = picture.series[1].y[0]
+    assert picture.y.most == pytest.approx(4 * start * 1.08)
+    assert [one.ended for one in picture.series] == ["", "diverged", ""]
+
+
+def test_marks_are_even_where_reports_come_in_groups():
+    grouped = np.cumsum([0, *[4, 4, 4, 8] * 10])
+    assert even(grouped) == 4 and set(np.diff(grouped[::-1][:: even(grouped)])) == {-20}
+    assert even(np.arange(0.0, 200.0, 5.0)) == 1
+    assert even(np.zeros(0)) == 1 and even(np.sort(np.random.default_rng(0).random(40))) == 1

@@ -4,7 +4,6 @@ import csv
 import errno
 import json
 import os
-import re
 import sys
 from dataclasses import replace
 
@@ -13,7 +12,8 @@ import pytest
 
 from experiments.experiment import Experiment
 from experiments.plots import export as module
-from experiments.plots.export import chrome_trace, csv_text, export, report
+from experiments.plots.export import chrome_trace, csv_text, export
+from experiments.run import run as runs
 from tracing import KINDS
 
 
@@ -52,6 +52,19 @@ def test_the_chrome_trace_has_a_slice_per_span_and_an_arrow_per_message(small_ru
     assert total == pytest.approx(trace.busy().sum())
 
 
+def test_slices_of_the_chrome_trace_say_why_and_what_came_from_whom_and_flows_what_they_carry():
+    run = runs(Experiment(algorithm="asgd", workload="quadratic", steps=5))
+    events = json.loads(chrome_trace(run.trace, servers=1))["traceEvents"]
+    slices = [event for event in events if event["ph"] == "X"]
+    waits = [event for event in slices if event["cat"] == "wait"]
+    assert waits and all(event["args"]["why"].startswith("waits ") for event in waits)
+    assert all(event["args"].get("step", 0) >= 0 for event in slices)
+    received = [event["args"] for event in slices if event["cat"] == "communicate" and event["name"] == "receive"]
+    assert received and all({"bytes", "from", "to"} <= args.keys() for args in received)
+    flows = {(event["args"]["from"], event["name"]) for event in events if event["ph"] == "s"}
+    assert ("worker 1", "gradient") in flows and ("server 0", "sgd") in flows
+
+
 def test_a_message_that_never_arrived_has_no_arrow(small_run):
     arrived = small_run.trace.messages["arrived"].copy()
     arrived[0] = np.nan
@@ -64,46 +77,6 @@ def test_a_trace_too_large_to_open_is_refused(small_run, monkeypatch):
     monkeypatch.setattr(module, "MAX_EVENTS", 10)
     with pytest.raises(ValueError, match="more than 10 events"):
         chrome_trace(small_run.trace)
-
-
-def test_the_report_needs_no_other_file_and_no_network(small_run):
-    page = report(small_run)
-    own = re.sub(r"<script[^>]*>.*?</script>", "", page, flags=re.S)  # Plotly itself names addresses in its text
-    assert not re.search(r"(src|href)\s*=", own) and "http" not in own
-    assert not re.search(r"<script[^>]*\ssrc", page)
-    assert "EASGD" not in own and "easgd on digits, 2 workers" in own
-    assert small_run.summary["digest"] in own and "python -m experiments run easgd" in own
-    assert "#000001" not in page  # Streamlit's placeholder colours
-
-
-def test_the_report_shows_what_the_method_measured(small_run):
-    assert "noise scale" not in report(small_run)
-    measures = {
-        "rank": np.array([0, 1, 0, 1], "i4"),
-        "step": np.array([1, 1, 2, 2], "i4"),
-        "seconds": np.array([0.1, 0.1, 0.2, 0.2]),
-        "quantity": np.zeros(4, "i4"),
-        "value": np.array([1.0, 3.0, 5.0, 8.0]),
-    }
-    run = replace(small_run, measures=measures, quantities=("noise scale",))
-    steps, values = run.course("noise scale")
-    assert steps.tolist() == [1, 2] and values.tolist() == [2.0, 6.5]  # the mean over ranks
-    (line,) = module.measured(run).data
-    assert list(line.x) == [1, 2] and list(line.y) == [2.0, 6.5]
-    assert "noise scale" in report(run)
-
-
-def test_the_report_shows_what_each_rank_held_when_it_held_most(small_run):
-    bars = {bar.name: list(bar.y) for bar in module.memory(small_run).data}
-    assert list(bars) == ["parameters", "gradients", "activations"]  # what nobody holds has no bar
-    assert bars["gradients"] == [0, 104488, 104488]  # rank 0 is the centre
-    assert "held for" in report(small_run)
-
-
-def test_text_of_a_stranger_is_not_markup(small_run):
-    nasty = replace(small_run, notes=("<script>alert(1)</script>",), environment={"machine": "<b>x</b>"})
-    page = report(nasty)
-    assert "<script>alert(1)" not in page and "&lt;script&gt;alert(1)" in page and "<b>x</b>" not in page
 
 
 def test_pictures_say_what_to_install_where_kaleido_is_missing(small_run, tmp_path, monkeypatch):
@@ -136,7 +109,7 @@ def test_a_full_disk_leaves_the_old_file_and_no_part(small_run, tmp_path, monkey
     assert target.read_text() == "old" and [path.name for path in tmp_path.iterdir()] == ["run.json"]
 
 
-def test_the_report_draws_the_same_curves_as_the_workbench(small_run):
+def test_the_picture_draws_the_same_curves_as_the_workbench(small_run):
     from experiments.plots import pictures
 
     shown = [pictures.Shown("easgd", small_run, 0)]

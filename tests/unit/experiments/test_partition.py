@@ -50,7 +50,7 @@ def test_a_profile_is_printed_written_and_read_by_partition(main):
 def test_the_profiled_model_is_the_one_that_a_pipeline_trains(main):
     out = main("profile", "--device", "laptop")[1]
     assert "digits: 8 layers" in out and "6 residual 64" in out
-    assert "train it  python -m experiments run pipedream\n" in out
+    assert "train   python -m experiments run pipedream\n" in out
     out = main("profile", "--device", "laptop", "--model", "cnn", "--batch", 8)[1]
     assert "0 convolution 8x4x4" in out and "run pipedream --model cnn --batch 8\n" in out
 

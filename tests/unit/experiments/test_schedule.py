@@ -50,7 +50,8 @@ def test_ideas_are_those_of_files_and_variants():
     assert len({idea(name) for name in SCHEDULES}) == len(SCHEDULES)
 
 
-def test_a_schedule_is_drawn_and_measured(schedule):
+def test_a_schedule_is_drawn_and_measured(schedule, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
     code, out, err = schedule("zb_h1", "--ranks", 4, "--chunks", 8)
     assert (code, err) == (0, "")
     assert out.startswith("zb_h1: 4 ranks, 8 micro-batches, F 1, I 1, W 1, B 2\n\ntime ")

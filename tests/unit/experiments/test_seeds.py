@@ -99,18 +99,25 @@ def test_the_standard_error_of_an_accuracy_is_that_of_a_share_of_the_held_out_sa
 
 @pytest.mark.parametrize("wide", [60, 80, 120])
 def test_a_table_that_is_too_wide_goes_on_below_behind_its_keys(six, wide):
-    rows = over_seeds(six)
+    rows = over_seeds(six) * show.TURNED
     told = show.table(rows, keys=2, wide=wide)
     folds = told.split("\n\n")
     assert len(folds) > 1 and max(map(len, told.splitlines())) <= wide
-    assert all(fold.split()[:2] == ["workers", "seeds"] and len(fold.splitlines()) == 3 for fold in folds)
+    assert all(fold.split()[:2] == ["workers", "seeds"] and len(fold.splitlines()) == 1 + len(rows) for fold in folds)
     heads = "  ".join(fold.splitlines()[0] for fold in folds)
     assert all(show.HEADS.get(name, name.replace("_", " ")) in heads for name in rows[0])
-    assert "\n\n" not in show.table(rows, keys=2)
+    assert "\n\n" not in show.table(rows, keys=2, wide=10_000)
+
+
+def test_a_wide_table_of_few_rows_has_a_column_for_each(six):
+    rows = over_seeds(six)
+    lines = show.table(rows, keys=2, wide=60).splitlines()
+    assert max(map(len, lines)) <= 60 and "" not in lines
+    assert [line.split()[0] for line in lines[:2]] == ["workers", "seeds"]
 
 
 def test_keys_that_leave_no_room_are_not_repeated():
-    rows = [{"run": "a" * 20, "period": 4, "synchronous": False, "momentum": 0.9, "loss": 0.25, "seconds": 1.5}] * 2
+    rows = [{"run": "a" * 20, "period": 4, "synchronous": False, "momentum": 0.9, "loss": 0.25, "seconds": 1.5}] * 9
     folds = show.table(rows, keys=4, wide=48).split("\n\n")
     assert [fold.splitlines()[0].split() for fold in folds] == [
         ["run", "period", "synchronous"],

@@ -66,6 +66,62 @@ def test_tables_are_read_as_programs_write_them(change):
     np.testing.assert_array_equal(csv(change(text)).cells, csv(text).cells)
 
 
+def holes(text):
+    """The table with an empty cell, a question mark and a word where numbers are, in three rows, and one label less."""
+    lines = text.splitlines()
+    for row, cell, bad in ((2, 0, ""), (4, 1, "?"), (6, 0, "n/a"), (8, 2, "?")):
+        cells = lines[row].split(",")
+        cells[cell] = bad
+        lines[row] = ",".join(cells)
+    return "\n".join(lines)
+
+
+DAMAGED = "size,kind,sold\n" + "\n".join(f"{n}.5,{n % 3},{'yes' if n % 2 else 'no'}" for n in range(20))
+
+
+def test_what_is_missing_is_counted_and_repaired_only_if_one_says_how():
+    text = holes(DAMAGED)
+    with pytest.raises(csv_idx.Damaged, match="line 3: size is empty; 4 such cells are in 4 of 20 rows") as refused:
+        csv(text)
+    assert is_a_sentence(refused.value) and "leave out 4 rows, or take the mean" in str(refused.value)
+    assert refused.value.rows == 4
+    left = from_csv(text.encode(), "x.csv", "rows")
+    assert len(left.cells) == 16 and left.notes == ("table: 4 rows with missing cells left out.",)
+    filled = from_csv(text.encode(), "x.csv", "mean")
+    assert len(filled.cells) == 19  # a row without a label is left out
+    assert filled.notes == (
+        "table: 1 row with missing cells left out, 3 missing cells filled with the mean of the column.",
+    )
+    whole = csv(DAMAGED).cells
+    good = [n for n in range(20) if n not in (1, 5)]
+    assert filled.cells[1, 0] == pytest.approx(whole[good, 0].mean())
+    np.testing.assert_array_equal(filled.cells[8:], whole[9:])  # row 7 has no label
+
+
+def test_a_missing_word_becomes_the_commonest_of_its_column():
+    text = "kind,a\n" + "\n".join(f"{word},{n % 2}" for n, word in enumerate(["cat", "dog", "?", "dog"] * 4))
+    made = from_csv(text.encode(), "x.csv", "mean")
+    assert made.words == {"kind": ("cat", "dog")} and made.cells[2, 0] == 1
+
+
+@pytest.mark.parametrize("header", ["size;kind;sold\n", ""])
+def test_decimal_commas_between_semicolons_are_read_and_said(header):
+    text = header + ROWS.replace(",", ";").replace(".", ",")
+    made = csv(text)
+    np.testing.assert_array_equal(made.cells, csv(ROWS).cells)
+    assert made.notes == ("table: decimal commas were read as decimal points.",)
+    assert made.names[0] in csv(text.replace("3,5;", "3.5;")).words  # a comma that may part thousands is no number
+
+
+def test_a_table_is_called_as_its_file():
+    assert from_csv(ROWS.encode(), "C:\\data\\Messy Data (1).csv").file == "messy_data_1"
+
+
+def test_an_empty_column_is_left_out_and_that_is_said():
+    made = csv("a,b,c\n" + "\n".join(f"{n},{n % 2}," for n in range(12)))
+    assert made.names == ("a", "b") and made.notes == ("table: c was left out, it is empty.",)
+
+
 def test_a_column_of_many_different_words_is_left_out_and_that_is_said():
     table = csv("name,a,b\n" + "\n".join(f"n{n},{n},{n % 2}" for n in range(150)))
     assert table.names == ("a", "b") and table.notes == (

@@ -29,6 +29,12 @@ def test_a_table_comes_back_under_a_name_that_its_content_decides(folder):
     assert {path.name for path in folder.iterdir()} == {f"{name}.npz", f"{save(pets(61))}.npz"}
 
 
+def test_a_table_with_a_file_is_named_after_it():
+    name = save(pets(file="pets"))
+    assert name.startswith("pets_") and tables.title(name) == "pets" and load(name).file == "pets"
+    assert tables.title(save(pets())) == save(pets())
+
+
 def test_pixels_are_kept_as_bytes():
     cells = np.arange(40.0).reshape(10, 4)
     assert load(save(Table(("a", "b", "c", "d"), cells, {}))).cells.dtype == np.uint8
@@ -81,7 +87,7 @@ def test_every_row_is_trained_on_or_held_out_and_the_seed_decides_which():
     ("settings", "words"),
     [
         ({"label": "colour"}, "there is no column 'colour'; there are size, age, same, kind"),
-        ({"label": "same"}, "same has 1 different values"),
+        ({"label": "same"}, "same is the same in every row"),
         ({"model": "cnn"}, "a cnn needs images"),
     ],
 )

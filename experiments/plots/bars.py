@@ -8,10 +8,9 @@ from itertools import pairwise
 
 import numpy as np
 
-from app.charts.frame import RANKS, grouped
 from experiments import units
 from experiments.plots import palette
-from experiments.plots.lanes import lane_names
+from experiments.plots.lanes import RANKS, grouped, lane_names
 from experiments.plots.pictures import Shown, unit
 from experiments.runs.record import Run
 from tracing import KINDS

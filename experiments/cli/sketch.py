@@ -1,0 +1,54 @@
+"""A run in a line or two of a terminal: the course of its loss, and where its workers' time went."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from experiments.plots import palette
+from experiments.runs.record import Run
+from tracing import KINDS
+
+Part = tuple[str, str]  # a text and its style
+BARS = "▁▂▃▄▅▆▇█"
+BROKEN = "×"  # a loss that is no number
+GLYPHS = {"compute": "█", "update": "▓", "communicate": "▒", "wait": "░", "idle": "·"}
+"""By what a worker does: a sign, so that a bar can be read without its colours."""
+assert tuple(GLYPHS) == KINDS
+NONE = 0.005  # share of the time that is not named
+
+
+def sparkline(values: np.ndarray, columns: int) -> str:
+    """Return values (n,) as a line of at most `columns` signs, each the mean of its share of them.
+
+    >>> sparkline(np.array([4.0, 2.0, 1.0, 0.0, np.nan]), 5)
+    '█▅▃▁×'
+    """
+    with np.errstate(over="ignore", invalid="ignore"):
+        means = np.array([part.mean() for part in np.array_split(values, min(columns, len(values))) if len(part)])
+    known = means[np.isfinite(means)]
+    if not len(known):
+        return BROKEN * len(means)
+    low, spread = known.min(), np.ptp(known) or 1.0
+    return "".join(
+        BARS[round(float((mean - low) / spread) * (len(BARS) - 1))] if np.isfinite(mean) else BROKEN for mean in means
+    )
+
+
+def losses(run: Run, columns: int) -> str:
+    """Return the training loss of a run against its steps, in so many signs."""
+    order = np.argsort(run.losses["step"], kind="stable")
+    return sparkline(run.losses["loss"][order].astype(float), columns)
+
+
+def shares(run: Run, columns: int) -> tuple[list[Part], list[tuple[Part, str]]]:
+    """Return a bar of what the workers did, in so many columns, and its legend: a sign and words for each part."""
+    share = {kind: run.summary[f"share_{kind}"] or 0.0 for kind in KINDS}
+    ends = np.round(columns * np.cumsum(list(share.values()))).astype(int)
+    wide = dict(zip(KINDS, np.diff(ends, prepend=0).tolist(), strict=True))
+    bar: list[Part] = [(GLYPHS[kind] * wide[kind], palette.DOING[kind].colour) for kind in KINDS if wide[kind]]
+    legend = [
+        ((GLYPHS[kind], palette.DOING[kind].colour), f" {kind} {100 * share[kind]:.0f} %")
+        for kind in KINDS
+        if share[kind] >= NONE
+    ]
+    return bar, legend

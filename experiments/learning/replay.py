@@ -1,0 +1,146 @@
+"""What a stored run learned on its way: its replay with watched tasks, as a job of the pool.
+
+The job takes an experiment and the digest of its run, so it reads no folder that a reader may have uploaded. It takes
+the time of the run and of the ground's evaluations, about WORK floating-point operations, and up to LIMIT bytes of
+memory for models. What it stores is a few numbers for each gradient.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from experiments.experiment import Experiment
+from experiments.jobs.spec import JobSpec
+from experiments.learning import boundary, plane
+from experiments.learning.record import FILE, Learning, save
+from experiments.learning.trajectory import END, GRADIENT, REPORT, Sighting, Trajectory, arrows, watched
+from experiments.run import replay, workload_of
+from experiments.runs import evaluations
+from experiments.runs.evaluations import Model
+from experiments.runs.record import Run
+from workloads.supervised import Supervised
+from workloads.workload import Workload
+
+CELLS = 1728  # of the ground, at most
+COARSE = 108  # of the ground, at least
+WORK = 3e10  # floating-point operations of the ground's evaluations, while there are more cells than COARSE
+TOO_MUCH = 1e12  # operations for which not even a coarse ground is computed
+BLOWN = 4.0  # times the first loss, above which a run that does not come back is no longer in the picture
+SHARE = 0.8  # of the job that the replay is, as its progress tells it
+
+
+def perform(values: dict[str, Any], root: Path, progress: Callable[[float], None]) -> Path:
+    """Replay the run and store what it learned. ValueError if the replay does not end with the run's digest."""
+    learning = learn(Experiment.from_json(values["experiment"]), values["digest"], progress)
+    return JobSpec("learning", values).keep(root, lambda folder: save(learning, folder / FILE))
+
+
+def learn(e: Experiment, digest: str, progress: Callable[[float], None] = lambda part: None) -> Learning:
+    """Return what the run of `e` with this digest learned."""
+    workload = workload_of(e)
+    if workload.parameters < 2:
+        raise ValueError("a model of one parameter has no plane; use a dimension of 2 or more to see its path.")
+    trajectory = Trajectory(workload.parameters, workload.dtype.itemsize, e.ranks)
+    run, models = replay(e, watched(e.method.worker, trajectory), lambda now: progress(SHARE * now.fraction))
+    if run.summary["digest"] != digest:
+        raise ValueError(
+            f"the replay ended with the digest {run.summary['digest']} and the run with {digest}: another machine or "
+            "another version of the source computed it; press Run to make it here."
+        )
+    path = _path(e, trajectory, models)
+    blown = _blown(run)
+    inside = [row for row in path if row[1] <= blown]
+    known = [model for model in models if model.seconds <= blown and np.isfinite(model.w).all()]
+    final = (known or models)[-1].w
+    flat = plane.through([trajectory.models[place] for _, _, place in inside], final)
+    points = flat.coordinates(trajectory.models)
+    means, middles = _means(e, trajectory, points)
+    points, path = np.concatenate([points, middles]), path + means
+    path.sort(key=lambda row: row[1])
+    cells, shown = _cells(workload), points[[place for _, seconds, place in path if seconds <= blown]]
+
+    def loss(w: np.ndarray) -> float:
+        return evaluations.evaluate(workload, w.astype(workload.dtype)).loss if cells else np.nan
+
+    ground = plane.ground(flat, shown, loss, cells or COARSE, lambda part: progress(SHARE + (1 - SHARE) * part))
+    stale = [*arrows(trajectory, e.servers)]
+    return Learning(
+        ranks=e.ranks,
+        points=points.astype("f4"),
+        who=np.array([row[0] for row in path], "i4"),
+        seconds=np.array([row[1] for row in path]),
+        place=np.array([row[2] for row in path], "i4"),
+        arrows=np.array([(one.start, one.stop) for one in stale], "i4").reshape(-1, 2),
+        applied=np.array([one.seconds for one in stale]),
+        shares=flat.shares,
+        box=tuple(map(float, ground.box)),
+        ground=ground.loss,
+        stretch=ground.stretch,
+        every=trajectory.every,
+        assembled=all(one.what != REPORT for one in trajectory.sightings),
+        blown=blown,
+        boundary=boundary.snapshots(workload, run, models) if boundary.applies(workload) else None,
+    )
+
+
+Row = tuple[int, float, int]  # rank or, of the model, the number of ranks; seconds; place
+
+
+def _path(e: Experiment, trajectory: Trajectory, models: list[Model]) -> list[Row]:
+    """Return where workers are and, if it is reported by one rank, or in parts, where the model is."""
+    training = {one.rank for one in trajectory.sightings if one.what == GRADIENT}
+    rows = [
+        (one.rank, one.seconds, one.place)
+        for one in trajectory.sightings
+        if one.what == GRADIENT or (one.what == END and one.rank in training)
+    ]
+    if len({one.rank for one in trajectory.sightings if one.what == REPORT}) < 2:
+        rows += [(e.ranks, one.seconds, one.place) for one in trajectory.sightings if one.what == REPORT]
+        shown = models if not any(one.what == REPORT for one in trajectory.sightings) else (models[0], models[-1])
+        for model in shown:
+            if np.isfinite(model.w).all():
+                rows.append((e.ranks, model.seconds, trajectory.keep(model.w)))
+    return rows
+
+
+def _means(e: Experiment, trajectory: Trajectory, points: np.ndarray) -> tuple[list[Row], np.ndarray]:
+    """Return the rows of the model that several ranks report a replica of, and its points, the replicas' mean.
+
+    Their places follow those of `points`. A rank that was lost, and so returned nothing, is in the mean until its last
+    report.
+    """
+    replicas = {one.rank for one in trajectory.sightings if one.what == REPORT}
+    seen = [one for one in trajectory.sightings if one.rank in replicas and one.what in (REPORT, END)]
+    rows: list[Row] = []
+    middles = [np.zeros((0, 2))]
+    if len(replicas) > 1:
+        ended = {one.rank for one in seen if one.what == END}
+        last = {one.rank: one.seconds for one in seen}
+        latest: dict[int, Sighting] = {}
+        for one in sorted(seen, key=lambda one: one.seconds):
+            latest = {rank: other for rank, other in latest.items() if rank in ended or last[rank] >= one.seconds}
+            latest[one.rank] = one
+            rows.append((e.ranks, one.seconds, len(points) + len(rows)))
+            middles.append(points[[other.place for other in latest.values()]].mean(0, keepdims=True))
+    return rows, np.concatenate(middles)
+
+
+def _blown(run: Run) -> float:
+    """Return the time of the last loss that is not far above the first one; infinity if that is the last loss."""
+    loss, seconds = run.losses["loss"], run.losses["seconds"]
+    good = np.flatnonzero(loss <= BLOWN * max(loss[0], 1e-9)) if len(loss) else ()
+    if not len(good) or seconds[good[-1]] == seconds[-1]:
+        return np.inf
+    return float(seconds[good[-1]])
+
+
+def _cells(workload: Workload) -> int:
+    """Return how many evaluations of a workload the ground may take; 0 if one takes too long."""
+    layers = workload.model.layers if isinstance(workload, Supervised) else ()
+    forward = sum(layer.flops for layer in layers) or 2.0 * workload.parameters  # of a sample
+    work = forward * max(1, workload.held_out_samples)
+    return 0 if work * COARSE > TOO_MUCH else int(np.clip(WORK / work, COARSE, CELLS))

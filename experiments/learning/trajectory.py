@@ -1,0 +1,162 @@
+"""Trajectory: the models that passed through the tasks of a run, each with its rank and time.
+
+A watched task stands in front of a rank's own, and notes the parameters with which the algorithm asks for a gradient,
+those that it reports, and those that the rank returns. Algorithms are not changed, and everything else is passed on.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+
+LIMIT = 512_000_000  # bytes of models that are kept
+GRADIENT, REPORT, END = range(3)
+
+
+class Sighting(NamedTuple):
+    """A model seen at a rank: `what` it was seen as, the `number` of that kind from 0, `place` among the models."""
+
+    rank: int
+    seconds: float
+    what: int  # GRADIENT, REPORT or END
+    number: int
+    place: int
+
+
+class Applied(NamedTuple):
+    """An update of a server's model: it had reported so many `versions`, and the gradient was of `staleness` before."""
+
+    rank: int
+    seconds: float
+    versions: int
+    staleness: int
+
+
+class Trajectory:
+    """The sightings of a run. Equal models are kept once.
+
+    Above LIMIT bytes every second gradient and report of each rank is dropped, so that a run of any length keeps
+    evenly spaced ones: one in `every`. ValueError if not even the first and last model of each rank would fit.
+    """
+
+    def __init__(self, parameters: int, itemsize: int, ranks: int, limit: int = LIMIT):
+        if 4 * ranks * parameters * itemsize > limit:
+            raise ValueError(
+                f"the path of {ranks} models with {parameters:,} parameters each takes more than {limit / 1e6:.0f} MB; "
+                "use a smaller model or fewer workers to see it learn."
+            )
+        self.limit, self.every = limit, 1
+        self.sightings: list[Sighting] = []
+        self.applied: list[Applied] = []
+        self.models: list[np.ndarray] = []  # each (d,)
+        self._places: dict[bytes, int] = {}
+        self._seen: Counter = Counter()  # by (rank, what)
+        self._bytes = 0
+
+    def see(self, rank: int, seconds: float, what: int, w: np.ndarray) -> None:
+        """Note the model `w`, (d,), unless it is not finite."""
+        number = self._seen[rank, what]
+        self._seen[rank, what] += 1
+        if number % self.every == 0 and np.isfinite(w).all():
+            self.sightings.append(Sighting(rank, seconds, what, number, self.keep(w)))
+            if self._bytes > self.limit:
+                self._thin()
+
+    def apply(self, rank: int, seconds: float, staleness: int) -> None:
+        """Note an update of the model that this rank reports."""
+        self.applied.append(Applied(rank, seconds, self._seen[rank, REPORT], staleness))
+
+    def keep(self, w: np.ndarray) -> int:
+        """Keep the model w, unless it is there, and return its place."""
+        w = np.ascontiguousarray(w)
+        key = hashlib.blake2b(w.data, digest_size=16).digest()
+        if key not in self._places:
+            self._places[key] = len(self.models)
+            self.models.append(w.copy())
+            self._bytes += w.nbytes
+        return self._places[key]
+
+    def _thin(self) -> None:
+        self.every *= 2
+        kept = [one for one in self.sightings if one.number % self.every == 0]
+        old, self.models, self._places, self._bytes = self.models, [], {}, 0
+        self.sightings = [one._replace(place=self.keep(old[one.place])) for one in kept]
+
+
+class WatchedTask:
+    """A task whose models are noted in a trajectory."""
+
+    def __init__(self, task, trajectory: Trajectory):
+        self._task, self._trajectory = task, trajectory
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._task, name)
+
+    def gradient(self, w, batch=None) -> tuple:
+        """Note w, and return (loss, g) there."""
+        self.see(GRADIENT, w)
+        return self._task.gradient(w, batch)
+
+    def portion(self, w, indices) -> tuple:
+        """Note w, and return (loss, g) there."""
+        self.see(GRADIENT, w)
+        return self._task.portion(w, indices)
+
+    def descend(self, shared, *args, **kwargs) -> None:
+        """Note the shared model as this rank begins a mini-batch in it, and take its steps."""
+        self.see(GRADIENT, shared.vector)
+        self._task.descend(shared, *args, **kwargs)
+
+    def report(self, w, where=slice(None), new: bool = True) -> None:
+        """Note w if it is a whole model, and report it."""
+        if isinstance(where, slice) and where == slice(None):
+            self.see(REPORT, w)
+        self._task.report(w, where, new)
+
+    def applied(self, staleness: int) -> None:
+        """Note and record an update of the shared model."""
+        event_log = self._task.event_log
+        self._trajectory.apply(event_log.rank, event_log.clock(), staleness)
+        self._task.applied(staleness)
+
+    def see(self, what: int, w) -> None:
+        """Note the model w of this rank, now, if it is a whole one."""
+        if getattr(w, "shape", None) == (self._task.workload.parameters,):
+            self._trajectory.see(self._task.event_log.rank, self._task.event_log.clock(), what, w)
+
+
+def watched(worker: Callable[[Any, Any, Any], Any], trajectory: Trajectory) -> Callable[[Any, Any, Any], Any]:
+    """Return the same worker with its tasks watched, and with what it returns noted."""
+
+    def program(comm, task, s):
+        seen = WatchedTask(task, trajectory)
+        w = worker(comm, seen, s)
+        seen.see(END, w)
+        return w
+
+    return program
+
+
+class Arrow(NamedTuple):
+    """A stale update: from the place of the model that its gradient was computed from to that of the one it changed."""
+
+    seconds: float
+    start: int
+    stop: int
+
+
+def arrows(trajectory: Trajectory, servers: int) -> Iterator[Arrow]:
+    """Yield the stale updates of servers that report every version of a whole model; none where some were dropped."""
+    versions: dict[tuple[int, int], int] = {
+        (one.rank, one.number + 1): one.place for one in trajectory.sightings if one.what == REPORT
+    }
+    first = next((one.place for one in trajectory.sightings if one.what == GRADIENT), None)
+    for rank, seconds, version, staleness in trajectory.applied:
+        if rank < servers and staleness:
+            since = versions.get((rank, version - staleness), first if version == staleness else None)
+            if (now := versions.get((rank, version))) is not None and since is not None:
+                yield Arrow(seconds, since, now)

@@ -1,0 +1,130 @@
+"""Why: causes of waits as sentences, and as columns from which canvases make the same sentences.
+
+waits 517 µs for worker 2, whose gradient takes 5 times as long as usual; without that the step would take 428 µs
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from experiments import units
+from experiments.plots.column_codec import pack
+from experiments.plots.lanes import lane_names
+from experiments.runs.causes import NETWORK, QUEUE, STOPPED, UNKNOWN, WORK, Causes
+from experiments.runs.record import Run
+from tracing import COMPUTE, UPDATE, WAIT, Trace
+
+WORDS = {
+    "slow": "for {whom}, whose {what} takes {factor} times as long as usual",
+    "work": "for {whom}, which is at work on {what}",
+    "busy": "for {whom}, which does something that was not recorded",
+    "network": "for the network",
+    "queue": "for its turn at {whom}",
+    "stopped": "for {whom}, which is {what}",
+    "unknown": "for something that was not recorded",
+    "all": "waits {wait}",
+    "part": "waits {wait}, {seconds} of it",
+    "through": "{by}, held up by {whom}",
+    "without": "; without that the step would take {without}",
+}
+"""The words of the sentences: first those of each cause, then what is put around them."""
+HOW = tuple(WORDS)[:7]
+SLOW, AT_WORK, BUSY = range(3)
+UNUSUAL = 1.25  # times as long as usual, from which it is told
+NEARLY = 0.9  # of a wait, from which that is all of it
+LEAST = 1e-3  # of the ranks' time, from which waiting is told
+
+CELLS = ("by", "culprit", "how", "caused", "back", "factor", "without", "what", "src", "bytes")
+
+
+def explained(trace: Trace, causes: Causes) -> Trace:
+    """Return the trace with causes beside its spans, in columns CELLS, `critical` and `told`: where there are any."""
+    spans, message = trace.spans, causes.message
+    took, span = spans["end"] - spans["start"], causes.span
+    known, got = span >= 0, message >= 0
+    works = known & np.isin(spans["kind"][span], (COMPUTE, UPDATE))
+    how = np.select([causes.reason == reason for reason in (NETWORK, QUEUE, STOPPED, UNKNOWN)], (3, 4, 5, 6), AT_WORK)
+    how = np.where((causes.reason == WORK) & ~works, BUSY, how)
+    slow = (how == AT_WORK) & (causes.factor >= UNUSUAL)
+    none = np.zeros(0, int)
+    src, size = trace.messages.get("src", none), trace.messages.get("bytes", none)
+    cells = {
+        "by": causes.by,
+        "culprit": causes.rank,
+        "how": np.where(slow, SLOW, how),
+        "caused": causes.seconds,
+        "back": np.where(known, spans["end"] - (spans["start"][span] + took[span] / 2), -1.0) if len(took) else took,
+        "factor": np.where(slow, causes.factor, 0.0),
+        "without": np.where(slow, causes.without, 0.0),
+        "what": np.where(known, spans["label"][span], 0) if len(took) else how,
+        "src": np.where(got, np.append(src, -1)[message], -1),
+        "bytes": np.where(got, np.append(size, 0)[message], 0),
+        "critical": causes.critical,
+        "told": (causes.reason >= 0) | got,
+    }
+    return Trace(trace.ranks, {**spans, **cells}, trace.messages, trace.labels)
+
+
+def packed(part: Trace) -> bytes:
+    """Return the causes of an explained trace for a canvas, which has its spans sorted by lane and then by start.
+
+    Columns: critical, for each span; row, the spans that have a cause or a message, and CELLS for each of these.
+    """
+    order = np.lexsort([part.spans["start"], part.spans["rank"]])
+    row = np.flatnonzero(part.spans["told"][order])
+    cells = {name: part.spans[name][order][row] for name in CELLS}
+    return message(row, cells, {"critical": part.spans["critical"][order].astype("u1")})
+
+
+def message(row: np.ndarray, cells: dict[str, np.ndarray], more: dict[str, np.ndarray] | None = None) -> bytes:
+    """Return CELLS of the spans in these rows packed for a canvas, and `more` columns."""
+    kinds = {"how": "u1", "what": "u2", **dict.fromkeys(("caused", "back", "factor", "without", "bytes"), "f4")}
+    columns = {name: column.astype(kinds.get(name, "i4")) for name, column in cells.items()}
+    return pack({"words": WORDS, "how": HOW, "nearly": NEARLY}, {**columns, "row": row.astype("u4"), **(more or {})})
+
+
+def sentence(part: Trace, row: int, names: Sequence[str], time: Callable[[float], str] = units.seconds) -> str:
+    """Return why the wait in this row of an explained trace is: "waits 517 µs for ..."; "" for any other span."""
+    at = {name: part.spans[name][row] for name in ("start", "end", "kind", *CELLS)}
+    if at["kind"] != WAIT:
+        return ""
+    wait, by = at["end"] - at["start"], "" if at["by"] < 0 else names[at["by"]]
+    whom = names[at["culprit"]] if at["culprit"] >= 0 else ""
+    if at["how"] in (SLOW, AT_WORK, BUSY) and at["by"] != at["culprit"]:
+        whom = WORDS["through"].format(by=by, whom=whom)
+    filled = {
+        "whom": whom,
+        "what": part.labels[at["what"]],
+        "factor": units.number(float(at["factor"]), 2),
+        "wait": time(float(wait)),
+        "seconds": time(float(at["caused"])),
+        "without": time(float(at["without"])),
+    }
+    around = WORDS["all" if at["caused"] >= NEARLY * wait else "part"]
+    after = WORDS["without"] if at["without"] > 0 else ""
+    return f"{around} {WORDS[HOW[at['how']]]}{after}".format(**filled)
+
+
+def totals(run: Run) -> str:
+    """Return who caused most of the waiting in a run, in a sentence; "" where nobody waits worth a word."""
+    return told(run.trace, run.causes, lane_names(run))
+
+
+def told(trace: Trace, causes: Causes, names: Sequence[str]) -> str:
+    """Return who caused most of all waiting, in a sentence; "" where nobody waits worth a word."""
+    totals, busy = causes.totals, trace.busy().sum()
+    total = totals.sum()
+    if not total or total < LEAST * busy:
+        return ""
+    shares = {}
+    for rank in range(trace.ranks):
+        shares[f"caused by {names[rank]}"] = totals[rank, WORK]
+        shares[f"for {names[rank]}, which had stopped"] = totals[rank, STOPPED]
+        shares[f"for a turn at {names[rank]}"] = totals[rank, QUEUE]
+    shares["for the network"] = totals[:, NETWORK].sum()
+    most = sorted(shares, key=lambda name: -shares[name])[:2]
+    first, second = (f"{100 * shares[name] / total:.0f} %" for name in most)
+    more = f", {second} was {most[1]}" if shares[most[1]] >= 0.1 * total else ""
+    return f"{first} of all waiting was {most[0]}{more}."

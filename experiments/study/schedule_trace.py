@@ -1,0 +1,35 @@
+"""A schedule as the trace that a run of it would record: ops, idle slots as waits, and what is sent for them."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from experiments.study.schedules import REASONS, Study
+from tracing import COMMUNICATE, COMPUTE, MESSAGES, SPANS, UPDATE, WAIT, Trace, numbered, ordered
+
+
+def traced(study: Study) -> Trace:
+    """Return the trace of `study`, in units of its time; a rank that has nothing left to do has no span."""
+    ops, idle = study.ops, study.idle
+    slots = np.flatnonzero(idle["reason"] != REASONS.index("over"))
+    link = idle["reason"][slots] == REASONS.index("link")
+    need, op = idle["need"][slots], idle["op"][slots]
+    labels = [study.op(row) for row in range(len(ops["start"]))] + ["receive"] * len(slots)
+    label, names = numbered(np.array(labels, object))
+    spans = {
+        "rank": np.concatenate([ops["rank"], idle["rank"][slots]]),
+        "kind": np.concatenate([np.where(ops["kind"] == 5, UPDATE, COMPUTE), np.where(link, COMMUNICATE, WAIT)]),
+        "start": np.concatenate([ops["start"], idle["start"][slots]]),
+        "end": np.concatenate([ops["end"], idle["end"][slots]]),
+        "step": np.full(len(labels), -1),
+        "label": label,
+    }
+    zeros = np.zeros(len(slots), int)
+    messages = (ops["rank"][need], idle["rank"][slots], zeros, zeros, ops["end"][need], ops["start"][op], zeros > 0)
+    took = spans["end"] > spans["start"]
+    return Trace(
+        study.summary["ranks"],
+        ordered({name: spans[name][took] for name in SPANS}, "start", "rank"),
+        ordered(dict(zip(MESSAGES, messages, strict=True)), "sent", "src"),
+        names,
+    )

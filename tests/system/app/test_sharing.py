@@ -1,0 +1,39 @@
+"""A link to exactly what is on the page."""
+
+from urllib.parse import parse_qs, urlsplit
+
+from experiments.experiment import Experiment
+
+
+def linked(page) -> str:
+    """The link of the open Share popover."""
+    page.session_state["share"] = True
+    page.run()
+    return next(block.value for block in page.code if "?" in block.value)
+
+
+def test_a_link_has_the_view_and_the_pinned_runs_as_what_makes_them_again(page, stored, folders):
+    one, two = Experiment(), Experiment(algorithm="easgd")
+    pinned = stored(two).name
+    stored(one)
+    opened = page(f"{one.query()}&axis=seconds&log=true&pin={pinned}")
+    assert not opened.exception
+    parts = parse_qs(urlsplit(linked(opened)).query)
+    assert parts["axis"] == ["seconds"] and parts["log"] == ["true"] and parts["algorithm"] == ["sync_sgd"]
+    assert parts["pin"] == [two.query()]
+
+
+def test_a_link_pins_its_runs_where_they_were_never_made(page, stored):
+    one, two = Experiment(), Experiment(algorithm="easgd", steps=20)
+    stored(one)
+    folder = stored(two)
+    opened = page(f"{one.query()}&pin=" + two.query().replace("&", "%26").replace("=", "%3D"))
+    assert opened.query_params["pin"] in (folder.name, [folder.name])
+    assert any(button.key == f"unpin-{folder.name}" for button in opened.button)
+
+
+def test_what_a_link_cannot_pin_it_says_in_a_sentence(page, stored):
+    stored(Experiment())
+    opened = page(f"{Experiment().query()}&pin=cluster%3Dprocesses")
+    assert any("left out" in warning.value for warning in opened.warning)
+    assert "pin" not in opened.query_params
