@@ -16,6 +16,7 @@ from urllib.parse import parse_qsl, urlencode
 
 import streamlit as st
 
+from app import helps
 from experiments import catalogue, naming, units
 from experiments.experiment import (
     NESTED,
@@ -74,6 +75,7 @@ class Control:
     name: str
     kind: str
     help: str
+    """What it is, in a line, as the command line prints it."""
     unit: str
     default: Any
     options: tuple = ()
@@ -81,6 +83,11 @@ class Control:
     high: float | None = None
     whole: bool = False
     delay: bool = False
+
+    @property
+    def about(self) -> str:
+        """What it does, and what happens when it is turned up."""
+        return helps.text(self.owner, self.name) or f"{self.help[:1].upper()}{self.help[1:]}."
 
     @property
     def label(self) -> str:
@@ -196,6 +203,11 @@ def compresses(algorithm: str) -> bool:
     return bool(catalogue.ALGORITHMS[algorithm].declaration.compresses)
 
 
+def whole_batch() -> bool:
+    """Whether a step of the chosen algorithm takes all samples, so that there is no batch to choose."""
+    return catalogue.ALGORITHMS[st.session_state["algorithm"]].declaration.whole_batch
+
+
 def alone(algorithm: str) -> bool:
     """Whether this algorithm trains on one worker only."""
     return catalogue.ALGORITHMS[algorithm].declaration.defaults.get("workers") == 1
@@ -206,12 +218,12 @@ def draw(one: Control, refused: str = "", on_change=None) -> None:
 
     `refused` says why the cluster cannot obey it: it is disabled, unless it has a value that must be taken back.
     """
-    if not in_force(one.owner, one.name, st.session_state):
+    if not in_force(one.owner, one.name, st.session_state) or (one.name == "batch" and whole_batch()):
         return
     value = st.session_state.setdefault(one.name, one.default)
     common = {
         "key": one.name,
-        "help": one.help + "." + (f"\n\nNot on this cluster: {refused}" if refused else ""),
+        "help": one.about + (f"\n\nNot on this cluster: {refused}" if refused else ""),
         "disabled": bool(refused) and value == real_defaults(_cluster()).get(one.name, one.default),
         "persist_state": "session",
         "on_change": partial(_take, one.name) if refused else on_change,

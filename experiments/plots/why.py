@@ -74,10 +74,15 @@ def packed(part: Trace) -> bytes:
     """
     order = np.lexsort([part.spans["start"], part.spans["rank"]])
     row = np.flatnonzero(part.spans["told"][order])
+    cells = {name: part.spans[name][order][row] for name in CELLS}
+    return message(row, cells, {"critical": part.spans["critical"][order].astype("u1")})
+
+
+def message(row: np.ndarray, cells: dict[str, np.ndarray], more: dict[str, np.ndarray] | None = None) -> bytes:
+    """Return CELLS of the spans in these rows packed for a canvas, and `more` columns."""
     kinds = {"how": "u1", "what": "u2", **dict.fromkeys(("caused", "back", "factor", "without", "bytes"), "f4")}
-    columns = {name: part.spans[name][order][row].astype(kinds.get(name, "i4")) for name in CELLS}
-    columns |= {"row": row.astype("u4"), "critical": part.spans["critical"][order].astype("u1")}
-    return pack({"words": WORDS, "how": HOW, "nearly": NEARLY}, columns)
+    columns = {name: column.astype(kinds.get(name, "i4")) for name, column in cells.items()}
+    return pack({"words": WORDS, "how": HOW, "nearly": NEARLY}, {**columns, "row": row.astype("u4"), **(more or {})})
 
 
 def sentence(part: Trace, row: int, names: Sequence[str], time: Callable[[float], str] = units.seconds) -> str:

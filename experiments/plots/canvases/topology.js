@@ -23,6 +23,7 @@ class Topology {
   show(machines, held) {
     Object.assign(this, { machines, held });
     if (!machines) return;
+    this.box.setAttribute("role", "img");
     this.box.setAttribute("aria-label", machines.description);
     this.ranks = machines.names.map((_, m) => machines.of.flatMap((one, rank) => (one === m ? [rank] : [])));
     this.wait();

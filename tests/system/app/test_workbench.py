@@ -1,6 +1,7 @@
 """The page, driven without a browser. Runs lie in the store already, unless a test says otherwise."""
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -56,7 +57,8 @@ def test_every_setting_in_force_has_a_widget_and_no_other_setting_of_the_method_
     fields -= {"workers"} if controls.alone(name) else set()
     assert fields <= widgets(opened).keys()
     assert {*experiment.settings} & widgets(opened).keys() <= fields
-    assert any(algorithms.idea(algorithms.module(name)) in element.value for element in opened.markdown)
+    idea = algorithms.idea(algorithms.module(name))
+    assert any(idea in re.sub("<[^>]+>", "", element.value) for element in opened.markdown)
 
 
 def test_notes_on_an_experiment_stand_beside_the_button_before_it_runs(page, stored):

@@ -46,3 +46,15 @@ def test_the_passes_of_a_pipeline_have_the_colours_of_a_schedule():
     other, _ = unpack(schedule.frame(study(Plan.of(schedule="zb_h1", ranks=3, chunks=4))))
     for kind in ("forward", "backward of inputs", "backward of weights"):
         assert header["look"][kind] == other["look"][kind]
+
+
+def test_an_idle_slot_of_a_schedule_is_told_as_a_wait_of_a_run_is():
+    found = study(Plan.of(schedule="1f1b", ranks=3, chunks=4, latency=0.5))
+    header, outer = unpack(schedule.frame(found))
+    text, spans = unpack(outer["timeline"].tobytes())
+    why_of = columns(schedule.frame(found))
+    for place, by, how, what in zip(*(why_of[name] for name in ("row", "by", "how", "what")), strict=True):
+        said = text["labels"][spans["label"][place]]
+        assert header["kinds"][spans["kind"][place]] == "idle"
+        assert f"waits for {text['labels'][what]} " in said and said.endswith(f"rank {by}")
+        assert (why.HOW[how] == "network") == ("over the link" in said)
