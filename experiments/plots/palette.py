@@ -81,6 +81,9 @@ RUNS: tuple[LineStyle, ...] = (
 )
 """Runs on the page, in the order they came; the run that is shown and four that are kept."""
 
+MARKS = {"circle": "●", "square": "■", "diamond": "◆", "triangle-up": "▲", "cross": "✚"}
+"""A run's mark as a letter, by the symbol of its line."""
+
 GHOST = LineStyle("#87919C", "solid", "circle")
 """The run before, behind the one that took its place: grey, which no run is."""
 

@@ -85,14 +85,14 @@ class Timeline {
     const again = this.run === frame.run;
     const { run, lanes: names, kinds, look, exact, spans: count } = frame;
     Object.assign(this, { run, names, kinds, look, exact, count, spans, messages, coarse: frame.columns.shares });
-    const { whole = "whole run", readable = READABLE, brief = false, work = 2, unit = "s", opening = 0, flags = [], chips = [] } = frame;
+    const { whole = "whole run", readable = READABLE, brief = false, work = 2, unit = "s", opening = 0, flags = [], chips = [], colours } = frame;
     this.clickable = frame.clickable ?? false;
     this.together = frame.together;
     this.saved = frame.saved;
     this.openAt = frame.open ?? (opening ? [0, opening] : null); // frames that were recorded say `opening`
     const clock = frame.clock ? lockstepClock : this.clock === lockstepClock ? new Clock() : this.clock;
     if (clock !== this.clock) { this.clock = clock; this.hear(); }
-    Object.assign(this, { whole, readable, brief, work, flags, inTime: unit === "s" ? inSeconds : inUnits, timed: unit === "s" });
+    Object.assign(this, { whole, readable, brief, work, flags, colours, inTime: unit === "s" ? inSeconds : inUnits, timed: unit === "s" });
     this.total = Math.max(frame.seconds, 1e-9);
     this.end = frame.end ?? this.total;
     this.index();
@@ -100,8 +100,7 @@ class Timeline {
     this.offerPlaces(chips);
     this.pitch = Math.max(7, Math.min(30, Math.floor(300 / this.names.length)));
     this.surface.height = this.overlay.height = TOP + Math.min(this.names.length * this.pitch, TALLEST) + AXIS;
-    this.topology.show(frame.machines, frame.columns.held);
-    this.topology.surface.height = Math.max(232, Math.min(340, this.surface.height + (frame.columns.why ? 84 : 52)));
+    this.topology.show(frame.machines, frame.columns.held, this.surface.height + (frame.columns.why ? 84 : 52));
     this.machinesButton.hidden = !frame.machines;
     this.topology.box.hidden = !frame.machines || this.machinesButton.getAttribute("aria-pressed") === "false";
     this.messagesButton.hidden = !messages.columns.sent.length;
@@ -458,6 +457,10 @@ class Timeline {
         g.fillStyle = page.text;
         g.fillText(this.names[r], 4, y, GUTTER - 10);
       }
+      if (this.colours?.[r]) {
+        g.fillStyle = this.colours[r];
+        g.fillRect(0, this.y(r), 2.5, this.pitch);
+      }
       if (this.pitch > 12) {
         g.strokeStyle = page.border;
         g.globalAlpha = 0.6;
@@ -813,7 +816,7 @@ class Timeline {
     if (!this.near() && expected < MANY && !this.clock.playing) this.events.ask?.("window", { run: this.run, from: this.from, to: this.to });
     this.status.classList.toggle("at", this.looking());
     if (this.looking()) { this.status.textContent = this.told(); return; }
-    const where = all ? `the ${this.whole}, ${this.inTime(this.end)}` : `${this.inTime(this.from)} to ${this.inTime(this.to)} of ${this.inTime(this.end)}`;
+    const where = all ? `the ${this.whole}, ${this.inTime(this.end)}` : `${this.inTime(this.from)} to ${this.inTime(Math.min(this.to, this.end))} of ${this.inTime(this.end)}`;
     const how = matchMedia("(pointer: coarse)").matches
       ? "Drag to move, two fingers to zoom; tap the axis to look at a moment."
       : "Drag to move, + and − or Ctrl+wheel to zoom, double-click to zoom in, Home for all; space to play, a click on the axis to look at a moment.";
