@@ -45,39 +45,41 @@ def outcome(shown: list[Shown], names: tuple[str, ...], figure: str, title: str,
 
 
 @dataclass(frozen=True)
-class Grid:
-    """Runs over the values of two settings, in words: `runs` by (column, row), where there is one."""
+class Combinations:
+    """Runs over the values of two settings, in words: by (column, row) each run, or why there is none (yet)."""
 
     across: str
     down: str
     columns: tuple[str, ...]
     rows: tuple[str, ...]
-    runs: Mapping[tuple[int, int], Run]
+    runs: Mapping[tuple[int, int], Run | str]
 
     def values(self, figure: str) -> np.ndarray:
         """Return a figure of the summary, (rows, columns), NaN where there is none."""
         table = np.full((len(self.rows), len(self.columns)), np.nan)
         for (column, row), run in self.runs.items():
-            value = run.summary.get(figure) if run.status == "finished" else None
+            known = isinstance(run, Run) and run.status == "finished"
+            value = run.summary.get(figure) if known else None
             table[row, column] = np.nan if value is None else value
         return table
 
     def words(self, figure: str) -> list[list[str]]:
         """Return the same as texts with units; runs that did not finish say so."""
         return [
-            [_cell(self.runs.get((column, row)), figure) for column in range(len(self.columns))]
+            [_cell(self.runs[column, row], figure) for column in range(len(self.columns))]
             for row in range(len(self.rows))
         ]
 
 
-def heat(grid: Grid, figure: str) -> go.Figure:
-    """Draw a figure of each run of a grid as the colour of its cell, with the number in it; darker is more."""
+def heat(grid: Combinations, figure: str) -> go.Figure:
+    """Draw a figure of each run as the colour of its cell, with the number in it; darker is more."""
     values = grid.values(figure)
     known = values[np.isfinite(values)]
     spread = np.log10(values) if len(known) and known.min() > 0 and known.max() > 20 * known.min() else values
     words = grid.words(figure)
     map_ = go.Heatmap(
         z=spread.astype(np.float32), x=list(grid.columns), y=list(grid.rows), text=words, texttemplate="%{text}",
+        textfont={"size": 14},
         xgap=2, ygap=2, colorscale=[list(stop) for stop in palette.HEAT], showscale=False, hoverongaps=False,
         hovertemplate=f"{grid.across} %{{x}}, {grid.down} %{{y}}: %{{text}}<extra></extra>",
     )  # fmt: skip
@@ -86,14 +88,12 @@ def heat(grid: Grid, figure: str) -> go.Figure:
     drawn.update_layout(height=110 + 44 * len(grid.rows), dragmode=False)
     drawn.update_xaxes(type="category", showgrid=False, rangemode="normal")
     drawn.update_yaxes(title_text=grid.down, type="category", showgrid=False, autorange="reversed")
-    for row, column in zip(*np.nonzero(~np.isfinite(values)), strict=True):  # a map writes no text without a number
-        drawn.add_annotation(x=int(column), y=int(row), text=words[row][column], showarrow=False)
     return drawn
 
 
-def _cell(run: Run | None, figure: str) -> str:
-    if run is None:
-        return "cannot run"
+def _cell(run: Run | str, figure: str) -> str:
+    if isinstance(run, str):
+        return run
     if run.status != "finished":
         return run.status
     return units.SAY[FIGURES[figure].unit](run.summary[figure]) if run.summary.get(figure) is not None else "–"

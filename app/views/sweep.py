@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import streamlit as st
@@ -10,14 +11,11 @@ from app import background, charts, controls, feasible, session
 from app.charts import Shown
 from app.controls import Control, control, owners, spoken
 from app.text import escaped, sentence
-from app.views import compare
-from app.views.pictures import chart, heading, lines
-from experiments import units
+from app.views import compare, outcomes
+from app.views.pictures import heading, lines
 from experiments.experiment import Experiment
 from experiments.jobs.pool import JobState
 from experiments.jobs.spec import JobSpec
-from experiments.plots import curves
-from experiments.runs.figures import FIGURES
 from experiments.runs.record import Run
 from experiments.study import rates
 
@@ -25,7 +23,6 @@ COMMON = ("workers", "batch", "latency")
 DELAYS = (0.0, 1e-5, 1e-4, 1e-3, 1e-2)  # s, for a latency that was left to the preset
 MOST = 64  # workers of a sweep, unless the run on the page has more: a run with more takes a minute here
 MAPPED = 5  # values of each of two settings
-FIGURES_OF_MAP = ("held_out_loss", "accuracy", "samples_per_second", "seconds", "bytes")
 BEST = (
     "Search for the learning rate at which each of these runs ends lowest, so that none is better or worse than "
     "another only by its rate. A search is about fifteen runs; those of the table of defaults are known."
@@ -106,12 +103,15 @@ def show(run: Run) -> None:
     if axis is None:
         st.caption("Choose what to turn: about six runs are made, those that were made before are just shown.")
         return
+    named = partial(_control, e)
     stops, bound = (given, "") if axis == wanted else _stops(e, axis)
     if other:
-        _map(e, (axis, other), (stops[:MAPPED], _stops(e, other)[0][:MAPPED]), best)
+        both = stops[:MAPPED], _stops(e, other)[0][:MAPPED]
+        combined = [_changed(e, {axis: across, other: down}) for down in both[1] for across in both[0]]
+        outcomes.mapped((named(axis), named(other)), both, _made(combined, best))
         return
     states = _made([_changed(e, {axis: value}) for value in stops], best)
-    one = control(owners(e.algorithm, e.compression, e.workload)[axis], axis)
+    one = named(axis)
     if bound:
         st.caption(sentence(bound))
     _strip(one, [(value, state) for value, state in zip(stops, states, strict=True) if not state.active], best)
@@ -145,7 +145,11 @@ def _stops(e: Experiment, axis: str) -> tuple[list, str]:
     """Return the values of a sweep, and what bounds them."""
     if axis == "workers":
         return worker_stops(e)
-    return values(control(owners(e.algorithm, e.compression, e.workload)[axis], axis), _value(e, axis)), ""
+    return values(_control(e, axis), _value(e, axis)), ""
+
+
+def _control(e: Experiment, name: str) -> Control:
+    return control(owners(e.algorithm, e.compression, e.workload)[name], name)
 
 
 def _changed(e: Experiment, settings: dict[str, Any]) -> Experiment | str:
@@ -215,7 +219,7 @@ def _strip(one: Control, made: list[tuple[Any, JobState]], best: bool) -> None:
                 )  # fmt: skip
                 lines(charts.panel, [each], compare.ending(each), axis, log, most, top, key=f"panel-{number}")
     if len(shown) > 1:
-        _outcomes(one, shown, stops, alike)
+        outcomes.compared(one, shown, stops, alike)
     compare.table(shown)
 
 
@@ -229,74 +233,3 @@ def same_model(shown: list[Shown]) -> bool:
     """Return whether all runs end with the same model, bit for bit."""
     weights = {one.run.summary.get("weights") for one in shown}
     return len(weights) == 1 and None not in weights
-
-
-def _outcomes(one: Control, shown: list[Shown], stops: list, alike: bool) -> None:
-    """Draw what came of a sweep: of workers speed-up and efficiency, else samples per second and the loss, or time."""
-    left, right = st.columns(2, gap="medium")
-    if one.name == "workers":
-        loss = _common(shown)
-        told = _scaling(shown, stops, loss)
-        with left:
-            heading("Speed-up", "How many times faster than the run with the fewest workers; the dotted line is ideal.")
-            chart(charts.speed_up, shown, told, tuple(stops), loss)
-        with right:
-            heading("Efficiency", "Speed-up as a share of the ideal one.")
-            chart(charts.efficiency, shown, told, tuple(stops), loss)
-        st.caption(told)
-        return
-    second = ("seconds", "Time to the end, s") if alike else ("held_out_loss", "Held-out loss at the end")
-    names = tuple(one.words(value) for value in stops)
-    for side, (figure, word) in ((left, ("samples_per_second", "Samples per second")), (right, second)):
-        with side:
-            heading(word)
-            chart(charts.outcome, shown, word, names, figure, "", spoken(one.name), key=f"outcome-{figure}")
-
-
-def _map(e: Experiment, names: tuple[str, str], stops: tuple[list, list], best: bool) -> None:
-    """Draw a figure over the values of two settings."""
-    across, down = (control(owners(e.algorithm, e.compression, e.workload)[name], name) for name in names)
-    places = [(column, row) for row in range(len(stops[1])) for column in range(len(stops[0]))]
-    wanted = [_changed(e, {names[0]: stops[0][column], names[1]: stops[1][row]}) for column, row in places]
-    states = _made(wanted, best)
-    done = {place: session.load(str(state.folder)) for place, state in zip(places, states, strict=True) if state.folder}
-    st.segmented_control(
-        "Figure", FIGURES_OF_MAP, key="map_figure", default=FIGURES_OF_MAP[0], required=True,
-        label_visibility="collapsed", format_func=lambda name: FIGURES[name].label,
-    )  # fmt: skip
-    figure = st.session_state.map_figure
-    words = (tuple(one.words(value) for value in some) for one, some in zip((across, down), stops, strict=True))
-    grid = charts.Grid(spoken(names[0]), spoken(names[1]), *words, done)
-    told = f"{FIGURES[figure].label} over {grid.across} and {grid.down}."
-    st.plotly_chart(charts.heat(grid, figure), key="map", config=charts.CONFIG, alt=told)
-    refused = dict.fromkeys(state.message for state in states if state.folder is None and not state.active)
-    for message in refused:
-        st.caption(f":material/block: {sentence(message)}")
-
-
-def _common(shown: list[Shown]) -> float | None:
-    """Return the lowest held-out loss that all of them reached."""
-    best = [one.run.summary["best_held_out_loss"] for one in shown]
-    return max(best) if None not in best else None
-
-
-def _scaling(shown: list[Shown], stops: list[int], loss: float | None) -> str:
-    """Return the speed-up in words."""
-    first, last = shown[0].run.summary, shown[-1].run.summary
-    faster = (last["samples_per_second"] or 0.0) / (first["samples_per_second"] or 1.0)
-    told = f"{stops[-1]} workers do {units.number(faster)} times as many samples per second as {stops[0]}"
-    ideal = stops[-1] / stops[0]
-    told += f", {units.percent(faster / ideal)} of the ideal {units.number(ideal)}"
-    if loss is None:
-        return f"{told}."
-    times = [curves.reached(one.run, loss) for one in (shown[0], shown[-1])]
-    if not all(times):  # the start was not improved on
-        return f"{told}."
-    return f"{told}; to a held-out loss of {units.number(loss)} they {longer(times[1] / times[0])}."
-
-
-def longer(ratio: float) -> str:
-    """Return in words a time as a multiple of another: "take 5 times as long", "come 2 times as fast"."""
-    if ratio > 1:
-        return f"take {units.number(ratio)} times as long"
-    return f"come {units.number(1 / ratio)} times as fast"

@@ -8,7 +8,7 @@ import pytest
 from app import charts
 from app.charts import Shown
 from app.controls import control
-from app.views import sweep
+from app.views import outcomes, sweep
 from experiments import units
 from experiments.experiment import Experiment
 from experiments.jobs.pool import JobState
@@ -51,20 +51,18 @@ def test_runs_with_the_same_model_are_told_by_their_weights(made):
 
 
 def test_a_time_is_never_said_to_be_a_fraction_as_fast():
-    assert sweep.longer(5.0) == "take 5 times as long" and sweep.longer(0.5) == "come 2 times as fast"
+    assert outcomes.longer(5.0) == "take 5 times as long" and outcomes.longer(0.5) == "come 2 times as fast"
 
 
 def test_a_map_of_two_settings_has_a_number_or_a_word_in_every_cell(made):
-    runs = {(0, 0): made(Experiment()), (1, 0): made(Experiment(workers=2))}
+    runs = {(0, 0): made(Experiment()), (1, 0): made(Experiment(workers=2)), (0, 1): "under way", (1, 1): "cannot run"}
     runs[1, 0].status = "diverged"
-    grid = charts.Grid("workers", "latency", ("1", "2"), ("0 s", "1 ms"), runs)
+    grid = charts.Combinations("workers", "latency", ("1", "2"), ("0 s", "1 ms"), runs)
     loss = runs[0, 0].summary["held_out_loss"]
     values = grid.values("held_out_loss")
     assert values.shape == (2, 2) and values[0, 0] == loss and np.isnan(values).sum() == 3
-    assert grid.words("held_out_loss") == [[units.number(loss), "diverged"], ["cannot run", "cannot run"]]
-    assert sorted(note.text for note in charts.heat(grid, "held_out_loss").layout.annotations) == [
-        *("cannot run", "cannot run", "diverged")
-    ]
+    assert grid.words("held_out_loss") == [[units.number(loss), "diverged"], ["under way", "cannot run"]]
+    assert [list(row) for row in charts.heat(grid, "held_out_loss").data[0].text] == grid.words("held_out_loss")
 
 
 def test_the_delays_of_an_algorithm_can_be_turned_too():
