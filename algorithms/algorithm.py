@@ -92,6 +92,11 @@ def nothing_to_note(e: Any) -> Iterable[str]:
     return ()
 
 
+def stable(e: Any) -> Iterable[tuple[str, str]]:
+    """Return nothing: no formula says when it diverges."""
+    return ()
+
+
 @dataclass(frozen=True)
 class Algorithm:
     """What an algorithm module declares. `s` is an instance of its `Settings`; the last fields are facts for tests."""
@@ -110,6 +115,8 @@ class Algorithm:
     notes: Callable[[Any], Iterable[str]] = nothing_to_note
     """`notes(e)`: sentences for whoever runs experiment `e`, by its `workers`, `workload`, `data`, `knobs` and faults:
     that with these it is another algorithm, or cannot do what it is for, and what to try instead."""
+    unstable: Callable[[Any], Iterable[tuple[str, str]]] = stable
+    """`unstable(e)`: (setting, why) of each setting with which experiment `e` diverges by a closed form."""
     elements_sent: Callable[[Shape, Any], float | None] = unpredictable
     """`elements_sent(shape, s)`: elements that all ranks together send in a run, collectives by the ring; exact for a
     budget in steps; None where it depends on timing or on the model's layers."""

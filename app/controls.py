@@ -16,7 +16,8 @@ from urllib.parse import parse_qsl, urlencode
 
 import streamlit as st
 
-from experiments import catalogue, units
+from app import helps
+from experiments import catalogue, naming, units
 from experiments.experiment import (
     NESTED,
     OWN,
@@ -74,6 +75,7 @@ class Control:
     name: str
     kind: str
     help: str
+    """What it is, in a line, as the command line prints it."""
     unit: str
     default: Any
     options: tuple = ()
@@ -81,6 +83,11 @@ class Control:
     high: float | None = None
     whole: bool = False
     delay: bool = False
+
+    @property
+    def about(self) -> str:
+        """What it does, and what happens when it is turned up."""
+        return helps.text(self.owner, self.name) or f"{self.help[:1].upper()}{self.help[1:]}."
 
     @property
     def label(self) -> str:
@@ -196,6 +203,11 @@ def compresses(algorithm: str) -> bool:
     return bool(catalogue.ALGORITHMS[algorithm].declaration.compresses)
 
 
+def whole_batch() -> bool:
+    """Whether a step of the chosen algorithm takes all samples, so that there is no batch to choose."""
+    return catalogue.ALGORITHMS[st.session_state["algorithm"]].declaration.whole_batch
+
+
 def alone(algorithm: str) -> bool:
     """Whether this algorithm trains on one worker only."""
     return catalogue.ALGORITHMS[algorithm].declaration.defaults.get("workers") == 1
@@ -206,12 +218,12 @@ def draw(one: Control, refused: str = "", on_change=None) -> None:
 
     `refused` says why the cluster cannot obey it: it is disabled, unless it has a value that must be taken back.
     """
-    if not in_force(one.owner, one.name, st.session_state):
+    if not in_force(one.owner, one.name, st.session_state) or (one.name == "batch" and whole_batch()):
         return
     value = st.session_state.setdefault(one.name, one.default)
     common = {
         "key": one.name,
-        "help": one.help + "." + (f"\n\nNot on this cluster: {refused}" if refused else ""),
+        "help": one.about + (f"\n\nNot on this cluster: {refused}" if refused else ""),
         "disabled": bool(refused) and value == real_defaults(_cluster()).get(one.name, one.default),
         "persist_state": "session",
         "on_change": partial(_take, one.name) if refused else on_change,
@@ -270,6 +282,8 @@ def _cluster() -> str:
 
 def _told(field: str, name: str) -> str:
     """Return a choice by its title, a preset with the figures that matter: "10GbE · 20 µs · 1.17 GB/s"."""
+    if field == "cluster":
+        return naming.cluster(name)
     titled = {"compression": catalogue.COMPRESSIONS, "workload": catalogue.WORKLOADS}.get(field, {})
     if name in titled:
         return catalogue.called(titled, name)
@@ -277,10 +291,7 @@ def _told(field: str, name: str) -> str:
         return name
     if name == OWN:
         return f"{SELF} · not emulated"
-    called = name
-    if name not in catalogue.PRESETS[field]:
-        fit = this_machine.load()
-        called = "this machine" if fit and getattr(fit, field) == name else "in numbers"
+    called = name if name in catalogue.PRESETS[field] else naming.HERE if naming.here(field, name) else "in numbers"
     if field == "network":
         link = catalogue.link(name)
         return f"{called} · {units.seconds(link.alpha)} · {units.rate(link.bandwidth)}"
@@ -298,9 +309,12 @@ def _sources(field: str) -> str:
 # what is chosen, and where it is kept
 
 
-def read_address() -> str:
-    """Take over the settings in the page's address, once per session; a sentence about what is wrong there, or ""."""
-    if "algorithm" in st.session_state:
+def read_address(again: bool = False) -> str:
+    """Take over the settings in the page's address; return a sentence about what is wrong there, or "".
+
+    It is read once per session, and `again` when the reader has gone back or forward.
+    """
+    if "algorithm" in st.session_state and not again:
         return ""
     try:
         given = {name: st.query_params[name] for name in st.query_params if name not in PAGE}
@@ -311,9 +325,16 @@ def read_address() -> str:
     return ""
 
 
+def leave_address() -> None:
+    """Take the experiment out of the address, on another page than its own."""
+    for name in st.session_state.pop("written", ()):
+        st.query_params.pop(name, None)
+
+
 def write_address(experiment: Experiment) -> None:
-    """Make the page's address the experiment's own link."""
-    wanted = dict(parse_qsl(experiment.query(), keep_blank_values=True))
+    """Make the page's address the experiment's own link; that of the default experiment chooses nothing."""
+    wanted = dict(parse_qsl(experiment.query(), keep_blank_values=True)) if experiment != Experiment() else {}
+    st.session_state.written = [*wanted]
     there = {name: st.query_params[name] for name in st.query_params if name not in PAGE}
     for name in there.keys() - wanted.keys():
         del st.query_params[name]

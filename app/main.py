@@ -13,6 +13,9 @@ if str(HERE.parent) not in sys.path:  # Streamlit puts app/ there, and not the r
     sys.path.insert(0, str(HERE.parent))
 
 import streamlit as st  # noqa: E402
+from starlette.middleware import Middleware  # noqa: E402
+
+from app.embedding import EmbedMiddleware  # noqa: E402
 
 LATER = 3.0  # s that the first page has the machine to itself, before a process is made ready for the next run
 
@@ -30,7 +33,7 @@ def prepare() -> None:
     asked(Experiment())  # imports the algorithms of all questions
     folder = session.pool().state(session.pool().submit("the first reader", Experiment())).folder
     if folder:
-        session.timeline_frame(str(folder), None)
+        session.timeline_frame(str(folder), None, True)
     time.sleep(LATER)
     session.pool().prewarm()
 
@@ -49,4 +52,4 @@ async def lifespan(_):
     yield
 
 
-app = st.App(HERE / "pages.py", lifespan=lifespan)
+app = st.App(HERE / "pages.py", lifespan=lifespan, middleware=[Middleware(EmbedMiddleware)])

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import streamlit as st
 
+from app import controls, presentation
 from app.views import kernels, network, schedules, survey, textbook, upload, workbench
 from app.views.textbook import instructor
 
@@ -11,6 +12,7 @@ HERE = Path(__file__).resolve().parent
 st.set_page_config("Lockstep", str(HERE / "icon.png"), layout="wide", initial_sidebar_state=340)
 st.html(HERE / "style.css")
 st.logo(HERE / "logo.svg", size="medium")
+presentation.listen()
 PAGES = [
     workbench.entry(),
     st.Page(schedules.page, title="Schedules", url_path="schedules"),
@@ -26,4 +28,7 @@ PAGES = [
         visibility="visible" if instructor.shown() else "hidden",
     ),
 ]
-st.navigation(PAGES, position="top").run()
+chosen = st.navigation(PAGES, position="top")
+if chosen is not PAGES[0]:
+    controls.leave_address()
+chosen.run()

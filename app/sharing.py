@@ -16,7 +16,7 @@ from experiments.experiment import PAGE, Experiment
 from experiments.runs.upload import uploaded
 
 PINS = ("pin", "keep")  # of which links have queries, and addresses the names of folders
-STREAMLIT = ("embed", "embed_options")
+APART = ("run", "size", "embed", "embed_options")  # of this server or this screen
 
 
 def here() -> str:
@@ -26,7 +26,7 @@ def here() -> str:
 
 def link(e: Experiment) -> str:
     """Return the address of the page as it is, with this experiment."""
-    view = [(name, st.query_params[name]) for name in PAGE if name in st.query_params and name not in PINS + STREAMLIT]
+    view = [(name, st.query_params[name]) for name in PAGE if name in st.query_params and name not in PINS + APART]
     return f"{here()}?" + "&".join(filter(None, (e.query(), urlencode(view), urlencode(_pins()))))
 
 

@@ -1,8 +1,9 @@
-"""Text from elsewhere on our pages: error messages and remarks, shown verbatim."""
+"""Text on our pages: error messages and remarks from elsewhere, shown verbatim, and our own with terms explained."""
 
 from __future__ import annotations
 
 from experiments.catalogue import ALGORITHMS, COMPRESSIONS, WORKLOADS
+from lessons.glossary import Glossary
 
 NAMES = {*ALGORITHMS, *COMPRESSIONS, *WORKLOADS}
 
@@ -21,3 +22,8 @@ def escaped(text: str) -> str:
     for mark in "\\`*_[]$:#<>~|":
         text = text.replace(mark, "\\" + mark)
     return text
+
+
+def explained(text: str) -> str:
+    """Return our own markdown with terms of the glossary as <abbr>, for a place that allows HTML."""
+    return Glossary().explain(text)

@@ -33,19 +33,8 @@ from workloads.budget import Budget
 MAX_WORKERS = 4096
 MAX_QUERY = 8000  # characters; longer queries are refused unread
 PAGE = (
-    "run",
-    "axis",
-    "log",
-    "pin",
-    "source",
-    "seeds",
-    "sweep",
-    "sweep2",
-    "best",
-    "stops",
-    "embed",
-    "embed_options",
-    "keep",
+    *("tour", "run", "axis", "log", "pin", "source", "seeds", "sweep", "sweep2", "best", "stops", "size"),
+    *("embed", "embed_options", "keep"),
 )
 """Parameters of an address that are for the page alone; `keep` is what older links call `pin`."""
 OWN = "own"  # the network and the device that a real cluster has: nothing is emulated

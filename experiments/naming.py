@@ -1,10 +1,24 @@
-"""Naming: what an experiment is called, by the titles of the catalogue."""
+"""Naming: what an experiment, its cluster, its presets and its faults are called, wherever they are named."""
 
 from __future__ import annotations
 
-from experiments.catalogue import ALGORITHMS, COMPRESSIONS, WORKLOADS
+import math
+import re
+from collections.abc import Iterator
+
+from cluster.real import gpus
+from experiments import units
+from experiments.catalogue import ALGORITHMS, COMPRESSIONS, PRESETS, WORKLOADS, device, link
 from experiments.experiment import Experiment
+from experiments.measure import this_machine
+from experiments.plots.lanes import rank_names
 from workloads import own_module, table
+
+REAL = {"processes": "real processes", "threads": "real threads", "gpus": "real GPUs"}
+ON_CPU = "ran on the CPU"  # in the note of a run that asked for GPUs and found too few
+HERE = "this machine"
+NONE = {"slow": "slower", "pause": "paused", "crash": "lost"}  # of the ranks, if it is only counted
+TIMES = ("", "1", *["two", "three", "four", "five", "six", "seven", "eight", "nine", "ten"])
 
 
 def method(e: Experiment) -> str:
@@ -29,3 +43,96 @@ def files(e: Experiment) -> str:
     """Return the names by which links and command lines choose the same: "sync_sgd, digits"."""
     coded = [] if e.compression == "none" else [e.compression]
     return ", ".join([e.algorithm, *coded, e.workload])
+
+
+# the cluster and its presets
+
+
+def cluster(name: str) -> str:
+    """Return a kind of cluster as a list of choices has it."""
+    if name == "simulated":
+        return "Simulated, on virtual time"
+    words = REAL[name][:1].upper() + REAL[name][1:]
+    return f"{words} · none on this machine" if name == "gpus" and not gpus.count() else words
+
+
+def obtained(e: Experiment, notes: tuple[str, ...] = ()) -> str:
+    """Return which real cluster a run with these notes had, and not the one it asked for."""
+    if e.cluster == "gpus" and any(ON_CPU in note for note in notes):
+        return "real processes on the CPU, since there are no GPUs here"
+    return REAL[e.cluster]
+
+
+def here(field: str, text: str) -> bool:
+    """Whether this network or device is the one that was fitted to this machine."""
+    fit = this_machine.load()
+    return fit is not None and getattr(fit, field) == text
+
+
+def network(text: str) -> str:
+    """Return a network in words: its preset, this machine's, or its latency and bandwidth."""
+    if text in PRESETS["network"]:
+        return text
+    if here("network", text):
+        return f"{HERE}'s network"
+    between = link(text)
+    return f"a network of {units.seconds(between.alpha)} and {units.rate(between.bandwidth)}"
+
+
+def devices(text: str) -> str:
+    """Return what ranks compute on in words: its preset, this machine's, or its speed."""
+    if text in PRESETS["device"]:
+        return f"{text} devices"
+    if here("device", text):
+        return f"{HERE}'s processors"
+    return f"devices of {units.number(device(text).flops / 1e9, 4)} GFLOP/s"
+
+
+# faults, by rank
+
+
+def ranks(e: Experiment) -> tuple[str, ...]:
+    """Return the names of its ranks: "server 0", "worker 1"."""
+    return tuple(rank_names(e, e.ranks))
+
+
+def with_names(e: Experiment, text: str) -> str:
+    """Return a message with its ranks called by their names: "rank 3 was lost" is "worker 3 was lost"."""
+    names = ranks(e)
+
+    def name(found: re.Match) -> str:
+        number = int(found[2])
+        return found[1] + names[number] if number < len(names) else found[0]
+
+    return re.sub(r"(?i)\b((?:the )?)rank (\d+)\b", name, text)
+
+
+def faults(e: Experiment) -> Iterator[tuple[str, str]]:
+    """Yield (kind, words) of each rank with a fault, in short: ("slow", "worker 2 ×5"), ("crash", "worker 3 † ...")."""
+    names = ranks(e)
+    for rank, factor in sorted(e.slow.by_rank.items()):
+        if factor != 1:
+            yield "slow", f"{names[rank]} ×{factor:g}"
+    for rank, spans in sorted(e.pause.by_rank.items()):
+        yield "pause", f"{names[rank]} pauses at {' and '.join(units.seconds(start) for start, _ in spans)}"
+    for rank, (at, until) in sorted(e.crash.by_rank.items()):
+        back = f", back at {units.seconds(until)}" if until < math.inf else ""
+        yield "crash", f"{names[rank]} † lost at {units.seconds(at)}{back}"
+
+
+def fault(e: Experiment, kind: str) -> str:
+    """Return the faults of one kind in full words: "worker 3 four times slower", "none slower" if there is none."""
+    names = ranks(e)
+    told = {
+        "slow": [f"{names[rank]} {_slower(factor)}" for rank, factor in sorted(e.slow.by_rank.items()) if factor != 1],
+        "pause": [f"{names[rank]} pauses" for rank in sorted(e.pause.by_rank)],
+        "crash": [f"{names[rank]} lost at {units.seconds(at)}" for rank, (at, _) in sorted(e.crash.by_rank.items())],
+    }[kind]
+    return " and ".join(told if len(told) <= 2 else [f"{len(told)} ranks {NONE[kind]}"]) or f"none {NONE[kind]}"
+
+
+def _slower(factor: float) -> str:
+    than, times = ("slower", factor) if factor >= 1 else ("faster", 1 / factor)
+    whole = round(times)
+    said = TIMES[whole] if whole < len(TIMES) and math.isclose(times, whole) else f"{times:.3g}"
+    return f"{said} times {than}"

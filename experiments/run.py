@@ -20,10 +20,11 @@ import workloads
 from algorithms import compression
 from cluster.comm import Cancelled
 from cluster.event_log import EventLog, Outcome
+from cluster.real import gpus
 from cluster.real.checkpoint import SharedCheckpoint
 from experiments import conditions
 from experiments.experiment import Experiment
-from experiments.runs import evaluations
+from experiments.runs import divergence, evaluations
 from experiments.runs.evaluations import Axes, Model
 from experiments.runs.progress import Progress, ProgressObserver
 from experiments.runs.record import Run
@@ -106,6 +107,12 @@ def check(experiment: Experiment, here: bool = True):
                 f"{experiment.ranks} ranks are too many real processes for this machine; use at most {most}, "
                 "or the simulated cluster."
             )
+    if here and experiment.cluster == "gpus" and (there := gpus.count()) < experiment.ranks:
+        have = "none was found on this machine" if not there else f"this machine has {there}"
+        raise ValueError(
+            f"cluster: {experiment.ranks} ranks need a CUDA GPU each, and {have}; use processes, which compute on its "
+            "CPU, or simulate GPUs: the simulated cluster with device H100."
+        )
     experiment.method.check(experiment.workers, experiment.batch, workload, experiment.knobs)
     conditions.check(experiment, workload, here)
     _batches(experiment, workload)
@@ -191,7 +198,7 @@ def _gathered(experiment: Experiment, outcome: Outcome, began: float) -> tuple[R
     axes = Axes(losses, trace.messages)
     models = _models(experiment, workload, outcome, axes, end)
     tried = evaluations.table(models, partial(evaluations.evaluate, workload), axes)
-    status, error = _status(outcome.error)
+    status, error = _status(outcome.error, experiment)
     run = Run(
         experiment=experiment,
         trace=trace,
@@ -294,14 +301,14 @@ def _batch(experiment: Experiment, workload) -> int:
     return workload.samples if experiment.method.whole_batch else experiment.batch
 
 
-def _status(error: Exception | None) -> tuple[str, str]:
+def _status(error: Exception | None, experiment: Experiment) -> tuple[str, str]:
     """Return ("finished" | "diverged" | "failed" | "cancelled", why)."""
     if error is None:
         return "finished", ""
     cause: BaseException | None = error
     while cause is not None:
         if isinstance(cause, Diverged):
-            return "diverged", f"{cause}; use a smaller learning rate."
+            return "diverged", f"{cause}; {divergence.cause(experiment).sentence}."
         cause = cause.__cause__
     return "cancelled" if isinstance(error, Cancelled) else "failed", str(error)
 

@@ -54,6 +54,18 @@ def elements_sent(shape, s):
     return 2 * shape.parameters * visits * (shape.workers - 1 if s.synchronous else shape.workers)
 
 
+def unstable(e):
+    s, replicas = e.knobs, e.workers
+    pull = s.spring(replicas)
+    both, name = (1 + replicas, f"1 - (1 + {replicas}) pull") if s.synchronous else (2, "1 - 2 pull")
+    if pull * both > 2:
+        yield (
+            "pull",
+            f"pull is {pull:g}, and a visit turns the distance between a replica and the centre into {name}, "
+            f"{1 - both * pull:g} times itself, which grows; use less than {2 / both:.3g}",
+        )
+
+
 def worker(comm, task, s=Settings()):
     if s.synchronous:
         return synchronous_replica(comm, task, s)
@@ -138,6 +150,7 @@ ALGORITHM = Algorithm(
     worker,
     Settings,
     servers=servers,
+    unstable=unstable,
     elements_sent=elements_sent,
     deterministic=lambda s: s.synchronous,
     restartable=restartable,

@@ -8,12 +8,13 @@ from plotly.subplots import make_subplots
 
 from app.charts.frame import frame
 from experiments import units
-from experiments.plots import palette
+from experiments.plots import palette, pictures
 from experiments.plots.lanes import RANKS, grouped, lane_names
 from experiments.plots.pictures import Shown
 from experiments.runs.record import Run
 from tracing import HELD
 
+NUMBERED = 16  # ranks up to which the cells of a matrix have room for numbers
 LINKS = 300  # of a graph of ranks; what moves less is not drawn
 WIDEST = 8  # px of a link
 
@@ -25,11 +26,19 @@ def traffic(shown: list[Shown]) -> go.Figure:
     words = [[units.size(cell) if cell else "" for cell in row] for row in table]
     to = names if len(names) <= 6 else [name.split()[-1] for name in names]
     cells = np.where(table > 0, table, np.nan).astype(np.float32)
+    most = float(table.max())
+    scale, unit = pictures.unit("bytes", most)
+    numbers = [[units.number(cell / scale) if cell else "" for cell in row] for row in table]
+    numbered = len(names) <= NUMBERED
+    marks = [0.0, most / 2, most]
     figure = go.Figure(
         go.Heatmap(
-            z=cells, x=to, y=names, customdata=words, xgap=2, ygap=2, zmin=0, zmax=float(table.max()), showscale=False,
+            z=cells, x=to, y=names, customdata=words, xgap=2, ygap=2, zmin=0, zmax=most,
+            colorbar={"title": {"text": unit}, "thickness": 10, "outlinewidth": 0, "tickvals": marks,
+                      "ticktext": [units.number(mark / scale) for mark in marks]},
             colorscale=[list(stop) for stop in palette.TRAFFIC],
-            text=words if len(names) <= 8 else None, texttemplate="%{text}" if len(names) <= 8 else None,
+            text=numbers if numbered else None, texttemplate="%{text}" if numbered else None,
+            textfont={"size": 12 if len(names) <= 8 else 9},
             hovertemplate="from %{y} to %{x}: %{customdata}<extra></extra>", hoverongaps=False,
         )
     )  # fmt: skip

@@ -7,7 +7,7 @@ from functools import partial
 import streamlit as st
 
 from app import controls
-from app.text import escaped
+from app.text import escaped, explained
 from app.views import fitting
 from experiments.catalogue import ALGORITHMS, COMPRESSIONS, FAMILIES
 from experiments.conditions import REFUSED
@@ -131,7 +131,7 @@ def _folded(label: str, of: str):
 def _compression(name: str) -> None:
     """Draw the idea of this compression, and its settings."""
     if name != "none":
-        st.markdown(f":small[{COMPRESSIONS[name].idea}]")
+        st.markdown(f":small[{explained(COMPRESSIONS[name].idea)}]", unsafe_allow_html=True)
     coding = coding_settings(name)
     for knob in coding.model_fields:
         controls.draw(controls.control(coding, knob))

@@ -11,17 +11,17 @@ from experiments.runs.record import Run
 PATIENCE = 3.5  # s in which the run that a question compares with may come; in a long queue it goes without
 
 
-def menu() -> None:
+def menu(key: str = "question") -> None:
     """Offer the questions. Choosing one sets all controls, runs it, and shows it over the run it is compared with."""
     st.menu_button(
-        "Try a question", QUESTIONS, key="question", icon=":material/psychology_alt:", width="stretch",
-        format_func=lambda question: question.asks, on_click=_try,
+        "Try a question", QUESTIONS, key=key, icon=":material/psychology_alt:", width="stretch",
+        format_func=lambda question: question.asks, on_click=_try, args=(key,),
         help="Sets all controls, runs them, and pins the run that the question compares with, in place of other pins.",
     )  # fmt: skip
 
 
-def _try() -> None:
-    question: Question = st.session_state.question
+def _try(key: str) -> None:
+    question: Question = st.session_state[key]
     controls.put(question.experiment)
     st.session_state.update(complaint="", axis=question.axis)
     reference = background.ask(question.reference, "question")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from html import escape
 
 import streamlit as st
@@ -20,10 +21,13 @@ from experiments.runs.upload import uploaded
 
 COMPARED = (
     *("held_out_loss", "accuracy", "samples", "updates", "seconds", "bytes", "flops"),
-    *("samples_per_second", "share_wait", "staleness_mean"),
+    *("samples_per_second", "share_compute", "share_wait", "staleness_mean"),
 )
 """The figures in the table."""
+COUNTED = ("workers", "steps", "epochs")  # settings whose name is what they count
 MARKS = {"circle": "●", "square": "■", "diamond": "◆", "triangle-up": "▲", "cross": "✚"}
+IN_TITLE = ("algorithm", "compression")  # what the name of a method says
+ABSENT = (None, "", "none")  # values that need no words beside another run that has one
 COLUMNS = 6  # settings in the table; more would not fit
 
 
@@ -39,20 +43,21 @@ def pinned() -> tuple[list[tuple[str, Run]], list[str]]:
     return found, missing
 
 
-def named(these: list[tuple[str, Run]], leader: str = "") -> list[Shown]:
-    """Return the runs with a colour each, and a name that shows in what they differ.
+def named(these: list[tuple[str, Run]], leader: str = "", colours: Mapping[str, int] | None = None) -> list[Shown]:
+    """Return the runs with a colour each, by default that of this session, and a name that shows in what they differ.
 
     Those that differ only in their seed are one, represented by the run called `leader` where it is among them.
     """
     together = seeds.groups(these, leader)
-    colours = session.colours([some[0][0] for some in together])
+    if colours is None:
+        colours = session.colours([some[0][0] for some in together])
     flats = [_flat(some[0][1].experiment, len(some) > 1) for some in together]
     differing = _differing(flats)
     shown = []
     for ((name, run), *others), flat in zip(together, flats, strict=True):
         alike = _differing([other for other in flats if other["algorithm"] == flat["algorithm"]])
         tells = [n for n in differing if n in flat and (n in alike or n not in run.experiment.settings)]
-        parts = [said(run.experiment, setting, flat[setting]) for setting in tells]
+        parts = [said(run.experiment, n, flat[n]) for n in tells if n not in IN_TITLE and flat[n] not in ABSENT]
         origin = ["uploaded"] if uploaded(name) else [f"{len(others) + 1} seeds"] if others else []
         words = ", ".join([naming.method(run.experiment), *parts[:3], *origin])
         shown.append(Shown(words, run, colours[name], name, tuple(other for _, other in others)))
@@ -66,21 +71,30 @@ def _differing(flats: list[dict]) -> list[str]:
 
 
 def changes(was: Experiment, now: Experiment) -> list[str]:
-    """Return what is different now, in words: "workers 4 → 8"."""
+    """Return what is different now, in words: "workers 4 → 8", "worker 3 four times slower"."""
     before, after = _flat(was), _flat(now)
     if was.algorithm != now.algorithm:
         return [" → ".join(ALGORITHMS[e.algorithm].title for e in (was, now))]
     if was.workload != now.workload:
         return [" → ".join(WORKLOADS[e.workload].title for e in (was, now))]
-    return [
-        f"{spoken(n)} {_value(was, n, before[n])} → {_value(now, n, after[n])}"
-        for n in after
-        if n in before and before[n] != after[n]
-    ]
+    return [_change(was, now, n) for n in after if n in before and before[n] != after[n]]
+
+
+def _change(was: Experiment, now: Experiment, name: str) -> str:
+    before, after = _flat(was)[name], _flat(now)[name]
+    if name in naming.NONE and not before:
+        return naming.fault(now, name)
+    if name in naming.NONE and not after:
+        return f"{naming.fault(was, name)} no more"
+    return f"{spoken(name)} {_value(was, name, before)} → {_value(now, name, after)}"
 
 
 def said(experiment: Experiment, name: str, value) -> str:
-    """Return a setting in a few words: "period 16"."""
+    """Return a setting in a few words: "period 16", "8 workers", "worker 3 four times slower"."""
+    if name in naming.NONE:
+        return naming.fault(experiment, name)
+    if name in COUNTED and value is not None:
+        return f"{units.count(value)} {name if value != 1 else name.removesuffix('s')}"
     return f"{spoken(name)} {_value(experiment, name, value)}"
 
 
@@ -162,5 +176,9 @@ def _flat(experiment: Experiment, any_seed: bool = False) -> dict:
 
 
 def _value(experiment: Experiment, name: str, value) -> str:
+    if name in naming.NONE:
+        return naming.fault(experiment, name) if value else "none"
+    if name in ("network", "device") and ":" in value:
+        return (naming.network if name == "network" else naming.devices)(value)
     owner = owners(experiment.algorithm, experiment.compression, experiment.workload).get(name)
     return control(owner, name).words(value) if owner else str(value)

@@ -32,7 +32,10 @@ def show(run: Run, folder: str) -> None:
 
 
 def _pictures(run: Run, folder: str, job: JobSpec) -> None:
-    learned = job.stored(session.ROOT)
+    known = st.session_state.setdefault("learned", {})  # what was looked up is not looked up again
+    if folder not in known:
+        known[folder] = job.stored(session.ROOT)
+    learned = known[folder]
     if learned is None and run.summary["wall_seconds"] > LONG and st.session_state.get("replayed") != folder:
         st.button(
             f"Replay it, in about {units.seconds(run.summary['wall_seconds'])}",
@@ -40,16 +43,18 @@ def _pictures(run: Run, folder: str, job: JobSpec) -> None:
         )  # fmt: skip
         return
     asked = run.summary["wall_seconds"] > LONG or components.seen(st.session_state.get("landscape"), folder)
+    place = st.container()  # what tells how far the replay is comes below, and moves no picture
     if learned is None and asked:
-        learned = background.fetch(job, "Replaying the run.", session.REPLAY)
-    if learned is None:
-        said = "The run is being replayed." if asked else "The run is replayed when this comes into sight."
-        components.landscape(landscape.pending(folder, said, not asked))
-        return
-    try:
-        components.landscape(_frame(folder, str(learned)))
-    except ValueError as error:
-        st.error(sentence(str(error)), icon=":material/error:")
+        learned = known[folder] = background.fetch(job, "Replaying the run.", session.REPLAY)
+    with place:
+        if learned is None:
+            said = "The run is being replayed." if asked else "The run is replayed when this comes into sight."
+            components.landscape(landscape.pending(folder, said, not asked))
+            return
+        try:
+            components.landscape(_frame(folder, str(learned)))
+        except ValueError as error:
+            st.error(sentence(str(error)), icon=":material/error:")
 
 
 @st.cache_resource(max_entries=16, show_spinner=False)

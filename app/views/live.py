@@ -19,12 +19,15 @@ EVERY = 0.5  # s between two frames
 DIMMED = "<style>.st-key-figures, .st-key-rest { opacity: 0.45; filter: grayscale(1); }</style>"
 
 
-def show() -> None:
-    """Show the page while a run is under way: over the run that is on it, or alone if there is none."""
+def show(led: bool = False) -> None:
+    """Show the page while a run is under way: over the run that is on it, or alone if there is none.
+
+    `led`: the timeline of the run on the page stands above already.
+    """
     folder, alone = st.session_state.get("shown"), LiveRun(None)
     if folder:
         asked = st.session_state.asked
-        result.show(folder, None, LiveRun(ghost.behind(folder, asked, session.pinned())))
+        result.show(folder, None, LiveRun(ghost.behind(folder, asked, session.pinned())), led)
         st.html(DIMMED)
     else:
         alone.head()

@@ -83,11 +83,11 @@ def _scaling(shown: list[Shown], stops: list[int], loss: float | None) -> str:
     times = [curves.reached(one.run, loss) for one in (shown[0], shown[-1])]
     if not all(times):  # the start was not improved on
         return f"{told}."
-    return f"{told}; to a held-out loss of {units.number(loss)} they {longer(times[1] / times[0])}."
+    return f"{told}; to a held-out loss of {units.number(loss)} {sooner(times[0] / times[1])}."
 
 
-def longer(ratio: float) -> str:
-    """Return in words a time as a multiple of another: "take 5 times as long", "come 2 times as fast"."""
-    if ratio > 1:
-        return f"take {units.number(ratio)} times as long"
-    return f"come {units.number(1 / ratio)} times as fast"
+def sooner(times: float) -> str:
+    """Return in words how much sooner the last comes than the first: it takes the first `times` as long."""
+    if times >= 1:
+        return f"they come {units.number(times)} times as fast"
+    return f"they take {units.number(1 / times)} times as long"

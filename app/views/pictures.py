@@ -10,7 +10,7 @@ from app.text import escaped
 from app.views import compare, faults, ghost
 from experiments import naming, units
 from experiments.experiment import Experiment
-from experiments.plots import curves
+from experiments.plots import curves, why
 from experiments.plots.bars import html
 from experiments.plots.canvases import curve, timeline
 from experiments.plots.saved import compared
@@ -55,10 +55,10 @@ def measured(shown: list[Shown]) -> None:
             lines(charts.measured, shown, told, quantity, key=f"measured-{quantity}")
 
 
-def lanes(folder: str) -> None:
+def lanes(folder: str, play: bool = False) -> None:
     """Draw the communication timeline of the run in `folder`."""
     window = components.wanted(st.session_state.get("timeline"), folder)
-    state = components.timeline(session.timeline_frame(folder, window))
+    state = components.timeline(session.timeline_frame(folder, window, play))
     if click := components.clicked(state, session.load(folder), folder):
         faults.ask(click[0])
         st.rerun()
@@ -85,6 +85,8 @@ def details(one: Shown, shown: list[Shown], before: Shown | None = None) -> None
     with time:
         if time.open:
             bars(charts.shares, [one, *filter(None, [before])], timeline.describe(run))
+            if told := why.totals(run):
+                st.caption(told)
     with traffic:
         if traffic.open and len(run.trace.messages["bytes"]):
             told = _traffic(run)

@@ -4,30 +4,39 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 import streamlit as st
 
-from app import session
+from app import controls, session
 from app.charts import Shown
 from app.text import escaped, sentence
 from app.views import ask, compare, export, ghost, learn, pictures, predict, predicted_vs_measured, seeds, sweep
 from app.views.pictures import heading
 from experiments import naming, units
 from experiments.experiment import Experiment
+from experiments.plots import palette
+from experiments.runs import divergence
 from experiments.runs.figures import FIGURES
 from experiments.runs.place import place
 from experiments.runs.record import Run
 
 NOTES = 4  # remarks of a run before the others are folded away
-ABOVE = ("held_out_loss", "accuracy", "seconds", "bytes", "share_wait", "staleness_mean")
+ABOVE = ("held_out_loss", "accuracy", "seconds", "samples_per_second", "share_compute", "bytes", "staleness_mean")
 """The figures that stand above the charts."""
+LANES = (
+    "Who did what when: one lane per rank, one bar per span. Arrows are messages. Click a rank's name to slow it down, "
+    "let it pause, or lose it."
+)
 
 
-def show(folder: str, wanted: Experiment | None, under_way: UnderWay | None = None) -> None:
+def show(
+    folder: str, wanted: Experiment | None, under_way: UnderWay | None = None, led: bool = False, told: bool = False
+) -> None:
     """Show the run in `folder`; `wanted` is the experiment of the controls, which may be another one by now.
 
     While another run is `under_way` this one stays in its place: its curves as a ghost, the rest dimmed.
+    `led`: its timeline stands above already; `told`: so does what it finds.
     """
     try:
         run = session.load(folder)
@@ -51,7 +60,8 @@ def show(folder: str, wanted: Experiment | None, under_way: UnderWay | None = No
             if changed:
                 predict.offer(wanted)
             predict.compared(run)
-            ask.told(run)
+            if not told:
+                ask.told(run)
             ghost.line(before, run.experiment, run)
             remarks(run, missing)
     figures(run)
@@ -69,12 +79,9 @@ def show(folder: str, wanted: Experiment | None, under_way: UnderWay | None = No
         else:
             st.fragment(pictures.loss_and_accuracy)([*shown, *filter(None, [before])])
         with st.container(key="rest"):
-            heading(
-                "Timeline",
-                "Who did what when: one lane per rank, one bar per span. Arrows are messages. Click a rank's name to "
-                "slow it down, let it pause, or lose it.",
-            )
-            st.fragment(pictures.lanes)(folder)
+            if not led:
+                heading("Timeline", LANES)
+                st.fragment(pictures.lanes)(folder)
             if not under_way:
                 learn.show(run, folder)
             if any(one.run.quantities for one in shown):
@@ -107,12 +114,13 @@ def _title(run: Run, folder: str, name: str, changed: list[str]) -> None:
                 more = f" and {len(changed) - 2} more" if len(changed) > 2 else ""
                 st.markdown(f":orange-badge[Not run yet: {escaped(', '.join(changed[:2]))}{more}]")
             else:
-                st.caption(headline(run.experiment))
+                st.caption(headline(run.experiment, run.notes))
         with st.container(horizontal=True, width="content", vertical_alignment="center", gap="small"):
             _pin(name, folder)
             seeds.choose(run)
             st.toggle("Source", key="source", bind="query-params", help="The algorithm's own file beside the charts.")
-            st.fragment(export.share)(run.experiment)
+            with st.container(width="content"):
+                st.fragment(export.share)(run.experiment)
             with st.popover("Download", icon=":material/download:"):
                 export.downloads(run, name)
 
@@ -137,8 +145,8 @@ def title(e: Experiment) -> str:
     return f"{escaped(naming.title(e))} :small[:gray[{escaped(naming.files(e))}]]"
 
 
-def headline(e: Experiment) -> str:
-    """Return what was run, in a line."""
+def headline(e: Experiment, notes: tuple[str, ...] = ()) -> str:
+    """Return what is run, in a line; of a run, with what its notes say that it had."""
     ranks = f"{e.workers} worker{'s' * (e.workers != 1)}"
     if e.servers:
         ranks += f" and {e.servers} server{'s' * (e.servers != 1)}"
@@ -146,14 +154,14 @@ def headline(e: Experiment) -> str:
     budget += [f"{e.epochs:g} epochs"] if e.epochs else []
     budget += [units.seconds(e.seconds)] if e.seconds else []
     budget += [f"until a loss of {e.target_loss:g}"] if e.target_loss else []
-    return " · ".join([ranks, f"batch {e.batch}", " or ".join(budget), place(e), f"seed {e.seed}"])
+    return " · ".join([ranks, f"batch {e.batch}", " or ".join(budget), place(e, notes), f"seed {e.seed}"])
 
 
 def remarks(run: Run, missing: list[str]) -> None:
     """Show what the reader must know before reading the charts."""
-    why = sentence(run.error)
+    why = _told(run, run.error)
     if run.status == "diverged":
-        st.error(f"**Diverged.** {why} Everything up to that moment is shown.", icon=":material/trending_up:")
+        _diverged(run)
     elif run.status == "failed":
         st.error(f"**Failed.** {why} What was recorded until then is shown.", icon=":material/error:")
     elif run.status == "cancelled":
@@ -163,16 +171,43 @@ def remarks(run: Run, missing: list[str]) -> None:
     for name in missing:
         st.warning(f"The pinned run {name} is not on this machine any more.", icon=":material/folder_off:")
     for note in run.notes[:NOTES]:
-        st.caption(f":material/info: {sentence(note)}")
+        st.caption(f":material/info: {_told(run, note)}")
     if len(run.notes) > NOTES:
         with st.expander(f"{len(run.notes) - NOTES} more remarks"):
             for note in run.notes[NOTES:50]:
-                st.caption(sentence(note))
+                st.caption(_told(run, note))
+
+
+def _told(run: Run, text: str) -> str:
+    """Return a message of a run as a sentence, its ranks by the names that they have in every picture."""
+    return sentence(naming.with_names(run.experiment, text))
+
+
+def _diverged(run: Run) -> None:
+    """Say what was changed and why that diverges, with a button that takes it back."""
+    why = _told(run, run.error.removeprefix("diverged: "))
+    with st.container(gap="xsmall", key="diverged"):
+        st.error(f"**Diverged.** {why} Everything up to that moment is shown.", icon=":material/trending_up:")
+        if undo := divergence.cause(run.experiment).undo:
+            ((name, value),) = undo.items()
+            st.button(
+                f"Run with {compare.said(run.experiment.change(**{name: value}), name, value)}", key="undo",
+                icon=":material/undo:", on_click=_undo, args=(run.experiment, name, value),
+                help="Takes this one setting back to its default, and runs again.",
+            )  # fmt: skip
+
+
+def _undo(experiment: Experiment, name: str, value: Any) -> None:
+    without = experiment.change(**{name: value})
+    controls.put(without)
+    session.start(without)
 
 
 def figures(run: Run) -> None:
     grid = st.grid(min_column_width=125, gap="small", key="figures")
     for name in ABOVE:
+        if name == "staleness_mean" and run.summary.get(name) is None:
+            continue  # it has no shared model that could be old
         value, (label, _, help) = run.summary.get(name), FIGURES[name]
         if name == "accuracy" and run.summary.get("accuracy_error"):
             help += f" Behind the ±: its standard error, from {run.held_out_samples:,} held-out samples."
@@ -182,5 +217,25 @@ def figures(run: Run) -> None:
         if name == "bytes" and (ratio := run.summary.get("compression_ratio")):
             less = f"{units.number(ratio)} times less" if ratio >= 1 else f"{units.number(1 / ratio)} times more"
             help = f"Payload only. Whole gradients would be {units.size(ratio * value)}."
+        if name == "share_compute" and value is not None:
+            help += " " + " ".join(f"{kind.capitalize()}: {share}." for kind, share in _spent(run).items())
         said = compare.figure(run, name)
-        grid.metric(label[:1].upper() + label[1:], said, less, delta_color="off", delta_arrow="off", help=help)
+        cell = grid.container(gap="xxsmall")
+        cell.metric(label[:1].upper() + label[1:], said, less, delta_color="off", delta_arrow="off", help=help)
+        if name == "share_compute" and value is not None:
+            cell.html(shares(run))
+
+
+def _spent(run: Run) -> dict[str, str]:
+    """Return what share of the workers' time each kind of span took, in words."""
+    return {kind: units.percent(run.summary.get(f"share_{kind}") or 0.0) for kind in palette.DOING}
+
+
+def shares(run: Run) -> str:
+    """Return a bar of the workers' time, in the colours of the timeline."""
+    told = ", ".join(f"{kind} {share}" for kind, share in _spent(run).items())
+    parts = "".join(
+        f'<i style="width: {100 * (run.summary.get(f"share_{kind}") or 0.0):.2f}%; background: {look.colour}"></i>'
+        for kind, look in palette.DOING.items()
+    )
+    return f'<div class="shares" role="img" aria-label="The workers\' time: {told}" title="{told}">{parts}</div>'

@@ -48,6 +48,8 @@ FIGURES = (
     ("path_links", "Links on the critical path", figure, "times it goes from rank to rank"),
 )
 """The table: name in the summary, label, words, meaning."""
+MORE_IS_BETTER = ("throughput",)
+NEITHER = ("path_ops", "path_links")
 
 
 def page() -> None:
@@ -204,7 +206,7 @@ def _kept(folder: str) -> Study:
 
 @st.cache_resource(max_entries=32, show_spinner=False)
 def _frame(plan: str, until: float, _study: Study) -> bytes:
-    return schedule.frame(_study, until)
+    return schedule.frame(_study, until, together="schedules")
 
 
 def _table(studies: list[Study]) -> None:
@@ -230,10 +232,11 @@ def _difference(name: str, a: float, b: float) -> str:
         return ""
     if a == b:
         return "the same"
+    judged = "" if name in NEITHER else ", better" if (b > a) is (name in MORE_IS_BETTER) else ", worse"
     if name.startswith("bubble"):
-        return points(b - a)
+        return f"{points(b - a)}{judged}"
     part = f" ({100 * (b / a - 1):+.1f} %)" if a else ""
-    return f"{'+' if b > a else '-'}{figure(abs(b - a))}{part}".replace("-", "−")
+    return f"{'+' if b > a else '-'}{figure(abs(b - a))}{part}".replace("-", "−") + judged
 
 
 def _behind(studies: list[Study]) -> None:

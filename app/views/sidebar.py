@@ -7,7 +7,7 @@ from functools import partial
 import streamlit as st
 
 from app import controls, feasible, session
-from app.text import escaped, sentence
+from app.text import escaped, explained, sentence
 from app.views import all_settings, ask, best_rate, faults, fitting, predict, trouble
 from experiments.catalogue import ALGORITHMS, called
 from experiments.experiment import Experiment
@@ -68,7 +68,7 @@ def _algorithm() -> None:
         "Algorithm", names, key="algorithm", on_change=controls.settle, args=("algorithm",), persist_state="session",
         format_func=partial(called, ALGORITHMS), help="In teaching order. Type to search, by name or by file.",
     )  # fmt: skip
-    st.markdown(f":small[{ALGORITHMS[state.algorithm].idea}]")
+    st.markdown(f":small[{explained(ALGORITHMS[state.algorithm].idea)}]", unsafe_allow_html=True)
 
 
 def _actions(experiment: Experiment | None, refusal: str) -> None:
@@ -87,6 +87,19 @@ def _actions(experiment: Experiment | None, refusal: str) -> None:
             st.button(
                 mend.label, key="mend", icon=":material/build:", width="stretch", on_click=state.__setitem__, args=mend
             )
+
+
+def bar(experiment: Experiment | None, refusal: str) -> None:
+    """Draw what a phone has at its foot, where the left side is a drawer; style.css hides it elsewhere."""
+    mend = feasible.mend(controls.values(), _changed()) if refusal else None
+    with st.container(key="phone-bar", horizontal=True, gap="small", wrap=False):
+        ask.menu("question-phone")
+        if mend:
+            st.button(mend.label, key="mend-phone", width="stretch", on_click=st.session_state.__setitem__, args=mend)
+        st.button(
+            "Run", type="primary", icon=":material/play_arrow:", width="stretch", key="run-phone",
+            disabled=bool(refusal), on_click=run, args=(experiment,),
+        )  # fmt: skip
 
 
 def _changed() -> list[str]:

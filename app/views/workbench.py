@@ -7,7 +7,7 @@ from streamlit.navigation.page import StreamlitPage
 
 from app import controls, feasible, session, sharing
 from app.text import sentence
-from app.views import faults, live, result, sidebar
+from app.views import chrome, coach, faults, live, result, sidebar, welcome
 from experiments.experiment import Experiment
 
 WHY = {
@@ -41,9 +41,18 @@ def page() -> None:
     state = st.session_state
     if "algorithm" not in state:
         _open()
-    now = session.under_way()
+    elif chrome.went_back():
+        _return()
+    _show()
+    chrome.show(state.asked.key() if state.get("asked") else "")
+
+
+def _show() -> None:
+    state, now = st.session_state, session.under_way()
+    coach.show(welcome.on(), _lanes())
     with st.sidebar:
         experiment, refusal = sidebar.choose()
+    sidebar.bar(experiment, refusal)
     faults.show(experiment)
     if wrong := sharing.receive():
         state.complaint = " ".join(map(sentence, wrong))
@@ -52,14 +61,18 @@ def page() -> None:
     if refusal:
         st.warning(f"**This cannot run.** {sentence(refusal)}", icon=":material/block:")
         st.html("<style>.st-key-result { opacity: 0.45 }</style>")
-    if now:
-        live.show()
-        return
-    if state.get("trouble") and not refusal:
+    if state.get("trouble") and not refusal and not now:
         st.error(f"**This did not run.** {sentence(state.trouble)}", icon=":material/error:")
     if state.get("shown"):
         with st.container(key="result"):
-            result.show(state.shown, experiment)
+            led = welcome.on()
+            told = welcome.show(state.shown) if led else False
+            if now:
+                live.show(led)
+            else:
+                result.show(state.shown, experiment, led=led, told=told)
+    elif now:
+        live.show()
     elif experiment and not refusal and not state.get("trouble"):
         st.markdown(f"# {result.title(experiment)}", anchors=False)
         st.caption(result.headline(experiment))
@@ -70,6 +83,7 @@ def _open() -> None:
     """Begin a session: read the link, and run what it says without being asked."""
     state = st.session_state
     state.complaint = ""
+    welcome.settle()
     if name := st.query_params.pop("run", ""):  # the command line prints such links
         try:
             experiment = session.show_named(name)
@@ -84,3 +98,22 @@ def _open() -> None:
     state.all_settings = state.get("all_settings", False) or bool(sidebar.beyond(experiment))
     if experiment.cluster == "simulated" and not feasible.refusal(experiment):
         session.start(experiment)
+
+
+def _return() -> None:
+    """Bring back the run that the address stands for, after the reader has gone back or forward."""
+    state = st.session_state
+    if controls.read_address(again=True):  # it was no address of ours
+        return
+    state.complaint = ""
+    experiment = controls.chosen()
+    if experiment != state.get("asked") and experiment.cluster == "simulated" and not feasible.refusal(experiment):
+        session.start(experiment)
+
+
+def _lanes() -> int:
+    """Return how many lanes the timeline on the page has."""
+    try:
+        return session.load(st.session_state.get("shown") or "").trace.ranks
+    except ValueError:  # there is none
+        return 1

@@ -10,7 +10,7 @@ from typing import Any
 from experiments import naming
 from experiments.cli import sketch
 from experiments.cli.console import DIM, folded, say, width
-from experiments.plots import palette
+from experiments.plots import palette, why
 from experiments.runs import store
 from experiments.runs.figures import plus_minus
 from experiments.runs.place import place
@@ -56,6 +56,7 @@ def summary(run: Run) -> None:
             and f"{number(s['staleness_mean'])} in the mean, {s['staleness_max']} at most",
         ),
         *((quantity, number(float(run.course(quantity)[1][-1]))) for quantity in run.quantities),
+        ("waiting", why.totals(run)),
         ("digest", f"{s['digest']}, to rounding {s.get('digest_to_rounding', '')}".removesuffix(", to rounding ")),
     ]
     wide = max(15, *(len(name) + 1 for name, _ in lines))

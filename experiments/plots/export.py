@@ -13,18 +13,16 @@ import json
 import math
 import os
 import tempfile
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from experiments import naming
-from experiments.plots import pictures
+from experiments.plots import perfetto, pictures
 from experiments.plots.pictures import Picture, Shown
 from experiments.plots.report import report
 from experiments.runs.record import Run
-from tracing import HELD, KINDS, Trace
+from tracing import HELD, Trace
 
 MAX_EVENTS = 1_000_000  # of a Chrome trace; ui.perfetto.dev opens that many
 
@@ -69,39 +67,11 @@ def csv_text(table: dict[str, np.ndarray]) -> str:
 
 
 def chrome_trace(trace: Trace, servers: int = 0) -> str:
-    """Return the Chrome trace format: one track per rank, a slice per span, an arrow per message. Times are us."""
-    return json.dumps({"displayTimeUnit": "ms", "traceEvents": list(_events(trace, servers))}, separators=(",", ":"))
-
-
-def _events(trace: Trace, servers: int) -> Iterator[dict[str, Any]]:
+    """Return the Chrome trace format: one track per rank, a slice per span, an arrow per message. ValueError."""
     if len(trace.spans["start"]) + 2 * len(trace.messages["sent"]) > MAX_EVENTS:
         raise ValueError(f"this run has more than {MAX_EVENTS} events; make a shorter one, or fewer ranks.")
-    yield {"ph": "M", "name": "process_name", "pid": 0, "args": {"name": "Lockstep"}}
-    for rank in range(trace.ranks):
-        role = "server" if rank < servers else "worker"
-        yield {"ph": "M", "name": "thread_name", "pid": 0, "tid": rank, "args": {"name": f"rank {rank} ({role})"}}
-        yield {"ph": "M", "name": "thread_sort_index", "pid": 0, "tid": rank, "args": {"sort_index": rank}}
-    for rank, kind, start, end, step, label in _rows(trace.spans):
-        yield {
-            "ph": "X",
-            "name": trace.labels[label],
-            "cat": KINDS[kind],
-            "pid": 0,
-            "tid": rank,
-            "ts": start * 1e6,
-            "dur": (end - start) * 1e6,
-            "args": {"step": step},
-        }
-    for number, (src, dst, tag, nbytes, sent, arrived, collective) in enumerate(_rows(trace.messages)):
-        if not np.isfinite(arrived):
-            continue
-        flow = {"cat": "message", "name": "collective" if collective else f"tag {tag}", "id": number, "pid": 0}
-        yield {**flow, "ph": "s", "tid": src, "ts": sent * 1e6, "args": {"bytes": nbytes}}
-        yield {**flow, "ph": "f", "bp": "e", "tid": dst, "ts": arrived * 1e6}
-
-
-def _rows(table: dict[str, np.ndarray]) -> Iterator[tuple]:
-    return zip(*(column.tolist() for column in table.values()), strict=True)
+    events = list(perfetto.events(trace, servers))
+    return json.dumps({"displayTimeUnit": "ms", "traceEvents": events}, separators=(",", ":"))
 
 
 def picture(run: Run, form: str) -> bytes:

@@ -16,6 +16,8 @@ from pathlib import Path
 from experiments.plots import canvases
 
 _CSS = Path(__file__).with_suffix(".css")
+PRESENTING = Path(__file__).with_name("presentation.js").read_text("utf-8")
+"""A script that defines presenting(), which listens to the key P."""
 Frames = Mapping[str, tuple[str, bytes]]
 
 
@@ -28,6 +30,7 @@ def page(title: str, body: str, frames: Frames, kind: str = "") -> str:
     data = json.dumps(packed).replace("</", "<\\/")
     return _PAGE.format(
         title=escape(title), css=_CSS.read_text("utf-8"), kind=escape(kind), body=body, data=data,
+        presenting=PRESENTING,
         canvases=canvases.script() if frames else "",
     )  # fmt: skip
 
@@ -49,6 +52,8 @@ _PAGE = """<!doctype html>
 {body}
 <script>{canvases}</script>
 <script>
+{presenting}
+presenting();
 const unpacked = async (text) => new Uint8Array(await new Response(
   new Blob([lockstep.bytes(text)]).stream().pipeThrough(new DecompressionStream("deflate"))).arrayBuffer());
 for (const [name, [canvas, frame]] of Object.entries({data})) {{

@@ -88,7 +88,7 @@ def _comparison(shown: Sequence[Shown]) -> str:
     names = [name for name in COMPARED if any(one.run.summary.get(name) is not None for one in shown)]
     head = "".join(f"<th>{escape(FIGURES[name].label)}</th>" for name in names)
     rows = "".join(
-        f"<tr><th>{_line(one)} {escape(one.name)}</th>"
+        f"<tr><th>{mark(one)} {escape(one.name)}</th>"
         + "".join(f"<td>{escape(units.told(one.run.summary, name))}</td>" for name in names)
         + "</tr>"
         for one in shown
@@ -100,7 +100,8 @@ def _comparison(shown: Sequence[Shown]) -> str:
     )
 
 
-def _line(one: Shown) -> str:
+def mark(one: Shown) -> str:
+    """Return the line of a run as it looks in the curves, in HTML."""
     style = {"solid": "solid", "dot": "dotted"}.get(one.line.dash, "dashed")
     return f'<i style="border-top: 3px {style} {one.line.colour}"></i>'
 

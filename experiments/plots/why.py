@@ -11,7 +11,9 @@ import numpy as np
 
 from experiments import units
 from experiments.plots.column_codec import pack
+from experiments.plots.lanes import lane_names
 from experiments.runs.causes import NETWORK, QUEUE, STOPPED, UNKNOWN, WORK, Causes
+from experiments.runs.record import Run
 from tracing import COMPUTE, UPDATE, WAIT, Trace
 
 WORDS = {
@@ -72,10 +74,15 @@ def packed(part: Trace) -> bytes:
     """
     order = np.lexsort([part.spans["start"], part.spans["rank"]])
     row = np.flatnonzero(part.spans["told"][order])
+    cells = {name: part.spans[name][order][row] for name in CELLS}
+    return message(row, cells, {"critical": part.spans["critical"][order].astype("u1")})
+
+
+def message(row: np.ndarray, cells: dict[str, np.ndarray], more: dict[str, np.ndarray] | None = None) -> bytes:
+    """Return CELLS of the spans in these rows packed for a canvas, and `more` columns."""
     kinds = {"how": "u1", "what": "u2", **dict.fromkeys(("caused", "back", "factor", "without", "bytes"), "f4")}
-    columns = {name: part.spans[name][order][row].astype(kinds.get(name, "i4")) for name in CELLS}
-    columns |= {"row": row.astype("u4"), "critical": part.spans["critical"][order].astype("u1")}
-    return pack({"words": WORDS, "how": HOW, "nearly": NEARLY}, columns)
+    columns = {name: column.astype(kinds.get(name, "i4")) for name, column in cells.items()}
+    return pack({"words": WORDS, "how": HOW, "nearly": NEARLY}, {**columns, "row": row.astype("u4"), **(more or {})})
 
 
 def sentence(part: Trace, row: int, names: Sequence[str], time: Callable[[float], str] = units.seconds) -> str:
@@ -98,6 +105,11 @@ def sentence(part: Trace, row: int, names: Sequence[str], time: Callable[[float]
     around = WORDS["all" if at["caused"] >= NEARLY * wait else "part"]
     after = WORDS["without"] if at["without"] > 0 else ""
     return f"{around} {WORDS[HOW[at['how']]]}{after}".format(**filled)
+
+
+def totals(run: Run) -> str:
+    """Return who caused most of the waiting in a run, in a sentence; "" where nobody waits worth a word."""
+    return told(run.trace, run.causes, lane_names(run))
 
 
 def told(trace: Trace, causes: Causes, names: Sequence[str]) -> str:

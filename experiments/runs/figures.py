@@ -29,7 +29,10 @@ FIGURES = {
     "bytes": RunFigure("sent by all ranks", "bytes", "Payload only."),
     "memory": RunFigure("memory", "bytes", "What the fullest rank held at its fullest moment."),
     "staleness_mean": RunFigure("staleness", "updates", "How old the parameters of an update were, in the mean."),
-    "share_wait": RunFigure("workers waited", "share", "Share of the workers' time in which they were blocked."),
+    "share_compute": RunFigure(
+        "computing", "share", "Share of the workers' time in which they computed gradients: what a cluster is paid for."
+    ),
+    "share_wait": RunFigure("workers waited", "share", "Share of the workers' time in which another was not ready."),
     "wall_seconds": RunFigure("time to make", "s", "On the clock of the machine that ran it."),
 }
 """By name in the summary."""

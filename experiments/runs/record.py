@@ -86,13 +86,13 @@ class Run:
 
     def held(self) -> np.ndarray:
         """Return bytes per rank and kind, shape (ranks, len(HELD)), at the moment when that rank held most."""
-        return np.array([now[now.sum(axis=1).argmax()] for now in self._holdings()])
+        return np.array([now[now.sum(axis=1).argmax()] for now in self.holdings()])
 
     def peaks(self) -> np.ndarray:
         """Return the same, each kind at its own highest."""
-        return np.array([now.max(axis=0) for now in self._holdings()])
+        return np.array([now.max(axis=0) for now in self.holdings()])
 
-    def _holdings(self) -> Iterator[np.ndarray]:
+    def holdings(self) -> Iterator[np.ndarray]:
         """Yield for each rank what it held of each kind, from row to row: (rows, len(HELD))."""
         order = np.argsort(self.memory["rank"], kind="stable")
         ends = np.bincount(self.memory["rank"], minlength=self.trace.ranks).cumsum()[:-1]

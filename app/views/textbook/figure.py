@@ -27,19 +27,21 @@ def show(recorded: RecordedFigure, place: str, number: str = "") -> None:
     """Draw a figure, of this number on its page, as the golden file has it, or as it was run just now."""
     state, key = st.session_state, f"{place}-{recorded.name}"
     with st.container(border=True, key=f"figure-{key}"):
-        if state.get(f"again-{key}") and (
-            folder := background.fetch(
-                job_specs.figure_spec(recorded.name), "Running its experiments.", f"figure-{key}"
-            )
-        ):
+        asked, folder = state.get(f"again-{key}"), None
+        if asked:
+            spec = job_specs.figure_spec(recorded.name)
+            folder = background.fetch(spec, "Running its experiments; until then, as published.", f"figure-{key}")
+        if folder:
             recorded = RecordedFigure.of(recorded.name, job_specs.read(folder))
         head(recorded.name, number, recorded.question)
         components.curve(_built(recorded.name, str((recorded.rows, recorded.spread)), recorded), key=f"chart-{key}")
         st.markdown(f":small[{_with_code(' '.join(recorded.text.split()))}]")
         st.markdown("  \n".join(_claim(recorded, claim) for claim in recorded.claims))
         with st.container(horizontal=True, vertical_alignment="center", gap="small"):
-            if state.get(f"again-{key}"):
+            if folder:
                 st.badge(f"run here, just now{_with_seeds(recorded)}", icon=":material/check:", color="green")
+            elif asked:
+                st.badge("as published", icon=":material/menu_book:", color="gray")
             else:
                 st.button(
                     "Run it here", key=f"run-{key}", icon=":material/play_arrow:", on_click=state.__setitem__,

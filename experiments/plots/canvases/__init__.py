@@ -34,7 +34,7 @@ from pathlib import Path
 
 NAMES = ("curve", "timeline", "landscape")
 _FOLDER = Path(__file__).parent
-_MORE = {"curve": ("marks.js",), "timeline": ("why.js",)}
+_MORE = {"curve": ("marks.js",), "timeline": ("topology.js", "why.js")}
 
 
 @cache

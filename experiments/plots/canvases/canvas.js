@@ -160,12 +160,21 @@ function obey(element, keys) {
   });
 }
 
+// How many px of the screen one px of the element is, on a page that is zoomed for a presentation.
+function zoomOf(element) { return element.getBoundingClientRect().width / element.offsetWidth || 1; }
+
+// Where the pointer is, in px of the element.
+function within(element, { clientX, clientY }) {
+  const box = element.getBoundingClientRect(), zoom = zoomOf(element);
+  return [(clientX - box.left) / zoom, (clientY - box.top) / zoom];
+}
+
 // A canvas of sharp pixels that follows the width of its box; calls `draw` at most once a frame.
 function fit(canvas, box, height, draw) {
   const state = { width: 0, height, ratio: 1, frame: 0, draw };
   const paint = () => {
     state.frame = 0;
-    const ratio = window.devicePixelRatio || 1;
+    const ratio = (window.devicePixelRatio || 1) * zoomOf(box);
     const width = Math.floor(box.clientWidth);
     if (width < 40) return;
     if (width !== state.width || ratio !== state.ratio || canvas.height !== Math.round(state.height * ratio)) {

@@ -395,7 +395,7 @@ class Curve {
   }
 
   listen() {
-    const place = (event) => { const box = this.stage.getBoundingClientRect(); return [event.clientX - box.left, event.clientY - box.top]; };
+    const place = (event) => within(this.stage, event);
     this.stage.addEventListener("pointerdown", (event) => {
       const [x, y] = place(event);
       if (event.pointerType === "touch") return this.frame && this.look(x);

@@ -125,7 +125,7 @@ class Landscape {
       if (Number.isFinite(accuracy[n])) parts.push(`accuracy ${(100 * accuracy[n]).toFixed(1)} %`);
     }
     const apart = this.apart();
-    if (apart !== null) parts.push(`the farthest worker ${Number(apart.toPrecision(2))} from the ${this.frame.model}, on this plane`);
+    if (apart !== null && this.workers.length > 1) parts.push(`the farthest worker ${Number(apart.toPrecision(2))} from the ${this.frame.model}, on this plane`);
     return `${parts.join(" · ")}.`;
   }
 
@@ -169,7 +169,7 @@ class Landscape {
         found.push(Math.hypot(x - u, y - v) / (right - left));
       }
     }
-    return found.length ? found.sort((a, b) => a - b)[Math.floor(0.8 * (found.length - 1))] : 0;
+    return found.length ? found.sort((a, b) => a - b)[Math.floor(0.6 * (found.length - 1))] : 0;
   }
 
   // ---- drawing
@@ -248,7 +248,7 @@ class Landscape {
     if (model === null) return;
     const [left, right, bottom, top] = this.frame.box, [u, v] = this.point(model);
     const times = 2 ** Math.round(Math.log2(0.12 / this.near)); // which keeps most dots inside
-    const size = Math.min(190, at.width * 0.42), half = (size / at.width / 2) * ((right - left) / times);
+    const size = Math.min(220, at.width * 0.42), half = (size / at.width / 2) * ((right - left) / times);
     const tall = half * ((top - bottom) / (right - left)) * (at.width / at.height);
     const x = at.left + ((u - left) / (right - left)) * at.width, y = at.top + at.height - ((v - bottom) / (top - bottom)) * at.height;
     const corner = {
@@ -570,7 +570,7 @@ function paths(frame) {
   }
   const shared = (where) => (met.get(where)?.size ?? 0) > 1;
   for (const [one, path] of found) {
-    const worker = one !== frame.ranks && !frame.servers; // a server's model is where workers always come back to
+    const worker = one !== frame.ranks && frame.averages;
     path.joined = path.place.map((where, i) => worker && i > 0 && shared(where) && !shared(path.place[i - 1]));
   }
   return found;

@@ -35,6 +35,7 @@ def frame(run: Run, learning: Learning, name: str) -> bytes:
         "seconds": max(run.trace.seconds(), float(learning.seconds.max(initial=0.0))),
         "ranks": learning.ranks,
         "servers": run.experiment.servers,
+        "averages": averages(run),
         "lanes": lane_names(run),
         "model": model_word(run),
         "tie": tie(run, learning),
@@ -85,6 +86,11 @@ def tie(run: Run, learning: Learning) -> str:
     return "cloud" if family == "decentralized" else "line"
 
 
+def averages(run: Run) -> bool:
+    """Return whether workers meet in the mean of their models now and then."""
+    return catalogue.ALGORITHMS[run.experiment.algorithm].family == "averaging" and not tied(run)
+
+
 def axes(run: Run, learning: Learning) -> tuple[str, str]:
     """Return the titles of the plane's axes."""
     if learning.points.shape[1] == 2 and run.parameters is not None and len(run.parameters) == 2:
@@ -122,7 +128,7 @@ def describe(run: Run, learning: Learning) -> str:
         said.append("The shaded cloud spans all replicas, and averaging contracts it; the diamond is their mean.")
     elif len(learning.arrows):
         said.append("An arrow leads from the model that a gradient was computed from to the one it was applied to.")
-    elif workers > 1:
+    elif averages(run) and workers > 1:
         said.append("A dashed step ends in the same model as another worker's: they have averaged.")
     if np.isfinite(learning.blown):
         said.append(
@@ -132,6 +138,6 @@ def describe(run: Run, learning: Learning) -> str:
         said.append(f"Of every worker's gradients one in {learning.every} is drawn.")
     if learning.boundary:
         said.append(
-            "Right: the class that the model gives to every point, paler where it is unsure, with held-out points."
+            "The square: the class that the model gives to every point, paler where it is unsure, with held-out points."
         )
     return " ".join(said)

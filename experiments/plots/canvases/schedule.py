@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from experiments import units
-from experiments.plots import palette
+from experiments.plots import palette, why
 from experiments.plots.column_codec import pack
-from experiments.study.schedules import OWN, Study
+from experiments.study.schedules import OWN, REASONS, Study
 
 IDLE = "idle"
 READABLE = 200  # ops per lane that are shown at once
@@ -16,8 +16,11 @@ SHADES = len(palette.SHADES)
 KINDS = tuple(palette.OPS)
 
 
-def frame(study: Study, until: float | None = None) -> bytes:
-    """Return all that the browser needs; `until` is how far the axis reaches, so that two schedules share one."""
+def frame(study: Study, until: float | None = None, together: str = "") -> bytes:
+    """Return all that the browser needs; `until` is how far the axis reaches, so that two schedules share one.
+
+    Schedules that are shown `together`, by any name, follow the page's clock and have one window.
+    """
     seen = np.flatnonzero((study.ops["end"] > study.ops["start"]) | (study.ops["kind"] != KINDS.index("U")))
     ops, idle = {name: column[seen] for name, column in study.ops.items()}, study.idle
     if len(ops["start"]) + len(idle["start"]) > DRAWN:
@@ -47,17 +50,21 @@ def frame(study: Study, until: float | None = None) -> bytes:
         "part": spans["part"][order].astype("u1"),
         "parts": spans["parts"][order].astype("u1"),
     }
+    place = np.argsort(order)  # of each op and idle slot among all
     kinds = {_spoken(*divmod(int(look), SHADES)): palette.op(KINDS[look // SHADES], look % SHADES) for look in known}
     kinds[IDLE] = palette.IDLE
     s = study.summary
     header = {
         "run": study.plan.key(),
+        "clock": bool(together),
+        "together": together,
         "seconds": max(until or 0.0, s["makespan"]),
         "unit": "",
         "spans": len(order),
         "exact": (0.0, s["makespan"]),
         "lanes": [f"rank {rank}" for rank in range(s["ranks"])],
         "kinds": list(kinds),
+        "work": len(kinds) - 1,
         "look": {name: look._asdict() for name, look in kinds.items()},
         "whole": "schedule",
         "readable": READABLE,
@@ -67,7 +74,30 @@ def frame(study: Study, until: float | None = None) -> bytes:
     }
     inner = pack({"labels": [labels[n] for n in order]}, columns)
     none = pack({}, {name: np.zeros(0, kind) for name, kind in _MESSAGES.items()})
-    return pack(header, {"timeline": np.frombuffer(inner, "u1"), "messages": np.frombuffer(none, "u1")})
+    parts = {"timeline": inner, "messages": none, "why": _causes(study, seen, idle, place)}
+    return pack(header, {name: np.frombuffer(part, "u1") for name, part in parts.items()})
+
+
+def _causes(study: Study, seen: np.ndarray, idle: dict[str, np.ndarray], place: np.ndarray) -> bytes:
+    """Return why ranks idle: for the op that the next one needs, or for the link that its result comes over."""
+    ops, row = study.ops, np.full(len(study.ops["start"]), -1)
+    row[seen] = place[: len(seen)]
+    slots = np.flatnonzero((idle["need"] >= 0) & (row[idle["need"]] >= 0))
+    need, none = idle["need"][slots], np.zeros(len(slots), int)
+    link = idle["reason"][slots] == REASONS.index("link")
+    cells = {
+        "by": ops["rank"][need],
+        "culprit": ops["rank"][need],
+        "how": np.where(link, why.HOW.index("network"), why.AT_WORK),
+        "caused": (idle["end"] - idle["start"])[slots],
+        "back": idle["end"][slots] - (ops["start"][need] + ops["end"][need]) / 2,
+        "factor": none,
+        "without": none,
+        "what": row[need],
+        "src": none - 1,
+        "bytes": none,
+    }
+    return why.message(place[len(seen) + slots], cells)
 
 
 def describe(study: Study) -> str:

@@ -24,6 +24,9 @@ const SPOKEN = 200;  // ms between two sentences while it is played
 const FLAG = "#C4441C"; // what happened at a moment
 const NAMED = 8;     // lanes of which each is told by name and by what it does in detail
 
+// The timelines of the page: those that are shown together have one window.
+globalThis.lockstepTimelines ??= new Set();
+
 class Timeline {
   constructor(root) {
     this.box = root.querySelector(".timeline");
@@ -42,6 +45,8 @@ class Timeline {
     this.pointers = new Map();
     this.surface = fit(this.canvas, this.stage, 200, (...args) => this.draw(...args));
     this.overlay = fit(root.querySelector(".overlay"), this.stage, 200, (...args) => this.drawCursor(...args));
+    this.topology = new Topology(root, this);
+    this.machinesButton = root.querySelector('[data-do="machines"]');
     this.clock = new Clock();
     this.chipped = root.querySelector(".chips");
     this.speed = 0;
@@ -51,11 +56,14 @@ class Timeline {
     this.why = new Why(this, root);
     this.offer();
     this.listen(root);
+    lockstepTimelines.add(this);
   }
 
   stop() {
+    lockstepTimelines.delete(this);
     this.surface.stop();
     this.overlay.stop();
+    this.topology.stop();
     this.calm.onchange = null;
     this.deaf();
     if (!this.clock.listeners.size) this.clock.stopped();
@@ -65,6 +73,7 @@ class Timeline {
   redraw() {
     this.surface.request();
     this.overlay.request();
+    this.topology.request();
   }
 
   // ---- what is shown
@@ -78,6 +87,7 @@ class Timeline {
     Object.assign(this, { run, names, kinds, look, exact, count, spans, messages, coarse: frame.columns.shares });
     const { whole = "whole run", readable = READABLE, brief = false, work = 2, unit = "s", opening = 0, flags = [], chips = [] } = frame;
     this.clickable = frame.clickable ?? false;
+    this.together = frame.together;
     this.saved = frame.saved;
     this.openAt = frame.open ?? (opening ? [0, opening] : null); // frames that were recorded say `opening`
     const clock = frame.clock ? lockstepClock : this.clock === lockstepClock ? new Clock() : this.clock;
@@ -90,6 +100,10 @@ class Timeline {
     this.offerPlaces(chips);
     this.pitch = Math.max(7, Math.min(30, Math.floor(300 / this.names.length)));
     this.surface.height = this.overlay.height = TOP + Math.min(this.names.length * this.pitch, TALLEST) + AXIS;
+    this.topology.show(frame.machines, frame.columns.held);
+    this.topology.surface.height = Math.max(232, Math.min(340, this.surface.height + (frame.columns.why ? 84 : 52)));
+    this.machinesButton.hidden = !frame.machines;
+    this.topology.box.hidden = !frame.machines || this.machinesButton.getAttribute("aria-pressed") === "false";
     this.messagesButton.hidden = !messages.columns.sent.length;
     this.stage.setAttribute("aria-label", frame.description);
     this.legend.replaceChildren(...this.kinds.filter((kind) => this.look[kind].meaning).map((kind) => {
@@ -570,7 +584,10 @@ class Timeline {
   hear() {
     this.deaf?.();
     const heard = (clock, source) => this.heard(source);
-    heard.shows = () => ({ canvas: "timeline", run: this.run, cursor: this.cursor, from: this.from, to: this.to });
+    heard.shows = () => ({
+      canvas: "timeline", run: this.run, cursor: this.cursor, from: this.from, to: this.to,
+      ...(this.topology.machines && { topology: this.topology.shows() }),
+    });
     this.deaf = this.clock.listen(heard);
   }
 
@@ -578,7 +595,9 @@ class Timeline {
   heard(source) {
     if (!this.spans) return;
     this.overlay.request();
+    this.topology.request();
     if (this.clock.playing) {
+      if (!this.played && source !== this) this.close = [this.from, this.to];
       this.follow();
       const now = performance.now();
       if (this.played && now - this.spoke < SPOKEN) return;
@@ -747,6 +766,8 @@ class Timeline {
     const { src, dst } = this.messages.columns, flying = this.travelling(time, time);
     const ways = flying.slice(0, 3).map((n) => `${this.names[src[n]]} → ${this.names[dst[n]]}`);
     if (flying.length) parts.push(`on its way: ${flying.length > 3 ? `${flying.length > ARROWS ? `more than ${ARROWS}` : flying.length} messages` : ways.join(", ")}`);
+    const queue = this.topology.told(time);
+    if (queue) parts.push(queue);
     return `${when} · ${parts.join(" · ")}.`;
   }
 
@@ -759,11 +780,15 @@ class Timeline {
     this.window(at - part * span, at - part * span + span);
   }
 
+  // Show what lies between two times, here and in the timelines that are shown together with this one.
   window(from, to) {
     const span = Math.min(to - from, this.total);
-    this.from = Math.max(0, Math.min(from, this.total - span));
-    this.to = this.from + span;
-    this.moved();
+    from = Math.max(0, Math.min(from, this.total - span));
+    for (const one of lockstepTimelines) {
+      if (one !== this && !(this.together && one.together === this.together)) continue;
+      Object.assign(one, { from, to: from + span });
+      one.moved();
+    }
   }
 
   pan(seconds) { this.window(this.from + seconds, this.to + seconds); }
@@ -771,6 +796,7 @@ class Timeline {
   moved() {
     this.hide();
     this.surface.request();
+    this.topology.request();
     if (this.cursor !== null) this.overlay.request();
     clearTimeout(this.later);
     this.later = setTimeout(() => this.say(), 300);
@@ -793,7 +819,7 @@ class Timeline {
   time(x) { return this.from + (x - GUTTER) / this.scaleX; }
 
   listen(root) {
-    const at = (event) => { const box = this.canvas.getBoundingClientRect(); return [event.clientX - box.left, event.clientY - box.top]; };
+    const at = (event) => within(this.canvas, event);
     const jump = (x) => {
       const plot = this.surface.width - GUTTER - 4, span = this.to - this.from;
       const time = ((x - GUTTER) / plot) * this.total;
@@ -851,7 +877,7 @@ class Timeline {
       "?": () => this.explain(), Escape: () => (!this.keys.hidden ? this.explain() : this.why.close() || this.leave()),
     };
     obey(this.stage, keys);
-    const tools = { play: () => this.play(), back: () => this.step(-1), step: () => this.step(1), keys: () => this.explain(), speed: () => this.faster(), in: () => this.zoom(1 / 2), out: () => this.zoom(2), all: () => this.window(0, this.total), messages: () => this.toggle(), critical: () => this.why.mark(!this.why.marked) };
+    const tools = { play: () => this.play(), back: () => this.step(-1), step: () => this.step(1), keys: () => this.explain(), machines: () => this.toggleMachines(), speed: () => this.faster(), in: () => this.zoom(1 / 2), out: () => this.zoom(2), all: () => this.window(0, this.total), messages: () => this.toggle(), critical: () => this.why.mark(!this.why.marked) };
     root.querySelectorAll(".tools button").forEach((button) => button.addEventListener("click", () => tools[button.dataset.do]()));
   }
 
@@ -869,6 +895,13 @@ class Timeline {
   explain() {
     this.keys.hidden = !this.keys.hidden;
     this.keysButton.setAttribute("aria-expanded", String(!this.keys.hidden));
+  }
+
+  toggleMachines() {
+    const { box } = this.topology;
+    box.hidden = !box.hidden;
+    this.machinesButton.setAttribute("aria-pressed", String(!box.hidden));
+    this.topology.request();
   }
 
   toggle() {

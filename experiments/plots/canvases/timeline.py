@@ -13,6 +13,7 @@ import numpy as np
 
 from experiments import units
 from experiments.plots import palette, why
+from experiments.plots.canvases.topology import Machines, machines
 from experiments.plots.column_codec import pack, pack_messages, pack_timeline
 from experiments.plots.lanes import lane_names, troubled_names
 from experiments.plots.saved import saved
@@ -26,7 +27,7 @@ CELLS = 2_000_000  # of the table of shares
 WAITED = COMMUNICATE  # the first of KINDS that is no work: what is done, and what is waited for
 
 
-def frame(run: Run, name: str, window: Window | None = None, most: int | None = None) -> bytes:
+def frame(run: Run, name: str, window: Window | None = None, most: int | None = None, play: bool = False) -> bytes:
     """Return all that the browser needs; `name` identifies the run, `window` (s) is where single spans are wanted.
 
     At most `most` single spans are in it, by default SPANS.
@@ -34,10 +35,11 @@ def frame(run: Run, name: str, window: Window | None = None, most: int | None = 
     names, after = lane_names(run), aftermath(run, lane_names(run))
     found = story(run, names)
     return framed(
-        after, troubled_names(run), describe(run), name, window, clickable=True, opening=found.opening,
+        after, troubled_names(run), describe(run), name, window, clickable=True, play=play,
+        opening=found.opening,
         flags=found.flags, chips=found.chips, clock=True, end=run.trace.seconds(),
-        saved=saved(run.experiment, "timeline"), most=most, known=run.causes if after is run.trace else None,
-        told=why.told(run.trace, run.causes, names),
+        saved=saved(run.experiment, "timeline"), machines=machines(run), most=most,
+        known=run.causes if after is run.trace else None, told=why.totals(run),
     )  # fmt: skip
 
 
@@ -56,6 +58,7 @@ def framed(
     clock: bool = False,
     end: float | None = None,
     saved: dict | None = None,
+    machines: Machines | None = None,
     most: int | None = None,
     known: Causes | None = None,
     told: str | None = None,
@@ -65,8 +68,8 @@ def framed(
     Two timelines share an axis that reaches `until`, s, at least. `opening` is the window (s) at first, by default the
     first steps; `flags` say what happened when, `chips` are windows to go to. It begins to `play` at once unless the
     reader prefers less motion. With `clock` its cursor is the time of the page's clock. What goes on after the `end` of
-    the run, s, goes on for ever. `saved` is what the picture is called as a file. `known` are the causes of its waits,
-    if they have been found before, and `told` says who caused most of them.
+    the run, s, goes on for ever. `saved` is what the picture is called as a file. Beside it stand the `machines`, if
+    given. `known` are the causes of its waits, if they have been found before, and `told` says who caused most of them.
     """
     columns, total, most = {}, trace.seconds(), most or SPANS
     known = known or causes(trace)
@@ -76,6 +79,7 @@ def framed(
     if len(trace.spans["start"]) > most:
         part, exact = _within(trace, window or opening, total, most)
         columns["shares"] = _shares(trace, total, len(kinds))
+    columns |= machines.columns if machines else {}
     columns["timeline"] = np.frombuffer(pack_timeline(part, most), np.uint8)
     columns["messages"] = np.frombuffer(pack_messages(part, min(most, MESSAGES)), np.uint8)
     if len(part.spans["start"]) <= most:
@@ -98,6 +102,7 @@ def framed(
         "told": told,
         "description": description,
         "clickable": clickable,
+        "machines": machines and machines.header,
         "saved": saved,
     }
     return pack(header, columns)

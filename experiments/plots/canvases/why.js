@@ -5,6 +5,7 @@
 const REACH = 400;   // spans of a lane that are looked through for the wait before
 const CLOSE = 4;     // px to an arrow that is meant
 const MARK = 2.5;    // px of the outline of a cause
+const VISIBLE = 1e-3; // of the window that a wait takes at least
 
 class Why {
   constructor(timeline, root) {
@@ -23,7 +24,7 @@ class Why {
     this.button.hidden = !columns.critical?.some((one) => one);
     this.mark(again && this.marked);
     if (!again || this.trail.length) this.trail = []; // rows are those of another frame now
-    this.box.hidden = !this.rows.size && !this.said;
+    this.box.hidden = !this.rows.size;
     this.tell();
   }
 
@@ -35,7 +36,11 @@ class Why {
     this.timeline.surface.request();
   }
 
-  waits(n) { return this.timeline.kinds[this.timeline.spans.columns.kind[n]] === "wait"; }
+  // Whether span n is a wait: in a schedule, an idle slot that something ended.
+  waits(n) {
+    const kind = this.timeline.kinds[this.timeline.spans.columns.kind[n]];
+    return kind === "wait" || (kind === "idle" && this.rows.has(n));
+  }
 
   // What is known of the cause of span n, null if nothing is.
   of(n) {
@@ -165,17 +170,18 @@ class Why {
 
   // Pin span n, or without one the longest wait of the window.
   pin(n = this.longest()) {
-    if (n < 0) return;
+    if (n < 0) return this.tell("Nobody waits in this window.");
     this.trail = [n];
     this.follow();
   }
 
+  // The longest wait in the window that can be seen, -1 if there is none.
   longest() {
-    const { timeline: t } = this, { duration } = t.spans.columns;
+    const { timeline: t } = this, { duration } = t.spans.columns, least = (t.to - t.from) * VISIBLE;
     let most = -1;
     t.names.forEach((_, r) => {
       const [i, j] = t.near() ? t.within(r, t.from, t.to) : [0, 0];
-      for (let n = i; n < j; n++) if (this.waits(n) && this.rows.has(n) && (most < 0 || duration[n] > duration[most])) most = n;
+      for (let n = i; n < j; n++) if (duration[n] > least && this.waits(n) && this.rows.has(n) && (most < 0 || duration[n] > duration[most])) most = n;
     });
     return most;
   }
@@ -216,10 +222,11 @@ class Why {
     t.surface.request();
   }
 
-  tell() {
+  tell(otherwise = "") {
     const words = document.createElement("span"), n = this.trail.at(-1);
     if (n === undefined) {
-      words.textContent = this.said ? `${this.said} Click a wait to see why, or press w.` : this.rows.size ? "Click a wait to see why, or press w." : "";
+      const hint = `Click ${this.timeline.timed ? "a wait" : "an idle slot"} to see why, or press w.`;
+      words.textContent = otherwise || (this.said || !this.timeline.timed ? `${this.said} ${hint}`.trim() : "Nobody waits for long in this run.");
       return this.box.replaceChildren(words);
     }
     const next = this.before(n), back = next >= 0 && !this.trail.includes(next);

@@ -50,7 +50,9 @@ def stored(folders):
 def canvases():
     """canvases(page) gives what the page draws on canvases, as {key: (header, columns)}."""
     return lambda page: {
-        node.proto.id.split("-", 2)[2]: unpack(node.proto.bytes) for node in page.get("bidi_component")
+        node.proto.id.split("-", 2)[2]: unpack(node.proto.bytes)
+        for node in page.get("bidi_component")
+        if node.proto.bytes
     }
 
 

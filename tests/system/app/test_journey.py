@@ -174,8 +174,8 @@ def test_a_student_runs_compares_and_shares(tab, address):
     assert query(page)["workers"] == "8"
 
     table = page.locator(".figures table")
-    expect(table).to_contain_text("Synchronous SGD, workers 4")
-    expect(table).to_contain_text("Synchronous SGD, workers 8")
+    expect(table).to_contain_text("Synchronous SGD, 4 workers")
+    expect(table).to_contain_text("Synchronous SGD, 8 workers")
     page.get_by_role("radio", name="seconds").click(force=True)
     expect(page.locator(".st-key-loss .stage")).to_have_attribute("aria-label", re.compile("Against time, ms"))
 
@@ -346,7 +346,7 @@ def test_real_processes_obey_what_is_chosen_and_are_predicted(tab, tmp_path, mon
         for _ in range(3):
             page.keyboard.press("ArrowRight")
         dialog.get_by_role("button", name="Run with it").click()
-        expect(page.get_by_text("real processes, emulating 1GbE, rank 1 slowed 3 times")).to_be_visible()
+        expect(page.get_by_text("real processes, emulating 1GbE, worker 1 ×3")).to_be_visible()
         result(page)
         expect(page.locator(".timeline .stage")).to_have_attribute("aria-label", re.compile(r"of 2 ranks .*\d % wait"))
 
@@ -356,7 +356,7 @@ def test_real_processes_obey_what_is_chosen_and_are_predicted(tab, tmp_path, mon
         expect(both).to_have_attribute("aria-label", re.compile("Measured and predicted, rank by rank"))
         totals = page.locator(".figures table", has_text="predicted")
         expect(totals.locator("tr", has_text="wait")).to_contain_text(re.compile(r"\d m?s"))
-        expect(page.get_by_text(re.compile("Predicted: simulated: 1GbE, .*rank 1 slowed 3 times"))).to_be_visible()
+        expect(page.get_by_text(re.compile("Predicted: simulated: 1GbE, .*worker 1 ×3"))).to_be_visible()
 
 
 def test_a_window_into_the_timeline_survives_another_setting(tab, address):

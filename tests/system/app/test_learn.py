@@ -1,6 +1,16 @@
 """The section that shows how a run learned, before it has been replayed."""
 
+from types import SimpleNamespace
+
+from app import session
 from experiments.experiment import Experiment
+from experiments.jobs.pool import JobState
+
+
+class State(dict):
+    """A session's state."""
+
+    __getattr__, __setattr__ = dict.get, dict.__setitem__
 
 
 def test_a_run_is_replayed_only_when_its_pictures_come_in_sight(page, stored, canvases):
@@ -10,6 +20,25 @@ def test_a_run_is_replayed_only_when_its_pictures_come_in_sight(page, stored, ca
 
 
 def test_of_real_processes_it_is_said_why_nothing_is_seen(page, stored, canvases):
-    stored(Experiment.of({"cluster": "threads"}))
-    test = page("cluster=threads")
-    assert "landscape" not in canvases(test)
+    folder = stored(Experiment.of({"cluster": "threads"}))
+    opened = page("cluster=threads")
+    opened.session_state["shown"] = str(folder)
+    opened.run()
+    assert "timeline" in canvases(opened) and "landscape" not in canvases(opened)
+    assert any("cannot be replayed" in one.value for one in opened.caption)
+
+
+def test_a_replay_makes_way_for_a_run(monkeypatch):
+    done = []
+    pool = SimpleNamespace(
+        cancel=lambda job, owner: done.append(("cancel", job, owner)),
+        submit=lambda owner, work: done.append(("submit", owner)) or "run",
+        state=lambda job: JobState("finished"),
+    )
+    state = State({"ada/learning": "learning-1"})
+    monkeypatch.setattr(session, "pool", lambda: pool)
+    monkeypatch.setattr(session, "owner", lambda: "ada")
+    monkeypatch.setattr(session, "st", SimpleNamespace(session_state=state))
+    session.start(Experiment())
+    assert done == [("cancel", "learning-1", "ada/learning"), ("submit", "ada")]
+    assert "ada/learning" not in state

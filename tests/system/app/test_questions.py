@@ -1,12 +1,16 @@
 """Questions: each is an experiment of its own, and what it finds is so."""
 
+import functools
+
 import pytest
 
 from app import session
+from app.cards import CARDS
 from app.questions import QUESTIONS, asked
 from experiments.experiment import Experiment
 from experiments.plots.curves import AXES
 from experiments.run import run
+from tracing import KINDS
 
 
 def grows(name, low, high):
@@ -64,12 +68,47 @@ def test_the_question_of_a_run_is_found_by_its_experiment_only():
     assert asked(Experiment()) is None and asked(QUESTIONS[0].experiment.change(seed=1)) is None
 
 
+@functools.cache
+def made(query):
+    return run(Experiment.from_query(query))
+
+
 @pytest.mark.parametrize("question", QUESTIONS, ids=lambda question: question.asks)
 def test_what_a_question_finds_is_so(question):
-    now, was = run(question.experiment), run(question.reference)
+    now, was = made(question.query), made(question.against)
     assert now.status == ("failed" if question.asks == DIES else "finished")
     for number, claim in enumerate(FINDS[question.asks]):
         assert claim(now.summary, was.summary), (number, now.summary, was.summary)
+
+
+SAYS = {  # of each card: the prediction that is right, what its run shows, and what it says of it
+    "Slow one worker down": (
+        "They wait for it", lambda now, _: waiting(now, 3) < 0.05 < 0.3 < waiting(now, 0),
+        ["They wait", "same 200 steps take 2 times as long", "the 3 others spend 5", "the same to the bit"],
+    ),
+    "Let nobody wait": (
+        "Gradients come out of date", lambda now, _: now.summary["staleness_mean"] > 2,
+        ["In the same 100 ms", "2.2 times as many samples", "3 others change the model"],
+    ),
+    "Kill a worker": (
+        "They stop", lambda now, was: now.summary["updates"] < was.summary["updates"] / 2,
+        ["They stop, after 94 of 200 steps", "that of worker 2 never comes"],
+    ),
+}  # fmt: skip
+
+
+def waiting(run, rank):
+    """The share of its time that a rank waited."""
+    busy = run.trace.busy()[rank]
+    return busy[KINDS.index("wait")] / busy.sum()
+
+
+@pytest.mark.parametrize("card", CARDS, ids=lambda card: card.title)
+def test_what_a_card_says_is_computed_from_its_runs_and_so_is_the_prediction_that_is_right(card):
+    now, was = made(card.question.query), made(card.question.against)
+    right, holds, says = SAYS[card.title]
+    assert card.options[card.right] == right and holds(now, was)
+    assert [words for words in says if words not in card.says(now, was)] == []
 
 
 def test_a_question_sets_the_controls_runs_them_and_lays_the_run_over_what_it_is_compared_with(page, stored):

@@ -73,8 +73,8 @@ def test_a_widget_that_is_moved_changes_the_figures(page):
 def test_two_schedules_stand_side_by_side_with_their_differences(page):
     opened = page(schedule_a="1f1b", schedule_b="zb_h1")
     assert len(opened.get("bidi_component")) == 2
-    assert [figure(opened, "Makespan", column) for column in range(3)] == ["33", "27", "−6 (−18.2 %)"]
-    assert figure(opened, "Bubble, of total", 2) == "−16.2 points"
+    assert [figure(opened, "Makespan", column) for column in range(3)] == ["33", "27", "−6 (−18.2 %), better"]
+    assert figure(opened, "Bubble, of total", 2) == "−16.2 points, better"
     assert figure(opened, "Delay", 2) == "the same"
 
 

@@ -38,7 +38,7 @@ def test_pinned_runs_are_asked_for_with_five_seeds_too(page, five, stored, canva
     opened = page(f"seeds=true&pin={others[0].name}")
     assert not opened.exception
     for workers in (2, 4):
-        assert f"Synchronous SGD, workers {workers}, 5 seeds" in told(opened)
+        assert f"Synchronous SGD, {workers} workers, 5 seeds" in told(opened)
     assert len(canvases(opened)["accuracy"][0]["lines"]) == 2
 
 

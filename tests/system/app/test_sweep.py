@@ -51,7 +51,7 @@ def test_runs_with_the_same_model_are_told_by_their_weights(made):
 
 
 def test_a_time_is_never_said_to_be_a_fraction_as_fast():
-    assert outcomes.longer(5.0) == "take 5 times as long" and outcomes.longer(0.5) == "come 2 times as fast"
+    assert outcomes.sooner(0.2) == "they take 5 times as long" and outcomes.sooner(2.0) == "they come 2 times as fast"
 
 
 def test_a_map_of_two_settings_has_a_number_or_a_word_in_every_cell(made):

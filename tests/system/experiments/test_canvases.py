@@ -13,7 +13,7 @@ import pytest
 
 from experiments.experiment import Experiment
 from experiments.learning import replay
-from experiments.plots import canvases
+from experiments.plots import canvases, curves, pictures
 from experiments.plots.canvases import curve, figure, landscape, schedule, timeline
 from experiments.plots.chart import Look
 from experiments.plots.column_codec import unpack
@@ -94,6 +94,35 @@ def test_a_timeline_tells_what_lies_under_the_pointer_on_a_page_without_a_server
     expect(page.locator(".tip")).to_contain_text(re.compile("worker 1 · .*takes", re.DOTALL))
 
 
+def test_a_wait_says_why_under_the_pointer_and_by_keys_and_is_walked_back(drawn):
+    page = drawn("timeline", timeline.frame(run(Experiment.of({"slow": "2:5", "steps": 12})), "it"))
+    stage, tip, why = page.locator(".stage"), page.locator(".tip"), page.locator(".why")
+    expect(why).to_contain_text("100 % of all waiting was caused by worker 2.")
+    stage.press("Home")
+    box, plain = stage.bounding_box(), pixels(page)
+    sentence = "for worker 2 ×5, whose gradient takes 5 times as long as usual; without that the step would take 428 µs"
+    for x in range(90, 200, 5):  # where a lane waits depends on how wide the page is
+        page.mouse.move(box["x"] + x, box["y"] + 34 + 15)
+        if "wait" in tip.inner_text():
+            break
+    expect(tip).to_contain_text(sentence)
+    page.mouse.down()
+    page.mouse.up()
+    expect(why).to_contain_text(sentence)
+    page.mouse.move(0, 0)
+    page.wait_for_function(
+        "before => document.getElementById('here').shadowRoot.querySelector('canvas').toDataURL() !== before", arg=plain
+    )
+    page.get_by_role("button", name="And why that?").click()
+    expect(why).to_contain_text("worker 2 ×5 is at work on gradient")
+    stage.press("Escape")
+    expect(why).to_contain_text("of all waiting")
+    stage.press("w")
+    expect(why).to_contain_text(sentence)
+    stage.press("c")
+    expect(page.get_by_role("button", name="Critical path")).to_have_attribute("aria-pressed", "true")
+
+
 def test_a_page_that_changes_its_colours_has_its_canvases_drawn_in_them(drawn):
     page = drawn("timeline", schedule.frame(schedules.study(Plan.of(schedule="gpipe", ranks=2, chunks=2))))
     page.wait_for_function("() => document.getElementById('here').shadowRoot.querySelector('canvas').width > 300")
@@ -169,6 +198,63 @@ def test_what_plays_is_saved_as_a_film_and_everything_as_pixels(drawn, made):
     film = saved_as(page, "Film")
     assert film.suggested_filename == "easgd-digits-3-workers-timeline.webm"
     assert film.path().read_bytes().startswith(b"\x1a\x45\xdf\xa3")  # the mark of WebM
+
+
+def follows(page) -> dict:
+    """What every canvas shows of the page's clock, by kind of canvas."""
+    told = page.evaluate("() => [...lockstepClock.listeners].map((heard) => heard.shows?.()).filter(Boolean)")
+    return {one["canvas"]: one for one in told}
+
+
+def test_curve_timeline_and_topology_show_one_moment(drawn, made):
+    run = made(Experiment(algorithm="easgd", workers=3))
+    messages, at = run.trace.messages, float(run.trace.messages["sent"][60]) + 1e-4
+    page = drawn("timeline", timeline.frame(run, "it"))
+    picture = curve.frame(pictures.loss([pictures.Shown("it", run, 0)], "step"), "words")
+    page.evaluate(
+        "bytes => { const two = document.createElement('div'); document.body.append(two);"
+        " lockstep.curve(two, lockstep.bytes(bytes)); }",
+        base64.b64encode(picture).decode(),
+    )
+    page.evaluate("at => lockstepClock.set(at)", at)
+    seen = follows(page)
+    assert seen["timeline"]["cursor"] == at and seen["timeline"]["from"] <= at <= seen["timeline"]["to"]
+    smooth = curves.training(run, "step")[1]
+    dots = {dot["name"]: dot["i"] for dot in seen["curve"]["dots"]}
+    assert dots["training"] == (smooth.seconds <= at).sum() - 1
+    machines = seen["timeline"]["topology"]
+    flying = (messages["sent"] < at) & (messages["arrived"] > at)
+    ends = sorted(zip(messages["src"][flying].tolist(), messages["dst"][flying].tolist(), strict=True))
+    assert machines["seconds"] == at and machines["shape"] == "star" and ends
+    assert sorted((bead["src"], bead["dst"]) for bead in machines["beads"]) == ends
+    assert all(0 < bead["share"] < 1 for bead in machines["beads"])
+    page.get_by_role("button", name="Step", exact=True).click()
+    assert follows(page)["timeline"]["cursor"] > at
+    page.locator(".status").get_by_text(re.compile("^At ")).wait_for()
+    end = run.trace.seconds()
+    page.evaluate("at => lockstepClock.set(at)", 0.97 * end)
+    page.get_by_role("button", name="Play", exact=True).click()
+    page.wait_for_function(
+        "end => lockstepClock.seconds > 0.999 * end && !lockstepClock.playing", arg=end, timeout=120_000
+    )
+    last = follows(page)
+    assert last["curve"]["dots"][0]["i"] == len(smooth.x) - 1
+    assert last["timeline"]["to"] > 0.999 * end
+
+
+def test_two_schedules_have_one_clock_and_one_window(drawn):
+    plans = [Plan.of(schedule=name, ranks=4, chunks=8) for name in ("1f1b", "zb_h1")]
+    one, other = (schedule.frame(schedules.study(plan), 40.0, together="both") for plan in plans)
+    page = drawn("timeline", one)
+    page.evaluate(
+        "bytes => { const two = document.createElement('div'); document.body.append(two);"
+        " lockstep.timeline(two, lockstep.bytes(bytes)); }",
+        base64.b64encode(other).decode(),
+    )
+    page.get_by_role("button", name="Zoom in").last.click()
+    page.get_by_role("button", name="Step", exact=True).first.click()
+    seen = page.evaluate("[...lockstepTimelines].map(({ from, to, cursor }) => [from, to, cursor])")
+    assert seen[0] == seen[1] and seen[0][:2] == [10, 30] and seen[0][2] > 10
 
 
 def test_a_report_is_read_from_the_disk_without_a_network_on_a_phone_in_the_dark(browser, made, tmp_path):

@@ -10,6 +10,7 @@ from cluster.real import processes
 from experiments.experiment import Experiment
 from experiments.run import run
 from experiments.runs import store
+from experiments.runs.causes import WORK
 
 
 def small(algorithm, **values):
@@ -30,6 +31,13 @@ def test_processes_give_the_same_weights_and_the_same_tables_as_the_simulated_cl
     for figure in ("bytes", "samples", "updates"):
         assert real.summary[figure] == simulated.summary[figure] > 0
     assert store.load(store.save(real, tmp_path)).summary == real.summary
+
+
+def test_real_processes_wait_for_the_same_straggler_as_simulated_ranks():
+    slowed = small("sync_sgd", workers=3, slow="2:100")
+    for one in (run(slowed), run(slowed.change(cluster="processes"))):
+        assert one.causes.totals[:, WORK].argmax() == 2
+        assert one.causes.totals[2, WORK] > 0.5 * one.causes.totals.sum()
 
 
 def test_real_processes_count_the_flops_of_their_kernels():

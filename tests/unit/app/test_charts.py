@@ -155,6 +155,15 @@ def test_the_matrix_holds_the_bytes_of_every_link(two):
     np.testing.assert_allclose(np.nan_to_num(np.asarray(heat.z)), two[0].run.trace.traffic())
 
 
+def test_the_matrix_has_a_scale_and_numbers_in_its_cells_while_they_have_room(made):
+    for workers, numbered in ((16, True), (17, False)):
+        (heat,) = charts.traffic([Shown("a", made(Experiment(workers=workers, batch=8)), 0)]).data
+        unit = {"kB": 1e3, "MB": 1e6}[heat.colorbar.title.text]
+        assert float(heat.colorbar.ticktext[-1]) * unit == pytest.approx(heat.zmax, rel=1e-2)
+        assert (heat.text is not None) is numbered
+    assert heat.colorbar.tickvals[-1] == heat.zmax
+
+
 def test_every_pair_that_talks_has_a_link_as_wide_as_its_bytes(two, monkeypatch):
     table = two[0].run.trace.traffic()
     table[1, 0] *= 3

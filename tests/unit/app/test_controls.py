@@ -6,11 +6,11 @@ import pytest
 import algorithms
 import algorithms.compression as compressions
 import workloads
-from app import controls
+from app import controls, helps
 from app.controls import control
 from experiments.experiment import NESTED, Experiment
 from experiments.measure.this_machine import Fit
-from knobs import Knobs, knob
+from knobs import Knobs, knob, local
 
 FIT = Fit(device="3e+10:2e+10:2e-06", network="5e-05:1.5e+09:0", machine="one", moment="2026-11-21T20:00+00:00")
 
@@ -162,3 +162,18 @@ def test_every_setting_of_the_experiment_has_its_place_on_the_page():
     placed = {*controls.DELAY, *controls.PLACE, *controls.MORE, *controls.BUDGET, *controls.MORE_BUDGET}
     placed |= {"algorithm", "compression", "workload", "workers", "batch", *NESTED}
     assert placed == set(Experiment.model_fields)
+
+
+def test_every_control_says_what_it_does_and_more_than_its_name():
+    short = []
+    for kind in OWNERS:
+        for name in {*kind.model_fields} - {*NESTED} - {*local(kind)}:
+            said = helps.text(kind, name)
+            if len(said.split()) < 8 or not said.endswith("."):
+                short.append((kind.__module__, name, said))
+    assert not short
+
+
+def test_every_help_is_of_a_control_that_there_is():
+    shown = {helps.text(kind, name) for kind in OWNERS for name in kind.model_fields}
+    assert {text for texts in helps.texts().values() for text in texts.values()} <= shown

@@ -13,6 +13,7 @@ import pytest
 from experiments.experiment import Experiment
 from experiments.plots import export as module
 from experiments.plots.export import chrome_trace, csv_text, export
+from experiments.run import run as runs
 from tracing import KINDS
 
 
@@ -49,6 +50,19 @@ def test_the_chrome_trace_has_a_slice_per_span_and_an_arrow_per_message(small_ru
     assert not starts
     total = sum(e["dur"] for e in events if e["ph"] == "X") / 1e6
     assert total == pytest.approx(trace.busy().sum())
+
+
+def test_slices_of_the_chrome_trace_say_why_and_what_came_from_whom_and_flows_what_they_carry():
+    run = runs(Experiment(algorithm="asgd", workload="quadratic", steps=5))
+    events = json.loads(chrome_trace(run.trace, servers=1))["traceEvents"]
+    slices = [event for event in events if event["ph"] == "X"]
+    waits = [event for event in slices if event["cat"] == "wait"]
+    assert waits and all(event["args"]["why"].startswith("waits ") for event in waits)
+    assert all(event["args"].get("step", 0) >= 0 for event in slices)
+    received = [event["args"] for event in slices if event["cat"] == "communicate" and event["name"] == "receive"]
+    assert received and all({"bytes", "from", "to"} <= args.keys() for args in received)
+    flows = {(event["args"]["from"], event["name"]) for event in events if event["ph"] == "s"}
+    assert ("worker 1", "gradient") in flows and ("server 0", "sgd") in flows
 
 
 def test_a_message_that_never_arrived_has_no_arrow(small_run):

@@ -1,8 +1,13 @@
 """Where a run took place, in words."""
 
+from types import SimpleNamespace
+
 import pytest
 
+from experiments import naming
 from experiments.experiment import Experiment
+from experiments.measure import this_machine
+from experiments.run import check
 from experiments.runs.place import place
 
 
@@ -14,7 +19,7 @@ from experiments.runs.place import place
         ({"cluster": "threads", "jitter": "cloud"}, "real threads, emulating cloud jitter"),
         (
             {"cluster": "processes", "network": "1GbE", "device": "laptop", "slow": "2:3"},
-            "real processes, emulating 1GbE, laptop devices, rank 2 slowed 3 times",
+            "real processes, emulating 1GbE, laptop devices, worker 2 ×3",
         ),
         ({"cluster": "processes", "latency": 0.002}, "real processes, emulating a latency of 2 ms"),
         (
@@ -23,15 +28,48 @@ from experiments.runs.place import place
         ),
         (
             {"network": "5e-05:1.5e+09:0", "device": "3e+10:2e+10:2e-06"},
-            "simulated: a network of 0.05 ms and 1500 MB/s, devices of 30 GFLOP/s",
+            "simulated: a network of 50 µs and 1.5 GB/s, devices of 30 GFLOP/s",
         ),
-        ({"slow": "1:0.5"}, "simulated: 10GbE, laptop devices, rank 1 sped up 2 times"),
+        ({"slow": "1:0.5"}, "simulated: 10GbE, laptop devices, worker 1 ×0.5"),
         (
             {"algorithm": "asgd", "pause": "1:0.1-0.2", "crash": "2:0.1,3:0.1-0.2"},
-            "simulated: 10GbE, laptop devices, rank 1 paused, rank 2 lost, rank 3 lost for a while",
+            "simulated: 10GbE, laptop devices, worker 1 pauses at 100 ms, worker 2 † lost at 100 ms, "
+            "worker 3 † lost at 100 ms, back at 200 ms",
         ),
-        ({"slow": "0:3,1:3,2:3,3:3"}, "simulated: 10GbE, laptop devices, 4 ranks slowed"),
+        ({"slow": "0:3,1:3,2:3,3:3"}, "simulated: 10GbE, laptop devices, 4 ranks slower"),
     ],
 )
 def test_a_run_says_what_its_cluster_simulated_or_emulated(settings, words):
     assert place(Experiment(**settings)) == words
+
+
+def test_what_was_fitted_to_this_machine_is_called_so_everywhere(monkeypatch):
+    fitted = SimpleNamespace(network="5e-05:1.5e+09:0", device="3e+10:2e+10:2e-06")
+    monkeypatch.setattr(this_machine, "load", lambda: fitted)
+    e = Experiment(network=fitted.network, device=fitted.device)
+    assert place(e) == "simulated: this machine's network, this machine's processors"
+
+
+def test_gpus_that_are_not_there_are_neither_promised_nor_claimed(monkeypatch):
+    monkeypatch.setattr(naming.gpus, "count", lambda: 0)
+    assert naming.cluster("gpus") == "Real GPUs · none on this machine"
+    asked = Experiment(cluster="gpus")
+    with pytest.raises(ValueError, match="need a CUDA GPU each, and none was found on this machine; use processes"):
+        check(asked)
+    had = place(asked, ("no CUDA GPU was found; ran on the CPU over gloo",))
+    assert had == "real processes on the CPU, since there are no GPUs here"
+    monkeypatch.setattr(naming.gpus, "count", lambda: 4)
+    assert naming.cluster("gpus") == place(asked).capitalize().replace("gpus", "GPUs") == "Real GPUs"
+
+
+def test_a_fault_is_said_in_short_in_headlines_and_in_words_in_legends():
+    e = Experiment.of({"algorithm": "asgd", "slow": "3:4,4:2.5", "crash": "2:0.04"})
+    assert [words for _, words in naming.faults(e)] == ["worker 3 ×4", "worker 4 ×2.5", "worker 2 † lost at 40 ms"]
+    assert naming.fault(e, "slow") == "worker 3 four times slower and worker 4 2.5 times slower"
+    assert naming.fault(e, "crash") == "worker 2 lost at 40 ms"
+
+
+def test_a_message_calls_ranks_by_the_names_of_the_lanes():
+    e = Experiment(algorithm="asgd")
+    assert naming.with_names(e, "Rank 0 waits; rank 3 was lost") == "server 0 waits; worker 3 was lost"
+    assert naming.with_names(e, "rank 99, ranks 1 to 3") == "rank 99, ranks 1 to 3"

@@ -1,0 +1,143 @@
+// The coach: a bubble beside the part of the page that it is about. It lies above the page and moves nothing in it.
+const SEEN = "lockstep-coach"; // in the browser's storage, once it was shown
+const PATIENCE = 30_000;       // ms in which the first part may appear
+const GAP = 12;                // px between a part and the bubble
+const NAMES = 84, TOP = 34, AXIS = 22; // px of the timeline's names, of what lies above its lanes, and below
+const STYLE = `
+  .coach-ring { position: fixed; z-index: 999990; pointer-events: none; border: 2px solid #0072B2; border-radius: 8px;
+    box-shadow: 0 0 0 4px rgba(0, 114, 178, 0.22); }
+  .coach { position: fixed; z-index: 999991; box-sizing: border-box; width: min(310px, calc(100vw - 24px)); padding: 14px 16px 12px;
+    border-radius: 10px; border: 1px solid var(--st-border-color, #ccd); background: var(--st-background-color, #fff);
+    color: var(--st-text-color, #123); font-size: 15px; line-height: 1.45; box-shadow: 0 6px 28px rgba(0, 0, 0, 0.22); }
+  .coach b { display: block; margin-bottom: 3px; }
+  .coach p { margin: 0 0 10px; }
+  .coach div { display: flex; align-items: center; gap: 8px; }
+  .coach span { flex: 1; opacity: 0.85; font-size: 13px; }
+  .coach button { font: inherit; padding: 4px 12px; border-radius: 6px; cursor: pointer; color: inherit; background: none; border: 1px solid var(--st-border-color, #ccd); }
+  .coach button.next { background: #0072B2; border-color: #0072B2; color: #fff; }
+  .coach button:focus-visible { outline: 2px solid #0072B2; outline-offset: 2px; }`;
+
+const coaches = new WeakMap();
+
+export default function ({ data, parentElement }) {
+  let coach = coaches.get(parentElement);
+  if (!coach) coaches.set(parentElement, (coach = new Coach(parentElement)));
+  coach.update(data);
+  return () => { coach.leave(); coaches.delete(parentElement); };
+}
+
+const kept = { get() { try { return localStorage.getItem(SEEN); } catch { return null; } }, set() { try { localStorage.setItem(SEEN, "1"); } catch { /* it comes again */ } } };
+
+class Coach {
+  constructor(root) {
+    this.root = root;
+    this.asked = 0;
+    this.onKey = (event) => {
+      const outside = document.activeElement && document.activeElement !== document.body && !this.bubble?.contains(document.activeElement);
+      if (event.key === "Escape" && !outside) this.leave();
+    };
+  }
+
+  update(data) {
+    this.data = data;
+    const asked = data.asked > this.asked;
+    this.asked = data.asked;
+    if (asked || (data.first && !this.bubble && !kept.get())) this.begin();
+  }
+
+  begin() {
+    this.leave();
+    this.step = 0;
+    this.until = performance.now() + PATIENCE;
+    this.frame = requestAnimationFrame(() => this.follow());
+    document.addEventListener("keydown", this.onKey);
+  }
+
+  leave() {
+    cancelAnimationFrame(this.frame);
+    document.removeEventListener("keydown", this.onKey);
+    this.bubble?.remove();
+    this.ring?.remove();
+    this.bubble = this.ring = null;
+  }
+
+  // The rectangle of the part that a step is about; null while it is not on the page.
+  part(at) {
+    if (at === "run") {
+      const runs = [...document.querySelectorAll(".st-key-run button, .st-key-run-phone button")];
+      return runs.map((one) => one.getBoundingClientRect()).find((box) => box.width && box.right > 0 && box.left < innerWidth) ?? null;
+    }
+    const host = [...document.querySelectorAll(".st-key-timeline *")].find((one) => one.shadowRoot);
+    const root = host?.shadowRoot ?? document.querySelector(".st-key-timeline");
+    const stage = root?.querySelector(".stage")?.getBoundingClientRect();
+    if (!stage?.width) return null;
+    if (at === "wait") {
+      const entry = [...root.querySelectorAll(".legend span")].find((one) => one.textContent.trim() === "wait");
+      return entry?.getBoundingClientRect() ?? null;
+    }
+    const pitch = (stage.height - TOP - AXIS) / this.data.lanes, lane = at === "name" ? this.data.lanes - 1 : 0;
+    if (at === "lanes") return new DOMRect(stage.left + NAMES, stage.top + TOP, stage.width - NAMES, stage.height - TOP - AXIS);
+    return new DOMRect(stage.left, stage.top + TOP + lane * pitch, at === "name" ? NAMES : stage.width, pitch);
+  }
+
+  follow() {
+    const box = this.part(this.data.steps[this.step].at);
+    if (!box && !this.bubble && performance.now() > this.until) return this.leave();
+    if (box) {
+      if (!this.bubble) this.open();
+      this.place(box);
+    }
+    if (this.bubble) this.bubble.hidden = this.ring.hidden = !box;
+    this.frame = requestAnimationFrame(() => this.follow());
+  }
+
+  open() {
+    kept.set();
+    this.ring = document.createElement("div");
+    this.ring.className = "coach-ring";
+    this.bubble = document.createElement("section");
+    this.bubble.className = "coach";
+    this.bubble.setAttribute("aria-label", "A short tour");
+    this.bubble.innerHTML = '<style></style><div role="status"><span style="opacity: 1; font-size: inherit"><b></b><p></p></span></div><div><span></span><button type="button" class="leave">Leave</button><button type="button" class="next"></button></div>';
+    this.bubble.querySelector("style").textContent = STYLE;
+    this.bubble.querySelector(".leave").addEventListener("click", () => this.leave());
+    this.bubble.querySelector(".next").addEventListener("click", () => this.next());
+    // beside the page and not in it, so that nothing in the page moves, and its stacking is its own
+    const app = document.querySelector('[data-testid="stApp"]') ?? document.body;
+    app.append(this.ring, this.bubble);
+    this.tell();
+  }
+
+  next() {
+    this.step += 1;
+    if (this.step === this.data.steps.length) return this.leave();
+    this.tell();
+    const box = this.part(this.data.steps[this.step].at);
+    if (box && (box.top < 60 || box.bottom > innerHeight - 160)) {
+      const host = document.querySelector(".st-key-timeline");
+      if (this.data.steps[this.step].at !== "run") host?.scrollIntoView({ block: "center" });
+    }
+  }
+
+  tell() {
+    const { title, says } = this.data.steps[this.step], last = this.step + 1 === this.data.steps.length;
+    this.bubble.querySelector("b").textContent = title;
+    this.bubble.querySelector("p").textContent = says;
+    this.bubble.querySelectorAll("div")[1].querySelector("span").textContent = `${this.step + 1} of ${this.data.steps.length}`;
+    this.bubble.querySelector(".next").textContent = last ? "Done" : "Next";
+    this.bubble.querySelector(".leave").hidden = last;
+  }
+
+  place(box) {
+    const stage = document.querySelector(".st-key-timeline")?.getBoundingClientRect();
+    const { style } = this.ring, wide = this.bubble.offsetWidth, high = this.bubble.offsetHeight;
+    Object.assign(style, { left: `${box.left - 5}px`, top: `${box.top - 4}px`, width: `${box.width + 6}px`, height: `${box.height + 4}px` });
+    // beside the part, where it hides nothing of the picture; on a phone, below or above it
+    const below = box.bottom + GAP + high < innerHeight, pictured = stage && box.left >= stage.left - 1;
+    let left = box.left, top = below ? box.bottom + GAP : box.top - GAP - high;
+    if (pictured && stage.left - GAP - wide >= 8) [left, top] = [stage.left - GAP - wide, box.top];
+    else if (!pictured && box.right + GAP + wide < innerWidth) [left, top] = [box.right + GAP, box.top];
+    left = Math.max(12, Math.min(left, innerWidth - wide - 12));
+    Object.assign(this.bubble.style, { left: `${left}px`, top: `${Math.max(12, Math.min(top, innerHeight - high - 12))}px` });
+  }
+}

@@ -1,0 +1,54 @@
+"""The coach: five steps that point at the real parts of the page. It can be left at any time."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import NamedTuple
+
+import streamlit as st
+
+KEY = "coach"
+_mount = st.components.v2.component(
+    "lockstep_coach", js=Path(__file__).with_suffix(".js").read_text("utf-8"), html="<i hidden></i>"
+)
+
+
+class CoachStep(NamedTuple):
+    """`at` is what it points at, as coach.js knows it."""
+
+    at: str
+    title: str
+    says: str
+
+
+STEPS = (
+    CoachStep(
+        "worker",
+        "This is a worker",
+        "A machine with a copy of the model and its own share of the data. Its lane is its time.",
+    ),
+    CoachStep(
+        "lanes",
+        "Orange is talking",
+        "In blue it computes a gradient, in orange all workers add theirs up, in green they step.",
+    ),
+    CoachStep("wait", "Grey is waiting", "There is none in this run. Slow one worker down, and the others turn grey."),
+    CoachStep(
+        "name", "Click its name to trouble it", "Make it slow, let it pause, or lose it, at any moment of the run."
+    ),
+    CoachStep("run", "Run again", "What you changed runs at once, and stands beside what it was before."),
+)
+
+
+def start() -> None:
+    """Show it, from the first step."""
+    st.session_state.tours = st.session_state.get("tours", 0) + 1
+
+
+def show(first: bool, lanes: int) -> None:
+    """Have it ready: asked for, and on a `first` visit shown once per browser. The timeline has so many `lanes`."""
+    state = st.session_state
+    if "tours" not in state:
+        state.tours = int(st.query_params.get("tour") == "1")
+    steps = [step._asdict() for step in STEPS]
+    _mount(data={"steps": steps, "first": first, "asked": state.tours, "lanes": lanes}, key=KEY)

@@ -1,0 +1,122 @@
+"""The first screen: one line says what this is, a timeline plays, and three cards ask what would happen."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from app import background, controls, session
+from app.cards import CARDS, Card
+from app.views import coach, pictures
+from experiments.experiment import Experiment
+from experiments.runs.record import Run
+
+PATIENCE = 3.5  # s in which the run that a card compares with may come; in a long queue it goes without
+HEARD = ("tour", "axis", "log", "embed", "embed_options", "instructor")  # parameters of an address that chooses nothing
+
+
+def settle() -> None:
+    """At the beginning of a session: greet those who come with an address that chooses nothing."""
+    st.session_state.welcome = not {*st.query_params} - {*HEARD}
+
+
+def on() -> bool:
+    """Return whether the page begins with it."""
+    return bool(st.session_state.get("welcome"))
+
+
+def show(folder: str) -> bool:
+    """Draw the first screen over the run in `folder`; return whether it has said what the run found."""
+    try:
+        run = session.load(folder)
+    except ValueError:  # the page says why
+        return False
+    with st.container(key="welcome", gap="small"):
+        with st.container(horizontal=True, vertical_alignment="center", gap="xsmall"):
+            st.markdown("# Train one model on many machines, and see what happens", width="stretch", anchors=False)
+            st.button("Show me around", key="tour", icon=":material/explore:", type="tertiary", on_click=coach.start)
+            st.button(
+                "", key="leave", icon=":material/close:", type="tertiary", on_click=_leave,
+                help="Close this, and have the workbench alone.",
+            )  # fmt: skip
+        digits = run.experiment == Experiment()
+        st.markdown(
+            (
+                "Here four simulated machines learn to read digits, together. "
+                if digits
+                else "Here is what each machine does. "
+            )
+            + "Each has a lane: blue while it **computes**, orange while it **talks**, grey while it **waits**."
+        )
+        st.fragment(pictures.lanes)(folder, play=not st.session_state.get("done"))
+        with st.container(key="cards"):
+            return _cards(run)
+
+
+def _cards(run: Run) -> bool:
+    state = st.session_state
+    asked = state.get("card")
+    if asked is not None:
+        _ask(CARDS[asked])
+        return False
+    done = state.get("done", {})
+    told = next(
+        (card for n, card in enumerate(CARDS) if n in done and card.question.experiment == run.experiment), None
+    )
+    if told:
+        _say(told, run, done[CARDS.index(told)])
+    columns = st.columns(len(CARDS), gap="small")
+    for n, (card, column) in enumerate(zip(CARDS, columns, strict=True)):
+        mark = " :material/check:" if n in done else ""
+        label = f"**{card.title}**{mark}" + ("" if done else f"  \n{card.about}")
+        column.button(label, key=f"card-{n}", icon=card.icon, width="stretch", on_click=_open, args=(n,))
+    return told is not None
+
+
+def _ask(card: Card) -> None:
+    """Ask for the prediction; the runs are made while the reader thinks."""
+    with st.container(key="prediction", border=True, gap="small"):
+        st.markdown(f"**{card.title}.** {card.predicts}")
+        with st.container(horizontal=True, gap="small"):
+            for n, option in enumerate(card.options):
+                st.button(option, key=f"option-{n}", on_click=_do, args=(card, n))
+            st.button("Not now", key="not-now", type="tertiary", on_click=_close)
+
+
+def _say(card: Card, run: Run, said: int) -> None:
+    reference = background.ask(card.question.reference, "card-reference")
+    found = card.question.finds
+    if reference.folder:
+        found = card.says(run, session.load(str(reference.folder)))
+    verdict = ":green-badge[:material/check: As you said]" if said == card.right else ":orange-badge[Not as you said]"
+    with st.container(key="finding", border=True):
+        st.markdown(f"{verdict} {found}")
+
+
+def _open(n: int) -> None:
+    st.session_state.card = n
+    question = CARDS[n].question
+    background.ask(question.reference, "card-reference")
+    background.ask(question.experiment, "card")
+
+
+def _close() -> None:
+    st.session_state.card = None
+
+
+def _do(card: Card, said: int) -> None:
+    """Run what the card is about, in the place of what it is compared with."""
+    state = st.session_state
+    state.card = None
+    state.done = {**state.get("done", {}), CARDS.index(card): said}
+    controls.put(card.question.experiment)
+    state.update(complaint="", axis=card.question.axis)
+    reference = background.ask(card.question.reference, "card-reference")
+    if reference.active:
+        reference = session.wait(card.question.reference.key(), PATIENCE)
+    if reference.folder:
+        state.shown = str(reference.folder)
+    session.start(card.question.experiment)
+
+
+def _leave() -> None:
+    st.session_state.welcome = False

@@ -1,0 +1,268 @@
+// The machines of a run, and its messages as beads on the wires between them, at the moment of the timeline's cursor:
+// a machine fills while it computes. Without a cursor, and in a time-lapse too fast to follow single messages, a machine
+// shows how a stretch of time was divided, and the wires that were in use are lit.
+//
+// Drawn beside a timeline, whose spans and messages it shows.
+
+const QUEUE = [0.12, 0.8]; // how far along its wire a message waits: for the port of its sender, of its receiver
+const LATELY = 0.1;        // s of the reader's that one frame of a time-lapse stands for
+const MEMORY = "#3E9189";
+
+class Topology {
+  constructor(root, timeline) {
+    this.timeline = timeline;
+    this.box = root.querySelector(".machines");
+    this.surface = fit(this.box.querySelector("canvas"), this.box, 240, (g, width, height) => this.draw(g, width, height));
+    this.machines = null;
+  }
+
+  stop() { this.surface.stop(); }
+
+  request() { if (this.machines && !this.box.hidden) this.surface.request(); }
+
+  show(machines, held) {
+    Object.assign(this, { machines, held });
+    if (!machines) return;
+    this.box.setAttribute("role", "img");
+    this.box.setAttribute("aria-label", machines.description);
+    this.ranks = machines.names.map((_, m) => machines.of.flatMap((one, rank) => (one === m ? [rank] : [])));
+    this.wait();
+  }
+
+  // From when on the port of its sender or of its receiver is free for each message: ports take one after the other.
+  wait() {
+    const { src, dst, sent, arrived } = this.timeline.messages.columns;
+    this.free = Float32Array.from(sent);
+    this.queue = new Uint8Array(sent.length); // which of QUEUE
+    if (!this.machines.ports) return;
+    const before = [new Map(), new Map()];
+    for (const n of Array.from(sent.keys()).filter((one) => arrived[one] >= 0).sort((a, b) => arrived[a] - arrived[b])) {
+      const ends = [src[n], dst[n]];
+      ends.forEach((rank, side) => {
+        const other = before[side].get(rank), until = other === undefined ? -1 : arrived[other];
+        if (until > this.free[n] && until < arrived[n]) { this.free[n] = until; this.queue[n] = side; }
+      });
+      ends.forEach((rank, side) => before[side].set(rank, n));
+    }
+  }
+
+  // The time that is shown: {from, to}, of no length if it is a moment.
+  time() {
+    const { cursor, clock, from, to, total, count, names } = this.timeline;
+    if (cursor === null) return { from, to };
+    const lately = clock.rate * LATELY, typical = (total * names.length) / Math.max(count, 1);
+    return clock.playing && lately > typical / 4 ? { from: Math.max(0, cursor - lately), to: cursor } : { from: cursor, to: cursor };
+  }
+
+  // How far along its wire message n is, from 0 to 1.
+  come(n, time) {
+    const { sent, arrived } = this.timeline.messages.columns, free = this.free[n];
+    if (free <= sent[n]) return (time - sent[n]) / Math.max(arrived[n] - sent[n], 1e-12);
+    const alone = Math.max(arrived[n] - free, 1e-12), stop = QUEUE[this.queue[n]];
+    if (time < free) return stop * Math.min(1, (time - sent[n]) / alone);
+    return stop + ((1 - stop) * (time - free)) / alone;
+  }
+
+  // Messages on their way at a moment: [{n, share, waits}], waits if a port is not free for it.
+  beads(time) {
+    if (!this.timeline.near()) return [];
+    const { src, dst } = this.timeline.messages.columns, { of } = this.machines;
+    return this.timeline.travelling(time, time).filter((n) => of[src[n]] !== of[dst[n]])
+      .map((n) => ({ n, share: Math.max(0, Math.min(1, this.come(n, time))), waits: time < this.free[n] }));
+  }
+
+  // How many messages wait for the port of each machine: Map of machine -> number.
+  waiting(beads) {
+    const { src, dst } = this.timeline.messages.columns, count = new Map();
+    for (const { n, waits } of beads) {
+      if (!waits) continue;
+      const machine = this.machines.of[(this.queue[n] ? dst : src)[n]];
+      count.set(machine, (count.get(machine) ?? 0) + 1);
+    }
+    return count;
+  }
+
+  // The longest queue in words, "" if no two messages wait for the same port.
+  told(time) {
+    if (!this.machines) return "";
+    const [machine, many] = [...this.waiting(this.beads(time))].sort((a, b) => b[1] - a[1])[0] ?? [0, 0];
+    return many > 1 ? `${many} messages wait at the port of ${this.machines.names[machine]}` : "";
+  }
+
+  // What stands where, for who wants to check.
+  shows() {
+    const { from, to } = this.time(), { src, dst } = this.timeline.messages.columns;
+    const beads = from === to ? this.beads(to) : [];
+    return { canvas: "topology", seconds: to, shape: this.machines.shape, beads: beads.map(({ n, share }) => ({ src: src[n], dst: dst[n], share })) };
+  }
+
+  // ---- drawing
+
+  draw(g, width, whole) {
+    const { machines, timeline } = this;
+    if (!machines || !timeline.spans) return;
+    const page = pageColours(this.box), many = machines.names.length, line = machines.shape === "line";
+    const height = whole - (this.held ? 16 : 0), room = Math.min(width, height) / 2;
+    const rows = new Set(machines.y).size, across = new Set(machines.x).size;
+    const r = line ? Math.max(5, Math.min(17, width / across / 2 - 8, height / rows / 2 - 13)) : many <= 8 ? 17 : many <= 16 ? 13 : 9;
+    const reach = line ? [width / 2 - 4, height / 2 - 6] : [Math.min(width / 2 - r - 34, room * 1.35), room - r - 22];
+    const at = machines.names.map((_, m) => [width / 2 + machines.x[m] * reach[0], height / 2 + machines.y[m] * reach[1]]);
+    const time = this.time(), moment = time.from === time.to, beads = moment ? this.beads(time.to) : [];
+    this.drawWires(g, at, moment ? null : time, page);
+    machines.names.forEach((name, m) => {
+      this.drawMachine(g, m, ...at[m], r, time, page);
+      this.drawName(g, m, ...at[m], r, width, height, page);
+    });
+    this.drawBeads(g, at, beads, r, page);
+    for (const [m, waiting] of this.waiting(beads)) if (waiting > 1) this.drawQueue(g, waiting, ...at[m], r, page);
+    if (this.held) this.drawMeaning(g, whole, page);
+  }
+
+  // Wires, and in orange those on which something was sent in a stretch of time.
+  drawWires(g, at, time, page) {
+    const { wires, of } = this.machines, key = (a, b) => (a < b ? `${a} ${b}` : `${b} ${a}`), used = new Set();
+    if (time && this.timeline.near()) {
+      const { src, dst } = this.timeline.messages.columns;
+      for (const n of this.timeline.travelling(time.from, time.to)) used.add(key(of[src[n]], of[dst[n]]));
+    }
+    for (const [a, b] of wires) {
+      const lit = used.has(key(a, b));
+      g.strokeStyle = lit ? this.timeline.look.communicate.colour : page.muted;
+      g.globalAlpha = lit ? 0.9 : wires.length > 60 ? 0.25 : 0.5;
+      g.lineWidth = lit ? 3 : 1.2;
+      g.beginPath();
+      g.moveTo(...at[a]);
+      g.lineTo(...at[b]);
+      g.stroke();
+    }
+    g.globalAlpha = 1;
+  }
+
+  outline(g, m, x, y, r) {
+    g.beginPath();
+    if (m < this.machines.servers) g.rect(x - r, y - r, 2 * r, 2 * r);
+    else g.arc(x, y, r, 0, 7);
+  }
+
+  drawMachine(g, m, x, y, r, time, page) {
+    const { kinds, look } = this.timeline, level = this.filled(m, time);
+    g.fillStyle = page.panel;
+    this.outline(g, m, x, y, r);
+    g.fill();
+    g.save();
+    this.outline(g, m, x, y, r);
+    g.clip();
+    let base = y + r;
+    level.shares.forEach((share, k) => {
+      if (!(share > 0)) return;
+      const high = 2 * r * Math.min(1, share);
+      g.fillStyle = look[kinds[k]].colour;
+      g.fillRect(x - r, base - high, 2 * r, high);
+      base -= high;
+    });
+    g.restore();
+    g.strokeStyle = level.kind < 0 ? page.muted : look[kinds[level.kind]].colour;
+    g.lineWidth = level.kind < 0 ? 1.5 : 3;
+    this.outline(g, m, x, y, r);
+    g.stroke();
+    if (kinds[level.kind] === "idle") { // stopped
+      g.lineWidth = 2;
+      g.beginPath();
+      for (const way of [-1, 1]) { g.moveTo(x - 0.6 * r, y - way * 0.6 * r); g.lineTo(x + 0.6 * r, y + way * 0.6 * r); }
+      g.stroke();
+    }
+    if (!this.held) return;
+    const cells = this.held.length / this.machines.names.length, cell = Math.min(cells - 1, Math.floor((time.to / this.timeline.end) * cells));
+    const high = 2 * r * (this.held[m * cells + cell] / 255);
+    g.fillStyle = page.border;
+    g.fillRect(x + r + 4, y - r, 4, 2 * r);
+    g.fillStyle = MEMORY;
+    g.fillRect(x + r + 4, y + r - high, 4, high);
+  }
+
+  // How full a machine is: {shares of each kind, from below, the kind it is at}; kind -1 if it does nothing, or several.
+  filled(m, { from, to }) {
+    const { timeline } = this, { kinds } = timeline, shares = new Float32Array(kinds.length);
+    if (from < to || !timeline.near()) return { shares: this.divided(this.ranks[m], from, to, shares), kind: -1 };
+    const now = to + timeline.instant(), { start, duration, kind } = timeline.spans.columns, at = new Set();
+    for (const rank of this.ranks[m]) {
+      const n = timeline.doing(rank, now);
+      at.add(n < 0 ? -1 : kind[n]);
+      if (n >= 0 && kind[n] < timeline.work) shares[kind[n]] += Math.min(1, (to - start[n]) / Math.max(duration[n], 1e-12)) / this.ranks[m].length;
+    }
+    return { shares, kind: at.size === 1 ? [...at][0] : -1 };
+  }
+
+  // The shares that each kind had of a stretch of time of these ranks.
+  divided(ranks, from, to, shares) {
+    const { timeline } = this, kinds = timeline.kinds.length;
+    if (timeline.near() && to > from) {
+      for (const rank of ranks) timeline.shares(...timeline.within(rank, from, to), from, to, 1, shares);
+      return shares.map((share) => share / ranks.length);
+    }
+    if (!timeline.coarse) return shares;
+    const cells = timeline.coarse.length / (kinds * timeline.names.length), cell = (time) => Math.min(cells - 1, Math.floor((time / timeline.total) * cells));
+    const first = cell(from), last = Math.max(first, cell(to));
+    for (const rank of ranks) {
+      for (let c = first; c <= last; c++) for (let k = 0; k < kinds; k++) shares[k] += timeline.coarse[(rank * cells + c) * kinds + k] / 255 / (last - first + 1) / ranks.length;
+    }
+    return shares;
+  }
+
+  drawName(g, m, x, y, r, width, height, page) {
+    const { names, servers, shape } = this.machines, centre = m < servers || shape === "line";
+    if (names.length > 16 && m % 2) return;
+    const text = m < servers ? names[m] : names[m].split(" ").slice(1).join(" ");
+    g.font = `${names.length > 16 ? 10 : 11.5}px ${FONT}`;
+    g.fillStyle = page.text;
+    g.textBaseline = "middle";
+    const out = Math.hypot(x - width / 2, y - height / 2) || 1, far = r + 11;
+    const dx = centre ? 0 : ((x - width / 2) / out) * far, dy = centre ? far - 1 : ((y - height / 2) / out) * far;
+    g.textAlign = Math.abs(dx) < r ? "center" : dx > 0 ? "left" : "right";
+    const beside = this.held && dx > r ? 4 : 0; // beyond the bar of its memory
+    g.fillText(text, x + (Math.abs(dx) < r ? dx : Math.sign(dx) * (r + 6) + beside), y + dy);
+  }
+
+  drawBeads(g, at, beads, r, page) {
+    const { src, dst, bytes } = this.timeline.messages.columns, { of } = this.machines;
+    this.largest ??= bytes.reduce((most, one) => Math.max(most, one), 1);
+    g.fillStyle = this.timeline.look.communicate.colour;
+    g.strokeStyle = page.text;
+    g.lineWidth = 1;
+    for (const { n, share } of beads) {
+      const [x0, y0] = at[of[src[n]]], [x1, y1] = at[of[dst[n]]], long = Math.hypot(x1 - x0, y1 - y0) || 1;
+      const along = Math.min(long, r) / long, s = along + share * (1 - 2 * along); // from rim to rim
+      // a little to the right of the wire, so that both directions are seen
+      const x = x0 + s * (x1 - x0) - ((y1 - y0) / long) * 4, y = y0 + s * (y1 - y0) + ((x1 - x0) / long) * 4;
+      g.beginPath();
+      g.arc(x, y, 2.5 + 3 * Math.sqrt(bytes[n] / this.largest), 0, 7);
+      g.fill();
+      g.stroke();
+    }
+  }
+
+  // What the bars beside the machines are.
+  drawMeaning(g, height, page) {
+    g.fillStyle = MEMORY;
+    g.fillRect(4, height - 14, 4, 12);
+    g.font = `11px ${FONT}`;
+    g.fillStyle = page.muted;
+    g.textAlign = "left";
+    g.textBaseline = "middle";
+    g.fillText(this.machines.memory, 13, height - 7.5);
+  }
+
+  drawQueue(g, waiting, x, y, r, page) {
+    const text = `${waiting} wait`;
+    g.font = `600 11px ${FONT}`;
+    const wide = g.measureText(text).width + 8;
+    g.fillStyle = page.page;
+    g.globalAlpha = 0.85;
+    g.fillRect(x - wide / 2, y + r + 17, wide, 14);
+    g.globalAlpha = 1;
+    g.fillStyle = page.text;
+    g.textAlign = "center";
+    g.textBaseline = "middle";
+    g.fillText(text, x, y + r + 24); // below its name
+  }
+}

@@ -1,0 +1,25 @@
+// The size of a presentation: P turns it on and off, and so does ?size=large. What it changes is in the page's sheet.
+const root = document.documentElement;
+const large = () => root.dataset.size === "large";
+let opened = false;
+
+function show(yes) {
+  root.dataset.size = yes ? "large" : "";
+  const address = new URL(location.href);
+  if (yes) address.searchParams.set("size", "large"); else address.searchParams.delete("size");
+  if (address.href !== location.href) history.replaceState(history.state, "", address);
+}
+
+// Whether the key is written somewhere, and not pressed.
+const written = (event) => event.composedPath().some((one) => one.matches?.('input, textarea, select, [contenteditable="true"], [role="combobox"], [role="listbox"]'));
+
+function presenting() {
+  if (!opened) show(new URL(location.href).searchParams.get("size") === "large");
+  opened = true;
+  const press = (event) => {
+    if (event.key.toLowerCase() !== "p" || event.ctrlKey || event.metaKey || event.altKey || event.repeat || written(event)) return;
+    show(!large());
+  };
+  document.addEventListener("keydown", press);
+  return () => document.removeEventListener("keydown", press);
+}

@@ -1,0 +1,65 @@
+"""A picture alone, for slides and frames of other pages."""
+
+import base64
+import json
+import re
+import zlib
+from urllib.parse import parse_qsl
+
+import pytest
+
+from app.views.embedded import answer
+from experiments.experiment import Experiment
+from experiments.plots.column_codec import unpack
+
+EASGD = "algorithm=easgd&workers=3"
+
+
+def frames(text: str) -> dict:
+    """The headers of the canvases of a page, by name."""
+    (data,) = re.findall(r"Object\.entries\((\{.*\})\)\) \{", text)
+    return {name: unpack(zlib.decompress(base64.b64decode(f)))[0] for name, (_, f) in json.loads(data).items()}
+
+
+def asked(query: str) -> tuple[str, int]:
+    pairs = parse_qsl(query)
+    return answer(dict(pairs)["embed"], pairs)
+
+
+@pytest.mark.parametrize(
+    ("query", "names"),
+    [
+        (f"embed=timeline&{EASGD}", ["timeline-0"]),
+        (f"embed=curves&axis=seconds&{EASGD}", ["loss", "accuracy"]),
+        (f"embed=race&{EASGD}&pin=workers%3D4", ["loss", "timeline-0", "timeline-1"]),
+        ("embed=schedule&schedule_a=zb_h1&ranks=3&micro_batches=5", ["schedule"]),
+    ],
+)
+def test_a_picture_is_embedded_with_one_line_that_links_to_the_workbench(query, names, stored):
+    for one in (Experiment(algorithm="easgd", workers=3), Experiment()):
+        stored(one)
+    text, status = asked(query)
+    assert status == 200 and list(frames(text)) == names
+    (link,) = re.findall(r'<a href="\?([^"]*)"', text)
+    assert dict(parse_qsl(link.replace("&amp;", "&"))) == {k: v for k, v in parse_qsl(query) if k != "embed"}
+    assert len(text) < 1_000_000
+
+
+def test_an_embedded_schedule_is_the_one_of_the_page_of_schedules(stored):
+    (drawn,) = frames(asked("embed=schedule&schedule_a=zb_h1&ranks=3&micro_batches=5")[0]).values()
+    assert drawn["lanes"] == ["rank 0", "rank 1", "rank 2"] and "5 micro-batches" in drawn["saved"]["heading"]
+
+
+@pytest.mark.parametrize(
+    ("query", "says"),
+    [
+        ("embed=sculpture", "There is no picture"),
+        ("embed=timeline&cluster=processes", "a link never starts processes"),
+        ("embed=timeline&workers=-1", "workers"),
+        ("embed=schedule&schedule_a=nothing", "There is no schedule"),
+        ("embed=schedule&ranks=x", "ranks"),
+    ],
+)
+def test_what_cannot_be_embedded_is_said_in_a_sentence(query, says, folders):
+    text, status = asked(query)
+    assert status == 400 and says in text and "lockstep.curve =" not in text

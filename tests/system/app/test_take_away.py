@@ -1,0 +1,76 @@
+"""What is taken away from a page, in a real Chromium: a picture, the report, the link to the view, an embedded run."""
+
+import re
+import xml.etree.ElementTree as ElementTree
+
+from experiments.experiment import Experiment
+from tests.system.app.test_journey import (  # noqa: F401  (address and runs are fixtures)
+    CHROMIUM,
+    SWITCHES,
+    address,
+    expect,
+    playwright,
+    pytestmark,
+    runs,
+)
+
+PINNED = Experiment(algorithm="easgd", workers=2, steps=40)
+SHOWN = "workers=2&steps=40&axis=seconds&log=true"
+
+
+def test_what_a_reader_takes_away_is_what_was_on_the_page(address, tmp_path):  # noqa: F811
+    with playwright.sync_playwright() as driver:
+        browser = driver.chromium.launch(executable_path=CHROMIUM, args=SWITCHES)
+
+        def opened(link: str, **how):
+            size = {"width": 1400, "height": 900}
+            page = browser.new_context(viewport=size, reduced_motion="reduce", **how).new_page()
+            page.set_default_timeout(240_000)
+            page.goto(link)
+            return page
+
+        def same_view(page) -> None:
+            expect(page.get_by_role("radio", name="seconds")).to_be_checked()
+            expect(page.get_by_role("heading", name="Comparison")).to_be_visible()
+            expect(page.get_by_role("button", name="Unpin: EASGD")).to_be_visible()
+
+        page = opened(f"{address}/?{SHOWN}&pin=" + PINNED.query().replace("&", "%26").replace("=", "%3D"))
+        same_view(page)
+        # a picture
+        figure = page.locator("[class*=st-key-loss]").first
+        figure.locator(".stage").hover()
+        figure.get_by_role("button", name="Save", exact=True).click()
+        with page.expect_download() as taking:
+            figure.get_by_role("menuitem", name="SVG").click()
+        assert taking.value.suggested_filename == "easgd-digits-2-workers-and-1-more-loss.svg"
+        words = [one.text for one in ElementTree.parse(taking.value.path()).iter("{http://www.w3.org/2000/svg}text")]
+        assert "time, ms" in words and "EASGD" in words
+        # the report
+        page.get_by_role("button", name="Download").click()
+        with page.expect_download() as taking:
+            page.get_by_role("button", name="Report (HTML)").click()
+        assert taking.value.suggested_filename == "sync-sgd-digits-2-workers-report.html"
+        taking.value.save_as(tmp_path / "report.html")
+        assert (tmp_path / "report.html").stat().st_size < 1_000_000
+        report = opened((tmp_path / "report.html").as_uri(), offline=True)
+        expect(report.get_by_role("heading", name="Comparison")).to_be_visible()
+        expect(report.locator("#canvas-timeline-1 canvas").first).to_be_attached()
+        page.keyboard.press("Escape")
+        # the link, in a browser that was never here
+        page.get_by_role("button", name="Share").click()
+        link = page.locator("code", has_text=re.compile("^http")).first.inner_text()
+        page.keyboard.press("Escape")
+        same_view(opened(link))
+        # the size of a presentation
+        page.locator("h1").click()
+        page.keyboard.press("p")
+        expect(page.get_by_test_id("stSidebar")).to_be_hidden()
+        assert "size=large" in page.url
+        page.keyboard.press("p")
+        expect(page.get_by_test_id("stSidebar")).to_be_visible()
+        # a picture in another page
+        alone = opened(f"{address}/?embed=timeline&{SHOWN}")
+        expect(alone.locator("canvas").first).to_be_attached()
+        expect(alone.get_by_role("link", name="Lockstep")).to_be_visible()
+        assert alone.get_by_test_id("stSidebar").count() == alone.get_by_test_id("stApp").count() == 0
+        browser.close()

@@ -1,0 +1,60 @@
+import numpy as np
+import pytest
+
+from experiments.experiment import Experiment
+from experiments.plots import why
+from experiments.plots.canvases import schedule, timeline
+from experiments.plots.column_codec import unpack
+from experiments.plots.lanes import lane_names
+from experiments.run import run
+from experiments.study.schedules import Plan, study
+from tracing import WAIT
+
+
+@pytest.fixture(scope="module")
+def slowed():
+    return run(Experiment.of({"algorithm": "sync_sgd", "slow": "2:5", "steps": 12}))
+
+
+def test_a_wait_is_told_in_a_sentence_with_its_cause_and_what_the_step_would_take_without_it(slowed):
+    part, row = why.explained(slowed.trace, slowed.causes), np.flatnonzero(slowed.trace.spans["kind"] == WAIT)[0]
+    assert why.sentence(part, row, lane_names(slowed)) == (
+        "waits 517 µs for worker 2, whose gradient takes 5 times as long as usual; "
+        "without that the step would take 428 µs"
+    )
+
+
+def test_who_caused_most_waiting_is_told_in_a_sentence(slowed):
+    assert why.totals(slowed) == "100 % of all waiting was caused by worker 2."
+    assert why.totals(run(Experiment.of({"algorithm": "sync_sgd", "steps": 5}))) == ""  # nobody waits worth a word
+
+
+def columns(frame):
+    return unpack(unpack(frame)[1]["why"].tobytes())[1]
+
+
+def test_a_frame_of_a_long_run_has_the_causes_of_its_window_alone(slowed):
+    whole, part = (columns(timeline.frame(slowed, "name", (0.0, 0.002), most=most)) for most in (None, 60))
+    assert 0 < len(part["row"]) < len(whole["row"])
+    assert len(part["critical"]) <= 60
+    assert set(part["culprit"][part["how"] == why.HOW.index("slow")]) == {2}
+
+
+def test_the_passes_of_a_pipeline_have_the_colours_of_a_schedule():
+    done = run(Experiment.of({"algorithm": "zb_h1", "workers": 3, "steps": 2}))
+    header, _ = unpack(timeline.frame(done, "name"))
+    other, _ = unpack(schedule.frame(study(Plan.of(schedule="zb_h1", ranks=3, chunks=4))))
+    for kind in ("forward", "backward of inputs", "backward of weights"):
+        assert header["look"][kind] == other["look"][kind]
+
+
+def test_an_idle_slot_of_a_schedule_is_told_as_a_wait_of_a_run_is():
+    found = study(Plan.of(schedule="1f1b", ranks=3, chunks=4, latency=0.5))
+    header, outer = unpack(schedule.frame(found))
+    text, spans = unpack(outer["timeline"].tobytes())
+    why_of = columns(schedule.frame(found))
+    for place, by, how, what in zip(*(why_of[name] for name in ("row", "by", "how", "what")), strict=True):
+        said = text["labels"][spans["label"][place]]
+        assert header["kinds"][spans["kind"][place]] == "idle"
+        assert f"waits for {text['labels'][what]} " in said and said.endswith(f"rank {by}")
+        assert (why.HOW[how] == "network") == ("over the link" in said)
