@@ -333,5 +333,8 @@ def _unlearned(run: Run, guessing: float | None) -> list[str]:
     if last < 0.99 * bar:
         return []
     grew = last > 1.01 * max(bar, first)
-    remedy = "a smaller learning_rate" if grew else "more steps, or a learning_rate ten times larger"
-    return [f"The held-out loss ends at {last:.4g}, no better than the {bar:.4g} {of}; try {remedy}."]
+    remedy = "try more steps, or a learning_rate ten times larger"
+    if grew:
+        why = divergence.cause(run.experiment)
+        remedy = "try a smaller learning_rate" if why.undo.keys() <= {"learning_rate"} else why.sentence
+    return [f"The held-out loss ends at {last:.4g}, no better than the {bar:.4g} {of}; {remedy}."]

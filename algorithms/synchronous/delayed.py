@@ -34,6 +34,14 @@ class Settings(Knobs):
     momentum: float = knob(0.9, "mu, decay of the velocity", when=HEAVY, ge=0, lt=1)
 
 
+def notes(e):
+    if e.knobs.delay > 1:
+        yield (
+            f"The last {e.knobs.delay} updates are applied after the last mini-batch, so the held-out curve ends with "
+            "several points at one step."
+        )
+
+
 def elements_sent(shape, s):
     return 2 * (shape.workers - 1) * shape.parameters * shape.steps
 
@@ -89,6 +97,7 @@ def start_sums(comm, layers, w, layerwise):
 ALGORITHM = Algorithm(
     worker,
     Settings,
+    notes=notes,
     elements_sent=elements_sent,
     equivalences=(
         Equivalence("one worker without delay is SGD", to="sgd", settings={"delay": 0}),

@@ -115,7 +115,7 @@ def _title(run: Run, folder: str, name: str, changed: list[str]) -> None:
                 st.markdown(f":orange-badge[Not run yet: {escaped(', '.join(changed[:2]))}{more}]")
             else:
                 st.caption(headline(run.experiment, run.notes))
-        with st.container(horizontal=True, width="content", vertical_alignment="center", gap="small"):
+        with st.container(horizontal=True, width="content", vertical_alignment="center", gap="xsmall"):
             _pin(name, folder)
             seeds.choose(run)
             st.toggle("Source", key="source", bind="query-params", help="The algorithm's own file beside the charts.")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from html import escape
 from pathlib import Path
 
@@ -15,10 +16,12 @@ from experiments.jobs.spec import JobSpec
 from experiments.plots.canvases import schedule
 from experiments.study import schedules as study
 from experiments.study.schedules import Plan, Study
+from experiments.study.unfinished import unfinished
 
 NOTHING = "nothing"
 TABS = ("Per rank", "Idle slots", "Critical path", "As text", "Source")
 ROWS = 500  # idle slots in the table
+LINES = 64  # of a schedule of one's own that are shown where something is wrong
 SHOWN_OPS = 400  # of a critical path, and of a schedule as text per rank
 BOUND = {"bind": "query-params", "persist_state": "session"}
 
@@ -32,6 +35,25 @@ def points(value: float) -> str:
     """Return a difference of shares."""
     return f"{100 * value:+.1f} points".replace("-", "−")
 
+
+OPTIONS = {
+    "policy": ("Micro-batches in flight", "Few (DAPPLE's policy PA): one for each rank that is still to come. Twice as "
+               "many (PB) hide links that take time, and need their memory."),
+    "cap": ("At most in flight on a rank", "More micro-batches than these never lie between their forward and their "
+            "backward on one rank: memory against idle time."),
+    "recompute": ("Repeat forwards", "Activations are not kept: each forward is done once more before its backward."),
+    "late": ("Repeat only when needed", "The repeated forward waits for the gradient: less memory, more time."),
+    "except_last": ("Keep the last micro-batch", "Its backward comes at once, so its forward need not be repeated."),
+    "pieces": ("Stages per rank", "Thinner stages: a smaller bubble, and more messages."),
+    "pipes": ("Pairs of pipelines", "Pipelines in opposite directions on the same ranks; each holds all weights."),
+    "doubling": ("Two micro-batches per forward", "Where a backward takes twice as long as a forward they fit again."),
+    "limit": ("Memory, in that of 1F1B", "How many times what the first rank of 1F1B holds."),
+    "fused": ("Forward and backward together", "Done at once, as one op."),
+    "per_update": ("Micro-batches per update", "By default as many as there are ranks."),
+}  # fmt: skip
+"""Settings of schedules by name: label, and what it does."""
+CHOICES = {"PA": "few (PA)", "PB": "twice as many (PB)"}
+IGNORED = "Not with a schedule of your own: its lines say how many ranks and micro-batches there are."
 
 FIGURES = (
     ("makespan", "Makespan", figure, "from the first start to the last end"),
@@ -62,7 +84,8 @@ def page() -> None:
         return
     until = max(done.summary["makespan"] for done in studies.values())
     for slot, done in studies.items():
-        st.markdown(f"## {escaped(done.plan.schedule)}", anchors=False)
+        if len(studies) > 1:
+            st.markdown(f"## {escaped(done.plan.schedule)}", anchors=False)
         components.timeline(_frame(done.plan.model_dump_json(), until, done), key=f"lanes_{slot}")
         if done.summary["stages"] > done.summary["ranks"] or done.summary["copies"] > done.summary["versions"]:
             st.caption("Lighter bars are those of a rank's second stage, third stage and so on.")
@@ -84,7 +107,8 @@ def _choose() -> dict[str, Plan]:
     if names["b"] != NOTHING:
         _about(names["b"])
         chosen["b"] = _options("b", names["b"])
-    common = _common(study.OWN in names.values())
+    typed = [name == study.OWN for name in names.values() if name != NOTHING]
+    common = _common(any(typed), all(typed))
     plans = {}
     for slot, given in chosen.items():
         try:
@@ -105,23 +129,28 @@ def _options(slot: str, name: str) -> dict:
     """Draw the widgets for the settings of this schedule alone."""
     given = {}
     for option in study.options(name).values():
-        label, key = option.name.replace("_", " ").capitalize(), f"{option.name}_{slot}"
+        plain = (option.name.replace("_", " ").capitalize(), None)
+        (label, about), key = OPTIONS.get(option.name, plain), f"{option.name}_{slot}"
+        more = {"key": key, "help": about, **BOUND}
         if isinstance(option.kind, tuple):
-            value = st.segmented_control(label, option.kind, default=option.default, required=True, key=key, **BOUND)
+            value = st.segmented_control(
+                label, option.kind, default=option.default, required=True,
+                format_func=lambda one: CHOICES.get(one, one), **more,
+            )  # fmt: skip
         elif option.kind is bool:
-            value = st.toggle(label, option.default, key=key, **BOUND)
+            value = st.toggle(label, option.default, **more)
         else:
             start = option.default if isinstance(option.default, int) else None
-            value = st.number_input(label, 1, study.MOST_OPTION, start, 1, key=key, placeholder="no limit", **BOUND)
+            value = st.number_input(label, 1, study.MOST_OPTION, start, 1, placeholder="no limit", **more)
         if value is not None:
             given[option.name] = value
     return given
 
 
-def _common(own: bool) -> dict:
-    """Draw the widgets for what all schedules share."""
+def _common(own: bool, alone: bool) -> dict:
+    """Draw the widgets for what all schedules share; an `own` one has its text, which `alone` says how large it is."""
 
-    def number(name: str, label: str, key: str, step: float):
+    def number(name: str, label: str, key: str, step: float, off: bool = False):
         field, default = Plan.model_fields[name], Plan.model_fields[name].default
         bounds = {
             key: getattr(rule, key) for rule in field.metadata for key in ("ge", "gt", "le") if hasattr(rule, key)
@@ -129,8 +158,8 @@ def _common(own: bool) -> dict:
         low = type(default)(bounds["ge"]) if "ge" in bounds else 0.01
         high = type(default)(bounds["le"])
         shown = {} if isinstance(default, int) else {"format": "%g"}
-        about = f"{field.description}."
-        return st.number_input(label, low, high, default, step, key=key, help=about, **shown, **BOUND)
+        about = IGNORED if off else f"{field.description[:1].upper()}{field.description[1:]}."
+        return st.number_input(label, low, high, default, step, key=key, help=about, disabled=off, **shown, **BOUND)
 
     values = {}
     if own:
@@ -141,15 +170,16 @@ def _common(own: bool) -> dict:
         )  # fmt: skip
     left, right = st.columns(2)
     with left:
-        values["ranks"] = number("ranks", "Ranks", "ranks", 1)
-        values["forward"] = number("forward", "F takes", "cost_f", 0.1)
-        values["weights"] = number("weights", "W takes", "cost_w", 0.1)
+        values["ranks"] = number("ranks", "Ranks", "ranks", 1, alone)
+        values["forward"] = number("forward", "Forward (F) takes", "cost_f", 0.1)
+        values["weights"] = number("weights", "Weights (W) take", "cost_w", 0.1)
     with right:
-        values["chunks"] = number("chunks", "Micro-batches", "micro_batches", 1)
-        values["inputs"] = number("inputs", "I takes", "cost_i", 0.1)
+        values["chunks"] = number("chunks", "Micro-batches", "micro_batches", 1, alone)
+        values["inputs"] = number("inputs", "Inputs (I) take", "cost_i", 0.1)
         values["latency"] = number("latency", "A link takes", "link_takes", 0.1)
     st.markdown(
-        ":small[B, a whole backward, is I and W. Costs are those of a rank's share of the model: a thin stage takes "
+        ":small[A backward (B) is two halves: the gradient of the inputs (I), which the stage before waits for, "
+        "and that of the weights (W). Costs are those of a rank's share of the model: a thin stage takes "
         "its part of them.]"
     )
     values["costs"] = st.text_input(
@@ -187,7 +217,25 @@ def _studied(plan: Plan, slot: str) -> Study | None:
         return _kept(str(folder)) if folder else None
     except (ValueError, OSError) as error:
         st.error(f"**{escaped(plan.schedule)}** {_refusal(str(error))}", icon=":material/block:")
+        if plan.schedule == study.OWN:
+            _unfinished(plan, str(error), slot)
         return None
+
+
+def _unfinished(plan: Plan, reason: str, slot: str) -> None:
+    """Show what can be drawn of a schedule of one's own in which something is wrong, and where that stands."""
+    found = unfinished(plan, reason)
+    if found.study:
+        st.markdown("Up to where it goes wrong:")
+        components.timeline(schedule.frame(found.study), key=f"lanes_{slot}")
+    rows = []
+    for number, line in enumerate(plan.own.strip().splitlines()[:LINES]):
+        words = escape(line)
+        if number == found.line:
+            word = re.escape(escape(found.word))
+            words = re.sub(rf"(?<!\w){word}(?!\w)", lambda found: f"<mark>{found[0]}</mark>", words)
+        rows.append(f'<div class="{"wrong" if number == found.line else ""}"><i>rank {number}</i> {words}</div>')
+    st.html(f'<div class="own-ops" role="group" aria-label="Your ops, a line for each rank">{"".join(rows)}</div>')
 
 
 def _refusal(text: str) -> str:

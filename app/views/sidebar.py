@@ -6,7 +6,7 @@ from functools import partial
 
 import streamlit as st
 
-from app import controls, feasible, session
+from app import controls, feasible, helps, session
 from app.text import escaped, explained, sentence
 from app.views import all_settings, ask, best_rate, faults, fitting, predict, trouble
 from experiments.catalogue import ALGORITHMS, called
@@ -66,7 +66,7 @@ def _algorithm() -> None:
     names = [name for name, entry in ALGORITHMS.items() if family in (None, entry.family)]
     st.selectbox(
         "Algorithm", names, key="algorithm", on_change=controls.settle, args=("algorithm",), persist_state="session",
-        format_func=partial(called, ALGORITHMS), help="In teaching order. Type to search, by name or by file.",
+        format_func=partial(called, ALGORITHMS), help=helps.text(Experiment, "algorithm"),
     )  # fmt: skip
     st.markdown(f":small[{explained(ALGORITHMS[state.algorithm].idea)}]", unsafe_allow_html=True)
 

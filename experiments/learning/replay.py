@@ -22,6 +22,8 @@ from experiments.run import replay, workload_of
 from experiments.runs import evaluations
 from experiments.runs.evaluations import Model
 from experiments.runs.record import Run
+from workloads.supervised import Supervised
+from workloads.workload import Workload
 
 CELLS = 1728  # of the ground, at most
 COARSE = 108  # of the ground, at least
@@ -136,7 +138,9 @@ def _blown(run: Run) -> float:
     return float(seconds[good[-1]])
 
 
-def _cells(workload) -> int:
+def _cells(workload: Workload) -> int:
     """Return how many evaluations of a workload the ground may take; 0 if one takes too long."""
-    work = 2.0 * workload.parameters * max(1, workload.held_out_samples)
+    layers = workload.model.layers if isinstance(workload, Supervised) else ()
+    forward = sum(layer.flops for layer in layers) or 2.0 * workload.parameters  # of a sample
+    work = forward * max(1, workload.held_out_samples)
     return 0 if work * COARSE > TOO_MUCH else int(np.clip(WORK / work, COARSE, CELLS))

@@ -17,7 +17,7 @@ import math
 import re
 import sys
 import types
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -205,6 +205,11 @@ def study(plan: Plan) -> Study:
     lists = read_own(plan.own) if plan.schedule == OWN else schedules.lists(
         plan.schedule, plan.ranks, plan.chunks, **_arguments(plan)
     )  # fmt: skip
+    return timed(plan, lists)
+
+
+def timed(plan: Plan, lists: Sequence[Sequence[Op]]) -> Study:
+    """Time, measure and explain these ops, a list for each rank, at the plan's costs. ValueError if they deadlock."""
     stages = 1 + max(op.stage for ops in lists for op in ops)
     share = len(lists) / stages  # of what a rank holds of the model, a stage's part
     times = schedule_timing.simulate(lists, _costs(plan, share), plan.latency)

@@ -4,7 +4,7 @@
     curve.*, marks.js          the curves of runs, a figure of the textbook
     timeline.py, schedule.py   the same for the canvas of lanes: a run's timeline, a schedule of a pipeline
     timeline.*, why.js         and of its waits, whom or what each was for
-    landscape.*                how a run learned: its path over the loss, and the boundaries of its classes
+    landscape.*, ground.js     how a run learned: its path over the loss, and the boundaries of its classes
     canvas.*, page.js          what all need; what a page without Streamlit needs
     svg.js, save.js            the same picture as a file: SVG, PNG, a film
 
@@ -34,7 +34,7 @@ from pathlib import Path
 
 NAMES = ("curve", "timeline", "landscape")
 _FOLDER = Path(__file__).parent
-_MORE = {"curve": ("marks.js",), "timeline": ("topology.js", "why.js")}
+_MORE = {"landscape": ("ground.js",), "curve": ("marks.js",), "timeline": ("topology.js", "why.js")}
 
 
 @cache

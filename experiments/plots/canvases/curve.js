@@ -43,6 +43,11 @@ class Curve {
 
   redraw() { this.surface.request(); }
 
+  get moves() {
+    const ends = (this.frame?.lines ?? []).map(({ seconds }) => this.frame.columns[seconds]?.at(-1) ?? 0);
+    return Math.max(0, ...ends);
+  }
+
   // In a file: which line is which run, where the page says it above several pictures.
   head(g, width, page) {
     g.font = `12px ${FONT}`;

@@ -1,16 +1,22 @@
 // Saving a picture: a small menu in the bar of each canvas, which writes what is seen now as SVG, PNG or, where it plays,
 // as a film. A canvas has `surface` and may have an `overlay` (see fit), `saved` of its frame ({file, heading, legend})
-// and two functions: head(g, width, page), which draws on top what stands in HTML on the page and returns how much room
-// that took, and film(), which returns {seconds, at(share)}.
+// and head(g, width, page), which draws on top what stands in HTML on the page and returns how much room that took,
+// `beside`, another surface to its right, film(), which returns {seconds, at(share)}, and `moves`, the seconds of a run
+// through which it follows the page's clock.
 
 const MARGIN = 10;       // px around a picture
+const BETWEEN = 24;      // px to what stands beside it
+const RACE = 12;         // s of a film of all that moves on the page
 const SHARPNESS = 2;     // pixels of a PNG and of a film per px
 const FRAMES = 30;       // of a film per second
 const FILMS = ["video/webm;codecs=vp9", "video/webm", "video/mp4"];
 
+globalThis.lockstepCanvases ??= new Set(); // all of the page
+
 // Draw all of a canvas on context g; return how large it is, and the page's colours.
 function compose(canvas, g, ratio) {
-  const { surface, overlay, saved } = canvas, page = pageColours(canvas.stage), width = surface.width + 2 * MARGIN;
+  const { surface, overlay, saved, beside } = canvas, page = pageColours(canvas.stage);
+  const width = surface.width + (beside ? BETWEEN + beside.width : 0) + 2 * MARGIN;
   g.save();
   g.translate(MARGIN, MARGIN);
   let top = 0;
@@ -27,9 +33,10 @@ function compose(canvas, g, ratio) {
   g.translate(0, head);
   top += head;
   for (const one of [surface, overlay]) if (one) { g.save(); one.draw(g, one.width, one.height, ratio); g.restore(); }
+  if (beside) { g.translate(surface.width + BETWEEN, 0); beside.draw(g, beside.width, beside.height, ratio); }
   g.restore();
-  canvas.redraw();
-  return { width, height: top + surface.height + 2 * MARGIN, page };
+  for (const one of [surface, overlay, beside]) one?.request(); // drawing may have left traces of another ratio
+  return { width, height: top + Math.max(surface.height, beside?.height ?? 0) + 2 * MARGIN, page };
 }
 
 // The picture as the text of an SVG file.
@@ -39,25 +46,38 @@ function svgOf(canvas) {
   return g.file(width, height, page.page, canvas.saved?.heading || words, words);
 }
 
-// A board of pixels with the picture on it; painted again by board.paint().
-function boardOf(canvas) {
+// A board of pixels with these canvases on it, one below the other; painted again by board.paint().
+function boardOf(...canvases) {
   const board = document.createElement("canvas"), g = board.getContext("2d");
-  const { width, height } = compose(canvas, new SvgContext(), 2);
-  board.width = Math.round(width * SHARPNESS);
-  board.height = 2 * Math.round((height * SHARPNESS) / 2); // films want even numbers
+  const sizes = canvases.map((canvas) => compose(canvas, new SvgContext(), 2));
+  board.width = Math.round(Math.max(...sizes.map(({ width }) => width)) * SHARPNESS);
+  board.height = 2 * Math.round((sizes.reduce((sum, { height }) => sum + height, 0) * SHARPNESS) / 2); // films want even numbers
   board.paint = () => {
     g.setTransform(SHARPNESS, 0, 0, SHARPNESS, 0, 0);
-    g.fillStyle = pageColours(canvas.stage).page;
+    g.fillStyle = sizes[0].page.page;
     g.fillRect(0, 0, board.width, board.height);
-    compose(canvas, g, SHARPNESS);
+    for (const canvas of canvases) g.translate(0, compose(canvas, g, SHARPNESS).height);
   };
   board.paint();
   return board;
 }
 
-// Record the canvas while it plays once; `tell` hears how many of how many seconds are done, and returns true to end it.
-async function filmOf(canvas, tell) {
-  const { seconds, at } = canvas.film(), board = boardOf(canvas), stream = board.captureStream(FRAMES), parts = [];
+// The canvases of the page that follow its clock, from top to bottom: two runs of a race, their curves.
+function moving() {
+  const there = [...lockstepCanvases].filter((canvas) => canvas.moves > 0 && canvas.stage.isConnected && canvas.surface.width);
+  const top = ({ stage }) => stage.getBoundingClientRect().top;
+  return there.sort((one, other) => top(one) - top(other));
+}
+
+// All of them, from the beginning to where the last one ends.
+function race() {
+  const canvases = moving(), seconds = Math.max(...canvases.map(({ moves }) => moves));
+  return { canvases, file: "race", seconds: RACE, at: (share) => lockstepClock.set(share * seconds) };
+}
+
+// Record canvases while they play once; `tell` hears how many of how many seconds are done, and returns true to end it.
+async function filmOf({ canvases, seconds, at }, tell) {
+  const board = boardOf(...canvases), stream = board.captureStream(FRAMES), parts = [];
   const recorder = new MediaRecorder(stream, { mimeType: FILMS.find((kind) => MediaRecorder.isTypeSupported(kind)), videoBitsPerSecond: 6e6 });
   recorder.ondataavailable = ({ data }) => parts.push(data);
   const ended = new Promise((done) => { recorder.onstop = done; });
@@ -108,32 +128,36 @@ function offerSaving(canvas, root) {
     one.setAttribute("role", "menuitem");
     one.addEventListener("click", () => { open(false); button.focus(); act(); });
     menu.append(one);
+    return one;
   };
   let recording = false, enough = false;
-  const record = async () => {
+  const record = async (what) => {
     recording = true;
     enough = false;
-    const blob = await filmOf(canvas, (now, all) => {
+    const blob = await filmOf(what, (now, all) => {
       button.textContent = `■ ${Math.floor(now)} of ${Math.round(all)} s`;
       return enough;
     });
     recording = false;
     button.textContent = "Save";
-    if (blob.size) handOut(blob, `${fileName(canvas)}.${blob.type.includes("mp4") ? "mp4" : "webm"}`);
+    if (blob.size) handOut(blob, `${what.file ?? fileName(canvas)}.${blob.type.includes("mp4") ? "mp4" : "webm"}`);
   };
   entry("SVG", "For papers and slides: sharp at any size", () => handOut(new Blob([svgOf(canvas)], { type: "image/svg+xml" }), `${fileName(canvas)}.svg`));
   entry("PNG", "Pixels, two for each of the screen", () => boardOf(canvas).toBlob((blob) => handOut(blob, `${fileName(canvas)}.png`), "image/png"));
-  if (canvas.film && globalThis.MediaRecorder) entry("Film", "The window played once, as WebM", record);
+  if (canvas.film && globalThis.MediaRecorder) entry("Film", "The window played once, as WebM", () => record({ canvases: [canvas], ...canvas.film() }));
+  const all = globalThis.MediaRecorder ? entry("Film of all", "All that moves on this page, played once, as WebM", () => record(race())) : null;
   button.addEventListener("click", () => {
     if (recording) { enough = true; return; }
+    if (all) all.hidden = !(canvas.moves > 0) || moving().length < 2;
     open(menu.hidden);
     if (!menu.hidden) menu.firstChild.focus();
   });
   box.addEventListener("focusout", (event) => { if (!box.contains(event.relatedTarget)) open(false); });
-  const go = (way) => { const all = [...menu.children]; all[(all.indexOf(box.getRootNode().activeElement) + way + all.length) % all.length].focus(); };
+  const go = (way) => { const shown = [...menu.children].filter((one) => !one.hidden); shown[(shown.indexOf(box.getRootNode().activeElement) + way + shown.length) % shown.length].focus(); };
   obey(box, { Escape: () => { open(false); button.focus(); }, ArrowDown: () => { open(true); go(1); }, ArrowUp: () => { open(true); go(-1); } });
   open(false);
   box.append(button, menu);
   if (bar) bar.append(box); else canvas.stage.after(box);
-  return () => box.remove();
+  lockstepCanvases.add(canvas);
+  return () => { box.remove(); lockstepCanvases.delete(canvas); };
 }

@@ -570,6 +570,10 @@ class Timeline {
     return y + 16;
   }
 
+  get moves() { return this.clock === lockstepClock ? this.total ?? 0 : 0; }
+
+  get beside() { return this.topology.machines && !this.topology.box.hidden ? this.topology.surface : null; }
+
   // The window once from its beginning to its end.
   film() {
     return { seconds: SWEEP / SPEEDS[this.speed], at: (share) => this.clock.set(this.from + share * (this.to - this.from), this) };

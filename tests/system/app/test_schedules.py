@@ -103,7 +103,18 @@ def test_a_link_opens_as_exactly_that(page):
 def test_an_own_schedule_that_cannot_be_says_which_op_breaks_which_rule(page, text, words):
     opened = page(schedule_a="own", own_schedule=text)
     assert not opened.exception
-    assert words in refusals(opened) and not opened.get("bidi_component")
+    assert words in refusals(opened)
+    typed = next(one.proto.body for one in opened.get("html") if "own-ops" in one.proto.body)
+    assert typed.count('class="wrong"') == 1 and "<script>" not in typed
+    assert len(opened.get("bidi_component")) == ("is no op" not in words)  # what can be done is drawn
+
+
+def test_an_own_schedule_says_itself_how_many_ranks_and_micro_batches_it_has(page):
+    def disabled(opened) -> list[bool]:
+        return [opened.number_input(key=key).disabled for key in ("ranks", "micro_batches")]
+
+    assert disabled(page(schedule_a="own")) == [True, True]
+    assert disabled(page(schedule_a="own", schedule_b="gpipe")) == [False, False]
 
 
 def test_an_own_schedule_stands_beside_one_of_the_literature(page):

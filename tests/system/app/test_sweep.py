@@ -8,7 +8,7 @@ import pytest
 from app import charts
 from app.charts import Shown
 from app.controls import control
-from app.views import outcomes, sweep
+from app.views import sweep
 from experiments import units
 from experiments.experiment import Experiment
 from experiments.jobs.pool import JobState
@@ -48,10 +48,6 @@ def test_runs_with_the_same_model_are_told_by_their_weights(made):
     assert sweep.same_model(shown[:2]) and not sweep.same_model(shown)
     same.summary["weights"] = one.summary["weights"] = None
     assert not sweep.same_model(shown[:2])
-
-
-def test_a_time_is_never_said_to_be_a_fraction_as_fast():
-    assert outcomes.sooner(0.2) == "they take 5 times as long" and outcomes.sooner(2.0) == "they come 2 times as fast"
 
 
 def test_a_map_of_two_settings_has_a_number_or_a_word_in_every_cell(made):

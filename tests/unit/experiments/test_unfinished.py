@@ -1,0 +1,30 @@
+"""What can be drawn of a schedule that is wrong, and where it is wrong."""
+
+import pytest
+
+from experiments.study.schedules import Plan, study
+from experiments.study.unfinished import unfinished
+
+WRONG = {
+    "out of order": ("0F0 0F1 0B0 0B1\n1F0 1F1 1B1 1F0", 1, "1F0", 5),
+    "stuck": ("0F0 0B0 0F1 0B1\n1F1 1B1 1F0 1B0", 0, "0B0", 1),
+    "no op": ("0F0 0B0\n1F0 1X0", 1, "1X0", 2),
+    "missing": ("0F0 0F1 0B0\n1F0 1B0 1F1 1B1", -1, "", 7),
+}
+
+
+@pytest.mark.parametrize("case", WRONG)
+def test_ranks_are_drawn_up_to_what_they_cannot_do_and_the_word_is_named(case):
+    text, line, word, ops = WRONG[case]
+    plan = Plan.of(schedule="own", own=text)
+    with pytest.raises(ValueError) as refusal:
+        study(plan)
+    found = unfinished(plan, str(refusal.value))
+    assert (found.line, found.word) == (line, word), str(refusal.value)
+    assert len(found.study.ops["start"]) == ops
+
+
+def test_of_text_that_begins_with_nonsense_nothing_is_drawn():
+    plan = Plan.of(schedule="own", own="hello")
+    found = unfinished(plan, "'hello' is no op; write stage and kind.")
+    assert found.study is None and (found.line, found.word) == (0, "hello")
