@@ -14,6 +14,7 @@ from app.views import seeds
 from experiments import naming, units
 from experiments.catalogue import ALGORITHMS, WORKLOADS
 from experiments.experiment import Experiment
+from experiments.plots import palette
 from experiments.runs.figures import FIGURES
 from experiments.runs.record import Run
 from experiments.runs.seeds import seed_figure
@@ -25,7 +26,6 @@ COMPARED = (
 )
 """The figures in the table."""
 COUNTED = ("workers", "steps", "epochs")  # settings whose name is what they count
-MARKS = {"circle": "●", "square": "■", "diamond": "◆", "triangle-up": "▲", "cross": "✚"}
 IN_TITLE = ("algorithm", "compression")  # what the name of a method says
 ABSENT = (None, "", "none")  # values that need no words beside another run that has one
 COLUMNS = 6  # settings in the table; more would not fit
@@ -168,7 +168,7 @@ def _mark(one: Shown) -> str:
     """Return the line of a run as it looks in the charts."""
     colour, dash, symbol = one.line
     style = {"solid": "solid", "dot": "dotted"}.get(dash, "dashed")
-    return f'<i style="border-top: 3px {style} {colour}"></i><b style="color: {colour}">{MARKS[symbol]}</b>'
+    return f'<i style="border-top: 3px {style} {colour}"></i><b style="color: {colour}">{palette.MARKS[symbol]}</b>'
 
 
 def _flat(experiment: Experiment, any_seed: bool = False) -> dict:

@@ -31,7 +31,7 @@ def share(e: Experiment) -> None:
 def downloads(run: Run, name: str) -> None:
     """Offer the files of the run called `name`, and a report with the pinned ones; each is made when asked for."""
     pinned, _ = compare.pinned()
-    shown = compare.named([(name, run), *(one for one in pinned if one[0] != name)], name)
+    shown = compare.named(pinned if name in dict(pinned) else [*pinned, (name, run)], name)  # colours as on the page
     shown.sort(key=lambda one: one.run is not run)
     address, file = sharing.here(), stem(run.experiment)
     files = (

@@ -7,7 +7,7 @@ import streamlit as st
 from app import charts, components, session
 from app.charts import Shown
 from app.text import escaped
-from app.views import compare, faults, ghost
+from app.views import compare, faults, ghost, schedule_links
 from experiments import naming, units
 from experiments.experiment import Experiment
 from experiments.plots import curves, why
@@ -21,15 +21,15 @@ TABS = ("Where the time goes", "Who sends to whom", "Staleness", "Memory", "Rank
 HEAD = 38  # px of the headings of both charts, so that they stand in one line
 
 
-def loss_and_accuracy(shown: list[Shown]) -> None:
-    """Draw the curves of all runs on the page, with the switch of their axis."""
+def loss_and_accuracy(shown: list[Shown], more=lambda: None) -> None:
+    """Draw the curves of all runs on the page, with the switch of their axis, and what `more` draws beside it."""
     if len([one for one in shown if not one.ghost]) > 1 or shown[0].others:
         compare.legend(shown)
     having = judged(shown)
     with st.container(key="curves"):
         left, right = st.columns([3, 2], gap="medium") if having else (st.container(), None)
     with left:
-        axis, log = against("Loss")
+        axis, log = against("Loss", more)
         lines(charts.loss, shown, _heard(shown, "held_out_loss"), axis, log)
     if right:
         with right:
@@ -62,9 +62,11 @@ def lanes(folder: str, play: bool = False) -> None:
     if click := components.clicked(state, session.load(folder), folder):
         faults.ask(click[0])
         st.rerun()
+    if link := schedule_links.schedule(session.load(folder).experiment):
+        st.caption(link)
 
 
-def against(title: str) -> tuple[str, bool]:
+def against(title: str, more=lambda: None) -> tuple[str, bool]:
     """Draw a heading with the switch of the axis beside it; return (axis, whether the loss is on a log scale)."""
     with st.container(horizontal=True, vertical_alignment="center", gap="medium", key="against"):
         heading(title)
@@ -73,6 +75,7 @@ def against(title: str) -> tuple[str, bool]:
             label_visibility="collapsed", on_change=ghost.axis_chosen,
         )  # fmt: skip
         st.toggle("Log", key="log", bind="query-params", help="The loss on a logarithmic scale.")
+        more()
     return st.session_state.axis, st.session_state.log
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -11,7 +12,7 @@ import streamlit as st
 from app import controls, session
 from app.charts import Shown
 from app.text import escaped, sentence
-from app.views import ask, compare, export, ghost, learn, pictures, predict, predicted_vs_measured, seeds, sweep
+from app.views import ask, compare, export, ghost, learn, pictures, predict, predicted_vs_measured, race, seeds, sweep
 from app.views.pictures import heading
 from experiments import naming, units
 from experiments.experiment import Experiment
@@ -68,6 +69,8 @@ def show(
     with st.container():
         shown = compare.named([*beside, *seeds.others(beside)], name)
     each = [replace(one, name=f"{one.name}, seed {one.run.experiment.seed}") if one.others else one for one in shown]
+    pair = race.rivals(shown, name)
+    racing = bool(pair) and race.on() and not under_way
     charts_side = st.container()
     if st.session_state.get("source"):
         charts_side, code_side = st.columns([3, 2], gap="medium")
@@ -76,10 +79,13 @@ def show(
     with charts_side:
         if under_way:
             under_way.curves([one for one in shown if one.folder != name or name in session.pinned()])
+        elif racing:
+            st.fragment(race.show)(pair)
         else:
-            st.fragment(pictures.loss_and_accuracy)([*shown, *filter(None, [before])])
+            more = partial(race.offer, before, pair)
+            st.fragment(pictures.loss_and_accuracy)([*shown, *filter(None, [before])], more)
         with st.container(key="rest"):
-            if not led:
+            if not led and not racing:
                 heading("Timeline", LANES)
                 st.fragment(pictures.lanes)(folder)
             if not under_way:

@@ -11,6 +11,7 @@ import streamlit as st
 
 from app import background, components
 from app.text import escaped, sentence
+from app.views import schedule_links
 from experiments import catalogue, units
 from experiments.jobs.spec import JobSpec
 from experiments.plots.canvases import schedule
@@ -87,6 +88,8 @@ def page() -> None:
         if len(studies) > 1:
             st.markdown(f"## {escaped(done.plan.schedule)}", anchors=False)
         components.timeline(_frame(done.plan.model_dump_json(), until, done), key=f"lanes_{slot}")
+        if link := schedule_links.training(done.plan):
+            st.caption(link)
         if done.summary["stages"] > done.summary["ranks"] or done.summary["copies"] > done.summary["versions"]:
             st.caption("Lighter bars are those of a rank's second stage, third stage and so on.")
     st.markdown("## Differences" if len(studies) > 1 else "## In numbers", anchors=False)

@@ -53,7 +53,8 @@ def held_out(run: Run, axis: str, quantity: str = "loss") -> Line:
     """Return "loss" or "accuracy" of the reported models on held-out data. Empty where there is none."""
     tried = run.evaluations
     known = np.isfinite(tried[quantity])
-    return _line(*_every(tried[axis][known].astype(float), tried[quantity][known], POINTS, tried["seconds"][known]))
+    x = _tried_steps(run) if axis == "step" else tried[axis]
+    return _line(*_every(x[known].astype(float), tried[quantity][known], POINTS, tried["seconds"][known]))
 
 
 def mean(lines: Sequence[Line]) -> Line:
@@ -115,6 +116,31 @@ def _along(run: Run, axis: str) -> np.ndarray:
     if axis == "samples":
         return axes.samples[1:].astype(float)
     return axes.bytes[np.searchsorted(messages["sent"], losses["seconds"], side="right")].astype(float)
+
+
+def _tried_steps(run: Run) -> np.ndarray:
+    """Return the steps of a worker at each evaluation, as the training curve counts them: the mean of those there.
+
+    A worker does not count while it is lost. Updates that come after the last mini-batch, of gradients that were in
+    flight, are steps of their own: otherwise all of them would stand at one place.
+    """
+    steps, seconds, lost = run.evaluations["step"].copy(), run.evaluations["seconds"], run.experiment.crash.by_rank
+    losses = run.losses
+    if lost and len(losses["rank"]):
+        done, there = [], []
+        for rank in np.unique(losses["rank"]):
+            since, until = lost.get(int(rank), (np.inf, np.inf))
+            done.append(np.searchsorted(losses["seconds"][losses["rank"] == rank], seconds, side="right"))
+            there.append((seconds < since) | (seconds >= until))
+        some = np.any(there, axis=0)
+        mean = np.average(done, axis=0, weights=np.where(some, there, 1.0))
+        steps = np.maximum.accumulate(mean)
+    updates, last = run.applied["seconds"], losses["seconds"].max(initial=0.0)
+    if len(updates) and len(steps):
+        in_a_step = max(1.0, len(updates) / max(steps[-1], 1.0))
+        late = np.searchsorted(np.sort(updates[updates > last]), seconds, side="right")
+        steps = steps + np.maximum(0.0, late / in_a_step - 1.0)  # the first of them belongs to the last mini-batch
+    return steps
 
 
 def _running(y: np.ndarray, window: int) -> np.ndarray:

@@ -81,6 +81,9 @@ RUNS: tuple[LineStyle, ...] = (
 )
 """Runs on the page, in the order they came; the run that is shown and four that are kept."""
 
+MARKS = {"circle": "●", "square": "■", "diamond": "◆", "triangle-up": "▲", "cross": "✚"}
+"""A run's mark as a letter, by the symbol of its line."""
+
 RAMP = ("#9A5BD0", "#1780C4", "#0E8F7E")
 """Runs of a sweep, from its first value to its last."""
 

@@ -7,6 +7,7 @@ in units that people read; the arrays of a run stay in SI.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -82,13 +83,35 @@ class Series:
 
 @dataclass(frozen=True)
 class Axis:
-    """An axis from `least` to `most`; `name` and `unit` are in its title and at the pointer."""
+    """An axis from `least` to `most`; `name` and `unit` are at the pointer, and in its title if it has no other."""
 
     name: str
     least: float
     most: float
     unit: str = ""
     log: bool = False
+    title: str = ""
+
+
+class Arrival(NamedTuple):
+    """When a run arrives at the finish, in s; NaN if it does not."""
+
+    name: str
+    colour: str
+    seconds: float
+
+
+class Finish(NamedTuple):
+    """The finish of a race: a loss, who arrives when, and who wins, which is told at `until` s.
+
+    A unit of the axis of time is `unit` s.
+    """
+
+    target: float
+    arrivals: list[Arrival]
+    verdict: str
+    until: float
+    unit: float
 
 
 @dataclass(frozen=True)
@@ -104,6 +127,7 @@ class Picture:
     height: int = HEIGHT
     growing: bool = False
     together: str = ""
+    finish: Finish | None = None
 
 
 def unit(axis: str, largest: float) -> tuple[float, str]:
@@ -208,7 +232,7 @@ def reach(shown: list[Shown], axis: str) -> tuple[float, float]:
 def along(axis: str, most: float, word: str) -> Axis:
     """Return the axis that all curves of a run lie along; `word` is its unit."""
     names = {"step": "step", "samples": "samples seen by all workers", "seconds": "time", "bytes": "sent by all ranks"}
-    return Axis(names[axis], 0.0, most, word)
+    return Axis(names[axis], 0.0, most, word, title="step: mini-batches of a worker" if axis == "step" else "")
 
 
 def even(x: np.ndarray) -> int:

@@ -18,6 +18,7 @@ class Curve {
     this.tip = root.querySelector(".tip");
     this.whole = root.querySelector(".whole");
     this.heard = root.querySelector(".heard");
+    this.verdict = root.querySelector(".verdict");
     this.slider = root.querySelector(".slider");
     this.range = root.querySelector("input");
     this.said = root.querySelector("output");
@@ -64,6 +65,7 @@ class Curve {
     this.surface.height = frame.height;
     this.offer();
     this.dots = this.reached();
+    this.judge();
     this.stage.setAttribute("aria-label", `${frame.description} Against ${this.title()}. Arrow keys read it, plus and minus zoom.`);
     this.surface.request();
   }
@@ -112,7 +114,7 @@ class Curve {
   // The lines of this stop.
   get lines() { return this.frame.lines.filter(({ stop = this.stopAt }) => stop === this.stopAt); }
 
-  title() { const { name, unit } = this.frame.x; return unit ? `${name}, ${unit}` : name; }
+  title() { const { name, unit, title } = this.frame.x; return title || (unit ? `${name}, ${unit}` : name); }
 
   // ---- where things are
 
@@ -222,6 +224,9 @@ class Curve {
     for (const line of this.lines) if (line.band && !line.bar) drawBand(g, line, columns, to);
     for (const line of this.lines) if (!line.bar) drawLine(g, line, columns, to, growing);
     for (const line of this.lines) if (!line.bar) drawLimits(g, line, columns, to, top, page);
+    const { finish } = this.frame, now = lockstepClock.seconds;
+    if (finish && now !== null) drawVeil(g, Math.max(left, to.x(now / finish.unit)), to, top, bottom, page);
+    if (finish) drawFinish(g, finish, now, to, page);
     for (const { line, i } of this.dots) drawDot(g, line, columns, i, to, page);
     if (this.at !== null) this.drawReading(g, to, top, bottom, page);
     if (this.drag?.moved) this.drawDrag(g, this.edges(width, height), page);
@@ -283,8 +288,20 @@ class Curve {
     });
   }
 
+  // Say who has arrived at the finish by now.
+  judge() {
+    const { finish } = this.frame, now = lockstepClock.seconds;
+    this.verdict.hidden = !finish;
+    if (!finish) return;
+    const [first, second] = finish.arrivals, there = first.seconds !== null && now >= first.seconds;
+    const words = now === null || now >= finish.until ? finish.verdict
+      : there ? `${first.name} is there after ${inSeconds(first.seconds)}. ${second.name} is still on its way.` : "Nobody is there yet.";
+    if (this.verdict.textContent !== words) this.verdict.textContent = words;
+  }
+
   // Draw again if a dot is elsewhere now.
   follow() {
+    if (this.frame?.finish) { this.judge(); this.surface.request(); }
     const places = (dots) => dots.map(({ i }) => i).join();
     const dots = this.reached();
     if (places(dots) === places(this.dots)) return;

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from experiments.plots.column_codec import pack
-from experiments.plots.pictures import Axis, Picture
+from experiments.plots.pictures import Axis, Finish, Picture
 
 DASHES = {"solid": [], "dash": [8, 5], "dot": [2, 4], "dashdot": [8, 4, 2, 4], "longdash": [14, 5]}
 LOOK = ("colour", "symbol", "name", "key", "bare", "faint", "width", "ghost", "every", "ended")
@@ -32,11 +32,19 @@ def frame(picture: Picture, description: str, of: str = "", saved: dict | None =
         "height": picture.height,
         "growing": picture.growing,
         "together": picture.together,
+        "finish": picture.finish and _finish(picture.finish),
         "description": description,
         "of": of,
         "saved": saved,
     }
     return pack(header, columns)
+
+
+def _finish(finish: Finish) -> dict:
+    arrivals = [
+        one._asdict() | {"seconds": None if one.seconds != one.seconds else one.seconds} for one in finish.arrivals
+    ]
+    return finish._asdict() | {"arrivals": arrivals}
 
 
 def _axis(axis: Axis) -> dict:

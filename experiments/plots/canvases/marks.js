@@ -91,6 +91,45 @@ function drawLimits(g, line, columns, to, top, page) {
   g.stroke();
 }
 
+// The finish of a race: a chequered line across, and a flag for each that has arrived by `now`, in units of the axis.
+function drawFinish(g, { target, arrivals, unit }, now, to, page) {
+  const y = Math.round(to.y(target));
+  g.fillStyle = page.text;
+  g.globalAlpha = 0.75;
+  for (let x = to.left, n = 0; x < to.right; x += 3, n++) g.fillRect(x, y - 3 + 3 * (n % 2), Math.min(3, to.right - x), 3);
+  g.globalAlpha = 1;
+  for (const { seconds, colour } of arrivals) {
+    if (seconds === null || (now !== null && now < seconds)) continue;
+    const x = to.x(seconds / unit);
+    g.fillStyle = g.strokeStyle = colour;
+    g.lineWidth = 2;
+    g.beginPath();
+    g.moveTo(x, y + 3);
+    g.lineTo(x, y - 26);
+    g.stroke();
+    g.beginPath();
+    g.moveTo(x, y - 27);
+    g.lineTo(x + 14, y - 21);
+    g.lineTo(x, y - 15);
+    g.fill();
+  }
+}
+
+// What is still to come lies under a veil of the page's colour.
+function drawVeil(g, x, to, top, bottom, page) {
+  if (x >= to.right) return;
+  g.fillStyle = page.page;
+  g.globalAlpha = 0.7;
+  g.fillRect(x, top - 5, to.right + 6 - x, bottom - top + 6);
+  g.globalAlpha = 1;
+  g.strokeStyle = page.text;
+  g.lineWidth = 1.5;
+  g.beginPath();
+  g.moveTo(x, top);
+  g.lineTo(x, bottom);
+  g.stroke();
+}
+
 // The area between both ends of a line; what is not finite, or below 0 on a logarithmic axis, is left out.
 function drawBand(g, line, columns, to) {
   const xs = columns[line.x], ys = columns[line.y], least = to.log ? to.least : -Infinity;

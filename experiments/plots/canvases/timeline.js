@@ -85,14 +85,14 @@ class Timeline {
     const again = this.run === frame.run;
     const { run, lanes: names, kinds, look, exact, spans: count } = frame;
     Object.assign(this, { run, names, kinds, look, exact, count, spans, messages, coarse: frame.columns.shares });
-    const { whole = "whole run", readable = READABLE, brief = false, work = 2, unit = "s", opening = 0, flags = [], chips = [] } = frame;
+    const { whole = "whole run", readable = READABLE, brief = false, work = 2, unit = "s", opening = 0, flags = [], chips = [], colours } = frame;
     this.clickable = frame.clickable ?? false;
     this.together = frame.together;
     this.saved = frame.saved;
     this.openAt = frame.open ?? (opening ? [0, opening] : null); // frames that were recorded say `opening`
     const clock = frame.clock ? lockstepClock : this.clock === lockstepClock ? new Clock() : this.clock;
     if (clock !== this.clock) { this.clock = clock; this.hear(); }
-    Object.assign(this, { whole, readable, brief, work, flags, inTime: unit === "s" ? inSeconds : inUnits, timed: unit === "s" });
+    Object.assign(this, { whole, readable, brief, work, flags, colours, inTime: unit === "s" ? inSeconds : inUnits, timed: unit === "s" });
     this.total = Math.max(frame.seconds, 1e-9);
     this.end = frame.end ?? this.total;
     this.index();
@@ -457,6 +457,10 @@ class Timeline {
         g.font = `${this.pitch < 14 ? 10.5 : 12}px ${FONT}`;
         g.fillStyle = page.text;
         g.fillText(this.names[r], 4, y, GUTTER - 10);
+      }
+      if (this.colours?.[r]) {
+        g.fillStyle = this.colours[r];
+        g.fillRect(0, this.y(r), 2.5, this.pitch);
       }
       if (this.pitch > 12) {
         g.strokeStyle = page.border;

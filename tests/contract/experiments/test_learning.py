@@ -151,6 +151,17 @@ def test_a_run_that_explodes_is_drawn_up_to_where_it_leaves_for_good():
     assert "leaves the picture" in landscape.describe(run(Experiment.of({**SMALL, "algorithm": "sgd"})), learning)
 
 
+def test_the_job_of_a_run_stores_what_it_learned_once(tmp_path):
+    done = run(Experiment.of({**SMALL, "algorithm": "sync_sgd", "workers": 2}))
+    job, told = record.spec(done), []
+    assert job.stored(tmp_path) is None
+    folder = job.perform(tmp_path, told.append)
+    assert job.stored(tmp_path) == folder and told == sorted(told) and told[-1] == pytest.approx(1)
+    assert record.load(folder).ranks == 2
+    other = run(Experiment.of({**SMALL, "algorithm": "sync_sgd", "workers": 2, "seed": 1}))
+    assert record.spec(other).stored(tmp_path) is None
+
+
 def test_what_was_learned_is_read_back_as_it_was_stored(tmp_path):
     learning = learned(**SPIRALS, algorithm="sync_sgd", workers=2)
     record.save(learning, tmp_path / record.FILE)

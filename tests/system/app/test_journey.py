@@ -124,6 +124,7 @@ def result(page):
     expect(page.locator(".st-key-loss canvas")).to_be_visible()
     expect(page.locator(".timeline .status")).to_contain_text("Showing")
     expect(page.get_by_test_id("stApp")).to_have_attribute("data-test-script-state", "notRunning")
+    expect(page.get_by_test_id("stProgress")).to_have_count(0)  # of a run under way, over the run before
     expect(page.get_by_test_id("stMetricValue")).to_have_count(6)
     expect(page.get_by_test_id("stException")).to_have_count(0)
     return page.get_by_test_id("stMetricValue").all_inner_texts()
@@ -187,6 +188,39 @@ def test_a_student_runs_compares_and_shares(tab, address):
     assert result(again) == figures
     expect(again.get_by_text("8 workers · batch 32")).to_be_visible()
     expect(again.locator(".figures table")).to_have_text(table.inner_text().replace("\n", "").replace("\t", ""))
+
+
+def test_the_run_before_stays_as_a_ghost_says_the_difference_and_is_raced(tab, address):
+    page = tab(address)
+    result(page)
+    slide(page, "workers", 2)
+    page.get_by_role("button", name="Run", exact=True).click()
+    difference = page.locator(".st-key-before")
+    expect(difference).to_contain_text(re.compile(r"workers 4 → 8: [\d.]+ times slower on the clock for 2 times more"))
+    result(page)
+    expect(page.locator(".st-key-loss .stage")).to_have_attribute("aria-label", re.compile("the run before ends at"))
+
+    page.get_by_role("button", name="Race", exact=True).click()
+    verdict = page.locator(".st-key-loss .verdict")
+    expect(verdict).to_contain_text("wins: it reaches a held-out loss of")
+    stage = page.locator(".st-key-race-timeline .stage")
+    expect(page.locator(".st-key-race-timeline .status")).to_contain_text("Showing")
+    box = stage.bounding_box()
+    stage.click(position={"x": 90, "y": box["height"] - 8})  # early on the axis
+    expect(verdict).to_have_text("Nobody is there yet.")
+    seconds = page.evaluate("lockstepClock.seconds")
+    dots = page.evaluate(
+        "[...lockstepCurves].filter((one) => one.frame.finish).flatMap((one) => one.dots.map(({ line }) => line.name))"
+    )
+    assert seconds > 0 and {name.split(", ")[1] for name in dots} == {"4 workers", "8 workers"}
+    stage.press("Escape")
+    expect(verdict).to_contain_text("wins")
+
+    again = tab(page.url)
+    expect(again.locator(".st-key-loss .verdict")).to_have_text(verdict.inner_text())
+    page.get_by_role("button", name="End the race").click()
+    expect(page.get_by_role("button", name="Race", exact=True)).to_be_visible()
+    assert "race" not in query(page) and "pin" in query(page)
 
 
 def test_stop_ends_a_long_run_and_shows_what_was_recorded(tab, address):

@@ -152,3 +152,22 @@ def test_clocks_that_differ_a_little_leave_every_wait_a_cause():
 def test_a_trace_without_waits_or_messages_has_no_causes():
     assert causes(made(1, [(0, COMPUTE, 0, 1, GRADIENT), (0, IDLE, 1, 2, LOST)])).totals.sum() == 0
     assert causes(made(1, [])).totals.sum() == 0
+
+
+def test_a_message_that_others_keep_from_a_port_is_waited_for_in_a_queue():
+    serves = [(0, WAIT, 0, 1, RECEIVE), (0, COMMUNICATE, 1, 2, RECEIVE), (0, COMMUNICATE, 2, 4, RECEIVE)]
+    works = [(1, COMPUTE, 0, 1, GRADIENT), (2, COMPUTE, 0, 1, GRADIENT), (2, WAIT, 1, 4, RECEIVE)]
+    found = causes(made(3, serves + works, [(1, 0, 8, 1, 2), (2, 0, 8, 1, 4), (0, 2, 8, 4, 4.1)]))
+    assert found.totals[0, QUEUE] == pytest.approx(1)  # until the other has passed
+    assert found.totals[2, NETWORK] == pytest.approx(2)
+
+
+def test_a_wait_that_never_ends_is_for_the_lost_rank_whenever_the_log_of_that_ended():
+    spans = [
+        (0, COMPUTE, 0, 1, GRADIENT),
+        (0, WAIT, 1, 9, RECEIVE),
+        (1, COMPUTE, 0, 2, GRADIENT),
+        (1, IDLE, 2, 6, LOST),
+    ]
+    found = causes(made(2, spans))
+    assert (found.totals[1, STOPPED], found.totals.sum()) == (8, 8)

@@ -3,6 +3,7 @@ import pytest
 
 from experiments.experiment import Experiment
 from experiments.plots import curves
+from experiments.run import run as real_run
 
 
 @pytest.fixture
@@ -84,3 +85,19 @@ def test_a_run_that_recorded_nothing_gives_empty_lines(run):
             table[name] = table[name][:0]
     for axis in curves.AXES:
         assert [len(line.x) for line in curves.training(run, axis)] == [0, 0]
+
+
+def test_when_a_worker_is_lost_held_out_and_training_curve_end_at_the_same_step():
+    done = real_run(Experiment.of({"algorithm": "asgd", "workload": "quadratic", "steps": 20, "crash": "2:0.0003"}))
+    assert done.evaluations["step"][-1] < 20  # of all workers, the lost one among them
+    assert curves.held_out(done, "step").x[-1] == curves.training(done, "step")[1].x[-1] == 20
+
+
+def test_updates_that_were_in_flight_at_the_last_mini_batch_have_steps_of_their_own():
+    done = real_run(Experiment.of({"algorithm": "delayed", "workload": "quadratic", "steps": 20, "delay": 8}))
+    x = curves.held_out(done, "step").x
+    assert (np.diff(x) > 0).all() and x[-1] == 28  # as late as all others
+
+
+def test_without_loss_or_delay_the_steps_are_those_that_were_recorded(run):
+    np.testing.assert_allclose(curves._tried_steps(run), run.evaluations["step"])

@@ -1,0 +1,32 @@
+"""Links between a schedule and the pipeline that trains with it."""
+
+from __future__ import annotations
+
+from urllib.parse import urlencode
+
+from experiments import catalogue
+from experiments.experiment import Experiment
+from experiments.study import schedules as study
+from experiments.study.schedules import Plan
+
+
+def training(plan: Plan) -> str:
+    """Return a link to a run that trains with the schedule of a plan, "" if no algorithm does."""
+    algorithm = "" if plan.schedule == study.OWN else study.module(plan.schedule).__name__.rpartition(".")[2]
+    if algorithm not in catalogue.ALGORITHMS:
+        return ""
+    try:
+        experiment = Experiment.of({"algorithm": algorithm, "workers": plan.ranks, "chunks": plan.chunks})
+    except ValueError:  # as many stages as that, or micro-batches: no model here has them
+        return ""
+    return f"[Train with this schedule](./?{experiment.query()})"
+
+
+def schedule(experiment: Experiment) -> str:
+    """Return a link to the schedule that an experiment trains with, "" if none is studied."""
+    name = next((n for n in study.SCHEDULES if study.module(n).__name__.endswith(f".{experiment.algorithm}")), "")
+    if not name:
+        return ""
+    asked = {"schedule_a": name, "ranks": experiment.workers}
+    asked |= {"micro_batches": chunks} if (chunks := experiment.settings.get("chunks")) else {}
+    return f"[See its schedule alone](schedules?{urlencode(asked)})"
