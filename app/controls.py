@@ -284,6 +284,8 @@ def _told(field: str, name: str) -> str:
     """Return a choice by its title, a preset with the figures that matter: "10GbE · 20 µs · 1.17 GB/s"."""
     if field == "cluster":
         return naming.cluster(name)
+    if field == "collective":
+        return "What is best there (fast)" if name == "fast" else name.replace("_", " ").capitalize()
     titled = {"compression": catalogue.COMPRESSIONS, "workload": catalogue.WORKLOADS}.get(field, {})
     if name in titled:
         return catalogue.called(titled, name)

@@ -96,14 +96,15 @@ def ranks(e: Experiment) -> tuple[str, ...]:
     return tuple(rank_names(e, e.ranks))
 
 
-def with_names(e: Experiment, text: str) -> str:
-    """Return a message with its ranks called by their names: "rank 3 was lost" is "worker 3 was lost"."""
+def readable(e: Experiment, text: str) -> str:
+    """Return a message of a run as pictures say it: "rank 3 was lost at 0.04 s" is "worker 3 was lost at 40 ms"."""
     names = ranks(e)
 
     def name(found: re.Match) -> str:
         number = int(found[2])
         return found[1] + names[number] if number < len(names) else found[0]
 
+    text = re.sub(r"\b(\d[\d.]*(?:e-\d+)?) s\b", lambda found: units.seconds(float(found[1])), text)
     return re.sub(r"(?i)\b((?:the )?)rank (\d+)\b", name, text)
 
 

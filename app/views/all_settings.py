@@ -88,8 +88,9 @@ def _controls():
     with st.container(gap="xxsmall"):
         for field, (words, name) in LATE.items():
             if field not in algorithm.model_fields:
+                other = ALGORITHMS[name].title
                 st.button(
-                    f"{words}: {name}", key=f"late-{field}", type="tertiary", icon=":material/arrow_forward:",
+                    f"{words}: {other}", key=f"late-{field}", type="tertiary", icon=":material/arrow_forward:",
                     on_click=_switch, args=(name,), help="Another meaning of delay: go to the algorithm that has it.",
                 )  # fmt: skip
     title = ALGORITHMS[state.algorithm].title

@@ -177,7 +177,8 @@ def _flat(experiment: Experiment, any_seed: bool = False) -> dict:
 
 def _value(experiment: Experiment, name: str, value) -> str:
     if name in naming.NONE:
-        return naming.fault(experiment, name) if value else "none"
+        marks = [words for kind, words in naming.faults(experiment) if kind == name]
+        return " and ".join(marks if len(marks) <= 2 else [f"{len(marks)} ranks"]) or "none"
     if name in ("network", "device") and ":" in value:
         return (naming.network if name == "network" else naming.devices)(value)
     owner = owners(experiment.algorithm, experiment.compression, experiment.workload).get(name)

@@ -186,7 +186,7 @@ def remarks(run: Run, missing: list[str]) -> None:
 
 def _told(run: Run, text: str) -> str:
     """Return a message of a run as a sentence, its ranks by the names that they have in every picture."""
-    return sentence(naming.with_names(run.experiment, text))
+    return sentence(naming.readable(run.experiment, text))
 
 
 def _diverged(run: Run) -> None:

@@ -100,8 +100,7 @@ class Timeline {
     this.offerPlaces(chips);
     this.pitch = Math.max(7, Math.min(30, Math.floor(300 / this.names.length)));
     this.surface.height = this.overlay.height = TOP + Math.min(this.names.length * this.pitch, TALLEST) + AXIS;
-    this.topology.show(frame.machines, frame.columns.held);
-    this.topology.surface.height = Math.max(232, Math.min(340, this.surface.height + (frame.columns.why ? 84 : 52)));
+    this.topology.show(frame.machines, frame.columns.held, this.surface.height + (frame.columns.why ? 84 : 52));
     this.machinesButton.hidden = !frame.machines;
     this.topology.box.hidden = !frame.machines || this.machinesButton.getAttribute("aria-pressed") === "false";
     this.messagesButton.hidden = !messages.columns.sent.length;
@@ -817,7 +816,7 @@ class Timeline {
     if (!this.near() && expected < MANY && !this.clock.playing) this.events.ask?.("window", { run: this.run, from: this.from, to: this.to });
     this.status.classList.toggle("at", this.looking());
     if (this.looking()) { this.status.textContent = this.told(); return; }
-    const where = all ? `the ${this.whole}, ${this.inTime(this.end)}` : `${this.inTime(this.from)} to ${this.inTime(this.to)} of ${this.inTime(this.end)}`;
+    const where = all ? `the ${this.whole}, ${this.inTime(this.end)}` : `${this.inTime(this.from)} to ${this.inTime(Math.min(this.to, this.end))} of ${this.inTime(this.end)}`;
     const how = matchMedia("(pointer: coarse)").matches
       ? "Drag to move, two fingers to zoom; tap the axis to look at a moment."
       : "Drag to move, + and − or Ctrl+wheel to zoom, double-click to zoom in, Home for all; space to play, a click on the axis to look at a moment.";
@@ -862,6 +861,7 @@ class Timeline {
     this.stage.addEventListener("pointerup", (event) => {
       const [x, y] = at(event), lane = this.named(x, y);
       if (!this.pressed || Math.hypot(x - this.pressed[0], y - this.pressed[1]) > 4) return;
+      if (event.pointerType !== "mouse") this.hover(x, y); // a finger comes without moving there
       if (this.over >= 0 && this.why.waits(this.over)) this.why.pin(this.over);
       if (lane < 0) return;
       this.events.tell?.("rank", { run: this.run, rank: lane, at: (this.from + this.to) / 2 });

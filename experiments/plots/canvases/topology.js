@@ -20,9 +20,12 @@ class Topology {
 
   request() { if (this.machines && !this.box.hidden) this.surface.request(); }
 
-  show(machines, held) {
+  // `beside` is how tall what stands beside it is.
+  show(machines, held, beside) {
     Object.assign(this, { machines, held });
     if (!machines) return;
+    const rows = machines.shape === "line" ? new Set(machines.y).size : Infinity;
+    this.surface.height = Math.min(Math.max(232, Math.min(340, beside)), rows * 90 + 40);
     this.box.setAttribute("role", "img");
     this.box.setAttribute("aria-label", machines.description);
     this.ranks = machines.names.map((_, m) => machines.of.flatMap((one, rank) => (one === m ? [rank] : [])));

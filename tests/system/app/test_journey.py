@@ -369,7 +369,7 @@ def test_real_processes_obey_what_is_chosen_and_are_predicted(tab, tmp_path, mon
         page = tab(f"{address}?workers=2")
         result(page)
         page.get_by_text("All settings").click()
-        choose(page, "cluster", "processes")
+        choose(page, "cluster", "Real processes")
         network = page.locator(".st-key-network").get_by_role("combobox")
         expect(network).to_have_value("this machine's own · not emulated")
         choose(page, "network", "1GbE")

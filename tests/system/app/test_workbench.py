@@ -16,7 +16,7 @@ from app import controls, session
 from app.views import all_settings, pictures
 from cluster.real import gpus
 from experiments.catalogue import ALGORITHMS, called
-from experiments.experiment import NESTED, PAGE, Experiment
+from experiments.experiment import PAGE, Experiment
 from experiments.jobs.pool import JobState
 from knobs import local
 
@@ -52,7 +52,7 @@ def test_every_setting_in_force_has_a_widget_and_no_other_setting_of_the_method_
     stored(experiment)
     opened = page(experiment.query())
     assert not opened.exception
-    fields = {*Experiment.model_fields, *experiment.in_force()} - {*NESTED}
+    fields = {*experiment.in_force()}
     fields -= set() if controls.compresses(name) else {"compression"}
     fields -= {"workers"} if controls.alone(name) else set()
     assert fields <= widgets(opened).keys()

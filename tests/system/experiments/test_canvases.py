@@ -270,6 +270,8 @@ def test_a_report_is_read_from_the_disk_without_a_network_on_a_phone_in_the_dark
     for name in ("loss", "timeline-0"):
         expect(page.locator(f"#canvas-{name} canvas").first).to_be_attached()
     expect(page.get_by_role("link", name="Open it in the workbench")).to_be_visible()
+    page.locator("#canvas-timeline-0").get_by_role("button", name="Save", exact=True).click()
+    expect(page.get_by_role("menuitem", name="Film of all")).to_be_visible()  # the curves follow the same clock
     assert [one for one in asked if not one.startswith(("file:", "blob:", "data:"))] == [] and not complaints
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
     assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(17, 22, 28)"

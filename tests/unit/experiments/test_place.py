@@ -69,7 +69,10 @@ def test_a_fault_is_said_in_short_in_headlines_and_in_words_in_legends():
     assert naming.fault(e, "crash") == "worker 2 lost at 40 ms"
 
 
-def test_a_message_calls_ranks_by_the_names_of_the_lanes():
+def test_a_message_calls_ranks_and_times_as_the_lanes_do():
     e = Experiment(algorithm="asgd")
-    assert naming.with_names(e, "Rank 0 waits; rank 3 was lost") == "server 0 waits; worker 3 was lost"
-    assert naming.with_names(e, "rank 99, ranks 1 to 3") == "rank 99, ranks 1 to 3"
+    assert (
+        naming.readable(e, "Rank 0 waits; rank 3 was lost at 0.001981 s.")
+        == "server 0 waits; worker 3 was lost at 1.98 ms."
+    )
+    assert naming.readable(e, "rank 99, ranks 1 to 3") == "rank 99, ranks 1 to 3"
