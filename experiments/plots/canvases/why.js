@@ -106,9 +106,9 @@ class Why {
 
   // ---- what is shown of it
 
-  // Lines of the card under the pointer.
+  // Lines of the card under the pointer. The label of an idle slot of a schedule says it already.
   lines(n) {
-    return [this.sentence(n), this.carried(n)].filter(Boolean).map((text, place) => {
+    return [this.timeline.timed ? this.sentence(n) : "", this.carried(n)].filter(Boolean).map((text, place) => {
       const line = document.createElement("div");
       line.textContent = text + (place || !this.waits(n) ? "" : ".");
       return line;
