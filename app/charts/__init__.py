@@ -6,20 +6,23 @@ Axes are in units that people read; the arrays stay in SI.
 
     frame.py      what all of them share        progress.py   how runs compare
     ranks.py      who sent what to whom         roofline.py   how fast kernels are
+    sweep.py      what a setting does
 
 Curves of runs and bars of ranks are described in experiments/plots/, since reports have them too.
 """
 
 from app.charts.frame import CONFIG
-from app.charts.progress import efficiency, outcome, speed_up, staleness
+from app.charts.progress import efficiency, speed_up, staleness
 from app.charts.ranks import LINKS, WIDEST, by_rank, ranked, topology, traffic
 from app.charts.roofline import roofline
+from app.charts.sweep import Combinations, heat, outcome, overlaid
 from experiments.plots.bars import memory, shares
 from experiments.plots.lanes import RANKS, lane_names, rank_names
 from experiments.plots.pictures import HEIGHT, Shown, accuracy, along, growing, loss, measured, panel, reach, unit
 
 __all__ = [
     "CONFIG",
+    "Combinations",
     "HEIGHT",
     "LINKS",
     "RANKS",
@@ -30,11 +33,13 @@ __all__ = [
     "by_rank",
     "efficiency",
     "growing",
+    "heat",
     "lane_names",
     "loss",
     "measured",
     "memory",
     "outcome",
+    "overlaid",
     "panel",
     "rank_names",
     "ranked",

@@ -1,4 +1,4 @@
-"""How runs compare: speed-up and efficiency, outcomes, staleness."""
+"""How runs compare: speed-up, efficiency, staleness."""
 
 from __future__ import annotations
 
@@ -47,21 +47,6 @@ def _against_ideal(shown, workers, loss, measure, title: str, ideal: bool = Fals
     figure.update_layout(height=HEIGHT, hovermode="x unified")
     figure.update_xaxes(type="category", rangemode="normal")
     return figure.update_yaxes(title_text=title)
-
-
-def outcome(shown: list[Shown], names: tuple[str, ...], figure: str, title: str, word: str) -> go.Figure:
-    """Draw a figure of the summary for each of several runs, as bars."""
-    values = np.array([s.run.summary[figure] if s.run.summary[figure] is not None else np.nan for s in shown])
-    bars = go.Figure(
-        go.Bar(
-            x=list(names), y=values.astype(np.float32), marker={"color": shown[0].line.colour, "line": {"width": 0}},
-            hovertemplate="%{x}: %{y:.4g}<extra></extra>",
-        )
-    )  # fmt: skip
-    frame(bars, word)
-    bars.update_layout(height=HEIGHT, bargap=0.35)
-    bars.update_xaxes(type="category", rangemode="normal")
-    return bars.update_yaxes(title_text=title, rangemode="tozero")
 
 
 def staleness(shown: list[Shown]) -> go.Figure:

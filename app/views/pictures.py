@@ -176,7 +176,10 @@ def chart(draw, shown: list[Shown], alt: str, *how, key: str = "") -> None:
 
 
 def _named(shown: list[Shown]) -> list[tuple]:
-    return [(one.folder, one.name, one.colour, one.ghost, [run.experiment.seed for run in one.others]) for one in shown]
+    return [
+        (one.folder, one.name, one.colour, one.ghost, one.share, [run.experiment.seed for run in one.others])
+        for one in shown
+    ]
 
 
 @st.cache_resource(max_entries=128, show_spinner=False)

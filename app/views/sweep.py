@@ -2,25 +2,31 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import streamlit as st
 
-from app import background, charts, session
+from app import background, charts, controls, feasible, session
 from app.charts import Shown
 from app.controls import Control, control, owners, spoken
 from app.text import escaped, sentence
-from app.views import compare
-from app.views.pictures import chart, heading, lines
-from experiments import units
+from app.views import compare, outcomes
+from app.views.pictures import heading, lines
 from experiments.experiment import Experiment
 from experiments.jobs.pool import JobState
-from experiments.plots import curves
+from experiments.jobs.spec import JobSpec
 from experiments.runs.record import Run
+from experiments.study import rates
 
 COMMON = ("workers", "batch", "latency")
 DELAYS = (0.0, 1e-5, 1e-4, 1e-3, 1e-2)  # s, for a latency that was left to the preset
-MOST = 64  # workers of a sweep, unless the run on the page has more
+MOST = 64  # workers of a sweep, unless the run on the page has more: a run with more takes a minute here
+MAPPED = 5  # values of each of two settings
+BEST = (
+    "Search for the learning rate at which each of these runs ends lowest, so that none is better or worse than "
+    "another only by its rate. A search is about fifteen runs; those of the table of defaults are known."
+)
 STOP, STOPS = "~", 16  # between the stops that a link asks for, and how many it may
 
 
@@ -31,7 +37,7 @@ def axes(e: Experiment) -> list[str]:
 
 
 def values(one: Control, now: Any) -> list:
-    """Return the values of a sweep: around `now`, two steps to each side."""
+    """Return the values of a sweep of anything but workers: around `now`, two steps to each side."""
     if one.kind in ("choice", "list"):
         return list(one.options)
     if one.kind == "switch":
@@ -41,10 +47,26 @@ def values(one: Control, now: Any) -> list:
     else:
         start = now or 1
         stops = [0] * (now == 0) + [max(1, round(start * 2.0**n)) for n in (-2, -1, 0, 1, 2)]
-        if one.name == "workers":
-            stops = [1, *(n for n in stops if n <= max(MOST, now))]
     low, high = one.low if one.low is not None else 0, one.high if one.high is not None else float("inf")
     return sorted({stop for stop in stops if low <= stop <= high})
+
+
+def worker_stops(e: Experiment) -> tuple[list[int], str]:
+    """Return numbers of workers, doubling from 1 as far as the experiment can run; and what bounds them, in words."""
+    stops = sorted({e.workers, *(2**n for n in range(MOST.bit_length()) if 2**n <= MOST)})
+    refused = {n: _refusal(e, n) for n in stops}
+    able = [n for n in stops if not refused[n]]
+    beyond = [n for n in stops if refused[n] and n > max(able, default=0)]
+    if beyond:
+        return able, f"With {beyond[0]} workers it cannot run: {refused[beyond[0]]}"
+    return able, f"To {max(able, default=0)} workers: a run with more takes this page too long."
+
+
+def _refusal(e: Experiment, workers: int) -> str:
+    try:
+        return feasible.refusal(e.change(workers=workers))
+    except ValueError as error:
+        return str(error)
 
 
 def linked(e: Experiment) -> tuple[str, list]:
@@ -74,101 +96,140 @@ def show(run: Run) -> None:
         return
     wanted, given = linked(e)
     names = list(dict.fromkeys([*axes(e), *filter(None, [wanted])]))
-    if (asked := st.query_params.get("sweep")) in names:  # a link has the name; the widget would look for its label
-        st.session_state.setdefault("sweep", asked)
-    st.segmented_control(
-        "Turn", names, key="sweep", bind="query-params", label_visibility="collapsed",
-        format_func=lambda name: spoken(name).replace("_", " "),
-    )  # fmt: skip
-    axis = st.session_state.sweep
-    if axis not in names:
-        st.caption("Choose what to turn: five or six runs are made, those that were made before are just shown.")
+    for key in ("sweep", "sweep2"):
+        if (asked := st.query_params.get(key)) in names:  # a link has the name; the widget would look for its label
+            st.session_state.setdefault(key, asked)
+    axis, other, best = _choose(names)
+    if axis is None:
+        st.caption("Choose what to turn: about six runs are made, those that were made before are just shown.")
         return
-    one = control(owners(e.algorithm, e.compression, e.workload)[axis], axis)
-    stops = given if axis == wanted else values(one, _value(e, axis))
-    states = [_ask(e, axis, value, number) for number, value in enumerate(stops)]
-    under_way = {n: value for n, (value, state) in enumerate(zip(stops, states, strict=True)) if state.active}
-    if under_way:
-        keys = {f"sweep-{n}": e.change(**{axis: value}).key() for n, value in under_way.items()}
-        background.progress(keys, len(states))
-    _strip(one, [(value, state) for value, state in zip(stops, states, strict=True) if not state.active])
+    named = partial(_control, e)
+    stops, bound = (given, "") if axis == wanted else _stops(e, axis)
+    if other:
+        both = stops[:MAPPED], _stops(e, other)[0][:MAPPED]
+        combined = [_changed(e, {axis: across, other: down}) for down in both[1] for across in both[0]]
+        outcomes.mapped((named(axis), named(other)), both, _made(combined, best))
+        return
+    states = _made([_changed(e, {axis: value}) for value in stops], best)
+    one = named(axis)
+    if bound:
+        st.caption(sentence(bound))
+    _strip(one, [(value, state) for value, state in zip(stops, states, strict=True) if not state.active], best)
 
 
-def _ask(e: Experiment, axis: str, value: Any, number: int) -> JobState:
-    """Return the state of the run with this value; it is submitted once."""
+def _choose(names: list[str]) -> tuple[str | None, str | None, bool]:
+    """Draw what to turn; return one setting or None, another one to turn with it or None, and whether at best rates."""
+
+    def spelled(name: str) -> str:
+        return spoken(name).replace("_", " ")
+
+    with st.container(horizontal=True, vertical_alignment="center", gap="medium"):
+        st.segmented_control(
+            "Turn", names, key="sweep", bind="query-params", label_visibility="collapsed", format_func=spelled
+        )
+        axis = st.session_state.sweep
+        if axis not in names:
+            return None, None, False
+        others = [name for name in names if name != axis]
+        if st.session_state.get("sweep2") not in others:
+            st.session_state.sweep2 = None
+        st.selectbox(
+            "and", others, key="sweep2", bind="query-params", format_func=spelled, width=190, placeholder="and ...",
+            label_visibility="collapsed", index=None,
+        )  # fmt: skip
+        st.toggle("Each at its best rate", key="best", bind="query-params", help=BEST)
+    return axis, st.session_state.sweep2, st.session_state.best
+
+
+def _stops(e: Experiment, axis: str) -> tuple[list, str]:
+    """Return the values of a sweep, and what bounds them."""
+    if axis == "workers":
+        return worker_stops(e)
+    return values(_control(e, axis), _value(e, axis)), ""
+
+
+def _control(e: Experiment, name: str) -> Control:
+    return control(owners(e.algorithm, e.compression, e.workload)[name], name)
+
+
+def _changed(e: Experiment, settings: dict[str, Any]) -> Experiment | str:
+    """Return the experiment with these settings, or why there is none."""
     try:
-        return background.ask(e.change(**{axis: value}), f"sweep-{number}")
+        return e.change(**settings)
     except ValueError as error:
-        return JobState("failed", message=str(error))
+        return str(error)
 
 
-def _strip(one: Control, made: list[tuple[Any, JobState]]) -> None:
-    """Draw the loss of each run small, what the runs have in common below, and which could not run."""
+def _made(wanted: list[Experiment | str], best: bool) -> list[JobState]:
+    """Return the states of these runs, each at its best rate if that is asked for; show how far they are."""
+    states, active = [], {}
+    for number, one in enumerate(wanted):
+        place, work = f"sweep-{number}", one
+        if best and not isinstance(one, str) and (rate := rates.tabled(one)) is None:
+            place, work = f"sweep-rate-{number}", rates.job_spec(one)
+        elif best and not isinstance(one, str):
+            work = one.change(learning_rate=rate)
+        state = JobState("failed", message=work) if isinstance(work, str) else background.ask(work, place)
+        if isinstance(work, JobSpec) and state.folder:
+            place, work = f"sweep-{number}", one.change(learning_rate=rates.read(state.folder))
+            state = background.ask(work, place)
+        if state.active:
+            active[place] = work.key()
+        states.append(state)
+    if active:
+        background.progress(active, len(states))
+    return states
+
+
+def _strip(one: Control, made: list[tuple[Any, JobState]], best: bool) -> None:
+    """Draw the losses over each other and small, what the runs have in common below, and which could not run."""
     shown, stops = [], []
-    for value, state in made:
+    for number, (value, state) in enumerate(made):
         if state.folder is None:
             st.caption(
                 f":material/block: {escaped(f'{spoken(one.name)} {one.words(value)}')}: {sentence(state.message)}"
             )
             continue
-        folder = str(state.folder)
-        shown.append(Shown(f"{spoken(one.name)} {one.words(value)}", session.load(folder), 0, folder))
+        run, share = session.load(str(state.folder)), number / max(len(made) - 1, 1)
+        rate = f", rate {run.experiment.settings['learning_rate']:g}" if best else ""
+        name = f"{spoken(one.name)} {one.words(value)}{rate}"
+        shown.append(Shown(name, run, number, str(state.folder), share=share))
         stops.append(value)
     if not shown:
         return
     axis, log = st.session_state.axis, st.session_state.log
+    if alike := len(shown) > 1 and same_model(shown):
+        axis = "seconds" if axis == "step" else axis
+        st.caption(
+            f":material/equal: All of them end with the same model, to the bit: {spoken(one.name)} changes when, and "
+            "not what. So their losses are drawn against the time."
+        )
     most, top = charts.reach(shown, axis)
-    grid = st.grid(min_column_width=165, gap="small", key="strip")
-    for number, each in enumerate(shown):
-        with grid.container(gap="xxsmall"):
-            st.markdown(f"**{escaped(each.name)}**")
-            lines(charts.panel, [each], compare.ending(each), axis, log, most, top, key=f"panel-{number}")
-    left, right = st.columns(2, gap="medium")
-    if one.name == "workers" and len(shown) > 1:
-        loss = _common(shown)
-        told = _scaling(shown, stops, loss)
-        with left:
-            heading("Speed-up", "How many times faster than the run with the fewest workers; the dotted line is ideal.")
-            chart(charts.speed_up, shown, told, tuple(stops), loss)
-        with right:
-            heading("Efficiency", "Speed-up as a share of the ideal one.")
-            chart(charts.efficiency, shown, told, tuple(stops), loss)
-        st.caption(told)
-    elif len(shown) > 1:
-        names = tuple(one.words(value) for value in stops)
-        for side, figure, word, title in (
-            (left, "samples_per_second", "Samples per second", ""),
-            (right, "held_out_loss", "Held-out loss at the end", ""),
-        ):
-            with side:
-                heading(word)
-                chart(charts.outcome, shown, word, names, figure, title, spoken(one.name), key=f"outcome-{figure}")
+    left, right = st.columns([2, 3], gap="medium")
+    with left:
+        ends = " ".join(f"{each.name}: {compare.ending(each)}" for each in shown)
+        lines(charts.overlaid, shown, ends, axis, log, most, top, key="overlaid")
+    with right:
+        grid = st.grid(min_column_width=165, gap="small", key="strip")
+        for number, each in enumerate(shown):
+            with grid.container(gap="xxsmall", key=f"thumb-{number}"):
+                st.button(
+                    each.name, key=f"open-{number}", type="tertiary", help="Open this run", on_click=_open,
+                    args=(each.run.experiment,),
+                )  # fmt: skip
+                lines(charts.panel, [each], compare.ending(each), axis, log, most, top, key=f"panel-{number}")
+    if len(shown) > 1:
+        outcomes.compared(one, shown, stops, alike)
     compare.table(shown)
 
 
-def _common(shown: list[Shown]) -> float | None:
-    """Return the lowest held-out loss that all of them reached."""
-    best = [one.run.summary["best_held_out_loss"] for one in shown]
-    return max(best) if None not in best else None
+def _open(experiment: Experiment) -> None:
+    """Put this run on the page."""
+    controls.put(experiment)
+    session.start(experiment)
 
 
-def _scaling(shown: list[Shown], stops: list[int], loss: float | None) -> str:
-    """Return the speed-up in words."""
-    first, last = shown[0].run.summary, shown[-1].run.summary
-    faster = (last["samples_per_second"] or 0.0) / (first["samples_per_second"] or 1.0)
-    told = f"{stops[-1]} workers do {units.number(faster)} times as many samples per second as {stops[0]}"
-    ideal = stops[-1] / stops[0]
-    told += f", {units.percent(faster / ideal)} of the ideal {units.number(ideal)}"
-    if loss is None:
-        return f"{told}."
-    times = [curves.reached(one.run, loss) for one in (shown[0], shown[-1])]
-    if not all(times):  # the start was not improved on
-        return f"{told}."
-    return f"{told}; to a held-out loss of {units.number(loss)} {sooner(times[0] / times[1])}."
-
-
-def sooner(times: float) -> str:
-    """Return in words how much sooner the last comes than the first: it takes the first `times` as long."""
-    if times >= 1:
-        return f"they come {units.number(times)} times as fast"
-    return f"they take {units.number(1 / times)} times as long"
+def same_model(shown: list[Shown]) -> bool:
+    """Return whether all runs end with the same model, bit for bit."""
+    weights = {one.run.summary.get("weights") for one in shown}
+    return len(weights) == 1 and None not in weights

@@ -10,12 +10,13 @@ import numpy as np
 
 from experiments import units
 from experiments.plots import palette
-from experiments.plots.lanes import RANKS, grouped, lane_names
+from experiments.plots.lanes import lane_names
 from experiments.plots.pictures import Shown, unit
 from experiments.runs.record import Run
 from tracing import KINDS
 
 HATCHES = {"\\": "45deg", "/": "135deg", "x": "135deg"}
+ALONE, GROUPED = 32, 16  # ranks with a bar each; groups of ranks where there are more
 STOPS = 4  # of the axis, beside 0
 
 
@@ -52,27 +53,54 @@ def shares(shown: list[Shown]) -> Bars:
     behind = None
     if ghosts := [one for one in shown if one.ghost and one.run.trace.ranks == run.trace.ranks]:
         behind = Bars(*_shares(ghosts[0].run), 100.0, ghosts[0].name)
-    return Bars(names, parts, 100.0, "share of the time, %", behind=behind)
+    grouped = run.trace.ranks > ALONE
+    more = f"; a bar is the mean of {run.trace.ranks // GROUPED} ranks or more, point at it for their range" * grouped
+    return Bars(names, parts, 100.0, f"share of the time, %{more}", behind=behind)
 
 
 def _shares(run: Run) -> tuple[list[str], list[Part]]:
-    busy, names = grouped(run.trace.busy(), lane_names(run))
+    busy = run.trace.busy()  # (ranks, kinds), in s
     share = 100 * busy / np.maximum(busy.sum(axis=1, keepdims=True), 1e-30)
+    groups = _groups(len(busy))
     parts = []
     for kind, seconds, percent in zip(KINDS, busy.T, share.T, strict=True):
-        if seconds.any():
-            told = [f"{units.seconds(s)} ({units.percent(p / 100)})" for s, p in zip(seconds, percent, strict=True)]
-            parts.append(Part(kind, percent, told, palette.DOING[kind].colour, palette.DOING[kind].hatch))
-    return names, parts
+        if not seconds.any():
+            continue
+        told = [_told(seconds[some], percent[some]) for some in groups]
+        means = np.array([percent[some].mean() for some in groups])
+        parts.append(Part(kind, means, told, palette.DOING[kind].colour, palette.DOING[kind].hatch))
+    return _group_names(run, groups), parts
+
+
+def _told(seconds: np.ndarray, percent: np.ndarray) -> str:
+    """Return the time and share of a rank in words; of several, their mean, and the range and median of the shares."""
+    mean = f"{units.seconds(seconds.mean())} ({units.percent(percent.mean() / 100)})"
+    if len(seconds) == 1:
+        return mean
+    low, middle, high = (units.percent(value / 100) for value in np.quantile(percent, (0, 0.5, 1)))
+    return f"{mean} in the mean, {low} at least, {middle} in the median, {high} at most"
+
+
+def _groups(ranks: int) -> list[slice]:
+    """Return the ranks of each bar: one, or where there are more than ALONE, neighbours in GROUPED groups."""
+    edges = np.linspace(0, ranks, (ranks if ranks <= ALONE else GROUPED) + 1).astype(int).tolist()
+    return [slice(a, b) for a, b in pairwise(edges)]
+
+
+def _group_names(run: Run, groups: list[slice]) -> list[str]:
+    names = lane_names(run)
+    return [
+        names[some.start] if some.stop - some.start == 1 else f"{names[some.start]} to {some.stop - 1}"
+        for some in groups
+    ]
 
 
 def memory(shown: list[Shown]) -> Bars:
     """Return what each rank of the first run held when it held most, by what it was held for."""
     run = shown[0].run
     held, names = run.held(), lane_names(run)
-    if len(names) > RANKS:  # of a group, its fullest rank
-        edges = np.linspace(0, len(names), RANKS + 1).astype(int)
-        fullest = [a + int(held[a:b].sum(axis=1).argmax()) for a, b in pairwise(edges)]
+    if len(names) > ALONE:  # of a group, its fullest rank
+        fullest = [some.start + int(held[some].sum(axis=1).argmax()) for some in _groups(len(names))]
         held, names = held[fullest], [names[rank] for rank in fullest]
     there = run.experiment.rank_memory or 0.0
     most = max(float(held.sum(axis=1).max()), there)

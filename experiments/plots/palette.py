@@ -84,6 +84,20 @@ RUNS: tuple[LineStyle, ...] = (
 MARKS = {"circle": "●", "square": "■", "diamond": "◆", "triangle-up": "▲", "cross": "✚"}
 """A run's mark as a letter, by the symbol of its line."""
 
+RAMP = ("#9A5BD0", "#1780C4", "#0E8F7E")
+"""Runs of a sweep, from its first value to its last."""
+
+
+def ramp(share: float, number: int) -> LineStyle:
+    """Return how the run of this number is drawn whose place in a sweep is `share`, 0 to 1; dashes tell them apart."""
+    at = min(max(share, 0.0), 1.0) * (len(RAMP) - 1)
+    low = min(int(at), len(RAMP) - 2)
+    pairs = [(int(RAMP[low][n : n + 2], 16), int(RAMP[low + 1][n : n + 2], 16)) for n in (1, 3, 5)]
+    colour = "#" + "".join(f"{round(a + (at - low) * (b - a)):02X}" for a, b in pairs)
+    _, dash, symbol = RUNS[number % len(RUNS)]
+    return LineStyle(colour, dash, symbol)
+
+
 GHOST = LineStyle("#87919C", "solid", "circle")
 """The run before, behind the one that took its place: grey, which no run is."""
 
@@ -99,6 +113,9 @@ assert tuple(HOLDING) == HELD
 
 TRAFFIC = ((0.0, "rgba(230,159,0,0.1)"), (1.0, "#E69F00"))
 """Bytes on a link: from none to most, in the colour of communication."""
+
+HEAT = ((0.0, "#E8EEF4"), (1.0, "#5B9BD1"))
+"""A figure on a map of two settings: from least to most, with dark words on both."""
 
 RANK = "#4A5A6A"
 """A rank in a graph: white words on it, and 2 to 1 or more with both pages."""

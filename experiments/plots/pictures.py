@@ -28,6 +28,7 @@ class Shown:
 
     `others` are runs of the same experiment with other seeds. Losses and accuracies are then drawn as the mean of all
     of them, in a band of one standard deviation to both sides. A `ghost` is the run before: grey, behind all others.
+    A run of a sweep has a colour by its `share` of the way from the first value to the last.
     """
 
     name: str
@@ -36,6 +37,7 @@ class Shown:
     folder: str = ""
     others: tuple[Run, ...] = ()
     ghost: bool = False
+    share: float | None = None
 
     @property
     def runs(self) -> tuple[Run, ...]:
@@ -45,6 +47,8 @@ class Shown:
     @property
     def line(self) -> palette.LineStyle:
         """How it is drawn."""
+        if self.share is not None:
+            return palette.ramp(self.share, self.colour)
         return palette.GHOST if self.ghost else palette.RUNS[self.colour % len(palette.RUNS)]
 
 

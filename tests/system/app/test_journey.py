@@ -83,6 +83,12 @@ def address(runs):
         yield address
 
 
+SEEN = "if (!localStorage.newcomer) localStorage.setItem('lockstep-coach', '1')"  # the tour, by all others
+NEW = (
+    "if (!sessionStorage.old) { localStorage.newcomer = sessionStorage.old = 1; delete localStorage['lockstep-coach'] }"
+)
+
+
 @pytest.fixture(scope="module")
 def window(tmp_path_factory):
     """A browser window, whose tabs share what they have fetched once."""
@@ -95,8 +101,19 @@ def window(tmp_path_factory):
             reduced_motion="reduce",  # drawing what moves without a GPU took as long as all else
         )
         context.set_default_timeout(240_000)
+        context.add_init_script(SEEN)
         yield context
         context.close()
+
+
+@pytest.fixture
+def newcomer(window):
+    """The page of a reader who has never been here."""
+    page = window.new_page()
+    page.add_init_script(NEW)
+    yield page
+    page.evaluate("localStorage.clear()")  # also that the side bar was closed
+    page.close()
 
 
 @pytest.fixture
@@ -188,6 +205,63 @@ def test_a_student_runs_compares_and_shares(tab, address):
     assert result(again) == figures
     expect(again.get_by_text("8 workers · batch 32")).to_be_visible()
     expect(again.locator(".figures table")).to_have_text(table.inner_text().replace("\n", "").replace("\t", ""))
+
+
+def test_a_newcomer_predicts_sees_what_comes_of_it_and_goes_back(newcomer, address):
+    page = newcomer
+    page.goto(address)
+    greeting = page.get_by_role("heading", name="Train one model on many machines, and see what happens")
+    tour, finding = page.get_by_role("region", name="A short tour"), page.locator(".st-key-finding")
+    expect(greeting).to_be_visible()
+    expect(tour).to_contain_text("This is a worker")
+    tour.get_by_role("button", name="Next").click()
+    expect(tour).to_contain_text("Orange is talking")
+    page.keyboard.press("Escape")
+    expect(tour).to_have_count(0)
+
+    page.get_by_role("button", name="Slow one worker down").click()
+    page.get_by_role("button", name="They go on without it").click()
+    expect(finding).to_contain_text(
+        re.compile("Not as you said.*They wait.* 2 times as long.*same to the bit", re.DOTALL)
+    )
+    assert query(page)["slow"] == "3:4"
+    page.get_by_role("button", name="Kill a worker").click()
+    page.get_by_role("button", name="They stop").click()
+    expect(finding).to_contain_text(re.compile("As you said.*They stop, after 94 of 200 steps", re.DOTALL))
+    page.go_back()
+    expect(finding).to_contain_text("They wait")
+    assert query(page)["slow"] == "3:4"
+    page.go_back()
+    expect(finding).to_have_count(0)
+    assert "slow" not in query(page)
+
+    page.reload()
+    expect(greeting).to_be_visible()
+    expect(page.get_by_test_id("stApp")).to_have_attribute("data-test-script-state", "notRunning")
+    expect(tour).to_have_count(0)
+    page.goto(f"{address}/?tour=1")
+    expect(tour).to_contain_text("This is a worker")
+    page.goto(f"{address}/?workers=2")
+    result(page)
+    expect(greeting).to_have_count(0)
+
+
+def test_on_a_phone_run_closes_the_drawer_and_nothing_is_wider_than_the_screen(newcomer, address):
+    page = newcomer
+    page.set_viewport_size({"width": 390, "height": 844})
+    page.goto(f"{address}/?workers=2")
+    result(page)
+    foot = page.locator(".st-key-phone-bar")
+    expect(foot.get_by_role("button", name="Run")).to_be_visible()
+    expect(foot.get_by_role("button", name="Try a question")).to_be_visible()
+    assert page.evaluate("document.documentElement.scrollWidth") == 390
+    page.get_by_test_id("stExpandSidebarButton").click()
+    page.locator(".st-key-troubles").get_by_text("Jitter").click()
+    expect(page).to_have_url(re.compile("jitter=cloud"))
+    page.locator(".st-key-run button").click()
+    expect(page.get_by_test_id("stSidebar")).to_have_attribute("data-collapsed", "true")
+    expect(page.get_by_text("Not run yet")).to_have_count(0)
+    result(page)
 
 
 def test_the_run_before_stays_as_a_ghost_says_the_difference_and_is_raced(tab, address):

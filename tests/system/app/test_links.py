@@ -139,3 +139,18 @@ def test_six_hundred_plans_are_studied_or_refused_in_a_sentence():
         except ValueError as error:
             assert is_a_sentence(str(error)), values
     assert 50 < done < 550
+
+
+def test_the_link_that_the_command_line_prints_opens_that_very_run(page, stored):
+    folder = stored(Experiment(algorithm="easgd", cluster="processes", workers=3))  # which no query would repeat
+    opened = page(f"run={folder.name}")
+    assert not opened.exception and opened.session_state.shown == str(folder)
+    assert (opened.session_state.algorithm, opened.session_state.workers) == ("easgd", 3)
+    assert "run" not in opened.query_params
+
+
+@pytest.mark.parametrize("name", ["0123456789abcdef-01234567", "../../etc", "0123456789abcdef-../x"])
+def test_a_link_to_a_run_that_is_not_here_says_so(page, stored, name):
+    stored(Experiment())
+    opened = page(f"run={name}")
+    assert not opened.exception and any("on this machine" in warning.value for warning in opened.warning)

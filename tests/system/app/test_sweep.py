@@ -9,17 +9,17 @@ from app import charts
 from app.charts import Shown
 from app.controls import control
 from app.views import sweep
+from experiments import units
 from experiments.experiment import Experiment
 from experiments.jobs.pool import JobState
+from experiments.jobs.spec import JobSpec
 from experiments.plots import curves
+from experiments.study import rates
 
 
 @pytest.mark.parametrize(
     ("name", "now", "stops"),
     [
-        ("workers", 4, [1, 2, 4, 8, 16]),
-        ("workers", 1, [1, 2, 4]),
-        ("workers", 40, [1, 10, 20, 40]),
         ("batch", 32, [8, 16, 32, 64, 128]),
         ("batch", 1, [1, 2, 4]),
         ("latency", None, [0.0, 1e-5, 1e-4, 1e-3, 1e-2]),
@@ -28,6 +28,37 @@ from experiments.plots import curves
 )
 def test_a_sweep_stops_around_the_value_of_the_run_and_within_bounds(name, now, stops):
     assert sweep.values(control(Experiment, name), now) == pytest.approx(stops)
+
+
+def test_workers_double_as_far_as_the_experiment_can_run_and_the_bound_is_said():
+    stops, why = sweep.worker_stops(Experiment(workers=4))
+    assert stops == [1, 2, 4, 8, 16, 32]
+    assert why.startswith("With 64 workers it cannot run: batch 32 is larger than the shard")
+    stops, why = sweep.worker_stops(Experiment(workers=3, batch=8))
+    assert stops == [1, 2, 3, 4, 8, 16, 32, 64] and why.startswith("To 64 workers: a run with more takes")
+    stops, why = sweep.worker_stops(Experiment(algorithm="gpipe", workers=4))
+    assert stops[-1] < 64 and "stages" in why
+
+
+def test_runs_with_the_same_model_are_told_by_their_weights(made):
+    one, same, other = (made(Experiment(seed=seed)) for seed in (0, 1, 2))
+    for run, weights in ((one, "a"), (same, "a"), (other, "b")):
+        run.summary["weights"] = weights
+    shown = [Shown("", run, 0) for run in (one, same, other)]
+    assert sweep.same_model(shown[:2]) and not sweep.same_model(shown)
+    same.summary["weights"] = one.summary["weights"] = None
+    assert not sweep.same_model(shown[:2])
+
+
+def test_a_map_of_two_settings_has_a_number_or_a_word_in_every_cell(made):
+    runs = {(0, 0): made(Experiment()), (1, 0): made(Experiment(workers=2)), (0, 1): "under way", (1, 1): "cannot run"}
+    runs[1, 0].status = "diverged"
+    grid = charts.Combinations("workers", "latency", ("1", "2"), ("0 s", "1 ms"), runs)
+    loss = runs[0, 0].summary["held_out_loss"]
+    values = grid.values("held_out_loss")
+    assert values.shape == (2, 2) and values[0, 0] == loss and np.isnan(values).sum() == 3
+    assert grid.words("held_out_loss") == [[units.number(loss), "diverged"], ["under way", "cannot run"]]
+    assert [list(row) for row in charts.heat(grid, "held_out_loss").data[0].text] == grid.words("held_out_loss")
 
 
 def test_the_delays_of_an_algorithm_can_be_turned_too():
@@ -84,16 +115,19 @@ def test_panels_beside_each_other_share_their_axes(scaled):
 
 
 def test_a_sweep_over_workers_draws_a_picture_each_the_speed_up_and_the_table(page, stored, canvases):
-    for workers in (1, 2, 4, 8, 16):
+    for workers in (1, 2, 4, 8, 16, 32):
         stored(Experiment(workers=workers))
     opened = page("sweep=workers")
     assert not opened.exception
-    assert sum(key.startswith("panel-") for key in canvases(opened)) == 5 and len(opened.get("plotly_chart")) == 2
+    assert sum(key.startswith("panel-") for key in canvases(opened)) == 6 and len(opened.get("plotly_chart")) == 2
+    assert "overlaid" in canvases(opened)
     words = [element.value for element in opened.caption if "times as many samples per second as 1" in element.value]
-    assert words and "of the ideal 16" in words[0]
+    assert words and "of the ideal 32" in words[0]
     table = next(element.value for element in opened.get("html") if "<table>" in str(element.value))
-    assert all(f"workers {n}" in table for n in (1, 2, 4, 8, 16))
+    assert all(f"workers {n}" in table for n in (1, 2, 4, 8, 16, 32))
     assert "workers waited" in table
+    opened.button("open-1").click().run()
+    assert opened.session_state.asked == Experiment(workers=2)
 
 
 def test_a_sweep_over_another_setting_shows_what_it_costs_and_gives(page, stored):
@@ -116,7 +150,7 @@ def test_a_value_that_cannot_run_says_why_and_the_others_are_shown(page, stored,
 
     monkeypatch.setattr(sweep.background, "ask", ask)
     opened = page("sweep=workers")
-    assert not opened.exception and sum(key.startswith("panel-") for key in canvases(opened)) == 4
+    assert not opened.exception and sum(key.startswith("panel-") for key in canvases(opened)) == 5
     assert any("workers 16" in c.value and "16 stages do not fit 3 layers." in c.value for c in opened.caption)
 
 
@@ -126,6 +160,35 @@ def test_what_is_not_swept_yet_says_how(page, stored):
     assert any("Choose what to turn" in caption.value for caption in opened.caption)
     opened.button_group("sweep").set_value("batch")
     assert not opened.exception
+
+
+def test_two_settings_are_a_map_of_their_combinations(page, stored, monkeypatch):
+    wanted = []
+
+    def ask(work, place):
+        wanted.append((work.workers, work.batch))
+        return JobState("finished", folder=done)
+
+    done = stored(Experiment())
+    monkeypatch.setattr(sweep.background, "ask", ask)
+    opened = page("sweep=workers&sweep2=batch")
+    assert not opened.exception and len(opened.get("plotly_chart")) == 1
+    assert set(wanted) == {(n, batch) for n in (1, 2, 4, 8, 16) for batch in (8, 16, 32, 64, 128)}
+
+
+def test_runs_at_their_best_rates_are_made_once_these_are_known(page, stored, monkeypatch, tmp_path):
+    (tmp_path / "rate.json").write_text('{"best": 0.2}')
+    done, wanted = stored(Experiment()), []
+
+    def ask(work, place):
+        wanted.append(work)
+        return JobState("finished", folder=tmp_path if isinstance(work, JobSpec) else done)
+
+    monkeypatch.setattr(sweep.background, "ask", ask)
+    opened = page("sweep=batch&best=true")
+    assert not opened.exception
+    made = {one.batch: one.settings["learning_rate"] for one in wanted if isinstance(one, Experiment)}
+    assert made == {8: 0.2, 16: 0.2, 32: rates.tabled(Experiment()), 64: 0.2, 128: 0.2}
 
 
 def test_real_processes_are_not_swept(page, stored):

@@ -238,9 +238,11 @@ def test_times_are_drawn_in_a_unit_that_people_read(two):
 def test_hundreds_of_ranks_are_drawn_in_groups(made):
     shown = [Shown("many", made(Experiment(workers=130)), 0)]
     assert len(charts.traffic(shown).data[0].y) == charts.RANKS
-    assert len(charts.shares(shown).ranks) == len(charts.shares(shown).parts[0].values) == charts.RANKS
+    bars = charts.shares(shown)
+    assert len(bars.ranks) == len(bars.parts[0].values) == 16 and "mean of" in bars.title
+    assert "at least" in bars.parts[0].words[0] and "in the median" in bars.parts[0].words[0]
     assert len(charts.topology(shown).data[-1].x) == charts.RANKS
-    assert len(charts.memory(shown).ranks) == len(charts.memory(shown).parts[0].values) == charts.RANKS
+    assert len(charts.memory(shown).ranks) == len(charts.memory(shown).parts[0].values) == 16
 
 
 def test_a_last_leap_does_not_flatten_the_curve(two):

@@ -24,7 +24,8 @@ def contrast(a: str, b: str) -> float:
 
 @pytest.mark.parametrize("page", PAGES)
 def test_the_line_of_every_run_can_be_seen_on_both_pages(page):
-    for line in palette.RUNS:
+    sweep = [palette.ramp(share / 10, share) for share in range(11)]
+    for line in (*palette.RUNS, *sweep):
         assert contrast(line.colour, page) >= 3, line
 
 
@@ -37,6 +38,9 @@ def test_no_colour_has_two_meanings():
 def test_nothing_is_told_by_colour_alone():
     for a, b in itertools.combinations(palette.RUNS, 2):
         assert a.dash != b.dash and a.symbol != b.symbol
+    for number in range(10):
+        a, b = palette.ramp(number / 10, number), palette.ramp((number + 1) / 10, number + 1)
+        assert a.colour != b.colour and a.dash != b.dash and a.symbol != b.symbol
     for a, b in itertools.combinations(palette.DOING.values(), 2):
         assert (a.height, a.hatch) != (b.height, b.hatch)
 

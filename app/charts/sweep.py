@@ -1,0 +1,99 @@
+"""What a setting does: the losses of a sweep in one picture, a figure as bars, and over two settings as a map."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+import plotly.graph_objects as go
+
+from app.charts.frame import frame
+from experiments import units
+from experiments.plots import palette
+from experiments.plots.pictures import HEIGHT, Picture, Shown, panel
+from experiments.runs.figures import FIGURES
+from experiments.runs.record import Run
+
+TALL = 350  # px: as two rows of small pictures
+
+
+def overlaid(shown: list[Shown], axis: str, log: bool, most: float, top: float) -> Picture:
+    """Return the training losses of a sweep's runs in one picture, over the axes of its panels."""
+    picture = panel(shown, axis, log, most, top)
+    training = [one for one in picture.series if not one.bare]
+    named = [
+        replace(series, name=one.name, key=one.name, dash=one.line.dash, width=2.0)
+        for one, series in zip(shown, training, strict=True)
+    ]
+    return replace(picture, series=named, height=TALL)
+
+
+def outcome(shown: list[Shown], names: tuple[str, ...], figure: str, title: str, word: str) -> go.Figure:
+    """Draw a figure of the summary for each of several runs, as bars."""
+    values = np.array([s.run.summary[figure] if s.run.summary[figure] is not None else np.nan for s in shown])
+    bars = go.Figure(
+        go.Bar(
+            x=list(names), y=values.astype(np.float32), hovertemplate="%{x}: %{y:.4g}<extra></extra>",
+            marker={"color": [s.line.colour for s in shown], "line": {"width": 0}},
+        )
+    )  # fmt: skip
+    frame(bars, word)
+    bars.update_layout(height=HEIGHT, bargap=0.35)
+    bars.update_xaxes(type="category", rangemode="normal")
+    return bars.update_yaxes(title_text=title, rangemode="tozero")
+
+
+@dataclass(frozen=True)
+class Combinations:
+    """Runs over the values of two settings, in words: by (column, row) each run, or why there is none (yet)."""
+
+    across: str
+    down: str
+    columns: tuple[str, ...]
+    rows: tuple[str, ...]
+    runs: Mapping[tuple[int, int], Run | str]
+
+    def values(self, figure: str) -> np.ndarray:
+        """Return a figure of the summary, (rows, columns), NaN where there is none."""
+        table = np.full((len(self.rows), len(self.columns)), np.nan)
+        for (column, row), run in self.runs.items():
+            known = isinstance(run, Run) and run.status == "finished"
+            value = run.summary.get(figure) if known else None
+            table[row, column] = np.nan if value is None else value
+        return table
+
+    def words(self, figure: str) -> list[list[str]]:
+        """Return the same as texts with units; runs that did not finish say so."""
+        return [
+            [_cell(self.runs[column, row], figure) for column in range(len(self.columns))]
+            for row in range(len(self.rows))
+        ]
+
+
+def heat(grid: Combinations, figure: str) -> go.Figure:
+    """Draw a figure of each run as the colour of its cell, with the number in it; darker is more."""
+    values = grid.values(figure)
+    known = values[np.isfinite(values)]
+    spread = np.log10(values) if len(known) and known.min() > 0 and known.max() > 20 * known.min() else values
+    words = grid.words(figure)
+    map_ = go.Heatmap(
+        z=spread.astype(np.float32), x=list(grid.columns), y=list(grid.rows), text=words, texttemplate="%{text}",
+        textfont={"size": 14},
+        xgap=2, ygap=2, colorscale=[list(stop) for stop in palette.HEAT], showscale=False, hoverongaps=False,
+        hovertemplate=f"{grid.across} %{{x}}, {grid.down} %{{y}}: %{{text}}<extra></extra>",
+    )  # fmt: skip
+    drawn = go.Figure(map_)
+    frame(drawn, grid.across)
+    drawn.update_layout(height=110 + 44 * len(grid.rows), dragmode=False)
+    drawn.update_xaxes(type="category", showgrid=False, rangemode="normal")
+    drawn.update_yaxes(title_text=grid.down, type="category", showgrid=False, autorange="reversed")
+    return drawn
+
+
+def _cell(run: Run | str, figure: str) -> str:
+    if isinstance(run, str):
+        return run
+    if run.status != "finished":
+        return run.status
+    return units.SAY[FIGURES[figure].unit](run.summary[figure]) if run.summary.get(figure) is not None else "–"
