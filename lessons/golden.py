@@ -191,9 +191,12 @@ def differences_under_one_seed(recorded: RecordedFigure, figure) -> list[str]:
     """Run a figure again under one of its recorded seeds; return the differences, a sentence each."""
     seed = drawn(recorded.name, recorded.seeds)
     run = seeds.Seeded(seed)
-    found = differences(recorded.under(seed), figure.rows(run), recorded.spread)
+    rows = figure.rows(run)
+    found = differences(recorded.under(seed), rows, recorded.spread)
     if run.used and len(recorded.seeds) == 1:
         found.append("it depends on the seed, and was recorded under one alone.")
+    if not recorded.samples:  # of what seeds change the record shows the claims, the same on every processor
+        found += [f"it does not show: {claim}." for claim, holds in figure.claims.items() if not holds(rows)]
     return found
 
 

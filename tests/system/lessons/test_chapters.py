@@ -62,9 +62,11 @@ def test_its_golden_figures_ask_claim_and_look_as_the_figures_do(chapter):
         figure = lessons.find(name)
         now = golden.record_figure(name, figure, {seed: kept.under(seed) for seed in kept.seeds}, kept.runs)
         assert golden.differences(kept.rows, now.rows) == []
-        assert replace(now, rows=kept.rows, samples=kept.samples) == kept
-        assert all(map(now.shows, now.claims)), "a seed does not show what is claimed"
-        assert all(holds(kept.rows) for holds in figure.claims.values()), "the means do not show what every seed shows"
+        assert replace(now, rows=kept.rows, samples=kept.samples, claims=kept.claims) == kept
+        assert [*kept.claims] == [*now.claims] and all(map(kept.shows, kept.claims))
+        if kept.samples:  # what no seed changes may be claimed of more digits than the file has
+            assert all(map(now.shows, now.claims)), "a seed does not show what is claimed"
+            assert all(holds(kept.rows) for holds in figure.claims.values()), "the means do not show it"
 
 
 @each

@@ -28,7 +28,6 @@ def test_one_of_the_seeds_gives_what_is_recorded_of_it(chapter, name):
         assert all(map(kept.shows, shown.claims)), kept.samples
     else:
         assert golden.differences_under_one_seed(kept, shown) == []
-    assert all(holds(kept.rows) for holds in shown.claims.values()), kept.rows
     assert not_seen(shown, kept.rows) == []
     assert chart(kept.rows, shown.look, kept.spread).data
 
