@@ -372,7 +372,8 @@ def test_a_compression_brings_its_settings_and_its_idea(page, stored, name):
     opened.selectbox("compression").select(name).run()
     assert not opened.exception
     assert widgets(opened).keys() - before >= compression.find(name).Settings.model_fields.keys()
-    assert any(algorithms.idea(compression.module(name)) in element.value for element in opened.markdown)
+    texts = [re.sub(r"<[^>]+>", "", element.value) for element in opened.markdown]  # without marks of the glossary
+    assert any(algorithms.idea(compression.module(name)) in text for text in texts)
     assert address(opened) == Experiment(compression=name)
 
 
@@ -636,7 +637,9 @@ def test_a_run_that_could_not_be_kept_in_its_place_is_shown_with_a_warning(page,
 def test_the_source_and_the_way_to_repeat_a_run_are_there(page, stored):
     experiment = Experiment.of({"algorithm": "easgd", "period": 2})
     stored(experiment)
-    codes = [element.value for element in page(experiment.query() + "&source=true").code]
+    opened = page(experiment.query() + "&source=true")
+    opened.session_state["share"] = True
+    codes = [element.value for element in opened.run().code]
     assert experiment.command() in codes
     assert any(experiment.query() in code for code in codes)
     assert Path(algorithms.module("easgd").__file__).read_text().strip() in codes
