@@ -67,6 +67,13 @@ def start(experiment: Experiment) -> None:
         state.job, state.trouble = None, str(error)
 
 
+def reattach(experiment: Experiment) -> None:
+    """Show this run again if a reload of the page left it behind, under way or ended; start nothing."""
+    if job := pool().reattach(owner(), experiment):
+        st.session_state.job, st.session_state.asked = job, experiment
+        wait(job, PATIENCE, or_curve=True)
+
+
 def stop() -> None:
     """End the run under way; what it has recorded is stored and shown."""
     state = st.session_state

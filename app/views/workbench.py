@@ -96,8 +96,12 @@ def _open() -> None:
         state.complaint = f"This link is not quite right: {sentence(trouble)} Here is the default experiment instead."
     experiment = controls.chosen()
     state.all_settings = state.get("all_settings", False) or bool(sidebar.beyond(experiment))
-    if experiment.cluster == "simulated" and not feasible.refusal(experiment):
+    if feasible.refusal(experiment):
+        return
+    if experiment.cluster == "simulated":
         session.start(experiment)
+    else:
+        session.reattach(experiment)
 
 
 def _return() -> None:

@@ -172,6 +172,22 @@ class Pool:
         self._wake()
         return name
 
+    def reattach(self, owner: str, work: Experiment | JobSpec) -> str | None:
+        """Give `owner` the job of `work` that a released owner leaves behind, as a reload of a page does.
+
+        Return the job's id; None if there is no such job. Nothing is started. A job that has ended counts too, as long
+        as the grace of the one who had it lasts.
+        """
+        with self._lock:
+            job, now = self._jobs.get(work.key()), time.monotonic()
+            left = {one for one in job.owners if self._owners.get(one, FOREVER) - now <= self.grace} if job else set()
+            if not left:
+                return None
+            self._owners[owner] = now + self.lease
+            job.owners.difference_update(left)
+            job.owners.add(owner)
+            return job.name
+
     def state(self, job: str) -> JobState:
         """Return the state of `job`. ValueError if this pool has no such job."""
         with self._lock:
@@ -256,7 +272,6 @@ class Pool:
                 for job in [job for job in self._running if job.child.ended()]:
                     self._running.remove(job)
                     job.state = self._end(job, job.child.reap())
-                    job.owners.clear()
         self._dismiss()
         self._selector.close()
         for end in (self._bell, self._ring):

@@ -238,6 +238,26 @@ def test_a_released_owners_job_ends_after_the_grace_unless_the_owner_returns(poo
     assert pool.state(kept).status == "running"
 
 
+@naughty
+def test_a_job_left_behind_is_reattached_by_the_next_who_asks_and_a_job_of_another_is_not(pool):
+    job = pool.submit("ada", trick("waits"))
+    assert pool.reattach("eve", trick("waits")) is None  # ada is still there
+    pool.release("ada")
+    assert pool.reattach("ada again", small(seed=77)) is None  # another experiment, which nobody has asked for
+    assert pool.reattach("ada again", trick("waits")) == job
+    assert pool.reattach("eve", trick("waits")) is None
+    assert pool.cancel(job, "ada again")  # and stops for its one owner
+    assert end(pool, job).status == "cancelled"
+
+
+def test_a_job_that_ended_while_the_page_was_reloaded_is_reattached_too(pool):
+    job = pool.submit("ada", small())
+    folder = end(pool, job).folder
+    pool.release("ada")
+    assert pool.reattach("ada again", small()) == job
+    assert pool.state(job).folder == folder
+
+
 @pytest.mark.parametrize("pool", [{"command": NAUGHTY, "lease": 1.0}], indirect=True)
 def test_an_owner_not_heard_of_for_a_lease_is_gone(pool):
     job = pool.submit("ada", trick("waits"))
