@@ -82,10 +82,8 @@ def changes(was: Experiment, now: Experiment) -> list[str]:
 
 def _change(was: Experiment, now: Experiment, name: str) -> str:
     before, after = _flat(was)[name], _flat(now)[name]
-    if name in naming.NONE and not before:
-        return naming.fault(now, name)
-    if name in naming.NONE and not after:
-        return f"{naming.fault(was, name)} no more"
+    if name in naming.NONE:
+        return naming.fault(now, name) if after else f"{naming.fault(was, name)} no more"
     return f"{spoken(name)} {_value(was, name, before)} → {_value(now, name, after)}"
 
 
@@ -106,19 +104,30 @@ def legend(shown: list[Shown]) -> None:
 
 
 def table(shown: list[Shown]) -> None:
-    """Draw what differs between the runs on the page, and their figures; over seeds mean and standard deviation."""
+    """Draw what differs between the runs on the page, and their figures; over seeds mean and standard deviation.
+
+    A column per run: there are few of them and many figures, so that nothing is cut off at the right.
+    """
     flats = [_flat(one.run.experiment, bool(one.others)) for one in shown]
     settings = _differing(flats)[:COLUMNS]
-    heads = ["run", *(spoken(name) for name in settings), *(FIGURES[name].label for name in COMPARED)]
-    rows = []
-    for one, flat in zip(shown, flats, strict=True):
-        e = one.run.experiment
-        cells = [_value(e, name, flat[name]) if name in flat else "–" for name in settings]
-        cells += [told(one, name) for name in COMPARED]
-        rows.append(f"<th>{_mark(one)} {escape(one.name)}</th>" + "".join(f"<td>{escape(cell)}</td>" for cell in cells))
-    head = "".join(f"<th>{escape(word)}</th>" for word in heads)
-    body = "".join(f"<tr>{row}</tr>" for row in rows)
-    st.html(f'<div class="figures"><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>')
+    rows = [
+        (
+            spoken(name),
+            [
+                _value(one.run.experiment, name, flat[name]) if name in flat else "–"
+                for one, flat in zip(shown, flats, strict=True)
+            ],
+        )
+        for name in settings
+    ]
+    rows += [(FIGURES[name].label, [told(one, name) for one in shown]) for name in COMPARED]
+    head = "".join(f'<th scope="col">{_mark(one)} {escape(one.name)}</th>' for one in shown)
+    body = "".join(
+        f'<tr><th scope="row">{escape(label)}</th>' + "".join(f"<td>{escape(cell)}</td>" for cell in cells) + "</tr>"
+        for label, cells in rows
+    )
+    table = f"<table><thead><tr><td></td>{head}</tr></thead><tbody>{body}</tbody></table>"
+    st.html(f'<div class="figures compared">{table}</div>')
     behind = ["of one run, an accuracy's standard error, from the number of held-out samples"] * any(
         one.run.summary.get("accuracy_error") and not one.others for one in shown
     )

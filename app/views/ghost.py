@@ -85,7 +85,8 @@ def difference(before: Run, now: Run) -> str:
     if was.get("digest") and was.get("digest") == has.get("digest"):
         return "the same run to the bit, clock and all"
     diverged = "diverged" in (before.status, now.status)
-    parts = [_ending(before, now)] if diverged else [_clock(was, has)]
+    cut = {"failed", "cancelled"} & {before.status, now.status}
+    parts = [_ending(before, now) if diverged else _end(was, has) if cut else _clock(was, has)]
     if not comparable(before.experiment, now.experiment):
         return ", ".join([*filter(None, parts), "on other data, so that losses cannot be compared"])
     if same_model(before, now):
@@ -93,7 +94,7 @@ def difference(before: Run, now: Run) -> str:
     elif not diverged:
         parts.append(_loss(was.get("held_out_loss"), has.get("held_out_loss")))
     sent = _ratio(was.get("bytes"), has.get("bytes"))
-    if not diverged and (sent >= WORTH or 0 < sent <= 1 / WORTH):
+    if not (diverged or cut) and (sent >= WORTH or 0 < sent <= 1 / WORTH):
         parts.append(f"{_times(sent)} {'more' if sent > 1 else 'less'} traffic")
     return ", ".join(filter(None, parts)) or "no difference in any figure"
 
@@ -126,6 +127,11 @@ def _clock(was: dict, has: dict) -> str:
     if abs(longer - 1) <= ALIKE:
         return f"as long on the clock{more}"
     return f"{_times(longer)} {'slower' if longer > 1 else 'faster'} on the clock{more}"
+
+
+def _end(was: dict, has: dict) -> str:
+    """Return when the run ended, and when the other did: one of them not as planned."""
+    return f"ends at {units.seconds(has['seconds'])} instead of {units.seconds(was['seconds'])}"
 
 
 def _loss(was: float | None, has: float | None) -> str:

@@ -9,11 +9,13 @@ from app.charts import Shown
 from app.text import escaped
 from app.views import compare, faults, ghost, schedule_links
 from experiments import naming, units
+from experiments.catalogue import ALGORITHMS
 from experiments.experiment import Experiment
 from experiments.plots import curves, why
 from experiments.plots.bars import html
 from experiments.plots.canvases import curve, timeline
 from experiments.plots.saved import compared
+from experiments.runs.figures import FIGURES
 from experiments.runs.record import Run
 from tracing import HELD
 
@@ -116,7 +118,11 @@ def details(one: Shown, shown: list[Shown], before: Shown | None = None) -> None
         if ranks.open and (rows := charts.ranked(run)):
             chart(charts.by_rank, [one], f"By rank: {', '.join(rows)}.")
         elif ranks.open:
-            st.info("Nothing in this run was measured by several ranks one by one.", icon=":material/groups:")
+            st.info(
+                f"Nothing in this run was measured by several ranks one by one. {_linked('pipedream')} has "
+                "staleness and versions of the weights by rank.",
+                icon=":material/groups:",
+            )
 
 
 def _traffic(run: Run) -> str:
@@ -145,8 +151,15 @@ def _fresh(e: Experiment) -> str:
     """Return why there is no staleness to draw."""
     name = naming.method(e)
     if e.method.deterministic is True:
-        return f"{name} is synchronous: every update is computed from the newest parameters, so none is stale."
-    return f"No update of a shared model was counted in this run of {name}, so there is no staleness to show."
+        why = f"{name} is synchronous: every update is computed from the newest parameters, so none is stale."
+    else:
+        why = f"No update of a shared model was counted in this run of {name}, so there is no staleness to show."
+    return f"{why} {_linked('asgd')} has some."
+
+
+def _linked(algorithm: str) -> str:
+    """Return the title of an algorithm as a link to a run of it."""
+    return f"[{ALGORITHMS[algorithm].title}](./?algorithm={algorithm})"
 
 
 def heading(text: str, help: str | None = None) -> None:
@@ -188,6 +201,10 @@ def _built(name: str, what: list, how: tuple, _draw):
 
 
 def _heard(shown: list[Shown], name: str) -> str:
-    """Return the finding of a chart, for readers who do not see it."""
-    told = [f"{one.name} ends at {compare.told(one, name)}" for one in shown if one.run.summary.get(name) is not None]
-    return f"{name.replace('_', ' ').capitalize()}: {'; '.join(told) or 'nothing was recorded'}."
+    """Return the finding of a chart in sentences, for readers who do not see it."""
+    told = [
+        f"The {FIGURES[name].label} of {one.name} ends at {compare.told(one, name)}."
+        for one in shown
+        if one.run.summary.get(name) is not None
+    ]
+    return " ".join(told) or f"No {FIGURES[name].label} was recorded."

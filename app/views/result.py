@@ -168,6 +168,8 @@ def remarks(run: Run, missing: list[str]) -> None:
     why = _told(run, run.error)
     if run.status == "diverged":
         _diverged(run)
+    elif run.status == "failed" and (planned := naming.planned_loss(run.experiment, run.error)):
+        st.info(f"{planned} What was recorded until then is shown.", icon=":material/power_off:")
     elif run.status == "failed":
         st.error(f"**Failed.** {why} What was recorded until then is shown.", icon=":material/error:")
     elif run.status == "cancelled":

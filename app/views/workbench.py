@@ -63,6 +63,8 @@ def _show() -> None:
         st.html("<style>.st-key-result { opacity: 0.45 }</style>")
     if state.get("trouble") and not refusal and not now:
         st.error(f"**This did not run.** {sentence(state.trouble)}", icon=":material/error:")
+    if state.get("notice") and not now:
+        st.info(sentence(state.notice), icon=":material/stop_circle:")
     if state.get("shown"):
         with st.container(key="result"):
             led = welcome.on()
@@ -96,8 +98,12 @@ def _open() -> None:
         state.complaint = f"This link is not quite right: {sentence(trouble)} Here is the default experiment instead."
     experiment = controls.chosen()
     state.all_settings = state.get("all_settings", False) or bool(sidebar.beyond(experiment))
-    if experiment.cluster == "simulated" and not feasible.refusal(experiment):
+    if feasible.refusal(experiment):
+        return
+    if experiment.cluster == "simulated":
         session.start(experiment)
+    else:
+        session.reattach(experiment)
 
 
 def _return() -> None:

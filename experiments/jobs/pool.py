@@ -55,6 +55,7 @@ class JobState:
     place: int = 0  # in the queue, from 1; 0 when not waiting
     fraction: float = 0.0
     seconds: float = 0.0  # of the run's own clock
+    phase: str = ""  # of a real cluster before that clock starts
     message: str = ""  # one sentence: why it failed, or what to know about it
     curve: dict[str, np.ndarray] = field(default_factory=dict)
     tried: dict[str, np.ndarray] = field(default_factory=dict)
@@ -87,6 +88,7 @@ class _Job:
                 self.state,
                 fraction=float(line["fraction"]),
                 seconds=float(line["seconds"]),
+                phase=str(line.get("phase", "")),
                 curve={name: np.array(column, np.float32) for name, column in line["curve"].items()},
                 tried={name: np.array(column, np.float32) for name, column in line["tried"].items()},
             )
@@ -172,6 +174,22 @@ class Pool:
         self._wake()
         return name
 
+    def reattach(self, owner: str, work: Experiment | JobSpec) -> str | None:
+        """Give `owner` the job of `work` that a released owner leaves behind, as a reload of a page does.
+
+        Return the job's id; None if there is no such job. Nothing is started. A job that has ended counts too, as long
+        as the grace of the one who had it lasts.
+        """
+        with self._lock:
+            job, now = self._jobs.get(work.key()), time.monotonic()
+            left = {one for one in job.owners if self._owners.get(one, FOREVER) - now <= self.grace} if job else set()
+            if not left:
+                return None
+            self._owners[owner] = now + self.lease
+            job.owners.difference_update(left)
+            job.owners.add(owner)
+            return job.name
+
     def state(self, job: str) -> JobState:
         """Return the state of `job`. ValueError if this pool has no such job."""
         with self._lock:
@@ -256,7 +274,6 @@ class Pool:
                 for job in [job for job in self._running if job.child.ended()]:
                     self._running.remove(job)
                     job.state = self._end(job, job.child.reap())
-                    job.owners.clear()
         self._dismiss()
         self._selector.close()
         for end in (self._bell, self._ring):

@@ -7,7 +7,7 @@ from html import escape
 
 from experiments import catalogue, units
 from experiments.experiment import Experiment, coding_settings, spelled
-from experiments.naming import title
+from experiments.naming import planned_loss, title
 from experiments.plots import bars, curves, palette, pictures
 from experiments.plots.canvases import curve, timeline
 from experiments.plots.lanes import lane_names
@@ -61,6 +61,8 @@ def _head(run: Run, address: str) -> str:
     back = f"{address}?{e.query()}"
     link = f' <a href="{escape(back)}">Open it in the workbench</a>' if address else ""
     ended = f'<p class="ended"><b>{ENDED[run.status]}.</b> {escape(run.error)}</p>' if run.status in ENDED else ""
+    if planned := planned_loss(e, run.error):
+        ended = f"<p>{escape(planned)}</p>"
     notes = "".join(f'<p class="soft">{escape(note)}</p>' for note in run.notes)
     metrics = "".join(
         f'<div title="{escape(FIGURES[name].meaning)}"><dt>{escape(_label(run, name))}</dt>'

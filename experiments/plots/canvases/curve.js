@@ -66,7 +66,7 @@ class Curve {
     this.offer();
     this.dots = this.reached();
     this.judge();
-    this.stage.setAttribute("aria-label", `${frame.description} Against ${this.title()}. Arrow keys read it, plus and minus zoom.`);
+    this.stage.setAttribute("aria-label", `${frame.description} The horizontal axis is ${this.title()}. Arrow keys read it, plus and minus zoom.`);
     this.surface.request();
   }
 

@@ -47,6 +47,7 @@ class Timeline {
     this.overlay = fit(root.querySelector(".overlay"), this.stage, 200, (...args) => this.drawCursor(...args));
     this.topology = new Topology(root, this);
     this.machinesButton = root.querySelector('[data-do="machines"]');
+    if (matchMedia("(max-width: 640px)").matches) this.machinesButton.setAttribute("aria-pressed", "false"); // a screen of their own there
     this.clock = new Clock();
     this.chipped = root.querySelector(".chips");
     this.speed = 0;

@@ -195,7 +195,9 @@ def test_a_student_runs_compares_and_shares(tab, address):
     expect(table).to_contain_text("Synchronous SGD, 4 workers")
     expect(table).to_contain_text("Synchronous SGD, 8 workers")
     page.get_by_role("radio", name="seconds").click(force=True)
-    expect(page.locator(".st-key-loss .stage")).to_have_attribute("aria-label", re.compile("Against time, ms"))
+    expect(page.locator(".st-key-loss .stage")).to_have_attribute(
+        "aria-label", re.compile("The horizontal axis is time, ms")
+    )
 
     page.get_by_role("button", name="Share", exact=True).click()
     link = page.get_by_test_id("stPopoverBody").locator("code").first.inner_text().strip()
@@ -418,7 +420,7 @@ def test_a_click_on_a_rank_slows_it_down_and_the_prediction_meets_the_result(tab
     for _ in range(3):
         page.keyboard.press("ArrowRight")
     dialog.get_by_role("button", name="Apply").click()
-    expect(page.get_by_text("Not run yet: slow ranks none → 3:3")).to_be_visible()
+    expect(page.get_by_text("Not run yet: worker 3 three times slower")).to_be_visible()
     page.get_by_role("radio", name="fewer").click(force=True)
     page.get_by_role("button", name="Run", exact=True).click()
     expect(page.get_by_text("Samples per second: fewer")).to_be_visible()

@@ -575,12 +575,15 @@ class Pool:
             raise ValueError(self.refusal)
         return experiment.key()
 
+    def reattach(self, owner, experiment):
+        return experiment.key()
+
     def state(self, job):
         return self.now
 
     def cancel(self, job, owner):
         self.cancelled.append(job)
-        self.now = JobState("cancelled", message="cancelled.")
+        self.now = JobState("cancelled", message="stopped before it began")
         return True
 
     def touch(self, owner): ...
@@ -610,6 +613,15 @@ def test_a_run_under_way_shows_how_far_it_is_and_can_be_stopped(page, pool):
     opened.button("stop").click().run()
     assert made.cancelled == [Experiment(seed=1001).key()]
     assert not opened.exception and opened.button("stop").disabled
+    assert "Stopped before it began." in said(opened)
+
+
+def test_a_page_reloaded_in_the_middle_of_a_real_run_goes_on_showing_it(page, pool):
+    columns = {"step": np.arange(1.0, 9.0), "seconds": np.arange(8.0), "samples": np.arange(8.0), "loss": np.ones(8)}
+    pool(JobState("running", fraction=0.5, seconds=0.25, curve=columns), refusal="Nothing new is to be started.")
+    opened = page("cluster=processes&workers=2&seed=1005")
+    assert opened.get("progress")[0].proto.text == "50.0 % · 250 ms of run time · loss 1"
+    assert not opened.button("stop").disabled and not opened.exception
 
 
 def test_a_run_that_failed_says_why(page, pool):

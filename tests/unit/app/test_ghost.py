@@ -23,6 +23,13 @@ def test_a_straggler_changes_the_clock_and_not_one_bit_of_the_model():
     assert ghost.only_the_clock(before, now)
 
 
+def test_a_run_that_ends_by_a_loss_is_not_called_faster():
+    before = ran()
+    told = ghost.difference(before, ran(crash=f"1:{before.summary['seconds'] / 2:.6g}"))
+    assert told.startswith("ends at ") and " instead of " in told
+    assert not {"faster", "fewer", "traffic"} & {*told.replace(",", "").split()}
+
+
 def test_another_rate_is_said_by_its_loss_and_not_by_the_clock():
     before, now = ran(), ran(learning_rate=0.001)
     told = ghost.difference(before, now)
