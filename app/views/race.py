@@ -42,11 +42,6 @@ def offer(before: Shown | None, pair: list[Shown]) -> None:
         st.rerun()
 
 
-def end() -> None:
-    """Leave the race; both runs stay on the page."""
-    st.query_params.pop("race", None)
-
-
 def show(pair: list[Shown]) -> None:
     """Draw the race of two runs: losses with the finish across them, accuracies, and both timelines."""
     target = _head(pair)
@@ -78,7 +73,9 @@ def _head(pair: list[Shown]) -> float:
             "Finish at a held-out loss of", min_value=0.0, value=None, key="goal", format="%.4g", width=220,
             placeholder=f"{default:.4g}", bind="query-params",
         )  # fmt: skip
-        st.button("End the race", key="end-race", icon=":material/close:", type="tertiary", on_click=end)
+        if st.button("End the race", key="end-race", icon=":material/close:", type="tertiary"):
+            st.query_params.pop("race", None)  # both runs stay on the page
+            st.rerun()  # of the whole page: the race is a fragment
     chosen = st.session_state.goal
     return default if chosen is None else chosen
 
