@@ -57,7 +57,7 @@ def _presence(name: str) -> str:
 def start(experiment: Experiment) -> None:
     """Show this run if it is stored; submit it otherwise, in place of this reader's older one."""
     state = st.session_state
-    state.trouble, state.remark, state.asked = "", "", experiment
+    state.trouble, state.remark, state.notice, state.asked = "", "", "", experiment
     if replay := state.pop(f"{owner()}/{REPLAY}", None):
         pool().cancel(replay, f"{owner()}/{REPLAY}")
     try:
@@ -75,7 +75,7 @@ def reattach(experiment: Experiment) -> None:
 
 
 def stop() -> None:
-    """End the run under way; what it has recorded is stored and shown."""
+    """End the run under way; what it has recorded is stored and shown, unless it had not begun."""
     state = st.session_state
     if state.get("job"):
         if pool().cancel(state.job, owner()):
@@ -103,6 +103,8 @@ def under_way() -> JobState | None:
         state.shown, state.remark = str(now.folder), now.message
     elif now.status == "failed":
         state.trouble = now.message
+    else:
+        state.notice = now.message
     return None
 
 

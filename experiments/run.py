@@ -258,7 +258,7 @@ def _on_cluster(
             stop=stop,
         )
     options = {"collective": experiment.collective, "on_progress": observer, "stop": stop, "warm_up": warm}
-    options["timeout"] = timeout
+    options |= {"timeout": timeout, "on_phase": observer and observer.prepare}
     options |= conditions.emulated(experiment)
     if experiment.cluster == "threads":
         from cluster.real import threads

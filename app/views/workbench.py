@@ -63,6 +63,8 @@ def _show() -> None:
         st.html("<style>.st-key-result { opacity: 0.45 }</style>")
     if state.get("trouble") and not refusal and not now:
         st.error(f"**This did not run.** {sentence(state.trouble)}", icon=":material/error:")
+    if state.get("notice") and not now:
+        st.info(sentence(state.notice), icon=":material/stop_circle:")
     if state.get("shown"):
         with st.container(key="result"):
             led = welcome.on()

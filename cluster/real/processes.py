@@ -54,6 +54,7 @@ def run(
     faults: Faults = NONE,
     timeout: float = 60.0,
     on_progress: Callable[[list[EventLog], float], None] | None = None,
+    on_phase: Callable[[str], None] | None = None,
     stop: Any = None,
     warm_up: Callable[[], Any] | None = None,
     restart: Callable[[EventLog], Callable[[Any], Any]] | None = None,
@@ -68,7 +69,8 @@ def run(
     `network`, `device` and `faults` are what `cluster.simulated.run` simulates; here they are emulated in real time.
     Over an emulated network all messages take our own links.
     A rank that waits longer than `timeout` seconds ends the run as a deadlock; most deadlocks are found at once.
-    `on_progress(event_logs, seconds)` is called a few times a second; `stop`, an Event or a function, ends the run
+    `on_progress(event_logs, seconds)` is called a few times a second, and `on_phase(phase)` before the run's clock
+    starts: "loading torch", "warming up, 1 of 2 ready", "connecting". `stop`, an Event or a function, ends the run
     early, and so does Ctrl-C where it raises KeyboardInterrupt: in the main thread, unless SIGINT is ignored, as
     it is in background jobs of a shell. A second Ctrl-C is raised at once. `warm_up()` is called on every
     rank before the clock starts: to load data, to compile.
@@ -96,12 +98,14 @@ def run(
         ) from None
     prepare(program, backend)
     start = partial(_start, size=size, options=options)
+    if on_phase:  # the fork server answers when it has loaded all modules
+        on_phase("loading torch" if METHOD == "forkserver" and backend != "sockets" else "loading the program")
 
     def again(rank: int, event_log: EventLog, past: Past) -> tuple[Any, Connection]:
         work = pickle.dumps((restart(event_log) if restart else program, warm_up))
         return _start(rank, size, options | {"past": past, "faults": faults.after_restart(rank)}, work)
 
-    return Supervisor(size, on_progress, stop, backend == "nccl", Returns(faults.back, again)).run(
+    return Supervisor(size, on_progress, stop, backend == "nccl", Returns(faults.back, again), on_phase).run(
         partial(start, work=work)
     )
 

@@ -37,9 +37,15 @@ class Supervisor:
     """
 
     def __init__(
-        self, size: int, on_progress: Callable | None, stop: Any, fragile: bool = False, returns: Returns | None = None
+        self,
+        size: int,
+        on_progress: Callable | None,
+        stop: Any,
+        fragile: bool = False,
+        returns: Returns | None = None,
+        on_phase: Callable[[str], None] | None = None,
     ):
-        self.size, self.on_progress, self.fragile = size, on_progress, fragile
+        self.size, self.on_progress, self.on_phase, self.fragile = size, on_progress, on_phase, fragile
         self.returns = returns or Returns()
         self.stopped = getattr(stop, "is_set", stop)
         self.merged = MergedEventLogs(size)
@@ -202,11 +208,14 @@ class Supervisor:
             )
 
     def _look(self) -> None:
-        """Report progress every PERIOD, and detect a deadlock."""
+        """Report progress every PERIOD, or the phase before the run's clock starts, and detect a deadlock."""
         now = time.monotonic()
         if now - self.told < PERIOD:
             return
         self.told = now
+        if self.on_phase and not self.seconds:
+            ready = len(self.offers)
+            self.on_phase("connecting" if ready == self.size else f"warming up, {ready} of {self.size} ready")
         if len(self.states) < self.size:
             return  # not all ranks have started
         if self.on_progress:

@@ -39,6 +39,7 @@ def run(
     faults: Faults = NONE,
     timeout: float = 60.0,
     on_progress: Callable[[list[EventLog], float], None] | None = None,
+    on_phase: Callable[[str], None] | None = None,
     stop: Any = None,
     warm_up: Callable[[], Any] | None = None,
 ) -> Outcome:
@@ -52,6 +53,8 @@ def run(
         raise ValueError("a thread cannot be lost without the others of its process; use processes.")
     options = {"backend": "sockets", "collective": known(collective), "timeout": timeout}
     options |= {"network": network, "device": device, "faults": faults}
+    if on_phase:
+        on_phase("warming up")
     if warm_up:
         warm_up()  # once for all threads
     interval = sys.getswitchinterval()

@@ -39,7 +39,7 @@ class Bar:
         waited = time.monotonic() - self._began
         if waited < PATIENCE:
             return
-        text = f"{title or self.title}  {progress.seconds:.3g} s"
+        text = f"{title or self.title}  {progress.phase or f'{progress.seconds:.3g} s'}"
         if progress.loss == progress.loss:
             text += f"  loss {progress.loss:.4f}"
         if progress.evaluation:

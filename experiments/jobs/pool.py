@@ -55,6 +55,7 @@ class JobState:
     place: int = 0  # in the queue, from 1; 0 when not waiting
     fraction: float = 0.0
     seconds: float = 0.0  # of the run's own clock
+    phase: str = ""  # of a real cluster before that clock starts
     message: str = ""  # one sentence: why it failed, or what to know about it
     curve: dict[str, np.ndarray] = field(default_factory=dict)
     tried: dict[str, np.ndarray] = field(default_factory=dict)
@@ -87,6 +88,7 @@ class _Job:
                 self.state,
                 fraction=float(line["fraction"]),
                 seconds=float(line["seconds"]),
+                phase=str(line.get("phase", "")),
                 curve={name: np.array(column, np.float32) for name, column in line["curve"].items()},
                 tried={name: np.array(column, np.float32) for name, column in line["tried"].items()},
             )

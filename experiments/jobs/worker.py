@@ -2,8 +2,9 @@
 
 stdin    one JSON object: experiment or job_spec, root (folder of runs), parent (process id), cpu (s), memory (bytes)
 stdout   one JSON object per line:
-         {"kind": "progress", "fraction", "seconds", "loss", "curve": {...}, "tried": {...}}
-         {"kind": "result", "status", "error", "folder"}      the run is stored, whatever its status
+         {"kind": "progress", "fraction", "seconds", "loss", "curve": {...}, "tried": {...}, "phase"}
+         {"kind": "result", "status", "error", "folder"}      the run is stored, whatever its status; the folder is ""
+                                                              if it was stopped before its first step
          {"kind": "error", "error"}                           nothing was stored; the sentence says why
 
 SIGTERM asks it to stop: what was recorded is stored and reported as a result with status "cancelled".
@@ -23,6 +24,7 @@ import tempfile
 import threading
 from typing import Any
 
+UNBEGUN = "stopped before it began"
 NICE = 5  # a job yields to the process that serves the pages
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
 
@@ -68,6 +70,7 @@ class StatusWriter:
             loss=progress.loss if math.isfinite(progress.loss) else None,
             curve={name: _plain(column) for name, column in progress.curve.items()},
             tried={name: _plain(column) for name, column in progress.tried.items()},
+            phase=progress.phase,
         )
 
     def part(self, fraction: float) -> None:
@@ -101,6 +104,9 @@ def perform(spec: dict[str, Any], report: StatusWriter) -> None:
     stop = threading.Event()
     signal.signal(signal.SIGTERM, lambda *_: stop.set())
     done = run(Experiment.from_json(json.dumps(spec["experiment"])), report.progress, stop)
+    if done.status == "cancelled" and not len(done.losses["step"]):
+        report("result", status="cancelled", error=UNBEGUN, folder="")
+        return
     folder, problem = store.save_somewhere(done, spec["root"])
     report("result", status=done.status, error=" ".join(filter(None, (done.error, problem))), folder=str(folder))
 

@@ -23,6 +23,7 @@ class Progress:
 
     curve   seconds, step, samples, loss: means over ranks and neighbouring steps
     tried   seconds, loss, accuracy: the reported model on held-out data so far
+    phase   what a real cluster does before its clock starts, "" from then on (see cluster.real.processes.run)
     """
 
     fraction: float  # of the budget, 0 to 1; 0 while unknown (a target loss)
@@ -31,6 +32,7 @@ class Progress:
     evaluation: Evaluation | None
     curve: dict[str, np.ndarray]
     tried: dict[str, np.ndarray]
+    phase: str = ""
 
 
 class Curve:
@@ -93,16 +95,24 @@ class ProgressObserver:
     def __call__(self, event_logs: Sequence[EventLog], seconds: float) -> None:
         self.curve.add(event_logs)
         self._try(event_logs)
+        self._tell(self._fraction(event_logs, seconds), seconds)
+
+    def prepare(self, phase: str) -> None:
+        """Tell the phase of a real cluster whose clock has not started."""
+        self._tell(0.0, 0.0, phase)
+
+    def _tell(self, fraction: float, seconds: float, phase: str = "") -> None:
         curve = self.curve.columns()
         tried = np.array(self.tried).reshape(-1, 3).T
         self.tell(
             Progress(
-                fraction=self._fraction(event_logs, seconds),
+                fraction=fraction,
                 seconds=seconds,
                 loss=float(curve["loss"][-1]) if len(curve["loss"]) else float("nan"),
                 evaluation=Evaluation(*self.tried[-1][1:]) if self.tried else None,
                 curve=curve,
                 tried=dict(zip(("seconds", "loss", "accuracy"), tried, strict=True)),
+                phase=phase,
             )
         )
 

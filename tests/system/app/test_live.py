@@ -34,12 +34,26 @@ def under_way(**values):
         (JobState("queued", place=2), "Waiting: 1 run ahead of this one."),
         (JobState("queued", place=4), "Waiting: 3 runs ahead of this one."),
         (JobState("running"), "Starting."),
+        (JobState("running", seconds=0.1), "Step 1."),
         (under_way(), "25.0 % · 50 ms of virtual time · loss 0.189"),
         (under_way(fraction=0.0), "50 ms of virtual time · loss 0.189"),
     ],
 )
 def test_where_a_run_stands_is_said_in_words(session, state, words):
     assert live._words(state) == words
+
+
+@pytest.mark.parametrize(
+    ("cluster", "phase", "words"),
+    [
+        ("processes", "loading torch", "Starting 2 processes: loading torch."),
+        ("processes", "warming up, 1 of 2 ready", "Starting 2 processes: warming up, 1 of 2 ready."),
+        ("threads", "warming up", "Starting 2 threads: warming up."),
+    ],
+)
+def test_what_a_real_cluster_does_before_its_first_step_is_said(session, cluster, phase, words):
+    session["asked"] = Experiment(cluster=cluster, workers=2)
+    assert live._words(JobState("running", phase=phase)) == words
 
 
 @pytest.mark.parametrize(("axis", "most"), [("step", 50), ("samples", 6400), ("seconds", 50), ("bytes", 50)])

@@ -582,7 +582,7 @@ class Pool:
 
     def cancel(self, job, owner):
         self.cancelled.append(job)
-        self.now = JobState("cancelled", message="cancelled.")
+        self.now = JobState("cancelled", message="stopped before it began")
         return True
 
     def touch(self, owner): ...
@@ -612,6 +612,7 @@ def test_a_run_under_way_shows_how_far_it_is_and_can_be_stopped(page, pool):
     opened.button("stop").click().run()
     assert made.cancelled == [Experiment(seed=1001).key()]
     assert not opened.exception and opened.button("stop").disabled
+    assert "Stopped before it began." in said(opened)
 
 
 def test_a_page_reloaded_in_the_middle_of_a_real_run_goes_on_showing_it(page, pool):

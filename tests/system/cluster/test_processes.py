@@ -286,6 +286,15 @@ def go_on_for_ever(comm):
         step += 1
 
 
+def test_what_the_ranks_do_before_the_clock_starts_is_reported_and_not_after():
+    said = []
+    parent = supervisor.Supervisor(2, None, None, on_phase=said.append)
+    for offers, seconds in (({}, 0.0), ({1: "address"}, 0.0), ({0: "address", 1: "address"}, 0.0), ({}, 0.5)):
+        parent.offers, parent.seconds, parent.told = offers, seconds, -supervisor.PERIOD
+        parent._look()
+    assert said == ["warming up, 0 of 2 ready", "warming up, 1 of 2 ready", "connecting"]
+
+
 def test_the_record_reaches_the_parent_while_the_ranks_go_on_and_stop_ends_them():
     stop, seen = threading.Event(), []
 

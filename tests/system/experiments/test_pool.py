@@ -1,18 +1,21 @@
 """The pool: whatever a job does, it ends as a state with a sentence, and leaves nothing behind."""
 
 import contextlib
+import json
 import os
 import subprocess
 import sys
 import threading
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import psutil
 import pytest
 
 from experiments.experiment import Experiment
-from experiments.jobs.pool import Pool
+from experiments.jobs import worker
+from experiments.jobs.pool import Pool, _Job
 from experiments.runs import store
 
 NAUGHTY = (sys.executable, "-u", str(Path(__file__).with_name("naughty.py")))
@@ -94,6 +97,25 @@ def test_progress_and_curves_arrive_while_it_runs(pool, monkeypatch):
     assert state.status == "cancelled" and "cancelled" in state.message
     kept = store.load(state.folder)  # asked politely, it stored what it had
     assert kept.status == "cancelled" and len(kept.losses["loss"]) > 3
+
+
+def test_a_run_stopped_before_its_first_step_is_not_stored(tmp_path, monkeypatch):
+    monkeypatch.setattr(worker.signal, "signal", lambda *_: None)
+    stop, said = threading.Event(), []
+    stop.set()
+    monkeypatch.setattr(worker, "threading", SimpleNamespace(Event=lambda: stop))
+
+    class Report:
+        def __call__(self, kind, **values):
+            said.append((kind, values))
+
+        def progress(self, progress): ...
+
+    worker.perform(
+        {"experiment": json.loads(small(cluster="threads").json()), "root": str(tmp_path / "runs")}, Report()
+    )
+    assert said == [("result", {"status": "cancelled", "error": "stopped before it began", "folder": ""})]
+    assert not (tmp_path / "runs").exists()
 
 
 @pytest.mark.parametrize("values", [{"workload": "text", "file": "/etc/passwd"}, {"workload": "mnist", "folder": "/"}])
@@ -293,9 +315,12 @@ def test_closing_waits_for_the_children_and_refuses_new_jobs(pool):
 
 
 def test_the_ranks_of_a_real_cluster_end_with_their_job(pool, monkeypatch):
+    phases, hear = [], _Job.hear
+    monkeypatch.setattr(_Job, "hear", lambda job, line: (phases.append(line.get("phase")), hear(job, line)))
     monkeypatch.setattr("experiments.jobs.pool.POLITE", 240.0)
     job = pool.submit("ada", small(cluster="processes", steps=1_000_000))
     until(pool, job, lambda state: state.status == "failed" or len(state.curve.get("loss", ())))
+    assert phases[0] == "loading torch" and phases[-1] == pool.state(job).phase == ""
     family = children(pool)
     assert pool.state(job).status == "running" and len(family) > 3
     pool.cancel(job)
