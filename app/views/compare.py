@@ -120,7 +120,8 @@ def table(shown: list[Shown]) -> None:
         )
         for name in settings
     ]
-    rows += [(FIGURES[name].label, [told(one, name) for one in shown]) for name in COMPARED]
+    there = [name for name in COMPARED if any(run.summary.get(name) is not None for one in shown for run in one.runs)]
+    rows += [(FIGURES[name].label, [told(one, name) for one in shown]) for name in there]
     head = "".join(f'<th scope="col">{_mark(one)} {escape(one.name)}</th>' for one in shown)
     body = "".join(
         f'<tr><th scope="row">{escape(label)}</th>' + "".join(f"<td>{escape(cell)}</td>" for cell in cells) + "</tr>"

@@ -138,6 +138,7 @@ def tab(window):
 
 def result(page):
     """Wait for a finished run; gives the values of its figures."""
+    expect(page.locator(".st-key-loss canvas")).to_have_count(1)  # that of the run under way stays until it is replaced
     expect(page.locator(".st-key-loss canvas")).to_be_visible()
     expect(page.locator(".timeline .status")).to_contain_text("Showing")
     expect(page.get_by_test_id("stApp")).to_have_attribute("data-test-script-state", "notRunning")
