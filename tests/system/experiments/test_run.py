@@ -281,7 +281,8 @@ def test_a_budget_in_seconds_of_the_runs_clock_is_kept():
         ({"cluster": "processes", "crash": "9:1"}, "crash: there is no rank 9"),
     ],
 )
-def test_a_real_cluster_refuses_what_it_cannot_obey_before_it_starts(settings, said):
+def test_a_real_cluster_refuses_what_it_cannot_obey_before_it_starts(settings, said, monkeypatch):
+    monkeypatch.setattr("experiments.gpus.count", lambda: 8)
     with pytest.raises(ValueError, match=said):
         check(small("downpour", workers=2, **settings))
 

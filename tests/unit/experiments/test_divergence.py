@@ -24,7 +24,7 @@ def test_the_formula_of_the_spring_holds_at_its_edge(synchronous, pull):
 
 def test_a_rate_above_its_default_is_named_with_what_it_was():
     found = cause(Experiment.of({"learning_rate": 50}))
-    assert "learning_rate was changed from 0.5 to 50" in found.sentence and found.undo == {"learning_rate": 0.5}
+    assert "the learning rate was changed from 0.5 to 50" in found.sentence and found.undo == {"learning_rate": 0.5}
 
 
 def test_a_rate_at_its_default_or_below_is_never_blamed():
