@@ -282,7 +282,7 @@ def test_a_budget_in_seconds_of_the_runs_clock_is_kept():
     ],
 )
 def test_a_real_cluster_refuses_what_it_cannot_obey_before_it_starts(settings, said, monkeypatch):
-    monkeypatch.setattr("experiments.gpus.count", lambda: 8)
+    monkeypatch.setattr("cluster.real.gpus.count", lambda: 8)
     with pytest.raises(ValueError, match=said):
         check(small("downpour", workers=2, **settings))
 
