@@ -30,8 +30,8 @@ def cause(e: Experiment) -> Cause:
     rate, usual = e.settings.get("learning_rate"), begun.get("learning_rate")
     if rate is not None and usual is not None and rate > usual:
         return Cause(
-            f"the learning rate was changed from {usual:g} to {rate:g}, and steps that are too long overshoot by more each "
-            "time; use a smaller one",
+            f"the learning rate was changed from {usual:g} to {rate:g}, and steps that are too long overshoot by more "
+            "each time; use a smaller one",
             {"learning_rate": usual},
         )
     if changed:  # and the rate is no larger than it begins with, so that it is no cause
