@@ -113,8 +113,20 @@ def totals(run: Run) -> str:
 
 
 def told(trace: Trace, causes: Causes, names: Sequence[str]) -> str:
-    """Return who caused most of all waiting, in a sentence; "" where nobody waits worth a word."""
-    totals, busy = causes.totals, trace.busy().sum()
+    """Return who caused most of all waiting, in a sentence, and who is still waited for at the end; or ""."""
+    return " ".join(filter(None, (_most(trace, causes, names), _last(trace, causes, names))))
+
+
+def _last(trace: Trace, causes: Causes, names: Sequence[str]) -> str:
+    """Return for whom ranks wait when the run ends, in a sentence: ranks that are lost."""
+    at_end = (causes.reason == STOPPED) & (trace.spans["end"] >= trace.seconds())
+    gone = [names[rank] for rank in np.unique(causes.rank[at_end])]
+    return f"At the end the others wait for {' and '.join(gone)}, which stopped." if gone else ""
+
+
+def _most(trace: Trace, causes: Causes, names: Sequence[str]) -> str:
+    """Return who caused most of the waiting of ranks that compute, in a sentence; "" if that is not worth a word."""
+    totals, busy = causes.training, trace.busy().sum()
     total = totals.sum()
     if not total or total < LEAST * busy:
         return ""

@@ -31,7 +31,7 @@ Columns = dict[str, np.ndarray]
 
 @dataclass(frozen=True)
 class Causes:
-    """Why ranks waited. All columns but `totals` have a row for each span of the trace.
+    """Why ranks waited. All columns but `totals` and `training` have a row for each span of the trace.
 
     message   the message that ended this wait, or that was received in this span, as a row of the messages; else -1
     by        the rank that ended the wait: it sent the message, or was the last to join; -1 if nobody did, or no wait
@@ -43,6 +43,7 @@ class Causes:
     without   seconds that the step of the rank would take if that span had taken as long as usual; 0 if not known
     critical  whether the span is on the critical path
     totals    seconds of waiting by rank that caused it and reason, (ranks, reasons)
+    training  the same of ranks that compute: that a server has nothing to do costs nobody anything
     """
 
     message: np.ndarray
@@ -55,10 +56,11 @@ class Causes:
     without: np.ndarray
     critical: np.ndarray
     totals: np.ndarray
+    training: np.ndarray
 
     def columns(self) -> Columns:
         """Return the columns by name."""
-        return {name: column for name, column in vars(self).items() if name != "totals"}
+        return {name: column for name, column in vars(self).items() if name not in ("totals", "training")}
 
 
 def causes(trace: Trace) -> Causes:
@@ -75,7 +77,9 @@ def causes(trace: Trace) -> Causes:
     for name, column in found.items():
         columns[name] = np.empty_like(column)
         columns[name][order] = column
-    return Causes(**columns, totals=pieces.totals(trace.ranks))
+    computes = np.isin(np.arange(trace.ranks), trace.spans["rank"][trace.spans["kind"] == COMPUTE])
+    training = pieces.totals(trace.ranks, computes[lanes.rank])
+    return Causes(**columns, totals=pieces.totals(trace.ranks), training=training)
 
 
 class Messages:
@@ -257,11 +261,13 @@ class Pieces:
             return [np.zeros(0, kind) for kind in (int, int, int, float, int)]
         return [np.concatenate(column) for column in zip(*self._parts, strict=True)]
 
-    def totals(self, ranks: int) -> np.ndarray:
-        """Return the seconds by rank and reason, (ranks, reasons)."""
-        _, rank, reason, seconds, _ = self.columns()
+    def totals(self, ranks: int, of: np.ndarray | None = None) -> np.ndarray:
+        """Return the seconds by rank and reason, (ranks, reasons); with a mask of spans, of the waits in it."""
+        wait, rank, reason, seconds, _ = self.columns()
         key = rank * len(REASONS) + reason
-        return np.bincount(key, seconds, ranks * len(REASONS)).reshape(ranks, len(REASONS))
+        return np.bincount(key, seconds if of is None else seconds * of[wait], ranks * len(REASONS)).reshape(
+            ranks, len(REASONS)
+        )
 
 
 def walked(lanes: Lanes) -> Pieces:

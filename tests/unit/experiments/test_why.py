@@ -24,6 +24,14 @@ def test_a_wait_is_told_in_a_sentence_with_its_cause_and_what_the_step_would_tak
     )
 
 
+def test_that_a_server_has_nothing_to_do_is_no_waiting_and_that_ranks_wait_for_a_lost_one_is():
+    served = run(Experiment.of({"algorithm": "easgd", "network": "ideal", "steps": 20}))
+    assert served.causes.totals.sum() > 0.1 * served.trace.busy().sum()  # of the server, nearly all
+    assert "caused by" not in why.totals(served)
+    stopped = run(Experiment.of({"algorithm": "sync_sgd", "crash": "2:0.002", "steps": 20}))
+    assert why.totals(stopped) == "At the end the others wait for worker 2, which stopped."
+
+
 def test_who_caused_most_waiting_is_told_in_a_sentence(slowed):
     assert why.totals(slowed) == "100 % of all waiting was caused by worker 2."
     assert why.totals(run(Experiment.of({"algorithm": "sync_sgd", "steps": 5}))) == ""  # nobody waits worth a word
