@@ -15,6 +15,7 @@ from experiments import naming, units
 from experiments.catalogue import ALGORITHMS, WORKLOADS
 from experiments.experiment import Experiment
 from experiments.plots import palette
+from experiments.runs.divergence import begun
 from experiments.runs.figures import FIGURES
 from experiments.runs.record import Run
 from experiments.runs.seeds import seed_figure
@@ -73,10 +74,15 @@ def _differing(flats: list[dict]) -> list[str]:
 def changes(was: Experiment, now: Experiment) -> list[str]:
     """Return what is different now, in words: "workers 4 → 8", "worker 3 four times slower"."""
     before, after = _flat(was), _flat(now)
+    switched = []
     if was.algorithm != now.algorithm:
-        return [" → ".join(ALGORITHMS[e.algorithm].title for e in (was, now))]
+        switched.append(" → ".join(ALGORITHMS[e.algorithm].title for e in (was, now)))
     if was.workload != now.workload:
-        return [" → ".join(WORKLOADS[e.workload].title for e in (was, now))]
+        switched.append(" → ".join(WORKLOADS[e.workload].title for e in (was, now)))
+    if switched:  # of its other settings those are changes that it does not begin with
+        first = begun(now) | {"algorithm": now.algorithm, "workload": now.workload}
+        changed = [n for n in after if after[n] not in (first.get(n, after[n]), before.get(n))]
+        return [*switched, *(said(now, n, after[n]) for n in changed)]
     return [_change(was, now, n) for n in after if n in before and before[n] != after[n]]
 
 

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import pytest
 
 from app.charts import Shown
-from app.views import ghost
+from app.views import compare, ghost
 from experiments.experiment import Experiment
 from experiments.run import run
 
@@ -90,3 +90,10 @@ def test_a_reader_who_has_chosen_the_axis_is_not_overruled(state):
     state.axis = "seconds"
     ghost.settle_axis(shown(ran()), ran(learning_rate=0.001))
     assert state.axis == "seconds"
+
+
+def test_what_is_said_of_another_algorithm_includes_the_settings_that_it_does_not_begin_with():
+    was, now = Experiment(), Experiment.of({"algorithm": "easgd"})
+    assert compare.changes(was, now) == ["Synchronous SGD → EASGD"]
+    fast = now.change(learning_rate=200, workers=8)
+    assert set(compare.changes(was, fast)) == {"Synchronous SGD → EASGD", "learning rate 200", "8 workers"}
