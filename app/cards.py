@@ -51,7 +51,8 @@ def unwaited(now: Run, before: Run) -> str:
     stale = units.number(now.summary["staleness_mean"], 2)
     return (
         f"In the same {units.seconds(now.experiment.seconds)} it goes through {more} times as many samples, since "
-        f"nobody waits. The price is staleness: {stale} others change the model while a gradient is computed."
+        f"nobody waits for another worker: the grey that is left is the way to the server and back. The price is "
+        f"staleness: {stale} others change the model while a gradient is computed."
     )
 
 

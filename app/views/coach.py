@@ -36,7 +36,9 @@ STEPS = (
     CoachStep(
         "name", "Click its name to trouble it", "Make it slow, let it pause, or lose it, at any moment of the run."
     ),
-    CoachStep("run", "Run again", "What you changed runs at once, and stands beside what it was before."),
+    CoachStep(
+        "run", "Run again", "Press Run after a change: the new run is drawn over the one before, which stays in grey."
+    ),
 )
 
 
