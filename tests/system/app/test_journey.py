@@ -273,6 +273,7 @@ def test_the_run_before_stays_as_a_ghost_says_the_difference_and_is_raced(tab, a
     page = tab(address)
     result(page)
     slide(page, "workers", 2)
+    expect(page).to_have_url(re.compile("workers=8"))
     page.get_by_role("button", name="Run", exact=True).click()
     difference = page.locator(".st-key-before")
     expect(difference).to_contain_text(re.compile(r"workers 4 → 8: [\d.]+ times slower on the clock for 2 times more"))
