@@ -62,7 +62,7 @@ def of_knobs(kind, without=()):
 @st.composite
 def experiments(draw):
     """Experiments that may be, whether or not anybody would run them."""
-    algorithm, workload = draw(st.sampled_from(algorithms.names())), draw(st.sampled_from(workloads.WORKLOADS))
+    algorithm, workload = draw(st.sampled_from(algorithms.names())), draw(st.sampled_from([*workloads.WORKLOADS]))
     compresses = algorithms.find(algorithm).compresses
     fitting = [name for name in COMPRESSIONS if compresses and (compresses != "push" or find(name).pushable)]
     compression = draw(st.sampled_from(["none", *fitting]))
