@@ -81,7 +81,7 @@ class Supervisor:
             event_log.spans.append((IDLE, event_log.mark, max(event_log.mark, self.seconds), event_log.step, "lost"))
             if not error:
                 self.notes.append((-1, [f"{failure.text}; the others went on without it"]))
-        for rank in self._blocked():
+        for rank in self._blocked() if error or cancelled else ():  # otherwise all have finished
             event_log = self.merged.event_logs[rank]
             event_log.spans.append((WAIT, event_log.mark, self.seconds, event_log.step, "receive"))
         if cancelled:

@@ -119,19 +119,17 @@ def test_a_link_opens_a_sweep_over_any_setting_with_its_own_stops(page, stored):
         stored(one.experiment(**turned))
     opened = page(one.sweep())
     assert not opened.exception and not opened.warning
-    said = words(opened)
-    assert [f"**period {stop}**" in said for stop in one.turn["period"]] == [True] * 5
+    assert [button.label for button in opened.button if button.key.startswith("open-")] == [
+        f"period {stop}" for stop in one.turn["period"]
+    ]
 
 
 def test_stops_of_another_setting_are_not_taken_for_the_one_that_is_turned(page, stored):
     for workers in (1, 2, 4, 8, 16):
         stored(Experiment(workers=workers))
     opened = page("sweep=workers&stops=batch~1~3")
-    assert (
-        not opened.exception
-        and "**workers 16**" in words(opened)
-        and "batch size" in opened.button_group("sweep").options
-    )
+    assert not opened.exception and "batch size" in opened.button_group("sweep").options
+    assert "workers 16" in [button.label for button in opened.button]
 
 
 @pytest.mark.parametrize("stops", ["", "nowhere~1", "workers", "workers~no~-1", "workers~" + "~".join("1" * 500)])

@@ -279,7 +279,7 @@ def test_a_figure_is_run_again_in_the_pool_and_shows_what_came_out(book, pool, t
     page = book(chapter="stragglers", everything="true")
     page.button(f"run-text-{name}").click().run()
     assert not page.exception and made.asked == (job_specs.figure_spec(name),)
-    assert page.get("progress")[0].proto.text == "Running its experiments."
+    assert page.get("progress")[0].proto.text == "Running its experiments; until then, as published."
     made.now = JobState("finished", folder=job_specs.perform(job_specs.figure_spec(name).values, tmp_path))
     page.run()
     assert not page.exception and charts(page) == 6
