@@ -93,6 +93,7 @@ class Messages:
         self.src, self.dst, self.bytes, self.sent, self.arrived, self.collective = (
             m[name][row] for name in ("src", "dst", "bytes", "sent", "arrived", "collective")
         )
+        self.collective = self.collective.astype(bool)  # of a trace without messages it may be anything
         self.ranks = trace.ranks
         self.by_arrival = np.lexsort([self.arrived, self.dst])
         self.by_sender = np.lexsort([self.sent, self.src])

@@ -27,7 +27,7 @@ def test_an_algorithm_run_by_its_name_is_that_experiment(tmp_path):
 
 def test_a_mistake_gives_one_sentence_and_exit_code_2():
     done = script("downpour", "--n-push", "0")
-    assert done.returncode == 2 and "n_push" in done.stderr and done.stderr.count("\n") == 1
+    assert done.returncode == 2 and "n_push" in done.stderr and done.stderr.count(".\n") == 1
 
 
 def ranks(size, *words):
@@ -58,4 +58,4 @@ def test_ranks_of_torchrun_are_as_many_workers_as_servers_leave_and_the_first_sp
 
 def test_too_few_ranks_of_torchrun_are_told_once():
     (_, err, code), (_, silence, other) = ranks(2, "--workers", "5")
-    assert code == other == 2 and "2 ranks were started" in err and err.count("\n") == 1 and silence == ""
+    assert code == other == 2 and "2 ranks were started" in err and err.count(".\n") == 1 and silence == ""

@@ -307,7 +307,7 @@ class TestInABrowser:
         page.get_by_label("Show everything").uncheck()
         page.emulate_media(media="print")
         assert page.locator("#figure-stragglers-steps_against_batch").is_visible()
-        assert page.locator(".answers").is_visible() and not page.locator(".bar").is_visible()
+        assert page.locator(".answers").is_visible() and not page.locator("header.bar").is_visible()
         paper.print_page(site / "stragglers.html", tmp_path / "chapter.pdf")
         pdf = (tmp_path / "chapter.pdf").read_bytes()
         assert pdf.startswith(b"%PDF") and len(re.findall(rb"/Type\s*/Page\b", pdf)) > 8

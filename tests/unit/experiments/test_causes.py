@@ -171,3 +171,9 @@ def test_a_wait_that_never_ends_is_for_the_lost_rank_whenever_the_log_of_that_en
     ]
     found = causes(made(2, spans))
     assert (found.totals[1, STOPPED], found.totals.sum()) == (8, 8)
+
+
+def test_a_rank_that_waits_for_nobody_in_a_trace_without_messages_has_no_cause():
+    trace = made(1, [(0, COMPUTE, 0, 1, GRADIENT), (0, WAIT, 1, 2, RECEIVE)])
+    trace.messages["collective"] = np.zeros(0)
+    assert causes(trace).reason.tolist() == [-1, 4]
