@@ -35,7 +35,7 @@ def tiny(tmp_path, monkeypatch):
     chapter = Chapter(folder)
     monkeypatch.setattr(lessons, "chapter", lambda name: chapter)
     monkeypatch.setattr(lessons, "CHAPTERS", ("stragglers",))
-    monkeypatch.setattr(quiz.Item, "compute", lambda item, name, drawn: drawn["n"] / 2)
+    monkeypatch.setattr(quiz.Item, "compute_each", lambda item, name, drawn: [drawn["n"] / 2])
     return chapter
 
 
@@ -150,7 +150,7 @@ def test_one_figure_is_recorded_and_the_rest_stays(command, tiny, monkeypatch):
     command("golden", "tiny")
     before, recorded = json.loads((tiny.folder / "golden.json").read_text()), Chapter(tiny.folder)
     monkeypatch.setattr(lessons, "chapter", lambda name: recorded)
-    monkeypatch.setattr(quiz.Item, "compute", lambda item, name, drawn: 77)
+    monkeypatch.setattr(quiz.Item, "compute_each", lambda item, name, drawn: [77])
     assert command("golden", "tiny", "--only", "stragglers.a_hundred_machines").exit_code == 0
     assert json.loads((tiny.folder / "golden.json").read_text()) == before
     (tiny.folder / "quiz.toml").write_text((tiny.folder / "quiz.toml").read_text().replace("[4]", "[6]"))
@@ -159,7 +159,7 @@ def test_one_figure_is_recorded_and_the_rest_stays(command, tiny, monkeypatch):
     monkeypatch.setattr(lessons, "find", lambda name: pytest.fail(f"{name} was run again"))
     assert command("golden", "tiny", "--only", "half").exit_code == 0
     after = json.loads((tiny.folder / "golden.json").read_text())
-    assert after["answers"] == {"half": [[{"n": 6}, 77]]} and after["figures"] == before["figures"]
+    assert after["answers"] == {"half": [[{"n": 6}, 77, [77]]]} and after["figures"] == before["figures"]
 
 
 def test_what_is_missing_is_recorded_and_nothing_else(command, tiny, monkeypatch):
@@ -168,7 +168,7 @@ def test_what_is_missing_is_recorded_and_nothing_else(command, tiny, monkeypatch
     again = Chapter(tiny.folder)
     assert again.unrecorded == ["stragglers.a_hundred_machines"] and again.golden.answer("half", {"n": 4}) == 2
     monkeypatch.setattr(lessons, "chapter", lambda name: again)
-    monkeypatch.setattr(quiz.Item, "compute", lambda *_: pytest.fail("it was asked again"))
+    monkeypatch.setattr(quiz.Item, "compute_each", lambda *_: pytest.fail("it was asked again"))
     assert command("golden", "tiny", "--missing").exit_code == 0 and Chapter(tiny.folder).unrecorded == []
 
 
@@ -186,7 +186,7 @@ def test_after_a_wrong_choice_the_right_one_is_told(command, tiny, monkeypatch):
         '[[item.choice]]\nkey = "a"\nsays = "The first."\n'
         '[[item.choice]]\nkey = "b"\nsays = "The second."\nbut = "No, it."\n'
     )
-    monkeypatch.setattr(quiz.Item, "compute", lambda item, name, drawn: "a")
+    monkeypatch.setattr(quiz.Item, "compute_each", lambda item, name, drawn: ["a"])
     told = [command("quiz", "tiny", "--seed", "1", input=f"{letter}\n").output for letter in "ab"]
     assert sum("The answer: The first." in one and "No, it." in one for one in told) == 1
 
