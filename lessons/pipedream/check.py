@@ -35,7 +35,8 @@ def check(solution, seed):
     stages, batches = dice.choice([4, 5, 6]), dice.randint(18, 24)
     values = {
         "algorithm": "pipedream", "workers": stages, "depth": 2 * stages - 2, "width": dice.randint(*WIDTHS),
-        "batch": 8, "network": "ideal", "learning_rate": 0.05, "steps": batches, "evaluations": 1, "seed": dice.randrange(10**6),
+        "batch": 8, "network": "ideal", "learning_rate": 0.05, "steps": batches, "evaluations": 1,
+        "seed": dice.randrange(10**6),
     }  # fmt: skip
     textbook = run_now(**values)
     best, held = textbook.summary, Held()
