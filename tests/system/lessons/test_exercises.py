@@ -189,7 +189,7 @@ MISTAKES = {
     "your file has no function server(comm, task, s); it has serve": "def serve(comm, task, s): pass",
     "s has backups and learning_rate, no learning_rat": "def server(comm, task, s): s.learning_rat",
     "line 2 is not Python (expected ':'): `def server(comm, task, s)`": "\ndef server(comm, task, s)\n    pass",
-    "before the first update nobody goes on: rank 0 waits for any rank": "def server(comm, task, s):\n    comm.recv_any(7)",
+    "before the first update nobody goes on: rank 0 waits": "def server(comm, task, s):\n    comm.recv_any(7)",
 }
 
 
