@@ -20,12 +20,12 @@ from typing import Any
 from experiments.experiment import Experiment
 from experiments.run import run
 from experiments.runs.record import Run
+from installation import ROOT
 from lessons.grading import bubblewrap, fence, sandbox_worker, timelines
 from lessons.grading.hosted import HostedRank, Quota, SolutionError
 from lessons.grading.patience import LOOK, Exhausted, Limits, Patience
 from lessons.grading.plain_words import crash, deadlock, failure
 
-ROOT = Path(__file__).resolve().parents[2]
 CPU, MEMORY = 30, 1_000_000_000  # s and bytes of an attempt
 START = 120.0  # s for Python and NumPy to be loaded
 YOURS, TEXTBOOK = "yours", "the textbook's"
