@@ -46,11 +46,13 @@ class Disguise:
         """Return a gradient in their coordinates."""
         return g[self.order]
 
-    def around(self, worker: Callable[[Any, Any, Any], Any]) -> Callable[[Any, Any, Any], None]:
-        """Return `worker`, a program for ranks, meeting its task in this disguise; its last report counts."""
+    def around(self, worker: Callable[[Any, Any, Any], Any]) -> Callable[[Any, Any, Any], Any]:
+        """Return `worker`, a program for ranks, meeting its task in this disguise and returning its last report."""
 
-        def disguised(comm, task, s) -> None:
-            worker(comm, DisguisedTask(task, self), s)
+        def disguised(comm, task, s) -> np.ndarray | None:
+            task = DisguisedTask(task, self)
+            worker(comm, task, s)
+            return task.reported
 
         return disguised
 
@@ -61,7 +63,7 @@ class DisguisedTask:
     def __init__(self, task: Any, disguise: Disguise):
         self.task, self.disguise = task, disguise
         self.per_epoch, self.steps, self.measure = task.per_epoch, task.steps, task.measure
-        self.at, self.spent = task.at, task.spent
+        self.at, self.spent, self.reported = task.at, task.spent, None
 
     def start(self) -> np.ndarray:
         return self.disguise.start(self.task.start())
@@ -71,4 +73,5 @@ class DisguisedTask:
         return loss, self.disguise.gradient(g)
 
     def report(self, v: np.ndarray) -> None:
-        self.task.report(self.disguise.ours(v))
+        self.reported = self.disguise.ours(v)
+        self.task.report(self.reported)
