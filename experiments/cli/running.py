@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import signal
 import sys
 import tempfile
 import time
@@ -12,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from experiments.cli import options
-from experiments.cli.console import complain
+from experiments.cli.console import complain, unheard
 from experiments.experiment import Experiment
 from experiments.runs.progress import Progress
 
@@ -33,7 +32,8 @@ class Bar:
 
     def __exit__(self, *_) -> None:
         if self._bar:
-            self._bar.stop()
+            with unheard(sys.stderr):
+                self._bar.stop()
 
     def __call__(self, progress: Progress, title: str | None = None) -> None:
         waited = time.monotonic() - self._began
@@ -44,11 +44,12 @@ class Bar:
             text += f"  loss {progress.loss:.4f}"
         if progress.evaluation:
             text += f"  held-out {progress.evaluation.loss:.4f}"
-        if sys.stderr.isatty():
-            self._on_terminal(text, progress.fraction)
-        elif waited - self._told >= EVERY:
-            self._told = waited
-            print(f"{100 * progress.fraction:3.0f} %  {text}", file=sys.stderr, flush=True)
+        with unheard(sys.stderr):
+            if sys.stderr.isatty():
+                self._on_terminal(text, progress.fraction)
+            elif waited - self._told >= EVERY:
+                self._told = waited
+                print(f"{100 * progress.fraction:3.0f} %  {text}", file=sys.stderr, flush=True)
 
     def _on_terminal(self, text: str, fraction: float) -> None:
         if self._bar is None:
@@ -64,10 +65,10 @@ class Bar:
 
 
 def stoppable() -> AbstractContextManager[Callable[[], bool]]:
-    """Return a context whose value is True once Ctrl-C or SIGTERM has come; the second interrupts at once."""
-    from cluster.real.signals import noted
+    """Return a context whose value is True once a user has ended the run; a second Ctrl-C interrupts at once."""
+    from cluster.real.signals import noted, stopping
 
-    return noted(signal.SIGINT, signal.SIGTERM)
+    return noted(*stopping())
 
 
 def base_experiment(name: str | None, start: str | None, runs: str, given: dict[str, Any]) -> Experiment:
