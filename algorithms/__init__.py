@@ -7,6 +7,6 @@ def __getattr__(name: str) -> object:
     """Load the catalogue when it is first asked for: `python -m algorithms` has to handle Ctrl-C before."""
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from algorithms import catalogue
+    import algorithms.catalogue as catalogue
 
     return getattr(catalogue, name)
