@@ -20,7 +20,7 @@ import threadpoolctl
 import algorithms
 from algorithms.compression import COMPRESSIONS, find, module
 from experiments.cli import main as command_line
-from experiments.cli import running
+from experiments.cli import progress_bar
 from experiments.cli.main import cli
 from experiments.cli.running import stoppable
 from experiments.experiment import Experiment
@@ -504,8 +504,8 @@ def test_a_terminal_that_is_closed_ends_a_run_of_real_ranks_and_its_record_is_ke
 
 
 def test_a_run_that_nobody_reads_about_goes_on_and_is_kept(monkeypatch, tmp_path):
-    monkeypatch.setattr(running, "PATIENCE", 0.0)
-    monkeypatch.setattr(running, "EVERY", 0.0)
+    monkeypatch.setattr(progress_bar, "PATIENCE", 0.0)
+    monkeypatch.setattr(progress_bar, "EVERY", 0.0)
     read, write = os.pipe()
     os.close(read)
     with open(write, "w") as unread:
