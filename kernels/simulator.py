@@ -28,8 +28,8 @@ READ, WRITE, ADD, WAIT = "reads", "writes", "adds to", "waits"
 CLASHES = {READ: (WRITE, ADD), WRITE: (READ, WRITE, ADD), ADD: (READ, WRITE)}  # ADD is atomic
 Dim3 = namedtuple("Dim3", "x y z", defaults=(1, 1, 1))
 
-# What a watcher is told; memory is None at a barrier. round: barriers passed; at: offsets in the bytecode, kernel first
-Access = namedtuple("Access", "kernel launch block thread round at line does memory cell")
+# What a watcher is told; memory: None at a barrier; round: barriers passed; stack: lines, kernel first; offset: in code
+Access = namedtuple("Access", "kernel launch block thread round stack offset does memory cell")
 
 
 class Race(RuntimeError):
@@ -102,7 +102,7 @@ class Simulator(Backend):
     def syncthreads(self) -> None:
         frame, thread, place = sys._getframe(1), self.thread, self.threadIdx
         self._tell(frame, WAIT)
-        self._arrived.append((thread, _offsets(frame), SourceLine(frame.f_code, frame.f_lineno), getcurrent()))
+        self._arrived.append((thread, _stack(frame), getcurrent()))
         self._home.switch()
         self.thread, self.threadIdx = thread, place
 
@@ -143,24 +143,23 @@ class Simulator(Backend):
                 runner.switch()
 
     def _expect_all(self, arrived: list[tuple]) -> None:
-        (first, at, line, _), here = arrived[0], {thread for thread, *_ in arrived}
-        but = [f"thread {thread} at the one in {other}" for thread, where, other, _ in arrived if where != at]
+        (first, stack, _), here = arrived[0], {thread for thread, *_ in arrived}
+        but = [f"thread {thread} at the one in {other[-1]}" for thread, other, _ in arrived if other != stack]
         but += [f"thread {thread} has ended" for thread in range(len(self._claimed)) if thread not in here]
         if but:
             raise DivergentBarrier(
-                f"{self.kernel}, block {self.block}: thread {first} waits at the barrier in {line}, but {but[0]}. "
+                f"{self.kernel}, block {self.block}: thread {first} waits at the barrier in {stack[-1]}, but {but[0]}. "
                 "All threads of a block must come to the same cuda.syncthreads(): move it out of the branch or loop."
             )
 
     def _shared_array(self, shape: Any, dtype: Any) -> GpuArray:
-        number = self._claimed[self.thread]
         self._claimed[self.thread] += 1
-        if number == len(self._arrays):  # this thread is the first to ask for so many
+        if self._claimed[self.thread] > len(self._arrays):  # this thread is the first to ask for so many
             kind, frame = np.dtype(getattr(dtype, "__name__", str(dtype))), sys._getframe(1)  # Numba's, by NumPy's name
             unset = np.nan if kind.kind == "f" else np.iinfo(kind).min  # so that it shows if it is read unwritten
             name = linecache.getline(frame.f_code.co_filename, frame.f_lineno).partition("=")[0].strip()
             self._arrays.append(GpuArray(self, np.full(shape, unset, kind), name, shared=True))
-        return self._arrays[number]
+        return self._arrays[self._claimed[self.thread] - 1]
 
     def _atomic_add(self, array: Any, index: Any, value: Any) -> None:
         numbers = array.array if isinstance(array, GpuArray) else array
@@ -189,12 +188,13 @@ class Simulator(Backend):
     def _tell(self, frame: FrameType, does: str, memory: GpuArray | None = None, cell: int = 0) -> None:
         if self.watch:
             thread = self.kernel, self.launch, self.block, self.thread, self.round
-            self.watch(Access(*thread, _offsets(frame), SourceLine(frame.f_code, frame.f_lineno), does, memory, cell))
+            self.watch(Access(*thread, _stack(frame), frame.f_lasti, does, memory, cell))
 
 
 def _places(extent: Dim3) -> list[Dim3]:
     return [Dim3(*place[::-1]) for place in np.ndindex(extent[::-1])]
 
 
-def _offsets(frame: FrameType) -> tuple[int, ...]:
-    return (*(_offsets(frame.f_back) if frame.f_back.f_globals is not globals() else ()), frame.f_lasti)
+def _stack(frame: FrameType) -> tuple[SourceLine, ...]:
+    line, outer = SourceLine(frame.f_code, frame.f_lineno), frame.f_back
+    return (line,) if outer.f_globals is globals() else (*_stack(outer), line)

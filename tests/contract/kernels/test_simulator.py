@@ -204,9 +204,9 @@ def test_a_watcher_is_told_every_access_in_the_order_of_each_thread():
             (1, READ, "cells", 1 - thread),
             (1, ADD, "out", 0),
         ]
-        assert [a.at for a in own] == sorted(a.at for a in own)
+        assert [a.offset for a in own] == sorted(a.offset for a in own)
         first = watched.py_func.__code__.co_firstlineno
-        assert [a.line.number - first for a in own] == [3, 3, 4, 5, 5]
+        assert [a.stack[-1].number - first for a in own] == [3, 3, 4, 5, 5]
 
 
 def test_not_one_barrier_of_the_product_and_the_block_sum_can_be_left_out(monkeypatch):
@@ -218,7 +218,7 @@ def test_not_one_barrier_of_the_product_and_the_block_sum_can_be_left_out(monkey
         seen = []
         with simulated(seen.append):
             call()
-        barriers = {access.line.number for access in seen if access.does == WAIT}
+        barriers = {access.stack[-1].number for access in seen if access.does == WAIT}
         assert len(barriers) == count
         for left_out in barriers:
             waits = Simulator.syncthreads
