@@ -90,6 +90,8 @@ def test_kernels_get_cuda_through_one_door():
         path.name for path in FILES if room(path) == "kernels" for name in names_from(path, "numba") if name == "cuda"
     ]
     assert users == ["gpu.py"]
+    door = next(path for path in FILES if path.relative_to(ROOT).as_posix() == "kernels/gpu.py")
+    assert not [node for module, node, top in imports(door) if module == "numba" and top], "the door opens too early"
 
 
 def names_from(path: Path, package: str) -> list[str]:
