@@ -21,7 +21,7 @@ from experiments.experiment import Experiment
 from experiments.run import run
 from experiments.runs.record import Run
 from installation import ROOT
-from lessons.grading import bubblewrap, fence, sandbox_worker, timelines
+from lessons.grading import bubblewrap, reachable, sandbox_worker, timelines
 from lessons.grading.hosted import HostedRank, Quota, SolutionError
 from lessons.grading.patience import LOOK, Exhausted, Limits, Patience
 from lessons.grading.plain_words import crash, deadlock, failure
@@ -75,8 +75,8 @@ class Attempt:
         self.solution, self.first = solution, not solution.attempts
         self.received, self.baseline, self.patience = 0, 0, None
         self.folder = tempfile.mkdtemp(prefix="lockstep-check-")
-        self.fence = fence.python()
-        self.sealed = bubblewrap.works(self.fence)
+        self.reachable = reachable.python()
+        self.sealed = bubblewrap.works(self.reachable)
         self.channel, theirs = socket.socketpair()
         with theirs:
             program = [sys.executable, "-I", "-B", "-u", sandbox_worker.__file__, str(theirs.fileno())]
@@ -85,7 +85,7 @@ class Attempt:
                 "env": ENVIRONMENT, "pass_fds": [theirs.fileno()], "start_new_session": True,
             }  # fmt: skip
             if self.sealed:
-                visible = replace(self.fence, readable=(*self.fence.readable, *WORKER_FILES, self.folder))
+                visible = replace(self.reachable, readable=(*self.reachable.readable, *WORKER_FILES, self.folder))
                 self.process, self.worker = bubblewrap.start(program, visible, **options)
             else:
                 self.process = subprocess.Popen(program, **options)
@@ -97,7 +97,7 @@ class Attempt:
     def __enter__(self) -> Attempt:
         s = self.solution
         try:
-            readable, listed = self.fence.apart()
+            readable, listed = self.reachable.apart()
             self._send({
                 "cpu": s.cpu, "memory": s.memory, "readable": None if self.sealed else [*readable, self.folder],
                 "listed": list(listed), "unreachable": [str(ROOT), *self._packages()],
@@ -262,7 +262,7 @@ class Attempt:
     @staticmethod
     def _packages() -> list[str]:
         """Return the folders of installed packages, where a solution need not look for any."""
-        return [place for place in sys.path if Path(place).name in fence.PACKAGES]
+        return [place for place in sys.path if Path(place).name in reachable.PACKAGES]
 
     def _collect_output(self) -> None:
         """Keep the first PRINTS characters of its output, and drain the rest."""

@@ -3,7 +3,7 @@
     limits         processor time, memory, files of 0 bytes, few open files, no core dump: everywhere
     system calls   (seccomp, Linux) only those that computing and reading files need. None of them makes a process,
                    opens a socket, sends a signal, or opens a file for writing; all others fail as if unknown
-    files          (Landlock, Linux) only Python's and NumPy's own files can be read (`fence.py`), neither ours nor
+    files          (Landlock, Linux) only Python's and NumPy's own files can be read (`reachable.py`), neither ours nor
                    the reader's. Where `bubblewrap.py` works it does this instead, and takes away network and
                    processes, too
 

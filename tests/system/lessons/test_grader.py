@@ -12,10 +12,10 @@ import psutil
 import pytest
 
 from lessons.grading import attempt as attempts
-from lessons.grading import bubblewrap, fence, sandbox
-from lessons.grading.fence import Fence
+from lessons.grading import bubblewrap, reachable, sandbox
 from lessons.grading.grader import Solution, SolutionError, judge
 from lessons.grading.patience import Limits
+from lessons.grading.reachable import Reachable
 from lessons.grading.sandbox_worker import pack
 
 linux = pytest.mark.skipif(sys.platform != "linux", reason="only the limits hold here")
@@ -32,8 +32,8 @@ def answering(source, *given, **limits):
 def way(request, monkeypatch):
     """Run a test in bubblewrap, where it works, and without it."""
     if request.param == "own":
-        monkeypatch.setattr(bubblewrap, "works", lambda fence: False)
-    elif not bubblewrap.works(fence.python()):
+        monkeypatch.setattr(bubblewrap, "works", lambda files: False)
+    elif not bubblewrap.works(reachable.python()):
         pytest.skip("bwrap is not installed, or may not make namespaces")
     return request.param
 
@@ -155,14 +155,14 @@ def test_without_a_bwrap_that_runs_the_own_limits_are_used(tmp_path, monkeypatch
     for path in (tmp_path, tmp_path / "empty"):  # one that the kernel refuses, and none
         monkeypatch.setenv("PATH", str(path))
         bubblewrap.works.cache_clear()
-        assert not bubblewrap.works(fence.python())
+        assert not bubblewrap.works(reachable.python())
     bubblewrap.works.cache_clear()
 
 
 @linux
 def test_bubblewrap_alone_hides_files_processes_and_the_network(tmp_path):
     """What it adds where system calls cannot be filtered."""
-    if not bubblewrap.works(fence.python()):
+    if not bubblewrap.works(reachable.python()):
         pytest.skip("bwrap is not installed, or may not make namespaces")
     bait, given = tmp_path / "bait", tmp_path / "given"
     bait.write_text("ours")
@@ -176,8 +176,8 @@ def test_bubblewrap_alone_hides_files_processes_and_the_network(tmp_path):
             f"socket.create_connection({server.getsockname()}, 5)",
         ]  # fmt: skip
         program = [sys.executable, "-I", "-c", source, seen, *unseen]
-        here = fence.python()
-        surrounded = Fence((*here.readable, str(given)), here.hidden)
+        here = reachable.python()
+        surrounded = Reachable((*here.readable, str(given)), here.hidden)
         process, _ = bubblewrap.start(program, surrounded, stdout=-1, text=True)
         assert process.communicate(timeout=60)[0].splitlines() == [seen]
 
@@ -251,7 +251,7 @@ def test_no_process_is_made_by_a_bomb_of_them(way):
 
 def test_a_solution_ends_with_its_grader(way):
     program = (
-        f"from lessons.grading import bubblewrap\nif {way == 'own'}: bubblewrap.works = lambda fence: False\n"
+        f"from lessons.grading import bubblewrap\nif {way == 'own'}: bubblewrap.works = lambda files: False\n"
         "import os, sys\nfrom lessons.grading.grader import Solution\n"
         "with Solution('import time\\ndef f(): time.sleep(600)').attempt() as attempt:\n"
         "    print(attempt.worker, flush=True)\n    attempt.call('f')\n"

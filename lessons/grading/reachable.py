@@ -1,4 +1,4 @@
-"""Fence: which files a solution can read: Python's own, NumPy's, the system's libraries, and nothing else.
+"""Reachable: which files a solution can read: Python's own, NumPy's, the system's libraries, and nothing else.
 
 What else is installed for the grader stays out of reach: data of an exercise may be in one of those packages.
 """
@@ -24,7 +24,7 @@ LIBRARIES = "/lib", "/usr/lib", "/lib64", "/usr/lib64"  # one of them, or a fold
 
 
 @dataclass(frozen=True)
-class Fence:
+class Reachable:
     """Files and folders to be read; `hidden` folders below them are not, but for what is named itself."""
 
     readable: tuple[str, ...]
@@ -33,7 +33,7 @@ class Fence:
     def apart(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """Return (readable, listed): what is readable without what is hidden; folders of which names may be seen.
 
-        For a fence that cannot take away what it has given.
+        For a sandbox that cannot take away what it has given.
         """
         split = [path for path in self.readable if any(_within(hidden, path) for hidden in self.hidden)]
         parts = [part for path in split for part in _around(path, self.hidden)]
@@ -41,8 +41,8 @@ class Fence:
 
 
 @functools.cache
-def python() -> Fence:
-    """Return the fence around this Python and its NumPy."""
+def python() -> Reachable:
+    """Return what belongs to this Python and its NumPy."""
     libraries = _libraries()
     folders = [str(Path(os.__file__).parent), *(path for path in sys.path if path.endswith("lib-dynload")), *libraries]
     packages = [
@@ -51,7 +51,7 @@ def python() -> Fence:
         if path.name in (module.__name__, f"{module.__name__}.libs")
     ]  # fmt: skip
     hidden = [path for folder in folders for path in _packages(folder)]
-    return Fence((*folders, *packages, *_interpreter(), *SYSTEM), tuple(hidden))
+    return Reachable((*folders, *packages, *_interpreter(), *SYSTEM), tuple(hidden))
 
 
 def _libraries() -> list[str]:
