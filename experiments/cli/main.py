@@ -21,6 +21,7 @@ from experiments.cli.compare import compare_command
 from experiments.cli.console import ByPurpose, complain, unheard
 from experiments.cli.export import export_command
 from experiments.cli.fit import fit_command
+from experiments.cli.kept import kept_command
 from experiments.cli.kernels import kernels_command
 from experiments.cli.partition import partition_command
 from experiments.cli.profile import profile_command
@@ -34,7 +35,7 @@ PURPOSES = {
     "Run": (run_command, list_command, add_command),
     "Compare": (sweep_command, compare_command, tune_command, replay_command),
     "Study": (schedule_command, profile_command, partition_command, kernels_command, fit_command),
-    "Share": (export_command,),
+    "Share": (export_command, kept_command),
 }
 START = (
     ("python -m experiments run", "train, and see what it cost"),
