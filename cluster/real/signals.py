@@ -12,13 +12,15 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-HANG_UP = getattr(signal, "SIGHUP", None)  # the terminal was closed; where there are no terminals, there is none
+TERMINAL_CLOSED = getattr(
+    signal, "SIGHUP", None
+)  # the terminal was closed; where there are no terminals, there is none
 
 
 def stopping() -> list[int]:
     """Return the signals that end a run: Ctrl-C, SIGTERM, and a closed terminal, unless `nohup` ignores that."""
-    hang_up = [HANG_UP] if HANG_UP and signal.getsignal(HANG_UP) is not signal.SIG_IGN else []
-    return [signal.SIGINT, signal.SIGTERM, *hang_up]
+    closed = [TERMINAL_CLOSED] if TERMINAL_CLOSED and signal.getsignal(TERMINAL_CLOSED) is not signal.SIG_IGN else []
+    return [signal.SIGINT, signal.SIGTERM, *closed]
 
 
 @contextmanager
@@ -35,7 +37,7 @@ def noted(*numbers: int) -> Iterator[Callable[[], bool]]:
     def note(number: int, frame: Any) -> None:
         nonlocal count
         count += 1
-        if count > 1 and number != HANG_UP:
+        if count > 1 and number != TERMINAL_CLOSED:
             raise KeyboardInterrupt
 
     able = threading.current_thread() is threading.main_thread()
