@@ -47,7 +47,7 @@ def under_way(root: Path) -> Iterator[Path]:
 def seal(part: Path) -> None:
     """Write SHA256SUMS of the files in `part`, let everybody read the folder, and sync all to the disk. OSError."""
     part.chmod(0o755)
-    files = sorted(path for path in part.rglob("*") if path.is_file())
+    files = sorted(path for path in part.rglob("*") if path.is_file() and path != part / SUMS)
     lines = [f"{_synced(path)}  {path.relative_to(part).as_posix()}\n" for path in files]
     (part / SUMS).write_bytes("".join(lines).encode())
     _synced(part / SUMS)

@@ -2,10 +2,10 @@
 
     runs/<key>-<code>/      key: the experiment's, code: the version of the source that ran it
 
-A folder is written under a hidden name and renamed at the end (`experiments.runs.sealed`), so that no reader sees half a
-run. On the simulated cluster the name determines the content: the same experiment and source give the same run, and saving it again changes
-nothing. Other runs of the same experiment get -2, -3 and so on. What is in a folder, and how it is checked, is in
-experiments.runs.run_files.
+A folder is written under a hidden name and renamed at the end (see sealed.py), so that no reader sees half a run. On
+the simulated cluster the name determines the content: the same experiment and source give the same run, and saving it
+again changes nothing. Other runs of the same experiment get -2, -3 and so on. What is in a folder, and how it is
+checked, is in experiments.runs.run_files.
 """
 
 from __future__ import annotations
@@ -26,9 +26,7 @@ from experiments.home import home as home
 from experiments.runs import run_files, sealed
 from experiments.runs.record import Run
 
-ELSEWHERE = (
-    "lockstep-runs-"  # how folders in the temporary folder begin, in which runs are kept for which there was no room
-)
+ELSEWHERE = "lockstep-runs-"  # begins the folders in the temporary one, of runs for which there was no room
 
 
 def name(one: Experiment, code: str) -> str:
@@ -62,7 +60,7 @@ def elsewhere() -> list[Path]:
     found = []
     for root in Path(tempfile.gettempdir()).glob(f"{ELSEWHERE}*"):
         with contextlib.suppress(OSError):
-            if root.is_dir() and not root.is_symlink() and root.stat().st_uid == os.getuid():
+            if root.is_dir() and not root.is_symlink() and root.stat().st_uid == getattr(os, "getuid", int)():
                 found += recent(root)
     return sorted(found, key=lambda path: path.stat().st_mtime_ns, reverse=True)
 
