@@ -25,6 +25,7 @@ Exit codes: 0 success; 1 a claim does not hold, the solution lost marks, or a fi
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 
 import click
 
@@ -47,11 +48,11 @@ def main() -> None:
     pass
 
 
-def command_line() -> int:
+def command_line(words: Sequence[str] | None = None, program: str = "python -m lessons") -> int:
     """Run the command line and return its exit code; a disk that is full becomes a sentence on stderr."""
     try:
         with raising():
-            main(prog_name="python -m lessons")
+            main(words, program)
     except OSError as error:
         complain(": ".join(filter(None, (error.filename and str(error.filename), error.strerror or str(error)))) + ".")
     with unheard(sys.stdout):
