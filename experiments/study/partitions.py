@@ -28,7 +28,7 @@ from theory.partition_pipedream import FORMS, Partition, flat, link, partition, 
 from theory.profile import Profile, load
 from workloads.batches import Batches
 
-MOST_RATE = 1e15  # bytes/s
+LEAST_RATE, MOST_RATE = 1e-6, 1e15  # bytes/s, or what a toy counts in
 Levels = Sequence[tuple[int, float]]
 """(workers, bytes/s between them) of each level of the machine, from the innermost out."""
 
@@ -106,10 +106,9 @@ def _read_rate(text: str) -> float:
         rate = float(text)
     except ValueError:
         rate = math.nan
-    if not 1 <= rate <= MOST_RATE:
+    if not LEAST_RATE <= rate <= MOST_RATE:
         raise ValueError(
-            f"bandwidth is {text[:60]!r}; give 1 to {MOST_RATE:g} bytes per second, for example 1e9, or "
-            f"{', '.join(NETWORKS)}."
+            f"bandwidth is {text[:60]!r}; give bytes per second, for example 1e9, or {', '.join(NETWORKS)}."
         )
     return rate
 
