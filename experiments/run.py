@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 import time
 from collections.abc import Callable
 from contextlib import closing
 from functools import lru_cache, partial
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -338,3 +340,16 @@ def _unlearned(run: Run, guessing: float | None) -> list[str]:
         why = divergence.cause(run.experiment)
         remedy = "try a smaller learning_rate" if why.undo.keys() <= {"learning_rate"} else why.sentence
     return [f"The held-out loss ends at {last:.4g}, no better than the {bar:.4g} {of}; {remedy}."]
+
+
+class _CallableModule(ModuleType):
+    """This module, which a notebook calls: `experiments.run("easgd", workers=8)`."""
+
+    def __call__(self, *args: Any, **settings: Any) -> Run:
+        """See `experiments.notebook.run`."""
+        from experiments import notebook
+
+        return notebook.run(*args, **settings)
+
+
+sys.modules[__name__].__class__ = _CallableModule

@@ -15,7 +15,6 @@ from experiments import naming, units
 from experiments.catalogue import ALGORITHMS, WORKLOADS
 from experiments.experiment import Experiment
 from experiments.plots import palette
-from experiments.runs.divergence import begun
 from experiments.runs.figures import FIGURES
 from experiments.runs.record import Run
 from experiments.runs.seeds import seed_figure
@@ -80,9 +79,8 @@ def changes(was: Experiment, now: Experiment) -> list[str]:
     if was.workload != now.workload:
         switched.append(" → ".join(WORKLOADS[e.workload].title for e in (was, now)))
     if switched:  # of its other settings those are changes that it does not begin with
-        first = begun(now) | {"algorithm": now.algorithm, "workload": now.workload}
-        changed = [n for n in after if after[n] not in (first.get(n, after[n]), before.get(n))]
-        return [*switched, *(said(now, n, after[n]) for n in changed)]
+        own = [n for n in now.flat() if n in after and n not in ("algorithm", "workload")]
+        return [*switched, *(said(now, n, after[n]) for n in own if after[n] != before.get(n))]
     return [_change(was, now, n) for n in after if n in before and before[n] != after[n]]
 
 

@@ -81,7 +81,7 @@ class Supervisor:
             event_log.spans.append((IDLE, event_log.mark, max(event_log.mark, self.seconds), event_log.step, "lost"))
             if not error:
                 self.notes.append((-1, [f"{failure.text}; the others went on without it"]))
-        for rank in self._blocked() if error or cancelled else ():  # otherwise all have finished
+        for rank in self._blocked():
             event_log = self.merged.event_logs[rank]
             event_log.spans.append((WAIT, event_log.mark, self.seconds, event_log.step, "receive"))
         if cancelled:
@@ -92,9 +92,8 @@ class Supervisor:
     def _blocked(self) -> list[int]:
         """Return the ranks that waited for another when the run ended."""
         gone = self.lost | self.returns.away
-        ended = [rank for rank, result in enumerate(self.results) if result is None and rank not in gone]
-        blocked = [rank for rank in ended if rank in self.states and self.states[rank][-1]]
-        return [rank for rank in blocked if self.merged.event_logs[rank].mark < self.seconds]
+        waited = [rank for rank, (_, _, state) in sorted(self.states.items()) if state[-1] and rank not in gone]
+        return [rank for rank in waited if self.merged.event_logs[rank].mark < self.seconds]
 
     def _watch(self, start: Callable[[int], tuple[Any, connection.Connection]], interrupted: Callable) -> bool:
         """Start the ranks and hear them until all have finished or some have failed; True if asked to stop before."""

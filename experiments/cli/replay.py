@@ -8,7 +8,8 @@ import click
 
 from experiments.cli.console import folded, say
 from experiments.cli.options import runs_option
-from experiments.cli.running import EXIT, Bar, stoppable
+from experiments.cli.progress_bar import Bar
+from experiments.cli.running import EXIT, stoppable
 from experiments.runs import store
 from experiments.runs.record import Run
 

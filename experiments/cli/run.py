@@ -15,7 +15,8 @@ from cluster.comm import ClusterError
 from cluster.real import launchers
 from experiments.cli import console, options, show, slurm
 from experiments.cli.options import ExperimentCommand, from_option, json_option, runs_option
-from experiments.cli.running import EXIT, Bar, base_experiment, check_writable, stoppable
+from experiments.cli.progress_bar import Bar
+from experiments.cli.running import EXIT, base_experiment, check_writable, stoppable
 from experiments.experiment import Experiment
 from experiments.runs import store
 from experiments.runs.record import Run

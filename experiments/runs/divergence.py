@@ -22,12 +22,12 @@ def cause(e: Experiment) -> Cause:
 
     First what the algorithm's own formula says, then a learning rate above its default, then what else was changed.
     """
-    first = begun(e)
+    begun = _begun(e)
     for name, why in e.method.unstable(e):
-        return Cause(why, {name: first.get(name)})
+        return Cause(why, {name: begun.get(name)})
     changed = [name for name in e.flat() if name in {**e.settings, **e.data, **e.coding} or name not in NEUTRAL]
-    changed = [name for name in changed if name in first and name not in ("algorithm", "workload", "learning_rate")]
-    rate, usual = e.settings.get("learning_rate"), first.get("learning_rate")
+    changed = [name for name in changed if name in begun and name not in ("algorithm", "workload", "learning_rate")]
+    rate, usual = e.settings.get("learning_rate"), begun.get("learning_rate")
     if rate is not None and usual is not None and rate > usual:
         return Cause(
             f"the learning rate was changed from {usual:g} to {rate:g}, and steps that are too long overshoot by more "
@@ -36,12 +36,12 @@ def cause(e: Experiment) -> Cause:
         )
     if changed:  # and the rate is no larger than it begins with, so that it is no cause
         own = [name for name in changed if name in e.settings] or changed
-        told = [f"{name} from {_said(first[name])} to {_said(_value(e, name))}" for name in own[:FEW]]
-        return Cause(f"changed were {', '.join(told)}; undo what you changed last", {own[0]: first[own[0]]})
+        told = [f"{name} from {_said(begun[name])} to {_said(_value(e, name))}" for name in own[:FEW]]
+        return Cause(f"changed were {', '.join(told)}; undo what you changed last", {own[0]: begun[own[0]]})
     return Cause("every setting has its default; try a smaller learning_rate, or another seed", {})
 
 
-def begun(e: Experiment) -> dict[str, Any]:
+def _begun(e: Experiment) -> dict[str, Any]:
     """Return the value that each setting begins with, by flat name."""
     start = Experiment(algorithm=e.algorithm, compression=e.compression, workload=e.workload, cluster=e.cluster)
     model = e.data.get("model")

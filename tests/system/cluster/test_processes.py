@@ -16,9 +16,11 @@ import numpy as np
 import psutil
 import pytest
 
+import kernels
 from cluster.comm import Cancelled, Deadlock, RankFailed, RankLost
 from cluster.real import processes, supervisor
 from tests.training import wait_until_told
+from tracing import WAIT
 from workloads.recorder import Diverged
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -172,6 +174,29 @@ def test_survivors_that_wait_for_each_other_are_found():
     outcome = processes.run(wait_for_each_other_after_a_loss, 3, backend="sockets")
     assert isinstance(outcome.error, RankLost) and outcome.error.rank == 2
     assert not alive(numbers(outcome))
+
+
+def wait_or_compute_until_one_is_killed(comm):
+    sign_in(comm)
+    if comm.rank == 0:
+        comm.recv(1)
+    if comm.rank == 1:
+        comm.recv(2)  # which has begun to compute
+        wait_until_told(comm.event_log)
+        kill_myself()
+    comm.send(1, 1)
+    x = np.zeros(100_000)
+    while True:
+        kernels.sgd(x, x, 0.1)
+
+
+def test_when_a_run_ends_those_that_waited_are_drawn_waiting_and_those_that_computed_are_not():
+    outcome = processes.run(wait_or_compute_until_one_is_killed, 3, backend="sockets")
+    assert isinstance(outcome.error, RankLost) and outcome.error.rank == 1
+    waiting, killed, computing = (event_log.spans[-1] for event_log in outcome.event_logs)
+    assert waiting[0] == WAIT and waiting[4] == "receive"
+    assert killed[4] == "lost"
+    assert computing[0] != WAIT
 
 
 def fail_while_others_wait(comm):
