@@ -1,7 +1,8 @@
 """Opening: the page's first HTML carries its style, and a curtain that opens when the page is whole.
 
 Streamlit can bring a style sheet only with the elements of a page, after some of them have been seen without it. This
-middleware writes both into the head of the HTML that Streamlit serves, before any script of it has run.
+middleware writes both to the end of the HTML that Streamlit serves: before any script of it has run, and behind its
+head, where Streamlit's own rules come in later and would win over equal ones.
 """
 
 from __future__ import annotations
@@ -17,12 +18,12 @@ OF_THE_FILE = (b"if-none-match", b"if-modified-since", b"range", b"accept-encodi
 
 
 class OpeningMiddleware:
-    """Adds to the head of every HTML page, and passes on all else."""
+    """Adds to every HTML page, and passes on all else."""
 
     def __init__(self, app: ASGIApp):
         self.app = app
         style, script = (HERE / name for name in ("style.css", "opening.js"))
-        self.head = f"<style>{style.read_text('utf-8')}</style><script type=module>{script.read_text('utf-8')}</script>"
+        self.more = f"<style>{style.read_text('utf-8')}</style><script type=module>{script.read_text('utf-8')}</script>"
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http" or scope["method"] != "GET":
@@ -38,7 +39,7 @@ class OpeningMiddleware:
             else:
                 parts.append(message.get("body", b""))
                 if not message.get("more_body"):
-                    body = b"".join(parts).replace(b"</head>", f"{self.head}</head>".encode(), 1)
+                    body = b"".join(parts).replace(b"</body>", f"{self.more}</body>".encode(), 1)
                     headers = MutableHeaders(raw=start["headers"])
                     headers["content-length"] = str(len(body))
                     del headers["etag"], headers["last-modified"]

@@ -63,3 +63,12 @@ def test_nothing_on_a_page_jumps_while_it_comes(window, address):
         shifts = page.evaluate("shifts")
         assert sum(value for value, *_ in shifts) < 0.1, (path, shifts)
     page.close()
+
+
+def test_the_pages_own_style_wins_over_streamlits(window, address):
+    page = window.new_page()
+    page.goto(address + PAGES[0])
+    whole(page)
+    expect(page.locator(".st-key-phone-bar")).to_be_hidden()
+    assert page.locator(".stMainBlockContainer").evaluate("e => getComputedStyle(e).maxWidth") == "1560px"
+    page.close()

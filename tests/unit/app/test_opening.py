@@ -25,17 +25,17 @@ def answer(response, method: str = "GET", **headers: str) -> tuple[dict, str]:
     ).decode()
 
 
-def test_a_page_has_its_style_and_its_curtain_in_its_head_and_no_mark_of_the_file_it_was_made_from():
+def test_a_page_has_its_style_and_its_curtain_behind_its_head_and_no_mark_of_the_file_it_was_made_from():
     page = HTMLResponse(PAGE, headers={"etag": '"1"', "last-modified": "Mon, 23 Nov 2026 06:56:57 GMT"})
     headers, text = answer(page, accept="text/html,*/*", accept_encoding="gzip", if_none_match='"1"')
     head, _, body = text.partition("</head>")
-    assert "visibility: hidden" in head and 'classList.add("opening")' in head and body == PAGE.partition("</head>")[2]
+    assert "visibility: hidden" in body and 'classList.add("opening")' in body and head == PAGE.partition("</head>")[0]
     assert int(headers["content-length"]) == len(text.encode())
     assert not {"etag", "last-modified", "content-encoding"} & {*headers}
 
 
 def test_what_is_no_page_is_passed_on_as_it_is():
-    headers, text = answer(PlainTextResponse("</head>", headers={"etag": '"2"'}), accept="*/*")
-    assert (text, headers["etag"]) == ("</head>", '"2"')
+    headers, text = answer(PlainTextResponse("</body>", headers={"etag": '"2"'}), accept="*/*")
+    assert (text, headers["etag"]) == ("</body>", '"2"')
     headers, text = answer(HTMLResponse(PAGE, headers={"etag": '"3"'}), "HEAD", accept="text/html")
     assert headers["etag"] == '"3"' and "opening" not in text
