@@ -35,7 +35,7 @@ def watch(name: str) -> None:
         which = 0
         if len(launches) > 1:
             which = st.selectbox(
-                "Launch", range(len(launches)), key=f"launch-{name}-{n}", width=260,
+                "Launch", range(len(launches)), key=f"launch-{name}", width=260,
                 format_func=lambda one: f"{one + 1} of {len(launches)}: {launches[one].kernel.rpartition('.')[2]}",
             )  # fmt: skip
     launch = launches[which]

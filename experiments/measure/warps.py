@@ -30,7 +30,8 @@ import numpy as np
 import kernels
 from experiments.measure.kernel_cases import KERNEL_CASES
 from kernels.gpu import simulated
-from kernels.simulator import ADD, READ, WAIT, WRITE, Access
+from kernels.simulator import ADD, READ, WAIT, WRITE
+from kernels.watching import Access
 
 __all__ = ["ADD", "READ", "SIZES", "WAIT", "WARP", "WRITE", "Launch", "Instruction", "watched"]
 
@@ -80,7 +81,8 @@ class Instruction:
         rest = f" {len(self.elsewhere)} wait at another line: the warp has diverged." if self.elsewhere else ""
         if self.does == WAIT:
             return f"{who} at the barrier.{rest}"
-        what = f"{who}: {self.does} {self.array}[{ranges(self.cells)}]"
+        does = self.does if len(self.active) == 1 else self.does.replace("s", "", 1)
+        what = f"{who} {does} {self.array}[{ranges(self.cells)}]"
         return f"{what}, {self._shared() if self.shared else self._global()}.{rest}"
 
     def _shared(self) -> str:
@@ -95,6 +97,8 @@ class Instruction:
             return f"{size}, " + ("one addition after another" if self.does == ADD else "the same number for all")
         if count <= self.fewest:
             return f"{size}: coalesced"
+        if len({*self.cells}) == max(self.cells) - min(self.cells) + 1:
+            return f"{size} where {self.fewest} would do: coalesced, but across a boundary"
         return f"{size} where {self.fewest} would do: not coalesced"
 
 
@@ -186,13 +190,17 @@ def _steps(lanes: dict[int, list[Access]]) -> Iterable[Instruction]:
 
 
 def _place(access: Access) -> tuple:
-    """Return what orders the instructions of a kernel: lines of the functions it is in, and the last one's instruction.
+    """Return what orders the instructions of a kernel: lines and turns of loops, from the kernel inwards.
 
-    Within one the offset varies, with what the interpreter has adapted itself to.
+    Threads that skip a branch in a loop so wait for the others before the next turn. Within an instruction the offset
+    varies, with what the interpreter has adapted itself to.
     """
-    *outer, line = access.stack
-    instruction = bisect_right(_instructions(line.code), access.offset)
-    return (*((caller.number, 0) for caller in outer), (line.number, instruction))
+    place = []
+    for depth, line in enumerate(access.stack):
+        place += [(start, turn) for where, start, turn in access.turns if where == depth]
+        place.append((line.number, 0))
+    *outer, (number, _) = place
+    return (*outer, (number, bisect_right(_instructions(access.stack[-1].code), access.offset)))
 
 
 @functools.cache

@@ -21,14 +21,21 @@ def test_neighbouring_numbers_are_one_segment_and_scattered_ones_one_each():
         out[cuda.grid(1)] = x[stride * cuda.grid(1)]
 
     for stride, segments, fewest, said in (
-        (1, 1, 1, "reads x[0…31], 1 segment of 128 bytes: coalesced"),
+        (1, 1, 1, "32 threads read x[0…31], 1 segment of 128 bytes: coalesced"),
         (0, 1, 1, "the same number for all"),
-        (2, 2, 1, "reads x[0, 2, 4, 6, …], 2 segments of 128 bytes where 1 would do: not coalesced"),
+        (2, 2, 1, "32 threads read x[0, 2, 4, 6, …], 2 segments of 128 bytes where 1 would do: not coalesced"),
         (32, 32, 1, "32 segments of 128 bytes where 1 would do: not coalesced"),
     ):
         (read,), (write,) = moments(strided, np.zeros(32, np.float32), np.zeros(1024, np.float32), stride)
         assert (read.does, len(read.segments), read.fewest) == (READ, segments, fewest)
         assert said in read.said() and write.does == WRITE and write.segments == [0]
+
+    @cuda.jit
+    def shifted(x):
+        x[cuda.grid(1) + 1]
+
+    said = moments(shifted, np.zeros(40, np.float32))[0][0].said()
+    assert said.endswith("x[1…32], 2 segments of 128 bytes where 1 would do: coalesced, but across a boundary.")
     doubles = moments(strided, np.zeros(32), np.zeros(32), 1)[0][0]
     assert doubles.segments == [0, 1] and doubles.said().endswith("2 segments of 128 bytes: coalesced.")
 
@@ -73,6 +80,20 @@ def test_threads_that_go_round_a_loop_more_often_are_waited_for():
 
     counts = [(len(one.active), len(one.elsewhere)) for (one,) in moments(rounds, np.zeros(32))]
     assert counts == [(32, 0), (16, 16), (32, 0)]
+
+
+def test_threads_that_skip_a_branch_wait_for_the_others_before_the_next_turn_of_the_loop():
+    @cuda.jit
+    def skipping(x):
+        for turn in range(cuda.threadIdx.x, cuda.threadIdx.x + 3):
+            if turn % 2:
+                continue
+            for _ in range(2):
+                x[turn] = 1
+
+    seen = [one.active for (one,) in moments(skipping, np.zeros(40))]
+    even, odd = tuple(range(0, 32, 2)), tuple(range(1, 32, 2))
+    assert seen == [even, even, odd, odd, even, even]
 
 
 def test_a_warp_waits_at_the_barrier_for_those_that_have_more_to_do():
