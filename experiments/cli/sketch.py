@@ -23,6 +23,8 @@ def sparkline(values: np.ndarray, columns: int) -> str:
     >>> sparkline(np.array([4.0, 2.0, 1.0, 0.0, np.nan]), 5)
     '█▅▃▁×'
     """
+    if not len(values):  # of a run that failed before its first step
+        return ""
     with np.errstate(over="ignore", invalid="ignore"):
         means = np.array([part.mean() for part in np.array_split(values, min(columns, len(values))) if len(part)])
     known = means[np.isfinite(means)]
