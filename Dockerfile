@@ -32,7 +32,8 @@ RUN useradd --uid 1000 --no-create-home --home-dir /tmp lockstep \
     && mkdir /data /cache && chown lockstep:lockstep /data /cache
 ENV PATH=/opt/lockstep/bin:$PATH PYTHONDONTWRITEBYTECODE=1 \
     LOCKSTEP_RUNS=/data/runs LOCKSTEP_TABLES=/data/tables NUMBA_CACHE_DIR=/cache \
-    STREAMLIT_SERVER_ADDRESS=0.0.0.0 STREAMLIT_SERVER_PORT=8501 STREAMLIT_SERVER_HEADLESS=true
+    STREAMLIT_SERVER_ADDRESS=0.0.0.0 STREAMLIT_SERVER_PORT=8501 STREAMLIT_SERVER_HEADLESS=true \
+    STREAMLIT_BROWSER_SERVER_ADDRESS=localhost
 USER 1000
 WORKDIR /tmp
 # Kernels for this processor; a new named volume begins with them. On another one they are compiled at first use.
