@@ -11,7 +11,7 @@ import lessons
 from lessons.cli.console import console, usage_errors
 
 
-@click.command(help="Write what a grading service needs for an exercise: the zip of an autograder, or a notebook.")
+@click.command(help="Write an autograder for Gradescope, or a notebook for nbgrader.")
 @click.option("--gradescope", metavar="CHAPTER", help="the zip from which Gradescope builds an autograder")
 @click.option("--nbgrader", metavar="CHAPTER", help="a notebook for nbgrader's folder `source`")
 @click.option("--out", type=click.Path(dir_okay=False, path_type=Path), help="default: CHAPTER.zip or CHAPTER.ipynb")
