@@ -1,8 +1,8 @@
 """Lockstep as it would be on Windows: its own modules see no `fcntl`, no `os.fork`, no SIGKILL, no fork server.
 
-Python imports this file first in every process that has its folder on PYTHONPATH. Libraries keep what they have, since on
-Windows they are other builds; what is ours, told by the file that imports, gets the modules of VIEWS in place of the
-real ones. `msvcrt` is there and locks, `subprocess` refuses what Windows refuses, and a selector takes only sockets.
+Python imports this file first in every process that has its folder on PYTHONPATH. Libraries keep what they have, since
+on Windows they are other builds; what is ours, told by the file that imports, gets the modules of VIEWS in place of
+the real ones. `msvcrt` is there and locks, `subprocess` refuses what Windows refuses, and selectors take sockets.
 """
 
 import builtins
@@ -13,7 +13,6 @@ import os
 import selectors
 import stat
 import subprocess
-import sys
 import types
 import warnings
 from pathlib import Path

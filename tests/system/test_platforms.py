@@ -3,7 +3,6 @@
 `tests/elsewhere/sitecustomize.py` takes it away, from our modules and not from libraries, in every process of a test.
 """
 
-import ast
 import json
 import os
 import subprocess
@@ -44,8 +43,7 @@ def test_every_module_is_imported(elsewhere):
     names = [".".join(path.relative_to(ROOT).with_suffix("").parts) for path in FILES if path.name not in scripts]
     names = [name.removesuffix(".__init__") for name in names]
     code, out, err = elsewhere("-W", "ignore", "-c", IMPORTING, *names)
-    failed = json.loads(out.splitlines()[-1])
-    assert code == 0 and not failed, failed
+    assert code == 0 and json.loads(out.splitlines()[-1]) == {}, err
 
 
 IMPORTING = """
@@ -58,4 +56,82 @@ for name in sys.argv[1:]:
         failed[name] = repr(error)
 print()
 print(json.dumps(failed))
+"""
+
+
+def test_the_command_line_runs_sweeps_lists_and_shows_a_figure(elsewhere, tmp_path):
+    commands = (
+        "experiments list",
+        "experiments run easgd --workers 2 --steps 5",
+        "experiments run hogwild --workers 2 --steps 5 --cluster threads",
+        "experiments sweep sync_sgd --workers 1,2 --steps 5",
+        "experiments schedule 1f1b --ranks 2 --chunks 2",
+        "lessons show order_of_sums",
+    )
+    code, out, err = elsewhere("-W", "ignore", "-c", COMMANDS, *commands)
+    assert (code, out.splitlines()[-1]) == (0, str([0] * len(commands))), err
+    for words in ("EASGD on", "▁", "Hogwild", "threads", "the same in all", "critical path", "bit-identical"):
+        assert words in out, words
+    assert len([path for path in (tmp_path / "runs").iterdir() if (path / "run.json").is_file()]) == 4
+
+
+COMMANDS = """
+import sys
+from experiments.cli.main import main
+from lessons.__main__ import main as lessons
+codes = []
+for command in sys.argv[1:]:
+    room, *words = command.split()
+    try:
+        codes.append(main(words) if room == "experiments" else lessons(words) or 0)
+    except SystemExit as end:
+        codes.append(end.code or 0)
+print(codes)
+"""
+
+
+def test_real_processes_are_spawned_and_one_that_is_lost_comes_back_to_memory_that_is_locked(elsewhere):
+    words = "run easgd --workers 2 --steps 60 --cluster processes --crash 1:0.02-0.04 --json"
+    code, out, err = elsewhere("-W", "ignore", "-m", "experiments", *words.split())
+    assert code == 0 and json.loads(out)["status"] == "finished", err
+
+
+def test_solutions_are_refused_in_a_sentence_where_nothing_can_confine_them(elsewhere):
+    solution = ROOT / "lessons" / "stragglers" / "solution.py"
+    code, out, _ = elsewhere("-W", "ignore", "-m", "lessons", "check", "stragglers", str(solution))
+    assert code == 1 and "this system cannot confine a process, so nothing was run; grade on Linux" in out
+
+
+def test_the_workbench_runs_a_job_in_its_pool_and_shows_it(elsewhere):
+    code, out, err = elsewhere("-W", "ignore", "-c", WORKBENCH)
+    assert code == 0 and out.splitlines()[-1].startswith("shown"), err + out
+
+
+WORKBENCH = f"""
+import time
+from app import session
+from experiments.experiment import Experiment
+from experiments.jobs import stream
+from streamlit.testing.v1 import AppTest
+
+assert not stream.SELECTABLE
+experiment = Experiment.of({{"algorithm": "easgd", "workers": 2, "steps": 5, "evaluations": 2}})
+job = session.pool().submit("reader", experiment)
+while (state := session.pool().state(job)).active:
+    time.sleep(0.05)
+assert state.folder, state
+endless = session.pool().submit("another", Experiment.of({{"steps": 1_000_000}}))
+while session.pool().state(endless).fraction == 0:
+    time.sleep(0.05)
+assert session.pool().cancel(endless)
+while (ended := session.pool().state(endless)).active:
+    time.sleep(0.05)
+assert ended.status == "cancelled", ended
+page = AppTest.from_file({str(ROOT / "app" / "pages.py")!r}, default_timeout=600)
+page.query_params["run"] = state.folder.name
+page.run()
+assert not page.exception, page.exception
+assert page.metric and "EASGD" in str([one.value for one in [*page.title, *page.markdown, *page.caption]])
+session.pool().close()
+print("shown", len(page.metric))
 """
