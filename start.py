@@ -15,7 +15,6 @@ from __future__ import annotations
 import hashlib
 import os
 import shutil
-import signal
 import subprocess
 import sys
 import venv
@@ -46,37 +45,13 @@ def main(words: list[str]) -> int:
     named = any((ROOT / word.partition("::")[0]).exists() for word in rest)  # a test that pytest is to run
     tests = rest if named else ["tests", *rest]
     workers = str((os.cpu_count() or 1) + 1)  # one more than cores, since browsers and processes are waited for
-    command = {
-        "run": [str(PYTHON), "-m", "streamlit", "run", "app/main.py", *rest],
-        "test": [str(PYTHON), "-m", "pytest", "-n", workers, "--dist", "loadfile", *tests],
-    }[task]
-    if task == "run":
-        from app import port  # not before the version of Python is known
+    from app import serve  # not before the version of Python is known
 
-        trouble, ends = port.trouble(rest)
-        if ends:
-            return fail(trouble)
-        if trouble:
-            say(trouble)
-    say({"run": "opening the workbench; Ctrl-C ends it", "test": "running the tests"}[task])
-    environment = {**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
     os.chdir(ROOT)
-    if os.name == "nt":
-        return follow(command, environment)
-    os.execve(command[0], command, environment)  # one process, so that a signal to it ends the server
-
-
-def follow(command: list[str], environment: dict[str, str]) -> int:
-    """Run the command as a child where it cannot replace this process; forward signals, return its exit code."""
-    with subprocess.Popen(command, env=environment) as child:
-        for name in ("SIGTERM", "SIGBREAK"):
-            if hasattr(signal, name):
-                signal.signal(getattr(signal, name), lambda *_: child.terminate())
-        while True:
-            try:
-                return child.wait()
-            except KeyboardInterrupt:  # of the whole terminal, the child's too, which ends when it is done
-                continue
+    if task == "run":
+        return serve.workbench(str(PYTHON), "app/main.py", rest, "python3 start.py")
+    say("running the tests")
+    return serve.become([str(PYTHON), "-m", "pytest", "-n", workers, "--dist", "loadfile", *tests])
 
 
 def install() -> int:

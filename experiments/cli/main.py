@@ -55,12 +55,12 @@ def cli() -> None:
     """Train one model on many machines, and see what happens. COMMAND --help says more of one."""
 
 
-def main(args: Sequence[str] | None = None) -> int:
-    """Run the command line and return the exit code; every mistake becomes one sentence on stderr."""
+def main(args: Sequence[str] | None = None, group: click.Group = cli, program: str = "python -m experiments") -> int:
+    """Run a group of commands and return the exit code; every mistake becomes one sentence on stderr."""
     try:
         words = sys.argv[1:] if args is None else list(args)
-        with _raising(), cli.make_context("python -m experiments", words) as context:
-            code = cli.invoke(context)  # cli.main would end on a closed pipe itself
+        with _raising(), group.make_context(program, words) as context:
+            code = group.invoke(context)  # cli.main would end on a closed pipe itself
         sys.stdout.flush()
         return code if isinstance(code, int) else 0
     except click.exceptions.Exit as end:

@@ -12,6 +12,7 @@ from pathlib import Path
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from experiments.home import home
+from installation import typed
 
 NAME = "here"
 STARVED = (
@@ -50,7 +51,7 @@ class Fit(BaseModel):
         return (
             f"this machine was busy when it was fitted: its processes wanted a core and had none for "
             f"{self.starved:.0%} of the time, and rounds differed by {self.spread:.0%}; stop what else runs and fit "
-            "again with python -m experiments fit, or add --anyway."
+            f"again with {typed('python -m experiments fit')}, or add --anyway."
         )
 
 
@@ -92,7 +93,8 @@ def resolved(kind: str, text: str) -> str:
         return text
     fit = load()
     if fit is None:
-        raise ValueError(f"there is no {kind} here: this machine was not fitted yet; run python -m experiments fit.")
+        fit = typed("python -m experiments fit")
+        raise ValueError(f"there is no {kind} here: this machine was not fitted yet; run {fit}.")
     if fit.doubt:
         raise ValueError(f"{kind}: {fit.doubt}")
     return getattr(fit, kind)

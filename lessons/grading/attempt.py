@@ -14,7 +14,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -22,11 +22,11 @@ from typing import Any
 from experiments.experiment import Experiment
 from experiments.run import run
 from experiments.runs.record import Run
+from installation import CLONE, ROOT, packaged
 from lessons.grading import bubblewrap, sandbox_worker, timelines
 from lessons.grading.hosted import HostedRank, SolutionError
 from lessons.grading.plain_words import crash, deadlock, failure
 
-ROOT = Path(__file__).resolve().parents[2]
 FIRST_CPU, CPU, WALL, MEMORY = 5, 30, 60.0, 1_000_000_000  # s of the first attempt and of the others, s, bytes
 YOURS, TEXTBOOK = "yours", "the textbook's"
 PRINTS = 4000  # characters of its output that are kept
@@ -73,8 +73,18 @@ class Solution:
 @functools.cache
 def _readable() -> tuple[str, ...]:
     """Return the paths that Python needs, none of them ours."""
-    python = {*sys.path, sys.prefix, sys.base_prefix, *site.getsitepackages()} - {"", str(ROOT)}
-    return (*SYSTEM, *(path for path in python if not ROOT.is_relative_to(os.path.abspath(path))))
+    python = {*sys.path, sys.prefix, sys.base_prefix, *site.getsitepackages()} - {""}
+    return (*SYSTEM, *(path for place in python for path in _not_ours(Path(os.path.abspath(place)))))
+
+
+def _not_ours(place: Path) -> Iterator[str]:
+    """Yield a path; of a folder in which Lockstep is installed, the paths in it that are not Lockstep's."""
+    if not ROOT.is_relative_to(place.resolve()):
+        yield str(place)
+    elif not CLONE and place.is_dir():
+        for inner in place.iterdir():
+            if inner.resolve().parent != ROOT or inner.name not in packaged():
+                yield from _not_ours(inner)
 
 
 class Attempt:
@@ -109,7 +119,7 @@ class Attempt:
         s = self.solution
         try:
             readable = None if self.sealed else [*_readable(), self.folder]
-            self._send({"cpu": self.cpu, "memory": s.memory, "readable": readable, "root": str(ROOT)})
+            self._send({"cpu": self.cpu, "memory": s.memory, "readable": readable, "root": str(ROOT) if CLONE else ""})
             s.sandbox = self._receive()["sandbox"]
             self.baseline = self._high_water_mark()
             self._send((s.name, s.source, s.signatures))

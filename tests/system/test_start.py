@@ -28,14 +28,18 @@ part.write_text(f"{os.getpid()} {' '.join(sys.argv[1:])}")
 part.rename("started")
 time.sleep(100)
 """
-FOLLOWING = "import os, sys, start; sys.exit(start.follow([str(start.PYTHON), '-m', 'streamlit'], dict(os.environ)))"
+FOLLOWING = """
+import os, sys, start
+from app import serve
+sys.exit(serve.follow([str(start.PYTHON), "-m", "streamlit"], os.environ))
+"""
 linux = pytest.mark.skipif(not Path("/proc/net/tcp").exists(), reason="only Linux says who holds a port")
 
 
 @pytest.fixture
 def house(tmp_path):
     """A copy of what start.py needs, with an environment that looks installed and a server that only waits."""
-    for name in ("start.py", "requirements.txt", "app/__init__.py", "app/port.py"):
+    for name in ("start.py", "requirements.txt", "app/__init__.py", "app/port.py", "app/serve.py"):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_bytes((ROOT / name).read_bytes())
     (tmp_path / ".venv" / "bin").mkdir(parents=True)

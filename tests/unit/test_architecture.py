@@ -12,16 +12,27 @@ import pytest
 from tests.sources import FILES, ROOT, nodes, tree
 
 MAY_IMPORT = {
+    "installation": set(),
     "knobs": set(),
     "tracing": set(),
     "kernels": {"knobs", "tracing"},
-    "workloads": {"kernels", "knobs", "tracing"},
+    "workloads": {"kernels", "knobs", "tracing", "installation"},
     "cluster": {"kernels", "knobs", "tracing"},
     "algorithms": {"kernels", "knobs"},
     "theory": {"algorithms", "kernels", "knobs", "tracing"},
-    "experiments": {"theory", "workloads", "cluster", "algorithms", "kernels", "knobs", "tracing"},
-    "lessons": {"experiments", "theory", "workloads", "cluster", "algorithms", "kernels", "knobs", "tracing"},
-    "app": {"lessons", "experiments", "knobs", "tracing"},
+    "experiments": {"theory", "workloads", "cluster", "algorithms", "kernels", "knobs", "tracing", "installation"},
+    "lessons": {
+        "experiments",
+        "theory",
+        "workloads",
+        "cluster",
+        "algorithms",
+        "kernels",
+        "knobs",
+        "tracing",
+        "installation",
+    },
+    "app": {"lessons", "experiments", "knobs", "tracing", "installation"},
 }
 PLOTTING = ("experiments/plots/export.py", "experiments/plots/chart.py")
 each_room = pytest.mark.parametrize("name", MAY_IMPORT)
@@ -79,6 +90,8 @@ def test_kernels_get_cuda_through_one_door():
         path.name for path in FILES if room(path) == "kernels" for name in names_from(path, "numba") if name == "cuda"
     ]
     assert users == ["gpu.py"]
+    door = next(path for path in FILES if path.relative_to(ROOT).as_posix() == "kernels/gpu.py")
+    assert not [node for module, node, top in imports(door) if module == "numba" and top], "the door opens too early"
 
 
 def names_from(path: Path, package: str) -> list[str]:
@@ -94,7 +107,7 @@ def test_click_stays_in_the_rooms_of_the_command_line(name):
             assert (
                 path.relative_to(ROOT)
                 .as_posix()
-                .startswith(("experiments/cli/", "lessons/cli/", "lessons/__main__.py"))
+                .startswith(("experiments/cli/", "lessons/cli/", "lessons/__main__.py", "app/cli.py"))
             ), path
 
 
