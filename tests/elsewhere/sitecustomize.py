@@ -1,5 +1,7 @@
 """Lockstep as it would be on Windows: its own modules see no `fcntl`, no `os.fork`, no SIGKILL, no fork server.
 
+With ELSEWHERE=macOS in the environment it is macOS that they see: a fork server, but no memory without a name.
+
 Python imports this file first in every process that has its folder on PYTHONPATH. Libraries keep what they have, since
 on Windows they are other builds; what is ours, told by the file that imports, gets the modules of VIEWS in place of
 the real ones. `msvcrt` is there and locks, `subprocess` refuses what Windows refuses, and selectors take sockets.
@@ -43,7 +45,7 @@ class View(types.ModuleType):
 
     def __getattr__(self, name: str):
         if name in self._without:
-            raise AttributeError(f"module {self._real.__name__!r} has no attribute {name!r} on Windows")
+            raise AttributeError(f"module {self._real.__name__!r} has no attribute {name!r} elsewhere")
         return self._own[name] if name in self._own else getattr(self._real, name)
 
     def __setattr__(self, name: str, value) -> None:
@@ -121,6 +123,9 @@ OWN = {
     "multiprocessing": {"get_all_start_methods": start_methods, "get_context": get_context},
     "msvcrt": {"LK_UNLCK": 0, "LK_LOCK": 1, "LK_NBLCK": 2, "locking": locking},
 }
+if os.environ.get("ELSEWHERE") == "macOS":
+    MISSING, OWN = set(), {"sys": {"platform": "darwin"}}
+    WITHOUT = {"os": "memfd_create pidfd_open sched_getaffinity sched_setaffinity"}
 VIEWS: dict[str, types.ModuleType] = {}
 
 
@@ -136,7 +141,7 @@ def importing(name, globals=None, locals=None, fromlist=(), level=0):
     """Be __import__: real for libraries, as on Windows for ours."""
     if not level and globals and str(globals.get("__file__", "")).startswith(FILES):
         if name in MISSING:
-            raise ModuleNotFoundError(f"No module named {name!r} (on Windows)", name=name)
+            raise ModuleNotFoundError(f"No module named {name!r} (elsewhere)", name=name)
         top = name if fromlist else name.partition(".")[0]
         if top in WITHOUT or top in OWN:
             with contextlib.suppress(ModuleNotFoundError):
