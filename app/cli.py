@@ -42,9 +42,9 @@ def door(name: str, help_text: str, enter: Callable[[list[str]], int]) -> click.
 
 def book(words: list[str]) -> int:
     """Do what `python -m lessons` does with these words."""
-    from lessons.__main__ import main
+    from lessons.cli.main import command_line
 
-    return main(words, "lockstep book")
+    return command_line(words, "lockstep book")
 
 
 def grade(words: list[str]) -> int:

@@ -13,7 +13,8 @@ import shutil
 import sys
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, TextIO
 
 import click
 
@@ -67,8 +68,23 @@ def say(*parts: str | tuple[str, str]) -> None:
 
 
 def complain(text: str) -> None:
-    """Print a sentence on stderr, in lines that fit."""
-    click.echo(prose(typed(text)), err=True)
+    """Print a sentence on stderr, in lines that fit, if anybody still reads it."""
+    with unheard(sys.stderr):
+        click.echo(prose(typed(text)), err=True)
+
+
+@contextmanager
+def unheard(stream: TextIO) -> Iterator[None]:
+    """Go on after an error of writing to `stream`, and write to nobody from then on: what was recorded matters more.
+
+    The reader of a pipe may have seen enough, a terminal may be closed.
+    """
+    try:
+        yield
+    except OSError:
+        nobody = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nobody, stream.fileno())
+        os.close(nobody)
 
 
 def note(text: str) -> None:

@@ -8,19 +8,17 @@ sentence; 130 interrupted, with what was recorded kept.
 
 from __future__ import annotations
 
-import os
-import signal
 import sys
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 
 import click
 
 from cluster.real import launchers
+from cluster.real.signals import raising
 from experiments.cli.add import add_command
 from experiments.cli.catalogue import list_command
 from experiments.cli.compare import compare_command
-from experiments.cli.console import ByPurpose, complain
+from experiments.cli.console import ByPurpose, complain, unheard
 from experiments.cli.export import export_command
 from experiments.cli.fit import fit_command
 from experiments.cli.kernels import kernels_command
@@ -59,7 +57,7 @@ def main(args: Sequence[str] | None = None, group: click.Group = cli, program: s
     """Run a group of commands and return the exit code; every mistake becomes one sentence on stderr."""
     try:
         words = sys.argv[1:] if args is None else list(args)
-        with _raising(), group.make_context(program, words) as context:
+        with raising(), group.make_context(program, words) as context:
             code = group.invoke(context)  # cli.main would end on a closed pipe itself
         sys.stdout.flush()
         return code if isinstance(code, int) else 0
@@ -68,25 +66,13 @@ def main(args: Sequence[str] | None = None, group: click.Group = cli, program: s
     except (click.Abort, KeyboardInterrupt):
         return 130
     except BrokenPipeError:  # the reader of our output has seen enough
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
+        message = ""
     except click.ClickException as error:
         message = error.format_message()
     except (ValueError, OSError) as error:
         message = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-    if launchers.variables().get("RANK", "0") == "0":  # of the ranks that a launcher started one speaks for all
+    if message and launchers.variables().get("RANK", "0") == "0":  # of the ranks of a launcher one speaks for all
         complain(message)
-    return 2
-
-
-@contextmanager
-def _raising() -> Iterator[None]:
-    """Have Ctrl-C raise KeyboardInterrupt in here, where there may be something to tidy up; see `__main__.py`."""
-    ends = signal.getsignal(signal.SIGINT) is signal.SIG_DFL
-    if ends:
-        signal.signal(signal.SIGINT, signal.default_int_handler)
-    try:
-        yield
-    finally:
-        if ends:
-            signal.signal(signal.SIGINT, signal.SIG_DFL)
+    with unheard(sys.stdout):
+        sys.stdout.flush()
+    return 2 if message else 0

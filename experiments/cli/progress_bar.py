@@ -7,6 +7,7 @@ import time
 from html import escape
 from typing import Any
 
+from experiments.cli.console import unheard
 from experiments.runs.progress import Progress
 
 PATIENCE = 0.7  # s before a progress bar appears
@@ -25,7 +26,8 @@ class Bar:
 
     def __exit__(self, *_) -> None:
         if self._bar:
-            self._bar.stop()
+            with unheard(sys.stderr):
+                self._bar.stop()
 
     def __call__(self, progress: Progress, title: str | None = None) -> None:
         waited = time.monotonic() - self._began
@@ -36,16 +38,20 @@ class Bar:
             text += f"  loss {progress.loss:.4f}"
         if progress.evaluation:
             text += f"  held-out {progress.evaluation.loss:.4f}"
+        with unheard(sys.stderr):
+            self._show(text, progress.fraction, waited)
+
+    def _show(self, text: str, fraction: float, waited: float) -> None:
         if notebook():
             self._bar = self._bar or _NotebookBar()
             if waited - self._told >= OFTEN:
                 self._told = waited
-                self._bar.show(text, progress.fraction)
+                self._bar.show(text, fraction)
         elif sys.stderr.isatty():
-            self._on_terminal(text, progress.fraction)
+            self._on_terminal(text, fraction)
         elif waited - self._told >= EVERY:
             self._told = waited
-            print(f"{100 * progress.fraction:3.0f} %  {text}", file=sys.stderr, flush=True)
+            print(f"{100 * fraction:3.0f} %  {text}", file=sys.stderr, flush=True)
 
     def _on_terminal(self, text: str, fraction: float) -> None:
         if self._bar is None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import signal
 import tempfile
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
@@ -18,10 +17,10 @@ BEST = "best"  # for a learning rate: the one at which the experiment ends lowes
 
 
 def stoppable() -> AbstractContextManager[Callable[[], bool]]:
-    """Return a context whose value is True once Ctrl-C or SIGTERM has come; the second interrupts at once."""
-    from cluster.real.signals import noted
+    """Return a context whose value is True once a user has ended the run; a second Ctrl-C interrupts at once."""
+    from cluster.real.signals import noted, stopping
 
-    return noted(signal.SIGINT, signal.SIGTERM)
+    return noted(*stopping())
 
 
 def base_experiment(name: str | None, start: str | None, runs: str, given: dict[str, Any]) -> Experiment:

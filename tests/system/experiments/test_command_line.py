@@ -4,6 +4,7 @@ import contextlib
 import json
 import os
 import platform
+import pty
 import re
 import shlex
 import signal
@@ -18,6 +19,8 @@ import threadpoolctl
 
 import algorithms
 from algorithms.compression import COMPRESSIONS, find, module
+from experiments.cli import main as command_line
+from experiments.cli import progress_bar
 from experiments.cli.main import cli
 from experiments.cli.running import stoppable
 from experiments.experiment import Experiment
@@ -29,10 +32,10 @@ ROOT = Path(__file__).resolve().parents[3]
 SMALL = ["--workers", "2", "--steps", "6", "--evaluations", "2"]
 
 
-def process(*words, path=ROOT, **options):
+def process(*words, path=ROOT, room="experiments", **options):
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(path), str(ROOT)])}
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True, **options}
-    return subprocess.Popen([sys.executable, "-m", "experiments", *map(str, words)], env=environment, **pipes)
+    return subprocess.Popen([sys.executable, "-m", room, *map(str, words)], env=environment, **pipes)
 
 
 def test_run_prints_a_summary_stores_the_run_and_says_how_to_repeat_it(main, tmp_path):
@@ -466,7 +469,7 @@ def test_a_disk_that_fills_up_during_the_run_does_not_lose_it(main, monkeypatch)
     assert store.load(kept).status == "finished"
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=str)
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP], ids=str)
 def test_interrupted_it_keeps_what_was_recorded_and_exits_with_130(tmp_path, number):
     job = process("run", "easgd", "--steps", 10_000_000, "--runs", tmp_path, "--evaluations", 3)
     try:
@@ -479,6 +482,52 @@ def test_interrupted_it_keeps_what_was_recorded_and_exits_with_130(tmp_path, num
     assert job.returncode == 130 and "Traceback" not in err and folder.name in err
     stopped = store.load(folder)
     assert stopped.status == "cancelled" and len(stopped.losses["loss"]) > 0
+
+
+def test_a_terminal_that_is_closed_ends_a_run_of_real_ranks_and_its_record_is_kept(tmp_path):
+    terminal, end = pty.openpty()
+    command = ("run", "easgd", "--workers", 2, "--steps", 10_000_000, "--cluster", "processes", "--runs", tmp_path)
+    job = process(*command, stdin=end, stdout=end, stderr=end, preexec_fn=partial(os.login_tty, end))
+    try:
+        os.close(end)
+        told = b""
+        while b"loss" not in told:  # it trains
+            told += os.read(terminal, 4096)
+        os.close(terminal)  # the kernel tells the run and all of its ranks
+        job.send_signal(signal.SIGHUP)  # and so does the shell
+        assert job.wait(timeout=300) == 130
+    finally:
+        job.kill()
+    (folder,) = store.recent(tmp_path)
+    stopped = store.load(folder)
+    assert stopped.status == "cancelled" and len(stopped.losses["loss"]) > 0
+
+
+def test_a_run_that_nobody_reads_about_goes_on_and_is_kept(monkeypatch, tmp_path):
+    monkeypatch.setattr(progress_bar, "PATIENCE", 0.0)
+    monkeypatch.setattr(progress_bar, "EVERY", 0.0)
+    read, write = os.pipe()
+    os.close(read)
+    with open(write, "w") as unread:
+        monkeypatch.setattr(sys, "stderr", unread)
+        assert command_line.main(["run", "easgd", *SMALL, "--runs", str(tmp_path)]) == 0
+        code = command_line.main(["run", "sync_sgd", *SMALL, "--crash", "1:0.0001", "--runs", str(tmp_path)])
+    assert code == 1  # that it failed is told nobody, but by this
+    assert sorted(store.load(folder).status for folder in store.recent(tmp_path)) == ["failed", "finished"]
+
+
+def test_a_disk_without_room_for_what_is_printed_gives_one_sentence(tmp_path):
+    for room in ("experiments", "lessons"):
+        with open("/dev/full", "w") as full:
+            job = process("list", room=room, stdout=full)
+            _, err = job.communicate(timeout=300)
+        assert job.returncode == 2 and "No space left" in err and err.count("\n") == 1, err
+
+
+def test_interrupted_before_its_first_step_it_says_that_it_was_cancelled(main, monkeypatch):
+    monkeypatch.setattr("cluster.real.signals.noted", lambda *_: contextlib.nullcontext(lambda: True))
+    code, out, err = main("run", "easgd", *SMALL, "--cluster", "processes")
+    assert code == 130 and "cancelled at" in err and "0 steps" in out
 
 
 def test_ctrl_c_while_the_record_is_written_does_not_lose_it(main, monkeypatch):
@@ -494,10 +543,12 @@ def test_ctrl_c_while_the_record_is_written_does_not_lose_it(main, monkeypatch):
 
 
 def test_ctrl_c_while_it_loads_ends_it_without_a_traceback(tmp_path):
-    (tmp_path / "click.py").write_text("import signal; signal.raise_signal(signal.SIGINT); print('goes on')")
+    for name in ("click", "pydantic"):
+        (tmp_path / f"{name}.py").write_text("import signal; signal.raise_signal(signal.SIGINT); print('goes on')")
     in_a_terminal = partial(signal.signal, signal.SIGINT, signal.SIG_DFL)
-    job = process("list", preexec_fn=in_a_terminal, path=tmp_path)
-    assert (*job.communicate(timeout=300), job.returncode) == ("", "", -signal.SIGINT)
+    for room in ("experiments", "algorithms", "lessons"):
+        job = process("list", room=room, preexec_fn=in_a_terminal, path=tmp_path)
+        assert (*job.communicate(timeout=300), job.returncode) == ("", "", -signal.SIGINT), room
 
 
 def test_ctrl_c_at_any_moment_of_the_first_ones_handling_does_not_wait_for_it():
