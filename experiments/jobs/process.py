@@ -15,7 +15,7 @@ import subprocess
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from experiments.jobs.stream import Stream
+from experiments.jobs.child_output import ChildOutput
 from experiments.runs.summary import ROOT
 
 MAX_LINE = 4_000_000  # bytes of one line it may write
@@ -38,9 +38,12 @@ class Child:
         )
         self.selector, self.heard = selector, lambda line: None
         self.unread, self.stderr, self.flooded = b"", b"", False
-        self.streams = {Stream(self.process.stdout): self._read_lines, Stream(self.process.stderr): self._read_tail}
-        for stream, read in self.streams.items():
-            selector.register(stream, selectors.EVENT_READ, read)
+        self.outputs = {
+            ChildOutput(self.process.stdout): self._read_lines,
+            ChildOutput(self.process.stderr): self._read_tail,
+        }
+        for output, read in self.outputs.items():
+            selector.register(output, selectors.EVENT_READ, read)
         self.pidfd = None
         if hasattr(os, "pidfd_open"):  # its end is an event; elsewhere `ended` has to be asked again and again
             with contextlib.suppress(OSError):
@@ -79,13 +82,13 @@ class Child:
     def reap(self) -> int:
         """Read the rest of its output, end what it left behind, and return its exit code."""
         self.kill()
-        for stream, read in self.streams.items():
-            stream.ended()
-            while read(stream):
+        for output, read in self.outputs.items():
+            output.ended()
+            while read(output):
                 pass
             with contextlib.suppress(KeyError):
-                self.selector.unregister(stream)
-            stream.close()
+                self.selector.unregister(output)
+            output.close()
         with contextlib.suppress(OSError):
             self.process.stdin.close()
         if self.pidfd is not None:
@@ -98,8 +101,8 @@ class Child:
         lines = self.stderr.decode(errors="replace").strip().splitlines()
         return lines[-1][:300] if lines else ""
 
-    def _read_lines(self, stream: Stream) -> int:
-        chunk = self._chunk(stream)
+    def _read_lines(self, output: ChildOutput) -> int:
+        chunk = self._chunk(output)
         *lines, self.unread = (self.unread + chunk).split(b"\n")
         for line in lines:
             with contextlib.suppress(ValueError, TypeError, KeyError, AttributeError):  # no line of ours
@@ -108,14 +111,14 @@ class Child:
             self.unread, self.flooded = b"", True
         return len(chunk)
 
-    def _read_tail(self, stream: Stream) -> int:
-        chunk = self._chunk(stream)
+    def _read_tail(self, output: ChildOutput) -> int:
+        chunk = self._chunk(output)
         self.stderr = (self.stderr + chunk)[-TAIL:]
         return len(chunk)
 
-    def _chunk(self, stream: Stream) -> bytes:
-        chunk = stream.read()
+    def _chunk(self, output: ChildOutput) -> bytes:
+        chunk = output.read()
         if chunk == b"":
             with contextlib.suppress(KeyError):
-                self.selector.unregister(stream)
+                self.selector.unregister(output)
         return chunk or b""

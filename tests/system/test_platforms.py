@@ -112,7 +112,7 @@ WORKBENCH = f"""
 import time
 from app import session
 from experiments.experiment import Experiment
-from experiments.jobs import stream
+from experiments.jobs import child_output
 from streamlit.testing.v1 import AppTest
 
 def until(job, so):
@@ -122,7 +122,7 @@ def until(job, so):
         time.sleep(0.05)
     raise AssertionError(f"the job is still {{state}}")
 
-assert not stream.SELECTABLE
+assert not child_output.SELECTABLE
 experiment = Experiment.of({{"algorithm": "easgd", "workers": 2, "steps": 5, "evaluations": 2}})
 job = session.pool().submit("reader", experiment)
 state = until(job, lambda state: not state.active)

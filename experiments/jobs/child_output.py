@@ -1,4 +1,4 @@
-"""A stream: what a child writes into a pipe, as something that a selector waits for.
+"""The output of a child: what it writes into a pipe, as something that a selector waits for.
 
 On POSIX that is the pipe itself. A selector of Windows takes nothing but sockets: there a thread copies the pipe into
 one of its own.
@@ -17,7 +17,7 @@ AFTERWARDS = 5.0  # s that the copy of a process's last words may take
 SELECTABLE = os.name != "nt"
 
 
-class Stream:
+class ChildOutput:
     """The reader's end of a pipe."""
 
     def __init__(self, pipe: BinaryIO):
