@@ -11,12 +11,12 @@ comes back is as large.
 from __future__ import annotations
 
 import csv
-import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import accumulate
 from os import PathLike
 
+LEAST, LARGEST = 1e-15, 1e18  # s, bytes; of a number above 0
 NUMBERS = "forward", "backward", "activations", "weights"
 
 
@@ -40,8 +40,11 @@ class Profile:
             if len(values) != len(self.layers):
                 raise ValueError(f"the profile has {len(self.layers)} layers but {len(values)} entries of {name}.")
             for layer, value in zip(self.layers, values, strict=True):
-                if not (math.isfinite(value) and value >= 0):
-                    raise ValueError(f"{name} of layer {layer} is {value}; it must be a number, and not negative.")
+                if not (value == 0 or LEAST <= value <= LARGEST):
+                    raise ValueError(
+                        f"{name} of layer {layer[:40]} is {value}; it must be a number, and not negative: 0, or "
+                        f"{LEAST:g} to {LARGEST:g}."
+                    )
 
     @property
     def times(self) -> tuple[float, ...]:
@@ -80,7 +83,7 @@ def read(lines: Iterable[str]) -> Profile:
     for number, row in enumerate(rows, 1):
         columns["layer"].append(row["layer"] or str(number))
         for name in NUMBERS:
-            columns[name].append(_number(row[name], name, row["layer"] or str(number)))
+            columns[name].append(_number(row[name], name, (row["layer"] or str(number))[:40]))
     layers, *numbers = (tuple(column) for column in columns.values())
     return Profile(*numbers, layers)
 

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 NO_EDGE = 10_000  # columns of a file or a pipe
 LEAST = 40  # columns into which text is still folded
+LONG = re.compile(r"\S{500,}")
 HEADED = re.compile(r"[A-Z][a-z]+: ")  # a line that begins anew
 HEAD, DIM = "bold", "dim"  # styles
 
@@ -71,6 +72,18 @@ def complain(text: str) -> None:
     """Print a sentence on stderr, in lines that fit, if anybody still reads it."""
     with unheard(sys.stderr):
         click.echo(prose(typed(text)), err=True)
+
+
+def sentence(error: Exception) -> str:
+    """Return what an error says, and of which file."""
+    if not isinstance(error, OSError) or not error.strerror:
+        return str(error)
+    return f"{error.filename}: {error.strerror}." if error.filename else error.strerror
+
+
+def abridged(text: str) -> str:
+    """Return a text in which no word is longer than that of any path: what was given may be anything."""
+    return LONG.sub(lambda word: f"{word[0][:60]}... ({len(word[0]):,} characters)", text)
 
 
 @contextmanager
