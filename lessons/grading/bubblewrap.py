@@ -47,7 +47,7 @@ def start(program: list[str], files: Reachable, pass_fds=(), **options: Any) -> 
     The process ends with the program, a signal n as exit code 128 + n. `options` are those of subprocess.Popen.
     """
     info, theirs = os.pipe()
-    with open(info) as info:
+    with open(info, encoding="utf-8") as info:
         try:
             whole = [*command(files), "--info-fd", str(theirs), *program]
             process = subprocess.Popen(whole, pass_fds=[*pass_fds, theirs], **options)
