@@ -7,7 +7,7 @@ import axe_playwright_python
 SCRIPT = Path(axe_playwright_python.__file__).with_name("axe.min.js").read_text("utf-8")
 RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa"]
 LOOK = f"""async () => {{
-  const found = await axe.run(document, {{ runOnly: {RULES}, resultTypes: ["violations"] }});
+  const found = await axe.run(document, {{ runOnly: {RULES}, resultTypes: ["violations"], preload: false }});
   return found.violations.flatMap(({{ id, nodes }}) => nodes.map((node) => `${{id}}: ${{node.html.slice(0, 200)}}`));
 }}"""
 
