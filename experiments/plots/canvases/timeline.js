@@ -962,8 +962,9 @@ class Timeline {
     const below = y + 16, above = y - high - 10, right = x + 12, left = x - wide - 12;
     const within = ([at, top]) => [Math.max(0, Math.min(at, width - wide - 4)), top];
     const clear = ([at, top]) => !free || at > free[2] || at + wide < free[0] || top > free[3] || top + high < free[1];
-    const places = (below + high > height ? [[right, above], [left, above], [right, below], [left, below]] : [[right, below], [left, below], [right, above], [left, above]]).map(within);
-    const [at, top] = places.find((place) => place[1] >= 0 && place[1] + high <= height && clear(place)) ?? places[0];
+    const places = (below + high > height ? [[right, above], [left, above], [right, below], [left, below]] : [[right, below], [left, below], [right, above], [left, above]]);
+    if (free) places.push([right, free[3] + 4], [right, free[1] - high - 4]); // below or above the lane of the cause
+    const [at, top] = places.map(within).find((place) => place[1] >= 0 && place[1] + high <= height && clear(place)) ?? within(places[0]);
     this.tip.style.left = `${at}px`;
     this.tip.style.top = `${top}px`;
   }
