@@ -197,6 +197,8 @@ def _gathered(experiment: Experiment, outcome: Outcome, began: float) -> tuple[R
     measures["quantity"], quantities = numbered(measures["quantity"])
     memory = joined(event_logs, "memory", MEMORY, "i4 i4 f8 i1 i8")
     end = max(trace.seconds(), losses["seconds"].max(initial=0.0))
+    if not np.isfinite(end):
+        raise ValueError("this run takes longer than a clock can count; use a faster network or device.")
     axes = Axes(losses, trace.messages)
     models = _models(experiment, workload, outcome, axes, end)
     tried = evaluations.table(models, partial(evaluations.evaluate, workload), axes)

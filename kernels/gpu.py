@@ -87,11 +87,13 @@ BACKEND: ContextVar[Backend | None] = ContextVar("lockstep_gpu", default=None)
 def simulated(watch: Callable | None = None) -> Iterator[None]:
     """Run the GPU kernels that are launched inside on the CPU, on NumPy arrays, by our simulator.
 
-    watch(access) is told every access to memory, a `kernels.simulator.Access`; see there for the errors.
+    watch(access) is told every access to memory, a `kernels.watching.Access`. Race and DivergentBarrier of
+    `kernels/simulator.py` if threads do what a block of a GPU must not.
     """
     from kernels.simulator import Simulator
+    from kernels.watching import Watching
 
-    token = BACKEND.set(Simulator(watch))
+    token = BACKEND.set(Watching(watch) if watch else Simulator())
     try:
         yield
     finally:

@@ -28,9 +28,6 @@ READ, WRITE, ADD, WAIT = "reads", "writes", "adds to", "waits"
 CLASHES = {READ: (WRITE, ADD), WRITE: (READ, WRITE, ADD), ADD: (READ, WRITE)}  # ADD is atomic
 Dim3 = namedtuple("Dim3", "x y z", defaults=(1, 1, 1))
 
-# What a watcher is told; memory: None at a barrier; round: barriers passed; stack: lines, kernel first; offset: in code
-Access = namedtuple("Access", "kernel launch block thread round stack offset does memory cell")
-
 
 class Race(RuntimeError):
     """Two threads of a block use a cell of shared memory, one of them writes it, and no barrier is between."""
@@ -75,9 +72,8 @@ class GpuArray:
 class Simulator(Backend):
     """`cuda` as simulated kernels see it: grid, syncthreads, shared.array, ...; runs one launch at a time."""
 
-    def __init__(self, watch: Callable[[Access], None] | None = None):
+    def __init__(self):
         super().__init__(self)
-        self.watch, self.launch = watch, -1
         self.shared, self.atomic = SimpleNamespace(array=self._shared_array), SimpleNamespace(add=self._atomic_add)
 
     def meant(self, value: Any) -> Any:
@@ -101,17 +97,15 @@ class Simulator(Backend):
 
     def syncthreads(self) -> None:
         frame, thread, place = sys._getframe(1), self.thread, self.threadIdx
-        self._tell(frame, WAIT)
-        self._arrived.append((thread, _stack(frame), getcurrent()))
+        self.tell(frame, WAIT)
+        self._arrived.append((thread, stack(frame), getcurrent()))
         self._home.switch()
         self.thread, self.threadIdx = thread, place
 
     def run(self, function: Callable, blocks: Any, threads: Any, *args: Any) -> None:
-        self.kernel, self.launch = f"{function.__module__}.{function.__name__}", self.launch + 1
+        """Run a kernel on a grid of blocks."""
+        self.kernel = f"{function.__module__}.{function.__name__}"
         self.gridDim, self.blockDim = (Dim3(*n) if isinstance(n, tuple) else Dim3(n) for n in (blocks, threads))
-        if self.watch:
-            names = function.__code__.co_varnames
-            args = [GpuArray(self, x, names[k]) if isinstance(x, np.ndarray) else x for k, x in enumerate(args)]
         with np.errstate(all="ignore"):
             for block in enumerate(_places(self.gridDim)):
                 self._run_block(block, function, args)
@@ -183,18 +177,17 @@ class Simulator(Backend):
                             f"thread {other} {clash} it in {there}, without a cuda.syncthreads() between the two."
                         )
             memory.touched[does].setdefault(cell, {})[me] = frame.f_code, frame.f_lineno
-        self._tell(frame, does, memory, cell)
+        self.tell(frame, does, memory, cell)
 
-    def _tell(self, frame: FrameType, does: str, memory: GpuArray | None = None, cell: int = 0) -> None:
-        if self.watch:
-            thread = self.kernel, self.launch, self.block, self.thread, self.round
-            self.watch(Access(*thread, _stack(frame), frame.f_lasti, does, memory, cell))
+    def tell(self, frame: FrameType, does: str, memory: GpuArray | None = None, cell: int = 0) -> None:
+        """Tell nobody; `kernels/watching.py` does."""
 
 
 def _places(extent: Dim3) -> list[Dim3]:
     return [Dim3(*place[::-1]) for place in np.ndindex(extent[::-1])]
 
 
-def _stack(frame: FrameType) -> tuple[SourceLine, ...]:
+def stack(frame: FrameType) -> tuple[SourceLine, ...]:
+    """Return the lines where a thread is, the kernel's first."""
     line, outer = SourceLine(frame.f_code, frame.f_lineno), frame.f_back
-    return (line,) if outer.f_globals is globals() else (*_stack(outer), line)
+    return (line,) if outer.f_globals is globals() else (*stack(outer), line)
