@@ -61,13 +61,13 @@ class Profile:
 
 def load(path: str | PathLike) -> Profile:
     """Read the profile in a CSV file."""
-    with open(path, newline="") as file:
+    with open(path, newline="", encoding="utf-8-sig") as file:
         return read(file)
 
 
 def save(profile: Profile, path: str | PathLike) -> None:
     """Write the CSV file that `load` reads, to the last digit."""
-    with open(path, "w", newline="") as file:
+    with open(path, "w", newline="", encoding="utf-8") as file:
         rows = csv.writer(file, lineterminator="\n")
         rows.writerow(("layer", *NUMBERS))
         rows.writerows(zip(profile.layers, *(getattr(profile, name) for name in NUMBERS), strict=True))

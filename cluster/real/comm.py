@@ -119,8 +119,6 @@ class RealComm:
                 "split them by computer, or send messages."
             )
         locks = guarded(guard) in ("writes", "locked")
-        if locks and not memory.fcntl:
-            raise ValueError(f"guard {guard!r} locks files, which this system cannot; use none or atomic.")
         quiet = self._unlogged()
         descriptor, path = memory.create(like.nbytes) if self.rank == 0 else (-1, "")
         name = quiet._run_collective("shared", collectives.broadcast, np.frombuffer(path.encode(), np.uint8), 0)

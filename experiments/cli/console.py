@@ -5,6 +5,7 @@ Only a terminal has styles, so rich, which writes them, is imported only there. 
 
 from __future__ import annotations
 
+import io
 import os
 import re
 import shlex
@@ -32,6 +33,13 @@ HEAD, DIM = "bold", "dim"  # styles
 def width() -> int:
     """Return how many columns the output has: those of the terminal, or of $COLUMNS."""
     return max(shutil.get_terminal_size((NO_EDGE, 0)).columns, LEAST)
+
+
+def write_utf8() -> None:
+    """Have pipes and files get UTF-8, which terminals do; those of Windows would get a code page without our signs."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper) and stream.encoding.lower().replace("-", "") != "utf8":
+            stream.reconfigure(encoding="utf-8")
 
 
 def rich_console() -> Console:
@@ -144,6 +152,11 @@ class ByPurpose(click.Group):
         self.purposes, self.start = purposes, start
         for one in self._listed():
             self.add_command(one)
+
+    def make_context(self, *args, **kwargs) -> click.Context:
+        """Begin a command line."""
+        write_utf8()
+        return super().make_context(*args, **kwargs)
 
     def _listed(self) -> Iterator[click.Command]:
         for commands in self.purposes.values():

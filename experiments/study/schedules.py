@@ -344,12 +344,12 @@ def save(study: Study, folder: Path) -> None:
     columns = {f"{table}.{name}": column for table in _TABLES for name, column in getattr(study, table).items()}
     np.savez_compressed(folder / "study.npz", **columns)
     told = {"plan": study.plan.model_dump(), "summary": study.summary}
-    (folder / "study.json").write_text(json.dumps(told))
+    (folder / "study.json").write_text(json.dumps(told), "utf-8")
 
 
 def load(folder: Path) -> Study:
     """Read what `save` has written."""
-    told = json.loads((folder / "study.json").read_text())
+    told = json.loads((folder / "study.json").read_text("utf-8"))
     tables: dict[str, dict[str, np.ndarray]] = {table: {} for table in _TABLES}
     with np.load(folder / "study.npz") as file:
         for name in file:
