@@ -15,6 +15,7 @@ from __future__ import annotations
 import hashlib
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import venv
@@ -39,6 +40,7 @@ def main(words: list[str]) -> int:
         task, rest = "run", words
     if task not in ("run", "test", "install"):
         return fail(f"{task!r} is not something I can start; use nothing, 'test' or 'install'.")
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))  # which ends pip, too
     code = install()
     if code or task == "install":
         return code
@@ -59,7 +61,7 @@ def install() -> int:
     requirements = ROOT / "requirements.txt"
     digest = hashlib.sha256(requirements.read_bytes()).hexdigest()
     wanted = f"{sys.version_info.major}.{sys.version_info.minor} {digest}"
-    if PYTHON.exists() and STAMP.exists() and STAMP.read_text().strip() == wanted and works():
+    if PYTHON.exists() and STAMP.exists() and STAMP.read_text("utf-8").strip() == wanted and works():
         return 0
     if HOME.exists() and not (works() and version() == list(sys.version_info[:2])):
         say(f"{HOME.name} belongs to another Python; making it anew")
@@ -73,7 +75,9 @@ def install() -> int:
             return fail(f"no virtual environment could be made ({error}); on Debian: apt install python3-venv.")
     say("installing the requirements; this takes a few minutes the first time")
     # torch first and by itself: with it in place, no other package asks for a build with gigabytes of CUDA
-    torch = next(line.split("#")[0].strip() for line in requirements.read_text().splitlines() if "torch==" in line)
+    torch = next(
+        line.split("#")[0].strip() for line in requirements.read_text("utf-8").splitlines() if "torch==" in line
+    )
     for packages in ([torch], ["-r", str(requirements)]):
         command = [str(PYTHON), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *packages]
         if subprocess.run(command, cwd=ROOT, check=False).returncode:
@@ -82,7 +86,7 @@ def install() -> int:
     subprocess.run(
         [str(PYTHON), "-m", "experiments.jobs.precompile"], cwd=ROOT, check=False
     )  # if not now, then at first use
-    STAMP.write_text(wanted + "\n")
+    STAMP.write_text(wanted + "\n", "utf-8")
     say("done")
     return 0
 
@@ -95,7 +99,9 @@ def works() -> bool:
 def version() -> list[int]:
     """The major and minor version of .venv's Python."""
     code = "import sys; print(*sys.version_info[:2])"
-    return [int(n) for n in subprocess.run([str(PYTHON), "-c", code], capture_output=True, text=True).stdout.split()]
+    return [
+        int(n) for n in subprocess.run([str(PYTHON), "-c", code], capture_output=True, encoding="ascii").stdout.split()
+    ]
 
 
 def say(text: str) -> None:

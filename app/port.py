@@ -96,7 +96,7 @@ def _listening(port: int) -> list[str]:
     found = []
     for table in ("tcp", "tcp6"):
         with contextlib.suppress(OSError):
-            for line in Path("/proc/net", table).read_text().splitlines()[1:]:
+            for line in Path("/proc/net", table).read_text("ascii").splitlines()[1:]:
                 _, local, _, state, *_, inode = line.split()[:10]
                 if state == LISTENING and int(local.rpartition(":")[2], 16) == port:
                     found.append(inode)

@@ -87,6 +87,8 @@ def save(table: Table) -> str:
     folder().mkdir(parents=True, exist_ok=True)
     with tempfile.NamedTemporaryFile(dir=folder(), prefix=".part-", delete=False) as part:
         np.savez_compressed(part, cells=cells, about=np.frombuffer(about, np.uint8))
+        part.flush()
+        os.fsync(part.fileno())
     os.replace(part.name, folder() / f"{name}.npz")
     return name
 

@@ -5,6 +5,7 @@ Only a terminal has styles, so rich, which writes them, is imported only there. 
 
 from __future__ import annotations
 
+import io
 import os
 import re
 import shlex
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 
 NO_EDGE = 10_000  # columns of a file or a pipe
 LEAST = 40  # columns into which text is still folded
+LONG = re.compile(r"\S{500,}")
 HEADED = re.compile(r"[A-Z][a-z]+: ")  # a line that begins anew
 HEAD, DIM = "bold", "dim"  # styles
 
@@ -31,6 +33,13 @@ HEAD, DIM = "bold", "dim"  # styles
 def width() -> int:
     """Return how many columns the output has: those of the terminal, or of $COLUMNS."""
     return max(shutil.get_terminal_size((NO_EDGE, 0)).columns, LEAST)
+
+
+def write_utf8() -> None:
+    """Have pipes and files get UTF-8, which terminals do; those of Windows would get a code page without our signs."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper) and stream.encoding.lower().replace("-", "") != "utf8":
+            stream.reconfigure(encoding="utf-8")
 
 
 def rich_console() -> Console:
@@ -63,6 +72,18 @@ def complain(text: str) -> None:
     """Print a sentence on stderr, in lines that fit, if anybody still reads it."""
     with unheard(sys.stderr):
         click.echo(prose(typed(text)), err=True)
+
+
+def sentence(error: Exception) -> str:
+    """Return what an error says, and of which file."""
+    if not isinstance(error, OSError) or not error.strerror:
+        return str(error)
+    return f"{error.filename}: {error.strerror}." if error.filename else error.strerror
+
+
+def abridged(text: str) -> str:
+    """Return a text in which no word is longer than that of any path: what was given may be anything."""
+    return LONG.sub(lambda word: f"{word[0][:60]}... ({len(word[0]):,} characters)", text)
 
 
 @contextmanager
@@ -131,6 +152,11 @@ class ByPurpose(click.Group):
         self.purposes, self.start = purposes, start
         for one in self._listed():
             self.add_command(one)
+
+    def make_context(self, *args, **kwargs) -> click.Context:
+        """Begin a command line."""
+        write_utf8()
+        return super().make_context(*args, **kwargs)
 
     def _listed(self) -> Iterator[click.Command]:
         for commands in self.purposes.values():

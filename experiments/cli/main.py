@@ -18,9 +18,10 @@ from cluster.real.signals import raising
 from experiments.cli.add import add_command
 from experiments.cli.catalogue import list_command
 from experiments.cli.compare import compare_command
-from experiments.cli.console import ByPurpose, complain, unheard
+from experiments.cli.console import ByPurpose, abridged, complain, sentence, unheard
 from experiments.cli.export import export_command
 from experiments.cli.fit import fit_command
+from experiments.cli.kept import kept_command
 from experiments.cli.kernels import kernels_command
 from experiments.cli.partition import partition_command
 from experiments.cli.profile import profile_command
@@ -34,7 +35,7 @@ PURPOSES = {
     "Run": (run_command, list_command, add_command),
     "Compare": (sweep_command, compare_command, tune_command, replay_command),
     "Study": (schedule_command, profile_command, partition_command, kernels_command, fit_command),
-    "Share": (export_command,),
+    "Share": (export_command, kept_command),
 }
 START = (
     ("python -m experiments run", "train, and see what it cost"),
@@ -70,9 +71,9 @@ def main(args: Sequence[str] | None = None, group: click.Group = cli, program: s
     except click.ClickException as error:
         message = error.format_message()
     except (ValueError, OSError) as error:
-        message = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+        message = sentence(error)
     if message and launchers.variables().get("RANK", "0") == "0":  # of the ranks of a launcher one speaks for all
-        complain(message)
+        complain(abridged(message))
     with unheard(sys.stdout):
         sys.stdout.flush()
     return 2 if message else 0

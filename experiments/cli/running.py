@@ -59,7 +59,6 @@ def check_writable(root: str) -> None:
         Path(root).mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=root):
             pass
-    except OSError as error:
-        raise ValueError(
-            f"runs cannot be stored in {root}: {error.strerror}; choose another folder with --runs."
-        ) from None
+    except (OSError, ValueError) as error:
+        why = getattr(error, "strerror", None) or error
+        raise ValueError(f"runs cannot be stored in {root!r}: {why}; choose another folder with --runs.") from None

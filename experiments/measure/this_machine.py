@@ -78,8 +78,10 @@ def save(fit: Fit) -> Path:
     """Keep `fit` instead of the last one, whole or not at all. OSError if that is impossible."""
     path = place()
     path.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.NamedTemporaryFile("w", dir=path.parent, prefix=".here-", delete=False) as part:
+    with tempfile.NamedTemporaryFile("w", encoding="utf-8", dir=path.parent, prefix=".here-", delete=False) as part:
         part.write(fit.model_dump_json(indent=1))
+        part.flush()
+        os.fsync(part.fileno())
     os.replace(part.name, path)
     return path
 

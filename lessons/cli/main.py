@@ -30,7 +30,7 @@ from collections.abc import Sequence
 import click
 
 from cluster.real.signals import raising
-from experiments.cli.console import ByPurpose, complain, unheard
+from experiments.cli.console import ByPurpose, abridged, complain, sentence, unheard
 from lessons.cli import authoring, bugs, build, check, exercise, inventory, labs, progress, quiz, reading, survey
 
 COMMANDS = {
@@ -54,7 +54,7 @@ def command_line(words: Sequence[str] | None = None, program: str = "python -m l
         with raising():
             main(words, program)
     except OSError as error:
-        complain(": ".join(filter(None, (error.filename and str(error.filename), error.strerror or str(error)))) + ".")
+        complain(abridged(sentence(error)))
     with unheard(sys.stdout):
         sys.stdout.flush()
     return 2

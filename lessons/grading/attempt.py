@@ -35,6 +35,7 @@ SYSTEM = ("/usr", "/lib", "/lib64", "/etc/ld.so.cache", "/etc/localtime", "/dev/
 WORKER_FILES = [str(ROOT / "lessons" / name) for name in (
     "__init__.py", "grading/__init__.py", "grading/remote.py", "grading/sandbox.py", "grading/sandbox_worker.py"
 )]  # fmt: skip
+IMPOSSIBLE = "this system cannot confine a process, so nothing was run; grade on Linux, in WSL, or on macOS."
 ENVIRONMENT = {
     "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1",
     "MALLOC_MMAP_THRESHOLD_": "65536",  # malloc returns large blocks at once, so that the peak means something
@@ -90,6 +91,8 @@ class Attempt:
     """A process that runs the solution (`lessons.grading.sandbox_worker`), and the grader's end of its channel."""
 
     def __init__(self, solution: Solution):
+        if not hasattr(os, "killpg"):
+            raise SolutionError(IMPOSSIBLE)
         self.solution, self.first = solution, not solution.attempts
         self.cpu = min(solution.cpu, solution.first_cpu) if self.first else solution.cpu
         self.received, self.baseline = 0, 0
@@ -199,7 +202,7 @@ class Attempt:
 
     def _high_water_mark(self) -> int:
         with contextlib.suppress(OSError, StopIteration, ValueError):
-            lines = Path(f"/proc/{self.worker}/status").read_text().splitlines()
+            lines = Path(f"/proc/{self.worker}/status").read_text("utf-8").splitlines()
             return 1024 * int(next(line for line in lines if line.startswith("VmHWM")).split()[1])
         return 0
 

@@ -183,3 +183,25 @@ def test_the_index_of_decisions_lists_every_decision():
             for heading in re.findall(r"^\*\*(.+?)\*\*", path.read_text(), re.MULTILINE | re.DOTALL):
                 line = " ".join(heading.split()).rstrip(".,:")
                 assert f"- {line}\n" in index, f"{path.name}: {line}"
+
+
+def test_text_is_read_and_written_in_an_encoding_that_is_said():
+    """Without one, Windows takes a code page."""
+    place = {"open": 3, "read_text": 0, "write_text": 1}  # of the encoding among the arguments
+    for path in [*FILES, ROOT / "start.py"]:
+        for node in (node for node in nodes(path) if isinstance(node, ast.Call)):
+            said, (of, _, name) = {one.arg for one in node.keywords}, ast.unparse(node.func).rpartition(".")
+            what = f"{path.relative_to(ROOT)}:{node.lineno}"
+            assert of != "subprocess" or "text" not in said, what
+            if name not in place or of == "formatter" or (name == "open" and of):  # click's; an archive's
+                continue
+            binary = any(isinstance(one, ast.Constant) and "b" in str(one.value) for one in node.args[1:2])
+            assert binary or "encoding" in said or len(node.args) > place[name], what
+
+
+def test_files_have_names_that_every_system_takes():
+    tracked = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, encoding="utf-8")
+    names = tracked.stdout.splitlines() if tracked.returncode == 0 else [str(path) for path in FILES]
+    reserved = re.compile(r"(^|/)(con|prn|aux|nul|com\d|lpt\d)(\.|/|$)|[\\:*?\"<>|]|[ .](/|$)", re.IGNORECASE)
+    assert [name for name in names if reserved.search(name)] == []
+    assert len({name.casefold() for name in names}) == len(names)

@@ -24,7 +24,7 @@ from experiments.cli import progress_bar
 from experiments.cli.main import cli
 from experiments.cli.running import stoppable
 from experiments.experiment import Experiment
-from experiments.runs import store
+from experiments.runs import sealed, store
 from experiments.runs.difference import difference
 from experiments.runs.figures import plus_minus
 
@@ -338,6 +338,7 @@ def test_a_replay_says_identical_bit_for_bit_or_what_differs(main):
     record = json.loads((folder / "run.json").read_text())
     record["environment"]["numpy"] = "0.1"
     (folder / "run.json").write_text(json.dumps(record))
+    sealed.seal(folder)
     code, out, _ = main("replay", folder.name)
     assert code == 0 and out.startswith("other NumPy: 0.1 then") and "equal to rounding, largest difference" in out
     record["environment"]["numpy"] = np.__version__
@@ -387,6 +388,30 @@ def test_a_replay_on_a_real_cluster_is_judged_by_the_weights(main, monkeypatch):
     monkeypatch.setattr(module, "run", lambda *_: other)
     code, out, _ = main("replay", folder.name)
     assert code == 1 and "who comes first" in out
+
+
+def test_a_record_that_was_altered_is_never_called_identical(main):
+    main("run", "easgd", *SMALL)
+    (folder,) = store.recent("runs")
+    text = (folder / "run.json").read_text()
+    values = json.loads(text)
+    summary, environment = values["summary"], values["environment"]
+    for change in (
+        {"summary": {**summary, "accuracy": 0.99}},
+        {"summary": {**summary, "wall_seconds": 1.0}},
+        {"environment": {**environment, "cpus": 4096}},
+        {"labels": values["labels"][::-1]},
+        {"notes": ["all is well"]},
+        {"error": "all is well"},
+    ):
+        (folder / "run.json").write_text(json.dumps({**values, **change}))
+        code, out, _ = main("replay", folder.name)
+        assert code == 1 and "altered since it was stored, as its SHA256SUMS says: run.json." in out, change
+    (folder / "run.json").write_text(text)
+    assert main("replay", folder.name)[0] == 0
+    (folder / "SHA256SUMS").unlink()
+    code, out, _ = main("replay", folder.name)
+    assert code == 0 and "cannot be told" in out and "identical" in out
 
 
 def test_export_writes_the_file(main, tmp_path):
@@ -454,7 +479,9 @@ def test_a_lost_rank_is_named_and_exits_with_1(main):
     assert store.load(folder).status == "failed"
 
 
-def test_a_disk_that_fills_up_during_the_run_does_not_lose_it(main, monkeypatch):
+def test_a_disk_that_fills_up_during_the_run_does_not_lose_it(main, monkeypatch, tmp_path):
+    (tmp_path / "tmp").mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "tmp"))
     place = store._place
 
     def full(run, part, root):
@@ -466,7 +493,10 @@ def test_a_disk_that_fills_up_during_the_run_does_not_lose_it(main, monkeypatch)
     code, _, err = main("run", "easgd", *SMALL)
     assert code == 2 and "No space left" in err and err.count("\n") == 1
     kept = Path(err.split("kept in ")[1].split(" instead")[0])
-    assert store.load(kept).status == "finished"
+    assert store.load(kept).status == "finished" and str(kept) in main("kept")[1]
+    monkeypatch.setattr(store, "_place", place)
+    assert main("kept", "--move", "--runs", tmp_path / "later")[0] == 0
+    assert not kept.exists() and store.load(tmp_path / "later" / kept.name).status == "finished"
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP], ids=str)
