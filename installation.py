@@ -35,6 +35,15 @@ def kept(variable: str, name: str) -> Path:
     return user_data_path("lockstep", appauthor=False) / name
 
 
+def for_authors() -> None:
+    """Check that chapters can be written here: ValueError in a package, whose files are not its user's to change."""
+    if not CLONE:
+        raise ValueError(
+            "chapters are written and recorded in a clone, and this is an installed package; clone the repository, and "
+            "use python -m lessons there."
+        )
+
+
 def typed(text: str) -> str:
     """Return a text with its commands as they are typed here: of a package, `lockstep run` for `python -m ...`."""
     if not CLONE:
