@@ -43,6 +43,15 @@ def packaged() -> frozenset[str]:
     return frozenset(path.parts[0] for path in metadata.files("lockstep") or ())
 
 
+def for_authors() -> None:
+    """Check that chapters can be written here: ValueError in a package, whose files are not its user's to change."""
+    if not CLONE:
+        raise ValueError(
+            "chapters are written and recorded in a clone, and this is an installed package; clone the repository, and "
+            "use python -m lessons there."
+        )
+
+
 def typed(text: str) -> str:
     """Return a text with its commands as they are typed here: of a package, `lockstep run` for `python -m ...`."""
     if not CLONE:

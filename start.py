@@ -15,6 +15,7 @@ from __future__ import annotations
 import hashlib
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import venv
@@ -39,6 +40,7 @@ def main(words: list[str]) -> int:
         task, rest = "run", words
     if task not in ("run", "test", "install"):
         return fail(f"{task!r} is not something I can start; use nothing, 'test' or 'install'.")
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))  # which ends pip, too
     code = install()
     if code or task == "install":
         return code

@@ -79,7 +79,7 @@ def version() -> str:
         **PURPOSES,
         "Learn": (
             door("book", "The textbook: chapters, figures, quizzes and exercises.", book),
-            door("grade", "Grade a class of solutions.", grade),
+            door("grade", "What a grading service needs: a zip for Gradescope, a notebook for nbgrader.", grade),
         ),
         "Real clusters": (door("torch", "Run an algorithm on ranks of torchrun, on one machine or several.", torch),),
     },

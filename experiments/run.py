@@ -202,7 +202,7 @@ def _gathered(experiment: Experiment, outcome: Outcome, began: float) -> tuple[R
     axes = Axes(losses, trace.messages)
     models = _models(experiment, workload, outcome, axes, end)
     tried = evaluations.table(models, partial(evaluations.evaluate, workload), axes)
-    status, error = _status(outcome.error, experiment)
+    status, error = _status(outcome, experiment)
     run = Run(
         experiment=experiment,
         trace=trace,
@@ -305,8 +305,18 @@ def _batch(experiment: Experiment, workload) -> int:
     return workload.samples if experiment.method.whole_batch else experiment.batch
 
 
-def _status(error: Exception | None, experiment: Experiment) -> tuple[str, str]:
-    """Return ("finished" | "diverged" | "failed" | "cancelled", why)."""
+def _status(outcome: Outcome, experiment: Experiment) -> tuple[str, str]:
+    """Return ("finished" | "diverged" | "failed" | "cancelled", why).
+
+    A rank that is lost at the very end, when no other waits for it any more, takes its part of the model with it, where
+    a method needs all of them.
+    """
+    error, method = outcome.error, experiment.method
+    if error is None and outcome.lost and method.is_deterministic(experiment.knobs) and not method.survives_loss:
+        return (
+            "failed",
+            f"rank {outcome.lost[0]} was lost before it gave its result, which {experiment.algorithm} needs",
+        )
     if error is None:
         return "finished", ""
     cause: BaseException | None = error

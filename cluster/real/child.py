@@ -140,8 +140,13 @@ def end_with_parent() -> None:
     if sys.platform != "linux":
         return  # the reporter thread will notice
     import fcntl
+    from multiprocessing import forkserver
 
     ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG: the fork server
+    # which ends when nobody holds this pipe any more; a rank that is stopped would hold it, and so itself, for ever
+    alive, forkserver._forkserver._forkserver_alive_fd = forkserver._forkserver._forkserver_alive_fd, None
+    if alive is not None:
+        os.close(alive)
     parent = multiprocessing.parent_process().sentinel  # a pipe that the parent holds: SIGIO when it closes
     signal.signal(signal.SIGIO, signal.SIG_DFL)
     fcntl.fcntl(parent, fcntl.F_SETOWN, os.getpid())

@@ -105,6 +105,7 @@ def test_a_run_is_kept_by_the_user_and_repeated_by_a_command_that_can_be_typed(s
 def test_the_textbook_and_its_documents_came_along(site):
     told = lockstep(site, "book", "list")
     assert "stragglers" in told and "lockstep book show NAME" in told
+    assert "clone" in lockstep(site, "book", "new", "momentum", code=2) and not (site / "lessons" / "momentum").exists()
     assert "@" in lockstep(site, "book", "bib", "--cited-by", "algorithms.averaging.easgd")
 
 

@@ -103,6 +103,30 @@ def test_ending_the_start_ends_the_server(house, how):
             os.kill(pid, signal.SIGKILL)
 
 
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no SIGTERM that a program can be told")
+def test_ending_the_start_while_it_installs_ends_the_installer(house):
+    (house / ".venv" / "lockstep-installed").unlink()
+    (house / "installer.py").write_text(SERVER)
+    python = house / ".venv" / "bin" / "python"  # for which -m pip is the installer, so that nothing is installed
+    python.unlink()
+    python.write_text(
+        f'#!/bin/sh\n[ "$2" = pip ] && shift 2 && exec {sys.executable} installer.py "$@"\nexec {sys.executable} "$@"\n'
+    )
+    python.chmod(0o755)
+    process = subprocess.Popen([sys.executable, "start.py"], cwd=house)
+    pid = None
+    try:
+        pid, words = server(house, process)
+        assert words.startswith("install ") and pid != process.pid
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(60) == 128 + signal.SIGTERM
+        assert not alive(pid) and not (house / ".venv" / "lockstep-installed").exists()
+    finally:
+        process.kill()
+        if pid and alive(pid):
+            os.kill(pid, signal.SIGKILL)
+
+
 @linux
 def test_who_holds_the_port_is_said_with_what_to_do_and_nothing_is_started(house, held):
     done = subprocess.run(
