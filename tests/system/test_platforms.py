@@ -78,7 +78,7 @@ def test_the_command_line_runs_sweeps_lists_and_shows_a_figure(elsewhere, tmp_pa
 COMMANDS = """
 import sys
 from experiments.cli.main import main
-from lessons.__main__ import main as lessons
+from lessons.cli.main import command_line as lessons
 codes = []
 for command in sys.argv[1:]:
     room, *words = command.split()
