@@ -71,7 +71,9 @@ class Patience:
     def _clocks(self) -> tuple[float, float] | None:
         """Return (s that the process has computed, s that it or this thread was ready but had no processor)."""
         try:
-            theirs, ours = (Path(f"/proc/{who}/schedstat").read_text().split() for who in (self.process, "thread-self"))
+            theirs, ours = (
+                Path(f"/proc/{who}/schedstat").read_text("ascii").split() for who in (self.process, "thread-self")
+            )
             return 1e-9 * int(theirs[0]), 1e-9 * (int(theirs[1]) + int(ours[1]))
         except (OSError, ValueError, IndexError):
             return None

@@ -57,7 +57,7 @@ def python() -> Reachable:
 def _libraries() -> list[str]:
     """Return the folder of the C library by all its names, and libraries that were loaded from elsewhere."""
     try:
-        lines = Path("/proc/self/maps").read_text().splitlines()
+        lines = Path("/proc/self/maps").read_text("utf-8", "replace").splitlines()
         mapped = {line.split(maxsplit=5)[5] for line in lines if ".so" in line}
     except (OSError, IndexError):
         return []
