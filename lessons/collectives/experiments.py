@@ -27,6 +27,59 @@ from theory import collective_costs, nccl
 ALPHA, BETA = NETWORK.between.alpha, 1 / NETWORK.between.bandwidth
 
 
+# what leaves a rank
+
+
+@figure(
+    "How much must leave the busiest rank before everybody has the sum?",
+    source="Patarasuk & Yuan, JPDC 69(2), 2009",
+    claims={
+        "the ring sends the least that any all-reduce can, among any number of ranks": lambda rows: all(
+            math.isclose(row["ring"], row["least"], rel_tol=1e-4) for row in rows
+        ),
+        "which is less than two vectors, however many ranks there are": lambda rows: max(column(rows, "ring")) < 2,
+        "halving/doubling sends as little among 2, 4, 8, ... ranks, and half as much again between": lambda rows: (
+            all(
+                (row["halving_doubling"] / row["least"] < 1.0001) == (row["ranks"] & (row["ranks"] - 1) == 0)
+                for row in rows
+            )
+            and max(row["halving_doubling"] / row["least"] for row in rows) < 1.51
+        ),
+        "recursive doubling sends a whole vector in each of its rounds": lambda rows: all(
+            row["recursive_doubling"] == math.log2(row["ranks"])
+            for row in rows
+            if row["ranks"] & (row["ranks"] - 1) == 0
+        ),
+        "one server sends a vector to each of its workers": lambda rows: (
+            column(rows, "one server") == [row["ranks"] for row in rows]
+        ),
+    },
+    look=Look(
+        "ranks",
+        ("one server", "recursive_doubling", "halving_doubling", "ring"),
+        theory=("least",),
+        log="xy",
+        title="vectors that the busiest rank sends",
+    ),
+)
+def busiest(run):
+    """Bytes that leave the busiest rank, in vectors; `least` is 2 (P - 1) / P. Every message was sent. The server is a
+    rank more, beside its workers."""
+    nbytes = 4 * 10_080  # which all these numbers of ranks divide
+    rows = []
+    for ranks in (2, 3, 4, 6, 8, 12, 16, 24, 32):
+        ways = {name: (all_reduce, ranks, name) for name in ("recursive_doubling", "halving_doubling", "ring")}
+        ways = {"one server": (by_one_server, ranks + 1, "fast")} | ways
+        sent = {
+            name: exchanged(exchange, size, nbytes, collective).trace().traffic().sum(axis=1).max() / nbytes
+            for name, (exchange, size, collective) in ways.items()
+        }
+        rows.append(
+            {"ranks": ranks} | {k: float(v) for k, v in sent.items()} | {"least": collective_costs.share(ranks)}
+        )
+    return rows
+
+
 # every all-reduce has its size
 
 RANKS = 8
@@ -55,21 +108,29 @@ CLOSED = "ring", "recursive_doubling", "halving_doubling", "tree"
         "for a long vector two trees take under 1.25 times the ring's time, one tree over 3 times": lambda rows: (
             rows[-1]["double_tree"] < 1.25 * rows[-1]["ring"] < rows[-1]["tree"] / 2.5
         ),
+        "the shortest and the longest vector take within 3 % of the least; in between all take over 1.5 times": (
+            lambda rows: (
+                all(row[quickest(row)] < 1.03 * row["least"] for row in (rows[0], rows[-1]))
+                and any(row[quickest(row)] > 1.5 * row["least"] for row in rows)
+            )
+        ),
     },
-    look=Look("bytes", (*CLOSED, "double_tree"), log="xy", title="milliseconds of an all-reduce"),
+    look=Look("bytes", (*CLOSED, "double_tree"), theory=("least",), log="xy", title="milliseconds of an all-reduce"),
 )
 def message_size(run):
     """Milliseconds of an all-reduce among 8 ranks. Latency dominates on the left, bandwidth on the right. In between,
-    the closed forms cross, with one row just before and one just after each crossing."""
+    the closed forms cross, with one row just before and one just after each crossing. `least`: no all-reduce can take
+    less than its rounds' latency, nor less than its bytes."""
     return [
         {"bytes": nbytes}
         | {name: took(all_reduce, RANKS, nbytes, collective=name) for name in (*CLOSED, "double_tree")}
+        | {"least": MS * collective_costs.least(RANKS, nbytes, ALPHA, BETA)}
         for nbytes in SIZES
     ]
 
 
 def quickest(row):
-    return min((name for name in row if name != "bytes"), key=row.get)
+    return min((*CLOSED, "double_tree"), key=row.get)
 
 
 # more ranks
@@ -95,14 +156,15 @@ ROUNDS = "recursive_doubling", "halving_doubling", "tree", "double_tree"  # whos
             value(rows, "ring", ranks=128) > 20 * value(rows, "recursive_doubling", ranks=128)
         ),
     },
-    look=Look("ranks", ("ring", *ROUNDS), log="xy", title="milliseconds of an all-reduce of 4 kB"),
+    look=Look("ranks", ("ring", *ROUNDS), theory=("least",), log="xy", title="milliseconds of an all-reduce of 4 kB"),
 )
 def more_ranks(run):
     """Milliseconds for 4 kB, nearly all of it latency. The number of messages in a row is proportional to the ranks in
-    a ring, and to their logarithm in all others."""
+    a ring, and to their logarithm in all others. `least` is the latency of as many rounds as any all-reduce needs."""
     return [
         {"ranks": ranks, "ring": took(all_reduce, ranks, SMALL)}
         | {name: took(all_reduce, ranks, SMALL, collective=name) for name in ROUNDS}
+        | {"least": MS * collective_costs.least(ranks, SMALL, ALPHA, BETA)}
         for ranks in (2, 4, 8, 16, 32, 64, 128)
     ]
 
@@ -160,6 +222,7 @@ MODEL = 1 << 20  # bytes
     look=Look(
         "workers",
         ("one server", "as many servers", "everybody serves", "all at once", "ring"),
+        theory=("one server, formula", "as many servers, formula", "everybody serves, formula"),
         log="xy",
         title="milliseconds for 1 MiB",
     ),
@@ -309,3 +372,64 @@ def order_of_sums(run):
             }
         )
     return rows
+
+
+# in training
+
+MODELS = {"small": "16", "large": "1024,256"}  # hidden layers
+WORKERS = 16
+
+
+@figure(
+    "Does the choice matter to training?",
+    source="Thakur, Rabenseifner & Gropp, IJHPCA 19(1), 2005, put into a training step",
+    claims={
+        "no choice is best for both: recursive doubling for the small model, halving/doubling for the large": (
+            lambda rows: first(rows, "small") == "recursive_doubling" and first(rows, "large") == "halving_doubling"
+        ),
+        "the small model's step takes over three times as long with the ring": lambda rows: (
+            value(rows, "step", model="small", collective="ring")
+            > 3 * value(rows, "step", model="small", collective="recursive_doubling")
+        ),
+        "the large model's takes over 1.5 times as long with recursive doubling": lambda rows: (
+            value(rows, "step", model="large", collective="recursive_doubling")
+            > 1.5 * value(rows, "step", model="large", collective="ring")
+        ),
+        "the closed forms tell every step within 1 %": lambda rows: all(
+            abs(row["step"] - row["formula"]) < 0.01 * row["step"] for row in rows
+        ),
+        "what is learned differs by rounding alone": lambda rows: all(
+            np.ptp(column(rows, "loss", model=model)) < 1e-4 for model in MODELS
+        ),
+    },
+    look=Look(
+        "model", ("step",), "collective", kind="bar", theory=("formula",), log="y", title="milliseconds of a step"
+    ),
+)
+def in_training(run):
+    """Synchronous SGD on digits, 16 workers at 10 GbE, a model of one small hidden layer and one of two large ones.
+    Milliseconds of a step. `formula`: the step on a network that takes no time, and the closed form of the all-reduce.
+    """
+    rows = []
+    for model, hidden in MODELS.items():
+        values = {"algorithm": "sync_sgd", "workers": WORKERS, "hidden": hidden, "batch": 16, "steps": 10}
+        values |= {"learning_rate": 0.05, "evaluations": 1}
+        for name in CLOSED:
+            alone, done = (run(**values, network=network, collective=name) for network in ("ideal", "10GbE"))
+            nbytes = 4 * len(done.parameters)
+            total = collective_costs.time(name, WORKERS, nbytes, ALPHA, BETA)
+            rows.append(
+                {
+                    "model": model,
+                    "collective": name,
+                    "kB": nbytes / 1000,
+                    "step": MS * done.summary["seconds"] / done.summary["steps"],
+                    "formula": MS * (alone.summary["seconds"] / alone.summary["steps"] + total),
+                    "loss": done.summary["held_out_loss"],
+                }
+            )
+    return rows
+
+
+def first(rows, model):
+    return min((row for row in rows if row["model"] == model), key=lambda row: row["step"])["collective"]
