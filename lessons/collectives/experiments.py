@@ -402,9 +402,7 @@ WORKERS = 16
             np.ptp(column(rows, "loss", model=model)) < 1e-4 for model in MODELS
         ),
     },
-    look=Look(
-        "model", ("step",), "collective", kind="bar", theory=("formula",), log="y", title="milliseconds of a step"
-    ),
+    look=Look("collective", ("step", "formula"), "model", kind="bar", log="y", title="milliseconds of a step"),
 )
 def in_training(run):
     """Synchronous SGD on digits, 16 workers at 10 GbE, a model of one small hidden layer and one of two large ones.
