@@ -11,9 +11,10 @@ from html import escape
 from pathlib import Path
 
 EXPLAINED = (
-    "all-gather", "all-reduce", "backup worker", "barrier", "bubble", "collective", "critical batch", "curvature", "epoch",
-    "flush", "learning rate", "micro-batch", "mini-batch", "momentum", "optimizer", "rank", "reduce-scatter",
-    "replica", "re-materialisation", "stage", "staleness", "stash", "straggler", "superstep", "velocity", "vertical sync", "weight stashing",
+    "all-gather", "all-reduce", "backup worker", "barrier", "bubble", "collective", "critical batch", "curvature",
+    "epoch", "flush", "learning rate", "micro-batch", "mini-batch", "momentum", "optimizer", "rank", "reduce-scatter",
+    "replica", "re-materialisation", "stage", "staleness", "stash", "straggler", "superstep", "velocity",
+    "vertical sync", "weight stashing",
 )  # fmt: skip
 """Terms that mean in every text what the glossary says."""
 TABLES = Path(__file__).resolve().parents[1] / "GLOSSARY.md"

@@ -11,7 +11,6 @@ import inspect
 import re
 from collections.abc import Iterator
 from functools import cache
-from pathlib import Path
 
 import algorithms
 import lessons
@@ -85,7 +84,7 @@ def _with_links(text: str, path: str) -> str:
 def _front() -> str:
     """Return the page that leads to all others."""
     texts = {page: _title((ROOT / path).read_text("utf-8")) for page, path in _texts().items()}
-    decisions = {page: title for page, title in texts.items() if page.startswith("decisions_") and "readme" not in page}
+    decisions = {page: title for page, title in texts.items() if page.startswith("decisions_")}
     others = {page: title for page, title in texts.items() if not page.startswith("decisions_")}
 
     def listed(some: dict[str, str]) -> str:
@@ -103,14 +102,13 @@ def _front() -> str:
 def _algorithms() -> str:
     """Return the list of all algorithms, by family, with the first sentence of each."""
     parts = ["# Algorithms", "One algorithm, one file. A page has its idea, formula, price and source, then the file."]
-    family = ""
+    families: dict[str, list[str]] = {}
     for path, title in CATALOGUE.items():
-        above, _, name = path.partition(".")
-        if above != family:
-            parts.append(f"## {above.replace('_', ' ').capitalize()}")
-            family = above
+        family, _, name = path.partition(".")
         first = (inspect.getdoc(algorithms.module(name)) or "").partition("\n\n")[0].replace("\n", " ")
-        parts.append(f"- [{title}](algorithm_{name}.html): {_escaped(first)}")
+        families.setdefault(family, []).append(f"- [{title}](algorithm_{name}.html): {_escaped(first)}")
+    for family, lines in families.items():
+        parts += [f"## {family.replace('_', ' ').capitalize()}", "\n".join(lines)]
     return "\n\n".join(parts) + "\n"
 
 
