@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from lessons.collectives import experiments
-from lessons.collectives.exchanges import all_reduce, by_one_server, took
+from lessons.collectives.exchanges import all_reduce, by_one_server, exchanged, took
 from lessons.collectives.experiments import ALPHA, BETA
 from lessons.figure import value
 from theory import collective_costs
 
 MEBIBYTE = 1 << 20
-BYTES = {"10 kilobytes": 1e4, "1 megabyte": 1e6, "100 megabytes": 1e8}
+BYTES = {"300 kilobytes": 3e5, "1 megabyte": 1e6, "3 megabytes": 3e6}
 
 
 def door(run, workers: int) -> float:
@@ -34,16 +34,16 @@ def crossing(run, ranks: int) -> float:
 
 def twelve(run, ranks: int) -> float:
     """Return how many vectors the busiest rank sends in a sum by halving and doubling."""
-    return value(experiments.busiest.rows(run), "halving_doubling", ranks=ranks)
+    outcome = exchanged(all_reduce, ranks, experiments.DIVISIBLE, "halving_doubling")
+    return float(outcome.trace().traffic().sum(axis=1).max() / experiments.DIVISIBLE)
 
 
-def slowest(run, nodes: int, vector: str) -> str:
-    """Return the slowest all-reduce among nodes that have one port each."""
-    nbytes = experiments.SHORT if vector.startswith("16") else experiments.LONG
-    rows = experiments.nodes_of_eight.rows(run)
-    return max(
-        ("ring", "recursive_doubling", "hierarchical"), key=lambda name: value(rows, name, nodes=nodes, bytes=nbytes)
-    )
+def leaving(run, nodes: int, algorithm: str) -> float:
+    """Return the megabytes that leave each node, when nodes of eight ranks sum one megabyte."""
+    name = "ring" if "ring" in algorithm else "recursive_doubling"
+    ranks, nbytes = 8 * nodes, experiments.DIVISIBLE
+    traffic = exchanged(all_reduce, ranks, nbytes, name).trace().traffic()
+    return float(traffic[:8, 8:].sum() / nbytes)
 
 
 def training(run, model: str) -> str:
@@ -53,7 +53,7 @@ def training(run, model: str) -> str:
 
 def order(run, algorithm: str) -> str:
     """Return the different numbers in the sum."""
-    name = {"the": "ring", "recursive": "recursive_doubling", "halving": "halving_doubling"}[algorithm.split()[0]]
+    name = {"the": "ring", "recursive": "recursive_doubling", "one": "one server"}[algorithm.split()[0]]
     return value(experiments.order_of_sums.rows(run), "1e8 + 1 - 1e8 + 1", algorithm=name)
 
 
