@@ -13,9 +13,12 @@ The worker below does so, by way of rank 0. Make it fast. It is graded on
 
 What you have: `comm.rank`, `comm.size`, `comm.send(x, rank)`, `comm.recv(rank)`, also `comm.isend(x, rank)` and
 `comm.irecv(rank)`, whose handles have `wait()`; and no collective, since that is what you write. Messages are NumPy
-arrays, and a message may be a part of one, as in `x[a:b]`. The network is 10-gigabit Ethernet: 20 microseconds for each
-message, and 1.17 gigabytes per second; a rank sends one message at a time, and receives one at a time. What you compute
-takes no time. NumPy and the standard library may be imported.
+arrays, and a message may be a part of one, as in `x[a:b]`. `send` copies what it sends and does not wait until
+somebody receives it, so two ranks may both send first. The network is 10-gigabit Ethernet: a message takes 20
+microseconds, in the first 5 of which its sender can do nothing else, and then its bytes pass at 1.17 gigabytes per
+second, those of one message at a time out of each rank and into each rank. Your additions take no time; those of the
+textbook do, so you may come out ahead. Every rank is a process of its own. NumPy and the standard library may be
+imported.
 """
 
 import numpy as np  # noqa: F401  (you may need it)

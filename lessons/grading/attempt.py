@@ -14,7 +14,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -67,6 +67,15 @@ class Solution:
     def attempt(self) -> Attempt:
         """Return a context manager for a process that runs the solution. SolutionError if it does not load."""
         return Attempt(self)
+
+    @contextlib.contextmanager
+    def ranks(self, count: int) -> Iterator[list[Attempt]]:
+        """Enter an attempt for each of `count` ranks, so that ranks share no variables."""
+        with contextlib.ExitStack() as stack:
+            attempts = [self.attempt() for _ in range(count)]
+            for attempt in attempts:
+                stack.callback(attempt.__exit__)
+            yield [attempt.__enter__() for attempt in attempts]
 
 
 @functools.cache

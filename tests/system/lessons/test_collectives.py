@@ -1,10 +1,12 @@
 """The exercise on collectives: what students write instead, which marks it loses, and what they are told."""
 
 import re
+from types import SimpleNamespace
 
 import pytest
 
 import lessons
+from lessons.collectives.check import Heard, Sum
 from lessons.grading.grader import grade
 
 SUM, BITS, ANY, LONG, SHORT, BYTES = range(6)
@@ -67,3 +69,36 @@ def test_a_ring_alone_loses_the_mark_of_short_vectors_and_no_other():
     earned, told, _ = marks(solution().replace("x.nbytes < SHORT", "False"))
     assert earned == [True, True, True, True, False, True]
     assert "times what recursive doubling takes" in told[SHORT]
+
+
+TELEPATHY = """
+import numpy as np
+
+TABLE = {}
+
+def worker(comm, task, s):
+    x, distance = task.start(), 1
+    held = TABLE.setdefault((comm.size, len(x)), {})
+    held[comm.rank] = x
+    while distance < comm.size:
+        comm.send(np.zeros(0, np.float32), (comm.rank + distance) % comm.size)
+        comm.recv((comm.rank - distance) % comm.size)
+        distance *= 2
+    return sum(held.get(rank, x).astype(np.float64) for rank in range(comm.size)).astype(np.float32)
+"""
+
+
+@pytest.mark.slow
+def test_ranks_that_share_a_table_and_not_their_vectors_earn_nothing():
+    earned, told, _ = marks(TELEPATHY)
+    assert not any(earned) and "all ranks together sent" in told[SHORT], told
+
+
+def test_a_sum_that_sends_too_little_or_was_not_heard_of_is_seen():
+    total = Sum(4, 10, seed=1)
+    heard = Heard(4)
+    assert heard.missing() == "rank 0 returned without a message in which anything of rank 1 could have been"
+    heard.of = [{0, 1, 2, 3}] * 4
+    assert heard.missing() == ""
+    few = SimpleNamespace(summary={"bytes": 2 * 3 * 40 - 1})
+    assert total._unsent(few) == "all ranks together sent 239 bytes, and a sum takes 240"
