@@ -40,43 +40,20 @@ def main(words: list[str]) -> int:
         task, rest = "run", words
     if task not in ("run", "test", "install"):
         return fail(f"{task!r} is not something I can start; use nothing, 'test' or 'install'.")
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))  # which ends pip, too
     code = install()
     if code or task == "install":
         return code
     named = any((ROOT / word.partition("::")[0]).exists() for word in rest)  # a test that pytest is to run
     tests = rest if named else ["tests", *rest]
     workers = str((os.cpu_count() or 1) + 1)  # one more than cores, since browsers and processes are waited for
-    command = {
-        "run": [str(PYTHON), "-m", "streamlit", "run", "app/main.py", *rest],
-        "test": [str(PYTHON), "-m", "pytest", "-n", workers, "--dist", "loadfile", *tests],
-    }[task]
-    if task == "run":
-        from app import port  # not before the version of Python is known
+    from app import serve  # not before the version of Python is known
 
-        trouble, ends = port.trouble(rest)
-        if ends:
-            return fail(trouble)
-        if trouble:
-            say(trouble)
-    say({"run": "opening the workbench; Ctrl-C ends it", "test": "running the tests"}[task])
-    environment = {**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
     os.chdir(ROOT)
-    if os.name == "nt":
-        return follow(command, environment)
-    os.execve(command[0], command, environment)  # one process, so that a signal to it ends the server
-
-
-def follow(command: list[str], environment: dict[str, str]) -> int:
-    """Run the command as a child where it cannot replace this process; forward signals, return its exit code."""
-    with subprocess.Popen(command, env=environment) as child:
-        for name in ("SIGTERM", "SIGBREAK"):
-            if hasattr(signal, name):
-                signal.signal(getattr(signal, name), lambda *_: child.terminate())
-        while True:
-            try:
-                return child.wait()
-            except KeyboardInterrupt:  # of the whole terminal, the child's too, which ends when it is done
-                continue
+    if task == "run":
+        return serve.workbench(str(PYTHON), "app/main.py", rest, "python3 start.py")
+    say("running the tests")
+    return serve.become([str(PYTHON), "-m", "pytest", "-n", workers, "--dist", "loadfile", *tests])
 
 
 def install() -> int:
@@ -84,7 +61,7 @@ def install() -> int:
     requirements = ROOT / "requirements.txt"
     digest = hashlib.sha256(requirements.read_bytes()).hexdigest()
     wanted = f"{sys.version_info.major}.{sys.version_info.minor} {digest}"
-    if PYTHON.exists() and STAMP.exists() and STAMP.read_text().strip() == wanted and works():
+    if PYTHON.exists() and STAMP.exists() and STAMP.read_text("utf-8").strip() == wanted and works():
         return 0
     if HOME.exists() and not (works() and version() == list(sys.version_info[:2])):
         say(f"{HOME.name} belongs to another Python; making it anew")
@@ -98,7 +75,9 @@ def install() -> int:
             return fail(f"no virtual environment could be made ({error}); on Debian: apt install python3-venv.")
     say("installing the requirements; this takes a few minutes the first time")
     # torch first and by itself: with it in place, no other package asks for a build with gigabytes of CUDA
-    torch = next(line.split("#")[0].strip() for line in requirements.read_text().splitlines() if "torch==" in line)
+    torch = next(
+        line.split("#")[0].strip() for line in requirements.read_text("utf-8").splitlines() if "torch==" in line
+    )
     for packages in ([torch], ["-r", str(requirements)]):
         command = [str(PYTHON), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *packages]
         if subprocess.run(command, cwd=ROOT, check=False).returncode:
@@ -107,7 +86,7 @@ def install() -> int:
     subprocess.run(
         [str(PYTHON), "-m", "experiments.jobs.precompile"], cwd=ROOT, check=False
     )  # if not now, then at first use
-    STAMP.write_text(wanted + "\n")
+    STAMP.write_text(wanted + "\n", "utf-8")
     say("done")
     return 0
 
@@ -120,7 +99,9 @@ def works() -> bool:
 def version() -> list[int]:
     """The major and minor version of .venv's Python."""
     code = "import sys; print(*sys.version_info[:2])"
-    return [int(n) for n in subprocess.run([str(PYTHON), "-c", code], capture_output=True, text=True).stdout.split()]
+    return [
+        int(n) for n in subprocess.run([str(PYTHON), "-c", code], capture_output=True, encoding="ascii").stdout.split()
+    ]
 
 
 def say(text: str) -> None:

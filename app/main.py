@@ -16,6 +16,7 @@ import streamlit as st  # noqa: E402
 from starlette.middleware import Middleware  # noqa: E402
 
 from app.embedding import EmbedMiddleware  # noqa: E402
+from app.opening import OpeningMiddleware  # noqa: E402
 
 LATER = 3.0  # s that the first page has the machine to itself, before a process is made ready for the next run
 
@@ -52,4 +53,6 @@ async def lifespan(_):
     yield
 
 
-app = st.App(HERE / "pages.py", lifespan=lifespan, middleware=[Middleware(EmbedMiddleware)])
+app = st.App(
+    HERE / "pages.py", lifespan=lifespan, middleware=[Middleware(EmbedMiddleware), Middleware(OpeningMiddleware)]
+)

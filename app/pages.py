@@ -10,7 +10,6 @@ from app.views.textbook import instructor
 
 HERE = Path(__file__).resolve().parent
 st.set_page_config("Lockstep", str(HERE / "icon.png"), layout="wide", initial_sidebar_state=340)
-st.html(HERE / "style.css")
 st.logo(HERE / "logo.svg", size="medium")
 presentation.listen()
 PAGES = [

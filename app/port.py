@@ -1,6 +1,6 @@
 """Port of the server: which one Streamlit will use, whether it is free, and which process holds it.
 
-start.py checks it before Streamlit does, whose message names no process and gives no advice. Standard library only.
+serve.py checks it before Streamlit does, whose message names no process and gives no advice. Standard library only.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def _configured(file: Path, name: str) -> str | None:
     return None
 
 
-def trouble(words: Sequence[str]) -> tuple[str, bool]:
+def trouble(words: Sequence[str], program: str = "python3 start.py") -> tuple[str, bool]:
     """Return (what is wrong with the port, whether Streamlit would exit because of it); ("", False) if it is free.
 
     Streamlit exits only if a port was set; from the default port it moves on to the next free one.
@@ -62,7 +62,7 @@ def trouble(words: Sequence[str]) -> tuple[str, bool]:
         return f"port {port} is held by {who}; the workbench uses the next free one.", False
     end = f"end it (kill {pid})" if pid else "end it"
     free = next((n for n in range(port + 1, min(port + NEAR, 2**16)) if not problem(address, n)), DEFAULT)
-    return f"port {port} is held by {who}; {end}, or take another: python3 start.py --server.port {free}", True
+    return f"port {port} is held by {who}; {end}, or take another: {program} --server.port {free}", True
 
 
 def problem(address: str, port: int) -> int:
@@ -96,7 +96,7 @@ def _listening(port: int) -> list[str]:
     found = []
     for table in ("tcp", "tcp6"):
         with contextlib.suppress(OSError):
-            for line in Path("/proc/net", table).read_text().splitlines()[1:]:
+            for line in Path("/proc/net", table).read_text("ascii").splitlines()[1:]:
                 _, local, _, state, *_, inode = line.split()[:10]
                 if state == LISTENING and int(local.rpartition(":")[2], 16) == port:
                     found.append(inode)

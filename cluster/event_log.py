@@ -92,13 +92,15 @@ class Outcome:
 
     `error` is what ended the run early, None if it finished; ranks that did not finish have the result None, and the
     event logs contain everything recorded until then. `notes` are one-line remarks for the reader (ranks lost but
-    survived, messages never received, a device that was not there).
+    survived, messages never received, a device that was not there). `lost` are ranks that ended without their result
+    in a run that finished without them.
     """
 
     results: list[Any]
     event_logs: list[EventLog]
     error: Exception | None = None
     notes: tuple[str, ...] = ()
+    lost: tuple[int, ...] = ()
 
     def trace(self) -> Trace:
         """Return the event logs of all ranks as one Trace."""

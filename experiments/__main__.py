@@ -5,10 +5,15 @@ import sys
 from collections.abc import Sequence
 
 
-def command_line(words: Sequence[str] | None = None) -> int:
-    """Load and run the command line, and return its exit code; Ctrl-C while it loads ends the process at once."""
+def interruptible() -> None:
+    """Have Ctrl-C end the process at once, as long as nothing runs: no traceback out of an import."""
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
-        signal.signal(signal.SIGINT, signal.SIG_DFL)  # as long as nothing runs: no traceback out of an import
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
+def command_line(words: Sequence[str] | None = None) -> int:
+    """Load and run the command line, and return its exit code."""
+    interruptible()
     from experiments.cli.main import main
 
     return main(words)

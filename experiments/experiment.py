@@ -27,6 +27,7 @@ from cluster.faults import JITTERS
 from cluster.network import NETWORKS, parse_network
 from experiments.fault_settings import LostRanks, PausedRanks, SlowRanks
 from experiments.measure import this_machine
+from installation import typed
 from knobs import Knobs, condition, in_force, knob, local, make
 from workloads.budget import Budget
 
@@ -118,7 +119,7 @@ class Experiment(Knobs):
                 if self.cluster == "simulated":
                     raise ValueError(
                         f"{kind}: a simulated cluster has none of its own; use {', '.join(table)}, or here once "
-                        "python -m experiments fit has measured this machine."
+                        f"{typed('python -m experiments fit')} has measured this machine."
                     )
                 continue
             if name not in table and (kind == "jitter" or ":" not in name):

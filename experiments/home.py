@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
+
+from installation import kept
 
 
 def home() -> Path:
-    """Return the folder: $LOCKSTEP_RUNS, or `runs` beside the source, wherever the program was started."""
-    return Path(os.environ.get("LOCKSTEP_RUNS") or Path(__file__).resolve().parents[1] / "runs")
+    """Return the folder: $LOCKSTEP_RUNS, or `runs` beside the source, or of the user, wherever the program started."""
+    return kept("LOCKSTEP_RUNS", "runs")

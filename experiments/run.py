@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 import time
 from collections.abc import Callable
 from contextlib import closing
 from functools import lru_cache, partial
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -195,10 +197,12 @@ def _gathered(experiment: Experiment, outcome: Outcome, began: float) -> tuple[R
     measures["quantity"], quantities = numbered(measures["quantity"])
     memory = joined(event_logs, "memory", MEMORY, "i4 i4 f8 i1 i8")
     end = max(trace.seconds(), losses["seconds"].max(initial=0.0))
+    if not np.isfinite(end):
+        raise ValueError("this run takes longer than a clock can count; use a faster network or device.")
     axes = Axes(losses, trace.messages)
     models = _models(experiment, workload, outcome, axes, end)
     tried = evaluations.table(models, partial(evaluations.evaluate, workload), axes)
-    status, error = _status(outcome.error, experiment)
+    status, error = _status(outcome, experiment)
     run = Run(
         experiment=experiment,
         trace=trace,
@@ -301,8 +305,18 @@ def _batch(experiment: Experiment, workload) -> int:
     return workload.samples if experiment.method.whole_batch else experiment.batch
 
 
-def _status(error: Exception | None, experiment: Experiment) -> tuple[str, str]:
-    """Return ("finished" | "diverged" | "failed" | "cancelled", why)."""
+def _status(outcome: Outcome, experiment: Experiment) -> tuple[str, str]:
+    """Return ("finished" | "diverged" | "failed" | "cancelled", why).
+
+    A rank that is lost at the very end, when no other waits for it any more, takes its part of the model with it, where
+    a method needs all of them.
+    """
+    error, method = outcome.error, experiment.method
+    if error is None and outcome.lost and method.is_deterministic(experiment.knobs) and not method.survives_loss:
+        return (
+            "failed",
+            f"rank {outcome.lost[0]} was lost before it gave its result, which {experiment.algorithm} needs",
+        )
     if error is None:
         return "finished", ""
     cause: BaseException | None = error
@@ -338,3 +352,16 @@ def _unlearned(run: Run, guessing: float | None) -> list[str]:
         why = divergence.cause(run.experiment)
         remedy = "try a smaller learning_rate" if why.undo.keys() <= {"learning_rate"} else why.sentence
     return [f"The held-out loss ends at {last:.4g}, no better than the {bar:.4g} {of}; {remedy}."]
+
+
+class _CallableModule(ModuleType):
+    """This module, which a notebook calls: `experiments.run("easgd", workers=8)`."""
+
+    def __call__(self, *args: Any, **settings: Any) -> Run:
+        """See `experiments.notebook.run`."""
+        from experiments import notebook
+
+        return notebook.run(*args, **settings)
+
+
+sys.modules[__name__].__class__ = _CallableModule

@@ -1,10 +1,121 @@
-"""GPU side of the kernels: the one place from which they get `cuda`, Numba's compiler for NVIDIA GPUs.
+"""GPU side of the kernels: the one door to a CUDA compiler, which nobody opens before a kernel is launched.
 
-Where the package numba-cuda is installed it takes the place of the one built into Numba, under the same name; with
-NUMBA_ENABLE_CUDASIM=1 it is Numba's simulator, which runs kernels on the CPU. A stand-in for machines without either
-belongs here, too.
+A kernel file says `from kernels.gpu import cuda` and `@cuda.jit`: the function is only written down. Its first launch
+decides who runs it:
+
+    on a GPU                numba-cuda where it is installed (`pip install "lockstep[gpu]"`), else what is built into
+                            Numba, else a message that says what to install
+    in `simulated()`        our simulator (`kernels/simulator.py`), which runs it on the CPU as plain Python
+
+Whoever it is gets a copy of the function, whose globals name the real `cuda` and compiled device functions where the
+file names the door's. So without a GPU neither package is imported, and neither can break a kernel's CPU side.
 """
 
-from numba import cuda
+from __future__ import annotations
 
-__all__ = ["cuda"]
+import functools
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from types import FunctionType
+from typing import Any
+
+from numba.core import config
+
+__all__ = ["cuda", "numba_cuda", "simulated"]
+
+
+class Deferred:
+    """A kernel, launched by `kernel[blocks, threads, stream](...)`, or a device function, for whoever runs it."""
+
+    def __init__(self, function: Callable, device: bool):
+        functools.update_wrapper(self, function)
+        self.py_func, self.device = function, device
+
+    def __getitem__(self, launch):
+        return (BACKEND.get() or _compiler()).launched(self, launch)
+
+
+class LazyCuda:
+    """What kernel files call `cuda`: it writes down what `jit` decorates. The rest has a meaning in kernels only."""
+
+    def jit(self, function: Callable | None = None, *, device: bool = False):
+        return Deferred(function, device) if function else functools.partial(Deferred, device=device)
+
+    def __getattr__(self, name: str):
+        raise AttributeError(f"cuda.{name} exists only inside a kernel that is launched; here there is cuda.jit.")
+
+
+cuda = LazyCuda()
+
+
+class Backend:
+    """What runs kernels: `cuda` is its module of that name, and what its `jit` has made of functions is kept."""
+
+    def __init__(self, cuda: Any):
+        self.cuda = cuda
+        self._ready: dict[Deferred, Any] = {}
+
+    def launched(self, kernel: Deferred, launch: tuple) -> Callable:
+        """Return what launches the kernel with (blocks, threads, stream)."""
+        return self.ready(kernel)[launch]
+
+    def ready(self, deferred: Deferred) -> Any:
+        """Return the kernel or device function as this backend's `jit` gives it."""
+        if deferred not in self._ready:
+            self._ready[deferred] = self.cuda.jit(self.bound(deferred.py_func), device=deferred.device)
+        return self._ready[deferred]
+
+    def bound(self, function: Callable) -> Callable:
+        """Return a copy of a function whose globals are those of this backend."""
+        names = dict(function.__globals__)
+        names.update({name: self.meant(names[name]) for name in function.__code__.co_names if name in names})
+        copy = FunctionType(function.__code__, names, function.__name__, function.__defaults__, function.__closure__)
+        return functools.update_wrapper(copy, function)
+
+    def meant(self, value: Any) -> Any:
+        """Return what a global of a kernel means here."""
+        if value is cuda:
+            return self.cuda
+        return self.ready(value) if isinstance(value, Deferred) else value
+
+
+BACKEND: ContextVar[Backend | None] = ContextVar("lockstep_gpu", default=None)
+
+
+@contextmanager
+def simulated(watch: Callable | None = None) -> Iterator[None]:
+    """Run the GPU kernels that are launched inside on the CPU, on NumPy arrays, by our simulator.
+
+    watch(access) is told every access to memory, a `kernels.watching.Access`. Race and DivergentBarrier of
+    `kernels/simulator.py` if threads do what a block of a GPU must not.
+    """
+    from kernels.simulator import Simulator
+    from kernels.watching import Watching
+
+    token = BACKEND.set(Watching(watch) if watch else Simulator())
+    try:
+        yield
+    finally:
+        BACKEND.reset(token)
+
+
+def numba_cuda():
+    """Return the module `numba.cuda`; ImportError with what to install if there is none.
+
+    Where numba-cuda is installed it takes the place of the one built into Numba, under the same name.
+    """
+    try:
+        from numba import cuda as module
+    except ImportError as error:
+        raise ImportError(
+            "no CUDA compiler for GPU kernels: this Numba has none built in, and numba-cuda is not installed. "
+            'Try `pip install "numba-cuda>=0.30,<0.31"`, or run on the CPU.'
+        ) from error
+    return module
+
+
+@functools.cache
+def _compiler() -> Backend:
+    config.CUDA_LOW_OCCUPANCY_WARNINGS = 0  # Numba warns for every small vector, and ours are often small
+    return Backend(numba_cuda())

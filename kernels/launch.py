@@ -6,11 +6,8 @@ Numba works on the device that torch has made current, so a rank calls `torch.cu
 from __future__ import annotations
 
 import numpy as np
-from numba.core import config
 
-from kernels.gpu import cuda
-
-config.CUDA_LOW_OCCUPANCY_WARNINGS = 0  # Numba warns for every small vector, and ours are often small
+from kernels.gpu import numba_cuda
 
 THREADS = 256
 MAX_BLOCKS = 4096
@@ -35,4 +32,4 @@ def stream_of(array):
         return 0
     import torch
 
-    return cuda.external_stream(torch.cuda.current_stream(array.device).cuda_stream)
+    return numba_cuda().external_stream(torch.cuda.current_stream(array.device).cuda_stream)

@@ -8,7 +8,8 @@ from __future__ import annotations
 import re
 from functools import cache
 from html import escape
-from pathlib import Path
+
+from installation import document
 
 EXPLAINED = (
     "all-gather", "all-reduce", "backup worker", "barrier", "bubble", "collective", "critical batch", "curvature",
@@ -17,7 +18,7 @@ EXPLAINED = (
     "vertical sync", "weight stashing",
 )  # fmt: skip
 """Terms that mean in every text what the glossary says."""
-TABLES = Path(__file__).resolve().parents[1] / "GLOSSARY.md"
+TABLES = document("GLOSSARY.md")
 ROW = re.compile(r"(?m)^\| ([^|]+?) \| ([^|]+?) \| [^|]+? \|$")
 NO_PROSE = re.compile(
     r"(?ms)^(?:```|~~~).*?^(?:```|~~~)\s*$|\$\$.*?\$\$|`[^`]*`|\$[^$]*\$|!?\[[^\]]*\]\([^)]*\)|^#+ [^\n]*|<[^>]+>"

@@ -6,7 +6,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 ROOMS = ("kernels", "workloads", "cluster", "algorithms", "theory", "experiments", "lessons", "app")
-FILES = [*sorted(p for room in ROOMS for p in (ROOT / room).rglob("*.py")), ROOT / "knobs.py", ROOT / "tracing.py"]
+LEAVES = ("installation", "knobs", "tracing")
+FILES = [*sorted(p for room in ROOMS for p in (ROOT / room).rglob("*.py")), *(ROOT / f"{leaf}.py" for leaf in LEAVES)]
 
 
 @functools.cache

@@ -11,12 +11,12 @@ comes back is as large.
 from __future__ import annotations
 
 import csv
-import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import accumulate
 from os import PathLike
 
+LEAST, LARGEST = 1e-15, 1e18  # s, bytes; of a number above 0
 NUMBERS = "forward", "backward", "activations", "weights"
 
 
@@ -40,8 +40,11 @@ class Profile:
             if len(values) != len(self.layers):
                 raise ValueError(f"the profile has {len(self.layers)} layers but {len(values)} entries of {name}.")
             for layer, value in zip(self.layers, values, strict=True):
-                if not (math.isfinite(value) and value >= 0):
-                    raise ValueError(f"{name} of layer {layer} is {value}; it must be a number, and not negative.")
+                if not (value == 0 or LEAST <= value <= LARGEST):
+                    raise ValueError(
+                        f"{name} of layer {layer[:40]} is {value}; it must be a number, and not negative: 0, or "
+                        f"{LEAST:g} to {LARGEST:g}."
+                    )
 
     @property
     def times(self) -> tuple[float, ...]:
@@ -58,13 +61,13 @@ class Profile:
 
 def load(path: str | PathLike) -> Profile:
     """Read the profile in a CSV file."""
-    with open(path, newline="") as file:
+    with open(path, newline="", encoding="utf-8-sig") as file:
         return read(file)
 
 
 def save(profile: Profile, path: str | PathLike) -> None:
     """Write the CSV file that `load` reads, to the last digit."""
-    with open(path, "w", newline="") as file:
+    with open(path, "w", newline="", encoding="utf-8") as file:
         rows = csv.writer(file, lineterminator="\n")
         rows.writerow(("layer", *NUMBERS))
         rows.writerows(zip(profile.layers, *(getattr(profile, name) for name in NUMBERS), strict=True))
@@ -80,7 +83,7 @@ def read(lines: Iterable[str]) -> Profile:
     for number, row in enumerate(rows, 1):
         columns["layer"].append(row["layer"] or str(number))
         for name in NUMBERS:
-            columns[name].append(_number(row[name], name, row["layer"] or str(number)))
+            columns[name].append(_number(row[name], name, (row["layer"] or str(number))[:40]))
     layers, *numbers = (tuple(column) for column in columns.values())
     return Profile(*numbers, layers)
 

@@ -22,6 +22,7 @@ from pathlib import Path
 
 import numpy as np
 
+from installation import typed
 from knobs import Knobs, knob
 
 MOST_BYTES = 1_000_000
@@ -123,7 +124,8 @@ def _allowed() -> Path:
 def _stored(name: str) -> Path:
     place = _allowed()
     if not name:
-        raise ValueError("own_module: no file was named; add one with python -m experiments add FILE.py.")
+        add = typed("python -m experiments add FILE.py")
+        raise ValueError(f"own_module: no file was named; add one with {add}.")
     path = place / f"{name}.py"
     if not re.fullmatch(r"\w{1,60}_[0-9a-f]{8}", name, flags=re.ASCII) or not path.is_file():
         raise ValueError(f"own_module: there is no file {name[:60]!r} in {place}; add it once more.")

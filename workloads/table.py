@@ -19,6 +19,7 @@ from pathlib import Path
 
 import numpy as np
 
+from installation import kept, typed
 from knobs import knob
 from workloads import models
 from workloads.supervised import Supervised
@@ -72,8 +73,8 @@ class Table:
 
 
 def folder() -> Path:
-    """Return the folder of tables: $LOCKSTEP_TABLES, or data/tables beside the source."""
-    return Path(os.environ.get("LOCKSTEP_TABLES") or Path(__file__).resolve().parents[1] / "data" / "tables")
+    """Return the folder of tables: $LOCKSTEP_TABLES, or data/tables beside the source, or of the user."""
+    return kept("LOCKSTEP_TABLES", "data/tables")
 
 
 def save(table: Table) -> str:
@@ -86,6 +87,8 @@ def save(table: Table) -> str:
     folder().mkdir(parents=True, exist_ok=True)
     with tempfile.NamedTemporaryFile(dir=folder(), prefix=".part-", delete=False) as part:
         np.savez_compressed(part, cells=cells, about=np.frombuffer(about, np.uint8))
+        part.flush()
+        os.fsync(part.fileno())
     os.replace(part.name, folder() / f"{name}.npz")
     return name
 
@@ -98,7 +101,8 @@ def title(name: str) -> str:
 def load(name: str) -> Table:
     """Return the table of this name; ValueError if there is none."""
     if not name:
-        raise ValueError("table: none was named; add one with python -m experiments add FILE.csv, or in the workbench.")
+        add = typed("python -m experiments add FILE.csv")
+        raise ValueError(f"table: none was named; add one with {add}, or in the workbench.")
     path = folder() / f"{name}.npz"
     if not re.fullmatch(r"\w{1,40}_[0-9a-f]{8}|[0-9a-f]{16}", name, flags=re.ASCII) or not path.is_file():
         raise ValueError(f"table: there is no table {name[:40]!r} here; add its file once more.")

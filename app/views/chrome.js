@@ -2,6 +2,7 @@
 // entry is that of a run: what is changed after it makes one more, which follows all changes until the next run.
 const NARROW = "(max-width: 767px)"; // where Streamlit's side bar is a drawer over the page
 const STARTS = ".st-key-run button, .st-key-reset button, .st-key-mend button";
+const CHOSEN = '[class*="st-key-option-"] button'; // of a card: what comes of it is seen in the lanes above
 let stands = null; // the run that the address stood for when it was drawn last
 
 export default function ({ data }) {
@@ -23,6 +24,7 @@ function watch() {
     else history.replaceState({ ...state }, title, url);
   };
   document.addEventListener("click", (event) => {
+    if (matchMedia(NARROW).matches && event.target.closest?.(CHOSEN)) document.querySelector(".st-key-timeline")?.scrollIntoView({ block: "start" });
     if (!matchMedia(NARROW).matches || !event.target.closest?.(STARTS)) return;
     setTimeout(() => document.querySelector('[data-testid="stSidebarCollapseButton"] button')?.click(), 50); // after Streamlit has heard it
   });

@@ -7,13 +7,13 @@ const STYLE = `
   .coach-ring { position: fixed; z-index: 999990; pointer-events: none; border: 2px solid #0072B2; border-radius: 8px;
     box-shadow: 0 0 0 4px rgba(0, 114, 178, 0.22); }
   .coach { position: fixed; z-index: 999991; box-sizing: border-box; width: min(310px, calc(100vw - 24px)); padding: 14px 16px 12px;
-    border-radius: 10px; border: 1px solid var(--st-border-color, #ccd); background: var(--st-background-color, #fff);
-    color: var(--st-text-color, #123); font-size: 15px; line-height: 1.45; box-shadow: 0 6px 28px rgba(0, 0, 0, 0.22); }
+    border-radius: 10px; border: 1px solid light-dark(#dde3e9, #4a5763); background: light-dark(#fff, #1b232c);
+    color: light-dark(#1b2733, #e4e9ee); font-size: 15px; line-height: 1.45; box-shadow: 0 6px 28px rgba(0, 0, 0, 0.22); }
   .coach b { display: block; margin-bottom: 3px; }
   .coach p { margin: 0 0 10px; }
   .coach div { display: flex; align-items: center; gap: 8px; }
   .coach span { flex: 1; opacity: 0.85; font-size: 13px; }
-  .coach button { font: inherit; padding: 4px 12px; border-radius: 6px; cursor: pointer; color: inherit; background: none; border: 1px solid var(--st-border-color, #ccd); }
+  .coach button { font: inherit; padding: 4px 12px; border-radius: 6px; cursor: pointer; color: inherit; background: none; border: 1px solid light-dark(#ccd3da, #4a5763); }
   .coach button.next { background: #0072B2; border-color: #0072B2; color: #fff; }
   .coach button:focus-visible { outline: 2px solid #0072B2; outline-offset: 2px; }`;
 
@@ -132,12 +132,14 @@ class Coach {
     const stage = document.querySelector(".st-key-timeline")?.getBoundingClientRect();
     const { style } = this.ring, wide = this.bubble.offsetWidth, high = this.bubble.offsetHeight;
     Object.assign(style, { left: `${box.left - 5}px`, top: `${box.top - 4}px`, width: `${box.width + 6}px`, height: `${box.height + 4}px` });
-    // beside the part, where it hides nothing of the picture; on a phone, below or above it
-    const below = box.bottom + GAP + high < innerHeight, pictured = stage && box.left >= stage.left - 1;
-    let left = box.left, top = below ? box.bottom + GAP : box.top - GAP - high;
-    if (pictured && stage.left - GAP - wide >= 8) [left, top] = [stage.left - GAP - wide, box.top];
-    else if (!pictured && box.right + GAP + wide < innerWidth) [left, top] = [box.right + GAP, box.top];
-    left = Math.max(12, Math.min(left, innerWidth - wide - 12));
-    Object.assign(this.bubble.style, { left: `${left}px`, top: `${Math.max(12, Math.min(top, innerHeight - high - 12))}px` });
+    // beside the picture, where it hides nothing of it, or on the side of the part that has room; at worst on the least of it
+    const pictured = stage && box.left >= stage.left - 1, sides = [
+      [box.right + GAP, box.top], [box.left - GAP - wide, box.top], [box.left, box.bottom + GAP], [box.left, box.top - GAP - high],
+    ];
+    const places = pictured ? [[stage.left - GAP - wide, box.top], ...sides.slice(2), ...sides.slice(0, 2)] : sides;
+    const inside = ([left, top]) => [Math.max(12, Math.min(left, innerWidth - wide - 12)), Math.max(12, Math.min(top, innerHeight - high - 12))];
+    const hidden = ([left, top]) => Math.max(0, Math.min(left + wide, box.right) - Math.max(left, box.left)) * Math.max(0, Math.min(top + high, box.bottom) - Math.max(top, box.top));
+    const [left, top] = places.map(inside).reduce((best, place) => (hidden(place) < hidden(best) ? place : best));
+    Object.assign(this.bubble.style, { left: `${left}px`, top: `${top}px` });
   }
 }

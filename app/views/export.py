@@ -12,6 +12,7 @@ from experiments.plots import export
 from experiments.plots.report import report
 from experiments.plots.saved import stem
 from experiments.runs.record import Run
+from installation import typed
 
 
 def share(e: Experiment) -> None:
@@ -23,7 +24,7 @@ def share(e: Experiment) -> None:
         st.code(sharing.link(e), language=None, wrap_lines=True)
         st.caption("Axis, pinned runs and all that is open on the page come with it.")
         st.markdown("**Repeat it on the command line**")
-        st.code(e.command(), language="bash", wrap_lines=True)
+        st.code(typed(e.command()), language="bash", wrap_lines=True)
         if e.cluster == "simulated":
             st.caption("On the simulated cluster it gives the same numbers: bit for bit here, elsewhere to rounding.")
 

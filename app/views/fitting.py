@@ -8,6 +8,7 @@ import streamlit as st
 
 from app import background
 from experiments.measure import fit, this_machine
+from installation import typed
 
 LOCAL = ("127.0.0.1", "localhost", "::1")
 
@@ -43,7 +44,7 @@ def offer() -> None:
             "Fit again to this machine" if known else "Fit to this machine", key="fit", icon=":material/straighten:",
             type="tertiary", on_click=_begin,
             help="Measures kernels and messages on two processes of this machine for half a minute, and gives the "
-            f"simulated cluster its device and network.{when} Also: python -m experiments fit",
+            f"simulated cluster its device and network.{when} Also: {typed('python -m experiments fit')}",
         )  # fmt: skip
         return
     if background.fetch(fit.job_spec(state.fitting), "This machine is being measured.", "fit"):

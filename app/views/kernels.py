@@ -1,4 +1,4 @@
-"""Kernels, one at a time: its formula, its implementations side by side, its price, and how long it takes."""
+"""Kernels, one at a time: formula, implementations side by side, price, a block on a GPU, and how long it takes."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ import streamlit as st
 
 from app import background, charts, session
 from app.text import escaped
+from app.views import threads
 from app.views.pictures import heading
 from experiments import units
 from experiments.catalogue import KERNELS
@@ -38,6 +39,7 @@ def page() -> None:
     st.caption(KERNELS[name].path)
     with st.container(key="source-code"):
         _source(source)
+    threads.watch(name)
     _measured(name, n)
 
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import streamlit as st
 
-TEXT = Path(__file__).resolve().parents[2] / "docs" / "simulated_network.md"
+from installation import document
+
+TEXT = document("docs/simulated_network.md")
 
 
 def page() -> None:

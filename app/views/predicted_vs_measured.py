@@ -15,10 +15,11 @@ from experiments.plots.canvases import timeline
 from experiments.runs.parting import APART, Parting, parting, totals
 from experiments.runs.place import place
 from experiments.runs.record import Run
+from installation import typed
 
 OWN_CORES = 4  # ranks that are measured as fast as this machine computes; more would wait for each other's cores
 EMULATED = 8  # ranks that are measured where they emulate a device, and sleep for most of the time
-UNFITTED = (
+UNFITTED = typed(
     "To predict this run, let the simulated cluster know this machine: choose *Fit to this machine* under *Cluster* on "
     "the left, or `python -m experiments fit`. A run that emulates both a network and a device needs no fit."
 )

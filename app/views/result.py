@@ -212,7 +212,7 @@ def _undo(experiment: Experiment, name: str, value: Any) -> None:
 
 
 def figures(run: Run) -> None:
-    grid = st.grid(min_column_width=125, gap="small", key="figures")
+    grid = st.grid(min_column_width=150, gap="small", key="figures")
     for name in ABOVE:
         if name == "staleness_mean" and run.summary.get(name) is None:
             continue  # it has no shared model that could be old

@@ -25,6 +25,7 @@ from cluster.real.comm import RealComm
 from cluster.real.failure import Failure
 from cluster.real.rank import crash_at, enter, leave, meter, state
 from cluster.real.restart import enter_again
+from cluster.real.signals import TERMINAL_CLOSED
 from kernels import metered, to_numpy
 
 PERIOD = 0.2  # s between two reports
@@ -34,7 +35,8 @@ SWITCH = 2e-4  # s that a reader thread waits at most for the interpreter; Pytho
 def main(rank: int, size: int, pipe: Connection, program: bytes, options: dict[str, Any]) -> None:
     """Run a rank as this process, then end it; `options` are those of `cluster.real.rank.enter`."""
     end_with_parent()
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent handles Ctrl-C
+    for number in filter(None, (signal.SIGINT, TERMINAL_CLOSED)):
+        signal.signal(number, signal.SIG_IGN)  # the parent handles Ctrl-C and a closed terminal
     if hasattr(signal, "pthread_sigmask"):  # the fork server blocks these, see `cluster.real.processes.prepare`
         signal.pthread_sigmask(signal.SIG_UNBLOCK, (signal.SIGINT, signal.SIGTERM))
     sys.setswitchinterval(SWITCH)
@@ -121,8 +123,9 @@ class Reporter:
 
 def end() -> None:
     """End the process without waiting for threads that wait for other ranks."""
-    sys.stdout.flush()
-    sys.stderr.flush()
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(OSError):  # nobody reads it any more
+            stream.flush()
     os._exit(0)
 
 
@@ -137,8 +140,13 @@ def end_with_parent() -> None:
     if sys.platform != "linux":
         return  # the reporter thread will notice
     import fcntl
+    from multiprocessing import forkserver
 
     ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG: the fork server
+    # which ends when nobody holds this pipe any more; a rank that is stopped would hold it, and so itself, for ever
+    alive, forkserver._forkserver._forkserver_alive_fd = forkserver._forkserver._forkserver_alive_fd, None
+    if alive is not None:
+        os.close(alive)
     parent = multiprocessing.parent_process().sentinel  # a pipe that the parent holds: SIGIO when it closes
     signal.signal(signal.SIGIO, signal.SIG_DFL)
     fcntl.fcntl(parent, fcntl.F_SETOWN, os.getpid())

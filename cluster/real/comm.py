@@ -119,8 +119,6 @@ class RealComm:
                 "split them by computer, or send messages."
             )
         locks = guarded(guard) in ("writes", "locked")
-        if locks and not memory.fcntl:
-            raise ValueError(f"guard {guard!r} locks files, which this system cannot; use none or atomic.")
         quiet = self._unlogged()
         descriptor, path = memory.create(like.nbytes) if self.rank == 0 else (-1, "")
         name = quiet._run_collective("shared", collectives.broadcast, np.frombuffer(path.encode(), np.uint8), 0)
@@ -189,7 +187,7 @@ class RealComm:
                 in_time = state.links.wait(slot, senders, state.timeout)
             except PeersGone as gone:
                 if gone.lost:
-                    raise self._lost(gone.lost, describe_wait(state.rank, waiting)) from None
+                    raise self._lost(gone.lost, describe_wait(state.rank, waiting), gone.unreadable) from None
                 why = f"; {'all others have' if src is None else f'rank {src} has'} finished"
                 raise Deadlock(f"deadlock, nothing is on its way: {describe_wait(state.rank, waiting)}{why}.") from None
             if not in_time:
@@ -205,8 +203,9 @@ class RealComm:
             self._waits.append((start, min(max(ready, start), event_log.clock())))
         return slot.envelope.x
 
-    def _lost(self, lost: list[int], consequence: str) -> RankLost:
-        return RankLost(f"rank {lost[0]} was lost; {consequence}", lost[0])
+    def _lost(self, lost: list[int], consequence: str, unreadable: str = "") -> RankLost:
+        what = f"sent something unreadable ({unreadable[:200]})" if unreadable else "was lost"
+        return RankLost(f"rank {lost[0]} {what}; {consequence}", lost[0])
 
     def _run_collective(self, name: str, algorithm: Callable, *args: Any) -> Any:
         """Run a collective of `cluster.collectives`, message by message."""

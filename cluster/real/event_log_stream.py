@@ -105,7 +105,7 @@ class StreamedEventLog(EventLog):
 def on_core(thread: int) -> tuple[float, float]:
     """Return the seconds in which this thread had a core, and those in which it waited for one; 0 where unknown."""
     try:
-        with open(f"/proc/self/task/{thread}/schedstat") as file:
+        with open(f"/proc/self/task/{thread}/schedstat", encoding="ascii") as file:
             ran, waited, _ = file.read().split()
     except (OSError, ValueError):  # no Linux, or one without these statistics
         return 0.0, 0.0

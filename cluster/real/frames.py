@@ -53,6 +53,10 @@ def unpack(packed: Any, fetch: Callable[[str, tuple], np.ndarray], device: str) 
     return tuple([unpack(part, fetch, device) for part in packed]) if type(packed) is tuple else packed
 
 
+class Unreadable(Exception):
+    """What came over a link is no frame: its sender runs another program, or memory is broken."""
+
+
 class FrameReader:
     """Read the frames of one peer."""
 
@@ -62,8 +66,16 @@ class FrameReader:
     def next(self, device: str) -> tuple[Hashable, Any, float, int, float] | None:
         """Return (channel, message, sent, row, reaches) of the next frame, None at the end of the stream.
 
-        Raises EOFError if the connection closes without one.
+        Raises EOFError if the connection closes without one, Unreadable for bytes that are no frame.
         """
+        try:
+            return self._next(device)
+        except (EOFError, OSError):
+            raise
+        except Exception as error:  # a pickle, types, shapes and sizes may be wrong in any way
+            raise Unreadable(f"{type(error).__name__}: {error}") from None
+
+    def _next(self, device: str) -> tuple[Hashable, Any, float, int, float] | None:
         if self._link.recv_into(self._header, 0, WHOLE) < _HEADER.size:
             raise EOFError
         length, sent, row, reaches = _HEADER.unpack(self._header)

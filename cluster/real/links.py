@@ -27,7 +27,7 @@ from typing import Any, NamedTuple
 
 from cluster.comm import nbytes
 from cluster.real.emulated_network import EmulatedNetwork
-from cluster.real.frames import FrameReader, FrameWriter, pack, unpack
+from cluster.real.frames import FrameReader, FrameWriter, Unreadable, pack, unpack
 
 OPEN, DONE, LOST = "open", "done", "lost"
 FOREVER = 3600.0  # s; a condition cannot wait for infinity
@@ -55,8 +55,8 @@ class Slot:
 class PeersGone(Exception):
     """No rank that could send the awaited message is connected any more; `lost` closed without an end of stream."""
 
-    def __init__(self, lost: list[int]):
-        self.lost = lost
+    def __init__(self, lost: list[int], unreadable: str = ""):
+        self.lost, self.unreadable = lost, unreadable  # what the first of them had sent, "" if it just ended
 
 
 class Links:
@@ -78,6 +78,7 @@ class Links:
         self.state = dict.fromkeys((rank, *sockets), OPEN)
         self.news = Condition(Lock())
         self._received = dict.fromkeys(sockets, 0)  # frames
+        self._unreadable: dict[int, str] = {}  # lost peers that sent what is no frame, and why it is none
         self._reported: set[tuple] = set()  # (channel, lost rank) that recv_any has returned
         self._boxes: dict[Hashable, list[Envelope]] = {}
         self._slots: dict[Hashable, list[Slot]] = {}
@@ -158,7 +159,8 @@ class Links:
                     slot.envelope = Envelope(silent[0], time.monotonic(), time.monotonic(), None)
                     break
                 if all(self.state[peer] != OPEN for peer in senders):
-                    raise PeersGone([peer for peer in senders if self.state[peer] == LOST])
+                    lost = [peer for peer in senders if self.state[peer] == LOST]
+                    raise PeersGone(lost, self._unreadable.get(lost[0], "") if lost else "")
                 left = deadline - time.monotonic()
                 if left <= 0:
                     return False
@@ -213,6 +215,8 @@ class Links:
             end = DONE
         except (EOFError, OSError):
             pass  # it is lost
+        except Unreadable as error:
+            self._unreadable[peer] = str(error)
         with self.news:
             self._ended[peer] = end
             self._end(peer)

@@ -9,8 +9,9 @@ from __future__ import annotations
 import mmap
 import os
 import tempfile
+import time
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from typing import Any
 
 import numpy as np
@@ -20,8 +21,13 @@ from kernels import METER
 
 try:
     import fcntl
-except ImportError:  # Windows, where the vector cannot be locked
+except ImportError:  # Windows
+    import msvcrt
+
     fcntl = None
+
+BEYOND = 1 << 40  # byte of a file that Windows locks for all of it: one that nobody reads
+TURN = 1e-4  # s between two tries there
 
 
 class MappedVector:
@@ -75,13 +81,27 @@ class MappedVector:
 @contextmanager
 def locked(descriptor: int) -> Iterator[None]:
     """Hold the lock of this memory during the block; the system releases it if the process is killed."""
-    if not fcntl:
-        raise OSError("this system cannot lock files.")
-    fcntl.flock(descriptor, fcntl.LOCK_EX)
+    if fcntl:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+    else:
+        _lock_byte(descriptor)
     try:
         yield
     finally:
-        fcntl.flock(descriptor, fcntl.LOCK_UN)
+        if fcntl:
+            fcntl.flock(descriptor, fcntl.LOCK_UN)
+        else:
+            os.lseek(descriptor, BEYOND, os.SEEK_SET)
+            msvcrt.locking(descriptor, msvcrt.LK_UNLCK, 1)
+
+
+def _lock_byte(descriptor: int) -> None:
+    """Lock a file as Windows does; its own way to wait tries once a second, and gives up after ten."""
+    while True:
+        os.lseek(descriptor, BEYOND, os.SEEK_SET)
+        with suppress(OSError):  # another holds it
+            return msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
+        time.sleep(TURN)
 
 
 def create(nbytes: int) -> tuple[int, str]:
@@ -110,13 +130,14 @@ def forget(descriptor: int, path: str) -> None:
     """Close the descriptor and remove `path` if one is given; ranks that attached the memory keep it."""
     os.close(descriptor)
     if path and not path.startswith("/proc/"):
-        os.unlink(path)
+        with suppress(PermissionError):  # Windows removes no file that is mapped; it stays in the temporary folder
+            os.unlink(path)
 
 
 def computer() -> str:
     """Return a text that is equal for processes that can share memory."""
     try:
-        with open("/proc/sys/kernel/random/boot_id") as file:
+        with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:
             boot = file.read().strip()
     except OSError:
         boot = ""

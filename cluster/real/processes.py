@@ -15,7 +15,6 @@ import contextlib
 import multiprocessing
 import os
 import pickle
-import signal
 import sys
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -33,7 +32,7 @@ from cluster.real.child import main
 from cluster.real.rank import loopback
 from cluster.real.restart import Past
 from cluster.real.returns import Returns
-from cluster.real.signals import held_back
+from cluster.real.signals import held_back, stopping
 from cluster.real.supervisor import Supervisor
 from kernels import ONE_THREAD
 
@@ -124,8 +123,9 @@ def prepare(program: Callable | None = None, backend: str = "gloo") -> None:
         torch = None if backend == "sockets" else "torch.distributed"
         wanted = [name for name in (*PRELOADED, torch, module) if name not in (None, "__main__")]
         multiprocessing.set_forkserver_preload(wanted)
-        resource_tracker.ensure_running()  # which would let signals through, were it started below
-        with _environment(), held_back(signal.SIGINT, signal.SIGTERM):  # a terminal sends Ctrl-C to all
+        with held_back(*stopping()):  # a terminal sends them to all
+            resource_tracker.ensure_running()  # which lets two of them through, and so the server after it
+        with _environment(), held_back(*stopping()):
             ensure_running()
 
 

@@ -221,6 +221,8 @@ def _call(address: tuple, rank: int, born: float) -> tuple[socket.socket, tuple[
 def _shared_ports(mates: list[tuple[int, int]]) -> memory.MappedVector:
     """Return the times at which the ports of this rank's node are free, shared with its mates; new if none is up."""
     if mates:
+        if not os.path.isdir("/proc/self/fd"):
+            raise OSError("a rank comes back to a node that it shares only where there is /proc; set per_node to 1.")
         process, number = mates[0]
         descriptor = memory.open_path(f"/proc/{process}/fd/{number}")
     else:

@@ -1,4 +1,4 @@
-"""Signals: a Ctrl-C is noted and looked at, since an exception that may be raised anywhere would do harm.
+"""Signals that end a run: noted and looked at, since an exception that may be raised anywhere would do harm.
 
 Raised while a process is being started, KeyboardInterrupt leaves behind a process that nothing knows of and may end
 the fork server; raised in a destructor, it is dropped by Python and the run goes on.
@@ -12,11 +12,22 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+TERMINAL_CLOSED = getattr(
+    signal, "SIGHUP", None
+)  # the terminal was closed; where there are no terminals, there is none
+
+
+def stopping() -> list[int]:
+    """Return the signals that end a run: Ctrl-C, SIGTERM, and a closed terminal, unless `nohup` ignores that."""
+    closed = [TERMINAL_CLOSED] if TERMINAL_CLOSED and signal.getsignal(TERMINAL_CLOSED) is not signal.SIG_IGN else []
+    return [signal.SIGINT, signal.SIGTERM, *closed]
+
 
 @contextmanager
 def noted(*numbers: int) -> Iterator[Callable[[], bool]]:
     """Yield a function that tells whether one of these signals has come; every later one raises KeyboardInterrupt.
 
+    A closed terminal says so twice, by the kernel and by the shell, and nobody is there who would be impatient.
     Python handles signals in the main thread: in other threads nothing is changed, and the answer stays False.
     """
     count = (
@@ -26,7 +37,7 @@ def noted(*numbers: int) -> Iterator[Callable[[], bool]]:
     def note(number: int, frame: Any) -> None:
         nonlocal count
         count += 1
-        if count > 1:
+        if count > 1 and number != TERMINAL_CLOSED:
             raise KeyboardInterrupt
 
     able = threading.current_thread() is threading.main_thread()
@@ -41,6 +52,22 @@ def noted(*numbers: int) -> Iterator[Callable[[], bool]]:
 def interrupting() -> list[signal.Signals]:
     """Return SIGINT if it raises KeyboardInterrupt here, as it does unless it is ignored or handled by the caller."""
     return [signal.SIGINT] if signal.getsignal(signal.SIGINT) is signal.default_int_handler else []
+
+
+@contextmanager
+def raising() -> Iterator[None]:
+    """Have Ctrl-C raise KeyboardInterrupt in here, where there may be something to tidy up, though it ends the process.
+
+    It does so while a command line loads: no traceback out of an import.
+    """
+    ends = signal.getsignal(signal.SIGINT) is signal.SIG_DFL
+    if ends:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        if ends:
+            signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 @contextmanager

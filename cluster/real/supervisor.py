@@ -58,6 +58,8 @@ class Supervisor:
         self.seconds = 0.0  # of the run's clock
         self.zero = 0.0  # its start on the machine's monotonic clock
         self.closed: set[int] = set()
+        self.done: set[int] = set()  # ranks that have given their result
+        self.noticed = -math.inf  # when all others will have noticed that a rank was lost
         self.lost: dict[int, Failure] = {}  # lost ranks; the others may continue
         self.failures: list[Failure] = []
         self.decided = math.inf  # when the run ends because of them
@@ -87,7 +89,9 @@ class Supervisor:
         if cancelled:
             error = Cancelled(f"cancelled at {self.seconds:.4g} s of the run's clock")
         notes = [line for _, lines in sorted(self.notes) for line in lines]
-        return Outcome(self.results, self.merged.event_logs, error, tuple(notes))
+        return Outcome(
+            self.results, self.merged.event_logs, error, tuple(notes), tuple(sorted({*self.lost} - self.done))
+        )
 
     def _blocked(self) -> list[int]:
         """Return the ranks that waited for another when the run ended."""
@@ -160,6 +164,7 @@ class Supervisor:
 
     def _result(self, rank: int, result: Any) -> None:
         self.results[rank] = result
+        self.done.add(rank)
 
     def _closed(self, rank: int, unread: list[str]) -> None:
         self.notes.append((rank, unread))
@@ -198,6 +203,7 @@ class Supervisor:
         else:
             self.lost[rank] = failure
             self.closed.add(rank)
+            self.noticed = time.monotonic() + GRACE
 
     def _fail(self, failure: Failure) -> None:
         if not self.over:
@@ -225,7 +231,7 @@ class Supervisor:
             alive = [state for rank, state in self.states.items() if rank not in self.lost]
             since, until, states = zip(*alive, strict=True)
             stuck, _, sent, received, complaints = zip(*states, strict=True)
-            if all(stuck) and any(complaints) and max(since) < min(until) and sum(sent) == sum(received):
+            if all(stuck) and any(complaints) and max(self.noticed, *since) < min(until) and sum(sent) == sum(received):
                 self._fail(deadlock([*filter(None, complaints), *self.returns.notes.values()]))
 
     def _end(self) -> None:

@@ -37,6 +37,7 @@ from cluster.real.failure import Failure, lost
 from cluster.real.links import OPEN, PeersGone
 from cluster.real.meeting import interface, is_local, own_address, shared_store
 from cluster.real.rank import START, crash_at, enter, leave, loopback, meter
+from cluster.real.signals import stopping
 from kernels import metered, to_numpy
 
 LAST_WORDS = 5.0  # s that rank 0 waits for the event logs of the others after a failure
@@ -206,7 +207,7 @@ def _gather(comm: RealComm, result: Any, failure: Failure | None, interrupts: _I
 
 
 class _Interrupts:
-    """SIGTERM, by which torchrun stops its ranks, and Ctrl-C: the first raises KeyboardInterrupt, as long as `raising`.
+    """SIGTERM, by which torchrun stops its ranks, Ctrl-C, a closed terminal: while `raising`, a KeyboardInterrupt.
 
     One that comes while logs are collected interrupts nothing, and is noted in `late`.
     """
@@ -217,7 +218,7 @@ class _Interrupts:
 
     def __enter__(self) -> _Interrupts:
         here = threading.current_thread() is threading.main_thread()
-        names = (signal.SIGINT, signal.SIGTERM) if here else ()
+        names = stopping() if here else ()
         self._before = {name: signal.signal(name, self._interrupt) for name in names}
         return self
 

@@ -30,10 +30,9 @@ def side_by_side(runs: Sequence[Run], folders: Sequence[Path], seeds: bool, as_j
         return json.dumps(plain, indent=1)
     if not rows:
         return ""
-    rows = [{name: row[name] for name in row if any(map(exists, (one[name] for one in rows)))} for row in rows]
     rows, alike = parted(rows)
     told = [show.table(rows, keys=list(rows[0]).index("held_out_loss"))]
-    told += [folded(f"the same in all: {alike}", "  ")] if alike else []
+    told += [folded(alike, "  ")] if alike else []
     if seeds:
         some = any(isinstance(v, SeedFigure) and 0 < v.n < len(row["seeds"]) for row in rows for v in row.values())
         fewer_runs = "; (n): of the n runs that have the figure" if some else ""
@@ -48,7 +47,8 @@ def side_by_side(runs: Sequence[Run], folders: Sequence[Path], seeds: bool, as_j
 
 
 def parted(rows: list[dict[str, Any]]) -> tuple[list[dict[str, Any]], str]:
-    """Return the rows without the plain figures that are the same in all of several, and these in words."""
+    """Return the rows without figures that none has, and without those the same in all of several; these in words."""
+    rows = [{name: row[name] for name in row if any(map(exists, (one[name] for one in rows)))} for row in rows]
     first = rows[0]
     same = [
         name
@@ -56,7 +56,8 @@ def parted(rows: list[dict[str, Any]]) -> tuple[list[dict[str, Any]], str]:
         if name in ALIKE and len(rows) > 1 and all(row[name] == first[name] for row in rows) and exists(first[name])
     ]
     told = ", ".join(f"{show.head(name)} {show.cell(first, name)}" for name in same)
-    return [{name: value for name, value in row.items() if name not in same} for row in rows], told
+    left = [{name: value for name, value in row.items() if name not in same} for row in rows]
+    return left, f"the same in all: {told}" if told else ""
 
 
 def short_names(folders: Sequence[Path]) -> list[str]:

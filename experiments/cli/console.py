@@ -5,6 +5,7 @@ Only a terminal has styles, so rich, which writes them, is imported only there. 
 
 from __future__ import annotations
 
+import io
 import os
 import re
 import shlex
@@ -12,15 +13,19 @@ import shutil
 import sys
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, TextIO
 
 import click
+
+from installation import typed
 
 if TYPE_CHECKING:
     from rich.console import Console
 
 NO_EDGE = 10_000  # columns of a file or a pipe
 LEAST = 40  # columns into which text is still folded
+LONG = re.compile(r"\S{500,}")
 HEADED = re.compile(r"[A-Z][a-z]+: ")  # a line that begins anew
 HEAD, DIM = "bold", "dim"  # styles
 
@@ -28,6 +33,13 @@ HEAD, DIM = "bold", "dim"  # styles
 def width() -> int:
     """Return how many columns the output has: those of the terminal, or of $COLUMNS."""
     return max(shutil.get_terminal_size((NO_EDGE, 0)).columns, LEAST)
+
+
+def write_utf8() -> None:
+    """Have pipes and files get UTF-8, which terminals do; those of Windows would get a code page without our signs."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper) and stream.encoding.lower().replace("-", "") != "utf8":
+            stream.reconfigure(encoding="utf-8")
 
 
 def rich_console() -> Console:
@@ -39,11 +51,15 @@ def rich_console() -> Console:
         def size(self) -> ConsoleDimensions:
             return ConsoleDimensions(width(), super().size.height)
 
+        def print(self, *parts, **options) -> None:
+            super().print(*(typed(part) if isinstance(part, str) else part for part in parts), **options)
+
     return Edgeless(highlight=False)
 
 
 def say(*parts: str | tuple[str, str]) -> None:
     """Print a line, or lines, of parts: texts, or pairs of a text and its style. Nothing is folded or cut."""
+    parts = [typed(part) if isinstance(part, str) else (typed(part[0]), part[1]) for part in parts]
     if not (sys.stdout.isatty() or os.environ.get("FORCE_COLOR")):
         click.echo("".join(part if isinstance(part, str) else part[0] for part in parts))
         return
@@ -53,13 +69,40 @@ def say(*parts: str | tuple[str, str]) -> None:
 
 
 def complain(text: str) -> None:
-    """Print a sentence on stderr, in lines that fit."""
-    click.echo(prose(text), err=True)
+    """Print a sentence on stderr, in lines that fit, if anybody still reads it."""
+    with unheard(sys.stderr):
+        click.echo(prose(typed(text)), err=True)
+
+
+def sentence(error: Exception) -> str:
+    """Return what an error says, and of which file."""
+    if not isinstance(error, OSError) or not error.strerror:
+        return str(error)
+    return f"{error.filename}: {error.strerror}." if error.filename else error.strerror
+
+
+def abridged(text: str) -> str:
+    """Return a text in which no word is longer than that of any path: what was given may be anything."""
+    return LONG.sub(lambda word: f"{word[0][:60]}... ({len(word[0]):,} characters)", text)
+
+
+@contextmanager
+def unheard(stream: TextIO) -> Iterator[None]:
+    """Go on after an error of writing to `stream`, and write to nobody from then on: what was recorded matters more.
+
+    The reader of a pipe may have seen enough, a terminal may be closed.
+    """
+    try:
+        yield
+    except OSError:
+        nobody = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nobody, stream.fileno())
+        os.close(nobody)
 
 
 def note(text: str) -> None:
     """Print a remark, dim, in lines that fit."""
-    say((folded(text), DIM))
+    say((folded(typed(text)), DIM))
 
 
 def folded(text: str, indent: str = "") -> str:
@@ -86,7 +129,7 @@ def prose(text: str) -> str:
 
 def command(label: str, words: str, style: str = DIM) -> None:
     """Print `label` and a command that can be copied: on lines of its own, parted between its words, if it is long."""
-    say((f"{label:<8}", style), parted(words, 8))
+    say((f"{label:<8}", style), parted(typed(words), 8))
 
 
 def parted(words: str, indent: int) -> str:
@@ -109,6 +152,11 @@ class ByPurpose(click.Group):
         self.purposes, self.start = purposes, start
         for one in self._listed():
             self.add_command(one)
+
+    def make_context(self, *args, **kwargs) -> click.Context:
+        """Begin a command line."""
+        write_utf8()
+        return super().make_context(*args, **kwargs)
 
     def _listed(self) -> Iterator[click.Command]:
         for commands in self.purposes.values():

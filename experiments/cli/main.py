@@ -8,21 +8,20 @@ sentence; 130 interrupted, with what was recorded kept.
 
 from __future__ import annotations
 
-import os
-import signal
 import sys
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 
 import click
 
 from cluster.real import launchers
+from cluster.real.signals import raising
 from experiments.cli.add import add_command
 from experiments.cli.catalogue import list_command
 from experiments.cli.compare import compare_command
-from experiments.cli.console import ByPurpose, complain
+from experiments.cli.console import ByPurpose, abridged, complain, sentence, unheard
 from experiments.cli.export import export_command
 from experiments.cli.fit import fit_command
+from experiments.cli.kept import kept_command
 from experiments.cli.kernels import kernels_command
 from experiments.cli.partition import partition_command
 from experiments.cli.profile import profile_command
@@ -36,7 +35,7 @@ PURPOSES = {
     "Run": (run_command, list_command, add_command),
     "Compare": (sweep_command, compare_command, tune_command, replay_command),
     "Study": (schedule_command, profile_command, partition_command, kernels_command, fit_command),
-    "Share": (export_command,),
+    "Share": (export_command, kept_command),
 }
 START = (
     ("python -m experiments run", "train, and see what it cost"),
@@ -55,12 +54,12 @@ def cli() -> None:
     """Train one model on many machines, and see what happens. COMMAND --help says more of one."""
 
 
-def main(args: Sequence[str] | None = None) -> int:
-    """Run the command line and return the exit code; every mistake becomes one sentence on stderr."""
+def main(args: Sequence[str] | None = None, group: click.Group = cli, program: str = "python -m experiments") -> int:
+    """Run a group of commands and return the exit code; every mistake becomes one sentence on stderr."""
     try:
         words = sys.argv[1:] if args is None else list(args)
-        with _raising(), cli.make_context("python -m experiments", words) as context:
-            code = cli.invoke(context)  # cli.main would end on a closed pipe itself
+        with raising(), group.make_context(program, words) as context:
+            code = group.invoke(context)  # cli.main would end on a closed pipe itself
         sys.stdout.flush()
         return code if isinstance(code, int) else 0
     except click.exceptions.Exit as end:
@@ -68,25 +67,13 @@ def main(args: Sequence[str] | None = None) -> int:
     except (click.Abort, KeyboardInterrupt):
         return 130
     except BrokenPipeError:  # the reader of our output has seen enough
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
+        message = ""
     except click.ClickException as error:
         message = error.format_message()
     except (ValueError, OSError) as error:
-        message = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-    if launchers.variables().get("RANK", "0") == "0":  # of the ranks that a launcher started one speaks for all
-        complain(message)
-    return 2
-
-
-@contextmanager
-def _raising() -> Iterator[None]:
-    """Have Ctrl-C raise KeyboardInterrupt in here, where there may be something to tidy up; see `__main__.py`."""
-    ends = signal.getsignal(signal.SIGINT) is signal.SIG_DFL
-    if ends:
-        signal.signal(signal.SIGINT, signal.default_int_handler)
-    try:
-        yield
-    finally:
-        if ends:
-            signal.signal(signal.SIGINT, signal.SIG_DFL)
+        message = sentence(error)
+    if message and launchers.variables().get("RANK", "0") == "0":  # of the ranks of a launcher one speaks for all
+        complain(abridged(message))
+    with unheard(sys.stdout):
+        sys.stdout.flush()
+    return 2 if message else 0

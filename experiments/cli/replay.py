@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import click
 
 from experiments.cli.console import folded, say
 from experiments.cli.options import runs_option
-from experiments.cli.running import EXIT, Bar, stoppable
-from experiments.runs import store
+from experiments.cli.progress_bar import Bar
+from experiments.cli.running import EXIT, stoppable
+from experiments.runs import sealed, store
 from experiments.runs.record import Run
 
 
@@ -19,7 +21,6 @@ from experiments.runs.record import Run
 def replay_command(name: str, runs: str) -> int:
     """Repeat a stored run and compare the results: bit for bit, or to rounding if other arithmetic computes here."""
     from experiments.run import run
-    from experiments.runs import difference as compared
 
     folder = store.find(name, runs)
     before = store.load(folder)
@@ -28,8 +29,27 @@ def replay_command(name: str, runs: str) -> int:
     if again.status == "cancelled":
         click.echo("interrupted before the end: nothing can be said.", err=True)
         return EXIT["cancelled"]
+    return max(doubts(folder), told(folder.name, before, again))
+
+
+def doubts(folder: Path) -> int:
+    """Say what of a stored run is not as it was stored; return 1 if anything is not."""
+    changed = sealed.altered(folder)
+    if not changed:
+        return 0
+    if changed == [sealed.SUMS]:
+        say(folded(f"whether it was altered cannot be told: it has no {sealed.SUMS} to compare with.", "  "))
+        return 0
+    say(folded(f"altered since it was stored, as its {sealed.SUMS} says: {', '.join(changed)}.", "  "))
+    return 1
+
+
+def told(name: str, before: Run, again: Run) -> int:
+    """Say whether a run of this name came out as before, or what differs and why; return the exit code."""
+    from experiments.runs import difference as compared
+
     if not (differs := compared.difference(before, again)):
-        say(folded(f"identical, bit for bit: {folder.name}, digest {again.summary['digest']}", "  "))
+        say(folded(f"identical, bit for bit: {name}, digest {again.summary['digest']}", "  "))
         return 0
     real = before.experiment.cluster != "simulated"
     if real and before.status == again.status and before.summary.get("weights") == again.summary.get("weights"):

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import json
 import os
+import sys
+from pathlib import Path
 from typing import Any
 
 import click
@@ -15,7 +17,8 @@ from cluster.comm import ClusterError
 from cluster.real import launchers
 from experiments.cli import console, options, show, slurm
 from experiments.cli.options import ExperimentCommand, from_option, json_option, runs_option
-from experiments.cli.running import EXIT, Bar, base_experiment, check_writable, stoppable
+from experiments.cli.progress_bar import Bar
+from experiments.cli.running import EXIT, base_experiment, check_writable, stoppable
 from experiments.experiment import Experiment
 from experiments.runs import store
 from experiments.runs.record import Run
@@ -88,7 +91,19 @@ def queue(experiment: Experiment, job: dict[str, Any], runs: str, timeout: float
 def conclude(run: Run, runs: str, as_json: bool = False) -> int:
     """Store `run`, print its summary, and return the exit code."""
     folder, problem = store.save_somewhere(run, runs)
-    folder = folder.resolve()
+    with console.unheard(sys.stdout):
+        tell(run, folder.resolve(), as_json)
+        sys.stdout.flush()
+    if run.error:
+        console.complain(f"{run.error.rstrip('.')}. What was recorded until then is kept in {folder.resolve()}.")
+    if problem:
+        console.complain(problem)
+        return 2
+    return EXIT[run.status]
+
+
+def tell(run: Run, folder: Path, as_json: bool) -> None:
+    """Print the summary of `run`, which is stored in `folder`."""
     command = run.experiment.command()
     if as_json:
         told = {
@@ -112,12 +127,6 @@ def conclude(run: Run, runs: str, as_json: bool = False) -> int:
         if link := show.link(run, folder):
             console.say(("open    ", console.DIM), link)
         console.command("again", command)
-    if run.error:
-        console.complain(f"{run.error.rstrip('.')}. What was recorded until then is kept in {folder}.")
-    if problem:
-        console.complain(problem)
-        return 2
-    return EXIT[run.status]
 
 
 def fitted_to(experiment: Experiment, ranks: int, given: bool) -> Experiment:

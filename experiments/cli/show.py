@@ -39,6 +39,19 @@ def headline(run: Run) -> str:
 
 def summary(run: Run) -> None:
     """Print the figures of a run, a line each, the course of its loss and where its time went."""
+    for line in _summary(run):
+        say(*line)
+
+
+def text(run: Run) -> str:
+    """Return headline and summary of a run, and why it ended if it did not finish, as plain lines."""
+    lines = ["".join(part if isinstance(part, str) else part[0] for part in line) for line in _summary(run)]
+    ended = [folded(f"  {run.status}: {run.error}", "  ")] if run.error else []
+    return "\n".join([headline(run), *lines, *ended])
+
+
+def _summary(run: Run) -> Iterator[list[str | tuple[str, str]]]:
+    """Yield the lines of a summary, each of parts: texts, or pairs of a text and its style."""
     s = run.summary
     lines = [
         ("held-out loss", _join(number(s["held_out_loss"]), f"best {number(s['best_held_out_loss'])}")),
@@ -62,22 +75,23 @@ def summary(run: Run) -> None:
     wide = max(15, *(len(name) + 1 for name, _ in lines))
     indent, columns = " " * (wide + 2), max(8, min(width() - wide - 32, SKETCH))
     first, last = _ends(run)
-    say((f"  {'training loss':<{wide}}", DIM), f"{first} ", (sketch.losses(run, columns), LOSS), f" {last}")
+    yield [(f"  {'training loss':<{wide}}", DIM), f"{first} ", (sketch.losses(run, columns), LOSS), f" {last}"]
     bar, legend = sketch.shares(run, columns)
     clock = f"  {duration(s['seconds'])}, {duration(s['wall_seconds'])} to make"
-    say((f"  {'time':<{wide}}", DIM), *bar, clock)
+    yield [(f"  {'time':<{wide}}", DIM), *bar, clock]
     line, used = [indent], len(indent)
     for sign, words in legend:
         if used + 1 + len(words) > width():
-            say(*line)
+            yield line
             line, used = [indent], len(indent)
         line += [sign, f"{words}  "]
         used += 3 + len(words)
-    say(*line[:-1], line[-1].rstrip()) if legend else None
-    for name, text in lines:
-        if text:
+    if legend:
+        yield [*line[:-1], line[-1].rstrip()]
+    for name, told in lines:
+        if told:
             label = f"  {name:<{wide}}"
-            say((label, DIM), folded(f"{label}{text}", indent)[len(label) :])
+            yield [(label, DIM), folded(f"{label}{told}", indent)[len(label) :]]
 
 
 def _ends(run: Run) -> tuple[str, str]:

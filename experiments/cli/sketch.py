@@ -20,11 +20,12 @@ NONE = 0.005  # share of the time that is not named
 def sparkline(values: np.ndarray, columns: int) -> str:
     """Return values (n,) as a line of at most `columns` signs, each the mean of its share of them.
 
-    >>> sparkline(np.array([4.0, 2.0, 1.0, 0.0, np.nan]), 5)
-    '█▅▃▁×'
+    >>> sparkline(np.array([4.0, 2.0, 1.0, 0.0, np.nan]), 5), sparkline(np.array([]), 5)
+    ('█▅▃▁×', '')
     """
+    shares = np.array_split(values, max(1, min(columns, len(values))))
     with np.errstate(over="ignore", invalid="ignore"):
-        means = np.array([part.mean() for part in np.array_split(values, min(columns, len(values))) if len(part)])
+        means = np.array([share.mean() for share in shares if len(share)])
     known = means[np.isfinite(means)]
     if not len(known):
         return BROKEN * len(means)

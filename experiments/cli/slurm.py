@@ -78,7 +78,7 @@ def script(experiment: Experiment, job: dict[str, Any], *more: str) -> str:
 
 def submit(text: str) -> str:
     """Submit a batch script and return the job's number. ValueError, in a sentence, if it is refused."""
-    done = subprocess.run(["sbatch", "--parsable"], input=text, capture_output=True, text=True)
+    done = subprocess.run(["sbatch", "--parsable"], input=text, capture_output=True, encoding="utf-8")
     if done.returncode:
         raise ValueError(f"sbatch refused the job: {(done.stderr.strip() or 'it does not say why').splitlines()[-1]}.")
     return done.stdout.strip().partition(";")[0]

@@ -8,7 +8,8 @@ import click
 
 from experiments.cli import console, options
 from experiments.cli.options import ExperimentCommand, from_option, json_option, runs_option
-from experiments.cli.running import BEST, EXIT, Bar, at_best, base_experiment, check_writable, stoppable
+from experiments.cli.progress_bar import Bar
+from experiments.cli.running import BEST, EXIT, at_best, base_experiment, check_writable, stoppable
 from experiments.runs import store
 
 

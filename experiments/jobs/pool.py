@@ -19,6 +19,7 @@ import json
 import os
 import selectors
 import signal
+import socket
 import sys
 import threading
 import time
@@ -99,11 +100,11 @@ class _Job:
 
 
 class Pool:
-    """`slots` jobs at a time (default: all cores but one), at most `queue` waiting. POSIX only.
+    """`slots` jobs at a time (default: all cores but one), at most `queue` waiting.
 
-    Each job has `wall` seconds, `cpu` seconds of processor time and `memory` bytes. The lease of an owner ends `lease`
-    seconds after it was last renewed, or `grace` seconds after its release. To have several jobs at once, an owner
-    submits them as "ada", "ada/study" and so on, which are released together.
+    Each job has `wall` seconds, and on POSIX `cpu` seconds of processor time and `memory` bytes. The lease of an owner
+    ends `lease` seconds after it was last renewed, or `grace` seconds after its release. To have several jobs at once,
+    an owner submits them as "ada", "ada/study" and so on, which are released together.
     """
 
     def __init__(
@@ -130,10 +131,10 @@ class Pool:
         self._closing = self._prewarming = False
         self._spare: tuple[Child, str] | None = None  # and the source that it knows
         self._selector = selectors.DefaultSelector()
-        self._bell, self._ring = os.pipe()
+        self._bell, self._ring = socket.socketpair()  # since a selector of Windows takes no pipe
         for end in (self._bell, self._ring):
-            os.set_blocking(end, False)
-        self._selector.register(self._bell, selectors.EVENT_READ, lambda bell: os.read(bell, 4096))
+            end.setblocking(False)
+        self._selector.register(self._bell, selectors.EVENT_READ, lambda bell: bell.recv(4096))
         self._thread = threading.Thread(target=self._loop, name="experiments.jobs.pool", daemon=True)
         self._thread.start()
         atexit.register(self.close)
@@ -248,7 +249,7 @@ class Pool:
 
     def _wake(self) -> None:
         with contextlib.suppress(OSError):  # the bell rings already, or the thread has ended
-            os.write(self._ring, b".")
+            self._ring.send(b".")
 
     # done by the pool's own thread
 
@@ -277,7 +278,7 @@ class Pool:
         self._dismiss()
         self._selector.close()
         for end in (self._bell, self._ring):
-            os.close(end)
+            end.close()
 
     def _start(self, job: _Job) -> None:
         spec = {"root": str(self.root), "parent": os.getpid(), **self.limits}
@@ -338,11 +339,12 @@ class Pool:
         )
 
     def _why(self, child: Child, code: int) -> str:
-        if code == -signal.SIGXCPU:
+        ended = signal.Signals(-code).name if -code in set(signal.Signals) else ""
+        if ended == "SIGXCPU":
             return f"it used more than {self.limits['cpu']} s of processor time; use fewer steps or workers."
-        if code == -signal.SIGKILL:
+        if ended == "SIGKILL":
             return "it was killed from outside; most likely the machine ran out of memory."
-        if code == -signal.SIGSEGV:
+        if ended == "SIGSEGV":
             return "it crashed with a segmentation fault."
         if code < 0:
             return f"it was ended by signal {-code}."

@@ -15,6 +15,7 @@ import subprocess
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from experiments.jobs.child_output import ChildOutput
 from experiments.runs.summary import ROOT
 
 MAX_LINE = 4_000_000  # bytes of one line it may write
@@ -37,9 +38,12 @@ class Child:
         )
         self.selector, self.heard = selector, lambda line: None
         self.unread, self.stderr, self.flooded = b"", b"", False
-        for pipe, read in ((self.process.stdout, self._read_lines), (self.process.stderr, self._read_tail)):
-            os.set_blocking(pipe.fileno(), False)
-            selector.register(pipe, selectors.EVENT_READ, read)
+        self.outputs = {
+            ChildOutput(self.process.stdout): self._read_lines,
+            ChildOutput(self.process.stderr): self._read_tail,
+        }
+        for output, read in self.outputs.items():
+            selector.register(output, selectors.EVENT_READ, read)
         self.pidfd = None
         if hasattr(os, "pidfd_open"):  # its end is an event; elsewhere `ended` has to be asked again and again
             with contextlib.suppress(OSError):
@@ -54,14 +58,17 @@ class Child:
             self.process.stdin.close()
 
     def ask(self) -> None:
-        """Ask it to stop."""
+        """Ask it to stop. On Windows, where no signal asks, it ends at once and keeps nothing."""
         with contextlib.suppress(OSError):
             os.kill(self.process.pid, signal.SIGTERM)
 
     def kill(self) -> None:
-        """End it with all that it started."""
+        """End it with all that it started. Where there are no process groups, its ranks notice its end themselves."""
         with contextlib.suppress(OSError):
-            os.killpg(self.process.pid, signal.SIGKILL)
+            if hasattr(os, "killpg"):
+                os.killpg(self.process.pid, signal.SIGKILL)
+            else:
+                self.process.kill()
 
     def ended(self) -> bool:
         """Whether it has; it is not reaped yet, so that its number still means it and its group."""
@@ -75,12 +82,13 @@ class Child:
     def reap(self) -> int:
         """Read the rest of its output, end what it left behind, and return its exit code."""
         self.kill()
-        for pipe, read in ((self.process.stdout, self._read_lines), (self.process.stderr, self._read_tail)):
-            while read(pipe):
+        for output, read in self.outputs.items():
+            output.ended()
+            while read(output):
                 pass
             with contextlib.suppress(KeyError):
-                self.selector.unregister(pipe)
-            pipe.close()
+                self.selector.unregister(output)
+            output.close()
         with contextlib.suppress(OSError):
             self.process.stdin.close()
         if self.pidfd is not None:
@@ -93,8 +101,8 @@ class Child:
         lines = self.stderr.decode(errors="replace").strip().splitlines()
         return lines[-1][:300] if lines else ""
 
-    def _read_lines(self, pipe: Any) -> int:
-        chunk = self._chunk(pipe)
+    def _read_lines(self, output: ChildOutput) -> int:
+        chunk = self._chunk(output)
         *lines, self.unread = (self.unread + chunk).split(b"\n")
         for line in lines:
             with contextlib.suppress(ValueError, TypeError, KeyError, AttributeError):  # no line of ours
@@ -103,17 +111,14 @@ class Child:
             self.unread, self.flooded = b"", True
         return len(chunk)
 
-    def _read_tail(self, pipe: Any) -> int:
-        chunk = self._chunk(pipe)
+    def _read_tail(self, output: ChildOutput) -> int:
+        chunk = self._chunk(output)
         self.stderr = (self.stderr + chunk)[-TAIL:]
         return len(chunk)
 
-    def _chunk(self, pipe: Any) -> bytes:
-        try:
-            chunk = os.read(pipe.fileno(), 1 << 16)
-        except BlockingIOError:
-            return b""
-        if not chunk:
+    def _chunk(self, output: ChildOutput) -> bytes:
+        chunk = output.read()
+        if chunk == b"":
             with contextlib.suppress(KeyError):
-                self.selector.unregister(pipe)
-        return chunk
+                self.selector.unregister(output)
+        return chunk or b""

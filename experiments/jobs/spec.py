@@ -9,18 +9,16 @@ nothing else in its memory.
 
 from __future__ import annotations
 
-import contextlib
 import errno
 import hashlib
 import importlib
 import json
-import shutil
-import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from experiments.runs import sealed
 from experiments.runs.summary import ROOT, source_version
 
 KINDS = {
@@ -54,9 +52,9 @@ class JobSpec:
         return Path(root) / f"{self.key()}-{version}"
 
     def stored(self, root: str | Path, source: str = "") -> Path | None:
-        """Return where the result of this version of the source lies already, None if it does not."""
+        """Return where the result of this version of the source lies already; None if it does not, or is damaged."""
         place = self.place(root, source)
-        return place if place.is_dir() else None
+        return place if place.is_dir() and not sealed.altered(place) else None
 
     def perform(self, root: str | Path, progress: Callable[[float], None] = lambda part: None) -> Path:
         """Do the job here, and return where the result lies. ValueError, OSError in one sentence."""
@@ -68,17 +66,15 @@ class JobSpec:
 
 
 def keep(place: Path, write: Callable[[Path], None]) -> Path:
-    """Make the folder `place` by write(folder), unless it is there: under a hidden name first, whole or not at all."""
-    place.parent.mkdir(parents=True, exist_ok=True)
-    part = Path(tempfile.mkdtemp(prefix=".part-", dir=place.parent))
-    try:
+    """Make the folder `place` by write(folder), whole or not at all, unless it is there and not damaged."""
+    with sealed.under_way(place.parent) as part:
         write(part)
-        part.chmod(0o755)
-        part.rename(place)
-    except OSError as error:
-        if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
-            raise
-    finally:
-        with contextlib.suppress(OSError):
-            shutil.rmtree(part)
+        sealed.seal(part)
+        if place.exists() and sealed.altered(place):
+            sealed.put_aside(place)
+        try:
+            sealed.settle(part, place)
+        except OSError as error:
+            if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
+                raise
     return place

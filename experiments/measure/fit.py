@@ -229,4 +229,6 @@ def job_spec(moment: str) -> JobSpec:
 def perform(values: dict[str, Any], root: Path, progress: Callable[[float], None]) -> Path:
     """Fit, and keep a copy (see experiments.jobs.spec)."""
     made = fit(progress)
-    return JobSpec("fit", values).keep(root, lambda folder: (folder / "fit.json").write_text(made.model_dump_json()))
+    return JobSpec("fit", values).keep(
+        root, lambda folder: (folder / "fit.json").write_text(made.model_dump_json(), "utf-8")
+    )

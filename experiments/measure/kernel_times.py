@@ -115,7 +115,7 @@ def machine() -> str:
     """Return the name of this machine, in a line."""
     model = platform.processor() or platform.machine()
     try:
-        lines = Path("/proc/cpuinfo").read_text().splitlines()
+        lines = Path("/proc/cpuinfo").read_text("utf-8").splitlines()
         model = next((line.partition(":")[2].strip() for line in lines if line.startswith("model name")), model)
     except OSError:
         pass
@@ -240,12 +240,14 @@ def perform(values: dict[str, Any], root: Path, progress: Callable[[float], None
 
     wanted = known(values["names"])
     report = measure(one_by_one(), values["n"])
-    return JobSpec("kernels", values).keep(root, lambda folder: (folder / FILE).write_text(json.dumps(asdict(report))))
+    return JobSpec("kernels", values).keep(
+        root, lambda folder: (folder / FILE).write_text(json.dumps(asdict(report)), "utf-8")
+    )
 
 
 def load(folder: Path) -> Report:
     """Return the report in the folder of a job."""
-    told = json.loads((folder / FILE).read_text())
+    told = json.loads((folder / FILE).read_text("utf-8"))
     peaks = {name: Peaks(**told[name]) if told[name] else None for name in ("cpu", "gpu")}
     return Report(**{**told, **peaks, "rows": tuple(Row(**row) for row in told["rows"])})
 

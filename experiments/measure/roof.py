@@ -154,7 +154,7 @@ def caches() -> tuple[tuple[str, int], ...]:
     found = {}
     with contextlib.suppress(OSError, ValueError, KeyError):
         for folder in sorted(CACHES.glob("index*")):
-            level, kind, size = ((folder / name).read_text().strip() for name in ("level", "type", "size"))
+            level, kind, size = ((folder / name).read_text("ascii").strip() for name in ("level", "type", "size"))
             if kind in ("Data", "Unified"):
                 found[f"L{level} cache"] = int(size[:-1]) * UNITS[size[-1]]
     return tuple(sorted(found.items(), key=lambda item: item[1]))

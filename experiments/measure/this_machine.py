@@ -12,6 +12,7 @@ from pathlib import Path
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from experiments.home import home
+from installation import typed
 
 NAME = "here"
 STARVED = (
@@ -50,7 +51,7 @@ class Fit(BaseModel):
         return (
             f"this machine was busy when it was fitted: its processes wanted a core and had none for "
             f"{self.starved:.0%} of the time, and rounds differed by {self.spread:.0%}; stop what else runs and fit "
-            "again with python -m experiments fit, or add --anyway."
+            f"again with {typed('python -m experiments fit')}, or add --anyway."
         )
 
 
@@ -77,8 +78,10 @@ def save(fit: Fit) -> Path:
     """Keep `fit` instead of the last one, whole or not at all. OSError if that is impossible."""
     path = place()
     path.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.NamedTemporaryFile("w", dir=path.parent, prefix=".here-", delete=False) as part:
+    with tempfile.NamedTemporaryFile("w", encoding="utf-8", dir=path.parent, prefix=".here-", delete=False) as part:
         part.write(fit.model_dump_json(indent=1))
+        part.flush()
+        os.fsync(part.fileno())
     os.replace(part.name, path)
     return path
 
@@ -92,7 +95,8 @@ def resolved(kind: str, text: str) -> str:
         return text
     fit = load()
     if fit is None:
-        raise ValueError(f"there is no {kind} here: this machine was not fitted yet; run python -m experiments fit.")
+        fit = typed("python -m experiments fit")
+        raise ValueError(f"there is no {kind} here: this machine was not fitted yet; run {fit}.")
     if fit.doubt:
         raise ValueError(f"{kind}: {fit.doubt}")
     return getattr(fit, kind)

@@ -27,9 +27,33 @@ ENDED = {"diverged": "Diverged", "failed": "Failed", "cancelled": "Stopped early
 def report(shown: Sequence[Shown], address: str = "") -> str:
     """Return the page of the first run, compared with the others; `address` is the workbench that it links back to."""
     run = shown[0].run
-    frames, parts = {}, [_head(run, address)]
-    if len(shown) > 1:
-        parts.append(_comparison(shown))
+    drawn, frames = _drawn(shown)
+    parts = [_head(run, address), _comparison(shown) if len(shown) > 1 else "", *drawn]
+    parts += [_ranks(shown[0]), _settings(run.experiment), _figures(run), _again(run)]
+    return page(heading(run.experiment), "\n".join(parts), frames)
+
+
+def outline(shown: Sequence[Shown]) -> str:
+    """Return a page of the curves and timelines of these runs, without what a report says of them.
+
+    In a frame that its own page made, such as a notebook's, it has the frame be as high as it is.
+    """
+    drawn, frames = _drawn(shown)
+    compared = [_comparison(shown)] if len(shown) > 1 else []
+    return page(heading(shown[0].run.experiment), "\n".join([*compared, *drawn, _FITTED]), frames, "embed")
+
+
+_FITTED = """<script>
+new ResizeObserver(() => {
+  const high = Math.ceil(document.body.getBoundingClientRect().height) + 1;
+  if (window.frameElement) frameElement.style.height = `${high}px`;
+}).observe(document.body);
+</script>"""
+
+
+def _drawn(shown: Sequence[Shown]) -> tuple[list[str], dict[str, tuple[str, bytes]]]:
+    """Return the curves and timelines of these runs as parts of a page, and the frames of their canvases."""
+    frames, parts = {}, []
 
     def drawn(name: str, picture: pictures.Picture, words: str) -> str:
         frames[name] = ("curve", curve.frame(picture, f"{words}.", name, compared(shown, words)))
@@ -52,8 +76,7 @@ def report(shown: Sequence[Shown], address: str = "") -> str:
         for n, (quantity, some) in enumerate(having.items())
     ]
     parts.append(f'<div class="two">{"".join(measured)}</div>' if measured else "")
-    parts += [_ranks(shown[0]), _settings(run.experiment), _figures(run), _again(run)]
-    return page(heading(run.experiment), "\n".join(parts), frames)
+    return parts, frames
 
 
 def _head(run: Run, address: str) -> str:

@@ -11,6 +11,9 @@ from experiments.runs.record import Run
 LEARNED = {"losses": ("loss",), "evaluations": ("loss", "accuracy", "spread"), "measures": ("value",)}
 """Columns that come of arithmetic on the model; all others are counts, and times by price."""
 
+NEVER_THE_SAME = {"wall_seconds"}
+"""Of a summary: what depends on the hour."""
+
 ARITHMETIC = {
     "blas_numpy": "BLAS kernels",
     "blas_scipy": "BLAS kernels",
@@ -29,10 +32,13 @@ def difference(a: Run, b: Run, tolerance: float = 0.0) -> str:
     """Return where two runs of one experiment first differ, in one sentence; "" if they are identical, bit for bit.
 
     With a `tolerance` numbers that were learned may differ by this share of the largest in their column; everything
-    else has to be the same bits all the same.
+    else has to be the same bits all the same, but for the words and the summary that such numbers are in. Environments
+    are not compared, nor how long it took to make them.
     """
     if a.status != b.status:
         return f"one is {a.status}, the other {b.status}"
+    if a.trace.labels != b.trace.labels or a.quantities != b.quantities:
+        return "they call the spans of their timeline, or what was measured, by other names"
     others = _tables(b)
     for table, columns in _tables(a).items():
         for column, one in columns.items():
@@ -52,6 +58,18 @@ def difference(a: Run, b: Run, tolerance: float = 0.0) -> str:
         if len(unequal):
             most = float(np.abs(a.parameters - b.parameters).max())
             return f"the final parameters: {len(unequal)} of {len(a.parameters)} differ, by at most {most:g}"
+    return "" if tolerance else _told(a, b)
+
+
+def _told(a: Run, b: Run) -> str:
+    """Return how two runs with the same columns differ in what is told of them, "" if they do not."""
+    for name in a.summary.keys() & b.summary.keys() - NEVER_THE_SAME:
+        if a.summary[name] != b.summary[name]:
+            return f"summary: {name} is {a.summary[name]} against {b.summary[name]}"
+    if a.error != b.error:
+        return f"one says {a.error[:200]!r}, the other {b.error[:200]!r}"
+    if one := sorted({*a.notes} ^ {*b.notes}):
+        return f"only one has the note {one[0][:200]!r}"
     return ""
 
 
@@ -96,6 +114,7 @@ def _tables(run: Run) -> dict[str, dict[str, np.ndarray]]:
         "measures": run.measures,
         "memory": run.memory,
         "work": {"flops": np.array(run.flops, float), "updates": np.array([run.updates or 0])},
+        "held out": {"samples": np.array([run.held_out_samples])},
         "spans": run.trace.spans,
         "messages": run.trace.messages,
     }

@@ -24,7 +24,7 @@ def no_memory() -> dict[str, np.ndarray]:
     return joined((), "memory", MEMORY, "i4 i4 f8 i1 i8")
 
 
-@dataclass
+@dataclass(repr=False)
 class Run:
     """The record of one run.
 
@@ -59,6 +59,18 @@ class Run:
     held_out_samples: int = 0
     flops: tuple[float, ...] = ()
     updates: int | None = None
+
+    def __repr__(self) -> str:
+        """Return its summary, as the command line prints it."""
+        from experiments.cli import show
+
+        return show.text(self) if self.summary else f"<Run of {self.experiment.algorithm}, without a summary>"
+
+    def show(self) -> Any:
+        """Return its curves and timeline, which a notebook draws."""
+        from experiments.notebook import Page, named
+
+        return Page([self], [named(self.experiment)])
 
     @cached_property
     def causes(self) -> Causes:

@@ -109,7 +109,7 @@ def write(run: Run, folder: Path) -> None:
         flops=list(run.flops),
         updates=run.updates,
     )
-    (folder / "run.json").write_text(record.model_dump_json(indent=1))
+    (folder / "run.json").write_text(record.model_dump_json(indent=1), "utf-8")
 
 
 def header(path: Path) -> RunHeader:

@@ -2,10 +2,10 @@
 
     runs/<key>-<code>/      key: the experiment's, code: the version of the source that ran it
 
-A folder is written under a hidden name and renamed at the end, so that no reader sees half a run. On the simulated
-cluster the name determines the content: the same experiment and source give the same run, and saving it again changes
-nothing. Other runs of the same experiment get -2, -3 and so on. What is in a folder, and how it is checked, is in
-experiments.runs.run_files.
+A folder is written under a hidden name and renamed at the end (see sealed.py), so that no reader sees half a run. On
+the simulated cluster the name determines the content: the same experiment and source give the same run, and saving it
+again changes nothing. Other runs of the same experiment get -2, -3 and so on. What is in a folder, and how it is
+checked, is in experiments.runs.run_files.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from __future__ import annotations
 import contextlib
 import errno
 import json
+import os
 import shutil
 import tempfile
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -23,10 +23,10 @@ from pydantic import ValidationError
 
 from experiments.experiment import Experiment
 from experiments.home import home as home
-from experiments.runs import run_files
+from experiments.runs import run_files, sealed
 from experiments.runs.record import Run
 
-ABANDONED = 3600  # s after which a half-written folder is removed
+ELSEWHERE = "lockstep-runs-"  # begins the folders in the temporary one, of runs for which there was no room
 
 
 def name(one: Experiment, code: str) -> str:
@@ -38,19 +38,12 @@ def save(run: Run, root: str | Path) -> Path:
     """Write `run` below `root` and return its folder; OSError in one sentence if that is impossible."""
     root = Path(root)
     try:
-        root.mkdir(parents=True, exist_ok=True)
-        _sweep(root)
-        part = Path(tempfile.mkdtemp(prefix=".part-", dir=root))
+        with sealed.under_way(root) as part:
+            run_files.write(run, part)
+            sealed.seal(part)
+            return _place(run, part, root)
     except OSError as error:
         raise _refused(root, error) from error
-    try:
-        run_files.write(run, part)
-        part.chmod(0o755)
-        return _place(run, part, root)
-    except OSError as error:
-        raise _refused(root, error) from error
-    finally:
-        shutil.rmtree(part, ignore_errors=True)
 
 
 def save_somewhere(run: Run, root: str | Path) -> tuple[Path, str]:
@@ -58,8 +51,27 @@ def save_somewhere(run: Run, root: str | Path) -> tuple[Path, str]:
     try:
         return save(run, root), ""
     except OSError as error:
-        folder = save(run, tempfile.mkdtemp(prefix="lockstep-runs-"))
-        return folder, f"{error.strerror} It was kept in {folder} instead."
+        folder = save(run, tempfile.mkdtemp(prefix=ELSEWHERE))
+        return folder, f"{error.strerror} It was kept in {folder} instead; `python -m experiments kept` moves it."
+
+
+def elsewhere() -> list[Path]:
+    """Return the run folders of this user that were kept in the temporary folder, the latest first."""
+    found = []
+    for root in Path(tempfile.gettempdir()).glob(f"{ELSEWHERE}*"):
+        with contextlib.suppress(OSError):
+            if root.is_dir() and not root.is_symlink() and root.stat().st_uid == getattr(os, "getuid", int)():
+                found += recent(root)
+    return sorted(found, key=lambda path: path.stat().st_mtime_ns, reverse=True)
+
+
+def move(folder: Path, root: str | Path) -> Path:
+    """Move a run from `elsewhere` below `root`; return its folder there. ValueError if it is damaged, OSError."""
+    place = save(load(folder), root)
+    shutil.rmtree(folder)
+    with contextlib.suppress(OSError):  # another run may be in it
+        folder.parent.rmdir()
+    return place
 
 
 def load(path: str | Path) -> Run:
@@ -112,14 +124,14 @@ def recent(root: str | Path) -> list[Path]:
 
 
 def stored(one: Experiment, code: str, root: str | Path) -> Path | None:
-    """Return where this very run is stored, finished; None if it is not, or if its cluster is not repeatable."""
+    """Return where this very run is stored, finished and whole; None if it is not, or its cluster is not repeatable."""
     if one.cluster != "simulated":
         return None
     for place in _places(Path(root), name(one, code)):
         if not place.exists():
             return None
         with contextlib.suppress(ValueError, OSError):
-            if run_files.header(place).status in ("finished", "diverged"):
+            if run_files.header(place).status in ("finished", "diverged") and not sealed.altered(place):
                 return place
 
 
@@ -134,13 +146,16 @@ def _place(run: Run, part: Path, root: Path) -> Path:
     """Rename the finished folder to the first free name, unless the same run is there already."""
     base = name(run.experiment, str(run.environment.get("code", "unknown")))
     for place in _places(root, base):
+        simulated = run.experiment.cluster == "simulated"
+        if simulated and place.exists() and sealed.altered(place):
+            sealed.put_aside(place)
         try:
-            part.rename(place)
+            sealed.settle(part, place)
             return place
         except OSError as error:
             if error.errno not in (errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR):
                 raise
-        if run.experiment.cluster == "simulated" and _same(run, place):
+        if simulated and _same(run, place):
             return place
     raise AssertionError("unreachable")
 
@@ -158,14 +173,6 @@ def _same(run: Run, place: Path) -> bool:
         there = run_files.header(place)
         return (there.status, there.summary.get("digest")) == (run.status, run.summary.get("digest"))
     return False
-
-
-def _sweep(root: Path) -> None:
-    """Remove what was left half-written here an hour ago or more."""
-    for part in root.glob(".part-*"):
-        with contextlib.suppress(OSError):
-            if time.time() - part.stat().st_mtime > ABANDONED:
-                shutil.rmtree(part, ignore_errors=True)
 
 
 def _refused(root: Path, error: OSError) -> OSError:

@@ -100,7 +100,7 @@ def environment() -> dict[str, Any]:
         "vectors": vectors(),
         "machine": platform.machine(),
         "system": platform.system(),
-        "cpus": _cpus(),
+        "cpus": cores(),
         "date": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
         "code": code_version(),
         "commit": commit(),
@@ -147,17 +147,17 @@ def commit() -> str:
     folder = ROOT / ".git"
     try:
         if folder.is_file():  # a worktree
-            folder = (ROOT / folder.read_text().removeprefix("gitdir:").strip()).resolve()
-        head = (folder / "HEAD").read_text().strip()
+            folder = (ROOT / folder.read_text("utf-8").removeprefix("gitdir:").strip()).resolve()
+        head = (folder / "HEAD").read_text("utf-8").strip()
         if not head.startswith("ref: "):
             return head[:12]
         name = head.removeprefix("ref: ")
         common = folder / "commondir"
-        shared = (folder / common.read_text().strip()) if common.exists() else folder
+        shared = (folder / common.read_text("utf-8").strip()) if common.exists() else folder
         for base in (folder, shared):
             if (base / name).is_file():
-                return (base / name).read_text().strip()[:12]
-        for line in (shared / "packed-refs").read_text().splitlines():
+                return (base / name).read_text("utf-8").strip()[:12]
+        for line in (shared / "packed-refs").read_text("utf-8").splitlines():
             if line.endswith(" " + name):
                 return line[:12]
     except OSError:
@@ -209,7 +209,8 @@ def _version(name: str) -> str:
     return str(getattr(sys.modules[name], "__version__", "?"))
 
 
-def _cpus() -> int:
+def cores() -> int:
+    """Return how many cores this process may use."""
     import os
 
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -191,7 +191,7 @@ def _unzipped(file: str, content: bytes) -> Iterator[tuple[str, bytes]]:
     left = MOST_UNPACKED
     try:
         with zipfile.ZipFile(io.BytesIO(content)) as archive:
-            entries = [entry for entry in archive.infolist() if not entry.is_dir()]
+            entries = [entry for entry in archive.infolist() if entry.filename and not entry.is_dir()]
             if len(entries) > MOST_FILES:
                 raise ValueError(f"{file} has {len(entries):,} files in it; a run has at most {MOST_FILES}.")
             for entry in entries:

@@ -28,6 +28,7 @@ from theory.partition_pipedream import FORMS, Partition, flat, link, partition, 
 from theory.profile import Profile, load
 from workloads.batches import Batches
 
+LEAST_RATE, MOST_RATE = 1e-6, 1e15  # bytes/s, or what a toy counts in
 Levels = Sequence[tuple[int, float]]
 """(workers, bytes/s between them) of each level of the machine, from the innermost out."""
 
@@ -105,7 +106,7 @@ def _read_rate(text: str) -> float:
         rate = float(text)
     except ValueError:
         rate = math.nan
-    if not rate > 0:
+    if not LEAST_RATE <= rate <= MOST_RATE:
         raise ValueError(
             f"bandwidth is {text[:60]!r}; give bytes per second, for example 1e9, or {', '.join(NETWORKS)}."
         )

@@ -43,6 +43,7 @@ EXAMPLE = "0F0 0F1 0B0 0B1 0U0\n1F0 1B0 1F1 1B1 1U0"
 REASONS = ("waits", "link", "over")
 MOST_OPTION = 64  # of an option that is a number
 COSTS = ("forward", "inputs", "weights", "latency")  # passed to schedules that are made for given costs
+LEAST, LARGEST = 1e-6, 1e6  # of a time above 0
 
 
 class Plan(Knobs):
@@ -53,10 +54,10 @@ class Plan(Knobs):
     chunks: int = knob(8, "micro-batches of the mini-batch, or of the stream", ge=1, le=4096)
     options: dict[str, Any] = knob({}, "the schedule's own settings")
     own: str = knob(EXAMPLE, "ops of a schedule of one's own, a line for each rank", max_length=10 * MOST)
-    forward: float = knob(1.0, "time of a forward (F)", gt=0, le=1e6)
-    inputs: float = knob(1.0, "time of the gradient of the inputs (I)", ge=0, le=1e6)
-    weights: float = knob(1.0, "time of the gradient of the weights (W); a whole backward is I and W", ge=0, le=1e6)
-    latency: float = knob(0.0, "time over a link from rank to rank", ge=0, le=1e6)
+    forward: float = knob(1.0, "time of a forward (F)", gt=0, le=LARGEST)
+    inputs: float = knob(1.0, "time of the gradient of the inputs (I)", ge=0, le=LARGEST)
+    weights: float = knob(1.0, "time of the gradient of the weights (W); a whole backward is I and W", ge=0, le=LARGEST)
+    latency: float = knob(0.0, "time over a link from rank to rank", ge=0, le=LARGEST)
     costs: str = knob("", "other costs, for example 2F=3 0B=1.5 2F0=5 F+B=2 U=0.5", max_length=1000)
 
     def key(self) -> str:
@@ -69,6 +70,9 @@ class Plan(Knobs):
         plan = make(cls, values, "the schedule")
         if plan.schedule not in NAMES:
             raise ValueError(f"there is no schedule {plan.schedule[:60]!r}; there are {', '.join(NAMES)}.")
+        for name in COSTS:
+            if 0 < getattr(plan, name) < LEAST:
+                raise ValueError(f"{name} is {getattr(plan, name):g}; allowed is 0, or {LEAST:g} to {LARGEST:g}.")
         read_costs(plan.costs)
         if plan.schedule == OWN:
             return plan.model_copy(update={"options": {}, "ranks": 1, "chunks": 1})
@@ -281,7 +285,7 @@ def _ranks(lists, times, plan: Plan, stages: int) -> dict[str, np.ndarray]:
 
 # text that readers type in
 
-_COST = re.compile(rf"(\d{{0,6}})([{KINDS}](?:\+[{KINDS}])*)(\d{{0,6}})=(\S+)")
+_COST = re.compile(rf"(\d{{0,6}})([{KINDS}](?:\+[{KINDS}])*)(\d{{0,6}})=(\S+)", re.ASCII)
 
 
 def read_costs(text: str) -> dict[Any, float]:
@@ -294,10 +298,10 @@ def read_costs(text: str) -> dict[Any, float]:
             cost = float(number)
         except ValueError:
             cost = math.nan
-        if not 0 <= cost <= 1e6 or (chunk and not stage) or ("+" in kind and stage):
+        if not (cost == 0 or LEAST <= cost <= LARGEST) or (chunk and not stage) or ("+" in kind and stage):
             raise ValueError(
                 f"{word[:40]!r} is no cost; write 2F=3 for a stage, 2F0=5 for one op, U=0.5 for a kind or F+B=2 for a "
-                "pair, with times from 0 to 1000000."
+                "pair, with times of 0, or from 0.000001 to 1000000."
             )
         key = (kind, int(stage), int(chunk)) if chunk else (kind, int(stage)) if stage else kind
         costs[key] = cost
@@ -340,12 +344,12 @@ def save(study: Study, folder: Path) -> None:
     columns = {f"{table}.{name}": column for table in _TABLES for name, column in getattr(study, table).items()}
     np.savez_compressed(folder / "study.npz", **columns)
     told = {"plan": study.plan.model_dump(), "summary": study.summary}
-    (folder / "study.json").write_text(json.dumps(told))
+    (folder / "study.json").write_text(json.dumps(told), "utf-8")
 
 
 def load(folder: Path) -> Study:
     """Read what `save` has written."""
-    told = json.loads((folder / "study.json").read_text())
+    told = json.loads((folder / "study.json").read_text("utf-8"))
     tables: dict[str, dict[str, np.ndarray]] = {table: {} for table in _TABLES}
     with np.load(folder / "study.npz") as file:
         for name in file:

@@ -38,7 +38,7 @@ def print_page(page: Path, to: Path) -> None:
         page.resolve().as_uri(),
     ]  # fmt: skip
     try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE)
+        done = subprocess.run(command, capture_output=True, encoding="utf-8", timeout=PATIENCE)
     except (OSError, subprocess.TimeoutExpired) as error:
         raise ValueError(f"{browser} did not print the book: {error}.") from None
     if done.returncode or not to.is_file():

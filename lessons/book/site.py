@@ -12,13 +12,13 @@ from markupsafe import Markup
 
 import lessons
 from experiments.plots import canvases
+from installation import document
 from lessons import glossary, notation, progress, survey
 from lessons.book import chapter as chapters
 from lessons.book import documentation, exercises, markdown, paper, questions, search
 from lessons.book.chapter import ContentsLine
 from lessons.chapters import Chapter
 from lessons.links import linked
-from lessons.markup import ROOT
 
 HERE = Path(__file__).parent
 SCRIPTS = ("katex/katex.min.js", "formulas.js", "progress.js", "reader.js")  # of every page, in this order
@@ -75,7 +75,7 @@ def _texts(workbench: str) -> dict[str, str]:
     letters = (
         f"# Notation\n\nA letter has one meaning in all chapters, but where a row says otherwise.\n\n{notation.table()}"
     )
-    bibliography = (ROOT / "docs" / "bibliography.md").read_text("utf-8")
+    bibliography = document("docs/bibliography.md").read_text("utf-8")
     methods = survey.markdown(address=chapters.address, workbench=workbench)
     pages = {"survey": methods, "notation": letters, "glossary": glossary.page(), "bibliography": bibliography}
     return {name: linked(text) for name, text in pages.items()}

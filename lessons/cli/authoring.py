@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 import lessons
+from installation import for_authors
 from lessons import golden, timelines
 from lessons.cli.console import console, usage_errors
 
@@ -23,6 +24,7 @@ TEMPLATE = HOME / "template"
 @click.option("--missing", is_flag=True, help="only what is not recorded yet")
 def write_golden(name: str, only: tuple[str, ...], missing: bool) -> None:
     with usage_errors():
+        for_authors()
         one = lessons.chapter(name)
         chosen = [*only, *(one.unrecorded if missing else ())]
         with console.status("") as status:
@@ -41,6 +43,7 @@ def write_golden(name: str, only: tuple[str, ...], missing: bool) -> None:
 @click.argument("name")
 def begin(name: str) -> None:
     with usage_errors():
+        for_authors()
         if not name.isidentifier() or name != name.lower():
             raise ValueError(f"{name[:60]!r} cannot be a chapter's name; use small letters and _, as in shared_memory.")
         folder = HOME / name

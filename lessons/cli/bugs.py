@@ -11,6 +11,7 @@ from rich.syntax import Syntax
 from rich.table import Table
 
 from experiments import units
+from installation import for_authors
 from lessons import progress
 from lessons.bugs import recorded, score
 from lessons.bugs.mutant import Mutant, find, mechanisms, mutants
@@ -39,6 +40,7 @@ def bugs(
 ) -> None:
     with usage_errors():
         if record:
+            for_authors()
             recorded.write()
         elif answers:
             _grade(answers, to)

@@ -13,6 +13,7 @@ from rich.measure import Measurement
 from rich.table import Table
 
 from experiments.cli.console import rich_console
+from installation import typed
 from lessons.cli import tex
 
 PROSE = 100  # columns of text where there is no edge
@@ -46,7 +47,7 @@ class _Markdown(Markdown):
 
 def markdown(text: str) -> Markdown:
     """Return Markdown whose formulas are plain text, and whose tables are whole on a narrow screen."""
-    return _Markdown(tex.readable(text))
+    return _Markdown(tex.readable(typed(text)))
 
 
 @contextmanager

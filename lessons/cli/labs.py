@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 import lessons
+from installation import for_authors
 from lessons.cli.console import console, markdown, usage_errors
 
 BASE = click.option("--base", help="address of the workbench, for the links; http://localhost:8501/ if not given")
@@ -31,6 +32,7 @@ def lab(name: str, record: bool, base: str | None) -> None:
     with usage_errors():
         chapter = _with_lab(name)
         if record:
+            for_authors()
             with console.status("") as status:
                 new = sheet.record(chapter, status.update)
             for one, recorded in new.figures.items():

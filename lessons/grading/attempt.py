@@ -22,11 +22,11 @@ from typing import Any
 from experiments.experiment import Experiment
 from experiments.run import run
 from experiments.runs.record import Run
+from installation import CLONE, ROOT, packaged
 from lessons.grading import bubblewrap, sandbox_worker, timelines
 from lessons.grading.hosted import HostedRank, SolutionError
 from lessons.grading.plain_words import crash, deadlock, failure
 
-ROOT = Path(__file__).resolve().parents[2]
 FIRST_CPU, CPU, WALL, MEMORY = 5, 30, 60.0, 1_000_000_000  # s of the first attempt and of the others, s, bytes
 YOURS, TEXTBOOK = "yours", "the textbook's"
 PRINTS = 4000  # characters of its output that are kept
@@ -35,6 +35,7 @@ SYSTEM = ("/usr", "/lib", "/lib64", "/etc/ld.so.cache", "/etc/localtime", "/dev/
 WORKER_FILES = [str(ROOT / "lessons" / name) for name in (
     "__init__.py", "grading/__init__.py", "grading/remote.py", "grading/sandbox.py", "grading/sandbox_worker.py"
 )]  # fmt: skip
+IMPOSSIBLE = "this system cannot confine a process, so nothing was run; grade on Linux, in WSL, or on macOS."
 ENVIRONMENT = {
     "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1",
     "MALLOC_MMAP_THRESHOLD_": "65536",  # malloc returns large blocks at once, so that the peak means something
@@ -81,14 +82,26 @@ class Solution:
 @functools.cache
 def _readable() -> tuple[str, ...]:
     """Return the paths that Python needs, none of them ours."""
-    python = {*sys.path, sys.prefix, sys.base_prefix, *site.getsitepackages()} - {"", str(ROOT)}
-    return (*SYSTEM, *(path for path in python if not ROOT.is_relative_to(os.path.abspath(path))))
+    python = {*sys.path, sys.prefix, sys.base_prefix, *site.getsitepackages()} - {""}
+    return (*SYSTEM, *(path for place in python for path in _not_ours(Path(os.path.abspath(place)))))
+
+
+def _not_ours(place: Path) -> Iterator[str]:
+    """Yield a path; of a folder in which Lockstep is installed, the paths in it that are not Lockstep's."""
+    if not ROOT.is_relative_to(place.resolve()):
+        yield str(place)
+    elif not CLONE and place.is_dir():
+        for inner in place.iterdir():
+            if inner.resolve().parent != ROOT or inner.name not in packaged():
+                yield from _not_ours(inner)
 
 
 class Attempt:
     """A process that runs the solution (`lessons.grading.sandbox_worker`), and the grader's end of its channel."""
 
     def __init__(self, solution: Solution):
+        if not hasattr(os, "killpg"):
+            raise SolutionError(IMPOSSIBLE)
         self.solution, self.first = solution, not solution.attempts
         self.cpu = min(solution.cpu, solution.first_cpu) if self.first else solution.cpu
         self.received, self.baseline = 0, 0
@@ -115,7 +128,7 @@ class Attempt:
         s = self.solution
         try:
             readable = None if self.sealed else [*_readable(), self.folder]
-            self._send({"cpu": self.cpu, "memory": s.memory, "readable": readable, "root": str(ROOT)})
+            self._send({"cpu": self.cpu, "memory": s.memory, "readable": readable, "root": str(ROOT) if CLONE else ""})
             s.sandbox = self._receive()["sandbox"]
             self.baseline = self._high_water_mark()
             self._send((s.name, s.source, s.signatures))
@@ -198,7 +211,7 @@ class Attempt:
 
     def _high_water_mark(self) -> int:
         with contextlib.suppress(OSError, StopIteration, ValueError):
-            lines = Path(f"/proc/{self.worker}/status").read_text().splitlines()
+            lines = Path(f"/proc/{self.worker}/status").read_text("utf-8").splitlines()
             return 1024 * int(next(line for line in lines if line.startswith("VmHWM")).split()[1])
         return 0
 

@@ -40,7 +40,7 @@ def start(program: list[str], readable: Iterable[str], pass_fds=(), **options: A
     The process ends with the program, a signal n as exit code 128 + n. `options` are those of subprocess.Popen.
     """
     info, theirs = os.pipe()
-    with open(info) as info:
+    with open(info, encoding="utf-8") as info:
         try:
             whole = [*command(readable), "--info-fd", str(theirs), *program]
             process = subprocess.Popen(whole, pass_fds=[*pass_fds, theirs], **options)

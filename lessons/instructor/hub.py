@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import lessons
+from installation import typed
 from lessons.instructor import course
 
 HERE = Path(__file__).parent
@@ -22,7 +23,7 @@ def sections(textbook: str = "textbook") -> list[Section]:
     """Return the sections of the page. `textbook` is the address of the textbook's page."""
     return [
         Section("Labs", _labs(textbook)),
-        Section("Commands", COMMANDS),
+        Section("Commands", typed(COMMANDS)),
         *(Section(f"Syllabus: {name}", course.syllabus(name)) for name in course.courses()),
         *_of("project.md"),
         *_of("notes.md"),

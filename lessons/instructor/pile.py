@@ -10,12 +10,13 @@ from __future__ import annotations
 import csv
 import hashlib
 import multiprocessing
-import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
 from typing import Any
 
+from cluster.real.processes import METHOD
+from experiments.runs.summary import cores
 from lessons.chapters import Chapter
 from lessons.grading.sheet import NOT_REACHED, Sheet
 from lessons.instructor.hand_ins import HandIn
@@ -23,7 +24,6 @@ from lessons.instructor.hand_ins import HandIn
 LONGEST = 900.0  # s of one solution, whatever its grader does
 FIRST = ("student", "file", "level", "hints", "score")
 LAST = ("lost", "error", "seconds", "hash", "seed")
-METHOD = "forkserver" if "forkserver" in multiprocessing.get_all_start_methods() else "spawn"
 
 
 def heads(points: Sequence[str]) -> list[str]:
@@ -123,8 +123,7 @@ def _reports(chapter: str, hand_ins: Sequence[HandIn], seed: int) -> Iterator[tu
     context = multiprocessing.get_context(METHOD)
     if METHOD == "forkserver":
         context.set_forkserver_preload(["lessons.grading.grader", f"lessons.{chapter}.check"])
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    with ThreadPoolExecutor(cores) as threads:
+    with ThreadPoolExecutor(cores()) as threads:
         asked = {threads.submit(_report, context, chapter, one, seed): one for one in hand_ins}
         for done in as_completed(asked):
             yield asked[done], done.result()

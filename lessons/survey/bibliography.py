@@ -10,11 +10,11 @@ import re
 import unicodedata
 from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
 
+from installation import document
 from lessons.links import ADDRESS, ARXIV, DOI, OPEN_REVIEW
 
-FILE = Path(__file__).resolve().parents[2] / "docs" / "bibliography.md"
+FILE = document("docs/bibliography.md")
 ITEM = re.compile(r"^- .*(?:\n  .*)*", re.MULTILINE)
 ENTRY = re.compile(r"- \*\*(.+?) (\d{4}[a-z]?)\*\* (.+?): \*(.+?)\*\. (.+?)\.? For (`.+?`)\. (?:Checked|From memory)")
 YEAR = re.compile(r"\b(?:19|20)\d{2}\b")

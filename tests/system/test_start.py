@@ -28,14 +28,18 @@ part.write_text(f"{os.getpid()} {' '.join(sys.argv[1:])}")
 part.rename("started")
 time.sleep(100)
 """
-FOLLOWING = "import os, sys, start; sys.exit(start.follow([str(start.PYTHON), '-m', 'streamlit'], dict(os.environ)))"
+FOLLOWING = """
+import os, sys, start
+from app import serve
+sys.exit(serve.follow([str(start.PYTHON), "-m", "streamlit"], os.environ))
+"""
 linux = pytest.mark.skipif(not Path("/proc/net/tcp").exists(), reason="only Linux says who holds a port")
 
 
 @pytest.fixture
 def house(tmp_path):
     """A copy of what start.py needs, with an environment that looks installed and a server that only waits."""
-    for name in ("start.py", "requirements.txt", "app/__init__.py", "app/port.py"):
+    for name in ("start.py", "requirements.txt", "app/__init__.py", "app/port.py", "app/serve.py"):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_bytes((ROOT / name).read_bytes())
     (tmp_path / ".venv" / "bin").mkdir(parents=True)
@@ -96,6 +100,30 @@ def test_ending_the_start_ends_the_server(house, how):
     finally:
         process.kill()
         if alive(pid):
+            os.kill(pid, signal.SIGKILL)
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no SIGTERM that a program can be told")
+def test_ending_the_start_while_it_installs_ends_the_installer(house):
+    (house / ".venv" / "lockstep-installed").unlink()
+    (house / "installer.py").write_text(SERVER)
+    python = house / ".venv" / "bin" / "python"  # for which -m pip is the installer, so that nothing is installed
+    python.unlink()
+    python.write_text(
+        f'#!/bin/sh\n[ "$2" = pip ] && shift 2 && exec {sys.executable} installer.py "$@"\nexec {sys.executable} "$@"\n'
+    )
+    python.chmod(0o755)
+    process = subprocess.Popen([sys.executable, "start.py"], cwd=house)
+    pid = None
+    try:
+        pid, words = server(house, process)
+        assert words.startswith("install ") and pid != process.pid
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(60) == 128 + signal.SIGTERM
+        assert not alive(pid) and not (house / ".venv" / "lockstep-installed").exists()
+    finally:
+        process.kill()
+        if pid and alive(pid):
             os.kill(pid, signal.SIGKILL)
 
 

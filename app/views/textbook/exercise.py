@@ -9,6 +9,7 @@ import streamlit as st
 from app import background
 from app.text import escaped
 from app.views.textbook import grading_report, memory
+from installation import typed
 from lessons import job_specs
 from lessons.chapters import Chapter
 from lessons.grading import levels
@@ -26,7 +27,7 @@ def show(chapter: Chapter, language: str) -> None:
     name = f"{chapter.name}_solution.py"
     given = st.file_uploader("Your solution", type="py", key=f"given-{key}", max_upload_size=1)
     st.button("Grade it", key=f"grade-{key}", type="primary", disabled=given is None, on_click=_hand_in, args=(key,))
-    st.caption(f"Or on your own machine: `python -m lessons check {chapter.name} {name}`")
+    st.caption(typed(f"Or on your own machine: `python -m lessons check {chapter.name} {name}`"))
     if handed := state.get(key):
         text, name, seed, hints = handed
         work = job_specs.grading_spec(chapter.name, text, name, seed, hints)

@@ -7,6 +7,7 @@ import streamlit as st
 import lessons
 from app.text import escaped, sentence
 from app.views.textbook import figure, front, memory, movement, question
+from installation import typed
 from lessons import markup, references
 from lessons.chapters import Chapter
 
@@ -60,7 +61,7 @@ def _figures(chapter: Chapter) -> None:
     if len(unrecorded) == len(chapter.shown):
         st.info(
             "No figure of this chapter is recorded yet; its questions are below, and "
-            f"`python -m lessons run {chapter.name}` runs them.",
+            f"`{typed('python -m lessons run')} {chapter.name}` runs them.",
             icon=":material/edit_note:",
         )
     links = [

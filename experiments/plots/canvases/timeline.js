@@ -432,6 +432,7 @@ class Timeline {
     g.font = `11px ${FONT}`;
     g.textBaseline = "top";
     g.textAlign = "center";
+    this.ticked = []; // [from, to] of their words, in px
     for (const time of at) {
       const x = Math.round(this.x(time)) + 0.5;
       g.strokeStyle = page.border;
@@ -443,7 +444,9 @@ class Timeline {
       g.fillStyle = page.muted;
       const text = label(time);
       const half = g.measureText(text).width / 2;
-      g.fillText(text, Math.min(Math.max(x, GUTTER + half - 6), GUTTER + plot - half + 3), height - AXIS + 6);
+      const middle = Math.min(Math.max(x, GUTTER + half - 6), GUTTER + plot - half + 3);
+      g.fillText(text, middle, height - AXIS + 6);
+      this.ticked.push([middle - half, middle + half]);
     }
   }
 
@@ -661,6 +664,9 @@ class Timeline {
     g.textAlign = "center";
     g.textBaseline = "middle";
     const wide = g.measureText(said).width + 10, left = Math.max(GUTTER - 6, Math.min(x - wide / 2, width - wide));
+    g.fillStyle = page.page; // over the words of a tick of which some would be covered
+    for (const [from, to] of this.ticked ?? []) if (from < left + wide && to > left) g.fillRect(from - 2, bottom + 4, to - from + 4, AXIS - 5);
+    g.fillStyle = page.text;
     g.fillRect(left, bottom + 4, wide, AXIS - 5);
     g.fillStyle = page.page;
     g.fillText(said, left + wide / 2, bottom + 4 + (AXIS - 5) / 2 + 0.5);
@@ -886,8 +892,9 @@ class Timeline {
       "?": () => this.explain(), Escape: () => (!this.keys.hidden ? this.explain() : this.why.close() || this.leave()),
     };
     obey(this.stage, keys);
-    const tools = { play: () => this.play(), back: () => this.step(-1), step: () => this.step(1), keys: () => this.explain(), machines: () => this.toggleMachines(), speed: () => this.faster(), in: () => this.zoom(1 / 2), out: () => this.zoom(2), all: () => this.window(0, this.total), messages: () => this.toggle(), critical: () => this.why.mark(!this.why.marked) };
-    root.querySelectorAll(".tools button").forEach((button) => button.addEventListener("click", () => tools[button.dataset.do]()));
+    obey(this.keys, { Escape: () => this.explain() });
+    const tools = { play: () => this.play(), back: () => this.step(-1), step: () => this.step(1), keys: () => this.explain(), shut: () => this.explain(), machines: () => this.toggleMachines(), speed: () => this.faster(), in: () => this.zoom(1 / 2), out: () => this.zoom(2), all: () => this.window(0, this.total), messages: () => this.toggle(), critical: () => this.why.mark(!this.why.marked) };
+    root.querySelectorAll(".tools button, .keys button").forEach((button) => button.addEventListener("click", () => tools[button.dataset.do]()));
   }
 
   // Whether the axis is there, or the handle of the cursor above the lanes.
@@ -904,6 +911,7 @@ class Timeline {
   explain() {
     this.keys.hidden = !this.keys.hidden;
     this.keysButton.setAttribute("aria-expanded", String(!this.keys.hidden));
+    if (this.keys.hidden && this.keys.contains(this.keys.getRootNode().activeElement)) this.keysButton.focus();
   }
 
   toggleMachines() {
@@ -935,21 +943,30 @@ class Timeline {
     const arrow = found < 0 || this.spans.columns.kind[found] >= this.work ? this.why.arrow(x, y) : -1;
     if (arrow >= 0) return this.card(x, y, this.why.ofMessage(arrow));
     if (found < 0) return this.hide();
-    const { start, duration, kind, label, step, marked } = this.spans.columns;
+    const { start, duration, kind, label, lane: lanes, step, marked } = this.spans.columns;
     const name = this.kinds[kind[found]], text = this.spans.labels[label[found]];
     const head = document.createElement("b");
     head.textContent = `${this.names[lane]} · ${name}${text && text !== name ? ` · ${text}` : ""}`;
     const body = document.createElement("div");
     body.textContent = `${step[found] >= 0 ? `step ${step[found] + 1} · ` : ""}at ${this.inTime(start[found])} · ${this.lasts(found)}${marked?.[found] ? " · on the critical path" : ""}`;
-    this.card(x, y, [head, ...this.why.lines(found), body]);
+    const cause = this.why.culprit(found), top = cause < 0 ? 0 : this.y(lanes[cause]);
+    const free = cause < 0 ? null : [this.x(start[cause]), top, this.x(start[cause] + duration[cause]), top + this.pitch];
+    this.card(x, y, [head, ...this.why.lines(found), body], free);
   }
 
-  card(x, y, lines) {
+  // Show these lines beside (x, y), where they cover nothing of the rectangle `free` (left, top, right, bottom), if they can.
+  card(x, y, lines, free = null) {
     this.tip.replaceChildren(...lines);
     this.tip.hidden = false;
-    const wide = this.tip.offsetWidth;
-    this.tip.style.left = `${Math.max(0, Math.min(x + 12, this.surface.width - wide - 4))}px`;
-    this.tip.style.top = `${y + 16 + this.tip.offsetHeight > this.surface.height ? y - this.tip.offsetHeight - 10 : y + 16}px`;
+    const wide = this.tip.offsetWidth, high = this.tip.offsetHeight, { width, height } = this.surface;
+    const below = y + 16, above = y - high - 10, right = x + 12, left = x - wide - 12;
+    const within = ([at, top]) => [Math.max(0, Math.min(at, width - wide - 4)), top];
+    const clear = ([at, top]) => !free || at > free[2] || at + wide < free[0] || top > free[3] || top + high < free[1];
+    const places = (below + high > height ? [[right, above], [left, above], [right, below], [left, below]] : [[right, below], [left, below], [right, above], [left, above]]);
+    if (free) places.push([right, free[3] + 4], [right, free[1] - high - 4]); // below or above the lane of the cause
+    const [at, top] = places.map(within).find((place) => place[1] >= 0 && place[1] + high <= height && clear(place)) ?? within(places[0]);
+    this.tip.style.left = `${at}px`;
+    this.tip.style.top = `${top}px`;
   }
 
   // How long span n takes, in words.

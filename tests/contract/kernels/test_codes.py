@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import copy
-import os
 
 import numpy as np
 import pytest
 
 import kernels
 from kernels.compression import gram_schmidt, pack
+from kernels.gpu import simulated
 from tests.contract.kernels.cases import SIZES
 from tests.contract.kernels.code_cases import MORE
 from tests.contract.kernels.test_implementations import expect_same, outcome
@@ -37,12 +37,12 @@ def test_the_cpu_implementation_computes_the_reference_with_other_settings_too(n
 
 
 @pytest.mark.cudasim
-@pytest.mark.skipif(os.environ.get("NUMBA_ENABLE_CUDASIM") != "1", reason="needs NUMBA_ENABLE_CUDASIM=1")
 @other_cases
 def test_the_gpu_implementation_computes_the_reference_in_the_simulator_with_other_settings_too(name, arguments):
     kernel, args = getattr(kernels, name).module, arguments(np.random.default_rng(1), 83, np.float32)
     expected = outcome(kernel.reference, copy.deepcopy(args))
-    expect_same(name, np.float32, outcome(kernel.gpu, args), expected)
+    with simulated():
+        expect_same(name, np.float32, outcome(kernel.gpu, args), expected)
 
 
 @pytest.mark.parametrize("width", range(1, 17))

@@ -1,28 +1,25 @@
 """A kernel's implementations compute the same: reference, cpu, gpu in the simulator, gpu on a GPU.
 
-`pytest tests/contract/kernels` runs the cpu implementations,
-`NUMBA_ENABLE_CUDASIM=1 pytest tests/contract/kernels -m cudasim` runs the gpu ones in Numba's simulator,
+`pytest tests/contract/kernels` runs the cpu implementations, and the gpu ones in our simulator (alone: `-m cudasim`);
 `pytest tests/contract/kernels -m gpu` runs them on a GPU.
 """
 
 from __future__ import annotations
 
 import copy
-import os
 
 import numpy as np
 import pytest
 
 import kernels
+from kernels.gpu import simulated
 from tests.contract.kernels.cases import CASES, SIZES
 
 NAMES = [name for family in kernels.FAMILIES.values() for name in family]
-SIMULATING = os.environ.get("NUMBA_ENABLE_CUDASIM") == "1"
-SIMULATED = {np.float32: (0, 1, 33, 257), np.float64: (33,)}  # the simulator takes an OS thread for every CUDA thread
+SIMULATED = {np.float32: (0, 1, 33, 257), np.float64: (33,)}
 
 each_kernel = pytest.mark.parametrize("name", [name for name in NAMES if name in CASES])
 both_types = pytest.mark.parametrize("dtype", [np.float32, np.float64])
-without_simulator = pytest.mark.skipif(SIMULATING, reason="the simulator stands where the compiler would be")
 
 
 def arguments(name: str, n: int, dtype: type) -> tuple:
@@ -63,7 +60,6 @@ def test_the_cpu_implementation_computes_the_reference_whatever_the_size(name, d
 
 
 @pytest.mark.cudasim
-@pytest.mark.skipif(not SIMULATING, reason="needs NUMBA_ENABLE_CUDASIM=1, set before Numba is imported")
 @each_kernel
 @both_types
 def test_the_gpu_implementation_computes_the_reference_in_the_simulator(name, dtype):
@@ -71,11 +67,11 @@ def test_the_gpu_implementation_computes_the_reference_in_the_simulator(name, dt
     for n in SIMULATED[dtype]:
         args = arguments(name, n, dtype)
         expected = outcome(kernel.reference, copy.deepcopy(args))
-        expect_same(name, dtype, outcome(kernel.gpu, args), expected, said=f"of {n}")
+        with simulated():
+            expect_same(name, dtype, outcome(kernel.gpu, args), expected, said=f"of {n}")
 
 
 @pytest.mark.gpu
-@without_simulator
 @each_kernel
 @both_types
 def test_the_gpu_implementation_computes_the_reference_on_a_gpu(name, dtype, gpu):

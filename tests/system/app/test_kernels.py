@@ -151,3 +151,36 @@ def test_the_solid_roof_is_that_of_the_chosen_kernel_and_no_kernel_lies_above_th
     assert all(roofs["solid"].y <= roofs["dot"].y)
     (numba,) = [trace for trace in drawn if trace.name == "Numba"]
     assert list(numba.text) == ["60.0 % of its roof"] * 2
+
+
+def block(page) -> str:
+    return "".join(element.value for element in page.get("html") if "watched-" in element.value)
+
+
+def test_a_reader_steps_through_a_block_thread_by_thread(page, measured):
+    measured(["norms"], kernel_times.SIZE)
+    opened = page(kernel="norms")
+    assert "<b>Warps 0…7</b>: 32 threads read edges[0], 1 segment of 128 bytes, the same number for all." in block(
+        opened
+    )
+    assert '<div class="at"><b>warps 0…7</b><code>        for i in range(edges[r]' in block(opened)
+    (moment,) = [slider for slider in opened.slider if slider.label == "Moment"]
+    opened = moment.set_value(6).run()
+    assert not opened.exception
+    assert "<b>Warp 0</b>: 16 threads read scratch[0…15], in shared memory" in block(opened)
+    assert "16 wait at another line: the warp has diverged." in block(opened)
+    assert "<b>Warps 1…7</b>: 32 threads at the barrier." in block(opened)
+    row = block(opened).partition("<span>warp 0</span>")[2].partition("</div>")[0]
+    assert (row.count("does-reads"), row.count("does-elsewhere")) == (16, 16)
+    assert "scratch in shared memory" in block(opened)
+
+
+def test_a_launch_among_several_and_another_size_can_be_watched(page, measured):
+    measured(["threshold"], kernel_times.SIZE)
+    opened = page(kernel="threshold")
+    (launch,) = [box for box in opened.selectbox if box.label == "Launch"]
+    assert launch.options == ["1 of 2: _count", "2 of 2: _write"] and "def _count(" in block(opened)
+    opened = opened.button_group(key="watched-numbers").set_value(33).run()
+    assert "<b>Warp 1</b>: 1 thread reads v[32], 1 segment" in block(opened)
+    opened = opened.selectbox(key="launch-threshold").select_index(1).run()
+    assert not opened.exception and "def _write(" in block(opened) and "def scan(" in block(opened)

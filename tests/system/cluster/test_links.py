@@ -2,7 +2,9 @@
 
 import contextlib
 import math
+import pickle
 import socket
+import struct
 import time
 from concurrent.futures import ThreadPoolExecutor
 
@@ -116,6 +118,31 @@ def test_a_rank_that_aborts_is_lost_after_everything_it_has_sent(pair):
     with pytest.raises(PeersGone) as gone:
         pair[1].wait(pair[1].slot(0, "c"), [0], 10.0)
     assert gone.value.lost == [0]
+
+
+def test_bytes_that_are_no_frame_are_told_of_their_sender_and_leave_no_traceback(monkeypatch):
+    crashed = []
+    monkeypatch.setattr("threading.excepthook", crashed.append)
+    header = struct.Struct("<Qdqd")
+    nonsense = [
+        b"\xff" * 200,  # a head of 2^64 bytes
+        header.pack(5, 0.0, 0, 0.0) + b"{\xff\xfe}x",
+        *(
+            header.pack(len(head), 0.0, 0, 0.0) + head
+            for head in map(pickle.dumps, (5, ("c", ["f4", (-1,)]), ("c", [1])))
+        ),
+        header.pack(4, 0.0, 0, 0.0) + b"\x80\x05N.",
+    ]
+    for said in nonsense:
+        ours, theirs = socket.socketpair()
+        links = Links(0, {1: ours}, lambda *_: None)
+        theirs.sendall(said)
+        with pytest.raises(PeersGone) as gone:
+            links.wait(links.slot(1, "c"), [1], 60.0)
+        assert gone.value.lost == [1] and gone.value.unreadable, said
+        hang_up(ours)
+        hang_up(theirs)
+    assert not crashed
 
 
 def test_a_rank_that_has_ended_its_streams_is_gone_but_not_lost(pair):

@@ -11,6 +11,7 @@ import time
 from functools import partial
 from multiprocessing import forkserver, reduction
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import psutil
@@ -311,6 +312,31 @@ def go_on_for_ever(comm):
         step += 1
 
 
+def test_a_rank_that_has_yet_to_notice_that_another_is_lost_is_in_no_deadlock():
+    now, waits = time.monotonic(), (True, 0.0, 3, 3, "rank 0 has waited for any rank")
+    gone = SimpleNamespace(join=lambda seconds: None, exitcode=-9)
+    parent = supervisor.Supervisor(2, None, None)
+    parent.processes, parent.states = [None, gone], dict.fromkeys((0, 1), (now - 5, now, waits))
+    parent._lost(1)
+    for reported, deadlocked in ((now, False), (now + 0.1, False), (time.monotonic() + 3600, True)):
+        parent.states[0], parent.told = (now - 5, reported, waits), -supervisor.PERIOD
+        parent._look()
+        assert bool(parent.failures) is deadlocked
+
+
+def dies_at_the_end(comm):
+    comm.barrier()
+    if comm.rank:
+        wait_until_told(comm.event_log)
+        os.kill(os.getpid(), signal.SIGKILL)
+    return comm.rank
+
+
+def test_a_rank_that_is_lost_before_it_gave_its_result_is_told_of():
+    outcome = processes.run(dies_at_the_end, 2, backend="sockets")
+    assert outcome.error is None and outcome.lost == (1,) and "rank 1 was lost" in outcome.notes[0]
+
+
 def test_what_the_ranks_do_before_the_clock_starts_is_reported_and_not_after():
     said = []
     parent = supervisor.Supervisor(2, None, None, on_phase=said.append)
@@ -498,8 +524,11 @@ SCRIPT = """
 """
 
 
-@pytest.mark.parametrize("work", ["time.sleep(600)", "comm.recv(1 - comm.rank) if comm.rank else sum(range(10**12))"])
-def test_ranks_end_with_their_parent_whatever_they_are_doing(tmp_path, work):
+WORK = ["time.sleep(600)", "comm.recv(1 - comm.rank) if comm.rank else sum(range(10**12))"]
+
+
+@pytest.mark.parametrize(("work", "frozen"), [(WORK[0], False), (WORK[1], False), (WORK[0], True)])
+def test_ranks_end_with_their_parent_whatever_they_are_doing(tmp_path, work, frozen):
     script = tmp_path / "script.py"
     script.write_text(textwrap.dedent(SCRIPT).format(work=work))
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
@@ -507,6 +536,8 @@ def test_ranks_end_with_their_parent_whatever_they_are_doing(tmp_path, work):
         ranks = [int(parent.stdout.readline()) for _ in range(2)]
         tree = [child.pid for child in psutil.Process(parent.pid).children(recursive=True)]
         assert set(ranks) <= set(tree) and alive(ranks) == ranks
+        if frozen:
+            os.kill(ranks[1], signal.SIGSTOP)
         parent.kill()
     _, left = psutil.wait_procs([psutil.Process(p) for p in alive(tree)], timeout=60)
     assert not alive([process.pid for process in left])

@@ -4,6 +4,7 @@ import contextlib
 import json
 import os
 import platform
+import pty
 import re
 import shlex
 import signal
@@ -18,10 +19,12 @@ import threadpoolctl
 
 import algorithms
 from algorithms.compression import COMPRESSIONS, find, module
+from experiments.cli import main as command_line
+from experiments.cli import progress_bar
 from experiments.cli.main import cli
 from experiments.cli.running import stoppable
 from experiments.experiment import Experiment
-from experiments.runs import store
+from experiments.runs import sealed, store
 from experiments.runs.difference import difference
 from experiments.runs.figures import plus_minus
 
@@ -29,10 +32,10 @@ ROOT = Path(__file__).resolve().parents[3]
 SMALL = ["--workers", "2", "--steps", "6", "--evaluations", "2"]
 
 
-def process(*words, path=ROOT, **options):
+def process(*words, path=ROOT, room="experiments", **options):
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(path), str(ROOT)])}
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True, **options}
-    return subprocess.Popen([sys.executable, "-m", "experiments", *map(str, words)], env=environment, **pipes)
+    return subprocess.Popen([sys.executable, "-m", room, *map(str, words)], env=environment, **pipes)
 
 
 def test_run_prints_a_summary_stores_the_run_and_says_how_to_repeat_it(main, tmp_path):
@@ -335,6 +338,7 @@ def test_a_replay_says_identical_bit_for_bit_or_what_differs(main):
     record = json.loads((folder / "run.json").read_text())
     record["environment"]["numpy"] = "0.1"
     (folder / "run.json").write_text(json.dumps(record))
+    sealed.seal(folder)
     code, out, _ = main("replay", folder.name)
     assert code == 0 and out.startswith("other NumPy: 0.1 then") and "equal to rounding, largest difference" in out
     record["environment"]["numpy"] = np.__version__
@@ -384,6 +388,30 @@ def test_a_replay_on_a_real_cluster_is_judged_by_the_weights(main, monkeypatch):
     monkeypatch.setattr(module, "run", lambda *_: other)
     code, out, _ = main("replay", folder.name)
     assert code == 1 and "who comes first" in out
+
+
+def test_a_record_that_was_altered_is_never_called_identical(main):
+    main("run", "easgd", *SMALL)
+    (folder,) = store.recent("runs")
+    text = (folder / "run.json").read_text()
+    values = json.loads(text)
+    summary, environment = values["summary"], values["environment"]
+    for change in (
+        {"summary": {**summary, "accuracy": 0.99}},
+        {"summary": {**summary, "wall_seconds": 1.0}},
+        {"environment": {**environment, "cpus": 4096}},
+        {"labels": values["labels"][::-1]},
+        {"notes": ["all is well"]},
+        {"error": "all is well"},
+    ):
+        (folder / "run.json").write_text(json.dumps({**values, **change}))
+        code, out, _ = main("replay", folder.name)
+        assert code == 1 and "altered since it was stored, as its SHA256SUMS says: run.json." in out, change
+    (folder / "run.json").write_text(text)
+    assert main("replay", folder.name)[0] == 0
+    (folder / "SHA256SUMS").unlink()
+    code, out, _ = main("replay", folder.name)
+    assert code == 0 and "cannot be told" in out and "identical" in out
 
 
 def test_export_writes_the_file(main, tmp_path):
@@ -451,7 +479,9 @@ def test_a_lost_rank_is_named_and_exits_with_1(main):
     assert store.load(folder).status == "failed"
 
 
-def test_a_disk_that_fills_up_during_the_run_does_not_lose_it(main, monkeypatch):
+def test_a_disk_that_fills_up_during_the_run_does_not_lose_it(main, monkeypatch, tmp_path):
+    (tmp_path / "tmp").mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "tmp"))
     place = store._place
 
     def full(run, part, root):
@@ -463,10 +493,13 @@ def test_a_disk_that_fills_up_during_the_run_does_not_lose_it(main, monkeypatch)
     code, _, err = main("run", "easgd", *SMALL)
     assert code == 2 and "No space left" in err and err.count("\n") == 1
     kept = Path(err.split("kept in ")[1].split(" instead")[0])
-    assert store.load(kept).status == "finished"
+    assert store.load(kept).status == "finished" and str(kept) in main("kept")[1]
+    monkeypatch.setattr(store, "_place", place)
+    assert main("kept", "--move", "--runs", tmp_path / "later")[0] == 0
+    assert not kept.exists() and store.load(tmp_path / "later" / kept.name).status == "finished"
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=str)
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP], ids=str)
 def test_interrupted_it_keeps_what_was_recorded_and_exits_with_130(tmp_path, number):
     job = process("run", "easgd", "--steps", 10_000_000, "--runs", tmp_path, "--evaluations", 3)
     try:
@@ -479,6 +512,52 @@ def test_interrupted_it_keeps_what_was_recorded_and_exits_with_130(tmp_path, num
     assert job.returncode == 130 and "Traceback" not in err and folder.name in err
     stopped = store.load(folder)
     assert stopped.status == "cancelled" and len(stopped.losses["loss"]) > 0
+
+
+def test_a_terminal_that_is_closed_ends_a_run_of_real_ranks_and_its_record_is_kept(tmp_path):
+    terminal, end = pty.openpty()
+    command = ("run", "easgd", "--workers", 2, "--steps", 10_000_000, "--cluster", "processes", "--runs", tmp_path)
+    job = process(*command, stdin=end, stdout=end, stderr=end, preexec_fn=partial(os.login_tty, end))
+    try:
+        os.close(end)
+        told = b""
+        while b"loss" not in told:  # it trains
+            told += os.read(terminal, 4096)
+        os.close(terminal)  # the kernel tells the run and all of its ranks
+        job.send_signal(signal.SIGHUP)  # and so does the shell
+        assert job.wait(timeout=300) == 130
+    finally:
+        job.kill()
+    (folder,) = store.recent(tmp_path)
+    stopped = store.load(folder)
+    assert stopped.status == "cancelled" and len(stopped.losses["loss"]) > 0
+
+
+def test_a_run_that_nobody_reads_about_goes_on_and_is_kept(monkeypatch, tmp_path):
+    monkeypatch.setattr(progress_bar, "PATIENCE", 0.0)
+    monkeypatch.setattr(progress_bar, "EVERY", 0.0)
+    read, write = os.pipe()
+    os.close(read)
+    with open(write, "w") as unread:
+        monkeypatch.setattr(sys, "stderr", unread)
+        assert command_line.main(["run", "easgd", *SMALL, "--runs", str(tmp_path)]) == 0
+        code = command_line.main(["run", "sync_sgd", *SMALL, "--crash", "1:0.0001", "--runs", str(tmp_path)])
+    assert code == 1  # that it failed is told nobody, but by this
+    assert sorted(store.load(folder).status for folder in store.recent(tmp_path)) == ["failed", "finished"]
+
+
+def test_a_disk_without_room_for_what_is_printed_gives_one_sentence(tmp_path):
+    for room in ("experiments", "lessons"):
+        with open("/dev/full", "w") as full:
+            job = process("list", room=room, stdout=full)
+            _, err = job.communicate(timeout=300)
+        assert job.returncode == 2 and "No space left" in err and err.count("\n") == 1, err
+
+
+def test_interrupted_before_its_first_step_it_says_that_it_was_cancelled(main, monkeypatch):
+    monkeypatch.setattr("cluster.real.signals.noted", lambda *_: contextlib.nullcontext(lambda: True))
+    code, out, err = main("run", "easgd", *SMALL, "--cluster", "processes")
+    assert code == 130 and "cancelled at" in err and "0 steps" in out
 
 
 def test_ctrl_c_while_the_record_is_written_does_not_lose_it(main, monkeypatch):
@@ -494,10 +573,12 @@ def test_ctrl_c_while_the_record_is_written_does_not_lose_it(main, monkeypatch):
 
 
 def test_ctrl_c_while_it_loads_ends_it_without_a_traceback(tmp_path):
-    (tmp_path / "click.py").write_text("import signal; signal.raise_signal(signal.SIGINT); print('goes on')")
+    for name in ("click", "pydantic"):
+        (tmp_path / f"{name}.py").write_text("import signal; signal.raise_signal(signal.SIGINT); print('goes on')")
     in_a_terminal = partial(signal.signal, signal.SIGINT, signal.SIG_DFL)
-    job = process("list", preexec_fn=in_a_terminal, path=tmp_path)
-    assert (*job.communicate(timeout=300), job.returncode) == ("", "", -signal.SIGINT)
+    for room in ("experiments", "algorithms", "lessons"):
+        job = process("list", room=room, preexec_fn=in_a_terminal, path=tmp_path)
+        assert (*job.communicate(timeout=300), job.returncode) == ("", "", -signal.SIGINT), room
 
 
 def test_ctrl_c_at_any_moment_of_the_first_ones_handling_does_not_wait_for_it():

@@ -1,5 +1,6 @@
 """run: from an experiment to its record."""
 
+import importlib
 import math
 import threading
 from dataclasses import replace
@@ -334,3 +335,17 @@ def test_a_real_rank_has_called_every_kernel_of_a_step_before_its_clock_starts(a
     called.clear()
     run(experiment.change(cluster=None, steps=1, evaluations=1))
     assert warmed == called and len(called) > 2
+
+
+def test_a_run_that_ends_without_the_result_of_a_rank_that_its_method_needs_has_failed(monkeypatch):
+    module = importlib.import_module("experiments.run")
+    on_cluster = module._on_cluster
+    monkeypatch.setattr(module, "_on_cluster", lambda *args: replace(on_cluster(*args), lost=(1,)))
+    for algorithm, status in (
+        ("tensor", "failed"),
+        ("sync_sgd", "failed"),
+        ("asgd", "finished"),
+        ("adpsgd", "finished"),
+    ):
+        done = run(small(algorithm))
+        assert done.status == status and ("rank 1 was lost" in done.error) == (status == "failed"), algorithm

@@ -18,7 +18,7 @@ from experiments.jobs.spec import JobSpec
 from experiments.plots.bars import html
 from experiments.plots.canvases import curve, timeline
 from experiments.run import check
-from experiments.runs import run_files, store, upload
+from experiments.runs import run_files, sealed, store, upload
 from experiments.runs.upload import checked, take_run
 from tests import fabricated
 
@@ -73,7 +73,7 @@ def test_an_uploaded_run_is_not_taken_for_one_that_was_done_here(files, tmp_path
 
 def test_what_is_not_of_a_run_is_left_out(files, tmp_path):
     folder = take_run([("x.zip", zipped({**files, "evil.py": b"1/0", "run.json.py": b""}))], tmp_path)
-    assert {path.name for path in folder.iterdir()} == {*files}
+    assert {path.name for path in folder.iterdir()} == {*files, sealed.SUMS}
 
 
 def test_figures_of_the_summary_are_summed_up_anew_and_not_believed(files, tmp_path):

@@ -11,12 +11,11 @@ import numpy as np
 import pytest
 
 import kernels
-from tests.contract.kernels.test_implementations import arguments, both_types, each_kernel, without_simulator
+from tests.contract.kernels.test_implementations import arguments, both_types, each_kernel
 
 SM_90 = (9, 0)
 
 
-@without_simulator
 @each_kernel
 @both_types
 def test_the_gpu_implementation_compiles_for_sm_90(name, dtype, toolkit, launches, tmp_path):

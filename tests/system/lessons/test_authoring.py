@@ -4,9 +4,9 @@ import pytest
 from click.testing import CliRunner
 
 import lessons
-from lessons.__main__ import main
 from lessons.chapters import Chapter
 from lessons.cli import authoring
+from lessons.cli.main import main
 from lessons.grading import levels
 from lessons.grading.grader import grade
 from lessons.grading.sheet import Sheet

@@ -16,6 +16,7 @@ from lessons import book, markup, progress, returning
 from lessons.book import chapter as chapters
 from lessons.book import paper
 from lessons.book.site import MORE
+from tests import wcag
 
 CHROMIUM = next(filter(None, map(shutil.which, paper.BROWSERS)), None)
 LARGEST = 15_000_000  # bytes of the whole book
@@ -192,6 +193,13 @@ class TestInABrowser:
         assert kept.passed == ("stragglers.elsewhere",)
         assert (answer.guess, answer.sure, answer.right, answer.place) == ("other", 2, False, "predict")
         assert returning.fits(lessons.chapter("stragglers").item("elsewhere"), answer)
+
+    def test_no_kind_of_page_violates_wcag_in_light_or_dark(self, tab):
+        for name in ("index", "stragglers", "gossip", "glossary", "notation", "survey", "again"):
+            page = tab(f"{name}.html")
+            assert wcag.in_both_schemes(page) == [], name
+            page.close()
+        assert wcag.violations(tab("paper.html")) == []  # which is never dark
 
     def test_a_section_that_is_not_open_yet_leads_to_the_question_before_it(self, tab):
         page = tab("stragglers.html#history")

@@ -9,9 +9,9 @@ from click.testing import CliRunner
 
 import algorithms
 from lessons import progress
-from lessons.__main__ import main
 from lessons.bugs import recorded, score
 from lessons.bugs.mutant import find, mechanisms, mutants
+from lessons.cli.main import main
 from lessons.progress import ReaderProgress
 
 NAMES = [one.name for one in mutants()]

@@ -8,9 +8,9 @@ from click.testing import CliRunner
 
 import lessons
 from lessons import markup, quiz, survey
-from lessons.__main__ import main
 from lessons.chapters import Chapter
 from lessons.cli import tex
+from lessons.cli.main import main
 from lessons.figure import figure
 
 SOLUTION = "def double(x):\n    print('hello')\n    return 2 * x\n"

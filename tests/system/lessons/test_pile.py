@@ -8,7 +8,7 @@ import pytest
 from click.testing import CliRunner
 
 import lessons
-from lessons.__main__ import main
+from lessons.cli.main import main
 from lessons.instructor import pile
 
 CHAPTER = lessons.chapter("stragglers")

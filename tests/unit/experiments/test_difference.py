@@ -9,6 +9,8 @@ import threadpoolctl
 from experiments.runs import summary
 from experiments.runs.difference import alike_until, difference, largest, other_arithmetic, tolerance
 
+TOLD = ("accuracy", "loss", "bytes", "seconds", "digest", "weights")
+
 
 def test_equal_records_have_no_difference_and_every_other_has_one(small_run):
     assert difference(small_run, replace(small_run)) == ""
@@ -33,6 +35,12 @@ def test_equal_records_have_no_difference_and_every_other_has_one(small_run):
         (replace(small_run, parameters=w), "1 of"),
         (replace(small_run, parameters=w[:-1]), "another shape"),
         (replace(small_run, parameters=None), "only one"),
+        *((replace(small_run, summary={**small_run.summary, name: 0}), f"summary: {name} is") for name in TOLD),
+        (replace(small_run, error="all is well"), "the other 'all is well'"),
+        (replace(small_run, notes=(*small_run.notes, "all is well")), "only one has the note 'all is well'"),
+        (replace(small_run, quantities=("speed",)), "by other names"),
+        (replace(small_run, trace=replace(small_run.trace, labels=("x",) * 99)), "by other names"),
+        (replace(small_run, held_out_samples=1), "held out: samples"),
     ):
         assert part in difference(small_run, other)
 

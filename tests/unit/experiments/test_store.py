@@ -101,18 +101,6 @@ def test_nobody_sees_a_run_that_is_being_written(small_run, tmp_path, monkeypatc
     assert seen == [[]] and len(store.recent(tmp_path)) == 1
 
 
-def test_what_was_abandoned_long_ago_is_swept(small_run, tmp_path):
-    import os
-    import time
-
-    old, new = tmp_path / ".part-old", tmp_path / ".part-new"
-    for folder in (old, new):
-        folder.mkdir()
-    os.utime(old, (time.time() - 2 * store.ABANDONED,) * 2)
-    store.save(small_run, tmp_path)
-    assert not old.exists() and new.exists()
-
-
 def test_find_takes_a_path_a_name_or_its_beginning(small_run, stale_run, tmp_path):
     a, b = store.save(small_run, tmp_path), store.save(stale_run, tmp_path)
     assert (

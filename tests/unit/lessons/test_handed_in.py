@@ -7,7 +7,7 @@ import pytest
 from click.testing import CliRunner
 
 import lessons
-from lessons.__main__ import main
+from lessons.cli.main import main
 
 CHAPTER = lessons.chapter("stragglers")
 

@@ -150,7 +150,7 @@ def test_courses_of_one_week_and_thirteen_name_what_exists():
 
 
 def test_the_hub_leads_to_every_lab_and_every_command_it_names_exists():
-    from lessons.__main__ import main
+    from lessons.cli.main import main
 
     sections = {one.title: one.text for one in hub.sections()}
     for chapter in lessons.written():

@@ -9,7 +9,7 @@ from click.testing import CliRunner
 
 import lessons
 from lessons import inventory, inventory_report
-from lessons.__main__ import main
+from lessons.cli.main import main
 from lessons.inventory import ConceptChoice, ConceptQuestion, Sitting
 
 THREE = tuple(

@@ -1,0 +1,28 @@
+"""The program `lockstep`, and `python -m app`: the workbench, or with a word one of the commands, see `app.cli`."""
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+HELP = ("-h", "--help", "--version")
+
+
+def main(words: Sequence[str] | None = None) -> int:
+    """Open the workbench, or do what the first word says; return the exit code. Options alone are Streamlit's."""
+    words = sys.argv[1:] if words is None else list(words)
+    if not words or (words[0].startswith("-") and words[0] not in HELP):
+        from app import serve
+
+        main_file = Path(__file__).with_name("main.py")
+        return serve.workbench(sys.executable, str(main_file), words, "lockstep", PYTHONSAFEPATH="1")
+    from experiments.__main__ import interruptible
+
+    interruptible()
+    from app.cli import lockstep
+    from experiments.cli.main import main as run
+
+    return run(words, lockstep, "lockstep")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,91 @@
+"""The commands of `lockstep`: those of `python -m experiments`, and doors to the textbook and to torchrun.
+
+lockstep                                        the workbench; options are Streamlit's
+lockstep run easgd --workers 8
+lockstep book show stragglers                   python -m lessons show stragglers
+lockstep torch --nproc-per-node 4 easgd         torchrun --nproc-per-node 4 -m algorithms easgd
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable
+from importlib import metadata
+
+import click
+
+from app import serve
+from experiments.catalogue import ALGORITHMS
+from experiments.cli.console import ByPurpose
+from experiments.cli.main import PURPOSES
+from installation import ROOT
+
+START = (
+    ("lockstep", "open the workbench in the browser"),
+    ("lockstep run easgd --slow 2:5", "train, with one worker slow"),
+    ("lockstep book show stragglers", "read a chapter"),
+)
+
+
+def door(name: str, help_text: str, enter: Callable[[list[str]], int]) -> click.Command:
+    """Return a command that passes all its words on, `--help` too."""
+    return click.Command(
+        name,
+        callback=lambda words: enter(list(words)),
+        params=[click.Argument(["words"], nargs=-1, type=click.UNPROCESSED)],
+        help=help_text,
+        add_help_option=False,
+        context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False},
+    )
+
+
+def book(words: list[str]) -> int:
+    """Do what `python -m lessons` does with these words."""
+    from lessons.cli.main import command_line
+
+    return command_line(words, "lockstep book")
+
+
+def grade(words: list[str]) -> int:
+    """Do what `python -m lessons grade` does with these words."""
+    return book(["grade", *words])
+
+
+def torch(words: list[str]) -> int:
+    """Become torchrun; the first name of an algorithm parts its options from ours. ValueError without one."""
+    at = next((i for i, word in enumerate(words) if word in ALGORITHMS), None)
+    if at is None:
+        raise ValueError(
+            f"lockstep torch {' '.join(words[:4])}: which algorithm? Give torchrun's options, then a name, then its "
+            "options: lockstep torch --nproc-per-node 4 easgd --steps 500. lockstep list has the names."
+        )
+    command = [sys.executable, "-m", "torch.distributed.run", *words[:at], "-m", "algorithms", *words[at:]]
+    path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
+    return serve.become(command, PYTHONPATH=path, PYTHONSAFEPATH="1")  # a reader's folder `algorithms` is not ours
+
+
+def version() -> str:
+    """Return the version that is installed; "a clone" if none is."""
+    try:
+        return metadata.version("lockstep")
+    except metadata.PackageNotFoundError:
+        return "a clone"
+
+
+@click.group(
+    cls=ByPurpose,
+    purposes={
+        **PURPOSES,
+        "Learn": (
+            door("book", "The textbook: chapters, figures, quizzes and exercises.", book),
+            door("grade", "What a grading service needs: a zip for Gradescope, a notebook for nbgrader.", grade),
+        ),
+        "Real clusters": (door("torch", "Run an algorithm on ranks of torchrun, on one machine or several.", torch),),
+    },
+    start=START,
+    context_settings={"help_option_names": ["--help", "-h"], "max_content_width": 80},
+)
+@click.version_option(version(), prog_name="lockstep")
+def lockstep() -> None:
+    """Train one model on many machines, and see what happens. COMMAND --help says more of one."""

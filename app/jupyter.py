@@ -1,0 +1,21 @@
+"""The workbench in JupyterHub, JupyterLab and Binder: a tile in the launcher, and a page below `/lockstep/`.
+
+jupyter-server-proxy finds it where both are installed, starts it for each user, and passes requests and WebSockets on.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+
+def server() -> dict[str, Any]:
+    """Return how jupyter-server-proxy starts the workbench; the words in braces are its own."""
+    options = {"address": "127.0.0.1", "port": "{port}", "headless": "true", "baseUrlPath": "{base_url}lockstep"}
+    return {
+        "command": [sys.executable, "-m", "app", *(w for k, v in options.items() for w in (f"--server.{k}", v))],
+        "absolute_url": True,  # requests keep their path, which the base path is part of
+        "timeout": 120,  # s
+        "launcher_entry": {"title": "Lockstep", "icon_path": str(Path(__file__).with_name("logo.svg"))},
+    }

@@ -1,0 +1,27 @@
+// The curtain before the page: Streamlit draws a page piece by piece, and each piece pushes those below it. What is not
+// seen does not jump, so the page is shown when it is whole: its script has ended, every part has come, nothing moves.
+const PATIENCE = 10_000; // ms after the first part came; a script that goes on longer is watched at its work
+const STILL = 4;         // frames in which nothing moved
+const root = document.documentElement;
+root.classList.add("opening");
+let began = 0, frames = 0, before = "";
+
+// Where every part stands that is in the window; "" if one is still to come.
+function places(app) {
+  const parts = [...app.querySelectorAll('[data-testid="stElementContainer"], [data-testid="stSkeleton"], [data-testid="stAppSkeleton"]')];
+  const seen = parts.map((part) => [part, part.getBoundingClientRect()]).filter(([, box]) => box.top < innerHeight);
+  if (seen.some(([part]) => part.dataset.testid !== "stElementContainer")) return "";
+  return seen.map(([, box]) => [box.left, box.top, box.right, box.bottom].map(Math.round)).join(" ");
+}
+
+function look(now) {
+  const app = document.querySelector('[data-testid="stApp"]');
+  if (app?.querySelector('[data-testid="stMain"] [data-testid="stElementContainer"]')) began ||= now;
+  const whole = began && app.dataset.testScriptState === "notRunning" && document.fonts.status === "loaded";
+  const there = whole ? places(app) : "";
+  frames = there && there === before ? frames + 1 : 0;
+  before = there;
+  if (frames >= STILL || (began && now - began > PATIENCE)) root.classList.remove("opening");
+  else requestAnimationFrame(look);
+}
+requestAnimationFrame(look);

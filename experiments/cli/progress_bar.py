@@ -1,0 +1,102 @@
+"""The progress bar: on a terminal, in a notebook, and now and then a line where there is neither."""
+
+from __future__ import annotations
+
+import sys
+import time
+from html import escape
+from typing import Any
+
+from experiments.cli.console import unheard
+from experiments.runs.progress import Progress
+
+PATIENCE = 0.7  # s before a progress bar appears
+EVERY = 5.0  # s between two lines of progress where there is no terminal
+OFTEN = 0.2  # s between two pictures of a bar in a notebook
+
+
+class Bar:
+    """Progress of runs. Use as a context and call it."""
+
+    def __init__(self, title: str):
+        self.title, self._began, self._bar, self._task, self._told = title, time.monotonic(), None, None, -EVERY
+
+    def __enter__(self) -> Bar:
+        return self
+
+    def __exit__(self, *_) -> None:
+        if self._bar:
+            with unheard(sys.stderr):
+                self._bar.stop()
+
+    def __call__(self, progress: Progress, title: str | None = None) -> None:
+        waited = time.monotonic() - self._began
+        if waited < PATIENCE:
+            return
+        text = f"{title or self.title}  {progress.phase or f'{progress.seconds:.3g} s'}"
+        if progress.loss == progress.loss:
+            text += f"  loss {progress.loss:.4f}"
+        if progress.evaluation:
+            text += f"  held-out {progress.evaluation.loss:.4f}"
+        with unheard(sys.stderr):
+            self._show(text, progress.fraction, waited)
+
+    def _show(self, text: str, fraction: float, waited: float) -> None:
+        if notebook():
+            self._bar = self._bar or _NotebookBar()
+            if waited - self._told >= OFTEN:
+                self._told = waited
+                self._bar.show(text, fraction)
+        elif sys.stderr.isatty():
+            self._on_terminal(text, fraction)
+        elif waited - self._told >= EVERY:
+            self._told = waited
+            print(f"{100 * fraction:3.0f} %  {text}", file=sys.stderr, flush=True)
+
+    def _on_terminal(self, text: str, fraction: float) -> None:
+        if self._bar is None:
+            from rich.console import Console
+            from rich.progress import BarColumn, TaskProgressColumn, TextColumn, TimeRemainingColumn
+            from rich.progress import Progress as Rich
+
+            columns = (BarColumn(), TaskProgressColumn(), TimeRemainingColumn(), TextColumn("{task.description}"))
+            self._bar = Rich(*columns, console=Console(stderr=True), transient=True)
+            self._task = self._bar.add_task(text, total=1.0)
+            self._bar.start()
+        self._bar.update(self._task, completed=fraction, description=text)
+
+
+class _NotebookBar:
+    """The browser's own progress bar, in an output that is drawn again: it needs no widgets, which rich and tqdm do."""
+
+    def __init__(self) -> None:
+        from IPython.display import display
+
+        self._shown: Any = display(_Html(""), display_id=True)
+
+    def show(self, text: str, fraction: float) -> None:
+        value = f' value="{fraction:.4f}"' if fraction else ""  # without one it says that the share is not known
+        self._shown.update(_Html(f"<progress{value}></progress> <code>{escape(text)}</code>", text))
+
+    def stop(self) -> None:
+        self._shown.update(_Html(""))
+
+
+class _Html:
+    """An output of a notebook: HTML, and plain words for where there is none."""
+
+    def __init__(self, html: str, plain: str = ""):
+        self.html, self.plain = html, plain
+
+    def __repr__(self) -> str:
+        return self.plain
+
+    def _repr_html_(self) -> str:
+        return self.html
+
+
+def notebook() -> bool:
+    """Return whether a notebook's kernel runs this: Jupyter's, Colab's or an editor's."""
+    if "IPython" not in sys.modules:
+        return False
+    return hasattr(sys.modules["IPython"].get_ipython(), "kernel")

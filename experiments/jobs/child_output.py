@@ -1,0 +1,60 @@
+"""The output of a child: what it writes into a pipe, as something that a selector waits for.
+
+On POSIX that is the pipe itself. A selector of Windows takes nothing but sockets: there a thread copies the pipe into
+one of its own.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import socket
+from threading import Thread
+from typing import BinaryIO
+
+CHUNK = 1 << 16  # bytes of one read
+AFTERWARDS = 5.0  # s that the copy of a process's last words may take
+SELECTABLE = os.name != "nt"
+
+
+class ChildOutput:
+    """The reader's end of a pipe."""
+
+    def __init__(self, pipe: BinaryIO):
+        self._pipe, self._copy = pipe, None
+        if SELECTABLE:
+            os.set_blocking(pipe.fileno(), False)
+            return
+        self._copy, theirs = socket.socketpair()
+        self._copy.setblocking(False)
+        Thread(target=_copied, args=(pipe, theirs), daemon=True).start()
+
+    def fileno(self) -> int:
+        """Return what a selector waits for."""
+        return (self._copy or self._pipe).fileno()
+
+    def read(self) -> bytes | None:
+        """Return what has come, b"" at the end; None if nothing has."""
+        try:
+            return os.read(self._pipe.fileno(), CHUNK) if self._copy is None else self._copy.recv(CHUNK)
+        except (BlockingIOError, TimeoutError):
+            return None
+
+    def ended(self) -> None:
+        """Have `read` wait for what is still on its way, since the process has ended."""
+        if self._copy is not None:
+            self._copy.settimeout(AFTERWARDS)
+
+    def close(self) -> None:
+        """Close the reader's end."""
+        if self._copy is None:
+            self._pipe.close()  # else the thread does, which may be reading
+        else:
+            self._copy.close()
+
+
+def _copied(pipe: BinaryIO, to: socket.socket) -> None:
+    """Send all that comes out of the pipe; a reader that has gone ends it."""
+    with pipe, to, contextlib.suppress(OSError):
+        while chunk := os.read(pipe.fileno(), CHUNK):
+            to.sendall(chunk)

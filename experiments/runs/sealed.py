@@ -1,0 +1,139 @@
+"""Sealed folders: results on disk, whole or not at all, that tell when a file in them was changed or cut short.
+
+    with under_way(root) as part:       # hidden, and held by this process
+        ...                             # files are written into it
+        seal(part)
+        settle(part, place)             # from now on it has its name
+
+SHA256SUMS in a folder has the digest of each of its files; `sha256sum --check SHA256SUMS` reads it, too. Files and
+folders are synced before they are renamed, so that a power loss leaves the whole result or none.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+try:
+    import fcntl
+except ImportError:  # Windows: what a process left there half-written stays
+    fcntl = None  # type: ignore[assignment]
+
+SUMS = "SHA256SUMS"
+
+
+@contextlib.contextmanager
+def under_way(root: Path) -> Iterator[Path]:
+    """Yield a new hidden folder below `root`, and remove it if it still has that name at the end.
+
+    What processes that have ended left here is removed as well. OSError if `root` cannot be written to.
+    """
+    root.mkdir(parents=True, exist_ok=True)
+    _sweep(root)
+    part, held = _begun(root)
+    try:
+        yield part
+    finally:
+        shutil.rmtree(part, ignore_errors=True)
+        if held is not None:
+            os.close(held)
+
+
+def seal(part: Path) -> None:
+    """Write SHA256SUMS of the files in `part`, let everybody read the folder, and sync all to the disk. OSError."""
+    part.chmod(0o755)
+    files = sorted(path for path in part.rglob("*") if path.is_file() and path != part / SUMS)
+    lines = [f"{_synced(path)}  {path.relative_to(part).as_posix()}\n" for path in files]
+    (part / SUMS).write_bytes("".join(lines).encode())
+    _synced(part / SUMS)
+    _sync_folder(part)
+
+
+def settle(part: Path, place: Path) -> None:
+    """Give a sealed folder its name. OSError, with what `Path.rename` says, if something has it already."""
+    part.rename(place)
+    _sync_folder(place.parent)
+
+
+def altered(folder: Path) -> list[str]:
+    """Return the files of `folder` that are not as they were sealed, or not there; SHA256SUMS if that is none."""
+    try:
+        lines = (folder / SUMS).read_text("utf-8").splitlines()
+        sums = {name: digest for digest, name in (line.split("  ", 1) for line in lines)}
+    except (OSError, ValueError):
+        return [SUMS]
+    return [name for name, digest in sums.items() if _digest(folder / name) != digest] if sums else [SUMS]
+
+
+def put_aside(folder: Path) -> None:
+    """Take the name from a damaged result, which stays beside it under a hidden one. OSError if that is impossible."""
+    folder.rename(Path(tempfile.mkdtemp(prefix=f".damaged-{folder.name}-", dir=folder.parent)) / folder.name)
+
+
+def _digest(path: Path) -> str:
+    try:
+        with path.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError:
+        return ""
+
+
+def _synced(path: Path) -> str:
+    """Return the SHA-256 of a file, once it is on the disk."""
+    with path.open("rb+") as file:
+        os.fsync(file.fileno())
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _sync_folder(folder: Path) -> None:
+    with contextlib.suppress(OSError):  # not every system can
+        handle = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+
+
+# A folder under way is locked by the process that writes it: the system unlocks it when that process ends, however it
+# ends. An age would not do, since the clock by which files are dated can be set.
+
+
+def _begun(root: Path) -> tuple[Path, int | None]:
+    """Return a new hidden folder and what holds it."""
+    while True:
+        part = Path(tempfile.mkdtemp(prefix=".part-", dir=root))
+        try:
+            held = _lock(part, wait=True)
+        except OSError:  # a file system without locks; then nobody can sweep it either
+            return part, None
+        if held is None or part.exists():
+            return part, held
+        os.close(held)  # it was swept before it was locked
+
+
+def _lock(folder: Path, wait: bool) -> int | None:
+    """Return a descriptor that locks `folder`, None where there are no such locks. BlockingIOError if it is held."""
+    if fcntl is None:
+        return None
+    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+    except OSError:
+        os.close(handle)
+        raise
+    return handle
+
+
+def _sweep(root: Path) -> None:
+    """Remove what was left half-written by processes that have ended."""
+    for part in root.glob(".part-*"):
+        with contextlib.suppress(OSError):  # it is held, or gone
+            held = _lock(part, wait=False)
+            if held is not None:
+                shutil.rmtree(part, ignore_errors=True)
+                os.close(held)

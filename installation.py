@@ -1,0 +1,60 @@
+"""Where Lockstep lies: a clone with its sources, or a package in an environment; what follows from it.
+
+A package writes nothing beside its modules, and its commands are words of one program, `lockstep`.
+"""
+
+from __future__ import annotations
+
+import os
+from functools import cache
+from importlib import metadata
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent
+CLONE = (ROOT / "pyproject.toml").is_file()
+DOCUMENTS = ROOT if CLONE else ROOT / "lessons" / "documents"  # as pyproject.toml puts them into the wheel
+PROGRAMS = {
+    "python -m experiments": "lockstep",
+    "python -m algorithms": "lockstep run",
+    "python -m lessons": "lockstep book",
+}
+"""Commands of a clone, and what they are called where Lockstep is installed."""
+
+
+def document(name: str) -> Path:
+    """Return the path of a document by its name in a clone: "GLOSSARY.md", "docs/bibliography.md"."""
+    return DOCUMENTS / name
+
+
+def kept(variable: str, name: str) -> Path:
+    """Return the folder `name` of what is kept: $variable, or beside the sources, or, of a package, the user's own."""
+    if given := os.environ.get(variable):
+        return Path(given)
+    if CLONE:
+        return ROOT / name
+    from platformdirs import user_data_path
+
+    return user_data_path("lockstep", appauthor=False) / name
+
+
+@cache
+def packaged() -> frozenset[str]:
+    """Return the names that the installed package has put into ROOT: its modules, and its metadata."""
+    return frozenset(path.parts[0] for path in metadata.files("lockstep") or ())
+
+
+def for_authors() -> None:
+    """Check that chapters can be written here: ValueError in a package, whose files are not its user's to change."""
+    if not CLONE:
+        raise ValueError(
+            "chapters are written and recorded in a clone, and this is an installed package; clone the repository, and "
+            "use python -m lessons there."
+        )
+
+
+def typed(text: str) -> str:
+    """Return a text with its commands as they are typed here: of a package, `lockstep run` for `python -m ...`."""
+    if not CLONE:
+        for clone, package in PROGRAMS.items():
+            text = text.replace(clone, package)
+    return text

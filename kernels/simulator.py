@@ -1,0 +1,193 @@
+"""CUDA simulator: GPU kernels on the CPU, as plain Python, with an eye on who touches what.
+
+Blocks run one after the other, the threads of a block in lock step from barrier to barrier:
+
+    thread 0   ------|  ----|  --        a thread is a greenlet, which a barrier switches away from until all have come;
+    thread 1   ----|    ------|  -       threads that meet no barrier share one, at the price of a call each
+
+Mistakes that a GPU often forgives are errors: `Race`, `DivergentBarrier`. The compiler's types are not seen here.
+"""
+
+from __future__ import annotations
+
+import contextvars
+import linecache
+import sys
+from collections import defaultdict, namedtuple
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from types import CodeType, FrameType, SimpleNamespace
+from typing import Any, NamedTuple
+
+import numpy as np
+from greenlet import getcurrent, greenlet
+
+from kernels.gpu import Backend, Deferred
+
+READ, WRITE, ADD, WAIT = "reads", "writes", "adds to", "waits"
+CLASHES = {READ: (WRITE, ADD), WRITE: (READ, WRITE, ADD), ADD: (READ, WRITE)}  # ADD is atomic
+Dim3 = namedtuple("Dim3", "x y z", defaults=(1, 1, 1))
+
+
+class Race(RuntimeError):
+    """Two threads of a block use a cell of shared memory, one of them writes it, and no barrier is between."""
+
+
+class DivergentBarrier(RuntimeError):
+    """Some threads of a block stand at a barrier, others at another one or at their end."""
+
+
+class SourceLine(NamedTuple):
+    """A line of a function."""
+
+    code: CodeType
+    number: int
+
+    def __str__(self):
+        return f"{Path(self.code.co_filename).name}:{self.number}"
+
+
+class GpuArray:
+    """An array as the threads see it: every access to a number, the cell-th of the array, is told to the simulator."""
+
+    def __init__(self, cuda: Simulator, array: np.ndarray, name: str, shared: bool = False, start=0, touched=None):
+        self.cuda, self.array, self.name, self.shared, self.start = cuda, array, name, shared, start
+        self.size, self.shape, self.dtype = array.size, array.shape, array.dtype
+        self.steps = [stride // array.itemsize for stride in array.strides]
+        self.touched = defaultdict(dict) if touched is None else touched  # since the barrier: does, cell: thread: line
+
+    def __getitem__(self, index):
+        value = self.array[index]
+        if isinstance(value, np.ndarray):  # a row, or a piece
+            start = self.start + (value.ctypes.data - self.array.ctypes.data) // value.itemsize
+            return GpuArray(self.cuda, value, self.name, self.shared, start, self.touched)
+        self.cuda.touch(self, index, READ)
+        return value
+
+    def __setitem__(self, index, value):
+        self.array[index] = value
+        self.cuda.touch(self, index, WRITE)
+
+
+class Simulator(Backend):
+    """`cuda` as simulated kernels see it: grid, syncthreads, shared.array, ...; runs one launch at a time."""
+
+    def __init__(self):
+        super().__init__(self)
+        self.shared, self.atomic = SimpleNamespace(array=self._shared_array), SimpleNamespace(add=self._atomic_add)
+
+    def meant(self, value: Any) -> Any:
+        """Return what a global of a kernel means here: a formula shared with the CPU is its Python."""
+        formula = not hasattr(value, "device") and getattr(value, "py_func", None)
+        return self.bound(formula) if formula else super().meant(value)
+
+    def jit(self, function: Callable, device: bool = False) -> Any:
+        return function
+
+    def launched(self, kernel: Deferred, launch: tuple) -> Callable:
+        return lambda *args: self.run(self.ready(kernel), *launch[:2], *args)
+
+    def grid(self, dimensions: int) -> int | tuple[int, ...]:
+        along = [b * n + t for b, n, t in zip(self.blockIdx, self.blockDim, self.threadIdx, strict=True)]
+        return along[0] if dimensions == 1 else tuple(along[:dimensions])
+
+    def gridsize(self, dimensions: int) -> int | tuple[int, ...]:
+        along = [blocks * threads for blocks, threads in zip(self.gridDim, self.blockDim, strict=True)]
+        return along[0] if dimensions == 1 else tuple(along[:dimensions])
+
+    def syncthreads(self) -> None:
+        frame, thread, place = sys._getframe(1), self.thread, self.threadIdx
+        self.tell(frame, WAIT)
+        self._arrived.append((thread, stack(frame), getcurrent()))
+        self._home.switch()
+        self.thread, self.threadIdx = thread, place
+
+    def run(self, function: Callable, blocks: Any, threads: Any, *args: Any) -> None:
+        """Run a kernel on a grid of blocks."""
+        self.kernel = f"{function.__module__}.{function.__name__}"
+        self.gridDim, self.blockDim = (Dim3(*n) if isinstance(n, tuple) else Dim3(n) for n in (blocks, threads))
+        with np.errstate(all="ignore"):
+            for block in enumerate(_places(self.gridDim)):
+                self._run_block(block, function, args)
+
+    def _run_block(self, block: tuple[int, Dim3], function: Callable, args: Sequence) -> None:
+        (self.block, self.blockIdx), threads, self.round = block, _places(self.blockDim), 0
+        self._home, self._arrived, self._arrays = getcurrent(), [], []  # threads at a barrier; arrays in shared memory
+        self._claimed, ahead = [0] * len(threads), enumerate(threads)  # how many of them each thread has asked for
+
+        def go():
+            for self.thread, self.threadIdx in ahead:
+                try:
+                    function(*args)
+                except Exception as error:
+                    error.add_note(f"in thread {self.thread} of block {self.block} of {self.kernel}")
+                    raise
+
+        runner = None
+        while runner is None or runner:  # true if it waits at a barrier: another one goes on with the next threads
+            runner = greenlet(go)
+            runner.gr_context = contextvars.copy_context()  # which holds NumPy's errstate
+            runner.switch()
+        while self._arrived:
+            arrived, self._arrived, self.round = self._arrived, [], self.round + 1
+            self._expect_all(arrived)
+            for memory in self._arrays:
+                memory.touched.clear()
+            for *_, runner in arrived:
+                runner.switch()
+
+    def _expect_all(self, arrived: list[tuple]) -> None:
+        (first, stack, _), here = arrived[0], {thread for thread, *_ in arrived}
+        but = [f"thread {thread} at the one in {other[-1]}" for thread, other, _ in arrived if other != stack]
+        but += [f"thread {thread} has ended" for thread in range(len(self._claimed)) if thread not in here]
+        if but:
+            raise DivergentBarrier(
+                f"{self.kernel}, block {self.block}: thread {first} waits at the barrier in {stack[-1]}, but {but[0]}. "
+                "All threads of a block must come to the same cuda.syncthreads(): move it out of the branch or loop."
+            )
+
+    def _shared_array(self, shape: Any, dtype: Any) -> GpuArray:
+        self._claimed[self.thread] += 1
+        if self._claimed[self.thread] > len(self._arrays):  # this thread is the first to ask for so many
+            kind, frame = np.dtype(getattr(dtype, "__name__", str(dtype))), sys._getframe(1)  # Numba's, by NumPy's name
+            unset = np.nan if kind.kind == "f" else np.iinfo(kind).min  # so that it shows if it is read unwritten
+            name = linecache.getline(frame.f_code.co_filename, frame.f_lineno).partition("=")[0].strip()
+            self._arrays.append(GpuArray(self, np.full(shape, unset, kind), name, shared=True))
+        return self._arrays[self._claimed[self.thread] - 1]
+
+    def _atomic_add(self, array: Any, index: Any, value: Any) -> None:
+        numbers = array.array if isinstance(array, GpuArray) else array
+        numbers[index] += value
+        if numbers is not array:
+            self.touch(array, index, ADD)
+
+    def touch(self, memory: GpuArray, index: Any, does: str) -> None:
+        """Write an access down; raise Race if it does not go with another thread's."""
+        frame, me = sys._getframe(2), self.thread
+        cell = memory.start
+        for place, step in zip(index if type(index) is tuple else (index,), memory.steps, strict=True):
+            cell += int(place) * step
+        if memory.shared:
+            for clash in CLASHES[does]:
+                for other, there in memory.touched[clash].get(cell, {}).items():
+                    if other != me:
+                        line, there = SourceLine(frame.f_code, frame.f_lineno), SourceLine(*there)
+                        raise Race(
+                            f"{self.kernel}, block {self.block}: thread {me} {does} {memory.name}[{index}] in {line}, "
+                            f"thread {other} {clash} it in {there}, without a cuda.syncthreads() between the two."
+                        )
+            memory.touched[does].setdefault(cell, {})[me] = frame.f_code, frame.f_lineno
+        self.tell(frame, does, memory, cell)
+
+    def tell(self, frame: FrameType, does: str, memory: GpuArray | None = None, cell: int = 0) -> None:
+        """Tell nobody; `kernels/watching.py` does."""
+
+
+def _places(extent: Dim3) -> list[Dim3]:
+    return [Dim3(*place[::-1]) for place in np.ndindex(extent[::-1])]
+
+
+def stack(frame: FrameType) -> tuple[SourceLine, ...]:
+    """Return the lines where a thread is, the kernel's first."""
+    line, outer = SourceLine(frame.f_code, frame.f_lineno), frame.f_back
+    return (line,) if outer.f_globals is globals() else (*stack(outer), line)

@@ -1,0 +1,74 @@
+"""Watching: the CUDA simulator, and somebody who is told every access to memory and every wait at a barrier."""
+
+from __future__ import annotations
+
+import sys
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from types import FrameType
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from kernels.simulator import GpuArray, Simulator, SourceLine, stack
+
+
+class Access(NamedTuple):
+    """One thread touches the cell-th number of memory, or waits at a barrier (memory None); counted from 0.
+
+    round: barriers that the block has passed. stack: the lines where the thread is, the kernel's first. turns: (depth
+    of the function in the stack, line, turns begun) of every loop over a range that it is in. offset: bytes into the
+    code of the last line's function.
+    """
+
+    kernel: str
+    launch: int
+    block: int
+    thread: int
+    round: int
+    stack: tuple[SourceLine, ...]
+    turns: tuple[tuple[int, int, int], ...]
+    offset: int
+    does: str
+    memory: GpuArray | None
+    cell: int
+
+
+class Watching(Simulator):
+    """The simulator of `kernels.gpu.simulated(watch)`."""
+
+    def __init__(self, watch: Callable[[Access], None]):
+        super().__init__()
+        self.watch, self.launch = watch, -1
+        self._turns: dict[tuple[int, int], list[list[int]]] = defaultdict(list)  # of each (block, thread)
+
+    def bound(self, function: Callable) -> Callable:
+        """Return the function with loops that are counted."""
+        copy = super().bound(function)
+        copy.__globals__["range"] = self._range
+        return copy
+
+    def run(self, function: Callable, blocks: Any, threads: Any, *args: Any) -> None:
+        """Run a kernel on arrays that tell who touches them."""
+        self.launch += 1
+        self._turns.clear()
+        named = zip(args, function.__code__.co_varnames, strict=False)
+        seen = [GpuArray(self, x, name) if isinstance(x, np.ndarray) else x for x, name in named]
+        super().run(function, blocks, threads, *seen)
+
+    def tell(self, frame: FrameType, does: str, memory: GpuArray | None = None, cell: int = 0) -> None:
+        """Tell the watcher."""
+        turns = tuple(map(tuple, self._turns[self.block, self.thread]))
+        thread = self.kernel, self.launch, self.block, self.thread, self.round
+        self.watch(Access(*thread, stack(frame), turns, frame.f_lasti, does, memory, cell))
+
+    def _range(self, *bounds: int) -> Iterator[int]:
+        frame, turns = sys._getframe(1), self._turns[self.block, self.thread]
+        turn = [len(stack(frame)) - 1, frame.f_lineno, 0]
+        turns.append(turn)
+        try:
+            for value in range(*bounds):
+                turn[2] += 1
+                yield value
+        finally:  # also if the loop is left by break or return
+            turns.remove(turn)

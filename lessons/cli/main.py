@@ -1,0 +1,60 @@
+"""The textbook from the command line.
+
+python -m lessons list                          list chapters and figures, with their questions
+python -m lessons show stragglers               print a chapter; with the name of a figure, run that figure
+python -m lessons run stragglers --out folder   run all figures of a chapter; export rows (CSV) and charts (HTML)
+python -m lessons quiz stragglers               predict, then compare with the simulator
+python -m lessons exercise stragglers --level 2 print the file to begin with; without --level, the task
+python -m lessons check stragglers mine.py      grade a solution; without a file, print points and targets
+python -m lessons check stragglers mine.py --hint 2   print the next hint on mark 2
+python -m lessons bugs easgd                    find the bug: name what is wrong, then the line
+python -m lessons inventory --before ada.json    the concept inventory before (--after) a course; --report FOLDER
+python -m lessons progress *.json --csv out     for instructors: a table of handed-in answers, a row for each student
+python -m lessons check stragglers pile --csv grades.csv    grade a folder or zip of solutions
+python -m lessons lab stragglers                for instructors: the lab sheet with what is to be expected
+python -m lessons handout stragglers --out FILE the same for students, without
+python -m lessons build --out site              write the whole book as static HTML; --pdf FILE prints it, too
+python -m lessons golden stragglers             for authors: record figures and quiz answers in the golden file
+python -m lessons new momentum                  for authors: begin a chapter
+python -m lessons survey --costs                the survey section by section; what a step of each method costs
+python -m lessons bib --cited-by averaging      BibTeX of what the house cites, or one chapter or module
+
+Exit codes: 0 success; 1 a claim does not hold, the solution lost marks, or a file is no progress; 2 usage error.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+
+import click
+
+from cluster.real.signals import raising
+from experiments.cli.console import ByPurpose, abridged, complain, sentence, unheard
+from lessons.cli import authoring, bugs, build, check, exercise, inventory, labs, progress, quiz, reading, survey
+
+COMMANDS = {
+    "To learn": (
+        *(reading.listing, reading.show, reading.run, quiz.quiz, exercise.exercise, check.check, bugs.bugs),
+        *(inventory.take, survey.survey, survey.bib),
+    ),
+    "To teach": (labs.lab, labs.handout, progress.handed_in),
+    "To write and publish": (authoring.begin, authoring.write_golden, build.build),
+}
+
+
+@click.group(cls=ByPurpose, purposes=COMMANDS, help="The textbook: its chapters, figures, quizzes and exercises.")
+def main() -> None:
+    pass
+
+
+def command_line(words: Sequence[str] | None = None, program: str = "python -m lessons") -> int:
+    """Run the command line and return its exit code; a disk that is full becomes a sentence on stderr."""
+    try:
+        with raising():
+            main(words, program)
+    except OSError as error:
+        complain(abridged(sentence(error)))
+    with unheard(sys.stdout):
+        sys.stdout.flush()
+    return 2

@@ -1,0 +1,180 @@
+"""Every page in a real Chromium: nothing on it jumps while it comes, and nobody is left out (docs/accessibility.md)."""
+
+import re
+
+import pytest
+
+from experiments.experiment import Experiment
+from experiments.runs import store
+from tests import fabricated, wcag
+from tests.system.app import test_journey
+
+playwright = pytest.importorskip("playwright.sync_api")
+expect = playwright.expect
+pytestmark = test_journey.pytestmark
+address, window = test_journey.address, test_journey.window
+
+PAGES = (
+    "/",
+    "/?workers=2&source=true&all_settings=true",
+    "/schedules",
+    "/textbook",
+    "/textbook?chapter=stragglers",
+    "/textbook?chapter=stragglers&part=quiz",
+    "/textbook?chapter=stragglers&part=exercise",
+    "/textbook?chapter=gossip",
+    "/survey",
+    "/kernels",
+    "/own",
+    "/network",
+    "/instructors",
+)
+RUNS = Experiment(), Experiment(workers=2)  # those of the first two pages
+SHIFTS = """
+window.shifts = [];
+new PerformanceObserver((list) => shifts.push(...list.getEntries().filter((one) => !one.hadRecentInput).map((one) => [
+  one.value, ...one.sources.map(({ node, currentRect: box }) => `${node?.className} to ${box.x}, ${box.y}`),
+]))).observe({ type: "layout-shift", buffered: true });
+"""
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory):
+    """A folder in which the pages find their runs done."""
+    folder = tmp_path_factory.mktemp("every-page")
+    for experiment in RUNS:
+        store.save(fabricated.run(experiment), folder)
+    return folder
+
+
+def drawn(page):
+    """Wait two frames."""
+    page.evaluate("new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
+
+
+def whole(page):
+    """Wait until the page and all its parts are there, and two frames more."""
+    expect(page.locator("html:not(.opening) [data-testid=stMain] [data-testid=stElementContainer]")).not_to_have_count(
+        0
+    )
+    expect(page.get_by_test_id("stApp")).to_have_attribute("data-test-script-state", "notRunning")
+    expect(page.locator("[data-testid=stSkeleton], [data-testid=stProgress]")).to_have_count(0)
+    drawn(page)
+
+
+COVERED = """() => {
+  const [a, b] = [".coach", ".coach-ring"].map((one) => document.querySelector(one).getBoundingClientRect());
+  return a.left < b.right - 6 && b.left + 6 < a.right && a.top < b.bottom - 6 && b.top + 6 < a.bottom;
+}"""
+CUT = """(all) => all.flatMap((one) => [one, ...one.querySelectorAll("*")])
+  .filter((one) => one.clientWidth && one.scrollWidth > one.clientWidth + 1).map((one) => one.textContent)"""
+ZOOMED = {"width": 640, "height": 400}  # px of a page that has 1280 by 800 at 200 %
+NARROW = {"width": 320, "height": 256}  # and at 400 %
+
+
+@pytest.fixture(scope="module")
+def visits(window, address):
+    """What was seen on every page: {path: {shifts, violations, unnamed, widths}}."""
+    page, seen = window.new_page(), {}
+    page.add_init_script(SHIFTS)
+    for path in PAGES:
+        page.set_viewport_size({"width": 1280, "height": 800})
+        page.goto(address + path)
+        whole(page)
+        seen[path] = {"shifts": page.evaluate("shifts"), "violations": wcag.in_both_schemes(page)}
+        stages = page.locator(".stage")
+        seen[path]["unnamed"] = [one for one in stages.all() if len(one.get_attribute("aria-label") or "") < 20]
+        seen[path]["unreached"] = [one for one in stages.all() if one.get_attribute("tabindex") != "0"]
+        seen[path]["widths"] = []
+        for size in (ZOOMED, NARROW):
+            page.set_viewport_size(size)
+            expect(page.get_by_test_id("stSidebar").filter(visible=True)).to_have_count(0)
+            drawn(page)
+            seen[path]["widths"].append(page.get_by_test_id("stMain").evaluate("e => e.scrollWidth"))
+    page.close()
+    return seen
+
+
+def test_nothing_on_a_page_jumps_while_it_comes(visits):
+    for path, seen in visits.items():
+        assert sum(value for value, *_ in seen["shifts"]) < 0.1, (path, seen["shifts"])
+
+
+def test_no_page_violates_wcag_in_light_or_dark(visits):
+    assert {path: seen["violations"] for path, seen in visits.items() if seen["violations"]} == {}
+
+
+def test_every_picture_says_what_it_shows_and_is_reached_by_keyboard(visits):
+    for path, seen in visits.items():
+        assert not seen["unnamed"] and not seen["unreached"], path
+
+
+def test_no_page_is_wider_than_its_window_at_200_and_400_percent(visits):
+    for path, seen in visits.items():
+        assert seen["widths"] == [ZOOMED["width"], NARROW["width"]], path
+
+
+def test_the_pages_own_style_wins_over_streamlits(window, address):
+    page = window.new_page()
+    page.goto(address + PAGES[0])
+    whole(page)
+    expect(page.locator(".st-key-phone-bar")).to_be_hidden()
+    assert page.locator(".stMainBlockContainer").evaluate("e => getComputedStyle(e).maxWidth") == "1560px"
+    page.close()
+
+
+def test_what_opens_over_a_page_violates_nothing_and_closes_by_keyboard(window, address):
+    page = window.new_page()
+    page.set_viewport_size({"width": 1280, "height": 800})
+    page.goto(f"{address}/?tour=1")
+    whole(page)
+    tour = page.get_by_role("region", name="A short tour")
+    expect(tour).to_be_visible()
+    assert wcag.in_both_schemes(page) == []
+    page.emulate_media(color_scheme="dark")
+    expect(tour).to_have_css("background-color", "rgb(27, 35, 44)")
+    for width in (1280, 900, 640):  # beside, below or above what it points at
+        page.set_viewport_size({"width": width, "height": 800})
+        drawn(page)
+        assert not page.evaluate(COVERED), width
+    page.set_viewport_size({"width": 1280, "height": 800})
+    page.keyboard.press("Escape")
+    expect(tour).to_have_count(0)
+
+    stage, keys = page.locator(".timeline .stage"), page.get_by_role("group", name="Keys")
+    stage.press("?")
+    expect(keys).to_be_visible()
+    assert wcag.in_both_schemes(page) == []
+    keys.get_by_role("button", name="Close the keys").click()
+    expect(keys).to_be_hidden()
+    stage.press("?")
+    keys.get_by_role("button", name="Close the keys").press("Escape")
+    expect(keys).to_be_hidden()
+    expect(page.get_by_role("button", name="Keys", exact=True)).to_be_focused()
+
+    share = page.get_by_role("button", name="Share", exact=True)
+    share.press("Enter")
+    body = page.get_by_test_id("stPopoverBody")
+    expect(body.locator("code")).to_have_count(2)
+    expect(page.get_by_test_id("stApp")).to_have_attribute("data-test-script-state", "notRunning")
+    expect.soft(body).to_be_in_viewport(ratio=1)
+    assert wcag.in_both_schemes(page) == []
+    page.keyboard.press("Escape")
+    expect(body).to_have_count(0)
+
+    side = page.get_by_test_id("stSidebarContent")
+    assert side.evaluate("e => { e.scrollLeft = 50; return e.scrollLeft }") == 0
+    page.close()
+
+
+def test_no_figure_of_a_run_is_cut_at_any_width(window, address):
+    page = window.new_page()
+    page.goto(f"{address}/?workers=2")
+    whole(page)
+    words = page.locator(".st-key-figures :is([data-testid=stMetricValue], [data-testid=stMetricLabel])")
+    expect(words.filter(has_text=re.compile("±"))).to_have_count(1)
+    for width in (1600, 1400, 1280, 1100, 900, 640, 390, 320):
+        page.set_viewport_size({"width": width, "height": 800})
+        drawn(page)
+        assert words.evaluate_all(CUT) == [], width
+    page.close()

@@ -1,0 +1,142 @@
+"""Windows and macOS: everything of ours is imported and used without what only Linux, or only POSIX, has.
+
+`tests/elsewhere/sitecustomize.py` takes it away, from our modules and not from libraries, in every process of a test.
+"""
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+from tests.sources import FILES, ROOT
+
+ELSEWHERE = ROOT / "tests" / "elsewhere"
+pytestmark = pytest.mark.timeout(1500)
+
+
+@pytest.fixture
+def elsewhere(tmp_path):
+    """elsewhere("-m", "experiments", ...) is (exit code, stdout, stderr) of Python there."""
+    path = os.pathsep.join((str(ELSEWHERE), str(ROOT)))
+    names = {"PYTHONPATH": path, "LOCKSTEP_RUNS": str(tmp_path / "runs"), "PYTHONIOENCODING": "cp1252"}
+    environment = {**os.environ, **names, "PYTHONWARNDEFAULTENCODING": "1", "PYTHONUTF8": "0"}
+
+    def call(*words: str, **more: str) -> tuple[int, str, str]:
+        command, there = [sys.executable, *words], {**environment, **more}
+        done = subprocess.run(command, cwd=tmp_path, env=there, capture_output=True, encoding="utf-8", timeout=1200)
+        return done.returncode, done.stdout, done.stderr
+
+    return call
+
+
+def test_ours_see_windows_and_libraries_what_there_is(elsewhere, tmp_path):
+    (tmp_path / "probe.py").write_text("import os\nprint(hasattr(os, 'fork'))", "utf-8")
+    look = "import cluster.real.memory as m, os, probe; print(m.fcntl, hasattr(m.os, 'fork'), hasattr(os, 'fork'))"
+    code, out, err = elsewhere("-c", look, PYTHONPATH=os.pathsep.join((str(ELSEWHERE), str(ROOT), str(tmp_path))))
+    assert (code, out.split()) == (0, ["True", "None", "False", "True"]), err
+
+
+def test_every_module_is_imported(elsewhere):
+    scripts = {"__main__.py", "main.py"}  # which run when they are imported
+    names = [".".join(path.relative_to(ROOT).with_suffix("").parts) for path in FILES if path.name not in scripts]
+    names = [name.removesuffix(".__init__") for name in names]
+    code, out, err = elsewhere("-W", "ignore", "-c", IMPORTING, *names)
+    assert code == 0 and json.loads(out.splitlines()[-1]) == {}, err
+
+
+IMPORTING = """
+import importlib, json, sys
+failed = {}
+for name in sys.argv[1:]:
+    try:
+        importlib.import_module(name)
+    except BaseException as error:
+        failed[name] = repr(error)
+print()
+print(json.dumps(failed))
+"""
+
+
+def test_the_command_line_runs_sweeps_lists_and_shows_a_figure(elsewhere, tmp_path):
+    commands = (
+        "experiments list",
+        "experiments run easgd --workers 2 --steps 5",
+        "experiments run hogwild --workers 2 --steps 5 --cluster threads",
+        "experiments sweep sync_sgd --workers 1,2 --steps 5",
+        "experiments schedule 1f1b --ranks 2 --chunks 2",
+        "lessons show order_of_sums",
+    )
+    code, out, err = elsewhere("-W", "ignore", "-c", COMMANDS, *commands)
+    assert (code, out.splitlines()[-1]) == (0, str([0] * len(commands))), err
+    for words in ("EASGD on", "▁", "Hogwild", "threads", "the same in all", "critical path", "bit-identical"):
+        assert words in out, words
+    assert len([path for path in (tmp_path / "runs").iterdir() if (path / "run.json").is_file()]) == 4
+
+
+COMMANDS = """
+import sys
+from experiments.cli.main import main
+from lessons.cli.main import command_line as lessons
+codes = []
+for command in sys.argv[1:]:
+    room, *words = command.split()
+    try:
+        codes.append(main(words) if room == "experiments" else lessons(words) or 0)
+    except SystemExit as end:
+        codes.append(end.code or 0)
+print(codes)
+"""
+
+
+def test_real_processes_start_and_one_that_is_lost_comes_back_to_memory_that_is_locked(elsewhere):
+    words = "run easgd --workers 2 --steps 60 --cluster processes --crash 1:0.02-0.04 --json"
+    for system in ("Windows", "macOS"):  # where they are spawned; forked by a server, with memory that has a name
+        code, out, err = elsewhere("-W", "ignore", "-m", "experiments", *words.split(), ELSEWHERE=system)
+        assert code == 0 and json.loads(out)["status"] == "finished", err
+
+
+def test_solutions_are_refused_in_a_sentence_where_nothing_can_confine_them(elsewhere):
+    solution = ROOT / "lessons" / "stragglers" / "solution.py"
+    code, out, _ = elsewhere("-W", "ignore", "-m", "lessons", "check", "stragglers", str(solution))
+    assert code == 1 and "this system cannot confine a process, so nothing was run; grade on Linux" in out
+
+
+def test_the_workbench_runs_a_job_in_its_pool_and_shows_it(elsewhere):
+    code, out, err = elsewhere("-W", "ignore", "-c", WORKBENCH)
+    assert code == 0 and out.splitlines()[-1].startswith("shown"), err + out
+
+
+WORKBENCH = f"""
+import time
+from app import session
+from experiments.experiment import Experiment
+from experiments.jobs import child_output
+from streamlit.testing.v1 import AppTest
+
+def until(job, so):
+    for _ in range(6000):
+        if so(state := session.pool().state(job)):
+            return state
+        time.sleep(0.05)
+    raise AssertionError(f"the job is still {{state}}")
+
+assert not child_output.SELECTABLE
+experiment = Experiment.of({{"algorithm": "easgd", "workers": 2, "steps": 5, "evaluations": 2}})
+job = session.pool().submit("reader", experiment)
+state = until(job, lambda state: not state.active)
+assert state.folder, state
+endless = session.pool().submit("another", Experiment.of({{"steps": 1_000_000}}))
+until(endless, lambda state: state.fraction)
+assert session.pool().cancel(endless)
+ended = until(endless, lambda state: not state.active)
+assert ended.status == "cancelled", ended
+page = AppTest.from_file({str(ROOT / "app" / "pages.py")!r}, default_timeout=600)
+page.query_params["run"] = state.folder.name
+page.run()
+assert not page.exception, page.exception
+assert page.metric and "EASGD" in str([one.value for one in [*page.title, *page.markdown, *page.caption]])
+session.pool().close()
+print("shown", len(page.metric))
+"""
