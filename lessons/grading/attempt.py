@@ -68,6 +68,15 @@ class Solution:
         """Return a context manager for a process that runs the solution. SolutionError if it does not load."""
         return Attempt(self)
 
+    @contextlib.contextmanager
+    def ranks(self, count: int) -> Iterator[list[Attempt]]:
+        """Enter an attempt for each of `count` ranks, so that ranks share no variables."""
+        with contextlib.ExitStack() as stack:
+            attempts = [self.attempt() for _ in range(count)]
+            for attempt in attempts:
+                stack.callback(attempt.__exit__)
+            yield [attempt.__enter__() for attempt in attempts]
+
 
 class Attempt:
     """A process that runs the solution (`lessons.grading.sandbox_worker`), and the grader's end of its channel."""
