@@ -6,7 +6,6 @@ Sizes are drawn, and memory is counted in all runs.
 
 from __future__ import annotations
 
-import contextlib
 import random
 from math import inf, isfinite, log10
 
@@ -54,7 +53,7 @@ def check(solution, seed):
         "points": 2 * workers, "batch": 1, "kinds": workers, "stretch": 1, "apart": 1.0, "steps": 200, "period": 3,
         "learning_rate": 1.5, "precision": "float64", "evaluations": 1, "workers": workers,
     }  # fmt: skip
-    with _ranks(solution, workers) as ranks, held.counted(*ranks):
+    with solution.ranks(workers) as ranks, held.counted(*ranks):
         disguise = Disguise(dice.randrange(10**6))
         done = _run(ranks, disguise, averages["steps"], beside=textbook, **averaging, **digits).summary
         learned = done["held_out_loss"] <= ALIKE * averages["held_out_loss"]
@@ -79,18 +78,6 @@ def check(solution, seed):
     longest = max(8 * narrow["dimension"], sgd.parameters.nbytes)
     told = f"{{:.1f}} vectors at once; at most {TARGETS['memory']} are allowed"
     yield lean, *held.judged(longest, TARGETS["memory"], told)
-
-
-@contextlib.contextmanager
-def _ranks(solution, workers):
-    """Enter an attempt for every rank, so that ranks share no variables."""
-    attempts = [solution.attempt() for _ in range(workers)]
-    with contextlib.ExitStack() as stack:
-        for attempt in attempts:
-            stack.callback(attempt.__exit__)
-        for attempt in attempts:
-            attempt.__enter__()
-        yield attempts
 
 
 def _run(ranks, disguise, gradients, **values):
