@@ -20,8 +20,6 @@ from contextvars import ContextVar
 from types import FunctionType
 from typing import Any
 
-from numba.core import config
-
 __all__ = ["cuda", "numba_cuda", "simulated"]
 
 
@@ -117,5 +115,7 @@ def numba_cuda():
 
 @functools.cache
 def _compiler() -> Backend:
+    from numba.core import config
+
     config.CUDA_LOW_OCCUPANCY_WARNINGS = 0  # Numba warns for every small vector, and ours are often small
     return Backend(numba_cuda())

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from html import escape
+from pathlib import Path
 
 import streamlit as st
 
+from app import background
 from app.views.pictures import heading
 from experiments.measure import warps
 from experiments.measure.warps import ADD, READ, WAIT, WARP, WRITE, Instruction, Launch
@@ -30,9 +32,10 @@ def watch(name: str) -> None:
     )
     with st.container(horizontal=True, vertical_alignment="bottom"):
         n = st.segmented_control("Numbers in the call", warps.SIZES, default=warps.SIZES[1], key="watched-numbers")
-        with st.spinner("Simulating."):
-            launches = _launches(name, n or warps.SIZES[1])
-        which = 0
+        folder = background.fetch(warps.job_spec(name, n or warps.SIZES[1]), f"Simulating {name}.", "threads")
+        if folder is None:
+            return
+        launches, which = _launches(str(folder)), 0
         if len(launches) > 1:
             which = st.selectbox(
                 "Launch", range(len(launches)), key=f"launch-{name}", width=260,
@@ -53,8 +56,8 @@ def watch(name: str) -> None:
 
 
 @st.cache_resource(max_entries=32, show_spinner=False)
-def _launches(name: str, n: int) -> list[Launch]:
-    return warps.watched(name, n)
+def _launches(folder: str) -> list[Launch]:
+    return warps.load(Path(folder))
 
 
 def code(launch: Launch, steps: tuple[Instruction | None, ...]) -> str:

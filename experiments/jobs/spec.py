@@ -26,6 +26,7 @@ KINDS = {
     "study": "experiments.study.schedules",
     "rate": "experiments.study.rates",
     "kernels": "experiments.measure.kernel_times",
+    "threads": "experiments.measure.warps",
     "learning": "experiments.learning.replay",
     "lesson": "lessons.job_specs",
     "upload": "experiments.runs.upload",

@@ -18,27 +18,31 @@ from __future__ import annotations
 import dis
 import functools
 import inspect
+import json
 import math
 from bisect import bisect_right
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from pathlib import Path
 from types import CodeType
+from typing import Any
 
 import numpy as np
 
 import kernels
-from experiments.measure.kernel_cases import KERNEL_CASES
+from experiments.jobs.spec import JobSpec
 from kernels.gpu import simulated
 from kernels.simulator import ADD, READ, WAIT, WRITE
 from kernels.watching import Access
 
-__all__ = ["ADD", "READ", "SIZES", "WAIT", "WARP", "WRITE", "Launch", "Instruction", "watched"]
+__all__ = ["ADD", "READ", "SIZES", "WAIT", "WARP", "WRITE", "Instruction", "Launch", "watched"]
 
 WARP = 32  # threads
 SEGMENT = 128  # bytes
 BANK = 4  # bytes
 SIZES = (33, 100, 257)  # numbers in a call: more than a warp, less than a block, more than a block
+FILE = "launches.json"
 MOST = 200  # accesses of a thread that are kept, of each launch
 
 
@@ -120,10 +124,39 @@ class Launch:
 
 def watched(name: str, n: int) -> list[Launch]:
     """Run a kernel on about n numbers in the simulator; return its launches. ValueError if n is none of SIZES."""
+    from experiments.measure.kernel_cases import KERNEL_CASES
+
     if n not in SIZES:
         raise ValueError(f"{n} numbers are not watched; use {', '.join(map(str, SIZES))}.")
     args = KERNEL_CASES[name].arguments(np.random.default_rng(0), n)
     return launches(lambda: getattr(kernels, name).module.gpu(*args))
+
+
+def job_spec(name: str, n: int) -> JobSpec:
+    """Return the job that watches a kernel on about n numbers."""
+    return JobSpec("threads", {"name": name, "n": n})
+
+
+def perform(values: dict[str, Any], root: Path, progress: Callable[[float], None]) -> Path:
+    """Watch a kernel, and keep its launches (see experiments.jobs.spec)."""
+    found = [asdict(launch) for launch in watched(values["name"], values["n"])]
+    return JobSpec("threads", values).keep(
+        root, lambda folder: (folder / FILE).write_text(json.dumps(found, ensure_ascii=False), "utf-8")
+    )
+
+
+def load(folder: Path) -> list[Launch]:
+    """Return the launches in the folder of a job."""
+    return [_read(launch) for launch in json.loads((folder / FILE).read_text("utf-8"))]
+
+
+def _read(told: dict[str, Any]) -> Launch:
+    def step(one: dict[str, Any] | None) -> Instruction | None:
+        return one and Instruction(**{k: tuple(v) if isinstance(v, list) else v for k, v in one.items()})
+
+    moments = tuple(tuple(map(step, moment)) for moment in told["moments"])
+    functions = {name: (first, text) for name, (first, text) in told["functions"].items()}
+    return Launch(**{**told, "moments": moments, "functions": functions})
 
 
 def launches(call: Callable[[], object]) -> list[Launch]:

@@ -57,6 +57,7 @@ def render(text: str) -> Markup:
             token.attrSet("id", heading_anchor(tokens[place + 1].content))
     made = _READER.renderer.render(tokens, _READER.options, {})
     made = made.replace("<table>", '<div class="table" tabindex="0"><table>').replace("</table>", "</table></div>")
+    made = made.replace("<pre>", '<pre tabindex="0">')  # long lines scroll
     return Markup(made)
 
 

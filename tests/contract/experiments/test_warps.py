@@ -142,3 +142,8 @@ def test_another_size_is_refused_with_those_there_are():
 
 def test_ranges_say_what_lies_side_by_side():
     assert ranges([5]) == "5" and ranges([3, 1, 2, 2, 7]) == "1…3, 7" and ranges(range(0, 12, 2)) == "0, 2, 4, 6, …"
+
+
+def test_launches_are_read_back_as_they_were_kept(tmp_path):
+    place = warps.perform({"name": "norms", "n": 33}, tmp_path, lambda part: None)
+    assert warps.load(place) == watched("norms", 33)

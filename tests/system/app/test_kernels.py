@@ -11,7 +11,7 @@ import kernels
 from app import charts
 from app.views import kernels as view
 from experiments.catalogue import KERNELS
-from experiments.measure import kernel_times
+from experiments.measure import kernel_times, warps
 from experiments.measure.kernel_times import Peaks, Report, Row
 
 PEAKS = Peaks(5e10, ((4_000, 4e10), (8_000, 2e10), (2**28, 1e10)), (("L1 cache", 4_000), ("L2 cache", 64_000)))
@@ -42,10 +42,18 @@ def report(*names, gpu=None):
 
 
 @pytest.fixture
-def measured(folders):
+def watched(folders):
+    """watched(name, n) puts a kernel's launches where the page finds them."""
+    return lambda name, n: warps.job_spec(name, n).perform(folders)
+
+
+@pytest.fixture
+def measured(folders, watched):
     """measured(names, n) puts a report where the page finds it."""
 
     def put(names, n):
+        if len(names) == 1:
+            watched(names[0], warps.SIZES[1])
         job_spec = kernel_times.job_spec(names, n)
         text = json.dumps(asdict(report(*names)))
         return job_spec.keep(folders, lambda folder: (folder / kernel_times.FILE).write_text(text))
@@ -175,7 +183,8 @@ def test_a_reader_steps_through_a_block_thread_by_thread(page, measured):
     assert "scratch in shared memory" in block(opened)
 
 
-def test_a_launch_among_several_and_another_size_can_be_watched(page, measured):
+def test_a_launch_among_several_and_another_size_can_be_watched(page, measured, watched):
+    watched("threshold", 33)
     measured(["threshold"], kernel_times.SIZE)
     opened = page(kernel="threshold")
     (launch,) = [box for box in opened.selectbox if box.label == "Launch"]

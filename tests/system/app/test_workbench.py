@@ -18,6 +18,7 @@ from cluster.real import gpus
 from experiments.catalogue import ALGORITHMS, called
 from experiments.experiment import PAGE, Experiment
 from experiments.jobs.pool import JobState
+from experiments.runs import store
 from knobs import local
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -501,13 +502,15 @@ def test_a_remark_of_a_run_is_shown_as_it_is(page, stored):
     assert any("\\*fast\\* and \\$slow\\$" in element.value for element in page().caption)
 
 
-def test_a_damaged_folder_is_a_sentence(page, stored):
-    experiment = Experiment(seed=44)
+def test_a_damaged_folder_is_put_aside_and_its_experiment_is_run_again(page, stored, folders):
+    experiment = Experiment(seed=44, steps=20, evaluations=1)
     folder = stored(experiment)
     (folder / "spans.parquet").write_bytes(b"not a table")
     opened = page(experiment.query())
     assert not opened.exception
-    assert "cannot be read as a run" in said(opened)
+    done = session.wait(experiment.key(), 300)
+    assert done.folder and store.load(done.folder).experiment == experiment
+    assert [*folders.glob(f".damaged-{folder.name}-*")]
 
 
 def test_a_workload_without_accuracy_has_one_chart_less(page, stored):
