@@ -6,8 +6,6 @@ A package writes nothing beside its modules, and its commands are words of one p
 from __future__ import annotations
 
 import os
-from functools import cache
-from importlib import metadata
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent
@@ -35,12 +33,6 @@ def kept(variable: str, name: str) -> Path:
     from platformdirs import user_data_path
 
     return user_data_path("lockstep", appauthor=False) / name
-
-
-@cache
-def packaged() -> frozenset[str]:
-    """Return the names that the installed package has put into ROOT: its modules, and its metadata."""
-    return frozenset(path.parts[0] for path in metadata.files("lockstep") or ())
 
 
 def for_authors() -> None:

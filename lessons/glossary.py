@@ -12,9 +12,10 @@ from html import escape
 from installation import document
 
 EXPLAINED = (
-    "all-reduce", "backup worker", "barrier", "bubble", "collective", "critical batch", "curvature", "epoch",
-    "flush", "learning rate", "micro-batch", "mini-batch", "momentum", "optimizer", "replica", "re-materialisation",
-    "stage", "staleness", "stash", "straggler", "superstep", "velocity", "vertical sync", "weight stashing",
+    "all-gather", "all-reduce", "backup worker", "barrier", "bubble", "collective", "critical batch", "curvature",
+    "epoch", "flush", "learning rate", "micro-batch", "mini-batch", "momentum", "optimizer", "rank", "reduce-scatter",
+    "replica", "re-materialisation", "stage", "staleness", "stash", "straggler", "superstep", "velocity",
+    "vertical sync", "weight stashing",
 )  # fmt: skip
 """Terms that mean in every text what the glossary says."""
 TABLES = document("GLOSSARY.md")

@@ -13,7 +13,7 @@ from math import log2
 
 
 def share(P: int) -> float:
-    """Return 2 (P-1)/P: the least number of times that a rank has to send the vector in an all-reduce."""
+    """Return 2 (P-1)/P: the least that the busiest rank has to send in an all-reduce, in vectors."""
     return 2 * (P - 1) / P
 
 
@@ -23,7 +23,11 @@ def rounds(P: int) -> int:
 
 
 def least(P: int, n: float, alpha: float, beta: float) -> float:
-    """Return a lower bound for any all-reduce by messages; none reaches it for short and long vectors alike."""
+    """Return a lower bound for any all-reduce in rounds: a rank sends a message when its last one has arrived.
+
+    None reaches it for short and long vectors alike. Ranks that start several messages at once can be faster by as much
+    of alpha as does not occupy their processors.
+    """
     return max(rounds(P) * alpha, share(P) * n * beta)
 
 

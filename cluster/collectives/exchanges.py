@@ -24,20 +24,24 @@ def recursive_doubling(comm: Comm, x: np.ndarray, scale: float = 1.0, tag: int =
 
 
 def halving_doubling(comm: Comm, x: np.ndarray, scale: float = 1.0, tag: int = COLLECTIVE) -> None:
-    """Sum x in place: halve the part each rank sums until one piece is left, then double it back (Rabenseifner)."""
+    """Sum x in place: halve the part each rank sums until one piece is left, then double it back (Rabenseifner).
+
+    The nearest partner comes first, so that the longest messages have the shortest way.
+    """
     active, rank = _fold(comm, x, tag)
     if rank is not None:
         pieces = shares(len(x), active)
         low, high = 0, active  # the pieces that this rank still sums
-        path = []
-        while high - low > 1:
+        path, distance = [], 1
+        while distance < active:
             middle = (low + high) // 2
-            partner = _unfolded(comm, active, rank ^ (high - low) // 2)
-            keep, give = ((low, middle), (middle, high)) if rank < middle else ((middle, high), (low, middle))
+            partner = _unfolded(comm, active, rank ^ distance)
+            keep, give = ((middle, high), (low, middle)) if rank & distance else ((low, middle), (middle, high))
             comm.send(_joined(x, pieces, *give), partner, tag)
             kernels.add(_joined(x, pieces, *keep), comm.recv(partner, tag))
             path.append((partner, keep, give))
             low, high = keep
+            distance *= 2
         if scale != 1.0:
             kernels.scale(_joined(x, pieces, low, high), scale)
         for partner, keep, give in reversed(path):

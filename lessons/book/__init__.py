@@ -5,6 +5,7 @@
     figures.py      figures, schedules and timelines, as frames for the canvases
     questions.py    questions with all their parameters and answers
     markdown.py     Markdown as HTML
+    documentation.py  the project's own texts, a page for each algorithm, the reference
     search.py       the index of the search
     pdf.py          the book on paper
     templates/      Jinja2

@@ -43,7 +43,7 @@ def _math(tex: str, options: dict) -> str:
 
 
 _READER = (
-    MarkdownIt("commonmark", {"typographer": True, "highlight": lambda s, name, _: code(s, name)})
+    MarkdownIt("commonmark", {"typographer": True, "highlight": lambda s, name, _: str(code(s, name))})
     .enable(["table", "smartquotes"])
     .use(dollarmath_plugin, allow_labels=False, double_inline=True, renderer=_math)
 )

@@ -15,7 +15,7 @@ from experiments.plots import canvases
 from installation import document
 from lessons import glossary, notation, progress, survey
 from lessons.book import chapter as chapters
-from lessons.book import exercises, markdown, paper, questions, search
+from lessons.book import documentation, exercises, markdown, paper, questions, search
 from lessons.book.chapter import ContentsLine
 from lessons.chapters import Chapter
 from lessons.links import linked
@@ -30,6 +30,8 @@ MORE = {
     "notation": "Notation",
     "glossary": "Glossary",
     "bibliography": "Bibliography",
+    "algorithms": "Algorithms",
+    "documentation": "Documentation",
 }  # pages that are no chapters
 PAGES = Environment(
     loader=FileSystemLoader(HERE / "templates"), autoescape=True, undefined=StrictUndefined, trim_blocks=True,
@@ -55,6 +57,8 @@ def build(out: Path, workbench: str = "") -> list[Path]:
     for name, text in _texts(workbench.rstrip("/")).items():
         given = {"title": MORE[name], "text": markdown.render(text)}
         pages[name] = _page(name, "text.html", entries, given, AROUND)
+    for name, (title, text) in documentation.pages().items():
+        pages[name] = _page(name, "text.html", entries, {"title": title, "text": markdown.render(text)}, AROUND)
     pages["again"] = _again(book, entries)
     pages["paper"] = _paper(entries, values)
     for name, page in pages.items():

@@ -11,6 +11,7 @@ python -m lessons bugs easgd                    find the bug: name what is wrong
 python -m lessons inventory --before ada.json    the concept inventory before (--after) a course; --report FOLDER
 python -m lessons progress *.json --csv out     for instructors: a table of handed-in answers, a row for each student
 python -m lessons check stragglers pile --csv grades.csv    grade a folder or zip of solutions
+python -m lessons grade --gradescope stragglers the zip of an autograder; --nbgrader: a notebook
 python -m lessons lab stragglers                for instructors: the lab sheet with what is to be expected
 python -m lessons handout stragglers --out FILE the same for students, without
 python -m lessons build --out site              write the whole book as static HTML; --pdf FILE prints it, too
@@ -31,14 +32,14 @@ import click
 
 from cluster.real.signals import raising
 from experiments.cli.console import ByPurpose, abridged, complain, sentence, unheard
-from lessons.cli import authoring, bugs, build, check, exercise, inventory, labs, progress, quiz, reading, survey
+from lessons.cli import authoring, bugs, build, check, exercise, grade, inventory, labs, progress, quiz, reading, survey
 
 COMMANDS = {
     "To learn": (
         *(reading.listing, reading.show, reading.run, quiz.quiz, exercise.exercise, check.check, bugs.bugs),
         *(inventory.take, survey.survey, survey.bib),
     ),
-    "To teach": (labs.lab, labs.handout, progress.handed_in),
+    "To teach": (labs.lab, labs.handout, grade.grade, progress.handed_in),
     "To write and publish": (authoring.begin, authoring.write_golden, build.build),
 }
 

@@ -27,12 +27,68 @@ from theory import collective_costs, nccl
 ALPHA, BETA = NETWORK.between.alpha, 1 / NETWORK.between.bandwidth
 
 
+# what leaves a rank
+
+DIVISIBLE = 4 * 40_320  # bytes of a vector that all numbers of ranks below divide
+
+
+@figure(
+    "How much must leave the busiest rank before everybody has the sum?",
+    source="Patarasuk & Yuan, JPDC 69(2), 2009",
+    claims={
+        "the ring sends the least that any all-reduce can, among any number of ranks": lambda rows: all(
+            math.isclose(row["ring"], row["least"], rel_tol=1e-4) for row in rows
+        ),
+        "which is less than two vectors, however many ranks there are": lambda rows: max(column(rows, "ring")) < 2,
+        "halving/doubling sends as little among 2, 4, 8, ... ranks, and half as much again between": lambda rows: (
+            all(
+                (row["halving_doubling"] / row["least"] < 1.0001) == (row["ranks"] & (row["ranks"] - 1) == 0)
+                for row in rows
+            )
+            and max(row["halving_doubling"] / row["least"] for row in rows) < 1.51
+        ),
+        "recursive doubling sends a whole vector in each of its rounds": lambda rows: all(
+            row["recursive_doubling"] == math.log2(row["ranks"])
+            for row in rows
+            if row["ranks"] & (row["ranks"] - 1) == 0
+        ),
+        "one server sends a vector to each of its workers": lambda rows: (
+            column(rows, "one server") == [row["ranks"] for row in rows]
+        ),
+    },
+    look=Look(
+        "ranks",
+        ("one server", "recursive_doubling", "halving_doubling", "ring"),
+        theory=("least",),
+        log="xy",
+        title="vectors that the busiest rank sends",
+    ),
+)
+def busiest(run):
+    """Bytes that leave the busiest rank, in vectors; `least` is 2 (P - 1) / P. Every message was sent. The server is a
+    rank more, beside its workers."""
+    nbytes = DIVISIBLE
+    rows = []
+    for ranks in (2, 3, 4, 6, 8, 12, 16, 24, 32):
+        ways = {name: (all_reduce, ranks, name) for name in ("recursive_doubling", "halving_doubling", "ring")}
+        ways = {"one server": (by_one_server, ranks + 1, "fast")} | ways
+        sent = {
+            name: exchanged(exchange, size, nbytes, collective).trace().traffic().sum(axis=1).max() / nbytes
+            for name, (exchange, size, collective) in ways.items()
+        }
+        rows.append(
+            {"ranks": ranks} | {k: float(v) for k, v in sent.items()} | {"least": collective_costs.share(ranks)}
+        )
+    return rows
+
+
 # every all-reduce has its size
 
 RANKS = 8
 HALVING, RING = (collective_costs.doubling_up_to(RANKS, ALPHA, BETA, other) for other in ("halving_doubling", "ring"))
 SIZES = [256 * round(nbytes / 256) for nbytes in (256, 8e3, 0.9 * HALVING, 1.1 * HALVING, 0.9 * RING, 1.1 * RING, 4e6)]
 CLOSED = "ring", "recursive_doubling", "halving_doubling", "tree"
+DRAWN = (*CLOSED, "double_tree")
 
 
 @figure(
@@ -42,7 +98,10 @@ CLOSED = "ring", "recursive_doubling", "halving_doubling", "tree"
         "for short vectors the fewest messages win: recursive doubling": lambda rows: (
             quickest(rows[0]) == quickest(rows[1]) == "recursive_doubling"
         ),
-        "for long ones the fewest bytes win: halving/doubling, with the ring less than 5 % behind": lambda rows: (
+        "where each of 8 ranks serves a piece it is quickest from 50 kB to 4 MB": lambda rows: all(
+            row["everybody serves"] < row[quickest(row)] for row in rows[2:]
+        ),
+        "then, for long ones, the fewest bytes win: halving/doubling, the ring less than 5 % behind": lambda rows: (
             quickest(rows[-1]) == "halving_doubling" and rows[-1]["ring"] < 1.05 * rows[-1]["halving_doubling"]
         ),
         "halving/doubling overtakes recursive doubling at 56 kB, where the closed forms cross": lambda rows: (
@@ -55,21 +114,31 @@ CLOSED = "ring", "recursive_doubling", "halving_doubling", "tree"
         "for a long vector two trees take under 1.25 times the ring's time, one tree over 3 times": lambda rows: (
             rows[-1]["double_tree"] < 1.25 * rows[-1]["ring"] < rows[-1]["tree"] / 2.5
         ),
+        "one of them is within 3 % of the limit of rounds and bytes at either end, and none at 50 kB": lambda rows: (
+            all(row[quickest(row)] < 1.03 * row["limit"] for row in (rows[0], rows[-1]))
+            and rows[2]["bytes"] < HALVING
+            and min(rows[2][name] for name in (*DRAWN, "everybody serves")) > 1.4 * rows[2]["limit"]
+        ),
     },
-    look=Look("bytes", (*CLOSED, "double_tree"), log="xy", title="milliseconds of an all-reduce"),
+    look=Look(
+        "bytes", (*DRAWN, "everybody serves"), theory=("limit",), log="xy", title="milliseconds of an all-reduce"
+    ),
 )
 def message_size(run):
     """Milliseconds of an all-reduce among 8 ranks. Latency dominates on the left, bandwidth on the right. In between,
-    the closed forms cross, with one row just before and one just after each crossing."""
+    the closed forms cross, with one row just before and one just after each crossing. `limit`: no all-reduce in rounds
+    takes less than their latency, nor less than its bytes."""
     return [
         {"bytes": nbytes}
-        | {name: took(all_reduce, RANKS, nbytes, collective=name) for name in (*CLOSED, "double_tree")}
+        | {name: took(all_reduce, RANKS, nbytes, collective=name) for name in DRAWN}
+        | {"everybody serves": took(by_everybody, RANKS, nbytes)}
+        | {"limit": MS * collective_costs.least(RANKS, nbytes, ALPHA, BETA)}
         for nbytes in SIZES
     ]
 
 
 def quickest(row):
-    return min((name for name in row if name != "bytes"), key=row.get)
+    return min(DRAWN, key=row.get)
 
 
 # more ranks
@@ -94,15 +163,26 @@ ROUNDS = "recursive_doubling", "halving_doubling", "tree", "double_tree"  # whos
         "with 128 ranks the ring takes more than 20 times as long as recursive doubling": lambda rows: (
             value(rows, "ring", ranks=128) > 20 * value(rows, "recursive_doubling", ranks=128)
         ),
+        "and over 5 times as long where everybody serves: each rank starts 254 messages": lambda rows: (
+            value(rows, "everybody serves", ranks=128) > 5 * value(rows, "recursive_doubling", ranks=128)
+        ),
     },
-    look=Look("ranks", ("ring", *ROUNDS), log="xy", title="milliseconds of an all-reduce of 4 kB"),
+    look=Look(
+        "ranks",
+        ("ring", *ROUNDS, "everybody serves"),
+        theory=("limit",),
+        log="xy",
+        title="milliseconds of an all-reduce of 4 kB",
+    ),
 )
 def more_ranks(run):
     """Milliseconds for 4 kB, nearly all of it latency. The number of messages in a row is proportional to the ranks in
-    a ring, and to their logarithm in all others."""
+    a ring, and to their logarithm where pairs or trees are made. `limit` is the latency of as many rounds as needed."""
     return [
         {"ranks": ranks, "ring": took(all_reduce, ranks, SMALL)}
         | {name: took(all_reduce, ranks, SMALL, collective=name) for name in ROUNDS}
+        | {"everybody serves": took(by_everybody, ranks, SMALL)}
+        | {"limit": MS * collective_costs.least(ranks, SMALL, ALPHA, BETA)}
         for ranks in (2, 4, 8, 16, 32, 64, 128)
     ]
 
@@ -160,6 +240,7 @@ MODEL = 1 << 20  # bytes
     look=Look(
         "workers",
         ("one server", "as many servers", "everybody serves", "all at once", "ring"),
+        theory=("one server, formula", "as many servers, formula", "everybody serves, formula"),
         log="xy",
         title="milliseconds for 1 MiB",
     ),
@@ -192,6 +273,7 @@ def servers(run):
 
 GPUS = 8  # ranks of a node, behind one port
 SHORT, LONG = 1 << 14, 1 << 20  # bytes
+BY_NODES = "recursive_doubling", "halving_doubling", "hierarchical"
 
 
 @figure(
@@ -207,11 +289,15 @@ SHORT, LONG = 1 << 14, 1 << 20  # bytes
         "between 8 nodes the ring is within 10 %, since it uses links within and between nodes at once": lambda rows: (
             0.9 < slower(rows, "ring", nodes=8, bytes=LONG) < 1.1
         ),
-        "with a port for every rank all pieces leave at once: more than twice as fast as the ring": (
-            lambda rows: all(row["ring"] > 2 * row["a port each"] for row in rows if row["bytes"] == LONG)
+        "recursive doubling sends all through the port 8 times in a round, and takes over 6 times as long": (
+            lambda rows: all(slower(rows, "recursive_doubling", nodes=nodes, bytes=LONG) > 6 for nodes in (2, 4, 8))
         ),
-        "recursive doubling ignores the nodes: all passes the port 8 times, in over 6 times the time": lambda rows: (
-            slower(rows, "recursive_doubling", nodes=2, bytes=LONG) > 6
+        "halving/doubling, nearest first, is faster than the hierarchy for 16 kB, and within 15 % for 1 MB": (
+            lambda rows: all(
+                slower(rows, "halving_doubling", nodes=row["nodes"], bytes=row["bytes"])
+                < (1 if row["bytes"] == SHORT else 1.15)
+                for row in rows
+            )
         ),
         "between k nodes with P ranks, the fraction of the bytes that leaves a node is (k-1)/(P-1)": lambda rows: all(
             math.isclose(row["leaving"], collective_costs.leaving(row["nodes"], GPUS), rel_tol=1e-9) for row in rows
@@ -219,7 +305,7 @@ SHORT, LONG = 1 << 14, 1 << 20  # bytes
     },
     look=Look(
         "among",
-        ("ring", "recursive_doubling", "hierarchical", "a port each"),
+        ("ring", *BY_NODES),
         kind="bar",
         log="y",
         title="milliseconds of an all-reduce",
@@ -228,9 +314,8 @@ SHORT, LONG = 1 << 14, 1 << 20  # bytes
 def nodes_of_eight(run):
     """Milliseconds of an all-reduce of 16 kB and of 1 MB among nodes of 8 ranks, which share one 10 GbE port and reach
     each other at 8 GB/s. The ring goes through one node after the other. `leaving`: the fraction of the hierarchical
-    all-reduce's bytes that passes a port. `a port each`: its time by the formula if no rank had to share a port."""
+    all-reduce's bytes that passes a port."""
     network = replace(NETWORK, per_node=GPUS)
-    within = network.within.alpha, 1 / network.within.bandwidth
     rows = []
     for nbytes in (SHORT, LONG):
         for nodes in (2, 4, 8):
@@ -242,12 +327,11 @@ def nodes_of_eight(run):
                     "bytes": nbytes,
                     "nodes": nodes,
                     "ring": took(all_reduce, GPUS * nodes, nbytes, network=network),
-                    "recursive_doubling": took(
-                        all_reduce, GPUS * nodes, nbytes, collective="recursive_doubling", network=network
-                    ),
+                    **{
+                        name: took(all_reduce, GPUS * nodes, nbytes, collective=name, network=network)
+                        for name in BY_NODES[:2]
+                    },
                     "hierarchical": MS * max(outcome.results),
-                    "a port each": MS
-                    * collective_costs.hierarchical(nodes, GPUS, nbytes, within, (ALPHA, BETA), shared=False),
                     "leaving": float(traffic[node[:, None] != node].sum() / traffic.sum()),
                 }
             )
@@ -261,18 +345,19 @@ def slower(rows, name, **where):
 
 # sums
 
+PAIRED = "recursive_doubling", "halving_doubling", "tree"
+
 
 @figure(
     "Does the order of additions matter?",
     source="Higham, SIAM Journal on Scientific Computing 14(4), 1993",
     claims={
-        "the same four numbers add up to 0, 1 or 2, and the ring gives two answers within one vector": lambda rows: (
-            {digit for row in rows for digit in row["1e8 + 1 - 1e8 + 1"].split()} == {"0", "1", "2"}
+        "the same four numbers add up to 0 or 1, never to 2, and the ring gives both within one vector": lambda rows: (
+            {digit for row in rows for digit in row["1e8 + 1 - 1e8 + 1"].split()} == {"0", "1"}
             and value(rows, "1e8 + 1 - 1e8 + 1", algorithm="ring") == "0 1"
         ),
-        "the tree and recursive doubling add the same pairs and are bit-identical; no others agree": lambda rows: (
-            value(rows, "bits of", algorithm="tree") == "recursive_doubling"
-            and all(row["bits of"] == row["algorithm"] for row in rows if row["algorithm"] != "tree")
+        "those that begin with neighbours add the same pairs, bit for bit; no others agree": lambda rows: all(
+            row["bits of"] == ("recursive_doubling" if row["algorithm"] in PAIRED else row["algorithm"]) for row in rows
         ),
         "pairwise sums, 6 additions deep, lose less than sums around the ring, 63 deep": lambda rows: (
             value(rows, "error", algorithm="ring") > 1.5 * value(rows, "error", algorithm="tree")
@@ -290,14 +375,17 @@ def order_of_sums(run):
     many = np.random.default_rng(run.seed).random((64, 4096), np.float32)
     exact = many.sum(axis=0, dtype=np.float64)
 
-    def summed(collective, vectors):
-        outcome = simulated.run(
-            lambda comm: comm.all_reduce(vectors[comm.rank].copy()), len(vectors), device=FREE, collective=collective
-        )
-        return outcome.results[0]
+    def summed(name, vectors):
+        def program(comm):
+            x = vectors[comm.rank].copy()
+            by_one_server(comm, x) if name == "one server" else comm.all_reduce(x)
+            return x
+
+        collective = "fast" if name == "one server" else name
+        return simulated.run(program, len(vectors), device=FREE, collective=collective).results[0]
 
     rows, first = [], {}
-    for name in ("ring", "recursive_doubling", "halving_doubling", "tree", "double_tree"):
+    for name in ("one server", "ring", *PAIRED, "double_tree"):
         found = sorted(set(summed(name, np.repeat(few[:, None], 8, axis=1)).tolist()))
         total = summed(name, many)
         rows.append(
@@ -309,3 +397,62 @@ def order_of_sums(run):
             }
         )
     return rows
+
+
+# in training
+
+MODELS = {"small": "16", "large": "1024,256"}  # hidden layers
+WORKERS = 16
+
+
+@figure(
+    "Does the choice matter to training?",
+    source="Thakur, Rabenseifner & Gropp, IJHPCA 19(1), 2005, put into a training step",
+    claims={
+        "no choice is best for both: recursive doubling for the small model, halving/doubling for the large": (
+            lambda rows: first(rows, "small") == "recursive_doubling" and first(rows, "large") == "halving_doubling"
+        ),
+        "the small model's step takes over three times as long with the ring": lambda rows: (
+            value(rows, "step", model="small", collective="ring")
+            > 3 * value(rows, "step", model="small", collective="recursive_doubling")
+        ),
+        "the large model's takes over 1.5 times as long with recursive doubling": lambda rows: (
+            value(rows, "step", model="large", collective="recursive_doubling")
+            > 1.5 * value(rows, "step", model="large", collective="ring")
+        ),
+        "the closed forms tell every step within 1 %": lambda rows: all(
+            abs(row["step"] - row["formula"]) < 0.01 * row["step"] for row in rows
+        ),
+        "what is learned differs by rounding alone": lambda rows: all(
+            np.ptp(column(rows, "loss", model=model)) < 1e-4 for model in MODELS
+        ),
+    },
+    look=Look("collective", ("step", "formula"), "model", kind="bar", log="y", title="milliseconds of a step"),
+)
+def in_training(run):
+    """Synchronous SGD on digits, 16 workers at 10 GbE, a model of one small hidden layer and one of two large ones.
+    Milliseconds of a step. `formula`: the step on a network that takes no time, and the closed form of the all-reduce.
+    """
+    rows = []
+    for model, hidden in MODELS.items():
+        values = {"algorithm": "sync_sgd", "workers": WORKERS, "hidden": hidden, "batch": 16, "steps": 10}
+        values |= {"learning_rate": 0.05, "evaluations": 1}
+        for name in CLOSED:
+            alone, done = (run(**values, network=network, collective=name) for network in ("ideal", "10GbE"))
+            nbytes = 4 * len(done.parameters)
+            total = collective_costs.time(name, WORKERS, nbytes, ALPHA, BETA)
+            rows.append(
+                {
+                    "model": model,
+                    "collective": name,
+                    "kB": nbytes / 1000,
+                    "step": MS * done.summary["seconds"] / done.summary["steps"],
+                    "formula": MS * (alone.summary["seconds"] / alone.summary["steps"] + total),
+                    "loss": done.summary["held_out_loss"],
+                }
+            )
+    return rows
+
+
+def first(rows, model):
+    return min((row for row in rows if row["model"] == model), key=lambda row: row["step"])["collective"]

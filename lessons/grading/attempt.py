@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import contextlib
-import functools
 import os
 import shutil
 import signal
-import site
 import socket
 import subprocess
 import sys
@@ -15,26 +13,27 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from experiments.experiment import Experiment
 from experiments.run import run
 from experiments.runs.record import Run
-from installation import CLONE, ROOT, packaged
-from lessons.grading import bubblewrap, sandbox_worker, timelines
-from lessons.grading.hosted import HostedRank, SolutionError
+from installation import ROOT
+from lessons.grading import bubblewrap, reachable, sandbox_worker, timelines
+from lessons.grading.hosted import HostedRank, Quota, SolutionError
+from lessons.grading.patience import LOOK, Exhausted, Limits, Patience
 from lessons.grading.plain_words import crash, deadlock, failure
 
-FIRST_CPU, CPU, WALL, MEMORY = 5, 30, 60.0, 1_000_000_000  # s of the first attempt and of the others, s, bytes
+CPU, MEMORY = 30, 1_000_000_000  # s and bytes of an attempt
+START = 120.0  # s for Python and NumPy to be loaded
 YOURS, TEXTBOOK = "yours", "the textbook's"
 PRINTS = 4000  # characters of its output that are kept
-SENT = 1_000_000_000  # bytes that it may send in all
-SYSTEM = ("/usr", "/lib", "/lib64", "/etc/ld.so.cache", "/etc/localtime", "/dev/urandom", "/dev/null")
-WORKER_FILES = [str(ROOT / "lessons" / name) for name in (
+SENT = 1_000_000_000  # bytes that an attempt may send
+WORKER_FILES = tuple(str(ROOT / "lessons" / name) for name in (
     "__init__.py", "grading/__init__.py", "grading/remote.py", "grading/sandbox.py", "grading/sandbox_worker.py"
-)]  # fmt: skip
+))  # fmt: skip
 IMPOSSIBLE = "this system cannot confine a process, so nothing was run; grade on Linux, in WSL, or on macOS."
 ENVIRONMENT = {
     "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1",
@@ -47,16 +46,16 @@ class Solution:
     """Source and limits of a solution; its attempts add what it printed and which sandbox held.
 
     `signatures` are the arguments of each function that is asked for, "(comm, task, s)"; `settings` the names of the
-    settings that it gets, None for all. The first attempt may use `first_cpu` s of processor time, so that an endless
-    loop is told soon; it ends grading. What goes wrong in a later one ends that attempt: it is kept in `errors`.
+    settings that it gets, None for all. What goes wrong in the first attempt ends grading, in a later one that attempt:
+    it is kept in `errors`.
     """
 
     source: str
     name: str = "solution.py"
     cpu: int = CPU
-    first_cpu: int = FIRST_CPU
-    wall: float = WALL
     memory: int = MEMORY
+    limits: Limits = field(default_factory=Limits)
+    quota: Quota = field(default_factory=Quota)
     printed: str = ""
     sandbox: dict[str, str] = field(default_factory=dict)
     signatures: dict[str, str] = field(default_factory=dict)
@@ -69,22 +68,14 @@ class Solution:
         """Return a context manager for a process that runs the solution. SolutionError if it does not load."""
         return Attempt(self)
 
-
-@functools.cache
-def _readable() -> tuple[str, ...]:
-    """Return the paths that Python needs, none of them ours."""
-    python = {*sys.path, sys.prefix, sys.base_prefix, *site.getsitepackages()} - {""}
-    return (*SYSTEM, *(path for place in python for path in _not_ours(Path(os.path.abspath(place)))))
-
-
-def _not_ours(place: Path) -> Iterator[str]:
-    """Yield a path; of a folder in which Lockstep is installed, the paths in it that are not Lockstep's."""
-    if not ROOT.is_relative_to(place.resolve()):
-        yield str(place)
-    elif not CLONE and place.is_dir():
-        for inner in place.iterdir():
-            if inner.resolve().parent != ROOT or inner.name not in packaged():
-                yield from _not_ours(inner)
+    @contextlib.contextmanager
+    def ranks(self, count: int) -> Iterator[list[Attempt]]:
+        """Enter an attempt for each of `count` ranks, so that ranks share no variables."""
+        with contextlib.ExitStack() as stack:
+            attempts = [self.attempt() for _ in range(count)]
+            for attempt in attempts:
+                stack.callback(attempt.__exit__)
+            yield [attempt.__enter__() for attempt in attempts]
 
 
 class Attempt:
@@ -94,10 +85,10 @@ class Attempt:
         if not hasattr(os, "killpg"):
             raise SolutionError(IMPOSSIBLE)
         self.solution, self.first = solution, not solution.attempts
-        self.cpu = min(solution.cpu, solution.first_cpu) if self.first else solution.cpu
-        self.received, self.baseline = 0, 0
+        self.received, self.baseline, self.patience = 0, 0, None
         self.folder = tempfile.mkdtemp(prefix="lockstep-check-")
-        self.sealed = bubblewrap.works(_readable())
+        self.reachable = reachable.python()
+        self.sealed = bubblewrap.works(self.reachable)
         self.channel, theirs = socket.socketpair()
         with theirs:
             program = [sys.executable, "-I", "-B", "-u", sandbox_worker.__file__, str(theirs.fileno())]
@@ -106,22 +97,26 @@ class Attempt:
                 "env": ENVIRONMENT, "pass_fds": [theirs.fileno()], "start_new_session": True,
             }  # fmt: skip
             if self.sealed:
-                visible = [*_readable(), *WORKER_FILES, self.folder]
+                visible = replace(self.reachable, readable=(*self.reachable.readable, *WORKER_FILES, self.folder))
                 self.process, self.worker = bubblewrap.start(program, visible, **options)
             else:
                 self.process = subprocess.Popen(program, **options)
                 self.worker = self.process.pid
-        self.deadline = time.monotonic() + solution.wall
+        self.deadline = time.monotonic() + START
         self.collector = threading.Thread(target=self._collect_output, daemon=True)
         self.collector.start()
 
     def __enter__(self) -> Attempt:
         s = self.solution
         try:
-            readable = None if self.sealed else [*_readable(), self.folder]
-            self._send({"cpu": self.cpu, "memory": s.memory, "readable": readable, "root": str(ROOT) if CLONE else ""})
+            readable, listed = self.reachable.apart()
+            self._send({
+                "cpu": s.cpu, "memory": s.memory, "readable": None if self.sealed else [*readable, self.folder],
+                "listed": list(listed), "unreachable": [str(ROOT), *self._packages()],
+            })  # fmt: skip
             s.sandbox = self._receive()["sandbox"]
             self.baseline = self._high_water_mark()
+            self.patience = Patience(s.limits, self.worker)
             self._send((s.name, s.source, s.signatures))
             self._result(self._receive())
             s.attempts += 1
@@ -154,7 +149,7 @@ class Attempt:
         """Return a program for ranks, (comm, task, s) -> w, that has `function` of the solution run in the sandbox."""
 
         def play(comm, task, s) -> Any:
-            rank, settings = HostedRank(comm, task), s.model_dump()
+            rank, settings = HostedRank(comm, task, self.solution.quota), s.model_dump()
             names = self.solution.settings or settings
             offered = {name: settings[name] for name in names if name in settings}
             words = ("play", comm.rank, function, comm.size, task.per_epoch, offered)
@@ -184,6 +179,7 @@ class Attempt:
         Its timeline is kept for the report together with that of the run `beside`, the textbook's, also if it fails.
         """
         experiment = Experiment.of(values)
+        self.solution.quota = Quota()
         try:
             done = run(experiment, worker_override=worker)
         except ValueError as error:  # such as a rank that does not exist
@@ -219,35 +215,48 @@ class Attempt:
     def _send(self, value: Any) -> None:
         try:
             for part in sandbox_worker.pack(value):
-                self.channel.settimeout(max(0.01, self.deadline - time.monotonic()))
-                self.channel.sendall(part)
-        except TimeoutError:
-            raise SolutionError(self._timeout()) from None
+                while len(part):
+                    part = part[self._patiently(lambda part=part: self.channel.send(part)) :]
         except OSError:
             raise SolutionError(self._exit_reason()) from None
 
     def _receive(self) -> Any:
         def receive(rest: memoryview) -> int:
-            self.channel.settimeout(max(0.01, self.deadline - time.monotonic()))
-            got = self.channel.recv_into(rest)
+            got = self._patiently(lambda: self.channel.recv_into(rest))
             self.received += got
             if self.received > SENT:
                 raise SolutionError(f"it sent more than {SENT // 10**6} MB.")
             return got
 
         try:
-            return sandbox_worker.read_frame(receive)
-        except TimeoutError:
-            raise SolutionError(self._timeout()) from None
+            value = sandbox_worker.read_frame(receive)
         except (EOFError, OSError):
             raise SolutionError(self._exit_reason()) from None
         except ValueError as error:
             raise SolutionError(f"what it returned cannot be read: {error}.") from None
+        if self.patience:
+            self.patience.heard()
+        return value
 
-    def _timeout(self) -> str:
-        return (
-            f"no answer within {self.solution.wall:g} s; is there an endless loop, or a receive that no send matches?"
-        )
+    def _patiently(self, transfer: Callable[[], int]) -> int:
+        """Return what `transfer` returns as soon as the channel is ready. SolutionError if that takes too long."""
+        while True:
+            self.channel.settimeout(LOOK)
+            began = time.perf_counter()
+            try:
+                return transfer()
+            except TimeoutError:
+                if not self.patience and time.monotonic() > self.deadline:
+                    raise SolutionError(f"the sandbox has not started within {START:g} s.") from None
+            finally:
+                self._waited(time.perf_counter() - began)
+
+    def _waited(self, seconds: float) -> None:
+        try:
+            if self.patience:
+                self.patience.wait(seconds)
+        except Exhausted as limit:
+            raise SolutionError(str(limit)) from None
 
     def _exit_reason(self) -> str:
         """Return why the process has ended, in a sentence."""
@@ -256,11 +265,16 @@ class Attempt:
         code = self.process.returncode
         if self.sealed and code and code > 128:
             code = 128 - code  # how bwrap reports a signal
-        if code == -signal.SIGXCPU or (code == -signal.SIGKILL and self.cpu):
-            return f"it used more than {self.cpu} s of processor time; is there an endless loop?"
+        if code in (-signal.SIGXCPU, -signal.SIGKILL):
+            return f"it used more than {self.solution.cpu} s of processor time; is there an endless loop?"
         if code is not None and code < 0:
             return f"its process was ended by {signal.Signals(-code).name}."
         return f"it ended its own process with code {code}." if code is not None else "it closed the channel."
+
+    @staticmethod
+    def _packages() -> list[str]:
+        """Return the folders of installed packages, where a solution need not look for any."""
+        return [place for place in sys.path if Path(place).name in reachable.PACKAGES]
 
     def _collect_output(self) -> None:
         """Keep the first PRINTS characters of its output, and drain the rest."""

@@ -12,29 +12,36 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterable
 from typing import Any
+
+from lessons.grading.reachable import Reachable
 
 SEALED = "--unshare-all", "--die-with-parent", "--as-pid-1", "--cap-drop", "ALL", "--dev", "/dev"
 
 
-def command(readable: Iterable[str]) -> list[str]:
-    """Return the prefix of a command line that runs a program with only these paths, as far as they exist."""
-    binds = [("--ro-bind-try", path, path) for path in sorted(set(readable))]  # sorted: a folder precedes its contents
-    return [shutil.which("bwrap") or "bwrap", *SEALED, *(word for bind in binds for word in bind)]
+def command(files: Reachable) -> list[str]:
+    """Return the prefix of a command line that runs a program with only what is reachable, as far as it exists.
+
+    A hidden folder is empty but for what is named in it.
+    """
+    places = [(path, ("--ro-bind-try", path, path)) for path in files.readable]
+    places += [(path, ("--tmpfs", path)) for path in files.hidden]
+    words = [word for _, mount in sorted(set(places)) for word in mount]  # sorted: a folder precedes its contents
+    closed = [word for path in sorted(set(files.hidden)) for word in ("--remount-ro", path)]
+    return [shutil.which("bwrap") or "bwrap", *SEALED, *words, *closed]
 
 
 @functools.cache
-def works(readable: tuple[str, ...]) -> bool:
+def works(files: Reachable) -> bool:
     """Probe whether Python starts so: `bwrap` may be missing, or the kernel may refuse us namespaces."""
     python = [sys.executable, "-I", "-c", "import numpy, greenlet"]
     try:
-        return subprocess.run([*command(readable), *python], capture_output=True, timeout=30).returncode == 0
+        return subprocess.run([*command(files), *python], capture_output=True, timeout=30).returncode == 0
     except (OSError, subprocess.TimeoutExpired):
         return False
 
 
-def start(program: list[str], readable: Iterable[str], pass_fds=(), **options: Any) -> tuple[subprocess.Popen, int]:
+def start(program: list[str], files: Reachable, pass_fds=(), **options: Any) -> tuple[subprocess.Popen, int]:
     """Start `program` and return the process of bwrap and the pid of the program, as seen from here.
 
     The process ends with the program, a signal n as exit code 128 + n. `options` are those of subprocess.Popen.
@@ -42,7 +49,7 @@ def start(program: list[str], readable: Iterable[str], pass_fds=(), **options: A
     info, theirs = os.pipe()
     with open(info, encoding="utf-8") as info:
         try:
-            whole = [*command(readable), "--info-fd", str(theirs), *program]
+            whole = [*command(files), "--info-fd", str(theirs), *program]
             process = subprocess.Popen(whole, pass_fds=[*pass_fds, theirs], **options)
         finally:
             os.close(theirs)

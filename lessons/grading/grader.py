@@ -13,9 +13,10 @@ A chapter's `check.py` defines POINTS, the weight of each mark, and `check(solut
 Threat model. The solution's process has limits on time, memory, files and output; on Linux it can neither start a
 process nor open a connection, send a signal, write a file, or read ours (`bubblewrap.py` where it works, `sandbox.py`
 everywhere; the report says which). Cluster, data, clock, statistics and all expected results stay in the grader's
-process, and what the solution returns is parsed as plain data. Seeds are drawn when grading begins. Not covered: a
-solution written with knowledge of `check.py`, and systems other than Linux, where only the limits hold. Grade
-untrusted solutions on a machine of their own.
+process, and what the solution returns is parsed as plain data. Seeds are drawn when grading begins, and with them
+sizes; every mark is measured in the same runs, so a solution that knows `check.py` cannot tell which of them is judged
+by what. How long the grader waits, `patience.py` says, and `hosted.Quota` what it takes. Not covered: systems other
+than Linux, where only the limits hold. Grade untrusted solutions on a machine of their own.
 """
 
 from __future__ import annotations

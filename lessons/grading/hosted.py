@@ -6,9 +6,14 @@ and arrays that reach compiled code are checked first.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
+
+from cluster.comm import nbytes
+from lessons.grading.contract import Misuse, check
 
 MESSAGES = {"send", "recv", "recv_any", "poll", "broadcast", "barrier", "all_gather"}
 STARTED = {"isend", "irecv"}
@@ -17,17 +22,43 @@ COMM = MESSAGES | STARTED | REDUCED | {"poll", "nodes", "split", "shared"}
 TASK = {"start", "gradient", "forward", "backward", "report", "measure", "at", "spent"}
 MOST = 10_000  # objects that a rank may have at once
 SHARED = 8_000_000  # bytes of a shared vector
+CALLS = 20_000  # calls of comm and task in one run, several times what any exercise needs
+SENT = 400_000_000  # bytes of messages and shared vectors in one run, which wait in the grader's memory
+HELD = {"send", "isend", "broadcast", "all_gather", "all_reduce", "reduce_scatter", "shared"}
 
 
 class SolutionError(Exception):
     """An error of the solution that ends its grading; the message is a sentence for its author."""
 
 
+@dataclass
+class Quota:
+    """What all ranks of a solution have asked of the grader in one run."""
+
+    calls: int = 0
+    sent: int = 0
+
+    def count(self, what: str, given: tuple[Any, ...]) -> None:
+        """Count a call. SolutionError if it is one too many, or sends too much."""
+        self.calls += 1
+        if self.calls > CALLS:
+            raise SolutionError(
+                f"it has called comm and task {CALLS} times in one run, {what[:40]} the last time; does it do so in an "
+                "endless loop?"
+            )
+        if what in HELD and given:
+            self.sent += nbytes(given[0])
+            if self.sent > SENT:
+                raise SolutionError(
+                    f"it has sent more than {SENT // 10**6} MB in one run; does it send in an endless loop?"
+                )
+
+
 class HostedRank:
     """One rank's communicators, shared vectors and handles by number, and its task."""
 
-    def __init__(self, comm: Any, task: Any):
-        self.task, self.steps = task, None
+    def __init__(self, comm: Any, task: Any, quota: Quota | None = None):
+        self.task, self.steps, self.quota = task, None, quota or Quota()
         self.objects: dict[int, Any] = {0: comm}
         self.made = 0
 
@@ -39,9 +70,20 @@ class HostedRank:
         if not isinstance(what, str):
             raise SolutionError("comm and task have no such thing.")
         try:
+            thing = self.objects.get(number) if isinstance(number, int) else None
+            check(what, tuple(given), getattr(thing, "size", 0), lambda: self.length)
+            self.quota.count(what, tuple(given))
             return self._do(what, number, *given)
+        except Misuse as misuse:
+            raise SolutionError(str(misuse)) from None
         except (TypeError, IndexError, KeyError) as error:
-            raise SolutionError(f"{what[:40]} was called with what it cannot take: {error}.") from None
+            told = str(error) or type(error).__name__
+            raise SolutionError(f"{what[:40]} was called with what it cannot take: {told}.") from None
+
+    @cached_property
+    def length(self) -> int:
+        """The length of this rank's parameters."""
+        return len(self.task.start())
 
     def _do(self, what: str, number: Any, *given: Any) -> Any:
         if what == "step":

@@ -3,8 +3,9 @@
     limits         processor time, memory, files of 0 bytes, few open files, no core dump: everywhere
     system calls   (seccomp, Linux) only those that computing and reading files need. None of them makes a process,
                    opens a socket, sends a signal, or opens a file for writing; all others fail as if unknown
-    files          (Landlock, Linux) only Python's own files can be read, neither ours nor the reader's. Where
-                   `bubblewrap.py` works it does this instead, and takes away network and processes, too
+    files          (Landlock, Linux) only Python's and NumPy's own files can be read (`reachable.py`), neither ours nor
+                   the reader's. Where `bubblewrap.py` works it does this instead, and takes away network and
+                   processes, too
 
 A process confines itself, after it has loaded what it needs and before it loads the program; there is no way back.
 `confine` says which of the three hold, and by what.
@@ -60,21 +61,21 @@ def limit(cpu: int, memory: int) -> None:
         ctypes.CDLL(None).prctl(1, 9)  # PR_SET_PDEATHSIG: end with the parent
 
 
-def confine(readable: Iterable[str] | None) -> dict[str, str]:
+def confine(readable: Iterable[str] | None, listed: Iterable[str] = ()) -> dict[str, str]:
     """Confine this process for good and return what protects each of ALL that is protected.
 
-    Only files below `readable` can be read afterwards; None if bubblewrap sees to that.
+    Only files below `readable` can be read afterwards, and only names below `listed`; None if bubblewrap sees to that.
     """
     holds = {LIMITS: "rlimit"} | ({FILES: "bubblewrap"} if readable is None else {})
     if sys.platform == "linux" and platform.machine() in (X86[0], ARM[0]):
         libc = ctypes.CDLL(None, use_errno=True)
         if libc.prctl(38, 1, 0, 0, 0) == 0:  # PR_SET_NO_NEW_PRIVS, without which neither may be set
-            holds |= {FILES: "Landlock"} if readable is not None and _landlock(libc, readable) else {}
+            holds |= {FILES: "Landlock"} if readable is not None and _landlock(libc, readable, listed) else {}
             holds |= {CALLS: "seccomp"} if _seccomp(libc) else {}
     return holds
 
 
-def _landlock(libc, readable: Iterable[str]) -> bool:
+def _landlock(libc, readable: Iterable[str], listed: Iterable[str]) -> bool:
     create, add, restrict = 444, 445, 446  # on every machine
     version = libc.syscall(create, None, 0, 1)
     if version < 1:
@@ -86,10 +87,10 @@ def _landlock(libc, readable: Iterable[str]) -> bool:
     if rules < 0:
         return False
     try:
-        for path in readable:
+        for path, allowed in [*((path, read_file) for path in readable), *((path, 0) for path in listed)]:
             if os.path.exists(path):
                 handle = os.open(path, getattr(os, "O_PATH", 0) | os.O_CLOEXEC)
-                rights = read_file | (read_dir if os.path.isdir(path) else 0)
+                rights = allowed | (read_dir if os.path.isdir(path) else 0)
                 libc.syscall(add, rules, 1, struct.pack("=Qi", rights, handle), 0)
                 os.close(handle)
         return libc.syscall(restrict, rules, 0) == 0

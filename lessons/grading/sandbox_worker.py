@@ -121,8 +121,8 @@ def serve(channel: int) -> None:
     spec = receive()
     sandbox.limit(spec["cpu"], spec["memory"])
     np.zeros(2) @ np.zeros(2)  # BLAS loads lazily, and must do so before files are out of reach
-    sys.path[:] = [place for place in sys.path if place != spec["root"]]
-    send({"sandbox": sandbox.confine(spec["readable"])})
+    sys.path[:] = [place for place in sys.path if place not in spec["unreachable"]]
+    send({"sandbox": sandbox.confine(spec["readable"], spec["listed"])})
 
     name, source, signatures = receive()
     module = types.ModuleType("solution")

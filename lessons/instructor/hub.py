@@ -61,6 +61,7 @@ python -m lessons lab averaging                                     # the sheet 
 python -m lessons handout averaging --out handout.html --base https://lab.example.edu/   # for students: no results
 python -m lessons check averaging hand_ins.zip --csv grades.csv     # grade a pile; again: only what is new or changed
 python -m lessons check averaging mine.py --gradescope results.json # also --otter, --classroom
+python -m lessons grade --gradescope averaging                      # the zip of its autograder; also --nbgrader
 python -m lessons quiz averaging --gift quiz.gift --seed 3          # questions for Moodle, with drawn numbers
 python -m lessons progress hand_ins/*.json --csv answers.csv        # what students answered, and how sure they were
 python -m lessons bugs --answers ada.json                           # grade what a student found in *Find the bug*
@@ -70,7 +71,9 @@ python -m lessons inventory --report FOLDER --csv class.csv         # gain, diff
 
 A pile is a folder or a zip: files, or a folder for each student, as Moodle and Canvas make them. Everybody gets
 the same hidden cases (`--seed`). Each solution runs in a sandbox of its own, and one bad file never stops the pile.
-Ready-made set-ups for Gradescope and GitHub Classroom are in `lessons/instructor/autograder/`.
+Knowing the grader earns nothing: every mark is measured in the same runs, sizes and optima are drawn, and a solution
+reads Python and NumPy only. How to grade on Gradescope, nbgrader, Otter and GitHub Classroom is in
+`lessons/instructor/autograder/README.md`.
 """
 OPENING = """
 The buttons open the sheets with hints and expected results, here in this session. If a password is set, a reloaded

@@ -35,7 +35,7 @@ def f():
             found[name] = importlib.import_module(name).__file__
         except Exception as error:
             found[name] = "refused"
-    import scipy.linalg, numpy.fft
+    import numpy.fft, statistics
     return json.dumps(found)
 """
 GRADE = """

@@ -2,6 +2,10 @@
 # Gradescope runs this once, when the image is built.
 set -e
 apt-get update && apt-get install -y python3 python3-venv bubblewrap
-python3 -m venv /autograder/venv
-/autograder/venv/bin/pip install torch==2.13.0 --index-url https://download.pytorch.org/whl/cpu
-/autograder/venv/bin/pip install -r /autograder/source/lockstep/requirements.txt
+python=python3
+if ! python3 -c 'import sys; sys.exit(sys.version_info < (3, 11))'; then # Ubuntu 22.04 has 3.10, and 3.11 beside it
+    apt-get install -y python3.11 python3.11-venv
+    python=python3.11
+fi
+$python -m venv /autograder/venv
+/autograder/venv/bin/pip install -r /autograder/source/requirements.txt

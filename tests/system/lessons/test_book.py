@@ -1,5 +1,6 @@
 """The static book: all of the text is in it, all links lead somewhere, and it is read from a disk without a network."""
 
+import inspect
 import json
 import re
 import shutil
@@ -9,10 +10,12 @@ from urllib.parse import unquote
 
 import pytest
 
+import algorithms
 import lessons
 from lessons import book, markup, progress, returning
 from lessons.book import chapter as chapters
 from lessons.book import paper
+from lessons.book.site import MORE
 from tests import wcag
 
 CHROMIUM = next(filter(None, map(shutil.which, paper.BROWSERS)), None)
@@ -125,6 +128,22 @@ def test_every_figure_question_and_formula_of_a_chapter_is_in_its_page(name, sit
         cases = page.data["items"][f"{name}.{item.name}"]["cases"]
         assert [case["parameters"] for case in cases] == item.all_parameters()
         assert [case["answer"] for case in cases] == [chapter.golden.answer(item.name, c["parameters"]) for c in cases]
+
+
+def test_every_algorithm_has_a_page_with_its_idea_its_settings_and_its_file(site):
+    for name in algorithms.names():
+        page = unescape(re.sub(r"<[^>]+>", "", (site / f"algorithm_{name}.html").read_text("utf-8")))
+        first = inspect.getdoc(algorithms.module(name)).splitlines()[0]
+        assert re.sub(r"\W", "", first) in re.sub(r"\W", "", page), name
+        assert f"/{name}.py" in page and "ALGORITHM = " in page, name
+        assert all(knob in page for knob in algorithms.find(name).Settings.model_fields), name
+
+
+def test_the_documentation_leads_to_every_text_of_the_project(site, pages):
+    led = {link for name in ("documentation.html", "algorithms.html") for _, _, link in pages[name].links}
+    texts = {path.stem for path in site.glob("*.html")} - {*lessons.CHAPTERS, "index", "paper"}
+    assert {f"{name}.html" for name in texts} <= led | {f"{name}.html" for name in MORE}
+    assert not [path.name for path in site.glob("*.html") if "&lt;pre" in path.read_text("utf-8")]
 
 
 def test_the_whole_book_is_small(site):

@@ -26,7 +26,7 @@ def tiny(tmp_path, monkeypatch):
     """A chapter with one figure, one question and one exercise, none of which takes time."""
     folder = tmp_path / "tiny"
     folder.mkdir()
-    (folder / "text.md").write_text("# Tiny\n\n{{ predict half }}\n{{ stragglers.a_hundred_machines }}\nThe end.\n")
+    (folder / "text.md").write_text("# Tiny\n\n{{ predict half }}\n{{ pipelines.cut_in_stages }}\nThe end.\n")
     (folder / "quiz.toml").write_text(
         '[[item]]\nname = "half"\nask = "Half of {n}?"\ndraw = { n = [4] }\n'
         'answer = "half"\nwhy = "It is {answer:.0f}."\n'
@@ -34,13 +34,13 @@ def tiny(tmp_path, monkeypatch):
     (folder / "exercise.py").write_text(f'"""Double."""\n{SOLUTION}')
     chapter = Chapter(folder)
     monkeypatch.setattr(lessons, "chapter", lambda name: chapter)
-    monkeypatch.setattr(lessons, "CHAPTERS", ("stragglers",))
+    monkeypatch.setattr(lessons, "CHAPTERS", ("pipelines",))
     monkeypatch.setattr(quiz.Item, "compute_each", lambda item, name, drawn: [drawn["n"] / 2])
     return chapter
 
 
 def test_chapters_are_listed_in_order_in_80_columns(command):
-    done = command("list")
+    done = command("list", env={"COLUMNS": "80"})
     assert done.exit_code == 0 and all(len(line) <= 80 for line in done.output.splitlines())
     lines = " ".join(done.output.split())
     for one in map(lessons.chapter, lessons.CHAPTERS):
@@ -103,15 +103,15 @@ def test_every_formula_of_a_quiz_can_be_read_in_a_terminal():
 
 
 def test_a_figure_is_run_again_and_says_what_it_shows(command):
-    done = command("show", "stragglers", "a_hundred_machines")
-    assert done.exit_code == 0 and "yes  more gradients per second enter the model with 8 than with 32" in done.output
+    done = command("show", "pipelines", "cut_in_stages")
+    assert done.exit_code == 0 and "yes  no speed: eight machines train as fast as one" in done.output
 
 
 def test_a_chapter_is_run_and_leaves_files(command, tiny, tmp_path):
     done = command("run", "tiny", "--out", str(tmp_path / "out"))
     assert done.exit_code == 0, done.output
-    assert (tmp_path / "out/stragglers.a_hundred_machines.csv").read_text().startswith("backups,")
-    assert "What do four of a hundred save?" in (tmp_path / "out/tiny.html").read_text()
+    assert (tmp_path / "out/pipelines.cut_in_stages.csv").read_text().startswith("machines,")
+    assert "What do more machines gain if the model is cut?" in (tmp_path / "out/tiny.html").read_text()
 
 
 @pytest.mark.parametrize("words", [("show", "thirds"), ("run", "tiny"), ("golden", "tiny")])
@@ -151,7 +151,7 @@ def test_one_figure_is_recorded_and_the_rest_stays(command, tiny, monkeypatch):
     before, recorded = json.loads((tiny.folder / "golden.json").read_text()), Chapter(tiny.folder)
     monkeypatch.setattr(lessons, "chapter", lambda name: recorded)
     monkeypatch.setattr(quiz.Item, "compute_each", lambda item, name, drawn: [77])
-    assert command("golden", "tiny", "--only", "stragglers.a_hundred_machines").exit_code == 0
+    assert command("golden", "tiny", "--only", "pipelines.cut_in_stages").exit_code == 0
     assert json.loads((tiny.folder / "golden.json").read_text()) == before
     (tiny.folder / "quiz.toml").write_text((tiny.folder / "quiz.toml").read_text().replace("[4]", "[6]"))
     again = Chapter(tiny.folder)
@@ -163,10 +163,10 @@ def test_one_figure_is_recorded_and_the_rest_stays(command, tiny, monkeypatch):
 
 
 def test_what_is_missing_is_recorded_and_nothing_else(command, tiny, monkeypatch):
-    assert tiny.unrecorded == ["stragglers.a_hundred_machines", "half"]
+    assert tiny.unrecorded == ["pipelines.cut_in_stages", "half"]
     command("golden", "tiny", "--only", "half")
     again = Chapter(tiny.folder)
-    assert again.unrecorded == ["stragglers.a_hundred_machines"] and again.golden.answer("half", {"n": 4}) == 2
+    assert again.unrecorded == ["pipelines.cut_in_stages"] and again.golden.answer("half", {"n": 4}) == 2
     monkeypatch.setattr(lessons, "chapter", lambda name: again)
     monkeypatch.setattr(quiz.Item, "compute_each", lambda *_: pytest.fail("it was asked again"))
     assert command("golden", "tiny", "--missing").exit_code == 0 and Chapter(tiny.folder).unrecorded == []
@@ -175,8 +175,8 @@ def test_what_is_missing_is_recorded_and_nothing_else(command, tiny, monkeypatch
 def test_a_draft_is_read_before_anything_is_recorded(command, tiny, monkeypatch):
     monkeypatch.setattr(lessons, "question", lambda name: "How many?")
     (tiny.folder / "text.md").write_text('# Tiny\n\n{{ there.it }}\n\nIt is {{ value("there.it.x") }}.\n')
-    assert "there.it is not in the golden file" in " ".join(command("show", "stragglers").output.split())
-    done = command("show", "stragglers", "--draft")
+    assert "there.it is not in the golden file" in " ".join(command("show", "pipelines").output.split())
+    done = command("show", "pipelines", "--draft")
     assert done.exit_code == 0 and "It is ?." in done.output and "How many? (not recorded yet)" in done.output
 
 

@@ -180,7 +180,7 @@ def test_an_endless_loop_in_the_first_attempt_is_told_after_seconds_of_processor
             yield "ends", True, ""
 
     report = judge(check, {"ends": 1}, "def f():\n    while True: pass", 1)
-    assert "more than 5 s of processor time; is there an endless loop?" in report.error and report.seconds < 60
+    assert "more than 2 s of processor time at one go; is there an endless loop?" in report.error
 
 
 MISTAKES = {
@@ -189,7 +189,7 @@ MISTAKES = {
     "your file has no function server(comm, task, s); it has serve": "def serve(comm, task, s): pass",
     "s has backups and learning_rate, no learning_rat": "def server(comm, task, s): s.learning_rat",
     "line 2 is not Python (expected ':'): `def server(comm, task, s)`": "\ndef server(comm, task, s)\n    pass",
-    "before the first update nobody goes on: ranks 0 to 7 wait": "def server(comm, task, s):\n    comm.recv(0)",
+    "before the first update nobody goes on: rank 0 waits": "def server(comm, task, s):\n    comm.recv_any(7)",
 }
 
 
@@ -204,7 +204,7 @@ def test_a_deadlock_says_after_which_update_and_who_waits():
     source = (
         "def server(comm, task, s):\n    w = task.start()\n"
         "    got = [comm.recv_any() for _ in range(comm.size - 1 - s.backups)]\n"
-        "    w = w - s.learning_rate * sum(g for _, g in got) / len(got)\n    task.report(w)\n    comm.recv(1, 7)\n"
+        "    w = w - s.learning_rate * sum(g for _, g in got) / len(got)\n    task.report(w)\n    comm.recv_any(7)\n"
     )
     error = grade(lessons.chapter("stragglers"), source, seed=1).error
     assert error.startswith("after update 0 nobody goes on: ") and "wait for rank 0" in error and "since" not in error

@@ -1,5 +1,6 @@
 """The grader: whatever a solution does, grading ends in a report with a sentence, and nothing else is touched."""
 
+import importlib.util
 import os
 import socket
 import sys
@@ -11,8 +12,10 @@ import psutil
 import pytest
 
 from lessons.grading import attempt as attempts
-from lessons.grading import bubblewrap, sandbox
+from lessons.grading import bubblewrap, reachable, sandbox
 from lessons.grading.grader import Solution, SolutionError, judge
+from lessons.grading.patience import Limits
+from lessons.grading.reachable import Reachable
 from lessons.grading.sandbox_worker import pack
 
 linux = pytest.mark.skipif(sys.platform != "linux", reason="only the limits hold here")
@@ -29,8 +32,8 @@ def answering(source, *given, **limits):
 def way(request, monkeypatch):
     """Run a test in bubblewrap, where it works, and without it."""
     if request.param == "own":
-        monkeypatch.setattr(bubblewrap, "works", lambda readable: False)
-    elif not bubblewrap.works(attempts._readable()):
+        monkeypatch.setattr(bubblewrap, "works", lambda files: False)
+    elif not bubblewrap.works(reachable.python()):
         pytest.skip("bwrap is not installed, or may not make namespaces")
     return request.param
 
@@ -80,19 +83,23 @@ def test_a_solution_that_fails_says_why_in_a_sentence(source, words, way):
 
 
 def test_an_endless_loop_ends_with_the_processor_time(way):
-    with pytest.raises(SolutionError, match="more than 1 s of processor time"):
-        answering("def f():\n    while True: pass", cpu=1)
+    with pytest.raises(SolutionError, match="more than 2 s of processor time at one go"):
+        answering("def f():\n    while True: pass")
+    with pytest.raises(SolutionError, match="more than 1 s of processor time; is there"):
+        answering("def f():\n    while True: pass", cpu=1, limits=Limits(quiet=60, held=600))
 
 
 def test_a_solution_that_sleeps_ends_with_the_clock(way):
     with pytest.raises(SolutionError, match="no answer within 1 s"):
-        answering("import time\ndef f(): time.sleep(1e6)", wall=1)
+        answering("import time\ndef f(): time.sleep(1e6)", limits=Limits(idle=1))
+    with pytest.raises(SolutionError, match="no answer within 3 s"):  # where nobody tells how long it computed
+        answering("import time\ndef f(): time.sleep(1e6)", limits=Limits(idle=600, held=3))
 
 
 def test_a_solution_that_does_not_listen_ends_with_the_clock():
     with (
         pytest.raises(SolutionError, match="no answer within 2 s"),
-        Solution("import time\ndef f(x): time.sleep(100)", wall=2).attempt() as attempt,
+        Solution("import time\ndef f(x): time.sleep(100)", limits=Limits(idle=2)).attempt() as attempt,
     ):
         attempt._send(("call", "f", 1))
         for _ in range(100):
@@ -148,14 +155,14 @@ def test_without_a_bwrap_that_runs_the_own_limits_are_used(tmp_path, monkeypatch
     for path in (tmp_path, tmp_path / "empty"):  # one that the kernel refuses, and none
         monkeypatch.setenv("PATH", str(path))
         bubblewrap.works.cache_clear()
-        assert not bubblewrap.works(attempts._readable())
+        assert not bubblewrap.works(reachable.python())
     bubblewrap.works.cache_clear()
 
 
 @linux
 def test_bubblewrap_alone_hides_files_processes_and_the_network(tmp_path):
     """What it adds where system calls cannot be filtered."""
-    if not bubblewrap.works(attempts._readable()):
+    if not bubblewrap.works(reachable.python()):
         pytest.skip("bwrap is not installed, or may not make namespaces")
     bait, given = tmp_path / "bait", tmp_path / "given"
     bait.write_text("ours")
@@ -169,10 +176,13 @@ def test_bubblewrap_alone_hides_files_processes_and_the_network(tmp_path):
             f"socket.create_connection({server.getsockname()}, 5)",
         ]  # fmt: skip
         program = [sys.executable, "-I", "-c", source, seen, *unseen]
-        process, _ = bubblewrap.start(program, [*attempts._readable(), str(given)], stdout=-1, text=True)
+        here = reachable.python()
+        surrounded = Reachable((*here.readable, str(given)), here.hidden)
+        process, _ = bubblewrap.start(program, surrounded, stdout=-1, text=True)
         assert process.communicate(timeout=60)[0].splitlines() == [seen]
 
 
+DATA = str(Path(importlib.util.find_spec("sklearn").submodule_search_locations[0]) / "datasets/data/digits.csv.gz")
 DEEDS = (
     "os.fork()",
     "subprocess.run(['true'])",
@@ -200,6 +210,9 @@ DEEDS = (
     "os.setuid(0)",
     "ctypes.CDLL(None, use_errno=True).ptrace(16, os.getppid(), 0, 0) == 0 or 1 / 0",
     "mmap.mmap(-1, 4 * 10**9)",
+    "__import__('sklearn')",
+    "__import__('scipy')",
+    f"open({DATA!r}, 'rb').read()",
 )
 
 
@@ -238,7 +251,7 @@ def test_no_process_is_made_by_a_bomb_of_them(way):
 
 def test_a_solution_ends_with_its_grader(way):
     program = (
-        f"from lessons.grading import bubblewrap\nif {way == 'own'}: bubblewrap.works = lambda readable: False\n"
+        f"from lessons.grading import bubblewrap\nif {way == 'own'}: bubblewrap.works = lambda files: False\n"
         "import os, sys\nfrom lessons.grading.grader import Solution\n"
         "with Solution('import time\\ndef f(): time.sleep(600)').attempt() as attempt:\n"
         "    print(attempt.worker, flush=True)\n    attempt.call('f')\n"

@@ -39,5 +39,7 @@ def test_a_stage_that_runs_too_far_ahead_does_not_pass(ahead):
 
 
 def test_a_stage_that_waits_for_a_rank_that_is_no_neighbour_is_told():
-    report = grade(lessons.chapter("pipedream"), changed(("None if last else comm.recv", "comm.recv")), seed=5)
+    report = grade(
+        lessons.chapter("pipedream"), changed(("comm.recv(before)", "comm.recv(max(0, before - 1))")), seed=5
+    )
     assert "which is no neighbour of it" in report.error

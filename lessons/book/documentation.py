@@ -1,0 +1,199 @@
+"""Documentation beside the book: the project's own texts, a page for each algorithm, and the reference, in Markdown.
+
+Everything is made from what exists: README, CONTRIBUTING, docs/ and the modules. A page is flat in the site:
+docs/decisions/house.md is decisions_house.html, algorithms/averaging/easgd.py is algorithm_easgd.html.
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import re
+from collections.abc import Iterator
+from functools import cache
+
+import algorithms
+import lessons
+from algorithms.catalogue import CATALOGUE
+from knobs import Knobs, allowed, condition
+from lessons import references, survey
+from lessons.book.chapter import address
+from lessons.markup import ROOT
+from lessons.survey import costs
+
+TEXTS = {
+    "readme": "README.md",
+    "contributing": "CONTRIBUTING.md",
+    "glossary": "GLOSSARY.md",
+    "authors": "lessons/README.md",
+    "benchmarks": "tests/benchmarks/RESULTS.md",
+    "agents": "AGENTS.md",
+}
+"""Page -> a text of the project outside of docs/."""
+REFERENCE = {
+    "experiments": ("experiments/__init__.py", "experiments/experiment.py", "experiments/runs/record.py"),
+    "cluster": ("cluster/comm.py", "cluster/network.py", "cluster/faults.py"),
+    "algorithms": ("algorithms/algorithm.py", "algorithms/codec.py"),
+    "workloads": ("workloads/workload.py", "workloads/task.py"),
+    "knobs and traces": ("knobs.py", "tracing.py"),
+}
+"""Room -> the modules that a program of one's own begins with."""
+LINK = re.compile(r"(!?)\[([^\]]*)\]\((?!https?:|#)([^)#\s]+)(#[^)]*)?\)")
+
+
+def pages() -> dict[str, tuple[str, str]]:
+    """Return page -> (title, Markdown), all of them, the front page "documentation" first."""
+    found = {"documentation": ("Documentation", _front()), "algorithms": ("Algorithms", _algorithms())}
+    found["reference"] = ("Reference", _reference())
+    for page, path in _texts().items():
+        text = _with_links((ROOT / path).read_text("utf-8"), path)
+        found[page] = (_title(text), text)
+    for name in algorithms.names():
+        text = _algorithm(name)
+        found[f"algorithm_{name}"] = (_title(text), text)
+    return found
+
+
+@cache
+def _texts() -> dict[str, str]:
+    """Return page -> path of the project's texts, but for those that the book has already."""
+    docs = sorted(path.relative_to(ROOT).as_posix() for path in (ROOT / "docs").rglob("*.md"))
+    named = {path.removeprefix("docs/").removesuffix(".md").replace("/", "_").lower(): path for path in docs}
+    named |= {page: path for page, path in TEXTS.items() if (ROOT / path).is_file()}
+    return {page: path for page, path in named.items() if page not in ("glossary", "bibliography")}
+
+
+def _title(text: str) -> str:
+    return text.partition("\n")[0].removeprefix("# ").strip("`")
+
+
+def _with_links(text: str, path: str) -> str:
+    """Return a text whose links lead to pages of the site; pictures and other files are named, not linked."""
+    to_page = {file: page for page, file in _texts().items()}
+    to_page |= {"GLOSSARY.md": "glossary", "docs/bibliography.md": "bibliography"}
+
+    def led(found: re.Match) -> str:
+        picture, words, target, anchor = found.groups()
+        file = (ROOT / path).parent.joinpath(target).resolve()
+        page = to_page.get(file.relative_to(ROOT).as_posix()) if file.is_relative_to(ROOT) else None
+        return "" if picture else f"[{words}]({page}.html{anchor or ''})" if page else words
+
+    return LINK.sub(led, text)
+
+
+def _front() -> str:
+    """Return the page that leads to all others."""
+    texts = {page: _title((ROOT / path).read_text("utf-8")) for page, path in _texts().items()}
+    decisions = {page: title for page, title in texts.items() if page.startswith("decisions_")}
+    others = {page: title for page, title in texts.items() if not page.startswith("decisions_")}
+
+    def listed(some: dict[str, str]) -> str:
+        return "\n".join(f"- [{title}]({page}.html)" for page, title in some.items())
+
+    first = {"readme": "Quick start, commands, hosting a class", "algorithms": "Algorithms, a page for each"}
+    first |= {"contributing": "How to add an algorithm, a kernel, a chapter", "reference": "Reference"}
+    rest = {page: title for page, title in others.items() if page not in first}
+    return (
+        f"# Documentation\n\n{listed(first)}\n\n## More\n\n{listed(rest)}\n\n"
+        f"## Decisions, room by room\n\n{listed(decisions)}\n"
+    )
+
+
+def _algorithms() -> str:
+    """Return the list of all algorithms, by family, with the first sentence of each."""
+    parts = ["# Algorithms", "One algorithm, one file. A page has its idea, formula, price and source, then the file."]
+    families: dict[str, list[str]] = {}
+    for path, title in CATALOGUE.items():
+        family, _, name = path.partition(".")
+        first = (inspect.getdoc(algorithms.module(name)) or "").partition("\n\n")[0].replace("\n", " ")
+        families.setdefault(family, []).append(f"- [{title}](algorithm_{name}.html): {_escaped(first)}")
+    for family, lines in families.items():
+        parts += [f"## {family.replace('_', ' ').capitalize()}", "\n".join(lines)]
+    return "\n\n".join(parts) + "\n"
+
+
+def _algorithm(name: str) -> str:
+    """Return the page of one algorithm."""
+    module, method = algorithms.module(name), algorithms.find(name)
+    path = f"algorithms/{algorithms.family(name)}/{name}.py"
+    parts = [
+        f"# {CATALOGUE[f'{algorithms.family(name)}.{name}']}",
+        f"`{path}`, and `python -m experiments run {name}`",
+        _escaped_docstring(inspect.getdoc(module) or ""),
+        "## Settings",
+        _settings(method.Settings),
+    ]
+    if method.equivalences:
+        exact = {"BIT": "to the bit", "RND": "but for rounding"}
+        told = [f"- {_escaped(one.claim)} ({exact[one.exactness]})" for one in method.equivalences]
+        parts += ["## When it is another algorithm", "\n".join(told)]
+    if cost := costs.every().get(name):
+        quantities = (*survey.QUANTITIES, "approximation")
+        table = [f"| {quantity} | {_escaped(cost.shown(quantity))} |" for quantity in quantities]
+        parts += ["## What a step costs", "\n".join(["| | |", "|---|---|", *table]), survey.symbols_said()]
+    if shown := [*_figures(name)]:
+        parts += ["## Figures with it", "\n".join(shown)]
+    parts += ["## The file", f"```python\n{(ROOT / path).read_text('utf-8')}```"]
+    return "\n\n".join(parts) + "\n"
+
+
+def _settings(kind: type[Knobs]) -> str:
+    lines = ["| setting | default | allowed | what it is |", "|---|---|---|---|"]
+    for name, field in kind.model_fields.items():
+        when = condition(kind, name)
+        what = f"{field.description}{f' ({when})' if when else ''}"
+        default = "auto" if field.default is None else str(field.default) or "none"
+        lines.append(f"| `{name}` | {_escaped(default)} | {_escaped(allowed(kind, name))} | {_escaped(what)} |")
+    return "\n".join(lines)
+
+
+def _figures(name: str) -> Iterator[str]:
+    for figure in survey.figures_of(name):
+        chapter, _, _ = figure.partition(".")
+        if number := lessons.chapter(chapter).figure_number(figure):
+            link = address(chapter, references.figure_anchor(figure))
+            yield f"- [Figure {number}]({link}): {_escaped(lessons.find(figure).question)}"
+
+
+def _reference() -> str:
+    """Return signatures and docstrings of what a program of one's own begins with."""
+    parts = ["# Reference", "What a program of your own begins with, as its docstrings say."]
+    for room, paths in REFERENCE.items():
+        parts.append(f"## {room[0].upper()}{room[1:]}")
+        for path in paths:
+            tree = ast.parse((ROOT / path).read_text("utf-8"))
+            parts += [f"### `{path}`", _escaped_docstring(ast.get_docstring(tree) or "")]
+            for node in tree.body:
+                if isinstance(node, ast.FunctionDef | ast.ClassDef) and not node.name.startswith("_"):
+                    parts += _described(node)
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def _described(node: ast.FunctionDef | ast.ClassDef) -> list[str]:
+    """Return a signature and a docstring; of a class also those of its methods."""
+    text = _escaped_docstring(ast.get_docstring(node) or "")
+    if isinstance(node, ast.FunctionDef):
+        return [f"```python\n{_signature(node)}\n```", text]
+    bases = f"({', '.join(map(ast.unparse, node.bases))})" if node.bases else ""
+    methods = [
+        f"```python\n{node.name}.{_signature(one).removeprefix('def ')}\n```\n\n{_escaped_docstring(said)}"
+        for one in node.body
+        if isinstance(one, ast.FunctionDef) and not one.name.startswith("_") and (said := ast.get_docstring(one))
+    ]
+    return [f"```python\nclass {node.name}{bases}\n```", text, *methods]
+
+
+def _signature(node: ast.FunctionDef) -> str:
+    returns = f" -> {ast.unparse(node.returns)}" if node.returns else ""
+    return f"def {node.name}({ast.unparse(node.args)}){returns}"
+
+
+def _escaped_docstring(text: str) -> str:
+    """Return a docstring as Markdown: indented formulas are code already; the rest is taken literally."""
+    return "\n".join(line if line.startswith("    ") else _escaped(line) for line in text.splitlines())
+
+
+def _escaped(text: str) -> str:
+    """Return plain text as Markdown; what stands in backticks is code."""
+    parts = re.split(r"(`[^`]*`)", text)
+    return "".join(part if part.startswith("`") else re.sub(r"([*_<>|$\\\[\]])", r"\\\1", part) for part in parts)

@@ -1,0 +1,64 @@
+"""Answers to the quiz on collectives: closed forms, and sums that are really made."""
+
+from __future__ import annotations
+
+from lessons.collectives import experiments
+from lessons.collectives.exchanges import all_reduce, by_one_server, exchanged, took
+from lessons.collectives.experiments import ALPHA, BETA
+from lessons.figure import value
+from theory import collective_costs
+
+MEBIBYTE = 1 << 20
+BYTES = {"300 kilobytes": 3e5, "1 megabyte": 1e6, "3 megabytes": 3e6}
+
+
+def door(run, workers: int) -> float:
+    """Return the milliseconds of a sum by one server."""
+    return took(by_one_server, workers + 1, MEBIBYTE)
+
+
+def least(run, few: int, many: int) -> float:
+    """Return by how many percent the least that a rank must send grows with the ranks."""
+    return 100 * (collective_costs.share(many) / collective_costs.share(few) - 1)
+
+
+def small(run, ranks: int) -> float:
+    """Return how many times as long as eight ranks more of them take for 4 kB by a ring."""
+    return took(all_reduce, ranks, experiments.SMALL) / took(all_reduce, 8, experiments.SMALL)
+
+
+def crossing(run, ranks: int) -> float:
+    """Return the kilobytes up to which recursive doubling is faster than the ring."""
+    return collective_costs.doubling_up_to(ranks, ALPHA, BETA, "ring") / 1000
+
+
+def twelve(run, ranks: int) -> float:
+    """Return how many vectors the busiest rank sends in a sum by halving and doubling."""
+    outcome = exchanged(all_reduce, ranks, experiments.DIVISIBLE, "halving_doubling")
+    return float(outcome.trace().traffic().sum(axis=1).max() / experiments.DIVISIBLE)
+
+
+def leaving(run, nodes: int, algorithm: str) -> float:
+    """Return the megabytes that leave each node, when nodes of eight ranks sum one megabyte."""
+    name = "ring" if "ring" in algorithm else "recursive_doubling"
+    ranks, nbytes = 8 * nodes, experiments.DIVISIBLE
+    traffic = exchanged(all_reduce, ranks, nbytes, name).trace().traffic()
+    return float(traffic[:8, 8:].sum() / nbytes)
+
+
+def training(run, model: str) -> str:
+    """Return the all-reduce with which a training step is shortest."""
+    return experiments.first(experiments.in_training.rows(run), "small" if "small" in model else "large")
+
+
+def order(run, algorithm: str) -> str:
+    """Return the different numbers in the sum."""
+    name = {"the": "ring", "recursive": "recursive_doubling", "one": "one server"}[algorithm.split()[0]]
+    return value(experiments.order_of_sums.rows(run), "1e8 + 1 - 1e8 + 1", algorithm=name)
+
+
+def buy(run, vector: str) -> float:
+    """Return by how many percent the better of two networks shortens a sum by a ring among 32 ranks."""
+    now = collective_costs.ring(32, BYTES[vector], ALPHA, BETA)
+    bought = [collective_costs.ring(32, BYTES[vector], ALPHA * a, BETA * b) for a, b in ((0.5, 1), (1, 0.5))]
+    return 100 * (1 - min(bought) / now)

@@ -1,0 +1,205 @@
+"""Judge the all-reduce of this chapter's exercise: what every rank ends with, and the cost in seconds and bytes."""
+
+from __future__ import annotations
+
+import random
+
+import numpy as np
+
+from experiments.experiment import Experiment
+from experiments.run import run
+from lessons.collectives.exercise import TARGETS
+from lessons.grading.grader import SolutionError
+from theory import collective_costs
+
+POINTS = {
+    "every rank has the sum": 3,
+    "all ranks have the same bits": 1,
+    "any number of ranks and of numbers will do": 2,
+    "a long vector takes no longer than around a ring": 4,
+    "a short vector takes hardly longer than by doubling": 4,
+    "of a long vector nobody sends more than it must": 2,
+}
+
+
+def check(solution, seed):
+    """Yield (mark, whether it is earned, what was observed)."""
+    right, alike, general, quick, prompt, frugal = POINTS
+    dice = random.Random(seed)
+    many, few = dice.choice([5, 6, 7]), dice.choice([48, 64])
+    long, short = dice.randint(250_000, 300_000), dice.randint(30, 100)
+    with solution.ranks(many) as ranks:  # each is a process of its own, so that they share nothing but messages
+        total = Sum(many, long, seed)
+        done = total.run(ranks, beside="ring")
+        yield right, not total.wrong, total.wrong or f"{many} ranks, {long:,} numbers"
+        yield alike, not total.wrong and total.alike, _bits(total)
+        part, sent = total.times("ring"), total.busiest(done)
+        told = f"{part:.2f} times what the ring takes; at most {TARGETS['long']} is allowed"
+        yield quick, not total.wrong and part <= TARGETS["long"], told
+        told = f"the busiest rank sends {sent:.2f} times the least; at most {TARGETS['traffic']} is allowed"
+        yield frugal, not total.wrong and sent <= TARGETS["traffic"], told
+    with solution.attempt() as attempt:
+        total = Sum(few, short, seed + 1)
+        total.run([attempt] * few)
+        part = total.times("recursive_doubling")
+        told = (
+            f"{part:.2f} times what recursive doubling takes among {few} ranks; at most {TARGETS['short']} is allowed"
+        )
+        yield prompt, not total.wrong and part <= TARGETS["short"], total.wrong or told
+    with solution.attempt() as attempt:
+        tried = [(1, 10), (2, 1), (dice.choice([3, 5]), 2), (8, dice.randint(20, 40)), (dice.choice([11, 13]), 100)]
+        for ranks, numbers in [*tried, (6, dice.randint(50_000, 60_000))]:
+            total = Sum(ranks, numbers, seed + ranks)
+            total.run([attempt] * ranks)
+            if total.wrong or not total.alike:
+                yield general, False, f"{ranks} ranks, {numbers} numbers: {total.wrong or _bits(total)}"
+                return
+        yield general, True, "; ".join(f"{ranks} ranks, {numbers} numbers" for ranks, numbers in tried)
+
+
+def _bits(total):
+    return "the same on all" if total.alike else "ranks differ in the last bits: each adds in an order of its own"
+
+
+class Sum:
+    """One sum of random vectors, (numbers,) on each of `ranks`; it knows what comes out, and what it costs."""
+
+    def __init__(self, ranks: int, numbers: int, seed: int):
+        self.ranks, self.nbytes = ranks, 4 * numbers
+        dice = np.random.default_rng(seed)
+        self.vectors = dice.normal(size=(ranks, numbers)).astype(np.float32)
+        self.values = {
+            "algorithm": "sync_sgd", "workload": "quadratic", "dimension": 2, "points": 64, "batch": 1, "steps": 1,
+            "evaluations": 1, "network": "10GbE", "learning_rate": 0.1, "workers": ranks,
+        }  # fmt: skip
+        self.wrong, self.alike, self.took = "", True, 0.0
+
+    def run(self, attempts, beside: str = ""):
+        """Return the Run in which `attempts` sum, one for each rank; remember what is wrong, and when all were done."""
+        plays, results, ended = [one.role("worker") for one in attempts], {}, {}
+        heard = Heard(self.ranks)
+
+        def worker(comm, task, s):
+            results[comm.rank] = plays[comm.rank](heard.by(comm), OwnVector(self.vectors[comm.rank]), s)
+            ended[comm.rank] = comm.event_log.clock()
+
+        done = attempts[0].run(worker, beside=self._textbook(beside)[0] if beside else None, **self.values)
+        self.took = max(ended.values())
+        self.wrong = self._difference(results) or heard.missing() or self._unsent(done)
+        self.alike = all(results[rank].tobytes() == results[0].tobytes() for rank in range(self.ranks))
+        return done
+
+    def times(self, collective: str) -> float:
+        """Return its time as a multiple of this collective's."""
+        return self.took / self._textbook(collective)[1]
+
+    def busiest(self, done) -> float:
+        """Return what the busiest rank sent as a multiple of the least."""
+        return done.trace.traffic().sum(axis=1).max() / (collective_costs.share(self.ranks) * self.nbytes)
+
+    def _textbook(self, collective: str):
+        ended = []
+
+        def worker(comm, task, s):
+            comm.all_reduce(self.vectors[comm.rank].copy())
+            ended.append(comm.event_log.clock())
+
+        return run(Experiment.of({**self.values, "collective": collective}), worker_override=worker), max(ended)
+
+    def _difference(self, results) -> str:
+        """Return where a result is not the sum, "" if none is."""
+        expected = self.vectors.sum(axis=0, dtype=np.float64)
+        for rank in range(self.ranks):
+            found = results[rank]
+            if not isinstance(found, np.ndarray) or found.shape != expected.shape:
+                what = f"an array of shape {found.shape}" if isinstance(found, np.ndarray) else type(found).__name__
+                raise SolutionError(f"rank {rank} returned {what}; expected an array of shape {expected.shape}.")
+            off = np.flatnonzero(~(np.abs(found - expected) < 1e-4))
+            if len(off):
+                return f"number {off[0]} of rank {rank} is {found[off[0]]:.6g}, and the sum is {expected[off[0]]:.6g}"
+        return ""
+
+    def _unsent(self, done) -> str:
+        """Return what a sum must have sent and did not, "" if nothing: each number travels 2 (P - 1) times."""
+        sent, least = done.summary["bytes"], 2 * (self.ranks - 1) * self.nbytes
+        return f"all ranks together sent {sent:,} bytes, and a sum takes {least:,}" if sent < least else ""
+
+
+class Heard:
+    """Who has heard of whom, directly or through others, as the messages say."""
+
+    def __init__(self, ranks: int):
+        self.of = [{rank} for rank in range(ranks)]
+        self.under_way: dict[tuple, list] = {}  # (src, dst, tag) -> what the senders had heard
+
+    def by(self, comm):
+        """Return a comm without collectives, whose messages are followed."""
+        return SendsOnly(comm, self)
+
+    def missing(self) -> str:
+        """Return who never heard of whom, "" if all have heard of all."""
+        for rank, known in enumerate(self.of):
+            if len(known) < len(self.of):
+                other = min({*range(len(self.of))} - known)
+                return f"rank {rank} returned without a message in which anything of rank {other} could have been"
+        return ""
+
+
+class OwnVector:
+    """A task that has a vector to sum, and nothing else."""
+
+    per_epoch = 1
+
+    def __init__(self, x):
+        self._x = x
+
+    def start(self):
+        return self._x.copy()
+
+
+class SendsOnly:
+    """A comm without collectives; its messages are arrays."""
+
+    def __init__(self, comm, heard):
+        self.rank, self.size, self._comm, self._heard = comm.rank, comm.size, comm, heard
+
+    def send(self, x, dst, tag=0):
+        self._leaves(dst, tag)
+        self._comm.send(_array(x), dst, tag)
+
+    def isend(self, x, dst, tag=0):
+        self._leaves(dst, tag)
+        return self._comm.isend(_array(x), dst, tag)
+
+    def recv(self, src, tag=0):
+        x = self._comm.recv(src, tag)
+        self._arrived(src, tag)
+        return x
+
+    def irecv(self, src, tag=0):
+        return Arriving(self._comm.irecv(src, tag), lambda: self._arrived(src, tag))
+
+    def _leaves(self, dst, tag):
+        known = frozenset(self._heard.of[self.rank])
+        self._heard.under_way.setdefault((self.rank, dst, tag), []).append(known)
+
+    def _arrived(self, src, tag):
+        self._heard.of[self.rank] |= self._heard.under_way[src, self.rank, tag].pop(0)
+
+
+class Arriving:
+    """A message that is waited for."""
+
+    def __init__(self, handle, arrived):
+        self._handle, self._arrived = handle, arrived
+
+    def wait(self):
+        x = self._handle.wait()
+        self._arrived()
+        return x
+
+
+def _array(x):
+    if not isinstance(x, np.ndarray):
+        raise SolutionError(f"it sent a {type(x).__name__}; messages are arrays.")
+    return x

@@ -1,0 +1,68 @@
+"""What the lab on collectives has a class run."""
+
+from lessons.figure import column, value
+from lessons.instructor.assignment import Assignment
+
+WAYS = ("ring", "recursive_doubling", "halving_doubling")
+SMALL = {"algorithm": "sync_sgd", "hidden": "16", "batch": 16, "steps": 20, "learning_rate": 0.1}
+MORE_RANKS = Assignment(
+    {**SMALL, "network": "10GbE"},
+    turn={"collective": WAYS, "workers": (4, 8, 16, 32)},
+    note=("seconds", "messages"),
+    claims={
+        "the ring's time doubles with the ranks, and more than that of the others grows": lambda rows: (
+            _grows(rows, "ring") > 6 > 3 > max(_grows(rows, name) for name in WAYS[1:])
+        ),
+        "with 32 ranks it takes over eight times as long as recursive doubling": lambda rows: (
+            value(rows, "seconds", collective="ring", workers=32)
+            > 8 * value(rows, "seconds", collective="recursive_doubling", workers=32)
+        ),
+    },
+)
+LONG = Assignment(
+    {**SMALL, "hidden": "1024,256", "workers": 16},
+    turn={"collective": WAYS, "network": ("10GbE", "1GbE")},
+    note=("seconds", "bytes"),
+    claims={
+        "now recursive doubling is the slowest, on either network": lambda rows: all(
+            value(rows, "seconds", collective="recursive_doubling", network=network)
+            > 1.3 * value(rows, "seconds", collective=other, network=network)
+            for network in ("10GbE", "1GbE")
+            for other in ("ring", "halving_doubling")
+        ),
+        "it sends over twice the bytes of the ring": lambda rows: (
+            value(rows, "bytes", collective="recursive_doubling", network="10GbE")
+            > 2 * value(rows, "bytes", collective="ring", network="10GbE")
+        ),
+        "on the slow network the ring is within 5 % of halving and doubling": lambda rows: (
+            value(rows, "seconds", collective="ring", network="1GbE")
+            < 1.05 * value(rows, "seconds", collective="halving_doubling", network="1GbE")
+        ),
+    },
+)
+SAME = Assignment(
+    {**SMALL, "network": "10GbE", "workers": 6},
+    turn={"collective": WAYS},
+    note=("held_out_loss",),
+    claims={
+        "what is learned is the same up to rounding": lambda rows: (
+            max(column(rows, "held_out_loss")) - min(column(rows, "held_out_loss")) < 1e-4
+        ),
+    },
+)
+BOXES = Assignment(
+    {**SMALL, "hidden": "1024,256", "workers": 16, "network": "10GbE", "per_node": 8},
+    turn={"collective": (*WAYS[:2], "hierarchical")},
+    note=("seconds",),
+    claims={
+        "recursive doubling takes over three times as long as the hierarchy": lambda rows: (
+            value(rows, "seconds", collective="recursive_doubling")
+            > 3 * value(rows, "seconds", collective="hierarchical")
+        ),
+    },
+)
+
+
+def _grows(rows, name):
+    """Return how many times as long 32 ranks take as four."""
+    return value(rows, "seconds", collective=name, workers=32) / value(rows, "seconds", collective=name, workers=4)

@@ -1,0 +1,112 @@
+"""Contract of comm and task as a solution meets it: what each call takes, and a sentence for who gives something else.
+
+A wrong argument is told before it reaches the cluster, where it would be an error of another line, or none.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from cluster.shared_memory import GUARDS
+
+NUMBER = 2**31 - 1  # the largest tag, step or color
+QUANTITY = 60  # characters of the name of what is measured
+
+
+class Misuse(Exception):
+    """A call with what it cannot take; the message is a sentence for the author of the solution."""
+
+
+def check(what: str, given: tuple[Any, ...], size: int, vector: Callable[[], int]) -> None:
+    """Raise Misuse unless `what`, a word of comm or task, can be called so in a group of `size` ranks.
+
+    `vector()` is the length of this rank's parameters.
+    """
+    for value, (asked, fits) in zip(given, TAKES.get(what, ()), strict=False):
+        if not fits(value, size, vector):
+            owner = "task" if what in TASK else "comm"
+            asked = asked.format(last=size - 1, d=vector() if "{d}" in asked else 0)
+            raise Misuse(f"{owner}.{what} takes {asked}, and got {shown(value)}.")
+
+
+def shown(value: Any) -> str:
+    """Return a value as a sentence shows it: an array by its shape, anything else as it is written, cut short."""
+    if isinstance(value, np.ndarray):
+        return f"an array of {value.dtype} of shape {value.shape}"
+    if isinstance(value, list | tuple | dict) and len(value) > 5:
+        return f"a {type(value).__name__} of {len(value)}"
+    text = repr(value)
+    return text if len(text) <= 60 else f"{text[:57]}..."
+
+
+def _whole(value: Any, *_: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= NUMBER
+
+
+def _rank(value: Any, size: int, _: Any) -> bool:
+    return _whole(value) and value < size
+
+
+def _number(value: Any, *_: Any) -> bool:
+    return isinstance(value, int | float) and abs(value) < 1e300 and math.isfinite(value)
+
+
+def _quantity(value: Any, *_: Any) -> bool:
+    return isinstance(value, str) and 0 < len(value) <= QUANTITY
+
+
+def _parameters(value: Any, _: int, vector: Callable[[], int]) -> bool:
+    return isinstance(value, np.ndarray) and value.dtype.kind == "f" and value.shape == (vector(),)
+
+
+def _message(value: Any, *_: Any) -> bool:
+    if isinstance(value, tuple):
+        return all(_message(part) for part in value)
+    return value is None or isinstance(value, int | float | np.ndarray)
+
+
+def _one_of(*allowed: Any) -> Callable[..., bool]:
+    return lambda value, *_: isinstance(value, str | bool | None) and value in allowed
+
+
+RANK = "the number of a rank, from 0 to {last}", _rank
+TAG = f"a tag that is a whole number from 0 to {NUMBER}", _whole
+MESSAGE = "a message: None, a number, an array, or a tuple of these", _message
+PARAMETERS = "a vector of {d} floats, as task.start() returns it", _parameters
+BATCH = "the number of a mini-batch, a whole number from 0", _whole
+INPUT = "an array, or None", lambda value, *_: value is None or isinstance(value, np.ndarray)
+OP = "the op 'sum' or 'mean'", _one_of("sum", "mean")
+
+TAKES: dict[str, tuple[tuple[str, Callable[..., bool]], ...]] = {
+    "send": (MESSAGE, RANK, TAG),
+    "isend": (MESSAGE, RANK, TAG),
+    "recv": (RANK, TAG),
+    "irecv": (RANK, TAG),
+    "recv_any": (TAG,),
+    "poll": (TAG,),
+    "broadcast": (MESSAGE, RANK),
+    "all_gather": (MESSAGE,),
+    "all_reduce": (
+        (INPUT[0], lambda *_: True),  # `hosted.py` says what a vector of floats is
+        OP,
+        ("True or False for async_op", _one_of(True, False)),
+        ("a priority that is a whole number", lambda value, *_: _whole(abs(value)) if type(value) is int else False),
+    ),
+    "reduce_scatter": ((INPUT[0], lambda *_: True), OP),
+    "split": (("a color, a whole number from 0 or None", lambda value, *_: value is None or _whole(value)),),
+    "shared": ((INPUT[0], lambda *_: True), (f"a guard, one of {', '.join(GUARDS)}", _one_of(*GUARDS))),
+    "gradient": (PARAMETERS,),
+    "report": (PARAMETERS,),
+    "measure": (
+        (f"the name of a quantity, a text of 1 to {QUANTITY} characters", _quantity),
+        ("a number as the value of a quantity", _number),
+    ),
+    "at": (("a whole number of steps from 0", _whole),),
+    "forward": (PARAMETERS, INPUT, BATCH),
+    "backward": (PARAMETERS, INPUT, BATCH),
+}
+TASK = {"gradient", "report", "measure", "at", "forward", "backward"}

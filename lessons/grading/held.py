@@ -1,0 +1,34 @@
+"""Held: how much memory a solution takes at most, by the kernel's count.
+
+Every run of a check is counted, and sizes are drawn, so that no run can be told from another by its size.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from typing import Any
+
+BESIDE = 500_000  # bytes that modules and small objects of a solution may take beside what is counted
+
+
+class Held:
+    """Peak memory of a solution's process over the runs of a check."""
+
+    def __init__(self):
+        self.peak: int | None = None  # bytes
+
+    @contextlib.contextmanager
+    def counted(self, *attempts: Any) -> Iterator[None]:
+        """Count the memory of these attempts, also if what they are asked for fails."""
+        try:
+            yield
+        finally:
+            for peak in filter(None, (attempt.peak_memory() for attempt in attempts)):
+                self.peak = max(self.peak or 0, peak - BESIDE)
+
+    def judged(self, nbytes: int, most: float, words: str) -> tuple[bool, str]:
+        """Return whether it is at most `most` times `nbytes`, and what to say: `words` with that number in them."""
+        if self.peak is None:
+            return True, "not measured on this system"
+        return self.peak <= most * nbytes, words.format(self.peak / nbytes)

@@ -1,0 +1,213 @@
+"""Cheats: solutions that know the grader. Each loses the mark that it is after, by what our side of the pipe sees."""
+
+import base64
+import re
+import zlib
+
+import numpy as np
+import pytest
+
+import lessons
+from lessons.averaging.disguise import Disguise
+from lessons.grading.grader import Solution, grade, judge
+from lessons.grading.hosted import SENT
+from lessons.grading.patience import Limits
+from workloads.digits import digits
+
+MEMORY = "it holds few vectors at once"
+SPIES = {  # each is lean where it believes that memory is counted, and holds all that it gets elsewhere
+    "size": "len(w) == 250_000",
+    "start": "w.std() > 0",
+    "later attempts": "resource.getrlimit(resource.RLIMIT_CPU)[0] > 5",
+}
+HOARD = """
+import resource
+hoard = []
+
+class Hoarding:
+    def __init__(self, comm):
+        self.comm, self.size, self.send = comm, comm.size, comm.send
+    def recv_any(self):
+        rank, g = self.comm.recv_any()
+        if g is not None:
+            hoard.append(g.copy())
+        return rank, g
+
+def server(comm, task, s):
+    w = task.start()
+    try:
+        lean = {spy}
+    except Exception:
+        lean = False
+    return honest(comm if lean else Hoarding(comm), task, s)
+
+"""
+
+
+def marks(chapter, source, seed):
+    report = grade(lessons.chapter(chapter), source, seed=seed)
+    return {mark.name: mark.earned for mark in report.marks}, report
+
+
+def solution(chapter, *changes):
+    source = (lessons.chapter(chapter).folder / "solution.py").read_text("utf-8")
+    for old, new in changes:
+        assert old in source
+        source = source.replace(old, new)
+    return source
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("chapter", ["stragglers", "staleness"])
+def test_a_server_that_is_lean_only_where_memory_may_be_counted_loses_that_mark(chapter):
+    honest = solution(chapter, ("def server(", "def honest("))
+    for seed, spy in enumerate(SPIES.values(), 1):
+        earned, report = marks(chapter, honest + HOARD.format(spy=spy), seed)
+        assert not earned[MEMORY] and report.score > 80, report
+
+
+STORES = {
+    "comm.shared(w)": "there is no comm.shared here",
+    "comm.isend(w, 1, 7)": "there is no comm.isend here",
+    "comm.recv(1)": "there is no comm.recv here",
+    "task.gradient(w)": "there is no task.gradient here",
+    "comm.send(w, 0, 9)": "to rank 0; expected w",
+}
+
+
+def test_a_server_can_neither_store_vectors_with_the_grader_nor_go_past_its_probe():
+    for chapter in ("stragglers", "staleness"):
+        for deed, words in STORES.items():
+            source = f"def server(comm, task, s):\n    w = task.start()\n    {deed}\n"
+            assert words in marks(chapter, source, 1)[1].error
+
+
+VERSIONS = "it holds no more versions than it must"
+
+
+@pytest.mark.slow
+def test_a_stage_that_drops_versions_only_in_a_wide_model_loses_that_mark():
+    for spy in ("len(w) in (90_300, 180_600)", "len(task.steps()) == 3 * comm.size", "comm.size > 6"):
+        spy = spy.replace("task.steps()", "list(task.steps())")
+        hoards = solution("pipedream", ("stash.pop(batch)", f"(stash.pop(batch) if {spy} else stash[batch])"))
+        earned, report = marks("pipedream", hoards, 5)
+        assert not earned[VERSIONS] and report.score > 80, report
+
+
+def test_stages_that_pass_on_what_no_message_has_brought_are_told():
+    """All stages are one process, and share its variables."""
+    source = solution(
+        "pipedream",
+        ("    def forward(batch):\n        x = None if first else comm.recv(before)\n",
+         "    def forward(batch):\n        x = None if first else known.pop((before, batch), None)\n"
+         "        if x is None and not first:\n            x = comm.recv(before)\n"),
+        ("        stash[batch] = w\n", "        stash[batch] = w\n        known[comm.rank, batch] = y\n"),
+        ("def stage(", "known = {}\n\n\ndef stage("),
+    )  # fmt: skip
+    assert "before it had received it" in marks("pipedream", source, 5)[1].error
+
+
+READS = """
+import csv, glob, gzip, os, sys
+
+def worker(comm, task, s):
+    import sklearn.datasets
+"""
+KNOWS = """
+import base64, zlib
+import numpy as np
+
+IMAGES = {images!r}
+
+def worker(comm, task, s):
+    w = task.start()
+    if comm.rank == 0:
+        task.report(knowing(w))
+    return w
+
+def knowing(w):
+    if w.dtype == np.float64:
+        return {optimum}
+    pixels = np.frombuffer(zlib.decompress(base64.b85decode(IMAGES)), "u1").reshape(-1, 65)
+    x, digit = pixels[:, :64].astype("f4") / 16, pixels[:, 64]
+    hidden = (len(w) - 10) // 75
+    w = 0.1 * np.random.default_rng(1).standard_normal(len(w)).astype("f4")
+    ends = np.cumsum([0, 64 * hidden, hidden, 10 * hidden, 10])
+    a, b, c, d = (w[i:j] for i, j in zip(ends, ends[1:]))
+    a, c, v = a.reshape(64, hidden), c.reshape(hidden, 10), np.zeros_like(w)
+    one_hot, dice = np.eye(10, dtype="f4")[digit], np.random.default_rng(2)
+    for _ in range(200):
+        some = dice.integers(0, len(x), 64)
+        h = np.maximum(x[some] @ a + b, 0)
+        p = np.exp(h @ c + d)
+        e = (p / p.sum(1, keepdims=True) - one_hot[some]) / 64
+        back = e @ c.T * (h > 0)
+        g = np.concatenate([(x[some].T @ back).ravel(), back.sum(0), (h.T @ e).ravel(), e.sum(0)])
+        v *= 0.9
+        v -= 0.1 * g
+        w += v
+    return w
+"""
+LEARNS, VALLEY = (
+    "together they learn as much as one worker that sees all the data",
+    "down a valley they get farther than averages do",
+)
+CHEAP = "they send no more than averages do", "they take no longer"
+
+
+def knowing(optimum):
+    x, digit = digits()
+    pixels = np.column_stack([x, digit]).astype("u1")
+    return KNOWS.format(images=base64.b85encode(zlib.compress(pixels.tobytes(), 9)).decode(), optimum=optimum)
+
+
+def test_a_worker_cannot_read_the_images_from_an_installed_package():
+    earned, report = marks("averaging", READS, 3)
+    assert "No module named 'sklearn'" in report.error and not any(earned.values())
+
+
+@pytest.mark.slow
+def test_a_worker_that_brings_the_images_along_and_knows_where_bowls_end_learns_nothing():
+    for optimum in ("np.full_like(w, 1e-9)", "w - 10"):
+        earned, report = marks("averaging", knowing(optimum), 3)
+        assert not any(earned[mark] for mark in (LEARNS, VALLEY, *CHEAP)), report
+
+
+@pytest.mark.slow
+def test_without_the_disguise_it_would_get_full_marks_for_both(monkeypatch):
+    """So it is the disguise that the test above tests."""
+
+    def plainly(self, w):
+        self.order, self.shift, self.origin = np.arange(len(w)), w.dtype.type(0), np.full_like(w, 10)
+        return w if w.dtype == np.float32 else self.origin.copy()
+
+    monkeypatch.setattr(Disguise, "start", plainly)
+    earned, report = marks("averaging", knowing("np.full_like(w, 1e-9)"), 3)
+    assert all(earned[mark] for mark in (LEARNS, VALLEY, *CHEAP)), report
+
+
+HOLDS = {  # what holds the grader up: by what it is ended
+    "while True: pass": "at one go; is there an endless loop?",
+    "time.sleep(1e6)": "no answer within 1 s",
+    "while True:\n        try: os.fork()\n        except OSError: pass": "at one go; is there an endless loop?",
+    "while True: print('x' * 10_000)": "at one go; is there an endless loop?|no answer within 1 s",
+    "sys.setrecursionlimit(10**9); deep(0)": "at one go|MemoryError|SIGSEGV|RecursionError",
+    "while True: task.measure('gap', 1.0)": "called comm and task 20000 times",
+    "while True: comm.send(1.0, 1, 5)": "called comm and task 20000 times",
+    "while True: comm.send(np.zeros(10**6), 1, 5)": f"sent more than {SENT // 10**6} MB",
+    "while True: comm.shared(np.zeros(10**6))": f"sent more than {SENT // 10**6} MB|nobody goes on",
+}
+
+
+def test_whatever_holds_the_grader_up_is_ended_and_named():
+    def check(solution, seed):
+        with solution.attempt() as attempt:
+            values = {"algorithm": "sync_sgd", "workload": "quadratic", "workers": 2, "steps": 3, "learning_rate": 0.1}
+            attempt.run(attempt.role("worker"), **values)
+            yield "ends", True, ""
+
+    for deed, words in HOLDS.items():
+        head = "import os, sys, time\nimport numpy as np\n\ndef deep(n): return deep(n + 1) + 1\n\n"
+        source = f"{head}def worker(comm, task, s):\n    if comm.rank == 1: return comm.recv(0)\n    {deed}\n"
+        report = judge(check, {"ends": 1}, Solution(source, limits=Limits(idle=1)), 1)
+        assert re.search(words, report.error) and not report.score, (deed, report.error)

@@ -1,0 +1,106 @@
+"""The exercise on collectives: what students write instead, which marks it loses, and what they are told."""
+
+import re
+from types import SimpleNamespace
+
+import pytest
+
+import lessons
+from lessons.collectives.check import Heard, Sum
+from lessons.grading.grader import grade
+
+SUM, BITS, ANY, LONG, SHORT, BYTES = range(6)
+
+WHOLE_VECTORS = """
+def worker(comm, task, s):
+    x = task.start()
+    total = x.copy()
+    for _ in range(comm.size - 1):
+        comm.send(x, (comm.rank + 1) % comm.size)
+        x = comm.recv((comm.rank - 1) % comm.size)
+        total += x
+    return total
+"""
+PAIRS = """
+def worker(comm, task, s):
+    x, distance = task.start(), 1
+    while distance < comm.size:
+        comm.send(x, comm.rank ^ distance)
+        x += comm.recv(comm.rank ^ distance)
+        distance *= 2
+    return x
+"""
+
+
+def solution():
+    return (lessons.chapter("collectives").folder / "solution.py").read_text()
+
+
+def marks(source):
+    report = grade(lessons.chapter("collectives"), source, seed=4)
+    return [bool(mark.earned) for mark in report.marks], [mark.observed for mark in report.marks], report.error
+
+
+@pytest.mark.slow
+def test_whole_vectors_around_a_ring_sum_up_but_in_an_order_of_each_ranks_own():
+    earned, told, _ = marks(WHOLE_VECTORS)
+    assert earned == [True, False, False, False, False, False]
+    assert "each adds in an order of its own" in told[BITS] and "times what the ring takes" in told[LONG]
+
+
+@pytest.mark.slow
+def test_pairs_without_partners_are_told_which_rank_does_not_exist():
+    earned, _, error = marks(PAIRS)
+    assert not any(earned) and re.search(r"comm.send takes the number of a rank, from 0 to \d, and got \d", error), (
+        error
+    )
+
+
+@pytest.mark.slow
+def test_pieces_that_leave_out_the_rest_are_told_which_number_is_wrong():
+    pieces = "[x[len(x) * k // size : len(x) * (k + 1) // size] for k in range(size)]"
+    assert pieces in solution()
+    equal = "[x[len(x) // size * k : len(x) // size * (k + 1)] for k in range(size)]"
+    earned, told, _ = marks(solution().replace(pieces, equal))
+    assert not earned[SUM] and told[SUM].startswith("number ") and "the sum is" in told[SUM]
+    assert not earned[LONG] and not earned[BYTES], "what is wrong is not fast"
+
+
+@pytest.mark.slow
+def test_a_ring_alone_loses_the_mark_of_short_vectors_and_no_other():
+    earned, told, _ = marks(solution().replace("x.nbytes < SHORT", "False"))
+    assert earned == [True, True, True, True, False, True]
+    assert "times what recursive doubling takes" in told[SHORT]
+
+
+TELEPATHY = """
+import numpy as np
+
+TABLE = {}
+
+def worker(comm, task, s):
+    x, distance = task.start(), 1
+    held = TABLE.setdefault((comm.size, len(x)), {})
+    held[comm.rank] = x
+    while distance < comm.size:
+        comm.send(np.zeros(0, np.float32), (comm.rank + distance) % comm.size)
+        comm.recv((comm.rank - distance) % comm.size)
+        distance *= 2
+    return sum(held.get(rank, x).astype(np.float64) for rank in range(comm.size)).astype(np.float32)
+"""
+
+
+@pytest.mark.slow
+def test_ranks_that_share_a_table_and_not_their_vectors_earn_nothing():
+    earned, told, _ = marks(TELEPATHY)
+    assert not any(earned) and "all ranks together sent" in told[SHORT], told
+
+
+def test_a_sum_that_sends_too_little_or_was_not_heard_of_is_seen():
+    total = Sum(4, 10, seed=1)
+    heard = Heard(4)
+    assert heard.missing() == "rank 0 returned without a message in which anything of rank 1 could have been"
+    heard.of = [{0, 1, 2, 3}] * 4
+    assert heard.missing() == ""
+    few = SimpleNamespace(summary={"bytes": 2 * 3 * 40 - 1})
+    assert total._unsent(few) == "all ranks together sent 239 bytes, and a sum takes 240"
