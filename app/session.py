@@ -7,10 +7,12 @@ rounds: with Streamlit's own forced collections off, thirty readers cost what on
 from __future__ import annotations
 
 import gc
+import hashlib
+import itertools
 import re
 import secrets
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pyarrow.parquet  # noqa: F401  (the store reads with it; better now than at the first result)
@@ -25,6 +27,7 @@ from experiments.runs.record import Run
 ROOT = store.home().resolve()
 PATIENCE = 0.35  # s in which a run may end, or begin its curve, before a page shows that it is under way
 POLITE = 10.5  # s in which a stopped run stores what it has: a little more than the pool gives it
+COOKIE = "_streamlit_xsrf"
 REPLAY = "learning"  # the place of a replay, which makes way for a run
 NAME = re.compile(r"[0-9a-f]{16}-\w{1,16}(-\d{1,6})?")  # of a run's folder
 PINS = 4  # runs beside the one that is shown
@@ -40,10 +43,26 @@ def pool() -> Pool:
 
 
 def owner() -> str:
-    """Return this reader's name in the pool, which is notified when the tab is closed."""
-    name = st.session_state.setdefault("owner", secrets.token_hex(8))
+    """Return this tab's name in the pool, "reader:tab"; the pool is notified when the tab is closed."""
+    if "owner" not in st.session_state:
+        st.session_state.owner = ":".join(filter(None, (browser(st.context.cookies), secrets.token_hex(8))))
+    name = st.session_state.owner
     _presence(name)
     return name
+
+
+def browser(cookies: Mapping[str, str]) -> str:
+    """Return what all tabs of a browser have in common; "" where the browser keeps no cookies.
+
+    It is the token that Streamlit gives a browser against forged requests, in the form of Tornado: a mask, new for
+    every answer, and the token masked by it.
+    """
+    try:
+        mask, masked = (bytes.fromhex(part) for part in cookies.get(COOKIE, "").split("|")[1:3])
+    except ValueError:
+        return ""
+    token = bytes(one ^ other for one, other in zip(masked, itertools.cycle(mask), strict=False))
+    return hashlib.sha256(token).hexdigest()[:16] if token else ""
 
 
 @st.cache_resource(scope="session", show_spinner=False, on_release=lambda name: pool().release(name))

@@ -8,7 +8,8 @@
 One thread owns the processes: it starts them, reads their status, enforces their limits, and reaps them. A prewarmed
 pool starts the next process before there is a job for it. Other threads only ask and read. A job that crashes, runs
 away or exhausts the memory ends in a state with a sentence; nothing it does reaches this process. A new job of an owner
-replaces the owner's old one; a job that has lost its last owner is killed with all that it started.
+replaces the owner's old one; a job that has lost its last owner is killed with all that it started. Readers take turns
+(see experiments.jobs.turns).
 """
 
 from __future__ import annotations
@@ -23,7 +24,6 @@ import socket
 import sys
 import threading
 import time
-from collections import deque
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -32,6 +32,7 @@ from typing import Any, Literal
 import numpy as np
 
 from experiments.experiment import Experiment
+from experiments.jobs import memory, turns
 from experiments.jobs.process import Child
 from experiments.jobs.spec import JobSpec
 from experiments.runs import store
@@ -77,10 +78,21 @@ class _Job:
     state: JobState
     owners: set[str] = field(default_factory=set)
     version: str = ""  # of the source it was asked of
+    length: float = FOREVER  # see experiments.jobs.turns.length
     child: Child | None = None
     deadline: float = FOREVER
     ending: str = ""
     result: dict[str, str] | None = None
+
+    @property
+    def readers(self) -> frozenset[str]:
+        """Whose it is."""
+        return frozenset(map(turns.reader, self.owners))
+
+    @property
+    def on_gpus(self) -> bool:
+        """Whether CUDA's own memory of the host is in it, which is gigabytes for each rank."""
+        return isinstance(self.work, Experiment) and self.work.cluster == "gpus"
 
     def hear(self, line: dict[str, Any]) -> None:
         """Take in one line of its output (see experiments.jobs.worker)."""
@@ -100,11 +112,12 @@ class _Job:
 
 
 class Pool:
-    """`slots` jobs at a time (default: all cores but one), at most `queue` waiting.
+    """`slots` jobs at a time (default: all cores but one), at most `queue` waiting, shared fairly among readers.
 
-    Each job has `wall` seconds, and on POSIX `cpu` seconds of processor time and `memory` bytes. The lease of an owner
-    ends `lease` seconds after it was last renewed, or `grace` seconds after its release. To have several jobs at once,
-    an owner submits them as "ada", "ada/study" and so on, which are released together.
+    Each job has `wall` seconds, and on POSIX `cpu` seconds of processor time and `memory` bytes in a process; on Linux
+    these are the bytes of all its processes together, but for ranks on GPUs. The lease of an owner ends `lease` seconds
+    after it was last renewed, or `grace` seconds after its release. To have several jobs at once, an owner submits them
+    as "ada", "ada/study" and so on, which are released together.
     """
 
     def __init__(
@@ -125,7 +138,8 @@ class Pool:
         self.limits, self.command = {"cpu": cpu, "memory": memory}, tuple(command)
         self._lock = threading.RLock()
         self._jobs: dict[str, _Job] = {}
-        self._queue: deque[_Job] = deque()
+        self._queue: list[_Job] = []  # in the order they were asked for
+        self._turns, self._look = turns.Turns(), 0.0  # and when memory is next looked at
         self._running: list[_Job] = []
         self._owners: dict[str, float] = {}  # owner -> monotonic time at which it is gone
         self._closing = self._prewarming = False
@@ -144,8 +158,9 @@ class Pool:
     def submit(self, owner: str, work: Experiment | JobSpec) -> str:
         """Submit `work` for `owner`, unless it is stored already; return the job's id, the work's key.
 
-        The owner's other job, if there is one, is given up. ValueError in one sentence if the queue is full, or if an
-        experiment names files of this machine: it may have come from anywhere.
+        The owner's other job, if there is one, is given up. In a full queue, a job of the reader who has most in it
+        makes way. ValueError in one sentence if that is this reader, or nobody has more than one; or if an experiment
+        names files of this machine: it may have come from anywhere.
         """
         if isinstance(work, Experiment) and work.files:
             raise ValueError(
@@ -166,9 +181,8 @@ class Pool:
                 if folder is not None:
                     self._remember(_Job(name, work, JobState("finished", fraction=1.0, folder=folder)))
                     return name
-                if len(self._queue) >= self.most:
-                    raise ValueError(f"{len(self._queue)} runs are waiting and no more can; try again in a minute.")
-                job = _Job(name, work, JobState("queued"), version=version)
+                self._make_room(turns.reader(owner))
+                job = _Job(name, work, JobState("queued"), version=version, length=turns.length(work))
                 self._remember(job)
                 self._queue.append(job)
             job.owners.add(owner)
@@ -198,7 +212,7 @@ class Pool:
             if known is None:
                 raise ValueError(f"there is no job {job[:40]!r}; it was never asked for, or long ago.")
             if known in self._queue:
-                return replace(known.state, place=self._queue.index(known) + 1)
+                return replace(known.state, place=self._turns.order(self._queue, self._running).index(known) + 1)
             return known.state
 
     def cancel(self, job: str, owner: str | None = None) -> bool:
@@ -265,7 +279,10 @@ class Pool:
                     if not self._running:
                         break
                 while self._queue and len(self._running) < self.slots:
-                    self._start(self._queue.popleft())
+                    job = self._turns.order(self._queue, self._running)[0]
+                    self._turns.take(job)
+                    self._queue.remove(job)
+                    self._start(job)
                 patience = self._patience()
             self._prepare()
             events = self._selector.select(patience)
@@ -275,6 +292,7 @@ class Pool:
                 for job in [job for job in self._running if job.child.ended()]:
                     self._running.remove(job)
                     job.state = self._end(job, job.child.reap())
+            self._weigh()
         self._dismiss()
         self._selector.close()
         for end in (self._bell, self._ring):
@@ -363,12 +381,27 @@ class Pool:
             for job in [*self._queue, *self._running]:
                 self._leave(job, owner, "its reader has left")
 
+    def _weigh(self) -> None:
+        """Hold jobs to the memory limit with all that they started."""
+        began = time.monotonic()
+        if not memory.WATCHED or began < self._look:
+            return
+        watched, most = {job.child.process.pid: job for job in self._running if not job.on_gpus}, self.limits["memory"]
+        for leader, processes in (memory.groups(watched) if watched else {}).items():
+            if memory.used(processes, most) > most:
+                with self._lock:
+                    self._kill(watched[leader], memory.excess(most))
+        now = time.monotonic()
+        self._look = now + max(memory.EVERY, 4 * (now - began))  # to look closely at gigabytes takes a second
+
     def _patience(self) -> float:
         """Return the seconds until something is due that is no event."""
         due = [job.deadline for job in self._running]
         if due or self._queue:
             due += self._owners.values()
         longest = 0.05 if any(job.child.pidfd is None for job in self._running) else 5.0
+        if self._running and memory.WATCHED:
+            longest = min(longest, memory.EVERY)
         return max(0.0, min([longest, *(moment - time.monotonic() for moment in due)]))
 
     def _stored(self, work: Experiment | JobSpec, version: str) -> Path | None:
@@ -377,6 +410,18 @@ class Pool:
         return store.stored(work, version, self.root)
 
     # with the lock held, by any thread
+
+    def _make_room(self, reader: str) -> None:
+        """Have a job of the reader who has most in it leave a full queue. ValueError if there is none."""
+        if len(self._queue) < self.most:
+            return
+        job = turns.displaced(self._turns.order(self._queue, self._running), reader)
+        if job is None:
+            mine = sum(reader in job.readers for job in self._queue)
+            raise ValueError(
+                f"{len(self._queue)} runs are waiting and no more can, {mine} of them yours; try again in a minute."
+            )
+        self._drop(job, "the queue was full and others had less in it; try again in a minute")
 
     def _leave(self, job: _Job, owner: str, why: str) -> None:
         if owner not in job.owners:

@@ -127,10 +127,9 @@ def main() -> int:
     except BrokenPipeError:  # the parent has ended
         return 1
     except MemoryError:
-        most = spec.get("memory")
-        report(
-            "error", error=f"this needs more than {most / 1e9:.1f} GB of memory; use a smaller model or fewer workers."
-        )
+        from experiments.jobs.memory import excess
+
+        report("error", error=f"{excess(spec['memory'])}." if spec.get("memory") else "the machine has no more memory.")
     except (ValueError, OSError) as error:
         report("error", error=str(error.strerror or error) if isinstance(error, OSError) else str(error))
     except Exception as error:

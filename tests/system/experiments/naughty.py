@@ -82,9 +82,17 @@ def waits():
     time.sleep(600)
 
 
+def shares_out_memory():
+    hoard = "import time; hoard = b'x' * 150_000_000; print(flush=True); time.sleep(600)"
+    families = [subprocess.Popen([sys.executable, "-c", hoard], stdout=subprocess.PIPE) for _ in range(4)]
+    held = [child.stdout.readline() for child in families]
+    tell("progress", fraction=len(held) / 4, seconds=0, curve={}, tried={})
+    time.sleep(600)
+
+
 TRICKS = (
     raises, segfaults, eats_memory, forever, is_killed, has_grandchildren, floods, writes_nonsense, is_deaf,
-    ends_without_a_word, waits, forges_a_result,
+    ends_without_a_word, waits, forges_a_result, shares_out_memory,
 )  # fmt: skip
 
 try:

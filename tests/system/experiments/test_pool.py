@@ -3,6 +3,7 @@
 import contextlib
 import json
 import os
+import signal
 import subprocess
 import sys
 import threading
@@ -14,13 +15,14 @@ import psutil
 import pytest
 
 from experiments.experiment import Experiment
-from experiments.jobs import worker
+from experiments.jobs import memory, worker
 from experiments.jobs.pool import Pool, _Job
 from experiments.runs import store
 
 NAUGHTY = (sys.executable, "-u", str(Path(__file__).with_name("naughty.py")))
 TRICKS = ("raises", "segfaults", "eats_memory", "forever", "is_killed", "has_grandchildren", "floods",
-          "writes_nonsense", "is_deaf", "ends_without_a_word", "waits", "forges_a_result")  # fmt: skip
+          "writes_nonsense", "is_deaf", "ends_without_a_word", "waits", "forges_a_result",
+          "shares_out_memory")  # fmt: skip
 
 
 def small(**values):
@@ -169,6 +171,35 @@ def test_an_endless_loop_ends_at_the_limit_of_processor_time(pool):
     assert state.status == "failed" and "more than 1 s of processor time" in state.message
 
 
+@pytest.mark.skipif(not memory.WATCHED, reason="only Linux says how much memory processes share")
+@pytest.mark.parametrize("pool", [{"command": NAUGHTY, "memory": 400_000_000}], indirect=True)
+def test_a_job_whose_processes_need_more_memory_together_than_one_may_is_ended(pool):
+    state = end(pool, pool.submit("ada", trick("shares_out_memory")))
+    assert state.status == "failed"
+    assert state.message == "it needs more than 0.4 GB of memory; use a smaller model or fewer workers."
+    assert not children(pool)
+
+
+@pytest.mark.skipif(not memory.WATCHED, reason="only Linux says how much memory processes share")
+def test_memory_that_the_ranks_of_a_job_share_counts_once():
+    hold = (
+        "import mmap, os, time; shared = mmap.mmap(-1, 100_000_000); shared.write(b'x' * len(shared))\n"
+        "for _ in range(3):\n    if not os.fork(): break\n"
+        "hash(shared[:]); print('.', end='', flush=True); time.sleep(600)\n"
+    )
+    job = subprocess.Popen([sys.executable, "-c", hold], stdout=subprocess.PIPE, start_new_session=True)
+    try:
+        assert job.stdout.read(4) == b"...."  # all four have read all of it
+        family = memory.groups([job.pid])[job.pid]
+        assert len(family) == 4
+        assert memory.used(family, 10**12) > 400_000_000  # far below the limit it is not looked at closely
+        assert 100_000_000 < memory.used(family, 0) < 200_000_000
+    finally:
+        os.killpg(job.pid, signal.SIGKILL)
+        job.wait()
+        job.stdout.close()
+
+
 @naughty
 def test_cancelling_ends_the_grandchildren_too(pool):
     job = pool.submit("ada", trick("has_grandchildren"))
@@ -203,6 +234,21 @@ def test_waiting_jobs_know_their_place_and_move_up(pool):
     pool.cancel(jobs[0])
     until(pool, jobs[3], lambda state: state.status == "running")
     assert pool.state(jobs[4]).place == 1
+
+
+@pytest.mark.parametrize("pool", [{"command": NAUGHTY, "queue": 3}], indirect=True)
+def test_tabs_of_one_reader_neither_hold_up_nor_turn_away_another(pool):
+    tabs = [pool.submit(f"ada:{n}", trick("waits", n)) for n in range(1, 6)]
+    for job in tabs[:2]:
+        until(pool, job, lambda state: state.status == "running")
+    with pytest.raises(ValueError, match="3 runs are waiting and no more can, 3 of them yours"):
+        pool.submit("ada:6", trick("waits", 6))
+    bob = pool.submit("bob:1", trick("waits", 7))
+    assert [pool.state(job).place for job in (bob, *tabs[2:4])] == [1, 2, 3]
+    lost = pool.state(tabs[4])
+    assert lost.status == "cancelled" and "the queue was full and others had less in it" in lost.message
+    pool.cancel(tabs[0])
+    until(pool, bob, lambda state: state.status == "running")
 
 
 @naughty

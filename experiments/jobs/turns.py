@@ -1,0 +1,84 @@
+"""Turns: whose job is next, so that ten tabs of one reader do not put a class behind them.
+
+    round 3   ada's first, bob's first, cy's first    those who run nothing, the short ones first
+    round 4   ada's second, bob's second              then their next, and so on
+
+A reader has one turn in a round. Within a round short jobs go before long ones, so a long one waits for at most one job
+of every other reader, however many short ones they ask for. Who has a job running comes after those who have none.
+
+An owner is "reader", "reader:tab" or either with "/place" (see app.session); the reader is what all tabs of a browser
+share.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from typing import Protocol, TypeVar
+
+from experiments.experiment import Experiment
+from experiments.jobs.spec import JobSpec
+
+
+class Waiting(Protocol):
+    """A job, as far as its turn is concerned. Several readers may wait for the same one."""
+
+    readers: frozenset[str]
+    length: float
+
+
+J = TypeVar("J", bound=Waiting)
+
+
+def reader(owner: str) -> str:
+    """Return the reader whose tab, or whose place in a tab, this owner is."""
+    return owner.partition("/")[0].partition(":")[0]
+
+
+def length(work: Experiment | JobSpec) -> float:
+    """Return how long a job is beside others, in samples to train on; infinite where that is not known before."""
+    if isinstance(work, JobSpec) or work.steps is None:
+        return math.inf
+    return float(work.steps * work.workers * work.batch)
+
+
+class Turns:
+    """The rounds so far. Not thread-safe: whoever owns it locks."""
+
+    def __init__(self) -> None:
+        self.round = 0
+        self.served: dict[str, int] = {}  # the last round in which a reader had a turn, if it is not over
+
+    def order(self, waiting: Sequence[J], running: Iterable[Waiting] = ()) -> list[J]:
+        """Return the jobs, given in the order they were asked for, in the order of their turns."""
+        before = Counter(name for job in running for name in job.readers)  # jobs that this reader has before it
+        queued: Counter[str] = Counter()
+        turns = {}
+        for serial, job in enumerate(waiting):
+            ranks = [(before[name] + queued[name], self._next(name) + queued[name]) for name in job.readers]
+            turns[id(job)] = (*min(ranks), job.length, serial)
+            queued.update(job.readers)
+        return sorted(waiting, key=lambda job: turns[id(job)])
+
+    def take(self, job: Waiting) -> None:
+        """Count the turn of a job that is started."""
+        self.round = max(self.round, min(self._next(name) for name in job.readers))
+        self.served = {name: last for name, last in self.served.items() if last >= self.round}
+        self.served.update(dict.fromkeys(job.readers, self.round))
+
+    def _next(self, name: str) -> int:
+        """Return the round in which this reader's next turn is."""
+        return max(self.round, self.served.get(name, -1) + 1)
+
+
+def displaced(waiting: Sequence[J], asking: str) -> J | None:
+    """Return the job that gives its place in a full queue to `asking`; None if that reader has a fair share of it.
+
+    It is the last one of the reader who has most, unless `asking` would then have as many.
+    """
+    own = [job for job in waiting if len(job.readers) == 1]  # what others wait for, too, stays
+    shares = Counter(next(iter(job.readers)) for job in own)
+    mine = sum(asking in job.readers for job in waiting)
+    greedy, most = max(shares.items(), key=lambda item: item[1], default=("", 0))
+    return [job for job in own if greedy in job.readers][-1] if most > mine + 1 else None
