@@ -70,7 +70,15 @@ def test_the_command_line_runs_sweeps_lists_and_shows_a_figure(elsewhere, tmp_pa
     )
     code, out, err = elsewhere("-W", "ignore", "-c", COMMANDS, *commands)
     assert (code, out.splitlines()[-1]) == (0, str([0] * len(commands))), err
-    for words in ("EASGD on", "▁", "Hogwild", "threads", "the same in all", "critical path", "the same pairs, bit for bit"):
+    for words in (
+        "EASGD on",
+        "▁",
+        "Hogwild",
+        "threads",
+        "the same in all",
+        "critical path",
+        "the same pairs, bit for bit",
+    ):
         assert words in out, words
     assert len([path for path in (tmp_path / "runs").iterdir() if (path / "run.json").is_file()]) == 4
 

@@ -499,9 +499,19 @@ def test_a_disk_that_fills_up_during_the_run_does_not_lose_it(main, monkeypatch,
     assert not kept.exists() and store.load(tmp_path / "later" / kept.name).status == "finished"
 
 
+def heed_hang_ups():
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)  # also where these tests themselves run under nohup
+
+
+def in_terminal(end):
+    heed_hang_ups()
+    os.login_tty(end)
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP], ids=str)
 def test_interrupted_it_keeps_what_was_recorded_and_exits_with_130(tmp_path, number):
-    job = process("run", "easgd", "--steps", 10_000_000, "--runs", tmp_path, "--evaluations", 3)
+    command = ("run", "easgd", "--steps", 10_000_000, "--runs", tmp_path, "--evaluations", 3)
+    job = process(*command, preexec_fn=heed_hang_ups)
     try:
         assert "loss" in job.stderr.readline()  # it tells how far it is
         job.send_signal(number)
@@ -517,7 +527,7 @@ def test_interrupted_it_keeps_what_was_recorded_and_exits_with_130(tmp_path, num
 def test_a_terminal_that_is_closed_ends_a_run_of_real_ranks_and_its_record_is_kept(tmp_path):
     terminal, end = pty.openpty()
     command = ("run", "easgd", "--workers", 2, "--steps", 10_000_000, "--cluster", "processes", "--runs", tmp_path)
-    job = process(*command, stdin=end, stdout=end, stderr=end, preexec_fn=partial(os.login_tty, end))
+    job = process(*command, stdin=end, stdout=end, stderr=end, preexec_fn=partial(in_terminal, end))
     try:
         os.close(end)
         told = b""
