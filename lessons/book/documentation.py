@@ -92,11 +92,11 @@ def _front() -> str:
 
     first = {"readme": "Quick start, commands, hosting a class", "algorithms": "Algorithms, a page for each"}
     first |= {"contributing": "How to add an algorithm, a kernel, a chapter", "reference": "Reference"}
+    first = {page: title for page, title in first.items() if page in texts or page in ("algorithms", "reference")}
     rest = {page: title for page, title in others.items() if page not in first}
-    return (
-        f"# Documentation\n\n{listed(first)}\n\n## More\n\n{listed(rest)}\n\n"
-        f"## Decisions, room by room\n\n{listed(decisions)}\n"
-    )
+    more = {"More": listed(rest), "Decisions, room by room": listed(decisions)}
+    parts = [f"# Documentation\n\n{listed(first)}", *(f"## {head}\n\n{text}" for head, text in more.items() if text)]
+    return "\n\n".join(parts) + "\n"
 
 
 def _algorithms() -> str:
