@@ -14,6 +14,7 @@ from lessons.grading.grader import NOT_REACHED, grade, judge
 from lessons.grading.sheet import STEPS, Sheet
 
 SHEETS = [Sheet(one) for one in lessons.written() if one.exercise]
+STRAGGLERS = next(sheet for sheet in SHEETS if sheet.name == "stragglers")
 each = pytest.mark.parametrize("sheet", SHEETS, ids=lambda one: one.name)
 NAMES = """
 import numpy as np
@@ -108,12 +109,12 @@ def test_levels_leave_more_and_more_out():
         lines = [sum(bool(line.strip()) for line in levels.template(sheet, n).splitlines()) for n in (2, 3)]
         assert body(levels.template(sheet, 2)) != body(levels.solution(sheet)) and lines[0] >= lines[1] - 2
     with pytest.raises(ValueError, match="no level 5"):
-        levels.template(SHEETS[0], 5)
+        levels.template(STRAGGLERS, 5)
 
 
 def test_a_wrong_prediction_says_what_was_predicted():
-    template = levels.template(SHEETS[0], 1).replace("make?': None", "make?': 7", 1)
-    report = grade(lessons.chapter(SHEETS[0].name), template, seed=1)
+    template = levels.template(STRAGGLERS, 1).replace("make?': None", "make?': 7", 1)
+    report = grade(lessons.chapter(STRAGGLERS.name), template, seed=1)
     assert (report.marks[0].earned, report.marks[0].observed) == (0, "not 7; read the program again, or run it")
 
 
@@ -290,9 +291,9 @@ def test_the_level_is_known_from_the_file(sheet):
 
 def test_where_grades_count_a_file_of_level_1_is_refused_and_marks_are_those_of_the_exercise():
     chapter = lessons.chapter("stragglers")
-    report = grade(chapter, levels.template(SHEETS[0], 1), seed=1, practice=False)
-    assert SHEETS[0].name == "stragglers" and report.score == 0 and report.level == 1
-    assert {mark.name: mark.points for mark in report.marks} == SHEETS[0].points
+    report = grade(chapter, levels.template(STRAGGLERS, 1), seed=1, practice=False)
+    assert report.score == 0 and report.level == 1
+    assert {mark.name: mark.points for mark in report.marks} == STRAGGLERS.points
     assert report.error == "this is level 1, predictions for practice; hand in a solution of the exercise."
 
 
