@@ -47,7 +47,9 @@ def executed(request):
     first = next(cell for cell in notebook.cells if cell.cell_type == "code")
     first.source += AT_ONCE
     client = Client(notebook, timeout=1000, startup_timeout=600, resources={"metadata": {"path": str(FOLDER)}})
-    client.execute()  # raises the error of a cell
+    with pytest.MonkeyPatch.context() as patch:
+        patch.delenv("COLUMNS", raising=False)  # which pytest-xdist gives its workers; a cell has no edge
+        client.execute()  # raises the error of a cell
     return request.param.stem, notebook, client.redrawn
 
 

@@ -22,6 +22,7 @@ def elsewhere(tmp_path):
     path = os.pathsep.join((str(ELSEWHERE), str(ROOT)))
     names = {"PYTHONPATH": path, "LOCKSTEP_RUNS": str(tmp_path / "runs"), "PYTHONIOENCODING": "cp1252"}
     environment = {**os.environ, **names, "PYTHONWARNDEFAULTENCODING": "1", "PYTHONUTF8": "0"}
+    environment.pop("COLUMNS", None)  # which pytest-xdist gives its workers; a pipe has no edge
 
     def call(*words: str, **more: str) -> tuple[int, str, str]:
         command, there = [sys.executable, *words], {**environment, **more}
