@@ -30,10 +30,11 @@ def check(solution, seed):
     long, short = dice.randint(250_000, 300_000), dice.randint(30, 100)
     with solution.ranks(many) as ranks:  # each is a process of its own, so that they share nothing but messages
         total = Sum(many, long, seed)
-        done = total.run(ranks, beside="ring")
+        ring, took = total.textbook("ring")
+        done = total.run(ranks, beside=ring)
         yield right, not total.wrong, total.wrong or f"{many} ranks, {long:,} numbers"
         yield alike, not total.wrong and total.alike, _bits(total)
-        part, sent = total.times("ring"), total.busiest(done)
+        part, sent = total.took / took, total.busiest(done)
         told = f"{part:.2f} times what the ring takes; at most {TARGETS['long']} is allowed"
         yield quick, not total.wrong and part <= TARGETS["long"], told
         told = f"the busiest rank sends {sent:.2f} times the least; at most {TARGETS['traffic']} is allowed"
@@ -41,7 +42,7 @@ def check(solution, seed):
     with solution.attempt() as attempt:
         total = Sum(few, short, seed + 1)
         total.run([attempt] * few)
-        part = total.times("recursive_doubling")
+        part = total.took / total.textbook("recursive_doubling")[1]
         told = (
             f"{part:.2f} times what recursive doubling takes among {few} ranks; at most {TARGETS['short']} is allowed"
         )
@@ -74,7 +75,7 @@ class Sum:
         }  # fmt: skip
         self.wrong, self.alike, self.took = "", True, 0.0
 
-    def run(self, attempts, beside: str = ""):
+    def run(self, attempts, beside=None):
         """Return the Run in which `attempts` sum, one for each rank; remember what is wrong, and when all were done."""
         plays, results, ended = [one.role("worker") for one in attempts], {}, {}
         heard = Heard(self.ranks)
@@ -83,21 +84,18 @@ class Sum:
             results[comm.rank] = plays[comm.rank](heard.by(comm), OwnVector(self.vectors[comm.rank]), s)
             ended[comm.rank] = comm.event_log.clock()
 
-        done = attempts[0].run(worker, beside=self._textbook(beside)[0] if beside else None, **self.values)
+        done = attempts[0].run(worker, beside=beside, **self.values)
         self.took = max(ended.values())
         self.wrong = self._difference(results) or heard.missing() or self._unsent(done)
         self.alike = all(results[rank].tobytes() == results[0].tobytes() for rank in range(self.ranks))
         return done
 
-    def times(self, collective: str) -> float:
-        """Return its time as a multiple of this collective's."""
-        return self.took / self._textbook(collective)[1]
-
     def busiest(self, done) -> float:
         """Return what the busiest rank sent as a multiple of the least."""
         return done.trace.traffic().sum(axis=1).max() / (collective_costs.share(self.ranks) * self.nbytes)
 
-    def _textbook(self, collective: str):
+    def textbook(self, collective: str):
+        """Return the Run in which ranks sum by this collective, and when the last was done, in seconds."""
         ended = []
 
         def worker(comm, task, s):
