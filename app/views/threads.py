@@ -25,7 +25,7 @@ STRIPS = 8  # segments of memory that are drawn of an array
 
 @st.fragment
 def watch(name: str) -> None:
-    """Instruction through the first block of a launch of this kernel on a few numbers."""
+    """Step through the first block of a launch of this kernel on a few numbers."""
     heading(
         "One block, thread by thread",
         "The GPU implementation in our CUDA simulator. A moment is one instruction that touches memory, of each warp.",

@@ -12,9 +12,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-TERMINAL_CLOSED = getattr(
-    signal, "SIGHUP", None
-)  # the terminal was closed; where there are no terminals, there is none
+TERMINAL_CLOSED = getattr(signal, "SIGHUP", None)  # None on Windows
 
 
 def stopping() -> list[int]:
