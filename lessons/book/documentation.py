@@ -24,7 +24,6 @@ from lessons.survey import costs
 TEXTS = {
     "readme": "README.md",
     "contributing": "CONTRIBUTING.md",
-    "glossary": "GLOSSARY.md",
     "authors": "lessons/README.md",
     "benchmarks": "tests/benchmarks/RESULTS.md",
     "agents": "AGENTS.md",
@@ -60,7 +59,7 @@ def _texts() -> dict[str, str]:
     docs = sorted(path.relative_to(ROOT).as_posix() for path in (ROOT / "docs").rglob("*.md"))
     named = {path.removeprefix("docs/").removesuffix(".md").replace("/", "_").lower(): path for path in docs}
     named |= {page: path for page, path in TEXTS.items() if (ROOT / path).is_file()}
-    return {page: path for page, path in named.items() if page not in ("glossary", "bibliography")}
+    return {page: path for page, path in named.items() if page != "bibliography"}
 
 
 def _title(text: str) -> str:
