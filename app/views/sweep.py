@@ -7,7 +7,7 @@ from typing import Any
 
 import streamlit as st
 
-from app import background, charts, controls, feasible, session
+from app import background, charts, chosen, feasible, session
 from app.charts import Shown
 from app.controls import Control, control, owners, spoken
 from app.text import escaped, sentence
@@ -225,7 +225,7 @@ def _strip(one: Control, made: list[tuple[Any, JobState]], best: bool) -> None:
 
 def _open(experiment: Experiment) -> None:
     """Put this run on the page."""
-    controls.put(experiment)
+    chosen.put(experiment)
     session.start(experiment)
 
 
