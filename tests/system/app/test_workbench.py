@@ -17,7 +17,7 @@ from app.views import all_settings, pictures
 from cluster.real import gpus
 from experiments.catalogue import ALGORITHMS, called
 from experiments.experiment import PAGE, Experiment
-from experiments.jobs.pool import JobState
+from experiments.jobs.job import JobState
 from experiments.runs import store
 from knobs import local
 
