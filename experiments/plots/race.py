@@ -47,22 +47,33 @@ def verdict(shown: Sequence[Shown], target: float) -> str:
     if math.isnan(first.seconds):
         lowest = min(one.run.summary.get("best_held_out_loss") or math.inf for one in shown)
         return f"Neither reaches {goal}: the lowest of both is {units.number(lowest)}."
-    there = f"{goal} after {units.seconds(first.seconds)}"
+    there = f"{goal} after {units.seconds(first.seconds)}{_clock(shown)}"
     if math.isnan(second.seconds):
         return f"{first.name} wins: it reaches {there}. {second.name} never does."
     late = second.seconds - first.seconds
     if late <= DEAD_HEAT * first.seconds:
         return f"A dead heat: both reach {there}."
     return (
-        f"{first.name} wins: it reaches {there}, {_sooner(first, second)} {second.name}, {units.seconds(late)} behind."
+        f"{first.name} wins: it reaches {there}. {second.name} gets there {units.seconds(late)} later"
+        f"{_longer(first, second)}."
     )
 
 
-def _sooner(first: Arrival, second: Arrival) -> str:
+def _clock(shown: Sequence[Shown]) -> str:
+    """Return on which clock both are timed, behind a time."""
+    simulated = [one.run.experiment.cluster == "simulated" for one in shown]
+    if all(simulated):
+        return " of virtual time"
+    return ", one in virtual time and one measured" if any(simulated) else " as measured"
+
+
+def _longer(first: Arrival, second: Arrival) -> str:
+    """Return how much longer the second takes from the start, "" if the first is there at once."""
     ratio = second.seconds / first.seconds if first.seconds else math.inf
-    if ratio < 1.095:
-        return f"{100 * (ratio - 1):.2g} % sooner than"
-    return f"{units.number(ratio, 2)} times sooner than" if ratio < math.inf else "before"
+    if ratio == math.inf:
+        return ""
+    much = f"{100 * (ratio - 1):.2g} %" if ratio < 1.095 else f"{units.number(ratio, 2)} times"
+    return f": it takes {much} {'longer' if ratio < 1.095 else 'as long'}"
 
 
 def picture(shown: Sequence[Shown], target: float) -> Picture:
