@@ -132,9 +132,10 @@ def beside(one: Trace, other: Trace) -> Trace:
 
 def describe(run: Run) -> str:
     """Return the timeline in a sentence, for readers who do not see it."""
-    busy = run.trace.busy().sum(axis=0)
+    busy = run.trace.busy()[run.experiment.servers :].sum(axis=0)
     parts = [f"{units.percent(value / busy.sum())} {kind}" for kind, value in zip(KINDS, busy, strict=True) if value]
-    return f"Timeline of {run.trace.ranks} ranks over {units.seconds(run.trace.seconds())}: {', '.join(parts)}."
+    shares = f" Of the workers' time {', '.join(parts)}." if parts else ""
+    return f"Timeline of {run.trace.ranks} ranks over {units.seconds(run.trace.seconds())}.{shares}"
 
 
 def _within(trace: Trace, window: Window | None, total: float, most: int) -> tuple[Trace, Window]:
