@@ -12,7 +12,7 @@ from typing import Any
 import streamlit as st
 
 from experiments.plots import canvases
-from experiments.plots.canvases.timeline import Window
+from experiments.plots.canvases.timeline import Unfolded, View, Window
 from experiments.runs.record import Run
 
 MOUNT = """
@@ -66,6 +66,27 @@ def clicked(state: Any, run: Run, name: str) -> tuple[int, float] | None:
     if type(rank) is not int or not 0 <= rank < run.trace.ranks or not isinstance(at, int | float):
         return None
     return (rank, float(at)) if 0 <= at < math.inf else None
+
+
+def viewed(state: Any) -> View:
+    """Return what the browser reports that the page's timeline and curves show, checked; what is none is left out."""
+    said = state.get("view") if isinstance(state, dict) else None
+    said = said if isinstance(said, dict) else {}
+    return view([said.get("from"), said.get("to")], said.get("why"), said.get("zoom"))
+
+
+def view(window: Any, wait: Any, zoom: Any) -> View:
+    """Return a view of these numbers; without what is not (from, to), (rank, moment, times walked back), (from, to)."""
+
+    def numbers(values: Any, count: int) -> bool:
+        known = isinstance(values, list | tuple) and len(values) == count
+        return known and all(isinstance(one, int | float) and 0 <= one < math.inf for one in values)
+
+    def edges(values: Any) -> Window | None:
+        return (float(values[0]), float(values[1])) if numbers(values, 2) and values[0] < values[1] else None
+
+    known = numbers(wait, 3) and max(wait[0], wait[2]) < 1e6
+    return View(edges(window), Unfolded(int(wait[0]), float(wait[1]), int(wait[2])) if known else None, edges(zoom))
 
 
 def seen(state: Any, name: str) -> bool:

@@ -1,4 +1,7 @@
-"""What Streamlit's page lacks: one entry in the browser's history per run, and a drawer that makes way on a phone."""
+"""What Streamlit's page lacks: one entry in the browser's history per run, and a drawer that makes way on a phone.
+
+It also reports what the timeline shows when the reader asks for a link to the page.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,11 @@ _mount = st.components.v2.component(
 
 def show(run: str) -> None:
     """Have it on the page, at its end; `run` names the one that the address stands for."""
-    _mount(data={"run": run}, key="chrome")
+    st.fragment(_shown)(run)
+
+
+def _shown(run: str) -> None:
+    _mount(data={"run": run}, key="chrome", on_view_change=lambda: None)
 
 
 def went_back() -> bool:

@@ -14,7 +14,7 @@ import numpy as np
 from experiments import units
 from experiments.plots import curves, palette, pictures
 from experiments.plots.canvases import timeline
-from experiments.plots.canvases.timeline import Flag, Window
+from experiments.plots.canvases.timeline import Flag, View, Window
 from experiments.plots.lanes import troubled_names
 from experiments.plots.pictures import Arrival, Finish, Picture, Shown
 from experiments.plots.saved import compared
@@ -88,8 +88,11 @@ def picture(shown: Sequence[Shown], target: float) -> Picture:
     return replace(drawn, series=lines, finish=goal)
 
 
-def lanes(shown: Sequence[Shown], name: str, target: float, window: Window | None = None) -> bytes:
+def lanes(
+    shown: Sequence[Shown], name: str, target: float, window: Window | None = None, view: View | None = None
+) -> bytes:
     """Return the timelines of both runs, one below the other on one axis, packed for the browser."""
+    view = view or View()
     names = [f"{palette.MARKS[one.line.symbol]} {lane}" for one in shown for lane in troubled_names(one.run)]
     colours = [one.line.colour for one in shown for _ in range(one.run.trace.ranks)]
     first = np.cumsum([0, *(one.run.trace.ranks for one in shown)])
@@ -101,8 +104,8 @@ def lanes(shown: Sequence[Shown], name: str, target: float, window: Window | Non
     whole = stacked([one.run.trace for one in shown])
     told = f"The timelines of {' and, below it, of '.join(one.name for one in shown)}. {verdict(shown, target)}"
     return timeline.framed(
-        whole, names, told, name, window, opening=(0.0, whole.seconds()), flags=flags, clock=True, colours=colours,
-        saved=compared(shown, "race"),
+        whole, names, told, name, window or view.window, opening=view.window or (0.0, whole.seconds()), flags=flags,
+        clock=True, colours=colours, saved=compared(shown, "race"), wait=view.wait,
     )  # fmt: skip
 
 
