@@ -6,6 +6,7 @@ the rank that was clicked. What comes from a browser is checked here.
 
 from __future__ import annotations
 
+import json
 import math
 from typing import Any
 
@@ -68,9 +69,12 @@ def clicked(state: Any, run: Run, name: str) -> tuple[int, float] | None:
     return (rank, float(at)) if 0 <= at < math.inf else None
 
 
-def viewed(state: Any) -> View:
-    """Return what the browser reports that the page's timeline and curves show, checked; what is none is left out."""
-    said = state.get("view") if isinstance(state, dict) else None
+def viewed(text: Any) -> View:
+    """Return what the browser reports in JSON that timeline and curves show, checked; what is none is left out."""
+    try:
+        said = json.loads(text)
+    except (TypeError, ValueError, RecursionError):
+        said = None
     said = said if isinstance(said, dict) else {}
     return view([said.get("from"), said.get("to")], said.get("why"), said.get("zoom"))
 

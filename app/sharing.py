@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlencode
 
 import streamlit as st
@@ -28,10 +29,10 @@ def here() -> str:
     return (st.context.url or "").partition("?")[0]
 
 
-def link(e: Experiment) -> str:
-    """Return the address of the page as it is, with this experiment."""
+def link(e: Experiment, shown: Any = None) -> str:
+    """Return the address of the page as it is, with this experiment; `shown` is what the browser says it shows."""
     view = [(name, st.query_params[name]) for name in PAGE if name in st.query_params and name not in PINS + APART]
-    looks = written(components.viewed(st.session_state.get("chrome")))
+    looks = written(components.viewed(shown))
     return f"{here()}?" + "&".join(filter(None, (e.query(), urlencode(view + looks), urlencode(_pins()))))
 
 

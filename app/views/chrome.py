@@ -1,7 +1,4 @@
-"""What Streamlit's page lacks: one entry in the browser's history per run, and a drawer that makes way on a phone.
-
-It also reports what the timeline shows when the reader asks for a link to the page.
-"""
+"""What Streamlit's page lacks: one entry in the browser's history per run, and a drawer that makes way on a phone."""
 
 from __future__ import annotations
 
@@ -17,11 +14,7 @@ _mount = st.components.v2.component(
 
 def show(run: str) -> None:
     """Have it on the page, at its end; `run` names the one that the address stands for."""
-    st.fragment(_shown)(run)
-
-
-def _shown(run: str) -> None:
-    _mount(data={"run": run}, key="chrome", on_view_change=lambda: None)
+    _mount(data={"run": run}, key="chrome")
 
 
 def went_back() -> bool:

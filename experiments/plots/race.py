@@ -13,7 +13,7 @@ import numpy as np
 
 from experiments import units
 from experiments.plots import curves, palette, pictures
-from experiments.plots.canvases import timeline
+from experiments.plots.canvases import timeline, topology
 from experiments.plots.canvases.timeline import Flag, View, Window
 from experiments.plots.lanes import troubled_names
 from experiments.plots.pictures import Arrival, Finish, Picture, Shown
@@ -106,6 +106,7 @@ def lanes(
     return timeline.framed(
         whole, names, told, name, window or view.window, opening=view.window or (0.0, whole.seconds()), flags=flags,
         clock=True, colours=colours, saved=compared(shown, "race"), wait=view.wait,
+        machines=topology.together(*zip(*((one.run, one.name, one.line.colour) for one in shown), strict=True)),
     )  # fmt: skip
 
 
