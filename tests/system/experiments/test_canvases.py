@@ -11,6 +11,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from experiments import units
 from experiments.experiment import Experiment
 from experiments.learning import replay
 from experiments.plots import canvases, curves, pictures, race
@@ -400,6 +401,19 @@ const add = (id) => Object.assign(document.body.appendChild(document.createEleme
     assert seen[0][0] == [x0, x1] and 0 < x0 < x1 < 100
     assert y0 < math.ceil(x0) and y1 > math.floor(x1) and y1 - y0 < 1.3 * (x1 - x0)  # y fits what is seen
     page.close()
+
+
+def test_a_run_that_diverges_opens_where_it_leaves_the_picture_and_says_so_afterwards(drawn):
+    e = Experiment.of({"algorithm": "easgd", "pull": 2, "workload": "spirals", "points": 400, "hidden": "8"})
+    done = run(e)
+    learned = replay.learn(e, done.summary["digest"])
+    page = drawn("landscape", landscape.frame(done, learned, "it"))
+    said = page.locator(".status")
+    expect(said).to_contain_text(re.compile(r"^At .* the farthest worker"))
+    slider = page.get_by_role("slider", name="Moment of the run")
+    assert 0 < int(slider.input_value()) < 1000
+    slider.press("End")
+    expect(said).to_contain_text(f"left this picture after {units.seconds(learned.blown)}")
 
 
 def test_how_a_run_learned_is_scrubbed_by_the_clock_of_the_page(drawn):
