@@ -21,7 +21,7 @@ from experiments.measure.kernel_times import Peaks, Report, Row
 
 BOUND = {"bind": "query-params", "persist_state": "session"}
 INTRODUCTION = (
-    "Training spends its time in a few loops like this one. Here is one at a time: its formula, the same loop for a CPU "
+    "Training spends its time in a few loops like this one. Here is one: its formula, the same loop for a CPU "
     "and for a GPU, and what it took on this machine. **A first question:** is it held up by arithmetic or by memory? "
     "Guess from the formula, then look at *Measured here*; *One block, thread by thread* shows who reads what."
 )

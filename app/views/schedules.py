@@ -73,7 +73,7 @@ FIGURES = (
 """The table: name in the summary, label, words, meaning."""
 INTRODUCTION = (
     "Who does what when, without a model: a row is a rank of a pipeline, a box one micro-batch on its way forward (F) "
-    "or backward (B), and a gap is the bubble, in which the rank waits. Choose a schedule on the left, turn what things "
+    "or backward (B), and a gap is the bubble, in which the rank waits. Choose a schedule, turn what things "
     "take, and click a gap to see what it waits for."
 )
 FIRST = "**A first question.** GPipe does all forwards first, 1F1B goes backward as soon as it can. Does it wait less?"
