@@ -66,12 +66,16 @@ def show(
                 ask.told(run)
             ghost.line(before, run.experiment, run)
             remarks(run, missing)
+        words = st.container()
     figures(run)
     with st.container():
         shown = compare.named([*beside, *seeds.others(beside)], name)
     each = [replace(one, name=f"{one.name}, seed {one.run.experiment.seed}") if one.others else one for one in shown]
     pair = race.rivals(shown, name)
     racing = bool(pair) and race.on() and not under_way
+    if pair and not racing and not under_way:
+        with words:
+            ghost.beside(*pair)
     charts_side = st.container()
     if st.session_state.get("source"):
         charts_side, code_side = st.columns([3, 2], gap="medium")

@@ -14,7 +14,7 @@ from app.text import escaped, sentence
 from app.views import compare, outcomes
 from app.views.pictures import heading, lines
 from experiments.experiment import Experiment
-from experiments.jobs.pool import JobState
+from experiments.jobs.job import JobState
 from experiments.jobs.spec import JobSpec
 from experiments.runs.record import Run
 from experiments.study import rates

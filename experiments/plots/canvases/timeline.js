@@ -127,6 +127,7 @@ class Timeline {
     }
     this.strip = null;
     this.why.show(frame, again);
+    if (!again && frame.why) this.why.unfold(...frame.why);
     this.redraw();
     this.say();
     if (!again && frame.play && !this.calm.matches) this.play();
@@ -621,7 +622,7 @@ class Timeline {
       const now = performance.now();
       if (this.played && now - this.spoke < SPOKEN) return;
       this.spoke = now;
-    } else if (this.played && this.cursor >= this.total) this.window(this.total - (this.to - this.from), this.total);
+    } else if (this.played && this.cursor >= this.total) this.see(this.total - (this.to - this.from), this.total);
     else if (source !== this && this.cursor !== null && !this.looking()) this.bring();
     if (this.played !== this.clock.playing) { this.played = this.clock.playing; this.offer(); }
     this.say();
@@ -667,7 +668,7 @@ class Timeline {
     g.lineTo(x + 6, TOP - 13);
     g.lineTo(x, TOP - 3);
     g.fill();
-    const said = (this.clock.playing && this.said) || this.moment(); // as the words below have it, which change less often
+    const said = this.moment();
     g.font = `11px ${FONT}`;
     g.textAlign = "center";
     g.textBaseline = "middle";
@@ -774,9 +775,8 @@ class Timeline {
   // What each lane does at the cursor, in words; lanes that do the same are told together.
   told() {
     const time = Math.min(this.cursor + this.instant(), this.to - this.instant());
-    this.said = this.moment();
-    const when = `At ${this.said}`;
-    if (!this.near()) return `${when}. Zoom in to see what each rank is doing.`;
+    const when = this.clock.playing ? [] : [`At ${this.moment()}`]; // played, only the cursor says when: it is drawn more often
+    if (!this.near()) return [...when, "Zoom in to see what each rank is doing."].join(". ");
     const { kind, label } = this.spans.columns, few = this.names.length <= NAMED, together = new Map();
     this.names.forEach((name, r) => {
       const n = this.doing(r, time), does = n < 0 ? "nothing" : this.kinds[kind[n]];
@@ -790,7 +790,7 @@ class Timeline {
     if (flying.length) parts.push(`on its way: ${flying.length > 3 ? `${flying.length > ARROWS ? `more than ${ARROWS}` : flying.length} messages` : ways.join(", ")}`);
     const queue = this.topology.told(time);
     if (queue) parts.push(queue);
-    return `${when} · ${parts.join(" · ")}.`;
+    return `${[...when, ...parts].join(" · ")}.`;
   }
 
   // ---- moving about
@@ -799,18 +799,34 @@ class Timeline {
     const least = Math.max(this.total * 1e-6, 1e-8);
     const span = Math.min(this.total, Math.max(least, (this.to - this.from) * factor));
     const part = (at - this.from) / (this.to - this.from);
-    this.window(at - part * span, at - part * span + span);
+    this.window(at - part * span, at - part * span + span, true);
   }
 
-  // Show what lies between two times, here and in the timelines that are shown together with this one.
-  window(from, to) {
+  // Show what lies between two times, here and in the timelines that are shown together with this one; and in curves
+  // against time, if the reader has zoomed into them, or does so now.
+  window(from, to, zooms = false) {
     const span = Math.min(to - from, this.total);
     from = Math.max(0, Math.min(from, this.total - span));
     for (const one of lockstepTimelines) {
-      if (one !== this && !(this.together && one.together === this.together)) continue;
-      Object.assign(one, { from, to: from + span });
-      one.moved();
+      if (one === this || (this.together && one.together === this.together)) one.see(from, from + span);
     }
+    if (this.clock !== lockstepClock) return;
+    for (const curve of globalThis.lockstepCurves ?? []) curve.led(span > this.total * 0.999 ? null : [from, from + span], zooms);
+  }
+
+  // Show what lies between two times, as far as this run goes, and tell nobody.
+  see(from, to) {
+    const span = Math.min(to - from, this.total);
+    this.from = Math.max(0, Math.min(from, this.total - span));
+    this.to = this.from + span;
+    this.moved();
+  }
+
+  // What is looked at, for a link: {run, from, to} unless that is what the run opens with, and {why} that is unfolded.
+  view() {
+    const [from, to] = this.opening(), same = (one, other) => Math.abs(one - other) < (to - from) * 1e-3;
+    const window = same(from, this.from) && same(to, this.to) ? {} : { from: this.from, to: this.to };
+    return { run: this.run, ...window, why: this.why.unfolded() };
   }
 
   pan(seconds) { this.window(this.from + seconds, this.to + seconds); }
@@ -895,7 +911,7 @@ class Timeline {
       ArrowLeft: () => this.pan(-(this.to - this.from) / 5), ArrowRight: () => this.pan((this.to - this.from) / 5),
       ArrowUp: () => { this.scroll -= this.pitch * 3; this.moved(); }, ArrowDown: () => { this.scroll += this.pitch * 3; this.moved(); },
       "+": () => this.zoom(1 / 1.6), "=": () => this.zoom(1 / 1.6), "-": () => this.zoom(1.6),
-      Home: () => this.window(0, this.total), m: () => this.toggle(),
+      Home: () => this.window(0, this.total, true), m: () => this.toggle(),
       " ": () => this.play(), ".": () => this.step(1), ",": () => this.step(-1),
       r: () => this.rank.next(1), R: () => this.rank.next(-1), Enter: () => this.rank.enter(),
       w: () => this.why.walk(), W: () => this.why.walk(-1), c: () => this.why.mark(!this.why.marked),
@@ -907,7 +923,7 @@ class Timeline {
     heard.checked = kept()[heard.dataset.keep] !== "off";
     heard.addEventListener("change", () => { try { localStorage.setItem(heard.dataset.keep, heard.checked ? "on" : "off"); } catch { /* nothing is kept: as before */ } });
     obey(this.keys, { Escape: () => this.explain() });
-    const tools = { play: () => this.play(), back: () => this.step(-1), step: () => this.step(1), keys: () => this.explain(), shut: () => this.explain(), machines: () => this.toggleMachines(), speed: () => this.faster(), in: () => this.zoom(1 / 2), out: () => this.zoom(2), all: () => this.window(0, this.total), messages: () => this.toggle(), critical: () => this.why.mark(!this.why.marked) };
+    const tools = { play: () => this.play(), back: () => this.step(-1), step: () => this.step(1), keys: () => this.explain(), shut: () => this.explain(), machines: () => this.toggleMachines(), speed: () => this.faster(), in: () => this.zoom(1 / 2), out: () => this.zoom(2), all: () => this.window(0, this.total, true), messages: () => this.toggle(), critical: () => this.why.mark(!this.why.marked) };
     root.querySelectorAll(".tools button, .keys button").forEach((button) => button.addEventListener("click", () => tools[button.dataset.do]()));
   }
 
