@@ -39,6 +39,7 @@ class Curve {
     lockstepCurves.delete(this);
     this.surface.stop();
     this.deaf();
+    this.unclosed();
     clearInterval(this.playing);
   }
 
@@ -466,6 +467,7 @@ class Curve {
       "+": () => this.by(1 / 1.6), "=": () => this.by(1 / 1.6), "-": () => this.by(1.6), Home: () => this.zoom(null),
     };
     obey(this.stage, keys);
+    this.unclosed = closing(this.tip, () => this.leave());
   }
 }
 

@@ -55,6 +55,7 @@ class Timeline {
     this.calm = matchMedia("(prefers-reduced-motion: reduce)");
     this.calm.onchange = () => { this.clock.pause(this); this.offer(); };
     this.why = new Why(this, root);
+    this.rank = new ChosenRank(this);
     this.offer();
     this.listen(root);
     lockstepTimelines.add(this);
@@ -67,6 +68,7 @@ class Timeline {
     this.topology.stop();
     this.calm.onchange = null;
     this.deaf();
+    this.unclosed();
     if (!this.clock.listeners.size) this.clock.stopped();
     clearTimeout(this.later);
   }
@@ -217,6 +219,7 @@ class Timeline {
     g.rect(0, TOP - 5, width, lanesHeight + 8);
     g.clip();
     this.drawNames(g, begin, end, page, width);
+    this.rank.draw(g, page);
     g.beginPath();
     g.rect(GUTTER, TOP, plot, lanesHeight);
     g.clip();
@@ -253,6 +256,11 @@ class Timeline {
         g.fillStyle = colour;
         if (hatch === "x") this.hatched(g, left, y, wide, high, colour);
         else g.fillRect(left, y, wide > 3 ? wide - 0.7 : wide, high);
+        if (wide > 4 && hatch !== "x") {
+          g.strokeStyle = edgeOf(colour, page);
+          g.lineWidth = 1;
+          g.strokeRect(left + 0.5, y + 0.5, wide - 1.7, high - 1);
+        }
         if (hatch === "\\" && wide > 6) this.stripes(g, left, y, wide - 0.7, high);
         if (labels && this.endless(n)) this.beyond(g, n, Math.max(left, GUTTER), y + high / 2, right, page);
         else if (labels && ink && wide > (this.brief ? 7 : 22)) {
@@ -838,12 +846,13 @@ class Timeline {
     const thinned = this.near() ? "" : ` as shares of the time (${this.count.toLocaleString("en")} spans; zoom in for single ones)`;
     if (!this.near() && expected < MANY && !this.clock.playing) this.events.ask?.("window", { run: this.run, from: this.from, to: this.to });
     this.status.classList.toggle("at", this.looking());
-    if (this.looking()) { this.status.textContent = this.told(); return; }
+    const chosen = this.rank.told();
+    if (this.looking()) { this.status.textContent = chosen + this.told(); return; }
     const where = all ? `the ${this.whole}, ${this.inTime(this.end)}` : `${this.inTime(this.from)} to ${this.inTime(Math.min(this.to, this.end))} of ${this.inTime(this.end)}`;
     const how = matchMedia("(pointer: coarse)").matches
       ? "Drag to move, two fingers to zoom; tap the axis to look at a moment."
       : "Drag to move, + and − or Ctrl+wheel to zoom, double-click to zoom in, Home for all; space to play, a click on the axis to look at a moment.";
-    this.status.textContent = `Showing ${where}${this.timed ? "" : " units of time"}${thinned}. ${how}`;
+    this.status.textContent = `${chosen}Showing ${where}${this.timed ? "" : " units of time"}${thinned}. ${how}`;
   }
 
   time(x) { return this.from + (x - GUTTER) / this.scaleX; }
@@ -904,10 +913,15 @@ class Timeline {
       "+": () => this.zoom(1 / 1.6), "=": () => this.zoom(1 / 1.6), "-": () => this.zoom(1.6),
       Home: () => this.window(0, this.total, true), m: () => this.toggle(),
       " ": () => this.play(), ".": () => this.step(1), ",": () => this.step(-1),
+      r: () => this.rank.next(1), R: () => this.rank.next(-1), Enter: () => this.rank.enter(),
       w: () => this.why.walk(), W: () => this.why.walk(-1), c: () => this.why.mark(!this.why.marked),
-      "?": () => this.explain(), Escape: () => (!this.keys.hidden ? this.explain() : this.why.close() || this.leave()),
+      "?": () => this.explain(), Escape: () => (!this.keys.hidden ? this.explain() : this.why.close() || this.rank.leave() || this.leave()),
     };
     obey(this.stage, keys);
+    this.unclosed = closing(this.tip, () => { this.hide(); this.surface.request(); });
+    const heard = root.querySelector("[data-keep]"), kept = () => { try { return localStorage; } catch { return {}; } };
+    heard.checked = kept()[heard.dataset.keep] !== "off";
+    heard.addEventListener("change", () => { try { localStorage.setItem(heard.dataset.keep, heard.checked ? "on" : "off"); } catch { /* nothing is kept: as before */ } });
     obey(this.keys, { Escape: () => this.explain() });
     const tools = { play: () => this.play(), back: () => this.step(-1), step: () => this.step(1), keys: () => this.explain(), shut: () => this.explain(), machines: () => this.toggleMachines(), speed: () => this.faster(), in: () => this.zoom(1 / 2), out: () => this.zoom(2), all: () => this.window(0, this.total, true), messages: () => this.toggle(), critical: () => this.why.mark(!this.why.marked) };
     root.querySelectorAll(".tools button, .keys button").forEach((button) => button.addEventListener("click", () => tools[button.dataset.do]()));
@@ -959,12 +973,9 @@ class Timeline {
     const arrow = found < 0 || this.spans.columns.kind[found] >= this.work ? this.why.arrow(x, y) : -1;
     if (arrow >= 0) return this.card(x, y, this.why.ofMessage(arrow));
     if (found < 0) return this.hide();
-    const { start, duration, kind, label, lane: lanes, step, marked } = this.spans.columns;
-    const name = this.kinds[kind[found]], text = this.spans.labels[label[found]];
-    const head = document.createElement("b");
-    head.textContent = `${this.names[lane]} · ${name}${text && text !== name ? ` · ${text}` : ""}`;
-    const body = document.createElement("div");
-    body.textContent = `${step[found] >= 0 ? `step ${step[found] + 1} · ` : ""}at ${this.inTime(start[found])} · ${this.lasts(found)}${marked?.[found] ? " · on the critical path" : ""}`;
+    const { start, duration, lane: lanes } = this.spans.columns;
+    const [head, body] = ["b", "div"].map((tag) => document.createElement(tag));
+    [head.textContent, body.textContent] = this.titled(found);
     const cause = this.why.culprit(found), top = cause < 0 ? 0 : this.y(lanes[cause]);
     const free = cause < 0 ? null : [this.x(start[cause]), top, this.x(start[cause] + duration[cause]), top + this.pitch];
     this.card(x, y, [head, ...this.why.lines(found), body], free);
@@ -983,6 +994,16 @@ class Timeline {
     const [at, top] = places.map(within).find((place) => place[1] >= 0 && place[1] + high <= height && clear(place)) ?? within(places[0]);
     this.tip.style.left = `${at}px`;
     this.tip.style.top = `${top}px`;
+  }
+
+  // Span n in words: whose it is and what; when, and how long.
+  titled(n) {
+    const { start, kind, label, lane, step, marked } = this.spans.columns;
+    const name = this.kinds[kind[n]], text = this.spans.labels[label[n]];
+    return [
+      `${this.names[lane[n]]} · ${name}${text && text !== name ? ` · ${text}` : ""}`,
+      `${step[n] >= 0 ? `step ${step[n] + 1} · ` : ""}at ${this.inTime(start[n])} · ${this.lasts(n)}${marked?.[n] ? " · on the critical path" : ""}`,
+    ];
   }
 
   // How long span n takes, in words.

@@ -125,6 +125,49 @@ def test_a_wait_says_why_under_the_pointer_and_by_keys_and_is_walked_back(drawn)
     expect(page.get_by_role("button", name="Critical path")).to_have_attribute("aria-pressed", "true")
 
 
+def test_a_rank_is_chosen_and_its_spans_are_told_by_keys(drawn):
+    page = drawn("timeline", schedule.frame(schedules.study(Plan.of(schedule="gpipe", ranks=2, chunks=2))))
+    stage, status = page.locator(".stage"), page.locator(".status")
+    stage.press("r")
+    expect(status).to_contain_text(re.compile("^rank 0 is chosen: full stop"))
+    stage.press("r")
+    expect(status).to_contain_text(re.compile("^rank 1 is chosen"))
+    stage.press(".")
+    expect(status).to_contain_text(re.compile(r"^rank 1 · forward · 1F0 · at 1 · takes 1"))
+    stage.press("R")
+    expect(status).to_contain_text(re.compile("^rank 0 · forward · 0F1"))
+    stage.press("Escape")
+    expect(status).not_to_contain_text("rank 0 · forward")
+
+
+def test_escape_closes_the_card_under_a_pointer_that_stays(drawn):
+    page = drawn("timeline", schedule.frame(schedules.study(Plan.of(schedule="gpipe", ranks=2, chunks=2))))
+    page.locator(".stage").hover(position={"x": 120, "y": 45})
+    expect(page.locator(".tip")).to_contain_text("rank 0 · forward")
+    page.keyboard.press("Escape")
+    expect(page.locator(".tip")).to_be_hidden()
+
+
+def test_the_key_of_a_presentation_is_turned_off_for_good_by_a_reader_who_does_not_want_it(browser, made, tmp_path):
+    path = tmp_path / "report.html"
+    path.write_text(report([Shown("it", made(Experiment()), 0)]), "utf-8")
+    page = browser.new_page()
+    page.goto(path.as_uri())
+    large = page.locator("html[data-size=large]")
+    for presses in (1, 0):
+        page.keyboard.press("p")
+        expect(large).to_have_count(presses)
+    page.locator(".timeline .stage").press("?")
+    page.get_by_label("the size of a presentation").uncheck()
+    page.keyboard.press("Escape")
+    page.reload()
+    page.keyboard.press("p")
+    page.locator(".timeline .stage").press("?")
+    expect(page.get_by_label("the size of a presentation")).not_to_be_checked()
+    expect(large).to_have_count(0)
+    page.close()
+
+
 def test_a_page_that_changes_its_colours_has_its_canvases_drawn_in_them(drawn):
     page = drawn("timeline", schedule.frame(schedules.study(Plan.of(schedule="gpipe", ranks=2, chunks=2))))
     page.wait_for_function("() => document.getElementById('here').shadowRoot.querySelector('canvas').width > 300")
