@@ -88,10 +88,10 @@ def _theory(method, p):
 def a_step(run):
     """Digits, a residual model of 16 layers, 256 images in a mini-batch; messages take no time.
 
-    `theory` adds up the passes. T_F and T_B are a forward and a backward pass through all modules; f, g, r and m are
-    the forward pass, the backward pass, the replay and the auxiliary network of the slowest module. A step takes T_F +
-    T_B with back-propagation, T_F + g with DDG and DFA, and T_F + r + g with features replay; without their barriers f
-    + g and f + r + g; and f + g + m if modules learn from what they have.
+    `theory` adds up the passes. F and B are a forward and a backward pass through all modules; f, g, r and m are the
+    forward pass, the backward pass, the replay and the auxiliary network of the slowest module. A step takes F + B with
+    back-propagation, F + g with DDG and DFA, and F + r + g with features replay; without their barriers f + g and f + r
+    + g; and f + g + m if modules learn from what they have. (DFA is direct feedback alignment.)
     """
     rows, steps = [], 20
     for modules in (2, 4, 8):
@@ -351,8 +351,8 @@ def convolutions(run):
 def kept(run):
     """The sum of all ranks' peaks; a residual model of 32 layers, 32 images in a mini-batch.
 
-    Module k of K has K - k + 1 mini-batches in flight, so DDG keeps K (K + 1) / 2 shares of the model's activations
-    where back-propagation keeps K.
+    Module k of K, counted from 0, has K - k mini-batches in flight, so DDG keeps (K + 1) / 2 times what the others
+    do.
     """
     rows = []
     for method in ("back-propagation", "DDG", "features replay", "greedy"):
