@@ -36,7 +36,8 @@ class Settings:  # those of the exercise, and defaults for all others
     def __init__(self, given=None, size=2):
         self.__dict__.update(vars(given) if given else {})
         self.workers = size - 1
-    def __getattr__(self, name): return {"update": "sgd", "momentum": 0.0, "state": "reset", "cache": False, "learning_rate": 1.0, "decay": 0.0}.get(name)
+    learning_rate, decay = 1.0, 0.0
+    def __getattr__(self, name): return {"update": "sgd", "momentum": 0.0, "state": "reset", "cache": False}.get(name)
     def waited_for(self, workers): return workers - self.backups
     def spring(self, workers): return 0.9 / workers
     def share(self, step): return 1.0

@@ -23,6 +23,12 @@ WITHOUT = {
     "Scaling Distributed Machine Learning with the Parameter Server": "OSDI 2014, which has no DOIs",
     "On Scalable Deep Learning and Parallelizing Gradient Descent": "a master thesis",
     "Pipelined Back-Propagation for Context-Dependent": "Interspeech 2012; no DOI could be looked up",
+    "A Method of Solving a Convex Programming Problem": "Soviet Mathematics Doklady 1983, without DOIs; not on arXiv",
+    "Efficient Estimations from a Slowly Convergent": "a technical report",
+    "The Tradeoffs of Large Scale Learning": "NIPS 2007, whose papers have no DOI; not on arXiv",
+    "Adaptive Subgradient Methods for Online Learning": "JMLR, which has no DOIs; not on arXiv",
+    "RMSProp": "a lecture",
+    "On the Importance of Initialization and Momentum": "ICML 2013, which has no DOIs; not on arXiv",
 }
 """References of chapters without a link, and why."""
 
