@@ -227,7 +227,7 @@ def wrong_curvature(run):
             return w
 
         values = {"steps": 2 * HALF, "evaluations": 2, **NOISY}
-        alone = run(falling, algorithm="sgd", learning_rate=1, **values)
+        alone = run(worker_override=falling, algorithm="sgd", learning_rate=1, **values)
         rate = min(1.0, guess / 4)
         mean = run(algorithm="polyak", after=HALF, learning_rate=rate, **values)
         rows.append(
@@ -422,7 +422,7 @@ def steps_down(run, rule, rate, start, rotation):
 
     momentum = {"momentum": (9 / 11) ** 2} if rule == "momentum" else {}
     done = run(
-        play, algorithm=rule, workers=1, batch=1, steps=MOST, evaluations=10_000, precision="float64",
+        worker_override=play, algorithm=rule, workers=1, batch=1, steps=MOST, evaluations=10_000, precision="float64",
         learning_rate=rate, workload="quadratic", condition=100, dimension=20, points=64, **momentum,
     )  # fmt: skip
     reached = np.flatnonzero(done.evaluations["loss"] < LOWER * (np.geomspace(1, 0.01, 20) @ start**2 / 2))

@@ -138,6 +138,11 @@ def test_numbers_of_papers_become_links():
     )
 
 
+def test_a_doi_with_brackets_is_one_link():
+    doi = "10.1016/0041-5553(64)90137-5"
+    assert links.linked(f"(doi:{doi}).") == f"([doi:{doi}](https://doi.org/{doi}))."
+
+
 def test_every_reference_of_a_chapter_has_a_link_or_a_reason():
     used = set()
     for chapter in lessons.written():
