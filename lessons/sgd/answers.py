@@ -10,7 +10,7 @@ from lessons.sgd import experiments
 from lessons.sgd.experiments import EDGES, IMAGES, NOISY
 
 MOMENTUM = {"plain SGD": 0.0, "heavy ball with a momentum of 0.9": 0.9, "Nesterov's momentum of 0.9": 0.9}
-SHARES = {"an eighth of": 1 / 8, "a quarter of": 1 / 4, "just": 1.0}
+SHARES = {"an eighth": 1 / 8, "a quarter": 1 / 4, "one": 1.0}
 RULES = {"AdaGrad": "adagrad", "Heavy ball": "momentum", "Adam": "adam"}
 ENOUGH = 80  # passes
 
@@ -40,7 +40,7 @@ def _floor(rate: float) -> float:
 
 
 def guess(run, scale: str) -> float:
-    """Return by which factor the loss falls from 1,000 steps to 16,000 with rates of `scale` 1 / ht, at curvature 1."""
+    """Return by which factor the loss falls from 1,000 steps to 16,000 at rates c / t, where the curvature is 1."""
     square, losses = 1.0, []
     for t in range(1, 16_001):
         rate = SHARES[scale] / t
