@@ -6,13 +6,15 @@ the rank that was clicked. What comes from a browser is checked here.
 
 from __future__ import annotations
 
+import json
 import math
+from collections.abc import Callable
 from typing import Any
 
 import streamlit as st
 
-from experiments.plots import canvases
-from experiments.plots.canvases.timeline import Window
+from experiments.plots import canvases, palette
+from experiments.plots.canvases.timeline import Unfolded, View, Window
 from experiments.runs.record import Run
 
 MOUNT = """
@@ -29,6 +31,44 @@ def _component(name: str):
 
 
 _curve, _timeline, _landscape = map(_component, canvases.NAMES)
+
+_map = st.components.v2.component(
+    "lockstep_map",
+    html='<div class="map"></div>',
+    css=f"""
+.map {{ overflow-x: auto; font: 14px var(--st-font); color: var(--st-text-color); font-variant-numeric: tabular-nums }}
+table {{ border-collapse: separate; border-spacing: 2px; width: 100%; min-width: max-content }}
+th {{ font-weight: 400; opacity: 0.75; padding: 4px 8px; white-space: nowrap }}
+th[scope="row"], th:first-child {{ text-align: right }}
+td {{ text-align: center; height: 42px; min-width: 62px; padding: 0 }}
+button {{ width: 100%; height: 42px; border: 1px solid transparent; border-radius: 3px; cursor: pointer; font: inherit;
+  color: {palette.DARK}; background: {palette.HEAT[0][1]} }}
+button:hover, button:focus-visible {{ outline: 2px solid var(--st-primary-color); outline-offset: 1px }}
+""",
+    js="""
+export default function ({ data, parentElement, setTriggerValue }) {
+  const box = parentElement.querySelector(".map");
+  box.innerHTML = data;
+  box.onclick = (event) => {
+    const cell = event.target.closest("[data-cell]");
+    if (cell) setTriggerValue("cell", cell.dataset.cell.split(" ").map(Number));
+  };
+}
+""",
+)
+
+
+def heat_map(table: str, on_cell: Callable[[], None], key: str):
+    """Draw the table that charts.heat returned; on_cell() is called when a cell is clicked (see `cell`)."""
+    return _map(data=table, key=key, on_cell_change=on_cell)
+
+
+def cell(state: Any) -> tuple[int, int] | None:
+    """Return the (column, row) of a map that the browser reports a click on, checked; None if there is none."""
+    said = state.get("cell") if isinstance(state, dict) else None
+    if not isinstance(said, list | tuple) or len(said) != 2 or not all(type(one) is int for one in said):
+        return None
+    return said[0], said[1]
 
 
 def curve(frame: bytes, key: str):
@@ -66,6 +106,30 @@ def clicked(state: Any, run: Run, name: str) -> tuple[int, float] | None:
     if type(rank) is not int or not 0 <= rank < run.trace.ranks or not isinstance(at, int | float):
         return None
     return (rank, float(at)) if 0 <= at < math.inf else None
+
+
+def viewed(text: Any) -> View:
+    """Return what the browser reports in JSON that timeline and curves show, checked; what is none is left out."""
+    try:
+        said = json.loads(text)
+    except (TypeError, ValueError, RecursionError):
+        said = None
+    said = said if isinstance(said, dict) else {}
+    return view([said.get("from"), said.get("to")], said.get("why"), said.get("zoom"))
+
+
+def view(window: Any, wait: Any, zoom: Any) -> View:
+    """Return a view of these numbers; without what is not (from, to), (rank, moment, times walked back), (from, to)."""
+
+    def numbers(values: Any, count: int) -> bool:
+        known = isinstance(values, list | tuple) and len(values) == count
+        return known and all(isinstance(one, int | float) and 0 <= one < math.inf for one in values)
+
+    def edges(values: Any) -> Window | None:
+        return (float(values[0]), float(values[1])) if numbers(values, 2) and values[0] < values[1] else None
+
+    known = numbers(wait, 3) and max(wait[0], wait[2]) < 1e6
+    return View(edges(window), Unfolded(int(wait[0]), float(wait[1]), int(wait[2])) if known else None, edges(zoom))
 
 
 def seen(state: Any, name: str) -> bool:

@@ -35,7 +35,7 @@ MAX_WORKERS = 4096
 MAX_QUERY = 8000  # characters; longer queries are refused unread
 PAGE = (
     *("tour", "run", "axis", "log", "pin", "source", "seeds", "sweep", "sweep2", "best", "stops", "race", "goal"),
-    "size",
+    *("size", "view", "why", "zoom"),
     *("embed", "embed_options", "keep"),
 )
 """Parameters of an address that are for the page alone; `keep` is what older links call `pin`."""
@@ -180,7 +180,7 @@ class Experiment(Knobs):
         """What its algorithm has to say of it before it runs, in sentences."""
         line = rates.known(self.algorithm, self.workload, self.data.get("model", ""))
         short = line is not None and self.workload not in rates.STAND_INS and (self.steps or math.inf) <= rates.STEPS
-        return (*self.method.notes(self), *([line.note] if short and line.note else []))
+        return (*self.method.notes(self), *(line.notes(self.workers) if short else []))
 
     @property
     def files(self) -> list[str]:

@@ -12,7 +12,8 @@ import numpy as np
 from experiments import units
 from experiments.plots.column_codec import pack
 from experiments.plots.lanes import lane_names
-from experiments.runs.causes import NETWORK, QUEUE, STOPPED, UNKNOWN, WORK, Causes
+from experiments.runs.causes import Causes
+from experiments.runs.pieces import NETWORK, QUEUE, STOPPED, UNKNOWN, WORK
 from experiments.runs.record import Run
 from tracing import COMPUTE, UPDATE, WAIT, Trace
 
@@ -34,6 +35,7 @@ HOW = tuple(WORDS)[:7]
 SLOW, AT_WORK, BUSY = range(3)
 UNUSUAL = 1.25  # times as long as usual, from which it is told
 NEARLY = 0.9  # of a wait, from which that is all of it
+KNOWN = 0.1  # of all waiting, from which a cause of it is told
 LEAST = 1e-3  # of the ranks' time, from which waiting is told
 
 CELLS = ("by", "culprit", "how", "caused", "back", "factor", "without", "what", "src", "bytes")
@@ -125,10 +127,13 @@ def _last(trace: Trace, causes: Causes, names: Sequence[str]) -> str:
 
 
 def _most(trace: Trace, causes: Causes, names: Sequence[str]) -> str:
-    """Return who caused most of the waiting of ranks that compute, in a sentence; "" if that is not worth a word."""
-    totals, busy = causes.training, trace.busy().sum()
-    total = totals.sum()
-    if not total or total < LEAST * busy:
+    """Return how much of their time ranks that compute waited, and who caused most of it; "" if not worth a word.
+
+    The share is that of the headline: of the time of these ranks, and not of servers, who wait for work all the time.
+    """
+    totals, busy = causes.training, trace.busy()
+    total, computes = totals.sum(), busy[:, COMPUTE] > 0
+    if not total or total < LEAST * busy.sum():
         return ""
     shares = {}
     for rank in range(trace.ranks):
@@ -138,5 +143,9 @@ def _most(trace: Trace, causes: Causes, names: Sequence[str]) -> str:
     shares["for the network"] = totals[:, NETWORK].sum()
     most = sorted(shares, key=lambda name: -shares[name])[:2]
     first, second = (f"{100 * shares[name] / total:.0f} %" for name in most)
-    more = f", {second} was {most[1]}" if shares[most[1]] >= 0.1 * total else ""
-    return f"{first} of all waiting was {most[0]}{more}."
+    more = f", {second} {most[1]}" if shares[most[1]] >= KNOWN * total else ""
+    who = "Workers" if any("worker" in name for name in names) else "Ranks"
+    waited = units.percent(busy[computes, WAIT].sum() / busy[computes].sum())
+    if shares[most[0]] < KNOWN * total:  # for something that was not recorded
+        return f"{who} waited {waited} of their time."
+    return f"{who} waited {waited} of their time, {'all' if first == '100 %' else first} of it {most[0]}{more}."
