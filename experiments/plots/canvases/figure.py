@@ -50,11 +50,15 @@ def frame(rows: Rows, look: Look | None, spread: Spread, description: str, of: s
         for number, (column, name, some) in enumerate(several):
             label = ", ".join(filter(None, (name, column if len(look.y) > 1 or not name else "")))
             key = label if len(several) > 1 or look.theory else ""
-            colour, dash, symbol = palette.RUNS[number % len(palette.RUNS)]
+            again, place = divmod(number, len(palette.RUNS))  # from the sixth on points are hollow and dashes differ
+            colour, _, symbol = palette.RUNS[place]
+            dash = palette.RUNS[(place + again) % len(palette.RUNS)].dash
+            symbol = "circle" if again and symbol == "cross" else symbol  # which cannot be hollow
             if look.kind == "bar":
                 style = {"bar": [number, len(several)], "hatch": HATCHES[number % len(HATCHES)], "dash": []}
             else:
-                style = {"dash": DASHES["solid" if look.theory else dash], "symbol": symbol, "solid": symbol != "cross"}
+                solid = not again and symbol != "cross"
+                style = {"dash": DASHES["solid" if look.theory else dash], "symbol": symbol, "solid": solid}
             add(some, column, True, colour=colour, name=label, key=key, **style, **at)
         for column, dash in zip(look.theory, THEORIES, strict=False):
             paths = [[(row[look.x], row[column]) for row in some] for some in together.values()]
