@@ -28,7 +28,7 @@ from theory.profile import Profile
 FLOAT32 = 4  # bytes
 
 
-class Layer(NamedTuple):
+class LayerShape(NamedTuple):
     """One layer, or block of layers, of the chain; numbers for one sample."""
 
     name: str
@@ -45,7 +45,7 @@ class Layer(NamedTuple):
         return 6 * self.macs
 
 
-def vgg16() -> list[Layer]:
+def vgg16() -> list[LayerShape]:
     """Return the 13 convolutions and 3 dense layers of VGG-16, for an image of 224 x 224."""
     layers, channels, side = [], 3, 224
     for group, (filters, count) in enumerate(((64, 2), (128, 2), (256, 3), (512, 3), (512, 3)), 1):
@@ -53,17 +53,17 @@ def vgg16() -> list[Layer]:
             weights, outputs = 9 * channels * filters, filters * side * side
             pooled = outputs // 4 if number == count else outputs  # what leaves the group
             name, macs = f"conv{group}_{number}", weights * side * side
-            layers.append(Layer(name, weights + filters, macs, pooled, outputs, 1, outputs))
+            layers.append(LayerShape(name, weights + filters, macs, pooled, outputs, 1, outputs))
             channels = filters
         side //= 2
     inputs = channels * side * side
     for name, width in (("fc6", 4096), ("fc7", 4096), ("fc8", 1000)):
-        layers.append(Layer(name, inputs * width + width, inputs * width, width, width, 1, width))
+        layers.append(LayerShape(name, inputs * width + width, inputs * width, width, width, 1, width))
         inputs = width
     return layers
 
 
-def resnet50() -> list[Layer]:
+def resnet50() -> list[LayerShape]:
     """Return the first convolution, the 16 blocks and the last layer of ResNet-50, for an image of 224 x 224."""
     layers = [_convolutions("conv1", [(7, 3, 64, 112)], 64 * 56 * 56)]
     channels, side = 64, 56
@@ -77,16 +77,18 @@ def resnet50() -> list[Layer]:
                 parts.append((1, channels, inner, side))  # the shortcut
             layers.append(_convolutions(f"block{stage}_{number + 1}", parts, inner * side * side))
             channels = inner
-    return [*layers, Layer("fc", channels * 1000 + 1000, channels * 1000, 1000, 1000, 1, 1000)]
+    return [*layers, LayerShape("fc", channels * 1000 + 1000, channels * 1000, 1000, 1000, 1, 1000)]
 
 
-def gpt2(blocks: int = 12, width: int = 768, length: int = 1024, words: int = 50257, heads: int = 12) -> list[Layer]:
+def gpt2(
+    blocks: int = 12, width: int = 768, length: int = 1024, words: int = 50257, heads: int = 12
+) -> list[LayerShape]:
     """Return the embedding, the blocks and the output layer of a GPT-2, for a sequence of `length`.
 
     The output layer has the embedding's weights, so its only parameters are those of the last norm.
     """
     tokens = length * width
-    block = Layer(
+    block = LayerShape(
         "block",
         12 * width**2 + 13 * width,
         12 * length * width**2 + 2 * length**2 * width,
@@ -96,13 +98,13 @@ def gpt2(blocks: int = 12, width: int = 768, length: int = 1024, words: int = 50
         4 * tokens,
     )
     return [
-        Layer("embedding", (words + length) * width, 0, tokens, 0, 1, tokens),
+        LayerShape("embedding", (words + length) * width, 0, tokens, 0, 1, tokens),
         *(block._replace(name=f"block{number}") for number in range(1, blocks + 1)),
-        Layer("output", 2 * width, tokens * words, length * words, tokens + length * words, 1, tokens),
+        LayerShape("output", 2 * width, tokens * words, length * words, tokens + length * words, 1, tokens),
     ]
 
 
-def gpt2_xl() -> list[Layer]:
+def gpt2_xl() -> list[LayerShape]:
     """Return the largest GPT-2, of 48 blocks."""
     return gpt2(blocks=48, width=1600, heads=25)
 
@@ -110,7 +112,7 @@ def gpt2_xl() -> list[Layer]:
 MODELS = {"ResNet-50": resnet50, "VGG-16": vgg16, "GPT-2": gpt2, "GPT-2 XL": gpt2_xl}
 
 
-def profile(layers: Iterable[Layer], batch: int, flops: float) -> Profile:
+def profile(layers: Iterable[LayerShape], batch: int, flops: float) -> Profile:
     """Return what the layers cost for a mini-batch of `batch` samples, at so many FLOP/s, in single precision."""
     layers = list(layers)
     forward = tuple(2 * batch * layer.macs / flops for layer in layers)
@@ -123,11 +125,11 @@ def profile(layers: Iterable[Layer], batch: int, flops: float) -> Profile:
     )
 
 
-def _convolutions(name: str, parts: Iterable[tuple[int, int, int, int]], outputs: int) -> Layer:
+def _convolutions(name: str, parts: Iterable[tuple[int, int, int, int]], outputs: int) -> LayerShape:
     """Return one layer of convolutions (kernel, channels in, channels out, side of the output) with batch norm."""
     parts = list(parts)
     weights = [size**2 * channels * filters for size, channels, filters, _ in parts]
-    return Layer(
+    return LayerShape(
         name,
         sum(w + 2 * filters for w, (_, _, filters, _) in zip(weights, parts, strict=True)),
         sum(w * side**2 for w, (_, _, _, side) in zip(weights, parts, strict=True)),

@@ -423,7 +423,7 @@ LATENCIES = (20, 160, 320, 1280)  # us, of a message, in all
         ),
     },
     look=Look(
-        "latency, us", ("ms",), colour="strategy", theory=("formula",), log="xy", title="ms to a held-out loss of 0.3"
+        "microseconds", ("ms",), colour="strategy", theory=("formula",), log="xy", title="ms to a held-out loss of 0.3"
     ),
 )
 def latency(run):
@@ -435,7 +435,7 @@ def latency(run):
         for name in SMALL:
             alone, samples, _ = needed[name]
             ms, _, per_second = to_the_loss(run, name, latency=us * 1e-6)
-            row = {"latency, us": us, "strategy": name, "ms": MS * ms, "samples/s": per_second}
+            row = {"microseconds": us, "strategy": name, "ms": MS * ms, "samples/s": per_second}
             workers = 1 if name == "one machine" else WORKERS
             steps = samples / workers / DIGITS["batch"]
             rows.append(row | {"formula": MS * steps * step_seconds(name, alone / steps, us * 1e-6)})
@@ -457,8 +457,8 @@ def step_seconds(name, computing, alpha):
 
 
 def _ms(rows, name, us):
-    return value(rows, "ms", strategy=name, **{"latency, us": us})
+    return value(rows, "ms", strategy=name, microseconds=us)
 
 
 def _sps(rows, name, us):
-    return value(rows, "samples/s", strategy=name, **{"latency, us": us})
+    return value(rows, "samples/s", strategy=name, microseconds=us)

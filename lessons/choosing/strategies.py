@@ -25,7 +25,7 @@ from functools import cached_property
 from cluster.devices import DEVICES
 from cluster.network import NETWORKS, Network
 from theory import balance, collective_costs, overlap, published_models, zero_memory
-from theory.published_models import FLOAT32, Layer
+from theory.published_models import FLOAT32, LayerShape
 
 OF_PEAK = 0.5
 BUCKET = 25e6  # bytes
@@ -52,7 +52,7 @@ class Case:
         return f"{self.model}, {self.device}, {self.network}"
 
     @cached_property
-    def layers(self) -> list[Layer]:
+    def layers(self) -> list[LayerShape]:
         """The chain of layers."""
         return published_models.MODELS[self.model]()
 
@@ -102,7 +102,7 @@ class Case:
         return zero_memory.RECIPES["float32 Adam" if self.model.startswith("GPT") else "float32 momentum"]
 
     @cached_property
-    def stages(self) -> list[list[Layer]]:
+    def stages(self) -> list[list[LayerShape]]:
         """The layers, cut into a stage for each rank, as equal in time as can be."""
         cut, first = [], 0
         for count in balance.by_slowest([layer.macs for layer in self.layers], self.ranks):
@@ -110,7 +110,7 @@ class Case:
             first += count
         return cut
 
-    def seconds(self, layers: list[Layer]) -> float:
+    def seconds(self, layers: list[LayerShape]) -> float:
         """Return the seconds in which a rank computes forward and backward of these layers, for its batch."""
         return self.batch * sum(layer.flops for layer in layers) / self.flops
 
