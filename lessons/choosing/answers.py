@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from lessons.choosing import experiments
-from lessons.choosing.experiments import SMALL, to_the_loss
+from lessons.choosing.experiments import TRIED, to_the_loss
 from lessons.choosing.strategies import STRATEGIES, Case
 from lessons.figure import value
 from theory import published_models, zero_memory
@@ -44,8 +44,8 @@ def samples(run, method: str) -> float:
 
 def first(run, latency: int) -> str:
     """Return the strategy that is first at the loss; "every" if it exchanges something in every step."""
-    name = min(SMALL, key=lambda name: to_the_loss(run, name, latency=latency / US)[0])
-    return "every" if name in ("ring", "doubling", "server") else name
+    name = min(TRIED, key=lambda name: to_the_loss(run, name, latency=latency / US)[0])
+    return "every" if name in ("doubling", "server") else name
 
 
 def crossing(run, compute: str) -> float:

@@ -198,7 +198,7 @@ RANKS = 8
 
 @figure(
     "Replicate, cut in stages, or both?",
-    source="Harlap et al., arXiv:1806.03377, Table 1: VGG-16 as 7-1, Inception-v3 as data parallelism",
+    source="Harlap et al., arXiv:1806.03377: VGG-16 as 7-1, Inception-v3 as data parallelism",
     claims={
         "on 10 GbE VGG-16 gets seven replicas of the front and one machine for the end: 7-1": lambda rows: (
             value(rows, "plan", model="VGG-16", network="10GbE") == "7-1"
@@ -409,12 +409,12 @@ LATENCIES = (20, 160, 320, 1280)  # us, of a message, in all
             _ms(rows, "local SGD, 4", 160) < min(_ms(rows, name, 160) for name in ("doubling", "server"))
         ),
         "at 1,280 us one machine is ahead of eight, whatever they do": lambda rows: all(
-            _ms(rows, "one machine", 1280) < 0.8 * _ms(rows, name, 1280) for name in SMALL if name != "one machine"
+            _ms(rows, "one machine", 1280) < 0.8 * _ms(rows, name, 1280) for name in TRIED if name != "one machine"
         ),
         "meeting every 16 steps trains the most samples per second at every latency, and is never the first": (
             lambda rows: all(
-                _sps(rows, "local SGD, 16", us) >= max(_sps(rows, name, us) for name in SMALL)
-                and _ms(rows, "local SGD, 16", us) > min(_ms(rows, name, us) for name in SMALL)
+                _sps(rows, "local SGD, 16", us) >= max(_sps(rows, name, us) for name in TRIED)
+                and _ms(rows, "local SGD, 16", us) > min(_ms(rows, name, us) for name in TRIED)
                 for us in LATENCIES
             )
         ),
@@ -429,10 +429,10 @@ LATENCIES = (20, 160, 320, 1280)  # us, of a message, in all
 def latency(run):
     """Digits as before, over 10 GbE whose latency grows, each strategy at its own best rate. `formula`: the samples
     that it needs when the network takes no time, times the seconds per sample of the closed forms."""
-    needed = {name: to_the_loss(run, name, network="ideal") for name in SMALL}
+    needed = {name: to_the_loss(run, name, network="ideal") for name in TRIED}
     rows = []
     for us in LATENCIES:
-        for name in SMALL:
+        for name in TRIED:
             alone, samples, _ = needed[name]
             ms, _, per_second = to_the_loss(run, name, latency=us * 1e-6)
             row = {"microseconds": us, "strategy": name, "ms": MS * ms, "samples/s": per_second}
@@ -452,8 +452,7 @@ def step_seconds(name, computing, alpha):
         return computing
     if name == "server":
         return max(computing + 2 * (alpha + n * beta), WORKERS * n * beta)
-    form = collective_costs.ring if name == "ring" else collective_costs.recursive_doubling
-    return computing + form(WORKERS, n, alpha, beta) / SMALL[name].get("period", 1)
+    return computing + collective_costs.recursive_doubling(WORKERS, n, alpha, beta) / SMALL[name].get("period", 1)
 
 
 def _ms(rows, name, us):
