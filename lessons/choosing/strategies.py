@@ -6,7 +6,7 @@ all-reduce. A step is the N b samples that data parallelism takes in one, so tha
     one machine     N t                                        b samples at a time
     all-reduce      t + ring(n)
     overlapped      all-reduces of 25 MB begin in backward     theory.overlap
-    server          max(t + 2 (alpha + n beta), N n beta)      one server; nobody waits for anybody else
+    server          max(t + 2 (alpha + n beta), N n beta)      one server, full duplex; no worker waits for another
     local SGD       t + ring(n) / 16                           a meeting every 16 steps
     1F1B            (N - 1) slowest + all stages + 2 (N - 1) links, N micro-batches of b
     tensor          t + N rings for each sum of each layer     b samples at a time
@@ -30,7 +30,7 @@ from theory.published_models import FLOAT32, LayerShape
 OF_PEAK = 0.5
 BUCKET = 25e6  # bytes
 PERIOD = 16
-MEMORY = {"V100": 32e9, "A100": 80e9}  # bytes: the larger of two in NVIDIA's data sheets
+MEMORY = {"V100": 16e9, "A100": 80e9}  # bytes, of two sizes that NVIDIA's data sheets have of each
 
 
 @dataclass(frozen=True)
@@ -183,11 +183,20 @@ STRATEGIES: dict[str, Callable[[Case], float]] = {
 """By name, the seconds of a step."""
 
 
-def memory(c: Case, strategy: str) -> float:
-    """Return the bytes on the fullest rank that trains."""
-    kept = FLOAT32 * c.batch * sum(layer.kept for layer in c.layers)
+def states(c: Case, strategy: str) -> float:
+    """Return the bytes of weights, gradients and optimizer's state on the fullest rank that trains."""
     if strategy == "server":  # which has the state of the update rule
-        return c.parameters * (c.recipe.weights + c.recipe.gradients) + kept
+        return c.parameters * (c.recipe.weights + c.recipe.gradients)
+    if strategy == "1F1B":
+        return sum(c.recipe) * max(sum(layer.parameters for layer in stage) for stage in c.stages)
+    if strategy in ("tensor", "ZeRO-3"):
+        return zero_memory.nbytes(c.parameters, c.ranks, 3, c.recipe)
+    return c.parameters * sum(c.recipe)
+
+
+def memory(c: Case, strategy: str) -> float:
+    """Return the bytes on the fullest rank that trains: states, and what backward needs."""
+    kept = FLOAT32 * c.batch * sum(layer.kept for layer in c.layers)
     if strategy == "1F1B":
         return max(
             sum(layer.parameters * sum(c.recipe) for layer in stage)
@@ -196,12 +205,11 @@ def memory(c: Case, strategy: str) -> float:
         )
     if strategy == "tensor":
         whole = FLOAT32 * c.batch * sum(layer.summed for layer in c.layers)
-        return c.parameters * sum(c.recipe) / c.ranks + whole + max(0, kept - whole) / c.ranks
+        return states(c, strategy) + whole + max(0, kept - whole) / c.ranks
     if strategy == "ZeRO-3":
         largest = max(layer.parameters for layer in c.layers)
-        own = zero_memory.nbytes(c.parameters, c.ranks, 3, c.recipe)
-        return own + largest * (c.recipe.weights + c.recipe.gradients) + kept
-    return c.parameters * sum(c.recipe) + kept
+        return states(c, strategy) + largest * (c.recipe.weights + c.recipe.gradients) + kept
+    return states(c, strategy) + kept
 
 
 def fits(c: Case, strategy: str) -> bool:
