@@ -32,8 +32,9 @@ and so is `cluster`:
 
 What you return is run on the simulated cluster, and so is every other strategy that fits and stays within the budget;
 the best of these is the oracle. There are eight clusters, drawn when grading begins: some have a fast network, some
-slow messages, some little bandwidth for a long gradient, some little memory, and some a small budget. The choice below
-has the most samples per second of those that train together.
+slow messages, some little bandwidth for a long gradient, some little memory, and some a small budget.
+
+The choice below has the most samples per second of all in which workers train together. It is not good enough.
 """
 
 TARGETS = {
