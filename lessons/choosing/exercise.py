@@ -30,11 +30,11 @@ and so is `cluster`:
     "memory"           bytes of a worker; a strategy that needs more cannot run
     "budget"           bytes that may be sent until the loss, by all together
 
+The choice below has the most samples per second of all in which workers train together. It is not good enough.
+
 What you return is run on the simulated cluster, and so is every other strategy that fits and stays within the budget;
 the best of these is the oracle. There are eight clusters, drawn when grading begins: some have a fast network, some
 slow messages, some little bandwidth for a long gradient, some little memory, and some a small budget.
-
-The choice below has the most samples per second of all in which workers train together. It is not good enough.
 """
 
 TARGETS = {
