@@ -19,7 +19,8 @@ import pyarrow.parquet  # noqa: F401  (the store reads with it; better now than 
 import streamlit as st
 
 from experiments.experiment import Experiment
-from experiments.jobs.pool import JobState, Pool
+from experiments.jobs.job import JobState
+from experiments.jobs.pool import Pool
 from experiments.plots.canvases import timeline
 from experiments.runs import store
 from experiments.runs.record import Run
@@ -171,9 +172,11 @@ def show_named(name: str) -> Experiment:
 
 
 @st.cache_resource(max_entries=32, show_spinner=False)
-def timeline_frame(folder: str, window: timeline.Window | None, play: bool = False) -> bytes:
+def timeline_frame(
+    folder: str, window: timeline.Window | None, play: bool = False, view: timeline.View | None = None
+) -> bytes:
     """Return the timeline of the run in `folder`, packed for the browser, where it may begin to `play` at once."""
-    return timeline.frame(load(folder), folder, window, play=play)
+    return timeline.frame(load(folder), folder, window, play=play, view=view)
 
 
 # pinned runs, which stay on the page to be compared with: names of folders, in the page's address

@@ -9,7 +9,7 @@ from app import charts, components, session
 from app.charts import Shown
 from app.views import compare, ghost, pictures, result
 from experiments import units
-from experiments.jobs.pool import JobState
+from experiments.jobs.job import JobState
 from experiments.plots import palette
 from experiments.plots.canvases import curve
 from experiments.plots.palette import LineStyle
@@ -24,14 +24,12 @@ def show(led: bool = False) -> None:
 
     `led`: the timeline of the run on the page stands above already.
     """
-    folder, alone = st.session_state.get("shown"), LiveRun(None)
+    folder, asked = st.session_state.get("shown"), st.session_state.asked
     if folder:
-        asked = st.session_state.asked
         result.show(folder, None, LiveRun(ghost.behind(folder, asked, session.pinned())), led)
         st.html(DIMMED)
     else:
-        alone.head()
-        alone.curves([])
+        result.awaited(asked, LiveRun(None))
 
 
 class LiveRun:

@@ -17,7 +17,7 @@ from app.views import all_settings, pictures
 from cluster.real import gpus
 from experiments.catalogue import ALGORITHMS, called
 from experiments.experiment import PAGE, Experiment
-from experiments.jobs.pool import JobState
+from experiments.jobs.job import JobState
 from experiments.runs import store
 from knobs import local
 
@@ -54,8 +54,9 @@ def test_every_setting_in_force_has_a_widget_and_no_other_setting_of_the_method_
     opened = page(experiment.query())
     assert not opened.exception
     fields = {*experiment.in_force()}
-    fields -= set() if controls.compresses(name) else {"compression"}
-    fields -= {"workers"} if controls.alone(name) else set()
+    declared = algorithms.find(name)
+    fields -= set() if declared.compresses else {"compression"}
+    fields -= {"workers"} if declared.defaults.get("workers") == 1 else set()
     assert fields <= widgets(opened).keys()
     assert {*experiment.settings} & widgets(opened).keys() <= fields
     idea = algorithms.idea(algorithms.module(name))
@@ -466,6 +467,8 @@ def test_pinned_runs_are_laid_over_the_next_one(page, stored, canvases):
     assert "EASGD, period 2" in table and "EASGD, period 8" in table
     header, _ = canvases(opened)["loss"]
     assert len({line["colour"] for line in header["lines"] if not line["bare"]}) == 2
+    told = [one.value for one in opened.markdown if "Beside **EASGD, period 2**, pinned: " in one.value]
+    assert len(told) == 1 and told[0].endswith("clock and all.")  # fabricated runs are alike; before Race is pressed
 
 
 def test_algorithms_are_told_apart_by_what_both_could_have_and_not_by_knobs_of_their_own(page, stored, canvases):

@@ -48,6 +48,11 @@ def test_a_mutant_differs_from_its_module_under_three_seeds_by_the_stated_factor
         ]
 
 
+def test_a_measured_quantity_that_is_no_number_is_not_told_as_zero():
+    values = {"healthy": {"staleness factor": 1.5}, "mutant": {"staleness factor": None}}
+    assert recorded.Pair(values, {}, {}).table == [("staleness factor", "1.5", "not finite")]
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_without_its_mistake_a_mutant_is_the_module_of_the_catalogue_bit_for_bit(name):
     mutant = find(name)
@@ -110,7 +115,7 @@ def test_a_student_finds_a_bug_in_the_terminal_and_hands_it_in(command, tmp_path
 
 @pytest.mark.parametrize("name", NAMES)
 def test_figures_curves_and_code_are_shown_uncut_in_80_columns(command, name):
-    done = command("bugs", name, "--seed", "1", input="a\n1\n")
+    done = command("bugs", name, "--seed", "1", input="a\n1\n", env={"COLUMNS": "80"})
     assert done.exit_code == 0 and "…" not in done.output
     assert all(len(line) <= 80 for line in done.output.splitlines())
 
