@@ -6,6 +6,8 @@ import re
 import pytest
 
 import lessons
+from experiments.experiment import Experiment
+from experiments.run import run
 from lessons.choosing import check, solution
 from lessons.grading.grader import grade
 
@@ -85,3 +87,15 @@ def test_what_decides_in_a_case_does_not_depend_on_the_draw(seed):
         name = solution.choose(model, cluster)
         assert case.allowed(case.trained(name)), (case, name)
     assert {case.kind for case in check.drawn(random.Random(seed))} == {"fast", "slow", "long", "memory", "budget"}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("algorithm", "rounds"), [("sync_sgd", 2 * 48), ("local_sgd", 2 * 3)])
+def test_real_processes_pay_the_rounds_that_the_text_counts(algorithm, rounds):
+    values = {
+        "algorithm": algorithm, "cluster": "processes", "workers": 4, "hidden": "64", "batch": 16, "steps": 48,
+        "network": "1GbE", "latency": 0.002, "collective": "recursive_doubling", "learning_rate": 0.4,
+    }  # fmt: skip
+    done = run(Experiment.of(values | ({"period": 16} if algorithm == "local_sgd" else {})))
+    assert done.status == "finished" and done.summary["messages"] == 4 * rounds
+    assert done.summary["seconds"] >= rounds * 0.002, "a round takes the latency at least"
