@@ -10,7 +10,7 @@ import streamlit as st
 from app import session
 from app.text import sentence
 from experiments.experiment import Experiment
-from experiments.jobs.pool import JobState
+from experiments.jobs.job import JobState
 from experiments.jobs.spec import JobSpec
 
 EVERY = 0.5  # s between two looks

@@ -1,8 +1,7 @@
-"""Controls: the widgets of an experiment, derived from the fields of Experiment and of all Settings it has.
+"""Controls: what the widgets of an experiment are, derived from the fields of Experiment and of all Settings it has.
 
 A field's type and bounds choose the widget, its unit the way values are written, its description the help. Nothing
-here knows an algorithm by name. The values live in the session under the experiment's own flat names, so that the
-page's address is the experiment's own query, the same that the command line prints and reads.
+here knows an algorithm by name. app.widgets puts them on the page, app.chosen keeps their values.
 """
 
 from __future__ import annotations
@@ -10,29 +9,14 @@ from __future__ import annotations
 import math
 import types
 from dataclasses import dataclass, replace
-from functools import cache, partial
+from functools import cache
 from typing import Any, Literal, Union, get_args, get_origin
-from urllib.parse import parse_qsl, urlencode
-
-import streamlit as st
 
 from app import helps
-from experiments import catalogue, naming, units
-from experiments.experiment import (
-    NESTED,
-    OWN,
-    PAGE,
-    REAL_DEFAULTS,
-    Experiment,
-    coding_settings,
-    default_rate,
-    real_defaults,
-    settings_of,
-    starting_point,
-)
+from experiments import catalogue, units
+from experiments.experiment import NESTED, OWN, Experiment, settings_of
 from experiments.fault_settings import FaultSetting
-from experiments.measure import this_machine
-from knobs import Knobs, in_force, local
+from knobs import Knobs, local
 
 WORDS = {
     "batch": "batch size",
@@ -44,12 +28,6 @@ WORDS = {
 """Fields of Experiment whose name alone says too little."""
 
 SELF = "this machine's own"
-MEANING = {
-    "network": "messages take as long as they really do between processes here; nothing is emulated",
-    "device": "a rank computes as fast as this machine does; nothing is emulated",
-}
-"""What OWN means, by field: offered on real clusters only."""
-
 DELAY = ("latency",)
 PLACE = ("cluster", "network", "device", "jitter")
 MORE = ("per_node", "rank_memory", "bandwidth", "collective", "slow", "pause", "crash")
@@ -196,238 +174,3 @@ def owners(algorithm: str, compression: str, workload: str) -> dict[str, type[Kn
     own = {name: Experiment for name in Experiment.model_fields if name not in NESTED}
     kinds = reversed(settings_of(algorithm, compression, workload))
     return {**{name: kind for kind in kinds for name in kind.model_fields if name not in local(kind)}, **own}
-
-
-def compresses(algorithm: str) -> bool:
-    """Whether this algorithm averages gradients, which may be compressed."""
-    return bool(catalogue.ALGORITHMS[algorithm].declaration.compresses)
-
-
-def whole_batch() -> bool:
-    """Whether a step of the chosen algorithm takes all samples, so that there is no batch to choose."""
-    return catalogue.ALGORITHMS[st.session_state["algorithm"]].declaration.whole_batch
-
-
-def alone(algorithm: str) -> bool:
-    """Whether this algorithm trains on one worker only."""
-    return catalogue.ALGORITHMS[algorithm].declaration.defaults.get("workers") == 1
-
-
-def draw(one: Control, refused: str = "", on_change=None) -> None:
-    """Put the widget of `one` on the page if it is in force. Its value lives in the session, under its name.
-
-    `refused` says why the cluster cannot obey it: it is disabled, unless it has a value that must be taken back.
-    """
-    if not in_force(one.owner, one.name, st.session_state) or (one.name == "batch" and whole_batch()):
-        return
-    value = st.session_state.setdefault(one.name, one.default)
-    common = {
-        "key": one.name,
-        "help": one.about + (f"\n\nNot on this cluster: {refused}" if refused else ""),
-        "disabled": bool(refused) and value == real_defaults(_cluster()).get(one.name, one.default),
-        "persist_state": "session",
-        "on_change": partial(_take, one.name) if refused else on_change,
-    }
-    match one.kind:
-        case "choice":
-            st.segmented_control(one.label, one.options, required=True, width="stretch", **common)
-        case "list":
-            common["help"] += _sources(one.name)
-            st.selectbox(one.label, _offered(one, value), format_func=lambda name: _told(one.name, name), **common)
-        case "switch":
-            st.toggle(one.label, **common)
-        case "slider":
-            whole = {"step": 1} if one.whole else {"step": 0.01, "format": "%.2f"}
-            high = max(_typed(one, one.high), value)  # a link may ask for 0.995
-            st.slider(one.label, _typed(one, one.low), high, **whole, **common)
-        case "scale":
-            stops = one.options if value in one.options else _with(one.options, value)
-            st.select_slider(one.label, stops, format_func=one.words, **common)
-        case "number":
-            high = min(one.high or 2**53, 2**53)
-            st.number_input(one.label, int(one.low), int(high), step=1, **common)
-        case "text":
-            st.text_input(one.label, placeholder=one.help.rpartition("for example ")[2], **common)
-
-
-def _take(name: str) -> None:
-    """Take over a value from a widget that is disabled next; Streamlit would discard what it reports."""
-    st.session_state[name] = st.session_state[name]
-
-
-def _with(stops: tuple, value: Any) -> tuple:
-    """Return the stops of a scale and one more: a value that came with a link."""
-    return (*(s for s in stops if s is None), *sorted({*(s for s in stops if s is not None), value}))
-
-
-def _typed(one: Control, value: float) -> float | int:
-    return int(value) if one.whole else float(value)
-
-
-def _offered(one: Control, value: Any) -> tuple:
-    """Return the options of a list, and what came with a link; of network and device also this machine's.
-
-    A real cluster has its own, the simulated one what was fitted.
-    """
-    first, fit = (), None
-    if one.name in REAL_DEFAULTS:
-        first = (OWN,) if real_defaults(_cluster()) else ()
-        fit = None if first else this_machine.trusted()
-    return tuple(dict.fromkeys((*first, *one.options, *((getattr(fit, one.name),) if fit else ()), value)))
-
-
-def _cluster() -> str:
-    return st.session_state.get("cluster", "simulated")
-
-
-def _told(field: str, name: str) -> str:
-    """Return a choice by its title, a preset with the figures that matter: "10GbE · 20 µs · 1.17 GB/s"."""
-    if field == "cluster":
-        return naming.cluster(name)
-    if field == "collective":
-        return "What is best there (fast)" if name == "fast" else name.replace("_", " ").capitalize()
-    titled = {"compression": catalogue.COMPRESSIONS, "workload": catalogue.WORKLOADS}.get(field, {})
-    if name in titled:
-        return catalogue.called(titled, name)
-    if field not in ("network", "device"):
-        return name
-    if name == OWN:
-        return f"{SELF} · not emulated"
-    called = name if name in catalogue.PRESETS[field] else naming.HERE if naming.here(field, name) else "in numbers"
-    if field == "network":
-        link = catalogue.link(name)
-        return f"{called} · {units.seconds(link.alpha)} · {units.rate(link.bandwidth)}"
-    return f"{called} · {units.number(catalogue.device(name).flops / 1e9)} GFLOP/s"
-
-
-def _sources(field: str) -> str:
-    """Return where the numbers of the presets come from, as a list for the help, and what the network leaves out."""
-    about = "\n\n[What the simulated network leaves out](network)" if field == "network" else ""
-    own = {SELF: MEANING[field]} if field in real_defaults(_cluster()) else {}
-    entries = [f"- **{name}**: {source}" for name, source in (own | catalogue.sources(field)).items()]
-    return about + "\n\n" + "\n".join(entries) if entries else ""
-
-
-# what is chosen, and where it is kept
-
-
-def read_address(again: bool = False) -> str:
-    """Take over the settings in the page's address; return a sentence about what is wrong there, or "".
-
-    It is read once per session, and `again` when the reader has gone back or forward.
-    """
-    if "algorithm" in st.session_state and not again:
-        return ""
-    try:
-        given = {name: st.query_params[name] for name in st.query_params if name not in PAGE}
-        put(Experiment.from_query(urlencode(given)))
-    except ValueError as error:
-        put(Experiment())
-        return str(error)
-    return ""
-
-
-def leave_address() -> None:
-    """Take the experiment out of the address, on another page than its own."""
-    for name in st.session_state.pop("written", ()):
-        st.query_params.pop(name, None)
-
-
-def write_address(experiment: Experiment) -> None:
-    """Make the page's address the experiment's own link; that of the default experiment chooses nothing."""
-    wanted = dict(parse_qsl(experiment.query(), keep_blank_values=True)) if experiment != Experiment() else {}
-    st.session_state.written = [*wanted]
-    there = {name: st.query_params[name] for name in st.query_params if name not in PAGE}
-    for name in there.keys() - wanted.keys():
-        del st.query_params[name]
-    if changed := {name: value for name, value in wanted.items() if there.get(name) != value}:
-        st.query_params.update(changed)
-
-
-def put(experiment: Experiment) -> None:
-    """Set the widgets to `experiment`."""
-    st.session_state.update(laid_out(experiment))
-
-
-def laid_out(experiment: Experiment) -> dict[str, Any]:
-    """Return all settings of `experiment`, by flat name, as widgets have them."""
-    values = {**experiment.model_dump(mode="json"), **experiment.data, **experiment.coding, **experiment.settings}
-    names = owners(experiment.algorithm, experiment.compression, experiment.workload)
-    return {name: values[name] for name in names}
-
-
-def values() -> dict[str, Any]:
-    """Return the values of the widgets, by flat name."""
-    state = st.session_state
-    names = owners(state["algorithm"], state["compression"], state["workload"])
-    return {name: state[name] for name in names if name in state}
-
-
-def chosen() -> Experiment:
-    """Return the experiment of the widgets; ValueError in one sentence if there is none."""
-    return Experiment.of(values())
-
-
-def settle(field: str) -> None:
-    """After a choice of algorithm, compression, workload or model, reset what belongs to it to its defaults.
-
-    A workload's settings stay with another algorithm, unless they are only what the one before began with; so do
-    workers and steps, unless this one begins with its own; and so does a compression, unless it has nothing to compress
-    there. The learning rate is that of all three together.
-    """
-    state = st.session_state
-    if field == "compression":
-        state.update(coding_settings(state["compression"])().model_dump(mode="json"))
-        return
-    algorithm, workload = state["algorithm"], state["workload"]
-    data = {} if field == "model" else _beginning(algorithm, workload)
-    if field == "algorithm":
-        begun = [_beginning(name, workload) for name in catalogue.ALGORITHMS]
-        data = {n: value for n, value in data.items() if state.get(n) in [values[n] for values in begun]}
-        state.update(catalogue.ALGORITHMS[algorithm].declaration.Settings().model_dump(mode="json"))
-        own = catalogue.ALGORITHMS[algorithm].declaration.defaults
-        for name in {name for entry in catalogue.ALGORITHMS.values() for name in entry.declaration.defaults}:
-            if name in own or state.get(name) in _beginnings(name):
-                state[name] = own.get(name, Experiment.model_fields[name].default)
-        if not compresses(algorithm):
-            state["compression"] = "none"
-    state.update(data)
-    state["learning_rate"] = beginning_rate()
-
-
-def beginning_rate() -> float:
-    """Return the learning rate that the chosen algorithm begins with, on this workload, model and so many workers."""
-    state = st.session_state
-    algorithm, workload = state["algorithm"], state["workload"]
-    model = state.get("model") if "model" in catalogue.WORKLOADS[workload].module.Settings.model_fields else None
-    found = default_rate(algorithm, workload, model, state["workers"])
-    return found.get("learning_rate", catalogue.ALGORITHMS[algorithm].declaration.Settings().learning_rate)
-
-
-def settle_cluster(before: str) -> None:
-    """After a choice of cluster, `before` being the one until then, give network and device its defaults.
-
-    What was chosen stays, and is then emulated; but what was fitted to this machine is a real cluster's own.
-    """
-    state, fit = st.session_state, this_machine.load()
-    for name in REAL_DEFAULTS:
-        was, now = _begins(before, name), _begins(state["cluster"], name)
-        fitted = now == OWN and fit is not None and state[name] == getattr(fit, name)
-        if state[name] == was or fitted:
-            state[name] = now
-
-
-def _begins(cluster: str, name: str) -> Any:
-    """Return what a field of Experiment begins with on this cluster."""
-    return real_defaults(cluster).get(name, Experiment.model_fields[name].default)
-
-
-def _beginnings(name: str) -> list:
-    """Return what a field of Experiment begins with, over all algorithms."""
-    every = [entry.declaration.defaults for entry in catalogue.ALGORITHMS.values()]
-    return [Experiment.model_fields[name].default, *(own[name] for own in every if name in own)]
-
-
-def _beginning(algorithm: str, workload: str) -> dict[str, Any]:
-    settings = catalogue.WORKLOADS[workload].module.Settings
-    return settings(**starting_point(algorithm, workload)).model_dump(mode="json")

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import streamlit as st
 
-from app import controls, presentation
+from app import chosen, presentation
 from app.views import kernels, network, schedules, survey, textbook, upload, workbench
 from app.views.textbook import instructor
 
@@ -27,7 +27,7 @@ PAGES = [
         visibility="visible" if instructor.shown() else "hidden",
     ),
 ]
-chosen = st.navigation(PAGES, position="top")
-if chosen is not PAGES[0]:
-    controls.leave_address()
-chosen.run()
+page = st.navigation(PAGES, position="top")
+if page is not PAGES[0]:
+    chosen.leave_address()
+page.run()

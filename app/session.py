@@ -19,7 +19,8 @@ import pyarrow.parquet  # noqa: F401  (the store reads with it; better now than 
 import streamlit as st
 
 from experiments.experiment import Experiment
-from experiments.jobs.pool import JobState, Pool
+from experiments.jobs.job import JobState
+from experiments.jobs.pool import Pool
 from experiments.plots.canvases import timeline
 from experiments.runs import store
 from experiments.runs.record import Run

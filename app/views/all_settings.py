@@ -6,7 +6,7 @@ from functools import partial
 
 import streamlit as st
 
-from app import controls
+from app import chosen, controls, widgets
 from app.text import escaped, explained
 from app.views import fitting
 from experiments.catalogue import ALGORITHMS, COMPRESSIONS, FAMILIES
@@ -27,11 +27,11 @@ def own(*names: str) -> None:
     cluster = st.session_state.get("cluster", "simulated")
     for name in names:
         settle = {
-            "compression": partial(controls.settle, name),
-            "workload": partial(controls.settle, name),
-            "cluster": partial(controls.settle_cluster, cluster),
+            "compression": partial(chosen.settle, name),
+            "workload": partial(chosen.settle, name),
+            "cluster": partial(chosen.settle_cluster, cluster),
         }
-        controls.draw(controls.control(Experiment, name), REFUSED.get(cluster, {}).get(name, ""), settle.get(name))
+        widgets.draw(controls.control(Experiment, name), REFUSED.get(cluster, {}).get(name, ""), settle.get(name))
 
 
 def draw():
@@ -66,7 +66,7 @@ def _settle_family() -> None:
 def _switch(algorithm: str) -> None:
     """Choose another algorithm, with its own defaults."""
     st.session_state.algorithm = algorithm
-    controls.settle("algorithm")
+    chosen.settle("algorithm")
 
 
 def _controls():
@@ -74,7 +74,7 @@ def _controls():
     state = st.session_state
     algorithm, _, workload = settings_of(state.algorithm, state.compression, state.workload)
     knobs = [controls.control(algorithm, name) for name in algorithm.model_fields]
-    rate = controls.beginning_rate()
+    rate = chosen.beginning_rate()
     knobs = [controls.reaching(k, rate) if k.name == "learning_rate" else k for k in knobs]
     delays, others = [k for k in knobs if k.delay], [k for k in knobs if not k.delay]
     owners = controls.owners(state.algorithm, state.compression, state.workload)
@@ -84,7 +84,7 @@ def _controls():
     _heading("Delay", "What makes information late: links that take time, and what the algorithm itself puts off.")
     own(*controls.DELAY)
     for knob in delays:
-        controls.draw(knob)
+        widgets.draw(knob)
     with st.container(gap="xxsmall"):
         for field, (words, name) in LATE.items():
             if field not in algorithm.model_fields:
@@ -96,24 +96,24 @@ def _controls():
     title = ALGORITHMS[state.algorithm].title
     _heading(f"Settings of {title}")
     for knob in others[:FIRST]:
-        controls.draw(knob)
+        widgets.draw(knob)
         if knob.name == "learning_rate":
             best = st.container()
     if others[FIRST:]:
         with _folded(f"More of {title}", "algorithm") as more:
             for knob in others[FIRST:] if more.open else ():
-                controls.draw(knob)
-    if controls.compresses(state.algorithm):
+                widgets.draw(knob)
+    if chosen.algorithm().compresses:
         own("compression")
         _compression(state.compression)
     _heading("Work")
     own("workload")
     for knob in data[:1]:
-        controls.draw(knob, on_change=partial(controls.settle, "model") if knob.name == "model" else None)
+        widgets.draw(knob, on_change=partial(chosen.settle, "model") if knob.name == "model" else None)
     own(*controls.BUDGET)
     with _folded("More: data, other budgets, precision", "work") as more:
         for knob in data[1:] if more.open else ():
-            controls.draw(knob)
+            widgets.draw(knob)
         own(*(controls.MORE_BUDGET if more.open else ()))
     _heading("Cluster")
     own(*(name for name in controls.PLACE if name != "network"))
@@ -135,7 +135,7 @@ def _compression(name: str) -> None:
         st.markdown(f":small[{explained(COMPRESSIONS[name].idea)}]", unsafe_allow_html=True)
     coding = coding_settings(name)
     for knob in coding.model_fields:
-        controls.draw(controls.control(coding, knob))
+        widgets.draw(controls.control(coding, knob))
 
 
 def _heading(text: str, help: str | None = None) -> None:

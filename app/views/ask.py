@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import streamlit as st
 
-from app import background, controls, session
+from app import background, chosen, session
 from app.questions import QUESTIONS, Question, asked
 from experiments.runs.record import Run
 
@@ -22,7 +22,7 @@ def menu(key: str = "question") -> None:
 
 def _try(key: str) -> None:
     question: Question = st.session_state[key]
-    controls.put(question.experiment)
+    chosen.put(question.experiment)
     st.session_state.update(complaint="", axis=question.axis)
     reference = background.ask(question.reference, "question")
     if reference.active:

@@ -6,7 +6,7 @@ import math
 
 import streamlit as st
 
-from app import controls, session
+from app import chosen, session
 from app.charts import rank_names
 from app.views import trouble
 from experiments import units
@@ -120,7 +120,7 @@ def _time(label: str, key: str, value: float) -> None:
 
 def _run(experiment: Experiment, rank: int) -> None:
     _apply(experiment, rank)
-    session.start(controls.chosen())
+    session.start(chosen.experiment())
 
 
 def _apply(experiment: Experiment, rank: int) -> None:

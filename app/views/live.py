@@ -9,7 +9,7 @@ from app import charts, components, session
 from app.charts import Shown
 from app.views import compare, ghost, pictures, result
 from experiments import units
-from experiments.jobs.pool import JobState
+from experiments.jobs.job import JobState
 from experiments.plots import palette
 from experiments.plots.canvases import curve
 from experiments.plots.palette import LineStyle

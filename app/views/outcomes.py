@@ -12,7 +12,7 @@ from app.controls import Control, spoken
 from app.text import sentence
 from app.views.pictures import chart, heading
 from experiments import units
-from experiments.jobs.pool import JobState
+from experiments.jobs.job import JobState
 from experiments.plots import curves
 from experiments.runs.figures import FIGURES
 from experiments.runs.record import Run

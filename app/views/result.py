@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 import streamlit as st
 
-from app import controls, session
+from app import chosen, session
 from app.charts import Shown
 from app.text import escaped, sentence
 from app.views import ask, compare, export, ghost, learn, pictures, predict, predicted_vs_measured, race, seeds, sweep
@@ -207,7 +207,7 @@ def _diverged(run: Run) -> None:
 
 def _undo(experiment: Experiment, name: str, value: Any) -> None:
     without = experiment.change(**{name: value})
-    controls.put(without)
+    chosen.put(without)
     session.start(without)
 
 

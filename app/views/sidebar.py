@@ -6,7 +6,7 @@ from functools import partial
 
 import streamlit as st
 
-from app import controls, feasible, helps, session
+from app import chosen, controls, feasible, helps, session
 from app.text import escaped, explained, sentence
 from app.views import all_settings, ask, best_rate, faults, fitting, predict, trouble
 from experiments.catalogue import ALGORITHMS, called
@@ -22,7 +22,7 @@ def choose() -> tuple[Experiment | None, str]:
     best_rate.settle()
     actions = st.container(key="actions")
     _algorithm()
-    if controls.alone(st.session_state.algorithm) and st.session_state.workers == 1:
+    if chosen.alone() and st.session_state.workers == 1:
         st.caption("One worker: a sequential method trains on one.")
     else:
         all_settings.own("workers")
@@ -33,8 +33,8 @@ def choose() -> tuple[Experiment | None, str]:
     rate_place, fault_place = all_settings.draw() if opened else (None, None)
     experiment, refusal = None, ""
     try:
-        experiment = controls.chosen()
-        controls.write_address(experiment)
+        experiment = chosen.experiment()
+        chosen.write_address(experiment)
         refusal = feasible.refusal(experiment)
     except ValueError as error:
         refusal = str(error)
@@ -65,7 +65,7 @@ def _algorithm() -> None:
     family = state.get("family")
     names = [name for name, entry in ALGORITHMS.items() if family in (None, entry.family)]
     st.selectbox(
-        "Algorithm", names, key="algorithm", on_change=controls.settle, args=("algorithm",), persist_state="session",
+        "Algorithm", names, key="algorithm", on_change=chosen.settle, args=("algorithm",), persist_state="session",
         format_func=partial(called, ALGORITHMS), help=helps.text(Experiment, "algorithm"),
     )  # fmt: skip
     st.markdown(f":small[{explained(ALGORITHMS[state.algorithm].idea)}]", unsafe_allow_html=True)
@@ -83,7 +83,7 @@ def _actions(experiment: Experiment | None, refusal: str) -> None:
         st.button("Reset", key="reset", on_click=_reset, help="All settings back to their defaults.")
     if refusal:
         st.markdown(f":small[:material/block: {sentence(refusal)}]")
-        if mend := feasible.mend(controls.values(), _changed()):
+        if mend := feasible.mend(chosen.values(), _changed()):
             st.button(
                 mend.label, key="mend", icon=":material/build:", width="stretch", on_click=state.__setitem__, args=mend
             )
@@ -91,7 +91,7 @@ def _actions(experiment: Experiment | None, refusal: str) -> None:
 
 def bar(experiment: Experiment | None, refusal: str) -> None:
     """Draw what a phone has at its foot, where the left side is a drawer; style.css hides it elsewhere."""
-    mend = feasible.mend(controls.values(), _changed()) if refusal else None
+    mend = feasible.mend(chosen.values(), _changed()) if refusal else None
     with st.container(key="phone-bar", horizontal=True, gap="small", wrap=False):
         ask.menu("question-phone")
         if mend:
@@ -105,8 +105,8 @@ def bar(experiment: Experiment | None, refusal: str) -> None:
 def _changed() -> list[str]:
     """Return the settings that are others than those of the run on the page."""
     state = st.session_state
-    before = controls.laid_out(state.asked) if state.get("asked") else {}
-    return [name for name, value in controls.values().items() if before.get(name, value) != value]
+    before = chosen.laid_out(state.asked) if state.get("asked") else {}
+    return [name for name, value in chosen.values().items() if before.get(name, value) != value]
 
 
 def run(experiment: Experiment) -> None:
@@ -116,5 +116,5 @@ def run(experiment: Experiment) -> None:
 
 
 def _reset() -> None:
-    controls.put(Experiment())
+    chosen.put(Experiment())
     session.start(Experiment())

@@ -7,14 +7,14 @@ from typing import Any
 
 import streamlit as st
 
-from app import background, charts, controls, feasible, session
+from app import background, charts, chosen, feasible, session
 from app.charts import Shown
 from app.controls import Control, control, owners, spoken
 from app.text import escaped, sentence
 from app.views import compare, outcomes
 from app.views.pictures import heading, lines
 from experiments.experiment import Experiment
-from experiments.jobs.pool import JobState
+from experiments.jobs.job import JobState
 from experiments.jobs.spec import JobSpec
 from experiments.runs.record import Run
 from experiments.study import rates
@@ -225,7 +225,7 @@ def _strip(one: Control, made: list[tuple[Any, JobState]], best: bool) -> None:
 
 def _open(experiment: Experiment) -> None:
     """Put this run on the page."""
-    controls.put(experiment)
+    chosen.put(experiment)
     session.start(experiment)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import streamlit as st
 
-from app import controls, session
+from app import chosen, session
 from experiments.catalogue import ALGORITHMS
 from experiments.conditions import REFUSED
 
@@ -71,7 +71,7 @@ def _begins(name: str) -> str:
 
 def _servers() -> int:
     try:
-        return controls.chosen().servers
+        return chosen.experiment().servers
     except ValueError:
         declared = ALGORITHMS[st.session_state["algorithm"]].declaration
         return declared.servers(declared.Settings())

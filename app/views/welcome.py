@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import streamlit as st
 
-from app import background, controls, session
+from app import background, chosen, session
 from app.cards import CARDS, Card
 from app.views import coach, pictures
 from experiments.experiment import Experiment
@@ -108,7 +108,7 @@ def _do(card: Card, said: int) -> None:
     state = st.session_state
     state.card = None
     state.done = {**state.get("done", {}), CARDS.index(card): said}
-    controls.put(card.question.experiment)
+    chosen.put(card.question.experiment)
     state.update(complaint="", axis=card.question.axis)
     reference = background.ask(card.question.reference, "card-reference")
     if reference.active:

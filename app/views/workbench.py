@@ -5,7 +5,7 @@ from __future__ import annotations
 import streamlit as st
 from streamlit.navigation.page import StreamlitPage
 
-from app import controls, feasible, session, sharing
+from app import chosen, feasible, session, sharing
 from app.text import sentence
 from app.views import chrome, coach, faults, live, result, sidebar, welcome
 from experiments.experiment import Experiment
@@ -25,7 +25,7 @@ def entry() -> StreamlitPage:
 
 def take(experiment: Experiment) -> None:
     """Put the controls to this experiment and run it."""
-    controls.put(experiment)
+    chosen.put(experiment)
     st.session_state.complaint = ""
     session.start(experiment)
 
@@ -89,14 +89,14 @@ def _open() -> None:
     if name := st.query_params.pop("run", ""):  # the command line prints such links
         try:
             experiment = session.show_named(name)
-            controls.put(experiment)
+            chosen.put(experiment)
             state.all_settings = bool(sidebar.beyond(experiment))
             return
         except ValueError as error:
             state.complaint = sentence(str(error))
-    if trouble := controls.read_address():
+    if trouble := chosen.read_address():
         state.complaint = f"This link is not quite right: {sentence(trouble)} Here is the default experiment instead."
-    experiment = controls.chosen()
+    experiment = chosen.experiment()
     state.all_settings = state.get("all_settings", False) or bool(sidebar.beyond(experiment))
     if feasible.refusal(experiment):
         return
@@ -109,10 +109,10 @@ def _open() -> None:
 def _return() -> None:
     """Bring back the run that the address stands for, after the reader has gone back or forward."""
     state = st.session_state
-    if controls.read_address(again=True):  # it was no address of ours
+    if chosen.read_address(again=True):  # it was no address of ours
         return
     state.complaint = ""
-    experiment = controls.chosen()
+    experiment = chosen.experiment()
     if experiment != state.get("asked") and experiment.cluster == "simulated" and not feasible.refusal(experiment):
         session.start(experiment)
 

@@ -19,21 +19,19 @@ import contextlib
 import json
 import os
 import selectors
-import signal
 import socket
 import sys
 import threading
 import time
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any, Literal
-
-import numpy as np
 
 from experiments.experiment import Experiment
 from experiments.jobs import memory, turns
+from experiments.jobs.job import FOREVER, Job, JobState
 from experiments.jobs.process import Child
+from experiments.jobs.spare import Spare
 from experiments.jobs.spec import JobSpec
 from experiments.runs import store
 from experiments.runs.summary import source_version
@@ -41,74 +39,6 @@ from experiments.runs.summary import source_version
 COMMAND = (sys.executable, "-u", "-m", "experiments.jobs.worker")
 KEPT = 1000  # jobs whose end is remembered
 POLITE = 10.0  # s a job has to store what it recorded when it is asked to stop; on a busy machine it takes them
-FOREVER = float("inf")
-
-
-@dataclass(frozen=True)
-class JobState:
-    """The state of a job.
-
-    curve has seconds, step, samples, loss; tried has seconds, loss, accuracy (see experiments.runs.progress.Progress).
-    `folder` is the stored run: of every finished job (one that diverged is finished, and has a `message`), and of a
-    failed or cancelled one that had something to store.
-    """
-
-    status: Literal["queued", "running", "finished", "failed", "cancelled"]
-    place: int = 0  # in the queue, from 1; 0 when not waiting
-    fraction: float = 0.0
-    seconds: float = 0.0  # of the run's own clock
-    phase: str = ""  # of a real cluster before that clock starts
-    message: str = ""  # one sentence: why it failed, or what to know about it
-    curve: dict[str, np.ndarray] = field(default_factory=dict)
-    tried: dict[str, np.ndarray] = field(default_factory=dict)
-    folder: Path | None = None
-
-    @property
-    def active(self) -> bool:
-        """Whether it is still to end."""
-        return self.status in ("queued", "running")
-
-
-@dataclass(eq=False)
-class _Job:
-    """A job, queued, running or ended. `ending` is why it is being ended, "" while it is not."""
-
-    name: str
-    work: Experiment | JobSpec
-    state: JobState
-    owners: set[str] = field(default_factory=set)
-    version: str = ""  # of the source it was asked of
-    length: float = FOREVER  # see experiments.jobs.turns.length
-    child: Child | None = None
-    deadline: float = FOREVER
-    ending: str = ""
-    result: dict[str, str] | None = None
-
-    @property
-    def readers(self) -> frozenset[str]:
-        """Whose it is."""
-        return frozenset(map(turns.reader, self.owners))
-
-    @property
-    def on_gpus(self) -> bool:
-        """Whether CUDA's own memory of the host is in it, which is gigabytes for each rank."""
-        return isinstance(self.work, Experiment) and self.work.cluster == "gpus"
-
-    def hear(self, line: dict[str, Any]) -> None:
-        """Take in one line of its output (see experiments.jobs.worker)."""
-        if line["kind"] == "progress":
-            self.state = replace(
-                self.state,
-                fraction=float(line["fraction"]),
-                seconds=float(line["seconds"]),
-                phase=str(line.get("phase", "")),
-                curve={name: np.array(column, np.float32) for name, column in line["curve"].items()},
-                tried={name: np.array(column, np.float32) for name, column in line["tried"].items()},
-            )
-        elif line["kind"] == "result":
-            self.result = {name: str(line[name]) for name in ("status", "error", "folder")}
-        elif line["kind"] == "error":
-            self.result = {"status": "failed", "error": str(line["error"]), "folder": ""}
 
 
 class Pool:
@@ -137,14 +67,14 @@ class Pool:
         self.slots, self.most = slots or max(1, (os.cpu_count() or 2) - 1), queue
         self.limits, self.command = {"cpu": cpu, "memory": memory}, tuple(command)
         self._lock = threading.RLock()
-        self._jobs: dict[str, _Job] = {}
-        self._queue: list[_Job] = []  # in the order they were asked for
+        self._jobs: dict[str, Job] = {}
+        self._queue: list[Job] = []  # in the order they were asked for
         self._turns, self._look = turns.Turns(), 0.0  # and when memory is next looked at
-        self._running: list[_Job] = []
+        self._running: list[Job] = []
         self._owners: dict[str, float] = {}  # owner -> monotonic time at which it is gone
-        self._closing = self._prewarming = False
-        self._spare: tuple[Child, str] | None = None  # and the source that it knows
+        self._closing = False
         self._selector = selectors.DefaultSelector()
+        self._spare = Spare(self.command, self._selector)
         self._bell, self._ring = socket.socketpair()  # since a selector of Windows takes no pipe
         for end in (self._bell, self._ring):
             end.setblocking(False)
@@ -179,10 +109,10 @@ class Pool:
             job = self._jobs.get(name)
             if job is None or not job.state.active or job.ending:
                 if folder is not None:
-                    self._remember(_Job(name, work, JobState("finished", fraction=1.0, folder=folder)))
+                    self._remember(Job(name, work, JobState("finished", fraction=1.0, folder=folder)))
                     return name
                 self._make_room(turns.reader(owner))
-                job = _Job(name, work, JobState("queued"), version=version, length=turns.length(work))
+                job = Job(name, work, JobState("queued"), version=version, length=turns.length(work))
                 self._remember(job)
                 self._queue.append(job)
             job.owners.add(owner)
@@ -250,7 +180,7 @@ class Pool:
 
     def prewarm(self) -> None:
         """Keep a process ready for the next job, which then begins without importing anything."""
-        self._prewarming = True
+        self._spare.wanted = True
         self._wake()
 
     def close(self) -> None:
@@ -284,21 +214,21 @@ class Pool:
                     self._queue.remove(job)
                     self._start(job)
                 patience = self._patience()
-            self._prepare()
+            self._spare.prepare(free=bool(self._queue) or not self._running)  # it shares no core with a running job
             events = self._selector.select(patience)
             with self._lock:
                 for key, _ in events:
                     key.data(key.fileobj)
                 for job in [job for job in self._running if job.child.ended()]:
                     self._running.remove(job)
-                    job.state = self._end(job, job.child.reap())
+                    job.end(job.child.reap(), self.limits)
             self._weigh()
-        self._dismiss()
+        self._spare.dismiss()
         self._selector.close()
         for end in (self._bell, self._ring):
             end.close()
 
-    def _start(self, job: _Job) -> None:
+    def _start(self, job: Job) -> None:
         spec = {"root": str(self.root), "parent": os.getpid(), **self.limits}
         if isinstance(job.work, JobSpec):
             spec["job_spec"] = asdict(job.work)
@@ -307,66 +237,13 @@ class Pool:
             if job.work.cluster != "simulated":
                 spec["memory"] = None  # torch, and more so CUDA, reserve addresses far beyond what they use
         try:
-            job.child = self._ready(job.version) or Child(self.command, self._selector)
+            job.child = self._spare.take(job.version) or Child(self.command, self._selector)
         except OSError as error:
             job.state = replace(job.state, status="failed", message=f"no process could be started: {error.strerror}.")
             return
         job.child.begin(spec, job.hear)
         job.state, job.deadline = replace(job.state, status="running"), time.monotonic() + self.wall
         self._running.append(job)
-
-    def _prepare(self) -> None:
-        if self._spare and self._spare[0].ended():
-            self._prewarming = False  # another would end like it; jobs are started when they come
-            self._dismiss()
-        if self._prewarming and not self._spare and (self._queue or not self._running):  # no job has to share its core
-            with contextlib.suppress(OSError):
-                version = source_version()
-                self._spare = Child([*self.command, "early"], self._selector), version
-
-    def _ready(self, version: str) -> Child | None:
-        """Return the prewarmed process if there is one, it lives, and it has loaded this version of the source."""
-        if self._spare and self._spare[1] == version and not self._spare[0].ended():
-            (child, _), self._spare = self._spare, None
-            return child
-        self._dismiss()
-        return None
-
-    def _dismiss(self) -> None:
-        if self._spare:
-            self._spare[0].reap()
-            self._spare = None
-
-    def _end(self, job: _Job, code: int) -> JobState:
-        """Return the last state of a job whose process ended with `code`."""
-        state, result = job.state, job.result
-        if result is None and job.ending:
-            status = "failed" if job.ending.startswith("it ") else "cancelled"
-            return replace(state, status=status, message=f"{job.ending}.")
-        if result is None:
-            return replace(state, status="failed", message=self._why(job.child, code))
-        status = {"finished": "finished", "diverged": "finished", "cancelled": "cancelled"}.get(
-            result["status"], "failed"
-        )
-        return replace(
-            state,
-            status=status,
-            fraction=1.0 if status == "finished" else state.fraction,
-            message=result["error"],
-            folder=Path(result["folder"]) if result["folder"] else None,
-        )
-
-    def _why(self, child: Child, code: int) -> str:
-        ended = signal.Signals(-code).name if -code in set(signal.Signals) else ""
-        if ended == "SIGXCPU":
-            return f"it used more than {self.limits['cpu']} s of processor time; use fewer steps or workers."
-        if ended == "SIGKILL":
-            return "it was killed from outside; most likely the machine ran out of memory."
-        if ended == "SIGSEGV":
-            return "it crashed with a segmentation fault."
-        if code < 0:
-            return f"it was ended by signal {-code}."
-        return f"it ended with code {code} and without a result. {child.last_words()}".strip()
 
     def _expire(self) -> None:
         """Hold jobs to the wall limit, and give up those that have no owner any more."""
@@ -423,7 +300,7 @@ class Pool:
             )
         self._drop(job, "the queue was full and others had less in it; try again in a minute")
 
-    def _leave(self, job: _Job, owner: str, why: str) -> None:
+    def _leave(self, job: Job, owner: str, why: str) -> None:
         if owner not in job.owners:
             return
         job.owners.discard(owner)
@@ -433,16 +310,16 @@ class Pool:
             else:
                 self._kill(job, why)
 
-    def _kill(self, job: _Job, why: str) -> None:
+    def _kill(self, job: Job, why: str) -> None:
         job.ending, job.deadline = job.ending or why, FOREVER
         job.child.kill()
 
-    def _drop(self, job: _Job, why: str) -> None:
+    def _drop(self, job: Job, why: str) -> None:
         self._queue.remove(job)
         job.state = replace(job.state, status="cancelled", message=f"{why}.")
         job.owners.clear()
 
-    def _remember(self, job: _Job) -> None:
+    def _remember(self, job: Job) -> None:
         self._jobs.pop(job.name, None)
         self._jobs[job.name] = job
         ended = [name for name, old in self._jobs.items() if not old.state.active]

@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 
 from experiments.plots import why
-from experiments.runs.causes import causes, last
+from experiments.runs.causes import causes
+from experiments.runs.lanes import last
 from tracing import COMPUTE, KINDS, UPDATE, Trace
 
 US = 1e6  # in a second

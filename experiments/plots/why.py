@@ -12,7 +12,8 @@ import numpy as np
 from experiments import units
 from experiments.plots.column_codec import pack
 from experiments.plots.lanes import lane_names
-from experiments.runs.causes import NETWORK, QUEUE, STOPPED, UNKNOWN, WORK, Causes
+from experiments.runs.causes import Causes
+from experiments.runs.pieces import NETWORK, QUEUE, STOPPED, UNKNOWN, WORK
 from experiments.runs.record import Run
 from tracing import COMPUTE, UPDATE, WAIT, Trace
 

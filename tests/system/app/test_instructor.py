@@ -10,7 +10,7 @@ import lessons
 from app.views import sweep
 from app.views.textbook import instructor as door
 from experiments.experiment import Experiment
-from experiments.jobs.pool import JobState
+from experiments.jobs.job import JobState
 from lessons import golden, instructor
 from lessons.instructor import sheet
 from lessons.instructor.assignment import assignments

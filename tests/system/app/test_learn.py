@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 from app import session
 from experiments.experiment import Experiment
-from experiments.jobs.pool import JobState
+from experiments.jobs.job import JobState
 
 
 class State(dict):

@@ -3,7 +3,7 @@ import pytest
 
 from app.views import live
 from experiments.experiment import Experiment
-from experiments.jobs.pool import JobState
+from experiments.jobs.job import JobState
 from experiments.plots.column_codec import unpack
 
 

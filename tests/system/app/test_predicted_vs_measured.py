@@ -5,7 +5,7 @@ import pytest
 
 from app.views import fitting, predicted_vs_measured
 from experiments.experiment import Experiment
-from experiments.jobs.pool import JobState
+from experiments.jobs.job import JobState
 from experiments.measure import this_machine
 from experiments.measure.this_machine import Fit
 from experiments.plots import curves

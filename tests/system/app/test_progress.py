@@ -107,7 +107,7 @@ def test_who_forgets_while_an_answer_is_explained_or_a_test_goes_on_begins_anew(
 
 
 def test_a_score_that_was_forgotten_does_not_come_back_with_its_report(book, pool, tmp_path):  # noqa: F811
-    from experiments.jobs.pool import JobState
+    from experiments.jobs.job import JobState
 
     (tmp_path / "answer.json").write_text(json.dumps(REPORT))
     pool(JobState("finished", folder=tmp_path))

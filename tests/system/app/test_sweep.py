@@ -11,7 +11,7 @@ from app.controls import control
 from app.views import sweep
 from experiments import units
 from experiments.experiment import Experiment
-from experiments.jobs.pool import JobState
+from experiments.jobs.job import JobState
 from experiments.jobs.spec import JobSpec
 from experiments.plots import curves
 from experiments.study import rates

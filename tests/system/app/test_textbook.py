@@ -15,7 +15,7 @@ from app.text import escaped
 from app.views.textbook import front
 from app.views.textbook.page import PARTS
 from experiments.experiment import Experiment
-from experiments.jobs.pool import JobState
+from experiments.jobs.job import JobState
 from lessons import golden, job_specs, markup, notation
 from lessons.chapters import LANGUAGES, Chapter
 from lessons.figure import figure

@@ -17,7 +17,7 @@ from app.views import all_settings, pictures
 from cluster.real import gpus
 from experiments.catalogue import ALGORITHMS, called
 from experiments.experiment import PAGE, Experiment
-from experiments.jobs.pool import JobState
+from experiments.jobs.job import JobState
 from experiments.runs import store
 from knobs import local
 
@@ -54,8 +54,9 @@ def test_every_setting_in_force_has_a_widget_and_no_other_setting_of_the_method_
     opened = page(experiment.query())
     assert not opened.exception
     fields = {*experiment.in_force()}
-    fields -= set() if controls.compresses(name) else {"compression"}
-    fields -= {"workers"} if controls.alone(name) else set()
+    declared = algorithms.find(name)
+    fields -= set() if declared.compresses else {"compression"}
+    fields -= {"workers"} if declared.defaults.get("workers") == 1 else set()
     assert fields <= widgets(opened).keys()
     assert {*experiment.settings} & widgets(opened).keys() <= fields
     idea = algorithms.idea(algorithms.module(name))

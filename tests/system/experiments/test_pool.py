@@ -16,7 +16,8 @@ import pytest
 
 from experiments.experiment import Experiment
 from experiments.jobs import memory, worker
-from experiments.jobs.pool import Pool, _Job
+from experiments.jobs.job import Job
+from experiments.jobs.pool import Pool
 from experiments.runs import store
 
 NAUGHTY = (sys.executable, "-u", str(Path(__file__).with_name("naughty.py")))
@@ -361,8 +362,8 @@ def test_closing_waits_for_the_children_and_refuses_new_jobs(pool):
 
 
 def test_the_ranks_of_a_real_cluster_end_with_their_job(pool, monkeypatch):
-    phases, hear = [], _Job.hear
-    monkeypatch.setattr(_Job, "hear", lambda job, line: (phases.append(line.get("phase")), hear(job, line)))
+    phases, hear = [], Job.hear
+    monkeypatch.setattr(Job, "hear", lambda job, line: (phases.append(line.get("phase")), hear(job, line)))
     monkeypatch.setattr("experiments.jobs.pool.POLITE", 240.0)
     job = pool.submit("ada", small(cluster="processes", steps=1_000_000))
     until(pool, job, lambda state: state.status == "failed" or len(state.curve.get("loss", ())))

@@ -10,7 +10,7 @@ from cluster.real import processes
 from experiments.experiment import Experiment
 from experiments.run import run
 from experiments.runs import store
-from experiments.runs.causes import WORK
+from experiments.runs.pieces import WORK
 
 
 def small(algorithm, **values):

@@ -9,10 +9,7 @@ import workloads
 from app import controls, helps
 from app.controls import control
 from experiments.experiment import NESTED, Experiment
-from experiments.measure.this_machine import Fit
 from knobs import Knobs, knob, local
-
-FIT = Fit(device="3e+10:2e+10:2e-06", network="5e-05:1.5e+09:0", machine="one", moment="2026-11-21T20:00+00:00")
 
 OWNERS = (
     Experiment,
@@ -91,10 +88,6 @@ def test_delays_are_known_by_their_declaration():
     assert control(Sample, "wide").delay and not control(Sample, "rate").delay
 
 
-def test_a_value_from_a_link_joins_the_stops_in_its_place():
-    assert controls._with((None, 1, 2, 4), 3) == (None, 1, 2, 3, 4)
-
-
 def test_the_scale_of_rates_reaches_ten_times_the_rate_that_an_experiment_begins_with():
     one = control(algorithms.find("asgd").Settings, "learning_rate")
     assert one.options[-1] == 1000 * one.default
@@ -102,54 +95,6 @@ def test_the_scale_of_rates_reaches_ten_times_the_rate_that_an_experiment_begins
     assert wide.options[: len(one.options)] == one.options and wide.options[-3:] == (100.0, 200.0, 500.0)
     assert low.options[:4] == (2e-6, 5e-6, 1e-5, 2e-5) and low.options[-1] == one.options[-1]
     assert controls.reaching(one, one.default) == one
-
-
-@pytest.fixture
-def state(monkeypatch):
-    values = {"cluster": "processes", "network": "10GbE", "device": "laptop"}
-    monkeypatch.setattr(controls.st, "session_state", values)
-    monkeypatch.setattr(controls.this_machine, "load", lambda: FIT)
-    return values
-
-
-def test_a_network_that_was_not_chosen_becomes_the_default_of_the_new_cluster_and_back(state):
-    controls.settle_cluster("simulated")
-    assert (state["network"], state["device"]) == ("own", "own")
-    state["cluster"] = "threads"
-    controls.settle_cluster("processes")
-    assert (state["network"], state["device"]) == ("own", "own")
-    state["cluster"] = "simulated"
-    controls.settle_cluster("threads")
-    assert (state["network"], state["device"]) == ("10GbE", "laptop")
-
-
-def test_a_network_that_was_chosen_stays_on_every_cluster(state):
-    state.update(network="1GbE", device="laptop")
-    controls.settle_cluster("simulated")
-    assert (state["network"], state["device"]) == ("1GbE", "own")
-    state.update(cluster="threads", device="laptop")
-    controls.settle_cluster("processes")
-    assert (state["network"], state["device"]) == ("1GbE", "laptop")
-    state.update(cluster="simulated")
-    controls.settle_cluster("threads")
-    assert (state["network"], state["device"]) == ("1GbE", "laptop")
-
-
-def test_what_was_fitted_to_this_machine_is_a_real_clusters_own(state):
-    state.update(network=FIT.network, device=FIT.device)
-    controls.settle_cluster("simulated")
-    assert (state["network"], state["device"]) == ("own", "own")
-
-
-@pytest.mark.parametrize("field", ["network", "device"])
-def test_only_a_real_cluster_has_its_own_network_and_device_and_says_what_they_are(state, field):
-    one = control(Experiment, field)
-    assert controls._offered(one, "own")[0] == "own" and getattr(FIT, field) not in controls._offered(one, "own")
-    assert "this machine's own" in controls._told(field, "own") and "nothing is emulated" in controls._sources(field)
-    state["cluster"] = "simulated"
-    assert controls._offered(one, one.default) == (*one.options, getattr(FIT, field))
-    assert "nothing is emulated" not in controls._sources(field)
-    assert one.words("own") == "this machine's own"
 
 
 def test_labels_are_words_or_the_letters_of_the_literature():

@@ -3,7 +3,8 @@ import pytest
 
 from experiments.experiment import Experiment
 from experiments.run import run
-from experiments.runs.causes import NETWORK, QUEUE, STOPPED, WORK, causes
+from experiments.runs.causes import causes
+from experiments.runs.pieces import NETWORK, QUEUE, STOPPED, WORK
 from experiments.study.schedule_trace import traced
 from experiments.study.schedules import Plan, study
 from tracing import COMMUNICATE, COMPUTE, IDLE, MESSAGES, SPANS, UPDATE, WAIT, Trace

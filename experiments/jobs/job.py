@@ -1,0 +1,116 @@
+"""A job of the pool: what is to be done, for whom, how far it is, and how it ended."""
+
+from __future__ import annotations
+
+import signal
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+
+from experiments.experiment import Experiment
+from experiments.jobs import turns
+from experiments.jobs.process import Child
+from experiments.jobs.spec import JobSpec
+
+FOREVER = float("inf")
+
+
+@dataclass(frozen=True)
+class JobState:
+    """The state of a job.
+
+    curve has seconds, step, samples, loss; tried has seconds, loss, accuracy (see experiments.runs.progress.Progress).
+    `folder` is the stored run: of every finished job (one that diverged is finished, and has a `message`), and of a
+    failed or cancelled one that had something to store.
+    """
+
+    status: Literal["queued", "running", "finished", "failed", "cancelled"]
+    place: int = 0  # in the queue, from 1; 0 when not waiting
+    fraction: float = 0.0
+    seconds: float = 0.0  # of the run's own clock
+    phase: str = ""  # of a real cluster before that clock starts
+    message: str = ""  # one sentence: why it failed, or what to know about it
+    curve: dict[str, np.ndarray] = field(default_factory=dict)
+    tried: dict[str, np.ndarray] = field(default_factory=dict)
+    folder: Path | None = None
+
+    @property
+    def active(self) -> bool:
+        """Whether it is still to end."""
+        return self.status in ("queued", "running")
+
+
+@dataclass(eq=False)
+class Job:
+    """A job, queued, running or ended. `ending` is why it is being ended, "" while it is not."""
+
+    name: str
+    work: Experiment | JobSpec
+    state: JobState
+    owners: set[str] = field(default_factory=set)
+    version: str = ""  # of the source it was asked of
+    length: float = FOREVER  # see experiments.jobs.turns.length
+    child: Child | None = None
+    deadline: float = FOREVER
+    ending: str = ""
+    result: dict[str, str] | None = None
+
+    @property
+    def readers(self) -> frozenset[str]:
+        """Whose it is."""
+        return frozenset(map(turns.reader, self.owners))
+
+    @property
+    def on_gpus(self) -> bool:
+        """Whether CUDA's own memory of the host is in it, which is gigabytes for each rank."""
+        return isinstance(self.work, Experiment) and self.work.cluster == "gpus"
+
+    def hear(self, line: dict[str, Any]) -> None:
+        """Take in one line of its output (see experiments.jobs.worker)."""
+        if line["kind"] == "progress":
+            self.state = replace(
+                self.state,
+                fraction=float(line["fraction"]),
+                seconds=float(line["seconds"]),
+                phase=str(line.get("phase", "")),
+                curve={name: np.array(column, np.float32) for name, column in line["curve"].items()},
+                tried={name: np.array(column, np.float32) for name, column in line["tried"].items()},
+            )
+        elif line["kind"] == "result":
+            self.result = {name: str(line[name]) for name in ("status", "error", "folder")}
+        elif line["kind"] == "error":
+            self.result = {"status": "failed", "error": str(line["error"]), "folder": ""}
+
+    def end(self, code: int, limits: dict[str, int]) -> None:
+        """Take in that its process, held to `limits`, has ended with `code`."""
+        if self.result is None and self.ending:
+            status = "failed" if self.ending.startswith("it ") else "cancelled"
+            self.state = replace(self.state, status=status, message=f"{self.ending}.")
+        elif self.result is None:
+            self.state = replace(self.state, status="failed", message=_why(self.child, code, limits))
+        else:
+            ends = {"finished": "finished", "diverged": "finished", "cancelled": "cancelled"}
+            status, folder = ends.get(self.result["status"], "failed"), self.result["folder"]
+            self.state = replace(
+                self.state,
+                status=status,
+                fraction=1.0 if status == "finished" else self.state.fraction,
+                message=self.result["error"],
+                folder=Path(folder) if folder else None,
+            )
+
+
+def _why(child: Child, code: int, limits: dict[str, int]) -> str:
+    """Return why a process ended with `code` and without a result, in a sentence."""
+    ended = signal.Signals(-code).name if -code in set(signal.Signals) else ""
+    if ended == "SIGXCPU":
+        return f"it used more than {limits['cpu']} s of processor time; use fewer steps or workers."
+    if ended == "SIGKILL":
+        return "it was killed from outside; most likely the machine ran out of memory."
+    if ended == "SIGSEGV":
+        return "it crashed with a segmentation fault."
+    if code < 0:
+        return f"it was ended by signal {-code}."
+    return f"it ended with code {code} and without a result. {child.last_words()}".strip()

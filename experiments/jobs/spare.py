@@ -1,0 +1,43 @@
+"""The spare process of the pool: it has imported everything, and waits for the next job."""
+
+from __future__ import annotations
+
+import contextlib
+import selectors
+from collections.abc import Sequence
+
+from experiments.jobs.process import Child
+from experiments.runs.summary import source_version
+
+
+class Spare:
+    """At most one process of `command`, once it is `wanted`. Used only by the thread that owns the selector."""
+
+    def __init__(self, command: Sequence[str], selector: selectors.BaseSelector):
+        self.command, self.selector, self.wanted = tuple(command), selector, False
+        self._child: Child | None = None
+        self._version = ""  # of the source that it has loaded
+
+    def prepare(self, free: bool) -> None:
+        """Start it if it is wanted, there is none, and there is a core `free` for its imports."""
+        if self._child and self._child.ended():
+            self.wanted = False  # another would end like it; jobs are started when they come
+            self.dismiss()
+        if self.wanted and free and not self._child:
+            with contextlib.suppress(OSError):
+                self._version = source_version()
+                self._child = Child([*self.command, "early"], self.selector)
+
+    def take(self, version: str) -> Child | None:
+        """Return it if it lives and has loaded this version of the source; else end it and return None."""
+        if self._child and self._version == version and not self._child.ended():
+            child, self._child = self._child, None
+            return child
+        self.dismiss()
+        return None
+
+    def dismiss(self) -> None:
+        """End it, if there is one."""
+        if self._child:
+            self._child.reap()
+            self._child = None

@@ -1,0 +1,150 @@
+"""Pieces: each wait walked back over what happened before, until its whole length is accounted for.
+
+It is walked span by span and from receiver to sender. Where the rank that is late was doing the same as the one that
+waits, only what it took longer counts, so that a rank is not blamed for having begun late.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from experiments.runs.lanes import NEAR, Lanes
+from tracing import COMMUNICATE, COMPUTE, IDLE, WAIT
+
+REASONS = ("work", "network", "queue", "stopped", "unknown")
+"""What a rank waited for: another rank at work; bytes on their way; its turn at a port or a server; a rank that is
+paused or lost; nothing that the trace tells of."""
+WORK, NETWORK, QUEUE, STOPPED, UNKNOWN = range(len(REASONS))
+
+HOPS = 2000  # that a wait is walked back, at most
+
+
+class Pieces:
+    """Parts of waits: of which wait, caused by which rank, how, for how long, and in which span."""
+
+    def __init__(self):
+        self._parts: list[tuple] = []
+
+    def add(self, wait, rank, reason, seconds, span) -> None:
+        """Add a piece for each row of these arrays."""
+        some = seconds > 0
+        if some.any():
+            parts = np.broadcast_arrays(wait, rank, reason, seconds, span)
+            self._parts.append(tuple(part[some] for part in parts))
+
+    def columns(self) -> list[np.ndarray]:
+        """Return the five columns, joined."""
+        if not self._parts:
+            return [np.zeros(0, kind) for kind in (int, int, int, float, int)]
+        return [np.concatenate(column) for column in zip(*self._parts, strict=True)]
+
+    def totals(self, ranks: int, of: np.ndarray | None = None) -> np.ndarray:
+        """Return the seconds by rank and reason, (ranks, reasons); with a mask of spans, of the waits in it."""
+        wait, rank, reason, seconds, _ = self.columns()
+        key = rank * len(REASONS) + reason
+        return np.bincount(key, seconds if of is None else seconds * of[wait], ranks * len(REASONS)).reshape(
+            ranks, len(REASONS)
+        )
+
+
+def walked(lanes: Lanes) -> Pieces:
+    """Walk back from the end of every wait until all of its length is accounted for."""
+    pieces = Pieces()
+    wait = np.flatnonzero(lanes.waits)
+    by, left = lanes.by[wait], lanes.end[wait] - lanes.start[wait]
+    pieces.add(wait[by < 0], lanes.rank[wait[by < 0]], UNKNOWN, left[by < 0], -1)
+    ends = np.isin(wait, lanes.forever, invert=True)
+    pieces.add(wait[~ends], by[~ends], STOPPED, left[~ends], lanes.gone)
+    wait, left = wait[(by >= 0) & ends], left[(by >= 0) & ends]
+    flying = np.minimum(lanes.end[wait] - lanes.released[wait], left)
+    pieces.add(wait, lanes.rank[wait], NETWORK, flying, -1)
+    left = left - flying
+    span, time = lanes.before[wait], lanes.released[wait].copy()
+    span, time, left = _alongside(lanes, pieces, wait, span, time, left)
+    _back(lanes, pieces, wait, span, time, left)
+    return pieces
+
+
+def _alongside(lanes: Lanes, pieces: Pieces, wait, span, time, left):
+    """Account for what the late rank took longer than the waiting one while both did the same, from the end back.
+
+    Return where the walk goes on: (span, time, seconds left) of each wait.
+    """
+    own = lanes.previous[wait]
+    for _ in range(2):  # sending may be the last that both did
+        sends = _alike(lanes, own, span) & (lanes.kind[own] == COMMUNICATE) & ~lanes.receives[own]
+        sends &= np.abs(lanes.end[span] - lanes.start[span] - lanes.end[own] + lanes.start[own]) <= left
+        ahead = np.where(sends, lanes.previous[own], own), np.where(sends, lanes.previous[span], span)
+        same = _alike(lanes, *ahead) & (lanes.kind[ahead[0]] == COMPUTE)
+        own, span = np.where(same, ahead[0], own), np.where(same, ahead[1], span)
+    on = np.flatnonzero(_alike(lanes, own, span) & (lanes.kind[own] == COMPUTE))
+    reach = lanes.start[wait].copy(), time.copy()  # up to which both are accounted for
+    for _ in range(HOPS):
+        if not len(on):
+            break
+        mine, theirs = own[on], span[on]
+        longer = (reach[1][on] - lanes.start[theirs]) - (reach[0][on] - lanes.start[mine])
+        part = np.clip(longer, 0, left[on])
+        moves = lanes.kind[mine] == COMMUNICATE
+        part = np.where(moves, left[on], part)  # after that both began together, but for the network
+        who = np.where(moves, lanes.rank[wait[on]], lanes.rank[theirs])
+        pieces.add(wait[on], who, np.where(moves, NETWORK, WORK), part, theirs)
+        left[on] -= part
+        reach[0][on], reach[1][on] = lanes.start[mine], lanes.start[theirs]
+        time[on] = lanes.start[theirs]
+        own[on], span[on] = lanes.previous[mine], lanes.previous[theirs]
+        on = on[(left[on] > 0) & _alike(lanes, own[on], span[on])]
+    return span, time, left
+
+
+def _alike(lanes: Lanes, one: np.ndarray, other: np.ndarray) -> np.ndarray:
+    """Return where two spans are of one kind, label and step, and no waits."""
+    same = (one >= 0) & (other >= 0) & ~lanes.waits[one] & (lanes.rank[one] != lanes.rank[other])
+    for column in (lanes.kind, lanes.label, lanes.step):
+        same &= column[one] == column[other]
+    return same
+
+
+def _turn(lanes: Lanes, wait: np.ndarray) -> np.ndarray:
+    """Return until when the rank that ended each wait last sent something to others."""
+    m, turn = lanes.messages, np.full(len(wait), -np.inf)
+    place = np.empty(len(m.sent), int)
+    place[m.by_sender] = np.arange(len(place))
+    some = np.flatnonzero(lanes.message[wait] >= 0)
+    at = place[lanes.message[wait[some]]]
+    some, at = some[at > 0], at[at > 0]
+    one, before = m.by_sender[at], m.by_sender[at - 1]
+    others = (m.src[before] == m.src[one]) & (m.dst[before] != m.dst[one])
+    turn[some[others]] = m.sent[before[others]] + NEAR
+    return turn
+
+
+def _back(lanes: Lanes, pieces: Pieces, *walk: np.ndarray) -> None:
+    """Account for what is left of each wait by what happened before: (wait, span, time, left), from `time` back."""
+    wait = walk[0]
+    walk = (*walk, lanes.by[wait], _turn(lanes, wait))
+    goes_on = walk[3] > 0
+    for _ in range(HOPS):
+        wait, span, time, left, rank, turn = walk = tuple(column[goes_on] for column in walk)
+        if not len(wait):
+            return
+        begun = span >= 0
+        pieces.add(wait[~begun], rank[~begun], WORK, left[~begun], -1)  # it had not begun
+        wait, span, time, left, rank, turn = walk = tuple(column[begun] for column in walk)
+        busy = np.where(lanes.serves[rank] & (time <= turn), QUEUE, WORK)  # a server at work for others
+        gap = np.clip(time - lanes.end[span], 0, left)  # in which nothing is recorded
+        pieces.add(wait, rank, busy, gap, span)
+        left, time = left - gap, np.minimum(time, lanes.end[span])
+        kind, begin, message = lanes.kind[span], lanes.begin[span], lanes.message[span]
+        took = np.clip(time - begin, 0, left)
+        moved = (kind == COMMUNICATE) & (message >= 0)  # a message, which queues before it is on the wire
+        queued = np.where(moved, np.clip(took - (time - begin - lanes.queued[message]), 0, took), 0.0)
+        pieces.add(wait, lanes.port[message], QUEUE, queued, span)
+        moves = (kind == COMMUNICATE) & (moved | (busy == WORK))
+        reason = np.select([moves, kind == IDLE, kind == WAIT], [NETWORK, STOPPED, UNKNOWN], busy)
+        pieces.add(wait, np.where(moves, lanes.rank[wait], rank), reason, took - queued, span)
+        span, time, left = lanes.before[span], np.minimum(time, begin), left - took
+        walk = wait, span, time, left, np.where(span >= 0, lanes.rank[span], rank), turn
+        goes_on = left > 0
+    wait, span, _, left, rank, _ = walk
+    pieces.add(wait, rank, UNKNOWN, left, span)
