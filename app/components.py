@@ -6,13 +6,14 @@ the rank that was clicked. What comes from a browser is checked here.
 
 from __future__ import annotations
 
+import json
 import math
 from typing import Any
 
 import streamlit as st
 
 from experiments.plots import canvases
-from experiments.plots.canvases.timeline import Window
+from experiments.plots.canvases.timeline import Unfolded, View, Window
 from experiments.runs.record import Run
 
 MOUNT = """
@@ -66,6 +67,30 @@ def clicked(state: Any, run: Run, name: str) -> tuple[int, float] | None:
     if type(rank) is not int or not 0 <= rank < run.trace.ranks or not isinstance(at, int | float):
         return None
     return (rank, float(at)) if 0 <= at < math.inf else None
+
+
+def viewed(text: Any) -> View:
+    """Return what the browser reports in JSON that timeline and curves show, checked; what is none is left out."""
+    try:
+        said = json.loads(text)
+    except (TypeError, ValueError, RecursionError):
+        said = None
+    said = said if isinstance(said, dict) else {}
+    return view([said.get("from"), said.get("to")], said.get("why"), said.get("zoom"))
+
+
+def view(window: Any, wait: Any, zoom: Any) -> View:
+    """Return a view of these numbers; without what is not (from, to), (rank, moment, times walked back), (from, to)."""
+
+    def numbers(values: Any, count: int) -> bool:
+        known = isinstance(values, list | tuple) and len(values) == count
+        return known and all(isinstance(one, int | float) and 0 <= one < math.inf for one in values)
+
+    def edges(values: Any) -> Window | None:
+        return (float(values[0]), float(values[1])) if numbers(values, 2) and values[0] < values[1] else None
+
+    known = numbers(wait, 3) and max(wait[0], wait[2]) < 1e6
+    return View(edges(window), Unfolded(int(wait[0]), float(wait[1]), int(wait[2])) if known else None, edges(zoom))
 
 
 def seen(state: Any, name: str) -> bool:

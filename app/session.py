@@ -172,9 +172,11 @@ def show_named(name: str) -> Experiment:
 
 
 @st.cache_resource(max_entries=32, show_spinner=False)
-def timeline_frame(folder: str, window: timeline.Window | None, play: bool = False) -> bytes:
+def timeline_frame(
+    folder: str, window: timeline.Window | None, play: bool = False, view: timeline.View | None = None
+) -> bytes:
     """Return the timeline of the run in `folder`, packed for the browser, where it may begin to `play` at once."""
-    return timeline.frame(load(folder), folder, window, play=play)
+    return timeline.frame(load(folder), folder, window, play=play, view=view)
 
 
 # pinned runs, which stay on the page to be compared with: names of folders, in the page's address

@@ -1,22 +1,27 @@
 """Sharing: the link to exactly what is on the page, which makes the same page on another machine.
 
-It has the experiment's own query, how the reader looks at it (axis, source, sweep ...), and the pinned runs, each as
-the query that makes it again. What cannot be made again from a query stays the name of its folder.
+It has the experiment's own query, how the reader looks at it (axis, source, sweep, what the timeline and the curves
+are zoomed to, the wait that is explained), and the pinned runs, each as the query that makes it again. What cannot be
+made again from a query stays the name of its folder.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlencode
 
 import streamlit as st
 
-from app import background, session
+from app import background, components, session
 from experiments.experiment import PAGE, Experiment
+from experiments.plots.canvases.timeline import View
 from experiments.runs.upload import uploaded
 
 PINS = ("pin", "keep")  # of which links have queries, and addresses the names of folders
-APART = ("run", "size", "embed", "embed_options")  # of this server or this screen
+APART = ("run", "size", "embed", "embed_options", "view", "why", "zoom")  # of this server or screen, or reported by it
+BETWEEN = "~"  # numbers of a view
 
 
 def here() -> str:
@@ -24,10 +29,39 @@ def here() -> str:
     return (st.context.url or "").partition("?")[0]
 
 
-def link(e: Experiment) -> str:
-    """Return the address of the page as it is, with this experiment."""
+def link(e: Experiment, shown: Any = None) -> str:
+    """Return the address of the page as it is, with this experiment; `shown` is what the browser says it shows."""
     view = [(name, st.query_params[name]) for name in PAGE if name in st.query_params and name not in PINS + APART]
-    return f"{here()}?" + "&".join(filter(None, (e.query(), urlencode(view), urlencode(_pins()))))
+    looks = written(components.viewed(shown))
+    return f"{here()}?" + "&".join(filter(None, (e.query(), urlencode(view + looks), urlencode(_pins()))))
+
+
+def written(view: View) -> list[tuple[str, str]]:
+    """Return a view as parameters of an address: view=0.0123~0.0145, why=2~0.0131~1, zoom=20~40."""
+    parts = {"view": view.window, "why": view.wait, "zoom": view.zoom}
+    return [(name, BETWEEN.join(f"{one:.7g}" for one in values)) for name, values in parts.items() if values]
+
+
+def read(given: Mapping[str, str]) -> View:
+    """Return the view that the parameters of an address ask for; what is damaged is as if it were not there."""
+
+    def numbers(name: str) -> list[float]:
+        try:
+            return [float(one) for one in given.get(name, "").split(BETWEEN)]
+        except ValueError:
+            return []
+
+    return components.view(numbers("view"), numbers("why"), numbers("zoom"))
+
+
+def view(e: Experiment) -> View:
+    """Return how timeline and curves of `e` open: as the link says that this session began with, if it is of `e`."""
+    first, asked = st.session_state.setdefault("link_view", (e, read(st.query_params)))
+    if first == e:
+        return asked
+    for name in ("view", "why", "zoom"):
+        st.query_params.pop(name, None)  # or a reload would have it of another run
+    return View()
 
 
 def _pins() -> list[tuple[str, str]]:

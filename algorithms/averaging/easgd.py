@@ -61,8 +61,8 @@ def unstable(e):
     if pull * both > 2:
         yield (
             "pull",
-            f"pull is {pull:g}, and a visit turns the distance between a replica and the centre into {name}, "
-            f"{1 - both * pull:g} times itself, which grows; use less than {2 / both:.3g}",
+            f"pull is {pull:g}, and each visit takes a replica to the other side of the centre, "
+            f"{both * pull - 1:.3g} times as far away ({name} = {1 - both * pull:.3g}); use less than {2 / both:.3g}",
         )
 
 

@@ -10,7 +10,7 @@ import time
 from html import escape
 from urllib.parse import urlencode
 
-from app import session
+from app import session, sharing
 from app.text import sentence
 from app.views import compare
 from experiments.experiment import Experiment
@@ -60,7 +60,7 @@ def _runs(kind: str, pairs: list[tuple[str, str]]) -> tuple[str, str, dict]:
     shown = compare.named(runs, colours={name: n for n, (name, _) in enumerate(runs)})
     axis = next((value for name, value in pairs if name == "axis" and value in curves.AXES), "")
     log = ("log", "true") in pairs
-    frames, parts = {}, []
+    frames, parts, view = {}, [], sharing.read(dict(pairs))
     if kind != "timeline":
         axis = axis or ("seconds" if kind == "race" else "step")
         frames["loss"] = ("curve", curve.frame(pictures.loss(shown, axis, log), "Loss.", "", compared(shown, "loss")))
@@ -72,7 +72,7 @@ def _runs(kind: str, pairs: list[tuple[str, str]]) -> tuple[str, str, dict]:
     parts = [f'<div class="two">{"".join(f"<div>{part}</div>" for part in parts)}</div>'] if parts else []
     if kind != "curves":
         for n, one in enumerate(shown):
-            frames[f"timeline-{n}"] = ("timeline", timeline.frame(one.run, str(n), most=SPANS // len(shown)))
+            frames[f"timeline-{n}"] = ("timeline", timeline.frame(one.run, str(n), most=SPANS // len(shown), view=view))
             parts.append((f"<h2>{_entry(one)}</h2>" if len(shown) > 1 else "") + place(f"timeline-{n}"))
     elif len(shown) > 1:
         parts.insert(0, f'<div class="legend">{"".join(_entry(one) for one in shown)}</div>')

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import streamlit as st
 
 from app import sharing
@@ -14,17 +16,23 @@ from experiments.plots.saved import stem
 from experiments.runs.record import Run
 from installation import typed
 
+_view = st.components.v2.component(
+    "lockstep_view", js=Path(__file__).with_suffix(".js").read_text("utf-8"), html="<i hidden></i>"
+)
+
 
 def share(e: Experiment) -> None:
     """Offer the link to the page as it is now, and the command line, each with a button that copies it."""
     with st.popover("Share", icon=":material/link:", key="share", on_change="rerun") as popover:
         if not popover.open:  # the link is that of the view at the moment of opening
             return
+        reported = (st.session_state.get("view") or {}).get("view")
         st.markdown("**Link to this view**")
-        st.code(sharing.link(e), language=None, wrap_lines=True)
-        st.caption("Axis, pinned runs and all that is open on the page come with it.")
+        st.code(sharing.link(e, reported), language=None, wrap_lines=True)
+        st.caption("Axis, zoom, the wait that is explained, pinned runs and all that is open on the page come with it.")
         st.markdown("**Repeat it on the command line**")
         st.code(typed(e.command()), language="bash", wrap_lines=True)
+        _view(data={"view": reported}, key="view", on_view_change=lambda: None)
         if e.cluster == "simulated":
             st.caption("On the simulated cluster it gives the same numbers: bit for bit here, elsewhere to rounding.")
 

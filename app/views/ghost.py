@@ -1,4 +1,7 @@
-"""The run before: it stays behind the run that took its place, and one line says what the change did."""
+"""The run before: it stays behind the run that took its place, and one line says what the change did.
+
+So does a line of the run that is pinned, beside the one on the page.
+"""
 
 from __future__ import annotations
 
@@ -50,6 +53,12 @@ def line(before: Shown | None, now: Experiment, run: Run | None = None) -> None:
             "", icon=":material/close:", key="forget-before", type="tertiary", on_click=session.forget_before,
             help="Forget the run before.",
         )  # fmt: skip
+
+
+def beside(pinned: Shown, now: Shown) -> None:
+    """Say in a line what the run on the page does otherwise than the one that is pinned."""
+    said = difference(pinned.run, now.run)
+    st.markdown(f":material/keep: Beside **{escaped(pinned.name)}**, pinned: {escaped(said)}.")
 
 
 def settle_axis(before: Shown | None, run: Run) -> None:
@@ -145,7 +154,7 @@ def _loss(was: float | None, has: float | None) -> str:
 def _ending(before: Run, now: Run) -> str:
     if before.status == now.status:
         return "diverges again"
-    return "diverges, which the run before did not" if now.status == "diverged" else "does not diverge any more"
+    return "diverges, which the other run did not" if now.status == "diverged" else "does not diverge any more"
 
 
 def _ratio(was: float | None, has: float | None) -> float:

@@ -20,6 +20,11 @@ from experiments.measure import kernel_times
 from experiments.measure.kernel_times import Peaks, Report, Row
 
 BOUND = {"bind": "query-params", "persist_state": "session"}
+INTRODUCTION = (
+    "Training spends its time in a few loops like this one. Here is one: its formula, the same loop for a CPU "
+    "and for a GPU, and what it took on this machine. **A first question:** is it held up by arithmetic or by memory? "
+    "Guess from the formula, then look at *Measured here*; *One block, thread by thread* shows who reads what."
+)
 SAID = {
     "numpy": ("NumPy", "the reference on one thread"),
     "cpu": ("Numba", "the CPU implementation on one thread"),
@@ -37,6 +42,7 @@ def page() -> None:
     source = read(name)
     st.markdown(f"# {escaped(name)}", anchors=False)
     st.caption(KERNELS[name].path)
+    st.markdown(INTRODUCTION)
     with st.container(key="source-code"):
         _source(source)
     threads.watch(name)

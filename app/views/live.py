@@ -24,14 +24,12 @@ def show(led: bool = False) -> None:
 
     `led`: the timeline of the run on the page stands above already.
     """
-    folder, alone = st.session_state.get("shown"), LiveRun(None)
+    folder, asked = st.session_state.get("shown"), st.session_state.asked
     if folder:
-        asked = st.session_state.asked
         result.show(folder, None, LiveRun(ghost.behind(folder, asked, session.pinned())), led)
         st.html(DIMMED)
     else:
-        alone.head()
-        alone.curves([])
+        result.awaited(asked, LiveRun(None))
 
 
 class LiveRun:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import streamlit as st
 
-from app import charts, components, session
+from app import charts, components, session, sharing
 from app.charts import Shown
 from app.text import escaped
 from app.views import compare, faults, ghost, schedule_links
@@ -32,12 +32,19 @@ def loss_and_accuracy(shown: list[Shown], more=lambda: None) -> None:
         left, right = st.columns([3, 2], gap="medium") if having else (st.container(), None)
     with left:
         axis, log = against("Loss", more)
-        lines(charts.loss, shown, _heard(shown, "held_out_loss"), axis, log)
+        zoom = zoomed(axis)
+        lines(charts.loss, shown, _heard(shown, "held_out_loss"), axis, log, zoom=zoom)
     if right:
         with right:
             with st.container(height=HEAD, border=False):
                 heading("Held-out accuracy, %")
-            lines(charts.accuracy, having, _heard(having, "accuracy"), axis)
+            lines(charts.accuracy, having, _heard(having, "accuracy"), axis, zoom=zoom)
+
+
+def zoomed(axis: str) -> tuple[float, float] | None:
+    """Return the part of this axis that curves open with, if the link that the session began with says so."""
+    asked = st.session_state.setdefault("link_axis", axis)
+    return sharing.view(st.session_state.get("asked")).zoom if asked == axis else None
 
 
 def judged(shown: list[Shown]) -> list[Shown]:
@@ -60,7 +67,8 @@ def measured(shown: list[Shown]) -> None:
 def lanes(folder: str, play: bool = False) -> None:
     """Draw the communication timeline of the run in `folder`."""
     window = components.wanted(st.session_state.get("timeline"), folder)
-    state = components.timeline(session.timeline_frame(folder, window, play))
+    view = sharing.view(session.load(folder).experiment)
+    state = components.timeline(session.timeline_frame(folder, window, play, view))
     if click := components.clicked(state, session.load(folder), folder):
         faults.ask(click[0])
         st.rerun()
@@ -167,13 +175,14 @@ def heading(text: str, help: str | None = None) -> None:
     st.markdown(f"## {text}", help=help, anchors=False)
 
 
-def lines(draw, shown: list[Shown], told: str, *how, key: str = "") -> None:
-    """Draw the curves draw(shown, *how) on a canvas; `told` is their finding in words."""
+def lines(draw, shown: list[Shown], told: str, *how, key: str = "", zoom: tuple[float, float] | None = None) -> None:
+    """Draw the curves draw(shown, *how) on a canvas, opened with `zoom`; `told` is their finding in words."""
     axes = " ".join(map(str, (*how, *(one.folder for one in shown))))
     what = how[0] if draw is charts.measured else "accuracy, %" if draw is charts.accuracy else draw.__name__
     frame = _built(
-        draw.__name__, _named(shown), how, lambda: curve.frame(draw(shown, *how), told, axes, compared(shown, what))
-    )
+        draw.__name__, _named(shown), (*how, zoom),
+        lambda: curve.frame(draw(shown, *how), told, axes, compared(shown, what), zoom),
+    )  # fmt: skip
     components.curve(frame, key or draw.__name__)
 
 

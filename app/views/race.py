@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import streamlit as st
 
-from app import charts, components, session
+from app import charts, components, session, sharing
 from app.charts import Shown
 from app.views import compare, ghost
-from app.views.pictures import HEAD, heading, judged, lines
+from app.views.pictures import HEAD, heading, judged, lines, zoomed
 from experiments.plots import race
 
 KEY = "race-timeline"
@@ -52,16 +52,17 @@ def show(pair: list[Shown]) -> None:
     with left:
         with st.container(height=HEAD, border=False):
             heading("Loss against time", "On a logarithmic scale, so that the finish is seen. Points: held-out loss.")
-        lines(race.picture, pair, race.verdict(pair, target), target, key="loss")
+        zoom = zoomed("seconds")
+        lines(race.picture, pair, race.verdict(pair, target), target, key="loss", zoom=zoom)
     if right:
         with right:
             with st.container(height=HEAD, border=False):
                 heading("Held-out accuracy, %")
-            lines(charts.accuracy, having, "Held-out accuracy of both against time.", "seconds")
+            lines(charts.accuracy, having, "Held-out accuracy of both against time.", "seconds", zoom=zoom)
     heading("Both timelines", "One axis and one clock: Play, and watch both runs and both curves.")
     name = " ".join([*(f"{one.folder}/{one.colour}" for one in pair), str(target)])
     window = components.wanted(st.session_state.get(KEY), name)
-    components.timeline(_lanes(pair, name, target, window), key=KEY)
+    components.timeline(_lanes(pair, name, target, window, sharing.view(pair[-1].run.experiment)), key=KEY)
 
 
 def _head(pair: list[Shown]) -> float:
@@ -81,5 +82,5 @@ def _head(pair: list[Shown]) -> float:
 
 
 @st.cache_resource(max_entries=16, show_spinner=False)
-def _lanes(_pair: list[Shown], name: str, target: float, window) -> bytes:
-    return race.lanes(_pair, name, target, window)
+def _lanes(_pair: list[Shown], name: str, target: float, window, view) -> bytes:
+    return race.lanes(_pair, name, target, window, view)

@@ -49,11 +49,12 @@ def show(
     before = ghost.behind(session.before(), run.experiment, [name, *dict(beside)])
     beside += [] if name in dict(beside) else [(name, run)]
     changed = compare.changes(run.experiment, wanted) if wanted else []
-    if under_way:
-        under_way.head()
-    else:
-        _title(run, folder, name, changed)
-        ghost.settle_axis(before, run)
+    with st.container(key="head"):
+        if under_way:
+            under_way.head()
+        else:
+            _title(run, folder, name, changed)
+            ghost.settle_axis(before, run)
     with st.container():  # one element however much is in it: what follows keeps its place, and the reader his zoom
         if under_way:
             under_way.line()
@@ -65,12 +66,16 @@ def show(
                 ask.told(run)
             ghost.line(before, run.experiment, run)
             remarks(run, missing)
+        words = st.container()
     figures(run)
     with st.container():
         shown = compare.named([*beside, *seeds.others(beside)], name)
     each = [replace(one, name=f"{one.name}, seed {one.run.experiment.seed}") if one.others else one for one in shown]
     pair = race.rivals(shown, name)
     racing = bool(pair) and race.on() and not under_way
+    if pair and not racing and not under_way:
+        with words:
+            ghost.beside(*pair)
     charts_side = st.container()
     if st.session_state.get("source"):
         charts_side, code_side = st.columns([3, 2], gap="medium")
@@ -102,6 +107,20 @@ def show(
             st.fragment(pictures.details)(next(one for one in each if one.folder == name), each, before)
             if not under_way:
                 sweep.show(run)
+
+
+def awaited(experiment: Experiment, under_way: UnderWay) -> None:
+    """Show the first run under way in the places that a finished one has, so that nothing moves when it is there."""
+    with st.container(key="head"):
+        under_way.head()
+    st.container()  # for its remarks
+    grid = st.grid(min_column_width=150, gap="small", key="figures")
+    for name in ABOVE:
+        if name != "staleness_mean" or experiment.method.deterministic is not True:
+            grid.container(gap="xxsmall").metric(_label(name, experiment), "–", help=FIGURES[name][2])
+    st.container()
+    with st.container():
+        under_way.curves([])
 
 
 class UnderWay(Protocol):
@@ -216,11 +235,9 @@ def figures(run: Run) -> None:
     for name in ABOVE:
         if name == "staleness_mean" and run.summary.get(name) is None:
             continue  # it has no shared model that could be old
-        value, (label, _, help) = run.summary.get(name), FIGURES[name]
+        value, help = run.summary.get(name), FIGURES[name][2]
         if name == "accuracy" and run.summary.get("accuracy_error"):
             help += f" Behind the ±: its standard error, from {run.held_out_samples:,} held-out samples."
-        if name == "seconds" and run.experiment.cluster == "simulated":
-            label = "virtual time"
         less = None
         if name == "bytes" and (ratio := run.summary.get("compression_ratio")):
             less = f"{units.number(ratio)} times less" if ratio >= 1 else f"{units.number(1 / ratio)} times more"
@@ -229,9 +246,15 @@ def figures(run: Run) -> None:
             help += " " + " ".join(f"{kind.capitalize()}: {share}." for kind, share in _spent(run).items())
         said = compare.figure(run, name)
         cell = grid.container(gap="xxsmall")
-        cell.metric(label[:1].upper() + label[1:], said, less, delta_color="off", delta_arrow="off", help=help)
+        cell.metric(_label(name, run.experiment), said, less, delta_color="off", delta_arrow="off", help=help)
         if name == "share_compute" and value is not None:
             cell.html(shares(run))
+
+
+def _label(name: str, experiment: Experiment) -> str:
+    virtual = name == "seconds" and experiment.cluster == "simulated"
+    label = "virtual time" if virtual else FIGURES[name].label
+    return label[:1].upper() + label[1:]
 
 
 def _spent(run: Run) -> dict[str, str]:

@@ -71,6 +71,12 @@ FIGURES = (
     ("path_links", "Links on the critical path", figure, "times it goes from rank to rank"),
 )
 """The table: name in the summary, label, words, meaning."""
+INTRODUCTION = (
+    "Who does what when, without a model: a row is a rank of a pipeline, a box one micro-batch on its way forward (F) "
+    "or backward (B), and a gap is the bubble, in which the rank waits. Choose a schedule, turn what things "
+    "take, and click a gap to see what it waits for."
+)
+FIRST = "**A first question.** GPipe does all forwards first, 1F1B goes backward as soon as it can. Does it wait less?"
 MORE_IS_BETTER = ("throughput",)
 NEITHER = ("path_ops", "path_links")
 
@@ -80,6 +86,7 @@ def page() -> None:
     with st.sidebar:
         plans = _choose()
     _title(plans)
+    _introduce()
     studies = {slot: done for slot, plan in plans.items() if (done := _studied(plan, slot))}
     if not studies:
         return
@@ -190,6 +197,20 @@ def _common(own: bool, alone: bool) -> dict:
         help="Of one stage, of one op, of two ops done together, of an update: as they are written.",
     )  # fmt: skip
     return values
+
+
+def _introduce() -> None:
+    """Say what is seen here, and ask a first question, until two schedules are compared."""
+    st.markdown(INTRODUCTION)
+    if st.session_state.schedule_b != NOTHING:
+        return
+    with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+        st.markdown(FIRST, width="content")
+        st.button("Put 1F1B beside GPipe", key="first-question", on_click=_compare, args=("gpipe", "1f1b"))
+
+
+def _compare(a: str, b: str) -> None:
+    st.session_state.update(schedule_a=a, schedule_b=b)
 
 
 def _title(plans: dict[str, Plan]) -> None:

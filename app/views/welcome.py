@@ -11,6 +11,7 @@ from experiments.experiment import Experiment
 from experiments.runs.record import Run
 
 PATIENCE = 3.5  # s in which the run that a card compares with may come; in a long queue it goes without
+LANES = 430  # px of the lanes of four machines, of what they say, and of the cards below them
 HEARD = ("tour", "axis", "log", "embed", "embed_options", "instructor")  # parameters of an address that chooses nothing
 
 
@@ -31,13 +32,7 @@ def show(folder: str) -> bool:
     except ValueError:  # the page says why
         return False
     with st.container(key="welcome", gap="small"):
-        with st.container(horizontal=True, vertical_alignment="center", gap="xsmall"):
-            st.markdown("# Train one model on many machines, and see what happens", width="stretch", anchors=False)
-            st.button("Show me around", key="tour", icon=":material/explore:", type="tertiary", on_click=coach.start)
-            st.button(
-                "", key="leave", icon=":material/close:", type="tertiary", on_click=_leave,
-                help="Close this, and have the workbench alone.",
-            )  # fmt: skip
+        _title()
         digits = run.experiment == Experiment()
         st.markdown(
             (
@@ -50,6 +45,26 @@ def show(folder: str) -> bool:
         st.fragment(pictures.lanes)(folder, play=not st.session_state.get("done"))
         with st.container(key="cards"):
             return _cards(run)
+
+
+def awaited() -> None:
+    """Draw the first screen while its run is under way, with the room that the lanes will take."""
+    with st.container(key="welcome", gap="small"):
+        _title()
+        st.markdown(
+            "Each machine will have a lane here: what it **computes**, when it **talks**, and how it **waits**."
+        )
+        st.container(height=LANES, border=False)
+
+
+def _title() -> None:
+    with st.container(horizontal=True, vertical_alignment="center", gap="xsmall"):
+        st.markdown("# Train one model on many machines, and see what happens", width="stretch", anchors=False)
+        st.button("Show me around", key="tour", icon=":material/explore:", type="tertiary", on_click=coach.start)
+        st.button(
+            "", key="leave", icon=":material/close:", type="tertiary", on_click=_leave,
+            help="Close this, and have the workbench alone.",
+        )  # fmt: skip
 
 
 def _cards(run: Run) -> bool:

@@ -74,7 +74,10 @@ def _show() -> None:
             else:
                 result.show(state.shown, experiment, led=led, told=told)
     elif now:
-        live.show()
+        with st.container(key="result"):
+            if welcome.on():
+                welcome.awaited()
+            live.show()
     elif experiment and not refusal and not state.get("trouble"):
         st.markdown(f"# {result.title(experiment)}", anchors=False)
         st.caption(result.headline(experiment))

@@ -12,8 +12,9 @@ import numpy as np
 from experiments.jobs.spec import JobSpec
 from experiments.runs.record import Run
 
-FORMAT = 1  # of the stored file
+FORMAT = 2  # of the stored file
 FILE = "learning.npz"
+BLOWN = 4.0  # times the first loss, above which a run that does not come back is no longer in the picture
 GRID = 50  # cells to each side of a boundary
 STEPS = 12  # of how sure a model is: with at most 20 classes a cell is a byte
 
@@ -51,7 +52,8 @@ class Learning:
     ground      the loss on the plane; all NaN if that would take too long
     every       one gradient of so many of a rank is in the path
     assembled   whether ranks report parts of the model, so that its path is that of the evaluated models
-    blown       s after which the path leaves the picture for good; infinite if it does not
+    blown       s after which the loss stays above BLOWN times the first, and the next move of each may leave the
+                picture; infinite if there is no such time
     """
 
     ranks: int

@@ -16,7 +16,7 @@ import numpy as np
 from experiments.experiment import Experiment
 from experiments.jobs.spec import JobSpec
 from experiments.learning import boundary, plane
-from experiments.learning.record import FILE, Learning, save
+from experiments.learning.record import BLOWN, FILE, Learning, save
 from experiments.learning.trajectory import END, GRADIENT, REPORT, Sighting, Trajectory, arrows, watched
 from experiments.run import replay, workload_of
 from experiments.runs import evaluations
@@ -29,7 +29,7 @@ CELLS = 1728  # of the ground, at most
 COARSE = 108  # of the ground, at least
 WORK = 3e10  # floating-point operations of the ground's evaluations, while there are more cells than COARSE
 TOO_MUCH = 1e12  # operations for which not even a coarse ground is computed
-BLOWN = 4.0  # times the first loss, above which a run that does not come back is no longer in the picture
+FARTHEST = 1e30  # to which a path that leaves is drawn: a float32 holds it
 SHARE = 0.8  # of the job that the replay is, as its progress tells it
 
 
@@ -53,7 +53,8 @@ def learn(e: Experiment, digest: str, progress: Callable[[float], None] = lambda
         )
     path = _path(e, trajectory, models)
     blown = _blown(run)
-    inside = [row for row in path if row[1] <= blown]
+    until = _until(path, blown)
+    inside = [row for row in path if row[1] <= until]
     known = [model for model in models if model.seconds <= blown and np.isfinite(model.w).all()]
     final = (known or models)[-1].w
     flat = plane.through([trajectory.models[place] for _, _, place in inside], final)
@@ -61,7 +62,7 @@ def learn(e: Experiment, digest: str, progress: Callable[[float], None] = lambda
     means, middles = _means(e, trajectory, points)
     points, path = np.concatenate([points, middles]), path + means
     path.sort(key=lambda row: row[1])
-    cells, shown = _cells(workload), points[[place for _, seconds, place in path if seconds <= blown]]
+    cells, shown = _cells(workload), points[[place for _, seconds, place in path if seconds <= until]]
 
     def loss(w: np.ndarray) -> float:
         return evaluations.evaluate(workload, w.astype(workload.dtype)).loss if cells else np.nan
@@ -70,7 +71,7 @@ def learn(e: Experiment, digest: str, progress: Callable[[float], None] = lambda
     stale = [*arrows(trajectory, e.servers)]
     return Learning(
         ranks=e.ranks,
-        points=points.astype("f4"),
+        points=points.clip(-FARTHEST, FARTHEST).astype("f4"),
         who=np.array([row[0] for row in path], "i4"),
         seconds=np.array([row[1] for row in path]),
         place=np.array([row[2] for row in path], "i4"),
@@ -127,6 +128,14 @@ def _means(e: Experiment, trajectory: Trajectory, points: np.ndarray) -> tuple[l
             rows.append((e.ranks, one.seconds, len(points) + len(rows)))
             middles.append(points[[other.place for other in latest.values()]].mean(0, keepdims=True))
     return rows, np.concatenate(middles)
+
+
+def _until(path: list[Row], blown: float) -> float:
+    """Return until when the path is in the picture: at least to a second place, or there would be no plane."""
+    first = {place for _, seconds, place in path if seconds <= blown}
+    if len(first) > 1:
+        return blown
+    return min((seconds for _, seconds, place in path if seconds > blown and place not in first), default=blown)
 
 
 def _blown(run: Run) -> float:

@@ -148,12 +148,24 @@ def _running(y: np.ndarray, window: int) -> np.ndarray:
     if len(y) == 0:
         return y
     known = np.isfinite(y)
-    total = np.concatenate([[0.0], np.cumsum(np.where(known, y, 0.0))])
-    count = np.concatenate([[0], np.cumsum(known)])
-    at = np.arange(len(y))
-    low, high = np.maximum(at - window // 2, 0), np.minimum(at + (window + 1) // 2, len(y))
+    total, count = _sums(np.where(known, y, 0.0), window), _sums(known.astype(float), window)
     with np.errstate(invalid="ignore", divide="ignore"):
-        return (total[high] - total[low]) / (count[high] - count[low])
+        return total / count
+
+
+def _sums(y: np.ndarray, window: int) -> np.ndarray:
+    """Return the sum of up to `window` values around each: of each the sum to the end of its block and on from there.
+
+    A running total would forget what comes after a loss of 1e20.
+    """
+    before = window // 2
+    blocks = -(-(len(y) + window) // window)
+    padded = np.zeros((blocks, window))
+    padded.flat[before : before + len(y)] = y
+    ahead = padded.cumsum(axis=1).ravel()
+    behind = padded[:, ::-1].cumsum(axis=1)[:, ::-1].ravel()
+    first = np.arange(len(y))
+    return ahead[first + window - 1] + np.where(first % window, behind[first], 0.0)
 
 
 def _every(x: np.ndarray, y: np.ndarray, points: int, seconds: np.ndarray) -> tuple[np.ndarray, ...]:

@@ -83,7 +83,10 @@ class Series:
 
 @dataclass(frozen=True)
 class Axis:
-    """An axis from `least` to `most`; `name` and `unit` are at the pointer, and in its title if it has no other."""
+    """An axis from `least` to `most`; `name` and `unit` are at the pointer, and in its title if it has no other.
+
+    A unit of the time that a timeline beside the picture shows, too, is `second` s; on other axes that is 0.
+    """
 
     name: str
     least: float
@@ -91,6 +94,7 @@ class Axis:
     unit: str = ""
     log: bool = False
     title: str = ""
+    second: float = 0.0
 
 
 class Arrival(NamedTuple):
@@ -165,7 +169,7 @@ def loss(shown: list[Shown], axis: str, log: bool = False, reach: float = 0.0) -
                 every=even(held.x),
             ),
         ]  # fmt: skip
-    return Picture(series, along(axis, most / scale, word), _up(series, log), together=f"{axis} {word}")
+    return Picture(series, along(axis, most / scale, word, scale), _up(series, log), together=f"{axis} {word}")
 
 
 def accuracy(shown: list[Shown], axis: str, reach: float = 0.0) -> Picture:
@@ -184,7 +188,7 @@ def accuracy(shown: list[Shown], axis: str, reach: float = 0.0) -> Picture:
     best = max((float(line.y.max(initial=0.0)) for line in lines), default=0.0)
     high = 102 if best > 0.5 else 110 * max(best, 0.01)
     up = Axis("accuracy", 0, high, "%")
-    return Picture(series, along(axis, most / scale, word), up, together=f"{axis} {word}")
+    return Picture(series, along(axis, most / scale, word, scale), up, together=f"{axis} {word}")
 
 
 def growing(series: list[Series], behind: Picture, log: bool = False) -> Picture:
@@ -229,10 +233,14 @@ def reach(shown: list[Shown], axis: str) -> tuple[float, float]:
     return _farthest(drawn), max((top for _, top in filter(None, tops)), default=1.0) * 1.08
 
 
-def along(axis: str, most: float, word: str) -> Axis:
-    """Return the axis that all curves of a run lie along; `word` is its unit."""
+def along(axis: str, most: float, word: str, scale: float = 0.0) -> Axis:
+    """Return the axis that all curves of a run lie along; `word` is its unit.
+
+    Of time a unit is `scale` s, if it is to show what a timeline shows.
+    """
     names = {"step": "step", "samples": "samples seen by all workers", "seconds": "time", "bytes": "sent by all ranks"}
-    return Axis(names[axis], 0.0, most, word, title="step: mini-batches of a worker" if axis == "step" else "")
+    title = "step: mini-batches of a worker" if axis == "step" else ""
+    return Axis(names[axis], 0.0, most, word, title=title, second=scale if axis == "seconds" else 0.0)
 
 
 def even(x: np.ndarray) -> int:

@@ -13,11 +13,16 @@ function show(yes) {
 // Whether the key is written somewhere, and not pressed.
 const written = (event) => event.composedPath().some((one) => one.matches?.('input, textarea, select, [contenteditable="true"], [role="combobox"], [role="listbox"]'));
 
+// Whether the reader has turned the key off, among the keys of a timeline.
+function off() {
+  try { return localStorage.getItem("presentation-key") === "off"; } catch { return false; }
+}
+
 function presenting() {
   if (!opened) show(new URL(location.href).searchParams.get("size") === "large");
   opened = true;
   const press = (event) => {
-    if (event.key.toLowerCase() !== "p" || event.ctrlKey || event.metaKey || event.altKey || event.repeat || written(event)) return;
+    if (event.key.toLowerCase() !== "p" || event.ctrlKey || event.metaKey || event.altKey || event.repeat || written(event) || off()) return;
     show(!large());
   };
   document.addEventListener("keydown", press);

@@ -13,8 +13,8 @@ import numpy as np
 
 from experiments import units
 from experiments.plots import curves, palette, pictures
-from experiments.plots.canvases import timeline
-from experiments.plots.canvases.timeline import Flag, Window
+from experiments.plots.canvases import timeline, topology
+from experiments.plots.canvases.timeline import Flag, View, Window
 from experiments.plots.lanes import troubled_names
 from experiments.plots.pictures import Arrival, Finish, Picture, Shown
 from experiments.plots.saved import compared
@@ -47,22 +47,33 @@ def verdict(shown: Sequence[Shown], target: float) -> str:
     if math.isnan(first.seconds):
         lowest = min(one.run.summary.get("best_held_out_loss") or math.inf for one in shown)
         return f"Neither reaches {goal}: the lowest of both is {units.number(lowest)}."
-    there = f"{goal} after {units.seconds(first.seconds)}"
+    there = f"{goal} after {units.seconds(first.seconds)}{_clock(shown)}"
     if math.isnan(second.seconds):
         return f"{first.name} wins: it reaches {there}. {second.name} never does."
     late = second.seconds - first.seconds
     if late <= DEAD_HEAT * first.seconds:
         return f"A dead heat: both reach {there}."
     return (
-        f"{first.name} wins: it reaches {there}, {_sooner(first, second)} {second.name}, {units.seconds(late)} behind."
+        f"{first.name} wins: it reaches {there}. {second.name} gets there {units.seconds(late)} later"
+        f"{_longer(first, second)}."
     )
 
 
-def _sooner(first: Arrival, second: Arrival) -> str:
+def _clock(shown: Sequence[Shown]) -> str:
+    """Return on which clock both are timed, behind a time."""
+    simulated = [one.run.experiment.cluster == "simulated" for one in shown]
+    if all(simulated):
+        return " of virtual time"
+    return ", one in virtual time and one measured" if any(simulated) else " as measured"
+
+
+def _longer(first: Arrival, second: Arrival) -> str:
+    """Return how much longer the second takes from the start, "" if the first is there at once."""
     ratio = second.seconds / first.seconds if first.seconds else math.inf
-    if ratio < 1.095:
-        return f"{100 * (ratio - 1):.2g} % sooner than"
-    return f"{units.number(ratio, 2)} times sooner than" if ratio < math.inf else "before"
+    if ratio == math.inf:
+        return ""
+    much = f"{100 * (ratio - 1):.2g} %" if ratio < 1.095 else f"{units.number(ratio, 2)} times"
+    return f": it takes {much} {'longer' if ratio < 1.095 else 'as long'}"
 
 
 def picture(shown: Sequence[Shown], target: float) -> Picture:
@@ -77,8 +88,11 @@ def picture(shown: Sequence[Shown], target: float) -> Picture:
     return replace(drawn, series=lines, finish=goal)
 
 
-def lanes(shown: Sequence[Shown], name: str, target: float, window: Window | None = None) -> bytes:
+def lanes(
+    shown: Sequence[Shown], name: str, target: float, window: Window | None = None, view: View | None = None
+) -> bytes:
     """Return the timelines of both runs, one below the other on one axis, packed for the browser."""
+    view = view or View()
     names = [f"{palette.MARKS[one.line.symbol]} {lane}" for one in shown for lane in troubled_names(one.run)]
     colours = [one.line.colour for one in shown for _ in range(one.run.trace.ranks)]
     first = np.cumsum([0, *(one.run.trace.ranks for one in shown)])
@@ -90,8 +104,9 @@ def lanes(shown: Sequence[Shown], name: str, target: float, window: Window | Non
     whole = stacked([one.run.trace for one in shown])
     told = f"The timelines of {' and, below it, of '.join(one.name for one in shown)}. {verdict(shown, target)}"
     return timeline.framed(
-        whole, names, told, name, window, opening=(0.0, whole.seconds()), flags=flags, clock=True, colours=colours,
-        saved=compared(shown, "race"),
+        whole, names, told, name, window or view.window, opening=view.window or (0.0, whole.seconds()), flags=flags,
+        clock=True, colours=colours, saved=compared(shown, "race"), wait=view.wait,
+        machines=topology.together(*zip(*((one.run, one.name, one.line.colour) for one in shown), strict=True)),
     )  # fmt: skip
 
 

@@ -126,10 +126,13 @@ def _last(trace: Trace, causes: Causes, names: Sequence[str]) -> str:
 
 
 def _most(trace: Trace, causes: Causes, names: Sequence[str]) -> str:
-    """Return who caused most of the waiting of ranks that compute, in a sentence; "" if that is not worth a word."""
-    totals, busy = causes.training, trace.busy().sum()
-    total = totals.sum()
-    if not total or total < LEAST * busy:
+    """Return how much of their time ranks that compute waited, and who caused most of it; "" if not worth a word.
+
+    The share is that of the headline: of the time of these ranks, and not of servers, who wait for work all the time.
+    """
+    totals, busy = causes.training, trace.busy()
+    total, computes = totals.sum(), busy[:, COMPUTE] > 0
+    if not total or total < LEAST * busy.sum():
         return ""
     shares = {}
     for rank in range(trace.ranks):
@@ -139,5 +142,7 @@ def _most(trace: Trace, causes: Causes, names: Sequence[str]) -> str:
     shares["for the network"] = totals[:, NETWORK].sum()
     most = sorted(shares, key=lambda name: -shares[name])[:2]
     first, second = (f"{100 * shares[name] / total:.0f} %" for name in most)
-    more = f", {second} was {most[1]}" if shares[most[1]] >= 0.1 * total else ""
-    return f"{first} of all waiting was {most[0]}{more}."
+    more = f", {second} {most[1]}" if shares[most[1]] >= 0.1 * total else ""
+    who = "Workers" if any("worker" in name for name in names) else "Ranks"
+    waited = units.percent(busy[computes, WAIT].sum() / busy[computes].sum())
+    return f"{who} waited {waited} of their time, {'all' if first == '100 %' else first} of it {most[0]}{more}."

@@ -142,6 +142,6 @@ def _label(name: str) -> str:
 
 
 def _said(name: str, value: float | None) -> str:
-    if name not in FIGURES:
-        return units.number(value or 0)
-    return "not finite" if value is None and name == "held_out_loss" else units.figure(name, value)
+    if value is None and (name == "held_out_loss" or name not in FIGURES):
+        return "not finite"
+    return units.figure(name, value) if name in FIGURES else units.number(value)

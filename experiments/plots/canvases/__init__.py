@@ -4,6 +4,7 @@
     curve.*, marks.js          the curves of runs, a figure of the textbook
     timeline.py, schedule.py   the same for the canvas of lanes: a run's timeline, a schedule of a pipeline
     timeline.*, why.js         and of its waits, whom or what each was for
+    keyboard.js                and of a rank that is chosen by keys
     topology.py, topology.js   and of its machines, with its messages on the wires between them
     landscape.*, ground.js     how a run learned: its path over the loss, and the boundaries of its classes
     canvas.*, page.js          what all need; what a page without Streamlit needs
@@ -35,7 +36,7 @@ from pathlib import Path
 
 NAMES = ("curve", "timeline", "landscape")
 _FOLDER = Path(__file__).parent
-_MORE = {"landscape": ("ground.js",), "curve": ("marks.js",), "timeline": ("topology.js", "why.js")}
+_MORE = {"landscape": ("ground.js",), "curve": ("marks.js",), "timeline": ("topology.js", "why.js", "keyboard.js")}
 
 
 @cache

@@ -114,8 +114,27 @@ function pageColours(element) {
 }
 
 function rgb(colour) {
+  if (!colour.startsWith("#")) return colour.match(/[\d.]+/g).slice(0, 3).map(Number);
   const hex = colour.replace("#", "");
   return [0, 2, 4].map((i) => parseInt(hex.slice(i, i + 2), 16));
+}
+
+const edges = new Map();
+
+// The colour of the edge of an area: 3 to 1 or more with the page, towards its words as far as that needs.
+function edgeOf(colour, { page, text }) {
+  const key = `${colour} ${page}`;
+  if (edges.has(key)) return edges.get(key);
+  const light = ([r, g, b]) => [r, g, b].map((one) => (one <= 10 ? one / 3294.6 : ((one / 255 + 0.055) / 1.055) ** 2.4)).reduce((sum, one, n) => sum + one * [0.2126, 0.7152, 0.0722][n], 0.05);
+  const to = rgb(text), ground = light(rgb(page));
+  let mixed = rgb(colour);
+  for (let share = 0; share <= 1; share += 0.05) {
+    mixed = rgb(colour).map((one, n) => Math.round(one + (to[n] - one) * share));
+    const ratio = light(mixed) / ground;
+    if (Math.max(ratio, 1 / ratio) >= 3.05) break;
+  }
+  edges.set(key, `rgb(${mixed.join(", ")})`);
+  return edges.get(key);
 }
 
 // 0.00123 -> "1.23 ms"
@@ -158,6 +177,13 @@ function obey(element, keys) {
     event.stopPropagation();
     act();
   });
+}
+
+// Have Escape close a card, wherever the focus is, while the pointer stays; returns what ends that.
+function closing(card, close) {
+  const press = (event) => { if (event.key === "Escape" && !card.hidden) close(); };
+  document.addEventListener("keydown", press);
+  return () => document.removeEventListener("keydown", press);
 }
 
 // How many px of the screen one px of the element is, on a page that is zoomed for a presentation.

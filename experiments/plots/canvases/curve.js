@@ -39,6 +39,7 @@ class Curve {
     lockstepCurves.delete(this);
     this.surface.stop();
     this.deaf();
+    this.unclosed();
     clearInterval(this.playing);
   }
 
@@ -59,7 +60,7 @@ class Curve {
 
   show(bytes) {
     const frame = decode(bytes);
-    if (this.frame?.of !== frame.of) this.see(null);
+    if (this.frame?.of !== frame.of) this.see(frame.zoom ? { x: frame.zoom } : null);
     this.saved = frame.saved;
     this.frame = frame;
     this.surface.height = frame.height;
@@ -381,8 +382,20 @@ class Curve {
 
   // Zoom to this window, and the pictures that belong together with this one.
   zoom(window) {
-    const { together } = this.frame ?? {};
+    const { together, x } = this.frame ?? {};
     for (const curve of lockstepCurves) if (curve === this || (together && curve.frame?.together === together)) curve.see(window);
+    if (!x?.second) return;
+    for (const one of globalThis.lockstepTimelines ?? []) {
+      if (one.clock === lockstepClock) one.see(...(window ? window.x.map((value) => value * x.second) : [0, one.total]));
+    }
+  }
+
+  // The timeline shows these seconds, null for the whole run: so does a picture against time, once it is zoomed into.
+  led(seconds, zooms) {
+    const { second, least, most } = this.frame?.x ?? {};
+    if (!second || !(zooms || this.window)) return;
+    const inside = (value) => Math.min(most, Math.max(least, value / second));
+    this.see(seconds && { x: seconds.map(inside) });
   }
 
   see(window) {
@@ -454,6 +467,7 @@ class Curve {
       "+": () => this.by(1 / 1.6), "=": () => this.by(1 / 1.6), "-": () => this.by(1.6), Home: () => this.zoom(null),
     };
     obey(this.stage, keys);
+    this.unclosed = closing(this.tip, () => this.leave());
   }
 }
 

@@ -9,10 +9,16 @@ DASHES = {"solid": [], "dash": [8, 5], "dot": [2, 4], "dashdot": [8, 4, 2, 4], "
 LOOK = ("colour", "symbol", "name", "key", "bare", "faint", "width", "ghost", "every", "ended")
 
 
-def frame(picture: Picture, description: str, of: str = "", saved: dict | None = None) -> bytes:
+def frame(
+    picture: Picture,
+    description: str,
+    of: str = "",
+    saved: dict | None = None,
+    zoom: tuple[float, float] | None = None,
+) -> bytes:
     """Return all that the browser needs; while `of` (the axes and runs) stays the same, so does the reader's zoom.
 
-    `saved` is what the picture is called as a file (experiments.plots.saved).
+    `saved` is what the picture is called as a file (experiments.plots.saved). It opens with `zoom`, a part of its x.
     """
     columns, lines = {}, []
     for number, one in enumerate(picture.series):
@@ -36,6 +42,7 @@ def frame(picture: Picture, description: str, of: str = "", saved: dict | None =
         "description": description,
         "of": of,
         "saved": saved,
+        "zoom": zoom,
     }
     return pack(header, columns)
 

@@ -1,7 +1,8 @@
 // How a run learned, at one moment of it: workers and model on the ground of the loss, and beside it the classes that
 // the model gives to every point of a square.
 //
-// The moment is that of the page's clock, and the end while the clock shows none. Where workers are near each other on
+// The moment is that of the page's clock, and while the clock shows none the end, or when the run left the picture for
+// good: of a run that diverged no more is drawn than the move by which each leaves. Where workers are near each other on
 // the whole path, a lens in a corner shows what is around the model.
 
 const TALL = 430;      // px of a picture, at most
@@ -63,7 +64,7 @@ class Landscape {
       this.box.classList.toggle("single", !frame.boundary);
       this.about.textContent = frame.description;
       this.stage.setAttribute("aria-label", `How the model learns. ${frame.description}`);
-      this.near = this.closeness();
+      this.near = frame.left === null ? this.closeness() : 0; // workers that part for good are in no lens
       this.lines = frame.levels.map((level) => contour(frame.columns.ground, frame.rows, frame.cells, level));
       this.say();
     }
@@ -72,7 +73,10 @@ class Landscape {
 
   // ---- time
 
-  get time() { return Math.max(0, Math.min(this.total, lockstepClock.seconds ?? this.total)); }
+  get time() { return Math.max(0, Math.min(this.total, lockstepClock.seconds ?? this.frame.left ?? this.total)); }
+
+  // Whether the run has left the picture for good.
+  get gone() { return this.frame.left !== null && this.time > this.frame.left + this.total * 1e-6; }
 
   heard() {
     if (!this.paths) return;
@@ -123,9 +127,11 @@ class Landscape {
     const n = Math.max(0, first(tried, this.time + this.total * 1e-6) - 1);
     const parts = [`At ${inSeconds(this.time)}`];
     if (tried.length) {
-      parts.push(`held-out loss ${Number.isFinite(loss[n]) ? Number(loss[n].toPrecision(3)) : "no number"}`);
+      const large = loss[n] >= 1e6, digits = large ? loss[n].toExponential(2) : Number(loss[n].toPrecision(3));
+      parts.push(`held-out loss ${Number.isFinite(loss[n]) ? digits : "no number"}`);
       if (Number.isFinite(accuracy[n])) parts.push(`accuracy ${(100 * accuracy[n]).toFixed(1)} %`);
     }
+    if (this.gone) return `${parts.join(" · ")} · left this picture after ${inSeconds(this.frame.left)}.`;
     const apart = this.apart();
     if (apart !== null && this.workers.length > 1) parts.push(`the farthest worker ${Number(apart.toPrecision(2))} from the ${this.frame.model}, on this plane`);
     return `${parts.join(" · ")}.`;
@@ -559,11 +565,13 @@ function first(values, limit) {
 }
 
 // Each one's moves, {at, place, joined}: joined where workers that had parted come to one model, having averaged theirs.
+// Of a run that leaves the picture for good they end with the first move after that.
 function paths(frame) {
-  const { who, at, place } = frame.columns, found = new Map(), met = new Map();
+  const { who, at, place } = frame.columns, found = new Map(), met = new Map(), left = frame.left ?? Infinity;
   for (let i = 0; i < who.length; i++) {
     if (!found.has(who[i])) found.set(who[i], { at: [], place: [], joined: [] });
     const path = found.get(who[i]);
+    if (path.at.at(-1) > left) continue;
     path.at.push(at[i]);
     path.place.push(place[i]);
     if (who[i] === frame.ranks) continue;

@@ -6,7 +6,7 @@ import numpy as np
 
 from experiments import catalogue, units
 from experiments.learning import plane
-from experiments.learning.record import STEPS, Learning
+from experiments.learning.record import BLOWN, STEPS, Learning
 from experiments.plots import palette
 from experiments.plots.column_codec import pack
 from experiments.plots.lanes import lane_names
@@ -33,6 +33,7 @@ def frame(run: Run, learning: Learning, name: str) -> bytes:
     header = {
         "run": name,
         "seconds": max(run.trace.seconds(), float(learning.seconds.max(initial=0.0))),
+        "left": float(learning.blown) if np.isfinite(learning.blown) else None,
         "ranks": learning.ranks,
         "servers": run.experiment.servers,
         "averages": averages(run),
@@ -132,7 +133,8 @@ def describe(run: Run, learning: Learning) -> str:
         said.append("A dashed step ends in the same model as another worker's: they have averaged.")
     if np.isfinite(learning.blown):
         said.append(
-            f"After {units.seconds(learning.blown)} the loss grows without return, and the path leaves the picture."
+            f"The run diverges, and is drawn until it leaves: after {units.seconds(learning.blown)} its loss never "
+            f"comes back below {BLOWN:g} times its first value. A triangle at the edge points to where a worker went."
         )
     if learning.every > 1:
         said.append(f"Of every worker's gradients one in {learning.every} is drawn.")

@@ -55,6 +55,7 @@ class Timeline {
     this.calm = matchMedia("(prefers-reduced-motion: reduce)");
     this.calm.onchange = () => { this.clock.pause(this); this.offer(); };
     this.why = new Why(this, root);
+    this.rank = new ChosenRank(this);
     this.offer();
     this.listen(root);
     lockstepTimelines.add(this);
@@ -67,6 +68,7 @@ class Timeline {
     this.topology.stop();
     this.calm.onchange = null;
     this.deaf();
+    this.unclosed();
     if (!this.clock.listeners.size) this.clock.stopped();
     clearTimeout(this.later);
   }
@@ -125,6 +127,7 @@ class Timeline {
     }
     this.strip = null;
     this.why.show(frame, again);
+    if (!again && frame.why) this.why.unfold(...frame.why);
     this.redraw();
     this.say();
     if (!again && frame.play && !this.calm.matches) this.play();
@@ -216,6 +219,7 @@ class Timeline {
     g.rect(0, TOP - 5, width, lanesHeight + 8);
     g.clip();
     this.drawNames(g, begin, end, page, width);
+    this.rank.draw(g, page);
     g.beginPath();
     g.rect(GUTTER, TOP, plot, lanesHeight);
     g.clip();
@@ -252,6 +256,11 @@ class Timeline {
         g.fillStyle = colour;
         if (hatch === "x") this.hatched(g, left, y, wide, high, colour);
         else g.fillRect(left, y, wide > 3 ? wide - 0.7 : wide, high);
+        if (wide > 4 && hatch !== "x") {
+          g.strokeStyle = edgeOf(colour, page);
+          g.lineWidth = 1;
+          g.strokeRect(left + 0.5, y + 0.5, wide - 1.7, high - 1);
+        }
         if (hatch === "\\" && wide > 6) this.stripes(g, left, y, wide - 0.7, high);
         if (labels && this.endless(n)) this.beyond(g, n, Math.max(left, GUTTER), y + high / 2, right, page);
         else if (labels && ink && wide > (this.brief ? 7 : 22)) {
@@ -613,7 +622,7 @@ class Timeline {
       const now = performance.now();
       if (this.played && now - this.spoke < SPOKEN) return;
       this.spoke = now;
-    } else if (this.played && this.cursor >= this.total) this.window(this.total - (this.to - this.from), this.total);
+    } else if (this.played && this.cursor >= this.total) this.see(this.total - (this.to - this.from), this.total);
     else if (source !== this && this.cursor !== null && !this.looking()) this.bring();
     if (this.played !== this.clock.playing) { this.played = this.clock.playing; this.offer(); }
     this.say();
@@ -659,7 +668,7 @@ class Timeline {
     g.lineTo(x + 6, TOP - 13);
     g.lineTo(x, TOP - 3);
     g.fill();
-    const said = (this.clock.playing && this.said) || this.moment(); // as the words below have it, which change less often
+    const said = this.moment();
     g.font = `11px ${FONT}`;
     g.textAlign = "center";
     g.textBaseline = "middle";
@@ -766,9 +775,8 @@ class Timeline {
   // What each lane does at the cursor, in words; lanes that do the same are told together.
   told() {
     const time = Math.min(this.cursor + this.instant(), this.to - this.instant());
-    this.said = this.moment();
-    const when = `At ${this.said}`;
-    if (!this.near()) return `${when}. Zoom in to see what each rank is doing.`;
+    const when = this.clock.playing ? [] : [`At ${this.moment()}`]; // played, only the cursor says when: it is drawn more often
+    if (!this.near()) return [...when, "Zoom in to see what each rank is doing."].join(". ");
     const { kind, label } = this.spans.columns, few = this.names.length <= NAMED, together = new Map();
     this.names.forEach((name, r) => {
       const n = this.doing(r, time), does = n < 0 ? "nothing" : this.kinds[kind[n]];
@@ -782,7 +790,7 @@ class Timeline {
     if (flying.length) parts.push(`on its way: ${flying.length > 3 ? `${flying.length > ARROWS ? `more than ${ARROWS}` : flying.length} messages` : ways.join(", ")}`);
     const queue = this.topology.told(time);
     if (queue) parts.push(queue);
-    return `${when} · ${parts.join(" · ")}.`;
+    return `${[...when, ...parts].join(" · ")}.`;
   }
 
   // ---- moving about
@@ -791,18 +799,34 @@ class Timeline {
     const least = Math.max(this.total * 1e-6, 1e-8);
     const span = Math.min(this.total, Math.max(least, (this.to - this.from) * factor));
     const part = (at - this.from) / (this.to - this.from);
-    this.window(at - part * span, at - part * span + span);
+    this.window(at - part * span, at - part * span + span, true);
   }
 
-  // Show what lies between two times, here and in the timelines that are shown together with this one.
-  window(from, to) {
+  // Show what lies between two times, here and in the timelines that are shown together with this one; and in curves
+  // against time, if the reader has zoomed into them, or does so now.
+  window(from, to, zooms = false) {
     const span = Math.min(to - from, this.total);
     from = Math.max(0, Math.min(from, this.total - span));
     for (const one of lockstepTimelines) {
-      if (one !== this && !(this.together && one.together === this.together)) continue;
-      Object.assign(one, { from, to: from + span });
-      one.moved();
+      if (one === this || (this.together && one.together === this.together)) one.see(from, from + span);
     }
+    if (this.clock !== lockstepClock) return;
+    for (const curve of globalThis.lockstepCurves ?? []) curve.led(span > this.total * 0.999 ? null : [from, from + span], zooms);
+  }
+
+  // Show what lies between two times, as far as this run goes, and tell nobody.
+  see(from, to) {
+    const span = Math.min(to - from, this.total);
+    this.from = Math.max(0, Math.min(from, this.total - span));
+    this.to = this.from + span;
+    this.moved();
+  }
+
+  // What is looked at, for a link: {run, from, to} unless that is what the run opens with, and {why} that is unfolded.
+  view() {
+    const [from, to] = this.opening(), same = (one, other) => Math.abs(one - other) < (to - from) * 1e-3;
+    const window = same(from, this.from) && same(to, this.to) ? {} : { from: this.from, to: this.to };
+    return { run: this.run, ...window, why: this.why.unfolded() };
   }
 
   pan(seconds) { this.window(this.from + seconds, this.to + seconds); }
@@ -822,12 +846,13 @@ class Timeline {
     const thinned = this.near() ? "" : ` as shares of the time (${this.count.toLocaleString("en")} spans; zoom in for single ones)`;
     if (!this.near() && expected < MANY && !this.clock.playing) this.events.ask?.("window", { run: this.run, from: this.from, to: this.to });
     this.status.classList.toggle("at", this.looking());
-    if (this.looking()) { this.status.textContent = this.told(); return; }
+    const chosen = this.rank.told();
+    if (this.looking()) { this.status.textContent = chosen + this.told(); return; }
     const where = all ? `the ${this.whole}, ${this.inTime(this.end)}` : `${this.inTime(this.from)} to ${this.inTime(Math.min(this.to, this.end))} of ${this.inTime(this.end)}`;
     const how = matchMedia("(pointer: coarse)").matches
       ? "Drag to move, two fingers to zoom; tap the axis to look at a moment."
       : "Drag to move, + and − or Ctrl+wheel to zoom, double-click to zoom in, Home for all; space to play, a click on the axis to look at a moment.";
-    this.status.textContent = `Showing ${where}${this.timed ? "" : " units of time"}${thinned}. ${how}`;
+    this.status.textContent = `${chosen}Showing ${where}${this.timed ? "" : " units of time"}${thinned}. ${how}`;
   }
 
   time(x) { return this.from + (x - GUTTER) / this.scaleX; }
@@ -886,14 +911,19 @@ class Timeline {
       ArrowLeft: () => this.pan(-(this.to - this.from) / 5), ArrowRight: () => this.pan((this.to - this.from) / 5),
       ArrowUp: () => { this.scroll -= this.pitch * 3; this.moved(); }, ArrowDown: () => { this.scroll += this.pitch * 3; this.moved(); },
       "+": () => this.zoom(1 / 1.6), "=": () => this.zoom(1 / 1.6), "-": () => this.zoom(1.6),
-      Home: () => this.window(0, this.total), m: () => this.toggle(),
+      Home: () => this.window(0, this.total, true), m: () => this.toggle(),
       " ": () => this.play(), ".": () => this.step(1), ",": () => this.step(-1),
+      r: () => this.rank.next(1), R: () => this.rank.next(-1), Enter: () => this.rank.enter(),
       w: () => this.why.walk(), W: () => this.why.walk(-1), c: () => this.why.mark(!this.why.marked),
-      "?": () => this.explain(), Escape: () => (!this.keys.hidden ? this.explain() : this.why.close() || this.leave()),
+      "?": () => this.explain(), Escape: () => (!this.keys.hidden ? this.explain() : this.why.close() || this.rank.leave() || this.leave()),
     };
     obey(this.stage, keys);
+    this.unclosed = closing(this.tip, () => { this.hide(); this.surface.request(); });
+    const heard = root.querySelector("[data-keep]"), kept = () => { try { return localStorage; } catch { return {}; } };
+    heard.checked = kept()[heard.dataset.keep] !== "off";
+    heard.addEventListener("change", () => { try { localStorage.setItem(heard.dataset.keep, heard.checked ? "on" : "off"); } catch { /* nothing is kept: as before */ } });
     obey(this.keys, { Escape: () => this.explain() });
-    const tools = { play: () => this.play(), back: () => this.step(-1), step: () => this.step(1), keys: () => this.explain(), shut: () => this.explain(), machines: () => this.toggleMachines(), speed: () => this.faster(), in: () => this.zoom(1 / 2), out: () => this.zoom(2), all: () => this.window(0, this.total), messages: () => this.toggle(), critical: () => this.why.mark(!this.why.marked) };
+    const tools = { play: () => this.play(), back: () => this.step(-1), step: () => this.step(1), keys: () => this.explain(), shut: () => this.explain(), machines: () => this.toggleMachines(), speed: () => this.faster(), in: () => this.zoom(1 / 2), out: () => this.zoom(2), all: () => this.window(0, this.total, true), messages: () => this.toggle(), critical: () => this.why.mark(!this.why.marked) };
     root.querySelectorAll(".tools button, .keys button").forEach((button) => button.addEventListener("click", () => tools[button.dataset.do]()));
   }
 
@@ -943,12 +973,9 @@ class Timeline {
     const arrow = found < 0 || this.spans.columns.kind[found] >= this.work ? this.why.arrow(x, y) : -1;
     if (arrow >= 0) return this.card(x, y, this.why.ofMessage(arrow));
     if (found < 0) return this.hide();
-    const { start, duration, kind, label, lane: lanes, step, marked } = this.spans.columns;
-    const name = this.kinds[kind[found]], text = this.spans.labels[label[found]];
-    const head = document.createElement("b");
-    head.textContent = `${this.names[lane]} · ${name}${text && text !== name ? ` · ${text}` : ""}`;
-    const body = document.createElement("div");
-    body.textContent = `${step[found] >= 0 ? `step ${step[found] + 1} · ` : ""}at ${this.inTime(start[found])} · ${this.lasts(found)}${marked?.[found] ? " · on the critical path" : ""}`;
+    const { start, duration, lane: lanes } = this.spans.columns;
+    const [head, body] = ["b", "div"].map((tag) => document.createElement(tag));
+    [head.textContent, body.textContent] = this.titled(found);
     const cause = this.why.culprit(found), top = cause < 0 ? 0 : this.y(lanes[cause]);
     const free = cause < 0 ? null : [this.x(start[cause]), top, this.x(start[cause] + duration[cause]), top + this.pitch];
     this.card(x, y, [head, ...this.why.lines(found), body], free);
@@ -967,6 +994,16 @@ class Timeline {
     const [at, top] = places.map(within).find((place) => place[1] >= 0 && place[1] + high <= height && clear(place)) ?? within(places[0]);
     this.tip.style.left = `${at}px`;
     this.tip.style.top = `${top}px`;
+  }
+
+  // Span n in words: whose it is and what; when, and how long.
+  titled(n) {
+    const { start, kind, label, lane, step, marked } = this.spans.columns;
+    const name = this.kinds[kind[n]], text = this.spans.labels[label[n]];
+    return [
+      `${this.names[lane[n]]} · ${name}${text && text !== name ? ` · ${text}` : ""}`,
+      `${step[n] >= 0 ? `step ${step[n] + 1} · ` : ""}at ${this.inTime(start[n])} · ${this.lasts(n)}${marked?.[n] ? " · on the critical path" : ""}`,
+    ];
   }
 
   // How long span n takes, in words.

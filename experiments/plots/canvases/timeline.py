@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 
@@ -27,16 +28,42 @@ CELLS = 2_000_000  # of the table of shares
 WAITED = COMMUNICATE  # the first of KINDS that is no work: what is done, and what is waited for
 
 
-def frame(run: Run, name: str, window: Window | None = None, most: int | None = None, play: bool = False) -> bytes:
+class Unfolded(NamedTuple):
+    """A wait that is explained when a timeline opens: of this rank, at this moment (s), walked back so many times."""
+
+    rank: int
+    at: float
+    walked: int = 0
+
+
+class View(NamedTuple):
+    """What a page opens with: a window (s) of its timeline, by default that of the story, a wait that is explained,
+    and the part of the curves' axis, in its units, that is zoomed into.
+    """
+
+    window: Window | None = None
+    wait: Unfolded | None = None
+    zoom: Window | None = None
+
+
+def frame(
+    run: Run,
+    name: str,
+    window: Window | None = None,
+    most: int | None = None,
+    play: bool = False,
+    view: View | None = None,
+) -> bytes:
     """Return all that the browser needs; `name` identifies the run, `window` (s) is where single spans are wanted.
 
-    At most `most` single spans are in it, by default SPANS.
+    At most `most` single spans are in it, by default SPANS. It opens with `view`.
     """
+    view = view or View()
     names, after = lane_names(run), aftermath(run, lane_names(run))
     found = story(run, names)
     return framed(
-        after, troubled_names(run), describe(run), name, window, clickable=True, play=play,
-        opening=found.opening,
+        after, troubled_names(run), describe(run), name, window or view.window, clickable=True, play=play,
+        opening=view.window or found.opening, wait=view.wait,
         flags=found.flags, chips=found.chips, clock=True, end=run.trace.seconds(),
         saved=saved(run.experiment, "timeline"), machines=machines(run), most=most,
         known=run.causes if after is run.trace else None, told=why.totals(run),
@@ -63,6 +90,7 @@ def framed(
     most: int | None = None,
     known: Causes | None = None,
     told: str | None = None,
+    wait: Unfolded | None = None,
 ) -> bytes:
     """Return the same for any trace, with names for its lanes that can be clicked or not.
 
@@ -70,7 +98,8 @@ def framed(
     first steps; `flags` say what happened when, `chips` are windows to go to. It begins to `play` at once unless the
     reader prefers less motion. With `clock` its cursor is the time of the page's clock. What goes on after the `end` of
     the run, s, goes on for ever. `saved` is what the picture is called as a file. Beside it stand the `machines`, if
-    given. `known` are the causes of its waits, if they have been found before, and `told` says who caused most of them.
+    given. `known` are the causes of its waits, if they have been found before, and `told` says who caused most of them;
+    the `wait` is explained at once.
     """
     columns, total, most = {}, trace.seconds(), most or SPANS
     known = known or causes(trace)
@@ -102,6 +131,7 @@ def framed(
         "work": len(kinds) - len(KINDS) + WAITED,
         "look": {kind: look._asdict() for kind, look in kinds.items()},
         "told": told,
+        "why": wait,
         "description": description,
         "clickable": clickable,
         "machines": machines and machines.header,
@@ -132,9 +162,10 @@ def beside(one: Trace, other: Trace) -> Trace:
 
 def describe(run: Run) -> str:
     """Return the timeline in a sentence, for readers who do not see it."""
-    busy = run.trace.busy().sum(axis=0)
+    busy = run.trace.busy()[run.experiment.servers :].sum(axis=0)
     parts = [f"{units.percent(value / busy.sum())} {kind}" for kind, value in zip(KINDS, busy, strict=True) if value]
-    return f"Timeline of {run.trace.ranks} ranks over {units.seconds(run.trace.seconds())}: {', '.join(parts)}."
+    shares = f" Of the workers' time {', '.join(parts)}." if parts else ""
+    return f"Timeline of {run.trace.ranks} ranks over {units.seconds(run.trace.seconds())}.{shares}"
 
 
 def _within(trace: Trace, window: Window | None, total: float, most: int) -> tuple[Trace, Window]:

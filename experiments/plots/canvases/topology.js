@@ -24,8 +24,8 @@ class Topology {
   show(machines, held, beside) {
     Object.assign(this, { machines, held });
     if (!machines) return;
-    const rows = machines.shape === "line" ? new Set(machines.y).size : Infinity;
-    this.surface.height = Math.min(Math.max(232, Math.min(340, beside)), rows * 90 + 40);
+    const rows = machines.shape === "line" ? new Set(machines.y).size : Infinity, several = machines.parts.length > 1;
+    this.surface.height = several ? Math.max(232, Math.min(520, beside)) : Math.min(Math.max(232, Math.min(340, beside)), rows * 90 + 40);
     this.box.setAttribute("role", "img");
     this.box.setAttribute("aria-label", machines.description);
     this.ranks = machines.names.map((_, m) => machines.of.flatMap((one, rank) => (one === m ? [rank] : [])));
@@ -104,21 +104,38 @@ class Topology {
   draw(g, width, whole) {
     const { machines, timeline } = this;
     if (!machines || !timeline.spans) return;
-    const page = pageColours(this.box), many = machines.names.length, line = machines.shape === "line";
-    const height = whole - (this.held ? 16 : 0), room = Math.min(width, height) / 2;
-    const rows = new Set(machines.y).size, across = new Set(machines.x).size;
-    const r = line ? Math.max(5, Math.min(17, width / across / 2 - 8, height / rows / 2 - 13)) : many <= 8 ? 17 : many <= 16 ? 13 : 9;
-    const reach = line ? [width / 2 - 4, height / 2 - 6] : [Math.min(width / 2 - r - 34, room * 1.35), room - r - 22];
-    const at = machines.names.map((_, m) => [width / 2 + machines.x[m] * reach[0], height / 2 + machines.y[m] * reach[1]]);
+    const page = pageColours(this.box), high = (whole - (this.held ? 16 : 0)) / machines.parts.length;
+    const stands = machines.parts.flatMap((part, n) => this.places(part, width, high, n * high)), at = stands.map(({ x, y }) => [x, y]);
     const time = this.time(), moment = time.from === time.to, beads = moment ? this.beads(time.to) : [];
     this.drawWires(g, at, moment ? null : time, page);
-    machines.names.forEach((name, m) => {
-      this.drawMachine(g, m, ...at[m], r, time, page);
-      this.drawName(g, m, ...at[m], r, width, height, page);
+    stands.forEach((one, m) => {
+      this.drawMachine(g, m, one.x, one.y, one.r, time, page);
+      this.drawName(g, m, one, page);
     });
-    this.drawBeads(g, at, beads, r, page);
-    for (const [m, waiting] of this.waiting(beads)) if (waiting > 1) this.drawQueue(g, waiting, ...at[m], r, page);
+    this.drawBeads(g, at, beads, stands, page);
+    for (const [m, waiting] of this.waiting(beads)) if (waiting > 1) this.drawQueue(g, waiting, ...at[m], stands[m].r, page);
+    machines.parts.forEach(({ name, colour }, n) => { if (name) this.drawPart(g, name, colour, n * high, page); });
     if (this.held) this.drawMeaning(g, whole, page);
+  }
+
+  // Where the machines of a run stand, and how large they are, in a strip of the picture that begins at `top`.
+  places({ shape, first, count, servers }, width, height, top) {
+    const xs = this.machines.x.slice(first, first + count), ys = this.machines.y.slice(first, first + count), line = shape === "line";
+    const room = Math.min(width, height) / 2, rows = new Set(ys).size, across = new Set(xs).size, [cx, cy] = [width / 2, top + height / 2];
+    const r = line ? Math.max(5, Math.min(17, width / across / 2 - 8, height / rows / 2 - 13)) : count <= 8 ? 17 : count <= 16 ? 13 : 9;
+    const reach = line ? [width / 2 - 4, height / 2 - 6] : [Math.min(width / 2 - r - 34, room * 1.35), room - r - 22];
+    return xs.map((x, m) => ({ x: cx + x * reach[0], y: cy + ys[m] * reach[1], r, cx, cy, line, count, server: m < servers, number: m }));
+  }
+
+  // Which run these machines are of, where there are several.
+  drawPart(g, name, colour, top, page) {
+    g.fillStyle = colour;
+    g.fillRect(4, top + 4, 3, 13);
+    g.font = `11.5px ${FONT}`;
+    g.fillStyle = page.text;
+    g.textAlign = "left";
+    g.textBaseline = "middle";
+    g.fillText(name, 12, top + 11, this.surface.width - 16);
   }
 
   // Wires, and in orange those on which something was sent in a stretch of time.
@@ -143,7 +160,7 @@ class Topology {
 
   outline(g, m, x, y, r) {
     g.beginPath();
-    if (m < this.machines.servers) g.rect(x - r, y - r, 2 * r, 2 * r);
+    if (this.machines.parts.some(({ first, servers }) => m >= first && m < first + servers)) g.rect(x - r, y - r, 2 * r, 2 * r);
     else g.arc(x, y, r, 0, 7);
   }
 
@@ -212,21 +229,21 @@ class Topology {
     return shares;
   }
 
-  drawName(g, m, x, y, r, width, height, page) {
-    const { names, servers, shape } = this.machines, centre = m < servers || shape === "line";
-    if (names.length > 16 && m % 2) return;
-    const text = m < servers ? names[m] : names[m].split(" ").slice(1).join(" ");
-    g.font = `${names.length > 16 ? 10 : 11.5}px ${FONT}`;
+  drawName(g, m, { x, y, r, cx, cy, line, count, server, number }, page) {
+    const { names } = this.machines, centre = server || line;
+    if (count > 16 && number % 2) return;
+    const text = server ? names[m] : names[m].split(" ").slice(1).join(" ");
+    g.font = `${count > 16 ? 10 : 11.5}px ${FONT}`;
     g.fillStyle = page.text;
     g.textBaseline = "middle";
-    const out = Math.hypot(x - width / 2, y - height / 2) || 1, far = r + 11;
-    const dx = centre ? 0 : ((x - width / 2) / out) * far, dy = centre ? far - 1 : ((y - height / 2) / out) * far;
+    const out = Math.hypot(x - cx, y - cy) || 1, far = r + 11;
+    const dx = centre ? 0 : ((x - cx) / out) * far, dy = centre ? far - 1 : ((y - cy) / out) * far;
     g.textAlign = Math.abs(dx) < r ? "center" : dx > 0 ? "left" : "right";
     const beside = this.held && dx > r ? 4 : 0; // beyond the bar of its memory
     g.fillText(text, x + (Math.abs(dx) < r ? dx : Math.sign(dx) * (r + 6) + beside), y + dy);
   }
 
-  drawBeads(g, at, beads, r, page) {
+  drawBeads(g, at, beads, stands, page) {
     const { src, dst, bytes } = this.timeline.messages.columns, { of } = this.machines;
     this.largest ??= bytes.reduce((most, one) => Math.max(most, one), 1);
     g.fillStyle = this.timeline.look.communicate.colour;
@@ -234,7 +251,7 @@ class Topology {
     g.lineWidth = 1;
     for (const { n, share } of beads) {
       const [x0, y0] = at[of[src[n]]], [x1, y1] = at[of[dst[n]]], long = Math.hypot(x1 - x0, y1 - y0) || 1;
-      const along = Math.min(long, r) / long, s = along + share * (1 - 2 * along); // from rim to rim
+      const along = Math.min(long, stands[of[src[n]]].r) / long, s = along + share * (1 - 2 * along); // from rim to rim
       // a little to the right of the wire, so that both directions are seen
       const x = x0 + s * (x1 - x0) - ((y1 - y0) / long) * 4, y = y0 + s * (y1 - y0) + ((x1 - x0) / long) * 4;
       g.beginPath();

@@ -6,6 +6,7 @@ ranks that only talk to the next one stand in a ring, or in a line if it does no
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -40,7 +41,8 @@ def machines(run: Run) -> Machines:
 
     Header: shape, names, of (the machine of each rank), x and y from -1 to 1, servers (how many of the machines), wires
     (pairs of machines), ports (whether messages are known to pass the ports of machines one after the other), memory
-    (what a full bar means, "" if what is held is not known), and description. Column held: 255ths of a full bar,
+    (what a full bar means, "" if what is held is not known), parts (the runs: the first of its machines, their count,
+    shape and servers, and its name and colour among others), and description. Column held: 255ths of a full bar,
     (machines, MOMENTS) uint8, flat.
     """
     trace, servers = run.trace, run.experiment.servers
@@ -65,9 +67,37 @@ def machines(run: Run) -> Machines:
         "wires": wires,
         "ports": run.experiment.cluster == "simulated" and not trace.messages["collective"].any(),
         "memory": f"memory held, at most {units.size(most)}" if most else "",
+        "parts": [{"first": 0, "count": count, "shape": shape, "servers": first, "name": "", "colour": ""}],
         "description": _described(shape, names, first, len(wires), most),
     }
     return Machines(header, {"held": held} if most else {})
+
+
+def together(runs: Sequence[Run], names: Sequence[str], colours: Sequence[str]) -> Machines:
+    """Return the machines of several runs in one picture, the ranks of each behind those of the one before.
+
+    What they hold is left out: each run has a time and a largest of its own.
+    """
+    every = [machines(run).header for run in runs]
+    before = np.cumsum([0, *(len(one["names"]) for one in every)]).tolist()
+    parts = [
+        {**one["parts"][0], "first": first, "name": name, "colour": colour}
+        for one, first, name, colour in zip(every, before, names, colours, strict=False)
+    ]
+    told = [f"{name}: {one['description'].partition(' A bar ')[0]}" for one, name in zip(every, names, strict=True)]
+    shifted = list(zip(every, before, strict=False))
+    header = {
+        "shape": "several",
+        **{name: [value for one in every for value in one[name]] for name in ("names", "x", "y")},
+        "of": [machine + first for one, first in shifted for machine in one["of"]],
+        "wires": [(a + first, b + first) for one, first in shifted for a, b in one["wires"]],
+        "servers": 0,
+        "ports": all(one["ports"] for one in every),
+        "memory": "",
+        "parts": parts,
+        "description": " ".join(told),
+    }
+    return Machines(header, {})
 
 
 def _grouped(names: list[str], servers: int) -> tuple[np.ndarray, list[str]]:

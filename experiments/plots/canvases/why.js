@@ -186,6 +186,24 @@ class Why {
     return most;
   }
 
+  // What is pinned, for a link: [lane, a moment of the wait, how often it was walked back]; null if nothing is.
+  unfolded() {
+    const [n] = this.trail, { lane, start, duration } = this.timeline.spans?.columns ?? {};
+    return n === undefined ? null : [lane[n], start[n] + duration[n] / 2, this.trail.length - 1];
+  }
+
+  // Pin the wait of a lane at that moment, walked back so often, where the window is.
+  unfold(lane, at, walked) {
+    const t = this.timeline, [i, j] = t.near() ? t.within(lane, at, at) : [0, 0], { start, duration } = t.spans.columns;
+    for (let n = i; n < j; n++) if (start[n] + duration[n] >= at && this.waits(n) && this.rows.has(n)) this.trail = [n];
+    for (let n = 0; this.trail.length && n < walked; n++) {
+      const next = this.before(this.trail.at(-1));
+      if (next < 0 || this.trail.includes(next)) break;
+      this.trail.push(next);
+    }
+    this.tell();
+  }
+
   // Go on to what caused what is pinned, or with -1 back again.
   walk(way = 1) {
     if (!this.trail.length) return this.pin();

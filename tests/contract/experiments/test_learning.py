@@ -148,7 +148,15 @@ def test_a_run_that_explodes_is_drawn_up_to_where_it_leaves_for_good():
     assert 0 < learning.blown < learning.seconds[-1]
     first = np.linalg.norm(path(learning, 0)[0] - path(learning, 0)[1])
     assert learning.box[1] - learning.box[0] < 20 * first
-    assert "leaves the picture" in landscape.describe(run(Experiment.of({**SMALL, "algorithm": "sgd"})), learning)
+    assert "drawn until it leaves" in landscape.describe(run(Experiment.of({**SMALL, "algorithm": "sgd"})), learning)
+
+
+def test_a_run_that_explodes_in_its_first_step_is_drawn_with_that_step():
+    learning = learned(**{**SMALL, "steps": 60}, algorithm="sgd", learning_rate=100)
+    one, two, *_ = path(learning, 0)
+    assert learning.blown < learning.seconds[learning.who == 0][1] and sum(learning.shares) == pytest.approx(1)
+    left, right = learning.box[:2]
+    assert left < min(one[0], two[0]) < max(one[0], two[0]) < right < left + 3 * np.linalg.norm(two - one)
 
 
 def test_the_job_of_a_run_stores_what_it_learned_once(tmp_path):

@@ -100,6 +100,24 @@ def test_nothing_on_a_page_jumps_while_it_comes(visits):
         assert sum(value for value, *_ in seen["shifts"]) < 0.1, (path, seen["shifts"])
 
 
+@pytest.mark.parametrize(("width", "seed"), [(1280, 1), (390, 2)])
+def test_nothing_jumps_when_a_run_ends_that_was_watched_from_its_start(window, address, width, seed):
+    page = window.new_page()
+    page.set_viewport_size({"width": width, "height": 800})
+    page.add_init_script(SHIFTS)
+    page.goto(f"{address}/?workers=32&steps=500&seed={seed}")
+    expect(page.get_by_test_id("stProgress")).to_have_count(1)
+    page.evaluate("document.documentElement.classList.remove('opening')")  # as it is by itself for a longer run
+    expect(page.locator(".st-key-accuracy canvas")).to_be_visible()
+    drawn(page)
+    page.evaluate("shifts.length = 0")
+    whole(page)
+    expect(page.locator(".timeline .stage")).to_have_count(1)
+    shifts = page.evaluate("shifts")
+    assert sum(value for value, *_ in shifts) < 0.1, shifts
+    page.close()
+
+
 def test_no_page_violates_wcag_in_light_or_dark(visits):
     assert {path: seen["violations"] for path, seen in visits.items() if seen["violations"]} == {}
 
@@ -164,6 +182,35 @@ def test_what_opens_over_a_page_violates_nothing_and_closes_by_keyboard(window, 
 
     side = page.get_by_test_id("stSidebarContent")
     assert side.evaluate("e => { e.scrollLeft = 50; return e.scrollLeft }") == 0
+    page.close()
+
+
+def test_the_tab_key_first_offers_a_way_past_the_controls_to_the_content(window, address):
+    page = window.new_page()
+    page.goto(f"{address}/?workers=2")
+    whole(page)
+    page.keyboard.press("Tab")
+    skip = page.get_by_role("link", name="Skip to the content")
+    expect(skip).to_be_focused()
+    expect(skip).to_be_in_viewport()
+    skip.press("Enter")
+    expect(page.get_by_test_id("stMain")).to_be_focused()
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.querySelector('[data-testid=stMain]').contains(document.activeElement)")
+    assert "#" not in page.url
+    page.close()
+
+
+def test_faults_of_a_rank_are_reached_by_keys_alone(window, address):
+    page = window.new_page()
+    page.goto(f"{address}/?workers=2")
+    whole(page)
+    stage = page.locator(".timeline .stage")
+    stage.press("r")
+    expect(page.locator(".timeline .status")).to_contain_text("worker 0 is chosen")
+    stage.press("r")
+    stage.press("Enter")
+    expect(page.get_by_role("dialog")).to_contain_text("Faults of worker 1")
     page.close()
 
 

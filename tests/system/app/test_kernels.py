@@ -93,6 +93,11 @@ def test_a_kernel_is_shown_with_its_source_its_price_and_its_times(page, measure
     assert len(opened.get("plotly_chart")) == 1
 
 
+def test_a_newcomer_is_told_what_a_kernel_is_and_asked_a_first_question(page, measured):
+    measured(["sgd"], kernel_times.SIZE)
+    assert any("A first question" in one.value for one in page(kernel="sgd").markdown)
+
+
 def test_the_roof_says_what_it_is_and_where_the_numbers_lie(page, measured):
     measured(["adam"], 1000)
     (said,) = [element.value for element in page(kernel="adam", numbers=1000).caption if "roof" in element.value]

@@ -78,6 +78,17 @@ def test_two_schedules_stand_side_by_side_with_their_differences(page):
     assert figure(opened, "Delay", 2) == "the same"
 
 
+def test_a_newcomer_is_told_what_is_seen_and_has_a_first_question_answered(page):
+    opened = page()
+    assert any("a gap is the bubble" in one.value for one in opened.markdown)
+    assert any("A first question" in one.value for one in opened.markdown)
+    opened.button("first-question").click().run()
+    assert [one.value for one in opened.selectbox] == ["gpipe", "1f1b"]
+    assert not any("A first question" in one.value for one in opened.markdown)
+    assert figure(opened, "Bubble, of total", 2) == "the same"
+    assert "better" in figure(opened, "In flight", 2)
+
+
 def test_each_schedule_has_its_own_settings(page):
     opened = page(schedule_a="interleaved", schedule_b="interleaved", pieces_b=4)
     assert [figure(opened, "Makespan", column) for column in range(2)] == ["28.5", "26.25"]

@@ -3,6 +3,8 @@
 import re
 import xml.etree.ElementTree as ElementTree
 
+import pytest
+
 from experiments.experiment import Experiment
 from tests.system.app.test_journey import (  # noqa: F401  (address and runs are fixtures)
     CHROMIUM,
@@ -57,10 +59,21 @@ def test_what_a_reader_takes_away_is_what_was_on_the_page(address, tmp_path):  #
         expect(report.locator("#canvas-timeline-1 canvas").first).to_be_attached()
         page.keyboard.press("Escape")
         # the link, in a browser that was never here
+        lanes = page.locator(".st-key-timeline .stage")
+        for key in ("Home", "+", "+", "ArrowRight"):
+            lanes.press(key)
+        shows = """() => { const { from, to } = [...lockstepTimelines].find((one) => one.clock === lockstepClock);
+          return [from, to, ...[...lockstepCurves].filter((one) => one.window).flatMap((one) => one.window.x)]; }"""
+        window = page.evaluate(shows)
+        assert len(window) > 2  # the curves follow
         page.get_by_role("button", name="Share").click()
+        expect(page.locator("code", has_text=re.compile("^http.*&view=")).first).to_be_visible()
         link = page.locator("code", has_text=re.compile("^http")).first.inner_text()
         page.keyboard.press("Escape")
-        same_view(opened(link))
+        again = opened(link)
+        same_view(again)
+        again.wait_for_function("() => [...lockstepCurves].some((one) => one.window)")
+        assert again.evaluate(shows) == pytest.approx(window, rel=1e-4)
         # the size of a presentation
         page.locator("h1").click()
         page.keyboard.press("p")

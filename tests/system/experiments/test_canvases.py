@@ -11,9 +11,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from experiments import units
 from experiments.experiment import Experiment
 from experiments.learning import replay
-from experiments.plots import canvases, curves, pictures
+from experiments.plots import canvases, curves, pictures, race
 from experiments.plots.canvases import curve, figure, landscape, schedule, timeline
 from experiments.plots.chart import Look
 from experiments.plots.column_codec import unpack
@@ -80,8 +81,9 @@ def test_a_schedule_plays_on_a_page_without_a_server(drawn):
     expect(page.locator(".status")).to_contain_text(re.compile(r"Showing the schedule, [\d.]+ units of time"))
     expect(page.locator(".legend")).to_contain_text("critical path")
     page.get_by_role("button", name="Play", exact=True).click()
-    expect(page.locator(".status")).to_contain_text(re.compile(r"^At .* rank 0: (forward|backward)"))
+    expect(page.locator(".status")).to_contain_text(re.compile(r"rank 0: (forward|backward)"))
     page.get_by_role("button", name="Pause", exact=True).click()
+    expect(page.locator(".status")).to_contain_text(re.compile(r"^At .* rank 0: "))
     expect(page.locator(".status")).to_have_attribute("aria-live", "polite")
 
 
@@ -97,7 +99,7 @@ def test_a_timeline_tells_what_lies_under_the_pointer_on_a_page_without_a_server
 def test_a_wait_says_why_under_the_pointer_and_by_keys_and_is_walked_back(drawn):
     page = drawn("timeline", timeline.frame(run(Experiment.of({"slow": "2:5", "steps": 12})), "it"))
     stage, tip, why = page.locator(".stage"), page.locator(".tip"), page.locator(".why")
-    expect(why).to_contain_text("100 % of all waiting was caused by worker 2.")
+    expect(why).to_contain_text("of their time, all of it caused by worker 2.")
     stage.press("Home")
     box, plain = stage.bounding_box(), pixels(page)
     sentence = "for worker 2 ×5, whose gradient takes 5 times as long as usual; without that the step would take 428 µs"
@@ -116,11 +118,54 @@ def test_a_wait_says_why_under_the_pointer_and_by_keys_and_is_walked_back(drawn)
     page.get_by_role("button", name="And why that?").click()
     expect(why).to_contain_text("worker 2 ×5 is at work on gradient")
     stage.press("Escape")
-    expect(why).to_contain_text("of all waiting")
+    expect(why).to_contain_text("Workers waited")
     stage.press("w")
     expect(why).to_contain_text(sentence)
     stage.press("c")
     expect(page.get_by_role("button", name="Critical path")).to_have_attribute("aria-pressed", "true")
+
+
+def test_a_rank_is_chosen_and_its_spans_are_told_by_keys(drawn):
+    page = drawn("timeline", schedule.frame(schedules.study(Plan.of(schedule="gpipe", ranks=2, chunks=2))))
+    stage, status = page.locator(".stage"), page.locator(".status")
+    stage.press("r")
+    expect(status).to_contain_text(re.compile("^rank 0 is chosen: full stop"))
+    stage.press("r")
+    expect(status).to_contain_text(re.compile("^rank 1 is chosen"))
+    stage.press(".")
+    expect(status).to_contain_text(re.compile(r"^rank 1 · forward · 1F0 · at 1 · takes 1"))
+    stage.press("R")
+    expect(status).to_contain_text(re.compile("^rank 0 · forward · 0F1"))
+    stage.press("Escape")
+    expect(status).not_to_contain_text("rank 0 · forward")
+
+
+def test_escape_closes_the_card_under_a_pointer_that_stays(drawn):
+    page = drawn("timeline", schedule.frame(schedules.study(Plan.of(schedule="gpipe", ranks=2, chunks=2))))
+    page.locator(".stage").hover(position={"x": 120, "y": 45})
+    expect(page.locator(".tip")).to_contain_text("rank 0 · forward")
+    page.keyboard.press("Escape")
+    expect(page.locator(".tip")).to_be_hidden()
+
+
+def test_the_key_of_a_presentation_is_turned_off_for_good_by_a_reader_who_does_not_want_it(browser, made, tmp_path):
+    path = tmp_path / "report.html"
+    path.write_text(report([Shown("it", made(Experiment()), 0)]), "utf-8")
+    page = browser.new_page()
+    page.goto(path.as_uri())
+    large = page.locator("html[data-size=large]")
+    for presses in (1, 0):
+        page.keyboard.press("p")
+        expect(large).to_have_count(presses)
+    page.locator(".timeline .stage").press("?")
+    page.get_by_label("the size of a presentation").uncheck()
+    page.keyboard.press("Escape")
+    page.reload()
+    page.keyboard.press("p")
+    page.locator(".timeline .stage").press("?")
+    expect(page.get_by_label("the size of a presentation")).not_to_be_checked()
+    expect(large).to_have_count(0)
+    page.close()
 
 
 def test_a_page_that_changes_its_colours_has_its_canvases_drawn_in_them(drawn):
@@ -242,6 +287,94 @@ def test_curve_timeline_and_topology_show_one_moment(drawn, made):
     assert last["timeline"]["to"] > 0.999 * end
 
 
+def test_the_time_at_the_cursor_is_that_of_the_frame_it_is_drawn_in(drawn, made):
+    page = drawn("timeline", timeline.frame(made(Experiment(algorithm="easgd", workers=3)), "it"))
+    page.locator(".stage").press("Home")
+    page.evaluate(
+        """() => {
+          const draw = CanvasRenderingContext2D.prototype.fillText, [shown] = lockstepTimelines;
+          window.times = [];
+          CanvasRenderingContext2D.prototype.fillText = function (text, ...place) {
+            if (this.canvas.className === "overlay" && shown.clock.playing) times.push([text, shown.moment()]);
+            return draw.call(this, text, ...place);
+          };
+        }"""
+    )
+    page.get_by_role("button", name="Play", exact=True).click()
+    page.wait_for_function("() => new Set(times.map(([text]) => text)).size > 5")
+    expect(page.locator(".status")).to_have_text(re.compile("^server 0"))  # it says what, and the cursor says when
+    page.get_by_role("button", name="Pause", exact=True).click()
+    times = page.evaluate("times")
+    assert all(text == moment for text, moment in times)
+
+
+def test_curves_against_time_and_the_timeline_show_one_window(browser, made, tmp_path):
+    runs = [made(Experiment(workers=workers)) for workers in (2, 3)]
+    path = tmp_path / "report.html"
+    path.write_text(report([Shown(str(n), run, n) for n, run in enumerate(runs)]), "utf-8")
+    page = browser.new_page()
+    page.goto(path.as_uri())
+    page.wait_for_function(
+        "() => globalThis.lockstepTimelines?.size === 2 && [...lockstepTimelines].every((one) => one.run)"
+    )
+
+    def windows() -> tuple[list, list]:
+        """The windows of all timelines, and of all curves, in s."""
+        return page.evaluate(
+            """() => [[...lockstepTimelines].map(({ from, to }) => [from, to]),
+              [...lockstepCurves].map(({ window, frame }) => window && window.x.map((x) => x * frame.x.second))]"""
+        )
+
+    before, curves_before = windows()
+    lanes = page.locator("#canvas-timeline-0 .stage")
+    lanes.press("ArrowRight")
+    assert windows()[1] == curves_before == [None, None], "who only moves on still sees the whole loss"
+    page.locator("#canvas-loss .stage").scroll_into_view_if_needed()
+    box = page.locator("#canvas-loss .stage").bounding_box()
+    page.mouse.move(box["x"] + 80, box["y"] + 60)
+    page.mouse.down()
+    page.mouse.move(box["x"] + 160, box["y"] + 90, steps=3)
+    page.mouse.up()
+    lanes_now, curves_now = windows()
+    assert before != lanes_now == [pytest.approx(curves_now[0])] * 2 and curves_now[0] == curves_now[1]
+    lanes.press("+")
+    assert curves_now != windows()[1] and windows()[1][0] == pytest.approx(windows()[0][0])
+    lanes.press("ArrowLeft")
+    assert windows()[1][0] == pytest.approx(windows()[0][0])
+    lanes.press("Home")
+    assert windows()[1] == [None, None]
+    page.close()
+
+
+def test_a_timeline_opens_with_the_window_and_the_wait_that_it_is_given_and_tells_them_for_a_link(drawn):
+    done = run(Experiment.of({"slow": "2:5", "steps": 12}))
+    page = drawn("timeline", timeline.frame(done, "it"))
+    page.locator(".stage").press("+")
+    page.locator(".stage").press("w")
+    page.locator(".stage").press("w")
+    why = page.locator(".why").inner_text()
+    seen = page.evaluate("[...lockstepTimelines][0].view()")
+    assert "That is because" in why and seen["why"][2] == 1
+    view = timeline.View((seen["from"], seen["to"]), timeline.Unfolded(*seen["why"]))
+    again = drawn("timeline", timeline.frame(done, "it", view=view))
+    expect(again.locator(".why")).to_have_text(page.locator(".why").text_content())
+    now = again.evaluate("(({ from, to }) => [from, to])([...lockstepTimelines][0])")
+    assert now == pytest.approx([seen["from"], seen["to"]])
+    assert "from" not in drawn("timeline", timeline.frame(done, "it")).evaluate("[...lockstepTimelines][0].view()")
+
+
+def test_the_picture_of_a_race_has_the_machines_of_both_runs(drawn):
+    small = {"workload": "quadratic", "steps": 10}
+    pair = [
+        Shown(name, run(Experiment.of({"algorithm": name, **small})), n) for n, name in enumerate(("easgd", "asgd"))
+    ]
+    page = drawn("timeline", race.lanes(pair, "it", 0.0))
+    page.wait_for_function("() => [...lockstepTimelines][0].topology.surface.width > 0")
+    svg = page.evaluate("lockstep.timeline(document.getElementById('here')).svg()")
+    words = Counter(one.text for one in ElementTree.fromstring(svg).iter("{http://www.w3.org/2000/svg}text"))
+    assert words["easgd"] == words["asgd"] == 1 and words["server 0"] == 2 and words["3"] == 2
+
+
 def test_two_schedules_have_one_clock_and_one_window(drawn):
     plans = [Plan.of(schedule=name, ranks=4, chunks=8) for name in ("1f1b", "zb_h1")]
     one, other = (schedule.frame(schedules.study(plan), 40.0, together="both") for plan in plans)
@@ -311,6 +444,19 @@ const add = (id) => Object.assign(document.body.appendChild(document.createEleme
     assert seen[0][0] == [x0, x1] and 0 < x0 < x1 < 100
     assert y0 < math.ceil(x0) and y1 > math.floor(x1) and y1 - y0 < 1.3 * (x1 - x0)  # y fits what is seen
     page.close()
+
+
+def test_a_run_that_diverges_opens_where_it_leaves_the_picture_and_says_so_afterwards(drawn):
+    e = Experiment.of({"algorithm": "easgd", "pull": 2, "workload": "spirals", "points": 400, "hidden": "8"})
+    done = run(e)
+    learned = replay.learn(e, done.summary["digest"])
+    page = drawn("landscape", landscape.frame(done, learned, "it"))
+    said = page.locator(".status")
+    expect(said).to_contain_text(re.compile(r"^At .* the farthest worker"))
+    slider = page.get_by_role("slider", name="Moment of the run")
+    assert 0 < int(slider.input_value()) < 1000
+    slider.press("End")
+    expect(said).to_contain_text(f"left this picture after {units.seconds(learned.blown)}")
 
 
 def test_how_a_run_learned_is_scrubbed_by_the_clock_of_the_page(drawn):

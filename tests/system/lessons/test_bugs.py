@@ -48,6 +48,11 @@ def test_a_mutant_differs_from_its_module_under_three_seeds_by_the_stated_factor
         ]
 
 
+def test_a_measured_quantity_that_is_no_number_is_not_told_as_zero():
+    values = {"healthy": {"staleness factor": 1.5}, "mutant": {"staleness factor": None}}
+    assert recorded.Pair(values, {}, {}).table == [("staleness factor", "1.5", "not finite")]
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_without_its_mistake_a_mutant_is_the_module_of_the_catalogue_bit_for_bit(name):
     mutant = find(name)

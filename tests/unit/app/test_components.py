@@ -1,7 +1,8 @@
 import pytest
 
-from app import components
+from app import components, sharing
 from experiments.experiment import Experiment
+from experiments.plots.canvases.timeline import Unfolded, View
 
 
 @pytest.mark.parametrize(
@@ -17,6 +18,23 @@ def test_a_window_that_makes_no_sense_is_not_looked_into(asked):
 
 def test_a_window_that_makes_sense_is():
     assert components.wanted({"window": {"run": "name", "from": 0, "to": 0.5}}, "name") == (0.0, 0.5)
+
+
+def test_a_view_goes_into_a_link_and_comes_out_of_it():
+    said = '{"run": "a", "from": 0.0123, "to": 0.5, "why": [2, 0.0131, 1], "zoom": [20, 40.5]}'
+    view = components.viewed(said)
+    assert view == View((0.0123, 0.5), Unfolded(2, 0.0131, 1), (20.0, 40.5))
+    assert sharing.read(dict(sharing.written(view))) == view
+    assert sharing.written(components.viewed(None)) == [] and sharing.read({}) == View()
+
+
+@pytest.mark.parametrize("window", ["1", "1~1", "2~1", "-1~1", "nan~1", "0~inf", "a~b", "0~1~2", "~", "1e999~2"])
+def test_a_view_that_makes_no_sense_is_left_out(window):
+    given = {"view": window, "zoom": window, "why": f"{window}~1"}
+    view = sharing.read(given)
+    assert view.window is None and view.zoom is None and (view.wait is None or "nan" not in window)
+    for said in ('{"from": "0", "to": 1, "why": ["1", 2, 3], "zoom": 3}', "[1, 2]", "{", 3, '{"from": NaN, "to": 1}'):
+        assert components.viewed(said) == View()
 
 
 @pytest.mark.parametrize(

@@ -48,7 +48,7 @@ def test_less_traffic_is_said():
 def test_of_a_divergence_no_loss_is_said():
     fine, gone = ran(), ran(learning_rate=1000.0, steps=200)
     assert gone.status == "diverged"
-    assert ghost.difference(fine, gone) == "diverges, which the run before did not"
+    assert ghost.difference(fine, gone) == "diverges, which the other run did not"
     assert ghost.difference(gone, fine) == "does not diverge any more"
 
 

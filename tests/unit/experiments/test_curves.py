@@ -47,6 +47,24 @@ def test_the_bytes_axis_ends_at_what_was_sent(run):
     assert every.x[-1] == pytest.approx(run.summary["bytes"])
 
 
+def test_a_running_mean_forgets_a_loss_that_blew_up_and_came_back():
+    y = np.full(200, 2.0)
+    y[20] = 1e25
+    mean = curves._running(y, 5)
+    assert mean[20] == pytest.approx(2e24)
+    np.testing.assert_array_equal(mean[[*range(18), *range(23, 200)]], 2.0)
+
+
+def test_a_running_mean_is_that_of_the_finite_values_around_each():
+    y = np.random.default_rng(0).normal(size=101)
+    y[::4] = np.nan
+    for window in (1, 2, 3, 40, 300):
+        around = (y[max(n - window // 2, 0) : n + (window + 1) // 2] for n in range(len(y)))
+        known = [part[np.isfinite(part)] for part in around]
+        wanted = [part.mean() if len(part) else np.nan for part in known]
+        np.testing.assert_allclose(curves._running(y, window), wanted)
+
+
 def test_the_running_mean_of_a_constant_is_the_constant(run):
     run.losses["loss"][:] = 1.5
     _, smooth = curves.training(run, "step")

@@ -10,7 +10,9 @@ from experiments.runs.divergence import cause
 def test_a_spring_that_overshoots_is_what_is_blamed_and_not_the_rate():
     done = run(Experiment.of({"algorithm": "easgd", "pull": 2, "steps": 60, "evaluations": 1}))
     assert done.status == "diverged" and "learning" not in done.error and done.error.count("diverged") == 1
-    assert "pull is 2, and a visit turns the distance between a replica and the centre into 1 - 2 pull" in done.error
+    assert (
+        "pull is 2, and each visit takes a replica to the other side of the centre, 3 times as far away" in done.error
+    )
     assert cause(done.experiment).undo == {"pull": None}
 
 

@@ -1,6 +1,7 @@
 import numpy as np
 import pytest
 
+from experiments import units
 from experiments.experiment import Experiment
 from experiments.plots import why
 from experiments.plots.canvases import schedule, timeline
@@ -33,8 +34,15 @@ def test_that_a_server_has_nothing_to_do_is_no_waiting_and_that_ranks_wait_for_a
 
 
 def test_who_caused_most_waiting_is_told_in_a_sentence(slowed):
-    assert why.totals(slowed) == "100 % of all waiting was caused by worker 2."
+    assert why.totals(slowed) == "Workers waited 43.7 % of their time, all of it caused by worker 2."
     assert why.totals(run(Experiment.of({"algorithm": "sync_sgd", "steps": 5}))) == ""  # nobody waits worth a word
+
+
+def test_how_much_was_waited_is_one_number_on_the_page(slowed):
+    for done in (slowed, run(Experiment.of({"algorithm": "easgd", "slow": "2:5", "steps": 20, "network": "1GbE"}))):
+        share = units.percent(done.summary["share_wait"])
+        assert f" waited {share} of their time" in why.totals(done)
+        assert f" {share} wait" in timeline.describe(done)
 
 
 def columns(frame):
