@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Callable
 from typing import Any
 
 import streamlit as st
 
-from experiments.plots import canvases
+from experiments.plots import canvases, palette
 from experiments.plots.canvases.timeline import Unfolded, View, Window
 from experiments.runs.record import Run
 
@@ -30,6 +31,44 @@ def _component(name: str):
 
 
 _curve, _timeline, _landscape = map(_component, canvases.NAMES)
+
+_map = st.components.v2.component(
+    "lockstep_map",
+    html='<div class="map"></div>',
+    css=f"""
+.map {{ overflow-x: auto; font: 14px var(--st-font); color: var(--st-text-color); font-variant-numeric: tabular-nums }}
+table {{ border-collapse: separate; border-spacing: 2px; width: 100%; min-width: max-content }}
+th {{ font-weight: 400; opacity: 0.75; padding: 4px 8px; white-space: nowrap }}
+th[scope="row"], th:first-child {{ text-align: right }}
+td {{ text-align: center; height: 42px; min-width: 62px; padding: 0 }}
+button {{ width: 100%; height: 42px; border: 1px solid transparent; border-radius: 3px; cursor: pointer; font: inherit;
+  color: {palette.DARK}; background: {palette.HEAT[0][1]} }}
+button:hover, button:focus-visible {{ outline: 2px solid var(--st-primary-color); outline-offset: 1px }}
+""",
+    js="""
+export default function ({ data, parentElement, setTriggerValue }) {
+  const box = parentElement.querySelector(".map");
+  box.innerHTML = data;
+  box.onclick = (event) => {
+    const cell = event.target.closest("[data-cell]");
+    if (cell) setTriggerValue("cell", cell.dataset.cell.split(" ").map(Number));
+  };
+}
+""",
+)
+
+
+def heat_map(table: str, on_cell: Callable[[], None], key: str):
+    """Draw the table that charts.heat returned; on_cell() is called when a cell is clicked (see `cell`)."""
+    return _map(data=table, key=key, on_cell_change=on_cell)
+
+
+def cell(state: Any) -> tuple[int, int] | None:
+    """Return the (column, row) of a map that the browser reports a click on, checked; None if there is none."""
+    said = state.get("cell") if isinstance(state, dict) else None
+    if not isinstance(said, list | tuple) or len(said) != 2 or not all(type(one) is int for one in said):
+        return None
+    return said[0], said[1]
 
 
 def curve(frame: bytes, key: str):

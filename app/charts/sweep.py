@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from html import escape
 
 import numpy as np
 import plotly.graph_objects as go
@@ -71,24 +72,37 @@ class Combinations:
         ]
 
 
-def heat(grid: Combinations, figure: str) -> go.Figure:
-    """Draw a figure of each run as the colour of its cell, with the number in it; darker is more."""
+def heat(grid: Combinations, figure: str) -> str:
+    """Return a table in HTML with a figure of each run, whose colour is deeper where it is more.
+
+    A cell with a run is a button, whose data-cell is its column and row: "1 0".
+    """
     values = grid.values(figure)
     known = values[np.isfinite(values)]
     spread = np.log10(values) if len(known) and known.min() > 0 and known.max() > 20 * known.min() else values
-    words = grid.words(figure)
-    map_ = go.Heatmap(
-        z=spread.astype(np.float32), x=list(grid.columns), y=list(grid.rows), text=words, texttemplate="%{text}",
-        textfont={"size": 14},
-        xgap=2, ygap=2, colorscale=[list(stop) for stop in palette.HEAT], showscale=False, hoverongaps=False,
-        hovertemplate=f"{grid.across} %{{x}}, {grid.down} %{{y}}: %{{text}}<extra></extra>",
-    )  # fmt: skip
-    drawn = go.Figure(map_)
-    frame(drawn, grid.across)
-    drawn.update_layout(height=110 + 44 * len(grid.rows), dragmode=False)
-    drawn.update_xaxes(type="category", showgrid=False, rangemode="normal")
-    drawn.update_yaxes(title_text=grid.down, type="category", showgrid=False, autorange="reversed")
-    return drawn
+    low, high = (np.nanmin(spread), np.nanmax(spread)) if len(known) else (0.0, 0.0)
+    share = (spread - low) / (high - low if high > low else 1.0)
+    words, (least, most) = grid.words(figure), (colour for _, colour in palette.HEAT)
+
+    def cell(column: int, row: int) -> str:
+        said = escape(words[row][column])
+        if not isinstance(grid.runs[column, row], Run):
+            return f"<td>{said}</td>"
+        part = share[row, column]
+        deep = "" if np.isnan(part) else f' style="background: color-mix(in srgb, {most} {100 * part:.0f}%, {least})"'
+        where = escape(f"{grid.across} {grid.columns[column]}, {grid.down} {grid.rows[row]}: {words[row][column]}")
+        return (
+            f'<td><button type="button" data-cell="{column} {row}"{deep} title="Open this run" '
+            f'aria-label="Open the run with {where}">{said}</button></td>'
+        )
+
+    heads = "".join(f'<th scope="col">{escape(name)}</th>' for name in grid.columns)
+    rows = "".join(
+        f'<tr><th scope="row">{escape(name)}</th>{"".join(cell(c, row) for c in range(len(grid.columns)))}</tr>'
+        for row, name in enumerate(grid.rows)
+    )
+    corner = f"<th>{escape(grid.down)} ↓ &nbsp;{escape(grid.across)} →</th>"
+    return f"<table><thead><tr>{corner}{heads}</tr></thead><tbody>{rows}</tbody></table>"
 
 
 def _cell(run: Run | str, figure: str) -> str:

@@ -6,10 +6,11 @@ from pathlib import Path
 
 import streamlit as st
 
-from app import sharing
+from app import session, sharing
 from app.views import compare
 from experiments import catalogue
 from experiments.experiment import Experiment
+from experiments.learning import record
 from experiments.plots import export
 from experiments.plots.report import report
 from experiments.plots.saved import stem
@@ -45,16 +46,22 @@ def downloads(run: Run, name: str) -> None:
     address, file = sharing.here(), stem(run.experiment)
     files = (
         ("Losses (CSV)", "losses.csv", "text/csv", lambda: export.csv_text(run.losses)),
-        ("Held-out (CSV)", "held-out.csv", "text/csv", lambda: export.csv_text(run.evaluations)),
+        ("Held-out (CSV)", "held-out.csv", "text/csv", lambda: export.csv_text(export.evaluations(run))),
         ("Timeline (Chrome trace)", "trace.json", "application/json", lambda: _trace(run)),
-        ("Report (HTML)", "report.html", "text/html", lambda: report(shown, address)),
+        ("Report (HTML)", "report.html", "text/html", lambda: report(shown, address, _learned(run))),
     )
     for label, suffix, mime, make in files:
         st.download_button(label, make, f"{file}-{suffix}", mime, key=suffix, on_click="ignore", width="stretch")
     st.caption(
-        "The report is this page in one file, pinned runs included; it needs no network. ui.perfetto.dev and "
+        "The report is this page in one file, with pinned runs and, once they are seen, the pictures of how it learns; "
+        "it needs no network. ui.perfetto.dev and "
         "chrome://tracing open a Chrome trace. Pictures have a Save button of their own: SVG, PNG, film."
     )
+
+
+def _learned(run: Run) -> record.Learning | None:
+    """Return how the run learned if it was replayed already: a page computes nothing."""
+    return export.learning(run, session.ROOT, patience=-1.0)
 
 
 def _trace(run: Run) -> str:

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import streamlit as st
 
-from app import charts, session
+from app import charts, components, session
 from app.charts import Shown
 from app.controls import Control, spoken
 from app.text import sentence
 from app.views.pictures import chart, heading
 from experiments import units
+from experiments.experiment import Experiment
 from experiments.jobs.job import JobState
 from experiments.plots import curves
 from experiments.runs.figures import FIGURES
@@ -42,8 +43,16 @@ def compared(one: Control, shown: list[Shown], stops: list, alike: bool) -> None
             chart(charts.outcome, shown, word, names, figure, "", spoken(one.name), key=f"outcome-{figure}")
 
 
-def mapped(axes: tuple[Control, Control], stops: tuple[list, list], states: Sequence[JobState]) -> None:
-    """Draw a figure over the values of two settings, whose runs are in these states, row by row."""
+def mapped(
+    axes: tuple[Control, Control],
+    stops: tuple[list, list],
+    states: Sequence[JobState],
+    opened: Callable[[Experiment], None],
+) -> None:
+    """Draw a figure over the values of two settings, whose runs are in these states, row by row.
+
+    opened(experiment) is called when the cell of a run is clicked.
+    """
     places = [(column, row) for row in range(len(stops[1])) for column in range(len(stops[0]))]
     runs = {place: _outcome(state) for place, state in zip(places, states, strict=True)}
     st.segmented_control(
@@ -53,8 +62,15 @@ def mapped(axes: tuple[Control, Control], stops: tuple[list, list], states: Sequ
     figure = st.session_state.map_figure
     words = (tuple(one.words(value) for value in some) for one, some in zip(axes, stops, strict=True))
     grid = charts.Combinations(*(spoken(one.name) for one in axes), *words, runs)
-    told = f"{FIGURES[figure].label} over {grid.across} and {grid.down}."
-    st.plotly_chart(charts.heat(grid, figure), key="map", config=charts.CONFIG, alt=told)
+    table = charts.heat(grid, figure)
+
+    def clicked() -> None:
+        run = runs.get(components.cell(st.session_state.get("map")))
+        if isinstance(run, Run):
+            opened(run.experiment)
+
+    components.heat_map(table, clicked, "map")
+    st.caption("A cell opens its run.")
     for message in dict.fromkeys(state.message for state in states if state.folder is None and not state.active):
         st.caption(f":material/block: {sentence(message)}")
 

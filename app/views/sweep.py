@@ -108,7 +108,7 @@ def show(run: Run) -> None:
     if other:
         both = stops[:MAPPED], _stops(e, other)[0][:MAPPED]
         combined = [_changed(e, {axis: across, other: down}) for down in both[1] for across in both[0]]
-        outcomes.mapped((named(axis), named(other)), both, _made(combined, best))
+        outcomes.mapped((named(axis), named(other)), both, _made(combined, best), _open)
         return
     states = _made([_changed(e, {axis: value}) for value in stops], best)
     one = named(axis)

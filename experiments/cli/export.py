@@ -9,8 +9,8 @@ import click
 from experiments.cli.options import runs_option
 from experiments.runs import store
 
-FORMS = ("csv", "trace", "html", "svg", "png", "json")
-ENDINGS = ("csv", "trace.json", "html", "svg", "png", "json")
+FORMS = ("csv", "trace", "html", "learning", "svg", "png", "json")
+ENDINGS = ("csv", "trace.json", "html", "learning.html", "svg", "png", "json")
 
 
 @click.command("export", short_help="Write a stored run for other programs.")
@@ -19,12 +19,15 @@ ENDINGS = ("csv", "trace.json", "html", "svg", "png", "json")
 @click.option("--out", metavar="FILE", help="where to write it [default: the run's name here]")
 @runs_option
 def export_command(name: str, to: str, out: str | None, runs: str) -> None:
-    """Write a stored run in a form that other programs read: trace is for ui.perfetto.dev."""
+    """Write a stored run in a form that other programs read.
+
+    trace is for ui.perfetto.dev; html a report; learning a page of its path over the loss, which is replayed for it.
+    """
     from experiments.plots.export import SUFFIXES, export
 
     form, path = read(to, out)
     folder = store.find(name, runs)
-    for written in export(store.load(folder), form, path or f"{folder.name}{SUFFIXES.get(form, '')}"):
+    for written in export(store.load(folder), form, path or f"{folder.name}{SUFFIXES.get(form, '')}", folder.parent):
         click.echo(str(written))
 
 
@@ -36,6 +39,7 @@ def read(to: str, out: str | None = None) -> tuple[str, str | None]:
         raise ValueError(f"both --to {to} and --out {out} name a file; give --to the form, such as {FORMS[0]}.")
     ending = Path(to).suffix.removeprefix(".")
     form = "trace" if to.endswith("trace.json") else "html" if ending == "htm" else ending
+    form = "learning" if to.endswith("learning.html") else form
     if form not in FORMS:
         raise ValueError(f"{to} does not say in which form: let it end in .{', .'.join(ENDINGS)}, or add --out {to}.")
     return form, to

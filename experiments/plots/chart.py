@@ -72,14 +72,14 @@ def chart(rows: Rows, look: Look | None = None, spread: Spread = ()):
     figure, together = go.Figure(), groups(rows, look)
     limits = {id(row): limit for row, limit in zip(rows, spread, strict=False)}
     for number, (name, column, some) in enumerate((g, c, s) for c in look.y for g, s in together.items()):
-        colour, dash, symbol = _style(number)
+        colour, dash, symbol = line_style(number)
         label = ", ".join(filter(None, (name, column if len(look.y) > 1 or not name else "")))
         x, y = _across(some, look), [_finite(row[column]) for row in some]
         ends = [limits.get(id(row), {}).get(column, (row[column], row[column])) for row in some]
         low, high = zip(*ends, strict=True)
         if look.kind == "bar":
             pattern = {
-                "shape": HATCHES[(number + number // len(HATCHES)) % len(HATCHES)],
+                "shape": hatch(number),
                 "size": 6,
                 "fgcolor": "rgba(255,255,255,0.6)",
                 "fillmode": "overlay",
@@ -190,13 +190,18 @@ def apart(look: Look) -> list[str]:
     return [name for name in (*look.colour.split("+"), look.slider) if name]
 
 
-def _style(number: int) -> palette.LineStyle:
+def line_style(number: int) -> palette.LineStyle:
     """Return how the n-th line is drawn; from the sixth on symbols are open and dashes differ."""
     again, place = divmod(number, len(palette.RUNS))
     colour, dash, symbol = palette.RUNS[place]
     if again:
         dash, symbol = palette.RUNS[(place + again) % len(palette.RUNS)].dash, f"{symbol}-open"
     return palette.LineStyle(colour, dash, symbol)
+
+
+def hatch(number: int) -> str:
+    """Return the pattern of the n-th bar of a group; where colours come again it is another."""
+    return HATCHES[(number + number // len(HATCHES)) % len(HATCHES)]
 
 
 def _ticks(places: list[float]) -> list[float]:

@@ -53,7 +53,7 @@ def held_out(run: Run, axis: str, quantity: str = "loss") -> Line:
     """Return "loss" or "accuracy" of the reported models on held-out data. Empty where there is none."""
     tried = run.evaluations
     known = np.isfinite(tried[quantity])
-    x = _tried_steps(run) if axis == "step" else tried[axis]
+    x = tried_steps(run) if axis == "step" else tried[axis]
     return _line(*_every(x[known].astype(float), tried[quantity][known], POINTS, tried["seconds"][known]))
 
 
@@ -118,7 +118,7 @@ def _along(run: Run, axis: str) -> np.ndarray:
     return axes.bytes[np.searchsorted(messages["sent"], losses["seconds"], side="right")].astype(float)
 
 
-def _tried_steps(run: Run) -> np.ndarray:
+def tried_steps(run: Run) -> np.ndarray:
     """Return the steps of a worker at each evaluation, as the training curve counts them: the mean of those there.
 
     A worker does not count while it is lost. Updates that come after the last mini-batch, of gradients that were in

@@ -1,7 +1,8 @@
 """Exports: a run in the forms that other programs read.
 
-CSV for spreadsheets, the Chrome trace format for ui.perfetto.dev, a page of HTML that needs no network, and pictures
-where the program that draws them is installed. Every file is written under another name and renamed at the end.
+CSV for spreadsheets, the Chrome trace format for ui.perfetto.dev, pages of HTML that need no network, the curves as SVG
+and, where the program that draws it is installed, as PNG. Every file is written under another name and renamed at the
+end.
 """
 
 from __future__ import annotations
@@ -13,22 +14,35 @@ import json
 import math
 import os
 import tempfile
+from html import escape
 from pathlib import Path
 
 import numpy as np
 
 from experiments import naming
+from experiments.learning import record
+from experiments.learning.record import Learning
+from experiments.plots import curves as curve_data
 from experiments.plots import perfetto, pictures
+from experiments.plots.canvases import landscape
+from experiments.plots.page import page, place
 from experiments.plots.pictures import Picture, Shown
 from experiments.plots.report import report
+from experiments.plots.saved import heading
+from experiments.plots.svg import svg
 from experiments.runs.record import Run
 from tracing import HELD, Trace
 
+REPLAYED = 10.0  # s that a run took, up to which its report has a replay of it
 MAX_EVENTS = 1_000_000  # of a Chrome trace; ui.perfetto.dev opens that many
 
 
-def export(run: Run, form: str, path: str | Path) -> list[Path]:
-    """Write `run` as "csv", "trace", "html", "svg", "png" or "json"; return the files. ValueError, OSError."""
+def export(run: Run, form: str, path: str | Path, root: str | Path | None = None) -> list[Path]:
+    """Write `run` as one of SUFFIXES; return the files. ValueError, OSError.
+
+    How it learned is found by replaying it, and kept in `root`, among the runs; the page of "html" has it where that
+    takes at most REPLAYED seconds. Without a root it is left out.
+    """
     path = Path(path)
     if form == "csv":
         named = run.measures | {"quantity": np.array(run.quantities, object)[run.measures["quantity"]]}
@@ -37,7 +51,7 @@ def export(run: Run, form: str, path: str | Path) -> list[Path]:
             _write(path.with_name(f"{path.stem}-{name}.csv"), csv_text(table).encode())
             for name, table in (
                 ("losses", run.losses),
-                ("evaluations", run.evaluations),
+                ("evaluations", evaluations(run)),
                 ("staleness", run.applied),
                 ("measures", named),
                 ("memory", held),
@@ -46,15 +60,33 @@ def export(run: Run, form: str, path: str | Path) -> list[Path]:
     if form == "trace":
         return [_write(path, chrome_trace(run.trace, run.experiment.servers).encode())]
     if form == "html":
-        return [_write(path, report([Shown(naming.method(run.experiment), run, 0)]).encode())]
-    if form in ("svg", "png"):
-        return [_write(path, picture(run, form))]
+        shown = [Shown(naming.method(run.experiment), run, 0)]
+        return [_write(path, report(shown, learning=learning(run, root, REPLAYED)).encode())]
+    if form == "learning":
+        return [_write(path, learned(run, root or path.parent).encode())]
+    if form == "svg":
+        return [_write(path, svg(drawings(run), heading(run.experiment)).encode())]
+    if form == "png":
+        return [_write(path, picture(run))]
     if form == "json":
         return [_write(path, run.experiment.json().encode())]
     raise ValueError(f"there is no export {form[:40]!r}; allowed is {', '.join(SUFFIXES)}.")
 
 
-SUFFIXES = {"csv": ".csv", "trace": ".trace.json", "html": ".html", "svg": ".svg", "png": ".png", "json": ".json"}
+SUFFIXES = {
+    "csv": ".csv",
+    "trace": ".trace.json",
+    "html": ".html",
+    "learning": ".learning.html",
+    "svg": ".svg",
+    "png": ".png",
+    "json": ".json",
+}
+
+
+def evaluations(run: Run) -> dict[str, np.ndarray]:
+    """Return the run's evaluations with the steps that curves have: of a worker, in which a lost one does not count."""
+    return run.evaluations | {"step": curve_data.tried_steps(run)}
 
 
 def csv_text(table: dict[str, np.ndarray]) -> str:
@@ -74,24 +106,54 @@ def chrome_trace(trace: Trace, servers: int = 0) -> str:
     return json.dumps({"displayTimeUnit": "ms", "traceEvents": events}, separators=(",", ":"))
 
 
-def picture(run: Run, form: str) -> bytes:
-    """Return the curves as SVG or PNG. ValueError, in one sentence, where kaleido is not installed."""
+def learning(run: Run, root: str | Path | None, patience: float = math.inf) -> Learning | None:
+    """Return how a run learned, kept in `root`; None if it cannot be replayed, or not in `patience` s."""
+    try:
+        job = record.spec(run)
+        if root is None:
+            return None
+        folder = job.stored(root)
+        if folder is None and run.summary["wall_seconds"] <= patience:
+            folder = job.perform(root)
+        return folder and record.load(folder)
+    except ValueError:
+        return None
+
+
+def learned(run: Run, root: str | Path) -> str:
+    """Return a page of how a run learned, kept in `root`. ValueError, in a sentence, if it cannot be replayed."""
+    job = record.spec(run)
+    found = record.load(job.stored(root) or job.perform(root))
+    frames = {"learning": ("landscape", landscape.frame(run, found, "learning"))}
+    words = heading(run.experiment)
+    return page(words, f"<h1>{escape(words)}</h1>{place('learning')}", frames)
+
+
+def picture(run: Run) -> bytes:
+    """Return the curves as PNG. ValueError, in one sentence, where kaleido is not installed."""
     try:
         import kaleido  # noqa: F401  (Plotly draws pictures with it)
     except ImportError:
         raise ValueError(
-            f"{form} needs kaleido and a Chrome or Chromium: python -m pip install kaleido; "
-            "or take html, and press Save at any of its pictures: SVG, PNG or a film."
+            "png needs kaleido and a Chrome or Chromium: python -m pip install kaleido; or take svg, which needs "
+            "neither, or html, and press Save at any of its pictures: SVG, PNG or a film."
         ) from None
-    return curves(run).to_image(format=form, width=1000, height=450, scale=2 if form == "png" else 1)
+    return curves(run).to_image(format="png", width=1000, height=450, scale=2)
 
 
 def curves(run: Run):
     """Draw training and held-out loss, and accuracy, against the run's own clock, as the workbench does."""
-    shown = [Shown(run.experiment.algorithm, run, 0)]
-    named = {"loss": pictures.loss(shown, "seconds"), "held-out accuracy": pictures.accuracy(shown, "seconds")}
-    figure = drawn(named)
+    figure = drawn(drawings(run))
     return figure.update_layout(template="plotly_white", height=420, margin={"t": 40})
+
+
+def drawings(run: Run) -> dict[str, Picture]:
+    """Return loss and, where there is one, accuracy of a run against its own clock, by name."""
+    shown = [Shown(run.experiment.algorithm, run, 0)]
+    named = {"Loss": pictures.loss(shown, "seconds")}
+    if np.isfinite(run.evaluations["accuracy"]).any():
+        named["Held-out accuracy, %"] = pictures.accuracy(shown, "seconds")
+    return named
 
 
 def drawn(named: dict[str, Picture]):

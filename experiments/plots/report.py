@@ -7,9 +7,10 @@ from html import escape
 
 from experiments import catalogue, units
 from experiments.experiment import Experiment, coding_settings, spelled
+from experiments.learning.record import Learning
 from experiments.naming import planned_loss, title
 from experiments.plots import bars, curves, palette, pictures
-from experiments.plots.canvases import curve, timeline
+from experiments.plots.canvases import curve, landscape, timeline
 from experiments.plots.lanes import lane_names
 from experiments.plots.page import page, place
 from experiments.plots.pictures import Shown
@@ -20,14 +21,21 @@ from experiments.runs.record import Run
 ABOVE = ("held_out_loss", "accuracy", "seconds", "bytes", "share_wait", "staleness_mean")
 COMPARED = ("held_out_loss", "accuracy", "seconds", "samples_per_second", "bytes", "share_wait", "staleness_mean")
 SPANS = 16_000  # single ones in all timelines of a report together: it stays well below 1 MB
+LARGEST = 500_000  # bytes of how a run learned, before they are compressed
 CELLS = 16  # rows and columns of the table of traffic
 ENDED = {"diverged": "Diverged", "failed": "Failed", "cancelled": "Stopped early"}
 
 
-def report(shown: Sequence[Shown], address: str = "") -> str:
-    """Return the page of the first run, compared with the others; `address` is the workbench that it links back to."""
+def report(shown: Sequence[Shown], address: str = "", learning: Learning | None = None) -> str:
+    """Return the page of the first run, compared with the others; `address` is the workbench that it links back to.
+
+    `learning` is how the first run learned, which is drawn where it is known and not too large for a page.
+    """
     run = shown[0].run
     drawn, frames = _drawn(shown)
+    if learning and len(frame := landscape.frame(run, learning, "learning")) <= LARGEST:
+        frames["learning"] = ("landscape", frame)
+        drawn.append(f"<h2>See it learn</h2>{place('learning')}")
     parts = [_head(run, address), _comparison(shown) if len(shown) > 1 else "", *drawn]
     parts += [_ranks(shown[0]), _settings(run.experiment), _figures(run), _again(run)]
     return page(heading(run.experiment), "\n".join(parts), frames)
@@ -89,7 +97,7 @@ def _head(run: Run, address: str) -> str:
     notes = "".join(f'<p class="soft">{escape(note)}</p>' for note in run.notes)
     metrics = "".join(
         f'<div title="{escape(FIGURES[name].meaning)}"><dt>{escape(_label(run, name))}</dt>'
-        f"<dd>{escape(units.told(run.summary, name))}</dd></div>"
+        f"<dd>{escape(_told(run, name))}</dd></div>"
         for name in ABOVE
         if run.summary.get(name) is not None
     )
@@ -98,6 +106,13 @@ def _head(run: Run, address: str) -> str:
         f'<h1>{escape(title(e))}</h1><p class="soft">{escape(where)} · seed {e.seed}.{link}</p>'
         f'{ended}{notes}<dl class="metrics">{metrics}</dl>'
     )
+
+
+def _told(run: Run, name: str) -> str:
+    """Return a figure in words; the last loss of a run that diverged says nothing but that."""
+    if run.status == "diverged" and name in ("loss", "held_out_loss"):
+        return "diverged"
+    return units.told(run.summary, name)
 
 
 def _label(run: Run, name: str) -> str:
@@ -114,7 +129,7 @@ def _comparison(shown: Sequence[Shown]) -> str:
     head = "".join(f"<th>{escape(FIGURES[name].label)}</th>" for name in names)
     rows = "".join(
         f"<tr><th>{mark(one)} {escape(one.name)}</th>"
-        + "".join(f"<td>{escape(units.told(one.run.summary, name))}</td>" for name in names)
+        + "".join(f"<td>{escape(_told(one.run, name))}</td>" for name in names)
         + "</tr>"
         for one in shown
     )
@@ -192,7 +207,7 @@ def _settings(e: Experiment) -> str:
 
 def _figures(run: Run) -> str:
     body = "".join(
-        f"<tr><th>{escape(figure.label)}</th><td>{escape(units.told(run.summary, name))}</td>"
+        f"<tr><th>{escape(figure.label)}</th><td>{escape(_told(run, name))}</td>"
         f"<td class=soft>{escape(figure.meaning)}</td></tr>"
         for name, figure in FIGURES.items()
         if run.summary.get(name) is not None

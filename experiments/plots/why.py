@@ -35,6 +35,7 @@ HOW = tuple(WORDS)[:7]
 SLOW, AT_WORK, BUSY = range(3)
 UNUSUAL = 1.25  # times as long as usual, from which it is told
 NEARLY = 0.9  # of a wait, from which that is all of it
+KNOWN = 0.1  # of all waiting, from which a cause of it is told
 LEAST = 1e-3  # of the ranks' time, from which waiting is told
 
 CELLS = ("by", "culprit", "how", "caused", "back", "factor", "without", "what", "src", "bytes")
@@ -142,7 +143,9 @@ def _most(trace: Trace, causes: Causes, names: Sequence[str]) -> str:
     shares["for the network"] = totals[:, NETWORK].sum()
     most = sorted(shares, key=lambda name: -shares[name])[:2]
     first, second = (f"{100 * shares[name] / total:.0f} %" for name in most)
-    more = f", {second} {most[1]}" if shares[most[1]] >= 0.1 * total else ""
+    more = f", {second} {most[1]}" if shares[most[1]] >= KNOWN * total else ""
     who = "Workers" if any("worker" in name for name in names) else "Ranks"
     waited = units.percent(busy[computes, WAIT].sum() / busy[computes].sum())
+    if shares[most[0]] < KNOWN * total:  # for something that was not recorded
+        return f"{who} waited {waited} of their time."
     return f"{who} waited {waited} of their time, {'all' if first == '100 %' else first} of it {most[0]}{more}."

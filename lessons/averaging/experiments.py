@@ -129,7 +129,7 @@ def _ends(rows, starts):
 def more_workers(run):
     """Digits, 16 epochs whatever the number of workers, meetings every two mini-batches of 16 images.
 
-    The images are shared, so each of N workers makes an N-th of the steps, and an average moves as far as one of them.
+    The images are shared, so each of N workers takes an N-th of the steps, and an average moves as far as one of them.
     The filter takes about N blocks to fill and has 40 of them with 16 workers; with fewer blocks it would bend, too.
     """
     methods = {"model averaging": "model_averaging", "BMUF": "bmuf"}
@@ -189,7 +189,7 @@ def best_rate(run):
     Block momentum leaves the steps as short as they are and makes more of their mean. With the smallest rates it is
     late: its filter has 17 blocks, and takes about eight to fill. A loss counts as infinite where the rate throws the
     training out: it ends more than twice as high as with a smaller rate, and how high, the last bit decides. A rate of
-    1 throws one worker out under two seeds of three. A point is missing where one seed or more is thrown out.
+    1 throws one worker out under four seeds of five. A point is missing where one seed or more is thrown out.
     """
     methods = {
         "one worker": {"algorithm": "sgd", "workers": 1},
@@ -428,7 +428,11 @@ def unlike_shards(run):
         ),
     },
     look=Look(
-        "rate", ("settled",), theory=("optimum",), kind="bar", title="where it settles, with a meeting in 50 steps"
+        "rate",
+        ("settled",),
+        theory=("formula", "optimum"),
+        log="x",
+        title="where it settles, with a meeting every 50 steps",
     ),
 )
 def unlike_shards_by_rate(run):

@@ -144,4 +144,5 @@ def _answer(chapter: Chapter, item: Item) -> dict[str, Any]:
     """Return the answer that stands at the end of the chapter on paper."""
     first = questions.cases(chapter, item)[0]
     label = _label(chapter, item, "quiz")
-    return {"anchor": f"item-{chapter.name}-{item.name}", "label": label, "shown": first["shown"], "why": first["why"]}
+    shown = "" if first["told"] else first["shown"].rstrip(".") + "."
+    return {"anchor": f"item-{chapter.name}-{item.name}", "label": label, "shown": shown, "why": first["why"]}

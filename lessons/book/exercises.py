@@ -24,6 +24,8 @@ def shown(chapter: Chapter, workbench: str) -> dict[str, Any] | None:
     return {
         "title": markdown.inline(sheet.title),
         "task": markdown.render(sheet.task),
+        "program": markdown.code(sheet.program, "python"),
+        "file": f"{chapter.name}_solution.py",
         "marks": [(*mark, steps[n] if n < len(steps) else ()) for n, mark in enumerate(marks)],
         "targets": sheet.targets,
         "files": {f"{FOLDER}/{name}": label for name, (label, _) in _files(chapter).items()},

@@ -3,25 +3,27 @@
 from __future__ import annotations
 
 import base64
+from dataclasses import replace
 from typing import Any
 from urllib.parse import parse_qsl
 
 from markupsafe import Markup, escape
 
 from experiments.plots.canvases import figure
+from experiments.plots.chart import apart
 from lessons import movement, timelines
 from lessons.chapters import Chapter
+from lessons.golden import RecordedFigure
 from lessons.markup import Schedule, Timeline
 from lessons.references import figure_anchor
 
-TABLED = 40  # rows of a figure with a slider that are printed, since paper shows one stop of it
+TABLED = 40  # rows of a figure with a slider that are printed with its page, which shows one stop of it
 
 
 def shown(chapter: Chapter, name: str, frames: dict[str, Any], workbench: str) -> dict[str, Any]:
     """Return what the template needs of a figure; its frame is put into `frames`."""
     one = chapter.golden.figure(name)
-    told = ". ".join((one.question, *one.claims))
-    frames[name] = _packed("curve", figure.frame(one.rows, one.look, one.spread, told, name))
+    frames[name] = _packed("curve", figure.frame(one.rows, one.look, one.spread, _in_words(one), name))
     rows = one.table()
     return {
         "name": name,
@@ -37,6 +39,20 @@ def shown(chapter: Chapter, name: str, frames: dict[str, Any], workbench: str) -
         "rows": [[(_cell(value), isinstance(value, int | float)) for value in row.values()] for row in rows],
         "runs": [(f"{workbench}/?{query}", label) for query, label in labels(one.runs).items()] if workbench else [],
     }
+
+
+def on_paper(chapter: Chapter) -> dict[str, Any]:
+    """Return the frames of a chapter's figures with a slider, all stops in one picture: nothing slides on paper."""
+    frames = {}
+    for name, one in chapter.golden.figures.items():
+        if one.look.slider:
+            look = replace(one.look, slider="", colour="+".join(apart(one.look)))
+            frames[name] = _packed("curve", figure.frame(one.rows, look, one.spread, _in_words(one), name))
+    return frames
+
+
+def _in_words(one: RecordedFigure) -> str:
+    return ". ".join((one.question, *one.claims))
 
 
 def labels(queries: tuple[str, ...]) -> dict[str, str]:

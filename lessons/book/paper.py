@@ -48,11 +48,15 @@ def print_page(page: Path, to: Path) -> None:
 def on_one_page(chapter: str, article: str) -> str:
     """Return a chapter's HTML for a page that holds all chapters: headings named for theirs, links inside the page."""
     article = HEADING.sub(rf"\1{chapter}--", article)
+    return inside(re.sub(r'href="#(?!figure-|item-)', f'href="#{chapter}--', article))
 
-    def inside(link: re.Match) -> str:
+
+def inside(text: str) -> str:
+    """Return HTML whose links to other chapters lead inside the page that holds them all."""
+
+    def target(link: re.Match) -> str:
         page, anchor = link[1], link[2] or ""
         whole = anchor.startswith(("figure-", "item-"))
         return f'href="#{anchor if whole else f"{page}--{anchor}" if anchor else page}"'
 
-    article = re.sub(r'href="#(?!figure-|item-)', f'href="#{chapter}--', article)
-    return LINK.sub(inside, article)
+    return LINK.sub(target, text)

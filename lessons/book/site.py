@@ -15,7 +15,7 @@ from experiments.plots import canvases
 from installation import document
 from lessons import glossary, notation, progress, survey
 from lessons.book import chapter as chapters
-from lessons.book import documentation, exercises, markdown, paper, questions, search
+from lessons.book import documentation, exercises, figures, markdown, paper, questions, search
 from lessons.book.chapter import ContentsLine
 from lessons.chapters import Chapter
 from lessons.links import linked
@@ -50,7 +50,9 @@ def build(out: Path, workbench: str = "") -> list[Path]:
     book = [lessons.chapter(name) for name in lessons.CHAPTERS]
     values = {one.name: chapters.values(one, workbench.rstrip("/")) for one in book}
     entries = [chapters.entry(one) for one in book]
-    pages = {"index": _page("index", "index.html", entries, {"title": "Contents"}, ("front.js", *AROUND))}
+    sources = markdown.render(linked(survey.first_page(chapters.address)))
+    front = {"title": "Contents", "sources": sources}
+    pages = {"index": _page("index", "index.html", entries, front, ("front.js", *AROUND))}
     for before, one, after in zip([None, *entries], entries, [*entries[1:], None], strict=False):
         given = {"title": one.title, "before": before, "after": after, **values[one.name]}
         pages[one.name] = _page(one.name, "chapter.html", entries, given, CHAPTER)
@@ -60,7 +62,7 @@ def build(out: Path, workbench: str = "") -> list[Path]:
     for name, (title, text) in documentation.pages().items():
         pages[name] = _page(name, "text.html", entries, {"title": title, "text": markdown.render(text)}, AROUND)
     pages["again"] = _again(book, entries)
-    pages["paper"] = _paper(entries, values)
+    pages["paper"] = _paper(book, entries, values, sources)
     for name, page in pages.items():
         (out / f"{name}.html").write_text(page, "utf-8")
     for one in book:
@@ -99,15 +101,17 @@ def _page(
     return PAGES.get_template(template).render(given | {"data": _inside(given["data"])})
 
 
-def _paper(entries: list[ContentsLine], values: dict[str, dict[str, Any]]) -> str:
+def _paper(book: list[Chapter], entries: list[ContentsLine], values: dict[str, dict[str, Any]], sources: Markup) -> str:
     """Return the page that holds all chapters, to be printed."""
     article = PAGES.get_template("article.html")
     articles = [Markup(paper.on_one_page(name, article.render(one))) for name, one in values.items()]
     frames = {name: frame for one in values.values() for name, frame in one["data"]["frames"].items()}
+    frames |= {name: frame for one in book for name, frame in figures.on_paper(one).items() if name in frames}
     scripts = ("katex/katex.min.js", "formulas.js", "canvases.js", "figures.js")
     return PAGES.get_template("paper.html").render(
-        book=entries, articles=articles, data=_inside({"frames": frames}), scripts=scripts
-    )
+        book=entries, sources=Markup(paper.inside(sources)), articles=articles, data=_inside({"frames": frames}),
+        scripts=scripts,
+    )  # fmt: skip
 
 
 def _inside(data: dict[str, Any]) -> Markup:

@@ -5,7 +5,7 @@ numbers, another one on every rank and as long on all of them. Return the sum of
 
 The worker below does so, by way of rank 0. Make it fast. It is graded on
 
-- whether every rank returns the sum, and all the same bits: whoever adds in an order of his own gets other last bits;
+- whether every rank returns the sum, and all the same bits: another order of additions gives other last bits;
 - any number of ranks, from one on, and vectors of any length, also shorter than there are ranks;
 - a vector of about a megabyte, where it should be as fast as the textbook's ring;
 - a few numbers on each of some fifty ranks, where it should be as fast as recursive doubling;

@@ -49,6 +49,11 @@ class Sheet:
         return re.sub(r"^The (\w+) below (.+?)$(?=\n\n)", paragraph, self.task, flags=re.MULTILINE | re.DOTALL)
 
     @cached_property
+    def program(self) -> str:
+        """The template without its docstring, the task."""
+        return "\n".join(self.source.splitlines()[self.tree.body[0].end_lineno :]).strip()
+
+    @cached_property
     def signatures(self) -> dict[str, str]:
         """Arguments of each function of the template, as in "(comm, task, s)"."""
         functions = (node for node in self.tree.body if isinstance(node, ast.FunctionDef))

@@ -72,4 +72,4 @@ def _ask() -> None:
             time.sleep(DELAY)
     if right:
         st.rerun()
-    st.error("That is not the password. Ask for it whoever runs this server.", icon=":material/lock:")
+    st.error("That is not the password. Ask whoever runs this server for it.", icon=":material/lock:")

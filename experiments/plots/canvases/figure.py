@@ -13,7 +13,7 @@ import numpy as np
 
 from experiments.plots import palette
 from experiments.plots.canvases.curve import DASHES
-from experiments.plots.chart import HATCHES, HEIGHT, Look, Rows, Spread, groups, guess
+from experiments.plots.chart import HEIGHT, Look, Rows, Spread, groups, guess, hatch, line_style
 from experiments.plots.column_codec import pack
 
 THEORIES = ("dot", "dashdot", "longdash")
@@ -50,11 +50,13 @@ def frame(rows: Rows, look: Look | None, spread: Spread, description: str, of: s
         for number, (column, name, some) in enumerate(several):
             label = ", ".join(filter(None, (name, column if len(look.y) > 1 or not name else "")))
             key = label if len(several) > 1 or look.theory else ""
-            colour, dash, symbol = palette.RUNS[number % len(palette.RUNS)]
+            colour, dash, symbol = line_style(number)
             if look.kind == "bar":
-                style = {"bar": [number, len(several)], "hatch": HATCHES[number % len(HATCHES)], "dash": []}
+                style = {"bar": [number, len(several)], "hatch": hatch(number), "dash": []}
             else:
-                style = {"dash": DASHES["solid" if look.theory else dash], "symbol": symbol, "solid": symbol != "cross"}
+                shape = symbol.removesuffix("-open")
+                solid = shape == symbol != "cross"
+                style = {"dash": DASHES["solid" if look.theory else dash], "symbol": shape, "solid": solid}
             add(some, column, True, colour=colour, name=label, key=key, **style, **at)
         for column, dash in zip(look.theory, THEORIES, strict=False):
             paths = [[(row[look.x], row[column]) for row in some] for some in together.values()]

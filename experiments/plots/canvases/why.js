@@ -244,6 +244,7 @@ class Why {
     const words = document.createElement("span"), n = this.trail.at(-1);
     if (n === undefined) {
       const hint = `Click ${this.timeline.timed ? "a wait" : "an idle slot"} to see why, or press w.`;
+      words.className = "hint";
       words.textContent = otherwise || (this.said || !this.timeline.timed ? `${this.said} ${hint}`.trim() : "Nobody waits for long in this run.");
       return this.box.replaceChildren(words);
     }

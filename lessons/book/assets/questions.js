@@ -12,7 +12,7 @@ for (const box of document.querySelectorAll(".question")) {
     drawn = which;
     fill(box.querySelector(".ask"), drawn.ask);
     if (paper) {
-      fill(paper.querySelector(".shown"), `${drawn.shown}.`.replace(/\.\.$/, "."));
+      fill(paper.querySelector(".shown"), drawn.told ? "" : `${drawn.shown}.`.replace(/\.\.$/, "."));
       fill(paper.querySelector(".why"), drawn.why);
     }
     form.reset();

@@ -6,6 +6,7 @@ import pytest
 from experiments.experiment import Experiment
 from experiments.learning import boundary, plane, record, replay
 from experiments.learning.trajectory import GRADIENT, REPORT, Trajectory, arrows, watched
+from experiments.plots import export
 from experiments.plots.canvases import landscape
 from experiments.plots.column_codec import unpack
 from experiments.run import replay as again
@@ -157,6 +158,21 @@ def test_a_run_that_explodes_in_its_first_step_is_drawn_with_that_step():
     assert learning.blown < learning.seconds[learning.who == 0][1] and sum(learning.shares) == pytest.approx(1)
     left, right = learning.box[:2]
     assert left < min(one[0], two[0]) < max(one[0], two[0]) < right < left + 3 * np.linalg.norm(two - one)
+
+
+def test_a_page_of_its_own_and_the_report_have_how_a_run_learned(tmp_path, made):
+    done = run(Experiment.of({**SMALL, "algorithm": "sync_sgd", "workers": 2}))
+    assert export.learning(done, tmp_path, patience=-1) is None  # who may not compute has what is stored
+    (alone,) = export.export(done, "learning", tmp_path / "run.learning.html", tmp_path)
+    (whole,) = export.export(done, "html", tmp_path / "run.html", tmp_path)
+    assert export.learning(done, tmp_path, patience=-1) is not None
+    for page in (alone, whole):
+        assert '"learning": ["landscape", ' in page.read_text("utf-8")
+    real = made(Experiment.of({"cluster": "processes", "workers": 2}))
+    with pytest.raises(ValueError, match="cannot be replayed"):
+        export.export(real, "learning", tmp_path / "real.html", tmp_path)
+    (without,) = export.export(real, "html", tmp_path / "real.html", tmp_path)
+    assert '["landscape", ' not in without.read_text("utf-8")
 
 
 def test_the_job_of_a_run_stores_what_it_learned_once(tmp_path):

@@ -146,6 +146,17 @@ def test_the_documentation_leads_to_every_text_of_the_project(site, pages):
     assert not [path.name for path in site.glob("*.html") if "&lt;pre" in path.read_text("utf-8")]
 
 
+def test_the_first_page_and_the_cover_name_the_five_sources_and_lead_to_their_figures(site, pages):
+    for name in ("index", "paper"):
+        html = unescape((site / f"{name}.html").read_text("utf-8"))
+        for author in ("Yook", "Dean", "Viviani", "Sridharan", "Daily"):
+            assert author in html.partition("What it accompanies")[2][:9000], (name, author)
+    assert "sandblaster.html#figure-sandblaster-few_and_many" in [
+        address for _, _, address in pages["index.html"].links
+    ]
+    assert "#figure-sandblaster-few_and_many" in [address for _, _, address in pages["paper.html"].links]
+
+
 def test_the_whole_book_is_small(site):
     assert sum(path.stat().st_size for path in site.rglob("*") if path.is_file()) < LARGEST
 

@@ -114,9 +114,8 @@ def test_a_student_finds_a_bug_in_the_terminal_and_hands_it_in(command, tmp_path
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_figures_curves_and_code_are_shown_uncut_in_80_columns(command, name, monkeypatch):
-    monkeypatch.setenv("COLUMNS", "80")  # which xdist sets, and pytest alone does not
-    done = command("bugs", name, "--seed", "1", input="a\n1\n")
+def test_figures_curves_and_code_are_shown_uncut_in_80_columns(command, name):
+    done = command("bugs", name, "--seed", "1", input="a\n1\n", env={"COLUMNS": "80"})
     assert done.exit_code == 0 and "…" not in done.output
     assert all(len(line) <= 80 for line in done.output.splitlines())
 

@@ -17,6 +17,7 @@ def test_every_timeline_of_a_text_is_recorded_as_its_run_gives_it_now(chapter):
             unpack(one) for one in (timelines.find(chapter.folder, block), timelines.made(block))
         )
         assert was["lanes"] == now["lanes"] and was["seconds"] == pytest.approx(now["seconds"])
+        assert list(was) == list(now) and list(columns) == list(again), "the frame of a timeline has changed: write it"
         for part in ("timeline", "messages"):
             (_, one), (_, other) = (unpack(side[part].tobytes()) for side in (columns, again))
             assert list(one) == list(other)

@@ -118,4 +118,4 @@ def test_updates_that_were_in_flight_at_the_last_mini_batch_have_steps_of_their_
 
 
 def test_without_loss_or_delay_the_steps_are_those_that_were_recorded(run):
-    np.testing.assert_allclose(curves._tried_steps(run), run.evaluations["step"])
+    np.testing.assert_allclose(curves.tried_steps(run), run.evaluations["step"])

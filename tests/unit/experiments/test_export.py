@@ -4,13 +4,16 @@ import csv
 import errno
 import json
 import os
+import re
 import sys
+import xml.etree.ElementTree as ElementTree
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from experiments.experiment import Experiment
+from experiments.plots import curves
 from experiments.plots import export as module
 from experiments.plots.export import chrome_trace, csv_text, export
 from experiments.run import run as runs
@@ -30,6 +33,14 @@ def test_csv_has_every_row_and_reads_back_to_the_same_numbers(small_run, tmp_pat
     for name, column in small_run.losses.items():
         assert [float(row[name]) for row in rows] == column.tolist()
     assert csv_text({"a": np.array([], float)}) == "a\n"
+
+
+def test_held_out_rows_have_the_step_at_which_the_curve_shows_them(tmp_path):
+    run = runs(Experiment.of({"algorithm": "asgd", "workload": "quadratic", "steps": 20, "crash": "2:1e-4"}))
+    files = export(run, "csv", tmp_path / "run.csv")
+    steps = [float(row["step"]) for row in csv.DictReader(files[1].open())]
+    np.testing.assert_allclose(steps, curves.held_out(run, "step").x, rtol=1e-6)
+    assert not np.allclose(steps, run.evaluations["step"])  # updates by workers, as if all had stayed
 
 
 def test_the_chrome_trace_has_a_slice_per_span_and_an_arrow_per_message(small_run):
@@ -81,9 +92,30 @@ def test_a_trace_too_large_to_open_is_refused(small_run, monkeypatch):
 
 def test_pictures_say_what_to_install_where_kaleido_is_missing(small_run, tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "kaleido", None)
-    with pytest.raises(ValueError, match="pip install kaleido"):
-        export(small_run, "svg", tmp_path / "run.svg")
+    with pytest.raises(ValueError, match=r"pip install kaleido.*or take svg"):
+        export(small_run, "png", tmp_path / "run.png")
     assert not list(tmp_path.iterdir())
+
+
+def test_the_curves_are_svg_without_a_browser_and_without_another_program(small_run, tmp_path, monkeypatch):
+    for program in ("kaleido", "plotly"):
+        monkeypatch.setitem(sys.modules, program, None)
+    (file,) = export(small_run, "svg", tmp_path / "run.svg")
+    root, name = ElementTree.parse(file).getroot(), "{http://www.w3.org/2000/svg}"
+    words = [one.text for one in root.iter(f"{name}text")]
+    assert words[0].startswith("EASGD on ") and "Loss" in words and "training" in words
+    assert any(word.startswith("time, ") for word in words)
+    held = small_run.evaluations["loss"]
+    lines = [one.get("d") for one in root.iter(f"{name}path")]
+    assert len(held) in [line.count("M") + line.count("L") for line in lines]
+    assert not any("nan" in line or "inf" in line for line in lines)
+
+
+def test_a_divergence_is_drawn_as_far_as_it_has_a_place_and_named(tmp_path):
+    run = runs(Experiment.of({"workload": "quadratic", "learning_rate": 1000, "steps": 200}))
+    text = export(run, "svg", tmp_path / "run.svg")[0].read_text("utf-8")
+    assert run.status == "diverged" and "diverged ×" in text and "nan" not in text and "inf" not in text
+    assert max(float(number) for number in re.findall(r"[ML]\S+ (-?[\d.]+)", text)) < 1000
 
 
 def test_json_is_the_experiment(small_run, tmp_path):
@@ -92,7 +124,7 @@ def test_json_is_the_experiment(small_run, tmp_path):
 
 
 def test_an_unknown_form_names_those_there_are(small_run, tmp_path):
-    with pytest.raises(ValueError, match="allowed is csv, trace, html, svg, png, json"):
+    with pytest.raises(ValueError, match="allowed is csv, trace, html, learning, svg, png, json"):
         export(small_run, "pdf", tmp_path / "run.pdf")
 
 

@@ -53,3 +53,12 @@ def test_bars_stand_at_their_words_and_what_is_not_finite_leaves_a_gap():
 def test_a_logarithmic_axis_leaves_out_what_is_not_above_zero():
     header, _ = drawn([{"x": 1, "y": 0.0}, {"x": 2, "y": 0.1}, {"x": 3, "y": 10.0}], Look("x", ("y",), log="y"))
     assert 0 < header["y"]["least"] < 0.1 and header["y"]["most"] > 10
+
+
+def test_no_two_of_nine_lines_look_alike_though_there_are_five_colours():
+    rows = [{"rule": f"rule {n}", "x": x, "y": n * x} for n in range(9) for x in (1, 2)]
+    header, _ = drawn(rows, Look("x", ("y",), "rule"))
+    looks = [(line["colour"], tuple(line["dash"]), line["symbol"], line["solid"]) for line in header["lines"]]
+    assert len(set(looks)) == 9
+    bars, _ = drawn([row for row in rows if row["x"] == 1], Look("x", ("y",), "rule", kind="bar"))
+    assert len({(line["colour"], line["hatch"]) for line in bars["lines"]}) == 9

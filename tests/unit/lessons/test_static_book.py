@@ -1,8 +1,13 @@
 """What pages of the static book are made of: Markdown as HTML, and links on the page that is printed."""
 
+import base64
+
 import pytest
 
-from lessons.book import markdown, paper
+import lessons
+from experiments.plots.column_codec import unpack
+from lessons.book import chapter as chapters
+from lessons.book import exercises, figures, markdown, paper
 
 
 def test_a_formula_stays_tex_and_code_gets_colours():
@@ -35,3 +40,27 @@ def test_sections_have_the_words_that_a_reader_sees_and_the_anchor_of_their_head
 def test_on_paper_a_link_to_another_page_leads_inside_the_one_that_holds_all(there, here):
     article = f'<h2 id="why">Why</h2><a href="{there}">see</a>'
     assert paper.on_one_page("averaging", article) == f'<h2 id="averaging--why">Why</h2><a href="{here}">see</a>'
+
+
+def test_on_paper_a_figure_with_a_slider_has_all_its_stops_in_one_picture():
+    pipelines = lessons.chapter("pipelines")
+    header, _ = unpack(base64.b64decode(figures.on_paper(pipelines)["pipelines.bubble"]["frame"]))
+    assert "stops" not in header and not [line for line in header["lines"] if "stop" in line]
+    assert [line["key"] for line in header["lines"] if line["symbol"]] == ["S 2", "S 4", "S 8"]
+    assert "pipelines.zoo" not in figures.on_paper(pipelines)
+
+
+def test_the_program_that_a_task_calls_the_one_below_is_below():
+    for chapter in filter(lambda one: one.exercise, map(lessons.chapter, lessons.CHAPTERS)):
+        shown = exercises.shown(chapter, "")
+        assert (
+            " below " in shown["task"] and "TARGETS" in shown["program"] and "&quot;&quot;&quot;" not in shown["task"]
+        )
+        assert shown["file"] in "".join(shown["files"])
+
+
+def test_an_answer_on_paper_is_said_once_and_ends_with_one_full_stop():
+    said = {one["anchor"]: one["shown"] for one in chapters.values(lessons.chapter("stragglers"), "")["answers"]}
+    assert said["item-stragglers-elsewhere"] == "It is the same, to the last bit."
+    assert said["item-stragglers-wasted"] == "", "its explanation begins with it"
+    assert said["item-stragglers-speed_up"] == "4.73 times."
