@@ -62,6 +62,7 @@ CALLED = {
     "(comm, task, s)": "return printed(comm, task, *[Settings(s, comm.size)][: printed.__code__.co_argcount - 2])",
     "(w, g, memory)": "task = One(w, g); return (printed(None, task, Settings()), task.shipped, [])",
     "(stage, stages, chunks)": "return [op for op in printed(stage, stages, chunks) if op[0] != 'U']",
+    "(model, cluster)": "return printed(model, cluster)",
 }
 
 
