@@ -107,8 +107,8 @@ def line(experiment: Experiment, seeds: Sequence[int] = SEEDS) -> Rate:
     start = workload.evaluate(workload.start(0)).loss
     enough = start - LEARNED * (start - loss)
     rate, _ = borne(experiment, rate, 1, enough, seeds)
-    many, late = borne(experiment, rate, MANY, enough, seeds)
-    return Rate(rung(best), float(f"{loss:.4g}"), rate, many, float(f"{late:.4g}"))
+    many, many_loss = borne(experiment, rate, MANY, enough, seeds)
+    return Rate(rung(best), float(f"{loss:.4g}"), rate, many, float(f"{many_loss:.4g}"))
 
 
 def borne(

@@ -80,7 +80,7 @@ def test_where_sixteen_workers_bear_no_part_of_it_the_one_whose_worst_seed_ends_
     monkeypatch.setattr(rates, "end", lambda e: abs(math.log(e.settings["learning_rate"])))
     monkeypatch.setattr(rate_table, "end", end)
     line = rate_table.line(Experiment(), seeds=(0, 1, 2))
-    assert line == Rate(best=1.0, loss=0.0, rate=1.0, many=0.25, late=1.2)
+    assert line == Rate(best=1.0, loss=0.0, rate=1.0, many=0.25, many_loss=1.2)
     monkeypatch.setattr(tables, "table", lambda: {"digits-mlp": {"sync_sgd": line}})
     few, many, long = (
         Experiment.of({"algorithm": "sync_sgd", **v}).notes for v in ({}, {"workers": 5}, {"workers": 5, "steps": 201})
