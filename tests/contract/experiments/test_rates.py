@@ -187,6 +187,12 @@ def test_what_stays_far_above_the_lowest_loss_at_its_best_rate_is_noted_while_th
         assert noted["ssp"].note not in Experiment.of({"algorithm": "ssp", **other}).notes
 
 
+def test_a_method_that_begins_with_fewer_steps_is_noted_with_these():
+    lines = {"asgd": Rate(0.2, 0.1, 0.2, 0.05), "sandblaster": Rate(1, 1.5, 1, 1)}
+    noted = rate_table.noted(lines, workload_of(Experiment()))
+    assert noted["sandblaster"].note.startswith("After 20 steps its held-out loss is 1.5")
+
+
 def test_algorithms_that_do_not_move_where_searches_begin_are_not_taken_for_one():
     begun = {name: rate_table._begin((name, "sparse", "")) for name in ("sync_sgd", "one_shot")}
     assert rate_table.alike(begun) == [["sync_sgd"], ["one_shot"]]
