@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import difflib
 import importlib
+from functools import cache
 from types import ModuleType
 
 from algorithms.algorithm import Algorithm
@@ -141,6 +142,7 @@ def find(name: str) -> Algorithm:
     return module(name).ALGORITHM
 
 
+@cache
 def module(name: str) -> ModuleType:
     """Return the module of an algorithm, by short name ("easgd") or full ("averaging.easgd"). ValueError if unknown."""
     entry = next((entry for entry in CATALOGUE if name in (entry, entry.split(".")[1])), None)

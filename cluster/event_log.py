@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from tracing import HELD, Trace
+
+_NUMBER = {kind: number for number, kind in enumerate(HELD)}
 
 
 class EventLog:
@@ -58,9 +59,9 @@ class EventLog:
 
     def hold(self, kind: str, nbytes: int) -> None:
         """Record that this rank now holds `nbytes` of memory of this kind. Raises ValueError for an unknown kind."""
-        if kind not in HELD:
+        number = _NUMBER.get(kind)
+        if number is None:
             raise ValueError(f"a rank holds {', '.join(HELD[:-1])} or {HELD[-1]}; not {kind!r}.")
-        number = HELD.index(kind)
         if self.held[number] != nbytes:
             self.held[number] = nbytes
             self.memory.append((self.step, self.clock(), number, nbytes))
@@ -74,16 +75,28 @@ class EventLog:
         parts = [f"{nbytes:,} for {kind}" for kind, nbytes in zip(HELD, self.held, strict=True) if nbytes]
         return f"{sum(self.held):,}: {', '.join(parts)}"
 
-    @contextmanager
-    def doing(self, kind: int, label: str) -> Iterator[None]:
+    def doing(self, kind: int, label: str) -> Doing:
         """Record the block as one span of `kind`, including the kernels it calls."""
-        start, self.busy = self.clock(), True
-        try:
-            yield
-        finally:
-            self.busy = False
-            self.mark = end = self.clock()
-            self.spans.append((kind, start, end, self.step, label))
+        return Doing(self, kind, label)
+
+
+class Doing:
+    """A block that is one span of an event log; a class, which is entered in half the time of a generator."""
+
+    __slots__ = ("event_log", "kind", "label", "start")
+
+    def __init__(self, event_log: EventLog, kind: int, label: str):
+        self.event_log, self.kind, self.label = event_log, kind, label
+
+    def __enter__(self) -> None:
+        event_log = self.event_log
+        self.start, event_log.busy = event_log.clock(), True
+
+    def __exit__(self, *_: object) -> None:
+        event_log = self.event_log
+        event_log.busy = False
+        event_log.mark = end = event_log.clock()
+        event_log.spans.append((self.kind, self.start, end, event_log.step, self.label))
 
 
 @dataclass

@@ -87,7 +87,7 @@ class Slowness:
     def __init__(self, faults: Faults, rank: int):
         self._slow = self._factor = faults.slow.get(rank, 1.0)
         self._jitter, self._drawn = faults.jitter, -1  # the step of the last draw
-        self._draws = np.random.default_rng([faults.seed, 0x517E, rank])
+        self._draws = np.random.default_rng([faults.seed, 0x517E, rank]) if faults.jitter else None
 
     def at(self, step: int) -> float:
         """Return the factor of this step, which is not before that of the last call."""

@@ -180,7 +180,7 @@ class Experiment(Knobs):
         """What its algorithm has to say of it before it runs, in sentences."""
         line = rates.known(self.algorithm, self.workload, self.data.get("model", ""))
         short = line is not None and self.workload not in rates.STAND_INS and (self.steps or math.inf) <= rates.STEPS
-        return (*self.method.notes(self), *([line.note] if short and line.note else []))
+        return (*self.method.notes(self), *(line.notes(self.workers) if short else []))
 
     @property
     def files(self) -> list[str]:

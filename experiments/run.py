@@ -7,6 +7,7 @@ wrong later ends the run, and the Run has everything that was recorded until the
 from __future__ import annotations
 
 import json
+import math
 import os
 import sys
 import time
@@ -25,7 +26,7 @@ from cluster.event_log import EventLog, Outcome
 from cluster.real import gpus
 from cluster.real.checkpoint import SharedCheckpoint
 from experiments import conditions
-from experiments.experiment import Experiment
+from experiments.experiment import Experiment, default_rate
 from experiments.runs import divergence, evaluations
 from experiments.runs.evaluations import Axes, Model
 from experiments.runs.progress import Progress, ProgressObserver
@@ -347,7 +348,11 @@ def _unlearned(run: Run, guessing: float | None) -> list[str]:
     if last < 0.99 * bar:
         return []
     grew = last > 1.01 * max(bar, first)
-    remedy = "try more steps, or a learning_rate ten times larger"
+    remedy = "try more steps"
+    e = run.experiment
+    searched = default_rate(e.algorithm, e.workload, e.data.get("model"), e.workers).get("learning_rate", math.inf)
+    if e.settings.get("learning_rate", math.inf) < searched:
+        remedy += ", or a learning_rate ten times larger"
     if grew:
         why = divergence.cause(run.experiment)
         remedy = "try a smaller learning_rate" if why.undo.keys() <= {"learning_rate"} else why.sentence

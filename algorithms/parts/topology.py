@@ -99,7 +99,8 @@ def same_graph(name: Topology, size: int, edges: str = "") -> list[str]:
     other = "complete" if degrees == {size - 1} else "ring" if degrees == {2} else name
     if size < 3 or edges or other == name:
         return []
-    return [f"With {size} workers the {name} topology is {other}; use 8 or 9 workers to see a difference."]
+    called = {"ring": "a ring", "complete": "the complete graph"}[other]
+    return [f"With {size} workers the {name} topology is {called}; use 8 or 9 workers to see a difference."]
 
 
 def mixing(graph: Graph, lazy: bool = False) -> np.ndarray:

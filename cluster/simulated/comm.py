@@ -39,7 +39,8 @@ class SimulatedComm:
         self._rank, self._actor, self._sim, self._queue = owner, actor, owner.sim, owner.sim.queue
         self._group, self.members = group, members
         self.rank, self.size = members.index(owner.number), len(members)
-        self.nodes = [member // owner.sim.network.per_node for member in members]
+        per_node = owner.sim.network.per_node
+        self.nodes = members if per_node == 1 else [member // per_node for member in members]
         self.event_log = owner.event_log
         self._routes: dict[int, Route] = {}
         self._posted: dict[tuple, deque] = {}

@@ -61,7 +61,11 @@ def told(name: str, before: Run, again: Run) -> int:
         told = f"{'; '.join(others)}; equal to rounding, largest difference {most:.0e} of a column's largest number"
         say(folded(told, "  "))
         return 0
-    say(folded(f"different: {differs}.", "  "))
+    if others and (alike := compared.alike_until(before, again)):
+        told = f"equal to rounding in the first {alike} of {len(before.losses['loss'])} losses, then apart: {differs}"
+        say(folded(f"{'; '.join(others)}; {told}.", "  "))
+    else:
+        say(folded(f"different: {differs}.", "  "))
     for reason in reasons(before, again, others):
         say(folded(f"  {reason}", "    "))
     return 1
@@ -73,12 +77,13 @@ def reasons(before: Run, again: Run, others: list[str]) -> Iterator[str]:
 
     if before.experiment.cluster != "simulated":
         yield "on a real cluster an asynchronous method depends on who comes first, which is never the same twice."
-    yield from (f"{other}." for other in others)
-    if others and (alike := compared.alike_until(before, again)):
+    if others and compared.alike_until(before, again):
         yield (
-            f"the first {alike} losses are equal to rounding: training may have amplified that, as where gradients are "
-            "quantised or steps are too large; only what computed then can tell."
+            "training may have amplified what was rounding, as where gradients are quantised or steps are large; only "
+            "what computed then can tell."
         )
+    else:
+        yield from (f"{other}." for other in others)
     for name in ("code", "python"):
         old, new = before.environment.get(name), again.environment.get(name)
         if old != new and old and new:

@@ -29,7 +29,7 @@ START = -3  # 0.1
 MANY = 16  # workers
 LEARNED = 0.75  # of the way from the first model's loss to the lowest loss: what a rate has to reach at both ends
 NEAR = 0.8  # of that way: what the best rate has to reach, or a note says that it does not
-FRACTIONS = {1: (1, 2), MANY: (1, 2, 4, 8)}  # of the best rate that are tried with so many workers
+FRACTIONS = {1: (1, 2), MANY: (1, 2, 4, 8, 16)}  # of the best rate that are tried with so many workers
 SLOW = (
     "After {steps} steps its held-out loss is {loss:.2g} even at its best rate; the lowest of all methods here is "
     "{lowest:.2g}. Give it more steps."
@@ -106,31 +106,32 @@ def line(experiment: Experiment, seeds: Sequence[int] = SEEDS) -> Rate:
     workload = workload_of(experiment)
     start = workload.evaluate(workload.start(0)).loss
     enough = start - LEARNED * (start - loss)
-    rate = borne(experiment, rate, 1, enough, seeds)
-    return Rate(rung(best), float(f"{loss:.4g}"), rate, borne(experiment, rate, MANY, enough, seeds))
+    rate, _ = borne(experiment, rate, 1, enough, seeds)
+    many, late = borne(experiment, rate, MANY, enough, seeds)
+    return Rate(rung(best), float(f"{loss:.4g}"), rate, many, float(f"{late:.4g}"))
 
 
-def borne(experiment: Experiment, rate: float, workers: int, enough: float, seeds: Sequence[int]) -> float:
+def borne(
+    experiment: Experiment, rate: float, workers: int, enough: float, seeds: Sequence[int]
+) -> tuple[float, float]:
     """Return the largest of `rate` and its FRACTIONS at which so many workers end at `enough` or below with every seed.
 
-    If there is none, return the one that ends lowest; `rate`, if there cannot be so many workers.
+    With it comes 0. If there is none, return the fraction whose worst seed ends lowest, and at which loss. If there
+    cannot be so many workers, return `rate` and 0.
     """
     other = experiment.change(workers=workers)
     try:
         check(other)
     except ValueError:
-        return rate
+        return rate, 0.0
     ends = {}
     for part in FRACTIONS[workers]:
-        worst = -math.inf
-        for seed in seeds:
-            worst = max(worst, end(other.change(learning_rate=rate / part, seed=seed)))
-            if worst > enough:
-                break
+        worst = max(end(other.change(learning_rate=rate / part, seed=seed)) for seed in seeds)
         if worst <= enough:
-            return rate / part
+            return rate / part, 0.0
         ends[rate / part] = worst
-    return min(ends, key=ends.get)
+    lowest = min(ends, key=ends.get)
+    return lowest, ends[lowest]
 
 
 def noted(lines: dict[str, Rate], workload: Workload) -> dict[str, Rate]:

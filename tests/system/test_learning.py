@@ -1,13 +1,15 @@
-"""Every algorithm learns every workload at its defaults, or says why it does not."""
+"""Every algorithm learns every workload at its defaults, with few workers and with many, or says why it does not."""
 
 import math
+import zlib
 
 import pytest
 
 import algorithms
 from algorithms import rates
 from experiments.run import run, workload_of
-from experiments.study.rate_table import PAIRS, experiment_of
+from experiments.study.rate_table import LEARNED, MANY, PAIRS, experiment_of
+from experiments.study.rates import SEEDS
 
 ENOUGH = 0.7  # of the way from the model before training to the lowest loss that any algorithm of the table reaches
 
@@ -19,7 +21,14 @@ def cases():
         yield from ((pair, name) for line, name in reversed(lines.items()) if not line.note)
 
 
+def line_of(pair, name):
+    """The line of an algorithm on a workload and its model."""
+    return rates.table()[rates.pair(*pair)][name]
+
+
 CASES = list(cases())
+LATE = [case for case in CASES if line_of(*case).many < line_of(*case).rate and not line_of(*case).late]
+"""Those of which 16 workers bear smaller rates only, since their gradients add up late, and learn at these."""
 
 
 @pytest.mark.parametrize(("pair", "name"), CASES, ids=[f"{rates.pair(*pair)}-{name}" for pair, name in CASES])
@@ -34,3 +43,14 @@ def test_it_learns_at_its_defaults(pair, name):
     done = run(experiment)
     assert done.status == "finished" and math.isfinite(done.summary["held_out_loss"])
     assert done.summary["held_out_loss"] <= wanted
+
+
+@pytest.mark.parametrize(("pair", "name"), LATE, ids=[f"{rates.pair(*pair)}-{name}" for pair, name in LATE])
+def test_sixteen_workers_learn_at_their_defaults_under_one_of_the_seeds(pair, name):
+    line, experiment = line_of(pair, name), experiment_of(name, *pair)
+    workload = workload_of(experiment)
+    before = workload.evaluate(workload.start(0)).loss
+    seed = SEEDS[zlib.crc32(f"{pair} {name}".encode()) % len(SEEDS)]
+    many = experiment.change(workers=MANY, seed=seed)
+    assert many.settings["learning_rate"] == line.many
+    assert run(many).summary["held_out_loss"] <= before - LEARNED * (before - line.loss)

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import algorithms
+from algorithms import rates
 from algorithms.parts import topology
 from experiments.experiment import Experiment
 from experiments.run import run
@@ -109,9 +110,9 @@ def test_a_topology_that_is_another_one_is_called_by_its_name(name):
     for workers in range(3, 12):
         degrees = sorted(map(len, topology.torus(workers)))
         (note,) = experiment(name, topology="torus", workers=workers).notes or [""]
-        assert ("topology is ring" in note) == (degrees == [2] * workers and workers > 3)
-    assert "is ring" in experiment(name, topology="torus", workers=7).notes[0]
-    assert "is complete" in experiment(name, topology="exponential", workers=5).notes[0]
+        assert ("topology is a ring" in note) == (degrees == [2] * workers and workers > 3)
+    assert "is a ring" in experiment(name, topology="torus", workers=7).notes[0]
+    assert "is the complete graph" in experiment(name, topology="exponential", workers=5).notes[0]
 
 
 def test_weights_of_push_sum_that_stay_1_are_explained_until_a_worker_is_lost():
@@ -141,6 +142,14 @@ def test_a_run_that_ends_no_better_than_guessing_says_so_with_the_figures_and_wh
         stood_still.notes[0],
     )
     assert run(experiment("sgd", hidden="8").change(steps=100, learning_rate=0.2)).notes == ()
+
+
+def test_a_run_too_short_to_learn_is_advised_a_larger_step_only_below_the_rate_that_was_searched_for():
+    e = experiment("feedback_alignment", model="cnn", steps=2, precision="float32")
+    searched = rates.known("feedback_alignment", "digits", "cnn").rate
+    told = [run(e.change(learning_rate=rate)).notes[0] for rate in (searched / 100, searched)]
+    assert ["ten times larger" in note for note in told] == [True, False]
+    assert all("try more steps" in note for note in told)
 
 
 def test_without_classes_a_run_is_measured_by_where_it_started():
