@@ -22,6 +22,7 @@ CHAPTERS: tuple[str, ...] = (
     "pipelines",
     "pipedream",
     "decoupled",
+    "choosing",
 )
 """In teaching order. A chapter is registered by its name here, and nowhere else."""
 

@@ -51,6 +51,7 @@ SERVER, CENTRE, END = 0, 0, None
 CALLED = {
     "(comm, task, s)": "return printed(comm, task, *[Settings(s, comm.size)][: printed.__code__.co_argcount - 2])",
     "(stage, stages, chunks)": "return [op for op in printed(stage, stages, chunks) if op[0] != 'U']",
+    "(model, cluster)": "return printed(model, cluster)",
 }
 
 

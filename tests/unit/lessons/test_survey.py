@@ -22,6 +22,7 @@ WITHOUT = {
     "Project Adam": "OSDI 2014, which has no DOIs",
     "Scaling Distributed Machine Learning with the Parameter Server": "OSDI 2014, which has no DOIs",
     "On Scalable Deep Learning and Parallelizing Gradient Descent": "a master thesis",
+    "Language Models are Unsupervised Multitask Learners": "a report of OpenAI, 2019; no DOI, not on arXiv",
     "Pipelined Back-Propagation for Context-Dependent": "Interspeech 2012; no DOI could be looked up",
 }
 """References of chapters without a link, and why."""
