@@ -7,6 +7,7 @@ import importlib
 from pathlib import Path
 
 CHAPTERS: tuple[str, ...] = (
+    "sgd",
     "large_batches",
     "collectives",
     "overlap",
@@ -22,6 +23,7 @@ CHAPTERS: tuple[str, ...] = (
     "pipelines",
     "pipedream",
     "decoupled",
+    "choosing",
 )
 """In teaching order. A chapter is registered by its name here, and nowhere else."""
 

@@ -5,6 +5,7 @@ op_graph, schedule_timing      what an op waits for; when each op of a schedule 
 bubbles, staleness             why a rank idles; which versions of the weights a schedule reads
 pipeline_memory                what each rank of a schedule holds, and what crosses each link
 profile, balance               costs of a model's layers; chains of layers cut into parts of equal cost
+published_models               ResNet-50, VGG-16 and GPT-2 as chains of layers, computed from their shapes
 partition, partition_pipedream, partition_dapple       stages and replicas for a pipeline, by dynamic programming
 partition_cost                 a single layer on several machines (DistBelief)
 collective_costs, nccl         seconds of an all-reduce; NCCL's own model of its latency

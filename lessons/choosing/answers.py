@@ -1,0 +1,67 @@
+"""Answers to the quiz on choosing: closed forms, counted profiles, and runs to a loss."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from lessons.choosing import experiments
+from lessons.choosing.experiments import TRIED, to_the_loss
+from lessons.choosing.strategies import STRATEGIES, Case
+from lessons.figure import value
+from theory import published_models, zero_memory
+
+US = 1e6
+NAMED = {"10-gigabit Ethernet": "10GbE", "25-gigabit Ethernet": "25GbE", "100-gigabit InfiniBand": "EDR"}
+
+
+def per_weight(run, side: int) -> int:
+    """Return how many times as often a convolution with so large an output uses a weight as a dense layer does."""
+    return side * side
+
+
+def fastest(run, network: str) -> str:
+    """Return the strategy with the most samples per second of VGG-16."""
+    case = Case("VGG-16", "V100", NAMED[network], batch=32)
+    return min(STRATEGIES, key=lambda name: STRATEGIES[name](case)).split()[0]
+
+
+def cut(run, network: str) -> str:
+    """Return PipeDream's plan for VGG-16 on eight machines."""
+    return value(experiments.where_to_cut.rows(run), "plan", model="VGG-16", network=NAMED[network])
+
+
+def states(run, ranks: int, stage: int) -> float:
+    """Return the gigabytes of the largest GPT-2's states on a rank."""
+    parameters = sum(layer.parameters for layer in published_models.gpt2_xl())
+    return zero_memory.nbytes(parameters, ranks, stage, zero_memory.RECIPES["float32 Adam"]) / 1e9
+
+
+def samples(run, method: str) -> float:
+    """Return how many times as many samples eight workers need as one machine does."""
+    name = "local SGD, 16" if "16" in method else "doubling"
+    return to_the_loss(run, name, network="ideal")[1] / to_the_loss(run, "one machine", network="ideal")[1]
+
+
+def first(run, latency: int) -> str:
+    """Return the strategy that is first at the loss; "every" if it exchanges something in every step."""
+    name = min(TRIED, key=lambda name: to_the_loss(run, name, latency=latency / US)[0])
+    return "every" if name in ("doubling", "server") else name
+
+
+def crossing(run, compute: str) -> float:
+    """Return the microseconds of latency at which summing in 42 steps takes as long as 80 steps with five meetings."""
+    t, sums, alone, period = float(compute) / 1000, 42, 80, 16
+    return US * (alone - sums) * t / (3 * (sums - alone / period))
+
+
+def upgrade(run, bought: str) -> str:
+    """Return the strategy whose samples per second grow most with VGG-16 on 10-gigabit Ethernet."""
+    now = Case("VGG-16", "V100", "10GbE", batch=32)
+    then = replace(now, **({"speed": 2} if "compute" in bought else {"bandwidth": 2}))
+    names = ("one machine", "all-reduce", "server", "local SGD")
+    return max(names, key=lambda name: STRATEGIES[name](now) / STRATEGIES[name](then)).split()[0]
+
+
+def bubble(run, chunks: int) -> float:
+    """Return the speed-up of eight equal stages with so many micro-batches."""
+    return 8 * chunks / (chunks + 7)

@@ -1,0 +1,151 @@
+"""Judge the choices of this chapter's exercise: each is trained, and so is everything else that was allowed."""
+
+from __future__ import annotations
+
+import math
+import random
+from dataclasses import dataclass
+from functools import cache
+from typing import NamedTuple
+
+import numpy as np
+
+from experiments.experiment import Experiment
+from experiments.run import run
+from lessons.choosing.exercise import TARGETS
+from lessons.choosing.experiments import DIGITS, RATES, ROUNDS, SMALL, TARGET
+from lessons.grading.grader import SolutionError
+
+POINTS = {
+    "it names a strategy, on every cluster": 1,
+    "what it names fits the memory": 3,
+    "and stays within the budget of bytes": 3,
+    "near the oracle where the network is fast": 3,
+    "near the oracle where messages are slow": 3,
+    "near the oracle where the gradient is long": 3,
+}
+MENU = SMALL | {"tensor": {"algorithm": "tensor", "batch": 128, "collective": ROUNDS, "steps": 64}}
+BEST = RATES | {"tensor": 1.0}
+OUTPUTS = 4 * 128 * 10  # bytes
+SEED = 0  # of the training
+COMPUTING = {"64": 3.389e-4, "256": 1.3507e-3}  # s of a step of one machine at 1e9 FLOP/s
+AMPLE = 1e12  # bytes: no limit
+
+
+class Trained(NamedTuple):
+    """A run to the loss."""
+
+    seconds: float
+    steps: float
+    sent: float  # bytes, by all
+    memory: float  # bytes, of the fullest worker
+
+
+@dataclass(frozen=True)
+class HiddenCase:
+    """A cluster and the model that it is for; `kind` is the word of the mark that it counts for."""
+
+    kind: str
+    hidden: str
+    speed: float  # times 1e9 FLOP/s
+    latency: float
+    bandwidth: float
+    memory: float = AMPLE
+    budget: float = AMPLE
+
+    def given(self) -> tuple[dict, dict]:
+        """Return what `choose` gets."""
+        ideal = {name: trained(name, self.hidden, 1.0) for name in MENU}
+        model = {
+            "gradient": 4 * (75 * int(self.hidden) + 10),
+            "outputs": OUTPUTS,
+            "steps": {name: round(one.steps) for name, one in ideal.items()},
+            "memory": {name: one.memory for name, one in ideal.items()},
+        }
+        cluster = {
+            "seconds": COMPUTING[self.hidden] / self.speed,
+            "latency": self.latency,
+            "bandwidth": self.bandwidth,
+            "memory": self.memory,
+            "budget": self.budget,
+        }
+        return model, cluster
+
+    def trained(self, name: str) -> Trained:
+        """Return the run of a strategy on this cluster."""
+        return trained(name, self.hidden, self.speed, self.latency, self.bandwidth)
+
+    def allowed(self, one: Trained) -> bool:
+        """Return whether a run fits and stays within the budget."""
+        return one.memory <= self.memory and one.sent <= self.budget
+
+
+def drawn(dice: random.Random) -> list[HiddenCase]:
+    """Return eight cases; their numbers are drawn, and what decides in each is not."""
+    some = dice.uniform
+    return [
+        HiddenCase("fast", "64", some(0.9, 1.1), some(2e-6, 6e-6), 1e10),
+        HiddenCase("fast", "256", some(0.9, 1.1), some(10e-6, 30e-6), 1.17e9),
+        HiddenCase("slow", "64", some(0.9, 1.1), some(1e-3, 3e-3), 1e10),
+        HiddenCase("slow", "64", 1.0, some(1.3e-4, 1.5e-4), 1.17e9),
+        HiddenCase("long", "256", some(0.9, 1.1), some(10e-6, 20e-6), some(0.8e8, 1.2e8)),
+        HiddenCase("memory", "256", 1.0, some(10e-6, 30e-6), 1.17e9, memory=some(0.9e5, 1.4e5)),
+        HiddenCase("budget", "64", 1.0, some(5e-6, 20e-6), 1.17e9, budget=some(3.0e6, 4.5e6)),
+        HiddenCase("budget", "64", 1.0, some(5e-6, 20e-6), 1.17e9, budget=some(7.5e6, 9.5e6)),
+    ]
+
+
+@cache
+def trained(name: str, hidden: str, speed: float, latency: float = 0.0, bandwidth: float = 1e13) -> Trained:
+    """Return the run of a strategy to the loss; without a network unless one is given."""
+    where = {"hidden": hidden, "device": f"{speed * 1e9:.6g}:1e15:0", "latency": latency, "bandwidth": bandwidth}
+    done = run(Experiment.of({**DIGITS, **MENU[name], **where, "learning_rate": BEST[name], "seed": SEED}))
+    below = np.flatnonzero(done.evaluations["loss"] <= TARGET)
+    if done.status != "finished" or not len(below):
+        return Trained(math.inf, math.inf, math.inf, done.summary["memory"])
+    seconds = float(done.evaluations["seconds"][below[0]])
+    part = seconds / done.summary["seconds"]
+    return Trained(seconds, part * done.summary["steps"], part * done.summary["bytes"], done.summary["memory"])
+
+
+def check(solution, seed):
+    """Yield (mark, whether it is earned, what was observed)."""
+    named, fits, frugal, *near = POINTS
+    cases, chosen = drawn(random.Random(seed)), []
+    with solution.attempt() as attempt:
+        for case in cases:
+            name = attempt.call("choose", *case.given())
+            if not isinstance(name, str) or name not in MENU:
+                raise SolutionError(f"choose returned {str(name)[:60]!r}; it must be one of {', '.join(MENU)}.")
+            chosen.append(name)
+    yield named, True, ", ".join(sorted(set(chosen)))
+    runs = [case.trained(name) for case, name in zip(cases, chosen, strict=True)]
+    over = [
+        f"{name} needs {one.memory:,} bytes, and a worker has {case.memory:,.0f}"
+        for case, name, one in zip(cases, chosen, runs, strict=True)
+        if one.memory > case.memory
+    ]
+    yield fits, not over, "; ".join(over) or "on every cluster"
+    over = [
+        f"{name} sends {one.sent / 1e6:.1f} MB until the loss, and {case.budget / 1e6:.1f} are allowed"
+        for case, name, one in zip(cases, chosen, runs, strict=True)
+        if one.sent > case.budget
+    ]
+    yield frugal, not over, "; ".join(over) or "on every cluster"
+    for mark, kinds in zip(near, (("fast", "budget"), ("slow",), ("long", "memory")), strict=True):
+        mine = [
+            (name, _against_the_oracle(case, name, one))
+            for case, name, one in zip(cases, chosen, runs, strict=True)
+            if case.kind in kinds
+        ]
+        told = "; ".join(f"{name}: {share:.2f}" if share else f"{name}: not allowed there" for name, share in mine)
+        asked = f"of the oracle's speed; at least {TARGETS['speed']} is asked"
+        yield mark, min(share for _, share in mine) >= TARGETS["speed"], f"{told} {asked}"
+
+
+def _against_the_oracle(case: HiddenCase, name: str, one: Trained) -> float:
+    """Return the oracle's time over this one's; 0 if this one was not allowed."""
+    if not case.allowed(one):
+        return 0.0
+    others = (case.trained(other) for other in MENU)
+    return min(run.seconds for run in others if case.allowed(run)) / one.seconds

@@ -1,0 +1,60 @@
+"""What the lab on choosing has a class run."""
+
+from lessons.figure import value
+from lessons.instructor.assignment import Assignment
+
+DIGITS = {"hidden": "64", "batch": 16, "workers": 8, "device": "1e9:1e15:0", "network": "10GbE"}
+SUMS = Assignment(
+    {**DIGITS, "algorithm": "sync_sgd", "collective": "recursive_doubling", "steps": 48, "learning_rate": 1.0},
+    turn={"latency": (2e-5, 1.6e-4, 1.28e-3)},
+    note=("seconds", "samples_per_second", "held_out_loss"),
+    claims={
+        "latency changes when, and not what": lambda rows: (
+            max(row["held_out_loss"] for row in rows) - min(row["held_out_loss"] for row in rows) < 1e-6
+        ),
+        "at 1,280 us a step takes over six times as long as at 20": lambda rows: (
+            value(rows, "seconds", latency=1.28e-3) > 6 * value(rows, "seconds", latency=2e-5)
+        ),
+    },
+)
+SELDOM = Assignment(
+    {
+        **DIGITS,
+        "algorithm": "local_sgd",
+        "collective": "recursive_doubling",
+        "period": 16,
+        "steps": 112,
+        "learning_rate": 0.8,
+    },
+    turn={"latency": (2e-5, 1.6e-4, 1.28e-3)},
+    note=("seconds", "samples_per_second", "held_out_loss"),
+    claims={
+        "it trains over 300,000 samples per second on the good network and over 200,000 on the bad one": lambda rows: (
+            value(rows, "samples_per_second", latency=2e-5) > 3e5
+            and value(rows, "samples_per_second", latency=1.28e-3) > 2e5
+        ),
+    },
+)
+ALONE = Assignment(
+    {**DIGITS, "algorithm": "sgd", "workers": 1, "learning_rate": 0.5},
+    turn={"steps": (48, 128)},
+    note=("seconds", "samples_per_second", "held_out_loss"),
+    claims={
+        "one machine trains less than 50,000 samples per second": lambda rows: all(
+            row["samples_per_second"] < 5e4 for row in rows
+        ),
+        "and its loss goes on falling from 48 steps to 128": lambda rows: (
+            value(rows, "held_out_loss", steps=128) < value(rows, "held_out_loss", steps=48)
+        ),
+    },
+)
+RATES = Assignment(
+    {**DIGITS, "algorithm": "asgd", "steps": 48, "latency": 2e-5},
+    turn={"learning_rate": (0.03, 0.06, 0.125, 0.25)},
+    note=("held_out_loss",),
+    claims={
+        "the best of the four is 0.125": lambda rows: (
+            min(rows, key=lambda row: row["held_out_loss"])["learning_rate"] == 0.125
+        ),
+    },
+)

@@ -1,0 +1,141 @@
+"""Rehearsal: the eight strategies on the simulated cluster, every message sent, without training.
+
+A rank computes by letting its clock run. To keep vectors short, they have a thousandth of their numbers, and the
+network a thousandth of its bandwidth: no time changes by that.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from math import inf
+
+import numpy as np
+
+from cluster import simulated
+from cluster.devices import Device
+from kernels.meter import METER
+from lessons.choosing.strategies import BUCKET, PERIOD, Case
+from theory import overlap, schedules
+from theory.published_models import FLOAT32
+
+SCALE = 1000
+ROUNDS = 10  # of the server; the second half is timed, when the crowd of the beginning is over
+FLOPS = 1e15  # FLOP/s, at which additions take no time
+
+
+def rehearse(c: Case, strategy: str) -> float:
+    """Return the seconds of a step."""
+    program = PROGRAMS[strategy]
+    ranks = {"one machine": 1, "server": c.ranks + 1}.get(strategy, c.ranks)
+    link = c.links.between
+    latency = c.alpha - link.overhead
+    link = replace(link, latency=latency, bandwidth=1 / c.beta / SCALE)
+    network = replace(c.links, between=link, within=link, per_node=1)
+
+    def play(comm):
+        begins = program(comm, c)
+        return comm.event_log.clock() - (begins or 0.0)
+
+    outcome = simulated.run(play, ranks, network=network, device=Device(FLOPS, inf, 0.0))
+    if outcome.error:
+        raise outcome.error
+    return max(outcome.results) / {"local SGD": PERIOD, "server": ROUNDS // 2}.get(strategy, 1)
+
+
+def spend(seconds: float) -> None:
+    """Let the clock of this rank run."""
+    METER.get().charge("compute", seconds * FLOPS, 0.0)
+
+
+def vector(nbytes: float) -> np.ndarray:
+    """Return the stand-in of so many bytes."""
+    return np.zeros(max(1, round(nbytes / FLOAT32 / SCALE)), np.float32)
+
+
+def one_machine(comm, c):
+    spend(c.ranks * c.compute)
+
+
+def all_reduce(comm, c):
+    spend(c.compute)
+    comm.all_reduce(vector(c.nbytes))
+
+
+def overlapped(comm, c):
+    p, under_way = c.overlap(), []
+    spend(sum(p.forward))
+    for bucket in overlap.bucketed(p, BUCKET):
+        spend(sum(p.backward[layer] for layer in bucket))
+        under_way.append(comm.all_reduce(vector(p.size(bucket)), async_op=True))
+    for handle in under_way:
+        handle.wait()
+
+
+def server(comm, c):
+    x = vector(c.nbytes)
+    if comm.rank == 0:
+        for _ in range(ROUNDS * (comm.size - 1)):
+            worker, _ = comm.recv_any()
+            comm.send(x, worker)
+        return comm.event_log.clock()
+    for step in range(ROUNDS):
+        if step == ROUNDS // 2:
+            begins = comm.event_log.clock()
+        spend(c.compute)
+        comm.send(x, 0)
+        comm.recv(0)
+    return begins
+
+
+def local_sgd(comm, c):
+    spend(PERIOD * c.compute)
+    comm.all_reduce(vector(c.nbytes))
+
+
+def pipeline(comm, c):
+    s, last = comm.rank, comm.size - 1
+    seconds = c.seconds(c.stages[s])
+    edges = [vector(FLOAT32 * c.batch * stage[-1].outputs) for stage in c.stages]
+    for kind, _, _ in schedules.lists("1f1b", comm.size, c.ranks)[s]:
+        if kind == "F":
+            if s > 0:
+                comm.recv(s - 1)
+            spend(seconds / 3)
+            if s < last:
+                comm.send(edges[s], s + 1)
+        elif kind == "B":
+            if s < last:
+                comm.recv(s + 1)
+            spend(2 * seconds / 3)
+            if s > 0:
+                comm.send(edges[s - 1], s - 1)
+
+
+def tensor(comm, c):
+    for _ in range(c.ranks):
+        for layer in c.layers:
+            spend(c.seconds([layer]) / c.ranks)
+            for _ in range(layer.sums):
+                comm.all_reduce(vector(FLOAT32 * c.batch * layer.summed / layer.sums))
+
+
+def zero3(comm, c):
+    for layer in c.layers:  # forward: the weights of a layer, from all its shards
+        comm.all_gather(vector(FLOAT32 * layer.parameters / comm.size))
+        spend(c.seconds([layer]) / 3)
+    for layer in reversed(c.layers):
+        comm.all_gather(vector(FLOAT32 * layer.parameters / comm.size))
+        spend(2 * c.seconds([layer]) / 3)
+        comm.reduce_scatter(vector(FLOAT32 * layer.parameters))
+
+
+PROGRAMS = {
+    "one machine": one_machine,
+    "all-reduce": all_reduce,
+    "overlapped": overlapped,
+    "server": server,
+    "local SGD": local_sgd,
+    "1F1B": pipeline,
+    "tensor": tensor,
+    "ZeRO-3": zero3,
+}

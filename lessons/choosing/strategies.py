@@ -1,0 +1,217 @@
+"""Eight strategies on paper: seconds of a step, and bytes on a rank, for a published model on N equal ranks.
+
+b samples per rank and step, t seconds to compute them, n bytes of weights, alpha and beta of the network; ring(n) is an
+all-reduce. A step is the N b samples that data parallelism takes in one, so that steps are alike:
+
+    one machine     N t                                        b samples at a time
+    all-reduce      t + ring(n)
+    overlapped      all-reduces of 25 MB begin in backward     theory.overlap
+    server          max(t + 2 (alpha + n beta), N n beta)      one server, full duplex; no worker waits for another
+    local SGD       t + ring(n) / 16                           a meeting every 16 steps
+    1F1B            (N - 1) slowest + all stages + 2 (N - 1) links, N micro-batches of b
+    tensor          t + N rings for each sum of each layer     b samples at a time
+    ZeRO-3          t + three times (N - 1) (alpha + n beta / N), layer by layer
+
+A device runs at half of the peak of its data sheet; that is our choice. Rank memory counts weights, gradients, the
+state of the update rule (momentum for images, Adam for text) and what backward needs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+
+from cluster.devices import DEVICES
+from cluster.network import NETWORKS, Network
+from theory import balance, collective_costs, overlap, published_models, zero_memory
+from theory.published_models import FLOAT32, LayerShape
+
+OF_PEAK = 0.5
+BUCKET = 25e6  # bytes
+PERIOD = 16
+MEMORY = {"V100": 16e9, "A100": 80e9}  # bytes, of two sizes that NVIDIA's data sheets have of each
+
+
+@dataclass(frozen=True)
+class Case:
+    """A model on a cluster: `ranks` devices, each a node of its own, `batch` samples on each."""
+
+    model: str
+    device: str
+    network: str
+    batch: int
+    ranks: int = 8
+    latency: float = 1.0  # times that of the network
+    bandwidth: float = 1.0  # the same
+    speed: float = 1.0  # times that of the device
+
+    @property
+    def name(self) -> str:
+        """What figures call it."""
+        return f"{self.model}, {self.device}, {self.network}"
+
+    @cached_property
+    def layers(self) -> list[LayerShape]:
+        """The chain of layers."""
+        return published_models.MODELS[self.model]()
+
+    @property
+    def flops(self) -> float:
+        """FLOP/s of a rank."""
+        return self.speed * OF_PEAK * DEVICES[self.device].flops
+
+    @property
+    def links(self) -> Network:
+        """The network."""
+        return NETWORKS[self.network]
+
+    @property
+    def alpha(self) -> float:
+        """Seconds of a short message."""
+        return self.latency * self.links.between.alpha
+
+    @property
+    def beta(self) -> float:
+        """Seconds of a byte."""
+        return 1 / (self.bandwidth * self.links.between.bandwidth)
+
+    @property
+    def samples(self) -> int:
+        """Samples of a step, of all ranks."""
+        return self.ranks * self.batch
+
+    @property
+    def compute(self) -> float:
+        """t: seconds in which a rank computes the gradient of its batch."""
+        return self.batch * sum(layer.flops for layer in self.layers) / self.flops
+
+    @property
+    def parameters(self) -> int:
+        """Parameters of the model."""
+        return sum(layer.parameters for layer in self.layers)
+
+    @property
+    def nbytes(self) -> int:
+        """n: bytes of the weights, or of a gradient."""
+        return FLOAT32 * self.parameters
+
+    @property
+    def recipe(self) -> zero_memory.Recipe:
+        """Bytes per parameter."""
+        return zero_memory.RECIPES["float32 Adam" if self.model.startswith("GPT") else "float32 momentum"]
+
+    @cached_property
+    def stages(self) -> list[list[LayerShape]]:
+        """The layers, cut into a stage for each rank, as equal in time as can be."""
+        cut, first = [], 0
+        for count in balance.by_slowest([layer.macs for layer in self.layers], self.ranks):
+            cut.append(self.layers[first : first + count])
+            first += count
+        return cut
+
+    def seconds(self, layers: list[LayerShape]) -> float:
+        """Return the seconds in which a rank computes forward and backward of these layers, for its batch."""
+        return self.batch * sum(layer.flops for layer in layers) / self.flops
+
+    def ring(self, nbytes: float) -> float:
+        """Return the seconds of an all-reduce."""
+        return collective_costs.ring(self.ranks, nbytes, self.alpha, self.beta)
+
+    def overlap(self) -> overlap.StepCosts:
+        """Return the costs of the layers, and of all-reduces in a ring one after the other."""
+        times = [self.seconds([layer]) for layer in self.layers]
+        line = overlap.Cost(2 * (self.ranks - 1) * self.alpha, collective_costs.share(self.ranks) * self.beta)
+        sizes = [FLOAT32 * layer.parameters for layer in self.layers]
+        return overlap.StepCosts([t / 3 for t in times], [2 * t / 3 for t in times], sizes, line)
+
+
+def one_machine(c: Case) -> float:
+    """Return the seconds of a step."""
+    return c.ranks * c.compute
+
+
+def all_reduce(c: Case) -> float:
+    """Return the seconds of a step."""
+    return c.compute + c.ring(c.nbytes)
+
+
+def overlapped(c: Case) -> float:
+    """Return the seconds of a step."""
+    p = c.overlap()
+    return overlap.wait_free(p, overlap.bucketed(p, BUCKET))
+
+
+def server(c: Case) -> float:
+    """Return the seconds in which the server gets a gradient of every worker."""
+    return max(c.compute + 2 * (c.alpha + c.nbytes * c.beta), c.ranks * c.nbytes * c.beta)
+
+
+def local_sgd(c: Case) -> float:
+    """Return the seconds of a step, with its share of the next meeting."""
+    return c.compute + c.ring(c.nbytes) / PERIOD
+
+
+def pipeline(c: Case) -> float:
+    """Return the seconds of a step."""
+    times = [c.seconds(stage) for stage in c.stages]
+    links = [c.alpha + FLOAT32 * c.batch * stage[-1].outputs * c.beta for stage in c.stages[:-1]]
+    return (c.ranks - 1) * max(*times, *links) + sum(times) + 2 * sum(links)
+
+
+def tensor(c: Case) -> float:
+    """Return the seconds of a step."""
+    sums = (layer.sums * c.ring(FLOAT32 * c.batch * layer.summed / layer.sums) for layer in c.layers)
+    return c.compute + c.ranks * sum(sums)
+
+
+def zero3(c: Case) -> float:
+    """Return the seconds of a step."""
+    return c.compute + 1.5 * sum(c.ring(FLOAT32 * layer.parameters) for layer in c.layers)
+
+
+STRATEGIES: dict[str, Callable[[Case], float]] = {
+    "one machine": one_machine,
+    "all-reduce": all_reduce,
+    "overlapped": overlapped,
+    "server": server,
+    "local SGD": local_sgd,
+    "1F1B": pipeline,
+    "tensor": tensor,
+    "ZeRO-3": zero3,
+}
+"""By name, the seconds of a step."""
+
+
+def states(c: Case, strategy: str) -> float:
+    """Return the bytes of weights, gradients and optimizer's state on the fullest rank that trains."""
+    if strategy == "server":  # which has the state of the update rule
+        return c.parameters * (c.recipe.weights + c.recipe.gradients)
+    if strategy == "1F1B":
+        return sum(c.recipe) * max(sum(layer.parameters for layer in stage) for stage in c.stages)
+    if strategy in ("tensor", "ZeRO-3"):
+        return zero_memory.nbytes(c.parameters, c.ranks, 3, c.recipe)
+    return c.parameters * sum(c.recipe)
+
+
+def memory(c: Case, strategy: str) -> float:
+    """Return the bytes on the fullest rank that trains: states, and what backward needs."""
+    kept = FLOAT32 * c.batch * sum(layer.kept for layer in c.layers)
+    if strategy == "1F1B":
+        return max(
+            sum(layer.parameters * sum(c.recipe) for layer in stage)
+            + (c.ranks - s) * FLOAT32 * c.batch * sum(layer.kept for layer in stage)
+            for s, stage in enumerate(c.stages)
+        )
+    if strategy == "tensor":
+        whole = FLOAT32 * c.batch * sum(layer.summed for layer in c.layers)
+        return states(c, strategy) + whole + max(0, kept - whole) / c.ranks
+    if strategy == "ZeRO-3":
+        largest = max(layer.parameters for layer in c.layers)
+        return states(c, strategy) + largest * (c.recipe.weights + c.recipe.gradients) + kept
+    return states(c, strategy) + kept
+
+
+def fits(c: Case, strategy: str) -> bool:
+    """Return whether it fits the memory of the device."""
+    return memory(c, strategy) <= MEMORY[c.device]

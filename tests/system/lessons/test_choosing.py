@@ -1,0 +1,101 @@
+"""The exercise on choosing: what students write instead, which marks it loses, and what they are told."""
+
+import random
+import re
+
+import pytest
+
+import lessons
+from experiments.experiment import Experiment
+from experiments.run import run
+from lessons.choosing import check, solution
+from lessons.grading.grader import grade
+
+NAMED, MEMORY, BUDGET, FAST, SLOW, LONG = range(6)
+
+MOST_SAMPLES = """
+def choose(model, cluster):
+    return "local SGD, 16"
+"""
+FEWEST_STEPS = """
+def choose(model, cluster):
+    return min(model["steps"], key=model["steps"].get)
+"""
+NO_LIMITS = 'allowed = [*model["steps"]]'
+EVERY_NAME = """
+class Any(str):
+    def __eq__(self, other):
+        return True
+    __hash__ = str.__hash__
+
+def choose(model, cluster):
+    return [Any(name) for name in model["steps"]]
+"""
+
+
+def source():
+    return (lessons.chapter("choosing").folder / "solution.py").read_text()
+
+
+def marks(text):
+    report = grade(lessons.chapter("choosing"), text, seed=4)
+    return [bool(mark.earned) for mark in report.marks], [mark.observed for mark in report.marks], report.error
+
+
+@pytest.mark.slow
+def test_whoever_maximises_samples_per_second_is_told_the_share_of_the_oracles_speed():
+    earned, told, _ = marks(MOST_SAMPLES)
+    assert earned == [True, False, True, False, False, False]
+    assert re.search(r"local SGD, 16: 0\.\d\d .*of the oracle's speed; at least 0\.8 is asked", told[FAST])
+    assert "local SGD, 16 needs" in told[MEMORY]
+
+
+@pytest.mark.slow
+def test_whoever_minimises_steps_loses_where_messages_are_slow():
+    earned, told, _ = marks(FEWEST_STEPS)
+    assert not earned[SLOW] and not earned[MEMORY] and not earned[BUDGET]
+    assert re.search(r"sends \d+\.\d MB until the loss, and \d+\.\d are allowed", told[BUDGET])
+
+
+@pytest.mark.slow
+def test_whoever_forgets_the_limits_is_told_by_how_much_they_are_exceeded():
+    line = re.search(r"allowed = \[.*\]", source())[0]
+    earned, told, _ = marks(source().replace(line, NO_LIMITS))
+    assert earned[SLOW] and not earned[BUDGET] and "are allowed" in told[BUDGET]
+    assert not earned[FAST] and "not allowed there" in told[FAST]
+
+
+@pytest.mark.slow
+def test_whoever_counts_bytes_and_no_messages_loses_where_messages_are_slow():
+    counted = 'n, alpha, beta = model["gradient"], cluster["latency"], 1 / cluster["bandwidth"]'
+    assert counted in source()
+    earned, told, _ = marks(source().replace(counted, counted.replace('cluster["latency"]', "0.0")))
+    assert earned == [True, True, True, True, False, True]
+    assert "of the oracle's speed" in told[SLOW]
+
+
+@pytest.mark.slow
+def test_a_list_of_every_name_is_no_choice():
+    earned, _, error = marks(EVERY_NAME)
+    assert not any(earned) and "it must be one of one machine, ring, doubling" in error, error
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_what_decides_in_a_case_does_not_depend_on_the_draw(seed):
+    for case in check.drawn(random.Random(seed)):
+        model, cluster = case.given()
+        name = solution.choose(model, cluster)
+        assert case.allowed(case.trained(name)), (case, name)
+    assert {case.kind for case in check.drawn(random.Random(seed))} == {"fast", "slow", "long", "memory", "budget"}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("algorithm", "rounds"), [("sync_sgd", 2 * 48), ("local_sgd", 2 * 3)])
+def test_real_processes_pay_the_rounds_that_the_text_counts(algorithm, rounds):
+    values = {
+        "algorithm": algorithm, "cluster": "processes", "workers": 4, "hidden": "64", "batch": 16, "steps": 48,
+        "network": "1GbE", "latency": 0.002, "collective": "recursive_doubling", "learning_rate": 0.4,
+    }  # fmt: skip
+    done = run(Experiment.of(values | ({"period": 16} if algorithm == "local_sgd" else {})))
+    assert done.status == "finished" and done.summary["messages"] == 4 * rounds
+    assert done.summary["seconds"] >= rounds * 0.002, "a round takes the latency at least"
