@@ -12,7 +12,7 @@ from lessons.grading.grader import SolutionError
 
 POINTS = {
     "each module makes its update for every mini-batch": 3,
-    "no module waits for what comes from above": 4,
+    "no module waits for what comes from above": 5,
     "a module keeps the activations of one mini-batch": 2,
     "nothing travels that need not": 2,
     "the model is nearly as good as by back-propagation": 4,

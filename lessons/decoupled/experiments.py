@@ -352,7 +352,7 @@ def kept(run):
     """The sum of all ranks' peaks; a residual model of 32 layers, 32 images in a mini-batch.
 
     Module k of K, counted from 0, has K - k mini-batches in flight, so DDG keeps (K + 1) / 2 times what the others
-    do.
+    keep.
     """
     rows = []
     for method in ("back-propagation", "DDG", "features replay", "greedy"):
