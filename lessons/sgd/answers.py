@@ -77,7 +77,7 @@ def turned(run, rule: str) -> str:
         min(experiments.steps_down(run, RULES[rule], rate, start, axes) for rate in experiments.TURNED[RULES[rule]])
         for axes in (np.eye(20), rotation)
     )
-    return "same" if across < 1.4 * along else "some" if across < 10 * along else "many" if across < inf else "never"
+    return "same" if across < 4 / 3 * along else "some" if across < 10 * along else "many" if across < inf else "never"
 
 
 def lifted(run, momentum: float) -> float:

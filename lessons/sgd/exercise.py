@@ -12,8 +12,9 @@ Write one step, with one set of constants, for all of these:
 
 - valleys without noise: the loss of what you ship should be a millionth after hardly more gradients than heavy ball
   needs with the rate and the momentum that are best for that valley;
-- noise: after 1,000 noisy gradients the loss of what you ship should be hardly above that of averaged SGD, whether
-  training begins near the optimum or a thousand times as far away;
+- noise: after 1,000 noisy gradients the loss of what you ship should be hardly above that of averaged SGD, which has a
+  rate of 1 and ships the mean of its models after the 300th; whether training begins near the optimum or a thousand
+  times as far away;
 - memory: at most three vectors as long as `w`, and up to twenty numbers.
 
 All losses are quadratics in 60 to 100 weights. Their curvatures lie between 0.01 and 1, and the largest is 1. Valleys
