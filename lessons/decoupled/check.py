@@ -9,6 +9,7 @@ import numpy as np
 from lessons.decoupled.exercise import TARGETS
 from lessons.figure import run_now
 from lessons.grading.grader import SolutionError
+from lessons.grading.neighbours import NeighbourComm
 
 POINTS = {
     "each module makes its update for every mini-batch": 3,
@@ -35,7 +36,7 @@ def check(solution, seed):
         plays, seen = [one.role("module") for one in ranks], Probe(modules, batches)
         done = ranks[0].run(
             lambda comm, task, s: plays[comm.rank](
-                NeighbourComm(comm), ObservedModule(comm, task, s.learning_rate, seen), s
+                NeighbourComm(comm, "module", []), ObservedModule(comm, task, s.learning_rate, seen), s
             ),
             beside=textbook,
             **values,
@@ -164,23 +165,3 @@ class ObservedModule:
     def _own(self, w, where):
         if not np.array_equal(w, self._w):
             raise SolutionError(f"{where} on module {self._index} was given weights that were not reported.")
-
-
-class NeighbourComm:
-    """A comm that reaches only the neighbouring ranks."""
-
-    def __init__(self, comm):
-        self._comm, self.rank, self.size = comm, comm.rank, comm.size
-        self._neighbours = {comm.rank - 1, comm.rank + 1} & set(range(comm.size))
-
-    def recv(self, src, tag=0):
-        if src not in self._neighbours:
-            raise SolutionError(f"module {self.rank} waited for a message of rank {src}, which is no neighbour of it.")
-        return self._comm.recv(src, tag)
-
-    def send(self, x, dst, tag=0):
-        if dst not in self._neighbours or not isinstance(x, np.ndarray):
-            raise SolutionError(
-                f"module {self.rank} sent a {type(x).__name__} to rank {dst}; expected an array, to a neighbour."
-            )
-        self._comm.send(x, dst, tag)
