@@ -164,7 +164,7 @@ def _fastest(rows, case):
             for row in rows
             if row["strategy"] in ("1F1B", "tensor", "ZeRO-3")
         ),
-        "the fastest of all does not fit, and of those that do the pipeline is the fastest": lambda rows: (
+        "the fastest does not fit; of those that do the pipeline is, where ZeRO-3 fetches nothing ahead": lambda rows: (
             max(rows, key=lambda row: row["speed"])["strategy"] == "local SGD"
             and max((r for r in rows if _fits(r)), key=lambda row: row["speed"])["strategy"] == "1F1B"
         ),
