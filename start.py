@@ -79,16 +79,29 @@ def install() -> int:
         line.split("#")[0].strip() for line in requirements.read_text("utf-8").splitlines() if "torch==" in line
     )
     for packages in ([torch], ["-r", str(requirements)]):
-        command = [str(PYTHON), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *packages]
+        command = [str(PYTHON), "-m", "pip", "install", "--quiet", "--no-compile", "--disable-pip-version-check"]
+        command += packages
         if subprocess.run(command, cwd=ROOT, check=False).returncode:
             return fail("pip could not install the requirements; its message is above. Try again, or by hand (README).")
     say("compiling the kernels")
-    subprocess.run(
-        [str(PYTHON), "-m", "experiments.jobs.precompile"], cwd=ROOT, check=False
-    )  # if not now, then at first use
+    precompile()
     STAMP.write_text(wanted + "\n", "utf-8")
     say("done")
     return 0
+
+
+def precompile() -> None:
+    """Compile the kernels, and on another core the packages' sources, but for their tests. pip would do that first.
+
+    What is not compiled now is compiled at first use.
+    """
+    sources = [str(PYTHON), "-m", "compileall", "-qq", "-x", r"site-packages.*[\\/]tests?[\\/]", str(HOME)]
+    with subprocess.Popen(sources, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as other:
+        try:
+            subprocess.run([str(PYTHON), "-m", "experiments.jobs.precompile"], cwd=ROOT, check=False)
+        except BaseException:  # the reader gives up
+            other.kill()
+            raise
 
 
 def works() -> bool:

@@ -15,9 +15,9 @@ from pathlib import Path
 PATH = Path(__file__).with_name("rates.toml")
 STEPS = 200  # of the runs that were searched
 FEW = 4  # workers; gradients that many workers add up, each of them late, bear smaller rates
-TOO_LATE = (
-    "Gradients of 16 workers come so late that its held-out loss is up to {late:.2g} after {steps} steps at every rate "
-    "that was tried; 4 workers end at {loss:.2g}. Give it more steps, or fewer workers."
+TOO_MANY = (
+    "With 16 workers its held-out loss is up to {many:.2g} after {steps} steps at every rate that was tried; with 4 it "
+    "is {few:.2g}. Give it more steps, or fewer workers."
 )
 STAND_INS = {"mnist": "digits"}  # workloads that begin with the rates of another one: images of digits, only larger
 
@@ -30,7 +30,7 @@ class Rate:
     loss   that held-out loss
     rate   the default for up to 4 workers: `best`, or the half of it, if a single worker bears no more
     many   the default for more: `rate`, or the half, quarter, eighth or sixteenth of it that 16 workers bear
-    late   the held-out loss, of the worst seed, at which 16 workers end where they bear none of these; 0 elsewhere
+    many_loss   the held-out loss, of the worst seed, at which 16 workers end where they bear none of these; or 0
     note   what is to be known where even the best rate ends far above the lowest loss of all methods; "" elsewhere
     """
 
@@ -38,7 +38,7 @@ class Rate:
     loss: float
     rate: float
     many: float
-    late: float = 0.0
+    many_loss: float = 0.0
     note: str = ""
 
     def default(self, workers: int) -> float:
@@ -47,8 +47,8 @@ class Rate:
 
     def notes(self, workers: int) -> list[str]:
         """Return what is to be known of so many workers at the default rate, in so few steps, in sentences."""
-        slow = [TOO_LATE.format(steps=STEPS, late=self.late, loss=self.loss)] if self.late and workers > FEW else []
-        return slow + [self.note] * bool(self.note)
+        crowded = TOO_MANY.format(steps=STEPS, many=self.many_loss, few=self.loss)
+        return [crowded] * bool(self.many_loss and workers > FEW) + [self.note] * bool(self.note)
 
 
 def known(algorithm: str, workload: str, model: str = "") -> Rate | None:
@@ -70,8 +70,8 @@ def table() -> dict[str, dict[str, Rate]]:
     return {part: {name: _line(**line) for name, line in lines.items()} for part, lines in parts.items()}
 
 
-def _line(best: float, loss: float, rate: float, many: float, late: float = 0.0, note: str = "") -> Rate:
-    return Rate(float(best), float(loss), float(rate), float(many), float(late), note)
+def _line(best: float, loss: float, rate: float, many: float, many_loss: float = 0.0, note: str = "") -> Rate:
+    return Rate(float(best), float(loss), float(rate), float(many), float(many_loss), note)
 
 
 def write(lines: dict[str, dict[str, Rate]], path: Path = PATH) -> None:
@@ -80,7 +80,9 @@ def write(lines: dict[str, dict[str, Rate]], path: Path = PATH) -> None:
     for part, rates in lines.items():
         text.append(f"\n[{part}]\n")
         for name, one in rates.items():
-            more = f", late = {one.late:.4g}" * bool(one.late) + f', note = "{one.note}"' * bool(one.note)
+            more = f", many_loss = {one.many_loss:.4g}" * bool(one.many_loss) + f', note = "{one.note}"' * bool(
+                one.note
+            )
             values = f"best = {one.best:g}, loss = {one.loss:.4g}, rate = {one.rate:g}, many = {one.many:g}"
             text.append(f"{name} = {{ {values}{more} }}\n")
     path.write_text("".join(text), "utf-8")

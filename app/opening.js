@@ -1,6 +1,7 @@
 // The curtain before the page: Streamlit draws a page piece by piece, and each piece pushes those below it. What is not
 // seen does not jump, so the page is shown when it is whole: its script has ended, every part has come, nothing moves.
-const PATIENCE = 10_000; // ms after the first part came; a script that goes on longer is watched at its work
+const PATIENCE = 10_000; // ms after the first part came; a run that goes on longer is watched at its work
+const LONGEST = 20_000;  // ms, of a page on a busy machine that has nothing yet to be watched
 const STILL = 4;         // frames in which nothing moved
 const root = document.documentElement;
 root.classList.add("opening");
@@ -21,7 +22,8 @@ function look(now) {
   const there = whole ? places(app) : "";
   frames = there && there === before ? frames + 1 : 0;
   before = there;
-  if (frames >= STILL || (began && now - began > PATIENCE)) root.classList.remove("opening");
+  const most = app?.querySelector('[data-testid="stProgress"]') ? PATIENCE : LONGEST;
+  if (frames >= STILL || (began && now - began > most)) root.classList.remove("opening");
   else requestAnimationFrame(look);
 }
 requestAnimationFrame(look);

@@ -1,8 +1,8 @@
-"""Opening: the page's first HTML carries its style, and a curtain that opens when the page is whole.
+"""Opening: the page's first HTML carries its style, a curtain that opens when the page is whole, and a quick answer.
 
 Streamlit can bring a style sheet only with the elements of a page, after some of them have been seen without it. This
-middleware writes both to the end of the HTML that Streamlit serves: before any script of it has run, and behind its
-head, where Streamlit's own rules come in later and would win over equal ones.
+middleware writes all of it to the end of the HTML that Streamlit serves: before any script of it has run, and behind
+its head, where Streamlit's own rules come in later and would win over equal ones.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ class OpeningMiddleware:
 
     def __init__(self, app: ASGIApp):
         self.app = app
-        style, script = (HERE / name for name in ("style.css", "opening.js"))
-        self.more = f"<style>{style.read_text('utf-8')}</style><script type=module>{script.read_text('utf-8')}</script>"
+        style, *scripts = ((HERE / name).read_text("utf-8") for name in ("style.css", "opening.js", "answer.js"))
+        self.more = f"<style>{style}</style>" + "".join(f"<script type=module>{script}</script>" for script in scripts)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http" or scope["method"] != "GET":

@@ -179,7 +179,8 @@ class Experiment(Knobs):
     def notes(self) -> tuple[str, ...]:
         """What its algorithm has to say of it before it runs, in sentences."""
         line = rates.known(self.algorithm, self.workload, self.data.get("model", ""))
-        short = line is not None and self.workload not in rates.STAND_INS and (self.steps or math.inf) <= rates.STEPS
+        searched = self.method.defaults.get("steps", rates.STEPS)
+        short = line is not None and self.workload not in rates.STAND_INS and (self.steps or math.inf) <= searched
         return (*self.method.notes(self), *(line.notes(self.workers) if short else []))
 
     @property

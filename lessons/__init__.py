@@ -7,6 +7,7 @@ import importlib
 from pathlib import Path
 
 CHAPTERS: tuple[str, ...] = (
+    "sgd",
     "large_batches",
     "collectives",
     "overlap",

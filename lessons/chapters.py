@@ -172,18 +172,20 @@ class Chapter:
     def recompute(self, log: Callable[[str], None] = lambda _: None, only: Collection[str] | None = None) -> Golden:
         """Run figures and quiz items in this process; call `log` with the name of each.
 
-        With `only`, names of figures (short or full) and of items, the others stay as they are recorded. ValueError if
-        the chapter has none of a name.
+        Figures are those of the texts and those that are recorded beside them. With `only`, names of figures that it
+        declares or shows (short or full) and of items, the others stay as they are recorded. ValueError if the chapter
+        has none of a name.
         """
         wanted = {name if "." in name else f"{self.name}.{name}" for name in only or ()} | {*(only or ())}
-        known = {*self.figures, *(item.name for item in self.items)}
+        known = {*self.figures, *self.declared, *(item.name for item in self.items)}
         for name in only or ():
             if name not in known and f"{self.name}.{name}" not in known:
                 raise ValueError(
-                    f"{self.name} shows no figure and asks no question {name!r}; {', '.join(sorted(known))}."
+                    f"{self.name} has no figure and asks no question {name!r}; {', '.join(sorted(known))}."
                 )
         figures = {}
-        for name in self.figures:
+        beside = [name for name in self.declared if name in wanted or name in self.golden.figures]
+        for name in dict.fromkeys([*self.figures, *beside]):
             if only is None or name in wanted:
                 log(name)
                 figures[name] = run_figure(name, lessons.find(name), lambda n, name=name: log(f"{name}, run {n}"))

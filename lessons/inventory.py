@@ -134,4 +134,5 @@ def _question(
 
 def _said(value: float, unit: str) -> str:
     """Return a number with two digits: a third would tell the measured one from those of formulas."""
-    return f"{units.number(value, 2)} {unit}".strip()
+    two = float(units.number(value, 2))
+    return f"{f'{two:,.0f}' if abs(two) >= 100 else units.number(two, 2)} {unit}".strip()

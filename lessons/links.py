@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 
 ARXIV = re.compile(r"arXiv:(\d{4}\.\d{4,5})")
-DOI = re.compile(r"doi:(10\.\d{4,9}/[^\s,;()]*[^\s,;().])")
+DOI = re.compile(r"doi:(10\.\d{4,9}/(?:[^\s,;()]|\([^\s,;()]*\))*[^\s,;().])")
 OPEN_REVIEW = re.compile(r"OpenReview (\w{8,})")
 ADDRESS = re.compile(r"https?://[^\s)]+[^\s),.]")
 TARGETS = (

@@ -24,7 +24,8 @@ ON_PAGE = {"ranks": "ranks", "chunks": "micro_batches", "forward": "cost_f", "in
 
 TITLES = {
     "asgd": "Asynchronous SGD", "backup": "Synchronous SGD with backup workers", "easgd": "EASGD",
-    "model_averaging": "Model averaging", "sync_sgd": "Synchronous SGD",
+    "model_averaging": "Model averaging", "sync_sgd": "Synchronous SGD", "layer_wise": "Back-propagation",
+    "ddg": "DDG", "greedy": "Greedy learning",
     "1f1b": "1F1B", "chimera": "Chimera", "gpipe": "GPipe", "interleaved": "Interleaved 1F1B",
     "pipedream": "PipeDream", "zb_h1": "ZB-H1",
 }  # fmt: skip

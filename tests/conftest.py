@@ -1,6 +1,7 @@
 """How tests are dealt to the cores: file by file, since a file's tests share servers and count processes, but for the
 large ones, whose tests share nothing. Ranks that are processes find loaded what their programs import."""
 
+import gc
 import re
 
 import pytest
@@ -76,6 +77,12 @@ def pytest_collection_modifyitems(config, items):
     if hasattr(config, "workerinput"):
         rank = {name: place for place, name in enumerate(FIRST)}
         items.sort(key=lambda item: rank.get(scope(item.nodeid), len(rank)))
+
+
+def pytest_collection_finish():
+    """Keep what was imported and collected from the garbage collector, which would look through it for ever."""
+    gc.collect()
+    gc.freeze()
 
 
 def pytest_xdist_make_scheduler(config, log):

@@ -44,9 +44,9 @@ def roofline(report: Report, chosen: str) -> go.Figure:
                 hovertemplate="%{customdata}: %{y:.3g} GFLOP/s at %{x:.3g} FLOPs per byte, %{text}"
                               f"<extra>{label}</extra>",
             )  # fmt: skip
-    frame(figure, "operational intensity in FLOPs per byte; GFLOP/s")
+    frame(figure, "operational intensity, FLOPs per byte")
     figure.update_xaxes(type="log", rangemode="normal", exponentformat="power", dtick=1)
-    figure.update_yaxes(type="log", exponentformat="power", dtick=1)
+    figure.update_yaxes(type="log", exponentformat="power", dtick=1, title="GFLOP/s")
     figure.update_layout(height=400)
     return figure
 

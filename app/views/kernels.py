@@ -186,7 +186,7 @@ def _table(row: Row, report: Report) -> None:
             meaning,
         )
         lines.append(f"<tr><th>{label}</th>{''.join(f'<td>{escape(cell)}</td>' for cell in cells)}</tr>")
-    head = "".join(f"<th>{word}</th>" for word in heads)
+    head = "".join(f"<th>{word}</th>" if word else "<td></td>" for word in heads)
     body = "".join(lines)
     st.html(f'<div class="figures explained"><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>')
 

@@ -178,7 +178,8 @@ def heading(text: str, help: str | None = None) -> None:
 def lines(draw, shown: list[Shown], told: str, *how, key: str = "", zoom: tuple[float, float] | None = None) -> None:
     """Draw the curves draw(shown, *how) on a canvas, opened with `zoom`; `told` is their finding in words."""
     axes = " ".join(map(str, (*how, *(one.folder for one in shown))))
-    what = how[0] if draw is charts.measured else "accuracy, %" if draw is charts.accuracy else draw.__name__
+    called = {"accuracy": "accuracy, %", "measured": how[0], "picture": "loss"}  # the picture of a race
+    what = called.get(draw.__name__, draw.__name__)
     frame = _built(
         draw.__name__, _named(shown), (*how, zoom),
         lambda: curve.frame(draw(shown, *how), told, axes, compared(shown, what), zoom),

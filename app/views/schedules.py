@@ -291,7 +291,7 @@ def _table(studies: list[Study]) -> None:
         if len(values) > 1:
             cells.append(_difference(name, *values))
         rows.append((f"{label}", [*cells, meaning]))
-    head = "".join(f"<th>{escape(word)}</th>" for word in heads)
+    head = "".join(f"<th>{escape(word)}</th>" if word else "<td></td>" for word in heads)
     body = "".join(
         f"<tr><th>{escape(label)}</th>{''.join(f'<td>{escape(cell)}</td>' for cell in cells)}</tr>"
         for label, cells in rows

@@ -108,7 +108,7 @@ def _columns() -> dict:
     columns = {"method": text("Method", pinned=True)}
     for quantity, title in TITLES.items():
         unit = SCALES[quantity][0]
-        columns[quantity] = text(title, width=150 if quantity in ("communication", "memory") else "small")
+        columns[quantity] = text(title, width=150 if quantity in ("communication", "memory") else 110)
         columns[f"{quantity} value"] = number(unit, format="%.3g", help=f"{title} of a step, in {unit}")
     columns["sending"] = number("Sending, s", format="%.3g", help="If all ports are busy without a pause.")
     columns["computing"] = number("Computing, s", format="%.3g", help="If all devices are at their peak.")

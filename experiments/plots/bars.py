@@ -55,7 +55,7 @@ def shares(shown: list[Shown]) -> Bars:
         behind = Bars(*_shares(ghosts[0].run), 100.0, ghosts[0].name)
     grouped = run.trace.ranks > ALONE
     more = f"; a bar is the mean of {run.trace.ranks // GROUPED} ranks or more, point at it for their range" * grouped
-    return Bars(names, parts, 100.0, f"share of the time, %{more}", behind=behind)
+    return Bars(names, parts, 100.0, f"share of each rank's time, %{more}", behind=behind)
 
 
 def _shares(run: Run) -> tuple[list[str], list[Part]]:

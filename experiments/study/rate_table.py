@@ -14,6 +14,7 @@ from multiprocessing import get_context
 
 import numpy as np
 
+import algorithms
 from algorithms.rates import FEW, STEPS, Rate
 from experiments.experiment import Experiment
 from experiments.run import check, run, workload_of
@@ -107,8 +108,8 @@ def line(experiment: Experiment, seeds: Sequence[int] = SEEDS) -> Rate:
     start = workload.evaluate(workload.start(0)).loss
     enough = start - LEARNED * (start - loss)
     rate, _ = borne(experiment, rate, 1, enough, seeds)
-    many, late = borne(experiment, rate, MANY, enough, seeds)
-    return Rate(rung(best), float(f"{loss:.4g}"), rate, many, float(f"{late:.4g}"))
+    many, many_loss = borne(experiment, rate, MANY, enough, seeds)
+    return Rate(rung(best), float(f"{loss:.4g}"), rate, many, float(f"{many_loss:.4g}"))
 
 
 def borne(
@@ -139,9 +140,13 @@ def noted(lines: dict[str, Rate], workload: Workload) -> dict[str, Rate]:
     start, lowest = workload.evaluate(workload.start(0)).loss, min(one.loss for one in lines.values())
     enough = start - NEAR * (start - lowest)
     return {
-        name: replace(one, note="" if one.loss <= enough else SLOW.format(steps=STEPS, loss=one.loss, lowest=lowest))
-        for name, one in lines.items()
+        name: replace(one, note="" if one.loss <= enough else _slow(name, one, lowest)) for name, one in lines.items()
     }
+
+
+def _slow(name: str, one: Rate, lowest: float) -> str:
+    steps = algorithms.find(name).defaults.get("steps", STEPS)
+    return SLOW.format(steps=steps, loss=one.loss, lowest=lowest)
 
 
 def _one_thread() -> None:

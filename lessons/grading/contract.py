@@ -79,6 +79,7 @@ MESSAGE = "a message: None, a number, an array, or a tuple of these", _message
 PARAMETERS = "a vector of {d} floats, as task.start() returns it", _parameters
 BATCH = "the number of a mini-batch, a whole number from 0", _whole
 INPUT = "an array, or None", lambda value, *_: value is None or isinstance(value, np.ndarray)
+ARRAY = "an array", lambda value, *_: isinstance(value, np.ndarray)
 OP = "the op 'sum' or 'mean'", _one_of("sum", "mean")
 
 TAKES: dict[str, tuple[tuple[str, Callable[..., bool]], ...]] = {
@@ -108,5 +109,6 @@ TAKES: dict[str, tuple[tuple[str, Callable[..., bool]], ...]] = {
     "at": (("a whole number of steps from 0", _whole),),
     "forward": (PARAMETERS, INPUT, BATCH),
     "backward": (PARAMETERS, INPUT, BATCH),
+    "classify": (ARRAY, ARRAY, BATCH),
 }
-TASK = {"gradient", "report", "measure", "at", "forward", "backward"}
+TASK = {"gradient", "report", "measure", "at", "forward", "backward", "classify"}

@@ -127,7 +127,7 @@ def _place(where: Any) -> Any:
 
 
 class RemoteTask(Remote):
-    """Stub of `workloads.task.Task`; what `forward` and `backward` do is up to a check."""
+    """Stub of `workloads.task.Task`; what the words from `forward` to `classify` do is up to a check."""
 
     name = "task"
 
@@ -149,6 +149,12 @@ class RemoteTask(Remote):
 
     def backward(self, *given: Any) -> Any:
         return self._request("backward", 0, *given)
+
+    def head(self) -> np.ndarray:
+        return self._request("head", 0)
+
+    def classify(self, *given: Any) -> Any:
+        return self._request("classify", 0, *given)
 
     def report(self, w: np.ndarray) -> None:
         self._request("report", 0, w)

@@ -14,6 +14,7 @@ import kernels
 from lessons.figure import run_now
 from lessons.grading.grader import SolutionError
 from lessons.grading.held import Held
+from lessons.grading.neighbours import NeighbourComm
 from lessons.pipedream.exercise import TARGETS
 
 POINTS = {
@@ -78,7 +79,9 @@ def _pipeline(attempt, beside, **values):
     """Return (probe, Run) of a pipeline whose stages are the solution's."""
     play, seen = attempt.role("stage"), PipelineProbe(values["workers"], values["steps"])
     done = attempt.run(
-        lambda comm, task, s: play(NeighbourComm(comm, seen), ObservedLayers(comm, task, s, seen), s),
+        lambda comm, task, s: play(
+            NeighbourComm(comm, "stage", seen.arrived[comm.rank]), ObservedLayers(comm, task, s, seen), s
+        ),
         beside=beside,
         **values,
     )
@@ -183,26 +186,3 @@ class ObservedLayers:
             if np.array_equal(w, self.versions[version]):
                 return version
         raise SolutionError(f"{where} on stage {self.index} was given weights that are no version of this stage.")
-
-
-class NeighbourComm:
-    """A comm that reaches only the neighbouring ranks."""
-
-    def __init__(self, comm, seen: PipelineProbe):
-        self.comm, self.rank, self.size, self.poll = comm, comm.rank, comm.size, comm.poll
-        self.arrived = seen.arrived[comm.rank]
-        self.neighbours = {comm.rank - 1, comm.rank + 1} & set(range(comm.size))
-
-    def recv(self, src, tag=0):
-        if src not in self.neighbours:
-            raise SolutionError(f"stage {self.rank} waited for a message of rank {src}, which is no neighbour of it.")
-        x = self.comm.recv(src, tag)
-        self.arrived.append(x)
-        return x
-
-    def send(self, x, dst, tag=0):
-        if dst not in self.neighbours or not isinstance(x, np.ndarray):
-            raise SolutionError(
-                f"stage {self.rank} sent a {type(x).__name__} to rank {dst}; expected an array, to a neighbour."
-            )
-        self.comm.send(x, dst, tag)

@@ -14,8 +14,11 @@ from lessons.survey import costs
 from tests.training import WideChain, train
 from tracing import HELD
 
-LAYERS, WIDTH, BATCH, SAMPLES = 32, 12, 48, 768
-SHORT, LONG = 24, 48  # steps, whole periods and passes both
+LAYERS, WIDTH = 32, 12
+BATCHES = 8  # in a pass of all
+SHORT, LONG, PERIOD = 12, 24, 4  # steps, whole periods and passes both
+SETTLED = 48  # steps, of which the second half shows the staleness of those that go on
+BATCH = {"hogwild": 12, "async_svrg": 32}  # samples, each an update of its own; all others have 48
 SPLIT = ("distbelief", "hybrid", "tensor", "three_d")  # whose formulas are of layers inside the model
 AUXILIARY = ("dni", "greedy")  # whose own networks have symbols that only a run can tell
 WORK = 0.12  # of the FLOPs: the first layer passes no gradient on; biases and updates are not in the formulas
@@ -31,18 +34,19 @@ def sizes(name):
 
 def values(name, workers):
     """The symbols of the runs below."""
-    model = costs.Stack(LAYERS, WIDTH).symbols(BATCH) | {"y": WIDTH}  # a target is a vector
+    model = costs.Stack(LAYERS, WIDTH).symbols(BATCH.get(name, 48)) | {"y": WIDTH}  # a target is a vector
     shards = workers if not algorithms.find(name).shares_samples else 1
-    return costs.symbols(name, model, workers, {"H": 8}) | {"E": SAMPLES // (BATCH * shards)}
+    return costs.symbols(name, model, workers, {"H": PERIOD}) | {"E": BATCHES // shards}
 
 
 @cache
 def run(name, workers, steps):
-    workload = WideChain(np.linspace(0.9, 1, LAYERS), np.linspace(0.6, 1.2, SAMPLES), np.float32, 0, WIDTH)
+    samples = np.linspace(0.6, 1.2, BATCHES * BATCH.get(name, 48))
+    workload = WideChain(np.linspace(0.9, 1, LAYERS), samples, np.float32, 0, WIDTH)
     fields = algorithms.find(name).Settings.model_fields
-    settings = {"learning_rate": 1e-3} | ({"period": 8} if "period" in fields else {})
-    steps = steps // 24 if name == "sandblaster" else steps
-    return train(name, workload, workers, settings, batch=BATCH, steps=steps)
+    settings = {"learning_rate": 1e-3} | ({"period": PERIOD} if "period" in fields else {})
+    steps = steps // SHORT if name == "sandblaster" else steps
+    return train(name, workload, workers, settings, batch=BATCH.get(name, 48), steps=steps)
 
 
 def per_step(name, workers, total):
@@ -135,7 +139,7 @@ def test_memory_of_a_server_is_that_of_runs(name):
 def test_staleness_is_that_of_runs(name):
     of = formulas(name, "staleness")
     for workers in sizes(name):
-        counted = run(name, workers, LONG).staleness
+        counted = run(name, workers, LONG if of.staleness == "0" else SETTLED).staleness
         for rank, updates in enumerate(counted):
             if updates:
                 said = of.evaluate("staleness", values(name, workers) | {"s": rank})

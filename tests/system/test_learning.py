@@ -27,7 +27,7 @@ def line_of(pair, name):
 
 
 CASES = list(cases())
-LATE = [case for case in CASES if line_of(*case).many < line_of(*case).rate and not line_of(*case).late]
+LATE = [case for case in CASES if line_of(*case).many < line_of(*case).rate and not line_of(*case).many_loss]
 """Those of which 16 workers bear smaller rates only, since their gradients add up late, and learn at these."""
 
 

@@ -127,6 +127,38 @@ def test_ending_the_start_while_it_installs_ends_the_installer(house):
             os.kill(pid, signal.SIGKILL)
 
 
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no SIGTERM that a program can be told")
+def test_ending_the_start_while_it_compiles_ends_both_compilers(house):
+    (house / ".venv" / "lockstep-installed").unlink()
+    (house / "kernels.py").write_text(SERVER)
+    (house / "sources.py").write_text(
+        "import os, pathlib, time\npathlib.Path('sources').write_text(str(os.getpid()))\ntime.sleep(100)\n"
+    )
+    python = house / ".venv" / "bin" / "python"
+    python.unlink()
+    python.write_text(
+        '#!/bin/sh\n[ "$2" = pip ] && exit\n'
+        f'[ "$2" = compileall ] && exec {sys.executable} sources.py\n'
+        'until [ "$2" != experiments.jobs.precompile ] || [ -s sources ]; do sleep 0.1; done\n'
+        f'[ "$2" = experiments.jobs.precompile ] && exec {sys.executable} kernels.py\n'
+        f'exec {sys.executable} "$@"\n'
+    )
+    python.chmod(0o755)
+    process = subprocess.Popen([sys.executable, "start.py"], cwd=house)
+    compilers = []
+    try:
+        kernels, _ = server(house, process)
+        compilers = [kernels, int((house / "sources").read_text())]
+        assert all(map(alive, compilers))
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(60) == 128 + signal.SIGTERM
+        assert not any(map(alive, compilers)) and not (house / ".venv" / "lockstep-installed").exists()
+    finally:
+        process.kill()
+        for pid in filter(alive, compilers):
+            os.kill(pid, signal.SIGKILL)
+
+
 @linux
 def test_who_holds_the_port_is_said_with_what_to_do_and_nothing_is_started(house, held):
     done = subprocess.run(

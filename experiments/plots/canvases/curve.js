@@ -504,7 +504,7 @@ function short(value) {
   if (size >= 1e12) return power(value);
   if (size >= 1e6) return value.toLocaleString("en", { notation: "compact", maximumSignificantDigits: 4 });
   if (size && size < 1e-3) return value.toExponential().replace(/(\.\d{3})\d+/, "$1");
-  return Number(value.toPrecision(6)).toLocaleString("en", { maximumFractionDigits: 9 });
+  return Number(value.toPrecision(Number.isInteger(value) ? 6 : 4)).toLocaleString("en", { maximumFractionDigits: 9 });
 }
 
 function exact(value) {

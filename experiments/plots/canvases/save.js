@@ -7,6 +7,7 @@
 const MARGIN = 10;       // px around a picture
 const BETWEEN = 24;      // px to what stands beside it
 const RACE = 12;         // s of a film of all that moves on the page
+const ROW_APART = 80;    // px by which pictures are one below the other
 const SHARPNESS = 2;     // pixels of a PNG and of a film per px
 const FRAMES = 30;       // of a film per second
 const FILMS = ["video/webm;codecs=vp9", "video/webm", "video/mp4"];
@@ -62,11 +63,13 @@ function boardOf(...canvases) {
   return board;
 }
 
-// The canvases of the page that follow its clock, from top to bottom: two runs of a race, their curves.
+// The canvases of the page that follow its clock, from top to bottom and in a row from the left: two runs of a race, their
+// curves.
 function moving() {
   const there = [...lockstepCanvases].filter((canvas) => canvas.moves > 0 && canvas.stage.isConnected && canvas.surface.width);
-  const top = ({ stage }) => stage.getBoundingClientRect().top;
-  return there.sort((one, other) => top(one) - top(other));
+  const places = new Map(there.map((canvas) => [canvas, canvas.stage.getBoundingClientRect()]));
+  const order = (one, other) => (Math.abs(one.top - other.top) < ROW_APART ? one.left - other.left : one.top - other.top);
+  return there.sort((one, other) => order(places.get(one), places.get(other)));
 }
 
 // All of them, from the beginning to where the last one ends.

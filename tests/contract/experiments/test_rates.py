@@ -80,7 +80,7 @@ def test_where_sixteen_workers_bear_no_part_of_it_the_one_whose_worst_seed_ends_
     monkeypatch.setattr(rates, "end", lambda e: abs(math.log(e.settings["learning_rate"])))
     monkeypatch.setattr(rate_table, "end", end)
     line = rate_table.line(Experiment(), seeds=(0, 1, 2))
-    assert line == Rate(best=1.0, loss=0.0, rate=1.0, many=0.25, late=1.2)
+    assert line == Rate(best=1.0, loss=0.0, rate=1.0, many=0.25, many_loss=1.2)
     monkeypatch.setattr(tables, "table", lambda: {"digits-mlp": {"sync_sgd": line}})
     few, many, long = (
         Experiment.of({"algorithm": "sync_sgd", **v}).notes for v in ({}, {"workers": 5}, {"workers": 5, "steps": 201})
@@ -185,6 +185,12 @@ def test_what_stays_far_above_the_lowest_loss_at_its_best_rate_is_noted_while_th
     assert noted["ssp"].note in Experiment.of({"algorithm": "ssp"}).notes
     for other in ({"steps": 201}, {"workload": "mnist"}, {"model": "cnn"}, {"algorithm": "asgd"}):
         assert noted["ssp"].note not in Experiment.of({"algorithm": "ssp", **other}).notes
+
+
+def test_a_method_that_begins_with_fewer_steps_is_noted_with_these():
+    lines = {"asgd": Rate(0.2, 0.1, 0.2, 0.05), "sandblaster": Rate(1, 1.5, 1, 1)}
+    noted = rate_table.noted(lines, workload_of(Experiment()))
+    assert noted["sandblaster"].note.startswith("After 20 steps its held-out loss is 1.5")
 
 
 def test_algorithms_that_do_not_move_where_searches_begin_are_not_taken_for_one():

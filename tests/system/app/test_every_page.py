@@ -185,6 +185,20 @@ def test_what_opens_over_a_page_violates_nothing_and_closes_by_keyboard(window, 
     page.close()
 
 
+def test_a_press_is_answered_in_the_next_frame_and_the_sign_goes_when_the_page_has_answered(window, address):
+    page = window.new_page()
+    page.goto(f"{address}/schedules")
+    whole(page)
+    heard = page.evaluate("""() => new Promise((done) => {
+      document.querySelector(".st-key-first-question button").click();
+      requestAnimationFrame(() => done(document.documentElement.classList.contains("asked")));
+    })""")
+    assert heard
+    expect(page.get_by_role("heading", name="gpipe beside 1f1b")).to_be_visible()
+    expect(page.locator("html.asked")).to_have_count(0)
+    page.close()
+
+
 def test_the_tab_key_first_offers_a_way_past_the_controls_to_the_content(window, address):
     page = window.new_page()
     page.goto(f"{address}/?workers=2")

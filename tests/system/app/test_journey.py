@@ -303,6 +303,15 @@ def test_the_run_before_stays_as_a_ghost_says_the_difference_and_is_raced(tab, a
     assert "race" not in query(page) and "pin" in query(page)
 
 
+def test_a_cell_of_a_map_of_two_settings_opens_its_run_and_the_map_stays(tab, address):
+    page = tab(f"{address}?steps=2&evaluations=1&sweep=workers&sweep2=batch")
+    result(page)
+    cell = page.get_by_role("button", name="Open the run with workers 2, batch size 8")
+    cell.press("Enter")
+    expect(page.get_by_text("2 workers · batch 8 · 2 steps")).to_be_visible()
+    expect(cell).to_be_visible()
+
+
 def test_stop_ends_a_long_run_and_shows_what_was_recorded(tab, address):
     page = tab(f"{address}?algorithm=easgd&steps=1000000&seed=1")
     expect(page.locator(".stProgress")).to_contain_text("of virtual time")

@@ -300,6 +300,16 @@ class TestInABrowser:
         page.wait_for_function("scrollY > 2000")
         assert not page.locator("#contents").is_visible()
 
+    def test_a_wide_table_of_a_figure_scrolls_in_itself_on_a_phone(self, tab):
+        page = tab("sandblaster.html")
+        page.set_viewport_size({"width": 390, "height": 844})
+        page.get_by_label("Show everything").check()
+        page.evaluate("document.querySelectorAll('.behind details').forEach((one) => { one.open = true })")
+        assert page.evaluate(
+            "[...document.querySelectorAll('.behind .table')].some(t => t.scrollWidth > t.clientWidth)"
+        )
+        assert page.evaluate("document.documentElement.scrollWidth") <= 390
+
     def test_what_is_found_and_what_a_term_means_stay_inside_the_window_of_a_phone(self, tab):
         page = tab("pipelines.html")
         page.set_viewport_size({"width": 390, "height": 844})

@@ -263,7 +263,7 @@ def test_a_quiz_for_moodle_says_how_near_a_number_must_be(command, tmp_path):
         (("show", "colectives"), "there is no chapter 'colectives'; did you mean collectives?"),
         (("show", "collectives.order_of_sum"), "did you mean order_of_sums?"),
         (("show", "collectives", "order_of_sum"), "did you mean order_of_sums?"),
-        (("golden", "stragglers", "--only", "nothing"), "shows no figure and asks no question 'nothing'"),
+        (("golden", "stragglers", "--only", "nothing"), "has no figure and asks no question 'nothing'"),
         (("run", "nosuch"), "there is no chapter 'nosuch'"),
         (("quiz", "gossip"), "has no quiz"),
         (("check", "gossip", __file__), "has no exercise"),

@@ -20,7 +20,7 @@ each = pytest.mark.parametrize(("chapter", "name"), FIGURES, ids=[".".join(pair)
 def test_one_of_the_seeds_gives_what_is_recorded_of_it(chapter, name):
     """That all recorded seeds show what is claimed, and the mean too, is tested with the golden files.
 
-    A figure that no text shows is not recorded: it is run under all seeds.
+    A figure that is not recorded, since no text shows it, is run under all seeds.
     """
     shown, kept = lessons.figures(chapter)[name], lessons.recorded_figure(f"{chapter}.{name}")
     if kept is None:

@@ -37,6 +37,12 @@ def test_a_view_that_makes_no_sense_is_left_out(window):
         assert components.viewed(said) == View()
 
 
+def test_a_click_on_a_map_says_which_cell_and_what_makes_no_sense_none():
+    assert components.cell({"cell": [1, 0]}) == (1, 0)
+    for said in (None, 3, {}, {"cell": None}, {"cell": [1]}, {"cell": [1, "0"]}, {"cell": [1.0, True]}):
+        assert components.cell(said) is None
+
+
 @pytest.mark.parametrize(
     "said",
     [None, 3, {"rank": None}, {"rank": {"run": "other", "rank": 1, "at": 0.0}},

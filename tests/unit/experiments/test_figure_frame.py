@@ -32,6 +32,14 @@ def test_a_line_for_each_colour_lies_in_the_band_of_its_seeds_with_one_grey_line
     assert header["x"]["ticks"] == [1, 2, 8] and header["y"]["name"] == "loss, nats"
 
 
+def test_no_two_of_nine_lines_look_alike():
+    rows = [{"law": str(n), "workers": x, "loss": n} for n in range(9) for x in (1, 2)]
+    for theory in ((), ("loss",)):
+        header, _ = drawn(rows, Look("workers", ("loss",), "law", theory=theory))
+        looks = {(one["colour"], str(one["dash"]), one["symbol"], one["solid"]) for one in header["lines"][:9]}
+        assert len(looks) == 9
+
+
 def test_axes_reach_over_all_stops_of_a_slider_and_each_stop_has_its_lines():
     look = Look("workers", ("loss",), "law", slider="delay")
     header, columns = drawn(ROWS, look, SPREAD)

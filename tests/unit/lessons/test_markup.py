@@ -104,16 +104,16 @@ def address(chapter, anchor):
 
 
 def test_a_reference_is_the_number_of_the_figure_on_the_page_that_shows_it():
-    number = lessons.chapter("stragglers").number
+    number, there = lessons.chapter("stragglers").number, lessons.chapter("collectives").number
     first, *_, last = shown = lessons.chapter("stragglers").shown
     own, other = first.partition(".")[2], "collectives.more_ranks"
     text = f"See {{{{ ref {own} }}}}, {{{{ ref {last} }}}} and {{{{ ref {other} }}}}."
     (said,) = markup.blocks(text, "stragglers", GOLDEN)
     count = len(shown) + len(markup.movements(lessons.chapter("stragglers").text(), "stragglers"))
-    assert said.markdown == f"See Figure {number}.1, Figure {number}.{count} and Figure 2.4."
+    assert said.markdown == f"See Figure {number}.1, Figure {number}.{count} and Figure {there}.4."
     (linked,) = markup.blocks(text, "stragglers", GOLDEN, address)
     assert f"[Figure {number}.1](#figure-stragglers-{own})" in linked.markdown
-    assert "[Figure 2.4](collectives.html#figure-collectives-more_ranks)" in linked.markdown
+    assert f"[Figure {there}.4](collectives.html#figure-collectives-more_ranks)" in linked.markdown
 
 
 def test_a_figure_that_another_chapter_lends_has_its_number_where_it_is_shown():

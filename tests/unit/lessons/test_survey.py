@@ -24,6 +24,12 @@ WITHOUT = {
     "On Scalable Deep Learning and Parallelizing Gradient Descent": "a master thesis",
     "Language Models are Unsupervised Multitask Learners": "a report of OpenAI, 2019; no DOI, not on arXiv",
     "Pipelined Back-Propagation for Context-Dependent": "Interspeech 2012; no DOI could be looked up",
+    "A Method of Solving a Convex Programming Problem": "Soviet Mathematics Doklady 1983, without DOIs; not on arXiv",
+    "Efficient Estimations from a Slowly Convergent": "a technical report",
+    "The Tradeoffs of Large Scale Learning": "NIPS 2007, whose papers have no DOI; not on arXiv",
+    "Adaptive Subgradient Methods for Online Learning": "JMLR, which has no DOIs; not on arXiv",
+    "RMSProp": "a lecture",
+    "On the Importance of Initialization and Momentum": "ICML 2013, which has no DOIs; not on arXiv",
 }
 """References of chapters without a link, and why."""
 
@@ -131,6 +137,11 @@ def test_numbers_of_papers_become_links():
         "J. Dean, [arXiv:1604.00981](https://arxiv.org/abs/1604.00981), 2016; "
         "[doi:10.1145/79173.79181](https://doi.org/10.1145/79173.79181). [arXiv:1604.00981](x)"
     )
+
+
+def test_a_doi_with_brackets_is_one_link():
+    doi = "10.1016/0041-5553(64)90137-5"
+    assert links.linked(f"(doi:{doi}).") == f"([doi:{doi}](https://doi.org/{doi}))."
 
 
 def test_every_reference_of_a_chapter_has_a_link_or_a_reason():

@@ -1,0 +1,85 @@
+"""Answers to the quiz on decoupled learning: closed forms, and the chapter's own measurements."""
+
+from __future__ import annotations
+
+from math import pi, sin
+
+from lessons.decoupled import experiments
+from lessons.figure import value
+
+
+def step(run, method: str, modules: int) -> float:
+    """Return the milliseconds of a step of which all forward passes take 3 and all backward passes 6."""
+    forward, backward = 3.0, 6.0
+    return {
+        "DDG, as it was published": forward + backward / modules,
+        "DDG without its barrier": (forward + backward) / modules,
+        "features replay, as it was published": forward + (forward + backward) / modules,
+    }[method]
+
+
+def late(run, modules: int, module: int) -> float:
+    """Return the updates between the forward of a mini-batch and its own update, the first module being number 0."""
+    return modules - 1 - module
+
+
+def batches(run, modules: int) -> float:
+    """Return the activations that DDG keeps, in mini-batches through the whole model."""
+    return sum(modules - module for module in range(modules)) / modules
+
+
+def replayed(run, modules: int) -> float:
+    """Return how many times as much computing a step of features replay is, of equal modules, as one of SGD.
+
+    A backward is two forwards; the last module repeats none.
+    """
+    return 1 + (modules - 1) / modules / 3
+
+
+def edge(run, modules: int) -> float:
+    """Return how many times as long as with errors of the first of so many modules a step may be with fresh ones."""
+    return 1 / sin(pi / (2 * (2 * (modules - 1) + 1)))
+
+
+def stacked(run, learns: str) -> str:
+    """Return what becomes of the accuracy of two modules when there are eight."""
+    method, rates = experiments.STACKED["own loss" if "classifier" in learns else "guesses with labels"]
+    two, eight = (experiments.stacked(run, method, rates, modules) for modules in (2, 8))
+    return "alike" if eight > two - 0.03 else "little" if eight > two - 0.05 else "loses"
+
+
+def angle(run, when: str) -> str:
+    """Return the range in which the angle between a step and the gradient is."""
+    degrees = value(experiments.alignment.rows(run), "degrees", feedback="DFA", steps=0 if "first" in when else 300)
+    return (
+        "right" if abs(degrees - 90) < 6 else "acute" if 35 < degrees < 75 else "small" if degrees <= 35 else "obtuse"
+    )
+
+
+def race(run, method: str) -> str:
+    """Return how the loss of a method ends, compared with that of back-propagation after as many steps."""
+    name = {"old": "old errors", "their": "own loss", "random": "random errors"}[method.split()[0]]
+    ends = []
+    for one in (name, "back-propagation"):
+        values, rates = experiments.RACE[one]
+        ends.append(experiments.at_best(run, rates, **experiments.RACING, **values)[1].summary["held_out_loss"])
+    ratio = ends[0] / ends[1]
+    return "lower" if ratio < 0.8 else "alike" if ratio < 1.25 else "higher" if ratio < 4 else "hopeless"
+
+
+def cnn(run, method: str) -> str:
+    """Return how many points of accuracy a method is below back-propagation on a CNN."""
+    name = "random errors" if "random" in method else "own loss"
+    found = []
+    for one in (name, "back-propagation"):
+        values, rates = experiments.ON_IMAGES[one]
+        done = experiments.at_best(run, rates, **experiments.CNN, **values)[1]
+        found.append(float(done.evaluations["accuracy"][-1]))
+    below = found[1] - found[0]
+    return "above" if below < -0.08 else "alike" if below < 0.08 else "below" if below < 0.12 else "lost"
+
+
+def which(run, asked: str) -> str:
+    """Return the only method that fits."""
+    fits = {"no wire": "greedy", "after each": "pipeline", "errors that": "replay"}
+    return next(key for begins, key in fits.items() if asked.startswith(begins))

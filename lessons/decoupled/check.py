@@ -1,0 +1,167 @@
+"""Judge the module of this chapter's exercise: who waits, what is kept and sent, and what the model has learned."""
+
+from __future__ import annotations
+
+import random
+
+import numpy as np
+
+from lessons.decoupled.exercise import TARGETS
+from lessons.figure import run_now
+from lessons.grading.grader import SolutionError
+from lessons.grading.neighbours import NeighbourComm
+
+POINTS = {
+    "each module makes its update for every mini-batch": 3,
+    "no module waits for what comes from above": 5,
+    "a module keeps the activations of one mini-batch": 2,
+    "nothing travels that need not": 2,
+    "the model is nearly as good as by back-propagation": 4,
+}
+HEAD = 1, 64  # hidden layers of a classifier, neurons in each
+
+
+def check(solution, seed):
+    """Yield (mark, whether it is earned, what was observed)."""
+    right, quick, lean, frugal, learned = POINTS
+    dice = random.Random(seed)
+    modules, batches = dice.choice([4, 8]), dice.randint(90, 110)
+    values = {
+        "algorithm": "greedy", "workers": modules, "model": "residual", "depth": 6, "width": dice.randint(60, 70),
+        "activation": "tanh", "batch": 128, "network": "ideal", "learning_rate": 0.4, "steps": batches,
+        "evaluations": 1, "seed": dice.randrange(10**6),
+    }  # fmt: skip
+    locked, textbook = run_now(**{**values, "algorithm": "layer_wise"}), run_now(**values)
+    with solution.ranks(modules) as ranks:
+        plays, seen = [one.role("module") for one in ranks], Probe(modules, batches)
+        done = ranks[0].run(
+            lambda comm, task, s: plays[comm.rank](
+                NeighbourComm(comm, "module", []), ObservedModule(comm, task, s.learning_rate, seen), s
+            ),
+            beside=textbook,
+            **values,
+        )
+    missing = seen.missing
+    yield right, not missing, missing or f"{batches} mini-batches, {modules} modules"
+    time, sent = (done.summary[what] / locked.summary[what] for what in ("seconds", "bytes"))
+    told = f"{time:.2f} times what back-propagation takes; at most {TARGETS['time']} is allowed"
+    yield quick, not missing and time <= TARGETS["time"], told
+    kept = f"up to {seen.most} mini-batches that had gone forward and not back; {TARGETS['activations']} is allowed"
+    yield lean, not missing and seen.most <= TARGETS["activations"], kept
+    told = f"{sent:.2f} times the bytes of back-propagation; at most {TARGETS['traffic']} is allowed"
+    yield frugal, not missing and sent <= TARGETS["traffic"], told
+    ours, theirs = (100 * float(one.evaluations["accuracy"][-1]) for one in (done, locked))
+    theirs_told = f"back-propagation {theirs:.1f} %; at most {TARGETS['accuracy']} points fewer are allowed"
+    told = f"{ours:.1f} % of held-out images right, {theirs_told}"
+    yield learned, not missing and ours >= theirs - TARGETS["accuracy"], told
+
+
+class Probe:
+    """Observations of all modules."""
+
+    def __init__(self, modules: int, batches: int):
+        self.batches, self.updates, self.most = batches, [0] * modules, 0
+        self.sent: dict[tuple[int, int], np.ndarray] = {}  # (module, mini-batch) -> the features it computed
+
+    @property
+    def missing(self) -> str:
+        """Where an update is missing, "" if none is."""
+        for module, count in enumerate(self.updates):
+            if count < self.batches:
+                return f"module {module} made {count} updates for {self.batches} mini-batches"
+        return ""
+
+
+class ObservedModule:
+    """The task of one module as the solution gets it; its weights are those that the grader knows."""
+
+    per_epoch = 1
+
+    def __init__(self, comm, task, rate: float, seen: Probe):
+        self._module, self._rate, self._seen, self._task = task.module(comm.rank, comm.size), rate, seen, task
+        self._w = self._module.start()  # (d_k,)
+        self._head = None if self._module.last else self._module.classifier(*HEAD)
+        self._flying = {}  # mini-batch -> what backward needs, y, dy on the last module
+        self._g = self._target = None
+        self._next = 0
+
+    def steps(self, together=False):
+        return iter(range(self._seen.batches))
+
+    def start(self):
+        return self._w.copy()
+
+    def head(self):
+        if self._head is None:
+            raise SolutionError(
+                f"module {self._index} is the last one: it has the loss itself, and takes no classifier."
+            )
+        return self._head.start()
+
+    def forward(self, w, x, batch):
+        if batch != self._next or batch >= self._seen.batches:
+            raise SolutionError(f"module {self._index} went forward with mini-batch {batch}; {self._next} was next.")
+        self._next += 1
+        ours, target = self._module.chunk(batch)
+        x = ours if self._module.first else self._features(x, batch)
+        self._own(w, f"the forward of mini-batch {batch}")
+        y, saved = self._module.forward(self._w, x, f"F{batch}")
+        dy = self._module.loss(y, target, batch)[1] if self._module.last else None
+        self._flying[batch] = saved, y, dy, target
+        self._seen.most = max(self._seen.most, len(self._flying))
+        self._seen.sent[self._index, batch] = y
+        return None if self._module.last else y
+
+    def classify(self, a, y, batch):
+        if self._head is None:
+            raise SolutionError(
+                f"module {self._index} is the last one: it has the loss itself, and takes no classifier."
+            )
+        _, ours, _, target = self._kept(batch, "classified")
+        if not np.array_equal(y, ours):
+            raise SolutionError(f"module {self._index} classified something else than its y of mini-batch {batch}.")
+        _, dy, ga = self._head.gradient(np.asarray(a, self._w.dtype), ours, target)
+        return dy, ga
+
+    def backward(self, w, dy, batch):
+        saved, y, ours, _ = self._kept(batch, "went backward with")
+        self._own(w, f"the backward of mini-batch {batch}")
+        del self._flying[batch]
+        dy = ours if self._module.last else np.asarray(dy, y.dtype)
+        if dy.shape != y.shape:
+            raise SolutionError(f"module {self._index} got an error of shape {dy.shape} for features of {y.shape}.")
+        dx, self._g = self._module.backward(self._w, saved, dy, f"B{batch}")
+        return (None if self._module.first else dx), self._g
+
+    def report(self, w):
+        if self._g is None:
+            raise SolutionError(f"module {self._index} reported an update without a gradient.")
+        wanted, w, self._g = self._w - self._rate * self._g, np.asarray(w, self._w.dtype), None
+        if w.shape != wanted.shape or not np.allclose(w, wanted, rtol=1e-4, atol=1e-6):
+            raise SolutionError(f"an update of module {self._index} is not w - learning_rate * g.")
+        self._w = w
+        self._seen.updates[self._index] += 1
+        self._task.report(w, self._module.where)
+
+    @property
+    def _index(self) -> int:
+        return self._module.index
+
+    def _kept(self, batch, what):
+        if batch not in self._flying:
+            raise SolutionError(f"module {self._index} {what} mini-batch {batch}, which is not on its way through it.")
+        return self._flying[batch]
+
+    def _features(self, x, batch):
+        """Return `x` if the module before has computed it from this mini-batch."""
+        sent = self._seen.sent.get((self._index - 1, batch))
+        if sent is None or not np.array_equal(x, sent):
+            raise SolutionError(
+                f"module {self._index} went forward with mini-batch {batch}, but not with the features of module "
+                f"{self._index - 1}."
+            )
+        return sent
+
+    def _own(self, w, where):
+        if not np.array_equal(w, self._w):
+            raise SolutionError(f"{where} on module {self._index} was given weights that were not reported.")

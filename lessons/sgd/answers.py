@@ -1,0 +1,92 @@
+"""Answers to the quiz on stochastic gradient descent: closed forms, and short runs."""
+
+from __future__ import annotations
+
+from math import inf, log
+
+import numpy as np
+
+from lessons.sgd import experiments
+from lessons.sgd.experiments import EDGES, IMAGES, NOISY
+
+MOMENTUM = {"plain SGD": 0.0, "heavy ball with a momentum of 0.9": 0.9, "Nesterov's momentum of 0.9": 0.9}
+SHARES = {"an eighth": 1 / 8, "a quarter": 1 / 4, "one": 1.0}
+RULES = {"AdaGrad": "adagrad", "Heavy ball": "momentum", "Adam": "adam"}
+ENOUGH = 80  # passes
+
+
+def passes(run, batch: int) -> float:
+    """Return how many passes the whole gradient needs for the held-out loss that small batches have after one."""
+    values = {"algorithm": "sgd", "workers": 1, "hidden": "32", "evaluations": 10_000}
+    goal = run(batch=batch, epochs=1, learning_rate=experiments.BATCHES[batch][1], **values).summary["held_out_loss"]
+    rate = experiments.BATCHES[IMAGES][1]
+    losses = run(batch=IMAGES, epochs=ENOUGH, learning_rate=rate, **values).evaluations["loss"]
+    return float(np.flatnonzero(losses <= goal)[0])  # a step a pass
+
+
+def longest(run, method: str, curvature: float) -> float:
+    """Return the largest stable rate at this curvature."""
+    edge = EDGES["Nesterov" if "Nesterov" in method else "heavy ball"]
+    return edge(MOMENTUM[method]) / curvature
+
+
+def stall(run, rate: float, batch: int) -> float:
+    """Return by which factor the floor falls from a rate of 0.2 and single samples, at a curvature of 1."""
+    return _floor(0.2) / _floor(rate) * batch
+
+
+def _floor(rate: float) -> float:
+    return rate / (2 - rate)
+
+
+def guess(run, scale: str) -> float:
+    """Return by which factor the loss falls from 1,000 steps to 16,000 at rates c / t, where the curvature is 1."""
+    square, losses = 1.0, []
+    for t in range(1, 16_001):
+        rate = SHARES[scale] / t
+        square = (1 - rate) ** 2 * square + (0.01 * rate) ** 2
+        losses.append(square)
+    return losses[999] / losses[-1]
+
+
+def averaged(run, ships: str) -> str:
+    """Return what a rate twenty times as large does to the loss of what is shipped."""
+    values = {"algorithm": "polyak", "after": 500} if "mean" in ships else {"algorithm": "sgd"}
+    low, high = (
+        run(learning_rate=rate, steps=2500, evaluations=2, **values, **NOISY).summary["held_out_loss"]
+        for rate in (0.05, 1.0)
+    )
+    return "same" if high < 1.3 * low else "some" if high < 10 * low else "more"
+
+
+def valley(run, narrower: int, rule: str) -> float:
+    """Return how many times as many steps a valley costs that was of condition 100 and is so much narrower."""
+
+    def steps(condition: float) -> float:
+        root = condition if rule == "SGD" else condition**0.5
+        return 1 / log((root + 1) / (root - 1))
+
+    return steps(100 * narrower) / steps(100)
+
+
+def turned(run, rule: str) -> str:
+    """Return how many times as many steps a rule needs in a valley that is turned."""
+    dice = np.random.default_rng(run.seed)
+    start, rotation = dice.standard_normal(20), np.linalg.qr(dice.standard_normal((20, 20)))[0]
+    along, across = (
+        min(experiments.steps_down(run, RULES[rule], rate, start, axes) for rate in experiments.TURNED[RULES[rule]])
+        for axes in (np.eye(20), rotation)
+    )
+    return "same" if across < 4 / 3 * along else "some" if across < 10 * along else "many" if across < inf else "never"
+
+
+def lifted(run, momentum: float) -> float:
+    """Return how many times as high the floor is with momentum, at a rate of 0.05 and a curvature of 1."""
+    return (1 + momentum) / (1 - momentum) * (2 - 0.05) / (2 * (1 + momentum) - 0.05)
+
+
+def sixteen(run, rate: float) -> str:
+    """Return what happens with 16 times the batch and 16 times the rate, where the largest curvature is 1."""
+    if 16 * rate >= EDGES["heavy ball"](0):
+        return "diverges"
+    return "alike" if _floor(16 * rate) / 16 < 1.3 * _floor(rate) else "higher"

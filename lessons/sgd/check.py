@@ -1,0 +1,166 @@
+"""Judge the step of this chapter's exercise: in valleys, in noise, and by what it remembers."""
+
+from __future__ import annotations
+
+import random
+from math import inf, sqrt
+
+import numpy as np
+
+from lessons.grading.grader import SolutionError
+from lessons.sgd.exercise import TARGETS
+
+POINTS = {
+    "down valleys it needs hardly more gradients than heavy ball": 4,
+    "in noise it ships as good a model as averaged SGD": 4,
+    "from far away, too": 3,
+    "it remembers few vectors": 2,
+}
+LOWER = 1e-6  # of the loss at the start
+PATIENCE = 4  # times the gradients of heavy ball, after which a valley is given up
+NOISY = 1000  # gradients
+BURN_IN = 300  # steps of SGD before averaging begins
+FAR = 1000  # times as far away
+NUMBERS = 20  # that may be remembered beside vectors
+
+
+def check(solution, seed):
+    """Yield (mark, whether it is earned, what was observed)."""
+    down, noisy, distant, lean = POINTS
+    dice = random.Random(seed)
+    with solution.ranks(2) as turns:  # two processes, so that what is remembered is what was returned
+        steps = Steps(turns)
+        worst, there = 0.0, 0.0
+        for condition in dice.sample(range(75, 101), 3):
+            valley = Bowl(dice.randrange(10**9), condition)
+            needed = steps.until(valley, PATIENCE * valley.heavy_ball())
+            worst, there = max(worst, needed / valley.heavy_ball()), max(there, steps.arrived / valley.heavy_ball())
+        told = f"{worst:.2f} times as many" if worst < inf else f"more than {PATIENCE} times as many, or never"
+        if there <= TARGETS["valley"] < worst:
+            told += f" for what you ship (the weights of the gradients took {there:.2f} times)"
+        yield down, worst <= TARGETS["valley"], f"{told}; at most {TARGETS['valley']} is allowed"
+        for mark, far in ((noisy, 1), (distant, FAR)):
+            bowl = Bowl(dice.randrange(10**9), dice.randint(15, 25), dice.uniform(0.5, 2), far)
+            part = steps.loss(bowl, NOISY) / bowl.averaged(NOISY)
+            told = f"{part:.2f} times the loss of averaged SGD" if part < inf else "it diverged"
+            yield mark, part <= TARGETS["noise"], f"{told}; at most {TARGETS['noise']} is allowed"
+        told = f"{steps.vectors:.2f} vectors, numbers included; at most {TARGETS['memory']} and {NUMBERS} numbers"
+        yield lean, steps.vectors <= TARGETS["memory"] + NUMBERS / steps.least, told
+
+
+class Bowl:
+    """A quadratic of which the solution sees gradients only: turned, with its optimum anywhere.
+
+    The largest curvature is 1 and the smallest 1 / condition. A gradient has noise of this standard deviation along
+    each axis, times its curvature, and the same noise whoever asks. `away` is how far off the start is.
+    """
+
+    def __init__(self, seed: int, condition: float, noise: float = 0.0, away: float = 1.0):
+        self.seed, self.condition, self.noise = seed, condition, noise
+        dice = np.random.default_rng(seed)
+        size = int(dice.integers(60, 101))
+        self.curvature = np.geomspace(1, 1 / condition, size)
+        self.rotation = np.linalg.qr(dice.standard_normal((size, size)))[0]
+        self.optimum = 100 * dice.standard_normal(size)
+        self.start = self.optimum + self.rotation @ (away * dice.standard_normal(size))
+
+    def gradients(self):
+        """Return a function that returns the next gradient at w; its noise is the same in every descent."""
+        dice = np.random.default_rng(self.seed + 1)
+
+        def gradient(w):
+            away = self.rotation.T @ (w - self.optimum)
+            return self.rotation @ (self.curvature * (away + self.noise * dice.standard_normal(len(w))))
+
+        return gradient
+
+    def loss(self, w) -> float:
+        """Return the loss above that of the optimum."""
+        return float(self.curvature @ np.square(self.rotation.T @ (w - self.optimum)) / 2)
+
+    def heavy_ball(self) -> int:
+        """Return how many gradients heavy ball needs, with the rate and the momentum that are best here."""
+        root = sqrt(1 / self.condition)
+        rate, momentum = 4 / (1 + root) ** 2, ((1 - root) / (1 + root)) ** 2
+        w, v, gradient, taken = self.start.copy(), 0.0, self.gradients(), 0
+        while self.loss(w) > LOWER * self.loss(self.start):
+            v = momentum * v + gradient(w)
+            w = w - rate * v
+            taken += 1
+        return taken
+
+    def averaged(self, steps: int) -> float:
+        """Return the loss of the mean of SGD's models after its burn-in, at a rate of 1."""
+        w, mean, gradient = self.start.copy(), 0.0, self.gradients()
+        for taken in range(steps):
+            w = w - gradient(w)
+            if taken >= BURN_IN:
+                mean = mean + (w - mean) / (taken - BURN_IN + 1)
+        return self.loss(mean)
+
+
+class Steps:
+    """Calls of the solution's step, by turns in each of some processes.
+
+    It keeps how much was remembered at most, and when in the last valley the weights had arrived.
+    """
+
+    def __init__(self, turns):
+        self.turns, self.vectors, self.least, self.arrived = turns, 0.0, inf, inf
+
+    def until(self, bowl: Bowl, most: int) -> float:
+        """Return after how many gradients the loss is a millionth; infinite after `most`."""
+        self.arrived = inf
+        for taken, (w, model) in enumerate(self._models(bowl, most), 1):
+            if bowl.loss(w) <= LOWER * bowl.loss(bowl.start):
+                self.arrived = min(self.arrived, taken)
+            if bowl.loss(model) <= LOWER * bowl.loss(bowl.start):
+                return taken
+        return inf
+
+    def loss(self, bowl: Bowl, gradients: int) -> float:
+        """Return the loss of what is shipped after so many gradients; infinite if it diverges."""
+        model = None
+        for _, model in self._models(bowl, gradients):
+            if not np.isfinite(model).all():
+                return inf
+        found = bowl.loss(model)
+        return found if np.isfinite(found) else inf
+
+    def _models(self, bowl: Bowl, gradients: int):
+        """Yield (weights, the model that is shipped) after each gradient; stop where weights are no longer finite."""
+        w, memory, gradient = bowl.start, [], bowl.gradients()
+        self.least = min(self.least, len(w))
+        for taken in range(gradients):
+            w, model, memory = self._step(self.turns[taken % len(self.turns)], w, gradient(w), memory)
+            yield w, model
+            if not np.abs(w).max() < 1e100:
+                yield w, np.full(len(w), inf)
+                return
+
+    def _step(self, attempt, w, g, memory):
+        """Return (weights, model, memory) of one call. SolutionError if they are not what is asked for."""
+        found = attempt.call("step", w, g, memory)
+        if not isinstance(found, tuple | list) or len(found) != 3:
+            raise SolutionError("step(w, g, memory) must return three things: weights, the model to ship, memory.")
+        for name, vector in zip(("weights", "a model"), found, strict=False):
+            if not isinstance(vector, np.ndarray) or vector.shape != w.shape or vector.dtype.kind != "f":
+                what = f"an array of {vector.dtype}, {vector.shape}" if isinstance(vector, np.ndarray) else type(vector)
+                raise SolutionError(f"step returned {what} for {name}; expected {len(w)} floats, as in w.")
+        if not isinstance(found[2], list):
+            raise SolutionError(f"the memory is a {type(found[2]).__name__}; return a list of vectors and numbers.")
+        self.vectors = max(self.vectors, _numbers(found[2]) / len(w))
+        return found
+
+
+def _numbers(memory: list) -> int:
+    """Return how many numbers are remembered. SolutionError if there is anything else."""
+    count = 0
+    for thing in memory:
+        if isinstance(thing, np.ndarray) and thing.dtype.itemsize <= 8:
+            count += thing.size
+        elif isinstance(thing, float) or (isinstance(thing, int) and abs(thing) < 2**63):
+            count += 1
+        else:
+            raise SolutionError(f"the memory has a {type(thing).__name__}; it is for vectors, and numbers of 64 bits.")
+    return count

@@ -1,0 +1,95 @@
+"""The check of the chapter on decoupled learning: near misses of its exercise lose the marks that they should lose."""
+
+import re
+
+import pytest
+
+import lessons
+from lessons.grading.grader import grade
+
+CHAPTER = lessons.chapter("decoupled")
+SOLUTION = (CHAPTER.folder / "solution.py").read_text()
+TEMPLATE = (CHAPTER.folder / "exercise.py").read_text()
+UPDATED, WAITS, KEPT, SENT, LEARNED = [
+    "each module makes its update for every mini-batch",
+    "no module waits for what comes from above",
+    "a module keeps the activations of one mini-batch",
+    "nothing travels that need not",
+    "the model is nearly as good as by back-propagation",
+]
+
+
+def lost(source):
+    """Return (score, names of the marks that were not earned)."""
+    report = grade(CHAPTER, source, seed=5)
+    assert not report.error
+    return report.score, [mark.name for mark in report.marks if not mark.earned]
+
+
+def changed(*pairs):
+    source = SOLUTION
+    for old, new in pairs:
+        assert old in source
+        source = source.replace(old, new)
+    return source
+
+
+def test_back_propagation_waits_and_sends_errors_and_is_right_otherwise():
+    assert lost(TEMPLATE) == (56, [WAITS, SENT])
+
+
+def test_an_error_that_is_sent_down_and_that_nobody_takes_loses_the_mark_for_bytes():
+    sends = "    dx, g = task.backward(w, dy, batch)\n        if not first:\n            comm.send(dx, comm.rank - 1)\n"
+    score, marks = lost(changed(("    _, g = task.backward(w, dy, batch)\n", sends)))
+    assert marks == [SENT] and score == 88
+
+
+def test_a_module_that_takes_its_features_for_an_error_learns_nothing():
+    score, marks = lost(changed(("return dy, a", "return y / len(y), a")))
+    assert marks == [LEARNED] and score == 75
+
+
+OLD = '''
+def module(comm, task, s):
+    """Learn from old errors, as in DDG."""
+    first, last = comm.rank == 0, comm.rank == comm.size - 1
+    w, behind, kept = task.start(), comm.size - 1 - comm.rank, []
+    batches = list(task.steps())
+    for t in range(len(batches) + behind):
+        if t < len(batches):
+            y = task.forward(w, None if first else comm.recv(comm.rank - 1), batches[t])
+            kept.append(batches[t])
+            if not last:
+                comm.send(y, comm.rank + 1)
+        if t >= behind:
+            dy = None if last else comm.recv(comm.rank + 1)
+            dx, g = task.backward(w, dy, kept.pop(0))
+            if not first:
+                comm.send(dx, comm.rank - 1)
+            w = w - s.learning_rate * g
+            task.report(w)
+    return w
+'''
+
+
+def test_old_errors_need_no_waiting_but_the_activations_that_they_belong_to():
+    _, marks = lost(OLD)
+    assert KEPT in marks and SENT in marks and WAITS not in marks and UPDATED not in marks
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ("return dy, a", "return dy[:1], a", "got an error of shape"),
+        ("w = w - s.learning_rate * g", "w = w - 2 * s.learning_rate * g", "is not w - learning_rate"),
+        (
+            "None if first else comm.recv(comm.rank - 1)",
+            "None if first else 0 * comm.recv(comm.rank - 1)",
+            "but not with",
+        ),
+        ("a = None if last else task.head()", "a = task.head()", "it has the loss itself, and takes no classifier"),
+        ("comm.send(y, comm.rank + 1)", "comm.send(y, 0)", "which is no neighbour|expected an array, to a neighbour"),
+    ],
+)
+def test_a_mistake_is_told_in_a_sentence(old, new, said):
+    assert re.search(said, grade(CHAPTER, changed((old, new)), seed=5).error)
