@@ -141,14 +141,14 @@ class Landscape {
 
   point(place) { const { points } = this.frame.columns; return [points[2 * place], points[2 * place + 1]]; }
 
-  // How many moves of `who` are made by now.
-  moves(who) {
+  // How many moves `who` has made by now.
+  made(who) {
     const path = this.paths.get(who);
     return path ? first(path.at, this.time + this.total * 1e-6) : 0;
   }
 
   // The place where `who` is now, null if it is nowhere yet.
-  stands(who) { const n = this.moves(who); return n ? this.paths.get(who).place[n - 1] : null; }
+  stands(who) { const n = this.made(who); return n ? this.paths.get(who).place[n - 1] : null; }
 
   get workers() { return [...this.paths.keys()].filter((who) => who !== this.frame.ranks); }
 
@@ -331,7 +331,7 @@ class Landscape {
 
   // The way of a worker or of the model up to now: pale where it is long ago, dashed where it joined another's model.
   trail(g, who, on, colour, weight) {
-    const path = this.paths.get(who), n = this.moves(who);
+    const path = this.paths.get(who), n = this.made(who);
     if (!path || n < 2) return;
     const piece = (from, to, alpha, width) => {
       g.globalAlpha = alpha;

@@ -477,6 +477,7 @@ def test_how_a_run_learned_is_scrubbed_by_the_clock_of_the_page(drawn):
     expect(page.locator(".stage")).to_have_attribute("aria-label", re.compile("Springs tie each replica to the centre"))
     slider, said = page.get_by_role("slider", name="Moment of the run"), page.locator(".status")
     expect(said).to_contain_text(f"accuracy {100 * done.summary['accuracy']:.1f} %")  # it opens at the end
+    assert page.evaluate("[...lockstepCanvases].map((one) => one.moves > 0)") == [True]  # so it is in a film of all
     end = pixels(page)
     slider.press("Home")
     expect(said).to_contain_text(f"At 0 s · held-out loss {done.evaluations['loss'][0]:.3g}")
