@@ -5,6 +5,7 @@ import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
+from urllib.parse import urlencode
 
 import pytest
 from streamlit.testing.v1 import AppTest
@@ -311,6 +312,25 @@ def test_one_of_a_figures_runs_opens_in_the_workbench(book, stored):
     assert not page.exception
     assert page.session_state.asked == Experiment.from_query(query)
     assert page.selectbox("algorithm").value == "backup" and page.metric
+    assert page.query_params["from"] == "chapter=stragglers&everything=true#figure-stragglers-waiting_for_fewer"
+
+
+def test_who_comes_from_a_figure_of_the_book_is_led_back_to_it(page, stored):
+    stored(Experiment())
+    shown = page(urlencode({"from": "chapter=stragglers&everything=true#figure-stragglers-waiting_for_fewer"}))
+    assert shown.button("back-to-chapter").label.startswith("Back to the chapter: ")
+    shown.button("back-to-chapter").click().run()
+    state = shown.session_state
+    assert not shown.exception and state.chapter == "stragglers" and state.everything
+    assert state.returning == {"anchor": "figure-stragglers-waiting_for_fewer", "number": 1}
+
+
+@pytest.mark.parametrize("link", ["", "chapter=nothing#x", "chapter", "%%%", "part=quiz#"])
+def test_who_does_not_come_from_the_book_is_not_led_back_to_it(page, stored, link):
+    stored(Experiment())
+    shown = page(urlencode({"from": link}))
+    assert not shown.exception and not shown.warning
+    assert not [button for button in shown.button if button.key == "back-to-chapter"]
 
 
 def test_a_solution_is_graded_in_the_pool_and_its_marks_are_shown(book, pool, tmp_path):
