@@ -49,8 +49,8 @@ def first(run, latency: int) -> str:
 
 
 def crossing(run, compute: str) -> float:
-    """Return the microseconds of latency at which summing in 42 steps takes as long as 80 steps with five meetings."""
-    t, sums, alone, period = float(compute) / 1000, 42, 80, 16
+    """Return the microseconds of latency at which summing in 48 steps takes as long as 80 steps with five meetings."""
+    t, sums, alone, period = float(compute) / 1000, 48, 80, 16
     return US * (alone - sums) * t / (3 * (sums - alone / period))
 
 

@@ -19,7 +19,8 @@ step, and what counts is the time until the loss on held-out images is 0.3.
 
     "gradient"         bytes of a gradient, which are those of the weights
     "outputs"          bytes of the outputs that "tensor" sums
-    "steps"            name -> steps to the loss, as measured without a network, each strategy at its own best rate
+    "steps"            name -> steps to the loss, as measured without a network, each strategy at its own best rate;
+                       a strategy that is not among them is not offered for this model, as "tensor" sometimes is not
     "memory"           name -> bytes that the fullest worker needs
 
 and so is `cluster`:

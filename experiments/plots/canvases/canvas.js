@@ -60,6 +60,18 @@ class Clock {
 // The one of the page: curves whose lines have seconds follow it, and timelines whose frame says `clock`.
 globalThis.lockstepClock ??= new Clock();
 
+// Give a class of canvases the methods of its parts, each of which is a class in a file of its own. Two with the same name
+// are a mistake: one would silently replace the other.
+function mixin(Canvas, ...parts) {
+  for (const part of parts) {
+    for (const [name, method] of Object.entries(Object.getOwnPropertyDescriptors(part.prototype))) {
+      if (name === "constructor") continue;
+      if (Object.hasOwn(Canvas.prototype, name)) throw new Error(`${Canvas.name} gets ${name} of ${part.name}, and has one already`);
+      Object.defineProperty(Canvas.prototype, name, method);
+    }
+  }
+}
+
 // The function mount(element, bytes, events) of a class of canvases, new Canvas(element) with show, redraw, stop.
 function mounting(Canvas) {
   const canvases = new WeakMap();

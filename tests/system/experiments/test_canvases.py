@@ -7,6 +7,7 @@ import shutil
 import xml.etree.ElementTree as ElementTree
 from collections import Counter
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -85,6 +86,16 @@ def test_a_schedule_plays_on_a_page_without_a_server(drawn):
     page.get_by_role("button", name="Pause", exact=True).click()
     expect(page.locator(".status")).to_contain_text(re.compile(r"^At .* rank 0: "))
     expect(page.locator(".status")).to_have_attribute("aria-live", "polite")
+
+
+def test_a_canvas_refuses_two_parts_with_a_method_of_the_same_name(browser):
+    parts = "class Whole {} class One { draw() {} get at() {} } class Other { draw() {} } mixin(Whole, One, Other);"
+    script = (Path(canvases.__file__).parent / "canvas.js").read_text("utf-8") + parts
+    page, complaints = browser.new_page(), []
+    page.on("pageerror", lambda error: complaints.append(str(error)))
+    page.set_content(f"<script>{script}</script>")
+    page.close()
+    assert complaints == ["Whole gets draw of Other, and has one already"]
 
 
 def test_a_timeline_tells_what_lies_under_the_pointer_on_a_page_without_a_server(drawn, made):

@@ -22,6 +22,12 @@ def choose(model, cluster):
     return min(model["steps"], key=model["steps"].get)
 """
 NO_LIMITS = 'allowed = [*model["steps"]]'
+BY_THE_LATENCY_ALONE = """
+def choose(model, cluster):
+    if cluster["latency"] > 1e-4 or cluster["budget"] < 5e6:
+        return "one machine"
+    return "tensor" if "tensor" in model["steps"] else "doubling"
+"""
 EVERY_NAME = """
 class Any(str):
     def __eq__(self, other):
@@ -72,6 +78,12 @@ def test_whoever_counts_bytes_and_no_messages_loses_where_messages_are_slow():
     earned, told, _ = marks(source().replace(counted, counted.replace('cluster["latency"]', "0.0")))
     assert earned == [True, True, True, True, False, True]
     assert "of the oracle's speed" in told[SLOW]
+
+
+@pytest.mark.slow
+def test_a_rule_that_computes_no_time_earns_less_than_half():
+    report = grade(lessons.chapter("choosing"), BY_THE_LATENCY_ALONE, seed=4)
+    assert report.score < 50 and not report.error
 
 
 @pytest.mark.slow

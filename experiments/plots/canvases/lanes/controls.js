@@ -1,0 +1,104 @@
+// What a reader does: pointer, keys and buttons, and what each of them calls.
+// Mixed into Timeline (timeline.js), which is `this` here.
+
+class Controls {
+  listen(root) {
+    const at = (event) => within(this.canvas, event);
+    const jump = (x) => {
+      const plot = this.surface.width - GUTTER - 4, span = this.to - this.from;
+      const time = ((x - GUTTER) / plot) * this.total;
+      this.window(time - span / 2, time + span / 2);
+    };
+    this.stage.addEventListener("pointerdown", (event) => {
+      const [x, y] = at(event);
+      this.stage.setPointerCapture(event.pointerId);
+      this.pointers.set(event.pointerId, [x, y]);
+      this.pressed = [x, y];
+      this.onStrip = y < STRIP + 6 && x >= GUTTER;
+      this.onAxis = !this.onStrip && this.axis(x, y);
+      if (this.onStrip) jump(x);
+      else if (this.onAxis) this.seek(this.time(x));
+    });
+    this.stage.addEventListener("pointermove", (event) => {
+      const [x, y] = at(event);
+      const before = this.pointers.get(event.pointerId);
+      if (!before) return this.hover(x, y);
+      if (this.onStrip) jump(x);
+      else if (this.onAxis) this.seek(this.time(x));
+      else if (this.pointers.size === 2) {
+        const other = [...this.pointers].find(([id]) => id !== event.pointerId)[1];
+        const was = Math.abs(before[0] - other[0]), is = Math.abs(x - other[0]);
+        if (was > 10 && is > 10) this.zoom(was / is, this.time((x + other[0]) / 2));
+      } else {
+        this.scroll -= y - before[1];
+        this.pan((before[0] - x) / this.scaleX);
+      }
+      this.pointers.set(event.pointerId, [x, y]);
+    });
+    this.stage.addEventListener("pointerup", (event) => {
+      const [x, y] = at(event), lane = this.named(x, y);
+      if (!this.pressed || Math.hypot(x - this.pressed[0], y - this.pressed[1]) > 4) return;
+      if (event.pointerType !== "mouse") this.hover(x, y); // a finger comes without moving there
+      if (this.over >= 0 && this.why.waits(this.over)) this.why.pin(this.over);
+      if (lane < 0) return;
+      this.events.tell?.("rank", { run: this.run, rank: lane, at: (this.from + this.to) / 2 });
+    });
+    for (const name of ["pointerup", "pointercancel"]) this.stage.addEventListener(name, (event) => this.pointers.delete(event.pointerId));
+    this.stage.addEventListener("pointerleave", () => { this.hide(); this.surface.request(); });
+    this.stage.addEventListener("dblclick", (event) => this.zoom(1 / 3, this.time(at(event)[0])));
+    this.stage.addEventListener("wheel", (event) => {
+      if (!(event.ctrlKey || event.metaKey || event.shiftKey || root.activeElement === this.stage)) return;
+      event.preventDefault();
+      const turn = event.deltaY || event.deltaX;
+      this.zoom(Math.exp(Math.max(-60, Math.min(60, turn)) * 0.006), this.time(at(event)[0]));
+    }, { passive: false });
+    const keys = {
+      ArrowLeft: () => this.pan(-(this.to - this.from) / 5), ArrowRight: () => this.pan((this.to - this.from) / 5),
+      ArrowUp: () => { this.scroll -= this.pitch * 3; this.moved(); }, ArrowDown: () => { this.scroll += this.pitch * 3; this.moved(); },
+      "+": () => this.zoom(1 / 1.6), "=": () => this.zoom(1 / 1.6), "-": () => this.zoom(1.6),
+      Home: () => this.window(0, this.total, true), m: () => this.toggle(),
+      " ": () => this.play(), ".": () => this.step(1), ",": () => this.step(-1),
+      r: () => this.rank.next(1), R: () => this.rank.next(-1), Enter: () => this.rank.enter(),
+      w: () => this.why.walk(), W: () => this.why.walk(-1), c: () => this.why.mark(!this.why.marked),
+      "?": () => this.explain(), Escape: () => (!this.keys.hidden ? this.explain() : this.why.close() || this.rank.leave() || this.leave()),
+    };
+    obey(this.stage, keys);
+    this.unclosed = closing(this.tip, () => { this.hide(); this.surface.request(); });
+    const heard = root.querySelector("[data-keep]"), kept = () => { try { return localStorage; } catch { return {}; } };
+    heard.checked = kept()[heard.dataset.keep] !== "off";
+    heard.addEventListener("change", () => { try { localStorage.setItem(heard.dataset.keep, heard.checked ? "on" : "off"); } catch { /* nothing is kept: as before */ } });
+    obey(this.keys, { Escape: () => this.explain() });
+    const tools = { play: () => this.play(), back: () => this.step(-1), step: () => this.step(1), keys: () => this.explain(), shut: () => this.explain(), machines: () => this.toggleMachines(), speed: () => this.faster(), in: () => this.zoom(1 / 2), out: () => this.zoom(2), all: () => this.window(0, this.total, true), messages: () => this.toggle(), critical: () => this.why.mark(!this.why.marked) };
+    root.querySelectorAll(".tools button, .keys button").forEach((button) => button.addEventListener("click", () => tools[button.dataset.do]()));
+  }
+
+  // Whether the axis is there, or the handle of the cursor above the lanes.
+  axis(x, y) { return x >= GUTTER - 6 && (y >= this.surface.height - AXIS || (y >= STRIP + 6 && y < TOP - 2)); }
+
+  // The lane whose name lies there, where names may be clicked; otherwise -1.
+  named(x, y) {
+    const lane = Math.floor((y - TOP + this.scroll) / this.pitch);
+    const inside = x < GUTTER && y >= TOP && y < this.surface.height - AXIS && lane >= 0 && lane < this.names.length;
+    return this.clickable && inside ? lane : -1;
+  }
+
+  // Show which keys do what, or hide it.
+  explain() {
+    this.keys.hidden = !this.keys.hidden;
+    this.keysButton.setAttribute("aria-expanded", String(!this.keys.hidden));
+    if (this.keys.hidden && this.keys.contains(this.keys.getRootNode().activeElement)) this.keysButton.focus();
+  }
+
+  toggleMachines() {
+    const { box } = this.topology;
+    box.hidden = !box.hidden;
+    this.machinesButton.setAttribute("aria-pressed", String(!box.hidden));
+    this.topology.request();
+  }
+
+  toggle() {
+    this.arrows = !this.arrows;
+    this.messagesButton.setAttribute("aria-pressed", String(this.arrows));
+    this.surface.request();
+  }
+}

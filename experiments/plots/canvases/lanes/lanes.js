@@ -1,0 +1,119 @@
+// What the canvas shows from the names on the left to the axis below: the lanes, filled by bars.js or by shares.js.
+// Mixed into Timeline (timeline.js), which is `this` here.
+
+const FEW = 3000;       // spans that are drawn one by one
+const FLAG = "#C4441C"; // what happened at a moment
+
+class Lanes {
+  draw(g, width, height, ratio) {
+    if (!this.spans) return;
+    const page = (this.page = pageColours(this.box));
+    const plot = width - GUTTER - 4;
+    this.scaleX = plot / (this.to - this.from);
+    const lanesHeight = height - TOP - AXIS;
+    this.scroll = Math.max(0, Math.min(this.scroll, this.names.length * this.pitch - lanesHeight));
+    const begin = Math.floor(this.scroll / this.pitch);
+    const end = Math.min(this.names.length, Math.ceil((this.scroll + lanesHeight) / this.pitch));
+    const ranges = [], near = this.near();
+    let count = 0;
+    for (let r = begin; r < end; r++) {
+      const range = near ? this.within(r, this.from, this.to) : [0, 0];
+      ranges.push(range);
+      count += range[1] - range[0];
+    }
+    this.drawStrip(g, plot, ratio, page);
+    this.drawAxis(g, plot, height, page);
+    g.save();
+    g.beginPath();
+    g.rect(0, TOP - 5, width, lanesHeight + 8);
+    g.clip();
+    this.drawNames(g, begin, end, page, width);
+    this.rank.draw(g, page);
+    g.beginPath();
+    g.rect(GUTTER, TOP, plot, lanesHeight);
+    g.clip();
+    const dense = !near || count > FEW || count > (plot / 2.5) * (end - begin);
+    ranges.forEach(([i, j], n) => (dense ? this.drawShares : this.drawSpans).call(this, g, begin + n, i, j, plot, ratio, page));
+    if (!dense && this.spans.columns.marked) ranges.forEach(([i, j], n) => this.drawMarked(g, begin + n, i, j, page));
+    if (!dense && this.arrows) this.drawMessages(g, page);
+    this.drawFlags(g, plot, page);
+    if (this.over >= 0) this.outline(g, this.over, page);
+    if (!dense) this.why.draw(g, page);
+    g.restore();
+  }
+
+  drawAxis(g, plot, height, page) {
+    const { step, at } = ticks(this.from, this.to, plot / 110);
+    const label = this.timed ? timeLabels(step, this.to) : inUnits;
+    g.font = `11px ${FONT}`;
+    g.textBaseline = "top";
+    g.textAlign = "center";
+    this.ticked = []; // [from, to] of their words, in px
+    for (const time of at) {
+      const x = Math.round(this.x(time)) + 0.5;
+      g.strokeStyle = page.border;
+      g.lineWidth = 1;
+      g.beginPath();
+      g.moveTo(x, TOP - 4);
+      g.lineTo(x, height - AXIS + 3);
+      g.stroke();
+      g.fillStyle = page.muted;
+      const text = label(time);
+      const half = g.measureText(text).width / 2;
+      const middle = Math.min(Math.max(x, GUTTER + half - 6), GUTTER + plot - half + 3);
+      g.fillText(text, middle, height - AXIS + 6);
+      this.ticked.push([middle - half, middle + half]);
+    }
+  }
+
+  drawNames(g, begin, end, page, width) {
+    const every = Math.max(1, Math.ceil(13 / this.pitch));
+    g.textAlign = "left";
+    g.textBaseline = "middle";
+    for (let r = begin; r < end; r++) {
+      const y = this.y(r) + this.pitch / 2 - 1;
+      if (r % every === 0) {
+        g.font = `${this.pitch < 14 ? 10.5 : 12}px ${FONT}`;
+        g.fillStyle = page.text;
+        g.fillText(this.names[r], 4, y, GUTTER - 10);
+      }
+      if (this.colours?.[r]) {
+        g.fillStyle = this.colours[r];
+        g.fillRect(0, this.y(r), 2.5, this.pitch);
+      }
+      if (this.pitch > 12) {
+        g.strokeStyle = page.border;
+        g.globalAlpha = 0.6;
+        g.lineWidth = 1;
+        g.beginPath();
+        g.moveTo(GUTTER, Math.round(y + this.pitch / 2) + 0.5);
+        g.lineTo(width, Math.round(y + this.pitch / 2) + 0.5);
+        g.stroke();
+        g.globalAlpha = 1;
+      }
+    }
+  }
+
+  // What happened at a moment, to one lane or, with lane -1, to all: a line, and its words beside it.
+  drawFlags(g, plot, page) {
+    g.font = `600 11px ${FONT}`;
+    g.textBaseline = "middle";
+    for (const { at, lane, text } of this.flags) {
+      if (at < this.from || at > this.to) continue;
+      const x = this.x(at), all = lane < 0;
+      const top = all ? TOP : this.y(lane), bottom = all ? TOP + this.names.length * this.pitch : top + this.pitch;
+      g.strokeStyle = g.fillStyle = FLAG;
+      g.lineWidth = 2;
+      g.beginPath();
+      g.moveTo(x, top);
+      g.lineTo(x, bottom);
+      g.stroke();
+      const wide = g.measureText(text).width + 10, left = x + wide < GUTTER + plot ? x : x - wide;
+      const y = all ? TOP + 1 : top + (this.pitch - 15) / 2;
+      g.fillRect(left, y, wide, 14);
+      g.fillStyle = "#FFFFFF";
+      g.textAlign = "left";
+      g.fillText(text, left + 5, y + 7.5);
+    }
+  }
+}

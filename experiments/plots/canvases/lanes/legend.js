@@ -1,0 +1,50 @@
+// What each kind of span looks like, in words and swatches.
+// Mixed into Timeline (timeline.js), which is `this` here.
+
+class Legend {
+  // On the page, as HTML: what each kind of span looks like.
+  offerLegend() {
+    this.legend.replaceChildren(...this.kinds.filter((kind) => this.look[kind].meaning).map((kind) => {
+      const entry = document.createElement("span");
+      entry.title = this.look[kind].meaning;
+      const swatch = document.createElement("i");
+      const { colour, height, hatch } = this.look[kind];
+      swatch.style.background = hatch === "x" ? `repeating-linear-gradient(45deg, ${colour} 0 2px, transparent 2px 4px)` : colour;
+      swatch.style.height = `${Math.max(4, 12 * height)}px`;
+      entry.append(swatch, kind);
+      return entry;
+    }));
+    if (this.spans.columns.marked?.some((one) => one)) {
+      const entry = document.createElement("span"), swatch = document.createElement("i");
+      entry.title = "Longer or later, any of these would make the whole later.";
+      swatch.className = "marked";
+      entry.append(swatch, "critical path");
+      this.legend.append(entry);
+    }
+  }
+
+  // In a file, as a part of the picture; returns its height in px.
+  head(g, width, page) {
+    g.font = `12px ${FONT}`;
+    g.textAlign = "left";
+    g.textBaseline = "middle";
+    let x = 4, y = 8;
+    for (const kind of this.kinds.filter((one) => this.look[one].meaning)) {
+      const { colour, height, hatch } = this.look[kind], wide = 24 + g.measureText(kind).width;
+      if (x > 4 && x + wide > width) { x = 4; y += 20; }
+      const high = Math.max(4, 12 * height);
+      g.fillStyle = colour;
+      if (hatch === "x") this.hatched(g, x, y - high / 2, 18, high, colour); else g.fillRect(x, y - high / 2, 18, high);
+      g.fillStyle = page.text;
+      g.fillText(kind, x + 24, y);
+      x += wide + 16;
+    }
+    if (this.spans.columns.marked?.some((one) => one)) {
+      g.strokeStyle = g.fillStyle = page.text;
+      g.lineWidth = 2;
+      g.strokeRect(x + 1, y - 5, 16, 10);
+      g.fillText("critical path", x + 24, y);
+    }
+    return y + 16;
+  }
+}

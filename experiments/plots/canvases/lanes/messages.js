@@ -1,0 +1,47 @@
+// Messages between two lanes: which are on their way, and their arrows.
+// Mixed into Timeline (timeline.js), which is `this` here.
+
+const ARROWS = 300; // messages that are drawn at once
+
+class Messages {
+  drawMessages(g, page) {
+    const visible = this.travelling(this.from, this.to);
+    if (visible.length > ARROWS) return;
+    g.strokeStyle = g.fillStyle = page.text;
+    g.globalAlpha = visible.length > 60 ? 0.3 : 0.6;
+    g.lineWidth = 1;
+    for (const n of visible) this.arrow(g, n);
+    g.globalAlpha = 1;
+  }
+
+  // Messages between two lanes that are on their way at some time in [from, to); no more than are drawn, and one.
+  travelling(from, to) {
+    const { src, dst, sent, arrived } = this.messages.columns;
+    let low = 0, high = sent.length;
+    while (low < high) { const m = (low + high) >> 1; if (this.landed[m] > from) high = m; else low = m + 1; }
+    const found = [];
+    for (let n = low; n < sent.length && sent[n] < to && found.length <= ARROWS; n++) {
+      if (arrived[n] >= from && src[n] !== dst[n]) found.push(n);
+    }
+    return found;
+  }
+
+  // Message n, as far as it has come at `time`.
+  arrow(g, n, time = Infinity) {
+    const { src, dst, sent, arrived } = this.messages.columns;
+    const come = Math.min(1, (time - sent[n]) / Math.max(arrived[n] - sent[n], 1e-12));
+    const middle = this.pitch / 2 - 1;
+    const x0 = this.x(sent[n]), y0 = this.y(src[n]) + middle;
+    const x1 = x0 + come * (this.x(arrived[n]) - x0), y1 = y0 + come * (this.y(dst[n]) + middle - y0);
+    const angle = Math.atan2(y1 - y0, x1 - x0);
+    g.beginPath();
+    g.moveTo(x0, y0);
+    g.lineTo(x1, y1);
+    g.stroke();
+    g.beginPath();
+    g.moveTo(x1, y1);
+    g.lineTo(x1 - 6 * Math.cos(angle - 0.35), y1 - 6 * Math.sin(angle - 0.35));
+    g.lineTo(x1 - 6 * Math.cos(angle + 0.35), y1 - 6 * Math.sin(angle + 0.35));
+    g.fill();
+  }
+}

@@ -1,0 +1,58 @@
+// Where the spans of a lane lie, and which of them is there at a time. Columns are those of the frame (timeline.py).
+// Mixed into Timeline (timeline.js), which is `this` here.
+
+class Spans {
+  // Where each lane's spans begin, and how far they reach: spans of a lane may overlap.
+  index() {
+    const { start, duration, lane, step } = this.spans.columns;
+    const lanes = this.names.length;
+    this.first = new Int32Array(lanes + 1);
+    for (let i = 0; i < lane.length; i++) this.first[lane[i] + 1]++;
+    for (let r = 0; r < lanes; r++) this.first[r + 1] += this.first[r];
+    this.reach = new Float32Array(start.length);
+    for (let r = 0; r < lanes; r++) {
+      let far = -Infinity;
+      for (let i = this.first[r]; i < this.first[r + 1]; i++) this.reach[i] = far = Math.max(far, start[i] + duration[i]);
+    }
+    const { sent, arrived } = this.messages.columns;
+    this.landed = new Float32Array(sent.length);
+    let far = -Infinity;
+    for (let i = 0; i < sent.length; i++) this.landed[i] = far = Math.max(far, arrived[i] < 0 ? sent[i] : arrived[i]);
+    this.steps = step;
+  }
+
+  // Whether the single spans of the window are here; of a long run only those of one window are.
+  near() {
+    const slack = (this.to - this.from) * 1e-6;
+    return !this.coarse || (this.from >= this.exact[0] - slack && this.to <= this.exact[1] + slack);
+  }
+
+  // Spans of lane r that touch [from, to): a slice of indices.
+  within(r, from, to) {
+    const { start } = this.spans.columns;
+    let low = this.first[r], high = this.first[r + 1];
+    const end = high;
+    while (low < high) { const m = (low + high) >> 1; if (this.reach[m] > from) high = m; else low = m + 1; }
+    const begin = low;
+    high = end;
+    while (low < high) { const m = (low + high) >> 1; if (start[m] < to) low = m + 1; else high = m; }
+    return [begin, low];
+  }
+
+  // The span of lane r at that time, -1 if there is none: work before waiting.
+  doing(r, time) {
+    const { start, duration, kind } = this.spans.columns;
+    const [i, j] = this.within(r, time, time + this.instant());
+    let found = -1;
+    for (let n = i; n < j; n++) {
+      if (start[n] + duration[n] > time && (found < 0 || kind[n] < kind[found])) found = n;
+    }
+    return found;
+  }
+
+  // s that nobody sees
+  instant() { return (this.to - this.from) * 1e-5; }
+
+  // Whether it goes on after the end of the run: that is drawn a little way, and never ends.
+  endless(n) { return this.spans.columns.start[n] + this.spans.columns.duration[n] > this.end * (1 + 1e-5); }
+}

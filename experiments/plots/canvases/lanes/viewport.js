@@ -1,0 +1,66 @@
+// Which stretch of time is in view, `from` to `to`, how far the lanes are scrolled, and how both become px.
+// Mixed into Timeline (timeline.js), which is `this` here.
+
+class Viewport {
+  // The first window: everything if that can be read, otherwise the first steps of the run.
+  opening() {
+    if (this.openAt) return [Math.max(0, this.openAt[0]), Math.min(this.total, this.openAt[1])];
+    const { start, duration, step } = this.spans.columns;
+    const readable = this.readable * this.names.length;
+    if (start.length <= readable) return [0, this.total];
+    const order = Array.from(start).sort((a, b) => a - b);
+    let until = order[Math.min(readable, order.length - 1)];
+    for (let i = 0; i < start.length; i++) if (step[i] === 1) until = Math.max(until, Math.min(start[i] + duration[i], this.total * 0.5));
+    return [0, Math.min(this.total, until * 1.02)];
+  }
+
+  x(time) { return GUTTER + (time - this.from) * this.scaleX; }
+  y(lane) { return TOP + lane * this.pitch - this.scroll; }
+
+  time(x) { return this.from + (x - GUTTER) / this.scaleX; }
+
+  zoom(factor, at = (this.from + this.to) / 2) {
+    const least = Math.max(this.total * 1e-6, 1e-8);
+    const span = Math.min(this.total, Math.max(least, (this.to - this.from) * factor));
+    const part = (at - this.from) / (this.to - this.from);
+    this.window(at - part * span, at - part * span + span, true);
+  }
+
+  // Show what lies between two times, here and in the timelines that are shown together with this one; and in curves
+  // against time, if the reader has zoomed into them, or does so now.
+  window(from, to, zooms = false) {
+    const span = Math.min(to - from, this.total);
+    from = Math.max(0, Math.min(from, this.total - span));
+    for (const one of lockstepTimelines) {
+      if (one === this || (this.together && one.together === this.together)) one.see(from, from + span);
+    }
+    if (this.clock !== lockstepClock) return;
+    for (const curve of globalThis.lockstepCurves ?? []) curve.led(span > this.total * 0.999 ? null : [from, from + span], zooms);
+  }
+
+  // Show what lies between two times, as far as this run goes, and tell nobody.
+  see(from, to) {
+    const span = Math.min(to - from, this.total);
+    this.from = Math.max(0, Math.min(from, this.total - span));
+    this.to = this.from + span;
+    this.moved();
+  }
+
+  pan(seconds) { this.window(this.from + seconds, this.to + seconds); }
+
+  moved() {
+    this.hide();
+    this.surface.request();
+    this.topology.request();
+    if (this.cursor !== null) this.overlay.request();
+    clearTimeout(this.later);
+    this.later = setTimeout(() => this.say(), 300);
+  }
+
+  // What is looked at, for a link: {run, from, to} unless that is what the run opens with, and {why} that is unfolded.
+  view() {
+    const [from, to] = this.opening(), same = (one, other) => Math.abs(one - other) < (to - from) * 1e-3;
+    const window = same(from, this.from) && same(to, this.to) ? {} : { from: this.from, to: this.to };
+    return { run: this.run, ...window, why: this.why.unfolded() };
+  }
+}

@@ -1,0 +1,56 @@
+// The timeline in words: below the lanes, on the card of a span.
+// Mixed into Timeline (timeline.js), which is `this` here.
+
+const MANY = 30000; // spans of a window that are worth asking for
+const NAMED = 8;    // lanes of which each is told by name and by what it does in detail
+
+class Words {
+  say() {
+    const all = this.to - this.from > this.total * 0.999;
+    const expected = (this.count * (this.to - this.from)) / this.total;
+    const thinned = this.near() ? "" : ` as shares of the time (${this.count.toLocaleString("en")} spans; zoom in for single ones)`;
+    if (!this.near() && expected < MANY && !this.clock.playing) this.events.ask?.("window", { run: this.run, from: this.from, to: this.to });
+    this.status.classList.toggle("at", this.looking());
+    const chosen = this.rank.told();
+    if (this.looking()) { this.status.textContent = chosen + this.told(); return; }
+    const where = all ? `the ${this.whole}, ${this.inTime(this.end)}` : `${this.inTime(this.from)} to ${this.inTime(Math.min(this.to, this.end))} of ${this.inTime(this.end)}`;
+    const how = matchMedia("(pointer: coarse)").matches
+      ? "Drag to move, two fingers to zoom; tap the axis to look at a moment."
+      : "Drag to move, + and − or Ctrl+wheel to zoom, double-click to zoom in, Home for all; space to play, a click on the axis to look at a moment.";
+    this.status.textContent = `${chosen}Showing ${where}${this.timed ? "" : " units of time"}${thinned}. ${how}`;
+  }
+
+  // What each lane does at the cursor, in words; lanes that do the same are told together.
+  told() {
+    const time = Math.min(this.cursor + this.instant(), this.to - this.instant());
+    const when = this.clock.playing ? [] : [`At ${this.moment()}`]; // played, only the cursor says when: it is drawn more often
+    if (!this.near()) return [...when, "Zoom in to see what each rank is doing."].join(". ");
+    const { kind, label } = this.spans.columns, few = this.names.length <= NAMED, together = new Map();
+    this.names.forEach((name, r) => {
+      const n = this.doing(r, time), does = n < 0 ? "nothing" : this.kinds[kind[n]];
+      const detail = n < 0 || !few ? "" : this.why.told(n) || (this.spans.labels[label[n]] ?? "");
+      const words = detail && detail !== does ? `${does} (${detail})` : does;
+      together.set(words, [...(together.get(words) ?? []), name]);
+    });
+    const parts = [...together].map(([words, names]) => `${names.length > 4 ? `${names.length} ranks` : names.join(", ")}: ${words}`);
+    const { src, dst } = this.messages.columns, flying = this.travelling(time, time);
+    const ways = flying.slice(0, 3).map((n) => `${this.names[src[n]]} → ${this.names[dst[n]]}`);
+    if (flying.length) parts.push(`on its way: ${flying.length > 3 ? `${flying.length > ARROWS ? `more than ${ARROWS}` : flying.length} messages` : ways.join(", ")}`);
+    const queue = this.topology.told(time);
+    if (queue) parts.push(queue);
+    return `${[...when, ...parts].join(" · ")}.`;
+  }
+
+  // Span n in words: whose it is and what; when, and how long.
+  titled(n) {
+    const { start, kind, label, lane, step, marked } = this.spans.columns;
+    const name = this.kinds[kind[n]], text = this.spans.labels[label[n]];
+    return [
+      `${this.names[lane[n]]} · ${name}${text && text !== name ? ` · ${text}` : ""}`,
+      `${step[n] >= 0 ? `step ${step[n] + 1} · ` : ""}at ${this.inTime(start[n])} · ${this.lasts(n)}${marked?.[n] ? " · on the critical path" : ""}`,
+    ];
+  }
+
+  // How long span n takes, in words.
+  lasts(n) { return this.endless(n) ? "does not end" : `takes ${this.inTime(this.spans.columns.duration[n])}`; }
+}
