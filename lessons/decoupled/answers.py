@@ -44,7 +44,7 @@ def edge(run, modules: int) -> float:
 def stacked(run, learns: str) -> str:
     """Return what becomes of the accuracy of two modules when there are eight."""
     method, rates = experiments.STACKED["own loss" if "classifier" in learns else "guesses with labels"]
-    two, eight = (experiments.stacked(run, method, rates, modules) for modules in (2, 8))
+    two, eight = (experiments.stacked(run, method, rates, modules)[0] for modules in (2, 8))
     return "alike" if eight > two - 0.03 else "little" if eight > two - 0.05 else "loses"
 
 
@@ -58,7 +58,7 @@ def angle(run, when: str) -> str:
 
 def race(run, method: str) -> str:
     """Return how the loss of a method ends, compared with that of back-propagation after as many steps."""
-    name = {"old": "old errors", "their": "own loss", "random": "random errors"}[method.split()[0]]
+    name = {"old": "old errors", "losses": "own loss", "random": "random errors"}[method.split()[0]]
     ends = []
     for one in (name, "back-propagation"):
         values, rates = experiments.RACE[one]
@@ -76,7 +76,7 @@ def cnn(run, method: str) -> str:
         done = experiments.at_best(run, rates, **experiments.CNN, **values)[1]
         found.append(float(done.evaluations["accuracy"][-1]))
     below = found[1] - found[0]
-    return "above" if below < -0.08 else "alike" if below < 0.08 else "below" if below < 0.12 else "lost"
+    return "alike" if below < 0.08 else "below" if below < 0.12 else "lost"
 
 
 def which(run, asked: str) -> str:

@@ -16,13 +16,14 @@ module k of `comm.size`. The layers are done for you:
   with its neighbours only.
 
 The module below back-propagates. It is right, and slow: while a mini-batch is on its way to the last module and back,
-all modules but one wait. Make it faster without making the model much worse. It is graded on
+all modules but one wait. Make it faster, and let all of its modules learn. It is graded on
 
 - whether each module makes its update for every mini-batch;
 - the time, compared with back-propagation's: nobody should wait for something that comes from above;
 - activations: those of one mini-batch at a time, on every module;
 - bytes: what has to travel?
-- the accuracy on images that were held out, compared with back-propagation's at the same rate and number of steps.
+- the accuracy: a model of eight layers, in four modules, tells three spirals apart. Who teaches the last module only
+  does not get there in these steps; nor, at this rate, does back-propagation.
 
 NumPy and the standard library may be imported. Every rank is a process of its own.
 """
@@ -31,7 +32,7 @@ TARGETS = {
     "time": 0.55,  # times the time of back-propagation
     "traffic": 0.55,  # times its bytes
     "activations": 1,  # mini-batches on a module
-    "accuracy": 5,  # points below it
+    "accuracy": 80,  # percent of held-out points, at least
 }
 
 

@@ -16,7 +16,7 @@ WAIT = Assignment(
 )
 OLD = Assignment(
     {**DEEP, "algorithm": "ddg", "steps": 100},
-    turn={"workers": (1, 4, 8), "learning_rate": (0.05, 0.1, 0.2)},
+    turn={"workers": (1, 4, 8), "learning_rate": (0.05, 0.1, 0.2, 0.4)},
     note=("held_out_loss", "staleness_max"),
     claims={
         "at the largest rate eight modules end higher than one, three times or more": lambda rows: (
