@@ -20,6 +20,7 @@ from experiments.jobs.job import JobState
 from lessons import golden, job_specs, markup, notation
 from lessons.chapters import LANGUAGES, Chapter
 from lessons.figure import figure
+from lessons.grading.sheet import Sheet
 
 ROOT = Path(__file__).resolve().parents[3]
 CHAPTERS = [one.name for one in lessons.written()]
@@ -351,6 +352,21 @@ def test_a_solution_is_graded_in_the_pool_and_its_marks_are_shown(book, pool, tm
     page.run()
     assert "60 of 100" in words(page) and "1.70 times" in words(page) and "It hung up." in words(page)
     assert "hello" in [code.value for code in page.code]
+
+
+def test_a_solution_that_is_written_on_the_page_goes_to_the_same_grader(book, pool):
+    made = pool(JobState("running"))
+    page, key = book(chapter="stragglers", part="exercise"), "solution-stragglers"
+    page.button_group(f"how-{key}").set_value("here").run()
+    assert page.text_area(f"typed-{key}").value == Sheet(lessons.chapter("stragglers")).source
+    page.text_area(f"typed-{key}").set_value("  ").run()
+    assert page.button(f"grade-{key}").disabled
+    page.text_area(f"typed-{key}").set_value("def server(comm, task, s): ...").run()
+    page.button(f"grade-{key}").click().run()
+    assert not page.exception
+    (work,) = made.asked
+    assert work.values["source"] == "def server(comm, task, s): ..."
+    assert work.values["name"] == "stragglers_solution.py" and work.values["seed"] >= 0
 
 
 def test_the_job_grades_in_its_own_process(tmp_path):
