@@ -5,7 +5,7 @@ from pathlib import Path
 import streamlit as st
 
 from app import chosen, presentation
-from app.views import kernels, network, schedules, survey, textbook, upload, workbench
+from app.views import kernels, network, origin, schedules, survey, textbook, upload, workbench
 from app.views.textbook import instructor
 
 HERE = Path(__file__).resolve().parent
@@ -30,4 +30,6 @@ PAGES = [
 page = st.navigation(PAGES, position="top")
 if page is not PAGES[0]:
     chosen.leave_address()
+if page in PAGES[:2]:
+    origin.back(PAGES[2])
 page.run()

@@ -20,7 +20,7 @@ from experiments.plots.canvases.timeline import View
 from experiments.runs.upload import uploaded
 
 PINS = ("pin", "keep")  # of which links have queries, and addresses the names of folders
-APART = ("run", "size", "embed", "embed_options", "view", "why", "zoom")  # of this server or screen, or reported by it
+APART = ("run", "size", "embed", "embed_options", "view", "why", "zoom", "from")  # of this reader, or reported by it
 SWEEPS = ("sweep", "sweep2")  # which an address may have lost: Streamlit keeps the labels of widgets there
 BETWEEN = "~"  # numbers of a view
 

@@ -2,7 +2,9 @@
 const HEADINGS = ".st-key-reading :is(h1, h2, h3)[id]";
 const TOP = 140; // px below which a heading has not been reached yet
 const PATIENCE = 20_000; // ms in which the text up to the reader's place may appear
+const STILL = 15; // looks after which the place is taken to stay: a page that is still drawn moves it
 const stores = new WeakMap();
+let returned = 0; // how many times the reader was led back to a figure
 let arrived = false; // since the page was loaded: who goes on to another chapter begins at its beginning
 
 export default function ({ data, parentElement, setTriggerValue }) {
@@ -68,21 +70,28 @@ class Store {
     }
     if (data.chapter !== this.chapter) {
       this.chapter = data.chapter;
-      this.arrive(kept.places[data.chapter]);
+      this.arrive(arrived || location.hash ? null : kept.places[data.chapter]);
+    }
+    if (data.returning && data.returning.number !== returned) {
+      returned = data.returning.number;
+      this.arrive(data.returning.anchor);
     }
   }
 
-  /** Go to where the reader was, as soon as the text is there that far. */
+  /** Go to where the reader was, an id or a key of Streamlit's, once the text is there that far, until it stands still. */
   arrive(anchor) {
     clearInterval(this.looking);
-    this.returning = arrived || location.hash ? null : anchor;
+    this.returning = anchor;
     arrived ||= Boolean(this.chapter);
     if (!this.returning) return;
     const until = Date.now() + PATIENCE;
+    let still = 0;
     this.looking = setInterval(() => {
-      const there = this.returning && document.getElementById(this.returning);
-      if (there) there.scrollIntoView();
-      if (!there && this.returning && Date.now() < until) return;
+      const there = this.returning && place(this.returning);
+      const top = there?.getBoundingClientRect().top;
+      there?.scrollIntoView();
+      still = there && Math.abs(there.getBoundingClientRect().top - top) < 1 ? still + 1 : 0;
+      if (this.returning && still < STILL && Date.now() < until) return;
       this.returning = null;
       clearInterval(this.looking);
     }, 100);
@@ -95,6 +104,10 @@ class Store {
     if (!passed.length) return;
     try { progress.arrive(this.chapter, passed.at(-1).id); } catch { /* it was said that nothing is kept */ }
   }
+}
+
+function place(anchor) {
+  return document.getElementById(anchor) ?? document.querySelector(`.st-key-${CSS.escape(anchor)}`);
 }
 
 function digest(one) {

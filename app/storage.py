@@ -16,13 +16,21 @@ _mount = st.components.v2.component(
 KEY = "browser-storage"
 
 
-def storage(document: progress.ReaderProgress, chapter: str, forget: bool, resets: int, on_news: Callable[[], None]):
+def storage(
+    document: progress.ReaderProgress,
+    chapter: str,
+    forget: bool,
+    resets: int,
+    returning: dict | None,
+    on_news: Callable[[], None],
+):
     """Keep `document`; while the text of `chapter` is on the page, also where the reader is.
 
     `on_news` is called when the browser has something to tell: `told()` returns it. With `forget`, what is kept is
     deleted instead. `resets` counts how often the session began anew: what it knew before is not kept again.
+    `returning` has the anchor of a figure to which the reader goes back, and a number that makes it once.
     """
-    data = {"document": document.text(), "chapter": chapter, "forget": forget, "resets": resets}
+    data = {"document": document.text(), "chapter": chapter, "forget": forget, "resets": resets, "returning": returning}
     return _mount(data=data, key=KEY, on_news_change=on_news)
 
 

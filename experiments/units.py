@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from datetime import datetime
 from typing import Any
 
 from experiments.runs.figures import FIGURES, plus_minus
@@ -11,6 +12,12 @@ from experiments.runs.figures import FIGURES, plus_minus
 _TIMES = ((60.0, "min"), (1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"))
 _WORK = ((1e15, "PFLOP"), (1e12, "TFLOP"), (1e9, "GFLOP"), (1e6, "MFLOP"), (1e3, "kFLOP"), (1.0, "FLOP"))
 _SIZES = ((1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB"), (1.0, "B"))
+
+
+def moment(iso: str) -> str:
+    """Return a date and time as people write them: "2026-01-01T12:00+00:00" is "1 January 2026, 12:00"."""
+    when = datetime.fromisoformat(iso)
+    return f"{when.day} {when:%B %Y, %H:%M}"
 
 
 def seconds(value: float, error: float | None = None) -> str:

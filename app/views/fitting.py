@@ -7,6 +7,7 @@ from datetime import datetime
 import streamlit as st
 
 from app import background
+from experiments import units
 from experiments.measure import fit, this_machine
 from installation import typed
 
@@ -39,7 +40,7 @@ def offer() -> None:
         return
     if not state.get("fitting"):
         known = this_machine.load()
-        when = f" It was fitted on {known.moment[:10]}." if known else ""
+        when = f" It was fitted on {units.moment(known.moment)}." if known else ""
         st.button(
             "Fit again to this machine" if known else "Fit to this machine", key="fit", icon=":material/straighten:",
             type="tertiary", on_click=_begin,

@@ -25,6 +25,7 @@ INTRODUCTION = (
     "and for a GPU, and what it took on this machine. **A first question:** is it held up by arithmetic or by memory? "
     "Guess from the formula, then look at *Measured here*; *One block, thread by thread* shows who reads what."
 )
+UNSTEADY = 1.2  # times that the roof of one measurement may be that of another, on a machine that is not disturbed
 SAID = {
     "numpy": ("NumPy", "the reference on one thread"),
     "cpu": ("Numba", "the CPU implementation on one thread"),
@@ -142,22 +143,34 @@ def _text(text: str, node: ast.stmt) -> str:
 def _measured(name: str, n: int) -> None:
     """Show times of this kernel, and the roofline: with all kernels, if all were measured."""
     heading("Measured here", "By a process of its own on one thread: the best of a few rounds of calls.")
-    one, every = kernel_times.job_spec([name], n), kernel_times.job_spec(KERNELS, n)
-    all_of_them = every.stored(session.ROOT) is not None or st.session_state.get("roofline") == n
-    if all_of_them:
-        folder = background.fetch(every, "Measuring all kernels: this takes a minute or two.", "kernels")
-    else:
-        folder = background.fetch(one, f"Measuring {name}.", "kernels")
-    if folder is None:
+    state = st.session_state
+    every = kernel_times.job_spec(KERNELS, n)
+    all_of_them = every.stored(session.ROOT) is not None or state.get("roofline") == n
+    wanted = [*KERNELS] if all_of_them else [name]
+    known = kernel_times.measured(wanted, n, session.ROOT)
+    asked = f"measurement-{'all' if all_of_them else name}-{n}"
+    number = max(len(known), state.get(asked, 1))
+    waiting = "Measuring all kernels: this takes a minute or two." if all_of_them else f"Measuring {name}."
+    folder = background.fetch(kernel_times.job_spec(wanted, n, number), waiting, "kernels")
+    if folder is None and not known:
         return
-    report = _report(str(folder))
+    reports = [_report(str(one)) for one in dict.fromkeys([*known, *([folder] if folder else [])])]
+    report = reports[-1]
     row = report.row(name)
     _table(row, report)
+    if len(reports) > 1:
+        st.caption(_spread([one.row(name) for one in reports], [one.cpu for one in reports]))
     st.caption(
         f"{units.count(row.flops)} FLOPs and {units.size(row.bytes)} a call, by its price: "
-        f"{units.number(row.intensity)} FLOPs per byte. {report.machine}, {report.moment}."
+        f"{units.number(row.intensity)} FLOPs per byte. {report.machine}, {units.moment(report.moment)}."
     )
     st.caption(_roof(row, report.cpu))
+    st.button(
+        "Measure again", key="measure-again", icon=":material/refresh:", on_click=state.update,
+        args=({asked: len(reports) + 1},), disabled=folder is None,
+        help=f"{'All kernels: a minute or two. ' if all_of_them else ''}A machine is not equally fast all the time: "
+        "measure twice before you believe a small difference.",
+    )  # fmt: skip
     heading("Roofline", "How near a kernel comes to what this machine can do for so many FLOPs per byte.")
     if not all_of_them:
         st.button("Measure all kernels", key="all", on_click=st.session_state.update, args=({"roofline": n},))
@@ -200,6 +213,23 @@ def _roof(row: Row, peaks: Peaks) -> str:
     else:
         roof = f"the {units.rate(bandwidth)} that loops without arithmetic move there"
     return f"Its working set is {place}. Its roof, which only noise lets it exceed, is {roof}."
+
+
+def _spread(rows: list[Row], peaks: list[Peaks]) -> str:
+    """Return a sentence on how far measurements of a kernel differ, and whether their roofs do, too."""
+    times = [row.cpu for row in rows]
+    roofs = [each.roof(row.intensity, row.working_set) if row.flops else each.bandwidth(row.working_set)
+             for row, each in zip(rows, peaks, strict=True)]  # fmt: skip
+    said = (
+        f"The newest of {len(rows)} measurements: in Numba a call took {units.seconds(min(times))} to "
+        f"{units.seconds(max(times))}."
+    )
+    if max(roofs) > UNSTEADY * min(roofs):
+        said += (
+            f" The roof itself differed by {units.percent(max(roofs) / min(roofs) - 1)} between them: something else "
+            "kept the machine busy, so shares of the roof say little. Measure again when it is idle."
+        )
+    return said
 
 
 def _heard(row: Row, report: Report) -> str:

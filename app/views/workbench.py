@@ -30,10 +30,10 @@ def take(experiment: Experiment) -> None:
     session.start(experiment)
 
 
-def go_to(experiment: Experiment) -> None:
-    """Leave another page for this one, with this experiment on it."""
+def go_to(experiment: Experiment, **address: str) -> None:
+    """Leave another page for this one, with this experiment on it, and these parameters in the address."""
     take(experiment)
-    st.switch_page(entry())
+    st.switch_page(entry(), query_params=address)
 
 
 def page() -> None:

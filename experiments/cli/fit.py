@@ -9,6 +9,7 @@ from statistics import median
 
 import click
 
+from experiments import units
 from experiments.cli import console, show
 
 GOOD = (("good", 1.15), ("fair", 1.5))  # and up to which factor half of the times may be off
@@ -34,7 +35,7 @@ def fit_command(as_json: bool, anyway: bool) -> None:
         return
     device, network = catalogue.device(made.device), catalogue.network(made.network)
     link, total = network.between, network.sum
-    console.say((f"{made.machine}, {made.moment}", console.HEAD))
+    console.say((f"{made.machine}, {units.moment(made.moment)}", console.HEAD))
     measured = [
         f"device   {device.flops / 1e9:.3g} GFLOP/s, {device.bandwidth / 1e9:.3g} GB/s, "
         f"{device.overhead * 1e6:.3g} us a call",

@@ -10,6 +10,7 @@ from typing import Any
 
 import click
 
+from experiments import units
 from experiments.cli import console, show
 from experiments.measure import kernel_times
 from experiments.measure.kernel_times import SIZE, TIMES, Peaks, Report, Row, reached
@@ -39,7 +40,7 @@ def kernels_command(wanted: Sequence[str], n: int, as_json: bool) -> None:
 
 def machine_and_roof(report: Report) -> list[str]:
     """Return the machine and its peaks in words, a line each."""
-    lines = [f"{report.machine}, {report.moment}"]
+    lines = [f"{report.machine}, {units.moment(report.moment)}"]
     for where, peaks in (("CPU, one thread", report.cpu), ("GPU", report.gpu)):
         if peaks:
             sizes = {peaks.streams[0][0], *(row.working_set for row in report.rows), peaks.streams[-1][0]}

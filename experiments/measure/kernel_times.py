@@ -14,6 +14,7 @@ Source: Williams, Waterman & Patterson, Communications of the ACM 52(4), 2009 (t
 from __future__ import annotations
 
 import difflib
+import itertools
 import json
 import math
 import os
@@ -225,9 +226,16 @@ def _torch() -> tuple[Any, str | None]:
 FILE = "kernels.json"
 
 
-def job_spec(wanted: Iterable[str], n: int) -> JobSpec:
-    """Return the job that measures these kernels on this machine."""
-    return JobSpec("kernels", {"names": list(wanted), "n": n, "machine": machine()})
+def job_spec(wanted: Iterable[str], n: int, measurement: int = 1) -> JobSpec:
+    """Return the job that measures these kernels on this machine, for the first time or again."""
+    again = {"measurement": measurement} if measurement > 1 else {}
+    return JobSpec("kernels", {"names": list(wanted), "n": n, "machine": machine(), **again})
+
+
+def measured(wanted: Sequence[str], n: int, root: Path) -> list[Path]:
+    """Return the folders of all measurements of these kernels that are stored, the newest last."""
+    found = (job_spec(wanted, n, number).stored(root) for number in itertools.count(1))
+    return list(itertools.takewhile(lambda folder: folder is not None, found))
 
 
 def perform(values: dict[str, Any], root: Path, progress: Callable[[float], None]) -> Path:

@@ -15,6 +15,9 @@ from lessons.chapters import Chapter
 from lessons.grading import levels
 from lessons.grading.sheet import STEPS, Sheet
 
+HOW = {"file": "Upload a file", "here": "Write it here"}
+LONGEST = 1_000_000  # characters of a solution that is written on the page, as an uploaded file has at most 1 MB
+
 
 def show(chapter: Chapter, language: str) -> None:
     """Show the task and what is asked, the files to begin with, and the report of the solution that was handed in."""
@@ -25,8 +28,8 @@ def show(chapter: Chapter, language: str) -> None:
     _asked(sheet)
     _begin(sheet, key)
     name = f"{chapter.name}_solution.py"
-    given = st.file_uploader("Your solution", type="py", key=f"given-{key}", max_upload_size=1)
-    st.button("Grade it", key=f"grade-{key}", type="primary", disabled=given is None, on_click=_hand_in, args=(key,))
+    given = _given(sheet, key)
+    st.button("Grade it", key=f"grade-{key}", type="primary", disabled=not given, on_click=_hand_in, args=(key, name))
     st.caption(typed(f"Or on your own machine: `python -m lessons check {chapter.name} {name}`"))
     if handed := state.get(key):
         text, name, seed, hints = handed
@@ -82,9 +85,28 @@ def _begin(sheet: Sheet, key: str) -> None:
             )  # fmt: skip
 
 
-def _hand_in(key: str) -> None:
-    """Keep what was uploaded, with a seed that is drawn now and the hints that were taken until now."""
-    file = st.session_state[f"given-{key}"]
-    text = file.getvalue().decode("utf-8", "replace")
-    hints = tuple(st.session_state.get(f"hints-{key.removeprefix('solution-')}", ()))
-    st.session_state[key] = (text, file.name[:80], secrets.randbelow(2**31), hints)
+def _given(sheet: Sheet, key: str) -> bool:
+    """Draw where a solution is uploaded or written; return whether there is one."""
+    how = st.segmented_control(
+        "Hand in", list(HOW), key=f"how-{key}", default="file", required=True, format_func=HOW.get,
+        label_visibility="collapsed",
+    )  # fmt: skip
+    if how == "file":
+        return st.file_uploader("Your solution", type="py", key=f"given-{key}", max_upload_size=1) is not None
+    written = st.text_area(
+        "Your solution", sheet.source, key=f"typed-{key}", height=480, max_chars=LONGEST, persist_state="session",
+        help="It begins with the file above. It is graded as a file is, and gone after a reload: keep a copy.",
+    )  # fmt: skip
+    return bool(written.strip())
+
+
+def _hand_in(key: str, name: str) -> None:
+    """Keep what was uploaded or written, with a seed that is drawn now and the hints that were taken until now."""
+    state = st.session_state
+    if state[f"how-{key}"] == "file":
+        file = state[f"given-{key}"]
+        text, name = file.getvalue().decode("utf-8", "replace"), file.name[:80]
+    else:
+        text = state[f"typed-{key}"]
+    hints = tuple(state.get(f"hints-{key.removeprefix('solution-')}", ()))
+    state[key] = (text, name, secrets.randbelow(2**31), hints)

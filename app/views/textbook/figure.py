@@ -9,7 +9,7 @@ import streamlit as st
 
 from app import background, components
 from app.text import escaped
-from app.views import compare, workbench
+from app.views import compare, origin, workbench
 from experiments import naming
 from experiments.experiment import Experiment
 from experiments.plots.canvases import figure
@@ -85,7 +85,7 @@ def _to_workbench(recorded: RecordedFigure, key: str) -> None:
     labels = _labels(recorded.runs)
     query = st.selectbox("One of its runs", recorded.runs, key=f"open-{key}", format_func=labels.get)
     if st.button("Open it", key=f"go-{key}", icon=":material/open_in_new:"):
-        workbench.go_to(Experiment.from_query(query))
+        workbench.go_to(Experiment.from_query(query), **origin.here(references.figure_anchor(recorded.name)))
 
 
 @st.cache_data(max_entries=64, show_spinner=False)

@@ -72,7 +72,8 @@ def forget() -> None:
 def keep(chapter: str) -> None:
     """Keep progress in the browser, and take over what it has; `chapter` is the one whose text is read, or ""."""
     state = st.session_state
-    storage.storage(document(), chapter, state.get("forget", False), state.get("resets", 0), _listen)
+    returning = state.get("returning")
+    storage.storage(document(), chapter, state.get("forget", False), state.get("resets", 0), returning, _listen)
     if said := state.get("not_kept"):
         st.caption(said)
 

@@ -6,28 +6,31 @@ import streamlit as st
 
 from app import components
 from app.text import escaped
+from app.views import origin
 from lessons import markup, movement, timelines
 from lessons.chapters import Chapter
 
 
 def schedule(chapter: Chapter, block: markup.Schedule, place: str) -> None:
     """Show the schedule of a mark, in a text or a lab sheet (`place`)."""
-    with st.container(border=True, key=f"schedule-{place}-{block.plan.key()}"):
+    box = f"schedule-{place}-{block.plan.key()}"
+    with st.container(border=True, key=box):
         _head(chapter, block)
         components.timeline(_frame(block.plan.key(), block), key=f"lanes-{place}-{block.plan.key()}")
-        st.caption(f"{escaped(block.settings)}. [On the page *Schedules*](./{block.link})")
+        st.caption(f"{escaped(block.settings)}. [On the page *Schedules*](./{origin.link(block.link, box)})")
 
 
 def timeline(chapter: Chapter, block: markup.Timeline, place: str) -> None:
     """Show the timeline of a mark, in a text or a lab sheet (`place`)."""
     name = block.experiment.key()
-    with st.container(border=True, key=f"timeline-{place}-{name}"):
+    box = f"timeline-{place}-{name}"
+    with st.container(border=True, key=box):
         _head(chapter, block)
         if frame := timelines.find(chapter.folder, block):
             components.timeline(frame, key=f"lanes-{place}-{name}")
         else:
             st.info("This run is not recorded; do it in the workbench.", icon=":material/hourglass_empty:")
-        st.caption(f"{escaped(block.settings)}. [In the workbench](./{block.link})")
+        st.caption(f"{escaped(block.settings)}. [In the workbench](./{origin.link(block.link, box)})")
 
 
 def _head(chapter: Chapter, block: markup.Schedule | markup.Timeline) -> None:

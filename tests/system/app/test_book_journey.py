@@ -54,3 +54,25 @@ def test_a_term_is_underlined_with_dots_and_says_what_it_means_on_hover_and_by_k
     term.focus()
     assert "samples whose mean gradient" in term.evaluate("e => getComputedStyle(e, '::after').content")
     assert page.locator(f"{READING} :is(h1, h2, h3, code, a, .katex) abbr").count() == 0
+
+
+def test_who_opens_a_run_of_a_figure_or_a_timeline_is_led_back_to_it(tab, window, address):
+    page = tab(f"{address}/textbook?chapter=stragglers&everything=true")
+    name = "figure-stragglers-waiting_for_fewer"
+    page.locator("[class*='st-key-figure-text-stragglers-waiting_for_fewer']").get_by_role(
+        "button", name="Workbench"
+    ).click()
+    page.get_by_role("button", name="Open it").click()
+    back = page.get_by_role("button", name="Back to the chapter: ")
+    back.click()
+    expect(page.locator(f"#{name}")).to_be_in_viewport()
+    assert "algorithm=" not in page.url and "from=" not in page.url and "chapter=stragglers" in page.url
+    box = page.locator("[class*='st-key-timeline-text-']").first
+    place = re.search(r"st-key-(timeline-text-\w+)", box.get_attribute("class"))[1]
+    with window.expect_page() as opened:
+        box.get_by_role("link", name="In the workbench").click()
+    other = opened.value
+    expect(other.locator(".st-key-timeline")).to_be_visible()
+    other.get_by_role("button", name="Back to the chapter: ").click()
+    expect(other.locator(f".st-key-{place}")).to_be_in_viewport()
+    other.close()

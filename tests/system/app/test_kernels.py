@@ -2,7 +2,7 @@
 
 import json
 import time
-from dataclasses import asdict
+from dataclasses import asdict, replace
 
 import pytest
 from streamlit.testing.v1 import AppTest
@@ -51,11 +51,13 @@ def watched(folders):
 def measured(folders, watched):
     """measured(names, n) puts a report where the page finds it."""
 
-    def put(names, n):
+    def put(names, n, measurement=1, **differently):
         if len(names) == 1:
             watched(names[0], warps.SIZES[1])
-        job_spec = kernel_times.job_spec(names, n)
-        text = json.dumps(asdict(report(*names)))
+        job_spec = kernel_times.job_spec(names, n, measurement)
+        made = report(*names)
+        rows = tuple(replace(row, cpu=differently.get("cpu", row.cpu)) for row in made.rows)
+        text = json.dumps(asdict(replace(made, rows=rows, cpu=differently.get("peaks", made.cpu))))
         return job_spec.keep(folders, lambda folder: (folder / kernel_times.FILE).write_text(text))
 
     return put
@@ -90,6 +92,7 @@ def test_a_kernel_is_shown_with_its_source_its_price_and_its_times(page, measure
     assert any("m &lt;- b1 m" in element.value or "m <- b1 m" in element.value for element in opened.code)
     assert "<td>1 µs</td><td>4 ×</td><td>2</td><td>12</td><td>60.0 %</td>" in table(opened)
     assert any("2,000 FLOPs and 12 kB a call" in element.value for element in opened.caption)
+    assert any(element.value.endswith("a machine, 1 January 2026, 12:00.") for element in opened.caption)
     assert len(opened.get("plotly_chart")) == 1
 
 
@@ -130,6 +133,31 @@ def test_once_all_kernels_are_measured_they_are_all_in_the_picture(page, measure
     numba = next(trace for trace in spec["data"] if trace["name"] == "Numba")
     assert len(numba["customdata"]) == len(kernel_times.names())
     assert not [button for button in opened.button if button.key == "all"]
+
+
+def test_what_was_measured_again_is_shown_with_how_far_the_measurements_differ(page, measured):
+    measured(["ema"], 1000)
+    assert not any("measurements" in one.value for one in page(kernel="ema", numbers=1000).caption)
+    measured(["ema"], 1000, 2, cpu=8e-6)
+    opened = page(kernel="ema", numbers=1000)
+    assert "<td>8 µs</td><td>0.5 ×</td>" in table(opened)
+    (said,) = [one.value for one in opened.caption if "measurements" in one.value]
+    assert said == "The newest of 2 measurements: in Numba a call took 1 µs to 8 µs."
+    measured(["ema"], 1000, 3, peaks=Peaks(PEAKS.flops, tuple((size, 2 * rate) for size, rate in PEAKS.streams)))
+    (said,) = [one.value for one in page(kernel="ema", numbers=1000).caption if "measurements" in one.value]
+    assert "The roof itself differed by 100.0 % between them" in said
+
+
+def test_a_kernel_is_measured_again_by_the_pool_while_its_last_times_stay(page, measured):
+    measured(["clip"], 1000)
+    opened = page(kernel="clip", numbers=1000)
+    opened.button("measure-again").click().run()
+    until = time.monotonic() + 300
+    while not any("The newest of 2 measurements" in one.value for one in opened.caption):
+        assert not opened.exception and not opened.error and table(opened) and time.monotonic() < until
+        time.sleep(0.2)
+        opened.run()
+    assert not opened.run().button("measure-again").disabled
 
 
 def test_what_is_not_measured_yet_is_measured_by_the_pool(page):

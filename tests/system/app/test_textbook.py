@@ -5,6 +5,7 @@ import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
+from urllib.parse import urlencode
 
 import pytest
 from streamlit.testing.v1 import AppTest
@@ -19,6 +20,7 @@ from experiments.jobs.job import JobState
 from lessons import golden, job_specs, markup, notation
 from lessons.chapters import LANGUAGES, Chapter
 from lessons.figure import figure
+from lessons.grading.sheet import Sheet
 
 ROOT = Path(__file__).resolve().parents[3]
 CHAPTERS = [one.name for one in lessons.written()]
@@ -311,6 +313,25 @@ def test_one_of_a_figures_runs_opens_in_the_workbench(book, stored):
     assert not page.exception
     assert page.session_state.asked == Experiment.from_query(query)
     assert page.selectbox("algorithm").value == "backup" and page.metric
+    assert page.query_params["from"] == "chapter=stragglers&everything=true#figure-stragglers-waiting_for_fewer"
+
+
+def test_who_comes_from_a_figure_of_the_book_is_led_back_to_it(page, stored):
+    stored(Experiment())
+    shown = page(urlencode({"from": "chapter=stragglers&everything=true#figure-stragglers-waiting_for_fewer"}))
+    assert shown.button("back-to-chapter").label.startswith("Back to the chapter: ")
+    shown.button("back-to-chapter").click().run()
+    state = shown.session_state
+    assert not shown.exception and state.chapter == "stragglers" and state.everything
+    assert state.returning == {"anchor": "figure-stragglers-waiting_for_fewer", "number": 1}
+
+
+@pytest.mark.parametrize("link", ["", "chapter=nothing#x", "chapter", "%%%", "part=quiz#"])
+def test_who_does_not_come_from_the_book_is_not_led_back_to_it(page, stored, link):
+    stored(Experiment())
+    shown = page(urlencode({"from": link}))
+    assert not shown.exception and not shown.warning
+    assert not [button for button in shown.button if button.key == "back-to-chapter"]
 
 
 def test_a_solution_is_graded_in_the_pool_and_its_marks_are_shown(book, pool, tmp_path):
@@ -331,6 +352,21 @@ def test_a_solution_is_graded_in_the_pool_and_its_marks_are_shown(book, pool, tm
     page.run()
     assert "60 of 100" in words(page) and "1.70 times" in words(page) and "It hung up." in words(page)
     assert "hello" in [code.value for code in page.code]
+
+
+def test_a_solution_that_is_written_on_the_page_goes_to_the_same_grader(book, pool):
+    made = pool(JobState("running"))
+    page, key = book(chapter="stragglers", part="exercise"), "solution-stragglers"
+    page.button_group(f"how-{key}").set_value("here").run()
+    assert page.text_area(f"typed-{key}").value == Sheet(lessons.chapter("stragglers")).source
+    page.text_area(f"typed-{key}").set_value("  ").run()
+    assert page.button(f"grade-{key}").disabled
+    page.text_area(f"typed-{key}").set_value("def server(comm, task, s): ...").run()
+    page.button(f"grade-{key}").click().run()
+    assert not page.exception
+    (work,) = made.asked
+    assert work.values["source"] == "def server(comm, task, s): ..."
+    assert work.values["name"] == "stragglers_solution.py" and work.values["seed"] >= 0
 
 
 def test_the_job_grades_in_its_own_process(tmp_path):

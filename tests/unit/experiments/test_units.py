@@ -52,3 +52,8 @@ def test_an_accuracy_is_told_with_its_standard_error_and_a_loss_alone():
     summary = {"accuracy": 0.9333, "accuracy_error": 0.0131, "held_out_loss": 0.2376}
     assert units.told(summary, "accuracy") == "93.3 ± 1.3 %"
     assert units.told(summary, "held_out_loss") == "0.238" and units.told(summary, "staleness_mean") == "–"
+
+
+def test_a_moment_reads_as_a_date_and_a_time_of_day():
+    assert units.moment("2026-01-01T12:00+00:00") == "1 January 2026, 12:00"
+    assert units.moment("2026-11-23T09:05:07.123+01:00") == "23 November 2026, 09:05"
