@@ -109,17 +109,17 @@ def settle(field: str) -> None:
     if field == "compression":
         state.update(coding_settings(state["compression"])().model_dump(mode="json"))
         return
-    algorithm, workload = state["algorithm"], state["workload"]
-    data = {} if field == "model" else _beginning(algorithm, workload)
+    workload, declared = state["workload"], algorithm()
+    data = {} if field == "model" else _beginning(state["algorithm"], workload)
     if field == "algorithm":
         begun = [_beginning(name, workload) for name in catalogue.ALGORITHMS]
         data = {n: value for n, value in data.items() if state.get(n) in [values[n] for values in begun]}
-        state.update(catalogue.ALGORITHMS[algorithm].declaration.Settings().model_dump(mode="json"))
-        own = catalogue.ALGORITHMS[algorithm].declaration.defaults
+        state.update(declared.Settings().model_dump(mode="json"))
+        own = declared.defaults
         for name in {name for entry in catalogue.ALGORITHMS.values() for name in entry.declaration.defaults}:
             if name in own or state.get(name) in _beginnings(name):
                 state[name] = own.get(name, Experiment.model_fields[name].default)
-        if not catalogue.ALGORITHMS[algorithm].declaration.compresses:
+        if not declared.compresses:
             state["compression"] = "none"
     state.update(data)
     state["learning_rate"] = beginning_rate()
@@ -128,10 +128,10 @@ def settle(field: str) -> None:
 def beginning_rate() -> float:
     """Return the learning rate that the chosen algorithm begins with, on this workload, model and so many workers."""
     state = st.session_state
-    algorithm, workload = state["algorithm"], state["workload"]
+    workload = state["workload"]
     model = state.get("model") if "model" in catalogue.WORKLOADS[workload].module.Settings.model_fields else None
-    found = default_rate(algorithm, workload, model, state["workers"])
-    return found.get("learning_rate", catalogue.ALGORITHMS[algorithm].declaration.Settings().learning_rate)
+    found = default_rate(state["algorithm"], workload, model, state["workers"])
+    return found.get("learning_rate", algorithm().Settings().learning_rate)
 
 
 def settle_cluster(before: str) -> None:

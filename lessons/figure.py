@@ -24,6 +24,7 @@ import ast
 import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from math import inf, isfinite
 from pathlib import Path
 from typing import Any
 
@@ -81,3 +82,11 @@ def value(rows: Rows, quantity: str, **where: Any) -> Any:
 def column(rows: Rows, quantity: str, **where: Any) -> list:
     """Return the values of `quantity` in the rows with all the values of `where`."""
     return [row[quantity] for row in rows if all(row[name] == wanted for name, wanted in where.items())]
+
+
+def interior(losses: Mapping[float, float]) -> float:
+    """Return the rate of the lowest loss, by rate; ValueError if it is the smallest or the largest that was tried."""
+    best = min(losses, key=lambda rate: losses[rate] if isfinite(losses[rate]) else inf)
+    if best in (min(losses), max(losses)):
+        raise ValueError(f"of the rates {sorted(losses)} the best is {best}, at an end; try more of them on that side.")
+    return best

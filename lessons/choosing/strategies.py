@@ -84,7 +84,7 @@ class Case:
     @property
     def compute(self) -> float:
         """t: seconds in which a rank computes the gradient of its batch."""
-        return self.batch * sum(layer.flops for layer in self.layers) / self.flops
+        return self.seconds(self.layers)
 
     @property
     def parameters(self) -> int:

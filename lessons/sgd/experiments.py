@@ -1,12 +1,12 @@
 """Stochastic gradient descent: why step before all data have been seen, and how long a step may be."""
 
-from math import inf, isfinite, sqrt
+from math import inf, sqrt
 
 import numpy as np
 
 import algorithms
 import kernels
-from lessons.figure import Look, column, figure, value
+from lessons.figure import Look, column, figure, interior, value
 
 # one step for all the data, or many
 
@@ -53,14 +53,6 @@ def one_step_or_many(run):
             last = np.searchsorted(done["samples"], passes * IMAGES, side="right") - 1
             rows.append({"batch": batch, "passes": passes, "loss": float(done["loss"][last]), "rate": best})
     return rows
-
-
-def interior(losses: dict) -> float:
-    """Return the rate of the lowest loss; ValueError if it is the smallest or the largest rate."""
-    best = min(losses, key=lambda rate: losses[rate] if isfinite(losses[rate]) else inf)
-    if best in (min(losses), max(losses)):
-        raise ValueError(f"of the rates {sorted(losses)} the best is {best}, at an end; try more of them on that side.")
-    return best
 
 
 # the longest step

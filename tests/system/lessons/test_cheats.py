@@ -12,6 +12,7 @@ from lessons.averaging.disguise import Disguise
 from lessons.grading.grader import Solution, grade, judge
 from lessons.grading.hosted import SENT
 from lessons.grading.patience import Limits
+from tests.system.lessons.near_misses import solution
 from workloads.digits import digits
 
 MEMORY = "it holds few vectors at once"
@@ -47,14 +48,6 @@ def server(comm, task, s):
 def marks(chapter, source, seed):
     report = grade(lessons.chapter(chapter), source, seed=seed)
     return {mark.name: mark.earned for mark in report.marks}, report
-
-
-def solution(chapter, *changes):
-    source = (lessons.chapter(chapter).folder / "solution.py").read_text("utf-8")
-    for old, new in changes:
-        assert old in source
-        source = source.replace(old, new)
-    return source
 
 
 @pytest.mark.slow

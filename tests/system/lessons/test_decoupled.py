@@ -6,9 +6,9 @@ import pytest
 
 import lessons
 from lessons.grading.grader import grade
+from tests.system.lessons.near_misses import lost, solution
 
 CHAPTER = lessons.chapter("decoupled")
-SOLUTION = (CHAPTER.folder / "solution.py").read_text()
 TEMPLATE = (CHAPTER.folder / "exercise.py").read_text()
 UPDATED, WAITS, KEPT, SENT, LEARNED = [
     "each module makes its update for every mini-batch",
@@ -19,33 +19,18 @@ UPDATED, WAITS, KEPT, SENT, LEARNED = [
 ]
 
 
-def lost(source):
-    """Return (score, names of the marks that were not earned)."""
-    report = grade(CHAPTER, source, seed=5)
-    assert not report.error
-    return report.score, [mark.name for mark in report.marks if not mark.earned]
-
-
-def changed(*pairs):
-    source = SOLUTION
-    for old, new in pairs:
-        assert old in source
-        source = source.replace(old, new)
-    return source
-
-
 def test_back_propagation_waits_sends_errors_and_learns_too_little_in_these_steps():
-    assert lost(TEMPLATE) == (31, [WAITS, SENT, LEARNED])
+    assert lost("decoupled", TEMPLATE) == (31, [WAITS, SENT, LEARNED])
 
 
 def test_an_error_that_is_sent_down_and_that_nobody_takes_loses_the_mark_for_bytes():
     sends = "    dx, g = task.backward(w, dy, batch)\n        if not first:\n            comm.send(dx, comm.rank - 1)\n"
-    score, marks = lost(changed(("    _, g = task.backward(w, dy, batch)\n", sends)))
+    score, marks = lost("decoupled", solution("decoupled", ("    _, g = task.backward(w, dy, batch)\n", sends)))
     assert marks == [SENT] and score == 88
 
 
 def test_lower_modules_that_learn_nothing_lose_the_mark_for_learning():
-    score, marks = lost(changed(("return dy, a", "return 0 * y, a")))
+    score, marks = lost("decoupled", solution("decoupled", ("return dy, a", "return 0 * y, a")))
     assert marks == [LEARNED] and score == 75
 
 
@@ -73,7 +58,7 @@ def module(comm, task, s):
 
 
 def test_old_errors_need_no_waiting_but_the_activations_that_they_belong_to():
-    _, marks = lost(OLD)
+    _, marks = lost("decoupled", OLD)
     assert KEPT in marks and SENT in marks and WAITS not in marks and UPDATED not in marks
 
 
@@ -92,4 +77,4 @@ def test_old_errors_need_no_waiting_but_the_activations_that_they_belong_to():
     ],
 )
 def test_a_mistake_is_told_in_a_sentence(old, new, said):
-    assert re.search(said, grade(CHAPTER, changed((old, new)), seed=5).error)
+    assert re.search(said, grade(CHAPTER, solution("decoupled", (old, new)), seed=5).error)
