@@ -66,7 +66,7 @@ def is_a_sentence(text):
 @pytest.mark.parametrize("name", PAGES)
 def test_a_page_opens_with_any_link(name, folders, monkeypatch):
     view, cases, names = PAGES[name]
-    monkeypatch.setattr(kernel_times, "job_spec", lambda wanted, n: study_job())  # nothing has to be measured for this
+    monkeypatch.setattr(kernel_times, "job_spec", lambda *_: study_job())  # nothing has to be measured for this
     draw = np.random.default_rng(len(name))
     for _ in range(cases):
         page = AppTest.from_function(view, default_timeout=300)
