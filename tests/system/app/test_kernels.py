@@ -117,6 +117,22 @@ def test_where_caches_are_unknown_the_roof_still_names_the_size():
     assert view._roof(row, Peaks(PEAKS.flops, PEAKS.streams)).startswith("Its working set is 8 kB. ")
 
 
+def test_kernels_are_offered_by_title_and_stand_in_the_address_by_name(page, measured):
+    measured(["dense_forward"], kernel_times.SIZE)
+    measured(["adam"], kernel_times.SIZE)
+    opened = page(kernel="dense_forward")
+    assert opened.markdown[1].value == "# Dense forward" and opened.query_params == {"kernel": ["dense_forward"]}
+    assert "Adam · adam" in opened.selectbox("kernel").options
+    opened.selectbox("kernel").select("adam").run()
+    assert opened.query_params == {"kernel": ["adam"]} and not opened.exception
+
+
+def test_every_kernel_has_a_title_of_its_own_from_its_file():
+    titles = {name: KERNELS[name].title for name in KERNELS}
+    assert titles["row_largest"] == "Row maximum" and titles["delay_compensated"] == "Delay compensation (DC-ASGD)"
+    assert len({*titles.values()}) == len(titles) and max(map(len, titles.values())) < 45
+
+
 def test_another_kernel_is_another_measurement(page, measured):
     measured(["adam"], 1000)
     measured(["sgd"], 1000)

@@ -135,6 +135,18 @@ def test_an_own_schedule_stands_beside_one_of_the_literature(page):
     assert figure(opened, "In flight", 1) == "2"
 
 
+def test_schedules_are_offered_by_title_and_stand_in_the_address_by_name(page):
+    opened = page(schedule_a="zb_h1")
+    assert "# ZB-H1" in [one.value for one in opened.markdown]
+    assert "ZB-H1 · zb_h1" in opened.selectbox("schedule_a").options
+    assert opened.query_params == {"schedule_a": ["zb_h1"]}
+    opened.selectbox("schedule_b").select("v_half").run()
+    assert opened.query_params == {"schedule_a": ["zb_h1"], "schedule_b": ["v_half"]}
+    opened.selectbox("schedule_a").select("1f1b").run()
+    opened.selectbox("schedule_b").select("nothing").run()
+    assert opened.query_params == {} and not opened.exception
+
+
 def test_what_one_of_two_cannot_do_does_not_hide_the_other(page):
     opened = page(schedule_b="interleaved", micro_batches=9)
     assert "9 micro-batches do not go through 4 ranks" in refusals(opened)
