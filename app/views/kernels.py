@@ -55,8 +55,8 @@ def page() -> None:
 def _choose() -> tuple[str, int]:
     address.keep("kernel", KERNELS, next(iter(KERNELS)))
     name = st.selectbox(
-        "Kernel", KERNELS, key="kernel", help="Grouped by family. Type to search.", format_func=partial(called, KERNELS),
-        persist_state="session",
+        "Kernel", KERNELS, key="kernel", format_func=partial(called, KERNELS), persist_state="session",
+        help="Grouped by family. Type to search.",
     )  # fmt: skip
     st.markdown(f":small[{escaped(read(name).theory.splitlines()[0])}]")
     n = st.select_slider(
@@ -243,7 +243,7 @@ def _spread(rows: list[Row], peaks: list[Peaks]) -> str:
 def _heard(row: Row, report: Report) -> str:
     """Return the chart in a sentence, for readers who do not see it."""
     return (
-        f"Roofline of {len(report.rows)} kernels: {KERNELS[row.kernel].title} does {units.number(row.flops / row.cpu / 1e9)} GFLOP/s "
-        f"at {units.number(row.intensity)} FLOPs per byte, "
+        f"Roofline of {len(report.rows)} kernels: {KERNELS[row.kernel].title} does "
+        f"{units.number(row.flops / row.cpu / 1e9)} GFLOP/s at {units.number(row.intensity)} FLOPs per byte, "
         f"{units.percent(kernel_times.reached(row, report.cpu))} of the roof."
     )
