@@ -22,7 +22,9 @@ class OpeningMiddleware:
 
     def __init__(self, app: ASGIApp):
         self.app = app
-        style, *scripts = ((HERE / name).read_text("utf-8") for name in ("style.css", "opening.js", "answer.js"))
+        style, *scripts = (
+            (HERE / name).read_text("utf-8") for name in ("style.css", "opening.js", "answer.js", "printing.js")
+        )
         self.more = f"<style>{style}</style>" + "".join(f"<script type=module>{script}</script>" for script in scripts)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:

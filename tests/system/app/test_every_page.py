@@ -239,3 +239,32 @@ def test_no_figure_of_a_run_is_cut_at_any_width(window, address):
         drawn(page)
         assert words.evaluate_all(CUT) == [], width
     page.close()
+
+
+PAPER = """() => {
+  dispatchEvent(new Event("beforeprint"));
+  const main = document.querySelector("[data-testid=stMainBlockContainer]").getBoundingClientRect();
+  const right = (one) => one.getBoundingClientRect().right;
+  const all = [...document.querySelectorAll("[data-testid=stMainBlockContainer] *")];
+  const controls = all.filter((one) => one.matches("button, input") && one.closest(".stButton, .stCheckbox"));
+  return {
+    width: main.right, height: document.body.scrollHeight, seen: innerHeight,
+    cut: all.filter((one) => one.matches("canvas, table, .bars") && right(one) > main.right + 1).length,
+    controls: controls.filter((one) => one.checkVisibility()).length,
+    bars: [...document.querySelectorAll(".stSidebar, .stAppHeader")].filter((one) => one.checkVisibility()).length,
+  };
+}"""
+
+
+@pytest.mark.parametrize("where", ["/?workers=2&source=true&all_settings=true", "/schedules?schedule_b=zb_h1"])
+def test_on_paper_a_page_is_whole_not_cut_and_without_its_controls(window, address, where):
+    page = window.new_page()
+    page.set_viewport_size({"width": 1366, "height": 768})
+    page.goto(address + where)
+    whole(page)
+    page.set_viewport_size({"width": 1032, "height": 700})  # as a sheet of paper, on which no script draws anew
+    page.emulate_media(media="print")
+    paper = page.evaluate(PAPER)
+    assert paper["height"] > 1.5 * paper["seen"] and paper["width"] <= 1032
+    assert (paper["cut"], paper["controls"], paper["bars"]) == (0, 0, 0)
+    page.close()
