@@ -91,8 +91,8 @@ def _run(name: str) -> None:
             st.switch_page(workbench.entry(), query_params={"pin": name})
     st.caption(result.headline(run.experiment, run.notes))
     result.remarks(run, [])
-    result.figures(run)
     shown = [Shown(f"{naming.method(run.experiment)}, uploaded", run, 0, name)]
+    result.figures(*shown)
     st.fragment(pictures.loss_and_accuracy)(shown)
     if run.quantities:
         heading("What the method measured", "Numbers that the algorithm itself found worth a curve.")
