@@ -52,8 +52,8 @@ def welcome() -> None:
 def answer_at_once(loop: asyncio.AbstractEventLoop) -> None:
     """Send what is written without waiting until what was sent before is acknowledged, which takes up to 40 ms.
 
-    asyncio asks this for every socket that was made for TCP by name. Streamlit's, which listens, was not; what it accepts
-    is as it is.
+    asyncio asks this for every socket that was made for TCP by name. Streamlit's, which listens, was not; those of
+    connections are as that is.
     """
     listen = loop.create_server
 
