@@ -21,7 +21,6 @@ from experiments.runs.upload import uploaded
 
 PINS = ("pin", "keep")  # of which links have queries, and addresses the names of folders
 APART = ("run", "size", "embed", "embed_options", "view", "why", "zoom", "from")  # of this reader, or reported by it
-SWEEPS = ("sweep", "sweep2")  # which an address may have lost: Streamlit keeps the labels of widgets there
 BETWEEN = "~"  # numbers of a view
 
 
@@ -33,7 +32,6 @@ def here() -> str:
 def link(e: Experiment, shown: Any = None) -> str:
     """Return the address of the page as it is, with this experiment; `shown` is what the browser says it shows."""
     view = [(name, st.query_params[name]) for name in PAGE if name in st.query_params and name not in PINS + APART]
-    view += [(name, st.session_state[name]) for name in SWEEPS if name not in dict(view) and st.session_state.get(name)]
     looks = written(components.viewed(shown))
     return f"{here()}?" + "&".join(filter(None, (e.query(), urlencode(view + looks), urlencode(_pins()))))
 

@@ -32,9 +32,11 @@ from experiments.jobs.spec import JobSpec
 from knobs import Knobs, knob, make
 from theory import bubbles, pipeline_memory, schedule_timing, schedules, staleness
 from theory.schedules import SCHEDULES
+from theory.schedules import TITLES as LITERATURE
 
 OWN = "own"
 NAMES = (*SCHEDULES, OWN)
+TITLES = {**LITERATURE, OWN: "Your own"}
 QUICK = 6000  # ops that are studied in about a tenth of a second
 MOST = 60_000  # ops of one schedule
 LONGEST = 6000  # characters of a schedule that is typed in; in a file it may be as large as any other
@@ -59,6 +61,11 @@ class Plan(Knobs):
     weights: float = knob(1.0, "time of the gradient of the weights (W); a whole backward is I and W", ge=0, le=LARGEST)
     latency: float = knob(0.0, "time over a link from rank to rank", ge=0, le=LARGEST)
     costs: str = knob("", "other costs, for example 2F=3 0B=1.5 2F0=5 F+B=2 U=0.5", max_length=1000)
+
+    @property
+    def title(self) -> str:
+        """What people call its schedule."""
+        return TITLES[self.schedule]
 
     def key(self) -> str:
         """Return 16 hexadecimal digits that identify this plan."""

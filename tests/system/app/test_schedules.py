@@ -2,6 +2,7 @@
 
 import json
 import time
+from urllib.parse import urlencode
 
 import numpy as np
 import pytest
@@ -133,6 +134,18 @@ def test_an_own_schedule_stands_beside_one_of_the_literature(page):
     opened.text_area("own_schedule").set_value("0F0 0F1 0B0 0B1 0U0\n1F0 1B0 1F1 1B1 1U0").run()
     assert [figure(opened, "Makespan", column) for column in range(2)] == ["9", "9"]
     assert figure(opened, "In flight", 1) == "2"
+
+
+def test_schedules_are_offered_by_title_and_stand_in_the_address_by_name(page):
+    opened = page(schedule_a="zb_h1")
+    assert "# ZB-H1" in [one.value for one in opened.markdown]
+    assert "ZB-H1 · zb_h1" in opened.selectbox("schedule_a").options
+    assert urlencode(opened.query_params, doseq=True) == "schedule_a=zb_h1"
+    opened.selectbox("schedule_b").select("v_half").run()
+    assert urlencode(opened.query_params, doseq=True) == "schedule_a=zb_h1&schedule_b=v_half"
+    opened.selectbox("schedule_a").select("1f1b").run()
+    opened.selectbox("schedule_b").select("nothing").run()
+    assert opened.query_params == {} and not opened.exception
 
 
 def test_what_one_of_two_cannot_do_does_not_hide_the_other(page):
