@@ -67,9 +67,11 @@ def show(
             ghost.line(before, run.experiment, run)
             remarks(run, missing)
         words = st.container()
-    figures(run)
+    row = st.container()
     with st.container():
         shown = compare.named([*beside, *seeds.others(beside)], name)
+    with row:
+        figures(next(one for one in shown if one.folder == name))
     each = [replace(one, name=f"{one.name}, seed {one.run.experiment.seed}") if one.others else one for one in shown]
     pair = race.rivals(shown, name)
     racing = bool(pair) and race.on() and not under_way
@@ -230,25 +232,34 @@ def _undo(experiment: Experiment, name: str, value: Any) -> None:
     session.start(without)
 
 
-def figures(run: Run) -> None:
+def figures(one: Shown) -> None:
+    """Draw the figures of a run; over several seeds their means and standard deviations, and say that they are."""
+    run = one.run
     grid = st.grid(min_column_width=150, gap="small", key="figures")
     for name in ABOVE:
         if name == "staleness_mean" and run.summary.get(name) is None:
             continue  # it has no shared model that could be old
         value, help = run.summary.get(name), FIGURES[name][2]
-        if name == "accuracy" and run.summary.get("accuracy_error"):
+        if name == "accuracy" and run.summary.get("accuracy_error") and not one.others:
             help += f" Behind the ±: its standard error, from {run.held_out_samples:,} held-out samples."
         less = None
         if name == "bytes" and (ratio := run.summary.get("compression_ratio")):
             less = f"{units.number(ratio)} times less" if ratio >= 1 else f"{units.number(1 / ratio)} times more"
             help = f"Payload only. Whole gradients would be {units.size(ratio * value)}."
         if name == "share_compute" and value is not None:
-            help += " " + " ".join(f"{kind.capitalize()}: {share}." for kind, share in _spent(run).items())
-        said = compare.figure(run, name)
+            seed = f" Of seed {run.experiment.seed}:" * bool(one.others)
+            help += seed + "".join(f" {kind.capitalize()}: {share}." for kind, share in _spent(run).items())
         cell = grid.container(gap="xxsmall")
-        cell.metric(_label(name, run.experiment), said, less, delta_color="off", delta_arrow="off", help=help)
+        cell.metric(
+            _label(name, run.experiment), compare.told(one, name), less, delta_color="off", delta_arrow="off", help=help
+        )
         if name == "share_compute" and value is not None:
             cell.html(shares(run))
+    if one.others:
+        st.caption(
+            f"Mean ± standard deviation over {len(one.runs)} seeds. The timeline and what is below it are those of "
+            f"seed {run.experiment.seed}."
+        )
 
 
 def _label(name: str, experiment: Experiment) -> str:
