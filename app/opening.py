@@ -17,7 +17,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from app import assets
 
 HERE = Path(__file__).resolve().parent
-SCRIPTS = ("opening.js", "answer.js", "printing.js")
+SCRIPTS = ("opening.js", "answer.js", "help.js", "printing.js")
 OF_THE_FILE = (b"if-none-match", b"if-modified-since", b"range", b"accept-encoding")
 """Headers of a request that would be answered for Streamlit's own file, which is not what is sent."""
 

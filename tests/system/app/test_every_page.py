@@ -268,3 +268,22 @@ def test_on_paper_a_page_is_whole_not_cut_and_without_its_controls(window, addre
     assert paper["height"] > 1.5 * paper["seen"] and paper["width"] <= 1032
     assert (paper["cut"], paper["controls"], paper["bars"]) == (0, 0, 0)
     page.close()
+
+
+@pytest.mark.parametrize(("where", "width", "part"), [("/schedules", 1366, "stSidebar"), ("/kernels", 390, "stMain")])
+def test_help_is_large_enough_to_be_hit_and_read_out_with_the_name_of_what_it_is_for(
+    window, address, where, width, part
+):
+    page = window.new_page()
+    page.set_viewport_size({"width": width, "height": 900})
+    page.goto(address + where)
+    whole(page)
+    marks = page.get_by_test_id(part).locator("[data-testid=stTooltipIcon] button:visible")
+    boxes = marks.evaluate_all("all => all.map((one) => one.getBoundingClientRect().toJSON())")
+    assert boxes and all(box["width"] >= 24 and box["height"] >= 24 for box in boxes)
+    marks.first.focus()
+    expect(marks.first).to_have_accessible_name(re.compile("Help"))
+    expect(marks.first).to_have_accessible_description(re.compile(r"\w+ \w+ \w+"), timeout=60_000)
+    page.keyboard.press("Escape")
+    expect(page.get_by_role("tooltip")).to_have_count(0)
+    page.close()
