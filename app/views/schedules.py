@@ -11,7 +11,7 @@ import streamlit as st
 from app import address, background, components
 from app.frames import frame
 from app.text import escaped, sentence
-from app.views import chrome, schedule_links
+from app.views import chrome, partition, schedule_links
 from experiments import catalogue, units
 from experiments.jobs.spec import JobSpec
 from experiments.plots.canvases import schedule
@@ -102,6 +102,7 @@ def page() -> None:
             st.caption("Lighter bars are those of a rank's second stage, third stage and so on.")
     st.markdown("## Differences" if len(studies) > 1 else "## In numbers", anchors=False)
     _table(list(studies.values()))
+    partition.show(next(iter(studies.values())))
     st.fragment(_behind)(list(studies.values()))
 
 
