@@ -25,6 +25,7 @@ from experiments.runs.record import Run
 NOTES = 4  # remarks of a run before the others are folded away
 ABOVE = ("held_out_loss", "accuracy", "seconds", "samples_per_second", "share_compute", "bytes", "staleness_mean")
 """The figures that stand above the charts."""
+OLD = "<style>.st-key-figures { opacity: 0.5 }</style>"  # figures of other settings than those that are chosen
 LANES = (
     "Who did what when: one lane per rank, one bar per span. Arrows are messages. Click a rank's name to slow it down, "
     "let it pause, or lose it."
@@ -60,6 +61,7 @@ def show(
             under_way.line()
         else:
             if changed:
+                st.html(OLD)
                 predict.offer(wanted)
             predict.compared(run)
             if not told:
@@ -91,10 +93,11 @@ def show(
         else:
             more = partial(race.offer, before, pair)
             st.fragment(pictures.loss_and_accuracy)([*shown, *filter(None, [before])], more)
-        with st.container(key="rest"):
-            if not led and not racing:
+        if not led and not racing:
+            with st.container(key="lanes"):
                 heading("Timeline", LANES)
                 st.fragment(pictures.lanes)(folder)
+        with st.container(key="rest"):
             if not under_way:
                 learn.show(run, folder)
             if any(one.run.quantities for one in shown):
@@ -116,10 +119,10 @@ def awaited(experiment: Experiment, under_way: UnderWay) -> None:
     with st.container(key="head"):
         under_way.head()
     st.container()  # for its remarks
-    grid = st.grid(min_column_width=150, gap="small", key="figures")
-    for name in ABOVE:
-        if name != "staleness_mean" or experiment.method.deterministic is not True:
-            grid.container(gap="xxsmall").metric(_label(name, experiment), "–", help=FIGURES[name][2])
+    told = [name for name in ABOVE if name != "staleness_mean" or experiment.method.deterministic is not True]
+    grid = _grid(len(told), False)
+    for name in told:
+        grid.container(gap="xxsmall").metric(_label(name, experiment), "–", help=FIGURES[name][2])
     st.container()
     with st.container():
         under_way.curves([])
@@ -138,10 +141,8 @@ def _title(run: Run, folder: str, name: str, changed: list[str]) -> None:
         with st.container(width="stretch", gap="xxsmall", key="title"):
             st.markdown(f"# {title(run.experiment)}", anchors=False)
             if changed:
-                more = f" and {len(changed) - 2} more" if len(changed) > 2 else ""
-                st.markdown(f":orange-badge[Not run yet: {escaped(', '.join(changed[:2]))}{more}]")
-            else:
-                st.caption(headline(run.experiment, run.notes))
+                st.markdown(f":orange-badge[Not run yet: {escaped(compare.listed(changed))}]")
+            st.caption(("Shown below: " if changed else "") + headline(run.experiment, run.notes))
         with st.container(horizontal=True, width="content", vertical_alignment="center", gap="xsmall"):
             _pin(name, folder)
             seeds.choose(run)
@@ -235,10 +236,9 @@ def _undo(experiment: Experiment, name: str, value: Any) -> None:
 def figures(one: Shown) -> None:
     """Draw the figures of a run; over several seeds their means and standard deviations, and say that they are."""
     run = one.run
-    grid = st.grid(min_column_width=150, gap="small", key="figures")
-    for name in ABOVE:
-        if name == "staleness_mean" and run.summary.get(name) is None:
-            continue  # it has no shared model that could be old
+    told = [name for name in ABOVE if name != "staleness_mean" or run.summary.get(name) is not None]
+    grid = _grid(len(told), bool(one.others))
+    for name in told:  # a method without a shared model has none that could be old
         value, help = run.summary.get(name), FIGURES[name][2]
         if name == "accuracy" and run.summary.get("accuracy_error") and not one.others:
             help += f" Behind the ±: its standard error, from {run.held_out_samples:,} held-out samples."
@@ -260,6 +260,11 @@ def figures(one: Shown) -> None:
             f"Mean ± standard deviation over {len(one.runs)} seeds. The timeline and what is below it are those of "
             f"seed {run.experiment.seed}."
         )
+
+
+def _grid(figures: int, spread: bool):
+    """Return the grid of so many figures: in one line, or in two of which the second has several."""
+    return st.grid(min_column_width=140 if figures < 7 and not spread else 190, gap="small", key="figures")
 
 
 def _label(name: str, experiment: Experiment) -> str:
