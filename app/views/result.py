@@ -142,7 +142,9 @@ def _title(run: Run, folder: str, name: str, changed: list[str]) -> None:
             st.markdown(f"# {title(run.experiment)}", anchors=False)
             if changed:
                 st.markdown(f":orange-badge[Not run yet: {escaped(compare.listed(changed))}]")
-            st.caption(("Shown below: " if changed else "") + headline(run.experiment, run.notes))
+                st.caption(f"Shown below: {headline(run.experiment, place_too=False)}")
+            else:
+                st.caption(headline(run.experiment, run.notes))
         with st.container(horizontal=True, width="content", vertical_alignment="center", gap="xsmall"):
             _pin(name, folder)
             seeds.choose(run)
@@ -173,8 +175,8 @@ def title(e: Experiment) -> str:
     return f"{escaped(naming.title(e))} :small[:gray[{escaped(naming.files(e))}]]"
 
 
-def headline(e: Experiment, notes: tuple[str, ...] = ()) -> str:
-    """Return what is run, in a line; of a run, with what its notes say that it had."""
+def headline(e: Experiment, notes: tuple[str, ...] = (), place_too: bool = True) -> str:
+    """Return what is run, in a line, and where; of a run, with what its notes say that it had."""
     ranks = f"{e.workers} worker{'s' * (e.workers != 1)}"
     if e.servers:
         ranks += f" and {e.servers} server{'s' * (e.servers != 1)}"
@@ -182,7 +184,8 @@ def headline(e: Experiment, notes: tuple[str, ...] = ()) -> str:
     budget += [f"{e.epochs:g} epochs"] if e.epochs else []
     budget += [units.seconds(e.seconds)] if e.seconds else []
     budget += [f"until a loss of {e.target_loss:g}"] if e.target_loss else []
-    return " · ".join([ranks, f"batch {e.batch}", " or ".join(budget), place(e, notes), f"seed {e.seed}"])
+    where = [place(e, notes)] if place_too else []
+    return " · ".join([ranks, f"batch {e.batch}", " or ".join(budget), *where, f"seed {e.seed}"])
 
 
 def remarks(run: Run, missing: list[str]) -> None:
