@@ -17,6 +17,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from app import assets
 
 HERE = Path(__file__).resolve().parent
+SCRIPTS = ("opening.js", "answer.js", "help.js", "printing.js")
 OF_THE_FILE = (b"if-none-match", b"if-modified-since", b"range", b"accept-encoding")
 """Headers of a request that would be answered for Streamlit's own file, which is not what is sent."""
 
@@ -26,7 +27,7 @@ class OpeningMiddleware:
 
     def __init__(self, app: ASGIApp):
         self.app = app
-        style, *scripts = ((HERE / name).read_text("utf-8") for name in ("style.css", "opening.js", "answer.js"))
+        style, *scripts = ((HERE / name).read_text("utf-8") for name in ("style.css", *SCRIPTS))
         self.more = assets.links() + f"<style>{style}</style>"
         self.more += "".join(f"<script type=module>{script}</script>" for script in scripts)
 
