@@ -44,8 +44,7 @@ def line(before: Shown | None, now: Experiment, run: Run | None = None) -> None:
     if before is None:
         return
     changes = compare.changes(before.run.experiment, now)
-    more = f" and {len(changes) - 2} more" if len(changes) > 2 else ""
-    changed = f"**{escaped(', '.join(changes[:2]))}{more}**" if changes else "**Once more**"
+    changed = f"**{escaped(compare.listed(changes))}**" if changes else "**Once more**"
     came = f": {escaped(difference(before.run, run))}." if run else ", drawn over the run before, in grey."
     if run and st.session_state.get("axis_for") == _pair(before, run):
         came += " Against the step both curves are one, so they are drawn against time."

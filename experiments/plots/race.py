@@ -15,7 +15,7 @@ from experiments import units
 from experiments.plots import curves, palette, pictures, why
 from experiments.plots.canvases import timeline, topology
 from experiments.plots.canvases.timeline import Flag, View, Window
-from experiments.plots.lanes import troubled_names
+from experiments.plots.lanes import slowed_lanes, troubled_names
 from experiments.plots.pictures import Arrival, Finish, Picture, Shown
 from experiments.plots.saved import compared
 from experiments.runs.record import Run
@@ -164,8 +164,14 @@ def lanes(
     waited = [f"{_method(one)}: {said[0].lower()}{said[1:]}" for one in shown if (said := why.totals(one.run))]
     return timeline.framed(
         whole, names, told, name, window or view.window, opening=view.window or (0.0, whole.seconds()), flags=flags,
-        clock=True, colours=colours, saved=compared(shown, "race"), wait=view.wait, told=" ".join(waited),
-        machines=topology.together(*zip(*((one.run, one.name, one.line.colour) for one in shown), strict=True)),
+        clock=True, colours=colours, saved=compared(shown, "race"), wait=view.wait, critical=view.critical,
+        told=" ".join(waited),
+        slowed={
+            int(below) + lane: factor
+            for one, below in zip(shown, first, strict=False)
+            for lane, factor in slowed_lanes(one.run).items()
+        },
+        machines=topology.together(*zip(*((one.run, _method(one), one.line.colour) for one in shown), strict=True)),
     )  # fmt: skip
 
 
