@@ -319,6 +319,23 @@ def test_a_cell_of_a_map_of_two_settings_opens_its_run_and_the_map_stays(tab, ad
     expect(cell).to_be_visible()
 
 
+def test_choices_stand_in_the_address_by_name_and_are_still_there_when_one_comes_back(tab, address):
+    page = tab(f"{address}/schedules?schedule_a=zb_h1&ranks=3")
+    title = page.get_by_role("heading", level=1)
+    expect(title).to_have_text("ZB-H1")
+    box = page.get_by_role("combobox", name="Schedule", exact=False).first
+    box.fill("v_half")
+    box.press("Enter")
+    expect(title).to_have_text("V-Half")
+    assert query(page) == {"schedule_a": "v_half", "ranks": "3"}
+    page.get_by_role("link", name="Kernels").click()
+    expect(title).to_have_text("SGD")
+    assert query(page) == {}
+    page.go_back()
+    expect(title).to_have_text("V-Half")
+    expect(page).to_have_url(re.compile("schedule_a=v_half"))
+
+
 def test_stop_ends_a_long_run_and_shows_what_was_recorded(tab, address):
     page = tab(f"{address}?algorithm=easgd&steps=1000000&seed=1")
     expect(page.locator(".stProgress")).to_contain_text("of virtual time")
