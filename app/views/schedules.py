@@ -54,7 +54,9 @@ OPTIONS = {
 }  # fmt: skip
 """Settings of schedules by name: label, and what it does."""
 CHOICES = {"PA": "few (PA)", "PB": "twice as many (PB)"}
-ALSO = {"policy": "PA and PB are DAPPLE's names: as few as keep every rank busy, or twice as many, against slow links."}
+ALSO = {
+    "policy": "PA and PB are DAPPLE's names: few are enough where links cost nothing, twice as many hide slow ones."
+}
 IGNORED = "Not with a schedule of your own: its lines say how many ranks and micro-batches there are."
 
 FIGURES = (
