@@ -94,7 +94,7 @@ class HostedRank:
         thing = self.objects.get(number) if isinstance(number, int) else None
         if what == "wait" and hasattr(thing, "wait"):
             return self.objects.pop(number).wait()
-        if what in ("vector", "read", "add", "write") and hasattr(thing, "vector"):
+        if what in ("vector", "read", "add", "write") and hasattr(thing, "read"):
             return _shared(self._part(thing, "shared", what), what, *given)
         if what in COMM and hasattr(thing, "size"):
             return self._communicate(self._part(thing, "comm", what), what, *given)
@@ -145,9 +145,10 @@ def _vector(x: Any, what: str) -> np.ndarray:
 def _shared(thing: Any, what: str, *given: Any) -> np.ndarray | None:
     """Read a shared vector, add to it, or store in it. SolutionError if the coordinates are not in it, or do not fit.
 
-    Only a probe has `write`, which stores numbers over whatever is there.
+    A probe may have `write`, which stores numbers over whatever is there, and in place of `vector`, which costs nothing
+    to read, something `blank` like it.
     """
-    vector = thing.vector
+    vector = thing.blank if hasattr(thing, "blank") else thing.vector
     if what == "vector":
         return vector.copy()
     *numbers, where = given

