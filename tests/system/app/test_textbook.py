@@ -292,7 +292,7 @@ def test_the_address_says_what_is_chosen(book):
 
 
 def test_a_figure_is_run_again_in_the_pool_and_shows_what_came_out(book, pool, tmp_path):
-    name = "stragglers.a_hundred_machines"
+    name = "stragglers.steps_against_batch"  # the quickest of the chapter
     made = pool(JobState("running", fraction=0.4))
     page = book(chapter="stragglers", everything="true")
     page.button(f"run-text-{name}").click().run()
