@@ -54,12 +54,12 @@ def passed(chapter: str, item: str) -> bool:
     return f"{chapter}.{item}" in document().passed
 
 
-def grade(chapter: str, score: int) -> bool:
-    """Record the score of an exercise; return whether it is better than what was recorded."""
-    before = document().scores.get(chapter)
-    if before and before.score >= score:
+def grade(report: dict, solution: str) -> bool:
+    """Record a solution and the score in its report; return whether it is better than what was recorded."""
+    before = document().scores.get(report["chapter"])
+    if before and before.score >= report["score"]:
         return False
-    st.session_state.progress = document().graded(chapter, score)
+    st.session_state.progress = document().graded(report, solution)
     return True
 
 
