@@ -143,7 +143,11 @@ def _most(trace: Trace, causes: Causes, names: Sequence[str]) -> str:
     shares["for the network"] = totals[:, NETWORK].sum()
     most = sorted(shares, key=lambda name: -shares[name])[:2]
     first, second = (f"{100 * shares[name] / total:.0f} %" for name in most)
-    more = f", {second} {most[1]}" if shares[most[1]] >= KNOWN * total else ""
+    more, named = "", shares[most[0]]
+    if shares[most[1]] >= KNOWN * total:
+        more, named = f", {second} {most[1]}", named + shares[most[1]]
+    rest = round(100 * (1 - named / total))
+    more += f"; the other {rest} % has other causes" if rest else ""
     who = "Workers" if any("worker" in name for name in names) else "Ranks"
     waited = units.percent(busy[computes, WAIT].sum() / busy[computes].sum())
     if shares[most[0]] < KNOWN * total:  # for something that was not recorded

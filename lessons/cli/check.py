@@ -129,7 +129,7 @@ def _pile(chapter, place: Path, table: Path, seed: int | None) -> None:
         claim = "" if row["claimed"] in ("", str(row["score"])) else f"  [red]claimed {row['claimed']}[/]"
         console.print(f"{row['score']:>3}  {escape(row['student'])}{level}{claim}", highlight=False)
         for said in filter(None, (row["lost"], row["error"])):
-            console.print(Padding(Text(said, style="dim"), (0, 0, 0, 5)))
+            console.print(Padding(Text(said, style="dim"), (0, 0, 0, 5), expand=False))
     scores = [int(row["score"]) for row in rows]
     count = f"{len(rows)} solution{'s' * (len(rows) != 1)}"
     kept = f", {len(rows) - len(done)} as before" if len(done) < len(rows) else ""

@@ -104,8 +104,9 @@ def _given(sheet: Sheet, key: str) -> bool:
     if how == "file":
         return st.file_uploader("Your solution", type="py", key=f"given-{key}", max_upload_size=1) is not None
     written = st.text_area(
-        "Your solution", sheet.source, key=f"typed-{key}", height=480, max_chars=LONGEST, persist_state="session",
-        help="It begins with the file above. It is graded as a file is, and gone after a reload: keep a copy.",
+        "Your solution", sheet.program, key=f"typed-{key}", height=480, max_chars=LONGEST, persist_state="session",
+        help="It begins with the file above, without the task. It is graded as a file is, and gone after a reload: "
+        "keep a copy.",
     )  # fmt: skip
     return bool(written.strip())
 

@@ -28,7 +28,7 @@ def show(report: dict, key: str) -> None:
     if report["error"]:
         judged = len(missing) < len(report["marks"])
         early = "It ended early" if judged else "Nothing was judged"
-        st.warning(f"{early}: {sentence(report['error'])}", icon=":material/error:")
+        st.warning(f"{early}. {sentence(report['error'])}", icon=":material/error:")
     if report.get("timelines"):
         _timelines(report["timelines"], f"{key}-{report['seed']}")
     if report["printed"]:
