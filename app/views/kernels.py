@@ -11,7 +11,7 @@ from pathlib import Path
 
 import streamlit as st
 
-from app import address, background, charts, session
+from app import address, background, charts, formula, session
 from app.text import escaped
 from app.views import chrome, threads
 from app.views.pictures import heading
@@ -71,7 +71,7 @@ def _source(source: Source) -> None:
     left, right = st.columns(2, gap="medium")
     with left:
         heading("Formula, price and source")
-        st.code(source.theory, language=None, wrap_lines=True)
+        _theory(source.theory)
         st.code(source.price, language="python", wrap_lines=True)
     with right:
         heading("Reference", "Plain NumPy, to which both implementations are compared in the tests.")
@@ -86,6 +86,17 @@ def _source(source: Source) -> None:
     with right:
         heading("GPU implementation")
         st.code(source.gpu, language="python", wrap_lines=True)
+
+
+def _theory(theory: str) -> None:
+    """Show what a file says of its kernel; its formula is set where it can be."""
+    plain = next((part for part in theory.split("\n\n") if part.startswith("    ")), "")
+    statements, remarks = formula.tex(plain)
+    if statements:
+        st.latex("\\begin{gathered}" + r" \\[0.6em] ".join(statements) + "\\end{gathered}")
+        st.caption(". ".join(map(escaped, remarks)))
+        theory = theory.replace(f"{plain}\n\n", "", 1)
+    st.code(theory, language=None, wrap_lines=True)
 
 
 # the source, cut in its parts without being loaded

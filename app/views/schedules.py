@@ -6,12 +6,12 @@ import re
 from html import escape
 from pathlib import Path
 
-import pandas as pd
 import streamlit as st
 
 from app import address, background, components
+from app.frames import frame
 from app.text import escaped, sentence
-from app.views import chrome, schedule_links
+from app.views import chrome, partition, schedule_links
 from experiments import catalogue, units
 from experiments.jobs.spec import JobSpec
 from experiments.plots.canvases import schedule
@@ -102,6 +102,7 @@ def page() -> None:
             st.caption("Lighter bars are those of a rank's second stage, third stage and so on.")
     st.markdown("## Differences" if len(studies) > 1 else "## In numbers", anchors=False)
     _table(list(studies.values()))
+    partition.show(next(iter(studies.values())))
     st.fragment(_behind)(list(studies.values()))
 
 
@@ -337,8 +338,8 @@ def _per_rank(done: Study) -> None:
     words = {name: label for name, label, _, _ in FIGURES}
     names = ("busy", "idle", "span", "in_flight", "held", "copies", "versions", "delay")
     table = {words.get(name, name.capitalize()): done.ranks[name] for name in names}
-    frame = pd.DataFrame({"Rank": range(len(done.ranks["busy"])), **table})
-    st.dataframe(frame.replace({"Delay": {-1: None}}), hide_index=True)
+    rows = frame({"Rank": range(len(done.ranks["busy"])), **table})
+    st.dataframe(rows.replace({"Delay": {-1: None}}), hide_index=True)
 
 
 def _idle(done: Study) -> None:
@@ -355,7 +356,7 @@ def _idle(done: Study) -> None:
         "Takes": (slots["end"] - slots["start"])[longest],
         "Because": [done.why(row) for row in longest],
     }
-    st.dataframe(pd.DataFrame(rows), hide_index=True)
+    st.dataframe(frame(rows), hide_index=True)
     if count > ROWS:
         st.caption(f"The longest {ROWS} of {units.count(count)} idle slots.")
 

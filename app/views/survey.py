@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import pandas as pd
 import streamlit as st
 
+from app.frames import frame
 from app.text import escaped
 from app.views import workbench
 from app.views.textbook.front import address
@@ -18,6 +18,16 @@ SCALES = {
     "memory": ("MB", 1e6),
     "staleness": ("updates", 1),
 }
+HEADS = {
+    "computation": ("GFLOP", 90, 70),
+    "communication": ("MB sent", 125, 70),
+    "memory": ("MB held", 120, 70),
+    "staleness": ("updates late", 90, 95),
+}
+"""Of each quantity: the head of its number, which no other column has, and how wide (px) its formula and its number are.
+
+A page of 1366 px has room for all columns up to the time of sending, and cuts none.
+"""
 TITLES = {"computation": "Computation", "communication": "Communication", "memory": "Memory", "staleness": "Staleness"}
 
 
@@ -80,7 +90,7 @@ def _costs(model: survey.Stack, cluster: survey.Cluster) -> None:
         st.info("No method fits; clear the search or choose another family.", icon=":material/search_off:")
         return
     chosen = st.dataframe(
-        _frame(kept), key="costs", hide_index=True, height=min(35 * len(kept) + 38, 620), on_select="rerun",
+        frame(_lines(kept)), key="costs", hide_index=True, height=min(35 * len(kept) + 38, 620), on_select="rerun",
         selection_mode="single-row", column_config=_columns(),
     )  # fmt: skip
     st.download_button("Whole table (CSV)", _csv(rows), "lockstep-survey.csv", "text/csv", icon=":material/download:")
@@ -90,28 +100,29 @@ def _costs(model: survey.Stack, cluster: survey.Cluster) -> None:
     _method(kept[picked[0]] if picked else kept[0], cluster)
 
 
-def _frame(rows: list[dict]) -> pd.DataFrame:
+def _lines(rows: list[dict]) -> list[dict]:
     """Return the table as it is shown: formula and number of each quantity, side by side."""
-    frame = []
+    lines = []
     for row in rows:
         line = {"method": row["method"]}
         for quantity in survey.QUANTITIES:
             value = row[f"{quantity} value"]
             number = None if value is None else value / SCALES[quantity][1]
             line |= {quantity: row[quantity], f"{quantity} value": number}
-        frame.append(line | {name: row[name] for name in ("sending", "computing", "approximation", "family")})
-    return pd.DataFrame(frame)
+        lines.append(line | {name: row[name] for name in ("sending", "computing", "approximation", "family")})
+    return lines
 
 
 def _columns() -> dict:
     text, number = st.column_config.TextColumn, st.column_config.NumberColumn
-    columns = {"method": text("Method", pinned=True)}
+    columns = {"method": text("Method", pinned=True, width=115)}
     for quantity, title in TITLES.items():
-        unit = SCALES[quantity][0]
-        columns[quantity] = text(title, width=150 if quantity in ("communication", "memory") else 110)
-        columns[f"{quantity} value"] = number(unit, format="%.3g", help=f"{title} of a step, in {unit}")
-    columns["sending"] = number("Sending, s", format="%.3g", help="If all ports are busy without a pause.")
-    columns["computing"] = number("Computing, s", format="%.3g", help="If all devices are at their peak.")
+        head, wide, number_wide = HEADS[quantity]
+        columns[quantity] = text(title, width=wide)
+        told = f"{title} of a step, in {SCALES[quantity][0]}"
+        columns[f"{quantity} value"] = number(head, format="%.3g", help=told, width=number_wide)
+    columns["sending"] = number("s to send", format="%.3g", help="If all ports are busy without a pause.", width=75)
+    columns["computing"] = number("s to compute", format="%.3g", help="If all devices are at their peak.")
     return columns | {"approximation": text("Approximation", width="large"), "family": "Family"}
 
 
@@ -160,6 +171,6 @@ def _figure(name: str) -> str:
 
 @st.cache_data(max_entries=8, show_spinner=False)
 def _csv(rows: list[dict]) -> str:
-    return pd.DataFrame(
-        [{k: " ".join(v) if isinstance(v, tuple) else v for k, v in row.items()} for row in rows]
-    ).to_csv(index=False)
+    return frame([{k: " ".join(v) if isinstance(v, tuple) else v for k, v in row.items()} for row in rows]).to_csv(
+        index=False
+    )

@@ -17,12 +17,18 @@ HEARD = ("tour", "axis", "log", "embed", "embed_options", "instructor")  # param
 
 def settle() -> None:
     """At the beginning of a session: greet those who come with an address that chooses nothing."""
-    st.session_state.welcome = not {*st.query_params} - {*HEARD}
+    st.session_state.linked = st.query_params.get("welcome") == "true"  # by one who has it on the page
+    st.session_state.welcome = st.session_state.linked or not {*st.query_params} - {*HEARD}
 
 
 def on() -> bool:
     """Return whether the page begins with it."""
     return bool(st.session_state.get("welcome"))
+
+
+def first() -> bool:
+    """Return whether the page begins with it unasked, and not by the link of somebody who shows what he looks at."""
+    return on() and not st.session_state.get("linked")
 
 
 def show(folder: str) -> bool:
@@ -40,9 +46,10 @@ def show(folder: str) -> bool:
                 if digits
                 else "Here is what each machine does. "
             )
-            + "Each has a lane: blue while it **computes**, orange while it **talks**, grey while it **waits**."
+            + "Each has a lane: blue while it **computes**, orange while it **talks**, grey while it **waits**, green "
+            "while it **updates** its model."
         )
-        st.fragment(pictures.lanes)(folder, play=not st.session_state.get("done"))
+        st.fragment(pictures.lanes)(folder, play=first() and not st.session_state.get("done"))
         with st.container(key="cards"):
             return _cards(run)
 
@@ -135,3 +142,4 @@ def _do(card: Card, said: int) -> None:
 
 def _leave() -> None:
     st.session_state.welcome = False
+    st.query_params.pop("welcome", None)

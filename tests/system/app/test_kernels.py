@@ -90,7 +90,9 @@ def test_a_kernel_is_shown_with_its_source_its_price_and_its_times(page, measure
     opened = page(kernel="adam", numbers=1000)
     assert not opened.exception and not opened.error
     assert any("def cpu(w, m, v, g, t" in element.value for element in opened.code)
-    assert any("m &lt;- b1 m" in element.value or "m <- b1 m" in element.value for element in opened.code)
+    (formula,) = opened.latex
+    assert r"m \leftarrow b_{1}\,m" in formula.value and r"\frac" in formula.value
+    assert not any("m <- b1 m" in element.value for element in opened.code)
     assert "<td>1 µs</td><td>4 ×</td><td>2</td><td>12</td><td>60.0 %</td>" in table(opened)
     assert any("2,000 FLOPs and 12 kB a call" in element.value for element in opened.caption)
     assert any(element.value.endswith("a machine, 1 January 2026, 12:00.") for element in opened.caption)
@@ -133,6 +135,12 @@ def test_every_kernel_has_a_title_of_its_own_from_its_file():
     titles = {name: KERNELS[name].title for name in KERNELS}
     assert titles["row_largest"] == "Row maximum" and titles["delay_compensated"] == "Delay compensation (DC-ASGD)"
     assert len({*titles.values()}) == len(titles) and max(map(len, titles.values())) < 45
+
+
+def test_a_formula_with_words_in_it_stays_plain(page, measured):
+    measured(["kth_largest"], kernel_times.SIZE)
+    opened = page(kernel="kth_largest")
+    assert not opened.latex and any("cut <- the k-th of |v|" in element.value for element in opened.code)
 
 
 def test_another_kernel_is_another_measurement(page, measured):
