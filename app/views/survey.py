@@ -24,7 +24,7 @@ HEADS = {
     "memory": ("MB held", 120, 70),
     "staleness": ("updates late", 90, 95),
 }
-"""Of each quantity: the head of its number, which no other column has, and how wide (px) its formula and its number are.
+"""Of each quantity: the head of its number, which no other column has; widths of its formula and its number, in px.
 
 A page of 1366 px has room for all columns up to the time of sending, and cuts none.
 """
