@@ -83,6 +83,7 @@ def test_a_term_is_underlined_with_dots_and_says_what_it_means_on_hover_and_by_k
 def test_who_opens_a_run_of_a_figure_or_a_timeline_is_led_back_to_it(tab, window, address):
     page = tab(f"{address}/textbook?chapter=stragglers&everything=true")
     name = "figure-stragglers-waiting_for_fewer"
+    expect(page.get_by_test_id("stApp")).to_have_attribute("data-test-script-state", "notRunning")  # or its box shuts
     page.locator("[class*='st-key-figure-text-stragglers-waiting_for_fewer']").get_by_role(
         "button", name="Workbench"
     ).click()

@@ -213,6 +213,16 @@ def test_a_student_runs_compares_and_shares(tab, address):
     expect(again.locator(".figures table")).to_have_text(table.inner_text().replace("\n", "").replace("\t", ""))
 
 
+MOST_CARDS = """() => {
+  window.mostCards = 0;
+  const look = () => {
+    mostCards = Math.max(mostCards, document.querySelectorAll(".st-key-card-2 button").length);
+    requestAnimationFrame(look);
+  };
+  look();
+}"""
+
+
 def test_a_newcomer_predicts_sees_what_comes_of_it_and_goes_back(newcomer, address):
     page = newcomer
     page.goto(address)
@@ -239,9 +249,12 @@ def test_a_newcomer_predicts_sees_what_comes_of_it_and_goes_back(newcomer, addre
     page.go_back()
     expect(finding).to_contain_text("They wait")
     assert query(page)["slow"] == "3:4"
+    page.evaluate(MOST_CARDS)
     page.go_back()
     expect(finding).to_have_count(0)
     assert "slow" not in query(page)
+    expect(page.get_by_test_id("stApp")).to_have_attribute("data-test-script-state", "notRunning")
+    assert page.evaluate("mostCards") == 1  # not once more for a moment, below where they are now
 
     page.reload()
     expect(greeting).to_be_visible()
