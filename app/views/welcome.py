@@ -84,8 +84,10 @@ def _cards(run: Run) -> bool:
     told = next(
         (card for n, card in enumerate(CARDS) if n in done and card.question.experiment == run.experiment), None
     )
+    place = st.empty()  # also without a finding, or the cards would be there twice until the page is drawn
     if told:
-        _say(told, run, done[CARDS.index(told)])
+        with place:
+            _say(told, run, done[CARDS.index(told)])
     columns = st.columns(len(CARDS), gap="small")
     for n, (card, column) in enumerate(zip(CARDS, columns, strict=True)):
         mark = " :material/check:" if n in done else ""

@@ -54,19 +54,23 @@ def frame(
     most: int | None = None,
     play: bool = False,
     view: View | None = None,
+    together: str = "",
+    until: float = 0.0,
 ) -> bytes:
     """Return all that the browser needs; `name` identifies the run, `window` (s) is where single spans are wanted.
 
-    At most `most` single spans are in it, by default SPANS. It opens with `view`.
+    At most `most` single spans are in it, by default SPANS. It opens with `view`. Those that are shown `together`, by
+    any name, have one window, on an axis that reaches `until`, s, which opens whole.
     """
     view = view or View()
     names, after = lane_names(run), aftermath(run, lane_names(run))
     found = story(run, names)
     return framed(
         after, troubled_names(run), describe(run), name, window or view.window, clickable=True, play=play,
-        opening=view.window or found.opening, wait=view.wait, critical=view.critical, slowed=slowed_lanes(run),
+        opening=view.window or ((0.0, until) if together else found.opening), wait=view.wait, critical=view.critical,
+        slowed=slowed_lanes(run),
         flags=found.flags, chips=found.chips, clock=True, end=run.trace.seconds(),
-        saved=saved(run.experiment, "timeline"), machines=machines(run), most=most,
+        together=together, until=until, saved=saved(run.experiment, "timeline"), machines=machines(run), most=most,
         known=run.causes if after is run.trace else None, told=why.totals(run),
     )  # fmt: skip
 
@@ -94,6 +98,7 @@ def framed(
     wait: Unfolded | None = None,
     critical: bool = False,
     slowed: Mapping[int, float] | None = None,
+    together: str = "",
 ) -> bytes:
     """Return the same for any trace, with names for its lanes that can be clicked or not.
 
@@ -103,7 +108,7 @@ def framed(
     the run, s, goes on for ever. `saved` is what the picture is called as a file. Beside it stand the `machines`, if
     given. `known` are the causes of its waits, if they have been found before, and `told` says who caused most of them;
     the `wait` is explained at once, and the `critical` path is outlined. `slowed` is how many times longer a lane's
-    computation takes because its experiment asks for that.
+    computation takes because its experiment asks for that. Those that are shown `together` have one window.
     """
     columns, total, most = {}, trace.seconds(), most or SPANS
     known = known or causes(trace)
@@ -142,6 +147,7 @@ def framed(
         "clickable": clickable,
         "machines": machines and machines.header,
         "saved": saved,
+        **({"together": together} if together else {}),
     }
     return pack(header, columns)
 
