@@ -27,7 +27,7 @@ TITLES = {
     "model_averaging": "Model averaging", "sync_sgd": "Synchronous SGD", "layer_wise": "Back-propagation",
     "ddg": "DDG", "greedy": "Greedy learning",
     "1f1b": "1F1B", "chimera": "Chimera", "gpipe": "GPipe", "interleaved": "Interleaved 1F1B",
-    "pipedream": "PipeDream", "zb_h1": "ZB-H1",
+    "pipedream": "PipeDream", "zb_h1": "ZB-H1", "systolic": "The pipeline of 1993",
 }  # fmt: skip
 """What a sentence calls algorithms and schedules of the texts; others have their own name."""
 CLOUDS = {"none": "", "hpc": " on a quiet cluster", "cloud": " in the cloud", "noisy cloud": " in the noisy cloud"}
