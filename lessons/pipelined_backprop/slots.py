@@ -2,9 +2,12 @@
 
 Stage s goes forward with mini-batch b after update b - hops (S-1-s) of its own, and backward after update b:
 
-    met_s = w_s(b - hops (S-1-s))     w_s(b+1) = w_s(b) - lr g_s     g_s: activations at met_s, errors through w_s(b)
+    met_s = w_s(b - hops (S-1-s))     v <- m v + g_s     w_s(b+1) = w_s(b) - lr v
 
-With two hops it is Pétrowski's order, with one 1F1B, with none SGD. Weights are those of the pipeline, to rounding.
+    g_s: activations at met_s, errors through w_s(b)
+
+With two hops it is the order of Pétrowski and Chen, with one 1F1B, with none SGD. Weights are the pipeline's, to
+rounding.
 """
 
 from __future__ import annotations
@@ -22,18 +25,25 @@ class Update(NamedTuple):
     """One mini-batch through all stages; vectors are the stages', one after the other, (d,)."""
 
     samples: tuple
+    loss: float
     met: np.ndarray  # weights that its forward read
     newest: np.ndarray  # weights that its backward reads, without a stash, and that it changes
-    g: np.ndarray  # the direction of its update
+    g: np.ndarray  # the gradient that it is taken for
 
 
 def updates(
-    workload, stages: int, rate: float, *, steps: int, batch: int, seed: int, hops: int = 2, stash: bool = False
-) -> Iterator[Update]:
-    """Yield the updates of a pipeline of `stages`, without momentum; with a `stash`, both passes read what it met."""
+    workload, stages: int, rate: float, *, steps: int, batch: int, seed: int, hops: int = 2, stash: bool = False,
+    momentum: float = 0.0, divided: bool = False,
+) -> Iterator[Update]:  # fmt: skip
+    """Yield the updates of a pipeline of `stages`.
+
+    With a `stash` both passes read what the forward met. `divided`: the rate of a stage is over its delay plus one.
+    """
     parts = workload.split(stages)
-    weights = [part.start(seed) for part in parts]
-    versions = [deque([w], maxlen=hops * (stages - 1 - s) + 1) for s, w in enumerate(weights)]  # oldest first
+    late = [hops * (stages - 1 - s) for s in range(stages)]
+    versions = [deque([part.start(seed)], maxlen=d + 1) for part, d in zip(parts, late, strict=True)]  # oldest first
+    rates = [rate / (d + 1) if divided else rate for d in late]
+    velocities = [0 * mine[0] for mine in versions]
     stream = Batches(workload.samples, batch, seed=seed, shuffle=workload.shuffle)
     for _ in range(steps):
         x, target = samples = workload.batch(next(stream))
@@ -41,11 +51,12 @@ def updates(
         for part, w in zip(parts, met, strict=True):
             x, kept = part.forward(w, x)
             saved.append(kept)
-        _, dy = parts[-1].loss(x, target)
+        loss, dy = parts[-1].loss(x, target)
         back = met if stash else newest
         for part, w, kept in zip(reversed(parts), reversed(back), reversed(saved), strict=True):
             dy, g = part.backward(w, kept, dy)
             gradients.insert(0, g)
-        yield Update(samples, *map(np.concatenate, (met, newest, gradients)))
-        for mine, g in zip(versions, gradients, strict=True):
-            mine.append(mine[-1] - mine[-1].dtype.type(rate) * g)
+        yield Update(samples, float(loss), *map(np.concatenate, (met, newest, gradients)))
+        for s, (mine, g) in enumerate(zip(versions, gradients, strict=True)):
+            velocities[s] = mine[-1].dtype.type(momentum) * velocities[s] + g
+            mine.append(mine[-1] - mine[-1].dtype.type(rates[s]) * velocities[s])
