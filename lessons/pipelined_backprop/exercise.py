@@ -12,7 +12,8 @@ In the pipeline nobody waits:
   While the pipeline fills there are fewer: nobody is late by more updates than were made.
 - the forward of a stage reads its newest weight at that time. With `stash` its backward reads the same weight again;
   without, the weight that is the newest when the backward comes.
-- the gradient of w[s] is the error at the output of stage s times the input that stage s had on the way there.
+- the gradient of w[s] is the error at the output of stage s times the input that stage s had on the way there. The
+  error at the output of the last stage is y - 1.
 - the rate of a stage is `rate`; if `divided`, it is `rate` over (the delay of a full pipeline on this stage, plus one).
 
 The function below waits: it goes all the way and back with each mini-batch. That is right for no hops, and for one
@@ -20,7 +21,7 @@ stage. Make it right for all. It is graded on the weights that it returns, for c
 do not know, also for fewer mini-batches than stages. Where they are those of a mistake that the grader knows, it says
 which.
 
-Begin with two stages, three mini-batches, and a pencil. NumPy and the standard library may be imported.
+Begin with three stages, six mini-batches, and a pencil. NumPy and the standard library may be imported.
 """
 
 TARGETS = {
